@@ -1,0 +1,11 @@
+# Libraries, found once for the whole project.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+find_package(CLI11 REQUIRED)
+find_package(benchmark REQUIRED)
+find_package(Boost REQUIRED)
+find_package(JPEG REQUIRED)

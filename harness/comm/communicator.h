@@ -1,0 +1,60 @@
+// Collectives between the ranks of a world. Every rank issues them in the same order.
+#pragma once
+
+#include "harness/core/dtype.h"
+#include "harness/device/device.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace assay {
+
+enum class ReduceOp { sum, max, min };
+
+// Buffers are dense arrays of `count` elements; every call is enqueued on `stream` (inline on a CPU).
+// `send == receive` means in place, by MPI's and NCCL's conventions: in an all-gather the rank's part lies at
+// receive + rank * count, in a reduce-scatter the result is written at send + rank * count.
+// At size 1 each call is the identity. Errors throw Error that names the call and the library's word.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Library and version, and the transport where it can be known: "Open MPI 4.1.4, vader".
+  virtual std::string implementation() const = 0;
+
+  virtual void all_reduce(const void* send, void* receive, std::size_t count, DType, ReduceOp, Stream&) = 0;
+  // receive holds size * count elements.
+  virtual void all_gather(const void* send, void* receive, std::size_t count, DType, Stream&) = 0;
+  // send holds size * count elements, receive count.
+  virtual void reduce_scatter(const void* send, void* receive, std::size_t count, DType, ReduceOp, Stream&) = 0;
+  virtual void broadcast(void* data, std::size_t count, DType, int root, Stream&) = 0;
+  // send and receive hold size * count elements: count to and from every rank.
+  virtual void all_to_all(const void* send, void* receive, std::size_t count, DType, Stream&) = 0;
+  virtual void send(const void* data, std::size_t count, DType, int to, Stream&) = 0;
+  virtual void receive(void* data, std::size_t count, DType, int from, Stream&) = 0;
+  // Sends and receives issued inside `body` progress together, so that a pair cannot deadlock.
+  virtual void group(const std::function<void()>& body, Stream&) = 0;
+  virtual void barrier() = 0;
+
+  // Ranks with the same colour, ordered by key.
+  virtual std::unique_ptr<Communicator> split(int colour, int key) = 0;
+  // Ends the whole world, now.
+  [[noreturn]] virtual void abort(const std::string& why) = 0;
+  // An error that arrived since the last call; empty when all is well.
+  virtual std::string poll_error() { return {}; }
+
+  // Host-side agreement on a few numbers, used by the sampler outside the timed region.
+  double max_of(double value);
+  double broadcast_value(double value, int root = 0);
+};
+
+// One rank, no library.
+std::unique_ptr<Communicator> make_self_communicator();
+// The world that MPI was started with; loads libassay-mpi.so. MPI is initialised once and finalised at exit.
+std::unique_ptr<Communicator> make_mpi_communicator();
+
+}  // namespace assay

@@ -1,0 +1,45 @@
+// Errors: what a failure says, and which exit code it becomes.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace assay {
+
+// The exit codes of every subcommand. When several apply the order is usage, failed, broken, no_data, ok.
+enum class ExitCode : int { ok = 0, failed = 1, usage = 2, no_data = 3, broken = 4 };
+
+// The more telling of two exit codes: usage > failed > broken > no_data > ok.
+ExitCode worst(ExitCode a, ExitCode b);
+
+// Something broke: the tool, its environment, or a case (exit code 4).
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message, ExitCode code = ExitCode::broken);
+  ExitCode code() const { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+// What the user asked for cannot be had: bad flag, file, plan or path; nothing ran (exit code 2).
+class UsageError : public Error {
+ public:
+  explicit UsageError(const std::string& message) : Error(message, ExitCode::usage) {}
+};
+
+namespace detail {
+[[noreturn]] void check_failed(const char* expression, const char* file, int line, const std::string& message);
+}
+
+// Throws Error with the expression, the place and a formatted message when `condition` is false.
+#define ASSAY_CHECK(condition, ...)                                                               \
+  do {                                                                                            \
+    if (!(condition)) [[unlikely]]                                                                \
+      ::assay::detail::check_failed(#condition, __FILE__, __LINE__, ::fmt::format("" __VA_ARGS__)); \
+  } while (false)
+
+}  // namespace assay

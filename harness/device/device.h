@@ -1,0 +1,112 @@
+// What a case measures on: a device with streams, events and buffers. Backends: cpu/ and the cuda module.
+#pragma once
+
+#include "harness/core/dtype.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace assay {
+
+enum class DeviceKind { cpu, cuda };
+std::string_view name_of(DeviceKind kind);
+std::optional<DeviceKind> device_kind_from(std::string_view name);
+
+// An ordered queue of work. CPU streams run inline: work is done when the call returns.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void synchronize() = 0;
+  // The backend's own handle (cudaStream_t), or null on a CPU.
+  virtual void* native() { return nullptr; }
+};
+
+// A point in time on a stream.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void record(Stream& stream) = 0;
+  virtual void synchronize() = 0;
+  // Seconds from `start` to this event; both recorded and reached.
+  virtual double seconds_since(const Event& start) const = 0;
+};
+
+enum class Memory { device, host, pinned };
+
+// Owned memory, aligned to at least 64 bytes (2 MiB-aligned when that large, so huge pages apply). Move-only.
+class Buffer {
+ public:
+  using Release = std::function<void(void*, std::size_t)>;
+
+  Buffer() = default;
+  Buffer(void* data, std::size_t bytes, Release release) : data_(data), bytes_(bytes), release_(std::move(release)) {}
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    Buffer moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
+  ~Buffer() {
+    if (data_) release_(data_, bytes_);
+  }
+
+  std::size_t bytes() const { return bytes_; }
+  void* data() const { return data_; }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  void swap(Buffer& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    release_.swap(other.release_);
+  }
+
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  Release release_;
+};
+
+struct DeviceInfo {
+  DeviceKind kind = DeviceKind::cpu;
+  std::string name;                              // "Intel Emerald Rapids", "NVIDIA H200"
+  std::string uuid;                              // empty on a CPU
+  std::string pci;                               // empty on a CPU
+  std::uint64_t memory_bytes = 0;                // that this process may use
+  std::uint64_t last_level_cache_bytes = 0;      // that this process can use
+  int compute_units = 0;                         // CPUs of this rank, or SMs
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const = 0;
+  DeviceKind kind() const { return info().kind; }
+
+  virtual std::unique_ptr<Stream> make_stream() = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+  // Throws Error naming the bytes asked for and those free when there is not enough.
+  virtual Buffer allocate(std::size_t bytes, Memory memory = Memory::device) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes, Stream& stream) = 0;
+
+  // The name of the timer that events use ("steady_clock", "cuda_event"), and the cost of one reading pair in seconds.
+  virtual std::string_view timer() const = 0;
+  virtual double timer_cost() const = 0;
+  // The shortest time that a sample may span: 1,000 x the timer's cost; at least 50 us for GPU events.
+  virtual double shortest_sample() const = 0;
+  // Evicts what the last-level cache holds.
+  virtual void flush_cache(Stream& stream) = 0;
+};
+
+// The device of this process: the rank's CPU set, or its GPU (through libassay-cuda.so).
+// Throws Error with the reason when it cannot be had.
+std::unique_ptr<Device> make_device(DeviceKind kind, int local_rank);
+
+}  // namespace assay

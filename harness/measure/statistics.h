@@ -1,0 +1,38 @@
+// Statistics of samples: order statistics, intervals that survive autocorrelation.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay {
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+};
+
+struct Summary {
+  double median = 0;
+  // 95 % order-statistic interval of the median; taken on block medians where samples are autocorrelated;
+  // absent under 6 blocks.
+  std::optional<Interval> ci95;
+  int blocks = 0;       // block medians used; equals the number of samples when they are independent
+};
+
+// Median of a non-empty series (mean of the middle two).
+double median(std::span<const double> values);
+// Quantile q in [0, 1] by linear interpolation (type 7 of Hyndman & Fan 1996).
+double quantile(std::span<const double> values, double q);
+// Lag-1 autocorrelation; 0 for a constant series.
+double autocorrelation(std::span<const double> values, int lag = 1);
+// Binomial order-statistic interval of the median at `confidence`; absent under 6 values.
+std::optional<Interval> median_interval(std::span<const double> values, double confidence = 0.95);
+// Median with its interval; chooses the block length from the autocorrelation.
+Summary summarize(std::span<const double> values);
+// Interval of a mean rate from block values by Student's t; absent under 6 values.
+std::optional<Interval> mean_interval(std::span<const double> values, double confidence = 0.95);
+
+}  // namespace assay

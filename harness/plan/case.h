@@ -1,0 +1,79 @@
+// A case: one measurable thing with every parameter fixed.
+#pragma once
+
+#include "harness/comm/communicator.h"
+#include "harness/device/device.h"
+#include "harness/measure/sampler.h"
+#include "harness/plan/params.h"
+#include "harness/record/metric.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+struct World {
+  int ranks = 1;
+  int nodes = 1;
+  int cpus = 1;              // that the ranks of one node share
+};
+
+// Faults built in for tests and drills (--inject); a case asks whether one is meant for it.
+enum class Fault { crash, hang, slow_rank, wrong_sum, bit_flip, slow_link, oom, corrupt_image };
+std::string_view name_of(Fault fault);
+std::optional<Fault> fault_from(std::string_view name);
+
+// What a case has at hand while it runs; one a rank. The worker owns everything in it.
+struct Context {
+  Device& device;
+  Communicator& comm;
+  World world;
+  std::uint64_t seed = 0;
+  std::filesystem::path cache_dir;                 // generated data sets are kept here
+  std::set<Fault> faults;
+  // Filled in by the case:
+  Protocol protocol;                               // changed in setup() only
+  std::map<std::string, std::string> labels;       // implementation, isa, peak source, ...
+  std::vector<std::string> flags;                  // remarks that readers must see
+};
+
+// Collects the checks of one case.
+class Checks {
+ public:
+  // Passes when value <= limit; a NaN fails.
+  void at_most(std::string name, double value, double limit, std::vector<std::string> detail = {});
+  // Passes when `condition` holds.
+  void that(std::string name, bool condition, std::vector<std::string> detail = {});
+  const std::vector<Check>& all() const { return checks_; }
+
+ private:
+  std::vector<Check> checks_;
+};
+
+// Life: skip_reason, setup, measure, verify, metrics; each on every rank. Destroyed after its record is made.
+class Case {
+ public:
+  virtual ~Case() = default;
+  // Why this case cannot run here (no such instruction set, no GPU): a value, never an exception.
+  virtual std::optional<std::string> skip_reason(const Context&) const { return std::nullopt; }
+  // Allocates, fills, compiles, chooses; untimed. Sets what it knows of context.protocol and labels.
+  virtual void setup(Context&) = 0;
+  // Calls exactly one of the sampler's forms, once.
+  virtual void measure(Sampler&) = 0;
+  // The answer of the timed configuration, outside the timed region.
+  virtual void verify(Checks&) = 0;
+  // Figures from the samples; called on rank 0 with the slowest rank's times.
+  virtual std::vector<Metric> metrics(const Measurement&) const = 0;
+};
+
+// amount / seconds with the interval carried over from the times: throughput and bandwidth metrics.
+Metric rate_metric(std::string name, double amount, std::string unit, const Measurement& measurement);
+// The time itself (latency, step_time).
+Metric time_metric(std::string name, const Measurement& measurement);
+
+}  // namespace assay

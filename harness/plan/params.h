@@ -1,0 +1,69 @@
+// Parameters of a case and the schema that a family checks them by.
+#pragma once
+
+#include "harness/core/json_fwd.h"
+#include "harness/device/device.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace assay {
+
+using ParamValue = std::variant<bool, std::int64_t, double, std::string>;
+
+// As in a key: 4096, true, f32.
+std::string to_string(const ParamValue& value);
+Json to_json(const ParamValue& value);
+
+// The parameters of one case, in the family's order.
+class Params {
+ public:
+  void set(std::string name, ParamValue value);
+  bool has(std::string_view name) const;
+  // Throw Error when the parameter is absent or of another type.
+  std::int64_t integer(std::string_view name) const;
+  double real(std::string_view name) const;
+  bool flag(std::string_view name) const;
+  const std::string& text(std::string_view name) const;
+
+  const std::vector<std::pair<std::string, ParamValue>>& items() const { return items_; }
+  // family/param=value/...
+  std::string key(std::string_view family) const;
+  Json to_json() const;
+
+ private:
+  const ParamValue& at(std::string_view name) const;
+
+  std::vector<std::pair<std::string, ParamValue>> items_;
+};
+
+enum class ParamType {
+  integer,   // 64 bits, within [minimum, maximum]
+  bytes,     // an integer, also written "64MiB", "1GB"; canonical form: bytes
+  seconds,   // a real, also written "30s", "500ms"
+  real,
+  flag,      // true or false
+  choice,    // one of `allowed`
+  count,     // a positive integer or one of `allowed` (threads: 2, "all")
+  text,      // free text (a path)
+};
+
+struct ParamSpec {
+  std::string name;
+  ParamType type = ParamType::integer;
+  std::vector<ParamValue> defaults;     // a bare family runs their cross product
+  std::vector<std::string> allowed;     // choice, count
+  std::optional<double> minimum;
+  std::optional<double> maximum;
+  std::string help;                     // one line, with the unit
+  std::vector<DeviceKind> devices;      // where it exists; empty: everywhere. Left out of keys elsewhere.
+};
+
+using Schema = std::vector<ParamSpec>;
+
+}  // namespace assay

@@ -1,0 +1,65 @@
+// Plans: JSON files that name families and parameter lists; lists expand to their cross product.
+#pragma once
+
+#include "harness/plan/family.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+// Changes that a plan (or one of its entries) makes to the protocol; absent ones keep the family's.
+struct ProtocolOverrides {
+  std::optional<double> max_seconds;
+  std::optional<double> warmup_seconds;
+  std::optional<double> target_relative_ci;
+  std::optional<int> min_samples;
+  std::optional<std::string> data;
+
+  void apply(Protocol& protocol) const;
+};
+
+struct PlannedCase {
+  const Family* family = nullptr;
+  Params params;
+  std::string key;
+  int ranks = 1;
+  std::uint64_t seed = 0;
+  ProtocolOverrides protocol;
+  double timeout_seconds = 0;       // 0: derived from the estimate
+  Estimate estimate;
+  double estimated_seconds = 0;
+};
+
+struct Plan {
+  std::string name;
+  std::vector<PlannedCase> cases;
+  Json expanded() const;            // for run.json: equal plans give equal JSON
+};
+
+// What the command line adds to a plan.
+struct PlanRequest {
+  std::vector<std::string> targets;                           // plan files, names of configs/plans, or families
+  std::vector<std::string> sets;                              // family.param=v1,v2
+  std::string filter;                                         // ECMAScript regex searched in keys
+  std::vector<int> ranks;                                     // --ranks; empty: the plan's
+  DeviceKind device = DeviceKind::cpu;
+  std::filesystem::path configs;                              // folder that holds plans/
+  std::optional<double> timeout_seconds;
+};
+
+// The limit on a plan's cases, and the memory that one may take.
+struct PlanLimits {
+  std::size_t max_cases = 100000;
+  std::uint64_t memory_bytes = 0;   // of this machine; 0: unknown
+  int cpus = 1;
+};
+
+// Throws UsageError that lists every error of a file, each with file, JSON pointer and nearest valid name.
+Plan expand_plan(const PlanRequest& request, std::span<const Family> families, const PlanLimits& limits);
+
+}  // namespace assay

@@ -1,0 +1,88 @@
+// The result of one case, and its form on disk (schema 1). Unknown numbers are null there, never 0.
+#pragma once
+
+#include "harness/core/json_fwd.h"
+#include "harness/record/metric.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+inline constexpr int record_schema = 1;
+
+enum class Status { ok, skipped, failed, error };
+std::string_view name_of(Status status);
+
+// A time-stamped series of a sensor; `at` in seconds since the record's start.
+struct Series {
+  std::string unit;
+  std::vector<double> at;
+  std::vector<std::optional<double>> values;
+};
+
+struct RankResult {
+  int rank = 0;
+  std::string host;
+  std::string device;
+  std::optional<double> median;
+};
+
+struct Samples {
+  std::string unit = "s";
+  std::vector<double> values;           // seconds a repetition; the slowest rank's
+  std::vector<double> at;
+  std::optional<std::string> series;    // path below the run directory when the list is long
+  std::int64_t count = 0;               // of all samples, also those in the series file
+  std::int64_t repetitions = 1;         // back-to-back calls a sample
+  std::string stopped_by;
+  std::vector<int> disturbed;
+};
+
+// What resume skips by and comparisons pair by.
+struct Identity {
+  std::string key;
+  std::string device;
+  int ranks = 1;
+  int nodes = 1;
+  std::vector<std::string> hosts;
+  std::uint64_t seed = 0;
+};
+
+struct Record {
+  std::string key;
+  std::string family;
+  Json params;
+  Json protocol;                        // Protocol::to_json
+  std::uint64_t seed = 0;
+  int attempt = 1;
+  int world_ranks = 1;
+  int world_nodes = 1;
+  std::vector<RankResult> ranks;
+  std::string device = "cpu";
+  std::map<std::string, std::string> labels;
+  Status status = Status::ok;
+  std::string reason;                   // why skipped, failed or broken
+  bool comparable = true;
+  std::vector<std::string> flags;       // oversubscribed, disturbed, injected:crash, ...
+  Samples samples;
+  std::vector<Metric> metrics;
+  std::vector<Check> checks;
+  std::vector<std::pair<std::string, double>> spans;   // seconds by phase
+  std::map<std::string, Series> telemetry;
+  std::string started;                  // ISO 8601, UTC
+  double seconds = 0;
+
+  Identity identity() const;
+  Json to_json() const;
+  // Members that are absent take their defaults; unknown ones are ignored. Throws Error naming the member whose
+  // type is wrong, and on a schema this build does not know.
+  static Record from_json(const Json& json);
+};
+
+}  // namespace assay

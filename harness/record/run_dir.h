@@ -1,0 +1,52 @@
+// The run directory: run.json, records.jsonl, series/. The only code that knows its format.
+#pragma once
+
+#include "harness/record/record.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+// Writes one run. A record is one line, written and synced when its case ends; run.json is replaced atomically.
+// Throws UsageError while opening (not writable, not empty, locked by another supervisor) and Error afterwards
+// (disk full). A torn last line, left by a kill, is cut off on open.
+class RunWriter {
+ public:
+  static RunWriter create(const std::filesystem::path& dir, const Json& run);
+  static RunWriter resume(const std::filesystem::path& dir);
+  RunWriter(RunWriter&&) noexcept;
+  RunWriter& operator=(RunWriter&&) noexcept;
+  ~RunWriter();
+
+  const std::filesystem::path& dir() const { return dir_; }
+  // Long sample lists (over 200) go to series/ first; the line follows.
+  void append(Record record);
+  void update_run(const Json& run);
+
+ private:
+  explicit RunWriter(std::filesystem::path dir);
+
+  std::filesystem::path dir_;
+  int lock_fd_ = -1;
+  int records_fd_ = -1;
+};
+
+// One run as read: bad lines are counted and named, the rest is used.
+struct RunData {
+  std::filesystem::path dir;
+  Json run;
+  std::vector<Record> records;          // every attempt, in file order
+  std::vector<std::string> problems;    // "records.jsonl line 7: not JSON"
+
+  // The last attempt of each identity, in order of first appearance.
+  std::vector<Record> final_records() const;
+};
+
+// Throws UsageError when the directory holds no run, or its schema is not known.
+RunData read_run(const std::filesystem::path& dir);
+// Every sample of a record, from its line or its series file.
+std::vector<double> all_samples(const RunData& run, const Record& record);
+
+}  // namespace assay

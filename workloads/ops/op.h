@@ -1,0 +1,45 @@
+// The op interface: an op is built from a descriptor, then run. Building chooses an implementation or says why not;
+// run() never allocates, searches or synchronises.
+#pragma once
+
+#include "harness/core/dtype.h"
+#include "harness/device/device.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace assay::ops {
+
+// An op, or the reason why the device has none.
+template <typename Op>
+class Made {
+ public:
+  Made(std::unique_ptr<Op> op) : value_(std::move(op)) {}
+  static Made no(std::string reason) { return Made(std::move(reason)); }
+
+  explicit operator bool() const { return value_.index() == 0; }
+  std::unique_ptr<Op> take() { return std::move(std::get<0>(value_)); }
+  const std::string& reason() const { return std::get<1>(value_); }
+
+ private:
+  explicit Made(std::string reason) : value_(std::move(reason)) {}
+
+  std::variant<std::unique_ptr<Op>, std::string> value_;
+};
+
+// What every op can say of itself.
+class Op {
+ public:
+  virtual ~Op() = default;
+  // The library's name for what it chose ("brg_matmul:avx512_core_bf16") and its instruction set, as recorded.
+  virtual std::string implementation() const = 0;
+  virtual std::string isa() const = 0;
+  virtual std::size_t workspace_bytes() const { return 0; }   // scratch that the caller lends to each run
+  virtual std::size_t saved_bytes() const { return 0; }       // kept from forward to backward
+};
+
+}  // namespace assay::ops
