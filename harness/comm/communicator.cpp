@@ -1,0 +1,48 @@
+// What every communicator shares, and the loading of the MPI module.
+#include "harness/comm/communicator.h"
+
+#include "harness/comm/mpi_entry.h"
+#include "harness/core/error.h"
+#include "harness/core/module.h"
+
+namespace assay {
+
+namespace {
+
+// Host-side agreement needs no device: work is done when the call returns.
+class InlineStream final : public Stream {
+ public:
+  void synchronize() override {}
+};
+
+}  // namespace
+
+double Communicator::max_of(double value) {
+  if (size() == 1) return value;
+  InlineStream stream;
+  double result = 0;
+  all_reduce(&value, &result, 1, DType::f64, ReduceOp::max, stream);
+  return result;
+}
+
+double Communicator::broadcast_value(double value, int root) {
+  if (size() == 1) return value;
+  InlineStream stream;
+  broadcast(&value, 1, DType::f64, root, stream);
+  return value;
+}
+
+std::unique_ptr<Communicator> make_mpi_communicator() {
+  if (Module::find("mpi").empty())
+    throw Error(
+        "libassay-mpi.so is not beside the binary, so more than one rank is not possible: "
+        "install Open MPI (Debian: openmpi-bin, libopenmpi-dev) and build again with -DASSAY_MPI=ON");
+  try {
+    const Module module = Module::load("mpi");
+    return std::unique_ptr<Communicator>(module.function<MpiEntry>(mpi_entry_name)(mpi_largest_count));
+  } catch (const Error& error) {
+    throw Error(fmt::format("MPI cannot be used: {} (Debian packages: openmpi-bin, libopenmpi-dev)", error.what()));
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,94 @@
+// One rank, no library: every call is the identity, a copy when send and receive differ.
+#include "harness/comm/communicator.h"
+#include "harness/core/error.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace assay {
+
+namespace {
+
+class SelfCommunicator final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::string implementation() const override { return "self"; }
+
+  void all_reduce(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp, Stream&) override {
+    copy(send, receive, count, dtype);
+  }
+  void all_gather(const void* send, void* receive, std::size_t count, DType dtype, Stream&) override {
+    copy(send, receive, count, dtype);
+  }
+  void reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp, Stream&) override {
+    copy(send, receive, count, dtype);
+  }
+  void broadcast(void*, std::size_t, DType, int root, Stream&) override { check_rank("broadcast", root); }
+  void all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream&) override {
+    copy(send, receive, count, dtype);
+  }
+
+  void send(const void* data, std::size_t count, DType dtype, int to, Stream&) override {
+    check_rank("send", to);
+    ASSAY_CHECK(in_group_, "send to the own rank outside a group would wait for ever");
+    sends_.push_back({data, nullptr, count * size_of(dtype)});
+  }
+  void receive(void* data, std::size_t count, DType dtype, int from, Stream&) override {
+    check_rank("receive", from);
+    ASSAY_CHECK(in_group_, "receive from the own rank outside a group would wait for ever");
+    receives_.push_back({nullptr, data, count * size_of(dtype)});
+  }
+  void group(const std::function<void()>& body, Stream&) override {
+    ASSAY_CHECK(!in_group_, "groups do not nest");
+    const Group open(*this);
+    body();
+    ASSAY_CHECK(sends_.size() == receives_.size(), "group: {} sends and {} receives", sends_.size(), receives_.size());
+    for (std::size_t i = 0; i < sends_.size(); ++i) {
+      ASSAY_CHECK(sends_[i].bytes == receives_[i].bytes, "group: {} bytes sent and {} received", sends_[i].bytes,
+                  receives_[i].bytes);
+      if (sends_[i].bytes) std::memmove(receives_[i].to, sends_[i].from, sends_[i].bytes);
+    }
+  }
+  void barrier() override {}
+
+  std::unique_ptr<Communicator> split(int, int) override { return make_self_communicator(); }
+  [[noreturn]] void abort(const std::string& why) override {
+    std::fprintf(stderr, "abort: %s\n", why.c_str());
+    std::_Exit(static_cast<int>(ExitCode::broken));
+  }
+
+ private:
+  struct Message {
+    const void* from;
+    void* to;
+    std::size_t bytes;
+  };
+  // Messages of an open group; dropped when the body throws.
+  struct Group {
+    explicit Group(SelfCommunicator& owner) : comm(owner) { comm.in_group_ = true; }
+    ~Group() {
+      comm.in_group_ = false;
+      comm.sends_.clear();
+      comm.receives_.clear();
+    }
+    SelfCommunicator& comm;
+  };
+
+  static void copy(const void* send, void* receive, std::size_t count, DType dtype) {
+    if (send != receive && count) std::memmove(receive, send, count * size_of(dtype));
+  }
+  static void check_rank(const char* call, int rank) { ASSAY_CHECK(rank == 0, "{}: no rank {} in a world of 1", call, rank); }
+
+  bool in_group_ = false;
+  std::vector<Message> sends_;
+  std::vector<Message> receives_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_self_communicator() { return std::make_unique<SelfCommunicator>(); }
+
+}  // namespace assay
