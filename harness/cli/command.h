@@ -1,0 +1,26 @@
+// A subcommand: it declares its flags on the root and says what to do when it was called.
+#pragma once
+
+#include "harness/core/error.h"
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace assay::cli {
+
+struct Command {
+  CLI::App* app = nullptr;
+  // Runs after parsing. Throws UsageError and Error; main prints them and turns them into exit codes.
+  std::function<ExitCode()> run;
+};
+
+// One function a subcommand, each in its own file.
+Command list_command(CLI::App& root);
+
+// Parses the command line, runs the subcommand, prints an error as `assay: ...` on stderr. Returns the exit code.
+int run_command_line(int argc, const char* const* argv);
+
+}  // namespace assay::cli

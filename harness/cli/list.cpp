@@ -1,0 +1,122 @@
+// assay list: what there is to run and to compare with.
+#include "harness/cli/catalogue.h"
+#include "harness/cli/command.h"
+#include "harness/cli/configs.h"
+#include "harness/core/nearest.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+namespace assay::cli {
+
+namespace {
+
+struct Options {
+  std::string what;
+  bool json = false;
+};
+
+std::string_view name_of_type(ParamType type) {
+  switch (type) {
+    case ParamType::integer: return "integer";
+    case ParamType::bytes: return "bytes";
+    case ParamType::seconds: return "seconds";
+    case ParamType::real: return "real";
+    case ParamType::flag: return "flag";
+    case ParamType::choice: return "choice";
+    case ParamType::count: return "count";
+    case ParamType::text: return "text";
+  }
+  return "?";
+}
+
+Json to_json(const ParamSpec& spec) {
+  Json json = {{"name", spec.name}, {"type", name_of_type(spec.type)}, {"defaults", Json::array()}};
+  for (const ParamValue& value : spec.defaults) json["defaults"].push_back(assay::to_json(value));
+  if (!spec.allowed.empty()) json["allowed"] = spec.allowed;
+  if (spec.minimum) json["minimum"] = *spec.minimum;
+  if (spec.maximum) json["maximum"] = *spec.maximum;
+  if (!spec.devices.empty()) {
+    json["devices"] = Json::array();
+    for (const DeviceKind kind : spec.devices) json["devices"].push_back(kind == DeviceKind::cpu ? "cpu" : "cuda");
+  }
+  json["help"] = spec.help;
+  return json;
+}
+
+Json families_json() {
+  Json list = Json::array();
+  for (const Family& family : catalogue()) {
+    Json json = {{"name", family.name}, {"summary", family.summary}, {"workload", family.workload}};
+    json["devices"] = Json::array();
+    for (const DeviceKind kind : family.devices) json["devices"].push_back(kind == DeviceKind::cpu ? "cpu" : "cuda");
+    json["params"] = Json::array();
+    for (const ParamSpec& spec : family.params) json["params"].push_back(to_json(spec));
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json files_json(std::string_view folder) {
+  Json list = Json::array();
+  for (const ConfigFile& file : config_files(folder)) {
+    Json json = {{"name", file.name}};
+    if (!file.description.empty()) json["description"] = file.description;
+    json["path"] = file.path.string();
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+void print_families() {
+  fmt::print("families\n");
+  for (const Family& family : catalogue()) {
+    fmt::print("  {:<12} {}\n", family.name, family.summary);
+    for (const ParamSpec& spec : family.params) {
+      std::vector<std::string> defaults;
+      for (const ParamValue& value : spec.defaults) defaults.push_back(to_string(value));
+      std::string line = fmt::format("    {:<12} {:<8} {}", spec.name, name_of_type(spec.type), spec.help);
+      if (!spec.allowed.empty()) line += fmt::format(" ({})", fmt::join(spec.allowed, ", "));
+      line += fmt::format(" [{}]", fmt::join(defaults, ", "));
+      fmt::print("{}\n", line);
+    }
+  }
+}
+
+void print_files(std::string_view folder) {
+  fmt::print("{}\n", folder);
+  for (const ConfigFile& file : config_files(folder)) fmt::print("  {:<12} {}\n", file.name, file.description);
+}
+
+ExitCode list(const Options& options) {
+  std::vector<std::string> kinds = {"families", "plans", "models", "hardware"};
+  if (!options.what.empty()) {
+    if (std::find(kinds.begin(), kinds.end(), options.what) == kinds.end())
+      throw UsageError(fmt::format("list: unknown kind \"{}\"{}", options.what, suggestion(options.what, kinds)));
+    kinds = {options.what};
+  }
+  if (options.json) {
+    Json all = Json::object();
+    for (const std::string& kind : kinds) all[kind] = kind == "families" ? families_json() : files_json(kind);
+    fmt::print("{}\n", all.dump(2));
+    return ExitCode::ok;
+  }
+  for (const std::string& kind : kinds) kind == "families" ? print_families() : print_files(kind);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+Command list_command(CLI::App& root) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = root.add_subcommand("list", "What there is to run: families with their parameters, plans, models, hardware");
+  app->add_option("what", options->what, "families, plans, models or hardware; all when left out");
+  app->add_flag("--json", options->json, "As JSON");
+  return {app, [options] { return list(*options); }};
+}
+
+}  // namespace assay::cli

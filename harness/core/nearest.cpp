@@ -1,0 +1,85 @@
+#include "harness/core/nearest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+
+namespace assay {
+
+namespace {
+
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+// Words longer than this are cut before they are compared, so that a hostile file costs no more than its reading.
+constexpr std::size_t longest_compared = 128;
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  a = a.substr(0, longest_compared);
+  b = b.substr(0, longest_compared);
+  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  std::iota(last.begin(), last.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0u : 1u)});
+      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]))
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+std::size_t part_distance(std::string_view pattern, std::string_view text) {
+  pattern = pattern.substr(0, longest_compared);
+  // Row 0 is all zeros: a match may start anywhere in the text; the best end is taken.
+  std::vector<std::size_t> last(text.size() + 1, 0), row(text.size() + 1);
+  for (std::size_t i = 1; i <= pattern.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= text.size(); ++j) {
+      const bool same = lower(pattern[i - 1]) == lower(text[j - 1]);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0u : 1u)});
+    }
+    last.swap(row);
+  }
+  return *std::min_element(last.begin(), last.end());
+}
+
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
+  if (word.empty()) return std::nullopt;
+  const std::string* best = nullptr;
+  std::size_t best_distance = 0;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (!best || distance < best_distance) {
+      best = &candidate;
+      best_distance = distance;
+    }
+  }
+  if (!best) return std::nullopt;
+  // A third of the letters may differ, and at least one; two letters that share none are no likeness.
+  const std::size_t longer = std::max(word.size(), best->size());
+  if (best_distance <= std::max<std::size_t>(1, (longer + 1) / 3) && best_distance < longer) return *best;
+  for (const std::string& candidate : candidates) {
+    const std::string_view name(candidate);
+    if (word.size() >= 3 && (name.starts_with(word) || word.starts_with(name)) && !name.empty()) return candidate;
+  }
+  return std::nullopt;
+}
+
+std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
+  if (const auto near = nearest(word, candidates)) return fmt::format("; did you mean \"{}\"?", *near);
+  if (candidates.empty()) return {};
+  constexpr std::size_t most = 12;
+  const std::size_t shown = std::min(most, candidates.size());
+  return fmt::format("; valid: {}{}", fmt::join(candidates.begin(), candidates.begin() + shown, ", "),
+                     shown < candidates.size() ? ", ..." : "");
+}
+
+}  // namespace assay

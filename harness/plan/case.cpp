@@ -1,0 +1,76 @@
+// Checks, faults by name, and the metrics that most cases share.
+#include "harness/plan/case.h"
+
+#include <array>
+#include <utility>
+
+namespace assay {
+
+namespace {
+
+constexpr std::size_t most_culprits = 20;
+
+constexpr std::array<std::pair<Fault, std::string_view>, 8> faults{{{Fault::crash, "crash"},
+                                                                    {Fault::hang, "hang"},
+                                                                    {Fault::slow_rank, "slow-rank"},
+                                                                    {Fault::wrong_sum, "wrong-sum"},
+                                                                    {Fault::bit_flip, "bit-flip"},
+                                                                    {Fault::slow_link, "slow-link"},
+                                                                    {Fault::oom, "oom"},
+                                                                    {Fault::corrupt_image, "corrupt-image"}}};
+
+std::vector<std::string> first_culprits(std::vector<std::string> detail) {
+  if (detail.size() > most_culprits) detail.resize(most_culprits);
+  return detail;
+}
+
+}  // namespace
+
+std::string_view name_of(Fault fault) {
+  for (const auto& [value, name] : faults)
+    if (value == fault) return name;
+  return "?";
+}
+
+std::optional<Fault> fault_from(std::string_view name) {
+  for (const auto& [value, known] : faults)
+    if (known == name) return value;
+  return std::nullopt;
+}
+
+void Checks::at_most(std::string name, double value, double limit, std::vector<std::string> detail) {
+  // Written so that a NaN on either side fails.
+  const bool passed = value <= limit;
+  checks_.push_back({std::move(name), passed, value, limit, first_culprits(std::move(detail))});
+}
+
+void Checks::that(std::string name, bool condition, std::vector<std::string> detail) {
+  checks_.push_back({std::move(name), condition, std::nullopt, std::nullopt, first_culprits(std::move(detail))});
+}
+
+Metric rate_metric(std::string name, double amount, std::string unit, const Measurement& measurement) {
+  Metric metric;
+  metric.name = std::move(name);
+  metric.unit = std::move(unit);
+  metric.better = Better::higher;
+  const Summary& times = measurement.summary;
+  if (!measurement.values.empty() && times.median > 0) metric.value = amount / times.median;
+  // The fast end of the times is the high end of the rate.
+  if (metric.value && times.ci95 && times.ci95->low > 0)
+    metric.ci95 = Interval{amount / times.ci95->high, amount / times.ci95->low};
+  return metric;
+}
+
+Metric time_metric(std::string name, const Measurement& measurement) {
+  Metric metric;
+  metric.name = std::move(name);
+  metric.unit = "s";
+  metric.better = Better::lower;
+  if (!measurement.values.empty()) {
+    metric.value = measurement.summary.median;
+    metric.ci95 = measurement.summary.ci95;
+  }
+  return metric;
+}
+
+}  // namespace assay

@@ -1,0 +1,35 @@
+// Running a plan: what the command line asks for, and the supervisor's entry.
+#pragma once
+
+#include "harness/core/error.h"
+#include "harness/plan/plan.h"
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+// `assay run`, parsed and checked; the plan itself is not expanded yet.
+struct RunRequest {
+  PlanRequest plan;                              // its device is resolved; targets may be empty when resuming
+  PlanLimits limits;                             // of this machine
+  std::optional<std::filesystem::path> out;      // --out; absent: runs/<start>
+  std::optional<std::filesystem::path> resume;   // --resume
+  std::map<std::string, std::string> labels;     // --label; joined with the plan's, which they override
+  bool trace = false;
+  bool each_host = false;
+  bool share_gpu = false;
+  std::set<Fault> faults;                        // --inject
+  std::vector<std::string> command_line;         // as it was typed
+};
+
+// Expands the plan, launches a worker group for each world size, keeps the run directory.
+// Returns the worst exit code of the whole directory; throws UsageError when nothing could be started.
+ExitCode run_plan(const RunRequest& request, std::span<const Family> families);
+
+}  // namespace assay
