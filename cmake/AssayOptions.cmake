@@ -1,10 +1,21 @@
 # Options and settings that every target shares.
-set(ASSAY_MPI AUTO CACHE STRING "Build libassay-mpi.so: AUTO, ON (fail without MPI), OFF")
-set(ASSAY_CUDA AUTO CACHE STRING "Build libassay-cuda.so: AUTO, ON (fail without the CUDA toolkit), OFF")
-set_property(CACHE ASSAY_MPI ASSAY_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(ASSAY_MPI AUTO CACHE STRING "Build libassay-mpi.so: AUTO (where MPI is found), ON (fail without MPI), OFF")
+set(ASSAY_CUDA AUTO CACHE STRING
+    "CUDA: AUTO (where the toolkit is found), ON (fail without it), OFF. There is no CUDA module yet: the toolkit gives the NVTX headers")
+foreach(option ASSAY_MPI ASSAY_CUDA)
+  set_property(CACHE ${option} PROPERTY STRINGS AUTO ON OFF)
+  if(NOT ${option} MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "${option} is '${${option}}': AUTO, ON or OFF")
+  endif()
+endforeach()
 option(ASSAY_TESTS "Build the tests" ON)
 option(ASSAY_WERROR "Treat warnings as errors" ON)
 set(ASSAY_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them: address,undefined or thread")
+set(default_deps "$ENV{ASSAY_DEPS}")
+if(NOT default_deps)
+  set(default_deps "$ENV{HOME}/.cache/assay/deps/venv")
+endif()
+set(ASSAY_DEPS "${default_deps}" CACHE PATH "Python environment that holds the wheels of cmake/packages.txt")
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -12,11 +23,13 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
 endif()
-# The binary and its modules stand beside each other.
+# The binary and its modules stand beside each other in the build folder; installed: bin/ and lib/assay/.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+# Libraries outside the system's folders (oneDNN's wheel) are found again after installation.
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 add_library(assay_flags INTERFACE)
 target_include_directories(assay_flags INTERFACE "${PROJECT_SOURCE_DIR}")
@@ -33,6 +46,7 @@ if(ASSAY_SANITIZE)
 endif()
 
 find_program(CCACHE ccache)
+mark_as_advanced(CCACHE)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
 endif()

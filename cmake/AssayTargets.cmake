@@ -13,12 +13,14 @@ function(assay_module name)
   add_library(assay_${name}_module MODULE ${arg_SOURCES})
   target_link_libraries(assay_${name}_module PRIVATE assay_flags ${arg_LINKS})
   set_target_properties(assay_${name}_module PROPERTIES OUTPUT_NAME assay-${name} PREFIX lib)
+  install(TARGETS assay_${name}_module LIBRARY DESTINATION lib/assay)
 endfunction()
 
-# A GoogleTest program whose tests ctest lists one by one.
+# A GoogleTest program whose tests ctest lists one by one, with the label `unit`.
 function(assay_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE assay_flags GTest::gtest_main GTest::gmock ${arg_LINKS})
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit)
+  add_dependencies(unit_tests ${name})
 endfunction()
