@@ -1,0 +1,90 @@
+// Chrome trace JSON ("Trace Event Format"): complete events, one process a rank, one track a thread.
+#include "harness/core/error.h"
+#include "harness/trace/trace.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <set>
+
+namespace assay::trace {
+namespace {
+
+// As JSON text in quotes; bytes that are not UTF-8 become U+FFFD.
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Microseconds with the nanoseconds as decimals, exact: a double would lose them.
+std::string microseconds(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
+
+struct Closer {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+class Writer {
+ public:
+  explicit Writer(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "wbe")) {
+    if (!file_) fail("open");
+  }
+  void event(const std::string& text) {
+    put(first_ ? "\n" : ",\n");
+    put(text);
+    first_ = false;
+  }
+  void put(std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size()) fail("write");
+  }
+  void close() {
+    if (std::fflush(file_.get()) != 0) fail("write");
+    if (std::fclose(file_.release()) != 0) fail("write");
+  }
+
+ private:
+  [[noreturn]] void fail(const char* what) const {
+    throw Error(fmt::format("{}: cannot {} the trace: {}", path_, what, std::strerror(errno)));
+  }
+
+  std::string path_;
+  std::unique_ptr<std::FILE, Closer> file_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+void write_chrome_trace(const std::string& path, const std::vector<RankTimeline>& ranks) {
+  auto start = std::numeric_limits<std::int64_t>::max();
+  for (const auto& rank : ranks)
+    for (const auto& entry : rank.entries) start = std::min(start, entry.start_ns);
+  if (start == std::numeric_limits<std::int64_t>::max()) start = 0;
+
+  Writer out(path);
+  out.put(fmt::format("{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"start_ns\":\"{}\"}},\"traceEvents\":[", start));
+  for (const auto& rank : ranks) {
+    out.event(fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}}}})", rank.rank,
+                          quoted(fmt::format("rank {} @{}", rank.rank, rank.host))));
+    out.event(fmt::format(R"({{"ph":"M","name":"process_sort_index","pid":{0},"tid":0,"args":{{"sort_index":{0}}}}})",
+                          rank.rank));
+    std::set<int> threads;
+    for (const auto& entry : rank.entries) threads.insert(entry.thread);
+    for (const int thread : threads)
+      out.event(fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})", rank.rank,
+                            thread + 1, thread == 0 ? std::string("main") : fmt::format("thread {}", thread)));
+    for (const auto& entry : rank.entries)
+      out.event(
+          fmt::format(R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{"payload":{}}}}})",
+                      quoted(entry.name), name_of(entry.category), rank.rank, entry.thread + 1,
+                      microseconds(entry.start_ns - start), microseconds(std::max<std::int64_t>(entry.duration_ns, 0)),
+                      entry.payload));
+  }
+  out.put("\n]}\n");
+  out.close();
+}
+
+}  // namespace assay::trace
