@@ -1,0 +1,130 @@
+// CpuDevice: memory by mmap, events by the steady clock, the cache flushed by streaming over twice its size.
+#include "harness/device/cpu/cpu_device.h"
+
+#include "harness/core/error.h"
+#include "harness/device/cpu/cpuid.h"
+#include "harness/device/cpu/limits.h"
+#include "harness/device/cpu/team.h"
+#include "harness/device/cpu/topology.h"
+
+#include <omp.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+namespace assay::cpu {
+
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+constexpr std::size_t line = 64;
+// From here on a request is held against what is free: below it the answer could only be wrong.
+constexpr std::size_t worth_checking = std::size_t{64} << 20;
+
+class CpuStream : public Stream {
+ public:
+  void synchronize() override {}
+};
+
+class CpuEvent : public Event {
+ public:
+  void record(Stream&) override { at_ = SteadyClock::now(); }
+  void synchronize() override {}
+  double seconds_since(const Event& start) const override {
+    return std::chrono::duration<double>(at_ - static_cast<const CpuEvent&>(start).at_).count();
+  }
+
+ private:
+  SteadyClock::time_point at_;
+};
+
+// Cost of one pair of readings: the least of several averages, since interruptions only ever add.
+double measure_timer_cost() {
+  constexpr int batches = 20, pairs = 500;
+  double least = 1.0;
+  for (int batch = 0; batch < batches; ++batch) {
+    const auto start = SteadyClock::now();
+    auto last = start;
+    for (int i = 0; i < 2 * pairs - 1; ++i) last = SteadyClock::now();
+    least = std::min(least, std::chrono::duration<double>(last - start).count() / pairs);
+  }
+  return least;
+}
+
+Error out_of_memory(std::size_t bytes, const MemoryLimits& limits, const std::string& why) {
+  return Error(fmt::format("out of memory: {} bytes asked for, {} available{}", bytes, limits.available(), why));
+}
+
+Buffer map_memory(std::size_t bytes) {
+  if (bytes == 0) return {};
+  if (bytes >= worth_checking) {
+    // The kernel would promise more than it has and kill the process at the first touch.
+    const MemoryLimits limits = memory_limits();
+    if (limits.machine_available > 0 && bytes > limits.available()) throw out_of_memory(bytes, limits, "");
+  }
+  const bool large = bytes >= huge_page;
+  const std::size_t whole = large ? (bytes + huge_page - 1) / huge_page * huge_page : bytes;
+  const std::size_t room = large ? whole + huge_page : bytes;
+  void* mapped = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) throw out_of_memory(bytes, memory_limits(), fmt::format(" ({})", std::strerror(errno)));
+  auto* start = static_cast<std::byte*>(mapped);
+  if (large) {
+    const std::size_t into = reinterpret_cast<std::uintptr_t>(start) % huge_page;
+    start += into == 0 ? 0 : huge_page - into;
+    madvise(start, whole, MADV_HUGEPAGE);   // advice: without it pages are small, which the record's page size tells
+  }
+  return Buffer(start, bytes, [mapped, room](void*, std::size_t) { munmap(mapped, room); });
+}
+
+class CpuDevice : public Device {
+ public:
+  CpuDevice() : timer_cost_(measure_timer_cost()) {
+    info_.kind = DeviceKind::cpu;
+    info_.name = processor().name();
+    info_.memory_bytes = memory_limits().usable();
+    info_.last_level_cache_bytes = topology().last_level_cache_bytes(rank_cpus());
+    info_.compute_units = static_cast<int>(rank_cpus().size());
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
+  Buffer allocate(std::size_t bytes, Memory) override { return map_memory(bytes); }
+  void copy(void* to, const void* from, std::size_t bytes, Stream&) override { std::memcpy(to, from, bytes); }
+  std::string_view timer() const override { return "steady_clock"; }
+  double timer_cost() const override { return timer_cost_; }
+  double shortest_sample() const override { return 1000.0 * timer_cost_; }
+
+  // By the threads that the case uses: theirs are the caches that hold its data, and another team size would make
+  // OpenMP end threads and start them again inside the next sample.
+  void flush_cache(Stream&) override {
+    const Team team(std::min(omp_get_max_threads(), info_.compute_units));
+    const std::size_t lines = 2 * info_.last_level_cache_bytes / line;
+    if (!flush_.data()) flush_ = map_memory(lines * line);
+    auto* words = flush_.as<std::uint64_t>();
+    const auto share = [&](int thread) {
+      return lines * static_cast<std::size_t>(thread) / static_cast<std::size_t>(team.size());
+    };
+    team.run([&](int thread) {
+      constexpr std::size_t words_a_line = line / sizeof(std::uint64_t);
+      // Read and written: lines in the caches are then dirty ones of this buffer whatever the replacement policy.
+      for (std::size_t i = share(thread); i < share(thread + 1); ++i) words[i * words_a_line] += 1;
+    });
+  }
+
+ private:
+  DeviceInfo info_;
+  double timer_cost_;
+  Buffer flush_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>(); }
+
+}  // namespace assay::cpu

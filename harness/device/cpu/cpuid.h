@@ -1,0 +1,49 @@
+// What processor this is, and which instruction sets the processor has and the operating system allows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace assay::cpu {
+
+struct Processor {
+  std::string architecture;         // x86_64, aarch64
+  std::string vendor;               // Intel, AMD, else as the processor says
+  std::string brand;                // the maker's own string: "AMD EPYC 9654 96-Core Processor"
+  std::string microarchitecture;    // "Zen 4", "Emerald Rapids"; empty when unknown
+  int family = 0;
+  int model = 0;
+  int stepping = 0;
+  std::string hypervisor;           // KVM, Hyper-V, VMware, Xen, ...; empty on bare metal
+
+  // "Intel Emerald Rapids"; the brand where the microarchitecture is unknown.
+  std::string name() const;
+};
+
+// Instruction sets usable now: in the processor, and its registers saved by the operating system.
+struct InstructionSets {
+  bool avx = false;
+  bool avx2 = false;
+  bool fma = false;
+  bool f16c = false;
+  bool avx512f = false;
+  bool avx512bw = false;
+  bool avx512dq = false;
+  bool avx512vl = false;
+  bool avx512_vnni = false;
+  bool avx512_bf16 = false;
+  bool avx512_fp16 = false;
+  bool avx_vnni = false;
+  // Tiles need a permission that the kernel gives a process on request; it was asked for and given where these are set.
+  bool amx_tile = false;
+  bool amx_bf16 = false;
+  bool amx_int8 = false;
+
+  // Names of those that are set, as above.
+  std::vector<std::string> names() const;
+};
+
+const Processor& processor();
+const InstructionSets& instruction_sets();
+
+}  // namespace assay::cpu

@@ -1,0 +1,121 @@
+// Topology by hwloc; page sizes from sysfs.
+#include "harness/device/cpu/topology.h"
+
+#include <hwloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+namespace assay::cpu {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A machine whose caches are hidden (some virtual machines) is taken to have this much: more than most cores' share,
+// so that buffers sized by it leave the cache.
+constexpr std::uint64_t unknown_cache_bytes = std::uint64_t{32} << 20;
+
+std::vector<int> cpus_in(hwloc_const_cpuset_t set) {
+  std::vector<int> cpus;
+  for (int cpu = hwloc_bitmap_first(set); cpu >= 0; cpu = hwloc_bitmap_next(set, cpu)) cpus.push_back(cpu);
+  return cpus;
+}
+
+const char* type_of(hwloc_obj_cache_type_t type) {
+  switch (type) {
+    case HWLOC_OBJ_CACHE_DATA: return "data";
+    case HWLOC_OBJ_CACHE_INSTRUCTION: return "instruction";
+    case HWLOC_OBJ_CACHE_UNIFIED: break;
+  }
+  return "unified";
+}
+
+int first_node(hwloc_obj_t object) {
+  const int node = object->nodeset ? hwloc_bitmap_first(object->nodeset) : -1;
+  return std::max(node, 0);
+}
+
+void read_hwloc(Topology& topology) {
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) return;
+  const std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)> tree(raw, hwloc_topology_destroy);
+  if (hwloc_topology_set_icache_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 || hwloc_topology_load(raw) != 0)
+    return;
+
+  topology.packages = std::max(1, hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_PACKAGE));
+  for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(raw, HWLOC_OBJ_CORE, core));) {
+    const hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(raw, HWLOC_OBJ_PACKAGE, core);
+    topology.cores.push_back(
+        {cpus_in(core->cpuset), package ? static_cast<int>(package->logical_index) : 0, first_node(core)});
+  }
+  if (topology.cores.empty())   // the kernel tells no cores: each CPU is one
+    for (hwloc_obj_t pu = nullptr; (pu = hwloc_get_next_obj_by_type(raw, HWLOC_OBJ_PU, pu));)
+      topology.cores.push_back({cpus_in(pu->cpuset), 0, first_node(pu)});
+  for (const hwloc_obj_type_t type :
+       {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L1ICACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L4CACHE})
+    for (hwloc_obj_t cache = nullptr; (cache = hwloc_get_next_obj_by_type(raw, type, cache));)
+      topology.caches.push_back({static_cast<int>(cache->attr->cache.depth), type_of(cache->attr->cache.type),
+                                 cache->attr->cache.size, static_cast<int>(cache->attr->cache.linesize),
+                                 cpus_in(cache->cpuset)});
+  for (hwloc_obj_t node = nullptr; (node = hwloc_get_next_obj_by_type(raw, HWLOC_OBJ_NUMANODE, node));)
+    topology.numa_nodes.push_back(
+        {static_cast<int>(node->os_index), node->attr->numanode.local_memory, cpus_in(node->cpuset)});
+}
+
+void read_pages(Topology& topology) {
+  topology.page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator("/sys/kernel/mm/hugepages", none)) {
+    const std::string name = entry.path().filename();   // hugepages-2048kB
+    if (name.starts_with("hugepages-")) topology.huge_page_bytes.push_back(std::stoull(name.substr(10)) * 1024);
+  }
+  std::sort(topology.huge_page_bytes.begin(), topology.huge_page_bytes.end());
+
+  std::ifstream enabled("/sys/kernel/mm/transparent_hugepage/enabled");
+  for (std::string word; enabled >> word;)
+    if (word.size() > 2 && word.front() == '[') topology.transparent_huge_pages = word.substr(1, word.size() - 2);
+  if (!topology.transparent_huge_pages.empty()) {
+    std::ifstream size("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+    if (!(size >> topology.transparent_huge_page_bytes)) topology.transparent_huge_page_bytes = std::size_t{2} << 20;
+  }
+}
+
+}  // namespace
+
+std::uint64_t Topology::last_level_cache_bytes(const std::vector<int>& cpus) const {
+  int last = 0;
+  for (const Cache& cache : caches) last = std::max(last, cache.level);
+  std::uint64_t bytes = 0;
+  for (const Cache& cache : caches) {
+    if (cache.level != last || cache.type == "instruction") continue;
+    const bool reached = std::any_of(cache.cpus.begin(), cache.cpus.end(), [&](int cpu) {
+      return std::find(cpus.begin(), cpus.end(), cpu) != cpus.end();
+    });
+    if (reached) bytes += cache.bytes;
+  }
+  return bytes > 0 ? bytes : unknown_cache_bytes;
+}
+
+std::uint64_t Topology::cache_bytes(int level, int cpu) const {
+  for (const Cache& cache : caches)
+    if (cache.level == level && cache.type != "instruction" &&
+        std::find(cache.cpus.begin(), cache.cpus.end(), cpu) != cache.cpus.end())
+      return cache.bytes;
+  return 0;
+}
+
+const Topology& topology() {
+  static const Topology known = [] {
+    Topology found;
+    read_hwloc(found);
+    read_pages(found);
+    return found;
+  }();
+  return known;
+}
+
+}  // namespace assay::cpu
