@@ -42,6 +42,7 @@ struct Samples {
   std::int64_t repetitions = 1;         // back-to-back calls a sample
   std::string stopped_by;
   std::vector<int> disturbed;
+  std::vector<double> first_touch;      // repetitions before warm-up ended, reported apart
 };
 
 // What resume skips by and comparisons pair by.
@@ -50,8 +51,11 @@ struct Identity {
   std::string device;
   int ranks = 1;
   int nodes = 1;
-  std::vector<std::string> hosts;
+  std::vector<std::string> hosts;       // sorted, each once
   std::uint64_t seed = 0;
+
+  // Equal for equal identities only.
+  std::string text() const;
 };
 
 struct Record {
@@ -77,6 +81,7 @@ struct Record {
   std::map<std::string, Series> telemetry;
   std::string started;                  // ISO 8601, UTC
   double seconds = 0;
+  std::string log;                      // tail of the workers' stderr when the case broke; absent when empty
 
   Identity identity() const;
   Json to_json() const;

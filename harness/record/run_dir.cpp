@@ -1,0 +1,284 @@
+// Writing and reading of a run directory.
+#include "harness/record/run_dir.h"
+
+#include "harness/core/error.h"
+#include "harness/record/files.h"
+#include "harness/record/json_reader.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <system_error>
+
+namespace assay {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t inline_samples = 200;
+constexpr std::uintmax_t max_run_bytes = 256u << 20;
+constexpr std::size_t max_line_bytes = 64u << 20;
+
+// Takes the run's lock or throws UsageError naming the process that holds it. The kernel frees it with the process.
+int lock_run(const fs::path& dir) {
+  const fs::path path = dir / ".lock";
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) throw UsageError(fmt::format("{} is not writable: {}", dir.string(), std::strerror(errno)));
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    char pid[32] = {};
+    const ssize_t got = ::pread(fd, pid, sizeof pid - 1, 0);
+    ::close(fd);
+    throw UsageError(fmt::format("{} is in use by another assay run{}", dir.string(),
+                                 got > 0 ? fmt::format(" (process {})", std::atol(pid)) : std::string()));
+  }
+  try {
+    if (::ftruncate(fd, 0) != 0) throw Error(std::strerror(errno));
+    write_all(fd, std::to_string(::getpid()) + "\n", path);
+  } catch (const Error& caught) {
+    ::close(fd);
+    ::unlink(path.c_str());
+    throw UsageError(fmt::format("{} cannot be written: {}", dir.string(), caught.what()));
+  }
+  return fd;
+}
+
+bool holds_anything(const fs::path& dir) {
+  for (const auto& entry : fs::directory_iterator(dir))
+    if (entry.path().filename() != ".lock") return true;
+  return false;
+}
+
+// Cuts what a kill left half-written at the end of the file; a whole line that only lacks its end gets it.
+void mend_end(int fd, const fs::path& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) throw Error(fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
+  off_t end = info.st_size;
+  std::string tail;
+  while (end > 0 && tail.size() < max_line_bytes) {
+    char block[4096];
+    const auto size = static_cast<std::size_t>(std::min<off_t>(end, sizeof block));
+    if (::pread(fd, block, size, end - static_cast<off_t>(size)) != static_cast<ssize_t>(size))
+      throw Error(fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
+    const std::string_view view(block, size);
+    const std::size_t newline = view.rfind('\n');
+    tail.insert(0, newline == view.npos ? view : view.substr(newline + 1));
+    if (newline != view.npos) break;
+    end -= static_cast<off_t>(size);
+  }
+  if (tail.empty()) return;
+  bool whole = true;
+  try {
+    (void)Record::from_json(parse_untrusted(tail));
+  } catch (const Error&) {
+    whole = false;
+  }
+  if (whole)
+    write_all(fd, "\n", path);
+  else if (::ftruncate(fd, info.st_size - static_cast<off_t>(tail.size())) != 0)
+    throw Error(fmt::format("cannot cut {}: {}", path.string(), std::strerror(errno)));
+}
+
+int open_records(const fs::path& dir) {
+  const fs::path path = dir / "records.jsonl";
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) throw UsageError(fmt::format("{} cannot be written: {}", path.string(), std::strerror(errno)));
+  return fd;
+}
+
+std::uint64_t fnv64(std::string_view text) {
+  std::uint64_t hash = 14695981039346656037ull;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
+}
+
+// Moves long sample lists into a file of their own.
+void spill_samples(const fs::path& dir, Record& record) {
+  Samples& samples = record.samples;
+  if (samples.values.size() <= inline_samples) return;
+  const std::string name = fmt::format("series/{:016x}-{}.json", fnv64(record.identity().text()), record.attempt);
+  const Json whole = record.to_json()["samples"];
+  Json json;
+  json["schema"] = record_schema;
+  json["key"] = record.key;
+  json["attempt"] = record.attempt;
+  for (const char* member : {"unit", "values", "at"}) json[member] = whole[member];
+  fs::create_directory(dir / "series");
+  replace_file(dir / name, dump_line(json) + "\n");
+  samples.series = name;
+  samples.values.clear();
+  samples.at.clear();
+}
+
+}  // namespace
+
+RunWriter::RunWriter(fs::path dir) : dir_(std::move(dir)) {}
+
+RunWriter::RunWriter(RunWriter&& other) noexcept
+    : dir_(std::move(other.dir_)),
+      lock_fd_(std::exchange(other.lock_fd_, -1)),
+      records_fd_(std::exchange(other.records_fd_, -1)) {}
+
+RunWriter& RunWriter::operator=(RunWriter&& other) noexcept {
+  std::swap(dir_, other.dir_);
+  std::swap(lock_fd_, other.lock_fd_);
+  std::swap(records_fd_, other.records_fd_);
+  return *this;
+}
+
+RunWriter::~RunWriter() {
+  if (records_fd_ >= 0) ::close(records_fd_);
+  if (lock_fd_ >= 0) ::close(lock_fd_);
+}
+
+RunWriter RunWriter::create(const fs::path& dir, const Json& run) {
+  const fs::path path = fs::absolute(dir).lexically_normal();
+  std::error_code error;
+  const bool existed = fs::exists(path, error);
+  if (existed && !fs::is_directory(path, error))
+    throw UsageError(fmt::format("{} is not a directory: give --out one that is absent or empty", dir.string()));
+  fs::create_directories(path, error);
+  if (error) throw UsageError(fmt::format("{} cannot be made: {}", dir.string(), error.message()));
+  // Looked at before the lock is made, so that a foreign folder is left as it was.
+  if (fs::exists(path / "run.json", error))
+    throw UsageError(fmt::format("{} holds a run already: continue it with --resume {}, or give another --out",
+                                 dir.string(), dir.string()));
+  try {
+    if (holds_anything(path))
+      throw UsageError(
+          fmt::format("{} is not empty: give --out a directory that is absent or empty (--resume DIR "
+                      "continues a run)",
+                      dir.string()));
+  } catch (const fs::filesystem_error& caught) {
+    throw UsageError(fmt::format("{} cannot be read: {}", dir.string(), caught.code().message()));
+  }
+  RunWriter writer(path);
+  try {
+    writer.lock_fd_ = lock_run(path);
+  } catch (...) {
+    if (!existed) fs::remove(path, error);
+    throw;
+  }
+  try {
+    if (holds_anything(path)) throw UsageError(fmt::format("{} holds a run already", dir.string()));
+    writer.update_run(run);
+    writer.records_fd_ = open_records(path);
+    sync_folder(path);
+  } catch (const Error& caught) {
+    // Nothing ran: leave nothing behind.
+    for (const char* name : {"records.jsonl", "run.json", ".lock"}) fs::remove(path / name, error);
+    if (!existed) fs::remove(path, error);
+    throw UsageError(fmt::format("{} cannot hold a run: {}", dir.string(), caught.what()));
+  }
+  return writer;
+}
+
+RunWriter RunWriter::resume(const fs::path& dir) {
+  const fs::path path = fs::absolute(dir).lexically_normal();
+  std::error_code error;
+  if (!fs::exists(path / "run.json", error))
+    throw UsageError(fmt::format("{} holds no run (no run.json): nothing to resume", dir.string()));
+  RunWriter writer(path);
+  writer.lock_fd_ = lock_run(path);
+  writer.records_fd_ = open_records(path);
+  try {
+    mend_end(writer.records_fd_, path / "records.jsonl");
+  } catch (const Error& caught) {
+    throw UsageError(caught.what());
+  }
+  return writer;
+}
+
+void RunWriter::append(Record record) {
+  const fs::path path = dir_ / "records.jsonl";
+  record.samples.count = std::max(record.samples.count, static_cast<std::int64_t>(record.samples.values.size()));
+  try {
+    spill_samples(dir_, record);
+  } catch (const fs::filesystem_error& caught) {
+    throw Error(fmt::format("cannot write {}: {}", (dir_ / "series").string(), caught.code().message()));
+  }
+  struct stat before {};
+  if (::fstat(records_fd_, &before) != 0)
+    throw Error(fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
+  try {
+    write_all(records_fd_, dump_line(record.to_json()) + "\n", path);
+    if (::fsync(records_fd_) != 0) throw Error(fmt::format("cannot sync {}: {}", path.string(), std::strerror(errno)));
+  } catch (...) {
+    // Half a line must not stay; where even that fails, the next resume cuts it.
+    if (::ftruncate(records_fd_, before.st_size) != 0) errno = 0;
+    throw;
+  }
+}
+
+void RunWriter::update_run(const Json& run) {
+  replace_file(dir_ / "run.json", run.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::vector<Record> RunData::final_records() const {
+  std::vector<Record> last;
+  std::map<std::string, std::size_t> places;
+  for (const Record& record : records) {
+    const auto [place, fresh] = places.try_emplace(record.identity().text(), last.size());
+    if (fresh)
+      last.push_back(record);
+    else
+      last[place->second] = record;
+  }
+  return last;
+}
+
+RunData read_run(const fs::path& dir) {
+  RunData data;
+  data.dir = dir;
+  std::error_code error;
+  if (!fs::exists(dir / "run.json", error)) {
+    if (!fs::exists(dir, error)) throw UsageError(fmt::format("{}: no such directory", dir.string()));
+    throw UsageError(fmt::format("{} holds no run (no run.json)", dir.string()));
+  }
+  try {
+    data.run = parse_untrusted(read_whole(dir / "run.json", max_run_bytes));
+    const JsonReader run(data.run, "");
+    if (!run.has("schema")) throw Error("no schema");
+    const std::int64_t schema = run.integer("schema", 0);
+    if (schema != record_schema)
+      throw Error(fmt::format("schema {} is not known: this build reads schema {}", schema, record_schema));
+  } catch (const Error& caught) {
+    throw UsageError(fmt::format("{}: {}", (dir / "run.json").string(), caught.what()));
+  }
+  std::ifstream lines(dir / "records.jsonl", std::ios::binary);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (line.empty()) continue;
+    try {
+      if (line.size() > max_line_bytes) throw Error(fmt::format("longer than {} bytes", max_line_bytes));
+      data.records.push_back(Record::from_json(parse_untrusted(line)));
+    } catch (const std::exception& caught) {
+      const bool torn = lines.eof();
+      data.problems.push_back(fmt::format("records.jsonl line {}: {}{}", number, caught.what(),
+                                          torn ? " (the last line, cut short by a kill)" : ""));
+    }
+  }
+  return data;
+}
+
+std::vector<double> all_samples(const RunData& run, const Record& record) {
+  if (!record.samples.series) return record.samples.values;
+  const fs::path name(*record.samples.series);
+  // A record may come from anywhere; its series lie below its own directory.
+  if (name.is_absolute() || name.lexically_normal().string().starts_with(".."))
+    throw Error(fmt::format("series {} of {} lies outside the run", name.string(), record.key));
+  try {
+    const Json json = parse_untrusted(read_whole(run.dir / name, max_run_bytes));
+    return JsonReader(json, "").reals("values");
+  } catch (const Error& caught) {
+    throw Error(fmt::format("{}: {}", (run.dir / name).string(), caught.what()));
+  }
+}
+
+}  // namespace assay

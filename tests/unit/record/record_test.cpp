@@ -1,0 +1,139 @@
+// Records: round trip, tolerance towards other writers, refusal of what is not understood.
+#include "harness/record/record.h"
+#include "harness/core/error.h"
+#include "harness/core/rng.h"
+#include "harness/record/json_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace assay {
+namespace {
+
+const double nan = std::numeric_limits<double>::quiet_NaN();
+
+Record sample_record() {
+  Record record;
+  record.key = "gemm/dtype=bf16/m=4096";
+  record.family = "gemm";
+  record.params = {{"dtype", "bf16"}, {"m", 4096}};
+  record.protocol = {{"form", "repeat"}, {"hash", "abc"}};
+  record.seed = 18446744073709551615ull;
+  record.attempt = 2;
+  record.world_ranks = 2;
+  record.ranks = {{0, "b", "cpu 0", 0.5}, {1, "a", "cpu 1", std::nullopt}};
+  record.labels = {{"isa", "avx512_bf16"}};
+  record.status = Status::failed;
+  record.reason = "wrong_elements";
+  record.comparable = false;
+  record.flags = {"oversubscribed"};
+  record.samples.values = {1.0, nan, 0.25};
+  record.samples.at = {0.0, 1.0, 2.0};
+  record.samples.count = 3;
+  record.samples.repetitions = 8;
+  record.samples.stopped_by = "noise";
+  record.samples.disturbed = {1};
+  record.samples.first_touch = {3.5};
+  record.metrics = {{"throughput", 1e12, "FLOP/s", Interval{9e11, 1.1e12}, Better::higher, 0.5, std::nullopt},
+                    {"latency", std::nullopt, "s", std::nullopt, Better::lower, std::nullopt, std::nullopt}};
+  record.checks = {{"wrong_elements", false, 3, 0, {"row 7"}}};
+  record.spans = {{"setup", 0.5}, {"measure", 2}};
+  record.telemetry["clock"] = {"Hz", {0, 1}, {2e9, std::nullopt}};
+  record.started = "2026-01-01T00:00:00Z";
+  record.seconds = 2.5;
+  return record;
+}
+
+TEST(Record, RoundTrips) {
+  const Record record = sample_record();
+  const std::string line = dump_line(record.to_json());
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const Record back = Record::from_json(parse_untrusted(line));
+  EXPECT_EQ(dump_line(back.to_json()), line);
+  EXPECT_EQ(back.seed, record.seed);
+  EXPECT_EQ(back.samples.values.size(), 3u);
+  EXPECT_TRUE(std::isnan(back.samples.values[1]));
+  EXPECT_EQ(back.metrics[0].ci95->high, 1.1e12);
+  EXPECT_FALSE(back.metrics[1].value.has_value());
+  EXPECT_EQ(back.metrics[1].better, Better::lower);
+  EXPECT_FALSE(back.telemetry.at("clock").values[1].has_value());
+  EXPECT_EQ(back.identity().hosts, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(back.identity().text(), record.identity().text());
+}
+
+TEST(Record, WhatIsNotFiniteIsNull) {
+  Record record;
+  record.metrics = {{"x", std::numeric_limits<double>::infinity(), "1", Interval{nan, 1}, Better::higher, nan, nan}};
+  record.seconds = nan;
+  const Json json = parse_untrusted(dump_line(record.to_json()));
+  EXPECT_TRUE(json["metrics"][0]["value"].is_null());
+  EXPECT_TRUE(json["metrics"][0]["ci95"].is_null());
+  EXPECT_TRUE(json["metrics"][0]["of_peak"].is_null());
+  EXPECT_TRUE(json["seconds"].is_null());
+  EXPECT_TRUE(json["labels"].is_object());
+}
+
+TEST(Record, BytesThatAreNoTextStayOneLine) {
+  Record record;
+  record.reason = "stderr: \xff\xfe\x01\n\x80";
+  const std::string line = dump_line(record.to_json());
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  EXPECT_NO_THROW((void)Record::from_json(parse_untrusted(line)));
+}
+
+TEST(Record, AbsentMembersTakeDefaultsAndUnknownOnesAreIgnored) {
+  const Record record =
+      Record::from_json(parse_untrusted(R"({"schema":1,"key":"a/b=1","later":{"x":[1]},"metrics":null})"));
+  EXPECT_EQ(record.key, "a/b=1");
+  EXPECT_EQ(record.status, Status::ok);
+  EXPECT_EQ(record.attempt, 1);
+  EXPECT_TRUE(record.comparable);
+  EXPECT_TRUE(record.metrics.empty());
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    (void)Record::from_json(parse_untrusted(text));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Record, RefusesWithTheMembersName) {
+  EXPECT_EQ(refusal(R"({"schema":2})"), "schema 2 is not known: this build reads schema 1");
+  EXPECT_EQ(refusal(R"({"key":"x"})"), "schema 0 is not known: this build reads schema 1");
+  EXPECT_EQ(refusal(R"({"schema":1,"key":7})"), "key: not a string");
+  EXPECT_EQ(refusal(R"({"schema":1,"metrics":[{"name":"a","value":"fast"}]})"), "metrics[0].value: not a number");
+  EXPECT_EQ(refusal(R"({"schema":1,"samples":{"values":[1,"x"]}})"), "samples.values: not a list of numbers");
+  EXPECT_EQ(refusal(R"({"schema":1,"seed":-1})"), "seed: not an integer from 0 on");
+  EXPECT_EQ(refusal(R"({"schema":1,"world":{"ranks":99999999999}})"), "world.ranks: not an integer of 31 bits");
+  EXPECT_EQ(refusal(R"({"schema":1,"status":"fine"})"), "status: 'fine' is none of ok, skipped, failed, error");
+  EXPECT_EQ(refusal("[1]"), "not an object");
+  EXPECT_EQ(refusal("{\"schema\":1"), "not JSON");
+  EXPECT_EQ(refusal(R"({"schema":1,"seconds":1e999})"), "not JSON");
+  EXPECT_EQ(refusal(std::string(1000000, '[')), "nested deeper than 64");
+  EXPECT_EQ(refusal("{\"schema\":1,\"key\":\"\xff\"}"), "not JSON");
+}
+
+// Whatever a byte is changed to, reading either works or throws Error.
+TEST(Record, HostileBytesNeverCrash) {
+  const std::string line = dump_line(sample_record().to_json());
+  const Rng rng(3, "hostile");
+  for (std::uint64_t trial = 0; trial < 4000; ++trial) {
+    std::string text = line;
+    for (std::uint64_t change = 0; change <= trial % 4; ++change)
+      text[rng.below(trial * 8 + change * 2, text.size())] =
+          static_cast<char>(rng.below(trial * 8 + change * 2 + 1, 256));
+    try {
+      const Record record = Record::from_json(parse_untrusted(text));
+      (void)dump_line(record.to_json());
+    } catch (const Error&) {
+    }
+  }
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,198 @@
+// The run directory: what survives a kill, a full disk, a second supervisor and foreign files.
+#include "harness/record/run_dir.h"
+#include "harness/core/error.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class RunDir : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/assay-run-dir-XXXXXX";
+    root_ = mkdtemp(name);
+    dir_ = root_ / "run";
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  static Record record(const std::string& key, Status status = Status::ok, int attempt = 1) {
+    Record made;
+    made.key = key;
+    made.status = status;
+    made.attempt = attempt;
+    return made;
+  }
+  void add_text(const std::string& text) const { std::ofstream(dir_ / "records.jsonl", std::ios::app) << text; }
+
+  template <typename F>
+  static std::string usage_error(F&& call) {
+    try {
+      call();
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "no usage error";
+  }
+
+  const Json run_ = {{"schema", 1}, {"labels", {{"a", "b"}}}};
+  fs::path root_, dir_;
+};
+
+TEST_F(RunDir, KeepsRecordsAndTakesTheLastAttempt) {
+  {
+    RunWriter writer = RunWriter::create(dir_, run_);
+    writer.append(record("x", Status::error));
+    writer.append(record("y"));
+    writer.append(record("x", Status::ok, 2));
+    writer.update_run({{"schema", 1}, {"finished", "now"}});
+  }
+  const RunData data = read_run(dir_);
+  EXPECT_EQ(data.run["finished"], "now");
+  EXPECT_EQ(data.records.size(), 3u);
+  const auto last = data.final_records();
+  ASSERT_EQ(last.size(), 2u);
+  EXPECT_EQ(last[0].key, "x");
+  EXPECT_EQ(last[0].attempt, 2);
+  EXPECT_FALSE(fs::exists(dir_ / "run.json.tmp"));
+}
+
+TEST_F(RunDir, LongSampleListsGoToASeries) {
+  {
+    RunWriter writer = RunWriter::create(dir_, run_);
+    Record longer = record("long"), shorter = record("short");
+    for (int i = 0; i < 201; ++i) longer.samples.values.push_back(i), longer.samples.at.push_back(i * 2);
+    shorter.samples.values.assign(200, 0.5);
+    writer.append(longer);
+    writer.append(shorter);
+  }
+  const RunData data = read_run(dir_);
+  ASSERT_TRUE(data.records[0].samples.series.has_value());
+  EXPECT_TRUE(data.records[0].samples.values.empty());
+  EXPECT_EQ(data.records[0].samples.count, 201);
+  EXPECT_EQ(all_samples(data, data.records[0]).size(), 201u);
+  EXPECT_EQ(all_samples(data, data.records[0])[200], 200);
+  EXPECT_FALSE(data.records[1].samples.series.has_value());
+  EXPECT_EQ(all_samples(data, data.records[1]).size(), 200u);
+}
+
+TEST_F(RunDir, SeriesOutsideTheRunAreRefused) {
+  { RunWriter::create(dir_, run_); }
+  const RunData data = read_run(dir_);
+  for (const char* path : {"/etc/passwd", "../x", "series/../../x"}) {
+    Record hostile = record("h");
+    hostile.samples.series = path;
+    EXPECT_THROW((void)all_samples(data, hostile), Error) << path;
+  }
+}
+
+TEST_F(RunDir, ATornLastLineIsCutOnResume) {
+  { RunWriter::create(dir_, run_).append(record("a")); }
+  add_text(R"({"schema":1,"key":"to)");
+  EXPECT_EQ(read_run(dir_).problems.size(), 1u);
+  { RunWriter::resume(dir_).append(record("b")); }
+  const RunData data = read_run(dir_);
+  EXPECT_TRUE(data.problems.empty());
+  ASSERT_EQ(data.records.size(), 2u);
+  EXPECT_EQ(data.records[1].key, "b");
+}
+
+TEST_F(RunDir, AWholeLastLineWithoutItsEndIsKept) {
+  { RunWriter::create(dir_, run_); }
+  add_text(R"({"schema":1,"key":"a"})");
+  { RunWriter::resume(dir_).append(record("b")); }
+  EXPECT_EQ(read_run(dir_).records.size(), 2u);
+}
+
+TEST_F(RunDir, BadLinesAreNamedAndTheRestIsUsed) {
+  { RunWriter::create(dir_, run_).append(record("a")); }
+  add_text("nonsense\n\n{\"schema\":9}\n{\"schema\":1,\"key\":3}\n" + std::string("\0\xff\n", 3) +
+           "{\"schema\":1,\"key\":\"z\"}\n");
+  const RunData data = read_run(dir_);
+  EXPECT_EQ(data.records.size(), 2u);
+  EXPECT_EQ(data.problems,
+            (std::vector<std::string>{"records.jsonl line 2: not JSON",
+                                      "records.jsonl line 4: schema 9 is not known: this build reads schema 1",
+                                      "records.jsonl line 5: key: not a string", "records.jsonl line 6: not JSON"}));
+}
+
+TEST_F(RunDir, ForeignSchemaAndForeignFoldersAreRefused) {
+  fs::create_directories(dir_);
+  EXPECT_THAT(usage_error([&] { (void)read_run(dir_); }), HasSubstr("holds no run"));
+  EXPECT_THAT(usage_error([&] { (void)read_run(dir_ / "none"); }), HasSubstr("no such directory"));
+  EXPECT_THAT(usage_error([&] { (void)RunWriter::resume(dir_); }), HasSubstr("nothing to resume"));
+  std::ofstream(dir_ / "run.json") << R"({"schema":2})";
+  EXPECT_THAT(usage_error([&] { (void)read_run(dir_); }), HasSubstr("schema 2 is not known"));
+  EXPECT_THAT(usage_error([&] { (void)RunWriter::create(dir_, run_); }), HasSubstr("--resume"));
+  std::ofstream(dir_ / "run.json") << R"({})";
+  EXPECT_THAT(usage_error([&] { (void)read_run(dir_); }), HasSubstr("no schema"));
+  fs::remove(dir_ / "run.json");
+  std::ofstream(dir_ / "mine.txt") << "x";
+  EXPECT_THAT(usage_error([&] { (void)RunWriter::create(dir_, run_); }), HasSubstr("not empty"));
+  EXPECT_FALSE(fs::exists(dir_ / ".lock"));
+  EXPECT_THAT(usage_error([&] { (void)RunWriter::create(dir_ / "mine.txt", run_); }), HasSubstr("not a directory"));
+}
+
+TEST_F(RunDir, ASecondSupervisorIsToldThePid) {
+  const RunWriter first = RunWriter::create(dir_, run_);
+  const std::string word = usage_error([&] { (void)RunWriter::resume(dir_); });
+  EXPECT_THAT(word, HasSubstr("in use by another assay run (process " + std::to_string(getpid()) + ")"));
+}
+
+// Runs `body` in a child whose files may not grow beyond `bytes`.
+template <typename F>
+int with_full_disk(rlim_t bytes, F&& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limit{bytes, bytes};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    _exit(body());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
+}
+
+TEST_F(RunDir, AFullDiskIsSaidAndLeavesWholeLines) {
+  const int rc = with_full_disk(4096, [&] {
+    RunWriter writer = RunWriter::create(dir_, run_);
+    for (int i = 0; i < 1000; ++i) {
+      try {
+        writer.append(record("case/" + std::to_string(i)));
+      } catch (const Error& error) {
+        return std::string(error.what()).find("cannot write") != std::string::npos ? i : 99;
+      }
+    }
+    return 98;
+  });
+  EXPECT_GT(rc, 1);
+  EXPECT_LT(rc, 50);
+  EXPECT_EQ(read_run(dir_).records.size(), static_cast<std::size_t>(rc));
+  EXPECT_TRUE(read_run(dir_).problems.empty());
+  { RunWriter::resume(dir_).append(record("last")); }
+  EXPECT_EQ(read_run(dir_).records.back().key, "last");
+}
+
+TEST_F(RunDir, AFullDiskAtTheStartLeavesNothing) {
+  EXPECT_EQ(with_full_disk(0,
+                           [&] {
+                             return usage_error([&] { (void)RunWriter::create(dir_, run_); }).find("cannot") !=
+                                            std::string::npos
+                                        ? 7
+                                        : 8;
+                           }),
+            7);
+  EXPECT_FALSE(fs::exists(dir_));
+}
+
+}  // namespace
+}  // namespace assay
