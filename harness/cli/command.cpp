@@ -1,8 +1,8 @@
 // The root of the command line: subcommands, errors with the nearest valid word, exit codes.
 #include "harness/cli/command.h"
 
-#include "harness/cli/version.h"
 #include "harness/core/nearest.h"
+#include "harness/core/version.h"
 
 #include <fmt/format.h>
 
@@ -69,7 +69,7 @@ void print_error(const std::string& message) {
 
 int parse_and_run(int argc, const char* const* argv) {
   CLI::App root("Is this machine as fast as it should be for training neural networks?", "assay");
-  root.set_version_flag("--version", fmt::format("assay {}", version()));
+  root.set_version_flag("--version", fmt::format("assay {}", build_info().version));
   root.require_subcommand(0, 1);
   std::vector<Command> table;
   for (const auto make : commands) table.push_back(make(root));

@@ -1,0 +1,224 @@
+"""Runs Assay beside small independent programs and says whether it keeps up with them.
+
+Every *.json in this folder lists comparisons (one file a subject, so that a new one touches no other):
+
+  [{"name": "gemm-f32-2048",                      what `./dev peers NAME` selects, by prefix
+    "about": "f32 product, 2048 cubed, beside a bare oneDNN loop",
+    "ours":  {"assay": ["gemm", "--set", "gemm.m=2048"], "metric": "throughput"},
+    "peer":  {"command": ["{build}/peers/gemm", "f32", "2048"]},
+    "at_least": 0.98,                             ours over the peer's, oriented so that more is better; or
+    "at_most": 1.03,                              the other direction: our cost (a time) over the peer's
+    "pairs": 15}]                                 optional; 15 is the least
+
+A side is one of
+  {"assay": [...], "metric": NAME}   `assay run` with these arguments in a folder of its own; the best value of that
+                                     metric over the records, all of which must be ok
+  {"command": [...]}                 any program; the last line of its output is one JSON object
+                                     {"value": 1.5e12, "unit": "FLOP/s", "better": "higher"}, its own aggregate,
+                                     or {"skip": "why it cannot run here"}
+with {build}, {root}, {python} and {work} (a folder that lives as long as this program) replaced. Both sides may be
+Assay: one worker against two. A side that prints {"skip": ...} skips the comparison; a missing program is an error.
+
+The sides alternate (ours peer, peer ours, ...), so that a drift of the machine falls on both. The verdict is taken on the ratios
+of the pairs: their median, and its order-statistic 95 % interval, which needs no distribution. The interval's bound
+on the wrong side decides, not the median. Exit code: 0 all held, 1 one did not or broke, 2 usage.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+LEAST_PAIRS = 15
+SIDE_TIMEOUT = 900  # seconds
+
+
+class Broken(Exception):
+    """A side that gave no figure."""
+
+
+class Skipped(Exception):
+    """A side that cannot run here, with its reason."""
+
+
+def median_interval(values, confidence=0.95):
+    """The binomial order-statistic interval of the median: (low, high); at least 6 values."""
+    ordered, n = sorted(values), len(values)
+    below, cumulated = 0, 0.0
+    while cumulated + math.comb(n, below) / 2**n <= (1 - confidence) / 2:
+        cumulated += math.comb(n, below) / 2**n
+        below += 1
+    if below == 0:
+        raise ValueError(f"{n} values are too few for an interval")
+    return ordered[below - 1], ordered[n - below]
+
+
+def call(command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SIDE_TIMEOUT, stdin=subprocess.DEVNULL)
+    except FileNotFoundError as error:
+        raise Broken(f"{command[0]}: not built or not installed") from error
+    except subprocess.TimeoutExpired as error:
+        raise Broken(f"{command[0]}: no end within {SIDE_TIMEOUT} s") from error
+    return done
+
+
+def last_words(done):
+    lines = (done.stderr or done.stdout).strip().splitlines()
+    return f"exit code {done.returncode}: {lines[-1] if lines else 'no output'}"
+
+
+def measure_command(side):
+    done = call(side["command"])
+    if done.returncode:
+        raise Broken(f"{side['command'][0]}: {last_words(done)}")
+    try:
+        figure = json.loads(done.stdout.strip().splitlines()[-1])
+    except (IndexError, ValueError) as error:
+        raise Broken(f"{side['command'][0]}: its last line is not JSON") from error
+    if "skip" in figure:
+        raise Skipped(figure["skip"])
+    return figure
+
+
+def measure_assay(side, binary, work):
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        out = pathlib.Path(folder) / "run"
+        done = call([binary, "run", *side["assay"], "--out", str(out)])
+        if done.returncode:
+            raise Broken(f"assay run {' '.join(side['assay'])}: {last_words(done)}")
+        figures = []
+        for line in (out / "records.jsonl").read_text().splitlines():
+            record = json.loads(line)
+            if record["status"] == "skipped":
+                raise Skipped(f"{record['key']}: {record['reason']}")
+            if record["status"] != "ok":
+                raise Broken(f"{record['key']}: {record['status']}: {record['reason']}")
+            figures += [m for m in record["metrics"] if m["name"] == side["metric"] and m["value"] is not None]
+    if not figures:
+        raise Broken(f"assay run {' '.join(side['assay'])}: no metric {side['metric']}")
+    return (max if figures[0]["better"] == "higher" else min)(figures, key=lambda m: m["value"])
+
+
+def measure(side, binary, work):
+    figure = measure_assay(side, binary, work) if "assay" in side else measure_command(side)
+    if not figure["value"] > 0:
+        raise Broken(f"the figure {figure['value']} is not positive")
+    return figure
+
+
+def compare(entry, pairs, binary, work):
+    """Ratios of the pairs, oriented by the bound, and the last figure of each side."""
+    ratios = []
+    for pair in range(pairs):
+        order = ("ours", "peer") if pair % 2 == 0 else ("peer", "ours")
+        figure = {name: measure(entry[name], binary, work) for name in order}
+        ours, peer = figure["ours"], figure["peer"]
+        if (ours["unit"], ours["better"]) != (peer["unit"], peer["better"]):
+            raise Broken(f"units differ: {ours['unit']} ({ours['better']}) and {peer['unit']} ({peer['better']})")
+        ratio = ours["value"] / peer["value"]
+        if "at_least" in entry and ours["better"] == "lower" or "at_most" in entry and ours["better"] == "higher":
+            ratio = 1 / ratio
+        ratios.append(ratio)
+        progress = f"{entry['name']}: pair {pair + 1} of {pairs}, ratio {ratio:.3f}"
+        print(f"\r\033[K{progress}" if sys.stderr.isatty() else progress, file=sys.stderr,
+              end="" if sys.stderr.isatty() else "\n", flush=True)
+    if sys.stderr.isatty():
+        print("\r\033[K", file=sys.stderr, end="")
+    return ratios, ours, peer
+
+
+def judge(entry, pairs, binary, work):
+    """One row of the table."""
+    row = {"name": entry["name"], "about": entry.get("about", "")}
+    try:
+        ratios, ours, peer = compare(entry, pairs, binary, work)
+    except Skipped as why:
+        return row | {"verdict": "skipped", "reason": str(why)}
+    except Broken as why:
+        return row | {"verdict": "broken", "reason": str(why)}
+    low, high = median_interval(ratios)
+    at_least = "at_least" in entry
+    bound = entry["at_least" if at_least else "at_most"]
+    decisive = low if at_least else high
+    held = decisive >= bound if at_least else decisive <= bound
+    return row | {"verdict": "held" if held else "FAILED", "median": statistics.median(ratios), "interval": [low, high],
+                  "decisive": decisive, "required": bound, "direction": ">=" if at_least else "<=",
+                  "pairs": len(ratios), "ratios": ratios, "ours": ours, "peer": peer}
+
+
+def print_table(rows):
+    print(f"{'comparison':<34} {'ratio':>7} {'95 % bound':>11} {'required':>9}  {'pairs':>5}  verdict")
+    for row in rows:
+        if "median" not in row:
+            print(f"{row['name']:<34} {'-':>7} {'-':>11} {'-':>9}  {'-':>5}  {row['verdict']}: {row['reason']}")
+            continue
+        required = f"{row['direction']} {row['required']:.2f}"
+        print(f"{row['name']:<34} {row['median']:>7.3f} {row['decisive']:>11.3f} {required:>9}  {row['pairs']:>5}  "
+              f"{row['verdict']}")
+
+
+def load(folder, names):
+    entries = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            entries += json.loads(path.read_text())
+        except ValueError as error:
+            sys.exit(f"peers: {path}: {error}")
+    for entry in entries:
+        if ("at_least" in entry) == ("at_most" in entry):
+            sys.exit(f"peers: {entry['name']}: needs exactly one of at_least and at_most")
+    for name in names:
+        if not any(entry["name"].startswith(name) for entry in entries):
+            print(f"peers: no comparison begins with '{name}'; there are: "
+                  f"{', '.join(entry['name'] for entry in entries)}", file=sys.stderr)
+            sys.exit(2)
+    return [entry for entry in entries if not names or any(entry["name"].startswith(name) for name in names)]
+
+
+def fill(side, places):
+    def replace(text):
+        for name, value in places.items():
+            text = text.replace("{" + name + "}", value)
+        return text
+    return {key: [replace(str(part)) for part in value] if isinstance(value, list) else value
+            for key, value in side.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev peers", description="Assay beside small independent programs")
+    parser.add_argument("names", nargs="*", help="comparisons, by prefix of their name (default: all)")
+    parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[1] / "build" / "release")
+    parser.add_argument("--peers", type=pathlib.Path, default=HERE, help="folder of the lists")
+    parser.add_argument("--pairs", type=int, help=f"at least {LEAST_PAIRS}, for every comparison")
+    parser.add_argument("--json", type=pathlib.Path, help="write every ratio and figure there")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    if options.pairs is not None and options.pairs < LEAST_PAIRS:
+        parser.error(f"--pairs {options.pairs}: at least {LEAST_PAIRS}")
+    entries = load(options.peers, options.names)
+    if options.list:
+        for entry in entries:
+            print(f"{entry['name']:<34} {entry.get('about', '')}")
+        return 0
+    build = options.build.resolve()
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="assay-peers.") as work:
+        places = {"build": str(build), "root": str(HERE.parents[1]), "python": sys.executable, "work": work}
+        for entry in entries:
+            pairs = max(options.pairs or entry.get("pairs", LEAST_PAIRS), LEAST_PAIRS)
+            filled = entry | {side: fill(entry[side], places) for side in ("ours", "peer")}
+            rows.append(judge(filled, pairs, str(build / "assay"), work))
+    print_table(rows)
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+    return 1 if any(row["verdict"] in ("FAILED", "broken") for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

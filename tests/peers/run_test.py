@@ -1,0 +1,104 @@
+"""The driver of `./dev peers` on programs whose figures are known."""
+
+import contextlib
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import run  # noqa: E402
+
+
+def prints(figure):
+    return {"command": ["{python}", "-c", f"print('noise'); print('''{json.dumps(figure)}''')"]}
+
+
+def figure(value, better="higher", unit="B/s"):
+    return prints({"value": value, "unit": unit, "better": better})
+
+
+class Interval(unittest.TestCase):
+    def test_known_ranks(self):
+        # Binomial(15, 1/2): P(X <= 3) = 0.0176, P(X <= 4) = 0.0592, so the 4th and the 12th of 15.
+        self.assertEqual(run.median_interval(range(1, 16)), (4, 12))
+        self.assertEqual(run.median_interval([6, 1, 5, 2, 4, 3]), (1, 6))
+
+    def test_too_few(self):
+        with self.assertRaises(ValueError):
+            run.median_interval([1, 2, 3, 4, 5])
+
+
+class Driver(unittest.TestCase):
+    def drive(self, entries, *arguments):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "fake.json").write_text(json.dumps(entries))
+            out = pathlib.Path(folder) / "out"
+            done = subprocess.run([sys.executable, str(HERE / "run.py"), "--peers", folder, "--json", str(out), *arguments],
+                                  capture_output=True, text=True)
+            rows = {}
+            with contextlib.suppress(FileNotFoundError):
+                rows = {row["name"]: row for row in json.loads(out.read_text())}
+            return done, rows
+
+    def test_verdicts_and_directions(self):
+        done, rows = self.drive([
+            {"name": "fast", "ours": figure(99), "peer": figure(100), "at_least": 0.98},
+            {"name": "slow", "ours": figure(97), "peer": figure(100), "at_least": 0.98},
+            {"name": "short", "ours": figure(1.02, "lower", "s"), "peer": figure(1, "lower", "s"), "at_most": 1.03},
+            {"name": "long", "ours": figure(1.04, "lower", "s"), "peer": figure(1, "lower", "s"), "at_most": 1.03},
+            {"name": "time-as-speed", "ours": figure(0.5, "lower", "s"), "peer": figure(1, "lower", "s"), "at_least": 1.9},
+        ])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual({name: row["verdict"] for name, row in rows.items()},
+                         {"fast": "held", "slow": "FAILED", "short": "held", "long": "FAILED", "time-as-speed": "held"})
+        self.assertEqual(rows["fast"]["pairs"], 15)
+        self.assertAlmostEqual(rows["time-as-speed"]["median"], 2.0)
+
+    def test_sides_alternate(self):
+        with tempfile.TemporaryDirectory() as folder:
+            order = pathlib.Path(folder) / "order"
+            side = lambda name: {"command": ["{python}", "-c",
+                f"open({str(order)!r}, 'a').write('{name}'); print('{{\"value\":1,\"unit\":\"s\",\"better\":\"lower\"}}')"]}
+            done, _ = self.drive([{"name": "x", "ours": side("A"), "peer": side("B"), "at_most": 1}])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(order.read_text(), ("ABBA" * 8)[:30])
+
+    def test_the_bound_decides_not_the_median(self):
+        # Ours is slow in 5 runs of 15: the median holds, the lower bound does not.
+        with tempfile.TemporaryDirectory() as folder:
+            count = pathlib.Path(folder) / "count"
+            ours = {"command": ["{python}", "-c",
+                f"import pathlib; p = pathlib.Path({str(count)!r}); n = int(p.read_text()) if p.exists() else 0; "
+                "p.write_text(str(n + 1)); "
+                "print('{\"value\":%g,\"unit\":\"B/s\",\"better\":\"higher\"}' % (0.5 if n % 3 == 0 else 1))"]}
+            done, rows = self.drive([{"name": "x", "ours": ours, "peer": figure(1), "at_least": 0.98}])
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual((rows["x"]["median"], rows["x"]["decisive"]), (1, 0.5))
+
+    def test_skips_and_breakage(self):
+        done, rows = self.drive([{"name": "absent", "ours": figure(1), "peer": prints({"skip": "no wheel"}), "at_least": 1}])
+        self.assertEqual((done.returncode, rows["absent"]["reason"]), (0, "no wheel"))
+        done, rows = self.drive([
+            {"name": "dead", "ours": figure(1), "peer": {"command": ["{python}", "-c", "raise SystemExit('gone')"]}, "at_least": 1},
+            {"name": "unbuilt", "ours": figure(1), "peer": {"command": ["/nowhere/peer"]}, "at_least": 1},
+            {"name": "units", "ours": figure(1), "peer": figure(1, unit="FLOP/s"), "at_least": 1}])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("gone", rows["dead"]["reason"])
+        self.assertIn("not built", rows["unbuilt"]["reason"])
+        self.assertIn("units differ", rows["units"]["reason"])
+
+    def test_usage(self):
+        entries = [{"name": "gemm", "ours": figure(1), "peer": figure(1), "at_least": 1}]
+        self.assertEqual(self.drive(entries, "--pairs", "5")[0].returncode, 2)
+        done, _ = self.drive(entries, "colective")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("gemm", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
