@@ -80,7 +80,9 @@ class SelfCommunicator final : public Communicator {
   static void copy(const void* send, void* receive, std::size_t count, DType dtype) {
     if (send != receive && count) std::memmove(receive, send, count * size_of(dtype));
   }
-  static void check_rank(const char* call, int rank) { ASSAY_CHECK(rank == 0, "{}: no rank {} in a world of 1", call, rank); }
+  static void check_rank(const char* call, int rank) {
+    ASSAY_CHECK(rank == 0, "{}: no rank {} in a world of 1", call, rank);
+  }
 
   bool in_group_ = false;
   std::vector<Message> sends_;

@@ -1,0 +1,68 @@
+// The communicator over MPI, and what all of a process's communicators share.
+#pragma once
+
+#include "harness/comm/communicator.h"
+#include "harness/comm/mpi/types.h"
+
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace assay::mpi {
+
+// What is made once MPI runs and lives as long.
+class World {
+ public:
+  // Collective.
+  World();
+  // Asked of MPI at the first call (its tool interface takes a fifth of a second to open), not by two threads at once.
+  const std::string& implementation() const;
+
+  const Reductions reductions;
+
+ private:
+  int nodes_;
+  mutable std::string implementation_;
+};
+
+class MpiCommunicator final : public Communicator {
+ public:
+  // Owns `comm`. Calls with more than `largest_count` elements are cut into pieces.
+  MpiCommunicator(MPI_Comm comm, std::shared_ptr<const World> world, std::size_t largest_count);
+  ~MpiCommunicator() override;
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::string implementation() const override;
+  void all_reduce(const void*, void*, std::size_t, DType, ReduceOp, Stream&) override;
+  void all_gather(const void*, void*, std::size_t, DType, Stream&) override;
+  void reduce_scatter(const void*, void*, std::size_t, DType, ReduceOp, Stream&) override;
+  void broadcast(void*, std::size_t, DType, int root, Stream&) override;
+  void all_to_all(const void*, void*, std::size_t, DType, Stream&) override;
+  void send(const void*, std::size_t, DType, int to, Stream&) override;
+  void receive(void*, std::size_t, DType, int from, Stream&) override;
+  void group(const std::function<void()>& body, Stream&) override;
+  void barrier() override;
+  std::unique_ptr<Communicator> split(int colour, int key) override;
+  [[noreturn]] void abort(const std::string& why) override;
+
+ private:
+  // Whether all blocks of `count` elements, one a rank, can be counted by an int.
+  bool fits(std::size_t count) const { return count <= largest_ / static_cast<std::size_t>(size_); }
+  void reduce_scatter_large(const void* send, void* receive, std::size_t count, DType, ReduceOp);
+
+  MPI_Comm comm_;
+  std::shared_ptr<const World> world_;
+  std::size_t largest_;
+  int rank_ = 0;
+  int size_ = 1;
+  bool in_group_ = false;
+  std::vector<MPI_Request> requests_;
+  std::vector<MPI_Status> statuses_;
+};
+
+}  // namespace assay::mpi

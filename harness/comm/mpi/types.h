@@ -1,0 +1,46 @@
+// MPI's names for the project's element types and reductions.
+#pragma once
+
+#include "harness/comm/communicator.h"
+
+#include <mpi.h>
+
+#include <cstddef>
+
+namespace assay::mpi {
+
+// Throws Error naming `call` and what MPI says of `code` unless it is MPI_SUCCESS.
+void check(int code, const char* call);
+
+// The datatype that moves elements of `dtype`; bf16 and fp16 travel as their 16 bits.
+MPI_Datatype datatype_of(DType dtype);
+
+// Reductions over every type that MPI has, and bf16 by user-defined operations (f32 sums, rounded to nearest even).
+class Reductions {
+ public:
+  Reductions();
+  ~Reductions();
+  Reductions(const Reductions&) = delete;
+  Reductions& operator=(const Reductions&) = delete;
+
+  // Throws Error for types that cannot be reduced (fp16, fp8).
+  MPI_Op find(ReduceOp op, DType dtype) const;
+
+ private:
+  MPI_Op bf16_[3];
+};
+
+// `count` elements of `element` as one datatype, for calls whose own count is an int. Freed by the destructor.
+class LargeType {
+ public:
+  LargeType(MPI_Datatype element, std::size_t count, std::size_t largest_count);
+  ~LargeType();
+  LargeType(const LargeType&) = delete;
+  LargeType& operator=(const LargeType&) = delete;
+  MPI_Datatype get() const { return type_; }
+
+ private:
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+};
+
+}  // namespace assay::mpi
