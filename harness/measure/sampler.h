@@ -7,6 +7,7 @@
 #include "harness/measure/protocol.h"
 #include "harness/measure/statistics.h"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -31,8 +32,12 @@ struct Measurement {
 
 class Sampler {
  public:
-  // `started` is the case's start on the steady clock. All must outlive the sampler.
-  Sampler(Device& device, Communicator& comm, const Protocol& protocol);
+  // `started` is the case's start on the steady clock, the origin of `at`. All must outlive the sampler.
+  Sampler(Device& device, Communicator& comm, const Protocol& protocol,
+          std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now());
+  // The fault slow-rank: from here on every call on this rank is made to last about twice as long, inside the timed
+  // region. Called before measuring, on the straggler only.
+  void slow_down() { slow_ = true; }
 
   // Buffer sets a case keeps for rotation so that the whole exceeds the last-level cache `times` over;
   // 1 when the protocol is hot. `bytes` is the footprint of one repetition.
@@ -54,6 +59,8 @@ class Sampler {
   Device& device_;
   Communicator& comm_;
   const Protocol& protocol_;
+  std::chrono::steady_clock::time_point started_;
+  bool slow_ = false;
   std::unique_ptr<Stream> stream_;
   Measurement measurement_;
 };
