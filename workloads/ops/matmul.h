@@ -3,7 +3,9 @@
 
 #include "workloads/ops/op.h"
 
-#include <vector>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace assay::ops {
 
@@ -29,6 +31,9 @@ struct MatmulDesc {
   WeightForm form = WeightForm::plain;
 };
 
+// Why no device could make this product (sizes, types); nothing when it is sound.
+std::optional<std::string> problem_of(const MatmulDesc& desc);
+
 struct MatmulArgs {
   const void* a = nullptr;    // (M, K), or (K, M) transposed
   const void* b = nullptr;    // (K, N), or (N, K) transposed; what pack() wrote when the op packs
@@ -42,6 +47,8 @@ class Matmul : public Op {
   virtual std::size_t packed_bytes() const { return 0; }
   // Writes b (canonical layout) into `packed`, packed_bytes() long.
   virtual void pack(Stream&, const void* b, void* packed) { (void)b, (void)packed; }
+  // True when pairs of int8 products are summed in 16 bits first, which saturate unless u8 operands stay below 128.
+  virtual bool saturates_pairs() const { return false; }
   virtual void run(Stream&, const MatmulArgs&) = 0;
 };
 

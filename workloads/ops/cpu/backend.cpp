@@ -1,0 +1,37 @@
+// The CPU backend: oneDNN and a BLAS. The only rooms that include either are here.
+#include "workloads/ops/backend.h"
+
+#include "workloads/ops/cpu/blas_matmul.h"
+#include "workloads/ops/cpu/dnnl_matmul.h"
+
+#include <fmt/format.h>
+
+namespace assay::ops {
+
+namespace {
+
+class CpuBackend final : public Backend {
+ public:
+  std::string name() const override { return "cpu"; }
+  std::string libraries() const override {
+    return fmt::format("{}; {}", dnnl_version_text(), blas_ ? blas_->text() : "no BLAS");
+  }
+
+  Made<Matmul> make(const MatmulDesc& desc) override {
+    if (auto problem = problem_of(desc)) return Made<Matmul>::no(*problem);
+    if (desc.a != DType::f64) return make_dnnl_matmul(desc);
+    if (!blas_) return Made<Matmul>::no("f64 needs a BLAS: " + fmt::format("{}", fmt::join(tried_, "; ")));
+    return make_blas_matmul(desc, *blas_);
+  }
+
+ private:
+  std::vector<std::string> tried_;
+  std::optional<BlasLibrary> blas_ = load_blas(tried_);
+};
+
+}  // namespace
+}  // namespace assay::ops
+
+extern "C" __attribute__((visibility("default"))) assay::ops::Backend* assay_make_cpu_backend(assay::Device*) {
+  return new assay::ops::CpuBackend();
+}

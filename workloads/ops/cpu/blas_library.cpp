@@ -1,0 +1,168 @@
+// Loads OpenBLAS or BLIS and chooses OpenBLAS's core type from CPUID where its own detection falls short.
+#include "workloads/ops/cpu/blas_library.h"
+
+#include <fmt/format.h>
+
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+namespace assay::ops {
+
+namespace {
+
+constexpr const char* core_variable = "OPENBLAS_CORETYPE";
+
+template <typename F>
+F function(void* library, const char* name) {
+  return reinterpret_cast<F>(dlsym(library, name));
+}
+
+std::string word_after(std::string_view text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = text.substr(at + word.size());
+  return std::string(rest.substr(0, rest.find(' ')));
+}
+
+std::string openblas_core(void* library) {
+  const auto name = function<char* (*)()>(library, "openblas_get_corename");
+  return name ? name() : "";
+}
+
+std::optional<BlasLibrary> load_openblas(const std::string& file, std::vector<std::string>& tried) {
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    tried.push_back(dlerror());
+    return std::nullopt;
+  }
+  const auto parallel = function<int (*)()>(library, "openblas_get_parallel");
+  if (!parallel || parallel() == 1) {   // 0 sequential, 1 its own threads, 2 OpenMP
+    tried.push_back(file + " runs threads of its own, which would not be bound: install libopenblas0-openmp");
+    dlclose(library);
+    return std::nullopt;
+  }
+  BlasLibrary blas;
+  blas.name = "OpenBLAS";
+  blas.detected = openblas_core(library);
+  const BlasLevel allowed = cpu_blas_level();
+  if (blas_level(blas.detected) < allowed && !std::getenv(core_variable)) {
+    // The core type is read when the library is loaded, so load it again.
+    dlclose(library);
+    setenv(core_variable, openblas_core_for(allowed).c_str(), 1);
+    library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    unsetenv(core_variable);
+    if (!library) {
+      tried.push_back(dlerror());
+      return std::nullopt;
+    }
+  }
+  blas.core = openblas_core(library);
+  const auto config = function<char* (*)()>(library, "openblas_get_config");
+  blas.version = config ? word_after(config(), "OpenBLAS ") : "";
+  blas.dgemm = function<BlasLibrary::Dgemm>(library, "cblas_dgemm");
+  if (!blas.dgemm) {
+    tried.push_back(file + " has no cblas_dgemm");
+    return std::nullopt;
+  }
+  return blas;
+}
+
+std::optional<BlasLibrary> load_blis(const std::string& file, std::vector<std::string>& tried) {
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    tried.push_back(dlerror());
+    return std::nullopt;
+  }
+  BlasLibrary blas;
+  blas.name = "BLIS";
+  const auto version = function<const char* (*)()>(library, "bli_info_get_version_str");
+  const auto arch = function<int (*)()>(library, "bli_arch_query_id");
+  const auto arch_name = function<const char* (*)(int)>(library, "bli_arch_string");
+  blas.version = version ? version() : "";
+  blas.core = arch && arch_name ? arch_name(arch()) : "";
+  blas.detected = blas.core;
+  blas.set_threads = function<void (*)(long)>(library, "bli_thread_set_num_threads");
+  blas.dgemm = function<BlasLibrary::Dgemm>(library, "cblas_dgemm");
+  if (!blas.dgemm || !blas.set_threads) {
+    tried.push_back(file + " lacks cblas_dgemm or bli_thread_set_num_threads");
+    return std::nullopt;
+  }
+  return blas;
+}
+
+}  // namespace
+
+BlasLevel blas_level(const std::string& core) {
+  struct Row {
+    const char* core;
+    BlasLevel level;
+  };
+  static constexpr std::array rows{
+      Row{"SkylakeX", BlasLevel::avx512},    Row{"Cooperlake", BlasLevel::avx512}, Row{"SapphireRapids", BlasLevel::avx512},
+      Row{"skx", BlasLevel::avx512},         Row{"knl", BlasLevel::avx512},        Row{"zen4", BlasLevel::avx512},
+      Row{"zen5", BlasLevel::avx512},        Row{"Haswell", BlasLevel::avx2},      Row{"Zen", BlasLevel::avx2},
+      Row{"Excavator", BlasLevel::avx2},     Row{"haswell", BlasLevel::avx2},      Row{"zen", BlasLevel::avx2},
+      Row{"zen2", BlasLevel::avx2},          Row{"zen3", BlasLevel::avx2},         Row{"excavator", BlasLevel::avx2},
+      Row{"Sandybridge", BlasLevel::avx},    Row{"Bulldozer", BlasLevel::avx},     Row{"Piledriver", BlasLevel::avx},
+      Row{"Steamroller", BlasLevel::avx},    Row{"sandybridge", BlasLevel::avx},   Row{"bulldozer", BlasLevel::avx},
+      Row{"piledriver", BlasLevel::avx},     Row{"steamroller", BlasLevel::avx}};
+  for (const Row& row : rows)
+    if (core == row.core) return row.level;
+  return BlasLevel::other;
+}
+
+BlasLevel cpu_blas_level() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
+    return BlasLevel::avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return BlasLevel::avx2;
+  if (__builtin_cpu_supports("avx")) return BlasLevel::avx;
+#endif
+  return BlasLevel::other;
+}
+
+std::string openblas_core_for(BlasLevel level) {
+  switch (level) {
+    case BlasLevel::avx512: return "SkylakeX";
+    case BlasLevel::avx2: return "Haswell";
+    case BlasLevel::avx: return "Sandybridge";
+    case BlasLevel::other: break;
+  }
+  return {};
+}
+
+std::string BlasLibrary::text() const {
+  const std::string mistaken = detected == core ? "" : fmt::format("; by itself it chose {}", detected);
+  return fmt::format("{} {} ({}{})", name, version, core, mistaken);
+}
+
+std::string BlasLibrary::isa() const {
+  switch (blas_level(core)) {
+    case BlasLevel::avx512: return "avx512";
+    case BlasLevel::avx2: return "avx2";
+    case BlasLevel::avx: return "avx";
+    case BlasLevel::other: break;
+  }
+  return core.empty() ? "unknown" : core;
+}
+
+std::optional<BlasLibrary> load_blas(std::vector<std::string>& tried) {
+  const std::string folder = ASSAY_LIBRARY_FOLDER;
+  std::optional<BlasLibrary> found;
+  // Debian's folder first: which build `libopenblas.so.0` names there depends on its alternatives. Fedora's name next.
+  for (const std::string& file :
+       {folder + "/openblas-openmp/libopenblas.so.0", std::string("libopenblaso.so.0"), std::string("libopenblas.so.0")})
+    if (!found) found = load_openblas(file, tried);
+  if (found && blas_level(found->core) >= cpu_blas_level()) return found;
+  std::optional<BlasLibrary> other;
+  for (const std::string& file : {folder + "/blis-openmp/libblis.so.4", std::string("libblis.so.4")})
+    if (!other) other = load_blis(file, tried);
+  if (other && (!found || blas_level(other->core) > blas_level(found->core))) return other;
+  return found;
+}
+
+}  // namespace assay::ops

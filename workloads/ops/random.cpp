@@ -1,0 +1,67 @@
+// Random fills: a counter gives 64 bits, each 16 of which pick one slice of the normal distribution from a table.
+#include "workloads/ops/random.h"
+
+#include "harness/core/error.h"
+
+#include <boost/math/special_functions/erf.hpp>
+
+#include <numbers>
+#include <vector>
+
+namespace assay::ops {
+
+namespace {
+
+constexpr std::int64_t slices = 65536;
+
+std::vector<float> make_normal_table() {
+  std::vector<float> table(slices);
+  for (std::int64_t i = 0; i < slices / 2; ++i) {
+    const double p = (static_cast<double>(i) + 0.5) / static_cast<double>(slices);
+    const auto x = static_cast<float>(std::numbers::sqrt2 * boost::math::erf_inv(2.0 * p - 1.0));
+    table[static_cast<std::size_t>(i)] = x;
+    table[static_cast<std::size_t>(slices - 1 - i)] = -x;
+  }
+  return table;
+}
+
+// `bits` of 64 for one element each, from lowest to highest; element i takes part i % per of word i / per.
+template <int bits, typename Store>
+void each(std::int64_t begin, std::int64_t end, const Rng& rng, Store store) {
+  constexpr std::int64_t per = 64 / bits;
+  for (std::int64_t i = begin; i < end;) {
+    const std::int64_t word = i / per;
+    std::uint64_t value = rng.u64(static_cast<std::uint64_t>(word)) >> (bits * (i % per));
+    for (; i < end && i / per == word; ++i, value >>= bits) store(i, value & ((1u << bits) - 1u));
+  }
+}
+
+template <typename T>
+void normal(void* data, std::int64_t begin, std::int64_t end, const Rng& rng) {
+  static const std::vector<float> table = make_normal_table();
+  const float* values = table.data();
+  T* to = static_cast<T*>(data);
+  each<16>(begin, end, rng, [=](std::int64_t i, std::uint64_t v) { to[i] = T(values[v]); });
+}
+
+}  // namespace
+
+void fill_random(void* data, DType dtype, std::int64_t begin, std::int64_t end, const Rng& rng, bool seven_bits) {
+  const std::uint64_t mask = seven_bits ? 0x7f : 0xff;
+  switch (dtype) {
+    case DType::f64: return normal<double>(data, begin, end, rng);
+    case DType::f32: return normal<float>(data, begin, end, rng);
+    case DType::bf16: return normal<bf16>(data, begin, end, rng);
+    case DType::u8:
+      return each<8>(begin, end, rng, [to = static_cast<std::uint8_t*>(data), mask](std::int64_t i, std::uint64_t v) {
+        to[i] = static_cast<std::uint8_t>(v & mask);
+      });
+    case DType::s8:
+      return each<8>(begin, end, rng, [to = static_cast<std::int8_t*>(data)](std::int64_t i, std::uint64_t v) {
+        to[i] = static_cast<std::int8_t>(static_cast<std::uint8_t>(v));
+      });
+    default: throw Error(fmt::format("no random fill for {}", name_of(dtype)));
+  }
+}
+
+}  // namespace assay::ops
