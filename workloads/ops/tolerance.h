@@ -8,8 +8,8 @@
 namespace assay::ops {
 
 struct Tolerance {
-  double relative_l2 = 0;        // |got - want| / |want|, both as vectors
-  double element_relative = 0;   // an element may miss by element_relative * |want| + element_scale * rms(want)
+  double relative_l2 = 0;       // |got - want| / |want|, both as vectors
+  double element_relative = 0;  // an element may miss by element_relative * |want| + element_scale * rms(want)
   double element_scale = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 #include <string_view>
+#include <vector>
 
 namespace assay::ops {
 
@@ -39,7 +40,7 @@ std::optional<BlasLibrary> load_openblas(const std::string& file, std::vector<st
     return std::nullopt;
   }
   const auto parallel = function<int (*)()>(library, "openblas_get_parallel");
-  if (!parallel || parallel() == 1) {   // 0 sequential, 1 its own threads, 2 OpenMP
+  if (!parallel || parallel() == 1) {  // 0 sequential, 1 its own threads, 2 OpenMP
     tried.push_back(file + " runs threads of its own, which would not be bound: install libopenblas0-openmp");
     dlclose(library);
     return std::nullopt;
@@ -100,15 +101,29 @@ BlasLevel blas_level(const std::string& core) {
     const char* core;
     BlasLevel level;
   };
-  static constexpr std::array rows{
-      Row{"SkylakeX", BlasLevel::avx512},    Row{"Cooperlake", BlasLevel::avx512}, Row{"SapphireRapids", BlasLevel::avx512},
-      Row{"skx", BlasLevel::avx512},         Row{"knl", BlasLevel::avx512},        Row{"zen4", BlasLevel::avx512},
-      Row{"zen5", BlasLevel::avx512},        Row{"Haswell", BlasLevel::avx2},      Row{"Zen", BlasLevel::avx2},
-      Row{"Excavator", BlasLevel::avx2},     Row{"haswell", BlasLevel::avx2},      Row{"zen", BlasLevel::avx2},
-      Row{"zen2", BlasLevel::avx2},          Row{"zen3", BlasLevel::avx2},         Row{"excavator", BlasLevel::avx2},
-      Row{"Sandybridge", BlasLevel::avx},    Row{"Bulldozer", BlasLevel::avx},     Row{"Piledriver", BlasLevel::avx},
-      Row{"Steamroller", BlasLevel::avx},    Row{"sandybridge", BlasLevel::avx},   Row{"bulldozer", BlasLevel::avx},
-      Row{"piledriver", BlasLevel::avx},     Row{"steamroller", BlasLevel::avx}};
+  static constexpr std::array rows{Row{"SkylakeX", BlasLevel::avx512},
+                                   Row{"Cooperlake", BlasLevel::avx512},
+                                   Row{"SapphireRapids", BlasLevel::avx512},
+                                   Row{"skx", BlasLevel::avx512},
+                                   Row{"knl", BlasLevel::avx512},
+                                   Row{"zen4", BlasLevel::avx512},
+                                   Row{"zen5", BlasLevel::avx512},
+                                   Row{"Haswell", BlasLevel::avx2},
+                                   Row{"Zen", BlasLevel::avx2},
+                                   Row{"Excavator", BlasLevel::avx2},
+                                   Row{"haswell", BlasLevel::avx2},
+                                   Row{"zen", BlasLevel::avx2},
+                                   Row{"zen2", BlasLevel::avx2},
+                                   Row{"zen3", BlasLevel::avx2},
+                                   Row{"excavator", BlasLevel::avx2},
+                                   Row{"Sandybridge", BlasLevel::avx},
+                                   Row{"Bulldozer", BlasLevel::avx},
+                                   Row{"Piledriver", BlasLevel::avx},
+                                   Row{"Steamroller", BlasLevel::avx},
+                                   Row{"sandybridge", BlasLevel::avx},
+                                   Row{"bulldozer", BlasLevel::avx},
+                                   Row{"piledriver", BlasLevel::avx},
+                                   Row{"steamroller", BlasLevel::avx}};
   for (const Row& row : rows)
     if (core == row.core) return row.level;
   return BlasLevel::other;
@@ -154,8 +169,8 @@ std::optional<BlasLibrary> load_blas(std::vector<std::string>& tried) {
   const std::string folder = ASSAY_LIBRARY_FOLDER;
   std::optional<BlasLibrary> found;
   // Debian's folder first: which build `libopenblas.so.0` names there depends on its alternatives. Fedora's name next.
-  for (const std::string& file :
-       {folder + "/openblas-openmp/libopenblas.so.0", std::string("libopenblaso.so.0"), std::string("libopenblas.so.0")})
+  for (const std::string& file : {folder + "/openblas-openmp/libopenblas.so.0", std::string("libopenblaso.so.0"),
+                                  std::string("libopenblas.so.0")})
     if (!found) found = load_openblas(file, tried);
   if (found && blas_level(found->core) >= cpu_blas_level()) return found;
   std::optional<BlasLibrary> other;

@@ -18,15 +18,15 @@ BlasLevel cpu_blas_level();
 std::string openblas_core_for(BlasLevel level);
 
 struct BlasLibrary {
-  using Dgemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, double alpha, const double* a,
-                         int lda, const double* b, int ldb, double beta, double* c, int ldc);
+  using Dgemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, double alpha,
+                         const double* a, int lda, const double* b, int ldb, double beta, double* c, int ldc);
 
-  std::string name;        // OpenBLAS, BLIS
+  std::string name;  // OpenBLAS, BLIS
   std::string version;
-  std::string core;        // the core type in use
-  std::string detected;    // what the library chose by itself
+  std::string core;      // the core type in use
+  std::string detected;  // what the library chose by itself
   Dgemm dgemm = nullptr;
-  void (*set_threads)(long) = nullptr;   // where the library does not follow OpenMP by itself
+  void (*set_threads)(long) = nullptr;  // where the library does not follow OpenMP by itself
 
   // "OpenBLAS 0.3.21 (SkylakeX; by itself it chose Prescott)".
   std::string text() const;

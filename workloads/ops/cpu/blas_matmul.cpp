@@ -26,9 +26,10 @@ class BlasMatmul final : public Matmul {
   void run(Stream&, const MatmulArgs& args) override {
     if (library_.set_threads) library_.set_threads(omp_get_max_threads());
     const int m = static_cast<int>(d_.m), n = static_cast<int>(d_.n), k = static_cast<int>(d_.k);
-    library_.dgemm(row_major, d_.transpose_a ? transposed : not_transposed, d_.transpose_b ? transposed : not_transposed,
-                   m, n, k, 1.0, static_cast<const double*>(args.a), d_.transpose_a ? m : k,
-                   static_cast<const double*>(args.b), d_.transpose_b ? k : n, 0.0, static_cast<double*>(args.out), n);
+    library_.dgemm(row_major, d_.transpose_a ? transposed : not_transposed,
+                   d_.transpose_b ? transposed : not_transposed, m, n, k, 1.0, static_cast<const double*>(args.a),
+                   d_.transpose_a ? m : k, static_cast<const double*>(args.b), d_.transpose_b ? k : n, 0.0,
+                   static_cast<double*>(args.out), n);
   }
 
  private:

@@ -36,8 +36,8 @@ dnnl::engine& engine() {
 struct Built {
   dnnl::primitive primitive;
   std::string implementation;
-  memory::desc a, b, out, scratch;   // b in the layout that the primitive takes
-  memory::desc canonical_b;          // the same matrix as the caller holds it
+  memory::desc a, b, out, scratch;  // b in the layout that the primitive takes
+  memory::desc canonical_b;         // the same matrix as the caller holds it
 };
 
 dnnl::primitive_attr attributes() {
@@ -50,7 +50,7 @@ dnnl::primitive_attr attributes() {
 
 template <typename Primitive>
 Built built_from(const typename Primitive::primitive_desc& pd, const memory::desc& canonical_b) {
-  return {Primitive(pd),    pd.impl_info_str(),      pd.src_desc(), pd.weights_desc(),
+  return {Primitive(pd), pd.impl_info_str(),   pd.src_desc(), pd.weights_desc(),
           pd.dst_desc(), pd.scratchpad_desc(), canonical_b};
 }
 
