@@ -1,6 +1,8 @@
 // Loads OpenBLAS or BLIS and chooses OpenBLAS's core type from CPUID where its own detection falls short.
 #include "workloads/ops/cpu/blas_library.h"
 
+#include "harness/device/cpu/cpuid.h"
+
 #include <fmt/format.h>
 
 #include <dlfcn.h>
@@ -130,14 +132,10 @@ BlasLevel blas_level(const std::string& core) {
 }
 
 BlasLevel cpu_blas_level() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl"))
-    return BlasLevel::avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return BlasLevel::avx2;
-  if (__builtin_cpu_supports("avx")) return BlasLevel::avx;
-#endif
-  return BlasLevel::other;
+  const cpu::InstructionSets& sets = cpu::instruction_sets();
+  if (sets.avx512f && sets.avx512dq && sets.avx512bw && sets.avx512vl) return BlasLevel::avx512;
+  if (sets.avx2 && sets.fma) return BlasLevel::avx2;
+  return sets.avx ? BlasLevel::avx : BlasLevel::other;
 }
 
 std::string openblas_core_for(BlasLevel level) {
