@@ -56,6 +56,7 @@ class Checks {
 };
 
 // Life: skip_reason, setup, measure, verify, metrics; each on every rank. Destroyed after its record is made.
+// `assay bench` calls measure, verify and metrics several times in turn on one case: each time measures anew.
 class Case {
  public:
   virtual ~Case() = default;
