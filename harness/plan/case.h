@@ -5,6 +5,7 @@
 #include "harness/device/device.h"
 #include "harness/measure/sampler.h"
 #include "harness/plan/params.h"
+#include "harness/plan/peaks.h"
 #include "harness/record/metric.h"
 
 #include <cstdint>
@@ -40,6 +41,8 @@ struct Context {
   Protocol protocol;                               // changed in setup() only
   std::map<std::string, std::string> labels;       // implementation, isa, peak source, ...
   std::vector<std::string> flags;                  // remarks that readers must see
+  // Given by the worker: what `peak` cases of this run have measured so far, also before a resume or a relaunch.
+  std::vector<MeasuredPeak> peaks = {};
 };
 
 // Collects the checks of one case.
