@@ -1,0 +1,34 @@
+// The loops that memory cases time: one set an instruction set, each in a file with its own compiler flags.
+#pragma once
+
+#include <cstddef>
+
+namespace assay::memory {
+
+enum class Op { read, write, copy, scale, add, triad, latency };
+
+// The factor of scale and triad, and what write stores; small integers, so that every result is exact.
+inline constexpr double factor = 3.0;
+inline constexpr double written = 7.0;
+
+// One pass over `n` doubles, a multiple of 8, all arrays 64-byte aligned; returns read's sum, else 0.
+//   read: sum of x   write: out = written   copy: out = x   scale: out = factor x   add: out = x + y   triad: out = x +
+//   factor y
+// Non-temporal stores are fenced before it returns.
+using Kernel = double (*)(double* out, const double* x, const double* y, std::size_t n);
+
+struct KernelSet {
+  const char* isa;
+  Kernel plain[6];        // by Op; latency has none
+  Kernel nontemporal[6];  // null where the processor has no such stores, and for read
+};
+
+// Sets that this build has; null where it has none. Only to be run on a processor that has the instructions.
+const KernelSet* baseline_kernels();
+const KernelSet* avx2_kernels();
+const KernelSet* avx512_kernels();
+
+// The widest set that this processor and its operating system allow.
+const KernelSet& best_kernels();
+
+}  // namespace assay::memory

@@ -1,0 +1,378 @@
+// The memory family and its case.
+#include "suites/memory/memory.h"
+
+#include "harness/core/error.h"
+#include "harness/device/cpu/team.h"
+#include "harness/device/cpu/topology.h"
+#include "suites/memory/arrays.h"
+#include "suites/memory/chase.h"
+#include "suites/memory/kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cmath>
+
+namespace assay {
+
+namespace memory {
+
+namespace {
+
+struct OpInfo {
+  std::string_view name;
+  Op op;
+  int inputs;
+  bool stores;
+  int arrays() const { return inputs + (stores ? 1 : 0); }  // also what STREAM counts
+};
+
+constexpr std::array<OpInfo, 7> ops{{{"read", Op::read, 1, false},
+                                     {"write", Op::write, 0, true},
+                                     {"copy", Op::copy, 1, true},
+                                     {"scale", Op::scale, 1, true},
+                                     {"add", Op::add, 2, true},
+                                     {"triad", Op::triad, 2, true},
+                                     {"latency", Op::latency, 1, false}}};
+
+const OpInfo& info_of(const Params& params) {
+  for (const OpInfo& info : ops)
+    if (info.name == params.text("op")) return info;
+  throw Error("memory: unknown op " + params.text("op"));
+}
+
+// A whole number of cache lines: what is really used of the bytes asked for.
+std::size_t elements_of(const Params& params) {
+  return static_cast<std::size_t>(params.integer("bytes")) / line_bytes * doubles_a_line;
+}
+
+double expected(Op op, std::size_t i) {
+  switch (op) {
+    case Op::write: return written;
+    case Op::copy: return input(0, i);
+    case Op::scale: return factor * input(0, i);
+    case Op::add: return input(0, i) + input(1, i);
+    case Op::triad: return input(0, i) + factor * input(1, i);
+    case Op::read:
+    case Op::latency: break;
+  }
+  return 0;
+}
+
+// A thread count in a key is a number or a word.
+std::string threads_word(const Params& params) {
+  for (const auto& [name, value] : params.items())
+    if (name == "threads") return to_string(value);
+  return "all";
+}
+
+// Each thread repeats its own part inside one parallel region, as likwid-bench does, until entering and leaving the
+// region (a few microseconds) is below one part in a hundred even in the first-level cache.
+constexpr double bytes_a_repetition = 64.0 * (1 << 20);  // a thread
+constexpr std::uint64_t hops_in_cache = 1u << 20;
+constexpr std::uint64_t hops_beyond = 1u << 18;
+constexpr std::size_t small_chase_bytes = 1u << 20;
+
+// What one thread found, on cache lines of its own.
+struct alignas(128) ThreadState {
+  double sum = 0;  // of read's last pass
+  const Line* position = nullptr;
+  std::uint64_t hops = 0;
+  std::uint64_t wrong = 0;
+  std::vector<std::string> detail;
+};
+
+class MemoryCase final : public Case {
+ public:
+  explicit MemoryCase(const Params& params)
+      : info_(info_of(params)),
+        elements_(elements_of(params)),
+        store_(params.text("store")),
+        threads_(threads_word(params)) {}
+
+  std::optional<std::string> skip_reason(const Context&) const override {
+    int threads = 0;
+    try {
+      threads = cpu::resolve_threads(threads_);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    if (elements_ < static_cast<std::size_t>(threads) * doubles_a_line * (info_.op == Op::latency ? 2 : 1))
+      return fmt::format("{} bytes are less than {} for each of {} threads", elements_ * sizeof(double),
+                         info_.op == Op::latency ? "two cache lines" : "a cache line", threads);
+    if (store_ == "nontemporal") {
+      if (!info_.stores) return fmt::format("{} stores nothing", info_.name);
+      if (!best_kernels().nontemporal[static_cast<int>(info_.op)]) return "this processor has no non-temporal stores";
+    }
+    return std::nullopt;
+  }
+
+  void setup(Context& context) override {
+    context_ = &context;
+    team_.emplace(cpu::resolve_threads(threads_));
+    slices_ = split(elements_, team_->size());
+    states_.resize(slices_.size());
+    allocate(context);
+    plan_repetition();
+    const std::string store = choose_store(context);
+    if (info_.op != Op::latency) kernel_ = kernel_for(store);
+    describe(context, store);
+  }
+
+  void measure(Sampler& sampler) override {
+    const std::function<void(int)> work = [this](int thread) { run_thread(thread); };
+    sampler.repeat(1, [&](Stream&, int) { team_->run(work); });
+  }
+
+  void verify(Checks& checks) override {
+    if (context_->faults.contains(Fault::bit_flip) && context_->comm.rank() == context_->comm.size() - 1) flip_a_bit();
+    team_->run([this](int thread) { check_thread(thread); });
+    std::uint64_t wrong = 0;
+    std::vector<std::string> detail;
+    for (const ThreadState& state : states_) {
+      wrong += state.wrong;
+      for (const std::string& line : state.detail)
+        if (detail.size() < 20) detail.push_back(line);
+    }
+    checks.at_most("wrong_elements", static_cast<double>(wrong), 0, detail);
+  }
+
+  std::vector<Metric> metrics(const Measurement& measured) const override {
+    if (info_.op != Op::latency) return {rate_metric("bandwidth", counted_bytes(), "B/s", measured)};
+    Metric latency = time_metric("latency", measured);
+    const auto hops = static_cast<double>(hops_);
+    if (latency.value) *latency.value /= hops;
+    if (latency.ci95) latency.ci95 = Interval{latency.ci95->low / hops, latency.ci95->high / hops};
+    return {latency};
+  }
+
+ private:
+  double array_bytes() const { return static_cast<double>(elements_ * sizeof(double)); }
+  // Of one repetition, as STREAM counts.
+  double counted_bytes() const { return array_bytes() * info_.arrays() * static_cast<double>(passes_); }
+  Slice slice(int thread) const { return slices_[static_cast<std::size_t>(thread)]; }
+  ThreadState& state(int thread) { return states_[static_cast<std::size_t>(thread)]; }
+
+  void allocate(Context& context) {
+    const auto make = [&](Buffer& buffer) { buffer = context.device.allocate(elements_ * sizeof(double)); };
+    if (info_.op == Op::latency) {
+      make(inputs_[0]);
+      team_->run([&](int thread) {
+        Line* lines = lines_of(thread);
+        link_cycle(lines, slice(thread).count / doubles_a_line,
+                   Rng(context.seed + static_cast<std::uint64_t>(thread), "chase"));
+        state(thread).position = lines;
+      });
+      return;
+    }
+    for (int i = 0; i < info_.inputs; ++i) {
+      make(inputs_[i]);
+      fill_input(inputs_[i].as<double>(), i, *team_, slices_);
+    }
+    if (info_.stores) {
+      make(output_);
+      fill_output(output_.as<double>(), *team_, slices_);
+    }
+  }
+
+  Line* lines_of(int thread) { return reinterpret_cast<Line*>(inputs_[0].as<double>() + slice(thread).first); }
+
+  void plan_repetition() {
+    const double share = array_bytes() / team_->size();
+    passes_ = static_cast<std::uint64_t>(std::max(1.0, std::ceil(bytes_a_repetition / (share * info_.arrays()))));
+    hops_ = share <= static_cast<double>(small_chase_bytes) ? hops_in_cache : hops_beyond;
+  }
+
+  Kernel kernel_for(const std::string& store) const {
+    const KernelSet& set = best_kernels();
+    return (store == "nontemporal" ? set.nontemporal : set.plain)[static_cast<int>(info_.op)];
+  }
+
+  void run_thread(int thread) {
+    ThreadState& own = state(thread);
+    if (info_.op == Op::latency) {
+      own.position = chase(own.position, hops_);
+      own.hops += hops_;
+      return;
+    }
+    const Slice part = slice(thread);
+    double* out = info_.stores ? output_.as<double>() + part.first : nullptr;
+    const double* x = info_.inputs > 0 ? inputs_[0].as<double>() + part.first : nullptr;
+    const double* y = info_.inputs > 1 ? inputs_[1].as<double>() + part.first : nullptr;
+    for (std::uint64_t pass = 0; pass < passes_; ++pass) own.sum = kernel_(out, x, y, part.count);
+  }
+
+  // Seconds of one repetition with the present kernel, as the slowest rank sees it.
+  double trial(Context& context) {
+    context.comm.barrier();
+    const auto start = std::chrono::steady_clock::now();
+    team_->run([this](int thread) { run_thread(thread); });
+    return context.comm.max_of(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+
+  // Picks on samples of its own; the figures come from fresh ones.
+  std::string choose_store(Context& context) {
+    if (!info_.stores) return "none";
+    if (store_ != "auto") return store_;
+    if (!kernel_for("nontemporal")) return "plain";
+    constexpr int trials = 7;
+    std::vector<double> plain, nontemporal;
+    for (int i = -1; i < trials; ++i)  // the first of each warms up
+      for (const bool streaming : {false, true}) {
+        kernel_ = kernel_for(streaming ? "nontemporal" : "plain");
+        const double seconds = trial(context);
+        if (i >= 0) (streaming ? nontemporal : plain).push_back(seconds);
+      }
+    context.labels["store_search"] =
+        fmt::format("plain {:.1f} GB/s, nontemporal {:.1f} GB/s", counted_bytes() / median(plain) * 1e-9,
+                    counted_bytes() / median(nontemporal) * 1e-9);
+    return median(nontemporal) < median(plain) ? "nontemporal" : "plain";
+  }
+
+  void describe(Context& context, const std::string& store) {
+    const double cache = static_cast<double>(context.device.info().last_level_cache_bytes);
+    const double footprint = array_bytes() * info_.arrays();
+    // In-cache sizes are meant to be hot; larger ones evict themselves. Neither is rotated or flushed, as in STREAM.
+    context.protocol.cache = footprint <= cache ? "hot" : "none";
+    context.protocol.data = "integers";
+    auto& details = context.protocol.details;
+    details["page_size"] = page_size_of(used_buffers());
+    details["numa"] = numa_policy();
+    if (info_.op == Op::latency) {
+      details["hops"] = std::to_string(hops_);
+    } else {
+      details["store"] = store;
+      details["isa"] = best_kernels().isa;
+      details["passes"] = std::to_string(passes_);
+    }
+    context.labels["threads"] = std::to_string(team_->size());
+    context.labels["array_bytes"] = std::to_string(elements_ * sizeof(double));
+    context.labels["level"] = level(footprint, cache);
+    if (info_.stores) context.labels["store"] = store;
+  }
+
+  std::vector<const Buffer*> used_buffers() const {
+    std::vector<const Buffer*> used;
+    for (const Buffer* buffer : {&inputs_[0], &inputs_[1], &output_})
+      if (buffer->data()) used.push_back(buffer);
+    return used;
+  }
+
+  // The level that holds the working set: private caches hold a thread's share, the last one all.
+  std::string level(double footprint, double last_level) const {
+    const int cpu = cpu::rank_cpus().front();
+    for (const int number : {1, 2}) {
+      const auto bytes = static_cast<double>(cpu::topology().cache_bytes(number, cpu));
+      if (footprint / team_->size() <= bytes) return fmt::format("L{}", number);
+    }
+    if (footprint <= last_level) return "last-level cache";
+    return array_bytes() >= 4 * last_level ? "memory" : "memory, in part cached";
+  }
+
+  void flip_a_bit() {
+    Buffer& target = info_.stores ? output_ : inputs_[0];
+    std::uint64_t* words = target.as<std::uint64_t>();
+    // The place of a line in a chase is its second word.
+    words[elements_ / 2 / doubles_a_line * doubles_a_line + 1] ^= std::uint64_t{1} << 50;
+  }
+
+  void check_thread(int thread) {
+    ThreadState& own = state(thread);
+    const Slice part = slice(thread);
+    const auto found = [&](std::string what) {
+      if (own.wrong++ < 5) own.detail.push_back(std::move(what));
+    };
+    if (info_.op == Op::latency) {
+      const std::size_t lines = part.count / doubles_a_line;
+      own.wrong = wrong_lines(lines_of(thread), lines);
+      if (own.wrong)
+        own.detail.push_back(fmt::format("thread {}: {} lines out of order in the cycle", thread, own.wrong));
+      if (own.position->place != own.hops % lines)
+        found(fmt::format("thread {}: {} hops ended at place {}, not {}", thread, own.hops, own.position->place,
+                          own.hops % lines));
+      return;
+    }
+    const bool reading = info_.op == Op::read;
+    const double* data = reading ? inputs_[0].as<double>() : output_.as<double>();
+    double sum = 0;
+    for (std::size_t i = part.first; i < part.first + part.count; ++i) {
+      const double right = reading ? input(0, i) : expected(info_.op, i);
+      sum += right;
+      if (!(data[i] == right)) found(fmt::format("element {} is {}, not {}", i, data[i], right));
+    }
+    if (reading && own.sum != sum)
+      found(fmt::format("thread {} read a sum of {}, not {}, over elements {} to {}", thread, own.sum, sum, part.first,
+                        part.first + part.count - 1));
+  }
+
+  OpInfo info_;
+  std::size_t elements_;
+  std::string store_;
+  std::string threads_;
+  Context* context_ = nullptr;
+  std::optional<cpu::Team> team_;
+  std::vector<Slice> slices_;
+  std::vector<ThreadState> states_;
+  std::array<Buffer, 2> inputs_;
+  Buffer output_;
+  Kernel kernel_ = nullptr;
+  std::uint64_t passes_ = 1;  // over each thread's part in one repetition
+  std::uint64_t hops_ = 0;    // a thread in one repetition
+};
+
+Estimate estimate(const Params& params, const World&) {
+  const OpInfo& info = info_of(params);
+  const double bytes = static_cast<double>(elements_of(params) * sizeof(double)) * info.arrays();
+  Estimate result;
+  result.memory_bytes = bytes;
+  result.bytes =
+      info.op == Op::latency ? static_cast<double>(hops_beyond * line_bytes) : std::max(bytes, bytes_a_repetition);
+  return result;
+}
+
+}  // namespace
+}  // namespace memory
+
+Family memory_family() {
+  Family family;
+  family.name = "memory";
+  family.summary = "memory bandwidth as STREAM counts it, and latency of dependent loads, of a rank";
+  std::vector<std::string> names;
+  for (const auto& info : memory::ops) names.emplace_back(info.name);
+  std::vector<ParamValue> all_ops(names.begin(), names.end());
+
+  // Four times what the caches hold is memory even where replacement is not least recently used.
+  constexpr std::uint64_t without_cache = std::uint64_t{32} << 20;
+  const std::uint64_t cache = cpu::topology().last_level_cache_bytes(cpu::rank_cpus());
+  const auto bytes = static_cast<std::int64_t>(4 * (cache ? cache : without_cache));
+
+  family.params = {
+      {"op", ParamType::choice, all_ops, names, {}, {}, "loop that is timed; latency: pointer chase", {}},
+      {"bytes", ParamType::bytes, {bytes}, {}, 64.0, {}, "bytes of one array (default: 4 x the last-level cache)", {}},
+      {"store",
+       ParamType::choice,
+       {std::string("auto")},
+       {"plain", "nontemporal", "auto"},
+       {},
+       {},
+       "kind of store; auto: the faster, picked on samples of its own",
+       {}},
+      {"threads",
+       ParamType::count,
+       {std::string("all")},
+       {"core", "node", "all"},
+       1.0,
+       {},
+       "threads: one core, one NUMA node's cores, all cores, or a number",
+       {}},
+  };
+  family.estimate = memory::estimate;
+  family.make = [](const Params& params) -> std::unique_ptr<Case> {
+    return std::make_unique<memory::MemoryCase>(params);
+  };
+  family.devices = {DeviceKind::cpu};
+  return family;
+}
+
+}  // namespace assay
