@@ -1,0 +1,123 @@
+// The environment as JSON.
+#include "harness/telemetry/environment.h"
+
+#include "harness/core/version.h"
+#include "harness/telemetry/libraries.h"
+
+#include <nlohmann/json.hpp>
+
+#include <unistd.h>
+
+namespace assay {
+namespace {
+
+Json known(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+template <typename T>
+Json known(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json cpu_json(const CpuPart& cpu) {
+  Json caches = Json::array();
+  for (const auto& cache : cpu.caches)
+    caches.push_back({{"level", cache.level},
+                      {"type", cache.type},
+                      {"bytes", cache.bytes},
+                      {"count", cache.count},
+                      {"cpus_sharing", cache.cpus_sharing}});
+  return {{"name", known(cpu.name)},
+          {"brand", known(cpu.brand)},
+          {"vendor", known(cpu.vendor)},
+          {"family", known(cpu.family)},
+          {"model", known(cpu.model)},
+          {"stepping", known(cpu.stepping)},
+          {"microcode", known(cpu.microcode)},
+          {"sockets", cpu.sockets},
+          {"cores", cpu.cores},
+          {"cpus", cpu.online.size()},
+          {"usable_cores", cpu.usable_cores},
+          {"usable_cpus", format_cpu_list(cpu.usable)},
+          {"quota_cpus", known(cpu.quota_cpus)},
+          {"smt", known(cpu.smt)},
+          {"isa", cpu.isa()},
+          {"caches", std::move(caches)},
+          {"governors", cpu.cpufreq ? Json(cpu.governors) : Json(nullptr)},
+          {"frequency_driver", known(cpu.frequency_driver)},
+          {"turbo", known(cpu.turbo)},
+          {"clocks_hz", {{"min", known(cpu.min_hz)}, {"base", known(cpu.base_hz)}, {"max", known(cpu.max_hz)}}},
+          {"power_limits_watts", cpu.power_limits.empty() ? Json(nullptr) : Json(cpu.power_limits)},
+          {"throttle_events", known(cpu.throttled)}};
+}
+
+Json memory_json(const MemoryPart& memory) {
+  return {{"installed_bytes", known(memory.installed)},
+          {"total_bytes", known(memory.total)},
+          {"available_bytes", known(memory.available)},
+          {"limit_bytes", known(memory.limit)},
+          {"swap_total_bytes", known(memory.swap_total)},
+          {"swap_used_bytes", known(memory.swap_used)},
+          {"page_bytes", sysconf(_SC_PAGESIZE)},
+          {"transparent_huge_pages", known(memory.transparent_huge_pages)},
+          {"huge_pages_bytes", known(memory.huge_pages_bytes)},
+          {"numa_balancing", known(memory.numa_balancing)},
+          {"shm_bytes", known(memory.shm_bytes)}};
+}
+
+Json gpus_json(const std::vector<GpuPart>& gpus) {
+  Json all = Json::array();
+  for (const auto& gpu : gpus)
+    all.push_back({{"pci", gpu.pci},
+                   {"id", gpu.id},
+                   {"name", known(gpu.name)},
+                   {"uuid", known(gpu.uuid)},
+                   {"driver", known(gpu.driver)},
+                   {"link_width", known(gpu.link_width)},
+                   {"max_link_width", known(gpu.max_link_width)},
+                   {"link_gigatransfers", known(gpu.link_speed)},
+                   {"max_link_gigatransfers", known(gpu.max_link_speed)},
+                   {"link_generation", known(pcie_generation(gpu.link_speed))},
+                   {"max_link_generation", known(pcie_generation(gpu.max_link_speed))},
+                   {"numa_node", known(gpu.numa_node)}});
+  return all;
+}
+
+}  // namespace
+
+Json environment_json(const Machine& machine) {
+  const auto& build = build_info();
+  const auto& system = machine.system;
+  Json numa = Json::array();
+  for (const auto& node : machine.numa)
+    numa.push_back({{"node", node.number}, {"cpus", format_cpu_list(node.cpus)}, {"bytes", known(node.bytes)}});
+  return {
+      {"assay",
+       {{"version", std::string(build.version)},
+        {"commit", known(std::string(build.commit))},
+        {"dirty", build.dirty},
+        {"compiler", std::string(build.compiler)},
+        {"build_type", std::string(build.build_type)},
+        {"flags", std::string(build.flags)}}},
+      {"libraries", libraries()},
+      {"hostnames", Json::array({system.hostname})},
+      {"os",
+       {{"name", known(system.os)}, {"kernel", known(system.kernel)}, {"architecture", known(system.architecture)}}},
+      {"cpu", cpu_json(machine.cpu)},
+      {"numa_nodes", std::move(numa)},
+      {"memory", memory_json(machine.memory)},
+      {"gpus", gpus_json(machine.gpus)},
+      {"drivers", {{"nvidia", known(system.nvidia_driver)}}},
+      {"container", known(system.container)},
+      {"virtual_machine", known(system.hypervisor)},
+      {"cloud", {{"provider", known(system.provider)}, {"instance_type", known(system.instance_type)}}},
+      {"dmi", system.dmi.empty() ? Json(nullptr) : Json(system.dmi)},
+      {"limits",
+       {{"open_files", known(system.open_files)}, {"address_space_bytes", known(machine.memory.address_space_limit)}}},
+      {"clocksource", known(system.clocksource)},
+      {"load", known(system.load)},
+      {"steal_since_boot", known(system.steal_since_boot)}};
+}
+
+Json collect_environment() { return environment_json(probe_machine()); }
+
+}  // namespace assay

@@ -1,0 +1,63 @@
+// GPUs on the PCI bus, with what the kernel and the NVIDIA driver's files say of them. No NVML: the supervisor stays
+// small.
+#include "harness/telemetry/machine.h"
+
+#include <cmath>
+#include <cstdlib>
+
+namespace assay {
+namespace {
+
+constexpr std::string_view nvidia = "0x10de";
+
+std::string without_prefix(std::string text) { return text.starts_with("0x") ? text.substr(2) : text; }
+
+// "16.0 GT/s PCIe"; "Unknown" gives nothing.
+std::optional<double> gigatransfers(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  char* end = nullptr;
+  const double value = std::strtod(text->c_str(), &end);
+  return end != text->c_str() && value > 0 ? std::optional(value) : std::nullopt;
+}
+
+// 0 and 63 or 255 stand for an unknown width, as virtual bridges give it.
+std::optional<std::int64_t> lanes(std::optional<std::int64_t> width) {
+  return width && *width >= 1 && *width <= 32 ? width : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<int> pcie_generation(std::optional<double> rate) {
+  constexpr double rates[] = {2.5, 5, 8, 16, 32, 64};
+  for (int i = 0; rate && i < 6; ++i)
+    if (std::abs(*rate - rates[i]) < 0.1) return i + 1;
+  return std::nullopt;
+}
+
+std::vector<GpuPart> probe_gpus(const Root& root) {
+  std::vector<GpuPart> gpus;
+  for (const auto& pci : root.list("sys/bus/pci/devices")) {
+    const auto folder = "sys/bus/pci/devices/" + pci + "/";
+    const auto kind = root.text(folder + "class").value_or("");
+    // Display controllers alone: VGA 0x0300, 3D 0x0302; audio functions and NVSwitches have the same vendor.
+    if (root.text(folder + "vendor") != nvidia || !(kind.starts_with("0x0300") || kind.starts_with("0x0302"))) continue;
+    GpuPart gpu;
+    gpu.pci = pci;
+    gpu.id = without_prefix(std::string(nvidia)) + ":" + without_prefix(root.text(folder + "device").value_or(""));
+    gpu.driver = root.link_name(folder + "driver").value_or("");
+    gpu.link_width = lanes(root.integer(folder + "current_link_width"));
+    gpu.max_link_width = lanes(root.integer(folder + "max_link_width"));
+    gpu.link_speed = gigatransfers(root.text(folder + "current_link_speed"));
+    gpu.max_link_speed = gigatransfers(root.text(folder + "max_link_speed"));
+    if (const auto node = root.integer(folder + "numa_node"); node && *node >= 0)
+      gpu.numa_node = static_cast<int>(*node);
+    if (const auto information = root.text("proc/driver/nvidia/gpus/" + pci + "/information")) {
+      gpu.name = field(*information, "Model").value_or("");
+      gpu.uuid = field(*information, "GPU UUID").value_or("");
+    }
+    gpus.push_back(std::move(gpu));
+  }
+  return gpus;
+}
+
+}  // namespace assay
