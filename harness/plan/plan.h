@@ -37,9 +37,17 @@ struct PlannedCase {
 
 struct Plan {
   std::string name;
+  std::map<std::string, std::string> labels;   // the plan's own, for every record
   std::vector<PlannedCase> cases;
-  Json expanded() const;            // for run.json: equal plans give equal JSON
+  // For run.json: equal plans give equal JSON. Estimates are left out, since they depend on the machine.
+  Json expanded() const;
 };
+
+// The plan that a run.json holds. Throws UsageError when this build does not know a family or parameter of it.
+Plan plan_from_expanded(const Json& expanded, const std::string& source, std::span<const Family> families, int cpus);
+
+// Whether two expanded plans are the same work: equal cases; names and timeouts may differ.
+bool same_work(const Json& expanded_a, const Json& expanded_b);
 
 // What the command line adds to a plan.
 struct PlanRequest {
@@ -55,10 +63,13 @@ struct PlanRequest {
 // The limit on a plan's cases, and the memory that one may take.
 struct PlanLimits {
   std::size_t max_cases = 100000;
-  std::uint64_t memory_bytes = 0;   // of this machine; 0: unknown
+  std::uint64_t memory_bytes = 0;   // of this machine (or GPU), shared by the ranks of a case; 0: unknown
   int cpus = 1;
 };
 
+// The cases in the order of the targets and their entries; what two entries both ask for (equal key, ranks and seed)
+// runs once, as the first asks. A parameter that the device lacks is checked, then left out, so that one plan serves
+// CPU and GPU; a family that the device cannot run is kept: its cases become skips.
 // Throws UsageError that lists every error of a file, each with file, JSON pointer and nearest valid name.
 Plan expand_plan(const PlanRequest& request, std::span<const Family> families, const PlanLimits& limits);
 

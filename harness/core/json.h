@@ -1,0 +1,92 @@
+// Strict reading of JSON files: comments are allowed, nothing else is forgiven. Every error of a file is told at once,
+// with its place and the nearest valid name.
+#pragma once
+
+#include "harness/core/json_fwd.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay {
+
+// Parses strict JSON with // and /* */ comments. Refused, as UsageError "NAME:LINE:COLUMN: ...": syntax errors, anything
+// after the value, a key that appears twice in an object, nesting beyond 64 levels, numbers beyond the range of a
+// double, bytes that are not UTF-8. `name` is what messages call the text: a path or a flag.
+Json parse_json(std::string_view text, const std::string& name);
+
+// The same from a file of at most 64 MiB; also refused, with the reason: missing, a folder, unreadable, empty.
+Json read_json(const std::filesystem::path& path);
+
+// What is wrong in one file or flag, collected so that all of it is told at once.
+class Problems {
+ public:
+  explicit Problems(std::string source) : source_(std::move(source)) {}
+
+  // `pointer` is a JSON pointer (RFC 6901), empty for the whole file.
+  void add(const std::string& pointer, const std::string& what);
+  bool empty() const { return count_ == 0; }
+  std::size_t count() const { return count_; }
+  const std::string& source() const { return source_; }
+  // Throws UsageError when there are problems: a line each, "SOURCE: POINTER: WHAT", at most 50.
+  void raise() const;
+
+ private:
+  std::string source_;
+  std::size_t count_ = 0;
+  std::vector<std::string> lines_;
+};
+
+// A value of a file together with its place. Readings that fail add a problem and give nothing.
+// The JSON and the problems must outlive the cursor.
+class Cursor {
+ public:
+  Cursor(const Json& json, Problems& problems, std::string pointer = {})
+      : json_(&json), problems_(&problems), pointer_(std::move(pointer)) {}
+
+  const Json& json() const { return *json_; }
+  const std::string& pointer() const { return pointer_; }
+  Problems& problems() const { return *problems_; }
+  void error(const std::string& what) const { problems_->add(pointer_, what); }
+
+  // Whether this is an object; a problem when not.
+  bool object() const;
+  // One problem for each member whose name is none of these, with the nearest.
+  void only(std::span<const std::string> names) const;
+  // A member, when the object has it.
+  std::optional<Cursor> find(std::string_view name) const;
+  // A member that must be there.
+  std::optional<Cursor> need(std::string_view name) const;
+  // Elements of an array; members of an object; a problem and nothing when it is neither.
+  std::vector<Cursor> elements() const;
+  std::vector<std::pair<std::string, Cursor>> members() const;
+
+  std::optional<std::string> text() const;
+  std::optional<bool> flag() const;
+  std::optional<std::int64_t> integer(std::int64_t minimum = INT64_MIN, std::int64_t maximum = INT64_MAX) const;
+  // A number from `minimum` to `maximum`.
+  std::optional<double> number(double minimum, double maximum) const;
+  // A number, or text with a unit that `parse` reads ("64MiB", "500ms", "3%"; see units.h).
+  std::optional<double> quantity(double (*parse)(std::string_view), double minimum, double maximum) const;
+  // Text that must be one of these.
+  std::optional<std::string> choice(std::span<const std::string> allowed) const;
+  // The member "schema", which must be there and equal `schema`.
+  bool schema(int schema) const;
+
+ private:
+  const Json* json_;
+  Problems* problems_;
+  std::string pointer_;
+};
+
+// "an object", "text", ...: what a value is, for messages.
+std::string_view kind_of(const Json& json);
+
+}  // namespace assay

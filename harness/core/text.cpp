@@ -1,0 +1,40 @@
+#include "harness/core/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace assay {
+
+namespace {
+
+// Bytes of the UTF-8 character that starts here; 0 when none does.
+std::size_t character_length(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  const std::size_t length = first < 0x80 ? 1 : first >= 0xc2 && first < 0xe0 ? 2 : (first & 0xf0u) == 0xe0 ? 3
+                             : first >= 0xf0 && first < 0xf5 ? 4 : 0;
+  if (length == 0 || length > text.size()) return 0;
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) == 0x80u; };
+  return std::all_of(text.begin() + 1, text.begin() + static_cast<std::ptrdiff_t>(length), continues) ? length : 0;
+}
+
+}  // namespace
+
+std::string one_line(std::string_view text, std::size_t most) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    if (out.size() + std::max<std::size_t>(length, 1) > most) return out + "...";
+    const auto first = static_cast<unsigned char>(text.front());
+    if (length == 0 || first < 0x20 || first == 0x7f)
+      out += fmt::format("\\x{:02x}", first);
+    else
+      out += text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return out;
+}
+
+std::string in_quotes(std::string_view text, std::size_t most) { return '"' + one_line(text, most) + '"'; }
+
+}  // namespace assay

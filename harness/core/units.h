@@ -1,0 +1,39 @@
+// Numbers with units: exact reading of what people write in files and flags, and people-sized writing.
+// Sizes are binary where people read them (2 GiB); rates are decimal (GB/s = 1e9 B/s, GFLOP/s = 1e9).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace assay {
+
+// Reading. Each throws UsageError with a sentence that quotes the text; a number and its unit may be parted by spaces.
+
+// "4096", "64MiB", "1.5 GiB", "1GB" (1e9), "8B": a whole number of bytes, exactly, at least 0. Units: B; kB MB GB TB PB
+// (powers of 1000); KiB MiB GiB TiB PiB (powers of 1024); case is ignored.
+std::int64_t parse_bytes(std::string_view text);
+// "30", "30s", "500ms", "20us", "5ns", "2min", "1h": seconds, finite, at least 0.
+double parse_seconds(std::string_view text);
+// "0.03" or "3%": 0.03; finite.
+double parse_fraction(std::string_view text);
+// A decimal integer, nothing else.
+std::int64_t parse_integer(std::string_view text);
+// A finite decimal number, nothing else.
+double parse_real(std::string_view text);
+
+// Writing.
+
+// 8 B, 512 KiB, 1.5 MiB, 2 GiB: binary, three digits.
+std::string format_bytes(double bytes);
+// 850 ns, 12.3 us, 4.56 ms, 7.89 s, 2 min 21 s, 3 h 5 min.
+std::string format_seconds(double seconds);
+// A value in a record's unit: 412 GFLOP/s, 41.9 GB/s, 3.1 us (for "s"), 1,024 img/s, 0.97 (for "1"), 2 GiB (for "B").
+// `half_width` (of its interval, in the same unit) chooses the digits: the last one shown is the first that it moves,
+// between two and four digits; three without it.
+std::string format_quantity(double value, std::string_view unit, std::optional<double> half_width = std::nullopt);
+// 0.006 -> "0.6 %".
+std::string format_percent(double fraction);
+
+}  // namespace assay

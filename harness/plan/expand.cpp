@@ -1,0 +1,293 @@
+// From what was asked for to cases: targets, --set, counting, the cross product, --filter, limits.
+#include "harness/plan/estimate.h"
+#include "harness/plan/plan_file.h"
+
+#include "harness/core/error.h"
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+#include <set>
+#include <tuple>
+#include <unordered_set>
+
+namespace assay {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string> plan_names(const fs::path& configs) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(configs / "plans", none))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// A path names a file; a bare word a plan of configs/plans, else a family, else a file of this folder.
+PlanSource resolve(const std::string& target, const fs::path& configs, std::span<const Family> families) {
+  if (target.find('/') != std::string::npos || target.ends_with(".json")) return read_plan_file(target, families);
+  std::vector<std::string> names = configs.empty() ? std::vector<std::string>() : plan_names(configs);
+  if (std::find(names.begin(), names.end(), target) != names.end())
+    return read_plan_file(configs / "plans" / (target + ".json"), families);
+  if (const Family* family = find_family(families, target)) return bare_family(*family);
+  std::error_code none;
+  if (!target.empty() && fs::exists(target, none)) return read_plan_file(target, families);
+  for (const Family& family : families) names.push_back(family.name);
+  throw UsageError(fmt::format("{} is neither a plan, a family nor a file{}", in_quotes(target), suggestion(target, names)));
+}
+
+// One --set: the values that every entry of a family takes.
+struct Override {
+  std::string flag;
+  const Family* family = nullptr;
+  const ParamSpec* spec = nullptr;
+  ValueList values;
+};
+
+Override read_override(const std::string& text, std::span<const Family> families) {
+  Override override{fmt::format("--set {}", one_line(text)), nullptr, nullptr, {}};
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  const std::size_t dot = name.find('.');
+  if (equals == std::string::npos || dot == std::string::npos)
+    throw UsageError(fmt::format("{}: must be family.param=v1,v2", override.flag));
+  std::vector<std::string> names;
+  for (const Family& family : families) names.push_back(family.name);
+  const std::string family = name.substr(0, dot), param = name.substr(dot + 1);
+  override.family = find_family(families, family);
+  if (!override.family)
+    throw UsageError(fmt::format("{}: unknown family {}{}", override.flag, in_quotes(family), suggestion(family, names)));
+  names.clear();
+  for (const ParamSpec& spec : override.family->params) {
+    names.push_back(spec.name);
+    if (spec.name == param) override.spec = &spec;
+  }
+  if (!override.spec)
+    throw UsageError(fmt::format("{}: {} has no parameter {}{}", override.flag, family, in_quotes(param), suggestion(param, names)));
+  Problems problems(override.flag);
+  auto values = read_values(*override.spec, std::string_view(text).substr(equals + 1), problems);
+  problems.raise();
+  override.values = std::move(*values);
+  return override;
+}
+
+void override_entries(const Override& override, std::vector<PlanEntry>& entries) {
+  bool used = false;
+  std::set<std::string> present;
+  for (PlanEntry& entry : entries) {
+    present.insert(entry.family->name);
+    if (entry.family != override.family) continue;
+    for (auto& [spec, list] : entry.values)
+      if (spec == override.spec) list = override.values;
+    used = true;
+  }
+  if (!used)
+    throw UsageError(fmt::format("{}: nothing to run is of the family \"{}\" (there are: {})", override.flag,
+                                 override.family->name, fmt::join(present, ", ")));
+}
+
+bool device_has(const ParamSpec& spec, DeviceKind device) {
+  return spec.devices.empty() || std::find(spec.devices.begin(), spec.devices.end(), device) != spec.devices.end();
+}
+
+// Cases of an entry, by multiplying the lengths of its lists; a double, since products pass 2^64.
+double count_cases(const PlanEntry& entry, DeviceKind device) {
+  double n = static_cast<double>(entry.ranks.size());
+  for (const auto& [spec, list] : entry.values)
+    if (device_has(*spec, device)) n *= list.count();
+  return n;
+}
+
+void refuse_too_many(const std::vector<PlanEntry>& entries, DeviceKind device, std::size_t most) {
+  double total = 0, largest = -1;
+  const PlanEntry* worst = nullptr;
+  for (const PlanEntry& entry : entries) {
+    const double n = count_cases(entry, device);
+    total += n;
+    if (n > largest) {
+      largest = n;
+      worst = &entry;
+    }
+  }
+  if (total <= static_cast<double>(most)) return;
+  const auto number = [](double n) { return n < 1e15 ? fmt::format("{:.0f}", n) : fmt::format("{:.3g}", n); };
+  Problems problems(worst->source);
+  problems.add(worst->pointer, fmt::format("the lists expand to {} cases{}; at most {} are allowed", number(total),
+                                           entries.size() > 1 ? fmt::format(", {} of them here", number(largest)) : "", most));
+  problems.raise();
+}
+
+// The case that these choices make.
+PlannedCase make_case(const PlanEntry& entry, Params params, int ranks) {
+  PlannedCase planned;
+  planned.family = entry.family;
+  planned.key = params.key(entry.family->name);
+  planned.params = std::move(params);
+  planned.ranks = ranks;
+  planned.seed = entry.seed;
+  planned.protocol = entry.protocol;
+  planned.timeout_seconds = entry.timeout_seconds;
+  return planned;
+}
+
+struct Expanded {
+  PlannedCase planned;
+  const PlanEntry* entry;
+};
+
+// The cross product; the last parameter varies fastest, ranks slowest, so that a world's cases lie together.
+void expand(const PlanEntry& entry, DeviceKind device, std::unordered_set<std::string>& seen, std::vector<Expanded>& out) {
+  std::vector<std::pair<const ParamSpec*, std::vector<ParamValue>>> axes;
+  for (const auto& [spec, list] : entry.values)
+    if (device_has(*spec, device)) axes.emplace_back(spec, list.values());
+  for (const auto& axis : axes)
+    if (axis.second.empty()) return;
+  for (const int ranks : entry.ranks) {
+    std::vector<std::size_t> at(axes.size(), 0);
+    while (true) {
+      Params params;
+      for (std::size_t i = 0; i < axes.size(); ++i) params.set(axes[i].first->name, axes[i].second[at[i]]);
+      PlannedCase planned = make_case(entry, std::move(params), ranks);
+      if (seen.insert(fmt::format("{}\n{}\n{}", planned.key, ranks, planned.seed)).second) out.push_back({std::move(planned), &entry});
+      std::size_t axis = axes.size();
+      while (axis > 0 && ++at[axis - 1] == axes[axis - 1].second.size()) at[--axis] = 0;
+      if (axis == 0) break;
+    }
+  }
+}
+
+// The keys that come nearest to a filter that matched none.
+std::vector<std::string> nearest_keys(const std::string& filter, const std::vector<Expanded>& cases) {
+  std::vector<std::pair<std::size_t, std::string>> scored;
+  std::unordered_set<std::string> seen;
+  for (const Expanded& one : cases)
+    if (seen.insert(one.planned.key).second) scored.emplace_back(part_distance(filter, one.planned.key), one.planned.key);
+  std::stable_sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> keys;
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, scored.size()); ++i) keys.push_back(scored[i].second);
+  return keys;
+}
+
+void filter_cases(const std::string& filter, std::vector<Expanded>& cases) {
+  std::regex regex;
+  try {
+    regex = std::regex(filter, std::regex::ECMAScript | std::regex::optimize);
+  } catch (const std::regex_error& error) {
+    throw UsageError(fmt::format("--filter {}: not a regular expression: {}", in_quotes(filter), one_line(error.what())));
+  }
+  std::vector<Expanded> kept;
+  try {
+    for (const Expanded& one : cases)
+      if (std::regex_search(one.planned.key, regex)) kept.push_back(one);
+  } catch (const std::regex_error&) {
+    throw UsageError(fmt::format("--filter {}: too complex to be searched", in_quotes(filter)));
+  }
+  if (kept.empty())
+    throw UsageError(fmt::format("--filter {}: no case matches; nearest: {}", in_quotes(filter),
+                                 fmt::join(nearest_keys(filter, cases), ", ")));
+  cases = std::move(kept);
+}
+
+void refuse_overrides_filtered_out(const std::vector<Override>& overrides, const std::string& filter,
+                                   const std::vector<Expanded>& cases) {
+  for (const Override& override : overrides) {
+    const bool left = std::any_of(cases.begin(), cases.end(),
+                                  [&](const Expanded& one) { return one.planned.family == override.family; });
+    if (!left)
+      throw UsageError(fmt::format("{}: --filter {} leaves no case of \"{}\"", override.flag, in_quotes(filter), override.family->name));
+  }
+}
+
+// Values that do not go together, and sizes beyond this machine. A family that the device cannot run is a skip.
+void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const PlanLimits& limits) {
+  std::vector<Problems> problems;
+  const auto problems_of = [&](const PlanEntry& entry) -> Problems& {
+    for (Problems& one : problems)
+      if (one.source() == entry.source) return one;
+    return problems.emplace_back(entry.source);
+  };
+  for (Expanded& one : cases) {
+    PlannedCase& planned = one.planned;
+    const World world{planned.ranks, 1, limits.cpus};
+    const Family& family = *planned.family;
+    const bool runs = std::find(family.devices.begin(), family.devices.end(), device) != family.devices.end();
+    if (!runs && !family.devices.empty()) continue;
+    if (family.conflict) {
+      if (const auto why = family.conflict(planned.params, world)) {
+        problems_of(*one.entry).add(one.entry->pointer, fmt::format("{}: {}", one_line(planned.key, 400), *why));
+        continue;
+      }
+    }
+    planned.estimate = family.estimate(planned.params, world);
+    planned.estimated_seconds = estimate_seconds(planned, world);
+    const double needed = planned.estimate.memory_bytes * planned.ranks;
+    // Written so that a NaN or infinity is refused.
+    if (limits.memory_bytes == 0 || needed <= static_cast<double>(limits.memory_bytes)) continue;
+    problems_of(*one.entry)
+        .add(one.entry->pointer,
+             fmt::format("{}{} needs {} ({:.0f} bytes) of memory; this machine has {} ({} bytes)", one_line(planned.key, 400),
+                         planned.ranks > 1 ? fmt::format(" on {} ranks", planned.ranks) : "", format_bytes(needed), needed,
+                         format_bytes(static_cast<double>(limits.memory_bytes)), limits.memory_bytes));
+  }
+  std::string all;
+  for (const Problems& one : problems) {
+    try {
+      one.raise();
+    } catch (const UsageError& error) {
+      all += (all.empty() ? "" : "\n") + std::string(error.what());
+    }
+  }
+  if (!all.empty()) throw UsageError(all);
+}
+
+void check_request(const PlanRequest& request) {
+  if (request.targets.empty()) throw UsageError("nothing to run: name a plan or a family (assay list shows them)");
+  for (const int ranks : request.ranks)
+    if (ranks < 1 || ranks > most_ranks)
+      throw UsageError(fmt::format("--ranks {}: must be from 1 to {}", ranks, most_ranks));
+}
+
+}  // namespace
+
+Plan expand_plan(const PlanRequest& request, std::span<const Family> families, const PlanLimits& limits) {
+  check_request(request);
+  Plan plan;
+  std::vector<PlanEntry> entries;
+  for (const std::string& target : request.targets) {
+    PlanSource source = resolve(target, request.configs, families);
+    plan.name += (plan.name.empty() ? "" : "+") + source.name;
+    plan.labels.merge(source.labels);
+    std::move(source.entries.begin(), source.entries.end(), std::back_inserter(entries));
+  }
+  std::vector<Override> overrides;
+  for (const std::string& text : request.sets) {
+    overrides.push_back(read_override(text, families));
+    override_entries(overrides.back(), entries);
+  }
+  for (PlanEntry& entry : entries) {
+    if (!request.ranks.empty()) entry.ranks = request.ranks;
+    if (request.timeout_seconds) entry.timeout_seconds = *request.timeout_seconds;
+  }
+  refuse_too_many(entries, request.device, limits.max_cases);
+
+  std::vector<Expanded> cases;
+  std::unordered_set<std::string> seen;
+  for (const PlanEntry& entry : entries) expand(entry, request.device, seen, cases);
+  if (!request.filter.empty()) {
+    filter_cases(request.filter, cases);
+    refuse_overrides_filtered_out(overrides, request.filter, cases);
+  }
+  refuse_impossible(cases, request.device, limits);
+  plan.cases.reserve(cases.size());
+  for (Expanded& one : cases) plan.cases.push_back(std::move(one.planned));
+  return plan;
+}
+
+}  // namespace assay

@@ -1,0 +1,100 @@
+// Plans as run.json keeps them, and the changes that they make to a protocol.
+#include "harness/plan/plan.h"
+
+#include "harness/core/error.h"
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
+#include "harness/plan/estimate.h"
+#include "harness/plan/plan_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace assay {
+
+void ProtocolOverrides::apply(Protocol& changed) const {
+  if (max_seconds) changed.max_seconds = *max_seconds;
+  if (warmup_seconds) changed.warmup_seconds = *warmup_seconds;
+  if (target_relative_ci) changed.target_relative_ci = *target_relative_ci;
+  if (min_samples) changed.min_samples = *min_samples;
+  if (data) changed.data = *data;
+}
+
+Json Plan::expanded() const {
+  Json json = {{"schema", plan_schema}, {"name", name}, {"labels", Json::object()}, {"cases", Json::array()}};
+  for (const auto& [label, value] : labels) json["labels"][label] = value;
+  for (const PlannedCase& planned : cases) {
+    Json one = {{"key", planned.key},     {"family", planned.family->name}, {"params", planned.params.to_json()},
+                {"ranks", planned.ranks}, {"seed", planned.seed}};
+    if (Json protocol = to_json(planned.protocol); !protocol.empty()) one["protocol"] = std::move(protocol);
+    if (planned.timeout_seconds > 0) one["timeout"] = planned.timeout_seconds;
+    json["cases"].push_back(std::move(one));
+  }
+  return json;
+}
+
+namespace {
+
+std::optional<PlannedCase> read_case(const Cursor& cursor, std::span<const Family> families, int cpus) {
+  const auto name = cursor.need("family");
+  const auto key = cursor.need("key");
+  const auto params = cursor.need("params");
+  const auto ranks = cursor.need("ranks");
+  const auto seed = cursor.need("seed");
+  if (!name || !key || !params || !ranks || !seed || !params->object()) return std::nullopt;
+  const std::string family = name->text().value_or("");
+  PlannedCase planned;
+  planned.family = find_family(families, family);
+  if (!planned.family) {
+    name->error(fmt::format("this build has no family {}", in_quotes(family)));
+    return std::nullopt;
+  }
+  std::vector<std::string> known;
+  for (const ParamSpec& spec : planned.family->params) {
+    known.push_back(spec.name);
+    if (const auto value = params->find(spec.name))
+      if (auto read = read_value(spec, *value)) planned.params.set(spec.name, std::move(*read));
+  }
+  params->only(known);
+  planned.key = planned.params.key(family);
+  if (key->text().value_or("") != planned.key) key->error(fmt::format("this build makes it {}", in_quotes(planned.key, 400)));
+  planned.ranks = static_cast<int>(ranks->integer(1, most_ranks).value_or(1));
+  planned.seed = read_seed(*seed);
+  if (const auto protocol = cursor.find("protocol")) planned.protocol = read_protocol(*protocol);
+  if (const auto timeout = cursor.find("timeout")) planned.timeout_seconds = timeout->number(0, 1e7).value_or(0);
+  if (!cursor.problems().empty()) return std::nullopt;
+  const World world{planned.ranks, 1, cpus};
+  planned.estimate = planned.family->estimate(planned.params, world);
+  planned.estimated_seconds = estimate_seconds(planned, world);
+  return planned;
+}
+
+// What a case is, apart from how long it may take.
+Json work_of(const Json& expanded) {
+  Json cases = expanded.value("cases", Json::array());
+  for (Json& one : cases)
+    if (one.is_object()) one.erase("timeout");
+  return cases;
+}
+
+}  // namespace
+
+Plan plan_from_expanded(const Json& expanded, const std::string& source, std::span<const Family> families, int cpus) {
+  Problems problems(source);
+  const Cursor root(expanded, problems, "/plan");
+  Plan plan;
+  if (!root.object() || !root.schema(plan_schema)) problems.raise();
+  if (const auto name = root.need("name")) plan.name = name->text().value_or("");
+  if (const auto labels = root.find("labels"))
+    for (const auto& [label, value] : labels->members()) plan.labels[label] = value.text().value_or("");
+  if (const auto cases = root.need("cases"))
+    for (const Cursor& element : cases->elements())
+      if (auto planned = read_case(element, families, cpus)) plan.cases.push_back(std::move(*planned));
+  problems.raise();
+  return plan;
+}
+
+bool same_work(const Json& expanded_a, const Json& expanded_b) { return work_of(expanded_a) == work_of(expanded_b); }
+
+}  // namespace assay

@@ -1,0 +1,44 @@
+// A plan as written, before its lists are expanded: entries checked against the schemas of their families.
+#pragma once
+
+#include "harness/plan/plan.h"
+#include "harness/plan/values.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay {
+
+// One entry of "cases", or one bare family.
+struct PlanEntry {
+  const Family* family = nullptr;
+  std::string source;                                           // file, or the word of the command line
+  std::string pointer;                                          // into the file; empty for a bare family
+  std::vector<std::pair<const ParamSpec*, ValueList>> values;   // every parameter, in the family's order
+  std::vector<int> ranks;
+  std::uint64_t seed = 0;
+  ProtocolOverrides protocol;
+  double timeout_seconds = 0;
+};
+
+struct PlanSource {
+  std::string name;
+  std::map<std::string, std::string> labels;
+  std::vector<PlanEntry> entries;
+};
+
+inline constexpr int plan_schema = 1;
+inline constexpr int most_ranks = 65536;
+
+// Reads and checks a plan file. Throws UsageError that lists every error of it.
+PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Family> families);
+// A bare family: every parameter at its defaults, one rank.
+PlanSource bare_family(const Family& family);
+
+// Parts that an expanded plan shares with a file.
+ProtocolOverrides read_protocol(const Cursor& cursor);
+std::uint64_t read_seed(const Cursor& cursor);
+Json to_json(const ProtocolOverrides& overrides);
+
+}  // namespace assay
