@@ -13,8 +13,10 @@ namespace assay::cli {
 
 namespace {
 
+std::vector<std::string> words;
+
 // A subcommand is one line here and one file.
-constexpr Command (*commands[])(CLI::App&) = {list_command};
+constexpr Command (*commands[])(CLI::App&) = {list_command, run_command};
 
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -94,7 +96,10 @@ int parse_and_run(int argc, const char* const* argv) {
 
 }  // namespace
 
+const std::vector<std::string>& command_line() { return words; }
+
 int run_command_line(int argc, const char* const* argv) {
+  words.assign(argv, argv + argc);
   try {
     return parse_and_run(argc, argv);
   } catch (const Error& error) {

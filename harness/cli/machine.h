@@ -1,0 +1,25 @@
+// What the command line must know of this machine before anything runs.
+#pragma once
+
+#include "harness/plan/plan.h"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::cli {
+
+// The machine's memory (as cgroups and rlimits leave it) and CPUs.
+PlanLimits machine_limits();
+
+// PCI addresses of NVIDIA display and 3D controllers, in order. `root` is where /sys is found.
+std::vector<std::string> gpus_on_pci(const std::filesystem::path& root = "/");
+
+// The device that `--device auto|cpu|cuda` means. auto: the GPU where one is on the PCI bus, else the CPU. Throws
+// UsageError for another word, or `cuda` in a build without its module; Error (exit code 4) when auto finds a GPU that
+// this build cannot use: it never falls back in silence.
+DeviceKind choose_device(std::string_view word, const std::vector<std::string>& gpus, bool cuda_module);
+DeviceKind choose_device(std::string_view word);
+
+}  // namespace assay::cli
