@@ -1,0 +1,51 @@
+// A Document for machines: tables become arrays of objects, numbers stay in base units.
+#include "reports/render/escape.h"
+#include "reports/render/render.h"
+
+namespace assay::report {
+
+namespace {
+
+Json table_json(const Table& table) {
+  Json rows = Json::array();
+  for (const auto& row : table.rows) {
+    Json object = Json::object();
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      const Cell& cell = row[i];
+      object[table.columns[i].id] = cell.data.is_null() && !cell.text.empty() ? Json(printable(cell.text)) : cell.data;
+    }
+    rows.push_back(std::move(object));
+  }
+  return {{"id", table.id}, {"title", table.title}, {"rows", std::move(rows)}};
+}
+
+}  // namespace
+
+std::string render_json(const Document& document) {
+  Json sections = Json::array();
+  for (const Section& section : document.sections) {
+    Json texts = Json::array(), tables = Json::array(), lists = Json::array();
+    for (const Block& block : section.blocks) {
+      if (const auto* text = std::get_if<Text>(&block)) texts.push_back(printable(text->text));
+      if (const auto* table = std::get_if<Table>(&block)) tables.push_back(table_json(*table));
+      if (const auto* list = std::get_if<List>(&block)) {
+        Json items = Json::array();
+        for (const std::string& item : list->items) items.push_back(printable(item));
+        lists.push_back({{"id", list->id}, {"items", std::move(items)}});
+      }
+    }
+    sections.push_back({{"id", section.id},
+                        {"title", printable(section.title)},
+                        {"texts", std::move(texts)},
+                        {"tables", std::move(tables)},
+                        {"lists", std::move(lists)}});
+  }
+  const Json json = {{"schema", 1},
+                     {"title", printable(document.title)},
+                     {"headline", printable(document.headline)},
+                     {"verdict", printable(document.verdict)},
+                     {"sections", std::move(sections)}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace assay::report

@@ -1,0 +1,109 @@
+// Case names for people. Families that are not known here are named by their parameters.
+#include "reports/summary/summary.h"
+
+#include "harness/core/units.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <map>
+
+namespace assay::report {
+
+namespace {
+
+// A parameter as text; empty when the record lacks it.
+std::string text_of(const Record& record, const char* name) {
+  if (!record.params.is_object() || !record.params.contains(name)) return {};
+  const Json& value = record.params.at(name);
+  return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string size_of_param(const Record& record, const char* name) {
+  if (!record.params.is_object() || !record.params.contains(name)) return {};
+  const Json& value = record.params.at(name);
+  return value.is_number_integer() && value.get<std::int64_t>() >= 0
+             ? format_bytes(value.get<double>())
+             : text_of(record, name);
+}
+
+// Joins the parts that are not empty.
+std::string join(std::initializer_list<std::string> parts, const char* separator) {
+  std::string out;
+  for (const std::string& part : parts) {
+    if (part.empty()) continue;
+    if (!out.empty()) out += separator;
+    out += part;
+  }
+  return out;
+}
+
+// The value, unless it is what nobody needs to be told.
+std::string unless(const std::string& value, std::string_view usual) { return value == usual ? std::string() : value; }
+
+std::string threads_title(const Record& record) {
+  const std::string threads = text_of(record, "threads");
+  if (threads.empty() || threads == "all") return {};
+  if (threads == "core") return "one core";
+  if (threads == "node") return "one node";
+  return threads + (threads == "1" ? " thread" : " threads");
+}
+
+std::string gemm_title(const Record& r) {
+  const std::string shape = fmt::format("{} x {} x {}", text_of(r, "m"), text_of(r, "n"), text_of(r, "k"));
+  const std::string transpose = unless(text_of(r, "transpose"), "nn");
+  return join({"gemm " + text_of(r, "dtype") + " " + shape, transpose, unless(text_of(r, "cache"), "cold"),
+               unless(text_of(r, "duration"), "burst"), text_of(r, "gpus")},
+              ", ");
+}
+
+std::string peak_title(const Record& r) {
+  return join({"peak " + text_of(r, "dtype"), unless(text_of(r, "isa"), "auto"), threads_title(r)}, ", ");
+}
+
+std::string memory_title(const Record& r) {
+  const std::string store = text_of(r, "store");
+  return join({"memory " + text_of(r, "op") + " " + size_of_param(r, "bytes"),
+               store == "nontemporal" ? "non-temporal" : unless(store, "auto"), threads_title(r)},
+              ", ");
+}
+
+std::string collective_title(const Record& r) {
+  return join({"collective " + text_of(r, "op") + " " + size_of_param(r, "bytes"), unless(text_of(r, "dtype"), "f32"),
+               text_of(r, "inplace") == "true" ? "in place" : "", unless(text_of(r, "batching"), "batched"),
+               fmt::format("{} rank{}", r.world_ranks, r.world_ranks == 1 ? "" : "s")},
+              ", ");
+}
+
+std::string dataloader_title(const Record& r) {
+  const std::string workers = text_of(r, "workers");
+  return join({"dataloader " + text_of(r, "kind") + " " + text_of(r, "stage"), unless(text_of(r, "path"), "generated"),
+               workers.empty() ? "" : workers + (workers == "1" ? " worker" : " workers"),
+               unless(text_of(r, "cache"), "warm")},
+              ", ");
+}
+
+std::string generic_title(const Record& r) {
+  std::string out = r.family;
+  if (r.params.is_object())
+    for (const auto& [name, value] : r.params.items()) out += fmt::format(" {}={}", name, text_of(r, name.c_str()));
+  if (r.world_ranks > 1) out += fmt::format(", {} ranks", r.world_ranks);
+  return out;
+}
+
+}  // namespace
+
+std::string case_title(const Record& record) {
+  using Title = std::string (*)(const Record&);
+  static const std::map<std::string_view, Title> titles = {
+      {"gemm", gemm_title},           {"peak", peak_title},
+      {"memory", memory_title},       {"collective", collective_title},
+      {"dataloader", dataloader_title}, {"launch", [](const Record& r) { return "launch " + text_of(r, "op"); }}};
+  const auto found = titles.find(record.family);
+  if (found == titles.end()) return generic_title(record);
+  std::string title = found->second(record);
+  if (record.world_ranks > 1 && record.family != "collective") title += fmt::format(", {} ranks", record.world_ranks);
+  return title;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,22 @@
+// The report of one or several runs: every case with its figure, interval, share of peak and verdict.
+#pragma once
+
+#include "harness/record/run_dir.h"
+#include "reports/model/document.h"
+
+#include <string>
+#include <vector>
+
+namespace assay::report {
+
+struct SummaryOptions {
+  std::string footer;          // appended to the verdict: where the report file lies
+};
+
+// Readable name of a case, from its family and parameters: "gemm f32 2048 x 2048 x 2048".
+std::string case_title(const Record& record);
+
+// One Document over all runs; a section a run, problems of reading named at the end.
+Document summarize_runs(const std::vector<RunData>& runs, const SummaryOptions& options);
+
+}  // namespace assay::report

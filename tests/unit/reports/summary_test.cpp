@@ -1,0 +1,109 @@
+#include "reports/summary/summary.h"
+
+#include "reports/render/render.h"
+#include "reports/summary/machine_line.h"
+
+#include <gtest/gtest.h>
+
+namespace assay::report {
+namespace {
+
+Record gemm_record() {
+  Record record;
+  record.key = "gemm/dtype=f32/m=2048/n=2048/k=2048/transpose=nn/cache=cold/duration=burst";
+  record.family = "gemm";
+  record.params = {{"dtype", "f32"}, {"m", 2048}, {"n", 2048}, {"k", 2048}, {"transpose", "nn"}, {"cache", "cold"}};
+  record.samples.count = 40;
+  record.samples.disturbed = {3, 7};
+  record.metrics.push_back({"throughput", 4.12e11, "FLOP/s", Interval{4.10e11, 4.15e11}, Better::higher, 0.97, std::nullopt});
+  record.checks.push_back({"relative_error", true, 1e-7, 1e-5, {}});
+  return record;
+}
+
+RunData run_of(std::vector<Record> records) {
+  RunData run;
+  run.dir = "runs/one";
+  run.run = {{"schema", 1},
+             {"plan", {{"name", "quick"}}},
+             {"seconds", 141.0},
+             {"environment",
+              {{"cpu", {{"name", "AMD Zen 4"}, {"usable_cores", 2}}},
+               {"memory", {{"total_bytes", 24ll << 30}}},
+               {"gpus", Json::array()}}}};
+  run.records = std::move(records);
+  return run;
+}
+
+TEST(Summary, NamesCasesForPeople) {
+  EXPECT_EQ(case_title(gemm_record()), "gemm f32 2048 x 2048 x 2048");
+  Record memory;
+  memory.family = "memory";
+  memory.params = {{"op", "triad"}, {"bytes", 2ll << 30}, {"store", "nontemporal"}, {"threads", "core"}};
+  EXPECT_EQ(case_title(memory), "memory triad 2 GiB, non-temporal, one core");
+  Record other;
+  other.family = "mystery";
+  other.params = {{"x", 3}};
+  EXPECT_EQ(case_title(other), "mystery x=3");
+}
+
+TEST(Summary, HeadlineTellsMachinePlanAndTime) {
+  EXPECT_EQ(machine_line(run_of({gemm_record()})), "AMD Zen 4, 2 cores, 24 GiB, no GPU · plan quick, 1 case in 2 min 21 s");
+}
+
+// Half width of [410, 415] around 412 GFLOP/s: max(3, 2) / 412 = 0.73 %.
+TEST(Summary, RowHasFigureIntervalShareAndVerdict) {
+  const std::string out = render_terminal(summarize_runs({run_of({gemm_record()})}, {}), {});
+  EXPECT_NE(out.find("412"), std::string::npos);
+  EXPECT_NE(out.find("GFLOP/s"), std::string::npos);
+  EXPECT_NE(out.find("± 0.7 %"), std::string::npos);
+  EXPECT_NE(out.find("97 %"), std::string::npos);
+  EXPECT_NE(out.find("ok (2 of 40 samples disturbed)"), std::string::npos);
+  EXPECT_NE(out.find("held: 1 · failed: 0 · skipped: 0"), std::string::npos);
+}
+
+TEST(Summary, FailuresAreNamedWithTheirCheckAndPlace) {
+  Record record = gemm_record();
+  record.status = Status::failed;
+  record.checks.push_back({"wrong_elements", false, 3.0, 0.0, {"row 1, column 2: 5 for 4"}});
+  const Document document = summarize_runs({run_of({record})}, {});
+  EXPECT_EQ(document.tone, Tone::bad);
+  const std::string out = render_terminal(document, {});
+  EXPECT_NE(out.find("FAILED"), std::string::npos);
+  EXPECT_NE(out.find("wrong_elements"), std::string::npos);
+  EXPECT_NE(out.find("row 1, column 2: 5 for 4"), std::string::npos);
+}
+
+TEST(Summary, SkipsAndErrorsAreCounted) {
+  Record skipped = gemm_record(), broken = gemm_record();
+  skipped.key = "a";
+  skipped.status = Status::skipped;
+  skipped.reason = "no AMX";
+  broken.key = "b";
+  broken.status = Status::error;
+  broken.reason = "killed by signal 9\nstderr tail";
+  const Document document = summarize_runs({run_of({skipped, broken})}, {});
+  EXPECT_EQ(document.verdict, "held: 0 · failed: 0 · broken: 1 · skipped: 1 (no AMX)");
+  const std::string out = render_terminal(document, {});
+  EXPECT_NE(out.find("b (1 rank): killed by signal 9"), std::string::npos);
+}
+
+TEST(Summary, OnlyTheLastAttemptCounts) {
+  Record first = gemm_record(), second = gemm_record();
+  first.status = Status::error;
+  second.attempt = 2;
+  EXPECT_EQ(summarize_runs({run_of({first, second})}, {}).verdict, "held: 1 · failed: 0 · skipped: 0");
+}
+
+TEST(Summary, SurvivesRecordsOfAnotherShape) {
+  Record record;
+  record.params = nullptr;
+  record.family = "gemm";
+  RunData run = run_of({record});
+  run.run = Json::array({1, 2});
+  EXPECT_FALSE(render_markdown(summarize_runs({run}, {})).empty());
+  run.run = {{"environment", "text"}, {"plan", 3}, {"findings", {1, "x"}}, {"labels", Json::array()}};
+  EXPECT_FALSE(render_json(summarize_runs({run}, {})).empty());
+}
+
+}  // namespace
+}  // namespace assay::report
