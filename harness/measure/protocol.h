@@ -12,15 +12,16 @@ namespace assay {
 // Decided before the first sample, never measured: what is found on the way (repetitions a sample, samples taken,
 // why it stopped) belongs to the samples.
 struct Protocol {
-  std::string form = "repeat";          // repeat, steps, window, procedure
-  std::string data = "normal";          // what the inputs hold: normal, zeros, ...
-  std::string cache = "cold";           // cold (rotated and flushed), hot, warm, none
-  std::string batching = "batched";     // batched: k back-to-back repetitions a sample; isolated: one
-  std::string timer;                    // the device's: steady_clock, cuda_event
-  double warmup_seconds = 0.1;          // and at least one repetition
+  std::string form = "repeat";       // repeat, steps, window, procedure
+  std::string data = "normal";       // what the inputs hold: normal, zeros, ...
+  std::string cache = "cold";        // cold (rotated and flushed), hot, warm, none
+  std::string batching = "batched";  // batched: k back-to-back repetitions a sample; isolated: one
+  std::string timer;                 // the device's: steady_clock, cuda_event
+  double warmup_seconds = 0.1;       // and at least one repetition
   int min_samples = 30;
-  double max_seconds = 3.0;             // of measuring; the stop rule may end before
-  double target_relative_ci = 0.01;     // half width of the 95 % interval over the median at which sampling stops
+  int max_samples = 0;               // 0: no limit
+  double max_seconds = 3.0;          // of measuring; the stop rule may end before
+  double target_relative_ci = 0.01;  // half width of the 95 % interval over the median at which sampling stops
   // What else must be equal for figures to compare: implementation, isa, store, page_size, numa, ...
   std::map<std::string, std::string> details;
 

@@ -1,9 +1,10 @@
-// The sampler: calls a case's work and times it by the protocol. It owns gate, flush, rotation, batching,
-// agreement between ranks and the stop rule.
+// The sampler: calls a case's work and times it by the protocol. It owns flush, rotation, batching, agreement between
+// ranks and the stop rule.
 #pragma once
 
 #include "harness/comm/communicator.h"
 #include "harness/device/device.h"
+#include "harness/measure/disturbance.h"
 #include "harness/measure/protocol.h"
 #include "harness/measure/statistics.h"
 
@@ -18,50 +19,82 @@ namespace assay {
 // What sampling gave. Times are seconds a repetition (or step); a multi-rank value is the slowest rank's.
 struct Measurement {
   std::vector<double> values;
-  std::vector<double> at;               // start of each sample, seconds since the case's start
-  std::int64_t repetitions = 1;         // back-to-back calls a sample, agreed between ranks
-  std::string stopped_by;               // noise, plateau, time, count, done
-  Summary summary;                      // of `values`
-  std::vector<double> rank_medians;     // one a rank
-  std::vector<double> first_touch;      // repetitions before warm-up ended, reported apart
-  std::vector<int> disturbed;           // indices of samples that the system disturbed
-  double window_seconds = 0;            // wall time of the whole window (steps, window)
-  double items = 0;                     // delivered in that window (window form)
-  std::vector<double> pieces;           // window form: items a second in each piece of the window
+  std::vector<double> at;            // start of each sample, seconds since the case's start; procedure: unknown, empty
+  std::int64_t repetitions = 1;      // back-to-back calls a sample, agreed between ranks
+  std::string stopped_by;            // noise, plateau, time, count, done
+  Summary summary;                   // of `values`
+  std::vector<double> rank_medians;  // one a rank, of its own times
+  std::vector<double> first_touch;   // single calls before warm-up ended, reported apart
+  std::vector<int> disturbed;        // indices of samples that the system disturbed, on any rank
+  double window_seconds = 0;         // wall time of the whole window
+  double items = 0;                  // delivered in that window by all ranks (window form)
+  std::vector<double> pieces;        // window form: items a second of all ranks in each piece of the window
 };
 
+// Every rank calls the same form with the same protocol. Errors of the work pass through.
+//
+// Cache state of `repeat`:
+//  cold  Each repetition finds its buffers outside the last-level cache. Where the case brings several slots
+//        (rotation_slots) rotation does this: every repetition takes the next slot, also from one sample to the next.
+//        With one slot nothing else than flushing can, so the cache is flushed before each sample and a sample is one
+//        repetition. Isolated samples are flushed too: agreement between ranks and the readings between samples would
+//        leave caches in a state that no one has stated.
+//  hot   One slot, repeated; warm-up has brought it in.
+//  other Slots rotate, nothing is flushed.
 class Sampler {
  public:
+  using Clock = std::function<double()>;  // seconds since the case's start
+
   // `started` is the case's start on the steady clock, the origin of `at`. All must outlive the sampler.
   Sampler(Device& device, Communicator& comm, const Protocol& protocol,
           std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now());
+  // With a clock of one's own for what events do not time: limits, `at`, steps and windows.
+  Sampler(Device& device, Communicator& comm, const Protocol& protocol, Clock clock);
+
   // The fault slow-rank: from here on every call on this rank is made to last about twice as long, inside the timed
   // region. Called before measuring, on the straggler only.
   void slow_down() { slow_ = true; }
 
-  // Buffer sets a case keeps for rotation so that the whole exceeds the last-level cache `times` over;
-  // 1 when the protocol is hot. `bytes` is the footprint of one repetition.
+  // Buffer sets a case keeps for rotation so that the whole exceeds the last-level cache `times` over; 1 when the
+  // protocol is hot. `bytes` is the footprint of one repetition; below a cache line of 64 bytes it counts as one.
   static int rotation_slots(const Device& device, const Protocol& protocol, std::uint64_t bytes, double times = 2.0);
 
   // Micro-benchmark: fn(stream, slot) enqueues one repetition on the buffers of `slot` in [0, slots).
   void repeat(int slots, const std::function<void(Stream&, int)>& fn);
-  // One call, one sample (a training step); fn(step) returns when its work is done.
+  // One call, one sample (a training step); fn(step) returns when its work is done. Steps count on from warm-up's.
   void steps(const std::function<void(std::int64_t)>& fn);
-  // Free-running work: each call delivers and returns a number of items (a batch of a loader).
+  // Free-running work: each call delivers and returns a number of items (a batch of a loader). The window is cut into
+  // pieces of a second, or a tenth of max_seconds where that is less; values are seconds an item, a piece each:
+  // the slowest rank's time over the items of all. Throws Error when a piece delivers nothing within max_seconds.
   void window(const std::function<std::int64_t()>& fn);
-  // The case's own clock (time to quality): fn returns the samples in seconds.
+  // The case's own clock (time to quality): fn returns the samples in seconds, as many on every rank.
   void procedure(const std::function<std::vector<double>()>& fn);
 
   Stream& stream() { return *stream_; }
   const Measurement& measurement() const { return measurement_; }
 
  private:
+  struct Repetition;
+
+  // Starts a form: forgets what an earlier one measured.
+  void begin();
+  // Runs `call`, and idles as long again where the fault slow-rank is meant for this rank.
+  template <typename Call>
+  void run(const Call& call);
+  // Whether any rank says yes.
+  bool any(bool yes);
+  double sum_of(double value);
+  void finish(std::vector<double> values, std::string stopped_by);
+  void gather_disturbed();
+
   Device& device_;
   Communicator& comm_;
   const Protocol& protocol_;
-  std::chrono::steady_clock::time_point started_;
+  Clock clock_;
   bool slow_ = false;
   std::unique_ptr<Stream> stream_;
+  DisturbanceWatch watch_;
+  std::vector<double> own_;  // this rank's times
   Measurement measurement_;
 };
 

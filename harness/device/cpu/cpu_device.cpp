@@ -76,7 +76,7 @@ Buffer map_memory(std::size_t bytes) {
   if (large) {
     const std::size_t into = reinterpret_cast<std::uintptr_t>(start) % huge_page;
     start += into == 0 ? 0 : huge_page - into;
-    madvise(start, whole, MADV_HUGEPAGE);   // advice: without it pages are small, which the record's page size tells
+    madvise(start, whole, MADV_HUGEPAGE);  // advice: without it pages are small, which the record's page size tells
   }
   return Buffer(start, bytes, [mapped, room](void*, std::size_t) { munmap(mapped, room); });
 }

@@ -7,14 +7,14 @@
 namespace assay::cpu {
 
 struct Processor {
-  std::string architecture;         // x86_64, aarch64
-  std::string vendor;               // Intel, AMD, else as the processor says
-  std::string brand;                // the maker's own string: "AMD EPYC 9654 96-Core Processor"
-  std::string microarchitecture;    // "Zen 4", "Emerald Rapids"; empty when unknown
+  std::string architecture;       // x86_64, aarch64
+  std::string vendor;             // Intel, AMD, else as the processor says
+  std::string brand;              // the maker's own string: "AMD EPYC 9654 96-Core Processor"
+  std::string microarchitecture;  // "Zen 4", "Emerald Rapids"; empty when unknown
   int family = 0;
   int model = 0;
   int stepping = 0;
-  std::string hypervisor;           // KVM, Hyper-V, VMware, Xen, ...; empty on bare metal
+  std::string hypervisor;  // KVM, Hyper-V, VMware, Xen, ...; empty on bare metal
 
   // "Intel Emerald Rapids"; the brand where the microarchitecture is unknown.
   std::string name() const;

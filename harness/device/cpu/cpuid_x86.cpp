@@ -55,24 +55,43 @@ bool within(int value, int low, int high) { return low <= value && value <= high
 std::string intel_name(int family, int model, int stepping) {
   if (family != 6) return {};
   switch (model) {
-    case 0x3c: case 0x3f: case 0x45: case 0x46: return "Haswell";
-    case 0x3d: case 0x47: case 0x4f: case 0x56: return "Broadwell";
-    case 0x4e: case 0x5e: return "Skylake";
+    case 0x3c:
+    case 0x3f:
+    case 0x45:
+    case 0x46: return "Haswell";
+    case 0x3d:
+    case 0x47:
+    case 0x4f:
+    case 0x56: return "Broadwell";
+    case 0x4e:
+    case 0x5e: return "Skylake";
     case 0x55: return stepping >= 10 ? "Cooper Lake" : stepping >= 5 ? "Cascade Lake" : "Skylake-SP";
-    case 0x8e: case 0x9e: return "Kaby Lake";
-    case 0xa5: case 0xa6: return "Comet Lake";
-    case 0x6a: case 0x6c: return "Ice Lake-SP";
-    case 0x7d: case 0x7e: return "Ice Lake";
-    case 0x8c: case 0x8d: return "Tiger Lake";
+    case 0x8e:
+    case 0x9e: return "Kaby Lake";
+    case 0xa5:
+    case 0xa6: return "Comet Lake";
+    case 0x6a:
+    case 0x6c: return "Ice Lake-SP";
+    case 0x7d:
+    case 0x7e: return "Ice Lake";
+    case 0x8c:
+    case 0x8d: return "Tiger Lake";
     case 0xa7: return "Rocket Lake";
-    case 0x97: case 0x9a: return "Alder Lake";
-    case 0xb7: case 0xba: case 0xbf: return "Raptor Lake";
-    case 0xaa: case 0xac: return "Meteor Lake";
-    case 0xb5: case 0xc5: case 0xc6: return "Arrow Lake";
+    case 0x97:
+    case 0x9a: return "Alder Lake";
+    case 0xb7:
+    case 0xba:
+    case 0xbf: return "Raptor Lake";
+    case 0xaa:
+    case 0xac: return "Meteor Lake";
+    case 0xb5:
+    case 0xc5:
+    case 0xc6: return "Arrow Lake";
     case 0xbd: return "Lunar Lake";
     case 0x8f: return "Sapphire Rapids";
     case 0xcf: return "Emerald Rapids";
-    case 0xad: case 0xae: return "Granite Rapids";
+    case 0xad:
+    case 0xae: return "Granite Rapids";
     case 0xaf: return "Sierra Forest";
     default: return {};
   }
@@ -96,7 +115,7 @@ std::string amd_name(int family, int model) {
 std::string hypervisor_name() {
   if (!bit(leaf(1).c, 31)) return {};
   Leaf l;
-  __cpuid(0x40000000u, l.a, l.b, l.c, l.d);   // outside the range that __get_cpuid_max knows
+  __cpuid(0x40000000u, l.a, l.b, l.c, l.d);  // outside the range that __get_cpuid_max knows
   const std::string signature = trimmed(text({l.b, l.c, l.d}));
   if (signature == "KVMKVMKVM") return "KVM";
   if (signature == "Microsoft Hv") return "Hyper-V";
@@ -146,9 +165,9 @@ const InstructionSets& instruction_sets() {
   static const InstructionSets known = [] {
     InstructionSets found;
     const std::uint64_t state = enabled_state();
-    const bool ymm = (state & 0x6) == 0x6;                       // SSE and AVX state
-    const bool zmm = ymm && (state & 0xe0) == 0xe0;              // opmask, upper ZMM halves, ZMM16-31
-    const bool tiles = (state & 0x60000) == 0x60000;             // tile configuration and data
+    const bool ymm = (state & 0x6) == 0x6;            // SSE and AVX state
+    const bool zmm = ymm && (state & 0xe0) == 0xe0;   // opmask, upper ZMM halves, ZMM16-31
+    const bool tiles = (state & 0x60000) == 0x60000;  // tile configuration and data
     const Leaf l1 = leaf(1), l7 = leaf(7), l71 = leaf(7).a >= 1 ? leaf(7, 1) : Leaf{};
     found.avx = ymm && bit(l1.c, 28);
     found.fma = ymm && bit(l1.c, 12);

@@ -55,8 +55,8 @@ std::optional<std::uint64_t> entry(const fs::path& path, std::string_view key) {
 }
 
 struct Group {
-  fs::path folder;   // this process's group
-  fs::path top;      // where the controller's tree is mounted
+  fs::path folder;  // this process's group
+  fs::path top;     // where the controller's tree is mounted
   bool unified = false;
 };
 
@@ -69,7 +69,7 @@ std::vector<Group> groups_of(const fs::path& root, std::string_view controller) 
     const std::size_t first = line.find(':');
     const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);   // "cpu,cpuacct"; v2: empty
+    const std::string controllers = line.substr(first + 1, second - first - 1);  // "cpu,cpuacct"; v2: empty
     const std::string path = line.substr(second + 1);
     const bool unified = controllers.empty();
     const std::string listed = fmt::format(",{},", controllers);
@@ -95,8 +95,8 @@ std::vector<Group> groups_of(const fs::path& root, std::string_view controller) 
 
 // Calls fn with the group's folder and every one above it, up to the mount.
 void upwards(const Group& group, const std::function<void(const fs::path&)>& fn) {
-  for (fs::path folder = group.folder; ; folder = folder.parent_path()) {
-    if (!folder.has_filename()) folder = folder.parent_path();   // "…/memory/" names the same folder as "…/memory"
+  for (fs::path folder = group.folder;; folder = folder.parent_path()) {
+    if (!folder.has_filename()) folder = folder.parent_path();  // "…/memory/" names the same folder as "…/memory"
     fn(folder);
     if (folder == group.top || folder == folder.root_path() || folder.empty()) return;
   }
@@ -143,8 +143,8 @@ MemoryLimits memory_limits(const fs::path& root) {
   rlimit address_space{};
   if (getrlimit(RLIMIT_AS, &address_space) == 0 && address_space.rlim_cur != RLIM_INFINITY) {
     limits.address_space_limit = address_space.rlim_cur;
-    const std::uint64_t mapped = number_in(root / "proc/self/statm").value_or(0) *
-                                 static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    const std::uint64_t mapped =
+        number_in(root / "proc/self/statm").value_or(0) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     limits.address_space_available = address_space.rlim_cur > mapped ? address_space.rlim_cur - mapped : 0;
   }
   return limits;
@@ -159,10 +159,10 @@ std::optional<double> cpu_quota(const fs::path& root) {
         std::istringstream line(first_line(folder / "cpu.max").value_or("max"));
         std::string first, second;
         line >> first >> second;
-        quota = number(first);      // "max": none
+        quota = number(first);  // "max": none
         period = number(second);
       } else {
-        quota = number_in(folder / "cpu.cfs_quota_us");   // -1: none
+        quota = number_in(folder / "cpu.cfs_quota_us");  // -1: none
         period = number_in(folder / "cpu.cfs_period_us");
       }
       if (!quota || !period || *period == 0) return;

@@ -8,10 +8,10 @@
 namespace assay::cpu {
 
 struct MemoryLimits {
-  std::uint64_t machine_total = 0;                       // MemTotal
-  std::uint64_t machine_available = 0;                   // MemAvailable
-  std::optional<std::uint64_t> cgroup_limit;             // the tightest on the way up from this process's group
-  std::optional<std::uint64_t> cgroup_available;         // the least room on that way, reclaimable file cache counted as free
+  std::uint64_t machine_total = 0;                // MemTotal
+  std::uint64_t machine_available = 0;            // MemAvailable
+  std::optional<std::uint64_t> cgroup_limit;      // the tightest on the way up from this process's group
+  std::optional<std::uint64_t> cgroup_available;  // the least room on that way, reclaimable file cache counted as free
   std::optional<std::uint64_t> address_space_limit;      // RLIMIT_AS
   std::optional<std::uint64_t> address_space_available;  // less what is mapped already
 

@@ -26,7 +26,7 @@ namespace assay::cpu {
 
 namespace {
 
-constexpr int most_cpus = 8192;   // the largest CPU number that Linux can be built for
+constexpr int most_cpus = 8192;  // the largest CPU number that Linux can be built for
 
 // A CPU set without the C library's limit of 1,024.
 class CpuMask {
@@ -118,7 +118,7 @@ const RankCpus& known_cpus() {
         first = false;
       }
     }
-    found.cpus.insert(found.cpus.end(), left.begin(), left.end());   // that the topology does not tell
+    found.cpus.insert(found.cpus.end(), left.begin(), left.end());  // that the topology does not tell
     found.cores = static_cast<int>(found.cpus.size());
     found.cpus.insert(found.cpus.end(), siblings.begin(), siblings.end());
     return found;
@@ -157,7 +157,7 @@ struct Team::Binding {
   ~Binding() {
     try {
       bind_this_thread(rank_cpus());
-    } catch (const std::exception&) {   // the CPUs went away: nothing to go back to
+    } catch (const std::exception&) {  // the CPUs went away: nothing to go back to
     }
   }
 };

@@ -25,7 +25,8 @@ class Team {
   // Binds `threads` threads to the first CPUs of rank_cpus(). Throws UsageError when there are fewer.
   explicit Team(int threads);
   int size() const { return threads_; }
-  // Runs fn(thread) on every thread of the team and waits for all; the first exception is thrown here. Not to be nested.
+  // Runs fn(thread) on every thread of the team and waits for all; the first exception is thrown here. Not to be
+  // nested.
   void run(const std::function<void(int)>& fn) const;
   // Makes this the team of the libraries that the calling thread calls (oneDNN, a BLAS: they share this OpenMP's
   // threads): its size and its binding. The constructor and run() do so too.
@@ -38,9 +39,9 @@ class Team {
   std::shared_ptr<Binding> binding_;
 };
 
-// Thread count that "all" (cores, or the cgroup's CPU quota where that is less), "cpus" (SMT siblings too), "core" (one),
-// "node" (one NUMA node's cores) or a number means for this rank. Throws UsageError on anything else, and on a number
-// beyond rank_cpus().
+// Thread count that "all" (cores, or the cgroup's CPU quota where that is less), "cpus" (SMT siblings too), "core"
+// (one), "node" (one NUMA node's cores) or a number means for this rank. Throws UsageError on anything else, and on a
+// number beyond rank_cpus().
 int resolve_threads(const std::string& count);
 
 }  // namespace assay::cpu

@@ -52,7 +52,7 @@ void read_hwloc(Topology& topology) {
     topology.cores.push_back(
         {cpus_in(core->cpuset), package ? static_cast<int>(package->logical_index) : 0, first_node(core)});
   }
-  if (topology.cores.empty())   // the kernel tells no cores: each CPU is one
+  if (topology.cores.empty())  // the kernel tells no cores: each CPU is one
     for (hwloc_obj_t pu = nullptr; (pu = hwloc_get_next_obj_by_type(raw, HWLOC_OBJ_PU, pu));)
       topology.cores.push_back({cpus_in(pu->cpuset), 0, first_node(pu)});
   for (const hwloc_obj_type_t type :
@@ -70,7 +70,7 @@ void read_pages(Topology& topology) {
   topology.page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   std::error_code none;
   for (const auto& entry : fs::directory_iterator("/sys/kernel/mm/hugepages", none)) {
-    const std::string name = entry.path().filename();   // hugepages-2048kB
+    const std::string name = entry.path().filename();  // hugepages-2048kB
     if (name.starts_with("hugepages-")) topology.huge_page_bytes.push_back(std::stoull(name.substr(10)) * 1024);
   }
   std::sort(topology.huge_page_bytes.begin(), topology.huge_page_bytes.end());
@@ -92,9 +92,8 @@ std::uint64_t Topology::last_level_cache_bytes(const std::vector<int>& cpus) con
   std::uint64_t bytes = 0;
   for (const Cache& cache : caches) {
     if (cache.level != last || cache.type == "instruction") continue;
-    const bool reached = std::any_of(cache.cpus.begin(), cache.cpus.end(), [&](int cpu) {
-      return std::find(cpus.begin(), cpus.end(), cpu) != cpus.end();
-    });
+    const bool reached = std::any_of(cache.cpus.begin(), cache.cpus.end(),
+                                     [&](int cpu) { return std::find(cpus.begin(), cpus.end(), cpu) != cpus.end(); });
     if (reached) bytes += cache.bytes;
   }
   return bytes > 0 ? bytes : unknown_cache_bytes;

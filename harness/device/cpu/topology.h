@@ -9,34 +9,34 @@
 namespace assay::cpu {
 
 struct Core {
-  std::vector<int> cpus;        // logical CPUs (SMT siblings) by OS number
+  std::vector<int> cpus;  // logical CPUs (SMT siblings) by OS number
   int package = 0;
-  int numa_node = 0;            // OS number
+  int numa_node = 0;  // OS number
 };
 
 struct Cache {
   int level = 0;
-  std::string type;             // unified, data, instruction
+  std::string type;  // unified, data, instruction
   std::uint64_t bytes = 0;
   int line_bytes = 0;
-  std::vector<int> cpus;        // that share it
+  std::vector<int> cpus;  // that share it
 };
 
 struct NumaNode {
-  int number = 0;               // of the OS
+  int number = 0;  // of the OS
   std::uint64_t bytes = 0;
   std::vector<int> cpus;
 };
 
 struct Topology {
   int packages = 0;
-  std::vector<Core> cores;      // neighbours stand next to each other
-  std::vector<Cache> caches;    // one entry an instance, from level 1 up
+  std::vector<Core> cores;    // neighbours stand next to each other
+  std::vector<Cache> caches;  // one entry an instance, from level 1 up
   std::vector<NumaNode> numa_nodes;
   std::size_t page_bytes = 0;
-  std::vector<std::size_t> huge_page_bytes;   // sizes of the kernel's explicit huge pages
+  std::vector<std::size_t> huge_page_bytes;     // sizes of the kernel's explicit huge pages
   std::size_t transparent_huge_page_bytes = 0;  // 0: the kernel has none
-  std::string transparent_huge_pages;         // always, madvise, never; empty: the kernel has none
+  std::string transparent_huge_pages;           // always, madvise, never; empty: the kernel has none
 
   // Bytes of the last-level caches that these CPUs reach: each instance counted once.
   std::uint64_t last_level_cache_bytes(const std::vector<int>& cpus) const;
