@@ -1,0 +1,168 @@
+#include "harness/core/json.h"
+
+#include "harness/core/error.h"
+#include "harness/core/rng.h"
+#include "harness/core/units.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace assay {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// The message of the UsageError that `f` throws; empty when it throws none.
+template <typename F>
+std::string message_of(F f) {
+  try {
+    f();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::string refusal(std::string_view text) {
+  return message_of([&] { parse_json(text, "f.json"); });
+}
+
+TEST(ParseJson, TakesCommentsAndKeepsOrder) {
+  const Json json = parse_json("// head\n{\"b\":1, /* in */ \"a\":[true,null,-2,3.5,\"x\\u00e9\"]}\n// tail\n", "f.json");
+  EXPECT_EQ(json.dump(), "{\"b\":1,\"a\":[true,null,-2,3.5,\"x\xc3\xa9\"]}");
+}
+
+TEST(ParseJson, NamesLineAndColumnOfSyntaxErrors) {
+  EXPECT_THAT(refusal("{\"a\":1,\n  \"b\":tru}"), StartsWith("f.json:2:"));
+  EXPECT_THAT(refusal("[1,2"), StartsWith("f.json:1:5: "));
+  EXPECT_THAT(refusal("{} x"), AllOf(StartsWith("f.json:1:4"), HasSubstr("expected end of input")));
+  EXPECT_THAT(refusal("{\"a\":1,}"), StartsWith("f.json:1:8"));
+  EXPECT_THAT(refusal("{a:1}"), StartsWith("f.json:1:2"));
+  EXPECT_THAT(refusal("[1e999]"), HasSubstr("number overflow"));
+  EXPECT_THAT(refusal("[NaN]"), StartsWith("f.json:1:"));
+  EXPECT_THAT(refusal("/* open"), StartsWith("f.json:1:"));
+  EXPECT_EQ(refusal(" \n"), "f.json: empty");
+}
+
+TEST(ParseJson, RefusesDuplicateKeys) {
+  EXPECT_EQ(refusal("{\"a\":1,\"b\":{\"c\":1,\"c\":2}}"), "f.json: /b/c: key \"c\" appears twice");
+  EXPECT_EQ(refusal("[0,{\"x/y\":1,\"x/y\":1}]"), "f.json: /1/x~1y: key \"x/y\" appears twice");
+  EXPECT_EQ(refusal("{\"a\":{\"a\":1},\"b\":{\"a\":1}}"), "");
+}
+
+TEST(ParseJson, BoundsDepth) {
+  const auto nested = [](int n) { return std::string(static_cast<std::size_t>(n), '[') + std::string(static_cast<std::size_t>(n), ']'); };
+  EXPECT_EQ(refusal(nested(64)), "");
+  EXPECT_THAT(refusal(nested(65)), EndsWith("nested deeper than 64 levels"));
+  EXPECT_THAT(refusal(std::string(1000000, '[')), EndsWith("nested deeper than 64 levels"));
+  EXPECT_THAT(refusal("[[[{\"key\":" + std::string(1000000, '{')), StartsWith("f.json"));
+}
+
+TEST(ParseJson, RefusesWhatIsNotUtf8AndStaysOnOneLine) {
+  const std::string what = refusal("{\"a\":\"\xff\n\"}");
+  EXPECT_THAT(what, StartsWith("f.json:1:"));
+  EXPECT_EQ(what.find('\n'), std::string::npos);
+}
+
+// Any bytes are either JSON or one UsageError; nothing crashes, nothing else is thrown.
+TEST(ParseJson, SurvivesGarbage) {
+  const std::string alphabet = "{}[]\",:0123456789.eE+-truefalsn/* \n\\u\xc3\xa9\xff\x01";
+  const std::string seed = "{\"schema\":1,\"name\":\"x\",\"cases\":[{\"family\":\"gemm\",\"m\":[1,2.5e3,-7]}]} // end";
+  const Rng rng(3, "garbage");
+  int parsed = 0, refused = 0;
+  for (std::uint64_t trial = 0; trial < 20000; ++trial) {
+    std::string text = seed;
+    if (trial % 2) {
+      text.clear();
+      for (std::uint64_t i = 0, n = rng.below(trial * 100, 40); i < n; ++i) text += alphabet[rng.below(trial * 100 + 1 + i, alphabet.size())];
+    } else {
+      for (std::uint64_t i = 0; i < 1 + trial % 5; ++i)
+        text[rng.below(trial * 100 + 2 * i, text.size())] = static_cast<char>(rng.below(trial * 100 + 2 * i + 1, 256));
+    }
+    try {
+      parse_json(text, "f.json");
+      ++parsed;
+    } catch (const UsageError& error) {
+      ++refused;
+      EXPECT_THAT(error.what(), StartsWith("f.json")) << text;
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << text;
+    }
+  }
+  EXPECT_GT(parsed, 0);
+  EXPECT_GT(refused, 10000);
+}
+
+TEST(ReadJson, SaysWhyAFileCannotBeRead) {
+  EXPECT_EQ(message_of([] { read_json("/nowhere/x.json"); }), "/nowhere/x.json: no such file");
+  EXPECT_THAT(message_of([] { read_json("/"); }), HasSubstr("is a folder"));
+  EXPECT_EQ(message_of([] { read_json("/dev/null"); }), "/dev/null: empty");
+  EXPECT_THAT(message_of([] { read_json("/dev/zero"); }), HasSubstr("larger than 64 MiB"));
+  const std::string path = testing::TempDir() + "/unreadable.json";
+  std::ofstream(path) << "{}";
+  chmod(path.c_str(), 0);
+  if (geteuid() != 0) {   // root reads everything
+    EXPECT_THAT(message_of([&] { read_json(path); }), HasSubstr("Permission denied"));
+  }
+  chmod(path.c_str(), 0600);
+  EXPECT_EQ(read_json(path), Json::object());
+}
+
+// --- the cursor ---------------------------------------------------------------------------------------------------
+
+TEST(Cursor, CollectsEveryProblem) {
+  const Json json = parse_json(R"({"nme":"x","ranks":[1,"2",0],"seed":1.5,"on":1,"time":"3 parsecs","kind":"cpuu"})", "f.json");
+  Problems problems("f.json");
+  const Cursor root(json, problems);
+  const std::vector<std::string> names = {"name", "ranks", "seed", "on", "time", "kind"};
+  const std::vector<std::string> kinds = {"cpu", "cuda"};
+  root.only(names);
+  EXPECT_FALSE(root.need("name"));
+  for (const Cursor& rank : root.find("ranks")->elements()) rank.integer(1, 10);
+  EXPECT_FALSE(root.find("seed")->integer());
+  EXPECT_FALSE(root.find("on")->flag());
+  EXPECT_FALSE(root.find("time")->quantity(parse_seconds, 0, 1e9));
+  EXPECT_FALSE(root.find("kind")->choice(kinds));
+  EXPECT_EQ(problems.count(), 8u);
+  EXPECT_EQ(message_of([&] { problems.raise(); }),
+            "f.json: /nme: unknown key \"nme\"; did you mean \"name\"?\n"
+            "f.json: \"name\" is missing\n"
+            "f.json: /ranks/1: must be an integer, is text\n"
+            "f.json: /ranks/2: 0 is too small: at least 1\n"
+            "f.json: /seed: must be an integer, is a fractional number\n"
+            "f.json: /on: must be true or false, is an integer\n"
+            "f.json: /time: \"3 parsecs\" is not a time (\"30s\", \"500ms\", \"2min\")\n"
+            "f.json: /kind: \"cpuu\" is none of the values it can take; did you mean \"cpu\"?");
+}
+
+TEST(Cursor, ReadsWhatIsThere) {
+  const Json json = parse_json(R"({"a":7,"b":"64MiB","c":[true],"d":18446744073709551615})", "f.json");
+  Problems problems("f.json");
+  const Cursor root(json, problems);
+  EXPECT_EQ(root.find("a")->integer(), 7);
+  EXPECT_EQ(root.find("a")->number(0, 10), 7.0);
+  EXPECT_EQ(root.find("b")->text(), "64MiB");
+  EXPECT_EQ(root.find("c")->elements().at(0).flag(), true);
+  EXPECT_EQ(root.find("c")->elements().at(0).pointer(), "/c/0");
+  EXPECT_EQ(root.members().size(), 4u);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_FALSE(root.find("d")->integer());
+  EXPECT_THAT(message_of([&] { problems.raise(); }), HasSubstr("18446744073709551615 is too large"));
+}
+
+TEST(Problems, ListsFiftyAndCountsTheRest) {
+  Problems problems("f");
+  for (int i = 0; i < 60; ++i) problems.add("/" + std::to_string(i), "wrong");
+  const std::string all = message_of([&] { problems.raise(); });
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 50);
+  EXPECT_THAT(all, EndsWith("f: and 10 more errors"));
+}
+
+}  // namespace
+}  // namespace assay
