@@ -1,0 +1,384 @@
+// The gemm family: every form of a product is tried, the best is measured on fresh samples and verified.
+#include "suites/gemm/gemm.h"
+
+#include "harness/core/error.h"
+#include "harness/core/rng.h"
+#include "harness/device/cpu/team.h"
+#include "suites/gemm/candidates.h"
+#include "suites/gemm/sampled_rows.h"
+#include "suites/gemm/shape.h"
+#include "workloads/ops/backend.h"
+#include "workloads/ops/random.h"
+#include "workloads/ops/tolerance.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace assay {
+
+namespace {
+
+using gemm::Candidate;
+using gemm::Mismatch;
+using gemm::SampledRows;
+using gemm::Shape;
+
+constexpr double sustained_seconds = 30;
+constexpr double search_seconds = 0.5;
+constexpr std::int64_t most_compared = std::int64_t{1} << 26;  // elements, over all rotated outputs
+
+// How a `peak` case calls what a kernel of a library runs.
+std::string peak_isa(std::string_view isa) {
+  for (const auto& [part, name] :
+       {std::pair{"amx", "amx"}, std::pair{"emulated", "emulated"}, std::pair{"avx512_core_bf16", "avx512_bf16"},
+        std::pair{"avx512_core_vnni", "avx512_vnni"}, std::pair{"avx512", "avx512"}, std::pair{"avx2_vnni", "avx_vnni"},
+        std::pair{"avx2", "avx2"}})
+    if (isa.find(part) != std::string_view::npos) return name;
+  return std::string(isa);
+}
+
+// Arrays of `slots` equal matrices, each aligned for vector loads.
+struct Rotated {
+  Buffer buffer;
+  std::size_t stride = 0;
+
+  Rotated() = default;
+  Rotated(Device& device, std::size_t bytes, int slots)
+      : buffer(device.allocate(stride_of(bytes) * static_cast<std::size_t>(slots))), stride(stride_of(bytes)) {}
+  static std::size_t stride_of(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+  void* at(int slot) const { return buffer.as<char>() + stride * static_cast<std::size_t>(slot); }
+};
+
+class GemmCase final : public Case {
+ public:
+  explicit GemmCase(const Params& params) : params_(params) {}
+
+  std::optional<std::string> skip_reason(const Context& context) const override {
+    const std::string& dtype = params_.text("dtype");
+    if (!gemm::types_of(dtype)) return fmt::format("no product of {} on the {}", dtype, name_of(context.device.kind()));
+    const cpu::Team team(cpu::resolve_threads("all"));
+    const gemm::Offer offer = gemm::candidates_for(*ops::backend_for(context.device), gemm::shape_of(params_));
+    if (offer.candidates.empty()) return fmt::format("{}", fmt::join(offer.refused, "; "));
+    return std::nullopt;
+  }
+
+  void setup(Context& context) override {
+    shape_ = gemm::shape_of(params_);
+    faults_ = context.faults;
+    sustained_ = params_.text("duration") == "sustained";
+    team_.emplace(cpu::resolve_threads("all"));
+    const auto backend = ops::backend_for(context.device);
+    gemm::Offer offer = gemm::candidates_for(*backend, shape_);
+    ASSAY_CHECK(!offer.candidates.empty(), "{}", fmt::join(offer.refused, "; "));
+
+    Protocol& protocol = context.protocol;
+    protocol.cache = params_.text("cache");
+    if (shape_.types.a == DType::u8 && protocol.data == "normal") protocol.data = "uniform";
+    if (sustained_) {
+      protocol.form = "window";
+      protocol.max_seconds = sustained_seconds;
+      protocol.warmup_seconds = 1;
+    }
+    const std::uint64_t bytes = shape_.a_bytes() + shape_.b_bytes() + shape_.out_bytes();
+    slots_ = Sampler::rotation_slots(context.device, protocol, bytes);
+    allocate(context, offer);
+    best_ = search(context, offer);
+    describe(context, *backend, offer);
+    poison();
+  }
+
+  void measure(Sampler& sampler) override {
+    team_->use();
+    ran_.assign(static_cast<std::size_t>(slots_), 0);
+    if (!sustained_) {
+      sampler.repeat(slots_, [this](Stream& stream, int slot) { multiply(stream, best_, slot); });
+      return;
+    }
+    int slot = 0;
+    sampler.window([this, &sampler, slot]() mutable {
+      multiply(sampler.stream(), best_, slot);
+      sampler.stream().synchronize();
+      slot = slot + 1 == slots_ ? 0 : slot + 1;
+      return std::int64_t{1};
+    });
+  }
+
+  void verify(Checks& checks) override {
+    const SampledRows answer(shape_, host_a_.data(), host_b_.data(), *team_);
+    const auto rows = static_cast<std::int64_t>(answer.rows().size());
+    const std::int64_t slots_to_compare = std::max<std::int64_t>(1, most_compared / (rows * shape_.n));
+    std::vector<int> ran;
+    for (int slot = 0; slot < slots_; ++slot)
+      if (ran_[static_cast<std::size_t>(slot)] != 0) ran.push_back(slot);
+    checks.that("ran", !ran.empty());
+    if (static_cast<std::int64_t>(ran.size()) > slots_to_compare)
+      ran.resize(static_cast<std::size_t>(slots_to_compare));
+    if (!ran.empty() && faults_.contains(Fault::bit_flip)) flip_bit(answer, ran.back());
+
+    Mismatch mismatch;
+    for (const int slot : ran) {
+      const std::string where = slots_ > 1 ? fmt::format(" of output {}", slot) : "";
+      for (std::size_t i = 0; i < answer.rows().size(); ++i) {
+        device_->copy(host_row_.data(), out_row(slot, answer.rows()[i]), host_row_.bytes(), *stream_);
+        stream_->synchronize();
+        answer.compare(i, host_row_.data(), where, mismatch);
+      }
+    }
+    const ops::Tolerance limits = ops::matmul_tolerance(shape_.types.a, shape_.types.out, shape_.k);
+    checks.at_most("relative_error", mismatch.relative_l2(), limits.relative_l2);
+    checks.at_most("wrong_elements", static_cast<double>(mismatch.wrong), 0, mismatch.culprits);
+  }
+
+  std::vector<Metric> metrics(const Measurement& measurement) const override {
+    Metric throughput = rate_metric("throughput", shape_.flops(), "FLOP/s", measurement);
+    if (sustained_ && measurement.window_seconds > 0) {
+      // Work over the wall time of the window: a median would hide stalls.
+      throughput.value = measurement.items * shape_.flops() / measurement.window_seconds;
+      throughput.ci95 = mean_interval(measurement.pieces);
+      if (throughput.ci95)
+        throughput.ci95 = Interval{throughput.ci95->low * shape_.flops(), throughput.ci95->high * shape_.flops()};
+    }
+    if (peak_ > 0 && throughput.value) throughput.of_peak = *throughput.value / peak_;
+    return {throughput};
+  }
+
+ private:
+  void allocate(Context& context, gemm::Offer& offer) {
+    device_ = &context.device;
+    stream_ = device_->make_stream();
+    host_a_ = device_->allocate(shape_.a_bytes(), Memory::host);
+    host_b_ = device_->allocate(shape_.b_bytes(), Memory::host);
+    host_row_ = device_->allocate(static_cast<std::size_t>(shape_.n) * size_of(shape_.types.out), Memory::host);
+    const bool seven_bits = std::any_of(offer.candidates.begin(), offer.candidates.end(),
+                                        [](const Candidate& c) { return c.op->saturates_pairs(); });
+    if (seven_bits && context.protocol.data == "uniform") {
+      context.protocol.data = "uniform7";
+      context.flags.push_back("int8 sums saturate on this instruction set: u8 operands kept below 128");
+    }
+    fill(host_a_, shape_.types.a, context, "gemm a", seven_bits);
+    fill(host_b_, shape_.types.b, context, "gemm b", false);
+
+    a_ = Rotated(*device_, shape_.a_bytes(), slots_);
+    b_ = Rotated(*device_, shape_.b_bytes(), slots_);
+    out_ = Rotated(*device_, shape_.out_bytes(), slots_);
+    std::size_t workspace = 1;
+    for (Candidate& candidate : offer.candidates) {
+      workspace = std::max(workspace, candidate.op->workspace_bytes());
+      candidate.stride = Rotated::stride_of(candidate.op->packed_bytes());
+      if (candidate.stride > 0)
+        candidate.weights = device_->allocate(candidate.stride * static_cast<std::size_t>(slots_));
+      touch(candidate.weights);
+    }
+    workspace_ = device_->allocate(workspace);
+    for (const Buffer* buffer : {&a_.buffer, &b_.buffer, &out_.buffer, &workspace_}) touch(*buffer);
+    for (int slot = 0; slot < slots_; ++slot) {
+      device_->copy(a_.at(slot), host_a_.data(), shape_.a_bytes(), *stream_);
+      device_->copy(b_.at(slot), host_b_.data(), shape_.b_bytes(), *stream_);
+    }
+    for (Candidate& candidate : offer.candidates) pack(candidate);
+    stream_->synchronize();
+  }
+
+  void fill(const Buffer& buffer, DType dtype, const Context& context, const char* purpose, bool seven_bits) const {
+    const std::string& data = context.protocol.data;
+    const auto elements = static_cast<std::int64_t>(buffer.bytes() / size_of(dtype));
+    if (data == "zeros") {
+      touch(buffer);
+      return;
+    }
+    const bool floats = dtype != DType::u8 && dtype != DType::s8;
+    if (data != (floats ? "normal" : seven_bits_name(data)))
+      throw UsageError(fmt::format("protocol data \"{}\": gemm in {} takes {} or zeros", data, params_.text("dtype"),
+                                   floats ? "normal" : "uniform"));
+    const Rng rng(context.seed, purpose);
+    team_->run([&](int thread) {
+      const std::int64_t begin = elements * thread / team_->size();
+      ops::fill_random(buffer.data(), dtype, begin, elements * (thread + 1) / team_->size(), rng, seven_bits);
+    });
+  }
+
+  static const char* seven_bits_name(const std::string& data) { return data == "uniform7" ? "uniform7" : "uniform"; }
+
+  // Zeroes a CPU buffer in parts, one a thread, so that pages lie near the threads that use them.
+  void touch(const Buffer& buffer) const {
+    if (device_->kind() != DeviceKind::cpu) return;
+    const auto threads = static_cast<std::size_t>(team_->size());
+    team_->run([&](int thread) {
+      const std::size_t begin = buffer.bytes() * static_cast<std::size_t>(thread) / threads;
+      const std::size_t end = buffer.bytes() * static_cast<std::size_t>(thread + 1) / threads;
+      if (end > begin) std::memset(buffer.as<char>() + begin, 0, end - begin);
+    });
+  }
+
+  void pack(Candidate& candidate) {
+    if (candidate.stride == 0) return;
+    for (int slot = 0; slot < slots_; ++slot) {
+      const auto start = std::chrono::steady_clock::now();
+      candidate.op->pack(*stream_, b_.at(slot),
+                         candidate.weights.as<char>() + candidate.stride * static_cast<std::size_t>(slot));
+      stream_->synchronize();
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+      // The first call compiles the reordering.
+      if (slot < 2) candidate.pack_seconds = taken.count();
+    }
+  }
+
+  void multiply(Stream& stream, const Candidate& candidate, int slot) {
+    const auto index = static_cast<std::size_t>(slot);
+    const void* weights = candidate.stride > 0 ? candidate.weights.as<char>() + candidate.stride * index : b_.at(slot);
+    candidate.op->run(stream, {.a = a_.at(slot), .b = weights, .out = out_.at(slot), .workspace = workspace_.data()});
+    ran_[index] = 1;
+  }
+
+  Candidate search(Context& context, gemm::Offer& offer) {
+    ran_.assign(static_cast<std::size_t>(slots_), 0);
+    gemm::time_candidates(
+        offer.candidates, *device_, *stream_, context.protocol.cache == "cold", search_seconds,
+        [this](Candidate& candidate, int repetition) { multiply(*stream_, candidate, repetition % slots_); });
+    // Every rank runs what rank 0 found fastest.
+    const auto best =
+        static_cast<std::size_t>(context.comm.broadcast_value(static_cast<double>(gemm::choose(offer.candidates))));
+    ASSAY_CHECK(best < offer.candidates.size(), "ranks do not have the same forms of this product");
+    for (const Candidate& candidate : offer.candidates)
+      found_.push_back(fmt::format("{} {} {:.4g} GFLOP/s", ops::name_of(candidate.form), candidate.op->implementation(),
+                                   shape_.flops() / candidate.seconds / 1e9));
+    return std::move(offer.candidates[best]);
+  }
+
+  void describe(Context& context, const ops::Backend& backend, const gemm::Offer& offer) {
+    const std::string threads = fmt::format("{}", team_->size());
+    auto& labels = context.labels;
+    labels["implementation"] = best_.op->implementation();
+    labels["isa"] = best_.op->isa();
+    labels["form"] = std::string(ops::name_of(best_.form));
+    labels["libraries"] = backend.libraries();
+    labels["threads"] = threads;
+    labels["types"] =
+        fmt::format("{} x {} -> {}", name_of(shape_.types.a), name_of(shape_.types.b), name_of(shape_.types.out));
+    labels["candidates"] = fmt::format("{}", fmt::join(found_, "; "));
+    if (!offer.refused.empty()) labels["not_offered"] = fmt::format("{}", fmt::join(offer.refused, "; "));
+    if (best_.stride > 0) labels["weights"] = fmt::format("packed before timing in {:.3g} s", best_.pack_seconds);
+    for (const char* name : {"implementation", "isa", "form", "threads"}) context.protocol.details[name] = labels[name];
+
+    const MeasuredPeak* peak =
+        find_peak(context.peaks, params_.text("dtype"), peak_isa(best_.op->isa()), context.world.ranks, team_->size());
+    if (!peak) return;
+    peak_ = peak->rate;
+    labels["peak"] = fmt::format("{} ({}), measured in this run", peak->key, peak->isa);
+  }
+
+  // Makes every output wrong, so that only what the timed runs write can pass.
+  void poison() {
+    const int byte = shape_.types.out == DType::i32 ? 0x7f : 0xff;  // NaN in every float type
+    Buffer host = device_->allocate(shape_.out_bytes(), Memory::host);
+    std::memset(host.data(), byte, host.bytes());
+    for (int slot = 0; slot < slots_; ++slot) device_->copy(out_.at(slot), host.data(), host.bytes(), *stream_);
+    stream_->synchronize();
+  }
+
+  char* out_row(int slot, std::int64_t row) const {
+    return static_cast<char*>(out_.at(slot)) + static_cast<std::size_t>(row) * host_row_.bytes();
+  }
+
+  // The fault bit-flip: the upper exponent bit (or a high bit of an integer) of one sampled element.
+  void flip_bit(const SampledRows& answer, int slot) {
+    const std::size_t index = answer.rows().size() / 2;
+    char* row = out_row(slot, answer.rows()[index]);
+    const std::size_t bytes = size_of(shape_.types.out);
+    char* last = row + static_cast<std::size_t>(answer.largest_column(index) + 1) * bytes - 1;
+    char byte = 0;
+    device_->copy(&byte, last, 1, *stream_);
+    stream_->synchronize();
+    byte = static_cast<char>(byte ^ 0x40);
+    device_->copy(last, &byte, 1, *stream_);
+    stream_->synchronize();
+  }
+
+  Params params_;
+  Shape shape_;
+  bool sustained_ = false;
+  std::set<Fault> faults_;
+  std::optional<cpu::Team> team_;
+  Device* device_ = nullptr;
+  std::unique_ptr<Stream> stream_;
+  int slots_ = 1;
+  Buffer host_a_, host_b_, host_row_, workspace_;
+  Rotated a_, b_, out_;
+  Candidate best_;
+  std::vector<std::string> found_;
+  std::vector<char> ran_;  // by slot: written by a timed run
+  double peak_ = 0;        // FLOP/s of one rank; 0: not known
+};
+
+Estimate estimate(const Params& params, const World&) {
+  Estimate e;
+  if (!gemm::types_of(params.text("dtype"))) return e;
+  const Shape shape = gemm::shape_of(params);
+  const double a = static_cast<double>(shape.a_bytes());
+  const double b = static_cast<double>(shape.b_bytes());
+  const double out = static_cast<double>(shape.out_bytes());
+  e.bytes = a + b + out;
+  // One set, the host's copy of the operands, and b once more for each form that packs.
+  e.memory_bytes = 2 * a + 4 * b + 2 * out;
+  e.flops = shape.flops();
+  return e;
+}
+
+}  // namespace
+
+namespace {
+
+ParamSpec size(const char* name, const char* help) {
+  ParamSpec spec;
+  spec.name = name;
+  spec.defaults = {std::int64_t{2048}};
+  spec.minimum = 1;
+  spec.maximum = 1 << 24;
+  spec.help = help;
+  return spec;
+}
+
+ParamSpec choice(const char* name, std::vector<std::string> allowed, std::vector<ParamValue> defaults,
+                 const char* help) {
+  ParamSpec spec;
+  spec.name = name;
+  spec.type = ParamType::choice;
+  spec.defaults = std::move(defaults);
+  spec.allowed = std::move(allowed);
+  spec.help = help;
+  return spec;
+}
+
+}  // namespace
+
+Family gemm_family() {
+  using Values = std::vector<ParamValue>;
+  Family family{};
+  family.name = "gemm";
+  family.summary = "matrix product: FLOP/s by dtype, shape and transpose";
+  family.params = {
+      choice("dtype", {"f64", "f32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8"},
+             Values{std::string("f32"), std::string("bf16"), std::string("int8"), std::string("f64")},
+             "element type of the operands; int8 is u8 x s8 with s32 sums"),
+      size("m", "rows of the first operand and the output"),
+      size("n", "columns of the second operand and the output"),
+      size("k", "terms of each sum"),
+      choice("transpose", {"nn", "nt", "tn", "tt"}, Values{std::string("nn")},
+             "for each operand: t when it is stored transposed"),
+      choice("cache", {"cold", "hot"}, Values{std::string("cold")},
+             "cold: operands rotate and caches are flushed; hot: they stay"),
+      choice("duration", {"burst", "sustained"}, Values{std::string("burst")},
+             "sustained: a window of 30 s, for clocks and heat"),
+      choice("gpus", {"each", "together"}, Values{std::string("each")}, "one GPU at a time, or all at once"),
+  };
+  family.params.back().devices = {DeviceKind::cuda};
+  family.estimate = estimate;
+  family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<GemmCase>(params); };
+  family.devices = {DeviceKind::cpu};
+  return family;
+}
+
+}  // namespace assay
