@@ -1,0 +1,286 @@
+// The peak family: register-only loops on a core or all of them, each pass checked against its closed form.
+#include "suites/peak/peak.h"
+
+#include "harness/core/error.h"
+#include "harness/device/cpu/team.h"
+#include "harness/measure/statistics.h"
+#include "harness/telemetry/telemetry.h"
+#include "suites/peak/kernels.h"
+#include "suites/peak/operands.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace assay {
+
+namespace {
+
+using peak::Kernel;
+
+// Passes a thread runs between two meetings of the team, some milliseconds: meeting then costs under 0.5 %.
+constexpr int passes = 16;
+constexpr int scaling_rounds = 5;
+// A wider instruction set is kept unless a narrower one is this much faster, so that noise does not choose.
+constexpr double clearly_faster = 1.05;
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::string threads_of(const Params& params) {
+  for (const auto& [name, value] : params.items())
+    if (name == "threads") return to_string(value);
+  throw Error("a peak case needs threads");
+}
+
+// What one thread works on; on cache lines of its own.
+struct alignas(64) Worker {
+  std::vector<std::byte> sums;
+  std::int64_t wrong = 0;  // sums, over all passes
+  double clock_hz = 0;
+};
+
+class PeakCase final : public Case {
+ public:
+  explicit PeakCase(const Params& params)
+      : dtype_(params.text("dtype")), isa_(params.text("isa")), threads_(threads_of(params)) {}
+
+  std::optional<std::string> skip_reason(const Context&) const override {
+    if (peak::kernels().empty()) return "this build has no loops for the processor's instruction sets";
+    if (isa_ == "auto") {
+      if (peak::supported_kernels(dtype_).empty()) return fmt::format("this CPU has no {} multiply-add", dtype_);
+      return std::nullopt;
+    }
+    const Kernel* kernel = peak::find_kernel(dtype_, isa_);
+    if (!kernel) return fmt::format("{} has no {} multiply-add", isa_, dtype_);
+    if (!kernel->supported(cpu::instruction_sets())) return fmt::format("this CPU has no {}", isa_);
+    return std::nullopt;
+  }
+
+  void setup(Context& context) override {
+    team_.emplace(cpu::resolve_threads(threads_));
+    faults_ = context.faults;
+    workers_ = std::vector<Worker>(static_cast<std::size_t>(team_->size()));
+    const std::vector<const Kernel*> supported = peak::supported_kernels(dtype_);
+    std::vector<std::string> found;
+    if (isa_ == "auto") {
+      double best = 0;
+      for (const Kernel* kernel : supported) {  // from narrow to wide
+        use(kernel, context.seed);
+        const double rate = fastest_rate();
+        found.push_back(fmt::format("{} {:.4g} GFLOP/s", kernel->isa, rate / 1e9));
+        if (rate * clearly_faster > best) chosen_ = kernel;
+        best = std::max(best, rate);
+      }
+    } else {
+      chosen_ = peak::find_kernel(dtype_, isa_);
+    }
+    ASSAY_CHECK(chosen_ != nullptr, "no loop for {}", dtype_);
+    use(chosen_, context.seed);
+    if (team_->size() > 1) measure_scaling();
+
+    context.protocol.data = "dyadic";
+    context.protocol.cache = "none";
+    auto& labels = context.labels;
+    labels["isa"] = std::string(chosen_->isa);
+    labels["implementation"] = fmt::format("{} independent sums of {}", chosen_->accumulators, chosen_->lanes);
+    labels["threads"] = fmt::format("{}", team_->size());
+    if (!found.empty()) labels["candidates"] = fmt::format("{}", fmt::join(found, "; "));
+    if (real_cores_)
+      labels["scaling"] =
+          fmt::format("{} threads do the work of {:.2f} cores: {}", team_->size(), *real_cores_, kind_of_threads());
+    context.protocol.details["isa"] = labels["isa"];
+    context.protocol.details["threads"] = labels["threads"];
+  }
+
+  void measure(Sampler& sampler) override {
+    for (Worker& worker : workers_) worker.wrong = 0;
+    sampler.repeat(1, [this](Stream&, int) { team_->run([this](int thread) { work(thread, passes); }); });
+    read_clocks();
+  }
+
+  void verify(Checks& checks) override {
+    if (faults_.contains(Fault::bit_flip)) workers_.front().sums.front() ^= std::byte{1};
+    std::int64_t wrong = 0;
+    std::vector<std::string> culprits;
+    for (std::size_t t = 0; t < workers_.size(); ++t) {
+      const Worker& worker = workers_[t];
+      wrong += worker.wrong;
+      const std::size_t lanes = static_cast<std::size_t>(chosen_->lanes);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(chosen_->accumulators) * lanes; ++i) {
+        const double got = peak::sum_at(*chosen_, worker.sums.data(), i);
+        const double want = peak::sum_at(*chosen_, expected_.data(), i);
+        if (got == want) continue;
+        // The sums of the last pass are counted in `wrong` unless they changed since.
+        if (worker.wrong == 0) ++wrong;
+        culprits.push_back(
+            fmt::format("thread {}, sum {}, lane {}: {:.9g}, not {:.9g}", t, i / lanes, i % lanes, got, want));
+      }
+    }
+    checks.at_most("wrong_elements", static_cast<double>(wrong), 0, std::move(culprits));
+  }
+
+  std::vector<Metric> metrics(const Measurement& measurement) const override {
+    std::vector<Metric> all{rate_metric("throughput", flops() * passes, "FLOP/s", measurement)};
+    double clocks = 0;
+    for (const Worker& worker : workers_) clocks += worker.clock_hz;
+    if (clocks > 0 && all.front().value) {
+      Metric per_cycle;
+      per_cycle.name = "flop_per_cycle";
+      per_cycle.unit = "FLOP";
+      per_cycle.value = *all.front().value / clocks;
+      all.push_back(per_cycle);
+    }
+    if (real_cores_) {
+      Metric cores;
+      cores.name = "real_cores";
+      cores.unit = "1";
+      cores.value = real_cores_;
+      all.push_back(cores);
+    }
+    return all;
+  }
+
+ private:
+  // Of one pass on every thread.
+  double flops() const { return chosen_->flops_per_pass() * team_->size(); }
+
+  void use(const Kernel* kernel, std::uint64_t seed) {
+    chosen_ = kernel;
+    operands_ = peak::make_operands(*kernel, seed);
+    expected_ = peak::expected_sums(*kernel, operands_);
+    for (Worker& worker : workers_) worker.sums.assign(kernel->sum_bytes(), std::byte{});
+  }
+
+  void work(int thread, int count) {
+    Worker& worker = workers_[static_cast<std::size_t>(thread)];
+    for (int pass = 0; pass < count; ++pass) {
+      chosen_->run(operands_, chosen_->pairs, worker.sums.data());
+      if (std::memcmp(worker.sums.data(), expected_.data(), expected_.size()) != 0) worker.wrong += wrong_sums(worker);
+    }
+  }
+
+  std::int64_t wrong_sums(const Worker& worker) const {
+    std::int64_t wrong = 0;
+    const auto count = static_cast<std::size_t>(chosen_->accumulators) * static_cast<std::size_t>(chosen_->lanes);
+    for (std::size_t i = 0; i < count; ++i)
+      if (peak::sum_at(*chosen_, worker.sums.data(), i) != peak::sum_at(*chosen_, expected_.data(), i)) ++wrong;
+    return wrong;
+  }
+
+  // FLOP/s of the best of a few short runs: enough to choose an instruction set.
+  double fastest_rate() {
+    double best = seconds_of([this] { team_->run([this](int thread) { work(thread, passes); }); });
+    for (int i = 0; i < 4; ++i)
+      best = std::min(best, seconds_of([this] { team_->run([this](int thread) { work(thread, passes); }); }));
+    return flops() * passes / best;
+  }
+
+  void read_clocks() {
+    team_->run([this](int thread) {
+      work(thread, 1);
+      workers_[static_cast<std::size_t>(thread)].clock_hz = clock_by_dependent_adds();
+    });
+  }
+
+  // Work a cycle of all threads at once over that of one alone: clocks that fall as more cores work do not count
+  // against the cores, a shared core does.
+  void measure_scaling() {
+    std::vector<double> ratios;
+    for (int round = 0; round < scaling_rounds; ++round) {
+      const double together = seconds_of([this] { team_->run([this](int thread) { work(thread, passes); }); });
+      read_clocks();
+      double clocks = 0;
+      for (const Worker& worker : workers_) clocks += worker.clock_hz;
+      // OpenMP's idle threads spin for a while; on a sibling that would slow the one that works.
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      const double alone = seconds_of([this] { work(0, passes); });
+      const double clock = clock_by_dependent_adds();
+      if (clocks <= 0 || clock <= 0) return;
+      const double cycles_together = together * clocks / team_->size();
+      ratios.push_back(team_->size() * alone * clock / cycles_together);
+    }
+    real_cores_ = median(ratios);
+  }
+
+  std::string kind_of_threads() const {
+    const double share = *real_cores_ / team_->size();
+    if (share > 0.85) return "cores of their own";
+    return share < 0.65 ? "siblings that share cores" : "cores that are shared or disturbed";
+  }
+
+  std::string dtype_;
+  std::string isa_;
+  std::string threads_;
+  std::set<Fault> faults_;
+  std::optional<cpu::Team> team_;
+  const Kernel* chosen_ = nullptr;
+  peak::Operands operands_;
+  std::vector<std::byte> expected_;
+  std::vector<Worker> workers_;
+  std::optional<double> real_cores_;
+};
+
+Estimate estimate(const Params& params, const World& world) {
+  Estimate e;
+  const std::string threads = threads_of(params);
+  const int count =
+      threads == "core" ? 1 : std::max(1, world.cpus / std::max(1, world.ranks / std::max(1, world.nodes)));
+  const std::string& isa = params.text("isa");
+  for (const Kernel& kernel : peak::kernels())  // the widest stands for auto
+    if (kernel.dtype == params.text("dtype") && (isa == "auto" || isa == kernel.isa))
+      e.flops = kernel.flops_per_pass() * passes * count;
+  e.memory_bytes = 1 << 20;
+  return e;
+}
+
+std::optional<std::string> conflict(const Params& params, const World& world) {
+  const std::string threads = threads_of(params);
+  if (threads.empty() || threads.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  if (world.cpus > 0 && std::stod(threads) > world.cpus)
+    return fmt::format("threads={}: this machine has {} CPUs", threads, world.cpus);
+  return std::nullopt;
+}
+
+ParamSpec choice(const char* name, std::vector<std::string> allowed, std::vector<ParamValue> defaults,
+                 const char* help) {
+  ParamSpec spec;
+  spec.name = name;
+  spec.type = ParamType::choice;
+  spec.defaults = std::move(defaults);
+  spec.allowed = std::move(allowed);
+  spec.help = help;
+  return spec;
+}
+
+}  // namespace
+
+Family peak_family() {
+  using Values = std::vector<ParamValue>;
+  Family family{};
+  family.name = "peak";
+  family.summary = "rate of multiply-adds that the instruction set allows, by register-only loops";
+  family.params = {
+      choice("dtype", {"f64", "f32", "bf16", "int8"},
+             Values{std::string("f64"), std::string("f32"), std::string("bf16"), std::string("int8")},
+             "element type; bf16 sums in f32, int8 is u8 x s8 with s32 sums"),
+      choice("isa", {"auto", "sse", "avx2", "avx512", "avx512_bf16", "avx_vnni", "avx512_vnni", "amx"},
+             Values{std::string("auto")}, "instruction set; auto: the fastest that the CPU has for the dtype"),
+      choice("threads", {"core", "node", "all", "cpus"}, Values{std::string("core"), std::string("all")},
+             "one core, a NUMA node's cores, all cores, all CPUs (SMT siblings too), or a number"),
+  };
+  family.params.back().type = ParamType::count;
+  family.estimate = estimate;
+  family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<PeakCase>(params); };
+  family.devices = {DeviceKind::cpu};
+  family.conflict = conflict;
+  return family;
+}
+
+}  // namespace assay

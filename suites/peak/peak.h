@@ -1,0 +1,10 @@
+// The family `peak`: the rate of fused multiply-adds that the instruction set allows, the roof of every matrix product.
+#pragma once
+
+#include "harness/plan/family.h"
+
+namespace assay {
+
+Family peak_family();
+
+}  // namespace assay
