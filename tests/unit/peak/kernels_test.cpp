@@ -1,6 +1,6 @@
 // Every loop that this CPU runs gives its closed form to the bit, and its figures say what it does.
-#include "harness/core/dtype.h"
 #include "suites/peak/kernels.h"
+#include "harness/core/dtype.h"
 #include "suites/peak/operands.h"
 
 #include <gtest/gtest.h>
