@@ -76,6 +76,7 @@ Json gpus_json(const std::vector<GpuPart>& gpus) {
                    {"max_link_width", known(gpu.max_link_width)},
                    {"link_gigatransfers", known(gpu.link_speed)},
                    {"max_link_gigatransfers", known(gpu.max_link_speed)},
+                   {"slot_link_gigatransfers", known(gpu.slot_link_speed)},
                    {"link_generation", known(pcie_generation(gpu.link_speed))},
                    {"max_link_generation", known(pcie_generation(gpu.max_link_speed))},
                    {"numa_node", known(gpu.numa_node)}});

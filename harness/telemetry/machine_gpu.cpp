@@ -49,6 +49,8 @@ std::vector<GpuPart> probe_gpus(const Root& root) {
     gpu.max_link_width = lanes(root.integer(folder + "max_link_width"));
     gpu.link_speed = gigatransfers(root.text(folder + "current_link_speed"));
     gpu.max_link_speed = gigatransfers(root.text(folder + "max_link_speed"));
+    // The folder is a link into the tree of bridges, so its parent is the slot.
+    gpu.slot_link_speed = gigatransfers(root.text(folder + "../max_link_speed"));
     if (const auto node = root.integer(folder + "numa_node"); node && *node >= 0)
       gpu.numa_node = static_cast<int>(*node);
     if (const auto information = root.text("proc/driver/nvidia/gpus/" + pci + "/information")) {

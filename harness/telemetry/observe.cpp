@@ -1,0 +1,112 @@
+// What other processes do, and what OpenBLAS takes the CPU for.
+#include "harness/telemetry/findings.h"
+#include "harness/telemetry/libraries.h"
+#include "harness/telemetry/sensors.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace assay {
+namespace {
+
+struct Process {
+  std::string name;
+  std::int64_t ticks = 0;
+};
+
+// pid (name) state ppid ... utime stime: names may hold spaces and parentheses, so count from the last one.
+std::optional<Process> parse_stat(const std::string& stat) {
+  const auto open = stat.find('('), close = stat.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
+  const auto rest = words(std::string_view(stat).substr(close + 1));
+  constexpr std::size_t flags = 6, user = 11, system = 12;
+  constexpr std::int64_t kernel_thread = 0x00200000;
+  if (rest.size() <= system || (to_integer(rest[flags]).value_or(0) & kernel_thread)) return std::nullopt;
+  return Process{stat.substr(open + 1, close - open - 1),
+                 to_integer(rest[user]).value_or(0) + to_integer(rest[system]).value_or(0)};
+}
+
+std::map<std::int64_t, Process> processes(const Root& root) {
+  const auto self =
+      root.real() ? std::int64_t{getpid()} : to_integer(root.link_name("proc/self").value_or("")).value_or(-1);
+  std::map<std::int64_t, Process> all;
+  for (const auto& name : root.list("proc")) {
+    const auto pid = name.find_first_not_of("0123456789") == std::string::npos ? to_integer(name) : std::nullopt;
+    if (!pid || *pid == self) continue;
+    const auto stat = root.text("proc/" + name + "/stat");
+    if (const auto process = stat ? parse_stat(*stat) : std::nullopt) all.emplace(*pid, *process);
+  }
+  return all;
+}
+
+}  // namespace
+
+Activity observe(const Root& root, const std::function<void()>& wait) {
+  constexpr double least = 0.05;
+  const auto online = parse_cpu_list(root.text("sys/devices/system/cpu/online").value_or("0")).size();
+  const auto before_ticks = CpuTimeSensor::ticks(root, {});
+  const auto before = processes(root);
+  wait();
+  const auto after = processes(root);
+  const auto after_ticks = CpuTimeSensor::ticks(root, {});
+  Activity activity;
+  if (!before_ticks || !after_ticks || after_ticks->total <= before_ticks->total) return activity;
+  const auto total = static_cast<double>(after_ticks->total - before_ticks->total);
+  activity.steal = std::max(0.0, static_cast<double>(after_ticks->steal - before_ticks->steal) / total);
+  const double ticks_a_cpu = total / static_cast<double>(std::max<std::size_t>(online, 1));
+  for (const auto& [pid, process] : after) {
+    const auto earlier = before.find(pid);
+    if (earlier == before.end()) continue;
+    const double cpus = static_cast<double>(process.ticks - earlier->second.ticks) / ticks_a_cpu;
+    if (cpus >= least) activity.busy.push_back({pid, process.name, cpus});
+  }
+  std::sort(activity.busy.begin(), activity.busy.end(),
+            [](const BusyProcess& a, const BusyProcess& b) { return a.cpus > b.cpus; });
+  return activity;
+}
+
+std::optional<BlasCore> ask_openblas() {
+  const auto installed = libraries();
+  if (!installed.contains("openblas")) return std::nullopt;
+  std::array<int, 2> ends;
+  if (pipe(ends.data()) != 0) return std::nullopt;
+  const auto child = fork();
+  if (child == 0) {
+    // The library starts threads when it is loaded: not in our process. Its own choice is asked for, not the user's.
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    unsetenv("OPENBLAS_CORETYPE");
+    void* const library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    void* const symbol = library ? dlsym(library, "openblas_get_corename") : nullptr;
+    if (symbol) {
+      const char* const name = reinterpret_cast<char* (*)()>(symbol)();
+      if (name && write(ends[1], name, strlen(name)) < 0) _exit(1);
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string core;
+  if (child > 0) {
+    std::array<char, 64> text;
+    constexpr int patience_ms = 2000;  // a library that hangs while it loads does not hold up the answer
+    pollfd ready{ends[0], POLLIN, 0};
+    if (poll(&ready, 1, patience_ms) > 0)
+      if (const auto got = read(ends[0], text.data(), text.size()); got > 0)
+        core.assign(text.data(), static_cast<std::size_t>(got));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  close(ends[0]);
+  if (core.empty()) return std::nullopt;
+  return BlasCore{installed.at("openblas"), core};
+}
+
+}  // namespace assay
