@@ -31,7 +31,7 @@ std::map<std::string, std::string> libraries(const Root& root) {
       for (const auto& name : root.list(folder)) {
         if (const auto version = openblas_version(name); !version.empty()) found["openblas"] = version;
         if (name.starts_with("libblis") && name.find(".so.") != std::string::npos)
-          found["blis"] = "lib" + name.substr(3);
+          found["blis"] = name.substr(name.find(".so.") + 4);
       }
   }
   return found;

@@ -75,7 +75,7 @@ struct GpuPart {
   std::string driver;  // nvidia, nouveau, vfio-pci; empty: none bound
   std::optional<std::int64_t> link_width, max_link_width;
   std::optional<double> link_speed, max_link_speed;  // GT/s; an idle GPU slows its link down
-  std::optional<double> slot_link_speed;                  // the most that the bridge above it can do
+  std::optional<double> slot_link_speed;             // the most that the bridge above it can do
   std::optional<int> numa_node;
 };
 
