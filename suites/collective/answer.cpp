@@ -1,0 +1,180 @@
+#include "suites/collective/answer.h"
+
+#include "harness/core/error.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace assay::collective {
+
+namespace {
+
+constexpr std::size_t period = 65521;
+constexpr std::size_t described = 3;
+
+// The integer x as an element; i64 carries it in both halves, so that neither can be lost unseen.
+template <typename T>
+T element(std::int64_t x) {
+  return static_cast<T>(x);
+}
+template <>
+bf16 element<bf16>(std::int64_t x) {
+  return bf16(static_cast<float>(x));
+}
+template <>
+std::int64_t element<std::int64_t>(std::int64_t x) {
+  return x * 0x100000001;
+}
+
+std::string word(float x) { return fmt::format("{}", x); }
+std::string word(bf16 x) { return fmt::format("{}", static_cast<float>(x)); }
+std::string word(std::int64_t x) { return fmt::format("{:#x}", x); }
+
+// Integers up to this are exact, and so are sums that stay below.
+std::int64_t exact_up_to(DType dtype) { return dtype == DType::bf16 ? 256 : 1 << 20; }
+
+std::uint64_t mix(std::uint64_t x) {  // the finaliser of SplitMix64
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+template <typename T>
+class TypedAnswer final : public Answer {
+ public:
+  TypedAnswer(Op op, DType dtype, const Layout& layout, int rank, int ranks, std::uint64_t seed, int root)
+      : op_(op),
+        layout_(layout),
+        rank_(rank),
+        ranks_(ranks),
+        seed_(seed),
+        root_(root),
+        span_(static_cast<std::uint64_t>(std::min<std::int64_t>(exact_up_to(dtype) / ranks, 999)) + 1) {
+    own_ = to_elements(table(rank));
+    if (reduces(op)) {
+      std::vector<std::int64_t> sum(period, 0);
+      for (int r = 0; r < ranks; ++r) {
+        const std::vector<std::int64_t> part = table(r);
+        for (std::size_t i = 0; i < period; ++i) sum[i] += part[i];
+      }
+      expected_ = to_elements(sum);
+    } else {
+      for (int r = 0; r < ranks; ++r) given_.push_back(to_elements(table(r)));
+    }
+  }
+
+  void fill_send(void* send) const override { fill(static_cast<T*>(send), own_, 0, layout_.send); }
+
+  void fill_in_place(void* data) const override {
+    if (op_ != Op::all_gather) return fill_send(data);
+    poison(data);
+    fill(static_cast<T*>(data) + static_cast<std::size_t>(rank_) * layout_.count, own_, 0, layout_.count);
+  }
+
+  void poison(void* receive) const override { std::memset(receive, 0xff, layout_.receive * sizeof(T)); }
+
+  Wrong check_send(const void* send) const override {
+    Wrong wrong;
+    compare(wrong, "input element", static_cast<const T*>(send), 0, own_, 0, layout_.send);
+    return wrong;
+  }
+
+  Wrong check_receive(const void* receive, bool in_place) const override {
+    const T* data = static_cast<const T*>(receive) + result_at(in_place);
+    const std::size_t count = layout_.count;
+    const std::size_t mine = static_cast<std::size_t>(rank_) * count;
+    Wrong wrong;
+    const auto expect = [&](std::size_t at, const std::vector<T>& right, std::size_t phase) {
+      compare(wrong, "element", data, at, right, phase, count);
+    };
+    switch (op_) {
+      case Op::all_reduce: expect(0, expected_, 0); break;
+      case Op::reduce_scatter: expect(0, expected_, mine); break;
+      case Op::broadcast: expect(0, given_[static_cast<std::size_t>(root_)], 0); break;
+      case Op::send_recv: expect(0, given_[static_cast<std::size_t>((rank_ + ranks_ - 1) % ranks_)], 0); break;
+      case Op::all_gather:
+      case Op::all_to_all:
+        for (std::size_t r = 0; r < given_.size(); ++r) expect(r * count, given_[r], op_ == Op::all_to_all ? mine : 0);
+        break;
+    }
+    return wrong;
+  }
+
+  void corrupt(void* receive, bool in_place) const override {
+    auto* bytes = reinterpret_cast<unsigned char*>(static_cast<T*>(receive) + result_at(in_place) + layout_.count / 2);
+    bytes[sizeof(T) - 1] ^= 0x01;
+  }
+
+ private:
+  std::size_t result_at(bool in_place) const {
+    return in_place && op_ == Op::reduce_scatter ? static_cast<std::size_t>(rank_) * layout_.count : 0;
+  }
+
+  std::vector<std::int64_t> table(int rank) const {
+    std::vector<std::int64_t> values(period);
+    const std::uint64_t stream = mix(seed_ * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(rank) + 1);
+    for (std::size_t i = 0; i < period; ++i) values[i] = static_cast<std::int64_t>(mix(stream + i) % span_);
+    return values;
+  }
+  static std::vector<T> to_elements(const std::vector<std::int64_t>& values) {
+    std::vector<T> elements(values.size());
+    std::transform(values.begin(), values.end(), elements.begin(), [](std::int64_t x) { return element<T>(x); });
+    return elements;
+  }
+
+  // data[i] is the pattern's element phase + i, in runs that do not wrap: fn(at, pattern, elements).
+  template <typename F>
+  static void in_runs(std::size_t phase, std::size_t count, const F& fn) {
+    for (std::size_t done = 0; done < count;) {
+      const std::size_t at = (phase + done) % period;
+      const std::size_t run = std::min(period - at, count - done);
+      fn(done, at, run);
+      done += run;
+    }
+  }
+  static void fill(T* data, const std::vector<T>& pattern, std::size_t phase, std::size_t count) {
+    in_runs(phase, count, [&](std::size_t done, std::size_t at, std::size_t run) {
+      std::copy_n(pattern.data() + at, run, data + done);
+    });
+  }
+  static void compare(Wrong& wrong, const char* what, const T* data, std::size_t first, const std::vector<T>& pattern,
+                      std::size_t phase, std::size_t count) {
+    in_runs(phase, count, [&](std::size_t done, std::size_t at, std::size_t run) {
+      const T* got = data + first + done;
+      if (std::memcmp(got, pattern.data() + at, run * sizeof(T)) == 0) return;
+      for (std::size_t i = 0; i < run; ++i) {
+        if (std::memcmp(got + i, pattern.data() + at + i, sizeof(T)) == 0) continue;
+        if (wrong.count++ < described)
+          wrong.detail.push_back(
+              fmt::format("{} {} is {}, not {}", what, first + done + i, word(got[i]), word(pattern[at + i])));
+      }
+    });
+  }
+
+  Op op_;
+  Layout layout_;
+  int rank_;
+  int ranks_;
+  std::uint64_t seed_;
+  int root_;
+  std::uint64_t span_;                 // values are 0 to span - 1
+  std::vector<T> own_;                 // what this rank gives, one period
+  std::vector<T> expected_;            // sums over the ranks
+  std::vector<std::vector<T>> given_;  // by rank, where nothing is summed
+};
+
+}  // namespace
+
+int most_ranks(DType dtype) { return static_cast<int>(exact_up_to(dtype)); }
+
+std::unique_ptr<Answer> make_answer(Op op, DType dtype, const Layout& layout, int rank, int ranks, std::uint64_t seed,
+                                    int root) {
+  switch (dtype) {
+    case DType::f32: return std::make_unique<TypedAnswer<float>>(op, dtype, layout, rank, ranks, seed, root);
+    case DType::bf16: return std::make_unique<TypedAnswer<bf16>>(op, dtype, layout, rank, ranks, seed, root);
+    case DType::i64: return std::make_unique<TypedAnswer<std::int64_t>>(op, dtype, layout, rank, ranks, seed, root);
+    default: throw Error(fmt::format("collective: no answer is known for {}", assay::name_of(dtype)));
+  }
+}
+
+}  // namespace assay::collective

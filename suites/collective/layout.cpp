@@ -1,0 +1,54 @@
+#include "suites/collective/layout.h"
+
+#include <array>
+
+namespace assay::collective {
+
+namespace {
+constexpr std::array<std::string_view, op_count> names{"all_reduce", "all_gather", "reduce_scatter",
+                                                       "broadcast",  "all_to_all", "send_recv"};
+}
+
+std::string_view name_of(Op op) { return names[static_cast<std::size_t>(op)]; }
+
+std::optional<Op> op_from(std::string_view name) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return static_cast<Op>(i);
+  return std::nullopt;
+}
+
+Layout layout_of(Op op, std::size_t bytes, DType dtype, int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  const std::size_t elements = bytes / size_of(dtype);
+  Layout layout;
+  switch (op) {
+    case Op::all_reduce:
+    case Op::broadcast:
+    case Op::send_recv: layout = {elements, elements, elements, 0}; break;
+    case Op::all_gather: layout = {elements / n, elements / n, elements / n * n, 0}; break;
+    case Op::reduce_scatter: layout = {elements / n, elements / n * n, elements / n, 0}; break;
+    case Op::all_to_all: layout = {elements / n, elements / n * n, elements / n * n, 0}; break;
+  }
+  layout.bytes = (layout.send > layout.receive ? layout.send : layout.receive) * size_of(dtype);
+  return layout;
+}
+
+std::optional<double> bus_factor(Op op, int ranks) {
+  if (ranks < 2) return std::nullopt;
+  const double share = (ranks - 1.0) / ranks;
+  switch (op) {
+    case Op::all_reduce: return 2 * share;
+    case Op::all_gather:
+    case Op::reduce_scatter:
+    case Op::all_to_all: return share;
+    case Op::broadcast:
+    case Op::send_recv: break;
+  }
+  return 1.0;
+}
+
+bool has_in_place(Op op) { return op != Op::all_to_all && op != Op::send_recv; }
+
+bool reduces(Op op) { return op == Op::all_reduce || op == Op::reduce_scatter; }
+
+}  // namespace assay::collective

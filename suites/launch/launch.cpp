@@ -1,0 +1,157 @@
+// The launch family and its two cases.
+#include "suites/launch/launch.h"
+
+#include "harness/core/error.h"
+#include "harness/device/cpu/team.h"
+#include "suites/launch/handoff.h"
+
+#include <vector>
+
+namespace assay {
+
+namespace launch {
+
+namespace {
+
+// A figure of one launch where a repetition holds many.
+Metric latency_of(const Measurement& measured, std::uint64_t launches) {
+  Metric latency = time_metric("latency", measured);
+  const auto n = static_cast<double>(launches);
+  if (latency.value) *latency.value /= n;
+  if (latency.ci95) latency.ci95 = Interval{latency.ci95->low / n, latency.ci95->high / n};
+  return latency;
+}
+
+// Entering and leaving a parallel region of all cores.
+class ForkJoin final : public Case {
+ public:
+  std::optional<std::string> skip_reason(const Context&) const override {
+    if (cpu::resolve_threads("all") < 2) return "this rank has one core, so there is nothing to fork";
+    return std::nullopt;
+  }
+
+  void setup(Context& context) override {
+    team_.emplace(cpu::resolve_threads("all"));
+    counters_.resize(static_cast<std::size_t>(team_->size()));
+    context.protocol.cache = "hot";
+    context.protocol.data = "none";
+    context.protocol.details["runtime"] = "OpenMP";
+    context.labels["threads"] = std::to_string(team_->size());
+  }
+
+  void measure(Sampler& sampler) override {
+    const std::function<void(int)> task = [this](int thread) { ++counters_[static_cast<std::size_t>(thread)].runs; };
+    sampler.repeat(1, [&](Stream&, int) {
+      team_->run(task);
+      ++launches_;
+    });
+  }
+
+  void verify(Checks& checks) override {
+    std::vector<std::string> detail;
+    std::uint64_t wrong = 0;
+    for (std::size_t thread = 0; thread < counters_.size(); ++thread)
+      if (const std::uint64_t runs = counters_[thread].runs; runs != launches_) {
+        wrong += runs > launches_ ? runs - launches_ : launches_ - runs;
+        detail.push_back(fmt::format("thread {} ran {} times in {} regions", thread, runs, launches_));
+      }
+    checks.at_most("lost_or_repeated_tasks", static_cast<double>(wrong), 0, detail);
+  }
+
+  std::vector<Metric> metrics(const Measurement& measured) const override { return {latency_of(measured, 1)}; }
+
+ private:
+  struct alignas(128) Counter {
+    std::uint64_t runs = 0;
+  };
+  std::optional<cpu::Team> team_;
+  std::vector<Counter> counters_;
+  std::uint64_t launches_ = 0;
+};
+
+// A task handed to the second thread of a team of two, and its answer. One repetition is `round_trips_` of them inside
+// one parallel region, so that the region's own cost does not show.
+template <typename Handoff>
+class HandoffCase final : public Case {
+ public:
+  explicit HandoffCase(std::uint64_t round_trips) : round_trips_(round_trips) {}
+
+  std::optional<std::string> skip_reason(const Context&) const override {
+    if (cpu::rank_cpus().size() < 2) return "this rank has one CPU, and a task is handed from one to another";
+    return std::nullopt;
+  }
+
+  void setup(Context& context) override {
+    team_.emplace(2);
+    context.protocol.cache = "hot";
+    context.protocol.data = "none";
+    context.protocol.details["round_trips"] = std::to_string(round_trips_);
+    context.labels["threads"] = "2";
+    if (cpu::rank_cores() < 2) context.flags.push_back("handoff between SMT siblings");
+  }
+
+  void measure(Sampler& sampler) override {
+    const std::function<void(int)> both = [this](int thread) { thread == 0 ? give_all() : take_all(); };
+    sampler.repeat(1, [&](Stream&, int) { team_->run(both); });
+  }
+
+  void verify(Checks& checks) override {
+    std::vector<std::string> detail;
+    if (wrong_answers_)
+      detail.push_back(fmt::format("{} of {} answers belonged to another task", wrong_answers_, given_));
+    if (wrong_tasks_) detail.push_back(fmt::format("{} of {} tasks came out of turn", wrong_tasks_, taken_));
+    if (given_ != taken_) detail.push_back(fmt::format("{} tasks were given and {} taken", given_, taken_));
+    checks.at_most(
+        "lost_or_repeated_tasks",
+        static_cast<double>(wrong_answers_ + wrong_tasks_ + (given_ > taken_ ? given_ - taken_ : taken_ - given_)), 0,
+        detail);
+  }
+
+  std::vector<Metric> metrics(const Measurement& measured) const override {
+    return {latency_of(measured, round_trips_)};
+  }
+
+ private:
+  void give_all() {
+    for (std::uint64_t i = 0; i < round_trips_; ++i) {
+      const std::uint64_t task = ++given_;
+      wrong_answers_ += handoff_.give(task) != answer_of(task);
+    }
+  }
+  void take_all() {
+    for (std::uint64_t i = 0; i < round_trips_; ++i) wrong_tasks_ += handoff_.take() != ++taken_;
+  }
+
+  std::uint64_t round_trips_;
+  std::optional<cpu::Team> team_;
+  Handoff handoff_;
+  alignas(128) std::uint64_t given_ = 0;  // counted by the giver
+  std::uint64_t wrong_answers_ = 0;
+  alignas(128) std::uint64_t taken_ = 0;  // counted by the taker
+  std::uint64_t wrong_tasks_ = 0;
+};
+
+std::unique_ptr<Case> make(const Params& params) {
+  const std::string& op = params.text("op");
+  if (op == "fork_join") return std::make_unique<ForkJoin>();
+  if (op == "handoff_spin") return std::make_unique<HandoffCase<SpinHandoff>>(10000);
+  if (op == "handoff_block") return std::make_unique<HandoffCase<BlockHandoff>>(500);
+  throw Error("launch: unknown op " + op);
+}
+
+}  // namespace
+}  // namespace launch
+
+Family launch_family() {
+  const std::vector<std::string> ops{"fork_join", "handoff_spin", "handoff_block"};
+  Family family;
+  family.name = "launch";
+  family.summary = "latency of starting work on this rank's threads";
+  family.params = {{"op", ParamType::choice, {ops.begin(), ops.end()}, ops, {}, {}, "what is started", {}}};
+  family.estimate = [](const Params&, const World&) { return Estimate{}; };
+  family.make = launch::make;
+  family.devices = {DeviceKind::cpu};
+  return family;
+}
+
+}  // namespace assay

@@ -1,0 +1,62 @@
+// A bare all-reduce loop over MPI, as the OSU and nccl-tests programs have: f32 sums, out of place, calls back to back.
+//   mpirun -n RANKS allreduce BYTES
+// Rank 0 prints one JSON line. A sample is a barrier, then as many calls as take about 2 ms, divided by their number;
+// its time is the slowest rank's. `value` is the median over 200 samples, `mean` what those programs quote.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+double timed(const std::vector<float>& send, std::vector<float>& receive, int calls) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double start = MPI_Wtime();
+  for (int i = 0; i < calls; ++i)
+    MPI_Allreduce(send.data(), receive.data(), static_cast<int>(send.size()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  double seconds = MPI_Wtime() - start;
+  MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return seconds / calls;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0, ranks = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const long bytes = argc == 2 ? std::atol(argv[1]) : 0;
+  if (bytes < 4) {
+    if (rank == 0) std::fprintf(stderr, "usage: allreduce BYTES\n");
+    MPI_Finalize();
+    return 2;
+  }
+  std::vector<float> send(static_cast<std::size_t>(bytes) / 4, static_cast<float>(rank + 1));
+  std::vector<float> receive(send.size());
+
+  const double warm_up_until = MPI_Wtime() + 0.2;
+  double last = 0;
+  int more = 1;
+  while (more) {
+    last = timed(send, receive, 10);
+    more = MPI_Wtime() < warm_up_until;
+    MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  }
+  const int calls = std::max(1, static_cast<int>(0.002 / last));
+  std::vector<double> samples;
+  for (int i = 0; i < 200; ++i) samples.push_back(timed(send, receive, calls));
+
+  const float sum = static_cast<float>(ranks * (ranks + 1) / 2);
+  const bool right = std::all_of(receive.begin(), receive.end(), [&](float x) { return x == sum; });
+  double mean = 0;
+  for (const double sample : samples) mean += sample / static_cast<double>(samples.size());
+  std::sort(samples.begin(), samples.end());
+  if (rank == 0)
+    std::printf("{\"value\": %.6e, \"unit\": \"s\", \"better\": \"lower\", \"mean\": %.6e}\n",
+                samples[samples.size() / 2], mean);
+  MPI_Finalize();
+  return right ? 0 : 1;
+}
