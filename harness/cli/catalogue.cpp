@@ -1,10 +1,17 @@
 // To add a family: one include and one line here, its library in CMakeLists.txt.
 #include "harness/cli/catalogue.h"
 
+#include "suites/collective/collective.h"
+#include "suites/launch/launch.h"
+#include "suites/memory/memory.h"
+
 namespace assay::cli {
 
 std::span<const Family> catalogue() {
   static const std::vector<Family> families = {
+      memory_family(),
+      collective_family(),
+      launch_family(),
   };
   return families;
 }
