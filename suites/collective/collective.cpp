@@ -226,7 +226,7 @@ Family collective_family() {
        {"batched", "isolated"},
        {},
        {},
-       "batched: calls back to back; isolated: one a sample, after a barrier",
+       "calls back to back, or one a sample after a barrier",
        {}},
   };
   family.estimate = collective::estimate;

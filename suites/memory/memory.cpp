@@ -348,15 +348,22 @@ Family memory_family() {
   const auto bytes = static_cast<std::int64_t>(4 * (cache ? cache : without_cache));
 
   family.params = {
-      {"op", ParamType::choice, all_ops, names, {}, {}, "loop that is timed; latency: pointer chase", {}},
-      {"bytes", ParamType::bytes, {bytes}, {}, 64.0, {}, "bytes of one array (default: 4 x the last-level cache)", {}},
+      {"op", ParamType::choice, all_ops, names, {}, {}, "the loop; latency is a pointer chase", {}},
+      {"bytes",
+       ParamType::bytes,
+       {bytes},
+       {},
+       64.0,
+       {},
+       "bytes of one array; the default is 4 x the last-level cache",
+       {}},
       {"store",
        ParamType::choice,
        {std::string("auto")},
        {"plain", "nontemporal", "auto"},
        {},
        {},
-       "kind of store; auto: the faster, picked on samples of its own",
+       "kind of store; auto is the faster, picked on samples of its own",
        {}},
       {"threads",
        ParamType::count,
@@ -364,7 +371,7 @@ Family memory_family() {
        {"core", "node", "all"},
        1.0,
        {},
-       "threads: one core, one NUMA node's cores, all cores, or a number",
+       "threads: of one core, of one NUMA node, of all cores",
        {}},
   };
   family.estimate = memory::estimate;
