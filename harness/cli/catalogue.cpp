@@ -2,13 +2,17 @@
 #include "harness/cli/catalogue.h"
 
 #include "suites/collective/collective.h"
+#include "suites/gemm/gemm.h"
 #include "suites/launch/launch.h"
 #include "suites/memory/memory.h"
+#include "suites/peak/peak.h"
 
 namespace assay::cli {
 
 std::span<const Family> catalogue() {
   static const std::vector<Family> families = {
+      peak_family(),
+      gemm_family(),
       memory_family(),
       collective_family(),
       launch_family(),

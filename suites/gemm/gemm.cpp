@@ -68,6 +68,7 @@ class GemmCase final : public Case {
   void setup(Context& context) override {
     shape_ = gemm::shape_of(params_);
     faults_ = context.faults;
+    ranks_ = context.world.ranks;
     sustained_ = params_.text("duration") == "sustained";
     team_.emplace(cpu::resolve_threads("all"));
     const auto backend = ops::backend_for(context.device);
@@ -80,6 +81,8 @@ class GemmCase final : public Case {
     if (sustained_) {
       protocol.form = "window";
       protocol.max_seconds = sustained_seconds;
+      protocol.target_relative_ci = 0;  // steady figures are no reason to stop: heat takes its time
+      protocol.min_samples = static_cast<int>(sustained_seconds);  // pieces of the window last a second
       protocol.warmup_seconds = 1;
     }
     const std::uint64_t bytes = shape_.a_bytes() + shape_.b_bytes() + shape_.out_bytes();
@@ -135,11 +138,11 @@ class GemmCase final : public Case {
   std::vector<Metric> metrics(const Measurement& measurement) const override {
     Metric throughput = rate_metric("throughput", shape_.flops(), "FLOP/s", measurement);
     if (sustained_ && measurement.window_seconds > 0) {
-      // Work over the wall time of the window: a median would hide stalls.
-      throughput.value = measurement.items * shape_.flops() / measurement.window_seconds;
+      // One rank's share of the work over the wall time of the window: a median would hide stalls.
+      const double item = shape_.flops() / ranks_;
+      throughput.value = measurement.items * item / measurement.window_seconds;
       throughput.ci95 = mean_interval(measurement.pieces);
-      if (throughput.ci95)
-        throughput.ci95 = Interval{throughput.ci95->low * shape_.flops(), throughput.ci95->high * shape_.flops()};
+      if (throughput.ci95) throughput.ci95 = Interval{throughput.ci95->low * item, throughput.ci95->high * item};
     }
     if (peak_ > 0 && throughput.value) throughput.of_peak = *throughput.value / peak_;
     return {throughput};
@@ -300,6 +303,7 @@ class GemmCase final : public Case {
   Params params_;
   Shape shape_;
   bool sustained_ = false;
+  int ranks_ = 1;
   std::set<Fault> faults_;
   std::optional<cpu::Team> team_;
   Device* device_ = nullptr;

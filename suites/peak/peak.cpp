@@ -233,9 +233,8 @@ Estimate estimate(const Params& params, const World& world) {
   const int count =
       threads == "core" ? 1 : std::max(1, world.cpus / std::max(1, world.ranks / std::max(1, world.nodes)));
   const std::string& isa = params.text("isa");
-  for (const Kernel& kernel : peak::kernels())  // the widest stands for auto
-    if (kernel.dtype == params.text("dtype") && (isa == "auto" || isa == kernel.isa))
-      e.flops = kernel.flops_per_pass() * passes * count;
+  for (const Kernel* kernel : peak::supported_kernels(params.text("dtype")))  // the widest stands for auto
+    if (isa == "auto" || isa == kernel->isa) e.flops = kernel->flops_per_pass() * passes * count;
   e.memory_bytes = 1 << 20;
   return e;
 }
