@@ -20,6 +20,7 @@ struct Command {
 // One function a subcommand, each in its own file.
 Command list_command(CLI::App& root);
 Command run_command(CLI::App& root);
+Command worker_command(CLI::App& root);
 Command env_command(CLI::App& root);
 
 // The words of the command line that is being run, the program's name first.

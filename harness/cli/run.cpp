@@ -5,6 +5,7 @@
 #include "harness/cli/command.h"
 #include "harness/cli/configs.h"
 #include "harness/cli/machine.h"
+#include "harness/cli/report.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
@@ -108,6 +109,7 @@ RunRequest make_request(const Options& options) {
   request.each_host = options.each_host;
   request.share_gpu = options.share_gpu;
   request.command_line = command_line();
+  request.report = report_finished_run;
   return request;
 }
 

@@ -5,6 +5,7 @@
 #include "harness/plan/plan.h"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,16 +17,18 @@ namespace assay {
 
 // `assay run`, parsed and checked; the plan itself is not expanded yet.
 struct RunRequest {
-  PlanRequest plan;                              // its device is resolved; targets may be empty when resuming
-  PlanLimits limits;                             // of this machine
-  std::optional<std::filesystem::path> out;      // --out; absent: runs/<start>
-  std::optional<std::filesystem::path> resume;   // --resume
-  std::map<std::string, std::string> labels;     // --label; joined with the plan's, which they override
+  PlanRequest plan;                             // its device is resolved; targets may be empty when resuming
+  PlanLimits limits;                            // of this machine
+  std::optional<std::filesystem::path> out;     // --out; absent: runs/<start>
+  std::optional<std::filesystem::path> resume;  // --resume
+  std::map<std::string, std::string> labels;    // --label; joined with the plan's, which they override
   bool trace = false;
   bool each_host = false;
   bool share_gpu = false;
-  std::set<Fault> faults;                        // --inject
-  std::vector<std::string> command_line;         // as it was typed
+  std::set<Fault> faults;                 // --inject
+  std::vector<std::string> command_line;  // as it was typed
+  // Prints the results of the directory once the run has ended, complete or not.
+  std::function<void(const std::filesystem::path& dir)> report;
 };
 
 // Expands the plan, launches a worker group for each world size, keeps the run directory.

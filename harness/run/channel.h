@@ -1,0 +1,90 @@
+// The supervisor's end of the channel: TCP, one JSON object a line. What strangers send costs a log line, no more.
+#pragma once
+
+#include "harness/core/json_fwd.h"
+
+#include <poll.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay {
+
+inline constexpr int channel_protocol = 1;
+// Version of this build as both ends compare it: equal or refused.
+std::string channel_version();
+
+// Bytes to lines, with a bound.
+class LineBuffer {
+ public:
+  explicit LineBuffer(std::size_t limit) : limit_(limit) {}
+  // Appends bytes and moves whole lines to `lines`; false when a line grows beyond the limit.
+  bool feed(std::string_view bytes, std::vector<std::string>& lines);
+  void set_limit(std::size_t limit) { limit_ = limit; }
+
+ private:
+  std::size_t limit_;
+  std::string text_;
+};
+
+// Sends all of a line within `seconds`; false when the other end is gone or does not read.
+bool send_line(int fd, const Json& message, double seconds);
+
+class ChannelServer {
+ public:
+  // Listens on 127.0.0.1, or on every interface when several hosts take part. Throws Error.
+  explicit ChannelServer(bool every_interface);
+  ~ChannelServer();
+  ChannelServer(const ChannelServer&) = delete;
+  ChannelServer& operator=(const ChannelServer&) = delete;
+
+  // host:port for ASSAY_SUPERVISOR.
+  const std::string& address() const { return address_; }
+  const std::string& token() const { return token_; }
+  // Forgets every peer and makes a new token, so that stragglers of an ended group are strangers.
+  // `size` is the world size that a hello must name.
+  void expect(int size);
+
+  struct Event {
+    enum class Kind { hello, message, closed, refused };
+    Kind kind;
+    int rank;      // -1 for refused
+    Json message;  // of hello and message; a refusal's holds "reason"
+  };
+  // Waits for something on the channel or on `others` (their revents are set), at most `timeout_ms`.
+  std::vector<Event> wait(int timeout_ms, std::vector<pollfd>& others);
+  // False when the rank is not connected or does not read.
+  bool send(int rank, const Json& message);
+  // Lines about strangers since the last call.
+  std::vector<std::string> take_log();
+
+ private:
+  struct Peer {
+    int fd = -1;
+    int rank = -1;  // -1 until its hello was accepted
+    LineBuffer lines;
+    std::chrono::steady_clock::time_point since;
+    std::string from;
+  };
+
+  void accept_peers();
+  void read_peer(Peer& peer, std::vector<Event>& events);
+  void take_line(Peer& peer, const std::string& line, std::vector<Event>& events);
+  // Empty when the hello is good, else why it is refused.
+  std::string check_hello(const Json& hello) const;
+  void drop(Peer& peer, const std::string& why);
+  void close_all();
+
+  int listener_ = -1;
+  std::string address_;
+  std::string token_;
+  int size_ = 0;
+  std::vector<Peer> peers_;
+  std::vector<std::string> log_;
+};
+
+}  // namespace assay

@@ -1,0 +1,224 @@
+// One case on one rank: skip, setup, measure, verify, figures.
+#include "harness/run/execute.h"
+
+#include "harness/core/error.h"
+#include "harness/telemetry/telemetry.h"
+#include "harness/trace/trace.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <new>
+#include <thread>
+
+namespace assay {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// A phase of the case: a span of the trace, and its seconds in the record.
+template <typename F>
+void phase(Record& record, const char* name, F&& body) {
+  const trace::Span span(trace::Category::phase, name);
+  const Clock::time_point start = Clock::now();
+  const auto keep = [&] { record.spans.emplace_back(name, seconds_since(start)); };
+  try {
+    body();
+  } catch (...) {
+    keep();
+    throw;
+  }
+  keep();
+}
+
+// Faults that break a rank from outside the case; the others are the case's own.
+void inject(const std::set<Fault>& faults, Device& device) {
+  if (faults.contains(Fault::crash)) {
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    std::abort();
+  }
+  if (faults.contains(Fault::hang))
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+  if (faults.contains(Fault::oom)) {
+    // More than any machine maps (64 PiB), so that no real memory is taken from others.
+    const Buffer buffer = device.allocate(std::size_t{1} << 56);
+    throw std::bad_alloc();
+  }
+}
+
+void keep_measurement(Record& record, const Measurement& measured, int rank) {
+  Samples& samples = record.samples;
+  samples.values = measured.values;
+  samples.at = measured.at;
+  samples.count = static_cast<std::int64_t>(measured.values.size());
+  samples.repetitions = measured.repetitions;
+  samples.stopped_by = measured.stopped_by;
+  samples.disturbed = measured.disturbed;
+  constexpr std::size_t kept = 100;
+  samples.first_touch.assign(
+      measured.first_touch.begin(),
+      measured.first_touch.begin() + static_cast<std::ptrdiff_t>(std::min(kept, measured.first_touch.size())));
+  const auto index = static_cast<std::size_t>(rank);
+  if (index < measured.rank_medians.size()) record.ranks.front().median = measured.rank_medians[index];
+}
+
+void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record,
+                Telemetry& telemetry, Clock::time_point start) {
+  const std::unique_ptr<Case> work = order.family->make(order.params);
+  const std::optional<std::string> reason = work->skip_reason(context);
+  if (comm.max_of(reason ? 1 : 0) > 0) {
+    record.status = Status::skipped;
+    record.reason = reason.value_or("");
+    return;
+  }
+  order.protocol.apply(context.protocol);
+  phase(record, "setup", [&] { work->setup(context); });
+  order.protocol.apply(context.protocol);
+  if (context.protocol.timer.empty()) context.protocol.timer = device.timer();
+
+  Sampler sampler(device, comm, context.protocol, start);
+  if (comm.rank() == 0) telemetry.start(start);
+  phase(record, "measure", [&] {
+    inject(context.faults, device);
+    // The last rank is the straggler, so that rank 0's own median cannot be mistaken for it.
+    if (context.faults.contains(Fault::slow_rank) && comm.rank() == comm.size() - 1) sampler.slow_down();
+    work->measure(sampler);
+  });
+  if (comm.rank() == 0) record.telemetry = telemetry.stop();
+  keep_measurement(record, sampler.measurement(), comm.rank());
+
+  Checks checks;
+  phase(record, "verify", [&] { work->verify(checks); });
+  record.checks = checks.all();
+  for (const Check& check : record.checks)
+    if (!check.passed && record.status == Status::ok) {
+      record.status = Status::failed;
+      record.reason = check.detail.empty() ? check.name : fmt::format("{}: {}", check.name, check.detail.front());
+    }
+  if (comm.rank() == 0) record.metrics = work->metrics(sampler.measurement());
+}
+
+int severity(Status status) {
+  switch (status) {
+    case Status::ok: return 0;
+    case Status::skipped: return 1;
+    case Status::failed: return 2;
+    case Status::error: break;
+  }
+  return 3;
+}
+
+// The same check of another rank, joined into `whole`.
+void join_check(Check& whole, const Check& part, int rank) {
+  for (const std::string& culprit : part.detail)
+    if (whole.detail.size() < 20) whole.detail.push_back(fmt::format("rank {}: {}", rank, culprit));
+  if (part.value && (!whole.value || !(*part.value <= *whole.value))) whole.value = part.value;
+  whole.passed = whole.passed && part.passed;
+}
+
+}  // namespace
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+std::string this_host() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
+}
+
+Record blank_record(const CaseOrder& order, DeviceKind device) {
+  Record record;
+  record.key = order.key;
+  record.family = order.family->name;
+  record.params = order.params.to_json();
+  record.seed = order.seed;
+  record.attempt = order.attempt;
+  record.world_ranks = order.world.ranks;
+  record.world_nodes = order.world.nodes;
+  record.device = std::string(name_of(device));
+  record.labels = order.labels;
+  record.flags = order.flags;
+  for (const Fault fault : order.faults) record.flags.push_back(fmt::format("injected:{}", name_of(fault)));
+  record.comparable = record.flags.empty();
+  record.started = utc_now();
+  return record;
+}
+
+Record execute_case(const CaseOrder& order, Device& device, Communicator& comm,
+                    const std::filesystem::path& cache_dir) {
+  const trace::Span span(trace::Category::case_, order.key.c_str());
+  Record record = blank_record(order, device.kind());
+  record.ranks = {{comm.rank(), this_host(), device.info().name, std::nullopt}};
+  const Clock::time_point start = Clock::now();
+  Telemetry telemetry;
+  Context context{device, comm, order.world, order.seed, cache_dir, order.faults, {}, {}, {}, order.peaks};
+  try {
+    run_phases(order, device, comm, context, record, telemetry, start);
+  } catch (const std::bad_alloc&) {
+    record.status = Status::error;
+    record.reason = "out of memory";
+  } catch (const std::exception& caught) {
+    record.status = Status::error;
+    record.reason = caught.what();
+    // Exceptions of devices name bytes, not always the word by which people search.
+    if (context.faults.contains(Fault::oom) && record.reason.find("memory") == std::string::npos)
+      record.reason = "out of memory: " + record.reason;
+  } catch (...) {
+    record.status = Status::error;
+    record.reason = "an exception of unknown type";
+  }
+  if (record.status == Status::error && !record.spans.empty())
+    record.reason += fmt::format(" (in {})", record.spans.back().first);
+  record.protocol = context.protocol.to_json();
+  for (const auto& [name, value] : context.labels) record.labels[name] = value;
+  record.flags.insert(record.flags.end(), context.flags.begin(), context.flags.end());
+  record.seconds = seconds_since(start);
+  return record;
+}
+
+Record merge_parts(std::vector<Record> parts) {
+  const auto rank_of = [](const Record& part) { return part.ranks.empty() ? -1 : part.ranks.front().rank; };
+  std::sort(parts.begin(), parts.end(), [&](const Record& a, const Record& b) { return rank_of(a) < rank_of(b); });
+  if (parts.empty() || rank_of(parts.front()) != 0) throw Error("the record of rank 0 is missing");
+  Record whole = std::move(parts.front());
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    Record& part = parts[i];
+    const int rank = rank_of(part);
+    whole.ranks.insert(whole.ranks.end(), part.ranks.begin(), part.ranks.end());
+    if (severity(part.status) > severity(whole.status)) {
+      whole.status = part.status;
+      whole.reason = fmt::format("rank {}: {}", rank, part.reason);
+    } else if (whole.reason.empty() && !part.reason.empty()) {
+      whole.reason = fmt::format("rank {}: {}", rank, part.reason);
+    }
+    for (const Check& check : part.checks) {
+      const auto same = std::find_if(whole.checks.begin(), whole.checks.end(),
+                                     [&](const Check& other) { return other.name == check.name; });
+      if (same == whole.checks.end())
+        whole.checks.push_back(check);
+      else
+        join_check(*same, check, rank);
+    }
+    for (const std::string& flag : part.flags)
+      if (std::find(whole.flags.begin(), whole.flags.end(), flag) == whole.flags.end()) whole.flags.push_back(flag);
+    whole.comparable = whole.comparable && part.comparable;
+    whole.seconds = std::max(whole.seconds, part.seconds);
+  }
+  return whole;
+}
+
+}  // namespace assay

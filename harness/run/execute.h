@@ -1,0 +1,47 @@
+// Running one case on this rank, and joining what the ranks say into one record.
+#pragma once
+
+#include "harness/plan/plan.h"
+#include "harness/record/record.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+// One case as it is to be run; what the supervisor sends to every rank.
+struct CaseOrder {
+  const Family* family = nullptr;
+  Params params;
+  std::string key;
+  World world;
+  std::uint64_t seed = 0;
+  int attempt = 1;
+  ProtocolOverrides protocol;
+  std::map<std::string, std::string> labels;  // the run's
+  std::vector<std::string> flags;             // known before the case: oversubscribed
+  std::set<Fault> faults;
+  std::vector<MeasuredPeak> peaks;  // measured so far in this run
+};
+
+// A record with everything that is known before the case runs: key, params, seed, labels, faults' flags, start.
+// A fault or oversubscription makes it not comparable.
+Record blank_record(const CaseOrder& order, DeviceKind device);
+
+// Runs the case and returns this rank's part of its record: rank 0's holds samples, metrics and telemetry, the others'
+// their checks, flags and spans. Never throws: what breaks becomes status `error` with its message. Skips are agreed
+// between the ranks. After an `error` of one rank the others may wait in a collective for ever: in a world of several
+// ranks the caller must then end the group.
+Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, const std::filesystem::path& cache_dir);
+
+// One record from one part a rank, in any order; throws Error when rank 0's is missing. The worst status wins
+// (error, failed, skipped, ok), a check passes when it passes on every rank, and its worst value is kept.
+Record merge_parts(std::vector<Record> parts);
+
+// This moment as records write it: "2026-01-01T00:00:00Z".
+std::string utc_now();
+std::string this_host();
+
+}  // namespace assay

@@ -1,0 +1,289 @@
+// fork and exec, mpirun, srun; and the end of all of them.
+#include "harness/run/launcher.h"
+
+#include "harness/core/error.h"
+#include "harness/core/module.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+extern char** environ;
+
+namespace assay {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kept_output = 64u << 10;
+
+std::string find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::string_view rest = path ? path : "/usr/bin:/bin";
+  while (true) {
+    const std::size_t colon = rest.find(':');
+    const std::string file = std::string(rest.substr(0, colon)) + "/" + name;
+    if (::access(file.c_str(), X_OK) == 0) return file;
+    if (colon == rest.npos) return {};
+    rest.remove_prefix(colon + 1);
+  }
+}
+
+std::string own_binary() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) throw Error(fmt::format("cannot find the own binary: {}", error.message()));
+  return path.string();
+}
+
+std::vector<std::string> command_for(const LaunchRequest& request) {
+  const std::string ranks = std::to_string(request.ranks);
+  std::vector<std::string> words;
+  if (request.kind == LauncherKind::mpirun) {
+    words = {find_program("mpirun"), "-n", ranks, "--bind-to", "none", "--oversubscribe"};
+    if (::geteuid() == 0) words.push_back("--allow-run-as-root");
+    for (const auto& [name, value] : request.environment) words.insert(words.end(), {"-x", name});
+  } else if (request.kind == LauncherKind::srun) {
+    words = {find_program("srun"), "--ntasks", ranks, "--cpu-bind=none", "--kill-on-bad-exit=1", "--export=ALL"};
+    if (request.oversubscribed) words.push_back("--overcommit");
+  }
+  words.insert(words.end(), {own_binary(), "worker"});
+  return words;
+}
+
+std::vector<std::string> environment_for(const LaunchRequest& request) {
+  std::map<std::string, std::string> all;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals != text.npos) all[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+  }
+  // What a surrounding launcher left would be taken for this one's.
+  for (const char* name : {"ASSAY_RANK", "ASSAY_SIZE", "ASSAY_LOCAL_RANK", "ASSAY_LOCAL_SIZE", "ASSAY_CPUS"})
+    all.erase(name);
+  for (const auto& [name, value] : request.environment) all[name] = value;
+  if (request.kind == LauncherKind::local) {
+    for (const auto& [name, value] : std::map<std::string, std::string>{
+             {"ASSAY_RANK", "0"}, {"ASSAY_SIZE", "1"}, {"ASSAY_LOCAL_RANK", "0"}, {"ASSAY_LOCAL_SIZE", "1"}})
+      all[name] = value;
+  } else {
+    // Open MPI decides by its own count of slots whether to spin or to yield; the supervisor knows better.
+    all.try_emplace("OMPI_MCA_mpi_yield_when_idle", request.oversubscribed ? "1" : "0");
+    // Crashed ranks are described by the supervisor: no back traces.
+    all.try_emplace("OMPI_MCA_opal_signal", "");
+  }
+  std::vector<std::string> list;
+  for (const auto& [name, value] : all) list.push_back(name + "=" + value);
+  return list;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> list;
+  for (std::string& word : words) list.push_back(word.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+// Between fork and exec: system calls only.
+[[noreturn]] void become(char* const* words, char* const* env, int output, pid_t parent, int death_signal) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, death_signal);
+  if (::getppid() != parent) ::_exit(127);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const int signal : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);
+  const int null = ::open("/dev/null", O_RDONLY);
+  if (null >= 0) ::dup2(null, 0);
+  ::dup2(output, 1);
+  ::dup2(output, 2);
+  ::execve(words[0], words, env);
+  static const char text[] = "cannot be executed\n";
+  (void)!::write(2, text, sizeof text - 1);
+  ::_exit(127);
+}
+
+int pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+void pidfd_kill(int fd) { ::syscall(SYS_pidfd_send_signal, fd, SIGKILL, nullptr, 0); }
+
+// Children of this process, orphans that it adopted included.
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  const std::string self = std::to_string(::getpid());
+  std::ifstream file("/proc/self/task/" + self + "/children");
+  for (pid_t pid; file >> pid;) found.push_back(pid);
+  return found;
+}
+
+// The launcher frames its own remarks with lines of dashes, and prefixes some with its host and pid.
+std::string without_boilerplate(std::string_view text) {
+  std::string kept;
+  bool framed = false;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const bool dashes = line.size() >= 20 && line.find_first_not_of('-') == line.npos;
+    if (dashes) framed = !framed;
+    if (dashes || framed || line.find_first_not_of(" \t\r") == line.npos) continue;
+    kept.append(line).push_back('\n');
+  }
+  return kept;
+}
+
+}  // namespace
+
+LauncherKind choose_launcher(int ranks) {
+  if (ranks == 1) return LauncherKind::local;
+  const std::string word = fmt::format("--ranks {}", ranks);
+  if (Module::find("mpi").empty())
+    throw UsageError(
+        fmt::format("{} needs libassay-mpi.so, which is not beside the binary: install libopenmpi-dev and build "
+                    "again with -DASSAY_MPI=ON",
+                    word));
+  if (const char* job = std::getenv("SLURM_JOB_ID"); job && *job && !find_program("srun").empty())
+    return LauncherKind::srun;
+  if (find_program("mpirun").empty())
+    throw UsageError(fmt::format("{} needs mpirun, which is not in PATH: install openmpi-bin", word));
+  return LauncherKind::mpirun;
+}
+
+bool several_hosts(LauncherKind kind) {
+  if (kind != LauncherKind::srun) return false;
+  const char* nodes = std::getenv("SLURM_JOB_NUM_NODES");
+  return !nodes || std::strcmp(nodes, "1") != 0;
+}
+
+WorkerGroup::WorkerGroup(const LaunchRequest& request) : direct_(request.kind == LauncherKind::local) {
+  std::vector<std::string> words = command_for(request), env = environment_for(request);
+  const std::vector<char*> word_list = pointers(words), env_list = pointers(env);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("no pipe for the workers: {}", std::strerror(errno)));
+  const pid_t parent = ::getpid();
+  // mpirun and srun are asked, so that they end their ranks and remove their files; a worker is not.
+  const int death_signal = direct_ ? SIGKILL : SIGTERM;
+  pid_ = ::fork();
+  if (pid_ == 0) become(word_list.data(), env_list.data(), ends[1], parent, death_signal);
+  const int error = errno;
+  ::close(ends[1]);
+  if (pid_ < 0) {
+    ::close(ends[0]);
+    throw Error(fmt::format("no process for the workers: {}", std::strerror(error)));
+  }
+  ::setpgid(pid_, pid_);
+  output_fd_ = ends[0];
+  ::fcntl(output_fd_, F_SETFL, O_NONBLOCK);
+}
+
+WorkerGroup::~WorkerGroup() {
+  kill_all();
+  for (const int worker : workers_) ::close(worker);
+  if (output_fd_ >= 0) ::close(output_fd_);
+}
+
+void WorkerGroup::read_output() {
+  char block[16384];
+  for (;;) {
+    const ssize_t got = ::read(output_fd_, block, sizeof block);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      if (got == 0) {  // closed: poll must not report it for ever
+        ::close(output_fd_);
+        output_fd_ = -1;
+      }
+      return;
+    }
+    output_.append(block, static_cast<std::size_t>(got));
+    if (output_.size() > 2 * kept_output) output_.erase(0, output_.size() - kept_output);
+  }
+}
+
+std::string WorkerGroup::tail(std::size_t bytes) const {
+  std::string text = without_boilerplate(output_);
+  if (text.size() > bytes) {
+    text.erase(0, text.size() - bytes);
+    if (const std::size_t newline = text.find('\n'); newline + 1 < text.size()) text.erase(0, newline + 1);
+  }
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+void WorkerGroup::add_worker(pid_t pid) {
+  if (const int fd = pidfd_open(pid); fd >= 0) workers_.push_back(fd);
+}
+
+bool WorkerGroup::reap() {
+  if (status_) return true;
+  int status = 0;
+  if (::waitpid(pid_, &status, WNOHANG) != pid_) return false;
+  status_ = status;
+  return true;
+}
+
+bool WorkerGroup::wait_end(double seconds) {
+  const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+  for (;;) {
+    if (output_fd_ >= 0) read_output();
+    if (reap()) {
+      if (output_fd_ >= 0) read_output();
+      return true;
+    }
+    if (Clock::now() >= until) return false;
+    pollfd output{output_fd_, POLLIN, 0};
+    ::poll(&output, 1, 10);
+  }
+}
+
+void WorkerGroup::kill_all() {
+  for (const int worker : workers_) pidfd_kill(worker);
+  if (!reap()) {
+    if (!direct_) {
+      ::kill(pid_, SIGCONT);
+      ::kill(pid_, SIGTERM);
+      wait_end(2.0);
+    }
+    // Until it is reaped the pid is its own, and so is the group that it leads.
+    if (!status_) {
+      ::kill(-pid_, SIGKILL);
+      wait_end(5.0);
+    }
+  }
+  const auto until = Clock::now() + std::chrono::seconds(5);
+  for (std::vector<pid_t> left = children(); !left.empty() && Clock::now() < until; left = children()) {
+    for (const pid_t child : left) ::kill(child, SIGKILL);
+    for (const pid_t child : left) {
+      int status = 0;
+      if (::waitpid(child, &status, WNOHANG) == child && child == pid_) status_ = status;
+    }
+    ::poll(nullptr, 0, 2);
+  }
+}
+
+std::string describe_status(int wait_status, bool through_launcher) {
+  int signal = 0;
+  if (WIFSIGNALED(wait_status)) signal = WTERMSIG(wait_status);
+  const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
+  if (through_launcher && code > 128 && code < 128 + 65) signal = code - 128;
+  if (signal != 0) {
+    const char* name = sigabbrev_np(signal);
+    return fmt::format("killed by {} (signal {})", name ? fmt::format("SIG{}", name) : "a signal", signal);
+  }
+  return code != 0 ? fmt::format("ended with code {}", code) : std::string();
+}
+
+void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+}  // namespace assay

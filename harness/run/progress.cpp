@@ -1,0 +1,87 @@
+// Progress lines.
+#include "harness/run/progress.h"
+
+#include "harness/core/units.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace assay {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::size_t terminal_width() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+std::string headline(const Record& record) {
+  if (record.status != Status::ok) return fmt::format("{}: {}", name_of(record.status), first_line(record.reason));
+  for (const Metric& metric : record.metrics)
+    if (metric.value) return format_quantity(*metric.value, metric.unit);
+  return "ok";
+}
+
+Progress::Progress(std::size_t cases, double seconds)
+    : live_(isatty(STDERR_FILENO) == 1),
+      cases_(cases),
+      left_seconds_(seconds),
+      started_(Clock::now()),
+      case_started_(started_) {}
+
+Progress::~Progress() { clear_live(); }
+
+void Progress::begin(const std::string& key, int ranks, double estimated_seconds) {
+  key_ = ranks == 1 ? key : fmt::format("{} x {} ranks", key, ranks);
+  phase_.clear();
+  case_seconds_ = estimated_seconds;
+  case_started_ = Clock::now();
+  tick();
+}
+
+void Progress::phase(const std::string& name) { phase_ = name; }
+
+void Progress::finish(const Record& record) {
+  ++done_;
+  left_seconds_ = std::max(0.0, left_seconds_ - case_seconds_);
+  last_ = headline(record);
+  clear_live();
+  fmt::print(stderr, "[{}/{}] {}  {}  ({})\n", done_, cases_, key_, last_, format_seconds(since(case_started_)));
+  std::fflush(stderr);
+}
+
+void Progress::note(const std::string& text) {
+  clear_live();
+  fmt::print(stderr, "{}\n", text);
+  std::fflush(stderr);
+}
+
+void Progress::clear_live() {
+  if (live_) fmt::print(stderr, "\r\033[K");
+}
+
+void Progress::tick() {
+  if (!live_ || key_.empty()) return;
+  const double spent = std::min(since(case_started_), case_seconds_);
+  std::string line = fmt::format("[{}/{}] {}{}  {} elapsed, about {} left", std::min(done_ + 1, cases_), cases_, key_,
+                                 phase_.empty() ? "" : ", " + phase_, format_seconds(since(started_)),
+                                 format_seconds(std::max(0.0, left_seconds_ - spent)));
+  if (!last_.empty()) line += fmt::format("; last {}", last_);
+  if (const std::size_t width = terminal_width(); line.size() >= width) line.resize(width - 1);
+  fmt::print(stderr, "\r\033[K{}", line);
+  std::fflush(stderr);
+}
+
+}  // namespace assay

@@ -1,0 +1,44 @@
+// What a person sees while a run goes: a live line on a terminal, plain lines elsewhere. All of it goes to stderr.
+#pragma once
+
+#include "harness/record/record.h"
+
+#include <chrono>
+#include <string>
+
+namespace assay {
+
+class Progress {
+ public:
+  // `seconds` is the estimate for all `cases`.
+  Progress(std::size_t cases, double seconds);
+  ~Progress();
+
+  void begin(const std::string& key, int ranks, double estimated_seconds);
+  void phase(const std::string& name);
+  // The case's outcome, with its first figure.
+  void finish(const Record& record);
+  // A remark on a line of its own.
+  void note(const std::string& text);
+  // Redraws the live line; to be called about once a second. Does nothing where stderr is no terminal.
+  void tick();
+
+ private:
+  void clear_live();
+
+  bool live_;
+  std::size_t cases_;
+  std::size_t done_ = 0;
+  double left_seconds_;
+  double case_seconds_ = 0;
+  std::string key_;
+  std::string phase_;
+  std::string last_;
+  std::chrono::steady_clock::time_point started_;
+  std::chrono::steady_clock::time_point case_started_;
+};
+
+// "412 GFLOP/s", the first metric that has a value; else the reason or the status.
+std::string headline(const Record& record);
+
+}  // namespace assay

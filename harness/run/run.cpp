@@ -1,0 +1,296 @@
+// A run from its request to its exit code: plan, directory, supervisor, results.
+#include "harness/run/run.h"
+
+#include "harness/core/error.h"
+#include "harness/core/units.h"
+#include "harness/core/version.h"
+#include "harness/record/run_dir.h"
+#include "harness/run/cpu_share.h"
+#include "harness/run/results.h"
+#include "harness/run/supervisor.h"
+#include "harness/telemetry/environment.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <set>
+
+namespace assay {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A case may take so much longer than estimated before it counts as hung.
+constexpr double timeout_factor = 10;
+constexpr double timeout_floor_seconds = 120;
+constexpr int most_ranks_a_cpu = 4;
+
+fs::path default_out() {
+  std::string name = utc_now();
+  std::replace(name.begin(), name.end(), ':', '-');
+  name.pop_back();  // the Z
+  fs::path path = fs::path("runs") / name;
+  for (int i = 2; fs::exists(path); ++i) path = fs::path("runs") / fmt::format("{}-{}", name, i);
+  return path;
+}
+
+fs::path cache_folder() {
+  if (const char* named = std::getenv("ASSAY_CACHE"); named && *named) return named;
+  if (const char* base = std::getenv("XDG_CACHE_HOME"); base && *base) return fs::path(base) / "assay";
+  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache" / "assay";
+  return fs::temp_directory_path() / "assay-cache";
+}
+
+double seconds_from_environment(const char* name, double otherwise) {
+  const char* text = std::getenv(name);
+  return text && *text ? parse_seconds(text) : otherwise;
+}
+
+// The first case by which two plans differ, as a person says it.
+std::string difference(const Json& asked, const Json& kept) {
+  const Json none = Json::array();
+  const Json& a = asked.contains("cases") ? asked["cases"] : none;
+  const Json& b = kept.contains("cases") ? kept["cases"] : none;
+  const auto word = [](const Json& one) {
+    return fmt::format("{} ({} ranks)", one.value("key", "?"), one.value("ranks", 1));
+  };
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    if (a[i] != b[i]) {
+      if (word(a[i]) == word(b[i])) return fmt::format("case {}, {}, has another seed or protocol", i + 1, word(a[i]));
+      return fmt::format("case {} is {}, the run's is {}", i + 1, word(a[i]), word(b[i]));
+    }
+  return fmt::format("it has {} cases, the run {}", a.size(), b.size());
+}
+
+struct Prepared {
+  Plan plan;
+  std::optional<RunData> before;  // what a resumed run holds already
+  LauncherKind several_ranks = LauncherKind::mpirun;
+  int cores = 1;
+  int cpus = 1;
+};
+
+bool runs_on(const Family& family, DeviceKind device) {
+  return std::find(family.devices.begin(), family.devices.end(), device) != family.devices.end();
+}
+
+// Everything that can be refused is refused here, before the first case.
+Prepared prepare(const RunRequest& request, std::span<const Family> families) {
+  Prepared prepared;
+  prepared.cores = usable_core_count();
+  prepared.cpus = usable_cpu_count();
+  if (request.resume) {
+    prepared.before = read_run(*request.resume);
+    const Json& run = prepared.before->run;
+    const std::string source = (*request.resume / "run.json").string();
+    if (!run.contains("plan") || !run["plan"].is_object())
+      throw UsageError(fmt::format("{}: holds no plan to resume", source));
+    if (request.plan.targets.empty()) {
+      prepared.plan = plan_from_expanded(run["plan"], source, families, request.limits.cpus);
+    } else {
+      prepared.plan = expand_plan(request.plan, families, request.limits);
+      const Json asked = prepared.plan.expanded();
+      if (!same_work(asked, run["plan"]))
+        throw UsageError(fmt::format("--resume {}: the plan is not the run's: {}", request.resume->string(),
+                                     difference(asked, run["plan"])));
+    }
+    if (request.plan.timeout_seconds)
+      for (PlannedCase& planned : prepared.plan.cases) planned.timeout_seconds = *request.plan.timeout_seconds;
+  } else {
+    prepared.plan = expand_plan(request.plan, families, request.limits);
+  }
+  int most = 1;
+  for (const PlannedCase& planned : prepared.plan.cases)
+    if (runs_on(*planned.family, request.plan.device)) most = std::max(most, planned.ranks);
+  if (most > 1) {
+    if (request.plan.device != DeviceKind::cpu)
+      throw UsageError(fmt::format("--ranks {}: several GPUs need NCCL, which this build has not", most));
+    prepared.several_ranks = choose_launcher(most);
+    if (prepared.several_ranks == LauncherKind::mpirun && most > most_ranks_a_cpu * prepared.cpus)
+      throw UsageError(
+          fmt::format("--ranks {} is beyond the slots: this machine has {} CPUs, and at most {} ranks a CPU are run",
+                      most, prepared.cpus, most_ranks_a_cpu));
+  }
+  return prepared;
+}
+
+Json run_json(const RunRequest& request, const Prepared& prepared) {
+  Json json = {
+      {"schema", record_schema}, {"started", utc_now()}, {"finished", nullptr}, {"argv", request.command_line}};
+  json["version"] = build_info().version;
+  json["git"] = {{"commit", build_info().commit}, {"dirty", build_info().dirty}};
+  json["device"] = name_of(request.plan.device);
+  json["labels"] = Json::object();
+  for (const auto& [name, value] : prepared.plan.labels) json["labels"][name] = value;
+  for (const auto& [name, value] : request.labels) json["labels"][name] = value;
+  json["plan"] = prepared.plan.expanded();
+  json["environment"] = collect_environment();
+  return json;
+}
+
+double timeout_of(const PlannedCase& planned) {
+  if (planned.timeout_seconds > 0) return planned.timeout_seconds;
+  return std::max(timeout_floor_seconds, timeout_factor * planned.estimated_seconds);
+}
+
+// What is left to do, each case with what the records say of it.
+class Todo {
+ public:
+  Todo(const RunRequest& request, const Prepared& prepared, const std::map<std::string, std::string>& labels)
+      : request_(request), prepared_(prepared), labels_(labels) {
+    if (!prepared.before) return;
+    for (const Record& record : prepared.before->final_records())
+      last_[name_of_record(record)].push_back(&record_of(record));
+  }
+
+  // The jobs of one world size; skips that need no worker are handed to `skip`.
+  std::vector<Job> jobs(int ranks, const Supervisor::Sink& skip);
+
+ private:
+  static std::string text(const std::string& key, int ranks, std::uint64_t seed, const std::string& device) {
+    return fmt::format("{}\n{}\n{}\n{}", key, ranks, seed, device);
+  }
+  static std::string name_of_record(const Record& record) {
+    return text(record.key, record.world_ranks, record.seed, record.device);
+  }
+  const Record& record_of(const Record& record) { return kept_.emplace_back(record); }
+  // The last record of the case on these hosts; null when there is none.
+  const Record* last(const PlannedCase& planned) const;
+
+  const RunRequest& request_;
+  const Prepared& prepared_;
+  const std::map<std::string, std::string>& labels_;
+  std::deque<Record> kept_;
+  std::map<std::string, std::vector<const Record*>> last_;
+};
+
+const Record* Todo::last(const PlannedCase& planned) const {
+  const auto found =
+      last_.find(text(planned.key, planned.ranks, planned.seed, std::string(name_of(request_.plan.device))));
+  if (found == last_.end()) return nullptr;
+  // Inside an allocation of several hosts the launcher chooses among them: any of them will do.
+  const bool any_host = planned.ranks > 1 && several_hosts(prepared_.several_ranks);
+  for (const Record* record : found->second) {
+    const std::vector<std::string> hosts = record->identity().hosts;
+    if (any_host || hosts.empty() || hosts == std::vector<std::string>{this_host()}) return record;
+  }
+  return nullptr;
+}
+
+std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
+  std::vector<Job> jobs;
+  for (const PlannedCase& planned : prepared_.plan.cases) {
+    if (planned.ranks != ranks) continue;
+    const Record* before = last(planned);
+    if (before && before->status != Status::error) continue;
+    Job job;
+    job.order = {planned.family,
+                 planned.params,
+                 planned.key,
+                 World{ranks, 1, prepared_.cpus},
+                 planned.seed,
+                 before ? before->attempt + 1 : 1,
+                 planned.protocol,
+                 labels_,
+                 {},
+                 request_.faults,
+                 {}};
+    job.timeout_seconds = timeout_of(planned);
+    job.estimated_seconds = planned.estimated_seconds;
+    if (ranks > prepared_.cores && prepared_.several_ranks == LauncherKind::mpirun)
+      job.order.flags.push_back("oversubscribed");
+    if (!runs_on(*planned.family, request_.plan.device)) {
+      Record record = blank_record(job.order, request_.plan.device);
+      record.ranks = {{0, this_host(), "", std::nullopt}};
+      record.status = Status::skipped;
+      record.reason = fmt::format("{} does not run on {}", planned.family->name, name_of(request_.plan.device));
+      skip(std::move(record));
+      continue;
+    }
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+void write_trace(Supervisor& supervisor, const fs::path& dir, Progress& progress) {
+  const auto timelines = supervisor.take_timelines();
+  if (timelines.empty()) return;
+  try {
+    trace::write_chrome_trace((dir / "trace.json").string(), timelines);
+  } catch (const std::exception& error) {
+    progress.note(fmt::format("assay: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
+  const Prepared prepared = prepare(request, families);
+  SupervisorOptions options;
+  options.device = request.plan.device;
+  options.cache_dir = cache_folder();
+  options.trace = request.trace;
+  options.heartbeat_limit_seconds = seconds_from_environment("ASSAY_HEARTBEAT_LIMIT", options.heartbeat_limit_seconds);
+  options.launch_limit_seconds = seconds_from_environment("ASSAY_LAUNCH_LIMIT", options.launch_limit_seconds);
+
+  Json run = prepared.before ? prepared.before->run : run_json(request, prepared);
+  std::map<std::string, std::string> labels = request.labels;
+  if (run.contains("labels") && run["labels"].is_object())
+    for (const auto& label : run["labels"].items())
+      if (label.value().is_string()) labels.try_emplace(label.key(), label.value().get<std::string>());
+  RunWriter writer =
+      request.resume ? RunWriter::resume(*request.resume) : RunWriter::create(request.out.value_or(default_out()), run);
+
+  std::vector<MeasuredPeak> peaks;
+  if (prepared.before) {
+    for (const std::string& problem : prepared.before->problems) fmt::print(stderr, "assay: {}\n", problem);
+    for (const Record& record : prepared.before->final_records())
+      if (auto peak = measured_peak(record)) peaks.push_back(std::move(*peak));
+    run["resumed"].push_back(
+        {{"started", utc_now()}, {"argv", request.command_line}, {"version", build_info().version}});
+  }
+  const Supervisor::Sink keep = [&](Record record) {
+    if (auto peak = measured_peak(record)) peaks.push_back(std::move(*peak));
+    writer.append(std::move(record));
+  };
+
+  ExitCode code = ExitCode::ok;
+  bool interrupted = false;
+  Todo todo(request, prepared, labels);
+  std::set<int> sizes;
+  double seconds = 0;
+  std::size_t cases = 0;
+  for (const PlannedCase& planned : prepared.plan.cases) sizes.insert(planned.ranks);
+  try {
+    std::vector<std::vector<Job>> groups;
+    for (const int ranks : sizes) {
+      groups.push_back(todo.jobs(ranks, keep));
+      for (const Job& job : groups.back()) seconds += job.estimated_seconds, ++cases;
+    }
+    Progress progress(cases, seconds);
+    Supervisor supervisor(options, prepared.several_ranks, peaks, progress, keep);
+    for (std::vector<Job>& jobs : groups)
+      if (!jobs.empty() && !supervisor.run(std::move(jobs))) {
+        interrupted = true;
+        break;
+      }
+    if (request.trace) write_trace(supervisor, writer.dir(), progress);
+    if (!interrupted) run["finished"] = utc_now();
+    writer.update_run(run);
+  } catch (const Error& error) {
+    // A full disk, mostly: what was written stays whole.
+    fmt::print(stderr, "assay: {}\n", error.what());
+    code = ExitCode::broken;
+    interrupted = true;
+  }
+
+  const RunData data = read_run(writer.dir());
+  if (request.report) request.report(fs::proximate(writer.dir()));
+  code = worst(code, exit_code_of(data, prepared.plan.cases.size()));
+  const std::string dir = (request.resume ? *request.resume : fs::proximate(writer.dir())).string();
+  if (interrupted) fmt::print(stderr, "assay: not complete; continue with: assay run --resume {}\n", dir);
+  return interrupted ? worst(code, ExitCode::no_data) : code;
+}
+
+}  // namespace assay

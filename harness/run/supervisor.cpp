@@ -1,0 +1,354 @@
+// Launch, order, watch, record, relaunch.
+#include "harness/run/supervisor.h"
+
+#include "harness/core/error.h"
+#include "harness/record/json_reader.h"
+#include "harness/run/messages.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <set>
+
+namespace assay {
+
+namespace {
+
+constexpr std::size_t log_bytes = 4096;
+constexpr std::size_t max_timeline_entries = 200000;
+
+// How often the kernel has killed for want of memory, on this machine and in this cgroup.
+std::int64_t oom_kill_count() {
+  std::int64_t total = 0;
+  for (const char* path : {"/proc/vmstat", "/sys/fs/cgroup/memory.events"}) {
+    std::ifstream file(path);
+    std::string name;
+    for (std::int64_t value = 0; file >> name >> value;)
+      if (name == "oom_kill") total += value;
+  }
+  return total;
+}
+
+std::string last_line(const std::string& text) {
+  const std::size_t newline = text.rfind('\n');
+  return newline == text.npos ? text : text.substr(newline + 1);
+}
+
+bool speaks_of_memory(const std::string& text) {
+  for (const char* word : {"bad_alloc", "Cannot allocate memory", "out of memory", "Out of memory"})
+    if (text.find(word) != text.npos) return true;
+  return false;
+}
+
+}  // namespace
+
+Supervisor::Supervisor(SupervisorOptions options, LauncherKind several_ranks, const std::vector<MeasuredPeak>& peaks,
+                       Progress& progress, Sink sink)
+    : options_(std::move(options)),
+      several_ranks_(several_ranks),
+      peaks_(peaks),
+      progress_(progress),
+      sink_(std::move(sink)),
+      channel_(several_hosts(several_ranks)) {
+  adopt_orphans();
+  std::signal(SIGPIPE, SIG_IGN);
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signal_fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+Supervisor::~Supervisor() {
+  group_.reset();
+  if (signal_fd_ >= 0) ::close(signal_fd_);
+}
+
+void Supervisor::start_group(const Job& first) {
+  const int ranks = first.order.world.ranks;
+  channel_.expect(ranks);
+  ranks_.assign(static_cast<std::size_t>(ranks), {});
+  group_worked_ = false;
+  failure_.reset();
+  oom_kills_ = oom_kill_count();
+  LaunchRequest request;
+  request.kind = ranks == 1 ? LauncherKind::local : several_ranks_;
+  request.ranks = ranks;
+  const auto& flags = first.order.flags;
+  request.oversubscribed = std::find(flags.begin(), flags.end(), "oversubscribed") != flags.end();
+  request.environment = {{"ASSAY_SUPERVISOR", channel_.address()},
+                         {"ASSAY_TOKEN", channel_.token()},
+                         {"ASSAY_DEVICE", std::string(name_of(options_.device))},
+                         {"ASSAY_CACHE", options_.cache_dir.string()}};
+  if (options_.trace) request.environment["ASSAY_TRACE"] = "1";
+  group_ = std::make_unique<WorkerGroup>(request);
+}
+
+void Supervisor::end_group(bool orderly) {
+  if (!group_) return;
+  if (orderly) {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) channel_.send(static_cast<int>(rank), {{"type", "end"}});
+    group_->wait_end(10);
+  }
+  group_->kill_all();
+  group_.reset();
+  channel_.expect(0);
+}
+
+void Supervisor::watch_signals() {
+  signalfd_siginfo info;
+  while (::read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    if (info.ssi_signo == SIGCHLD) continue;
+    if (interrupted_ && info.ssi_signo == SIGINT) {
+      if (group_) group_->kill_all();
+      ::_exit(static_cast<int>(ExitCode::no_data));
+    }
+    if (!interrupted_) progress_.note("assay: interrupted; ending the workers");
+    interrupted_ = true;
+  }
+}
+
+void Supervisor::take_message(int rank, const Json& message) {
+  RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  const JsonReader reader(message, "");
+  const std::string type = reader.text("type");
+  if (type == "span") {
+    state.phase = reader.text("name");
+    group_worked_ = true;
+    if (rank == 0) progress_.phase(state.phase);
+  } else if (type == "record" || type == "abort") {
+    if (reader.has("case") && reader.integer("case", -1) != case_index_) return;
+    std::optional<Record> part;
+    if (reader.has("record")) part = Record::from_json(reader.object("record"));
+    if (part && (part->ranks.size() != 1 || part->ranks.front().rank != rank)) throw Error("record of another rank");
+    group_worked_ = group_worked_ || part;
+    if (type == "record" && part)
+      state.part = std::move(part);
+    else if (!failure_)
+      failure_ = Failure{part ? part->reason : reader.text("reason", "it gave up"), std::move(part), false, rank};
+  } else if (type == "file") {
+    if (timeline_entries_ >= max_timeline_entries) return;
+    std::vector<trace::Entry> entries = entries_from(message);
+    timeline_entries_ += entries.size();
+    trace::RankTimeline& timeline = timelines_[rank];
+    timeline.rank = rank;
+    timeline.host = state.host;
+    std::move(entries.begin(), entries.end(), std::back_inserter(timeline.entries));
+    if (timeline_entries_ >= max_timeline_entries)
+      progress_.note(fmt::format("assay: trace: {} spans are kept, later ones are left out", timeline_entries_));
+  }
+}
+
+void Supervisor::take(const ChannelServer::Event& event) {
+  using Kind = ChannelServer::Event::Kind;
+  if (event.kind == Kind::refused) {
+    if (!failure_) failure_ = Failure{JsonReader(event.message, "").text("reason"), std::nullopt, false, -1};
+    return;
+  }
+  RankState& state = ranks_[static_cast<std::size_t>(event.rank)];
+  state.heard = Clock::now();
+  if (event.kind == Kind::hello) {
+    const JsonReader hello(event.message, "");
+    state.connected = true;
+    state.host = hello.text("host");
+    if (state.host == this_host()) group_->add_worker(static_cast<pid_t>(hello.small("pid", 0)));
+  } else if (event.kind == Kind::closed) {
+    state.connected = false;
+    if (!failure_) failure_ = Failure{"its worker ended", std::nullopt, true, event.rank};
+  } else {
+    try {
+      take_message(event.rank, event.message);
+    } catch (const std::exception& error) {
+      progress_.note(fmt::format("assay: channel: rank {}: {}", event.rank, error.what()));
+    }
+  }
+}
+
+void Supervisor::pump(int timeout_ms) {
+  std::vector<pollfd> others = {{signal_fd_, POLLIN, 0}, {group_->output_fd(), POLLIN, 0}};
+  const std::vector<ChannelServer::Event> events = channel_.wait(timeout_ms, others);
+  for (const ChannelServer::Event& event : events) take(event);
+  for (const std::string& line : channel_.take_log()) progress_.note("assay: " + line);
+  if (others[1].revents) group_->read_output();
+  if (others[0].revents) watch_signals();
+  // What a worker sent before it ended comes first.
+  if (events.empty() && !failure_ && group_->reap()) failure_ = Failure{"its worker ended", std::nullopt, true, -1};
+  progress_.tick();
+}
+
+void Supervisor::watch_clocks(Clock::time_point deadline, double limit) {
+  const Clock::time_point now = Clock::now();
+  if (failure_) return;
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    if (ranks_[rank].connected &&
+        std::chrono::duration<double>(now - ranks_[rank].heard).count() > options_.heartbeat_limit_seconds)
+      failure_ = Failure{
+          fmt::format("timeout: rank {} gave no sign of life for {:.3g} s", rank, options_.heartbeat_limit_seconds),
+          std::nullopt, false, static_cast<int>(rank)};
+  if (now < deadline) return;
+  // Who has not answered is the one that hangs; with several, those are named.
+  std::string missing;
+  int first = -1;
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    if (!ranks_[rank].part && (!ranks_[rank].connected || case_index_ >= 0)) {
+      missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
+      if (first < 0) first = static_cast<int>(rank);
+    }
+  failure_ =
+      case_index_ < 0
+          ? Failure{fmt::format("timeout: the workers did not start within {:.3g} s (missing: rank {})", limit,
+                                missing),
+                    std::nullopt, false, first}
+          : Failure{ranks_.size() == 1 ? fmt::format("timeout: not done after {:.3g} s", limit)
+                                       : fmt::format("timeout: not done after {:.3g} s (rank {})", limit, missing),
+                    std::nullopt, false, first};
+}
+
+Supervisor::Wait Supervisor::wait_hellos() {
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(options_.launch_limit_seconds));
+  for (;;) {
+    if (interrupted_) return Wait::interrupted;
+    if (failure_) return Wait::failed;
+    if (std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.connected; }))
+      return Wait::done;
+    pump(500);
+    watch_clocks(deadline, options_.launch_limit_seconds);
+  }
+}
+
+Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
+  case_index_ = index;
+  std::set<std::string> hosts;
+  for (RankState& rank : ranks_) {
+    hosts.insert(rank.host);
+    rank.phase.clear();
+    rank.part.reset();
+    rank.heard = Clock::now();
+  }
+  CaseOrder order = job.order;
+  order.world.nodes = static_cast<int>(hosts.size());
+  order.peaks = peaks_;
+  const Json message = to_message(order, index);
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    if (!channel_.send(static_cast<int>(rank), message) && !failure_)
+      failure_ = Failure{"its worker ended", std::nullopt, true, static_cast<int>(rank)};
+  const auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(job.timeout_seconds));
+  for (;;) {
+    // A record that is complete is kept, whatever else happened.
+    if (std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.part.has_value(); })) {
+      std::vector<Record> parts;
+      for (RankState& rank : ranks_) parts.push_back(std::move(*rank.part));
+      deliver(merge_parts(std::move(parts)));
+      return failure_ ? Wait::failed : Wait::done;
+    }
+    if (interrupted_) return Wait::interrupted;
+    if (failure_) return Wait::failed;
+    pump(500);
+    watch_clocks(deadline, job.timeout_seconds);
+  }
+}
+
+// The record of a case whose worker is gone; ends the group on the way, since its end tells the signal.
+Record Supervisor::broken_record(const Job& job) {
+  const Failure failure = *failure_;
+  if (failure.unexplained) group_->wait_end(2.0);  // mpirun needs a moment to notice
+  std::string word;
+  if (failure.unexplained && group_->wait_status())
+    word = describe_status(*group_->wait_status(), job.order.world.ranks > 1);
+  group_->kill_all();
+  const std::string log = group_->tail(log_bytes);
+
+  CaseOrder order = job.order;
+  std::set<std::string> hosts;
+  for (const RankState& rank : ranks_)
+    if (!rank.host.empty()) hosts.insert(rank.host);
+  if (!hosts.empty()) order.world.nodes = static_cast<int>(hosts.size());
+  Record record = failure.part ? *failure.part : blank_record(order, options_.device);
+  record.world_nodes = order.world.nodes;
+  record.ranks.clear();
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    record.ranks.push_back(
+        {static_cast<int>(rank), ranks_[rank].host.empty() ? this_host() : ranks_[rank].host, "", std::nullopt});
+  record.status = Status::error;
+  record.metrics.clear();
+  record.samples = {};
+
+  std::string reason = word.empty() ? failure.reason : word;
+  const auto culprit = static_cast<std::size_t>(std::max(failure.rank, 0));
+  if (failure.rank >= 0 && ranks_.size() > 1 && reason.find("rank ") == reason.npos)
+    reason = fmt::format("rank {}: {}", failure.rank, reason);
+  if (!failure.part && culprit < ranks_.size() && !ranks_[culprit].phase.empty())
+    reason += fmt::format(" in {}", ranks_[culprit].phase);
+  if (failure.unexplained) {
+    if (speaks_of_memory(log) || (word.find("SIGKILL") != word.npos && oom_kill_count() > oom_kills_))
+      reason = "out of memory: " + reason;
+    if (!log.empty()) reason += fmt::format("; stderr: {}", last_line(log).substr(0, 300));
+  }
+  record.reason = reason;
+  record.log = log;
+  if (!log.empty()) progress_.note(log);
+  return record;
+}
+
+void Supervisor::deliver(Record record) {
+  progress_.finish(record);
+  sink_(std::move(record));
+}
+
+bool Supervisor::run(std::vector<Job> jobs) {
+  int fruitless = 0;  // launches in a row that did not come as far as a case's first phase
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const Job& job = jobs[i];
+    progress_.begin(job.order.key, job.order.world.ranks, job.estimated_seconds);
+    case_index_ = -1;
+    Wait wait = Wait::done;
+    if (!group_) {
+      start_group(job);
+      wait = wait_hellos();
+    }
+    if (wait == Wait::done) wait = run_case(job, static_cast<int>(i));
+    if (wait == Wait::done && !interrupted_) continue;
+    if (wait == Wait::failed) {
+      const bool delivered =
+          std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.part.has_value(); });
+      const bool worked = group_worked_;
+      std::optional<Record> record;
+      if (!delivered) record = broken_record(job);
+      end_group(false);
+      fruitless = worked ? 0 : fruitless + 1;
+      if (record) {
+        deliver(*record);
+        // What keeps workers from starting keeps all of them: the rest shares the reason.
+        for (std::size_t j = i + 1; fruitless >= 2 && j < jobs.size(); ++j, ++i) {
+          Record same = blank_record(jobs[j].order, options_.device);
+          same.ranks = record->ranks;
+          same.status = Status::error;
+          same.reason = record->reason;
+          progress_.begin(same.key, same.world_ranks, jobs[j].estimated_seconds);
+          deliver(std::move(same));
+        }
+      }
+    }
+    if (interrupted_) {
+      end_group(false);
+      return false;
+    }
+  }
+  end_group(true);
+  return true;
+}
+
+std::vector<trace::RankTimeline> Supervisor::take_timelines() {
+  std::vector<trace::RankTimeline> all;
+  for (auto& [rank, timeline] : timelines_) all.push_back(std::move(timeline));
+  timelines_.clear();
+  timeline_entries_ = 0;
+  return all;
+}
+
+}  // namespace assay

@@ -1,0 +1,104 @@
+// The supervisor's loop: one worker group a world size, one case after another, and what happens when a worker dies.
+#pragma once
+
+#include "harness/run/channel.h"
+#include "harness/run/execute.h"
+#include "harness/run/launcher.h"
+#include "harness/run/progress.h"
+#include "harness/trace/trace.h"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+struct Job {
+  CaseOrder order;
+  double timeout_seconds = 0;
+  double estimated_seconds = 0;
+};
+
+struct SupervisorOptions {
+  DeviceKind device = DeviceKind::cpu;
+  std::filesystem::path cache_dir;
+  bool trace = false;
+  // A rank that says nothing for so long is taken for dead; heartbeats come every two seconds.
+  double heartbeat_limit_seconds = 30;
+  double launch_limit_seconds = 60;
+};
+
+// Runs jobs and hands over one record for each. What breaks a worker costs the case at hand; the group is started anew
+// for the rest. SIGINT and SIGTERM end the run between two records; a second SIGINT ends the process at once.
+class Supervisor {
+ public:
+  // Called with each finished record. What it throws ends the run after the workers were ended.
+  using Sink = std::function<void(Record)>;
+
+  // `peaks` grows while records are sunk; each case is sent what it holds by then. References must outlive this.
+  Supervisor(SupervisorOptions options, LauncherKind several_ranks, const std::vector<MeasuredPeak>& peaks,
+             Progress& progress, Sink sink);
+  ~Supervisor();
+
+  // All of one world size. False when the run was interrupted.
+  bool run(std::vector<Job> jobs);
+  bool interrupted() const { return interrupted_; }
+  // What ranks collected under --trace, by rank.
+  std::vector<trace::RankTimeline> take_timelines();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // How a case ended other than by its record.
+  struct Failure {
+    std::string reason;
+    std::optional<Record> part;  // of the rank that reported it
+    bool unexplained = false;    // the launcher's status may say more
+    int rank = -1;
+  };
+  enum class Wait { done, failed, interrupted };
+
+  void start_group(const Job& first);
+  void end_group(bool orderly);
+  Wait wait_hellos();
+  Wait run_case(const Job& job, int index);
+  // One round of waiting; true when something ended the wait.
+  void pump(int timeout_ms);
+  void take(const ChannelServer::Event& event);
+  void take_message(int rank, const Json& message);
+  void watch_clocks(Clock::time_point deadline, double limit);
+  void watch_signals();
+  Record broken_record(const Job& job);
+  void deliver(Record record);
+
+  SupervisorOptions options_;
+  LauncherKind several_ranks_;
+  const std::vector<MeasuredPeak>& peaks_;
+  Progress& progress_;
+  Sink sink_;
+  ChannelServer channel_;
+  std::unique_ptr<WorkerGroup> group_;
+  int signal_fd_ = -1;
+  bool interrupted_ = false;
+
+  struct RankState {
+    bool connected = false;
+    std::string host;
+    std::string phase;
+    Clock::time_point heard;
+    std::optional<Record> part;
+  };
+  std::vector<RankState> ranks_;
+  int case_index_ = -1;
+  bool group_worked_ = false;  // a case of this group got as far as a phase
+  std::optional<Failure> failure_;
+  std::int64_t oom_kills_ = 0;
+  std::map<int, trace::RankTimeline> timelines_;
+  std::size_t timeline_entries_ = 0;
+};
+
+}  // namespace assay

@@ -1,0 +1,110 @@
+// A worker's life: bind, connect, run what is ordered.
+#include "harness/run/worker.h"
+
+#include "harness/core/error.h"
+#include "harness/run/cpu_share.h"
+#include "harness/run/execute.h"
+#include "harness/run/messages.h"
+#include "harness/run/worker_link.h"
+#include "harness/trace/trace.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+namespace assay {
+
+namespace {
+
+constexpr std::size_t entries_a_message = 5000;
+constexpr std::size_t entries_a_case = 50000;
+
+// Confines the process to its share of the host and starts the program anew, so that libraries that look at the CPUs
+// while they are loaded (OpenMP, BLAS) see the share.
+void bind_to_share(const RankPlace& place) {
+  if (place.local_size == 1 || std::getenv("ASSAY_CPUS")) return;
+  const std::vector<int> share = cpu_share(usable_cores(), place.local_rank, place.local_size);
+  if (share.empty()) return;
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  std::string list;
+  for (const int cpu : share) {
+    if (cpu < CPU_SETSIZE) CPU_SET(cpu, &mask);
+    list += (list.empty() ? "" : ",") + std::to_string(cpu);
+  }
+  if (sched_setaffinity(0, sizeof mask, &mask) != 0) return;  // a sandbox that forbids it: the mask stays
+  setenv("ASSAY_CPUS", list.c_str(), 1);
+  char name[] = "assay", word[] = "worker";
+  char* const arguments[] = {name, word, nullptr};
+  execv("/proc/self/exe", arguments);
+}
+
+void send_timeline(WorkerLink& link) {
+  if (!trace::timeline_on()) return;
+  std::vector<trace::Entry> entries = trace::take_timeline();
+  if (entries.size() > entries_a_case) {
+    fmt::print(stderr, "assay worker: trace: {} of {} spans of this case are left out\n",
+               entries.size() - entries_a_case, entries.size());
+    entries.resize(entries_a_case);
+  }
+  for (std::size_t i = 0; i < entries.size(); i += entries_a_message)
+    link.send(to_message(std::span(entries).subspan(i, std::min(entries_a_message, entries.size() - i))));
+}
+
+[[noreturn]] void wait_for_the_end() {
+  for (;;) pause();
+}
+
+void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family> families) {
+  std::unique_ptr<Communicator> comm;
+  std::unique_ptr<Device> device;
+  const char* kind_name = std::getenv("ASSAY_DEVICE");
+  const char* cache = std::getenv("ASSAY_CACHE");
+  try {
+    device = make_device(device_kind_from(kind_name ? kind_name : "cpu").value_or(DeviceKind::cpu), place.local_rank);
+    comm = place.size == 1 ? make_self_communicator() : make_mpi_communicator();
+    if (comm->size() != place.size || comm->rank() != place.rank)
+      throw Error(
+          fmt::format("MPI says rank {} of {}, the launcher rank {} of {}: module and launcher are of different MPIs",
+                      comm->rank(), comm->size(), place.rank, place.size));
+  } catch (const std::exception& error) {
+    link.send({{"type", "abort"}, {"reason", error.what()}});
+    wait_for_the_end();
+  }
+  trace::on_phase([&link](std::string_view name) { link.send({{"type", "span"}, {"name", name}}); });
+  if (std::getenv("ASSAY_TRACE")) trace::start_timeline();
+  for (Json message = link.next(); !message.is_null(); message = link.next()) {
+    const Json index = message.value("case", Json(-1));
+    Record record;
+    try {
+      record = execute_case(order_from(message, families), *device, *comm, cache ? cache : ".");
+    } catch (const std::exception& error) {
+      link.send({{"type", "abort"}, {"case", index}, {"reason", error.what()}});
+      wait_for_the_end();
+    }
+    send_timeline(link);
+    // The other ranks may be waiting for this one in a collective: only the supervisor can free them.
+    const bool stuck = record.status == Status::error && place.size > 1;
+    link.send({{"type", stuck ? "abort" : "record"}, {"case", index}, {"record", record.to_json()}});
+    if (stuck) wait_for_the_end();
+  }
+  trace::on_phase({});
+}
+
+}  // namespace
+
+int worker_main(std::span<const Family> families) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const RankPlace place = rank_place();
+  bind_to_share(place);
+  WorkerLink link(place);
+  run_orders(link, place, families);
+  return 0;
+}
+
+}  // namespace assay

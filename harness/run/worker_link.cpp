@@ -1,0 +1,175 @@
+// Connecting, heartbeats, and the watch on the supervisor.
+#include "harness/run/worker_link.h"
+
+#include "harness/core/error.h"
+#include "harness/record/json_reader.h"
+#include "harness/run/channel.h"
+#include "harness/run/execute.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <optional>
+
+namespace assay {
+
+namespace {
+
+constexpr int heartbeat_ms = 2000;
+constexpr std::size_t order_bytes = 1u << 20;
+
+std::optional<int> number_from(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const char* text = std::getenv(name);
+    if (!text || !*text) continue;
+    int value = 0;
+    const char* end = text + std::strlen(text);
+    const auto [rest, error] = std::from_chars(text, end, value);
+    // Slurm writes lists such as 2(x3): the count on this node comes first.
+    if (error != std::errc() || value < 0 || (rest != end && *rest != '(' && *rest != ','))
+      throw Error(fmt::format("{}={}: not a number from 0 on", name, text));
+    return value;
+  }
+  return std::nullopt;
+}
+
+int connect_to(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == address.npos) throw Error(fmt::format("ASSAY_SUPERVISOR={}: not HOST:PORT", address));
+  const std::string host = address.substr(0, colon), port = address.substr(colon + 1);
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0)
+    throw Error(fmt::format("supervisor {} cannot be found: {}", address, gai_strerror(error)));
+  int last = ECONNREFUSED;
+  for (const addrinfo* place = found; place; place = place->ai_next) {
+    const int fd = ::socket(place->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) continue;
+    if (::connect(fd, place->ai_addr, place->ai_addrlen) == 0) {
+      freeaddrinfo(found);
+      const int on = 1;
+      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+      return fd;
+    }
+    last = errno;
+    ::close(fd);
+  }
+  freeaddrinfo(found);
+  throw Error(fmt::format("supervisor {} cannot be reached: {}", address, std::strerror(last)));
+}
+
+// No destructors, no MPI_Finalize: other ranks may never arrive there.
+[[noreturn]] void end_now() {
+  std::raise(SIGKILL);
+  std::_Exit(4);
+}
+
+}  // namespace
+
+RankPlace rank_place() {
+  RankPlace place;
+  place.rank = number_from({"ASSAY_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}).value_or(0);
+  place.size = number_from({"ASSAY_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "SLURM_NTASKS"}).value_or(1);
+  if (place.rank >= place.size) throw Error(fmt::format("rank {} in a world of {}", place.rank, place.size));
+  place.local_rank = number_from({"ASSAY_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})
+                         .value_or(place.rank);
+  place.local_size =
+      number_from({"ASSAY_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"})
+          .value_or(place.size);
+  place.local_size = std::max(place.local_size, place.local_rank + 1);
+  return place;
+}
+
+WorkerLink::WorkerLink(const RankPlace& place) {
+  const char* address = std::getenv("ASSAY_SUPERVISOR");
+  const char* token = std::getenv("ASSAY_TOKEN");
+  if (!address || !token)
+    throw UsageError("worker: started without a supervisor (ASSAY_SUPERVISOR, ASSAY_TOKEN); use assay run");
+  fd_ = connect_to(address);
+  send({{"type", "hello"},
+        {"token", token},
+        {"rank", place.rank},
+        {"size", place.size},
+        {"host", this_host()},
+        {"pid", static_cast<std::int64_t>(::getpid())},
+        {"version", channel_version()}});
+  if (::pipe2(stop_pipe_, O_CLOEXEC) != 0) throw Error(fmt::format("no pipe: {}", std::strerror(errno)));
+  thread_ = std::thread([this] { listen(); });
+}
+
+WorkerLink::~WorkerLink() {
+  if (thread_.joinable()) {
+    (void)!::write(stop_pipe_[1], "x", 1);
+    thread_.join();
+  }
+  for (const int fd : {fd_, stop_pipe_[0], stop_pipe_[1]})
+    if (fd >= 0) ::close(fd);
+}
+
+void WorkerLink::send(const Json& message) {
+  const std::lock_guard lock(send_mutex_);
+  if (!send_line(fd_, message, 30.0)) end_now();
+}
+
+Json WorkerLink::next() {
+  std::unique_lock lock(mutex_);
+  arrived_.wait(lock, [this] { return ended_ || !orders_.empty(); });
+  if (orders_.empty()) return nullptr;
+  Json order = std::move(orders_.front());
+  orders_.pop_front();
+  return order;
+}
+
+void WorkerLink::listen() {
+  LineBuffer buffer(order_bytes);
+  char block[65536];
+  for (;;) {
+    pollfd fds[2] = {{fd_, POLLIN, 0}, {stop_pipe_[0], POLLIN, 0}};
+    const int ready = ::poll(fds, 2, heartbeat_ms);
+    if (ready < 0 && errno == EINTR) continue;
+    if (fds[1].revents) return;
+    if (ready == 0) {
+      send({{"type", "heartbeat"}});
+      continue;
+    }
+    const ssize_t got = ::recv(fd_, block, sizeof block, 0);
+    if (got < 0 && errno == EINTR) continue;
+    std::vector<std::string> lines;
+    if (got <= 0 || !buffer.feed({block, static_cast<std::size_t>(got)}, lines)) end_now();
+    for (const std::string& line : lines) {
+      Json message;
+      std::string type;
+      try {
+        message = parse_untrusted(line);
+        type = JsonReader(message, "").text("type");
+      } catch (const Error& error) {
+        fmt::print(stderr, "assay worker: bad order: {}\n", error.what());
+        end_now();
+      }
+      if (type == "refused") {
+        fmt::print(stderr, "assay worker: {}\n", JsonReader(message, "").text("reason"));
+        std::_Exit(4);
+      }
+      const std::lock_guard lock(mutex_);
+      if (type == "end") ended_ = true;
+      if (type == "case") orders_.push_back(std::move(message));
+      arrived_.notify_all();
+    }
+  }
+}
+
+}  // namespace assay
