@@ -44,8 +44,8 @@ struct BlasCore {
 std::optional<BlasCore> ask_openblas();
 
 struct Circumstances {
-  Activity activity;
-  std::optional<BlasCore> blas;
+  Activity activity = {};
+  std::optional<BlasCore> blas = {};
   std::string build_type = "Release";  // of this binary
 };
 // Warnings first.
