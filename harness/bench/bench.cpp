@@ -10,6 +10,7 @@
 #include <exception>
 #include <fstream>
 #include <new>
+#include <regex>
 
 namespace assay {
 
@@ -67,6 +68,13 @@ void check_flags(const std::vector<std::string>& flags) {
     const std::string format = flag_value(flags, name);
     if (!format.empty() && std::find(formats.begin(), formats.end(), format) == formats.end())
       throw UsageError(fmt::format("bench: --{}={}: console, json or csv", name, format));
+  }
+  std::string filter = flag_value(flags, "benchmark_filter");
+  if (filter.starts_with("-")) filter.erase(0, 1);   // the cases that do not match
+  try {
+    const std::regex checked(filter);
+  } catch (const std::regex_error& error) {
+    throw UsageError(fmt::format("bench: --benchmark_filter={} is no regular expression: {}", filter, error.what()));
   }
   const std::string out = flag_value(flags, "benchmark_out");
   if (!out.empty() && !std::ofstream(out, std::ios::app)) throw UsageError(fmt::format("bench: cannot write {}", out));
