@@ -102,7 +102,7 @@ ExitCode list(const Options& options) {
   if (options.json) {
     Json all = Json::object();
     for (const std::string& kind : kinds) all[kind] = kind == "families" ? families_json() : files_json(kind);
-    fmt::print("{}\n", all.dump(2));
+    fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
     return ExitCode::ok;
   }
   for (const std::string& kind : kinds) kind == "families" ? print_families() : print_files(kind);

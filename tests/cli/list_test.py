@@ -1,6 +1,7 @@
 """assay list, and the words around every subcommand."""
 
 import json
+import subprocess
 import unittest
 
 from assay_case import AssayCase
@@ -60,6 +61,12 @@ class List(AssayCase):
 
 
 class Root(AssayCase):
+    def test_a_full_disk_behind_stdout_is_told(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([self.binary, "list"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("assay: cannot write to standard output: No space left", done.stderr)
+
     def test_version_and_help(self):
         version = self.assay("--version")
         self.assertEqual(version.returncode, 0)
