@@ -101,12 +101,12 @@ class BadPlan(AssayCase):
         told = self.bad({"family": "memory", "op": "copy", "bytes": "1PiB"}, says=["needs", "of memory; this machine has"])
         self.assertGreaterEqual(int(re.search(r"\((\d+) bytes\) of memory", told)[1]), 2 * 2**50)
         self.bad({**GEMM, "m": 10**9, "n": 10**9}, says="of memory")
-        self.bad({**GEMM, "m": 2**62, "n": 2**62, "k": 2**62}, says="of memory")
+        self.bad({**GEMM, "m": 2**62}, says="/cases/0/m")
 
     def test_too_many_cases(self):
         size = {"from": 1, "to": 1000, "step": 1}
         self.bad({**GEMM, "m": size, "n": size}, says=["1000000 cases", "100000"])
-        self.bad({**GEMM, "m": {"from": 1, "to": 2**62, "step": 1}, "n": size, "k": size}, says="cases")
+        self.bad({**GEMM, "m": {"from": 1, "to": 2**30, "step": 1}, "n": size, "k": size}, says="1073741824000000 cases")
 
     def test_flags(self):
         plan = self.plan(GEMM)
