@@ -1,0 +1,303 @@
+#include "suites/dataloader/image_case.h"
+
+#include "harness/device/cpu/team.h"
+#include "suites/dataloader/source.h"
+#include "workloads/data/image_stream.h"
+#include "workloads/data/reference.h"
+#include "workloads/data/synthetic_image.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace assay::dataloader {
+
+namespace {
+
+constexpr std::int64_t order_batches = 8;     // compared with one worker's
+constexpr std::int64_t pixel_samples = 8;     // compared with the reference
+constexpr std::size_t scanned_images = 1024;  // decoded whole after the measurement, to find damage
+constexpr double level_limit = 1.0;           // of 255, each value
+constexpr double scaled_level_limit = 4.0;    // mean, where the decoder shrank in the frequency domain
+
+class ImageCase final : public Case {
+ public:
+  explicit ImageCase(const Params& params)
+      : path_(params.text("path")),
+        stage_(params.text("stage")),
+        cold_(params.text("cache") == "cold"),
+        workers_(worker_count(params)) {}
+
+  std::optional<std::string> skip_reason(const Context& context) const override {
+    const PathCheck& check = check_path("image", path_);
+    if (check.other_kind) return fmt::format("{}: holds tokens, not images", path_);
+    if (!cold_) return std::nullopt;
+    if (stage_ != "read" && stage_ != "all")
+      return fmt::format("stage {} takes its input from memory: no cache to be cold", stage_);
+    source_ = provide("image", path_, context, threads());
+    const data::ImageSet set = data::ImageSet::open(source_->path);
+    const std::string why = data::no_direct_reads(set.files().front());
+    if (!why.empty()) return "cold reads cannot be had: " + why;
+    return std::nullopt;
+  }
+
+  void setup(Context& context) override {
+    context_ = &context;
+    if (!source_) source_ = provide("image", path_, context, threads());
+    set_.emplace(data::ImageSet::open(source_->path));
+    stream_.set = &*set_;
+    stream_.order = {context.seed, set_->size(), context.comm.rank(), context.comm.size()};
+    stream_.size = image_size;
+    stream_.direct = cold_;
+    stream_.bad = &bad_;
+    stream_.kernels = &data::best_resize_kernels();
+    if (context.faults.contains(Fault::corrupt_image)) stream_.injected = stream_.order.image(0);
+    if (!cold_ && (stage_ == "read" || stage_ == "all"))
+      for (const std::string& file : set_->files()) data::warm(data::File::open(file));
+    if (stage_ == "decode") inputs_ = data::load_compressed(stream_, decode_inputs, decode_input_bytes);
+    if (stage_ == "augment") inputs_ = data::load_crops(stream_, augment_inputs);
+    if (stage_ == "batch") inputs_ = data::load_samples(stream_, augment_inputs);
+    describe(context);
+    loader_ = make_loader(workers_);
+  }
+
+  void measure(Sampler& sampler) override {
+    sampler.window([this] {
+      const data::Batch& batch = loader_->next();
+      if (batch.number < order_batches)
+        first_indices_.insert(first_indices_.end(), batch.indices.begin(), batch.indices.end());
+      bytes_ += static_cast<double>(batch.bytes);
+      items_ += static_cast<double>(image_batch);
+      return image_batch;
+    });
+  }
+
+  void verify(Checks& checks) override {
+    loader_.reset();
+    check_order(checks);
+    if (stage_ == "all") check_pixels(checks);
+    scan();
+    report_damage(checks);
+    loader_ = make_loader(workers_);
+    first_indices_.clear();
+  }
+
+  std::vector<Metric> metrics(const Measurement& measured) const override {
+    std::vector<Metric> metrics{window_throughput(measured, 1, "img/s")};
+    metrics.back().name = "throughput";
+    const double per_image = items_ > 0 ? bytes_ / items_ : 0;
+    if (stage_ == "read" || stage_ == "all") {
+      metrics.push_back(window_throughput(measured, per_image, "B/s"));
+      metrics.back().name = "read_bandwidth";
+    }
+    if (stage_ == "decode" || stage_ == "all") {
+      metrics.push_back(window_throughput(measured, per_image / (threads() * stream_.order.world), "B/s"));
+      metrics.back().name = "compressed_bandwidth_per_core";
+    }
+    return metrics;
+  }
+
+ private:
+  // Workers that run at once.
+  int threads() const { return std::min(workers_, static_cast<int>(cpu::rank_cpus().size())); }
+
+  std::unique_ptr<data::Loader> make_loader(int workers) {
+    data::LoaderOptions options;
+    options.workers = workers;
+    options.cpus = cpu::rank_cpus();
+    options.batch = image_batch;
+    options.prefetch = prefetch_batches;
+    if (stage_ == "batch" || stage_ == "all") options.sample_bytes = data::sample_bytes(image_size);
+    return std::make_unique<data::Loader>(options, [this](int) { return make_worker(); });
+  }
+
+  std::unique_ptr<data::SampleMaker> make_worker() const {
+    if (stage_ == "read") return data::make_image_reader(stream_);
+    if (stage_ == "decode") return data::make_image_decoder(stream_, inputs_);
+    if (stage_ == "augment") return data::make_image_augmenter(stream_, inputs_);
+    if (stage_ == "batch") return data::make_image_batcher(stream_, inputs_);
+    return data::make_image_pipeline(stream_);
+  }
+
+  void describe(Context& context) const {
+    Protocol& protocol = context.protocol;
+    const bool reads = stage_ == "read" || stage_ == "all";
+    protocol.form = "window";
+    protocol.data = path_ == generated_path ? "generated" : "files";
+    protocol.cache = !reads ? "none" : cold_ ? "cold" : "warm";
+    protocol.batching = "batched";
+    protocol.warmup_seconds = std::max(protocol.warmup_seconds, 0.3);
+    protocol.details["batch"] = std::to_string(image_batch);
+    protocol.details["prefetch"] = std::to_string(prefetch_batches);
+    protocol.details["output"] = fmt::format("f32 NHWC {0} x {0}", image_size);
+    protocol.details["data_set"] = source_->data_set;
+    protocol.details["isa"] = stream_.kernels->isa;
+    if (cold_) protocol.details["cold_by"] = "O_DIRECT";
+    context.labels["decoder"] = data::jpeg_library();
+    context.labels["images"] = std::to_string(set_->size());
+    context.labels["mean_bytes"] = std::to_string(set_->total_bytes() / set_->size());
+    if (!source_->remark.empty()) context.flags.push_back(source_->remark);
+    if (workers_ > static_cast<int>(cpu::rank_cpus().size())) context.flags.push_back("oversubscribed");
+    if (reads && !cold_) {
+      const double resident = data::resident_share(data::File::open(set_->files().front()));
+      if (resident < 0.99) context.flags.push_back("the page cache does not hold the data set");
+    }
+  }
+
+  // The same samples in the same order, and the same pixels, as one worker makes.
+  void check_order(Checks& checks) {
+    const auto many = make_loader(workers_), one = make_loader(1);
+    std::vector<std::string> detail;
+    std::int64_t wrong = 0;
+    const std::int64_t batches =
+        std::min<std::int64_t>(order_batches, static_cast<std::int64_t>(first_indices_.size()) / image_batch);
+    for (std::int64_t b = 0; b < batches; ++b) {
+      const data::Batch& expected = one->next();
+      for (std::int64_t i = 0; i < image_batch; ++i) {
+        const std::int64_t want = expected.indices[static_cast<std::size_t>(i)];
+        const std::int64_t got = first_indices_[static_cast<std::size_t>(b * image_batch + i)];
+        if (got == want) continue;
+        ++wrong;
+        detail.push_back(fmt::format("batch {} sample {}: image {} instead of {}", b, i, got, want));
+      }
+      if (b >= 2 || (stage_ != "batch" && stage_ != "all")) continue;
+      const data::Batch& again = many->next();
+      const auto bytes = static_cast<std::size_t>(data::sample_bytes(image_size));
+      for (std::size_t i = 0; i < static_cast<std::size_t>(image_batch); ++i) {
+        if (std::memcmp(again.data + i * bytes, expected.data + i * bytes, bytes) == 0) continue;
+        ++wrong;
+        detail.push_back(fmt::format("batch {} sample {}: pixels depend on the number of workers", b, i));
+      }
+    }
+    checks.at_most("wrong_order", static_cast<double>(wrong), 0, detail);
+  }
+
+  // Samples against the plain path: decode everything, crop, resize in double.
+  void check_pixels(Checks& checks) {
+    const auto loader = make_loader(workers_);
+    const data::Batch& batch = loader->next();
+    data::ImageReader reader(*set_, false);
+    const Rng rng(stream_.order.seed, "augmentation");
+    double worst = 0, worst_scaled = 0;
+    bool scaled_seen = false;
+    std::vector<std::string> detail, scaled_detail;
+    for (std::int64_t position = 0; position < pixel_samples; ++position) {
+      const std::int64_t image = batch.indices[static_cast<std::size_t>(position)];
+      const auto bytes = reader.read(static_cast<std::size_t>(image));
+      std::string error = "cannot be read";
+      const data::ReferenceImage whole = bytes ? data::reference_decode(*bytes, error) : data::ReferenceImage{};
+      if (whole.pixels.empty()) {
+        bad_.add(image, error);  // damaged where the crop did not look: counted by report_damage()
+        continue;
+      }
+      const data::Augmentation drawn =
+          data::draw_augmentation(rng, stream_.order.place(position), whole.width, whole.height);
+      const auto* pixels = reinterpret_cast<const float*>(batch.data + position * data::sample_bytes(image_size));
+      const auto [greatest, mean] = difference(pixels, data::reference_resize(whole, drawn, image_size));
+      const bool scaled = data::decode_denominator(drawn.crop, image_size) > 1;
+      const double error_levels = scaled ? mean : greatest;
+      (scaled ? worst_scaled : worst) = std::max(scaled ? worst_scaled : worst, error_levels);
+      scaled_seen = scaled_seen || scaled;
+      if (error_levels > (scaled ? scaled_level_limit : level_limit))
+        (scaled ? scaled_detail : detail)
+            .push_back(fmt::format("{}: {:.2f} levels", set_->name(static_cast<std::size_t>(image)), error_levels));
+    }
+    checks.at_most("pixel_error_levels", worst, level_limit, detail);
+    if (scaled_seen) checks.at_most("scaled_mean_error_levels", worst_scaled, scaled_level_limit, scaled_detail);
+  }
+
+  // Greatest and mean difference in levels of 255.
+  static std::pair<double, double> difference(const float* pixels, const std::vector<double>& reference) {
+    const data::Normalization norm;
+    double greatest = 0, sum = 0;
+    for (std::size_t i = 0; i < reference.size(); ++i) {
+      const double level = 255.0 * (static_cast<double>(pixels[i]) * norm.deviation[i % 3] + norm.mean[i % 3]);
+      const double error = std::abs(level - reference[i]);
+      greatest = error > greatest || std::isnan(error) ? error : greatest;
+      sum += error;
+    }
+    return {greatest, sum / static_cast<double>(reference.size())};
+  }
+
+  // Crops see only a part of each image: whole images are decoded to find the damage that they missed.
+  void scan() {
+    data::ImageReader reader(*set_, false);
+    data::JpegDecoder decoder;
+    data::AlignedBytes pixels;
+    scanned_ = std::min(set_->size(), scanned_images);
+    for (std::size_t place = 0; place < scanned_; ++place) {
+      const std::int64_t image =
+          static_cast<std::int64_t>(data::Shuffle(stream_.order.seed, 0, set_->size()).at(place));
+      const auto bytes = stream_.read(reader, image);
+      if (!bytes) {
+        bad_.add(image, reader.error());
+      } else if (!decoder.open(*bytes) || !read_all(decoder, pixels)) {
+        bad_.add(image, decoder.error());
+      }
+    }
+  }
+
+  static bool read_all(data::JpegDecoder& decoder, data::AlignedBytes& pixels) {
+    if (!decoder.start({0, 0, decoder.width(), decoder.height()})) return false;
+    pixels.reserve(static_cast<std::size_t>(decoder.row_pixels()) * 4 + 64);
+    std::uint8_t* row[1] = {pixels.as<std::uint8_t>()};
+    for (int y = 0; y < decoder.rows(); ++y)
+      if (!decoder.read(row, 1)) return false;
+    return true;
+  }
+
+  void report_damage(Checks& checks) {
+    const auto bad = bad_.all();
+    std::vector<std::string> detail;
+    for (const auto& [image, reason] : bad)
+      detail.push_back(fmt::format("{}: {}", set_->name(static_cast<std::size_t>(image)), reason));
+    // Every image was seen where the stream went round once; else those delivered and those scanned, at the least.
+    const double seen = std::max(static_cast<double>(scanned_), std::min(items_, static_cast<double>(set_->size())));
+    checks.at_most("corrupt_images_share", static_cast<double>(bad.size()) / seen, corrupt_share_limit, detail);
+    checks.at_most("damaged_archives", static_cast<double>(set_->damaged_archives().size()), 0,
+                   set_->damaged_archives());
+  }
+
+  std::string path_;
+  std::string stage_;
+  bool cold_;
+  int workers_;
+  Context* context_ = nullptr;
+  mutable std::optional<Source> source_;
+  std::optional<data::ImageSet> set_;
+  data::BadImages bad_;
+  data::ImageStream stream_;
+  data::StageInputs inputs_;
+  std::unique_ptr<data::Loader> loader_;
+  std::vector<std::int64_t> first_indices_;
+  std::size_t scanned_ = 0;
+  double bytes_ = 0;
+  double items_ = 0;
+};
+
+}  // namespace
+
+int worker_count(const Params& params) {
+  for (const auto& [name, value] : params.items()) {
+    if (name != "workers") continue;
+    if (const auto* number = std::get_if<std::int64_t>(&value)) return static_cast<int>(*number);
+    return cpu::resolve_threads(to_string(value));
+  }
+  return 1;
+}
+
+Metric window_throughput(const Measurement& measurement, double per_item, std::string unit) {
+  Metric metric;
+  metric.unit = std::move(unit);
+  metric.better = Better::higher;
+  if (measurement.window_seconds > 0 && per_item > 0) {
+    metric.value = measurement.items * per_item / measurement.window_seconds;
+    if (const auto interval = mean_interval(measurement.pieces))
+      metric.ci95 = Interval{interval->low * per_item, interval->high * per_item};
+  }
+  return metric;
+}
+
+std::unique_ptr<Case> make_image_case(const Params& params) { return std::make_unique<ImageCase>(params); }
+
+}  // namespace assay::dataloader

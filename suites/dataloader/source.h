@@ -1,0 +1,31 @@
+// Which data a case reads: the user's path, or a set made here.
+#pragma once
+
+#include "harness/plan/case.h"
+
+#include <optional>
+#include <string>
+
+namespace assay::dataloader {
+
+inline constexpr const char* generated_path = "generated";
+inline constexpr std::int64_t window_length = 1024;  // tokens
+
+// What a user's path holds. Empty `problem`: it can be used for `kind`. `other_kind`: it holds data of the other kind,
+// which makes the case a skip, so that one path can be set for a plan that has both kinds.
+struct PathCheck {
+  std::string problem;
+  bool other_kind = false;
+};
+// Looks at the path once a process.
+const PathCheck& check_path(const std::string& kind, const std::string& path);
+
+struct Source {
+  std::string path;      // that is read
+  std::string data_set;  // as the protocol names it: for a generated set its hash
+  std::string remark;    // for readers; empty when there is none
+};
+// Makes the generated set when it is asked for and not in the cache.
+Source provide(const std::string& kind, const std::string& path, const Context& context, int threads);
+
+}  // namespace assay::dataloader

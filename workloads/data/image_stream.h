@@ -1,0 +1,83 @@
+// The endless stream of images and what a worker makes of it, for each stage of the pipeline alone and for all of it.
+#pragma once
+
+#include "workloads/data/crop_pipeline.h"
+#include "workloads/data/image_set.h"
+#include "workloads/data/loader.h"
+#include "workloads/data/shuffle.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace assay::data {
+
+// Images that could not be used, each with the reason; shared by all workers.
+class BadImages {
+ public:
+  void add(std::int64_t image, std::string_view reason);
+  std::map<std::int64_t, std::string> all() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::int64_t, std::string> reasons_;
+};
+
+// Which image is shown at a position, over all epochs: position p of rank r is place p * world + r of the stream.
+struct StreamOrder {
+  std::uint64_t seed = 0;
+  std::uint64_t images = 0;
+  int rank = 0;
+  int world = 1;
+
+  std::uint64_t place(std::int64_t position) const {
+    return static_cast<std::uint64_t>(position) * static_cast<std::uint64_t>(world) + static_cast<std::uint64_t>(rank);
+  }
+  std::int64_t image(std::int64_t position) const;
+  // What stands in for an unusable image at the `attempt`-th try (from 1).
+  std::int64_t substitute(std::int64_t position, int attempt) const;
+};
+
+inline constexpr int most_substitutes = 15;
+
+struct ImageStream {
+  const ImageSet* set = nullptr;
+  StreamOrder order;
+  int size = 224;                        // output pixels a side
+  bool direct = false;                   // read past the page cache
+  std::optional<std::int64_t> injected;  // the image that the fault corrupt-image cuts in half
+  BadImages* bad = nullptr;
+  const ResizeKernels* kernels = nullptr;
+
+  // The whole image's bytes, the fault included; reads through `reader`.
+  std::optional<std::span<const std::byte>> read(ImageReader& reader, std::int64_t image) const;
+};
+
+// Inputs of the stages that are measured from memory.
+struct StageInputs {
+  std::vector<std::vector<std::byte>> compressed;  // decode
+  std::vector<std::int64_t> images;                // which image each is
+  std::vector<DecodedCrop> crops;                  // augment
+  std::vector<bool> flips;
+  std::vector<AlignedBytes> samples;  // batch: normalised, (size, size, 3) f32
+};
+
+// The first `images` of the stream's order (fewer where they pass `max_bytes`), without the unusable ones.
+StageInputs load_compressed(const ImageStream& stream, std::int64_t images, std::uint64_t max_bytes);
+StageInputs load_crops(const ImageStream& stream, std::int64_t images);
+StageInputs load_samples(const ImageStream& stream, std::int64_t images);
+
+// Bytes of one normalised f32 sample.
+inline std::int64_t sample_bytes(int size) { return std::int64_t{size} * size * 3 * 4; }
+
+// Workers, one stage each; stream and inputs outlive them.
+std::unique_ptr<SampleMaker> make_image_reader(const ImageStream& stream);
+std::unique_ptr<SampleMaker> make_image_decoder(const ImageStream& stream, const StageInputs& inputs);
+std::unique_ptr<SampleMaker> make_image_augmenter(const ImageStream& stream, const StageInputs& inputs);
+std::unique_ptr<SampleMaker> make_image_batcher(const ImageStream& stream, const StageInputs& inputs);
+// Throws Error where an image and all its substitutes are unusable.
+std::unique_ptr<SampleMaker> make_image_pipeline(const ImageStream& stream);
+
+}  // namespace assay::data

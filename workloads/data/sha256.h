@@ -1,0 +1,29 @@
+// SHA-256 (FIPS 180-4), to tell whole cached data from damaged.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace assay::data {
+
+class Sha256 {
+ public:
+  Sha256();
+  void add(std::span<const std::byte> bytes);
+  // 64 hexadecimal digits; the object is spent.
+  std::string hex();
+
+ private:
+  void block(const std::byte* data);
+
+  std::array<std::uint32_t, 8> state_;
+  std::array<std::byte, 64> tail_{};
+  std::uint64_t total_ = 0;
+};
+
+std::string sha256_hex(std::span<const std::byte> bytes);
+
+}  // namespace assay::data

@@ -1,0 +1,25 @@
+// The members of a tar archive: ustar, pax and GNU long names.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay::data {
+
+struct TarMember {
+  std::string name;
+  std::uint64_t offset = 0;  // of its content in the archive
+  std::uint64_t bytes = 0;
+};
+
+struct TarIndex {
+  std::vector<TarMember> members;  // regular files, in archive order
+  std::string problem;             // where and how the archive is damaged; empty when it is whole
+};
+
+// Reads headers only. Damage never throws: what comes before it is kept, and `problem` names it. Throws UsageError
+// when the file cannot be opened or read. Stops after `max_members` members that are regular files.
+TarIndex read_tar_index(const std::string& path, std::size_t max_members = SIZE_MAX);
+
+}  // namespace assay::data

@@ -1,0 +1,106 @@
+#include "workloads/data/token_stream.h"
+
+#include "harness/core/error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace assay::data {
+
+namespace {
+
+class TokenMaker : public SampleMaker {
+ protected:
+  explicit TokenMaker(const TokenStream& stream)
+      : stream_(stream),
+        raw_bytes_(static_cast<std::size_t>(stream.set->window_length() + 1) *
+                   static_cast<std::size_t>(stream.set->token_bytes())) {
+    if (stream.direct) {
+      file_ = File::open(stream.set->path(), true);
+      room_.reserve(raw_bytes_ + 3 * direct_alignment);
+    }
+  }
+
+  // The window's tokens as they lie in the file; through O_DIRECT they are read into `room_`.
+  const std::byte* window(std::int64_t index) {
+    const std::uint64_t offset = stream_.set->offset(static_cast<std::uint64_t>(index));
+    if (!stream_.direct) return stream_.set->data() + offset;
+    const std::uint64_t from = offset / direct_alignment * direct_alignment;
+    const std::uint64_t needed = offset - from + raw_bytes_;
+    const std::uint64_t length = (needed + direct_alignment - 1) / direct_alignment * direct_alignment;
+    const auto address = reinterpret_cast<std::uintptr_t>(room_.data());
+    std::byte* to = room_.data() + (direct_alignment - address % direct_alignment) % direct_alignment;
+    const std::int64_t got = file_.try_read(to, length, from);
+    if (got < static_cast<std::int64_t>(needed))
+      throw Error(fmt::format("{}: window {} cannot be read: {}", stream_.set->path(), index,
+                              got < 0 ? std::strerror(errno) : "the file has become shorter"));
+    return to + (offset - from);
+  }
+
+  void describe(std::int64_t index, const SampleSlot& slot) const {
+    *slot.index = index;
+    *slot.label = 0;
+    *slot.bytes = static_cast<std::int64_t>(raw_bytes_);
+  }
+
+  const TokenStream& stream_;
+  std::size_t raw_bytes_;
+
+ private:
+  File file_;
+  AlignedBytes room_;
+};
+
+class Reading final : public TokenMaker {
+ public:
+  explicit Reading(const TokenStream& stream) : TokenMaker(stream), own_(raw_bytes_) {}
+  void make(std::int64_t position, const SampleSlot& slot) override {
+    const std::int64_t index = stream_.order.image(position);
+    const std::byte* tokens = window(index);
+    if (!stream_.direct) std::memcpy(own_.data(), tokens, raw_bytes_);
+    describe(index, slot);
+  }
+
+ private:
+  AlignedBytes own_;
+};
+
+class Batching final : public TokenMaker {
+ public:
+  explicit Batching(const TokenStream& stream)
+      : TokenMaker(stream), windows_(std::min<std::uint64_t>(stream.set->windows(), 64)) {
+    pool_.reserve(windows_ * raw_bytes_);
+    for (std::uint64_t w = 0; w < windows_; ++w)
+      std::memcpy(pool_.data() + w * raw_bytes_, stream.set->data() + stream.set->offset(w), raw_bytes_);
+  }
+  void make(std::int64_t position, const SampleSlot& slot) override {
+    const std::uint64_t index = stream_.order.place(position) % windows_;
+    stream_.set->widen(pool_.data() + index * raw_bytes_, reinterpret_cast<std::int32_t*>(slot.data));
+    describe(static_cast<std::int64_t>(index), slot);
+  }
+
+ private:
+  std::uint64_t windows_;
+  AlignedBytes pool_;
+};
+
+class Whole final : public TokenMaker {
+ public:
+  explicit Whole(const TokenStream& stream) : TokenMaker(stream) {}
+  void make(std::int64_t position, const SampleSlot& slot) override {
+    const std::int64_t index = stream_.order.image(position);
+    stream_.set->widen(window(index), reinterpret_cast<std::int32_t*>(slot.data));
+    describe(index, slot);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<SampleMaker> make_token_reader(const TokenStream& stream) { return std::make_unique<Reading>(stream); }
+std::unique_ptr<SampleMaker> make_token_batcher(const TokenStream& stream) {
+  return std::make_unique<Batching>(stream);
+}
+std::unique_ptr<SampleMaker> make_token_pipeline(const TokenStream& stream) { return std::make_unique<Whole>(stream); }
+
+}  // namespace assay::data
