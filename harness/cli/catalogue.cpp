@@ -2,7 +2,6 @@
 #include "harness/cli/catalogue.h"
 
 #include "suites/collective/collective.h"
-#include "suites/dataloader/dataloader.h"
 #include "suites/gemm/gemm.h"
 #include "suites/launch/launch.h"
 #include "suites/memory/memory.h"
@@ -16,7 +15,6 @@ std::span<const Family> catalogue() {
       gemm_family(),
       memory_family(),
       collective_family(),
-      dataloader_family(),
       launch_family(),
   };
   return families;

@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 namespace assay::cli {
 
@@ -16,7 +18,7 @@ namespace {
 std::vector<std::string> words;
 
 // A subcommand is one line here and one file.
-constexpr Command (*commands[])(CLI::App&) = {list_command, run_command, worker_command, env_command, report_command};
+constexpr Command (*commands[])(CLI::App&) = {list_command, run_command, worker_command, env_command, report_command, bench_command};
 
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -101,7 +103,10 @@ const std::vector<std::string>& command_line() { return words; }
 int run_command_line(int argc, const char* const* argv) {
   words.assign(argv, argv + argc);
   try {
-    return parse_and_run(argc, argv);
+    const int code = parse_and_run(argc, argv);
+    // What was printed must have arrived: a full disk behind a redirection is found here.
+    if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
+    throw Error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
   } catch (const Error& error) {
     print_error(error.what());
     return static_cast<int>(error.code());

@@ -3,6 +3,7 @@
 #include "harness/cli/command.h"
 #include "harness/cli/configs.h"
 #include "harness/core/nearest.h"
+#include "harness/core/text.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -72,24 +73,26 @@ Json files_json(std::string_view folder) {
   return list;
 }
 
-void print_families() {
-  fmt::print("families\n");
+std::string families_text() {
+  std::string text = "families\n";
   for (const Family& family : catalogue()) {
-    fmt::print("  {:<12} {}\n", family.name, family.summary);
+    text += fmt::format("  {:<12} {}\n", family.name, family.summary);
     for (const ParamSpec& spec : family.params) {
       std::vector<std::string> defaults;
       for (const ParamValue& value : spec.defaults) defaults.push_back(to_string(value));
       std::string line = fmt::format("    {:<12} {:<8} {}", spec.name, name_of_type(spec.type), spec.help);
       if (!spec.allowed.empty()) line += fmt::format(" ({})", fmt::join(spec.allowed, ", "));
-      line += fmt::format(" [{}]", fmt::join(defaults, ", "));
-      fmt::print("{}\n", line);
+      text += fmt::format("{} [{}]\n", line, fmt::join(defaults, ", "));
     }
   }
+  return text;
 }
 
-void print_files(std::string_view folder) {
-  fmt::print("{}\n", folder);
-  for (const ConfigFile& file : config_files(folder)) fmt::print("  {:<12} {}\n", file.name, file.description);
+std::string files_text(std::string_view folder) {
+  std::string text = fmt::format("{}\n", folder);
+  for (const ConfigFile& file : config_files(folder))
+    text += fmt::format("  {:<12} {}\n", one_line(file.name), one_line(file.description));
+  return text;
 }
 
 ExitCode list(const Options& options) {
@@ -102,10 +105,12 @@ ExitCode list(const Options& options) {
   if (options.json) {
     Json all = Json::object();
     for (const std::string& kind : kinds) all[kind] = kind == "families" ? families_json() : files_json(kind);
-    fmt::print("{}\n", all.dump(2));
+    fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
     return ExitCode::ok;
   }
-  for (const std::string& kind : kinds) kind == "families" ? print_families() : print_files(kind);
+  std::string text;
+  for (const std::string& kind : kinds) text += kind == "families" ? families_text() : files_text(kind);
+  fmt::print("{}", text);
   return ExitCode::ok;
 }
 

@@ -69,6 +69,7 @@ std::map<std::string, std::string> parse_labels(const std::vector<std::string>& 
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) throw UsageError(fmt::format("--label {}: must be K=V", in_quotes(text)));
+    if (!is_utf8(text)) throw UsageError(fmt::format("--label {}: must be UTF-8", in_quotes(text)));
     labels[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return labels;

@@ -35,6 +35,15 @@ std::string one_line(std::string_view text, std::size_t most) {
   return out;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 std::string in_quotes(std::string_view text, std::size_t most) { return '"' + one_line(text, most) + '"'; }
 
 }  // namespace assay

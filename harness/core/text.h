@@ -10,7 +10,10 @@ namespace assay {
 // `most` bytes, with "..." added.
 std::string one_line(std::string_view text, std::size_t most = 200);
 
-// The same in double quotes.
+// Whether all of it is UTF-8, as JSON needs.
+bool is_utf8(std::string_view text);
+
+// one_line() in double quotes.
 std::string in_quotes(std::string_view text, std::size_t most = 80);
 
 }  // namespace assay

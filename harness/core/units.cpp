@@ -201,12 +201,13 @@ const Unit& scale_for(double value, const Unit* units, std::size_t count) {
 
 constexpr std::array<Unit, 6> decimal_scales{{{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}}};
 constexpr std::array<Unit, 4> second_scales{{{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};
-constexpr std::array<Unit, 6> binary_scales{{{"B", 1},
+constexpr std::array<Unit, 7> binary_scales{{{"B", 1},
                                              {"KiB", 1024.0},
                                              {"MiB", 1048576.0},
                                              {"GiB", 1073741824.0},
                                              {"TiB", 1099511627776.0},
-                                             {"PiB", 1125899906842624.0}}};
+                                             {"PiB", 1125899906842624.0},
+                                             {"EiB", 1152921504606846976.0}}};
 
 std::optional<double> scaled(std::optional<double> half_width, double scale) {
   if (half_width) return *half_width / scale;

@@ -15,7 +15,7 @@ double estimate_seconds(const PlannedCase& planned, const World& world) {
   const double repetition = std::max(planned.estimate.flops / (flops_a_second * cores),
                                      planned.estimate.bytes / (moved_bytes_a_second * cores));
   return start_seconds + planned.estimate.memory_bytes / fill_bytes_a_second +
-         std::max(protocol.warmup_seconds, repetition) + std::max(protocol.max_seconds, repetition);
+         std::max(protocol.warmup_seconds, repetition) + std::max({protocol.max_seconds, planned.estimate.seconds, repetition});
 }
 
 }  // namespace assay

@@ -117,7 +117,7 @@ void refuse_too_many(const std::vector<PlanEntry>& entries, DeviceKind device, s
     }
   }
   if (total <= static_cast<double>(most)) return;
-  const auto number = [](double n) { return n < 1e15 ? fmt::format("{:.0f}", n) : fmt::format("{:.3g}", n); };
+  const auto number = [](double n) { return n < 9e15 ? fmt::format("{:.0f}", n) : fmt::format("{:.3g}", n); };
   Problems problems(worst->source);
   problems.add(worst->pointer, fmt::format("the lists expand to {} cases{}; at most {} are allowed", number(total),
                                            entries.size() > 1 ? fmt::format(", {} of them here", number(largest)) : "", most));

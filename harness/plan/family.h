@@ -19,6 +19,7 @@ struct Estimate {
   double bytes = 0;          // moved a repetition
   double flops = 0;
   double items = 0;
+  double seconds = 0;        // that a case of a length of its own takes (a sustained window); 0: the protocol's limit
 };
 
 struct Family {

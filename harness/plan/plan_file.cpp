@@ -129,7 +129,7 @@ std::uint64_t read_seed(const Cursor& cursor) {
 
 ProtocolOverrides read_protocol(const Cursor& cursor) {
   static const std::vector<std::string> names = {"max_seconds", "warmup_seconds", "target_relative_ci", "min_samples", "data"};
-  static const std::vector<std::string> data = {"normal", "zeros", "constant"};
+  static const std::vector<std::string> data = {"normal", "zeros"};
   ProtocolOverrides overrides;
   if (!cursor.object()) return overrides;
   cursor.only(names);

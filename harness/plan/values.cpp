@@ -109,8 +109,8 @@ std::optional<ParamValue> read_text(const ParamSpec& spec, const Cursor& cursor)
   if (!cursor.json().is_string()) return wrong_type(spec, cursor, "text");
   const auto& text = cursor.json().get_ref<const std::string&>();
   const bool control = std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-  if (!control && text.size() <= 4096) return text;
-  cursor.error(fmt::format("\"{}\" holds control characters or more than 4096 bytes", spec.name));
+  if (!control && text.size() <= 4096 && is_utf8(text)) return text;
+  cursor.error(fmt::format("\"{}\" must be UTF-8 without control characters, at most 4096 bytes", spec.name));
   return std::nullopt;
 }
 

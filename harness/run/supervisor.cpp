@@ -37,6 +37,12 @@ std::string last_line(const std::string& text) {
   return newline == text.npos ? text : text.substr(newline + 1);
 }
 
+std::string last_lines(const std::string& text, int count) {
+  std::size_t start = text.size();
+  while (count-- > 0 && start != text.npos && start > 0) start = text.rfind('\n', start - 1);
+  return start == text.npos || start == 0 ? text : text.substr(start + 1);
+}
+
 bool speaks_of_memory(const std::string& text) {
   for (const char* word : {"bad_alloc", "Cannot allocate memory", "out of memory", "Out of memory"})
     if (text.find(word) != text.npos) return true;
@@ -291,7 +297,7 @@ Record Supervisor::broken_record(const Job& job) {
   }
   record.reason = reason;
   record.log = log;
-  if (!log.empty()) progress_.note(log);
+  if (!log.empty()) progress_.note(last_lines(log, 20));
   return record;
 }
 

@@ -328,6 +328,7 @@ Estimate estimate(const Params& params, const World&) {
   // One set, the host's copy of the operands, and b once more for each form that packs.
   e.memory_bytes = 2 * a + 4 * b + 2 * out;
   e.flops = shape.flops();
+  if (params.text("duration") == "sustained") e.seconds = sustained_seconds;
   return e;
 }
 
@@ -340,7 +341,7 @@ ParamSpec size(const char* name, const char* help) {
   spec.name = name;
   spec.defaults = {std::int64_t{2048}};
   spec.minimum = 1;
-  spec.maximum = 1 << 24;
+  spec.maximum = 1 << 30;  // bytes of an operand still fit in 64 bits; memory refuses far smaller ones
   spec.help = help;
   return spec;
 }

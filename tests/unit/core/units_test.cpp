@@ -124,6 +124,8 @@ TEST(Text, StaysOnOneLine) {
   EXPECT_EQ(one_line("abcdef", 3), "abc...");
   EXPECT_EQ(one_line("ab\xc3\xa9", 3), "ab...");
   EXPECT_EQ(in_quotes("x"), "\"x\"");
+  EXPECT_TRUE(is_utf8("a\xc3\xa9\xe2\x82\xac"));
+  EXPECT_FALSE(is_utf8("a\xc3"));
 }
 
 }  // namespace

@@ -190,7 +190,7 @@ TEST_F(PlanTest, ValuesAreChecked) {
   EXPECT_THAT(of(R"("threads":"al")"), HasSubstr("did you mean \"all\"?"));
   EXPECT_THAT(of(R"("threads":2.5)"), HasSubstr("a positive integer or one of: all, core"));
   EXPECT_THAT(of(R"("op":3)"), HasSubstr("must be one of: read, write, copy"));
-  EXPECT_THAT(of(R"("path":"a\nb")"), HasSubstr("control characters"));
+  EXPECT_THAT(of(R"("path":"a\nb")"), HasSubstr("without control characters"));
   EXPECT_THAT(of(R"("ranks":[])"), HasSubstr("/cases/0/ranks: is an empty list"));
   EXPECT_THAT(of(R"("ranks":0)"), HasSubstr("too small"));
   EXPECT_THAT(of(R"("seed":-1)"), HasSubstr("/cases/0/seed"));
@@ -297,6 +297,7 @@ TEST_F(PlanTest, BadSetsNameTheFlag) {
   EXPECT_EQ(of("toy.op=copi"), "--set toy.op=copi: \"copi\" is no value of \"op\"; did you mean \"copy\"?");
   EXPECT_THAT(of("toy.on=1"), HasSubstr("must be true or false"));
   EXPECT_THAT(of("toy.bytes=1XB"), HasSubstr("is not a size"));
+  EXPECT_THAT(of("toy.path=\xff"), HasSubstr("must be UTF-8"));
   EXPECT_THAT(of("toy.n=99999999999999999999"), StartsWith("--set toy.n="));
   EXPECT_EQ(of("pair.heads=1"), "--set pair.heads=1: nothing to run is of the family \"pair\" (there are: toy)");
 }

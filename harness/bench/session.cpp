@@ -1,0 +1,92 @@
+#include "harness/bench/session.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::bench {
+
+namespace {
+
+constexpr std::int64_t most_samples = 1000000;
+
+}  // namespace
+
+struct Session::Open {
+  std::size_t index;
+  std::unique_ptr<Case> work;
+  Context context;
+  Measurement measured;
+  std::int64_t each = 0;   // repetitions (items, of a loader) that a sample spanned in the last call; 0 before the first
+};
+
+Session::Session(const BenchRequest& request) : request_(request), comm_(make_self_communicator()) {}
+Session::~Session() = default;
+
+void Session::close() { open_.reset(); }
+
+std::optional<std::string> Session::open(std::size_t index) {
+  if (open_ && open_->index == index) return std::nullopt;
+  close();
+  if (!device_) device_ = request_.device();
+  const PlannedCase& planned = request_.cases[index];
+  Context context{
+      *device_, *comm_, World{1, 1, device_->info().compute_units}, planned.seed, request_.cache_dir, {}, {}, {}, {}};
+  auto open = std::make_unique<Open>(Open{index, planned.family->make(planned.params), std::move(context), {}});
+  if (auto reason = open->work->skip_reason(open->context)) return reason;
+  planned.protocol.apply(open->context.protocol);
+  open->work->setup(open->context);
+  planned.protocol.apply(open->context.protocol);
+  if (open->context.protocol.timer.empty()) open->context.protocol.timer = device_->timer();
+  open_ = std::move(open);
+  return std::nullopt;
+}
+
+std::vector<double> Session::measure(std::int64_t iterations) {
+  // As many samples as hold the iterations, in place of the stop rule; warmed up before the first call alone. Where a
+  // flush costs more than what follows it, time ends a call before.
+  Protocol protocol = open_->context.protocol;
+  const std::int64_t each = std::max<std::int64_t>(open_->each, 1);
+  protocol.min_samples = protocol.max_samples =
+      static_cast<int>(std::min<std::int64_t>((iterations + each - 1) / each, most_samples));
+  if (open_->each > 0) {
+    protocol.warmup_seconds = 0;
+    protocol.max_seconds += 2 * open_->measured.summary.median * static_cast<double>(iterations);
+  }
+  Sampler sampler(*device_, *comm_, protocol);
+  open_->work->measure(sampler);
+  open_->measured = sampler.measurement();
+  const Measurement& measured = open_->measured;
+  open_->each = measured.items > 0 ? std::llround(measured.items / static_cast<double>(measured.values.size()))
+                                   : measured.repetitions;
+  return spread(measured.values, open_->each, iterations);
+}
+
+std::optional<std::string> Session::fault() {
+  Checks checks;
+  open_->work->verify(checks);
+  for (const Check& check : checks.all())
+    if (!check.passed) return check.detail.empty() ? check.name : fmt::format("{}: {}", check.name, check.detail.front());
+  return std::nullopt;
+}
+
+std::vector<Metric> Session::metrics() { return open_->work->metrics(open_->measured); }
+
+std::string Session::label() const {
+  std::string label;
+  for (const char* name : {"implementation", "isa"})
+    if (const auto found = open_->context.labels.find(name); found != open_->context.labels.end())
+      label += (label.empty() ? "" : ", ") + found->second;
+  return label;
+}
+
+std::vector<double> spread(const std::vector<double>& values, std::int64_t each, std::int64_t iterations) {
+  ASSAY_CHECK(!values.empty(), "a case gave no sample");
+  const auto wanted = static_cast<std::size_t>(iterations);
+  const auto span = static_cast<std::size_t>(std::max<std::int64_t>(each, 1));
+  std::vector<double> times;
+  times.reserve(wanted);
+  for (std::size_t i = 0; i < wanted; ++i) times.push_back(values[i / span % values.size()]);
+  return times;
+}
+
+}  // namespace assay::bench

@@ -1,0 +1,52 @@
+// assay bench: the micro-benchmarks under Google Benchmark, with its own flags.
+#include "harness/bench/bench.h"
+#include "harness/cli/catalogue.h"
+#include "harness/cli/command.h"
+#include "harness/cli/configs.h"
+#include "harness/cli/machine.h"
+#include "harness/device/device.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace assay::cli {
+
+namespace {
+
+// Where `assay run` keeps generated data sets too.
+std::filesystem::path cache_dir() {
+  for (const auto& [variable, below] : {std::pair{"XDG_CACHE_HOME", "assay"}, {"HOME", ".cache/assay"}})
+    if (const char* base = std::getenv(variable); base && *base) return std::filesystem::path(base) / below;
+  return std::filesystem::temp_directory_path() / "assay";
+}
+
+// The defaults of every micro-benchmark family that a CPU can run.
+std::vector<PlannedCase> default_cases() {
+  PlanRequest request;
+  request.device = DeviceKind::cpu;
+  request.ranks = {1};
+  request.configs = configs_dir();
+  for (const Family& family : catalogue())
+    if (!family.workload && std::find(family.devices.begin(), family.devices.end(), DeviceKind::cpu) != family.devices.end())
+      request.targets.push_back(family.name);
+  return expand_plan(request, catalogue(), machine_limits()).cases;
+}
+
+}  // namespace
+
+Command bench_command(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("bench", "the micro-benchmarks under Google Benchmark, with its own flags");
+  app->set_help_flag();   // Google Benchmark explains its flags itself
+  app->prefix_command();
+  return {app, [app] {
+            BenchRequest request;
+            request.flags = app->remaining();
+            request.cases = default_cases();
+            request.device = [] { return make_device(DeviceKind::cpu, 0); };
+            request.cache_dir = cache_dir();
+            return run_benchmarks(request);
+          }};
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,154 @@
+"""./dev on machines that are short of this or that: what it installs, and what it says when it cannot.
+
+dpkg, apt-get, python, cmake and id are replaced by small scripts, so that nothing is installed here.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOLS = ("bash env cat dirname mktemp sort head tail grep sed rm awk nproc printf mkdir touch").split()
+PACKAGES = [line.split()[1] for line in (ROOT / "cmake/packages.txt").read_text().splitlines() if line.startswith("apt ")]
+
+
+class Machine:
+    """A made-up machine: `installed` maps packages to versions, `candidates` what apt could install."""
+
+    def __init__(self, folder, installed, candidates, root=True, tools=()):
+        self.bin, self.log, self.home = folder / "bin", folder / "log", folder / "home"
+        self.bin.mkdir()
+        self.home.mkdir()
+        self.log.write_text("")
+        for tool in TOOLS:
+            os.symlink(shutil.which(tool), self.bin / tool)
+        table = "".join(f"{name}) echo 'installed {version}' ;;" for name, version in installed.items())
+        self.script("dpkg-query", f'case ${{!#}} in {table} *) exit 1 ;; esac')
+        policy = "".join(f"{name}) echo '  Candidate: {version}' ;;" for name, version in candidates.items())
+        self.script("apt-cache", f'case ${{!#}} in {policy} *) echo "  Candidate: 1" ;; esac')
+        self.script("apt-get", f'echo "apt-get $*" >>{self.log}')
+        self.script("id", f"echo {0 if root else 1000}")
+        self.script("cmake", f'[ "$1" = --version ] && echo cmake version 3.25.1 || echo "cmake $*" >>{self.log}')
+        fake_pip = 'for w in "$@"; do case $w in *==*) mkdir -p "$ASSAY_DEPS/lib/python3.11/site-packages/'
+        fake_pip += '$(echo "${w%%==*}" | sed s/-/_/g)-${w##*==}.dist-info" ;; esac; done'
+        self.script("python3", f'''case $1 in
+          -c) exit 0 ;; --version) echo Python 3.11.2 ;;
+          -m) echo "python3 $*" >>{self.log}
+              [ "$2" != venv ] || {{ mkdir -p "${{!#}}/bin"; cp "$0" "${{!#}}/bin/python" 2>/dev/null || cat "$0" >"${{!#}}/bin/python"; }}
+              [ "$2" != pip ] || {{ {fake_pip}; }} ;;
+        esac''')
+        os.symlink(shutil.which("chmod"), self.bin / "chmod")
+        os.symlink(shutil.which("cp"), self.bin / "cp")
+        for tool, version in tools:
+            self.script(tool, f"echo {tool} {version}")
+
+    def script(self, name, body):
+        path = self.bin / name
+        path.write_text(f"#!/bin/bash\n{body}\n")
+        path.chmod(0o755)
+
+    def dev(self, *arguments, **environment):
+        done = subprocess.run([str(ROOT / "dev"), *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              env={"PATH": str(self.bin), "HOME": str(self.home), "LC_ALL": "C", **environment})
+        self.calls = self.log.read_text().splitlines()
+        return done
+
+
+def everything(**others):
+    return {name: "99" for name in PACKAGES} | others
+
+
+class Dev(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def machine(self, *arguments, **options):
+        return Machine(pathlib.Path(self.folder.name), *arguments, **options)
+
+    def installs(self, machine):
+        return " ".join(call for call in machine.calls if " install" in call)
+
+    def test_nothing_missing_touches_neither_apt_nor_pip_twice(self):
+        machine = self.machine(everything(), {})
+        self.assertEqual(machine.dev("build").returncode, 0)
+        self.assertNotIn("apt-get", " ".join(machine.calls))
+        self.assertIn("nvidia-nvtx==", self.installs(machine))
+        machine.log.write_text("")
+        self.assertEqual(machine.dev("build").returncode, 0)
+        self.assertNotIn("pip install", " ".join(machine.calls))
+
+    def test_installs_only_what_is_missing(self):
+        installed = everything()
+        del installed["libfmt-dev"]
+        machine = self.machine(installed, {})
+        self.assertEqual(machine.dev("build").returncode, 0)
+        install = next(call for call in machine.calls if call.startswith("apt-get install"))
+        self.assertTrue(install.endswith(" libfmt-dev"), install)
+        self.assertEqual(sum(call.startswith("apt-get update") for call in machine.calls), 1)
+
+    def test_an_old_onednn_is_replaced_by_the_wheel(self):
+        machine = self.machine(everything(**{"libdnnl-dev": "2.6.3-1"}), {"libdnnl-dev": "2.6.3-1"})
+        self.assertEqual(machine.dev("build").returncode, 0)
+        self.assertIn("onednn-devel-cpu-gomp==", self.installs(machine))
+        self.assertNotIn("libdnnl-dev", self.installs(machine))
+
+    def test_a_new_onednn_comes_from_the_distribution(self):
+        installed = everything()
+        del installed["libdnnl-dev"]
+        machine = self.machine(installed, {"libdnnl-dev": "3.7.2+ds-2"})
+        self.assertEqual(machine.dev("build").returncode, 0)
+        self.assertIn("libdnnl-dev", self.installs(machine))
+        self.assertNotIn("onednn", self.installs(machine))
+
+    def test_a_command_of_the_users_own_will_do(self):
+        installed = everything()
+        del installed["ninja-build"]
+        machine = self.machine(installed, {}, root=False, tools=[("ninja", "1.11.1")])
+        self.assertEqual(machine.dev("build").returncode, 0)
+
+    def test_a_compiler_too_old_will_not_do(self):
+        installed = everything()
+        del installed["g++"]
+        machine = self.machine(installed, {}, tools=[("g++", "10.2.1")])
+        self.assertEqual(machine.dev("build").returncode, 0)
+        self.assertTrue(self.installs(machine).startswith("apt-get install"))
+
+    def test_without_root_the_packages_are_named_in_one_line(self):
+        installed = everything()
+        del installed["libfmt-dev"], installed["libhwloc-dev"]
+        done = self.machine(installed, {}, root=False).dev("build")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertIn("apt-get install libfmt-dev libhwloc-dev", done.stderr)
+
+    def test_a_network_that_is_not_there_is_one_line(self):
+        installed = everything()
+        del installed["libfmt-dev"]
+        machine = self.machine(installed, {})
+        machine.script("apt-get", "echo 'E: Unable to locate package libfmt-dev' >&2; [ \"$1\" = update ]")
+        done = machine.dev("build")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Unable to locate package", done.stderr.splitlines()[-1])
+        self.assertNotIn("cmake", " ".join(machine.calls))
+
+    def test_no_install_installs_nothing(self):
+        machine = self.machine({}, {})
+        self.assertEqual(machine.dev("build", ASSAY_NO_INSTALL="1").returncode, 0)
+        self.assertEqual([call for call in machine.calls if not call.startswith("cmake")], [])
+
+    def test_usage(self):
+        machine = self.machine({}, {})
+        for arguments in (["tset"], ["build", "now"]):
+            done = machine.dev(*arguments)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+        commands = set(re.findall(r"^  ([a-z]+)  ?", machine.dev("help").stdout, re.M))
+        self.assertLessEqual({"run", "test", "build", "peers", "soak", "format", "lint", "help"}, commands)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,88 @@
+"""assay list, and the words around every subcommand."""
+
+import json
+import subprocess
+import unittest
+
+from assay_case import AssayCase
+
+FAMILIES = {
+    "gemm": ["dtype", "m", "n", "k", "transpose", "cache", "duration", "gpus"],
+    "peak": ["dtype", "isa", "threads"],
+    "memory": ["op", "bytes", "store", "threads"],
+    "collective": ["op", "bytes", "dtype", "inplace", "batching"],
+    "launch": ["op"],
+}
+
+
+class List(AssayCase):
+    def listed(self, *words, env=None):
+        done = self.assay("list", *words, "--json", env=env)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def test_every_kind_when_none_is_named(self):
+        self.assertEqual(list(self.listed()), ["families", "plans", "models", "hardware"])
+        for kind in ("families", "plans", "models", "hardware"):
+            self.assertEqual(list(self.listed(kind)), [kind])
+
+    def test_families_have_the_parameters_of_the_contract(self):
+        families = {family["name"]: family for family in self.listed("families")["families"]}
+        for name, params in FAMILIES.items():
+            self.assertIn(name, families)
+            self.assertEqual([param["name"] for param in families[name]["params"]], params, name)
+            for param in families[name]["params"]:
+                self.assertTrue(param["defaults"], (name, param["name"]))
+                self.assertTrue(param["help"], (name, param["name"]))
+            self.assertTrue(families[name]["summary"])
+
+    def test_plans_are_the_files_of_the_configs(self):
+        self.assertLessEqual({"smoke", "quick", "micro"}, {plan["name"] for plan in self.listed("plans")["plans"]})
+        self.write("c/plans/mine.json", {"schema": 1, "description": "my own", "cases": []})
+        self.write("c/plans/broken.json", "{")
+        self.write("c/plans/notes.txt", "not a plan")
+        env = {"ASSAY_CONFIGS": str(self.dir / "c")}
+        plans = self.listed(env=env)
+        self.assertEqual([(plan["name"], plan.get("description")) for plan in plans["plans"]],
+                         [("broken", None), ("mine", "my own")])
+        self.assertEqual((plans["models"], plans["hardware"]), ([], []))
+
+    def test_text_names_what_json_names(self):
+        text = self.assay("list").stdout
+        for family in self.listed("families")["families"]:
+            self.assertIn(family["name"], text)
+        self.assertIn("quick", text)
+
+    def test_bad_words(self):
+        self.refused("list", "famlies", says=['unknown kind "famlies"', 'did you mean "families"?'])
+        self.refused("list", "plans", "models", says='"models" is not expected here')
+        self.refused("list", "--jsn", says='did you mean "--json"?')
+        self.refused("list", env={"ASSAY_CONFIGS": "/nowhere"}, says="ASSAY_CONFIGS=/nowhere")
+
+
+class Root(AssayCase):
+    def test_a_full_disk_behind_stdout_is_told(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([self.binary, "list"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("assay: cannot write to standard output: No space left", done.stderr)
+
+    def test_version_and_help(self):
+        version = self.assay("--version")
+        self.assertEqual(version.returncode, 0)
+        self.assertRegex(version.stdout, r"^assay v?\d+\.\d+\.\d+")
+        for words in (["--help"], ["run", "--help"], ["list", "-h"]):
+            told = self.assay(*words)
+            self.assertEqual((told.returncode, told.stderr), (0, ""), words)
+            self.assertIn("Usage", told.stdout)
+
+    def test_bad_words(self):
+        self.refused(says="no subcommand")
+        self.refused("lst", says=['unknown subcommand "lst"', 'did you mean "list"?'])
+        self.refused("frobnicate", says="valid: ")
+        self.refused("--verson", says='did you mean "--version"?')
+        self.refused("run", "--fliter=x", says=["unknown flag --fliter", 'did you mean "--filter"?'])
+
+
+if __name__ == "__main__":
+    unittest.main()

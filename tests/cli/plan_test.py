@@ -1,0 +1,137 @@
+"""Plans through the command line: --dry-run, --set, --filter, --ranks, and every bad plan."""
+
+import re
+import unittest
+
+from assay_case import AssayCase
+
+GEMM = {"family": "gemm", "dtype": "f32", "m": 64, "n": 64, "k": 64, "transpose": "nn", "cache": "cold", "duration": "burst"}
+
+
+class DryRun(AssayCase):
+    def keys(self, *words):
+        done = self.assay("run", *words, "--dry-run", "--device", "cpu")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return [line.split()[0] for line in done.stdout.splitlines() if "=" in line.split()[0]]
+
+    def test_prints_cases_with_bytes_flops_and_time(self):
+        plan = self.plan({**GEMM, "m": [64, 128]})
+        done = self.assay("run", plan, "--dry-run", "--device", "cpu")
+        head, *rows, total = done.stdout.splitlines()
+        self.assertEqual(head.split(), ["case", "ranks", "memory", "bytes", "flops", "time"])
+        self.assertEqual(len(rows), 2)
+        self.assertTrue(rows[1].startswith("gemm/dtype=f32/m=128/n=64/k=64/transpose=nn/cache=cold/duration=burst "))
+        self.assertIn("1.05 MFLOP", rows[1])   # 2 * 128 * 64 * 64
+        self.assertRegex(total, r"^plan p on cpu: 2 cases, about .* at most")
+        self.assertEqual(list(self.dir.iterdir()), [plan])   # nothing ran, nothing was written
+
+    def test_lists_and_ranges_multiply(self):
+        plan = self.plan({**GEMM, "m": {"from": 16, "to": 256, "factor": 4}, "k": [1, 2]},
+                         {"family": "memory", "op": ["copy", "triad"], "bytes": ["64KiB", "1MB"], "store": "plain", "threads": 1})
+        keys = self.keys(plan)
+        self.assertEqual(len(keys), 3 * 2 + 2 * 2)
+        self.assertIn("memory/op=triad/bytes=1000000/store=plain/threads=1", keys)
+
+    def test_comments_are_allowed(self):
+        self.assertEqual(len(self.keys(self.write("c.json", """// why
+            {"schema": 1, /* no name */ "cases": [{"family": "launch"}]}"""))), 3)
+
+    def test_flags_change_the_plan(self):
+        plan = self.plan(GEMM, {**GEMM, "m": 32}, {"family": "launch"})
+        self.assertEqual([re.search("n=(.*?)/", key)[1] for key in self.keys(plan, "--set", "gemm.n=8,16", "--filter", "^gemm/.*m=32")],
+                         ["8", "16"])
+        done = self.assay("run", plan, "--dry-run", "--device", "cpu", "--ranks", "1,2,4", "--filter", "launch")
+        self.assertEqual([line.split()[1] for line in done.stdout.splitlines()[1:-1]], ["1"] * 3 + ["2"] * 3 + ["4"] * 3)
+
+    def test_targets_are_plans_families_and_files(self):
+        self.assertEqual(self.keys("launch"), self.keys(self.plan({"family": "launch"})))
+        self.assertEqual(len(self.keys("launch", "launch")), 3)   # asked twice, run once
+        for plan in ("smoke", "quick", "micro"):
+            self.assertTrue(self.keys(plan), plan)
+
+    def test_gpu_parameters_do_not_reach_cpu_keys(self):
+        self.assertEqual(self.keys(self.plan({**GEMM, "gpus": ["each", "together"]})), self.keys(self.plan(GEMM)))
+
+
+class BadPlan(AssayCase):
+    def bad(self, *entries, **kw):
+        return self.refused("run", self.plan(*entries), "--dry-run", "--device", "cpu", **kw)
+
+    def test_files(self):
+        self.refused("run", "none.json", says=["none.json", "no such file"])
+        self.refused("run", self.write("empty.json", ""), says=["empty.json", "empty"])
+        self.refused("run", self.write("blank.json", "\n \n"), says="empty")
+        self.refused("run", self.write("text.json", "hello"), says="text.json:1:")
+        self.refused("run", self.write("half.json", '{"schema":1,\n "cases":['), says="half.json:2:")
+        self.refused("run", self.write("bytes.json", bytes(range(256))), says="bytes.json:1:")
+        self.refused("run", self.write("deep.json", "[" * 200000), says="deeper")
+        self.refused("run", self.write("twice.json", '{"schema":1,"schema":1}'), says="twice")
+        self.refused("run", self.write("tail.json", '{"schema":1,"cases":[{"family":"launch"}]} {}'), says="tail.json:1:")
+        self.refused("run", self.dir, says="is a folder")
+        self.refused("run", self.write("list.json", "[]"), says="must be an object")
+        self.refused("run", self.write("two.json", {"schema": 2}), says=["/schema", "schema 2"])
+        self.refused("run", self.write("none.json", {"schema": 1}), says='"cases" is missing')
+        self.refused("run", self.write("nil.json", {"schema": 1, "cases": []}), says="/cases")
+
+    def test_names(self):
+        self.bad({"family": "gem"}, says=["/cases/0/family", 'did you mean "gemm"?'])
+        self.bad({"family": "gemm", "mm": 1}, says=["/cases/0/mm", 'did you mean "m"?'])
+        self.bad({**GEMM, "dtype": "bf61"}, says=["/cases/0/dtype", 'did you mean "bf16"?'])
+        self.refused("run", self.plan(GEMM, casess=1), says=["/casess", 'did you mean "cases"?'])
+        self.refused("run", "quik", says=['"quik"', 'did you mean "quick"?'])
+        self.refused("run", "memroy", says='did you mean "memory"?')
+        self.refused("run", says="nothing to run")
+
+    def test_values(self):
+        for value in (0, -1, "64", 1.5, None, True, [], [[1]], 2**63, 1e300):
+            self.bad({**GEMM, "m": value}, says="/cases/0/m")
+        self.bad({**GEMM, "m": {}}, says=['/cases/0/m: "from" is missing', "factor"], lines=3)
+        for value in (0, -4096, "-1MiB", "64Mib/s", "1e3", "0", "NaN", 1.5):
+            self.bad({"family": "memory", "bytes": value}, says="/cases/0/bytes")
+        for value in (0, -1, "2", 1.5, []):
+            self.bad({"family": "launch", "ranks": value}, says="/cases/0/ranks")
+        self.bad({"family": "launch", "protocol": {"max_seconds": "1 fortnight"}}, says="/cases/0/protocol/max_seconds")
+        self.bad({"family": "launch", "timeout": "-1s"}, says="/cases/0/timeout")
+
+    def test_all_errors_of_a_file_at_once(self):
+        self.bad({"family": "gem"}, {**GEMM, "m": 0}, {"family": "memory", "byte": 1}, 7, lines=4,
+                 says=["/cases/0/family", "/cases/1/m", "/cases/2/byte", "/cases/3"])
+
+    def test_beyond_memory(self):
+        told = self.bad({"family": "memory", "op": "copy", "bytes": "1PiB"}, says=["needs", "of memory; this machine has"])
+        self.assertGreaterEqual(int(re.search(r"\((\d+) bytes\) of memory", told)[1]), 2 * 2**50)
+        self.bad({**GEMM, "m": 10**9, "n": 10**9}, says="of memory")
+        self.bad({**GEMM, "m": 2**62}, says="/cases/0/m")
+
+    def test_too_many_cases(self):
+        size = {"from": 1, "to": 1000, "step": 1}
+        self.bad({**GEMM, "m": size, "n": size}, says=["1000000 cases", "100000"])
+        self.bad({**GEMM, "m": {"from": 1, "to": 2**30, "step": 1}, "n": size, "k": size}, says="1073741824000000 cases")
+
+    def test_flags(self):
+        plan = self.plan(GEMM)
+        for words, says in [
+            (["--set", "gemm"], "--set gemm"),
+            (["--set", "gem.m=1"], 'did you mean "gemm"?'),
+            (["--set", "gemm.q=1"], 'no parameter "q"'),
+            (["--set", "gemm.dtype=f23"], 'did you mean "f32"?'),
+            (["--set", "gemm.m=0"], "--set gemm.m=0"),
+            (["--set", "gemm.m="], "empty"),
+            (["--set", "launch.op=fork_join"], "nothing to run is of the family"),
+            (["--filter", "("], "not a regular expression"),
+            (["--filter", "m=65/"], "m=64/"),
+            (["--ranks", "0"], "--ranks"),
+            (["--ranks", "1,x"], "--ranks"),
+            (["--ranks", "1,,2"], "--ranks"),
+            (["--device", "gpu"], 'did you mean "cpu"?'),
+            (["--timeout", "0"], "--timeout"),
+            (["--timeout", "soon"], "--timeout"),
+            (["--label", "x"], "K=V"),
+            (["--inject", "chrash"], 'did you mean "crash"?'),
+            (["--resume", "x", "--out", "y"], "--resume"),
+        ]:
+            self.refused("run", plan, *words, "--dry-run", says=says)
+
+
+if __name__ == "__main__":
+    unittest.main()

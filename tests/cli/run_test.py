@@ -1,0 +1,329 @@
+"""assay run through the command line: exit codes, the run directory, faults of a single worker, resume."""
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+from testbed import TestbedCase, alive, descendants, main, wait_for, workers  # noqa: E402
+
+
+class ExitCodes(TestbedCase):
+    def test_held_is_0_and_the_directory_is_whole(self):
+        done = self.run_assay(*self.probe("ok", "skip"), "--out", self.out, "--label", "rack=7")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        records = self.by_op()
+        self.assertEqual(records["ok"]["status"], "ok")
+        self.assertEqual(records["ok"]["labels"]["rack"], "7")
+        self.assertEqual(records["ok"]["checks"][0]["name"], "held")
+        self.assertIn("measure", records["ok"]["spans"])
+        self.assertTrue(records["ok"]["comparable"])
+        self.assertEqual((records["skip"]["status"], records["skip"]["reason"]), ("skipped", "asked to skip"))
+        run = self.run_json()
+        self.assertEqual(run["schema"], 1)
+        self.assertIsNotNone(run["finished"])
+        self.assertEqual(len(run["plan"]["cases"]), 2)
+        self.assertEqual(run["labels"], {"rack": "7"})
+        self.assertIn("run", run["argv"])
+        self.assertIn("cpu", run["environment"])
+        self.assertIn("commit", run["git"])
+        self.assertIn("probe", done.stdout)          # results
+        self.assertIn("[2/2]", done.stderr)          # progress, in plain lines
+        self.assertNotIn("\033", done.stderr)
+
+    def test_failed_is_1_even_beside_an_error(self):
+        self.assertEqual(self.run_assay(*self.probe("fail", "throw"), "--out", self.out).returncode, 1)
+        self.assertEqual(self.by_op()["fail"]["status"], "failed")
+
+    def test_usage_is_2_and_makes_nothing(self):
+        os.mkdir(os.path.join(self.folder, "full"))
+        with open(os.path.join(self.folder, "full", "mine"), "w"):
+            pass
+        for words, word in [
+            (["probe", "--out", "full"], "not empty"),
+            (["probe", "--out", "full/mine"], "not a directory"),
+            (["probe", "--out", "/proc/none"], "/proc/none"),
+            (["probe", "--resume", "nowhere"], "nowhere"),
+            (["probe", "--resume", "full"], "no run"),
+            (["probe", "--ranks", "5000", "--out", self.out], "beyond the slots"),
+            (["probe", "--inject", "crush", "--out", self.out], "crash"),
+        ]:
+            with self.subTest(words):
+                done = self.run_assay(*words)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(word, done.stderr)
+                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                self.assertEqual(done.stdout, "")
+        self.assertFalse(os.path.exists(self.out))
+        self.assertEqual(os.listdir(os.path.join(self.folder, "full")), ["mine"])
+
+    def test_error_is_4(self):
+        for op in ["throw", "setup-throw", "unknown-throw"]:
+            with self.subTest(op):
+                out = os.path.join(self.folder, op)
+                self.assertEqual(self.run_assay(*self.probe(op), "--out", out).returncode, 4)
+                self.assertEqual(self.records(out)[0]["status"], "error")
+
+    def test_unwritable_out_is_2(self):
+        if os.geteuid() == 0:
+            self.skipTest("root may write anywhere")
+        os.mkdir(os.path.join(self.folder, "closed"), 0o500)
+        self.assertEqual(self.run_assay("probe", "--out", "closed/run").returncode, 2)
+
+    def test_missing_mpirun_and_module_are_named(self):
+        done = self.run_assay("probe", "--ranks", "2", "--out", self.out, env={"PATH": "/nowhere"})
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, "mpirun.*openmpi-bin|libassay-mpi.so.*libopenmpi-dev")
+        self.assertFalse(os.path.exists(self.out))
+
+    def test_default_out_is_below_runs(self):
+        self.assertEqual(self.run_assay("probe").returncode, 0)
+        self.assertEqual(self.run_assay("probe").returncode, 0)
+        self.assertEqual(len(os.listdir(os.path.join(self.folder, "runs"))), 2)
+
+
+class BrokenWorkers(TestbedCase):
+    def test_each_costs_its_own_case(self):
+        ops = ["crash", "abort", "exit", "kill", "noisy", "orphan", "oom-thread", "ok"]
+        started = time.monotonic()
+        done = self.run_assay(*self.probe(*ops), "--out", self.out)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        records = self.by_op()
+        self.assertEqual(set(records), set(ops))
+        self.assertEqual(records["ok"]["status"], "ok")
+        for op, word in [("crash", "SIGSEGV (signal 11) in measure"), ("abort", "last words of rank 0"), ("exit", "code 3"),
+                         ("kill", "SIGKILL"), ("noisy", "SIGABRT"), ("oom-thread", "out of memory")]:
+            self.assertEqual(records[op]["status"], "error")
+            self.assertIn(word, records[op]["reason"])
+            self.assertIsNone(records[op]["samples"]["series"])
+        self.assertIn("last words of rank 0", done.stderr)
+        self.assertLessEqual(len(records["noisy"]["log"]), 4096)
+        self.assertEqual(left_over(self.folder), [])
+        self.assertLess(time.monotonic() - started, 60)
+
+    def test_hang_ends_at_its_timeout(self):
+        done = self.run_assay(*self.probe("hang", "ok"), "--timeout", "0.5", "--out", self.out)
+        self.assertEqual(done.returncode, 4)
+        records = self.by_op()
+        self.assertIn("timeout", records["hang"]["reason"])
+        self.assertIn("in measure", records["hang"]["reason"])
+        self.assertEqual(records["ok"]["status"], "ok")
+
+    def test_lost_heartbeat_counts_as_dead(self):
+        done = self.run_assay(*self.probe("stop", "ok"), "--out", self.out, env={"ASSAY_HEARTBEAT_LIMIT": "3"})
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("no sign of life", self.by_op()["stop"]["reason"])
+        self.assertEqual(self.by_op()["ok"]["status"], "ok")
+
+    def test_out_of_memory_by_rlimit(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+        done = self.run_assay(*self.probe("oom", "ok"), "--out", self.out, before=limit)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("out of memory", self.by_op()["oom"]["reason"])
+        self.assertEqual(self.by_op()["ok"]["status"], "ok")
+
+    def test_a_killed_worker_costs_its_case(self):
+        process = self.start(*self.probe("hang", "ok"), "--out", self.out)
+        os.kill(self.phase_reached(process)[0], signal.SIGKILL)
+        process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 4)
+        self.assertIn("SIGKILL", self.by_op()["hang"]["reason"])
+        self.assertEqual(self.by_op()["ok"]["status"], "ok")
+
+    def test_injected_faults_are_flagged(self):
+        for fault, word in [("crash", "SIGABRT"), ("hang", "timeout"), ("oom", "out of memory")]:
+            with self.subTest(fault):
+                out = os.path.join(self.folder, fault)
+                done = self.run_assay("probe", "--inject", fault, "--timeout", "1", "--out", out)
+                self.assertEqual(done.returncode, 4, done.stderr)
+                record = self.records(out)[0]
+                self.assertIn(word, record["reason"])
+                self.assertIn("injected:" + fault, record["flags"])
+                self.assertFalse(record["comparable"])
+
+
+def left_over(folder):
+    """Processes that still work in the folder."""
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and os.readlink(f"/proc/{name}/cwd") == folder:
+                found.append(int(name))
+        except OSError:
+            pass
+    return found
+
+
+class InterruptAndResume(TestbedCase):
+    def interrupt(self, *words, how=signal.SIGINT):
+        process = self.start(*words, "--out", self.out)
+        wait_for(lambda: len(self.records()) >= 1, "the first record")
+        held = descendants(process.pid)
+        process.send_signal(how)
+        process.wait(timeout=30)
+        self.assertEqual(wait_for(lambda: not alive(held), "the workers' end", 5), True)
+        return process, process.stderr.read()
+
+    def test_sigint_is_3_and_resume_completes(self):
+        words = self.probe("sleep", n="0,1,2", seconds="0.7")
+        process, errors = self.interrupt(*words)
+        self.assertEqual(process.returncode, 3, errors)
+        self.assertIn("--resume", errors)
+        before = len(self.records())
+        self.assertLess(before, 3)
+        self.assertIsNone(self.run_json()["finished"])
+        done = self.run_assay("--resume", self.out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(self.records()), 3)
+        self.assertEqual({record["attempt"] for record in self.records()}, {1})
+        self.assertIsNotNone(self.run_json()["finished"])
+        self.assertEqual(self.run_assay("--resume", self.out).returncode, 0)   # nothing left to do
+        self.assertEqual(len(self.records()), 3)
+
+    def test_sigterm_too(self):
+        process, errors = self.interrupt(*self.probe("sleep", n="0,1,2", seconds="0.7"), how=signal.SIGTERM)
+        self.assertEqual(process.returncode, 3, errors)
+
+    def test_kill_9_of_the_supervisor_takes_all_along_and_leaves_whole_lines(self):
+        process, _ = self.interrupt(*self.probe("sleep", n="0,1,2", seconds="0.7"), how=signal.SIGKILL)
+        self.assertEqual(process.returncode, -signal.SIGKILL)
+        self.assertEqual(left_over(self.folder), [])
+        with open(os.path.join(self.out, "records.jsonl"), "a") as file:
+            file.write('{"schema":1,"key":"torn')
+        done = self.run_assay(*self.probe("sleep", n="0,1,2", seconds="0.7"), "--resume", self.out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(self.out, "records.jsonl")) as file:
+            self.assertNotIn("torn", file.read())
+        self.assertEqual(len(self.records()), 3)
+
+    def test_errors_run_again_as_the_next_attempt(self):
+        first = self.run_assay(*self.probe("ok", "fail"), "--inject", "crash", "--out", self.out)
+        self.assertEqual(first.returncode, 4)
+        done = self.run_assay("--resume", self.out)
+        self.assertEqual(done.returncode, 1, done.stderr)   # of the whole directory: fail
+        self.assertEqual([(r["params"]["op"], r["attempt"], r["status"]) for r in self.records()],
+                         [("ok", 1, "error"), ("fail", 1, "error"), ("ok", 2, "ok"), ("fail", 2, "failed")])
+        self.assertEqual(self.run_assay("--resume", self.out).returncode, 1)
+        self.assertEqual(len(self.records()), 4)
+
+    def test_another_plan_is_refused_with_the_difference(self):
+        self.run_assay("probe", "--out", self.out)
+        done = self.run_assay(*self.probe("ok", "fail"), "--resume", self.out)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("2 cases, the run 1", done.stderr)
+        done = self.run_assay(*self.probe("fail"), "--resume", self.out)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("op=fail", done.stderr)
+
+    def test_two_supervisors_on_one_directory(self):
+        first = self.start(*self.probe("hang"), "--out", self.out)
+        self.phase_reached(first)
+        for words in (["probe", "--out", self.out], ["--resume", self.out]):
+            second = self.run_assay(*words)
+            self.assertEqual(second.returncode, 2, second.stderr)
+        self.assertIn(str(first.pid), second.stderr)
+        first.send_signal(signal.SIGINT)
+        first.wait(timeout=30)
+
+    def test_foreign_schema_is_refused(self):
+        self.run_assay("probe", "--out", self.out)
+        path = os.path.join(self.out, "run.json")
+        with open(path) as file:
+            text = file.read()
+        with open(path, "w") as file:
+            file.write(text.replace('"schema": 1', '"schema": 99', 1))
+        done = self.run_assay("--resume", self.out)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("schema 99 is not known", done.stderr)
+
+    def test_second_sigint_is_hard(self):
+        process = self.start(*self.probe("hang"), "--out", self.out)
+        held = self.phase_reached(process)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+        self.assertEqual(process.returncode, 3)
+        wait_for(lambda: not alive(held), "the workers' end", 5)
+
+
+class FullDisk(TestbedCase):
+    def test_mid_run_is_said_once_and_can_be_resumed(self):
+        words = self.probe("ok", n=",".join(str(i) for i in range(12)))
+        whole = self.run_assay(*words, "--out", os.path.join(self.folder, "whole"))
+        self.assertEqual(whole.returncode, 0)
+        sizes = [os.path.getsize(os.path.join(self.folder, "whole", name)) for name in ("run.json", "records.jsonl")]
+        self.assertGreater(sizes[1], sizes[0] / 2)
+        limit = max(sizes[0] + 2048, sizes[1] // 2)
+
+        def small():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        done = self.run_assay(*words, "--out", self.out, before=small)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertEqual(done.stderr.count("cannot write"), 1, done.stderr)
+        self.assertIn("--resume", done.stderr)
+        self.assertLess(len(self.records()), 12)
+        with open(os.path.join(self.out, "records.jsonl")) as file:
+            self.assertTrue(file.read().endswith("\n"))
+        self.assertEqual(self.run_assay("--resume", self.out).returncode, 0)
+        self.assertEqual(len(self.records()), 12)
+
+    def test_at_the_start_is_2(self):
+        def none():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        done = self.run_assay("probe", "--out", self.out, before=none)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertFalse(os.path.exists(self.out))
+
+
+class Trace(TestbedCase):
+    def test_a_trace_names_the_phases(self):
+        import json
+        self.assertEqual(self.run_assay(*self.probe("ok"), "--trace", "--out", self.out).returncode, 0)
+        with open(os.path.join(self.out, "trace.json")) as file:
+            trace = json.load(file)
+        events = trace["traceEvents"] if isinstance(trace, dict) else trace
+        names = {event.get("name") for event in events}
+        self.assertLessEqual({"setup", "measure", "verify"}, names)
+
+
+class Supervisor(TestbedCase):
+    def test_small_and_idle(self):
+        process = self.start(*self.probe("hang"), "--out", self.out)
+        self.phase_reached(process)
+
+        def spent():
+            with open(f"/proc/{process.pid}/stat") as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+            return int(fields[11]) + int(fields[12])
+        before = spent()
+        time.sleep(1)
+        self.assertLessEqual(spent() - before, 5)   # ticks of 10 ms
+        with open(f"/proc/{process.pid}/status") as file:
+            peak = [int(line.split()[1]) for line in file if line.startswith("VmHWM")][0]
+        self.assertLess(peak, 50 * 1024)
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+
+
+class Terminal(TestbedCase):
+    def test_live_line(self):
+        import pty
+        leader, follower = pty.openpty()
+        process = subprocess.Popen(self.command(*self.probe("sleep", seconds="1.2"), "--out", self.out), cwd=self.folder,
+                                   stdout=subprocess.PIPE, stderr=follower)
+        self.started.append(process)
+        os.close(follower)
+        process.stdout.read()
+        self.assertEqual(process.wait(timeout=30), 0)
+        seen = os.read(leader, 65536).decode()
+        os.close(leader)
+        self.assertIn("elapsed", seen)
+        self.assertIn("\033[K", seen)
+
+
+if __name__ == "__main__":
+    main()

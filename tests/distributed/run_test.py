@@ -1,0 +1,94 @@
+"""assay run with 2 and 4 ranks under mpirun, more than the cores allowed: faults of one rank, orphans, resume."""
+import os
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+from testbed import TestbedCase, alive, descendants, main, wait_for, workers  # noqa: E402
+
+
+class Ranks(TestbedCase):
+    def test_one_rank_breaks_and_the_rest_is_measured(self):
+        ops = ["skip", "fail", "throw", "abort", "kill", "exit", "ok"]
+        done = self.run_assay(*self.probe(*ops, rank="1"), "--ranks", "2,4", "--out", self.out)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        for ranks in (2, 4):
+            records = {r["params"]["op"]: r for r in self.records() if r["world"]["ranks"] == ranks}
+            self.assertEqual(set(records), set(ops))
+            self.assertEqual({op: r["status"] for op, r in records.items()},
+                             {"ok": "ok", "skip": "skipped", "fail": "failed", "throw": "error", "abort": "error",
+                              "kill": "error", "exit": "error"})
+            for op, word in [("fail", "rank 1: held"), ("throw", "rank 1: thrown"), ("abort", "SIGABRT"),
+                             ("kill", "SIGKILL"), ("exit", "code 3")]:
+                self.assertIn(word, records[op]["reason"])
+            self.assertEqual(records["abort"]["log"], "last words of rank 1")
+            self.assertEqual([r["rank"] for r in records["ok"]["ranks"]], list(range(ranks)))
+            self.assertTrue(all(r["median"] for r in records["ok"]["ranks"]))
+            beyond = ranks > cores()
+            self.assertEqual(records["ok"]["comparable"], not beyond)
+            self.assertEqual("oversubscribed" in records["ok"]["flags"], beyond)
+
+    def test_a_rank_that_hangs_is_named(self):
+        done = self.run_assay(*self.probe("hang", "ok", rank="1"), "--ranks", "2", "--timeout", "3", "--out", self.out)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("timeout", self.by_op()["hang"]["reason"])
+        self.assertEqual(self.by_op()["ok"]["status"], "ok")
+
+    def test_slow_rank_is_seen_in_its_own_median(self):
+        done = self.run_assay("probe", "--ranks", "2", "--inject", "slow-rank", "--out", self.out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        record = self.records()[0]
+        self.assertIn("injected:slow-rank", record["flags"])
+        self.assertFalse(record["comparable"])
+
+    def stop(self, how):
+        process = self.start(*self.probe("hang", rank="0"), "--ranks", "2", "--out", self.out)
+        wait_for(lambda: len(workers(process.pid)) == 2, "two ranks")
+        held = descendants(process.pid)
+        process.send_signal(how)
+        # Two seconds are promised; what a loaded machine adds is not the program's.
+        wait_for(lambda: not alive(held), "the end of launcher and ranks", 10)
+        process.wait(timeout=20)
+        return process
+
+    def test_kill_9_of_the_supervisor_ends_launcher_and_ranks(self):
+        self.stop(signal.SIGKILL)
+
+    def test_sigint_ends_launcher_and_ranks_and_resume_works(self):
+        self.assertEqual(self.stop(signal.SIGINT).returncode, 3)
+        done = self.run_assay("--resume", self.out, "--timeout", "2")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("timeout", self.records()[-1]["reason"])
+
+    def test_kill_9_of_the_launcher_costs_the_case(self):
+        process = self.start(*self.probe("hang", "ok", rank="0"), "--ranks", "2", "--out", self.out)
+        wait_for(lambda: len(workers(process.pid)) == 2, "two ranks")
+        held = descendants(process.pid)
+        launcher = [pid for pid, row in held.items() if "mpirun" in row[2].split()[0]][0]
+        os.kill(launcher, signal.SIGKILL)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4)
+        self.assertEqual({r["params"]["op"]: r["status"] for r in self.records()}, {"hang": "error", "ok": "ok"})
+        self.assertEqual(alive(held), [])
+
+    def test_ranks_lie_side_by_side_in_the_trace(self):
+        import json
+        done = self.run_assay(*self.probe("ok"), "--ranks", "2", "--trace", "--out", self.out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(self.out, "trace.json")) as file:
+            trace = json.load(file)
+        events = trace["traceEvents"] if isinstance(trace, dict) else trace
+        self.assertEqual({event["pid"] for event in events if event.get("name") == "measure"}, {0, 1})
+
+
+def cores():
+    found = set()
+    for cpu in os.sched_getaffinity(0):
+        with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") as file:
+            found.add(file.read())
+    return len(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+// Runs one case on this rank as a worker does, without channel or record.
+#pragma once
+
+#include "harness/plan/family.h"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace assay::test {
+
+struct Outcome {
+  std::optional<std::string> skipped;
+  Protocol protocol;
+  std::map<std::string, std::string> labels;
+  Measurement measurement;
+  std::vector<Check> checks;
+  std::vector<Metric> metrics;
+
+  // The check or metric of that name; throws Error when there is none.
+  const Check& check(const std::string& name) const;
+  const Metric& metric(const std::string& name) const;
+};
+
+// The family's first defaults with `changes`; few samples, so that it takes milliseconds.
+Outcome run_case(const Family& family, const std::map<std::string, ParamValue>& changes, Communicator& comm,
+                 const std::set<Fault>& faults = {});
+
+}  // namespace assay::test

@@ -1,0 +1,55 @@
+// The table in nccl-tests' form, column by column.
+#include "reports/collective_table.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace assay::report {
+namespace {
+
+Record record_of(const char* bytes, bool in_place, double seconds, std::optional<double> busbw, double wrong) {
+  Record record;
+  record.family = "collective";
+  record.params = {{"op", "all_reduce"},
+                   {"bytes", std::stoll(bytes)},
+                   {"dtype", "f32"},
+                   {"inplace", in_place},
+                   {"batching", "batched"}};
+  record.protocol = {{"implementation", "Open MPI 4.1.4, ob1, vader"}};
+  record.world_ranks = 2;
+  record.labels = {
+      {"count", std::to_string(std::stoll(bytes) / 4)}, {"bytes_used", bytes}, {"redop", "sum"}, {"root", "-1"}};
+  record.metrics = {{"busbw", busbw, "B/s", {}, Better::higher, {}, {}},
+                    {"algbw", std::stod(bytes) / seconds, "B/s", {}, Better::higher, {}, {}},
+                    {"latency", seconds, "s", {}, Better::lower, {}, {}}};
+  record.checks = {{"wrong_elements", wrong == 0, wrong, 0, {}}};
+  return record;
+}
+
+TEST(CollectiveTable, PairsOutOfPlaceWithInPlaceAndOrdersBySize) {
+  const std::vector<Record> records{record_of("1048576", false, 100e-6, 10.49e9, 0),
+                                    record_of("8", false, 1.25e-6, 6.4e6, 0),
+                                    record_of("8", true, 1.5e-6, std::nullopt, 3)};
+  EXPECT_EQ(collective_table(records),
+            R"(# all_reduce, 2 ranks, batched, Open MPI 4.1.4, ob1, vader
+#                                                       out-of-place                        in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+           8             2     float     sum      -1     1.25    0.01    0.01      0     1.50    0.01     N/A      3
+     1048576        262144     float     sum      -1   100.00   10.49   10.49      0      N/A     N/A     N/A    N/A
+# Out of bounds values : 3 FAILED
+# Avg bus bandwidth    : 5.2482
+)");
+}
+
+TEST(CollectiveTable, LeavesOutOtherFamiliesAndSkips) {
+  Record gemm = record_of("8", false, 1e-6, 1e6, 0);
+  gemm.family = "gemm";
+  Record skipped = record_of("8", false, 1e-6, 1e6, 0);
+  skipped.metrics.clear();
+  EXPECT_EQ(collective_table(std::vector<Record>{gemm, skipped}), "");
+}
+
+}  // namespace
+}  // namespace assay::report

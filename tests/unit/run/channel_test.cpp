@@ -1,0 +1,175 @@
+// The channel towards strangers: whatever they send costs a log line, and real workers go on.
+#include "harness/core/rng.h"
+#include "harness/record/json_reader.h"
+#include "harness/run/channel.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+
+namespace assay {
+namespace {
+
+using testing::HasSubstr;
+using Kind = ChannelServer::Event::Kind;
+
+class Client {
+ public:
+  explicit Client(const ChannelServer& server) {
+    const std::string& address = server.address();
+    fd_ = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.find(':') + 1))));
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
+  }
+  ~Client() { close(fd_); }
+  // What the server no longer takes is lost, as with any stranger.
+  void send_text(const std::string& text) const {
+    std::size_t sent = 0;
+    while (sent < text.size()) {
+      const ssize_t got = send(fd_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (got <= 0) return;
+      sent += static_cast<std::size_t>(got);
+    }
+  }
+  std::string receive() const {
+    char block[4096];
+    const ssize_t got = recv(fd_, block, sizeof block, 0);
+    return got > 0 ? std::string(block, static_cast<std::size_t>(got)) : std::string();
+  }
+
+ private:
+  int fd_;
+};
+
+class Channel : public testing::Test {
+ protected:
+  void SetUp() override { server_.expect(2); }
+
+  std::string hello(int rank) const {
+    Json json = {{"type", "hello"}, {"token", server_.token()}, {"rank", rank}, {"size", 2},
+                 {"host", "here"},  {"pid", 1},                 {"version", channel_version()}};
+    return dump_line(json) + "\n";
+  }
+  // Waits until `enough` holds of the events and log lines gathered so far.
+  void gather(const std::function<bool()>& enough) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    std::vector<pollfd> others;
+    while (!enough() && std::chrono::steady_clock::now() < until) {
+      for (auto& event : server_.wait(20, others)) events_.push_back(std::move(event));
+      for (auto& line : server_.take_log()) log_.push_back(std::move(line));
+    }
+    EXPECT_TRUE(enough());
+  }
+  void expect_worker_goes_on(const Client& worker) {
+    const std::size_t before = events_.size();
+    worker.send_text("{\"type\":\"heartbeat\"}\n");
+    gather([&] { return events_.size() > before; });
+    EXPECT_EQ(events_.back().kind, Kind::message);
+  }
+
+  ChannelServer server_{false};
+  std::vector<ChannelServer::Event> events_;
+  std::vector<std::string> log_;
+};
+
+TEST_F(Channel, ListensOnLoopbackOnlyAndTokensAreFresh) {
+  EXPECT_EQ(server_.address().rfind("127.0.0.1:", 0), 0u);
+  const std::string first = server_.token();
+  EXPECT_EQ(first.size(), 32u);
+  server_.expect(2);
+  EXPECT_NE(server_.token(), first);
+}
+
+TEST_F(Channel, AWorkerIsHeard) {
+  const Client worker(server_);
+  worker.send_text(hello(1));
+  worker.send_text("{\"type\":\"span\",\"name\":\"set");
+  gather([&] { return events_.size() == 1; });
+  EXPECT_EQ(events_[0].kind, Kind::hello);
+  EXPECT_EQ(events_[0].rank, 1);
+  worker.send_text("up\"}\n");
+  gather([&] { return events_.size() == 2; });
+  EXPECT_EQ(events_[1].message["name"], "setup");
+  EXPECT_TRUE(server_.send(1, {{"type", "end"}}));
+  EXPECT_FALSE(server_.send(0, {{"type", "end"}}));
+  EXPECT_THAT(worker.receive(), HasSubstr("end"));
+}
+
+TEST_F(Channel, StrangersCostALogLine) {
+  const Client worker(server_);
+  worker.send_text(hello(0));
+  gather([&] { return events_.size() == 1; });
+  const std::vector<std::pair<std::string, std::string>> strangers = {
+      {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "bad line: not JSON"},
+      {"{}\n", "no hello"},
+      {"[1,2]\n", "not an object"},
+      {"{\"type\":\"hello\",\"token\":\"" + std::string(32, '0') + "\"}\n", "wrong token"},
+      {"{\"type\":\"hello\",\"token\":7}\n", "token: not a string"},
+      {std::string(1 << 20, 'x'), "a line beyond the limit"},
+      {std::string(4000, '[') + "\n", "nested deeper"},
+      {std::string("\0\xff\xfe\n", 4), "bad line"},
+      {hello(0), "a second rank 0"},
+      {hello(5), "rank 5 in a world of 2"},
+  };
+  for (const auto& [text, word] : strangers) {
+    const Client stranger(server_);
+    stranger.send_text(text);
+    const std::size_t before = log_.size();
+    gather([&] { return log_.size() > before; });
+    EXPECT_THAT(log_.back(), HasSubstr(word)) << text.substr(0, 60);
+  }
+  expect_worker_goes_on(worker);
+}
+
+TEST_F(Channel, AnotherVersionIsToldBoth) {
+  const Client worker(server_);
+  Json json = parse_untrusted(hello(0));
+  json["version"] = "9.9.9";
+  worker.send_text(dump_line(json) + "\n");
+  gather([&] { return !events_.empty(); });
+  EXPECT_EQ(events_[0].kind, Kind::refused);
+  const std::string word = worker.receive();
+  EXPECT_THAT(word, HasSubstr("9.9.9"));
+  EXPECT_THAT(word, HasSubstr(channel_version()));
+}
+
+TEST_F(Channel, ABadLineOfAWorkerIsLostAloneAndAClosedOneIsTold) {
+  {
+    const Client worker(server_);
+    worker.send_text(hello(0) + "garbage\n{\"type\":\"heartbeat\"}\n");
+    gather([&] { return events_.size() == 2; });
+    EXPECT_THAT(log_.back(), HasSubstr("rank 0: bad line"));
+  }
+  gather([&] { return events_.size() == 3; });
+  EXPECT_EQ(events_[2].kind, Kind::closed);
+}
+
+TEST_F(Channel, RandomBytesNeverCrash) {
+  const Client worker(server_);
+  worker.send_text(hello(0));
+  gather([&] { return events_.size() == 1; });
+  const Rng rng(5, "channel");
+  for (std::uint64_t trial = 0; trial < 200; ++trial) {
+    std::string text = hello(1);
+    for (std::uint64_t i = 0; i < 4; ++i)
+      text[rng.below(trial * 8 + 2 * i, text.size() - 1)] = static_cast<char>(rng.below(trial * 8 + 2 * i + 1, 256));
+    const Client stranger(server_);
+    stranger.send_text(text + "\n");
+    std::vector<pollfd> others;
+    for (int i = 0; i < 3; ++i) (void)server_.wait(1, others);
+  }
+  (void)server_.take_log();
+  expect_worker_goes_on(worker);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,139 @@
+// Joining the ranks' parts, messages, CPU shares, exit codes.
+#include "harness/core/error.h"
+#include "harness/record/json_reader.h"
+#include "harness/run/cpu_share.h"
+#include "harness/run/launcher.h"
+#include "harness/run/messages.h"
+#include "harness/run/results.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace assay {
+namespace {
+
+Record part(int rank, Status status = Status::ok, const std::string& reason = "") {
+  Record record;
+  record.world_ranks = 3;
+  record.ranks = {{rank, "h", "cpu", 1.0 + rank}};
+  record.status = status;
+  record.reason = reason;
+  return record;
+}
+
+TEST(MergeParts, TheWorstStatusWinsAndNamesItsRank) {
+  const Record whole = merge_parts({part(2, Status::failed, "held"), part(0), part(1, Status::skipped, "no")});
+  EXPECT_EQ(whole.status, Status::failed);
+  EXPECT_EQ(whole.reason, "rank 2: held");
+  ASSERT_EQ(whole.ranks.size(), 3u);
+  EXPECT_EQ(whole.ranks[2].median, 3.0);
+  EXPECT_THROW(merge_parts({part(1)}), Error);
+  EXPECT_THROW(merge_parts({}), Error);
+}
+
+TEST(MergeParts, ACheckHoldsWhenItHoldsOnEveryRank) {
+  Record a = part(0), b = part(1), c = part(2);
+  a.checks = {{"error", true, 0.1, 1.0, {}}};
+  b.checks = {{"error", false, 3.0, 1.0, {"row 7"}}};
+  c.checks = {{"error", true, 0.2, 1.0, {}}, {"own", true, {}, {}, {}}};
+  b.flags = {"odd"};
+  b.comparable = false;
+  const Record whole = merge_parts({a, b, c});
+  ASSERT_EQ(whole.checks.size(), 2u);
+  EXPECT_FALSE(whole.checks[0].passed);
+  EXPECT_EQ(whole.checks[0].value, 3.0);
+  EXPECT_EQ(whole.checks[0].detail, std::vector<std::string>{"rank 1: row 7"});
+  EXPECT_EQ(whole.flags, std::vector<std::string>{"odd"});
+  EXPECT_FALSE(whole.comparable);
+}
+
+TEST(CpuShare, WholeCoresThenSingleCpusThenShared) {
+  const std::vector<std::vector<int>> cores = {{0, 4}, {1, 5}, {2, 6}, {3, 7}};
+  EXPECT_EQ(cpu_share(cores, 0, 1).size(), 8u);
+  EXPECT_EQ(cpu_share(cores, 1, 2), (std::vector<int>{2, 6, 3, 7}));
+  EXPECT_EQ(cpu_share(cores, 2, 4), (std::vector<int>{2, 6}));
+  EXPECT_EQ(cpu_share(cores, 1, 8), (std::vector<int>{4}));
+  EXPECT_EQ(cpu_share(cores, 9, 16), (std::vector<int>{4}));
+  // Every CPU belongs to exactly one rank where there are enough.
+  for (int ranks = 1; ranks <= 8; ++ranks) {
+    std::set<int> seen;
+    for (int rank = 0; rank < ranks; ++rank)
+      for (const int cpu : cpu_share(cores, rank, ranks)) EXPECT_TRUE(seen.insert(cpu).second) << ranks;
+    EXPECT_EQ(seen.size(), 8u) << ranks;
+  }
+}
+
+TEST(Messages, AnOrderArrivesAsItWasGiven) {
+  Family family;
+  family.name = "f";
+  CaseOrder order;
+  order.family = &family;
+  order.params.set("n", std::int64_t{4096});
+  order.params.set("x", 3.0);
+  order.params.set("on", true);
+  order.params.set("op", std::string("read"));
+  order.key = order.params.key("f");
+  order.world = {4, 2, 8};
+  order.seed = 18446744073709551615ull;
+  order.attempt = 3;
+  order.protocol.min_samples = 7;
+  order.labels = {{"a", "b"}};
+  order.flags = {"oversubscribed"};
+  order.faults = {Fault::hang, Fault::slow_rank};
+  order.peaks = {{"k", "f32", "avx2", true, 1, 2, 1e11}};
+  const Family* families = &family;
+  const CaseOrder back = order_from(parse_untrusted(dump_line(to_message(order, 5))), std::span(families, 1));
+  EXPECT_EQ(back.params.key("f"), order.key);
+  EXPECT_EQ(back.params.real("x"), 3.0);
+  EXPECT_EQ(back.seed, order.seed);
+  EXPECT_EQ(back.world.nodes, 2);
+  EXPECT_EQ(back.attempt, 3);
+  EXPECT_EQ(back.protocol.min_samples, 7);
+  EXPECT_FALSE(back.protocol.max_seconds.has_value());
+  EXPECT_EQ(back.faults, order.faults);
+  ASSERT_EQ(back.peaks.size(), 1u);
+  EXPECT_EQ(back.peaks[0].rate, 1e11);
+  EXPECT_THROW(order_from({{"family", "other"}}, std::span(families, 1)), Error);
+}
+
+TEST(Messages, EntriesThatAreNoneAreRefused) {
+  const std::vector<trace::Entry> entries = {{"setup", trace::Category::phase, 7, 1000, 20, 1}};
+  const auto back = entries_from(to_message(entries));
+  ASSERT_EQ(back.size(), 1u);
+  EXPECT_EQ(back[0].name, "setup");
+  EXPECT_EQ(back[0].duration_ns, 20);
+  for (const char* text : {R"({})", R"({"entries":7})", R"({"entries":[[1,2]]})", R"({"entries":[["a",1,2,3,"x",5]]})"})
+    EXPECT_THROW(entries_from(parse_untrusted(text)), Error) << text;
+}
+
+TEST(ExitCodeOf, TheWorstOfTheDirectory) {
+  RunData data;
+  const auto add = [&](const std::string& key, Status status) {
+    Record record;
+    record.key = key;
+    record.status = status;
+    data.records.push_back(record);
+  };
+  add("a", Status::ok);
+  add("b", Status::skipped);
+  EXPECT_EQ(exit_code_of(data, 2), ExitCode::ok);
+  EXPECT_EQ(exit_code_of(data, 3), ExitCode::no_data);
+  add("c", Status::error);
+  EXPECT_EQ(exit_code_of(data, 4), ExitCode::broken);
+  add("d", Status::failed);
+  EXPECT_EQ(exit_code_of(data, 4), ExitCode::failed);
+  add("d", Status::ok);
+  add("c", Status::ok);
+  EXPECT_EQ(exit_code_of(data, 4), ExitCode::ok);
+}
+
+TEST(DescribeStatus, SignalsAndCodes) {
+  EXPECT_EQ(describe_status(SIGSEGV, false), "killed by SIGSEGV (signal 11)");
+  EXPECT_EQ(describe_status(3 << 8, false), "ended with code 3");
+  EXPECT_EQ(describe_status(137 << 8, true), "killed by SIGKILL (signal 9)");
+  EXPECT_EQ(describe_status(0, true), "");
+}
+
+}  // namespace
+}  // namespace assay
