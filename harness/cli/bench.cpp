@@ -5,21 +5,13 @@
 #include "harness/cli/configs.h"
 #include "harness/cli/machine.h"
 #include "harness/device/device.h"
+#include "harness/run/run.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <utility>
 
 namespace assay::cli {
 
 namespace {
-
-// Where `assay run` keeps generated data sets too.
-std::filesystem::path cache_dir() {
-  for (const auto& [variable, below] : {std::pair{"XDG_CACHE_HOME", "assay"}, {"HOME", ".cache/assay"}})
-    if (const char* base = std::getenv(variable); base && *base) return std::filesystem::path(base) / below;
-  return std::filesystem::temp_directory_path() / "assay";
-}
 
 // The defaults of every micro-benchmark family that a CPU can run.
 std::vector<PlannedCase> default_cases() {
@@ -44,7 +36,7 @@ Command bench_command(CLI::App& root) {
             request.flags = app->remaining();
             request.cases = default_cases();
             request.device = [] { return make_device(DeviceKind::cpu, 0); };
-            request.cache_dir = cache_dir();
+            request.cache_dir = cache_folder();
             return run_benchmarks(request);
           }};
 }

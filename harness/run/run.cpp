@@ -35,13 +35,6 @@ fs::path default_out() {
   return path;
 }
 
-fs::path cache_folder() {
-  if (const char* named = std::getenv("ASSAY_CACHE"); named && *named) return named;
-  if (const char* base = std::getenv("XDG_CACHE_HOME"); base && *base) return fs::path(base) / "assay";
-  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache" / "assay";
-  return fs::temp_directory_path() / "assay-cache";
-}
-
 double seconds_from_environment(const char* name, double otherwise) {
   const char* text = std::getenv(name);
   return text && *text ? parse_seconds(text) : otherwise;
@@ -224,6 +217,13 @@ void write_trace(Supervisor& supervisor, const fs::path& dir, Progress& progress
 }
 
 }  // namespace
+
+fs::path cache_folder() {
+  if (const char* named = std::getenv("ASSAY_CACHE"); named && *named) return named;
+  if (const char* base = std::getenv("XDG_CACHE_HOME"); base && *base) return fs::path(base) / "assay";
+  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache" / "assay";
+  return fs::temp_directory_path() / "assay-cache";
+}
 
 ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
   const Prepared prepared = prepare(request, families);

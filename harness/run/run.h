@@ -31,6 +31,9 @@ struct RunRequest {
   std::function<void(const std::filesystem::path& dir)> report;
 };
 
+// Where generated data sets are kept: $ASSAY_CACHE, else assay/ in the user's cache folder.
+std::filesystem::path cache_folder();
+
 // Expands the plan, launches a worker group for each world size, keeps the run directory.
 // Returns the worst exit code of the whole directory; throws UsageError when nothing could be started.
 ExitCode run_plan(const RunRequest& request, std::span<const Family> families);
