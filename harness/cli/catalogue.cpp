@@ -2,6 +2,7 @@
 #include "harness/cli/catalogue.h"
 
 #include "suites/collective/collective.h"
+#include "suites/dataloader/dataloader.h"
 #include "suites/gemm/gemm.h"
 #include "suites/launch/launch.h"
 #include "suites/memory/memory.h"
@@ -15,6 +16,7 @@ std::span<const Family> catalogue() {
       gemm_family(),
       memory_family(),
       collective_family(),
+      dataloader_family(),
       launch_family(),
   };
   return families;
