@@ -25,6 +25,7 @@ struct Options {
   std::vector<std::string> dirs;
   std::string markdown;
   std::string json;
+  bool nccl_table = false;
 };
 
 // Colour where stdout is a terminal and nobody objects (https://no-color.org).
@@ -60,7 +61,8 @@ std::vector<RunData> read_runs(const std::vector<std::string>& dirs) {
 
 ExitCode run_report(const Options& options) {
   const std::vector<RunData> runs = read_runs(options.dirs);
-  const report::SummaryOptions summary{.footer = options.markdown.empty() ? "" : "report: " + options.markdown};
+  const report::SummaryOptions summary{.footer = options.markdown.empty() ? "" : "report: " + options.markdown,
+                                       .nccl_table = options.nccl_table};
   const report::Document document = report::summarize_runs(runs, {});
   if (!options.markdown.empty()) write_named_file(options.markdown, report::render_markdown(document));
   if (!options.json.empty()) write_named_file(options.json, report::render_json(document));
@@ -91,6 +93,7 @@ Command report_command(CLI::App& root) {
   app->add_option("dirs", options->dirs, "Run directories")->required();
   app->add_option("--md", options->markdown, "Write the whole report as Markdown to FILE");
   app->add_option("--json", options->json, "Write the whole report as JSON to FILE, in base units");
+  app->add_flag("--nccl-table", options->nccl_table, "Print collectives in nccl-tests' form too");
   return {app, [options] { return run_report(*options); }};
 }
 

@@ -70,7 +70,7 @@ void replace_file(const std::filesystem::path& path, std::string_view text) {
     ::unlink(temporary.c_str());
     failed("replace", path, error);
   }
-  sync_folder(path.parent_path());
+  sync_folder(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
 }
 
 std::string read_whole(const std::filesystem::path& path, std::uintmax_t limit) {

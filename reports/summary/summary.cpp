@@ -2,6 +2,7 @@
 #include "reports/summary/summary.h"
 
 #include "harness/core/units.h"
+#include "reports/collective_table.h"
 #include "reports/summary/machine_line.h"
 
 #include <fmt/format.h>
@@ -22,10 +23,15 @@ struct Counts {
   std::map<std::string, int> skip_reasons;
 };
 
-// The figure a case is known by: its first metric that has a value.
+// Messages up to here are bound by latency: bandwidth says little about them.
+constexpr std::int64_t small_message_bytes = 32 << 10;
+
+// The figure a case is known by: its first metric that has a value; the latency of a small message.
 const Metric* headline_metric(const Record& record) {
+  const Json bytes = record.params.is_object() ? record.params.value("bytes", Json()) : Json();
+  const bool small = record.family == "collective" && bytes.is_number_integer() && bytes <= small_message_bytes;
   for (const Metric& metric : record.metrics)
-    if (metric.value) return &metric;
+    if (metric.value && (!small || metric.name == "latency")) return &metric;
   return nullptr;
 }
 
@@ -71,8 +77,8 @@ std::string remarks(const Record& record, const Metric* metric) {
   std::vector<std::string> parts;
   if (record.family == "collective" && metric) parts.push_back(metric->name);
   if (!record.samples.disturbed.empty())
-    parts.push_back(fmt::format("{} of {} samples disturbed", record.samples.disturbed.size(), record.samples.count));
-  if (record.status == Status::ok && metric && !metric->ci95) parts.push_back("too few samples for an interval");
+    parts.push_back(fmt::format("{}/{} disturbed", record.samples.disturbed.size(), record.samples.count));
+  if (record.status == Status::ok && metric && !metric->ci95) parts.push_back("too few blocks");
   for (const std::string& flag : record.flags) parts.push_back(flag);
   if (!record.comparable) parts.push_back("not comparable");
   if (record.attempt > 1) parts.push_back(fmt::format("attempt {}", record.attempt));
@@ -201,7 +207,7 @@ std::string verdict_line(const Counts& counts) {
   return line;
 }
 
-void add_run(Document& document, const RunData& run, bool several, Counts& total) {
+void add_run(Document& document, const RunData& run, const SummaryOptions& options, bool several, Counts& total) {
   const std::vector<Record> records = run.final_records();
   const std::string suffix = several ? " – " + run.dir.filename().string() : "";
   const std::string id = several ? "-" + run.dir.filename().string() : "";
@@ -215,6 +221,10 @@ void add_run(Document& document, const RunData& run, bool several, Counts& total
   for (const std::string& problem : run.problems) attention.items.push_back("unreadable: " + problem);
   if (!attention.items.empty())
     document.sections.push_back({"attention" + id, "What did not hold" + suffix, {std::move(attention)}});
+
+  if (std::string table = collective_table(records); !table.empty())
+    document.sections.push_back({"collectives" + id, "Collectives, in nccl-tests' form" + suffix,
+                                 {Verbatim{"nccl-tests", std::move(table)}}, options.nccl_table});
 
   document.sections.push_back({"metrics" + id, "Every figure" + suffix, {metric_table(records)}, false});
   if (List labels = label_list(records); !labels.items.empty())
@@ -236,7 +246,7 @@ Document summarize_runs(const std::vector<RunData>& runs, const SummaryOptions& 
   Document document;
   document.title = "Assay report";
   Counts total;
-  for (const RunData& run : runs) add_run(document, run, runs.size() > 1, total);
+  for (const RunData& run : runs) add_run(document, run, options, runs.size() > 1, total);
   document.headline = runs.size() == 1 ? machine_line(runs.front()) : fmt::format("{} runs", runs.size());
   document.verdict = verdict_line(total);
   if (!options.footer.empty()) document.verdict += " · " + options.footer;
