@@ -1,0 +1,95 @@
+"""assay report: what it prints and writes of finished runs, and what it refuses."""
+
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+from assay_case import AssayCase  # noqa: E402
+
+
+class Report(AssayCase):
+    def record(self, key="launch/op=fork_join", **members):
+        record = {"schema": 1, "key": key, "family": key.split("/")[0], "params": {"op": key.split("=")[-1]},
+                  "protocol": {}, "status": "ok", "samples": {"unit": "s", "values": [1e-6] * 9, "at": [0] * 9},
+                  "metrics": [{"name": "latency", "value": 1e-6, "unit": "s", "ci95": [0.99e-6, 1.01e-6]}]}
+        record.update(members)
+        return record
+
+    def run_dir(self, *records, name="r", run=None):
+        self.write(f"{name}/run.json", run or {"schema": 1})
+        lines = [line if isinstance(line, str) else json.dumps(line) for line in records]
+        self.write(f"{name}/records.jsonl", "".join(line + "\n" for line in lines))
+        return name
+
+    def test_prints_a_row_a_case_and_the_verdict(self):
+        self.run_dir(self.record(), self.record("launch/op=handoff", status="skipped", reason="no GPU", metrics=[]))
+        done = self.assay("report", "r")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("launch fork_join", done.stdout)
+        self.assertIn("1.00 us", done.stdout)
+        self.assertIn("± 1.0 %", done.stdout)
+        self.assertIn("held: 1 · failed: 0 · skipped: 1 (no GPU)", done.stdout)
+        self.assertNotIn("\033", done.stdout)
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+
+    def test_writes_markdown_and_json_in_base_units(self):
+        self.run_dir(self.record())
+        done = self.assay("report", "r", "--md", "out.md", "--json", "out.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| launch fork\\_join | 1.00 us |", (self.dir / "out.md").read_text())
+        document = json.loads((self.dir / "out.json").read_text())
+        row = document["sections"][0]["tables"][0]["rows"][0]
+        self.assertEqual(row["case"], "launch/op=fork_join")
+        self.assertEqual(row["median"], {"metric": "latency", "value": 1e-6, "unit": "s"})
+        self.assertEqual(row["ci95"], [0.99e-6, 1.01e-6])
+
+    def test_equal_input_gives_equal_bytes(self):
+        self.run_dir(self.record(), self.record("launch/op=x"))
+        for name in ("a.md", "b.md"):
+            self.assay("report", "r", "--md", name)
+        self.assertEqual((self.dir / "a.md").read_bytes(), (self.dir / "b.md").read_bytes())
+
+    def test_hostile_strings_stay_inert(self):
+        evil = "\x1b[2J<script>alert(1)</script>|`x`\u202e"
+        self.run_dir(self.record("launch/op=" + evil, status="failed", reason=evil,
+                                 checks=[{"name": evil, "passed": False, "detail": [evil]}]),
+                     run={"schema": 1, "labels": {"a": evil}, "plan": {"name": evil}})
+        done = self.assay("report", "r", "--md", "out.md")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for text in (done.stdout, (self.dir / "out.md").read_text()):
+            self.assertNotIn("\033", text)
+            self.assertNotIn("\u202e", text)
+        self.assertNotIn("<script>", (self.dir / "out.md").read_text())
+
+    def test_broken_lines_are_named_and_the_rest_is_used(self):
+        self.run_dir("{not json", self.record(), '{"schema": 99}')
+        done = self.assay("report", "r")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("line 1", done.stdout)
+        self.assertIn("line 3", done.stdout)
+        self.assertIn("held: 1", done.stdout)
+
+    def test_no_finished_case_is_not_enough_data(self):
+        self.run_dir()
+        done = self.assay("report", "r")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("no finished case in r", done.stderr)
+
+    def test_the_same_directory_counts_once(self):
+        self.run_dir(self.record())
+        self.assertIn("held: 1", self.assay("report", "r", "./r/").stdout)
+
+    def test_refusals(self):
+        self.refused("report", "nowhere", says="nowhere")
+        (self.dir / "empty").mkdir()
+        self.refused("report", "empty", says="empty")
+        self.refused("report", "r", "--mdd", "x", says="--md")
+        self.refused("report", self.run_dir(run={"schema": 7}, name="foreign"), says=["schema", "7"])
+        self.run_dir(self.record())
+        self.refused("report", "r", "--md", "no/such/folder/out.md", says="no/such/folder")
+
+
+if __name__ == "__main__":
+    unittest.main()
