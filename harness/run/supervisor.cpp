@@ -97,6 +97,11 @@ void Supervisor::end_group(bool orderly) {
   if (!group_) return;
   if (orderly) {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) channel_.send(static_cast<int>(rank), {{"type", "end"}});
+    // Their last words, the span of the whole run among them, are read before they go.
+    const auto patience = Clock::now() + std::chrono::seconds(10);
+    const auto connected = [](const RankState& rank) { return rank.connected; };
+    while (Clock::now() < patience && std::any_of(ranks_.begin(), ranks_.end(), connected)) pump(100);
+    failure_.reset();
     group_->wait_end(10);
   }
   group_->kill_all();

@@ -78,21 +78,25 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
   }
   trace::on_phase([&link](std::string_view name) { link.send({{"type", "span"}, {"name", name}}); });
   if (std::getenv("ASSAY_TRACE")) trace::start_timeline();
-  for (Json message = link.next(); !message.is_null(); message = link.next()) {
-    const Json index = message.value("case", Json(-1));
-    Record record;
-    try {
-      record = execute_case(order_from(message, families), *device, *comm, cache ? cache : ".");
-    } catch (const std::exception& error) {
-      link.send({{"type", "abort"}, {"case", index}, {"reason", error.what()}});
-      wait_for_the_end();
+  {
+    const trace::Span run(trace::Category::run, "run");
+    for (Json message = link.next(); !message.is_null(); message = link.next()) {
+      const Json index = message.value("case", Json(-1));
+      Record record;
+      try {
+        record = execute_case(order_from(message, families), *device, *comm, cache ? cache : ".");
+      } catch (const std::exception& error) {
+        link.send({{"type", "abort"}, {"case", index}, {"reason", error.what()}});
+        wait_for_the_end();
+      }
+      send_timeline(link);
+      // The other ranks may be waiting for this one in a collective: only the supervisor can free them.
+      const bool stuck = record.status == Status::error && place.size > 1;
+      link.send({{"type", stuck ? "abort" : "record"}, {"case", index}, {"record", record.to_json()}});
+      if (stuck) wait_for_the_end();
     }
-    send_timeline(link);
-    // The other ranks may be waiting for this one in a collective: only the supervisor can free them.
-    const bool stuck = record.status == Status::error && place.size > 1;
-    link.send({{"type", stuck ? "abort" : "record"}, {"case", index}, {"record", record.to_json()}});
-    if (stuck) wait_for_the_end();
   }
+  send_timeline(link);
   trace::on_phase({});
 }
 

@@ -90,6 +90,8 @@ class Nvtx(unittest.TestCase):
         self.assertEqual(inside(cases["setup-throw"], "phase"), ["setup"])
         self.assertIn("measure", inside(cases["throw"], "phase"))
         self.assertEqual(inside(cases["throw"], "sample"), [])
+        self.assertEqual({r.name for r in found if NAMES[r.category] == "run"}, {"run"})
+        self.assertTrue(all(NAMES[r.parent.category] == "run" for r in cases.values()), "a case lies in its run")
         samples = [r for r in found if NAMES[r.category] == "sample"]
         self.assertTrue(all(NAMES[r.parent.category] == "phase" for r in samples), "a sample lies in its phase")
         self.assertEqual([r.payload for r in samples if cases["ok"] in r.ancestors()][:1], [0])

@@ -174,6 +174,18 @@ TEST_F(ChromeTrace, EscapesHostileNames) {
   EXPECT_EQ(names, (std::vector<std::string>{hostile, "not utf-8 \xef\xbf\xbd"}));
 }
 
+TEST_F(ChromeTrace, EventsStandInTheOrderOfTheirStart) {
+  const auto trace = written({{0,
+                               "h",
+                               {{"case", Category::case_, 0, 10, 5, 0},
+                                {"phase", Category::phase, 0, 10, 2, 0},
+                                {"run", Category::run, 0, 1, 20, 0}}}});
+  std::vector<std::string> names;
+  for (const auto& event : trace["traceEvents"])
+    if (event["ph"] == "X") names.push_back(event["name"]);
+  EXPECT_EQ(names, (std::vector<std::string>{"run", "case", "phase"}));
+}
+
 TEST_F(ChromeTrace, EmptyIsStillATrace) { EXPECT_TRUE(written({})["traceEvents"].empty()); }
 
 TEST_F(ChromeTrace, SaysWhereItCannotWrite) {
