@@ -87,16 +87,15 @@ void write_chrome_trace(const std::string& path, const std::vector<RankTimeline>
     for (const int thread : threads)
       out.event(fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})", rank.rank,
                             thread + 1, thread == 0 ? std::string("main") : fmt::format("thread {}", thread)));
-    for (const auto& entry : rank.entries)
+    for (const Entry* entry : in_order(rank.entries))
       out.event(
           fmt::format(R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{"payload":{}}}}})",
-                      quoted(entry.name), name_of(entry.category), rank.rank, entry.thread + 1,
-                      microseconds(entry.start_ns - start), microseconds(std::max<std::int64_t>(entry.duration_ns, 0)),
-                      entry.payload));
+                      quoted(entry->name), name_of(entry->category), rank.rank, entry->thread + 1,
+                      microseconds(entry->start_ns - start),
+                      microseconds(std::max<std::int64_t>(entry->duration_ns, 0)), entry->payload));
   }
-}
-out.put("\n]}\n");
-out.close();
+  out.put("\n]}\n");
+  out.close();
 }
 
 }  // namespace assay::trace
