@@ -98,7 +98,8 @@ RunRequest make_request(const Options& options) {
   if (!options.timeout.empty()) request.plan.timeout_seconds = parse_timeout(options.timeout);
   request.labels = parse_labels(options.labels);
   request.faults = parse_faults(options.inject);
-  request.plan.device = choose_device(options.device);
+  const bool as_before = options.device == "auto" && !options.resume.empty();
+  request.plan.device = as_before ? device_of_run(options.resume) : choose_device(options.device);
   request.plan.configs = configs_dir();
   request.limits = machine_limits();
   // A GPU's memory is its own; this machine's says nothing about it.

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 extern char** environ;
 
@@ -120,12 +121,19 @@ int pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pi
 void pidfd_kill(int fd) { ::syscall(SYS_pidfd_send_signal, fd, SIGKILL, nullptr, 0); }
 
 // Children of this process, orphans that it adopted included.
-std::vector<pid_t> children() {
+std::vector<pid_t> children(const std::set<pid_t>& foreign) {
   std::vector<pid_t> found;
   const std::string self = std::to_string(::getpid());
   std::ifstream file("/proc/self/task/" + self + "/children");
-  for (pid_t pid; file >> pid;) found.push_back(pid);
+  for (pid_t pid; file >> pid;)
+    if (!foreign.contains(pid)) found.push_back(pid);
   return found;
+}
+
+// Children from before the first group: of a shell that became this process by exec. They are not ours to end.
+std::set<pid_t>& foreign_children() {
+  static std::set<pid_t> pids;
+  return pids;
 }
 
 // The launcher frames its own remarks with lines of dashes, and prefixes some with its host and pid.
@@ -262,7 +270,8 @@ void WorkerGroup::kill_all() {
     }
   }
   const auto until = Clock::now() + std::chrono::seconds(5);
-  for (std::vector<pid_t> left = children(); !left.empty() && Clock::now() < until; left = children()) {
+  const auto& foreign = foreign_children();
+  for (auto left = children(foreign); !left.empty() && Clock::now() < until; left = children(foreign)) {
     for (const pid_t child : left) ::kill(child, SIGKILL);
     for (const pid_t child : left) {
       int status = 0;
@@ -284,6 +293,9 @@ std::string describe_status(int wait_status, bool through_launcher) {
   return code != 0 ? fmt::format("ended with code {}", code) : std::string();
 }
 
-void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+void adopt_orphans() {
+  for (const pid_t pid : children({})) foreign_children().insert(pid);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
 
 }  // namespace assay

@@ -68,6 +68,12 @@ bool runs_on(const Family& family, DeviceKind device) {
   return std::find(family.devices.begin(), family.devices.end(), device) != family.devices.end();
 }
 
+DeviceKind device_of(const Json& run) {
+  const auto device = run.find("device");
+  return device_kind_from(device != run.end() && device->is_string() ? device->get<std::string>() : "")
+      .value_or(DeviceKind::cpu);
+}
+
 // Everything that can be refused is refused here, before the first case.
 Prepared prepare(const RunRequest& request, std::span<const Family> families) {
   Prepared prepared;
@@ -79,6 +85,9 @@ Prepared prepare(const RunRequest& request, std::span<const Family> families) {
     const std::string source = (*request.resume / "run.json").string();
     if (!run.contains("plan") || !run["plan"].is_object())
       throw UsageError(fmt::format("{}: holds no plan to resume", source));
+    if (device_of(run) != request.plan.device)
+      throw UsageError(fmt::format("--device {}: {} was measured on {}", name_of(request.plan.device),
+                                   request.resume->string(), name_of(device_of(run))));
     if (request.plan.targets.empty()) {
       prepared.plan = plan_from_expanded(run["plan"], source, families, request.limits.cpus);
     } else {
@@ -224,6 +233,8 @@ fs::path cache_folder() {
   if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache" / "assay";
   return fs::temp_directory_path() / "assay-cache";
 }
+
+DeviceKind device_of_run(const fs::path& dir) { return device_of(read_run(dir).run); }
 
 ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
   const Prepared prepared = prepare(request, families);

@@ -34,6 +34,9 @@ struct RunRequest {
 // Where generated data sets are kept: $ASSAY_CACHE, else assay/ in the user's cache folder.
 std::filesystem::path cache_folder();
 
+// The device of an earlier run: what --resume goes on with. Throws UsageError when the directory holds no run.
+DeviceKind device_of_run(const std::filesystem::path& dir);
+
 // Expands the plan, launches a worker group for each world size, keeps the run directory.
 // Returns the worst exit code of the whole directory; throws UsageError when nothing could be started.
 ExitCode run_plan(const RunRequest& request, std::span<const Family> families);

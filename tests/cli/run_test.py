@@ -219,6 +219,25 @@ class InterruptAndResume(TestbedCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("op=fail", done.stderr)
 
+    def test_another_device_is_refused(self):
+        self.run_assay("probe", "--out", self.out)
+        path = os.path.join(self.out, "run.json")
+        with open(path) as file:
+            text = file.read()
+        with open(path, "w") as file:
+            file.write(text.replace('"device": "cpu"', '"device": "cuda"', 1))
+        done = self.run_assay("--resume", self.out, "--device", "cpu")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("was measured on cuda", done.stderr)
+
+    def test_children_of_before_are_left_alone(self):
+        script = f'sleep 60 >/dev/null 2>&1 & echo $!; exec {" ".join(self.command("probe", "--out", self.out))}'
+        done = subprocess.run(["bash", "-c", script], cwd=self.folder, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        sleeper = int(done.stdout.splitlines()[0])
+        self.assertEqual(alive([sleeper]), [sleeper])
+        os.kill(sleeper, signal.SIGKILL)
+
     def test_two_supervisors_on_one_directory(self):
         first = self.start(*self.probe("hang"), "--out", self.out)
         self.phase_reached(first)

@@ -72,6 +72,33 @@ class Ranks(TestbedCase):
         self.assertEqual({r["params"]["op"]: r["status"] for r in self.records()}, {"hang": "error", "ok": "ok"})
         self.assertEqual(alive(held), [])
 
+    def fake(self, name, text):
+        folder = os.path.join(self.folder, "bin")
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, name)
+        with open(path, "w") as file:
+            file.write("#!/bin/bash\n" + text)
+        os.chmod(path, 0o755)
+        return {"PATH": folder + ":" + os.environ["PATH"]}
+
+    def test_a_launcher_that_cannot_start_ranks_is_not_tried_for_ever(self):
+        env = self.fake("mpirun", "echo the fabric is down >&2; exit 7")
+        done = self.run_assay(*self.probe("ok", n="0,1,2,3"), "--ranks", "2", "--out", self.out, env=env)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertEqual(len(self.records()), 4)
+        for record in self.records():
+            self.assertIn("ended with code 7", record["reason"])
+            self.assertIn("the fabric is down", record["reason"])
+
+    def test_srun_is_used_inside_an_allocation(self):
+        env = self.fake("srun", 'while [ "${1#-}" != "$1" ]; do [ "$1" = --ntasks ] && { n=$2; shift; }; shift; done\n'
+                                'touch srun-was-here; exec mpirun --oversubscribe --allow-run-as-root -n "$n" "$@"\n')
+        env.update(SLURM_JOB_ID="7", SLURM_JOB_NUM_NODES="1")
+        done = self.run_assay("probe", "--ranks", "2", "--out", self.out, env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "srun-was-here")))
+        self.assertEqual(len(self.records()[0]["ranks"]), 2)
+
     def test_ranks_lie_side_by_side_in_the_trace(self):
         import json
         done = self.run_assay(*self.probe("ok"), "--ranks", "2", "--trace", "--out", self.out)

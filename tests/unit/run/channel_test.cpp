@@ -1,7 +1,7 @@
 // The channel towards strangers: whatever they send costs a log line, and real workers go on.
+#include "harness/run/channel.h"
 #include "harness/core/rng.h"
 #include "harness/record/json_reader.h"
-#include "harness/run/channel.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -55,8 +55,8 @@ class Channel : public testing::Test {
   void SetUp() override { server_.expect(2); }
 
   std::string hello(int rank) const {
-    Json json = {{"type", "hello"}, {"token", server_.token()}, {"rank", rank}, {"size", 2},
-                 {"host", "here"},  {"pid", 1},                 {"version", channel_version()}};
+    Json json = {{"type", "hello"}, {"token", server_.token()},    {"rank", rank}, {"size", 2}, {"host", "here"},
+                 {"pid", 1},        {"version", channel_version()}};
     return dump_line(json) + "\n";
   }
   // Waits until `enough` holds of the events and log lines gathered so far.
