@@ -27,7 +27,7 @@ using gemm::SampledRows;
 using gemm::Shape;
 
 constexpr double sustained_seconds = 30;
-constexpr double search_seconds = 0.5;
+constexpr double search_seconds = 0.3;
 constexpr std::int64_t most_compared = std::int64_t{1} << 26;  // elements, over all rotated outputs
 
 // How a `peak` case calls what a kernel of a library runs.
@@ -264,7 +264,8 @@ class GemmCase final : public Case {
     labels["candidates"] = fmt::format("{}", fmt::join(found_, "; "));
     if (!offer.refused.empty()) labels["not_offered"] = fmt::format("{}", fmt::join(offer.refused, "; "));
     if (best_.stride > 0) labels["weights"] = fmt::format("packed before timing in {:.3g} s", best_.pack_seconds);
-    for (const char* name : {"implementation", "isa", "form", "threads"}) context.protocol.details[name] = labels[name];
+    for (const char* name : {"implementation", "isa", "threads"}) context.protocol.details[name] = labels[name];
+    context.protocol.details["weights"] = labels["form"];  // a protocol's own `form` is the sampler's
 
     const MeasuredPeak* peak =
         find_peak(context.peaks, params_.text("dtype"), peak_isa(best_.op->isa()), context.world.ranks, team_->size());

@@ -5,6 +5,7 @@
 #include "suites/peak/peak.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -89,10 +90,12 @@ TEST(GemmCase, EveryDtypeAndTransposeIsMeasuredAndHolds) {
       EXPECT_EQ(throughput.unit, "FLOP/s");
       EXPECT_NEAR(*throughput.value * outcome.measurement.summary.median, 2.0 * 96 * 80 * 72, 1e-3);
       EXPECT_FALSE(throughput.of_peak);
-      for (const char* name : {"implementation", "isa", "form", "threads"}) {
+      for (const char* name : {"implementation", "isa", "threads"}) {
         EXPECT_FALSE(outcome.labels.at(name).empty());
         EXPECT_EQ(outcome.labels.at(name), outcome.protocol.details.at(name));
       }
+      EXPECT_EQ(outcome.labels.at("form"), outcome.protocol.details.at("weights"));
+      EXPECT_NO_THROW(outcome.protocol.to_json());
       EXPECT_TRUE(outcome.protocol.data.starts_with(dtype == "int8" ? "uniform" : "normal"));
     }
 }
@@ -160,6 +163,7 @@ TEST(PeakCase, EveryDtypeIsMeasuredAndHolds) {
     EXPECT_GT(*outcome.metrics.front().value, 0);
     EXPECT_FALSE(outcome.labels.at("isa").empty());
     EXPECT_NE(outcome.labels.at("isa"), "auto");
+    EXPECT_NO_THROW(outcome.protocol.to_json());
   }
 }
 
