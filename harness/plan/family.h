@@ -20,7 +20,6 @@ struct Estimate {
   double flops = 0;
   double items = 0;
   double seconds = 0;        // that a case of a length of its own takes (a sustained window); 0: the protocol's limit
-  double seconds = 0;        // of measuring, where the family fixes it (a sustained load); 0: the protocol's limit
 };
 
 struct Family {
