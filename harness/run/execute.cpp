@@ -81,7 +81,10 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   }
   order.protocol.apply(context.protocol);
   phase(record, "setup", [&] { work->setup(context); });
+  // The plan's limits go before the case's own; what the inputs hold is settled by now, and only the case knows it.
+  const std::string data = context.protocol.data;
   order.protocol.apply(context.protocol);
+  context.protocol.data = data;
   if (context.protocol.timer.empty()) context.protocol.timer = device.timer();
 
   Sampler sampler(device, comm, context.protocol, start);
