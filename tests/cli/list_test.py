@@ -11,6 +11,7 @@ FAMILIES = {
     "peak": ["dtype", "isa", "threads"],
     "memory": ["op", "bytes", "store", "threads"],
     "collective": ["op", "bytes", "dtype", "inplace", "batching"],
+    "dataloader": ["kind", "path", "stage", "workers", "cache"],
     "launch": ["op"],
 }
 
