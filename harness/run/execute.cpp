@@ -186,7 +186,13 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& comm,
   }
   if (record.status == Status::error && !record.spans.empty())
     record.reason += fmt::format(" (in {})", record.spans.back().first);
-  record.protocol = context.protocol.to_json();
+  try {
+    record.protocol = context.protocol.to_json();
+  } catch (const std::exception& caught) {
+    record.status = Status::error;
+    record.reason = caught.what();
+    record.protocol = Json::object();
+  }
   for (const auto& [name, value] : context.labels) record.labels[name] = value;
   record.flags.insert(record.flags.end(), context.flags.begin(), context.flags.end());
   record.seconds = seconds_since(start);
