@@ -70,7 +70,7 @@ void check_flags(const std::vector<std::string>& flags) {
       throw UsageError(fmt::format("bench: --{}={}: console, json or csv", name, format));
   }
   std::string filter = flag_value(flags, "benchmark_filter");
-  if (filter.starts_with("-")) filter.erase(0, 1);   // the cases that do not match
+  if (filter.starts_with("-")) filter.erase(0, 1);  // the cases that do not match
   try {
     const std::regex checked(filter);
   } catch (const std::regex_error& error) {
@@ -81,10 +81,21 @@ void check_flags(const std::vector<std::string>& flags) {
 }
 
 std::vector<std::string> known_flags() {
-  return {"--benchmark_list_tests", "--benchmark_filter", "--benchmark_min_time", "--benchmark_repetitions",
-          "--benchmark_enable_random_interleaving", "--benchmark_report_aggregates_only",
-          "--benchmark_display_aggregates_only", "--benchmark_format", "--benchmark_out", "--benchmark_out_format",
-          "--benchmark_color", "--benchmark_counters_tabular", "--benchmark_context", "--v", "--help"};
+  return {"--benchmark_list_tests",
+          "--benchmark_filter",
+          "--benchmark_min_time",
+          "--benchmark_repetitions",
+          "--benchmark_enable_random_interleaving",
+          "--benchmark_report_aggregates_only",
+          "--benchmark_display_aggregates_only",
+          "--benchmark_format",
+          "--benchmark_out",
+          "--benchmark_out_format",
+          "--benchmark_color",
+          "--benchmark_counters_tabular",
+          "--benchmark_context",
+          "--v",
+          "--help"};
 }
 
 }  // namespace
@@ -113,7 +124,8 @@ ExitCode run_benchmarks(const BenchRequest& request) {
   benchmark::AddCustomContext("assay_version", std::string(build_info().version));
   const std::size_t selected = benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
-  if (selected == 0) throw UsageError("bench: --benchmark_filter selects no case; --benchmark_list_tests names them all");
+  if (selected == 0)
+    throw UsageError("bench: --benchmark_filter selects no case; --benchmark_list_tests names them all");
   return code;
 }
 

@@ -18,9 +18,9 @@
 namespace assay {
 
 struct BenchRequest {
-  std::vector<std::string> flags;                       // Google Benchmark's own
-  std::vector<PlannedCase> cases;                       // of one rank; each becomes KEY/manual_time
-  std::function<std::unique_ptr<Device>()> device;      // called before the first case; not to list the cases
+  std::vector<std::string> flags;                   // Google Benchmark's own
+  std::vector<PlannedCase> cases;                   // of one rank; each becomes KEY/manual_time
+  std::function<std::unique_ptr<Device>()> device;  // called before the first case; not to list the cases
   std::filesystem::path cache_dir;
 };
 

@@ -16,7 +16,7 @@ struct Session::Open {
   std::unique_ptr<Case> work;
   Context context;
   Measurement measured;
-  std::int64_t each = 0;   // repetitions (items, of a loader) that a sample spanned in the last call; 0 before the first
+  std::int64_t each = 0;  // repetitions (items, of a loader) that a sample spanned in the last call; 0 before the first
 };
 
 Session::Session(const BenchRequest& request) : request_(request), comm_(make_self_communicator()) {}
@@ -65,7 +65,8 @@ std::optional<std::string> Session::fault() {
   Checks checks;
   open_->work->verify(checks);
   for (const Check& check : checks.all())
-    if (!check.passed) return check.detail.empty() ? check.name : fmt::format("{}: {}", check.name, check.detail.front());
+    if (!check.passed)
+      return check.detail.empty() ? check.name : fmt::format("{}: {}", check.name, check.detail.front());
   return std::nullopt;
 }
 

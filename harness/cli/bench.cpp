@@ -20,7 +20,8 @@ std::vector<PlannedCase> default_cases() {
   request.ranks = {1};
   request.configs = configs_dir();
   for (const Family& family : catalogue())
-    if (!family.workload && std::find(family.devices.begin(), family.devices.end(), DeviceKind::cpu) != family.devices.end())
+    if (!family.workload &&
+        std::find(family.devices.begin(), family.devices.end(), DeviceKind::cpu) != family.devices.end())
       request.targets.push_back(family.name);
   return expand_plan(request, catalogue(), machine_limits()).cases;
 }
@@ -29,7 +30,7 @@ std::vector<PlannedCase> default_cases() {
 
 Command bench_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("bench", "the micro-benchmarks under Google Benchmark, with its own flags");
-  app->set_help_flag();   // Google Benchmark explains its flags itself
+  app->set_help_flag();  // Google Benchmark explains its flags itself
   app->prefix_command();
   return {app, [app] {
             BenchRequest request;

@@ -6,12 +6,12 @@
 namespace assay {
 
 struct BuildInfo {
-  std::string_view version;      // "0.1.0+g1a2b3c4d5" or "1.2.0-3-g1a2b3c4d5"; ends in "-dirty" when files were changed
-  std::string_view commit;       // full hash; empty outside a git checkout
-  bool dirty;                    // tracked files differed from the commit
-  std::string_view compiler;     // "GNU 12.2.0"
-  std::string_view build_type;   // "Release"
-  std::string_view flags;        // of every source; per-file instruction sets come on top
+  std::string_view version;     // "0.1.0+g1a2b3c4d5" or "1.2.0-3-g1a2b3c4d5"; ends in "-dirty" when files were changed
+  std::string_view commit;      // full hash; empty outside a git checkout
+  bool dirty;                   // tracked files differed from the commit
+  std::string_view compiler;    // "GNU 12.2.0"
+  std::string_view build_type;  // "Release"
+  std::string_view flags;       // of every source; per-file instruction sets come on top
 };
 
 // Known at every build, not only when CMake last ran.
