@@ -22,7 +22,8 @@ struct TelemetryOptions {
 
 // Samples its sensors on a thread of its own from start() to stop(), which may be called again and again. The thread
 // sits on the last of the rank's CPUs: a team takes the first ones, so it disturbs a measuring CPU only where no CPU
-// is spare. Its cost is known: own_cpu_seconds(). Sensors that the kernel does not give are absent.
+// is spare. Its cost is known: own_cpu_seconds(); 160 us a reading, 0.06 % of a CPU, on a busy machine of two. Sensors
+// that the kernel does not give are absent.
 //
 // Series, by name: clock (Hz), utilisation and steal (share of the rank's CPUs), resident and resident_peak (B),
 // temperature (degC), package_energy (J since the case began), involuntary_switches (1/s). Where there is no cpufreq

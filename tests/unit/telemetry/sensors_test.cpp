@@ -223,6 +223,9 @@ TEST(Telemetry, OnThisMachineSeesAnAllocationAndTheClock) {
   }
   for (std::size_t i = 0; i < first.at("clock").at.size(); ++i) EXPECT_GE(first.at("clock").at[i], 0.0);
   EXPECT_GT(telemetry.own_cpu_seconds(), 0.0);
+  RecordProperty(
+      "sampling_cpu_microseconds_a_reading",
+      static_cast<int>(1e6 * telemetry.own_cpu_seconds() / static_cast<double>(first.at("clock").at.size())));
 
   telemetry.start(std::chrono::steady_clock::now());
   EXPECT_FALSE(telemetry.stop().empty()) << "a case shorter than a period still has readings";
