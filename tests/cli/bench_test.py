@@ -22,7 +22,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         names = done.stdout.split()
         self.assertIn(CASE, names)
-        for family in ("gemm/", "peak/", "memory/", "collective/"):
+        for family in ("gemm/", "peak/", "memory/", "collective/", "dataloader/"):
             self.assertTrue(any(name.startswith(family) for name in names), family)
         self.assertEqual(len(names), len(set(names)))
 
