@@ -89,8 +89,10 @@ struct Sampler::Repetition {
     Stream& stream = *sampler.stream_;
     // The flush comes first: ranks leave it at different times.
     if (flush) sampler.device_.flush_cache(stream);
-    if (sampler.comm_.size() > 1) sampler.comm_.barrier();
+    // Its readings take microseconds, different ones on each rank: before the barrier, or the first call would wait for
+    // the rank that reads last.
     if (watch) watch->before();
+    if (sampler.comm_.size() > 1) sampler.comm_.barrier();
     start->record(stream);
     for (std::int64_t i = 0; i < count; ++i) {
       sampler.run([&] { fn(stream, slot); });
