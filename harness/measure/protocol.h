@@ -19,7 +19,7 @@ struct Protocol {
   std::string timer;                 // the device's: steady_clock, cuda_event
   double warmup_seconds = 0.1;       // and at least one repetition
   int min_samples = 30;
-  int max_samples = 0;               // 0: no limit
+  int max_samples = 0;               // 0: the stop rule's own, 100,000
   double max_seconds = 3.0;          // of measuring; the stop rule may end before
   double target_relative_ci = 0.01;  // half width of the 95 % interval over the median at which sampling stops
   // What else must be equal for figures to compare: implementation, isa, store, page_size, numa, ...

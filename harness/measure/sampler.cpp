@@ -13,8 +13,8 @@ namespace assay {
 
 namespace {
 
-constexpr int most_first_touch = 32;                      // single calls timed and reported before warm-up
-constexpr std::int64_t most_repetitions = 1'000'000'000;  // a sample; work that takes no time would grow for ever
+constexpr int most_first_touch = 32;                  // single calls timed and reported before warm-up
+constexpr std::int64_t most_repetitions = 1'000'000;  // a sample; work that takes no time would grow for ever
 
 Sampler::Clock steady_clock_from(std::chrono::steady_clock::time_point started) {
   return [started] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(); };

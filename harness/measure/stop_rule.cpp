@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace assay {
 
@@ -25,6 +24,8 @@ constexpr double stop_confidence = 0.98;
 constexpr std::size_t plateau_looks = 4;
 constexpr double plateau_fall = 0.8;
 constexpr double least_time = 0.1;  // of max_seconds
+// More samples say nothing more about a median: calls of a microsecond, isolated, would fill memory.
+constexpr std::size_t most_samples = 100'000;
 
 double normal_half_width(double confidence) {
   return boost::math::quantile(boost::math::normal(), 0.5 * (1.0 + confidence));
@@ -36,13 +37,13 @@ StopRule::StopRule(const Protocol& protocol)
     : max_seconds_(protocol.max_seconds),
       target_(protocol.target_relative_ci),
       min_samples_(static_cast<std::size_t>(std::max(protocol.min_samples, 1))),
-      max_samples_(static_cast<std::size_t>(std::max(protocol.max_samples, 0))),
+      max_samples_(protocol.max_samples > 0 ? static_cast<std::size_t>(protocol.max_samples) : most_samples),
       next_look_(min_samples_) {}
 
 bool StopRule::add(double value, double elapsed_seconds) {
   values_.push_back(value);
   const std::size_t n = values_.size();
-  if (max_samples_ > 0 && n >= max_samples_) {
+  if (n >= max_samples_) {
     stopped_by_ = "count";
   } else if (elapsed_seconds >= max_seconds_) {
     stopped_by_ = "time";
@@ -56,11 +57,13 @@ bool StopRule::add(double value, double elapsed_seconds) {
 void StopRule::look(bool may_stop) {
   static const double scale = normal_half_width(0.95) / normal_half_width(stop_confidence);
   const Summary summary = summarize(values_, stop_confidence);
-  double width = std::numeric_limits<double>::infinity();
+  double half = 0;
   if (summary.ci95) {
-    const double half = 0.5 * scale * (summary.ci95->high - summary.ci95->low);
-    width = half > 0 ? half / std::abs(summary.median) : 0.0;
+    half = 0.5 * scale * (summary.ci95->high - summary.ci95->low);
+  } else {  // a slow drift: what nearly all samples agree on needs no interval
+    half = 0.5 * (quantile(values_, 0.99) - quantile(values_, 0.01));
   }
+  const double width = half > 0 ? half / std::abs(summary.median) : 0.0;
   half_widths_.push_back(width);
 
   const std::size_t looks = half_widths_.size();
@@ -69,7 +72,7 @@ void StopRule::look(bool may_stop) {
     stopped_by_ = "noise";
   } else if (looks > plateau_looks) {
     const double before = half_widths_[looks - 1 - plateau_looks];
-    if (std::isfinite(width) && width > plateau_fall * before) stopped_by_ = "plateau";
+    if (summary.ci95 && width > plateau_fall * before) stopped_by_ = "plateau";
   }
 }
 

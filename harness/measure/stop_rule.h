@@ -31,7 +31,7 @@ class StopRule {
   std::size_t max_samples_;
   std::size_t next_look_;
   std::vector<double> values_;
-  std::vector<double> half_widths_;  // relative, one a look; infinite where there was no interval
+  std::vector<double> half_widths_;  // relative, one a look
   std::string stopped_by_;
 };
 

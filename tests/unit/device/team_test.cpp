@@ -1,0 +1,149 @@
+#include "harness/device/cpu/team.h"
+
+#include "harness/core/error.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <omp.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+// ThreadSanitizer does not know libgomp's barriers and reports each of them: there, teams of one thread only.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool openmp_can_be_tested = false;
+#else
+constexpr bool openmp_can_be_tested = true;
+#endif
+
+namespace assay::cpu {
+namespace {
+
+// CPUs that the calling thread may use.
+std::set<int> allowed() {
+  cpu_set_t mask;
+  sched_getaffinity(0, sizeof mask, &mask);
+  std::set<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &mask)) cpus.insert(cpu);
+  return cpus;
+}
+
+std::set<int> all() { return {rank_cpus().begin(), rank_cpus().end()}; }
+
+int most_threads() { return openmp_can_be_tested ? static_cast<int>(rank_cpus().size()) : 1; }
+
+TEST(RankCpus, CoresComeFirstAndNoneTwice) {
+  EXPECT_EQ(all().size(), rank_cpus().size());
+  EXPECT_GE(rank_cores(), 1);
+  EXPECT_LE(rank_cores(), static_cast<int>(rank_cpus().size()));
+}
+
+TEST(Team, RunsEveryThreadOnItsOwnCpu) {
+  const Team team(most_threads());
+  std::vector<std::set<int>> cpus(static_cast<std::size_t>(team.size()));
+  team.run([&](int thread) { cpus[static_cast<std::size_t>(thread)] = allowed(); });
+  for (std::size_t i = 0; i < cpus.size(); ++i) EXPECT_THAT(cpus[i], testing::ElementsAre(rank_cpus()[i]));
+}
+
+TEST(Team, TakesTurnsWithAnother) {
+  const Team one(1), many(most_threads());
+  for (int turn = 0; turn < 50; ++turn) {
+    int calls = 0;
+    one.run([&](int) { ++calls; });
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(omp_get_max_threads(), 1);
+    std::vector<int> seen(static_cast<std::size_t>(many.size()));
+    many.run([&](int thread) { seen[static_cast<std::size_t>(thread)] = 1; });
+    EXPECT_THAT(seen, testing::Each(1));
+    EXPECT_EQ(omp_get_max_threads(), many.size());
+  }
+}
+
+// A library's own parallel region runs on the bound threads, as many as the team has.
+TEST(Team, LibrariesInheritSizeAndBinding) {
+  const Team team(most_threads());
+  std::vector<std::set<int>> cpus(static_cast<std::size_t>(team.size()));
+  int threads = 0;
+#pragma omp parallel if (openmp_can_be_tested)
+  {
+#pragma omp single
+    threads = omp_get_num_threads();
+    cpus[static_cast<std::size_t>(omp_get_thread_num())] = allowed();
+  }
+  EXPECT_EQ(threads, team.size());
+  for (std::size_t i = 0; i < cpus.size(); ++i) EXPECT_THAT(cpus[i], testing::ElementsAre(rank_cpus()[i]));
+}
+
+TEST(Team, SetsItsThreadFreeAtTheEnd) {
+  {
+    const Team outer(1);
+    { const Team inner(most_threads()); }
+    EXPECT_EQ(allowed().size(), 1u) << "the outer team still lives";
+  }
+  EXPECT_EQ(allowed(), all());
+}
+
+TEST(Team, OtherThreadsFreeThemselves) {
+  const Team team(1);
+  std::set<int> inherited, freed;
+  std::thread([&] {
+    inherited = allowed();
+    bind_this_thread(rank_cpus());
+    freed = allowed();
+  }).join();
+  EXPECT_EQ(inherited.size(), 1u);
+  EXPECT_EQ(freed, all());
+}
+
+TEST(Team, PassesAnExceptionOn) {
+  const Team team(most_threads());
+  EXPECT_THROW(team.run([&](int thread) {
+    if (thread == team.size() - 1) throw std::domain_error("broken");
+  }),
+               std::domain_error);
+  int calls = 0;
+  team.run([&](int thread) { calls += thread == 0; });
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Team, RefusesMoreThreadsThanCpus) {
+  EXPECT_THROW(Team(static_cast<int>(rank_cpus().size()) + 1), UsageError);
+  EXPECT_THROW(Team(0), UsageError);
+}
+
+TEST(ResolveThreads, WordsAndNumbers) {
+  const int cpus = static_cast<int>(rank_cpus().size());
+  EXPECT_EQ(resolve_threads("core"), 1);
+  EXPECT_EQ(resolve_threads("1"), 1);
+  EXPECT_EQ(resolve_threads("cpus"), cpus);
+  EXPECT_EQ(resolve_threads(std::to_string(cpus)), cpus);
+  EXPECT_GE(resolve_threads("all"), 1);
+  EXPECT_LE(resolve_threads("all"), rank_cores());
+  EXPECT_GE(resolve_threads("node"), 1);
+  EXPECT_LE(resolve_threads("node"), rank_cores());
+  for (const std::string bad : {"0", "-1", "2x", "", "half", "99999"})
+    EXPECT_THROW(resolve_threads(bad), UsageError) << bad;
+}
+
+// The launcher's word counts more than the mask: seen in a process of its own, since the answer is kept.
+TEST(RankCpusDeathTest, TheLauncherChooses) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const int last = *allowed().rbegin();
+  EXPECT_EXIT(
+      {
+        setenv("ASSAY_CPUS", std::to_string(last).c_str(), 1);
+        const bool only = rank_cpus() == std::vector<int>{last} && rank_cores() == 1;
+        _exit(only ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace assay::cpu

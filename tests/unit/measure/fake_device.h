@@ -1,0 +1,64 @@
+// A device whose time is a number that the test's work moves on: what the sampler does becomes exactly predictable.
+#pragma once
+
+#include "harness/device/device.h"
+
+#include <memory>
+
+namespace assay::test {
+
+class FakeDevice final : public Device {
+ public:
+  double now = 0;            // seconds
+  double tick = 0;           // that each reading of the clock takes
+  double shortest = 1e-4;    // shortest_sample()
+  double flush_seconds = 0;  // that a flush takes
+  int flushes = 0;
+
+  FakeDevice() {
+    info_.name = "fake";
+    info_.last_level_cache_bytes = std::uint64_t{1} << 20;
+    info_.compute_units = 1;
+  }
+  // For Sampler: reads this device's time.
+  auto clock() {
+    return [this] {
+      now += tick;
+      return now;
+    };
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  std::unique_ptr<Stream> make_stream() override { return std::make_unique<FakeStream>(); }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<FakeEvent>(*this); }
+  Buffer allocate(std::size_t, Memory) override { return {}; }
+  void copy(void*, const void*, std::size_t, Stream&) override {}
+  std::string_view timer() const override { return "fake"; }
+  double timer_cost() const override { return shortest / 1000; }
+  double shortest_sample() const override { return shortest; }
+  void flush_cache(Stream&) override {
+    ++flushes;
+    now += flush_seconds;
+  }
+
+ private:
+  class FakeStream final : public Stream {
+   public:
+    void synchronize() override {}
+  };
+  class FakeEvent final : public Event {
+   public:
+    explicit FakeEvent(FakeDevice& device) : device_(device) {}
+    void record(Stream&) override { at_ = device_.now; }
+    void synchronize() override {}
+    double seconds_since(const Event& start) const override { return at_ - static_cast<const FakeEvent&>(start).at_; }
+
+   private:
+    FakeDevice& device_;
+    double at_ = 0;
+  };
+
+  DeviceInfo info_;
+};
+
+}  // namespace assay::test

@@ -1,0 +1,164 @@
+// The stop rule, and the property that it and the statistics must have together: intervals of samples that were stopped
+// by what they showed still hold the true median.
+#include "harness/measure/stop_rule.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <ostream>
+#include <random>
+
+namespace assay {
+namespace {
+
+// Feeds the rule until it stops; a sample takes `period` seconds.
+StopRule run(const Protocol& protocol, const std::function<double()>& sample, double period = 1e-3) {
+  StopRule rule(protocol);
+  for (int i = 1; !rule.add(sample(), period * i); ++i) {
+  }
+  return rule;
+}
+
+TEST(StopRule, SteadySamplesStopOnNoise) {
+  Protocol protocol;
+  const StopRule rule = run(protocol, [] { return 1.0; });
+  EXPECT_EQ(rule.stopped_by(), "noise");
+  EXPECT_GE(rule.values().size(), 30u);
+  EXPECT_GE(static_cast<double>(rule.values().size()) * 1e-3, 0.1 * protocol.max_seconds);
+  EXPECT_LT(rule.values().size(), 1000u);
+}
+
+TEST(StopRule, NeverBeforeMinSamplesUnlessTimeIsUp) {
+  Protocol protocol;
+  protocol.min_samples = 200;
+  EXPECT_GE(run(protocol, [] { return 1.0; }).values().size(), 200u);
+  const StopRule late = run(
+      protocol, [] { return 1.0; }, 1.0);
+  EXPECT_EQ(late.values().size(), 3u);
+  EXPECT_EQ(late.stopped_by(), "time");
+}
+
+TEST(StopRule, NeverEmpty) {
+  Protocol protocol;
+  protocol.max_seconds = 0;
+  EXPECT_EQ(run(protocol, [] { return 1.0; }).values().size(), 1u);
+}
+
+TEST(StopRule, CountComesFirst) {
+  Protocol protocol;
+  protocol.max_samples = 3;
+  const StopRule rule = run(
+      protocol, [] { return 1.0; }, 1.0);
+  EXPECT_EQ(rule.values().size(), 3u);
+  EXPECT_EQ(rule.stopped_by(), "count");
+}
+
+TEST(StopRule, TwoEqualModesAreAPlateau) {
+  Protocol protocol;
+  protocol.max_seconds = 1000;
+  std::mt19937_64 random(3);
+  const StopRule rule = run(
+      protocol, [&] { return std::uniform_real_distribution<>()(random) < 0.5 ? 1.0 : 1.3; }, 0.5);
+  EXPECT_EQ(rule.stopped_by(), "plateau");
+}
+
+TEST(StopRule, ADriftRunsIntoTheTimeLimit) {
+  double x = 1;
+  EXPECT_EQ(run(Protocol{}, [&] { return x *= 1.001; }).stopped_by(), "time");
+}
+
+TEST(StopRule, ADriftWithinTheTargetDoesNot) {
+  double x = 1;
+  EXPECT_EQ(run(Protocol{}, [&] { return x *= 1.000001; }).stopped_by(), "noise");
+}
+
+TEST(StopRule, NoisierSamplesTakeMoreOfThem) {
+  const auto samples = [](double deviation) {
+    std::mt19937_64 random(9);
+    std::normal_distribution<double> normal(1.0, deviation);
+    return run(Protocol{}, [&] { return normal(random); }).values().size();
+  };
+  EXPECT_LT(samples(0.01), samples(0.1));
+}
+
+// A kind of sample with a known median.
+struct Kind {
+  const char* name;
+  double median;
+  double most_null;  // share of trials that may end without an interval
+  double period;     // seconds a sample takes: how many fit into the time limit
+  std::function<std::function<double()>(std::mt19937_64&)> make;
+};
+std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
+
+auto normal(double deviation) {
+  return [deviation](std::mt19937_64& random) {
+    return [&random, d = std::normal_distribution<>(1.0, deviation)]() mutable { return d(random); };
+  };
+}
+
+auto log_normal(double deviation) {
+  return [deviation](std::mt19937_64& random) {
+    return [&random, d = std::lognormal_distribution<>(0.0, deviation)]() mutable { return d(random); };
+  };
+}
+
+// Modes at 1 and 1.2, each a normal of deviation 0.01; the lower one with probability `low`.
+auto bimodal(double low) {
+  return [low](std::mt19937_64& random) {
+    return [&random, low, pick = std::bernoulli_distribution(low), d = std::normal_distribution<>(0, 0.01)]() mutable {
+      return (pick(random) ? 1.0 : 1.2) + d(random);
+    };
+  };
+}
+
+// A stationary first-order autoregressive series.
+auto autoregressive(double deviation, double phi) {
+  return [deviation, phi](std::mt19937_64& random) {
+    std::normal_distribution<> d;
+    return [&random, deviation, phi, d, x = d(random)]() mutable {
+      x = phi * x + std::sqrt(1 - phi * phi) * d(random);
+      return 1.0 + deviation * x;
+    };
+  };
+}
+
+class Coverage : public testing::TestWithParam<Kind> {};
+
+TEST_P(Coverage, IntervalsHoldTheTrueMedian) {
+  constexpr int trials = 2000;
+  int held = 0, null = 0;
+  for (unsigned trial = 0; trial < trials; ++trial) {
+    std::mt19937_64 random(1000 + trial);
+    const Summary summary = summarize(run(Protocol{}, GetParam().make(random), GetParam().period).values());
+    if (!summary.ci95)
+      ++null;
+    else if (summary.ci95->low <= GetParam().median && GetParam().median <= summary.ci95->high)
+      ++held;
+  }
+  RecordProperty("held", held);
+  RecordProperty("null", null);
+  EXPECT_GE(held, 0.93 * (trials - null)) << "of " << trials - null;
+  EXPECT_LE(null, GetParam().most_null * trials);
+}
+
+// 70 % of the bimodal samples lie in the lower mode: the median is its quantile 0.5 / 0.7.
+constexpr double lower_mode_median = 1.0 + 0.01 * 0.565949;
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Coverage,
+                         testing::Values(Kind{"normal", 1.0, 0.005, 1e-3, normal(0.02)},
+                                         Kind{"normal_noisy", 1.0, 0.005, 2e-3, normal(0.1)},
+                                         Kind{"normal_few", 1.0, 0.15, 0.1, normal(0.02)},
+                                         Kind{"log_normal", 1.0, 0.005, 2e-3, log_normal(0.1)},
+                                         Kind{"log_normal_wide", 1.0, 0.005, 2e-3, log_normal(0.5)},
+                                         Kind{"bimodal", lower_mode_median, 0.005, 2e-3, bimodal(0.7)},
+                                         Kind{"bimodal_equal", 1.1, 0.005, 2e-3, bimodal(0.5)},
+                                         Kind{"bimodal_few", lower_mode_median, 0.05, 0.03, bimodal(0.7)},
+                                         Kind{"autoregressive", 1.0, 0.02, 1e-3, autoregressive(0.02, 0.6)},
+                                         Kind{"autoregressive_noisy", 1.0, 0.02, 2e-3, autoregressive(0.1, 0.6)},
+                                         Kind{"autoregressive_few", 1.0, 0.15, 0.02, autoregressive(0.02, 0.6)}),
+                         [](const auto& kind) { return kind.param.name; });
+
+}  // namespace
+}  // namespace assay
