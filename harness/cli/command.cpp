@@ -18,7 +18,8 @@ namespace {
 std::vector<std::string> words;
 
 // A subcommand is one line here and one file.
-constexpr Command (*commands[])(CLI::App&) = {list_command, run_command, worker_command, env_command, report_command, bench_command};
+constexpr Command (*commands[])(CLI::App&) = {list_command, run_command,    worker_command,
+                                              env_command,  report_command, bench_command};
 
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -86,7 +87,7 @@ int parse_and_run(int argc, const char* const* argv) {
   }
   try {
     root.parse(argc, argv);
-  } catch (const CLI::Success& asked) {   // --help, --version
+  } catch (const CLI::Success& asked) {  // --help, --version
     return root.exit(asked);
   } catch (const CLI::ParseError& error) {
     throw UsageError(explain(root, error));

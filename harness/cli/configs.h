@@ -13,8 +13,8 @@ namespace assay::cli {
 std::filesystem::path configs_dir();
 
 struct ConfigFile {
-  std::string name;          // as it is asked for: without .json
-  std::string description;   // the file's own; empty when it has none or cannot be read
+  std::string name;         // as it is asked for: without .json
+  std::string description;  // the file's own; empty when it has none or cannot be read
   std::filesystem::path path;
 };
 

@@ -118,7 +118,8 @@ ExitCode list(const Options& options) {
 
 Command list_command(CLI::App& root) {
   auto options = std::make_shared<Options>();
-  CLI::App* app = root.add_subcommand("list", "What there is to run: families with their parameters, plans, models, hardware");
+  CLI::App* app =
+      root.add_subcommand("list", "What there is to run: families with their parameters, plans, models, hardware");
   app->add_option("what", options->what, "families, plans, models or hardware; all when left out");
   app->add_flag("--json", options->json, "As JSON");
   return {app, [options] { return list(*options); }};

@@ -43,14 +43,18 @@ DeviceKind choose_device(std::string_view word, const std::vector<std::string>& 
   static const std::vector<std::string> words = {"auto", "cpu", "cuda"};
   if (word == "cpu") return DeviceKind::cpu;
   if (word == "cuda") {
-    if (!cuda_module) throw UsageError("--device cuda: this build has no CUDA module (libassay-cuda.so is not beside the binary)");
+    if (!cuda_module)
+      throw UsageError("--device cuda: this build has no CUDA module (libassay-cuda.so is not beside the binary)");
     return DeviceKind::cuda;
   }
-  if (word != "auto") throw UsageError(fmt::format("--device {}: unknown device{}", in_quotes(word), suggestion(word, words)));
+  if (word != "auto")
+    throw UsageError(fmt::format("--device {}: unknown device{}", in_quotes(word), suggestion(word, words)));
   if (gpus.empty()) return DeviceKind::cpu;
   if (cuda_module) return DeviceKind::cuda;
-  throw Error(fmt::format("--device auto: a GPU is on the PCI bus ({}) but this build has no CUDA module; build it with the "
-                          "CUDA toolkit, or say --device cpu", gpus.front()));
+  throw Error(
+      fmt::format("--device auto: a GPU is on the PCI bus ({}) but this build has no CUDA module; build it with the "
+                  "CUDA toolkit, or say --device cpu",
+                  gpus.front()));
 }
 
 DeviceKind choose_device(std::string_view word) {

@@ -47,7 +47,8 @@ std::vector<int> parse_ranks(const std::string& text) {
     } catch (const UsageError& problem) {
       throw UsageError(fmt::format("--ranks {}: {}", one_line(text), problem.what()));
     }
-    if (value < 1 || value > 65536) throw UsageError(fmt::format("--ranks {}: {} is not from 1 to 65536", one_line(text), value));
+    if (value < 1 || value > 65536)
+      throw UsageError(fmt::format("--ranks {}: {} is not from 1 to 65536", one_line(text), value));
     if (std::find(ranks.begin(), ranks.end(), value) == ranks.end()) ranks.push_back(static_cast<int>(value));
   }
   return ranks;
@@ -68,7 +69,8 @@ std::map<std::string, std::string> parse_labels(const std::vector<std::string>& 
   std::map<std::string, std::string> labels;
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) throw UsageError(fmt::format("--label {}: must be K=V", in_quotes(text)));
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError(fmt::format("--label {}: must be K=V", in_quotes(text)));
     if (!is_utf8(text)) throw UsageError(fmt::format("--label {}: must be UTF-8", in_quotes(text)));
     labels[text.substr(0, equals)] = text.substr(equals + 1);
   }
@@ -82,7 +84,8 @@ std::set<Fault> parse_faults(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
     for (const std::string& word : split_commas(text)) {
       const auto fault = fault_from(word);
-      if (!fault) throw UsageError(fmt::format("--inject {}: unknown fault{}", in_quotes(word), suggestion(word, known)));
+      if (!fault)
+        throw UsageError(fmt::format("--inject {}: unknown fault{}", in_quotes(word), suggestion(word, known)));
       faults.insert(*fault);
     }
   }
@@ -106,7 +109,8 @@ RunRequest make_request(const Options& options) {
   if (request.plan.device != DeviceKind::cpu) request.limits.memory_bytes = 0;
   if (!options.out.empty()) request.out = options.out;
   if (!options.resume.empty()) request.resume = options.resume;
-  if (request.out && request.resume) throw UsageError("--out and --resume exclude each other: a run is resumed in its own folder");
+  if (request.out && request.resume)
+    throw UsageError("--out and --resume exclude each other: a run is resumed in its own folder");
   request.trace = options.trace;
   request.each_host = options.each_host;
   request.share_gpu = options.share_gpu;
@@ -120,8 +124,11 @@ void print_plan(const Plan& plan, DeviceKind device) {
   std::size_t width = 4;
   for (const PlannedCase& planned : plan.cases) width = std::max(width, planned.key.size());
   width = std::min<std::size_t>(width, 120);
-  const auto amount = [](double value, std::string_view unit) { return value > 0 ? format_quantity(value, unit) : std::string("-"); };
-  std::string text = fmt::format("{:<{}}  {:>5}  {:>10}  {:>10}  {:>12}  {:>8}\n", "case", width, "ranks", "memory", "bytes", "flops", "time");
+  const auto amount = [](double value, std::string_view unit) {
+    return value > 0 ? format_quantity(value, unit) : std::string("-");
+  };
+  std::string text = fmt::format("{:<{}}  {:>5}  {:>10}  {:>10}  {:>12}  {:>8}\n", "case", width, "ranks", "memory",
+                                 "bytes", "flops", "time");
   double seconds = 0, largest = 0;
   for (const PlannedCase& planned : plan.cases) {
     const Estimate& estimate = planned.estimate;
@@ -132,15 +139,16 @@ void print_plan(const Plan& plan, DeviceKind device) {
     largest = std::max(largest, estimate.memory_bytes * planned.ranks);
   }
   text += fmt::format("plan {} on {}: {} {}, about {} at most, {} of memory at most\n", plan.name,
-                      device == DeviceKind::cpu ? "cpu" : "cuda", plan.cases.size(), plan.cases.size() == 1 ? "case" : "cases",
-                      format_seconds(seconds), format_bytes(largest));
+                      device == DeviceKind::cpu ? "cpu" : "cuda", plan.cases.size(),
+                      plan.cases.size() == 1 ? "case" : "cases", format_seconds(seconds), format_bytes(largest));
   fmt::print("{}", text);
 }
 
 ExitCode run(const Options& options) {
   if (options.targets.empty() && options.resume.empty())
     throw UsageError("run: nothing to run: name a plan or a family (assay list shows them)");
-  if (options.dry_run && !options.resume.empty()) throw UsageError("run: --dry-run shows a plan; it does not go with --resume");
+  if (options.dry_run && !options.resume.empty())
+    throw UsageError("run: --dry-run shows a plan; it does not go with --resume");
   const RunRequest request = make_request(options);
   if (!options.dry_run) return run_plan(request, catalogue());
   print_plan(expand_plan(request.plan, catalogue(), request.limits), request.plan.device);
@@ -155,21 +163,29 @@ Command run_command(CLI::App& root) {
   const auto list = [app](const char* name, std::vector<std::string>& into, const char* help, const char* type) {
     return app->add_option(name, into, help)->allow_extra_args(false)->type_name(type);
   };
-  app->add_option("targets", options->targets, "Names of plans (assay list plans), plan files, or families")->type_name("PLAN|FAMILY");
-  list("--set", options->sets, "Values of a parameter in every case of a family; may be repeated, the last one counts", "FAMILY.PARAM=V1,V2");
-  app->add_option("--filter", options->filter, "Only cases whose key holds a match of this regular expression")->type_name("REGEX");
-  app->add_option("--device", options->device, "auto, cpu or cuda; auto takes the GPU where there is one")->type_name("KIND");
+  app->add_option("targets", options->targets, "Names of plans (assay list plans), plan files, or families")
+      ->type_name("PLAN|FAMILY");
+  list("--set", options->sets, "Values of a parameter in every case of a family; may be repeated, the last one counts",
+       "FAMILY.PARAM=V1,V2");
+  app->add_option("--filter", options->filter, "Only cases whose key holds a match of this regular expression")
+      ->type_name("REGEX");
+  app->add_option("--device", options->device, "auto, cpu or cuda; auto takes the GPU where there is one")
+      ->type_name("KIND");
   app->add_option("--ranks", options->ranks, "World sizes, instead of the plan's")->type_name("1,2,4");
   app->add_option("--out", options->out, "Run directory to make; runs/<start> when left out")->type_name("DIR");
-  app->add_option("--resume", options->resume, "Complete this run: only what has no final record runs")->type_name("DIR");
+  app->add_option("--resume", options->resume, "Complete this run: only what has no final record runs")
+      ->type_name("DIR");
   list("--label", options->labels, "A label for every record; may be repeated", "K=V");
   app->add_flag("--trace", options->trace, "Write a Chrome trace of all ranks");
-  app->add_flag("--dry-run", options->dry_run, "Print the expanded cases, their bytes and an estimate of time; run nothing");
-  app->add_option("--timeout", options->timeout, "Limit of each case, instead of the one derived from its estimate")->type_name("SECONDS");
+  app->add_flag("--dry-run", options->dry_run,
+                "Print the expanded cases, their bytes and an estimate of time; run nothing");
+  app->add_option("--timeout", options->timeout, "Limit of each case, instead of the one derived from its estimate")
+      ->type_name("SECONDS");
   app->add_flag("--each-host", options->each_host, "Run the plan on every host by itself");
   app->add_flag("--share-gpu", options->share_gpu, "Let ranks share a GPU; their figures are not comparable");
   list("--inject", options->inject,
-       "Break something on purpose: crash, hang, slow-rank, wrong-sum, bit-flip, slow-link, oom or corrupt-image", "FAULT");
+       "Break something on purpose: crash, hang, slow-rank, wrong-sum, bit-flip, slow-link, oom or corrupt-image",
+       "FAULT");
   return {app, [options] { return run(*options); }};
 }
 

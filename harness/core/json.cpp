@@ -71,7 +71,8 @@ class Builder : public nlohmann::json_sax<Json> {
   bool key(string_t& name) override {
     Level& level = stack_.back();
     if (!level.keys.insert(name).second)
-      throw UsageError(fmt::format("{}: {}: key {} appears twice", name_, pointer() + "/" + token(name), in_quotes(name)));
+      throw UsageError(
+          fmt::format("{}: {}: key {} appears twice", name_, pointer() + "/" + token(name), in_quotes(name)));
     level.key = std::move(name);
     return true;
   }
@@ -93,8 +94,8 @@ class Builder : public nlohmann::json_sax<Json> {
  private:
   struct Level {
     Json value;
-    std::string key;                            // of the member being read
-    std::unordered_set<std::string> keys;       // the container's own look-up is linear
+    std::string key;                       // of the member being read
+    std::unordered_set<std::string> keys;  // the container's own look-up is linear
   };
 
   std::string pointer() const {
@@ -208,7 +209,8 @@ void Cursor::only(std::span<const std::string> names) const {
     bool known = false;
     for (const std::string& candidate : names) known = known || candidate == name;
     if (!known)
-      problems_->add(pointer_ + "/" + token(name), fmt::format("unknown key {}{}", in_quotes(name), suggestion(name, names)));
+      problems_->add(pointer_ + "/" + token(name),
+                     fmt::format("unknown key {}{}", in_quotes(name), suggestion(name, names)));
   }
 }
 
@@ -240,7 +242,8 @@ std::vector<Cursor> Cursor::elements() const {
 std::vector<std::pair<std::string, Cursor>> Cursor::members() const {
   std::vector<std::pair<std::string, Cursor>> all;
   if (!object()) return all;
-  for (const auto& [name, value] : json_->items()) all.emplace_back(name, Cursor(value, *problems_, pointer_ + "/" + token(name)));
+  for (const auto& [name, value] : json_->items())
+    all.emplace_back(name, Cursor(value, *problems_, pointer_ + "/" + token(name)));
   return all;
 }
 
@@ -261,7 +264,8 @@ std::optional<std::int64_t> Cursor::integer(std::int64_t minimum, std::int64_t m
     error(fmt::format("must be an integer, is {}", kind_of(*json_)));
     return std::nullopt;
   }
-  const bool too_large = json_->is_number_unsigned() && json_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
+  const bool too_large =
+      json_->is_number_unsigned() && json_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
   if (too_large || json_->get<std::int64_t>() > maximum) {
     error(fmt::format("{} is too large: at most {}", json_->dump(), maximum));
     return std::nullopt;
@@ -296,8 +300,9 @@ std::optional<double> Cursor::quantity(double (*parse)(std::string_view), double
     return std::nullopt;
   }
   if (value >= minimum && value <= maximum) return value;
-  error(value < minimum ? fmt::format("{} is too small: at least {}", in_quotes(json_->get_ref<const std::string&>()), minimum)
-                        : fmt::format("{} is too large: at most {}", in_quotes(json_->get_ref<const std::string&>()), maximum));
+  error(value < minimum
+            ? fmt::format("{} is too small: at least {}", in_quotes(json_->get_ref<const std::string&>()), minimum)
+            : fmt::format("{} is too large: at most {}", in_quotes(json_->get_ref<const std::string&>()), maximum));
   return std::nullopt;
 }
 

@@ -17,9 +17,9 @@
 
 namespace assay {
 
-// Parses strict JSON with // and /* */ comments. Refused, as UsageError "NAME:LINE:COLUMN: ...": syntax errors, anything
-// after the value, a key that appears twice in an object, nesting beyond 64 levels, numbers beyond the range of a
-// double, bytes that are not UTF-8. `name` is what messages call the text: a path or a flag.
+// Parses strict JSON with // and /* */ comments. Refused, as UsageError "NAME:LINE:COLUMN: ...": syntax errors,
+// anything after the value, a key that appears twice in an object, nesting beyond 64 levels, numbers beyond the range
+// of a double, bytes that are not UTF-8. `name` is what messages call the text: a path or a flag.
 Json parse_json(std::string_view text, const std::string& name);
 
 // The same from a file of at most 64 MiB; also refused, with the reason: missing, a folder, unreadable, empty.

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <numeric>
 
@@ -31,24 +31,18 @@ constexpr std::uint64_t kibi = 1024;
 constexpr std::array<ByteUnit, 12> byte_units{{{"", 1},
                                                {"b", 1},
                                                {"kb", kilo},
-                                               {"mb", kilo * kilo},
-                                               {"gb", kilo * kilo * kilo},
-                                               {"tb", kilo * kilo * kilo * kilo},
-                                               {"pb", kilo * kilo * kilo * kilo * kilo},
+                                               {"mb", kilo* kilo},
+                                               {"gb", kilo* kilo* kilo},
+                                               {"tb", kilo* kilo* kilo* kilo},
+                                               {"pb", kilo* kilo* kilo* kilo* kilo},
                                                {"kib", kibi},
-                                               {"mib", kibi * kibi},
-                                               {"gib", kibi * kibi * kibi},
-                                               {"tib", kibi * kibi * kibi * kibi},
-                                               {"pib", kibi * kibi * kibi * kibi * kibi}}};
+                                               {"mib", kibi* kibi},
+                                               {"gib", kibi* kibi* kibi},
+                                               {"tib", kibi* kibi* kibi* kibi},
+                                               {"pib", kibi* kibi* kibi* kibi* kibi}}};
 
-constexpr std::array<Unit, 8> time_units{{{"", 1},
-                                          {"s", 1},
-                                          {"ms", 1e-3},
-                                          {"us", 1e-6},
-                                          {"ns", 1e-9},
-                                          {"min", 60},
-                                          {"h", 3600},
-                                          {"d", 86400}}};
+constexpr std::array<Unit, 8> time_units{
+    {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"min", 60}, {"h", 3600}, {"d", 86400}}};
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -58,7 +52,7 @@ std::string_view trimmed(std::string_view text) {
 
 struct Split {
   std::string_view number;
-  std::string unit;   // lower case
+  std::string unit;  // lower case
 };
 
 // The number and its unit; the number is [-+]digits[.digits][e[+-]digits].
@@ -230,7 +224,8 @@ std::string format_seconds(double seconds) {
   if (seconds < 0) return "-" + format_seconds(-seconds);
   if (seconds < 60 && std::round(seconds) < 60) return format_quantity(seconds, "s");
   const auto whole = static_cast<std::int64_t>(std::min(std::round(seconds), 9e18));
-  if (whole < 3600) return whole % 60 ? fmt::format("{} min {} s", whole / 60, whole % 60) : fmt::format("{} min", whole / 60);
+  if (whole < 3600)
+    return whole % 60 ? fmt::format("{} min {} s", whole / 60, whole % 60) : fmt::format("{} min", whole / 60);
   const std::int64_t minutes = (whole + 30) / 60;
   return minutes % 60 ? fmt::format("{} h {} min", minutes / 60, minutes % 60) : fmt::format("{} h", minutes / 60);
 }

@@ -40,7 +40,8 @@ PlanSource resolve(const std::string& target, const fs::path& configs, std::span
   std::error_code none;
   if (!target.empty() && fs::exists(target, none)) return read_plan_file(target, families);
   for (const Family& family : families) names.push_back(family.name);
-  throw UsageError(fmt::format("{} is neither a plan, a family nor a file{}", in_quotes(target), suggestion(target, names)));
+  throw UsageError(
+      fmt::format("{} is neither a plan, a family nor a file{}", in_quotes(target), suggestion(target, names)));
 }
 
 // One --set: the values that every entry of a family takes.
@@ -63,14 +64,16 @@ Override read_override(const std::string& text, std::span<const Family> families
   const std::string family = name.substr(0, dot), param = name.substr(dot + 1);
   override.family = find_family(families, family);
   if (!override.family)
-    throw UsageError(fmt::format("{}: unknown family {}{}", override.flag, in_quotes(family), suggestion(family, names)));
+    throw UsageError(
+        fmt::format("{}: unknown family {}{}", override.flag, in_quotes(family), suggestion(family, names)));
   names.clear();
   for (const ParamSpec& spec : override.family->params) {
     names.push_back(spec.name);
     if (spec.name == param) override.spec = &spec;
   }
   if (!override.spec)
-    throw UsageError(fmt::format("{}: {} has no parameter {}{}", override.flag, family, in_quotes(param), suggestion(param, names)));
+    throw UsageError(
+        fmt::format("{}: {} has no parameter {}{}", override.flag, family, in_quotes(param), suggestion(param, names)));
   Problems problems(override.flag);
   auto values = read_values(*override.spec, std::string_view(text).substr(equals + 1), problems);
   problems.raise();
@@ -119,8 +122,9 @@ void refuse_too_many(const std::vector<PlanEntry>& entries, DeviceKind device, s
   if (total <= static_cast<double>(most)) return;
   const auto number = [](double n) { return n < 9e15 ? fmt::format("{:.0f}", n) : fmt::format("{:.3g}", n); };
   Problems problems(worst->source);
-  problems.add(worst->pointer, fmt::format("the lists expand to {} cases{}; at most {} are allowed", number(total),
-                                           entries.size() > 1 ? fmt::format(", {} of them here", number(largest)) : "", most));
+  problems.add(worst->pointer,
+               fmt::format("the lists expand to {} cases{}; at most {} are allowed", number(total),
+                           entries.size() > 1 ? fmt::format(", {} of them here", number(largest)) : "", most));
   problems.raise();
 }
 
@@ -143,7 +147,8 @@ struct Expanded {
 };
 
 // The cross product; the last parameter varies fastest, ranks slowest, so that a world's cases lie together.
-void expand(const PlanEntry& entry, DeviceKind device, std::unordered_set<std::string>& seen, std::vector<Expanded>& out) {
+void expand(const PlanEntry& entry, DeviceKind device, std::unordered_set<std::string>& seen,
+            std::vector<Expanded>& out) {
   std::vector<std::pair<const ParamSpec*, std::vector<ParamValue>>> axes;
   for (const auto& [spec, list] : entry.values)
     if (device_has(*spec, device)) axes.emplace_back(spec, list.values());
@@ -155,7 +160,8 @@ void expand(const PlanEntry& entry, DeviceKind device, std::unordered_set<std::s
       Params params;
       for (std::size_t i = 0; i < axes.size(); ++i) params.set(axes[i].first->name, axes[i].second[at[i]]);
       PlannedCase planned = make_case(entry, std::move(params), ranks);
-      if (seen.insert(fmt::format("{}\n{}\n{}", planned.key, ranks, planned.seed)).second) out.push_back({std::move(planned), &entry});
+      if (seen.insert(fmt::format("{}\n{}\n{}", planned.key, ranks, planned.seed)).second)
+        out.push_back({std::move(planned), &entry});
       std::size_t axis = axes.size();
       while (axis > 0 && ++at[axis - 1] == axes[axis - 1].second.size()) at[--axis] = 0;
       if (axis == 0) break;
@@ -168,7 +174,8 @@ std::vector<std::string> nearest_keys(const std::string& filter, const std::vect
   std::vector<std::pair<std::size_t, std::string>> scored;
   std::unordered_set<std::string> seen;
   for (const Expanded& one : cases)
-    if (seen.insert(one.planned.key).second) scored.emplace_back(part_distance(filter, one.planned.key), one.planned.key);
+    if (seen.insert(one.planned.key).second)
+      scored.emplace_back(part_distance(filter, one.planned.key), one.planned.key);
   std::stable_sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> keys;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, scored.size()); ++i) keys.push_back(scored[i].second);
@@ -180,7 +187,8 @@ void filter_cases(const std::string& filter, std::vector<Expanded>& cases) {
   try {
     regex = std::regex(filter, std::regex::ECMAScript | std::regex::optimize);
   } catch (const std::regex_error& error) {
-    throw UsageError(fmt::format("--filter {}: not a regular expression: {}", in_quotes(filter), one_line(error.what())));
+    throw UsageError(
+        fmt::format("--filter {}: not a regular expression: {}", in_quotes(filter), one_line(error.what())));
   }
   std::vector<Expanded> kept;
   try {
@@ -201,7 +209,8 @@ void refuse_overrides_filtered_out(const std::vector<Override>& overrides, const
     const bool left = std::any_of(cases.begin(), cases.end(),
                                   [&](const Expanded& one) { return one.planned.family == override.family; });
     if (!left)
-      throw UsageError(fmt::format("{}: --filter {} leaves no case of \"{}\"", override.flag, in_quotes(filter), override.family->name));
+      throw UsageError(fmt::format("{}: --filter {} leaves no case of \"{}\"", override.flag, in_quotes(filter),
+                                   override.family->name));
   }
 }
 
@@ -232,9 +241,10 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
     if (limits.memory_bytes == 0 || needed <= static_cast<double>(limits.memory_bytes)) continue;
     problems_of(*one.entry)
         .add(one.entry->pointer,
-             fmt::format("{}{} needs {} ({:.0f} bytes) of memory; this machine has {} ({} bytes)", one_line(planned.key, 400),
-                         planned.ranks > 1 ? fmt::format(" on {} ranks", planned.ranks) : "", format_bytes(needed), needed,
-                         format_bytes(static_cast<double>(limits.memory_bytes)), limits.memory_bytes));
+             fmt::format("{}{} needs {} ({:.0f} bytes) of memory; this machine has {} ({} bytes)",
+                         one_line(planned.key, 400),
+                         planned.ranks > 1 ? fmt::format(" on {} ranks", planned.ranks) : "", format_bytes(needed),
+                         needed, format_bytes(static_cast<double>(limits.memory_bytes)), limits.memory_bytes));
   }
   std::string all;
   for (const Problems& one : problems) {

@@ -25,8 +25,11 @@ Json Plan::expanded() const {
   Json json = {{"schema", plan_schema}, {"name", name}, {"labels", Json::object()}, {"cases", Json::array()}};
   for (const auto& [label, value] : labels) json["labels"][label] = value;
   for (const PlannedCase& planned : cases) {
-    Json one = {{"key", planned.key},     {"family", planned.family->name}, {"params", planned.params.to_json()},
-                {"ranks", planned.ranks}, {"seed", planned.seed}};
+    Json one = {{"key", planned.key},
+                {"family", planned.family->name},
+                {"params", planned.params.to_json()},
+                {"ranks", planned.ranks},
+                {"seed", planned.seed}};
     if (Json protocol = to_json(planned.protocol); !protocol.empty()) one["protocol"] = std::move(protocol);
     if (planned.timeout_seconds > 0) one["timeout"] = planned.timeout_seconds;
     json["cases"].push_back(std::move(one));
@@ -58,7 +61,8 @@ std::optional<PlannedCase> read_case(const Cursor& cursor, std::span<const Famil
   }
   params->only(known);
   planned.key = planned.params.key(family);
-  if (key->text().value_or("") != planned.key) key->error(fmt::format("this build makes it {}", in_quotes(planned.key, 400)));
+  if (key->text().value_or("") != planned.key)
+    key->error(fmt::format("this build makes it {}", in_quotes(planned.key, 400)));
   planned.ranks = static_cast<int>(ranks->integer(1, most_ranks).value_or(1));
   planned.seed = read_seed(*seed);
   if (const auto protocol = cursor.find("protocol")) planned.protocol = read_protocol(*protocol);

@@ -30,14 +30,14 @@ struct PlannedCase {
   int ranks = 1;
   std::uint64_t seed = 0;
   ProtocolOverrides protocol;
-  double timeout_seconds = 0;       // 0: derived from the estimate
+  double timeout_seconds = 0;  // 0: derived from the estimate
   Estimate estimate;
   double estimated_seconds = 0;
 };
 
 struct Plan {
   std::string name;
-  std::map<std::string, std::string> labels;   // the plan's own, for every record
+  std::map<std::string, std::string> labels;  // the plan's own, for every record
   std::vector<PlannedCase> cases;
   // For run.json: equal plans give equal JSON. Estimates are left out, since they depend on the machine.
   Json expanded() const;
@@ -51,19 +51,19 @@ bool same_work(const Json& expanded_a, const Json& expanded_b);
 
 // What the command line adds to a plan.
 struct PlanRequest {
-  std::vector<std::string> targets;                           // plan files, names of configs/plans, or families
-  std::vector<std::string> sets;                              // family.param=v1,v2
-  std::string filter;                                         // ECMAScript regex searched in keys
-  std::vector<int> ranks;                                     // --ranks; empty: the plan's
+  std::vector<std::string> targets;  // plan files, names of configs/plans, or families
+  std::vector<std::string> sets;     // family.param=v1,v2
+  std::string filter;                // ECMAScript regex searched in keys
+  std::vector<int> ranks;            // --ranks; empty: the plan's
   DeviceKind device = DeviceKind::cpu;
-  std::filesystem::path configs;                              // folder that holds plans/
+  std::filesystem::path configs;  // folder that holds plans/
   std::optional<double> timeout_seconds;
 };
 
 // The limit on a plan's cases, and the memory that one may take.
 struct PlanLimits {
   std::size_t max_cases = 100000;
-  std::uint64_t memory_bytes = 0;   // of this machine (or GPU), shared by the ranks of a case; 0: unknown
+  std::uint64_t memory_bytes = 0;  // of this machine (or GPU), shared by the ranks of a case; 0: unknown
   int cpus = 1;
 };
 

@@ -27,7 +27,8 @@ std::vector<int> read_ranks(const Cursor& cursor) {
   std::vector<int> ranks;
   const auto add = [&](const Cursor& one) {
     const auto value = one.integer(1, most_ranks);
-    if (value && std::find(ranks.begin(), ranks.end(), *value) == ranks.end()) ranks.push_back(static_cast<int>(*value));
+    if (value && std::find(ranks.begin(), ranks.end(), *value) == ranks.end())
+      ranks.push_back(static_cast<int>(*value));
   };
   if (!cursor.json().is_array()) {
     add(cursor);
@@ -128,7 +129,8 @@ std::uint64_t read_seed(const Cursor& cursor) {
 }
 
 ProtocolOverrides read_protocol(const Cursor& cursor) {
-  static const std::vector<std::string> names = {"max_seconds", "warmup_seconds", "target_relative_ci", "min_samples", "data"};
+  static const std::vector<std::string> names = {"max_seconds", "warmup_seconds", "target_relative_ci", "min_samples",
+                                                 "data"};
   static const std::vector<std::string> data = {"normal", "zeros"};
   ProtocolOverrides overrides;
   if (!cursor.object()) return overrides;

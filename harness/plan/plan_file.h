@@ -13,9 +13,9 @@ namespace assay {
 // One entry of "cases", or one bare family.
 struct PlanEntry {
   const Family* family = nullptr;
-  std::string source;                                           // file, or the word of the command line
-  std::string pointer;                                          // into the file; empty for a bare family
-  std::vector<std::pair<const ParamSpec*, ValueList>> values;   // every parameter, in the family's order
+  std::string source;                                          // file, or the word of the command line
+  std::string pointer;                                         // into the file; empty for a bare family
+  std::vector<std::pair<const ParamSpec*, ValueList>> values;  // every parameter, in the family's order
   std::vector<int> ranks;
   std::uint64_t seed = 0;
   ProtocolOverrides protocol;

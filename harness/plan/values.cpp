@@ -21,9 +21,7 @@ bool is_integral(ParamType type) {
   return type == ParamType::integer || type == ParamType::bytes || type == ParamType::count;
 }
 
-bool has_ranges(ParamType type) {
-  return is_integral(type) || type == ParamType::seconds || type == ParamType::real;
-}
+bool has_ranges(ParamType type) { return is_integral(type) || type == ParamType::seconds || type == ParamType::real; }
 
 // Sizes and counts begin at 1 and times at 0 unless the family says otherwise.
 std::optional<double> minimum_of(const ParamSpec& spec) {
@@ -46,11 +44,13 @@ std::optional<ParamValue> within(const ParamSpec& spec, const Cursor& cursor, Pa
   const double number = as_double(value);
   const auto minimum = minimum_of(spec);
   if (minimum && number < *minimum) {
-    cursor.error(fmt::format("{} is too small for \"{}\": at least {}", to_string(value), spec.name, limit_text(spec, *minimum)));
+    cursor.error(fmt::format("{} is too small for \"{}\": at least {}", to_string(value), spec.name,
+                             limit_text(spec, *minimum)));
     return std::nullopt;
   }
   if (spec.maximum && number > *spec.maximum) {
-    cursor.error(fmt::format("{} is too large for \"{}\": at most {}", to_string(value), spec.name, limit_text(spec, *spec.maximum)));
+    cursor.error(fmt::format("{} is too large for \"{}\": at most {}", to_string(value), spec.name,
+                             limit_text(spec, *spec.maximum)));
     return std::nullopt;
   }
   return value;
@@ -100,15 +100,17 @@ std::optional<ParamValue> read_word(const ParamSpec& spec, const Cursor& cursor)
 }
 
 std::optional<ParamValue> read_count(const ParamSpec& spec, const Cursor& cursor) {
-  const std::string wanted = spec.allowed.empty() ? "a positive integer"
-                                                  : fmt::format("a positive integer or one of: {}", fmt::join(spec.allowed, ", "));
+  const std::string wanted = spec.allowed.empty()
+                                 ? "a positive integer"
+                                 : fmt::format("a positive integer or one of: {}", fmt::join(spec.allowed, ", "));
   return cursor.json().is_string() ? read_word(spec, cursor) : read_integer(spec, cursor, wanted);
 }
 
 std::optional<ParamValue> read_text(const ParamSpec& spec, const Cursor& cursor) {
   if (!cursor.json().is_string()) return wrong_type(spec, cursor, "text");
   const auto& text = cursor.json().get_ref<const std::string&>();
-  const bool control = std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  const bool control =
+      std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   if (!control && text.size() <= 4096 && is_utf8(text)) return text;
   cursor.error(fmt::format("\"{}\" must be UTF-8 without control characters, at most 4096 bytes", spec.name));
   return std::nullopt;
@@ -158,7 +160,7 @@ std::optional<ValueRange> read_range(const ParamSpec& spec, const Cursor& cursor
   if (factor) range.factor = read_stride(spec, *factor, 1, false);
   if (step) range.step = read_stride(spec, *step, 0, true);
   if (!first || !last || range.factor.has_value() == range.step.has_value()) return std::nullopt;
-  if (first->index() == 3 || last->index() == 3) {   // a count's word
+  if (first->index() == 3 || last->index() == 3) {  // a count's word
     cursor.error("a range goes from a number to a number");
     return std::nullopt;
   }
@@ -203,7 +205,8 @@ void ValueRange::append_to(std::vector<ParamValue>& values) const {
   const double first = std::get<double>(from);
   const auto n = static_cast<std::int64_t>(count());
   for (std::int64_t i = 0; i < n; ++i)
-    values.emplace_back(step ? first + *step * static_cast<double>(i) : first * std::pow(*factor, static_cast<double>(i)));
+    values.emplace_back(step ? first + *step * static_cast<double>(i)
+                             : first * std::pow(*factor, static_cast<double>(i)));
 }
 
 double ValueList::count() const {
@@ -222,17 +225,20 @@ std::optional<ParamValue> read_value(const ParamSpec& spec, const Cursor& cursor
   switch (spec.type) {
     case ParamType::integer: return read_integer(spec, cursor, "an integer");
     case ParamType::bytes: {
-      if (!cursor.json().is_string()) return read_integer(spec, cursor, "a size (an integer, or text such as \"64MiB\")");
+      if (!cursor.json().is_string())
+        return read_integer(spec, cursor, "a size (an integer, or text such as \"64MiB\")");
       const auto bytes = parsed(cursor, parse_bytes);
       return bytes ? within(spec, cursor, *bytes) : std::nullopt;
     }
-    case ParamType::seconds: return read_real(spec, cursor, parse_seconds, "a time (a number of seconds, or text such as \"500ms\")");
+    case ParamType::seconds:
+      return read_real(spec, cursor, parse_seconds, "a time (a number of seconds, or text such as \"500ms\")");
     case ParamType::real: return read_real(spec, cursor, parse_fraction, "a number");
     case ParamType::flag:
       if (!cursor.json().is_boolean()) return wrong_type(spec, cursor, "true or false");
       return cursor.json().get<bool>();
     case ParamType::choice:
-      if (!cursor.json().is_string()) return wrong_type(spec, cursor, fmt::format("one of: {}", fmt::join(spec.allowed, ", ")));
+      if (!cursor.json().is_string())
+        return wrong_type(spec, cursor, fmt::format("one of: {}", fmt::join(spec.allowed, ", ")));
       return read_word(spec, cursor);
     case ParamType::count: return read_count(spec, cursor);
     case ParamType::text: return read_text(spec, cursor);

@@ -15,8 +15,8 @@ namespace assay {
 struct ValueRange {
   ParamValue from;
   ParamValue to;
-  std::optional<double> factor;   // above 1; an integer where the values are integers
-  std::optional<double> step;     // above 0; an integer where the values are integers
+  std::optional<double> factor;  // above 1; an integer where the values are integers
+  std::optional<double> step;    // above 0; an integer where the values are integers
 
   // How many values it stands for, without making them; saturates at 1e18.
   double count() const;

@@ -31,7 +31,7 @@ TEST(Machine, FindsGpusOnThePciBus) {
   EXPECT_TRUE(gpus_on_pci(root).empty());
   device("0000:3b:00.0", "0x10de", "0x030200");
   device("0000:00:02.0", "0x10de", "0x030000");
-  device("0000:00:03.0", "0x10de", "0x040300");   // its sound device
+  device("0000:00:03.0", "0x10de", "0x040300");  // its sound device
   device("0000:00:04.0", "0x8086", "0x030000");
   EXPECT_EQ(gpus_on_pci(root), (std::vector<std::string>{"0000:00:02.0", "0000:3b:00.0"}));
   fs::remove_all(root);

@@ -35,7 +35,8 @@ std::string refusal(std::string_view text) {
 }
 
 TEST(ParseJson, TakesCommentsAndKeepsOrder) {
-  const Json json = parse_json("// head\n{\"b\":1, /* in */ \"a\":[true,null,-2,3.5,\"x\\u00e9\"]}\n// tail\n", "f.json");
+  const Json json =
+      parse_json("// head\n{\"b\":1, /* in */ \"a\":[true,null,-2,3.5,\"x\\u00e9\"]}\n// tail\n", "f.json");
   EXPECT_EQ(json.dump(), "{\"b\":1,\"a\":[true,null,-2,3.5,\"x\xc3\xa9\"]}");
 }
 
@@ -58,7 +59,9 @@ TEST(ParseJson, RefusesDuplicateKeys) {
 }
 
 TEST(ParseJson, BoundsDepth) {
-  const auto nested = [](int n) { return std::string(static_cast<std::size_t>(n), '[') + std::string(static_cast<std::size_t>(n), ']'); };
+  const auto nested = [](int n) {
+    return std::string(static_cast<std::size_t>(n), '[') + std::string(static_cast<std::size_t>(n), ']');
+  };
   EXPECT_EQ(refusal(nested(64)), "");
   EXPECT_THAT(refusal(nested(65)), EndsWith("nested deeper than 64 levels"));
   EXPECT_THAT(refusal(std::string(1000000, '[')), EndsWith("nested deeper than 64 levels"));
@@ -81,7 +84,8 @@ TEST(ParseJson, SurvivesGarbage) {
     std::string text = seed;
     if (trial % 2) {
       text.clear();
-      for (std::uint64_t i = 0, n = rng.below(trial * 100, 40); i < n; ++i) text += alphabet[rng.below(trial * 100 + 1 + i, alphabet.size())];
+      for (std::uint64_t i = 0, n = rng.below(trial * 100, 40); i < n; ++i)
+        text += alphabet[rng.below(trial * 100 + 1 + i, alphabet.size())];
     } else {
       for (std::uint64_t i = 0; i < 1 + trial % 5; ++i)
         text[rng.below(trial * 100 + 2 * i, text.size())] = static_cast<char>(rng.below(trial * 100 + 2 * i + 1, 256));
@@ -107,7 +111,7 @@ TEST(ReadJson, SaysWhyAFileCannotBeRead) {
   const std::string path = testing::TempDir() + "/unreadable.json";
   std::ofstream(path) << "{}";
   chmod(path.c_str(), 0);
-  if (geteuid() != 0) {   // root reads everything
+  if (geteuid() != 0) {  // root reads everything
     EXPECT_THAT(message_of([&] { read_json(path); }), HasSubstr("Permission denied"));
   }
   chmod(path.c_str(), 0600);
@@ -117,7 +121,8 @@ TEST(ReadJson, SaysWhyAFileCannotBeRead) {
 // --- the cursor ---------------------------------------------------------------------------------------------------
 
 TEST(Cursor, CollectsEveryProblem) {
-  const Json json = parse_json(R"({"nme":"x","ranks":[1,"2",0],"seed":1.5,"on":1,"time":"3 parsecs","kind":"cpuu"})", "f.json");
+  const Json json =
+      parse_json(R"({"nme":"x","ranks":[1,"2",0],"seed":1.5,"on":1,"time":"3 parsecs","kind":"cpuu"})", "f.json");
   Problems problems("f.json");
   const Cursor root(json, problems);
   const std::vector<std::string> names = {"name", "ranks", "seed", "on", "time", "kind"};

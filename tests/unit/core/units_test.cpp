@@ -27,8 +27,16 @@ TEST(ParseBytes, IsExact) {
 }
 
 TEST(ParseBytes, RefusesTheRest) {
-  for (const char* text : {"", "MiB", "x", "-1", "-1KiB", "1e6", "1 2", "64Mi", "64 miles", "0.3B", "0.0001KiB", "9223372036854775808",
-                           "8192PiB", "99999999999999999999", "nan", "inf", "1..5", "0x10", "1,5GB", "."})
+  for (const char* text : {"",          "MiB",
+                           "x",         "-1",
+                           "-1KiB",     "1e6",
+                           "1 2",       "64Mi",
+                           "64 miles",  "0.3B",
+                           "0.0001KiB", "9223372036854775808",
+                           "8192PiB",   "99999999999999999999",
+                           "nan",       "inf",
+                           "1..5",      "0x10",
+                           "1,5GB",     "."})
     EXPECT_THROW(parse_bytes(text), UsageError) << text;
 }
 

@@ -11,7 +11,14 @@ inline std::vector<Family> fake_families() {
   toy.name = "toy";
   toy.summary = "every kind of parameter";
   toy.params = {
-      {"op", ParamType::choice, {std::string("read"), std::string("write")}, {"read", "write", "copy"}, {}, {}, "what", {}},
+      {"op",
+       ParamType::choice,
+       {std::string("read"), std::string("write")},
+       {"read", "write", "copy"},
+       {},
+       {},
+       "what",
+       {}},
       {"bytes", ParamType::bytes, {std::int64_t{4096}}, {}, {}, {}, "size", {}},
       {"n", ParamType::integer, {std::int64_t{1}}, {}, 1.0, 1e15, "a number", {}},
       {"share", ParamType::real, {0.5}, {}, 0.0, 1.0, "a share", {}},

@@ -58,7 +58,8 @@ class PlanTest : public testing::Test {
       f();
     } catch (const UsageError& error) {
       std::string text = error.what();
-      for (std::size_t at; (at = text.find(dir_.string() + "/")) != std::string::npos;) text.erase(at, dir_.string().size() + 1);
+      for (std::size_t at; (at = text.find(dir_.string() + "/")) != std::string::npos;)
+        text.erase(at, dir_.string().size() + 1);
       return text;
     }
     return "(accepted)";
@@ -89,17 +90,19 @@ TEST_F(PlanTest, ABareFamilyRunsTheCrossProductOfItsDefaults) {
 TEST_F(PlanTest, ListsAndRangesExpandInOrder) {
   const Plan plan = expand_cases(R"({"family":"pair","heads":[1,2],"width":[{"from":64,"to":100,"step":32},8]},
                                     {"family":"pair","heads":1,"width":{"from":2,"to":40,"factor":4}})");
-  EXPECT_THAT(keys(plan), ElementsAre("pair/heads=1/width=8", "pair/heads=1/width=64", "pair/heads=1/width=96", "pair/heads=2/width=8",
-                                      "pair/heads=2/width=64", "pair/heads=2/width=96", "pair/heads=1/width=2", "pair/heads=1/width=32"));
+  EXPECT_THAT(keys(plan), ElementsAre("pair/heads=1/width=8", "pair/heads=1/width=64", "pair/heads=1/width=96",
+                                      "pair/heads=2/width=8", "pair/heads=2/width=64", "pair/heads=2/width=96",
+                                      "pair/heads=1/width=2", "pair/heads=1/width=32"));
 }
 
 TEST_F(PlanTest, UnitsAreReadWhereverANumberHasOne) {
   const Plan plan = expand_cases(
       R"({"family":"toy","op":"copy","bytes":{"from":"1MiB","to":"64MiB","factor":8},"share":"5%","pause":"20ms","on":true,"threads":2,
           "path":"/a/b","protocol":{"max_seconds":"500ms","target_relative_ci":"2%","min_samples":7,"data":"zeros"},"timeout":"2min"})");
-  ASSERT_THAT(keys(plan), ElementsAre("toy/op=copy/bytes=1048576/n=1/share=0.05/pause=0.02/on=true/threads=2/path=/a/b",
-                                      "toy/op=copy/bytes=8388608/n=1/share=0.05/pause=0.02/on=true/threads=2/path=/a/b",
-                                      "toy/op=copy/bytes=67108864/n=1/share=0.05/pause=0.02/on=true/threads=2/path=/a/b"));
+  ASSERT_THAT(keys(plan),
+              ElementsAre("toy/op=copy/bytes=1048576/n=1/share=0.05/pause=0.02/on=true/threads=2/path=/a/b",
+                          "toy/op=copy/bytes=8388608/n=1/share=0.05/pause=0.02/on=true/threads=2/path=/a/b",
+                          "toy/op=copy/bytes=67108864/n=1/share=0.05/pause=0.02/on=true/threads=2/path=/a/b"));
   Protocol protocol;
   plan.cases[0].protocol.apply(protocol);
   EXPECT_DOUBLE_EQ(protocol.max_seconds, 0.5);
@@ -128,19 +131,23 @@ TEST_F(PlanTest, EntriesInheritAndOverride) {
   request_.ranks = {3};
   request_.timeout_seconds = 9;
   const Plan forced = expand();
-  ASSERT_EQ(forced.cases.size(), 2u);   // seeds 7 and the other; ranks 3 alone
+  ASSERT_EQ(forced.cases.size(), 2u);  // seeds 7 and the other; ranks 3 alone
   EXPECT_EQ(forced.cases[0].ranks, 3);
   EXPECT_DOUBLE_EQ(forced.cases[1].timeout_seconds, 9);
 }
 
 TEST_F(PlanTest, WhatIsAskedTwiceRunsOnce) {
-  EXPECT_EQ(expand_cases(R"({"family":"pair","heads":[2,2,1]},{"family":"pair","heads":2},{"family":"pair","heads":2,"seed":1})").cases.size(), 3u);
+  EXPECT_EQ(expand_cases(
+                R"({"family":"pair","heads":[2,2,1]},{"family":"pair","heads":2},{"family":"pair","heads":2,"seed":1})")
+                .cases.size(),
+            3u);
 }
 
 TEST_F(PlanTest, ParametersThatADeviceLacksAreCheckedAndLeftOut) {
   const std::string entry = R"({"family":"toy","op":"read","threads":[1,2],"gpus":["each","together"]})";
-  EXPECT_THAT(keys(expand_cases(entry)), ElementsAre("toy/op=read/bytes=4096/n=1/share=0.5/pause=0/on=false/threads=1/path=",
-                                                     "toy/op=read/bytes=4096/n=1/share=0.5/pause=0/on=false/threads=2/path="));
+  EXPECT_THAT(keys(expand_cases(entry)),
+              ElementsAre("toy/op=read/bytes=4096/n=1/share=0.5/pause=0/on=false/threads=1/path=",
+                          "toy/op=read/bytes=4096/n=1/share=0.5/pause=0/on=false/threads=2/path="));
   request_.device = DeviceKind::cuda;
   EXPECT_THAT(keys(expand()), ElementsAre("toy/op=read/bytes=4096/n=1/share=0.5/pause=0/on=false/gpus=each/path=",
                                           "toy/op=read/bytes=4096/n=1/share=0.5/pause=0/on=false/gpus=together/path="));
@@ -158,14 +165,16 @@ TEST_F(PlanTest, AFamilyThatTheDeviceCannotRunIsKept) {
 // --- what is refused ----------------------------------------------------------------------------------------------
 
 TEST_F(PlanTest, EveryErrorOfAFileIsTold) {
-  EXPECT_EQ(refusal(R"({"family":"toi"},{"family":"toy","bites":1,"op":"reed"},{"fam":"toy"},7,{"family":"pair","heads":0,"note":1})"),
-            "p.json: /cases/0/family: unknown family \"toi\"; did you mean \"toy\"?\n"
-            "p.json: /cases/1/bites: unknown key \"bites\"; did you mean \"bytes\"?\n"
-            "p.json: /cases/1/op: \"reed\" is no value of \"op\"; did you mean \"read\"?\n"
-            "p.json: /cases/2: \"family\" is missing\n"
-            "p.json: /cases/3: must be an object, is an integer\n"
-            "p.json: /cases/4/heads: 0 is too small for \"heads\": at least 1\n"
-            "p.json: /cases/4/note: must be text, is an integer");
+  EXPECT_EQ(
+      refusal(
+          R"({"family":"toi"},{"family":"toy","bites":1,"op":"reed"},{"fam":"toy"},7,{"family":"pair","heads":0,"note":1})"),
+      "p.json: /cases/0/family: unknown family \"toi\"; did you mean \"toy\"?\n"
+      "p.json: /cases/1/bites: unknown key \"bites\"; did you mean \"bytes\"?\n"
+      "p.json: /cases/1/op: \"reed\" is no value of \"op\"; did you mean \"read\"?\n"
+      "p.json: /cases/2: \"family\" is missing\n"
+      "p.json: /cases/3: must be an object, is an integer\n"
+      "p.json: /cases/4/heads: 0 is too small for \"heads\": at least 1\n"
+      "p.json: /cases/4/note: must be text, is an integer");
 }
 
 TEST_F(PlanTest, ValuesAreChecked) {
@@ -195,7 +204,8 @@ TEST_F(PlanTest, ValuesAreChecked) {
   EXPECT_THAT(of(R"("ranks":0)"), HasSubstr("too small"));
   EXPECT_THAT(of(R"("seed":-1)"), HasSubstr("/cases/0/seed"));
   EXPECT_THAT(of(R"("timeout":0)"), HasSubstr("must be above 0"));
-  EXPECT_THAT(of(R"("protocol":{"max_second":1})"), HasSubstr("/cases/0/protocol/max_second: unknown key \"max_second\"; did you mean"));
+  EXPECT_THAT(of(R"("protocol":{"max_second":1})"),
+              HasSubstr("/cases/0/protocol/max_second: unknown key \"max_second\"; did you mean"));
   EXPECT_THAT(of(R"("protocol":{"data":"zeroes"})"), HasSubstr("did you mean \"zeros\"?"));
   EXPECT_THAT(of(R"("protocol":{"min_samples":0})"), HasSubstr("too small"));
   EXPECT_THAT(of(R"("protocol":{"target_relative_ci":2})"), HasSubstr("too large"));
@@ -213,7 +223,8 @@ TEST_F(PlanTest, RangesAreChecked) {
   EXPECT_THAT(of(R"({"from":0,"to":8,"step":1})"), HasSubstr("/n/from: 0 is too small"));
   EXPECT_THAT(of(R"({"from":1,"to":8,"stp":1})"), HasSubstr("did you mean \"step\"?"));
   EXPECT_THAT(refusal(R"({"family":"toy","op":{"from":1,"to":2,"step":1}})"), HasSubstr("is an object"));
-  EXPECT_THAT(refusal(R"({"family":"toy","threads":{"from":1,"to":"all","step":1}})"), HasSubstr("from a number to a number"));
+  EXPECT_THAT(refusal(R"({"family":"toy","threads":{"from":1,"to":"all","step":1}})"),
+              HasSubstr("from a number to a number"));
 }
 
 TEST_F(PlanTest, FramesAreChecked) {
@@ -226,17 +237,25 @@ TEST_F(PlanTest, FramesAreChecked) {
   EXPECT_EQ(of(R"({"schema":1,"cases":[]})"), "p.json: /cases: is an empty list: nothing to run");
   EXPECT_EQ(of(R"({"schema":1,"cases":{}})"), "p.json: /cases: must be a list, is an object");
   EXPECT_THAT(of(R"({"schema":1,"name":"","cases":[{"family":"toy"}]})"), HasSubstr("/name: must not be empty"));
-  EXPECT_THAT(of(R"({"schema":1,"labels":{"":"x","a":1},"cases":[{"family":"toy"}]})"), HasSubstr("/labels/a: must be text"));
+  EXPECT_THAT(of(R"({"schema":1,"labels":{"":"x","a":1},"cases":[{"family":"toy"}]})"),
+              HasSubstr("/labels/a: must be text"));
 }
 
 TEST_F(PlanTest, TooManyCasesAreCountedWithoutExpanding) {
   EXPECT_EQ(refusal(R"({"family":"toy","n":{"from":1,"to":1000,"step":1},"bytes":{"from":1,"to":51,"step":1}})"),
             "p.json: /cases/0: the lists expand to 102000 cases; at most 100000 are allowed");
-  EXPECT_EQ(refusal(R"({"family":"pair"},{"family":"toy","op":"read","n":{"from":1,"to":1000000000000,"step":1},"ranks":[1,2]})"),
-            "p.json: /cases/1: the lists expand to 2000000000001 cases, 2000000000000 of them here; at most 100000 are allowed");
-  EXPECT_THAT(refusal(R"({"family":"toy","share":{"from":1e-300,"to":1,"factor":1.0000000000001},"bytes":{"from":1,"to":"8PiB","step":1},
-                          "n":{"from":1,"to":1000000000000000,"step":1}})"), HasSubstr("expand to"));
-  EXPECT_THAT(refusal(R"({"family":"toy","op":"read","share":{"from":0,"to":1,"step":5e-324}})"), HasSubstr("expand to 1e+18"));
+  EXPECT_EQ(
+      refusal(
+          R"({"family":"pair"},{"family":"toy","op":"read","n":{"from":1,"to":1000000000000,"step":1},"ranks":[1,2]})"),
+      "p.json: /cases/1: the lists expand to 2000000000001 cases, 2000000000000 of them here; at most 100000 are "
+      "allowed");
+  EXPECT_THAT(
+      refusal(
+          R"({"family":"toy","share":{"from":1e-300,"to":1,"factor":1.0000000000001},"bytes":{"from":1,"to":"8PiB","step":1},
+                          "n":{"from":1,"to":1000000000000000,"step":1}})"),
+      HasSubstr("expand to"));
+  EXPECT_THAT(refusal(R"({"family":"toy","op":"read","share":{"from":0,"to":1,"step":5e-324}})"),
+              HasSubstr("expand to 1e+18"));
   limits_.max_cases = 2;
   EXPECT_EQ(refusal(R"({"family":"toy"})"), "(accepted)");
   EXPECT_THAT(refusal(R"({"family":"toy","n":[1,2]})"), HasSubstr("4 cases; at most 2"));
@@ -244,14 +263,17 @@ TEST_F(PlanTest, TooManyCasesAreCountedWithoutExpanding) {
 
 TEST_F(PlanTest, SizesBeyondMemoryAreRefusedWithTheirBytes) {
   EXPECT_EQ(refusal(R"({"family":"toy","op":"read","bytes":["1MiB","1GiB"]})"),
-            "p.json: /cases/0: toy/op=read/bytes=1073741824/n=1/share=0.5/pause=0/on=false/threads=all/path= needs 2 GiB (2147483648 bytes) "
+            "p.json: /cases/0: toy/op=read/bytes=1073741824/n=1/share=0.5/pause=0/on=false/threads=all/path= needs 2 "
+            "GiB (2147483648 bytes) "
             "of memory; this machine has 1 GiB (1073741824 bytes)");
-  EXPECT_THAT(refusal(R"({"family":"toy","op":"read","bytes":"256MiB","ranks":4})"), HasSubstr(" on 4 ranks needs 2 GiB"));
+  EXPECT_THAT(refusal(R"({"family":"toy","op":"read","bytes":"256MiB","ranks":4})"),
+              HasSubstr(" on 4 ranks needs 2 GiB"));
   EXPECT_EQ(refusal(R"({"family":"toy","op":"read","bytes":"256MiB","ranks":2})"), "(accepted)");
 }
 
 TEST_F(PlanTest, ValuesThatDoNotGoTogetherAreRefused) {
-  EXPECT_EQ(refusal(R"({"family":"pair","heads":[3,4]})"), "p.json: /cases/0: pair/heads=3/width=64: heads do not divide the width");
+  EXPECT_EQ(refusal(R"({"family":"pair","heads":[3,4]})"),
+            "p.json: /cases/0: pair/heads=3/width=64: heads do not divide the width");
 }
 
 // --- targets and flags ---------------------------------------------------------------------------------------------
@@ -273,7 +295,8 @@ TEST_F(PlanTest, TargetsAreNamesFilesOrFamilies) {
 }
 
 TEST_F(PlanTest, SetOverridesEveryEntryOfAFamily) {
-  request_.sets = {"toy.bytes=1KiB,2KiB", "toy.op=copy", "toy.threads=1,all", "toy.on=true", "toy.pause=5ms", "toy.path=a\\,b"};
+  request_.sets = {"toy.bytes=1KiB,2KiB", "toy.op=copy",   "toy.threads=1,all",
+                   "toy.on=true",         "toy.pause=5ms", "toy.path=a\\,b"};
   const Plan plan = expand_cases(R"({"family":"toy"},{"family":"pair"},{"family":"toy","bytes":7,"n":2})");
   EXPECT_EQ(plan.cases.size(), 9u);
   EXPECT_EQ(plan.cases[1].key, "toy/op=copy/bytes=1024/n=1/share=0.5/pause=0.005/on=true/threads=all/path=a,b");
@@ -307,7 +330,8 @@ TEST_F(PlanTest, FilterSearchesKeys) {
   request_.filter = "op=(write|copy)|^pair";
   EXPECT_THAT(keys(expand()), ElementsAre(HasSubstr("op=write"), "pair/heads=4/width=64"));
   request_.filter = "pair/heads=5";
-  EXPECT_THAT(refusal_of_request(), StartsWith("--filter \"pair/heads=5\": no case matches; nearest: pair/heads=4/width=64, toy/"));
+  EXPECT_THAT(refusal_of_request(),
+              StartsWith("--filter \"pair/heads=5\": no case matches; nearest: pair/heads=4/width=64, toy/"));
   request_.filter = "(";
   EXPECT_THAT(refusal_of_request(), StartsWith("--filter \"(\": not a regular expression"));
   request_.filter = "pair";
@@ -323,7 +347,8 @@ TEST_F(PlanTest, AFilterSparesWhatItLeavesOutFromTheLimits) {
 // --- as run.json keeps it ------------------------------------------------------------------------------------------
 
 TEST_F(PlanTest, AnExpandedPlanReadsBack) {
-  const std::string cases = R"({"family":"toy","share":[0.1,0.30000000000000004],"threads":[1,"core"],"seed":3,"protocol":{"max_seconds":"1s"}},
+  const std::string cases =
+      R"({"family":"toy","share":[0.1,0.30000000000000004],"threads":[1,"core"],"seed":3,"protocol":{"max_seconds":"1s"}},
                                {"family":"pair","ranks":[1,2],"timeout":7})";
   const Plan plan = expand_cases(cases);
   const Json json = plan.expanded();
@@ -342,12 +367,15 @@ TEST_F(PlanTest, AForeignExpandedPlanIsRefused) {
   const auto of = [&](const std::string& text) {
     return refusal_of([&] { plan_from_expanded(parse_json(text, "run.json"), "run.json", families_, 2); });
   };
-  EXPECT_EQ(of(R"({"schema":1,"name":"x","cases":[{"key":"old/a=1","family":"old","params":{"a":1},"ranks":1,"seed":0}]})"),
-            "run.json: /plan/cases/0/family: this build has no family \"old\"");
-  EXPECT_THAT(of(R"({"schema":1,"name":"x","cases":[{"key":"pair/heads=1","family":"pair","params":{"heads":1,"w":2},"ranks":1,"seed":0}]})"),
-              HasSubstr("/plan/cases/0/params/w: unknown key"));
-  EXPECT_THAT(of(R"({"schema":1,"name":"x","cases":[{"key":"pair/heads=2","family":"pair","params":{"heads":1},"ranks":1,"seed":0}]})"),
-              HasSubstr("/plan/cases/0/key"));
+  EXPECT_EQ(
+      of(R"({"schema":1,"name":"x","cases":[{"key":"old/a=1","family":"old","params":{"a":1},"ranks":1,"seed":0}]})"),
+      "run.json: /plan/cases/0/family: this build has no family \"old\"");
+  EXPECT_THAT(
+      of(R"({"schema":1,"name":"x","cases":[{"key":"pair/heads=1","family":"pair","params":{"heads":1,"w":2},"ranks":1,"seed":0}]})"),
+      HasSubstr("/plan/cases/0/params/w: unknown key"));
+  EXPECT_THAT(
+      of(R"({"schema":1,"name":"x","cases":[{"key":"pair/heads=2","family":"pair","params":{"heads":1},"ranks":1,"seed":0}]})"),
+      HasSubstr("/plan/cases/0/key"));
   EXPECT_THAT(of(R"({"schema":9})"), HasSubstr("schema 9 is not known"));
 }
 
@@ -366,8 +394,22 @@ TEST_F(PlanTest, MutatedPlansNeverBreak) {
       R"({"schema":1,"name":"x","ranks":[1,2],"seed":1,"protocol":{"max_seconds":"1s"},"labels":{"a":"b"},"cases":[)"
       R"({"family":"toy","op":["read"],"bytes":{"from":"1KiB","to":"4KiB","factor":2},"share":[0.5],"on":true,"threads":"all","path":"p"},)"
       R"({"family":"pair","heads":[1,2],"width":{"from":8,"to":16,"step":8},"timeout":3}]})";
-  const std::vector<std::string> values = {"null", "-1",  "0",      "1e308", "-1e-308", "9223372036854775807", "18446744073709551615", "\"\"",
-                                           "[]",   "{}",  "true",   "1.5",   "\"1PiB\"", "[[[]]]", "{\"from\":1}", "\"\\u0000\"",
+  const std::vector<std::string> values = {"null",
+                                           "-1",
+                                           "0",
+                                           "1e308",
+                                           "-1e-308",
+                                           "9223372036854775807",
+                                           "18446744073709551615",
+                                           "\"\"",
+                                           "[]",
+                                           "{}",
+                                           "true",
+                                           "1.5",
+                                           "\"1PiB\"",
+                                           "[[[]]]",
+                                           "{\"from\":1}",
+                                           "\"\\u0000\"",
                                            "{\"from\":1,\"to\":9223372036854775807,\"factor\":9223372036854775807}",
                                            "{\"from\":1,\"to\":9223372036854775807,\"step\":9223372036854775806}"};
   const Rng rng(11, "plans");
@@ -376,7 +418,8 @@ TEST_F(PlanTest, MutatedPlansNeverBreak) {
     std::string text = good;
     const auto draw = [&](std::uint64_t i, std::uint64_t bound) { return rng.below(trial * 64 + i, bound); };
     if (trial % 3 == 0) {
-      for (std::uint64_t i = 0; i < 1 + draw(0, 3); ++i) text[draw(2 * i + 1, text.size())] = static_cast<char>(draw(2 * i + 2, 256));
+      for (std::uint64_t i = 0; i < 1 + draw(0, 3); ++i)
+        text[draw(2 * i + 1, text.size())] = static_cast<char>(draw(2 * i + 2, 256));
     } else {
       // Replaces some value by another of any kind.
       std::vector<std::size_t> colons;
