@@ -264,8 +264,9 @@ class GemmCase final : public Case {
     labels["candidates"] = fmt::format("{}", fmt::join(found_, "; "));
     if (!offer.refused.empty()) labels["not_offered"] = fmt::format("{}", fmt::join(offer.refused, "; "));
     if (best_.stride > 0) labels["weights"] = fmt::format("packed before timing in {:.3g} s", best_.pack_seconds);
-    for (const char* name : {"implementation", "isa", "threads"}) context.protocol.details[name] = labels[name];
-    context.protocol.details["weights"] = labels["form"];  // a protocol's own `form` is the sampler's
+    // Products by other instruction sets are other products (emulated bf16, AMX); the form is what the search is about:
+    // were it part of the protocol, a close race would make two runs of one machine incomparable.
+    context.protocol.details["isa"] = labels["isa"];
 
     const MeasuredPeak* peak =
         find_peak(context.peaks, params_.text("dtype"), peak_isa(best_.op->isa()), context.world.ranks, team_->size());
