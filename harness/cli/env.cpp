@@ -11,10 +11,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <chrono>
 #include <cstdio>
 #include <memory>
-#include <thread>
 
 namespace assay::cli {
 
@@ -145,13 +143,7 @@ void print_shortfalls(const std::string& file, const std::vector<Shortfall>& sho
 Json to_json(const Answer& answer, const std::string& file) {
   Json json = {{"schema", 1}};
   json.update(answer.environment);
-  json["findings"] = Json::array();
-  for (const auto& finding : answer.findings)
-    json["findings"].push_back({{"id", finding.id},
-                                {"severity", name_of(finding.severity)},
-                                {"seen", finding.seen},
-                                {"effect", finding.effect},
-                                {"mend", finding.mend}});
+  json["findings"] = to_json(answer.findings);
   if (file.empty()) return json;
   Json shortfalls = Json::array();
   for (const auto& each : answer.shortfalls)
@@ -164,17 +156,12 @@ ExitCode env(const Options& options) {
   // What the user named is read first: a bad file is told before anything is measured.
   const bool expecting = !options.expect.empty();
   const auto expectation = expecting ? read_expectation(options.expect) : Expectation();
-  constexpr std::chrono::milliseconds window(250);
 
   Answer answer;
   answer.machine = probe_machine();
   answer.environment = environment_json(answer.machine);
   answer.sheets = load_hardware(configs_dir() / "hardware");
-  Circumstances circumstances;
-  circumstances.activity = observe(Root(), [&] { std::this_thread::sleep_for(window); });
-  circumstances.blas = ask_openblas();
-  circumstances.build_type = std::string(build_info().build_type);
-  answer.findings = find_spoilers(answer.machine, circumstances);
+  answer.findings = find_spoilers(answer.machine, present_circumstances());
   if (expecting) answer.shortfalls = shortfalls(expectation, answer.machine, answer.sheets);
 
   if (options.json) {

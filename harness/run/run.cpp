@@ -9,6 +9,7 @@
 #include "harness/run/results.h"
 #include "harness/run/supervisor.h"
 #include "harness/telemetry/environment.h"
+#include "harness/telemetry/findings.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -127,7 +128,9 @@ Json run_json(const RunRequest& request, const Prepared& prepared) {
   for (const auto& [name, value] : prepared.plan.labels) json["labels"][name] = value;
   for (const auto& [name, value] : request.labels) json["labels"][name] = value;
   json["plan"] = prepared.plan.expanded();
-  json["environment"] = collect_environment();
+  const Machine machine = probe_machine();
+  json["environment"] = environment_json(machine);
+  json["findings"] = to_json(find_spoilers(machine, present_circumstances()));
   return json;
 }
 

@@ -119,6 +119,4 @@ Json environment_json(const Machine& machine) {
       {"steal_since_boot", known(system.steal_since_boot)}};
 }
 
-Json collect_environment() { return environment_json(probe_machine()); }
-
 }  // namespace assay

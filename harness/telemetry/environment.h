@@ -8,9 +8,6 @@ namespace assay {
 
 // Members, in this order: assay (version, commit, dirty, compiler, build type), libraries, host, os, cpu, numa_nodes,
 // memory, gpus, drivers, virtualisation, cloud, limits. Base units (B, Hz, W, GT/s named); what is unknown is null.
-// Loads no library and starts no process; some milliseconds.
-Json collect_environment();
-// As above, of a machine that was probed already.
 Json environment_json(const Machine& machine);
 
 }  // namespace assay

@@ -1,6 +1,8 @@
 // The rules: each looks at one thing and says nothing when that is in order or unknown.
 #include "harness/telemetry/findings.h"
 
+#include <nlohmann/json.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -231,6 +233,17 @@ class Rules {
 }  // namespace
 
 std::string_view name_of(Severity severity) { return severity == Severity::warning ? "warning" : "info"; }
+
+Json to_json(const std::vector<Finding>& findings) {
+  Json json = Json::array();
+  for (const Finding& finding : findings)
+    json.push_back({{"id", finding.id},
+                    {"severity", name_of(finding.severity)},
+                    {"seen", finding.seen},
+                    {"effect", finding.effect},
+                    {"mend", finding.mend}});
+  return json;
+}
 
 std::vector<Finding> find_spoilers(const Machine& machine, const Circumstances& circumstances) {
   return Rules(machine, circumstances).run();

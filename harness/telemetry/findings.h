@@ -1,6 +1,7 @@
 // What about a machine will spoil a measurement, each with what was seen and how to mend it.
 #pragma once
 
+#include "harness/core/json_fwd.h"
 #include "harness/telemetry/machine.h"
 
 #include <functional>
@@ -48,7 +49,12 @@ struct Circumstances {
   std::optional<BlasCore> blas = {};
   std::string build_type = "Release";  // of this binary
 };
+// Those of this machine, now: watches other processes for a quarter of a second, asks the system's OpenBLAS.
+Circumstances present_circumstances();
+
 // Warnings first.
 std::vector<Finding> find_spoilers(const Machine& machine, const Circumstances& circumstances);
+// [{"id":..,"severity":..,"seen":..,"effect":..,"mend":..}]
+Json to_json(const std::vector<Finding>& findings);
 
 }  // namespace assay

@@ -1,4 +1,5 @@
 // What other processes do, and what OpenBLAS takes the CPU for.
+#include "harness/core/version.h"
 #include "harness/telemetry/findings.h"
 #include "harness/telemetry/libraries.h"
 #include "harness/telemetry/sensors.h"
@@ -10,10 +11,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <thread>
 
 namespace assay {
 namespace {
@@ -107,6 +110,14 @@ std::optional<BlasCore> ask_openblas() {
   close(ends[0]);
   if (core.empty()) return std::nullopt;
   return BlasCore{installed.at("openblas"), core};
+}
+
+Circumstances present_circumstances() {
+  Circumstances circumstances;
+  circumstances.activity = observe(Root(), [] { std::this_thread::sleep_for(std::chrono::milliseconds(250)); });
+  circumstances.blas = ask_openblas();
+  circumstances.build_type = std::string(build_info().build_type);
+  return circumstances;
 }
 
 }  // namespace assay

@@ -70,15 +70,20 @@ std::string plan_text(const RunData& run) {
   return (name.empty() ? "" : "plan " + name + ", ") + cases + time;
 }
 
+std::int64_t warning_count(const Json& findings) {
+  if (!findings.is_array()) return 0;
+  return std::count_if(findings.begin(), findings.end(),
+                       [](const Json& finding) { return text(finding, "/severity") == "warning"; });
+}
+
 }  // namespace
 
 std::string machine_line(const RunData& run) {
   std::vector<std::string> parts;
   if (const std::string machine = machine_text(member(run.run, "/environment")); !machine.empty()) parts.push_back(machine);
   parts.push_back(plan_text(run));
-  const Json findings = member(run.run, "/findings");
-  if (findings.is_array() && !findings.empty())
-    parts.push_back(plural(static_cast<double>(findings.size()), "finding") + " (assay env)");
+  if (const auto warnings = warning_count(member(run.run, "/findings")); warnings > 0)
+    parts.push_back(plural(static_cast<double>(warnings), "finding") + " (assay env)");
   return fmt::format("{}", fmt::join(parts, " · "));
 }
 
@@ -111,7 +116,7 @@ std::vector<std::string> environment_lines(const RunData& run) {
       if (value.is_string()) lines.push_back(fmt::format("label {}: {}", name, value.get<std::string>()));
   if (const Json findings = member(run.run, "/findings"); findings.is_array())
     for (const Json& finding : findings)
-      if (const std::string seen = text(finding, "/seen"); !seen.empty()) lines.push_back("finding: " + seen);
+      if (const std::string seen = text(finding, "/seen"); !seen.empty()) lines.push_back(fmt::format("{}: {}", text(finding, "/severity"), seen));
   return lines;
 }
 

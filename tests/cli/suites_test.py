@@ -22,7 +22,7 @@ class Suites(AssayCase):
         self.assertEqual(status["memory/op=read/bytes=65536/store=nontemporal/threads=core"], "skipped")
         self.assertEqual(status["memory/op=triad/bytes=65536/store=auto/threads=core"], "ok")
         triad = next(r for r in records if "op=triad" in r["key"] and "store=auto" in r["key"])
-        self.assertIn(triad["protocol"]["store"], ("plain", "nontemporal"))
+        self.assertIn(triad["labels"]["store"], ("plain", "nontemporal"))
         self.assertEqual(triad["protocol"]["cache"], "hot")
         self.assertGreater(triad["metrics"][0]["value"], 0)
 

@@ -160,7 +160,7 @@ TEST(Machine, EmptyTreeIsUnknownNotZero) {
 }
 
 TEST(Environment, OfThisMachineHoldsWhatARecordNeeds) {
-  const auto json = collect_environment();
+  const auto json = environment_json(probe_machine());
   EXPECT_FALSE(json["assay"]["version"].get<std::string>().empty());
   EXPECT_TRUE(json["assay"]["dirty"].is_boolean());
   EXPECT_FALSE(json["assay"]["compiler"].get<std::string>().empty());
