@@ -120,7 +120,7 @@ std::string collective_table(std::span<const Record> records) {
   for (const Record& record : records) {
     if (record.family != "collective" || record.metrics.empty()) continue;
     Table& table = tables[{text_of(record.params, "op"), record.world_ranks, text_of(record.params, "batching")}];
-    table.implementation = text_of(record.protocol, "implementation");
+    table.implementation = label_of(record, "implementation");
     std::string size = label_of(record, "bytes_used");
     if (size.empty()) size = text_of(record.params, "bytes");
     Row& row = table.rows[{text_of(record.params, "dtype"), std::strtoull(size.c_str(), nullptr, 10)}];

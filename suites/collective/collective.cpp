@@ -108,7 +108,7 @@ class CollectiveCase final : public Case {
     context.protocol.batching = batching_;
     context.protocol.cache = "hot";  // the same buffers each time, as nccl-tests and the OSU benchmarks
     context.protocol.data = "integers";
-    context.protocol.details["implementation"] = context.comm.implementation();
+    context.labels["implementation"] = context.comm.implementation();
     context.labels["count"] = std::to_string(layout_.count);
     context.labels["bytes_used"] = std::to_string(layout_.bytes);
     context.labels["redop"] = reduces(op_) ? "sum" : "none";

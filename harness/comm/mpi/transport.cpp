@@ -66,7 +66,7 @@ std::optional<std::string> read_word(const ControlVariable& variable) {
 
 std::string transport(int nodes) {
   int provided = 0;
-  if (MPI_T_init_thread(MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) return {};
+  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return {};
   const auto variables = control_variables();
   const auto open = [&](const char* component) { return variables.count(std::string(component) + "_eager_limit") > 0; };
 

@@ -16,8 +16,7 @@ void reduce_bf16(void* in, void* in_out, int* count, MPI_Datatype*) {
 
 }  // namespace
 
-void check(int code, const char* call) {
-  if (code == MPI_SUCCESS) return;
+void fail(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) length = 0;
@@ -53,17 +52,7 @@ Reductions::~Reductions() {
   for (MPI_Op& op : bf16_) MPI_Op_free(&op);
 }
 
-MPI_Op Reductions::find(ReduceOp op, DType dtype) const {
-  if (dtype == DType::bf16) return bf16_[static_cast<int>(op)];
-  if (dtype == DType::fp16 || dtype == DType::fp8_e4m3 || dtype == DType::fp8_e5m2)
-    throw Error(fmt::format("MPI cannot reduce {}", name_of(dtype)));
-  switch (op) {
-    case ReduceOp::sum: return MPI_SUM;
-    case ReduceOp::max: return MPI_MAX;
-    case ReduceOp::min: return MPI_MIN;
-  }
-  throw Error("MPI has no such reduction");
-}
+void Reductions::refuse(DType dtype) { throw Error(fmt::format("MPI cannot reduce {}", name_of(dtype))); }
 
 LargeType::LargeType(MPI_Datatype element, std::size_t count, std::size_t largest_count) {
   MPI_Aint lower = 0;

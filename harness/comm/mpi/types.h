@@ -9,8 +9,13 @@
 
 namespace assay::mpi {
 
+[[noreturn]] void fail(int code, const char* call);
+
 // Throws Error naming `call` and what MPI says of `code` unless it is MPI_SUCCESS.
-void check(int code, const char* call);
+inline void check(int code, const char* call) {
+  if (code != MPI_SUCCESS) [[unlikely]]
+    fail(code, call);
+}
 
 // The datatype that moves elements of `dtype`; bf16 and fp16 travel as their 16 bits.
 MPI_Datatype datatype_of(DType dtype);
@@ -24,10 +29,17 @@ class Reductions {
   Reductions& operator=(const Reductions&) = delete;
 
   // Throws Error for types that cannot be reduced (fp16, fp8).
-  MPI_Op find(ReduceOp op, DType dtype) const;
+  MPI_Op find(ReduceOp op, DType dtype) const {
+    if (dtype == DType::fp16 || dtype == DType::fp8_e4m3 || dtype == DType::fp8_e5m2) [[unlikely]]
+      refuse(dtype);
+    return (dtype == DType::bf16 ? bf16_ : builtin_)[static_cast<int>(op)];
+  }
 
  private:
+  [[noreturn]] static void refuse(DType dtype);
+
   MPI_Op bf16_[3];
+  MPI_Op builtin_[3] = {MPI_SUM, MPI_MAX, MPI_MIN};
 };
 
 // `count` elements of `element` as one datatype, for calls whose own count is an int. Freed by the destructor.

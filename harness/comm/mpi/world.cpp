@@ -10,8 +10,9 @@ namespace assay::mpi {
 
 namespace {
 
-// Requested so that one thread beside the main one may make the calls, never two at once.
-constexpr int thread_level = MPI_THREAD_SERIALIZED;
+// The level that bare MPI programs and the OSU benchmarks run at. Assay's other threads never call MPI, and any higher
+// level makes Open MPI 4.1 lock: 12 to 25 % of an 8-byte all-reduce on one host.
+constexpr int thread_level = MPI_THREAD_SINGLE;
 
 void finalize_at_exit() {
   int finalized = 0;
@@ -25,8 +26,6 @@ void initialize() {
   int provided = 0;
   check(MPI_Init_thread(nullptr, nullptr, thread_level, &provided), "MPI_Init_thread");
   std::atexit(finalize_at_exit);
-  ASSAY_CHECK(provided >= thread_level, "MPI_Init_thread: MPI_THREAD_SERIALIZED was asked for and level {} given",
-              provided);
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
