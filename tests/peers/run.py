@@ -8,7 +8,11 @@ Every *.json in this folder lists comparisons (one file a subject, so that a new
     "peer":  {"command": ["{build}/peers/gemm", "f32", "2048"]},
     "at_least": 0.98,                             ours over the peer's, oriented so that more is better; or
     "at_most": 1.03,                              the other direction: our cost (a time) over the peer's
-    "pairs": 15}]                                 optional; 15 is the least
+    "between": [0.9, 1.1],                        or both: the figures as they are, ours over the peer's
+    "pairs": 15,                                  optional; 15 is the least
+    "prepare": [["{python}", "x.py", "{work}"]],  optional: commands that make what the sides need, each run once;
+                                                  one whose last line is {"skip": "why"} skips the comparison
+    "needs": {SIDE, "at_least": 1.7}}]            optional: a figure without which the comparison says nothing
 
 A side is one of
   {"assay": [...], "metric": NAME}   `assay run` with these arguments in a folder of its own; the best value of that
@@ -25,6 +29,7 @@ on the wrong side decides, not the median. Exit code: 0 all held, 1 one did not 
 """
 
 import argparse
+import contextlib
 import json
 import math
 import pathlib
@@ -112,6 +117,28 @@ def measure(side, binary, work):
     return figure
 
 
+def prepare(commands, prepared):
+    for command in commands:
+        if command in prepared:
+            continue
+        done = call(command)
+        if done.returncode:
+            raise Broken(f"{command[1]}: {last_words(done)}")
+        with contextlib.suppress(IndexError, ValueError):
+            raise Skipped(json.loads(done.stdout.strip().splitlines()[-1])["skip"])
+        prepared.append(command)
+
+
+def meet(needs, binary, work):
+    """Skips where the machine is not what the comparison is about; one that cannot be asked is not either."""
+    try:
+        value = measure(needs, binary, work)["value"]
+    except Broken as why:
+        raise Skipped(str(why)) from why
+    if value < needs["at_least"]:
+        raise Skipped(f"{needs['metric']} is {value:.2f}, below {needs['at_least']:.2f}")
+
+
 def compare(entry, pairs, binary, work):
     """Ratios of the pairs, oriented by the bound, and the last figure of each side."""
     ratios = []
@@ -133,33 +160,44 @@ def compare(entry, pairs, binary, work):
     return ratios, ours, peer
 
 
-def judge(entry, pairs, binary, work):
+def verdict(entry, interval):
+    """Whether it held, the bound of the interval that decided, and what was required of it."""
+    low, high = interval
+    if "between" in entry:
+        least, most = entry["between"]
+        nearer = low if low / least < most / high else high
+        return least <= low and high <= most, nearer, f"{least:.2f} .. {most:.2f}"
+    if "at_least" in entry:
+        return low >= entry["at_least"], low, f">= {entry['at_least']:.2f}"
+    return high <= entry["at_most"], high, f"<= {entry['at_most']:.2f}"
+
+
+def judge(entry, pairs, binary, work, prepared):
     """One row of the table."""
     row = {"name": entry["name"], "about": entry.get("about", "")}
     try:
+        prepare(entry.get("prepare", []), prepared)
+        if "needs" in entry:
+            meet(entry["needs"], binary, work)
         ratios, ours, peer = compare(entry, pairs, binary, work)
     except Skipped as why:
         return row | {"verdict": "skipped", "reason": str(why)}
     except Broken as why:
         return row | {"verdict": "broken", "reason": str(why)}
-    low, high = median_interval(ratios)
-    at_least = "at_least" in entry
-    bound = entry["at_least" if at_least else "at_most"]
-    decisive = low if at_least else high
-    held = decisive >= bound if at_least else decisive <= bound
-    return row | {"verdict": "held" if held else "FAILED", "median": statistics.median(ratios), "interval": [low, high],
-                  "decisive": decisive, "required": bound, "direction": ">=" if at_least else "<=",
-                  "pairs": len(ratios), "ratios": ratios, "ours": ours, "peer": peer}
+    interval = median_interval(ratios)
+    held, decisive, required = verdict(entry, interval)
+    return row | {"verdict": "held" if held else "FAILED", "median": statistics.median(ratios), "interval": interval,
+                  "decisive": decisive, "required": required, "pairs": len(ratios), "ratios": ratios, "ours": ours,
+                  "peer": peer}
 
 
 def print_table(rows):
-    print(f"{'comparison':<34} {'ratio':>7} {'95 % bound':>11} {'required':>9}  {'pairs':>5}  verdict")
+    print(f"{'comparison':<34} {'ratio':>7} {'95 % bound':>11} {'required':>12}  {'pairs':>5}  verdict")
     for row in rows:
         if "median" not in row:
-            print(f"{row['name']:<34} {'-':>7} {'-':>11} {'-':>9}  {'-':>5}  {row['verdict']}: {row['reason']}")
+            print(f"{row['name']:<34} {'-':>7} {'-':>11} {'-':>12}  {'-':>5}  {row['verdict']}: {row['reason']}")
             continue
-        required = f"{row['direction']} {row['required']:.2f}"
-        print(f"{row['name']:<34} {row['median']:>7.3f} {row['decisive']:>11.3f} {required:>9}  {row['pairs']:>5}  "
+        print(f"{row['name']:<34} {row['median']:>7.3f} {row['decisive']:>11.3f} {row['required']:>12}  {row['pairs']:>5}  "
               f"{row['verdict']}")
 
 
@@ -171,8 +209,8 @@ def load(folder, names):
         except ValueError as error:
             sys.exit(f"peers: {path}: {error}")
     for entry in entries:
-        if ("at_least" in entry) == ("at_most" in entry):
-            sys.exit(f"peers: {entry['name']}: needs exactly one of at_least and at_most")
+        if len({"at_least", "at_most", "between"} & set(entry)) != 1:
+            sys.exit(f"peers: {entry['name']}: needs exactly one of at_least, at_most and between")
     for name in names:
         if not any(entry["name"].startswith(name) for entry in entries):
             print(f"peers: no comparison begins with '{name}'; there are: "
@@ -181,13 +219,16 @@ def load(folder, names):
     return [entry for entry in entries if not names or any(entry["name"].startswith(name) for name in names)]
 
 
-def fill(side, places):
-    def replace(text):
+def fill(part, places):
+    """Every string of a declaration with the places in it, however deep."""
+    if isinstance(part, dict):
+        return {key: fill(value, places) for key, value in part.items()}
+    if isinstance(part, list):
+        return [fill(value, places) for value in part]
+    if isinstance(part, str):
         for name, value in places.items():
-            text = text.replace("{" + name + "}", value)
-        return text
-    return {key: [replace(str(part)) for part in value] if isinstance(value, list) else value
-            for key, value in side.items()}
+            part = part.replace("{" + name + "}", value)
+    return part
 
 
 def main():
@@ -207,13 +248,12 @@ def main():
             print(f"{entry['name']:<34} {entry.get('about', '')}")
         return 0
     build = options.build.resolve()
-    rows = []
+    rows, prepared = [], []
     with tempfile.TemporaryDirectory(prefix="assay-peers.") as work:
         places = {"build": str(build), "root": str(HERE.parents[1]), "python": sys.executable, "work": work}
         for entry in entries:
             pairs = max(options.pairs or entry.get("pairs", LEAST_PAIRS), LEAST_PAIRS)
-            filled = entry | {side: fill(entry[side], places) for side in ("ours", "peer")}
-            rows.append(judge(filled, pairs, str(build / "assay"), work))
+            rows.append(judge(fill(entry, places), pairs, str(build / "assay"), work, prepared))
     print_table(rows)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")

@@ -92,6 +92,34 @@ class Driver(unittest.TestCase):
         self.assertIn("not built", rows["unbuilt"]["reason"])
         self.assertIn("units differ", rows["units"]["reason"])
 
+    def test_between_wants_the_whole_interval_inside(self):
+        done, rows = self.drive([
+            {"name": "alike", "ours": figure(95), "peer": figure(100), "between": [0.9, 1.1]},
+            {"name": "cheaper", "ours": figure(89, "lower", "s"), "peer": figure(100, "lower", "s"), "between": [0.9, 1.1]},
+            {"name": "dearer", "ours": figure(111, "lower", "s"), "peer": figure(100, "lower", "s"), "between": [0.9, 1.1]}])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual([rows[name]["verdict"] for name in ("alike", "cheaper", "dearer")], ["held", "FAILED", "FAILED"])
+        self.assertAlmostEqual(rows["dearer"]["decisive"], 1.11)
+
+    def test_what_is_prepared_is_made_once_and_needs_are_met(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = pathlib.Path(folder) / "made"
+            make = ["{python}", "-c", f"open({str(made)!r}, 'a').write('x')"]
+            one = {"ours": figure(1), "peer": figure(1), "at_least": 1}
+            done, rows = self.drive([
+                one | {"name": "first", "prepare": [make], "needs": figure(2) | {"metric": "cores", "at_least": 1.7}},
+                one | {"name": "second", "prepare": [make], "needs": figure(1) | {"metric": "cores", "at_least": 1.7}},
+                one | {"name": "third", "prepare": [["{python}", "-c", "print('{\"skip\": \"no photographs\"}')"]]},
+                one | {"name": "fourth", "prepare": [["{python}", "-c", "raise SystemExit('full disk')"]]}])
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual(made.read_text(), "x")
+            self.assertEqual(rows["first"]["verdict"], "held")
+            self.assertEqual((rows["second"]["verdict"], rows["second"]["reason"]),
+                             ("skipped", "cores is 1.00, below 1.70"))
+            self.assertEqual((rows["third"]["verdict"], rows["third"]["reason"]), ("skipped", "no photographs"))
+            self.assertEqual(rows["fourth"]["verdict"], "broken")
+            self.assertIn("full disk", rows["fourth"]["reason"])
+
     def test_usage(self):
         entries = [{"name": "gemm", "ours": figure(1), "peer": figure(1), "at_least": 1}]
         self.assertEqual(self.drive(entries, "--pairs", "5")[0].returncode, 2)
