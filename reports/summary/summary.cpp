@@ -2,7 +2,7 @@
 #include "reports/summary/summary.h"
 
 #include "harness/core/units.h"
-#include "reports/collective_table.h"
+#include "reports/summary/collective_table.h"
 #include "reports/summary/machine_line.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // The table in nccl-tests' form, column by column.
-#include "reports/collective_table.h"
+#include "reports/summary/collective_table.h"
 
 #include <gtest/gtest.h>
 

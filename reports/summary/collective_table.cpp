@@ -1,4 +1,4 @@
-#include "reports/collective_table.h"
+#include "reports/summary/collective_table.h"
 
 #include <fmt/core.h>
 
