@@ -51,8 +51,8 @@ class Machine:
         path.write_text(f"#!/bin/bash\n{body}\n")
         path.chmod(0o755)
 
-    def dev(self, *arguments, **environment):
-        done = subprocess.run([str(ROOT / "dev"), *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+    def dev(self, *arguments, script=ROOT / "dev", **environment):
+        done = subprocess.run([str(script), *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL,
                               env={"PATH": str(self.bin), "HOME": str(self.home), "LC_ALL": "C", **environment})
         self.calls = self.log.read_text().splitlines()
         return done
@@ -140,6 +140,25 @@ class Dev(unittest.TestCase):
         machine = self.machine({}, {})
         self.assertEqual(machine.dev("build", ASSAY_NO_INSTALL="1").returncode, 0)
         self.assertEqual([call for call in machine.calls if not call.startswith("cmake")], [])
+
+    def test_run_means_quick_unless_told(self):
+        # cmake's stand-in leaves a program that says what it was called with.
+        machine = self.machine({}, {})
+        root = pathlib.Path(self.folder.name) / "clone"
+        shutil.copytree(ROOT / "cmake", root / "cmake")
+        shutil.copy(ROOT / "dev", root / "dev")
+        (root / "build/release").mkdir(parents=True)
+        (root / "build/release/assay").write_text('#!/bin/bash\necho "$*"\nexit 3\n')
+        (root / "build/release/assay").chmod(0o755)
+        for arguments, expected in [
+                ([], "run quick"),
+                (["--filter", "gemm"], "run quick --filter gemm"),
+                (["--out=x", "--ranks", "1,2"], "run quick --out=x --ranks 1,2"),
+                (["micro"], "run micro"),
+                (["--out", "x", "gemm", "--set", "gemm.m=64"], "run --out x gemm --set gemm.m=64"),
+                (["--resume", "runs/1"], "run --resume runs/1")]:
+            done = machine.dev("run", *arguments, ASSAY_NO_INSTALL="1", script=root / "dev")
+            self.assertEqual((done.stdout.strip(), done.returncode), (expected, 3))
 
     def test_usage(self):
         machine = self.machine({}, {})
