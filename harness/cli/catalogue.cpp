@@ -12,12 +12,7 @@ namespace assay::cli {
 
 std::span<const Family> catalogue() {
   static const std::vector<Family> families = {
-      peak_family(),
-      gemm_family(),
-      memory_family(),
-      collective_family(),
-      dataloader_family(),
-      launch_family(),
+      peak_family(), gemm_family(), memory_family(), collective_family(), dataloader_family(), launch_family(),
   };
   return families;
 }

@@ -36,9 +36,9 @@ namespace detail {
 }
 
 // Throws Error with the expression, the place and a formatted message when `condition` is false.
-#define ASSAY_CHECK(condition, ...)                                                               \
-  do {                                                                                            \
-    if (!(condition)) [[unlikely]]                                                                \
+#define ASSAY_CHECK(condition, ...)                                                                 \
+  do {                                                                                              \
+    if (!(condition)) [[unlikely]]                                                                  \
       ::assay::detail::check_failed(#condition, __FILE__, __LINE__, ::fmt::format("" __VA_ARGS__)); \
   } while (false)
 

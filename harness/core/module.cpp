@@ -27,7 +27,8 @@ std::string Module::find(std::string_view name) {
 Module Module::load(std::string_view name) {
   const std::string path = find(name);
   if (path.empty())
-    throw Error(fmt::format("module libassay-{}.so is not beside the binary: this build was made without {}", name, name));
+    throw Error(
+        fmt::format("module libassay-{}.so is not beside the binary: this build was made without {}", name, name));
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw Error(fmt::format("module {} cannot be loaded: {}", path, dlerror()));
   return Module(path, handle);

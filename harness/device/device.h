@@ -76,12 +76,12 @@ class Buffer {
 
 struct DeviceInfo {
   DeviceKind kind = DeviceKind::cpu;
-  std::string name;                              // "Intel Emerald Rapids", "NVIDIA H200"
-  std::string uuid;                              // empty on a CPU
-  std::string pci;                               // empty on a CPU
-  std::uint64_t memory_bytes = 0;                // that this process may use
-  std::uint64_t last_level_cache_bytes = 0;      // that this process can use
-  int compute_units = 0;                         // CPUs of this rank, or SMs
+  std::string name;                          // "Intel Emerald Rapids", "NVIDIA H200"
+  std::string uuid;                          // empty on a CPU
+  std::string pci;                           // empty on a CPU
+  std::uint64_t memory_bytes = 0;            // that this process may use
+  std::uint64_t last_level_cache_bytes = 0;  // that this process can use
+  int compute_units = 0;                     // CPUs of this rank, or SMs
 };
 
 class Device {

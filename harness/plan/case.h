@@ -21,7 +21,7 @@ namespace assay {
 struct World {
   int ranks = 1;
   int nodes = 1;
-  int cpus = 1;              // that the ranks of one node share
+  int cpus = 1;  // that the ranks of one node share
 };
 
 // Faults built in for tests and drills (--inject); a case asks whether one is meant for it.
@@ -35,12 +35,12 @@ struct Context {
   Communicator& comm;
   World world;
   std::uint64_t seed = 0;
-  std::filesystem::path cache_dir;                 // generated data sets are kept here
+  std::filesystem::path cache_dir;  // generated data sets are kept here
   std::set<Fault> faults;
   // Filled in by the case:
-  Protocol protocol;                               // changed in setup() only
-  std::map<std::string, std::string> labels;       // implementation, isa, peak source, ...
-  std::vector<std::string> flags;                  // remarks that readers must see
+  Protocol protocol;                          // changed in setup() only
+  std::map<std::string, std::string> labels;  // implementation, isa, peak source, ...
+  std::vector<std::string> flags;             // remarks that readers must see
   // Given by the worker: what `peak` cases of this run have measured so far, also before a resume or a relaunch.
   std::vector<MeasuredPeak> peaks = {};
 };

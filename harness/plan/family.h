@@ -15,21 +15,21 @@ namespace assay {
 
 // What one repetition of a case costs a rank; pure arithmetic, printed by --dry-run.
 struct Estimate {
-  double memory_bytes = 0;   // held while the case runs, all rotation sets included where they can be known
-  double bytes = 0;          // moved a repetition
+  double memory_bytes = 0;  // held while the case runs, all rotation sets included where they can be known
+  double bytes = 0;         // moved a repetition
   double flops = 0;
   double items = 0;
-  double seconds = 0;        // that a case of a length of its own takes (a sustained window); 0: the protocol's limit
+  double seconds = 0;  // that a case of a length of its own takes (a sustained window); 0: the protocol's limit
 };
 
 struct Family {
   std::string name;
-  std::string summary;                            // one line
-  bool workload = false;                          // a training family
+  std::string summary;    // one line
+  bool workload = false;  // a training family
   Schema params;
   Estimate (*estimate)(const Params&, const World&);
   std::unique_ptr<Case> (*make)(const Params&);
-  std::vector<DeviceKind> devices;                // that it can run on
+  std::vector<DeviceKind> devices;  // that it can run on
   // Why these values do not go together (heads that do not divide, ...); null when any do.
   std::optional<std::string> (*conflict)(const Params&, const World&) = nullptr;
 };

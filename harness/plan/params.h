@@ -43,25 +43,25 @@ class Params {
 };
 
 enum class ParamType {
-  integer,   // 64 bits, within [minimum, maximum]
-  bytes,     // an integer, also written "64MiB", "1GB"; canonical form: bytes
-  seconds,   // a real, also written "30s", "500ms"
+  integer,  // 64 bits, within [minimum, maximum]
+  bytes,    // an integer, also written "64MiB", "1GB"; canonical form: bytes
+  seconds,  // a real, also written "30s", "500ms"
   real,
-  flag,      // true or false
-  choice,    // one of `allowed`
-  count,     // a positive integer or one of `allowed` (threads: 2, "all")
-  text,      // free text (a path)
+  flag,    // true or false
+  choice,  // one of `allowed`
+  count,   // a positive integer or one of `allowed` (threads: 2, "all")
+  text,    // free text (a path)
 };
 
 struct ParamSpec {
   std::string name;
   ParamType type = ParamType::integer;
-  std::vector<ParamValue> defaults;     // a bare family runs their cross product
-  std::vector<std::string> allowed;     // choice, count
+  std::vector<ParamValue> defaults;  // a bare family runs their cross product
+  std::vector<std::string> allowed;  // choice, count
   std::optional<double> minimum;
   std::optional<double> maximum;
-  std::string help;                     // one line, with the unit
-  std::vector<DeviceKind> devices;      // where it exists; empty: everywhere. Left out of keys elsewhere.
+  std::string help;                 // one line, with the unit
+  std::vector<DeviceKind> devices;  // where it exists; empty: everywhere. Left out of keys elsewhere.
 };
 
 using Schema = std::vector<ParamSpec>;

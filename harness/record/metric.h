@@ -12,21 +12,21 @@ namespace assay {
 enum class Better { higher, lower };
 
 struct Metric {
-  std::string name;                     // throughput, bandwidth, algbw, busbw, latency, ...
-  std::optional<double> value;          // in `unit`
-  std::string unit;                     // base units: FLOP/s, B/s, s, B, J, img/s, tokens/s, 1
+  std::string name;             // throughput, bandwidth, algbw, busbw, latency, ...
+  std::optional<double> value;  // in `unit`
+  std::string unit;             // base units: FLOP/s, B/s, s, B, J, img/s, tokens/s, 1
   std::optional<Interval> ci95;
   Better better = Better::higher;
-  std::optional<double> of_peak;        // share of the peak that the record's labels name
-  std::optional<double> reference;      // what is normal, in `unit`, from a sourced file
+  std::optional<double> of_peak;    // share of the peak that the record's labels name
+  std::optional<double> reference;  // what is normal, in `unit`, from a sourced file
 };
 
 struct Check {
-  std::string name;                     // relative_error, wrong_elements, ...
+  std::string name;  // relative_error, wrong_elements, ...
   bool passed = true;
   std::optional<double> value;
   std::optional<double> limit;
-  std::vector<std::string> detail;      // up to 20 culprits, by name or place
+  std::vector<std::string> detail;  // up to 20 culprits, by name or place
 };
 
 }  // namespace assay

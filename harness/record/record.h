@@ -35,14 +35,14 @@ struct RankResult {
 
 struct Samples {
   std::string unit = "s";
-  std::vector<double> values;           // seconds a repetition; the slowest rank's
+  std::vector<double> values;  // seconds a repetition; the slowest rank's
   std::vector<double> at;
-  std::optional<std::string> series;    // path below the run directory when the list is long
-  std::int64_t count = 0;               // of all samples, also those in the series file
-  std::int64_t repetitions = 1;         // back-to-back calls a sample
+  std::optional<std::string> series;  // path below the run directory when the list is long
+  std::int64_t count = 0;             // of all samples, also those in the series file
+  std::int64_t repetitions = 1;       // back-to-back calls a sample
   std::string stopped_by;
   std::vector<int> disturbed;
-  std::vector<double> first_touch;      // repetitions before warm-up ended, reported apart
+  std::vector<double> first_touch;  // repetitions before warm-up ended, reported apart
 };
 
 // What resume skips by and comparisons pair by.
@@ -51,7 +51,7 @@ struct Identity {
   std::string device;
   int ranks = 1;
   int nodes = 1;
-  std::vector<std::string> hosts;       // sorted, each once
+  std::vector<std::string> hosts;  // sorted, each once
   std::uint64_t seed = 0;
 
   // Equal for equal identities only.
@@ -62,7 +62,7 @@ struct Record {
   std::string key;
   std::string family;
   Json params;
-  Json protocol;                        // Protocol::to_json
+  Json protocol;  // Protocol::to_json
   std::uint64_t seed = 0;
   int attempt = 1;
   int world_ranks = 1;
@@ -71,17 +71,17 @@ struct Record {
   std::string device = "cpu";
   std::map<std::string, std::string> labels;
   Status status = Status::ok;
-  std::string reason;                   // why skipped, failed or broken
+  std::string reason;  // why skipped, failed or broken
   bool comparable = true;
-  std::vector<std::string> flags;       // oversubscribed, disturbed, injected:crash, ...
+  std::vector<std::string> flags;  // oversubscribed, disturbed, injected:crash, ...
   Samples samples;
   std::vector<Metric> metrics;
   std::vector<Check> checks;
-  std::vector<std::pair<std::string, double>> spans;   // seconds by phase
+  std::vector<std::pair<std::string, double>> spans;  // seconds by phase
   std::map<std::string, Series> telemetry;
-  std::string started;                  // ISO 8601, UTC
+  std::string started;  // ISO 8601, UTC
   double seconds = 0;
-  std::string log;                      // tail of the workers' stderr when the case broke; absent when empty
+  std::string log;  // tail of the workers' stderr when the case broke; absent when empty
 
   Identity identity() const;
   Json to_json() const;

@@ -37,8 +37,8 @@ class RunWriter {
 struct RunData {
   std::filesystem::path dir;
   Json run;
-  std::vector<Record> records;          // every attempt, in file order
-  std::vector<std::string> problems;    // "records.jsonl line 7: not JSON"
+  std::vector<Record> records;        // every attempt, in file order
+  std::vector<std::string> problems;  // "records.jsonl line 7: not JSON"
 
   // The last attempt of each identity, in order of first appearance.
   std::vector<Record> final_records() const;

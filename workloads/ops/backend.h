@@ -11,7 +11,7 @@ namespace assay::ops {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string name() const = 0;                       // reference, cpu, cuda
+  virtual std::string name() const = 0;  // reference, cpu, cuda
   // Libraries and versions, as recorded: "oneDNN 3.2.0; OpenBLAS 0.3.21 (SkylakeX)".
   virtual std::string libraries() const = 0;
   virtual Made<Matmul> make(const MatmulDesc&) = 0;

@@ -11,9 +11,9 @@ namespace assay::ops {
 
 // How the second operand is held while it is multiplied many times.
 enum class WeightForm {
-  plain,           // row-major, used as it lies
-  packed,          // reordered once into the library's own layout
-  inner_product,   // the library's inner-product primitive with its own weight layout
+  plain,          // row-major, used as it lies
+  packed,         // reordered once into the library's own layout
+  inner_product,  // the library's inner-product primitive with its own weight layout
 };
 std::string_view name_of(WeightForm form);
 
@@ -26,8 +26,8 @@ struct MatmulDesc {
   DType a = DType::f32;
   DType b = DType::f32;
   DType out = DType::f32;
-  bool transpose_a = false;   // a is stored (K, M)
-  bool transpose_b = false;   // b is stored (N, K)
+  bool transpose_a = false;  // a is stored (K, M)
+  bool transpose_b = false;  // b is stored (N, K)
   WeightForm form = WeightForm::plain;
 };
 

@@ -38,8 +38,8 @@ class Op {
   // The library's name for what it chose ("brg_matmul:avx512_core_bf16") and its instruction set, as recorded.
   virtual std::string implementation() const = 0;
   virtual std::string isa() const = 0;
-  virtual std::size_t workspace_bytes() const { return 0; }   // scratch that the caller lends to each run
-  virtual std::size_t saved_bytes() const { return 0; }       // kept from forward to backward
+  virtual std::size_t workspace_bytes() const { return 0; }  // scratch that the caller lends to each run
+  virtual std::size_t saved_bytes() const { return 0; }      // kept from forward to backward
 };
 
 }  // namespace assay::ops
