@@ -12,7 +12,14 @@ namespace assay::cli {
 
 std::span<const Family> catalogue() {
   static const std::vector<Family> families = {
-      peak_family(), gemm_family(), memory_family(), collective_family(), dataloader_family(), launch_family(),
+      // clang-format off
+      peak_family(),
+      gemm_family(),
+      memory_family(),
+      collective_family(),
+      dataloader_family(),
+      launch_family(),
+      // clang-format on
   };
   return families;
 }
