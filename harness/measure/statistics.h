@@ -16,8 +16,9 @@ struct Interval {
 
 struct Summary {
   double median = 0;
-  // 95 % order-statistic interval of the median; taken on block medians where samples are autocorrelated;
-  // absent under 6 blocks.
+  // 95 % order-statistic interval of the median; taken on block medians where samples are autocorrelated, and widened
+  // by what correlation a short series may hide (30 independent samples: by two thirds; 1,000: by a few per cent);
+  // absent where blocks are too few for that (always under 6).
   std::optional<Interval> ci95;
   int blocks = 0;  // block medians used; equals the number of samples when they are independent
 };

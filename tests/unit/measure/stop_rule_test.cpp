@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <ostream>
 #include <random>
@@ -126,22 +127,33 @@ auto autoregressive(double deviation, double phi) {
 
 class Coverage : public testing::TestWithParam<Kind> {};
 
+// Trials go on until so many had an interval; few short autocorrelated series have one.
+#ifndef ASSAY_COVERAGE_TRIALS
+#define ASSAY_COVERAGE_TRIALS 2000
+#endif
+
 TEST_P(Coverage, IntervalsHoldTheTrueMedian) {
-  constexpr int trials = 2000;
-  int held = 0, null = 0;
-  for (unsigned trial = 0; trial < trials; ++trial) {
-    std::mt19937_64 random(1000 + trial);
+  constexpr int wanted = ASSAY_COVERAGE_TRIALS;
+  int held = 0, missed = 0, null = 0;
+  for (std::uint64_t trial = 0; held + missed < wanted && null < 100 * wanted; ++trial) {
+    std::mt19937_64 random(0x5eed0fa5a7ULL + 1'000'003 * trial);
     const Summary summary = summarize(run(Protocol{}, GetParam().make(random), GetParam().period).values());
     if (!summary.ci95)
       ++null;
     else if (summary.ci95->low <= GetParam().median && GetParam().median <= summary.ci95->high)
       ++held;
+    else
+      ++missed;
   }
   RecordProperty("held", held);
   RecordProperty("null", null);
-  EXPECT_GE(held, 0.93 * (trials - null)) << "of " << trials - null;
-  EXPECT_LE(null, GetParam().most_null * trials);
+  EXPECT_EQ(held + missed, wanted);
+  EXPECT_GE(held, 0.93 * wanted);
+  EXPECT_LE(null, GetParam().most_null * (wanted + null));
 }
+
+// The period at which the time limit of 3 s ends sampling after `samples`.
+constexpr double few(int samples) { return 3.0 / (samples - 0.5); }
 
 // 70 % of the bimodal samples lie in the lower mode: the median is its quantile 0.5 / 0.7.
 constexpr double lower_mode_median = 1.0 + 0.01 * 0.565949;
@@ -149,15 +161,25 @@ constexpr double lower_mode_median = 1.0 + 0.01 * 0.565949;
 INSTANTIATE_TEST_SUITE_P(Kinds, Coverage,
                          testing::Values(Kind{"normal", 1.0, 0.005, 1e-3, normal(0.02)},
                                          Kind{"normal_noisy", 1.0, 0.005, 2e-3, normal(0.1)},
-                                         Kind{"normal_few", 1.0, 0.15, 0.1, normal(0.02)},
+                                         Kind{"normal_20", 1.0, 0.15, few(20), normal(0.02)},
+                                         Kind{"normal_30", 1.0, 0.15, few(30), normal(0.02)},
+                                         Kind{"normal_50", 1.0, 0.15, few(50), normal(0.1)},
+                                         Kind{"normal_300", 1.0, 0.01, few(300), normal(0.1)},
                                          Kind{"log_normal", 1.0, 0.005, 2e-3, log_normal(0.1)},
                                          Kind{"log_normal_wide", 1.0, 0.005, 2e-3, log_normal(0.5)},
+                                         Kind{"log_normal_30", 1.0, 0.15, few(30), log_normal(0.5)},
+                                         Kind{"log_normal_100", 1.0, 0.05, few(100), log_normal(0.5)},
                                          Kind{"bimodal", lower_mode_median, 0.005, 2e-3, bimodal(0.7)},
                                          Kind{"bimodal_equal", 1.1, 0.005, 2e-3, bimodal(0.5)},
-                                         Kind{"bimodal_few", lower_mode_median, 0.05, 0.03, bimodal(0.7)},
+                                         Kind{"bimodal_30", lower_mode_median, 0.15, few(30), bimodal(0.7)},
+                                         Kind{"bimodal_100", lower_mode_median, 0.05, few(100), bimodal(0.7)},
                                          Kind{"autoregressive", 1.0, 0.02, 1e-3, autoregressive(0.02, 0.6)},
                                          Kind{"autoregressive_noisy", 1.0, 0.02, 2e-3, autoregressive(0.1, 0.6)},
-                                         Kind{"autoregressive_few", 1.0, 0.15, 0.02, autoregressive(0.02, 0.6)}),
+                                         Kind{"autoregressive_20", 1.0, 0.99, few(20), autoregressive(0.1, 0.6)},
+                                         Kind{"autoregressive_30", 1.0, 0.99, few(30), autoregressive(0.02, 0.6)},
+                                         Kind{"autoregressive_50", 1.0, 0.99, few(50), autoregressive(0.02, 0.6)},
+                                         Kind{"autoregressive_100", 1.0, 0.95, few(100), autoregressive(0.1, 0.6)},
+                                         Kind{"autoregressive_300", 1.0, 0.25, few(300), autoregressive(0.1, 0.6)}),
                          [](const auto& kind) { return kind.param.name; });
 
 }  // namespace
