@@ -13,6 +13,7 @@
 #include <regex>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace assay {
@@ -214,6 +215,35 @@ void refuse_overrides_filtered_out(const std::vector<Override>& overrides, const
   }
 }
 
+// Why cases cannot be: the cases that share a reason are told in one line, the first by name.
+class Conflicts {
+ public:
+  void add(const Expanded& one, const std::string& why) {
+    const auto [found, fresh] = places_.try_emplace(why, told_.size());
+    if (fresh) told_.push_back({&one, why, 0});
+    ++told_[found->second].cases;
+  }
+  template <typename ProblemsOf>
+  void tell(const ProblemsOf& problems_of) const {
+    for (const Told& told : told_) {
+      const std::string others =
+          told.cases > 1 ? fmt::format(" (and {} more case{})", told.cases - 1, told.cases == 2 ? "" : "s") : "";
+      const PlanEntry& entry = *told.first->entry;
+      problems_of(entry).add(entry.pointer,
+                             fmt::format("{}{}: {}", one_line(told.first->planned.key, 400), others, told.why));
+    }
+  }
+
+ private:
+  struct Told {
+    const Expanded* first;
+    std::string why;
+    std::size_t cases;
+  };
+  std::unordered_map<std::string, std::size_t> places_;
+  std::vector<Told> told_;
+};
+
 // Values that do not go together, and sizes beyond this machine. A family that the device cannot run is a skip.
 void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const PlanLimits& limits) {
   std::vector<Problems> problems;
@@ -222,6 +252,7 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
       if (one.source() == entry.source) return one;
     return problems.emplace_back(entry.source);
   };
+  Conflicts conflicts;
   for (Expanded& one : cases) {
     PlannedCase& planned = one.planned;
     const World world{planned.ranks, 1, limits.cpus};
@@ -230,7 +261,7 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
     if (!runs && !family.devices.empty()) continue;
     if (family.conflict) {
       if (const auto why = family.conflict(planned.params, world)) {
-        problems_of(*one.entry).add(one.entry->pointer, fmt::format("{}: {}", one_line(planned.key, 400), *why));
+        conflicts.add(one, *why);
         continue;
       }
     }
@@ -246,6 +277,7 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
                          planned.ranks > 1 ? fmt::format(" on {} ranks", planned.ranks) : "", format_bytes(needed),
                          needed, format_bytes(static_cast<double>(limits.memory_bytes)), limits.memory_bytes));
   }
+  conflicts.tell(problems_of);
   std::string all;
   for (const Problems& one : problems) {
     try {

@@ -3,6 +3,7 @@
 #include "suites/dataloader/image_case.h"
 #include "suites/dataloader/source.h"
 #include "suites/dataloader/token_case.h"
+#include "workloads/data/generated_set.h"
 #include "workloads/data/image_stream.h"
 #include "workloads/data/token_stream.h"
 
@@ -27,7 +28,11 @@ Estimate estimate(const Params& params, const World&) {
   estimate.items = static_cast<double>(image_batch);
   estimate.bytes = estimate.items * typical_image;
   if (stage == "batch" || stage == "all") estimate.memory_bytes += estimate.items * sample * prefetch_batches;
-  if (stage == "decode") estimate.memory_bytes += static_cast<double>(decode_input_bytes);
+  if (stage == "decode") {
+    // A user's set is not counted before it is opened: at most what the case would keep.
+    const bool generated = params.text("path") == generated_path;
+    estimate.memory_bytes += generated ? data::default_images * typical_image : static_cast<double>(decode_input_bytes);
+  }
   if (stage == "augment") estimate.memory_bytes += augment_inputs * typical_crop;
   if (stage == "batch") estimate.memory_bytes += augment_inputs * sample;
   estimate.memory_bytes += 4e6 * static_cast<double>(worker_count(params));

@@ -31,12 +31,14 @@ class ImageCase final : public Case {
   std::optional<std::string> skip_reason(const Context& context) const override {
     const PathCheck& check = check_path("image", path_);
     if (check.other_kind) return fmt::format("{}: holds tokens, not images", path_);
-    if (!cold_) return std::nullopt;
-    if (stage_ != "read" && stage_ != "all")
-      return fmt::format("stage {} takes its input from memory: no cache to be cold", stage_);
+    if (!reads()) {
+      if (cold_) return fmt::format("stage {} takes its input from memory: no cache to be cold", stage_);
+      return std::nullopt;
+    }
     source_ = provide("image", path_, context, threads());
-    const data::ImageSet set = data::ImageSet::open(source_->path);
-    const std::string why = data::no_direct_reads(set.files().front());
+    set_.emplace(data::ImageSet::open(source_->path));
+    if (!cold_) return not_warm(set_->total_bytes());
+    const std::string why = data::no_direct_reads(set_->files().front());
     if (!why.empty()) return "cold reads cannot be had: " + why;
     return std::nullopt;
   }
@@ -44,7 +46,7 @@ class ImageCase final : public Case {
   void setup(Context& context) override {
     context_ = &context;
     if (!source_) source_ = provide("image", path_, context, threads());
-    set_.emplace(data::ImageSet::open(source_->path));
+    if (!set_) set_.emplace(data::ImageSet::open(source_->path));
     stream_.set = &*set_;
     stream_.order = {context.seed, set_->size(), context.comm.rank(), context.comm.size()};
     stream_.size = image_size;
@@ -52,7 +54,7 @@ class ImageCase final : public Case {
     stream_.bad = &bad_;
     stream_.kernels = &data::best_resize_kernels();
     if (context.faults.contains(Fault::corrupt_image)) stream_.injected = stream_.order.image(0);
-    if (!cold_ && (stage_ == "read" || stage_ == "all"))
+    if (!cold_ && reads())
       for (const std::string& file : set_->files()) data::warm(data::File::open(file));
     if (stage_ == "decode") inputs_ = data::load_compressed(stream_, decode_inputs, decode_input_bytes);
     if (stage_ == "augment") inputs_ = data::load_crops(stream_, augment_inputs);
@@ -74,6 +76,7 @@ class ImageCase final : public Case {
 
   void verify(Checks& checks) override {
     loader_.reset();
+    if (!cold_ && reads()) flag_eviction(set_->files(), *context_);
     check_order(checks);
     if (stage_ == "all") check_pixels(checks);
     scan();
@@ -86,7 +89,7 @@ class ImageCase final : public Case {
     std::vector<Metric> metrics{window_throughput(measured, 1, "img/s")};
     metrics.back().name = "throughput";
     const double per_image = items_ > 0 ? bytes_ / items_ : 0;
-    if (stage_ == "read" || stage_ == "all") {
+    if (reads()) {
       metrics.push_back(window_throughput(measured, per_image, "B/s"));
       metrics.back().name = "read_bandwidth";
     }
@@ -98,6 +101,7 @@ class ImageCase final : public Case {
   }
 
  private:
+  bool reads() const { return stage_ == "read" || stage_ == "all"; }
   // Workers that run at once.
   int threads() const { return std::min(workers_, static_cast<int>(cpu::rank_cpus().size())); }
 
@@ -121,10 +125,9 @@ class ImageCase final : public Case {
 
   void describe(Context& context) const {
     Protocol& protocol = context.protocol;
-    const bool reads = stage_ == "read" || stage_ == "all";
     protocol.form = "window";
     protocol.data = path_ == generated_path ? "generated" : "files";
-    protocol.cache = !reads ? "none" : cold_ ? "cold" : "warm";
+    protocol.cache = !reads() ? "none" : cold_ ? "cold" : "warm";
     protocol.batching = "batched";
     protocol.warmup_seconds = std::max(protocol.warmup_seconds, 0.3);
     protocol.details["batch"] = std::to_string(image_batch);
@@ -138,10 +141,6 @@ class ImageCase final : public Case {
     context.labels["mean_bytes"] = std::to_string(set_->total_bytes() / set_->size());
     if (!source_->remark.empty()) context.flags.push_back(source_->remark);
     if (workers_ > static_cast<int>(cpu::rank_cpus().size())) context.flags.push_back("oversubscribed");
-    if (reads && !cold_) {
-      const double resident = data::resident_share(data::File::open(set_->files().front()));
-      if (resident < 0.99) context.flags.push_back("the page cache does not hold the data set");
-    }
   }
 
   // The same samples in the same order, and the same pixels, as one worker makes.
@@ -264,7 +263,7 @@ class ImageCase final : public Case {
   int workers_;
   Context* context_ = nullptr;
   mutable std::optional<Source> source_;
-  std::optional<data::ImageSet> set_;
+  mutable std::optional<data::ImageSet> set_;
   data::BadImages bad_;
   data::ImageStream stream_;
   data::StageInputs inputs_;

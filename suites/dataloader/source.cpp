@@ -1,9 +1,12 @@
 #include "suites/dataloader/source.h"
 
+#include "harness/core/units.h"
+#include "workloads/data/file.h"
 #include "workloads/data/generated_set.h"
 #include "workloads/data/image_set.h"
 #include "workloads/data/token_set.h"
 
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -12,15 +15,23 @@ namespace assay::dataloader {
 
 namespace {
 
+bool named_like_tokens(const std::string& path) {
+  const std::string ending = std::filesystem::path(path).extension().string();
+  return ending == ".bin" || ending == ".u16" || ending == ".u32" || ending == ".uint16" || ending == ".uint32";
+}
+
 PathCheck look(const std::string& kind, const std::string& path) {
   if (path == generated_path) return {};
   const std::string as_images = data::ImageSet::problem_with(path);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return {as_images, false};  // the same words for both kinds
   if (kind == "image") {
     if (as_images.empty()) return {};
-    // A file that is no shard may be the token file of the plan's other cases.
-    return {as_images, data::TokenSet::problem_with(path, window_length).empty()};
+    // A file that is no shard may be the token file of the plan's other cases; any file could be, so its name decides.
+    return {as_images, named_like_tokens(path) && data::TokenSet::problem_with(path, window_length).empty()};
   }
   if (as_images.empty()) return {fmt::format("{}: holds images; token cases read a token file", path), true};
+  if (path.ends_with(".tar")) return {as_images, false};
   return {data::TokenSet::problem_with(path, window_length), false};
 }
 
@@ -45,6 +56,21 @@ Source provide(const std::string& kind, const std::string& path, const Context& 
     source.remark = fmt::format("the generated {} set differs from the published one{}", kind,
                                 images ? ": another JPEG encoder" : "");
   return source;
+}
+
+std::optional<std::string> not_warm(std::uint64_t bytes) {
+  const std::uint64_t room = data::page_cache_room();
+  if (room == 0 || bytes <= room) return std::nullopt;
+  return fmt::format("cache=warm: {} of data do not fit into the {} of memory that are free (cache=cold measures them)",
+                     format_bytes(static_cast<double>(bytes)), format_bytes(static_cast<double>(room)));
+}
+
+void flag_eviction(const std::vector<std::string>& files, Context& context) {
+  constexpr std::size_t most_files = 4096;
+  const data::Residency held = data::residency(files, most_files);
+  if (held.share >= 0.99) return;
+  context.flags.push_back(fmt::format("the page cache held {:.1f} % of the data ({} of {} files looked at)",
+                                      100 * held.share, held.looked_at, files.size()));
 }
 
 }  // namespace assay::dataloader

@@ -3,8 +3,10 @@
 
 #include "harness/plan/case.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace assay::dataloader {
 
@@ -27,5 +29,10 @@ struct Source {
 };
 // Makes the generated set when it is asked for and not in the cache.
 Source provide(const std::string& kind, const std::string& path, const Context& context, int threads);
+
+// Why a data set of this many bytes cannot be read from the page cache; nothing when it can.
+std::optional<std::string> not_warm(std::uint64_t bytes);
+// Flags a warm measurement whose files the page cache does not hold at its end. Looks at no more than 4096 of them.
+void flag_eviction(const std::vector<std::string>& files, Context& context);
 
 }  // namespace assay::dataloader

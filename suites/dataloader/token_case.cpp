@@ -26,16 +26,20 @@ class TokenCase final : public Case {
     if (stage_ == "decode" || stage_ == "augment") return fmt::format("tokens have no stage {}", stage_);
     const PathCheck& check = check_path("token", path_);
     if (check.other_kind) return fmt::format("{}: holds images, not tokens", path_);
-    if (!cold_) return std::nullopt;
-    if (stage_ == "batch") return "stage batch takes its input from memory: no cache to be cold";
+    if (stage_ == "batch") {
+      if (cold_) return "stage batch takes its input from memory: no cache to be cold";
+      return std::nullopt;
+    }
     source_ = provide("token", path_, context, 1);
     const std::string file = file_of(*source_);
+    if (!cold_) return not_warm(data::File::open(file).bytes());
     const std::string why = data::no_direct_reads(file);
     if (!why.empty()) return "cold reads cannot be had: " + why;
     return std::nullopt;
   }
 
   void setup(Context& context) override {
+    context_ = &context;
     if (!source_) source_ = provide("token", path_, context, 1);
     set_ = std::make_unique<data::TokenSet>(file_of(*source_), window_length);
     stream_.set = set_.get();
@@ -69,6 +73,7 @@ class TokenCase final : public Case {
 
   void verify(Checks& checks) override {
     loader_.reset();
+    if (!cold_ && stage_ != "batch") flag_eviction({set_->path()}, *context_);
     check_order(checks);
     if (stage_ == "all") check_tokens(checks);
     loader_ = make_loader(workers_);
@@ -152,6 +157,7 @@ class TokenCase final : public Case {
   std::string stage_;
   bool cold_;
   int workers_;
+  Context* context_ = nullptr;
   mutable std::optional<Source> source_;
   std::unique_ptr<data::TokenSet> set_;
   data::TokenStream stream_;

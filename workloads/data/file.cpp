@@ -1,11 +1,11 @@
 #include "workloads/data/file.h"
 
+#include "harness/device/cpu/limits.h"
 #include "workloads/data/aligned_bytes.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -86,6 +86,26 @@ double resident_share(const File& file) {
   if (!known) return 1;
   const auto resident = std::count_if(pages.begin(), pages.end(), [](unsigned char p) { return (p & 1) != 0; });
   return static_cast<double>(resident) / static_cast<double>(pages.size());
+}
+
+Residency residency(const std::vector<std::string>& files, std::size_t looked_at) {
+  Residency result;
+  double held = 0, bytes = 0;
+  const std::size_t count = std::min(looked_at, files.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const File file = File::try_open(files[i * files.size() / count].c_str(), false);
+    if (!file) continue;  // the reader names it
+    held += resident_share(file) * static_cast<double>(file.bytes());
+    bytes += static_cast<double>(file.bytes());
+    ++result.looked_at;
+  }
+  result.share = bytes > 0 ? held / bytes : 0;
+  return result;
+}
+
+std::uint64_t page_cache_room() {
+  const cpu::MemoryLimits limits = cpu::memory_limits();
+  return std::min(limits.machine_available, limits.cgroup_available.value_or(limits.machine_available));
 }
 
 void warm(const File& file) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace assay::data {
 
@@ -45,6 +46,14 @@ std::string no_direct_reads(const std::string& path);
 
 // Pages of the file that lie in the page cache, as a share of its length; 0 for an empty file.
 double resident_share(const File& file);
+// The same over `looked_at` of these files, spread evenly (all, where there are no more); weighed by their length.
+struct Residency {
+  double share = 0;
+  std::size_t looked_at = 0;
+};
+Residency residency(const std::vector<std::string>& files, std::size_t looked_at);
+// Bytes that the page cache could hold: what is available of the machine's memory and of the cgroup's.
+std::uint64_t page_cache_room();
 // Reads the whole file once, so that later reads find it in the page cache.
 void warm(const File& file);
 

@@ -84,6 +84,7 @@ UsageError no_images(const std::string& path) {
 }
 
 fs::file_status status_of(const std::string& path) {
+  if (path.empty()) throw UsageError("the path of the data is empty");
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) throw UsageError(fmt::format("{}: no such file or folder", path));
