@@ -246,7 +246,10 @@ std::string format_quantity(double value, std::string_view unit, std::optional<d
     const Unit& scale = scale_for(value, decimal_scales.data(), decimal_scales.size());
     return fmt::format("{} {}{}", digits(value / scale.scale, scaled(half_width, scale.scale)), scale.name, unit);
   }
-  return fmt::format("{} {}", with_thousands(digits(value, half_width)), unit);
+  // Counted things stay whole while they are few: 1,024 img/s; 1.24 M tokens/s.
+  if (std::abs(value) < 99999.5) return fmt::format("{} {}", with_thousands(digits(value, half_width)), unit);
+  const Unit& scale = scale_for(value, decimal_scales.data(), decimal_scales.size());
+  return fmt::format("{} {} {}", digits(value / scale.scale, scaled(half_width, scale.scale)), scale.name, unit);
 }
 
 std::string format_percent(double fraction) {

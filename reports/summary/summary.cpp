@@ -77,8 +77,7 @@ std::string remarks(const Record& record, const Metric* metric) {
   std::vector<std::string> parts;
   if (record.family == "collective" && metric) parts.push_back(metric->name);
   if (!record.samples.disturbed.empty())
-    parts.push_back(fmt::format("{}/{} disturbed", record.samples.disturbed.size(), record.samples.count));
-  if (record.status == Status::ok && metric && !metric->ci95) parts.push_back("too few blocks");
+    parts.push_back(fmt::format("{} disturbed", record.samples.disturbed.size()));
   for (const std::string& flag : record.flags) parts.push_back(flag);
   if (!record.comparable) parts.push_back("not comparable");
   if (record.attempt > 1) parts.push_back(fmt::format("attempt {}", record.attempt));

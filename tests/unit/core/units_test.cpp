@@ -85,7 +85,9 @@ TEST(Format, PeopleSized) {
   EXPECT_EQ(format_quantity(4.19e10, "B/s"), "41.9 GB/s");
   EXPECT_EQ(format_quantity(1.2e15, "FLOP/s"), "1.2 PFLOP/s");
   EXPECT_EQ(format_quantity(1024, "img/s"), "1,024 img/s");
-  EXPECT_EQ(format_quantity(1234567, "tokens/s"), "1,234,567 tokens/s");
+  EXPECT_EQ(format_quantity(61625, "img/s", 12000), "61,625 img/s");
+  EXPECT_EQ(format_quantity(123456, "img/s", 1000), "123 k img/s");
+  EXPECT_EQ(format_quantity(1234567, "tokens/s"), "1.23 M tokens/s");
   EXPECT_EQ(format_quantity(0.97, "1"), "0.97");
   EXPECT_EQ(format_quantity(0, "B/s"), "0 B/s");
   EXPECT_EQ(format_quantity(0.0 / 0.0 * 1, "B/s"), "?");
