@@ -29,7 +29,8 @@ double parse_real(std::string_view text);
 std::string format_bytes(double bytes);
 // 850 ns, 12.3 us, 4.56 ms, 7.89 s, 2 min 21 s, 3 h 5 min.
 std::string format_seconds(double seconds);
-// A value in a record's unit: 412 GFLOP/s, 41.9 GB/s, 3.1 us (for "s"), 1,024 img/s, 1.24 M tokens/s, 0.97 (for "1"), 2 GiB (for "B").
+// A value in a record's unit: 412 GFLOP/s, 41.9 GB/s, 3.1 us (for "s"), 1,024 img/s, 1.24 M tokens/s, 0.97 (for "1"),
+// 2 GiB (for "B").
 // `half_width` (of its interval, in the same unit) chooses the digits: the last one shown is the first that it moves,
 // between two and four digits; three without it.
 std::string format_quantity(double value, std::string_view unit, std::optional<double> half_width = std::nullopt);
