@@ -274,6 +274,9 @@ TEST_F(PlanTest, SizesBeyondMemoryAreRefusedWithTheirBytes) {
 TEST_F(PlanTest, ValuesThatDoNotGoTogetherAreRefused) {
   EXPECT_EQ(refusal(R"({"family":"pair","heads":[3,4]})"),
             "p.json: /cases/0: pair/heads=3/width=64: heads do not divide the width");
+  // One reason is one line, however many cases and entries it stops.
+  EXPECT_EQ(refusal(R"({"family":"toy"},{"family":"pair","heads":[2,3],"width":[62,64]},{"family":"pair","heads":5})"),
+            "p.json: /cases/1: pair/heads=3/width=62 (and 2 more cases): heads do not divide the width");
 }
 
 // --- targets and flags ---------------------------------------------------------------------------------------------
