@@ -2,8 +2,11 @@
 #include "tests/unit/data/allocations.h"
 
 #include <atomic>
+#include <cstddef>
 
-#include <sanitizer/allocator_interface.h>
+// From the runtime of every sanitizer; GCC does not install the header that declares it.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, std::size_t),
+                                                         void (*on_free)(const volatile void*));
 
 namespace {
 
