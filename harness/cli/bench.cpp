@@ -4,6 +4,7 @@
 #include "harness/cli/command.h"
 #include "harness/cli/configs.h"
 #include "harness/cli/machine.h"
+#include "harness/device/cpu/team.h"
 #include "harness/device/device.h"
 #include "harness/run/run.h"
 
@@ -33,6 +34,7 @@ Command bench_command(CLI::App& root) {
   app->set_help_flag();  // Google Benchmark explains its flags itself
   app->prefix_command();
   return {app, [app] {
+            cpu::restart_on(cpu::rank_cpus());  // it measures in this process
             BenchRequest request;
             request.flags = app->remaining();
             request.cases = default_cases();

@@ -2,12 +2,12 @@
 #include "harness/run/cpu_share.h"
 
 #include "harness/device/cpu/limits.h"
+#include "harness/device/cpu/team.h"
 #include "harness/device/cpu/topology.h"
-
-#include <sched.h>
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace assay {
 
@@ -29,14 +29,12 @@ std::vector<int> cpu_share(const std::vector<std::vector<int>>& cores, int local
 }
 
 std::vector<std::vector<int>> usable_cores() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  const bool known = sched_getaffinity(0, sizeof mask, &mask) == 0;
+  const std::set<int> allowed(cpu::rank_cpus().begin(), cpu::rank_cpus().end());
   std::vector<std::vector<int>> cores;
   for (const cpu::Core& core : cpu::topology().cores) {
     std::vector<int> cpus;
     for (const int cpu : core.cpus)
-      if (!known || cpu >= CPU_SETSIZE || CPU_ISSET(cpu, &mask)) cpus.push_back(cpu);
+      if (allowed.contains(cpu)) cpus.push_back(cpu);
     if (!cpus.empty()) cores.push_back(std::move(cpus));
   }
   return cores;

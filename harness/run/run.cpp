@@ -4,6 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/core/units.h"
 #include "harness/core/version.h"
+#include "harness/device/cpu/team.h"
 #include "harness/record/run_dir.h"
 #include "harness/run/cpu_share.h"
 #include "harness/run/results.h"
@@ -78,6 +79,8 @@ DeviceKind device_of(const Json& run) {
 // Everything that can be refused is refused here, before the first case.
 Prepared prepare(const RunRequest& request, std::span<const Family> families) {
   Prepared prepared;
+  if (std::getenv("OMP_PROC_BIND") || std::getenv("GOMP_CPU_AFFINITY"))
+    cpu::bind_this_thread(cpu::rank_cpus());  // OpenMP has bound this thread to one CPU, and workers would inherit it
   prepared.cores = usable_core_count();
   prepared.cpus = usable_cpu_count();
   if (request.resume) {

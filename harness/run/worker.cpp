@@ -2,13 +2,13 @@
 #include "harness/run/worker.h"
 
 #include "harness/core/error.h"
+#include "harness/device/cpu/team.h"
 #include "harness/run/cpu_share.h"
 #include "harness/run/execute.h"
 #include "harness/run/messages.h"
 #include "harness/run/worker_link.h"
 #include "harness/trace/trace.h"
 
-#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -24,24 +24,12 @@ namespace {
 constexpr std::size_t entries_a_message = 5000;
 constexpr std::size_t entries_a_case = 50000;
 
-// Confines the process to its share of the host and starts the program anew, so that libraries that look at the CPUs
-// while they are loaded (OpenMP, BLAS) see the share.
+// Confines the process to its share of the host.
 void bind_to_share(const RankPlace& place) {
-  if (place.local_size == 1 || std::getenv("ASSAY_CPUS")) return;
-  const std::vector<int> share = cpu_share(usable_cores(), place.local_rank, place.local_size);
-  if (share.empty()) return;
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  std::string list;
-  for (const int cpu : share) {
-    if (cpu < CPU_SETSIZE) CPU_SET(cpu, &mask);
-    list += (list.empty() ? "" : ",") + std::to_string(cpu);
-  }
-  if (sched_setaffinity(0, sizeof mask, &mask) != 0) return;  // a sandbox that forbids it: the mask stays
-  setenv("ASSAY_CPUS", list.c_str(), 1);
-  char name[] = "assay", word[] = "worker";
-  char* const arguments[] = {name, word, nullptr};
-  execv("/proc/self/exe", arguments);
+  const bool given = std::getenv("ASSAY_CPUS") || place.local_size == 1;
+  const std::vector<int> share =
+      given ? cpu::rank_cpus() : cpu_share(usable_cores(), place.local_rank, place.local_size);
+  if (!share.empty()) cpu::restart_on(share);
 }
 
 void send_timeline(WorkerLink& link) {

@@ -18,9 +18,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <string_view>
+#include <utility>
 
 namespace assay::cpu {
 
@@ -105,25 +107,34 @@ struct RankCpus {
   int cores = 0;
 };
 
-const RankCpus& known_cpus() {
-  static const RankCpus known = [] {
-    std::set<int> left = allowed_cpus();
-    RankCpus found;
-    std::vector<int> siblings;
-    for (const Core& core : topology().cores) {
-      bool first = true;
-      for (const int cpu : core.cpus) {
-        if (left.erase(cpu) == 0) continue;
-        (first ? found.cpus : siblings).push_back(cpu);
-        first = false;
-      }
+RankCpus in_order(std::set<int> left) {
+  RankCpus found;
+  std::vector<int> siblings;
+  for (const Core& core : topology().cores) {
+    bool first = true;
+    for (const int cpu : core.cpus) {
+      if (left.erase(cpu) == 0) continue;
+      (first ? found.cpus : siblings).push_back(cpu);
+      first = false;
     }
-    found.cpus.insert(found.cpus.end(), left.begin(), left.end());  // that the topology does not tell
-    found.cores = static_cast<int>(found.cpus.size());
-    found.cpus.insert(found.cpus.end(), siblings.begin(), siblings.end());
-    return found;
-  }();
+  }
+  found.cpus.insert(found.cpus.end(), left.begin(), left.end());  // that the topology does not tell
+  found.cores = static_cast<int>(found.cpus.size());
+  found.cpus.insert(found.cpus.end(), siblings.begin(), siblings.end());
+  return found;
+}
+
+const RankCpus& known_cpus() {
+  static const RankCpus known = in_order(allowed_cpus());
   return known;
+}
+
+// The arguments that this process was started with.
+std::vector<std::string> own_arguments() {
+  std::vector<std::string> words;
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
 }
 
 int cores_of_first_node() {
@@ -150,6 +161,30 @@ void bind_this_thread(const std::vector<int>& cpus) {
   if (sched_setaffinity(0, CpuMask::bytes(), mask.set()) != 0)
     throw Error(fmt::format("cannot bind a thread to CPU {}: {}", fmt::join(cpus, ","), std::strerror(errno)));
   bound_cpu = -1;
+}
+
+void restart_on(const std::vector<int>& cpus) {
+  const std::vector<int> order = in_order({cpus.begin(), cpus.end()}).cpus;
+  const std::pair<const char*, std::string> wanted[] = {{"ASSAY_CPUS", fmt::format("{}", fmt::join(order, ","))},
+                                                        {"OMP_PLACES", fmt::format("{{{}}}", fmt::join(order, "},{"))},
+                                                        {"OMP_PROC_BIND", "close"}};
+  try {
+    bind_this_thread(order);  // OpenMP has bound it to the first place
+  } catch (const Error&) {    // a sandbox that forbids it
+    return;
+  }
+  bool there = true;
+  for (const auto& [name, value] : wanted) {
+    const char* found = std::getenv(name);
+    there = there && found && found == value;
+    setenv(name, value.c_str(), 1);
+  }
+  if (there) return;
+  std::vector<std::string> words = own_arguments();
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  if (!words.empty()) execv("/proc/self/exe", arguments.data());
 }
 
 // Shared by the living teams of one thread; the last one sets that thread free.

@@ -18,6 +18,11 @@ int rank_cores();
 // while a Team lives: threads outside a team call bind_this_thread(rank_cpus()) first.
 void bind_this_thread(const std::vector<int>& cpus);
 
+// Confines this process to `cpus` and makes them OpenMP's places in the order of a team. OpenMP reads its places before
+// main(), so the program starts anew, once, with the arguments it has: called before anything else is done. A library's
+// smaller region ends the team's other threads; those that replace them would otherwise share the caller's CPU.
+void restart_on(const std::vector<int>& cpus);
+
 // Binding lasts while a Team of the calling thread lives; after the last one that thread may use every CPU again.
 // Teams of different sizes may live at once and take turns.
 class Team {

@@ -145,5 +145,35 @@ TEST(RankCpusDeathTest, TheLauncherChooses) {
       testing::ExitedWithCode(0), "");
 }
 
+// Whether each thread of a region of a library sits on its own CPU, also after smaller regions.
+bool regions_keep_their_cpus(int most) {
+  bool right = true;
+  for (const int threads : {most, 1, std::min(2, most), most}) {
+#pragma omp parallel num_threads(threads)
+    {
+      const int thread = omp_get_thread_num();
+      if (omp_get_place_num() != thread || allowed() != std::set<int>{rank_cpus()[static_cast<std::size_t>(thread)]}) {
+#pragma omp atomic write
+        right = false;
+      }
+    }
+  }
+  return right;
+}
+
+// In a process of its own, which starts anew on its places.
+TEST(RestartOnDeathTest, ThreadsThatOpenMPReplacesKeepTheirCpu) {
+  if (!openmp_can_be_tested) GTEST_SKIP() << "ThreadSanitizer";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        restart_on(rank_cpus());
+        const bool free = allowed() == all() && omp_get_num_places() == static_cast<int>(rank_cpus().size());
+        const Team team(most_threads());
+        _exit(free && regions_keep_their_cpus(team.size()) ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 }  // namespace
 }  // namespace assay::cpu
