@@ -283,7 +283,8 @@ TEST(SamplerRanks, AgreeOnRepetitionsAndKeepTheSlowestTime) {
     FakeDevice device;
     const auto rank = static_cast<std::size_t>(comm.rank());
     const double seconds = rank == 0 ? 1e-6 : 3e-6;
-    Sampler s(device, comm, Protocol{}, device.clock());
+    const Protocol protocol;
+    Sampler s(device, comm, protocol, device.clock());
     s.repeat(rank == 0 ? 4 : 5, [&](Stream&, int) {
       device.now += seconds;
       ++calls[rank];
@@ -325,7 +326,8 @@ TEST(SamplerRanks, AProcedureMustGiveAsManySamplesOnEveryRank) {
   std::mutex lock;
   test::run_ranks(2, [&](Communicator& comm) {
     FakeDevice device;
-    Sampler s(device, comm, Protocol{}, device.clock());
+    const Protocol protocol;
+    Sampler s(device, comm, protocol, device.clock());
     try {
       s.procedure([&] { return std::vector<double>(static_cast<std::size_t>(comm.rank()), 1.0); });
     } catch (const Error&) {
