@@ -46,7 +46,7 @@ class Dataloader(AssayCase):
         """Some images of the set that Assay makes; it is made where it is not yet there."""
         sets = sorted(cache_folder().glob("images-*/SHA256SUMS"))
         if not sets:
-            self.one({"stage": "read"})
+            self.one({"stage": "read", "workers": 1})
             sets = sorted(cache_folder().glob("images-*/SHA256SUMS"))
         return sorted(sets[-1].parent.glob("*/*.jpg"))
 
