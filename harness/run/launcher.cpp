@@ -120,6 +120,22 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 int pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 void pidfd_kill(int fd) { ::syscall(SYS_pidfd_send_signal, fd, SIGKILL, nullptr, 0); }
 
+// A launcher that is asked to end while it is still starting may never do so. Nobody is left to insist once the
+// supervisor is gone, so this child sleeps until one of the two ends and then does; the ranks die with their launcher.
+[[noreturn]] void insist(pid_t launcher, pid_t supervisor) {
+  constexpr int grace_ms = 1000;
+  // The supervisor's sockets and locks must end with it, not with this child.
+  if (::close_range(0, ~0U, 0) != 0) ::_exit(0);
+  ::setpgid(0, 0);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
+  pollfd ends[2] = {{pidfd_open(launcher), POLLIN, 0}, {pidfd_open(supervisor), POLLIN, 0}};
+  if (::getppid() != supervisor) ends[1].fd = -1;
+  while (ends[1].fd >= 0 && ::poll(ends, 2, -1) < 0 && errno == EINTR) {
+  }
+  if (ends[0].fd >= 0 && ::poll(ends, 1, grace_ms) == 0) pidfd_kill(ends[0].fd);
+  ::_exit(0);
+}
+
 // Children of this process, orphans that it adopted included.
 std::vector<pid_t> children(const std::set<pid_t>& foreign) {
   std::vector<pid_t> found;
@@ -192,6 +208,7 @@ WorkerGroup::WorkerGroup(const LaunchRequest& request) : direct_(request.kind ==
     throw Error(fmt::format("no process for the workers: {}", std::strerror(error)));
   }
   ::setpgid(pid_, pid_);
+  if (!direct_ && ::fork() == 0) insist(pid_, parent);
   output_fd_ = ends[0];
   ::fcntl(output_fd_, F_SETFL, O_NONBLOCK);
 }

@@ -55,6 +55,15 @@ class Ranks(TestbedCase):
     def test_kill_9_of_the_supervisor_ends_launcher_and_ranks(self):
         self.stop(signal.SIGKILL)
 
+    def test_a_launcher_that_takes_no_signals_ends_with_the_supervisor(self):
+        env = self.fake("mpirun", "trap '' TERM INT HUP; while :; do sleep 0.1; done\n")
+        process = self.start(*self.probe("ok"), "--ranks", "2", "--out", self.out, env=env)
+        launcher = wait_for(lambda: [pid for pid, row in descendants(process.pid).items() if "mpirun" in row[2]],
+                            "the launcher")
+        process.send_signal(signal.SIGKILL)
+        wait_for(lambda: not alive(launcher), "the end of the launcher", 10)
+        process.wait(timeout=20)
+
     def test_sigint_ends_launcher_and_ranks_and_resume_works(self):
         self.assertEqual(self.stop(signal.SIGINT).returncode, 3)
         done = self.run_assay("--resume", self.out, "--timeout", "2")
