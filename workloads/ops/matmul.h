@@ -17,7 +17,16 @@ enum class WeightForm {
 };
 std::string_view name_of(WeightForm form);
 
-// out (M, N) = op(a) (M, K) x op(b) (K, N), row-major; op transposes when the flag is set.
+// What is done to each element of a product before it is stored.
+enum class Epilogue {
+  none,
+  gelu_tanh,           // out = gelu(z), z = a b + bias; z itself goes to args.aux
+  gelu_erf,            // the same with the exact form
+  gelu_tanh_gradient,  // out = (a b) * gelu'(z), z read from args.aux
+  gelu_erf_gradient,
+};
+
+// out (M, N) = epilogue(op(a) (M, K) x op(b) (K, N) + bias), row-major; op transposes when the flag is set.
 // Types: f64; f32; bf16 with f32 accumulation and f32 or bf16 output; u8 x s8 with s32 output.
 struct MatmulDesc {
   std::int64_t m = 0;
@@ -29,23 +38,33 @@ struct MatmulDesc {
   bool transpose_a = false;  // a is stored (K, M)
   bool transpose_b = false;  // b is stored (N, K)
   WeightForm form = WeightForm::plain;
+  DType pack_from = DType::f32;  // type of what pack() reads (f32 masters of bf16 products); ignored for plain
+  bool bias = false;             // adds args.bias to each row
+  DType bias_type = DType::f32;
+  Epilogue epilogue = Epilogue::none;  // aux has the type of out
+  bool accumulate = false;             // adds to what out holds; not with an epilogue
+  bool row_sums = false;               // writes or adds the sums of op(a)'s rows to args.row_sums: the bias gradient
+                                       // when a is the output's gradient, transposed
 };
 
 // Why no device could make this product (sizes, types); nothing when it is sound.
 std::optional<std::string> problem_of(const MatmulDesc& desc);
 
 struct MatmulArgs {
-  const void* a = nullptr;    // (M, K), or (K, M) transposed
-  const void* b = nullptr;    // (K, N), or (N, K) transposed; what pack() wrote when the op packs
-  void* out = nullptr;        // (M, N)
-  void* workspace = nullptr;  // workspace_bytes()
+  const void* a = nullptr;     // (M, K), or (K, M) transposed
+  const void* b = nullptr;     // (K, N), or (N, K) transposed; what pack() wrote when the op packs
+  void* out = nullptr;         // (M, N)
+  void* workspace = nullptr;   // workspace_bytes()
+  const void* bias = nullptr;  // (N) of bias_type
+  void* aux = nullptr;         // (M, N) of out's type: written by gelu, read by its gradient
+  void* row_sums = nullptr;    // (M) of f32, or f64 in an f64 product; added to when the op accumulates
 };
 
 class Matmul : public Op {
  public:
   // Bytes of b in the op's own layout; 0 when b is used as it lies.
   virtual std::size_t packed_bytes() const { return 0; }
-  // Writes b (canonical layout) into `packed`, packed_bytes() long.
+  // Writes b (canonical layout, of type pack_from) into `packed`, packed_bytes() long.
   virtual void pack(Stream&, const void* b, void* packed) { (void)b, (void)packed; }
   // True when pairs of int8 products are summed in 16 bits first, which saturate unless u8 operands stay below 128.
   virtual bool saturates_pairs() const { return false; }

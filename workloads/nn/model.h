@@ -1,0 +1,51 @@
+// What a model is to the training step: parameters, costs, and the layers' forward and backward passes.
+#pragma once
+
+#include "workloads/nn/precision.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace assay::nn {
+
+class Builder;
+
+enum class Initial { zeros, ones, normal };
+
+// One learned array, in the order of the forward pass.
+struct ParameterSpec {
+  std::string name;                 // "block.3.attention.qkv.weight"
+  std::vector<std::int64_t> shape;  // canonical: matrices (out, in), convolutions (K, R, S, C)
+  Initial initial = Initial::normal;
+  double deviation = 0.02;  // of Initial::normal
+  bool decay = true;        // takes part in weight decay
+};
+
+// What one step is built for.
+struct BatchShape {
+  std::int64_t samples = 1;  // sequences or images
+  std::int64_t seq = 0;      // tokens a sequence; 0 for images
+};
+
+// Model FLOPs of training (DESIGN section 4, rule 9) for one sample, with the formula in words.
+struct ModelCost {
+  double forward = 0;
+  double training = 0;
+  double training_full_attention = 0;  // with the whole attention square, as some count it
+  std::string formula;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual const std::string& name() const = 0;
+  virtual bool images() const = 0;  // else tokens
+  virtual std::vector<ParameterSpec> parameters() const = 0;
+  virtual ModelCost cost(const BatchShape&) const = 0;
+  // Appends one micro-batch to the program: forward, loss and (when training) backward.
+  virtual void build(Builder&) const = 0;
+};
+
+}  // namespace assay::nn

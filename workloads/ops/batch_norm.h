@@ -1,0 +1,59 @@
+// Batch norm over the channels of NHWC images, with a fused residual add and ReLU.
+#pragma once
+
+#include "workloads/ops/op.h"
+
+namespace assay::ops {
+
+// y = relu(scale * (x - mean) / sqrt(variance + epsilon) + shift + residual), the last two where asked for.
+// Training: mean and biased variance of the batch; running statistics r = (1 - momentum) r + momentum * batch, with the
+// unbiased variance, as in PyTorch. Evaluation: running statistics. Statistics and parameters are f32 (f64 for f64).
+struct BatchNormDesc {
+  std::int64_t rows = 0;  // N * H * W
+  std::int64_t channels = 0;
+  DType dtype = DType::f32;  // of x, y, residual and their gradients
+  bool relu = false;
+  bool residual = false;
+  bool training = true;
+  double epsilon = 1e-5;
+  double momentum = 0.1;
+  bool accumulate = false;  // backward adds to the parameters' gradients
+};
+
+class BatchNormForward : public Op {
+ public:
+  struct Args {
+    const void* x = nullptr;         // (rows, channels)
+    const void* residual = nullptr;  // (rows, channels)
+    const void* scale = nullptr;     // (channels)
+    const void* shift = nullptr;     // (channels)
+    void* running_mean = nullptr;    // (channels); read in evaluation
+    void* running_variance = nullptr;
+    bool update_running = true;  // false where the forward pass is done again for the backward pass
+    void* y = nullptr;           // (rows, channels)
+    void* saved_mean = nullptr;  // (channels), training only
+    void* saved_inverse_deviation = nullptr;
+    void* workspace = nullptr;
+  };
+  virtual void run(Stream&, const Args&) = 0;
+};
+
+class BatchNormBackward : public Op {
+ public:
+  struct Args {
+    const void* dy = nullptr;  // (rows, channels)
+    const void* x = nullptr;   // (rows, channels)
+    const void* y = nullptr;   // (rows, channels); which elements ReLU let through
+    const void* scale = nullptr;
+    const void* saved_mean = nullptr;
+    const void* saved_inverse_deviation = nullptr;
+    void* dx = nullptr;         // (rows, channels); may be dy
+    void* dresidual = nullptr;  // (rows, channels); may be dy where dx is not
+    void* dscale = nullptr;     // (channels)
+    void* dshift = nullptr;     // (channels)
+    void* workspace = nullptr;
+  };
+  virtual void run(Stream&, const Args&) = 0;
+};
+
+}  // namespace assay::ops

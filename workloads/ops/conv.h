@@ -1,0 +1,77 @@
+// Convolution of NHWC images: forward, and the gradients of its input and of its weights.
+#pragma once
+
+#include "workloads/ops/op.h"
+
+#include <optional>
+#include <string>
+
+namespace assay::ops {
+
+// y (N, P, Q, K) = x (N, H, W, C) * w (K, R, S, C / groups), cross-correlation, square stride and padding.
+// Types: f64; f32; bf16 with f32 accumulation. Weights and their gradient lie canonically as (K, R, S, C / groups).
+struct ConvDesc {
+  std::int64_t n = 0;
+  std::int64_t h = 0;
+  std::int64_t w = 0;
+  std::int64_t c = 0;
+  std::int64_t k = 0;
+  std::int64_t r = 1;
+  std::int64_t s = 1;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;  // on each side
+  std::int64_t groups = 1;
+  DType dtype = DType::f32;      // of x, y and their gradients
+  DType pack_from = DType::f32;  // of the weights given to pack()
+  DType gradient = DType::f32;   // of the weights' gradient
+  bool accumulate = false;       // the weights' gradient is added to
+
+  std::int64_t p() const { return (h + 2 * padding - r) / stride + 1; }
+  std::int64_t q() const { return (w + 2 * padding - s) / stride + 1; }
+};
+
+// Why no device could make this convolution; nothing when it is sound.
+std::optional<std::string> problem_of(const ConvDesc& desc);
+
+// Weights reach forward and backward data in the op's own layout and type.
+class PackedWeights : public Op {
+ public:
+  virtual std::size_t packed_bytes() const = 0;
+  // w (K, R, S, C / groups) of type pack_from.
+  virtual void pack(Stream&, const void* w, void* packed) = 0;
+};
+
+class ConvForward : public PackedWeights {
+ public:
+  struct Args {
+    const void* x = nullptr;       // (N, H, W, C)
+    const void* packed = nullptr;  // packed_bytes()
+    void* y = nullptr;             // (N, P, Q, K)
+    void* workspace = nullptr;
+  };
+  virtual void run(Stream&, const Args&) = 0;
+};
+
+class ConvBackwardData : public PackedWeights {
+ public:
+  struct Args {
+    const void* dy = nullptr;      // (N, P, Q, K)
+    const void* packed = nullptr;  // packed_bytes()
+    void* dx = nullptr;            // (N, H, W, C)
+    void* workspace = nullptr;
+  };
+  virtual void run(Stream&, const Args&) = 0;
+};
+
+class ConvBackwardWeights : public Op {
+ public:
+  struct Args {
+    const void* x = nullptr;   // (N, H, W, C)
+    const void* dy = nullptr;  // (N, P, Q, K)
+    void* dw = nullptr;        // (K, R, S, C / groups) of type `gradient`
+    void* workspace = nullptr;
+  };
+  virtual void run(Stream&, const Args&) = 0;
+};
+
+}  // namespace assay::ops

@@ -1,0 +1,31 @@
+// Casts and sums of flat arrays.
+#pragma once
+
+#include "workloads/ops/op.h"
+
+namespace assay::ops {
+
+enum class ElementwiseKind {
+  cast,  // out = a
+  add,   // out = a + b
+};
+
+struct ElementwiseDesc {
+  ElementwiseKind kind = ElementwiseKind::cast;
+  std::int64_t count = 0;
+  DType in = DType::f32;  // of a and b
+  DType out = DType::f32;
+};
+
+class Elementwise : public Op {
+ public:
+  struct Args {
+    const void* a = nullptr;  // (count)
+    const void* b = nullptr;  // (count); add only
+    void* out = nullptr;      // (count); may be a or b
+    void* workspace = nullptr;
+  };
+  virtual void run(Stream&, const Args&) = 0;
+};
+
+}  // namespace assay::ops

@@ -1,0 +1,51 @@
+// Token embedding, with learned positions (and token types) added where the model has them.
+#pragma once
+
+#include "workloads/ops/op.h"
+
+namespace assay::ops {
+
+// y[b, t] = table[ids[b, t]] + positions[t] + types[type_ids[b, t]], the last two where asked for.
+struct EmbeddingDesc {
+  std::int64_t batch = 0;
+  std::int64_t seq = 0;
+  std::int64_t vocabulary = 0;
+  std::int64_t width = 0;
+  bool positions = false;
+  std::int64_t types = 0;          // 0: none
+  DType dtype = DType::f32;        // of y and dy
+  DType parameters = DType::f32;   // of the tables
+  DType gradient = DType::f32;     // of the tables' gradients
+  bool accumulate = false;         // backward adds to the tables' gradients; else rows not looked up become zero
+};
+
+class EmbeddingForward : public Op {
+ public:
+  struct Args {
+    const std::int32_t* ids = nullptr;  // (B, T), each in [0, vocabulary): checked where the batch is made
+    const std::int32_t* type_ids = nullptr;
+    const void* table = nullptr;      // (vocabulary, width)
+    const void* positions = nullptr;  // (at least T, width)
+    const void* types = nullptr;      // (types, width)
+    void* y = nullptr;                // (B, T, width)
+    void* workspace = nullptr;
+  };
+  virtual void run(Stream&, const Args&) = 0;
+};
+
+// The same sums whatever the number of threads.
+class EmbeddingBackward : public Op {
+ public:
+  struct Args {
+    const std::int32_t* ids = nullptr;
+    const std::int32_t* type_ids = nullptr;
+    const void* dy = nullptr;    // (B, T, width)
+    void* dtable = nullptr;      // (vocabulary, width)
+    void* dpositions = nullptr;  // (T, width): rows beyond T are the caller's
+    void* dtypes = nullptr;      // (types, width)
+    void* workspace = nullptr;
+  };
+  virtual void run(Stream&, const Args&) = 0;
+};
+
+}  // namespace assay::ops

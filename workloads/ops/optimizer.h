@@ -1,0 +1,66 @@
+// One pass of the optimizer over flat buffers, and the norm of all gradients before it.
+#pragma once
+
+#include "workloads/ops/op.h"
+#include "workloads/ops/step_state.h"
+
+#include <vector>
+
+namespace assay::ops {
+
+enum class OptimizerKind {
+  adamw,  // Loshchilov & Hutter 2019, decay decoupled, bias-corrected, as torch.optim.AdamW
+  sgd,    // momentum without dampening, as torch.optim.SGD: v = momentum v + (g + decay w), w -= lr v
+};
+
+// Elements [begin, end) of the flat buffer share a weight decay.
+struct DecaySegment {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  double decay = 0;
+};
+
+struct OptimizerDesc {
+  OptimizerKind kind = OptimizerKind::adamw;
+  std::int64_t count = 0;
+  std::vector<DecaySegment> segments;  // in order, without gaps
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double momentum = 0.9;
+  DType master = DType::f32;    // of the weights that are updated and of the moments
+  DType gradient = DType::f32;
+  DType parameter = DType::f32;  // where it differs from master, a rounded copy is written too
+};
+
+class Optimizer : public Op {
+ public:
+  struct Args {
+    const StepState* state = nullptr;  // on the device; nothing is written where found_infinity is set
+    void* master = nullptr;            // (count)
+    const void* gradient = nullptr;    // (count)
+    void* moment1 = nullptr;           // (count): first moment, or velocity
+    void* moment2 = nullptr;           // (count); adamw only
+    void* parameter = nullptr;         // (count); where parameter differs from master
+    void* workspace = nullptr;
+  };
+  virtual void run(Stream&, const Args&) = 0;
+};
+
+// Writes norm, coefficient = min(1, max_norm / (norm + 1e-6)) / loss_scale and found_infinity of the state.
+struct GradientNormDesc {
+  std::int64_t count = 0;
+  DType gradient = DType::f32;
+};
+
+class GradientNorm : public Op {
+ public:
+  struct Args {
+    const void* gradient = nullptr;  // (count)
+    StepState* state = nullptr;      // on the device; norm is of gradients / loss_scale
+    void* workspace = nullptr;
+  };
+  virtual void run(Stream&, const Args&) = 0;
+};
+
+}  // namespace assay::ops
