@@ -19,23 +19,23 @@ enum class Checkpointing { none, full };
 
 struct StepOptions {
   Precision precision;
-  BatchShape batch;              // of one micro-batch
-  std::int64_t accumulate = 1;   // micro-batches a step
+  BatchShape batch;             // of one micro-batch
+  std::int64_t accumulate = 1;  // micro-batches a step
   Checkpointing checkpointing = Checkpointing::none;
   ops::OptimizerKind optimizer = ops::OptimizerKind::adamw;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double momentum = 0.9;
-  double weight_decay = 0;       // of the parameters that take part
-  double smoothing = 0;          // of labels
-  double max_norm = 0;           // 0: gradients are not clipped
+  double weight_decay = 0;               // of the parameters that take part
+  double smoothing = 0;                  // of labels
+  double max_norm = 0;                   // 0: gradients are not clipped
   std::int64_t bucket_bytes = 25 << 20;  // of gradients reduced at once
 };
 
 // Planned bytes by what they are for; known before anything is allocated.
 struct MemoryPlan {
-  std::uint64_t weights = 0;      // masters, copies for computing, packed forms, running statistics
+  std::uint64_t weights = 0;  // masters, copies for computing, packed forms, running statistics
   std::uint64_t gradients = 0;
   std::uint64_t optimizer = 0;    // moments
   std::uint64_t activations = 0;  // the arena's peak, inputs included
@@ -57,7 +57,7 @@ struct StepResult {
   std::int64_t valid = 0;
   std::int64_t correct = 0;
   double gradient_norm = 0;
-  bool skipped = false;  // a gradient was not finite: nothing was updated
+  bool skipped = false;          // a gradient was not finite: nothing was updated
   double communication_cpu = 0;  // CPU seconds of the reducer's thread
 };
 

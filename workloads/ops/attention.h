@@ -30,9 +30,9 @@ std::optional<std::string> problem_of(const AttentionDesc& desc);
 class AttentionForward : public Op {
  public:
   struct Args {
-    const void* q = nullptr;  // (B, T, H, D), q_stride from token to token
-    const void* k = nullptr;  // (B, T, KV, D)
-    const void* v = nullptr;  // (B, T, KV, D)
+    const void* q = nullptr;                // (B, T, H, D), q_stride from token to token
+    const void* k = nullptr;                // (B, T, KV, D)
+    const void* v = nullptr;                // (B, T, KV, D)
     const std::int32_t* lengths = nullptr;  // (B)
     void* out = nullptr;                    // (B, T, H, D), dense
     void* log_sum_exp = nullptr;            // (B, H, T) f32 (f64 for f64), for the backward pass

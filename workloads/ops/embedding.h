@@ -12,11 +12,11 @@ struct EmbeddingDesc {
   std::int64_t vocabulary = 0;
   std::int64_t width = 0;
   bool positions = false;
-  std::int64_t types = 0;          // 0: none
-  DType dtype = DType::f32;        // of y and dy
-  DType parameters = DType::f32;   // of the tables
-  DType gradient = DType::f32;     // of the tables' gradients
-  bool accumulate = false;         // backward adds to the tables' gradients; else rows not looked up become zero
+  std::int64_t types = 0;         // 0: none
+  DType dtype = DType::f32;       // of y and dy
+  DType parameters = DType::f32;  // of the tables
+  DType gradient = DType::f32;    // of the tables' gradients
+  bool accumulate = false;        // backward adds to the tables' gradients; else rows not looked up become zero
 };
 
 class EmbeddingForward : public Op {

@@ -23,13 +23,13 @@ struct NormDesc {
 class NormForward : public Op {
  public:
   struct Args {
-    const void* x = nullptr;         // (rows, columns)
-    const void* residual = nullptr;  // (rows, columns)
-    void* sum = nullptr;             // (rows, columns), written where desc.residual; may be residual
-    const void* weight = nullptr;    // (columns)
-    const void* bias = nullptr;      // (columns)
-    void* y = nullptr;               // (rows, columns)
-    void* saved_mean = nullptr;      // (rows), layer norm only
+    const void* x = nullptr;                  // (rows, columns)
+    const void* residual = nullptr;           // (rows, columns)
+    void* sum = nullptr;                      // (rows, columns), written where desc.residual; may be residual
+    const void* weight = nullptr;             // (columns)
+    const void* bias = nullptr;               // (columns)
+    void* y = nullptr;                        // (rows, columns)
+    void* saved_mean = nullptr;               // (rows), layer norm only
     void* saved_inverse_deviation = nullptr;  // (rows)
     void* workspace = nullptr;
   };

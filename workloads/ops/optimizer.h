@@ -28,7 +28,7 @@ struct OptimizerDesc {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double momentum = 0.9;
-  DType master = DType::f32;    // of the weights that are updated and of the moments
+  DType master = DType::f32;  // of the weights that are updated and of the moments
   DType gradient = DType::f32;
   DType parameter = DType::f32;  // where it differs from master, a rounded copy is written too
 };

@@ -27,9 +27,9 @@ struct PoolDesc {
 class PoolForward : public Op {
  public:
   struct Args {
-    const void* x = nullptr;    // (N, H, W, C)
-    void* y = nullptr;          // (N, P, Q, C)
-    void* saved = nullptr;      // saved_bytes(): which element was the maximum (the first, where several are)
+    const void* x = nullptr;  // (N, H, W, C)
+    void* y = nullptr;        // (N, P, Q, C)
+    void* saved = nullptr;    // saved_bytes(): which element was the maximum (the first, where several are)
     void* workspace = nullptr;
   };
   virtual void run(Stream&, const Args&) = 0;
