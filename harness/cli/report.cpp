@@ -35,7 +35,8 @@ report::TerminalStyle terminal_style() {
   const char* no_color = std::getenv("NO_COLOR");
   style.colour = !no_color || *no_color == '\0';
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) style.width = std::clamp<int>(size.ws_col, 60, 100);
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    style.width = std::clamp<int>(size.ws_col, 60, 100);
   return style;
 }
 

@@ -15,24 +15,24 @@ namespace assay::report {
 enum class Tone { plain, good, warn, bad, faint };
 
 struct Cell {
-  std::string text;            // for people: "412 GFLOP/s"
-  Json data;                   // for machines, base units: {"value":4.12e11,"unit":"FLOP/s"}; null repeats the text
+  std::string text;  // for people: "412 GFLOP/s"
+  Json data;         // for machines, base units: {"value":4.12e11,"unit":"FLOP/s"}; null repeats the text
   Tone tone = Tone::plain;
 };
 
 enum class Align { left, right };
 
 struct Column {
-  std::string id;              // member name in JSON
+  std::string id;  // member name in JSON
   std::string title;
   Align align = Align::left;
 };
 
 struct Table {
   std::string id;
-  std::string title;           // may be empty
+  std::string title;  // may be empty
   std::vector<Column> columns;
-  std::vector<std::vector<Cell>> rows;   // one cell a column
+  std::vector<std::vector<Cell>> rows;  // one cell a column
 };
 
 struct Text {
@@ -55,16 +55,16 @@ using Block = std::variant<Text, Table, Verbatim, List>;
 
 struct Section {
   std::string id;
-  std::string title;           // empty: no heading
+  std::string title;  // empty: no heading
   std::vector<Block> blocks;
-  bool in_terminal = true;     // false: only in files (long appendices)
+  bool in_terminal = true;  // false: only in files (long appendices)
 };
 
 struct Document {
   std::string title;
-  std::string headline;        // one line: machine, plan, time
-  std::string verdict;         // one line: held, failed, skipped
-  Tone tone = Tone::plain;     // of the verdict
+  std::string headline;     // one line: machine, plan, time
+  std::string verdict;      // one line: held, failed, skipped
+  Tone tone = Tone::plain;  // of the verdict
   std::vector<Section> sections;
 };
 

@@ -76,9 +76,17 @@ std::string markdown_escape(std::string_view text) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;
       case '>': out += "&gt;"; break;
-      case '|': case '*': case '_': case '`': case '[': case ']': case '\\': case '~': case '#': case '!': case '$':
-        out += '\\';
-        [[fallthrough]];
+      case '|':
+      case '*':
+      case '_':
+      case '`':
+      case '[':
+      case ']':
+      case '\\':
+      case '~':
+      case '#':
+      case '!':
+      case '$': out += '\\'; [[fallthrough]];
       default: out += c;
     }
   }

@@ -9,7 +9,7 @@ namespace assay::report {
 
 struct TerminalStyle {
   bool colour = false;
-  int width = 100;             // columns; long texts are wrapped or shortened in the first column
+  int width = 100;  // columns; long texts are wrapped or shortened in the first column
 };
 
 std::string render_terminal(const Document& document, const TerminalStyle& style);

@@ -22,9 +22,8 @@ std::string text_of(const Record& record, const char* name) {
 std::string size_of_param(const Record& record, const char* name) {
   if (!record.params.is_object() || !record.params.contains(name)) return {};
   const Json& value = record.params.at(name);
-  return value.is_number_integer() && value.get<std::int64_t>() >= 0
-             ? format_bytes(value.get<double>())
-             : text_of(record, name);
+  return value.is_number_integer() && value.get<std::int64_t>() >= 0 ? format_bytes(value.get<double>())
+                                                                     : text_of(record, name);
 }
 
 // Joins the parts that are not empty.
@@ -77,10 +76,10 @@ std::string collective_title(const Record& r) {
 
 std::string dataloader_title(const Record& r) {
   const std::string workers = text_of(r, "workers");
-  return join({"dataloader " + text_of(r, "kind") + " " + text_of(r, "stage"), unless(text_of(r, "path"), "generated"),
-               workers.empty() ? "" : workers + (workers == "1" ? " worker" : " workers"),
-               unless(text_of(r, "cache"), "warm")},
-              ", ");
+  return join(
+      {"dataloader " + text_of(r, "kind") + " " + text_of(r, "stage"), unless(text_of(r, "path"), "generated"),
+       workers.empty() ? "" : workers + (workers == "1" ? " worker" : " workers"), unless(text_of(r, "cache"), "warm")},
+      ", ");
 }
 
 std::string generic_title(const Record& r) {
@@ -96,9 +95,12 @@ std::string generic_title(const Record& r) {
 std::string case_title(const Record& record) {
   using Title = std::string (*)(const Record&);
   static const std::map<std::string_view, Title> titles = {
-      {"gemm", gemm_title},           {"peak", peak_title},
-      {"memory", memory_title},       {"collective", collective_title},
-      {"dataloader", dataloader_title}, {"launch", [](const Record& r) { return "launch " + text_of(r, "op"); }}};
+      {"gemm", gemm_title},
+      {"peak", peak_title},
+      {"memory", memory_title},
+      {"collective", collective_title},
+      {"dataloader", dataloader_title},
+      {"launch", [](const Record& r) { return "launch " + text_of(r, "op"); }}};
   const auto found = titles.find(record.family);
   if (found == titles.end()) return generic_title(record);
   std::string title = found->second(record);

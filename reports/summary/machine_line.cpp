@@ -80,7 +80,8 @@ std::int64_t warning_count(const Json& findings) {
 
 std::string machine_line(const RunData& run) {
   std::vector<std::string> parts;
-  if (const std::string machine = machine_text(member(run.run, "/environment")); !machine.empty()) parts.push_back(machine);
+  if (const std::string machine = machine_text(member(run.run, "/environment")); !machine.empty())
+    parts.push_back(machine);
   parts.push_back(plan_text(run));
   if (const auto warnings = warning_count(member(run.run, "/findings")); warnings > 0)
     parts.push_back(plural(static_cast<double>(warnings), "finding") + " (assay env)");
@@ -116,7 +117,8 @@ std::vector<std::string> environment_lines(const RunData& run) {
       if (value.is_string()) lines.push_back(fmt::format("label {}: {}", name, value.get<std::string>()));
   if (const Json findings = member(run.run, "/findings"); findings.is_array())
     for (const Json& finding : findings)
-      if (const std::string seen = text(finding, "/seen"); !seen.empty()) lines.push_back(fmt::format("{}: {}", text(finding, "/severity"), seen));
+      if (const std::string seen = text(finding, "/seen"); !seen.empty())
+        lines.push_back(fmt::format("{}: {}", text(finding, "/severity"), seen));
   return lines;
 }
 

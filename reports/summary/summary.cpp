@@ -41,7 +41,9 @@ std::optional<double> half_width(const Metric& metric) {
   return std::max(metric.ci95->high - *metric.value, *metric.value - metric.ci95->low);
 }
 
-std::string figure(const Metric& metric, double value) { return format_quantity(value, metric.unit, half_width(metric)); }
+std::string figure(const Metric& metric, double value) {
+  return format_quantity(value, metric.unit, half_width(metric));
+}
 
 Json interval_json(const std::optional<Interval>& interval) {
   return interval ? Json{interval->low, interval->high} : Json(nullptr);
@@ -64,7 +66,8 @@ Cell interval_cell(const Metric* metric) {
 }
 
 Cell peak_cell(const Metric* metric) {
-  if (metric && metric->of_peak) return {fmt::format("{:.0f} %", 100 * *metric->of_peak), *metric->of_peak, Tone::plain};
+  if (metric && metric->of_peak)
+    return {fmt::format("{:.0f} %", 100 * *metric->of_peak), *metric->of_peak, Tone::plain};
   if (metric && metric->reference && *metric->reference > 0)
     return {fmt::format("{:.0f} % of ref", 100 * *metric->value / *metric->reference), nullptr, Tone::plain};
   return {"–", nullptr, Tone::faint};
@@ -76,8 +79,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 std::string remarks(const Record& record, const Metric* metric) {
   std::vector<std::string> parts;
   if (record.family == "collective" && metric) parts.push_back(metric->name);
-  if (!record.samples.disturbed.empty())
-    parts.push_back(fmt::format("{} disturbed", record.samples.disturbed.size()));
+  if (!record.samples.disturbed.empty()) parts.push_back(fmt::format("{} disturbed", record.samples.disturbed.size()));
   for (const std::string& flag : record.flags) parts.push_back(flag);
   if (!record.comparable) parts.push_back("not comparable");
   if (record.attempt > 1) parts.push_back(fmt::format("attempt {}", record.attempt));
@@ -97,13 +99,13 @@ Cell verdict_cell(const Record& record, const Metric* metric) {
 
 Json checks_json(const Record& record) {
   Json checks = Json::array();
-  for (const Check& check : record.checks)
-    checks.push_back({{"name", check.name}, {"passed", check.passed}});
+  for (const Check& check : record.checks) checks.push_back({{"name", check.name}, {"passed", check.passed}});
   return checks;
 }
 
 Table case_table(const std::vector<Record>& records) {
-  Table table{"cases", "",
+  Table table{"cases",
+              "",
               {{"case", "case"},
                {"median", "median", Align::right},
                {"ci95", "95 %", Align::right},
@@ -112,15 +114,19 @@ Table case_table(const std::vector<Record>& records) {
               {}};
   for (const Record& record : records) {
     const Metric* metric = headline_metric(record);
-    table.rows.push_back({{case_title(record), record.key, Tone::plain}, median_cell(metric), interval_cell(metric),
-                          peak_cell(metric), verdict_cell(record, metric)});
+    table.rows.push_back({{case_title(record), record.key, Tone::plain},
+                          median_cell(metric),
+                          interval_cell(metric),
+                          peak_cell(metric),
+                          verdict_cell(record, metric)});
   }
   return table;
 }
 
 // Every metric of every case, with how it was measured: for files, not for the terminal.
 Table metric_table(const std::vector<Record>& records) {
-  Table table{"metrics", "",
+  Table table{"metrics",
+              "",
               {{"key", "key"},
                {"ranks", "ranks", Align::right},
                {"metric", "metric"},
@@ -132,11 +138,13 @@ Table metric_table(const std::vector<Record>& records) {
                {"checks", "checks"}},
               {}};
   for (const Record& record : records) {
-    const auto passed = std::count_if(record.checks.begin(), record.checks.end(), [](const Check& c) { return c.passed; });
+    const auto passed =
+        std::count_if(record.checks.begin(), record.checks.end(), [](const Check& c) { return c.passed; });
     for (const Metric& metric : record.metrics) {
       if (!metric.value) continue;
-      const std::string interval = metric.ci95 ? fmt::format("{} – {}", figure(metric, metric.ci95->low), figure(metric, metric.ci95->high))
-                                               : "–";
+      const std::string interval =
+          metric.ci95 ? fmt::format("{} – {}", figure(metric, metric.ci95->low), figure(metric, metric.ci95->high))
+                      : "–";
       table.rows.push_back({{record.key, nullptr},
                             {std::to_string(record.world_ranks), record.world_ranks},
                             {metric.name, nullptr},
@@ -152,7 +160,8 @@ Table metric_table(const std::vector<Record>& records) {
 }
 
 std::string attention_text(const Record& record) {
-  std::string text = fmt::format("{} ({} rank{}): ", record.key, record.world_ranks, record.world_ranks == 1 ? "" : "s");
+  std::string text =
+      fmt::format("{} ({} rank{}): ", record.key, record.world_ranks, record.world_ranks == 1 ? "" : "s");
   std::vector<std::string> why;
   for (const Check& check : record.checks) {
     if (check.passed) continue;
@@ -185,9 +194,7 @@ Counts count(const std::vector<Record>& records) {
       case Status::ok: ++counts.held; break;
       case Status::failed: ++counts.failed; break;
       case Status::error: ++counts.broken; break;
-      case Status::skipped:
-        ++counts.skipped;
-        ++counts.skip_reasons[first_line(record.reason)];
+      case Status::skipped: ++counts.skipped; ++counts.skip_reasons[first_line(record.reason)];
     }
   }
   return counts;
@@ -216,20 +223,24 @@ void add_run(Document& document, const RunData& run, const SummaryOptions& optio
 
   List attention{"attention", {}};
   for (const Record& record : records)
-    if (record.status == Status::failed || record.status == Status::error) attention.items.push_back(attention_text(record));
+    if (record.status == Status::failed || record.status == Status::error)
+      attention.items.push_back(attention_text(record));
   for (const std::string& problem : run.problems) attention.items.push_back("unreadable: " + problem);
   if (!attention.items.empty())
     document.sections.push_back({"attention" + id, "What did not hold" + suffix, {std::move(attention)}});
 
   if (std::string table = collective_table(records); !table.empty())
-    document.sections.push_back({"collectives" + id, "Collectives, in nccl-tests' form" + suffix,
-                                 {Verbatim{"nccl-tests", std::move(table)}}, options.nccl_table});
+    document.sections.push_back({"collectives" + id,
+                                 "Collectives, in nccl-tests' form" + suffix,
+                                 {Verbatim{"nccl-tests", std::move(table)}},
+                                 options.nccl_table});
 
   document.sections.push_back({"metrics" + id, "Every figure" + suffix, {metric_table(records)}, false});
   if (List labels = label_list(records); !labels.items.empty())
     document.sections.push_back({"labels" + id, "How it was done" + suffix, {std::move(labels)}, false});
   if (auto lines = environment_lines(run); !lines.empty())
-    document.sections.push_back({"environment" + id, "Environment" + suffix, {List{"environment", std::move(lines)}}, false});
+    document.sections.push_back(
+        {"environment" + id, "Environment" + suffix, {List{"environment", std::move(lines)}}, false});
 
   const Counts counts = count(records);
   total.held += counts.held;

@@ -10,8 +10,8 @@
 namespace assay::report {
 
 struct SummaryOptions {
-  std::string footer;          // appended to the verdict: where the report file lies
-  bool nccl_table = false;     // collectives in nccl-tests' form, in the terminal too
+  std::string footer;       // appended to the verdict: where the report file lies
+  bool nccl_table = false;  // collectives in nccl-tests' form, in the terminal too
 };
 
 // Readable name of a case, from its family and parameters: "gemm f32 2048 x 2048 x 2048".

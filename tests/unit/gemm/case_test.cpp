@@ -90,7 +90,8 @@ TEST(GemmCase, EveryDtypeAndTransposeIsMeasuredAndHolds) {
       EXPECT_EQ(throughput.unit, "FLOP/s");
       EXPECT_NEAR(*throughput.value * outcome.measurement.summary.median, 2.0 * 96 * 80 * 72, 1e-3);
       EXPECT_FALSE(throughput.of_peak);
-      for (const char* name : {"implementation", "isa", "threads", "form"}) EXPECT_FALSE(outcome.labels.at(name).empty());
+      for (const char* name : {"implementation", "isa", "threads", "form"})
+        EXPECT_FALSE(outcome.labels.at(name).empty());
       EXPECT_EQ(outcome.protocol.details, (std::map<std::string, std::string>{{"isa", outcome.labels.at("isa")}}));
       EXPECT_NO_THROW(outcome.protocol.to_json());
       EXPECT_TRUE(outcome.protocol.data.starts_with(dtype == "int8" ? "uniform" : "normal"));

@@ -17,9 +17,11 @@ Record record_of(const char* bytes, bool in_place, double seconds, std::optional
                    {"inplace", in_place},
                    {"batching", "batched"}};
   record.world_ranks = 2;
-  record.labels = {
-      {"count", std::to_string(std::stoll(bytes) / 4)}, {"bytes_used", bytes}, {"redop", "sum"}, {"root", "-1"},
-      {"implementation", "Open MPI 4.1.4, ob1, vader"}};
+  record.labels = {{"count", std::to_string(std::stoll(bytes) / 4)},
+                   {"bytes_used", bytes},
+                   {"redop", "sum"},
+                   {"root", "-1"},
+                   {"implementation", "Open MPI 4.1.4, ob1, vader"}};
   record.metrics = {{"busbw", busbw, "B/s", {}, Better::higher, {}, {}},
                     {"algbw", std::stod(bytes) / seconds, "B/s", {}, Better::higher, {}, {}},
                     {"latency", seconds, "s", {}, Better::lower, {}, {}}};

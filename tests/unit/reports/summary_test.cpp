@@ -15,7 +15,8 @@ Record gemm_record() {
   record.params = {{"dtype", "f32"}, {"m", 2048}, {"n", 2048}, {"k", 2048}, {"transpose", "nn"}, {"cache", "cold"}};
   record.samples.count = 40;
   record.samples.disturbed = {3, 7};
-  record.metrics.push_back({"throughput", 4.12e11, "FLOP/s", Interval{4.10e11, 4.15e11}, Better::higher, 0.97, std::nullopt});
+  record.metrics.push_back(
+      {"throughput", 4.12e11, "FLOP/s", Interval{4.10e11, 4.15e11}, Better::higher, 0.97, std::nullopt});
   record.checks.push_back({"relative_error", true, 1e-7, 1e-5, {}});
   return record;
 }
@@ -47,7 +48,8 @@ TEST(Summary, NamesCasesForPeople) {
 }
 
 TEST(Summary, HeadlineTellsMachinePlanAndTime) {
-  EXPECT_EQ(machine_line(run_of({gemm_record()})), "AMD Zen 4, 2 cores, 24 GiB, no GPU · plan quick, 1 case in 2 min 21 s");
+  EXPECT_EQ(machine_line(run_of({gemm_record()})),
+            "AMD Zen 4, 2 cores, 24 GiB, no GPU · plan quick, 1 case in 2 min 21 s");
 }
 
 // Half width of [410, 415] around 412 GFLOP/s: max(3, 2) / 412 = 0.73 %.
