@@ -1,0 +1,85 @@
+// GELU and the SiLU gate of one element, and their derivatives. In float or double, whichever is passed.
+#pragma once
+
+#include "workloads/ops/functors/math.h"
+
+#include <numbers>
+
+namespace assay::ops::functors {
+
+// 0.5 x (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3), which is x * sigmoid(2u): no cancellation for negative x.
+// A finite x gives a finite value.
+struct GeluTanh {
+  template <typename T>
+  static constexpr T slope = T(0.79788456080286535588);  // sqrt(2 / pi)
+  template <typename T>
+  static constexpr T cubic = T(0.044715);
+
+  template <typename T>
+  ASSAY_HOST_DEVICE T operator()(T x) const {
+    return x * sigmoid(T(2) * inner(x));
+  }
+
+  template <typename T>
+  ASSAY_HOST_DEVICE static T inner(T x) {
+    const T square = x * x;
+    return slope<T> * fma(cubic<T> * square, x, x);
+  }
+};
+
+struct GeluTanhGradient {
+  template <typename T>
+  ASSAY_HOST_DEVICE T operator()(T x) const {
+    const Sigmoid<T> s = sigmoid_and_slope(T(2) * GeluTanh::inner(x));
+    const T square = x * x;
+    const T derivative = GeluTanh::slope<T> * fma(T(3) * GeluTanh::cubic<T>, square, T(1));  // of u
+    // Where the slope is zero, a derivative that overflowed would make it NaN.
+    const T sum = fma(T(2) * s.slope * x, derivative, s.value);
+    return s.slope == T(0) ? s.value : sum;
+  }
+};
+
+// x * normal CDF(x), by erf.
+struct GeluErf {
+  template <typename T>
+  ASSAY_HOST_DEVICE T operator()(T x) const {
+    return x * distribution(x);
+  }
+
+  template <typename T>
+  ASSAY_HOST_DEVICE static T distribution(T x) {
+    return fma(T(0.5), erf(x * T(0.70710678118654752440)), T(0.5));
+  }
+};
+
+struct GeluErfGradient {
+  template <typename T>
+  ASSAY_HOST_DEVICE T operator()(T x) const {
+    const T density = T(0.39894228040143267794) * exp(T(-0.5) * x * x);  // 1 / sqrt(2 pi)
+    return fma(x, density, GeluErf::distribution(x));
+  }
+};
+
+// silu(gate) * up, silu(x) = x * sigmoid(x).
+struct SiluGate {
+  template <typename T>
+  ASSAY_HOST_DEVICE T operator()(T gate, T up) const {
+    return gate * sigmoid(gate) * up;
+  }
+};
+
+template <typename T>
+struct SiluGateGradients {
+  T gate;
+  T up;
+};
+
+struct SiluGateGradient {
+  template <typename T>
+  ASSAY_HOST_DEVICE SiluGateGradients<T> operator()(T gate, T up, T dy) const {
+    const Sigmoid<T> s = sigmoid_and_slope(gate);
+    return {dy * up * fma(gate, s.slope, s.value), dy * gate * s.value};
+  }
+};
+
+}  // namespace assay::ops::functors

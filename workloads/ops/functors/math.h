@@ -1,0 +1,118 @@
+// exp, tanh, erf and sigmoid of floats without libm: branch-free, so that loops over them vectorise, and the same bits
+// on every platform, because every product that is added to something is spelled fma. Doubles go to libm.
+// Kernel files want -fno-math-errno -fno-trapping-math, without which GCC leaves sqrt and, for AVX2, selections scalar.
+// Polynomials are minimax fits made for these functions; errors are in units of the last place against libm in double.
+#pragma once
+
+#include "workloads/ops/functors/host_device.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace assay::ops::functors {
+
+ASSAY_HOST_DEVICE inline float fma(float a, float b, float c) { return std::fma(a, b, c); }
+ASSAY_HOST_DEVICE inline double fma(double a, double b, double c) { return std::fma(a, b, c); }
+ASSAY_HOST_DEVICE inline float sqrt(float x) { return std::sqrt(x); }
+ASSAY_HOST_DEVICE inline double sqrt(double x) { return std::sqrt(x); }
+
+namespace detail {
+
+// x = count * ln 2 + rest, |rest| <= ln 2 / 2; for |x| < 2^21 or so.
+struct Reduced {
+  std::uint32_t count;  // two's complement
+  float rest;
+};
+
+ASSAY_HOST_DEVICE inline Reduced reduce(float x) {
+  constexpr float shift = 0x1.8p23f;  // adding it rounds to an integer, which then lies in the lowest bits
+  const float shifted = fma(x, 0x1.715476p+0f, shift);  // log2(e)
+  const float count = shifted - shift;
+  // ln 2 in two parts.
+  const float rest = fma(count, -0x1.7f7d1cp-20f, fma(count, -0x1.62e400p-1f, x));
+  return {std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(shift), rest};
+}
+
+// 2^count for count in [-126, 127].
+ASSAY_HOST_DEVICE inline float power_of_two(std::uint32_t count) { return std::bit_cast<float>((count + 127u) << 23); }
+
+// e^r - 1 for |r| <= ln 2 / 2.
+ASSAY_HOST_DEVICE inline float exp_less_one(float r) {
+  float p = 0x1.6d66dcp-10f;
+  p = fma(p, r, 0x1.122cb4p-7f);
+  p = fma(p, r, 0x1.5554d4p-5f);
+  p = fma(p, r, 0x1.5554aap-3f);
+  p = fma(p, r, 0.5f);
+  return fma(p * r, r, r);
+}
+
+}  // namespace detail
+
+// Within 1.1 ulp; denormal results and infinity included.
+ASSAY_HOST_DEVICE inline float exp(float x) {
+  float inside = x < -104.0f ? -104.0f : x;  // NaN stays
+  inside = inside > 89.0f ? 89.0f : inside;
+  const detail::Reduced reduced = detail::reduce(inside);
+  const float mantissa = 1.0f + detail::exp_less_one(reduced.rest);
+  // Two factors, since 2^128 is no float and 2^-150 is none either.
+  const std::uint32_t half = static_cast<std::uint32_t>(static_cast<std::int32_t>(reduced.count) >> 1);
+  return mantissa * detail::power_of_two(half) * detail::power_of_two(reduced.count - half);
+}
+ASSAY_HOST_DEVICE inline double exp(double x) { return std::exp(x); }
+
+// Within 3 ulp: (e^2a - 1) / (e^2a + 1), a = |x|, the numerator without cancellation.
+ASSAY_HOST_DEVICE inline float tanh(float x) {
+  const float size = std::fabs(x);
+  const float inside = size > 9.5f ? 9.5f : size;  // beyond, tanh rounds to 1
+  const detail::Reduced reduced = detail::reduce(2.0f * inside);
+  const float power = detail::power_of_two(reduced.count);
+  const float less_one = fma(power, detail::exp_less_one(reduced.rest), power - 1.0f);
+  return std::copysign(less_one / (less_one + 2.0f), x);
+}
+ASSAY_HOST_DEVICE inline double tanh(double x) { return std::tanh(x); }
+
+// Within 3 ulp: x times a polynomial of x^2 up to 1, else 1 - exp(-polynomial).
+ASSAY_HOST_DEVICE inline float erf(float x) {
+  const float size = std::fabs(x);
+  const float t = size > 3.95f ? 3.95f : size;  // beyond, erf rounds to 1
+  const float square = t * t;
+  float p = 0x1.4771fcp-14f;
+  p = fma(p, square, -0x1.a3515ep-11f);
+  p = fma(p, square, 0x1.53f224p-8f);
+  p = fma(p, square, -0x1.b7f71ap-6f);
+  p = fma(p, square, 0x1.ce2ce6p-4f);
+  p = fma(p, square, -0x1.81273ep-2f);
+  p = fma(p, square, 0x1.06eba8p-3f);
+  const float near = fma(p, t, t);
+  float q = -0x1.86dd70p-13f;
+  q = fma(q, t, 0x1.825aeap-9f);
+  q = fma(q, t, -0x1.65cb70p-6f);
+  q = fma(q, t, 0x1.a6533ep-4f);
+  q = fma(q, t, 0x1.46baecp-1f);
+  q = fma(q, t, 0x1.2088eap+0f);
+  q = fma(q, t, 0x1.661e06p-12f);
+  const float far = 1.0f - exp(-q);
+  return std::copysign(t < 1.0f ? near : far, x);
+}
+ASSAY_HOST_DEVICE inline double erf(double x) { return std::erf(x); }
+
+template <typename T>
+ASSAY_HOST_DEVICE inline T sigmoid(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
+
+template <typename T>
+struct Sigmoid {
+  T value;
+  T slope;  // value (1 - value), without cancellation
+};
+
+template <typename T>
+ASSAY_HOST_DEVICE inline Sigmoid<T> sigmoid_and_slope(T x) {
+  const T small = exp(-std::fabs(x));
+  const T large = T(1) / (T(1) + small);
+  return {x < T(0) ? small * large : large, small * large * large};
+}
+
+}  // namespace assay::ops::functors
