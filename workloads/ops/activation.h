@@ -17,6 +17,8 @@ struct ActivationDesc {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   DType dtype = DType::f32;
+
+  bool operator==(const ActivationDesc&) const = default;
 };
 
 class ActivationForward : public Op {

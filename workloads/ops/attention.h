@@ -23,6 +23,8 @@ struct AttentionDesc {
   std::int64_t k_stride = 0;
   std::int64_t v_stride = 0;
   DType dtype = DType::f32;
+
+  bool operator==(const AttentionDesc&) const = default;
 };
 
 std::optional<std::string> problem_of(const AttentionDesc& desc);

@@ -18,6 +18,8 @@ struct BatchNormDesc {
   double epsilon = 1e-5;
   double momentum = 0.1;
   bool accumulate = false;  // backward adds to the parameters' gradients
+
+  bool operator==(const BatchNormDesc&) const = default;
 };
 
 class BatchNormForward : public Op {
@@ -41,14 +43,15 @@ class BatchNormForward : public Op {
 class BatchNormBackward : public Op {
  public:
   struct Args {
-    const void* dy = nullptr;  // (rows, channels)
-    const void* x = nullptr;   // (rows, channels)
-    const void* y = nullptr;   // (rows, channels); which elements ReLU let through
+    const void* dy = nullptr;        // (rows, channels)
+    const void* dy_other = nullptr;  // (rows, channels): added to dy (a branch joins here); null: none
+    const void* x = nullptr;         // (rows, channels)
+    const void* y = nullptr;         // (rows, channels); which elements ReLU let through
     const void* scale = nullptr;
     const void* saved_mean = nullptr;
     const void* saved_inverse_deviation = nullptr;
-    void* dx = nullptr;         // (rows, channels); may be dy
-    void* dresidual = nullptr;  // (rows, channels); may be dy where dx is not
+    void* dx = nullptr;         // (rows, channels); may be dy or dy_other
+    void* dresidual = nullptr;  // (rows, channels); may be dy or dy_other where dx is not
     void* dscale = nullptr;     // (channels)
     void* dshift = nullptr;     // (channels)
     void* workspace = nullptr;

@@ -15,6 +15,8 @@ struct CrossEntropyDesc {
   double smoothing = 0;
   std::int32_t ignored = -100;
   bool gradient = true;  // false in evaluation
+
+  bool operator==(const CrossEntropyDesc&) const = default;
 };
 
 // What a pass over targets adds up; on the device.

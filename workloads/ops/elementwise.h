@@ -15,6 +15,8 @@ struct ElementwiseDesc {
   std::int64_t count = 0;
   DType in = DType::f32;  // of a and b
   DType out = DType::f32;
+
+  bool operator==(const ElementwiseDesc&) const = default;
 };
 
 class Elementwise : public Op {

@@ -17,6 +17,8 @@ struct EmbeddingDesc {
   DType parameters = DType::f32;  // of the tables
   DType gradient = DType::f32;    // of the tables' gradients
   bool accumulate = false;        // backward adds to the tables' gradients; else rows not looked up become zero
+
+  bool operator==(const EmbeddingDesc&) const = default;
 };
 
 class EmbeddingForward : public Op {

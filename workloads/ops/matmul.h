@@ -45,6 +45,8 @@ struct MatmulDesc {
   bool accumulate = false;             // adds to what out holds; not with an epilogue
   bool row_sums = false;               // writes or adds the sums of op(a)'s rows to args.row_sums: the bias gradient
                                        // when a is the output's gradient, transposed
+
+  bool operator==(const MatmulDesc&) const = default;
 };
 
 // Why no device could make this product (sizes, types); nothing when it is sound.

@@ -18,6 +18,8 @@ struct NormDesc {
   bool bias = true;  // layer norm only
   double epsilon = 1e-5;
   bool accumulate = false;  // backward adds to the parameters' gradients
+
+  bool operator==(const NormDesc&) const = default;
 };
 
 class NormForward : public Op {

@@ -22,6 +22,8 @@ struct PoolDesc {
 
   std::int64_t p() const { return (h + 2 * padding - window_h) / stride + 1; }
   std::int64_t q() const { return (w + 2 * padding - window_w) / stride + 1; }
+
+  bool operator==(const PoolDesc&) const = default;
 };
 
 class PoolForward : public Op {

@@ -15,6 +15,8 @@ struct RotaryDesc {
   std::int64_t stride = 0;    // elements from one token to the next
   bool inverse = false;
   DType dtype = DType::f32;
+
+  bool operator==(const RotaryDesc&) const = default;
 };
 
 class Rotary : public Op {
