@@ -16,7 +16,10 @@ struct EmbeddingDesc {
   DType dtype = DType::f32;       // of y and dy
   DType parameters = DType::f32;  // of the tables
   DType gradient = DType::f32;    // of the tables' gradients
-  bool accumulate = false;        // backward adds to the tables' gradients; else rows not looked up become zero
+  // Backward adds to the gradients; else rows that were not looked up become zero. Apart, since the head's gradient
+  // comes first into a tied table.
+  bool accumulate_table = false;
+  bool accumulate_others = false;  // of positions and types
 
   bool operator==(const EmbeddingDesc&) const = default;
 };
