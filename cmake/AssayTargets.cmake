@@ -7,6 +7,30 @@ function(assay_room name)
   target_link_libraries(${name} PUBLIC assay_flags ${arg_LINKS})
 endfunction()
 
+# The instruction sets that kernels are compiled for, weakest first, and each one's flags.
+set(ASSAY_ISAS generic)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  list(APPEND ASSAY_ISAS avx2 avx512)
+  set(ASSAY_ISA_FLAGS_avx2 -mavx2 -mfma)
+  # g++ 12 takes its own header's undefined vectors for a mistake of ours.
+  set(ASSAY_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+endif()
+
+# Adds kernels to a room, each source compiled once an instruction set (harness/device/cpu/kernels.h says how such a
+# source is written): assay_kernels(ROOM a_kernels.cpp ...)
+function(assay_kernels room)
+  foreach(isa ${ASSAY_ISAS})
+    set(objects ${room}_${isa})
+    add_library(${objects} OBJECT ${ARGN})
+    target_link_libraries(${objects} PRIVATE $<TARGET_PROPERTY:${room},INTERFACE_LINK_LIBRARIES>)
+    target_compile_definitions(${objects} PRIVATE
+      ASSAY_ISA=${isa} ASSAY_ISA_HEADER="harness/device/cpu/vector/native_${isa}.h")
+    target_compile_options(${objects} PRIVATE -fno-math-errno -fno-trapping-math ${ASSAY_ISA_FLAGS_${isa}})
+    target_sources(${room} PRIVATE $<TARGET_OBJECTS:${objects}>)
+  endforeach()
+endfunction()
+
 # A backend module, libassay-NAME.so, loaded by workers at run time.
 function(assay_module name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})

@@ -3,6 +3,7 @@
 
 #include "workloads/ops/cpu/blas_matmul.h"
 #include "workloads/ops/cpu/dnnl_matmul.h"
+#include "workloads/ops/cpu/vector_ops.h"
 
 #include <fmt/format.h>
 
@@ -24,7 +25,11 @@ class CpuBackend final : public Backend {
     return make_blas_matmul(desc, *blas_);
   }
 
+  Made<NormForward> norm_forward(const NormDesc& desc) override { return make_norm_forward(desc, isa_); }
+  Made<NormBackward> norm_backward(const NormDesc& desc) override { return make_norm_backward(desc, isa_); }
+
  private:
+  cpu::Isa isa_ = cpu::best_isa();
   std::vector<std::string> tried_;
   std::optional<BlasLibrary> blas_ = load_blas(tried_);
 };

@@ -1,0 +1,37 @@
+// Which compiled instruction sets this CPU runs.
+#include "harness/device/cpu/kernels.h"
+
+#include "harness/device/cpu/cpuid.h"
+
+#include <algorithm>
+
+namespace assay::cpu {
+
+std::string_view name_of(Isa isa) {
+  switch (isa) {
+    case Isa::generic: return "generic";
+    case Isa::avx2: return "avx2";
+    case Isa::avx512: return "avx512";
+  }
+  return {};
+}
+
+bool supports(Isa isa) {
+  if (std::ranges::find(CompiledIsas::values, isa) == CompiledIsas::values.end()) return false;
+  const InstructionSets& has = instruction_sets();
+  switch (isa) {
+    case Isa::generic: return true;
+    case Isa::avx2: return has.avx2 && has.fma;
+    case Isa::avx512: return has.avx512f && has.avx512bw && has.avx512dq && has.avx512vl && has.fma;
+  }
+  return false;
+}
+
+Isa best_isa() {
+  Isa best = Isa::generic;
+  for (const Isa isa : CompiledIsas::values)
+    if (supports(isa)) best = std::max(best, isa);
+  return best;
+}
+
+}  // namespace assay::cpu

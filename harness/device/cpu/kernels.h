@@ -1,0 +1,48 @@
+// Kernels that are compiled once an instruction set from one source, and the choice among them at run time.
+//
+// A kernel's source is named in assay_kernels() (cmake/AssayTargets.cmake), which compiles it for each instruction set
+// with ASSAY_ISA set to its name. Everything in such a source lies in an unnamed namespace and calls nothing that a
+// header could emit for other objects to link (the linker would keep one copy, compiled for a CPU that may not be
+// there); vectors and what they can do are in vector/vector.h. What leaves a source is a table of functions:
+//   template <> const RowKernels cpu::KernelsFor<RowKernels, cpu::Isa::ASSAY_ISA>::table = ops::row_kernels;
+// and kernels<RowKernels>(best_isa()) is the table to call.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+namespace assay::cpu {
+
+enum class Isa { generic, avx2, avx512 };  // weakest first
+std::string_view name_of(Isa isa);
+
+// True when this build has kernels for `isa` and the CPU runs what they are compiled with.
+bool supports(Isa isa);
+Isa best_isa();
+
+// `table` is defined by the kernel's source, in each of its objects.
+template <typename Table, Isa isa>
+struct KernelsFor {
+  static const Table table;
+};
+
+template <Isa... isas>
+struct IsaList {
+  static constexpr std::initializer_list<Isa> values = {isas...};
+  // The table of the strongest instruction set of the list that is not above `most`.
+  template <typename Table>
+  static const Table& choose(Isa most) {
+    const Table* best = nullptr;
+    ((isas <= most ? void(best = &KernelsFor<Table, isas>::table) : void()), ...);
+    return *best;
+  }
+};
+using CompiledIsas = IsaList<ASSAY_COMPILED_ISAS>;
+
+// The table for `isa`, which the CPU must support, or for the next weaker one of this build.
+template <typename Table>
+const Table& kernels(Isa isa) {
+  return CompiledIsas::choose<Table>(isa);
+}
+
+}  // namespace assay::cpu

@@ -1,0 +1,26 @@
+// What GCC's vector extensions do not say well, for AVX2 with FMA.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace assay::vector {
+namespace {
+
+constexpr int lanes = 8;
+using Float = float __attribute__((vector_size(lanes * 4)));
+using Bits = std::uint32_t __attribute__((vector_size(lanes * 4)));
+using Halves = std::uint16_t __attribute__((vector_size(lanes * 2)));
+
+inline Float square_root(Float x) { return _mm256_sqrt_ps(x); }
+
+// 16 bits a lane, in the lower half of each.
+inline Bits widen(Halves x) { return Bits(_mm256_cvtepu16_epi32(__m128i(x))); }
+inline Halves narrow(Bits x) {
+  const __m256i packed = _mm256_packus_epi32(__m256i(x), __m256i(x));
+  return Halves(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
+}
+
+}  // namespace
+}  // namespace assay::vector

@@ -1,0 +1,25 @@
+// What GCC's vector extensions do not say well, for processors without a file of their own: four lanes, plain loops.
+#pragma once
+
+#include <cstdint>
+
+namespace assay::vector {
+namespace {
+
+constexpr int lanes = 4;
+using Float = float __attribute__((vector_size(lanes * 4)));
+using Bits = std::uint32_t __attribute__((vector_size(lanes * 4)));
+using Halves = std::uint16_t __attribute__((vector_size(lanes * 2)));
+
+inline Float square_root(Float x) {
+  Float y;
+  for (int i = 0; i < lanes; ++i) y[i] = __builtin_sqrtf(x[i]);
+  return y;
+}
+
+// 16 bits a lane, in the lower half of each.
+inline Bits widen(Halves x) { return __builtin_convertvector(x, Bits); }
+inline Halves narrow(Bits x) { return __builtin_convertvector(x, Halves); }
+
+}  // namespace
+}  // namespace assay::vector

@@ -1,0 +1,122 @@
+// Vectors of the instruction set that a kernel is compiled for. Only sources given to assay_kernels() include this:
+// everything here is local to the object that includes it.
+//
+// Float, Bits and Int are GCC's vector types: + - * / < ?: work by lane, a scalar stands for all lanes, and a * b + c
+// becomes one FMA where there is one. bf16 is loaded as f32 and rounded to nearest even when stored.
+#pragma once
+
+#include "harness/core/dtype.h"
+
+#include <cstdint>
+
+#include ASSAY_ISA_HEADER  // lanes, Float, Bits, Halves, square_root(), widen(), narrow()
+
+namespace assay::vector {
+namespace {
+
+using Int = std::int32_t __attribute__((vector_size(sizeof(Float))));
+using Double = double __attribute__((vector_size(sizeof(Float))));        // half as many lanes
+using HalfFloat = float __attribute__((vector_size(sizeof(Float) / 2)));  // as many lanes as Double
+using HalfBits = std::uint32_t __attribute__((vector_size(sizeof(Float) / 2)));
+using QuarterHalves = std::uint16_t __attribute__((vector_size(sizeof(Float) / 4)));
+
+// How many lanes a load or store touches: all, known when compiling, or the first n.
+struct Full {};
+
+inline Float splat(float x) { return Float{} + x; }
+inline Float as_float(Bits x) { return reinterpret_cast<Float>(x); }
+inline Bits as_bits(Float x) { return reinterpret_cast<Bits>(x); }
+
+inline Halves to_bf16(Float x) {
+  const Bits u = as_bits(x);
+  const Bits rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  const Bits quiet = (u >> 16) | 0x40u;
+  return narrow((u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+}
+inline Float from_bf16(Halves x) { return as_float(widen(x) << 16); }
+
+inline Float load(const float* p, Full = {}) {
+  Float x;
+  __builtin_memcpy(&x, p, sizeof x);
+  return x;
+}
+inline Float load(const bf16* p, Full = {}) {
+  Halves x;
+  __builtin_memcpy(&x, p, sizeof x);
+  return from_bf16(x);
+}
+inline void store(float* p, Float x, Full = {}) { __builtin_memcpy(p, &x, sizeof x); }
+inline void store(bf16* p, Float x, Full = {}) {
+  const Halves h = to_bf16(x);
+  __builtin_memcpy(static_cast<void*>(p), &h, sizeof h);
+}
+
+// The first n lanes, 0 < n < lanes; the others are zero.
+template <typename T>
+inline Float load(const T* p, int n) {
+  unsigned char part[lanes * sizeof(T)] = {};
+  __builtin_memcpy(part, p, static_cast<std::size_t>(n) * sizeof(T));
+  return load(reinterpret_cast<const T*>(part));
+}
+template <typename T>
+inline void store(T* p, Float x, int n) {
+  unsigned char part[lanes * sizeof(T)];
+  store(reinterpret_cast<T*>(part), x);
+  __builtin_memcpy(static_cast<void*>(p), part, static_cast<std::size_t>(n) * sizeof(T));
+}
+// x with lanes from n on set to zero.
+inline Float keep(Float x, Full) { return x; }
+inline Float keep(Float x, int n) {
+  Int index;
+  for (int i = 0; i < lanes; ++i) index[i] = i;
+  return index < n ? x : Float{};
+}
+
+// lanes / 2 numbers as f64.
+inline Double load_double(const float* p) {
+  HalfFloat x;
+  __builtin_memcpy(&x, p, sizeof x);
+  return __builtin_convertvector(x, Double);
+}
+inline Double load_double(const bf16* p) {
+  QuarterHalves x;
+  __builtin_memcpy(&x, p, sizeof x);
+  return __builtin_convertvector(reinterpret_cast<HalfFloat>(__builtin_convertvector(x, HalfBits) << 16), Double);
+}
+
+// Lanes are added in pairs, so that the order is the same in every object of this many lanes.
+inline float sum(Float x) {
+  float part[lanes];
+  store(part, x);
+  for (int half = lanes / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) part[i] += part[i + half];
+  return part[0];
+}
+inline double sum(Double x) {
+  double total = 0;
+  for (int i = 0; i < lanes / 2; ++i) total += x[i];
+  return total;
+}
+// NaN in b stays, NaN in a gives b.
+inline Float maximum(Float a, Float b) { return a > b ? a : b; }
+inline Float minimum(Float a, Float b) { return a < b ? a : b; }
+inline float largest(Float x) {
+  float most = x[0];
+  for (int i = 1; i < lanes; ++i) most = x[i] > most ? x[i] : most;
+  return most;
+}
+
+// Calls visit(i, Full) for whole vectors of [begin, end) and visit(i, n) for what is left; `unroll` vectors at a time.
+template <int unroll = 1, typename Visit>
+inline void for_vectors(std::int64_t begin, std::int64_t end, const Visit& visit) {
+  std::int64_t i = begin;
+  if constexpr (unroll > 1)
+    for (; i + unroll * lanes <= end; i += unroll * lanes)
+#pragma GCC unroll 8
+      for (int u = 0; u < unroll; ++u) visit(i + u * lanes, Full{});
+  for (; i + lanes <= end; i += lanes) visit(i, Full{});
+  if (i < end) visit(i, static_cast<int>(end - i));
+}
+
+}  // namespace
+}  // namespace assay::vector

@@ -1,0 +1,123 @@
+// Layer norm and RMS norm: rows shared among threads; each thread's share of the parameters' gradients is summed apart
+// and the shares are added in their order.
+#include "workloads/ops/cpu/kernels/norm_kernels.h"
+#include "workloads/ops/cpu/parallel.h"
+#include "workloads/ops/cpu/vector_op.h"
+#include "workloads/ops/cpu/vector_ops.h"
+
+#include <algorithm>
+
+namespace assay::ops {
+
+namespace {
+
+constexpr std::int64_t least_elements = 4096;  // of a thread's share: less is done sooner than shared
+constexpr std::int64_t line = 16;              // f32 in a cache line
+
+int row_parts(const NormDesc& d) {
+  return std::min<int>(parts_for(d.rows * d.columns, least_elements),
+                       static_cast<int>(std::min<std::int64_t>(d.rows, 1 << 20)));
+}
+
+class CpuNormForward final : public VectorOp<NormForward> {
+ public:
+  CpuNormForward(const NormDesc& desc, cpu::Isa isa)
+      : VectorOp(isa),
+        d_(desc),
+        parts_(row_parts(desc)),
+        kernel_(by_type(desc.dtype, cpu::kernels<NormKernels>(isa))) {}
+
+  void run(Stream&, const Args& args) override {
+    const NormForwardRows rows{.layer = d_.kind == NormKind::layer,
+                               .x = args.x,
+                               .residual = d_.residual ? args.residual : nullptr,
+                               .sum = args.sum,
+                               .weight = static_cast<const float*>(args.weight),
+                               .bias = d_.bias ? static_cast<const float*>(args.bias) : nullptr,
+                               .y = args.y,
+                               .mean = static_cast<float*>(args.saved_mean),
+                               .inverse = static_cast<float*>(args.saved_inverse_deviation),
+                               .columns = d_.columns,
+                               .epsilon = static_cast<float>(d_.epsilon)};
+    for_parts(parts_, [&](int part) {
+      const Part mine = part_of(d_.rows, 1, part, parts_);
+      kernel_(rows, mine.begin, mine.end);
+    });
+  }
+
+ private:
+  static NormKernels::Forward by_type(DType dtype, const NormKernels& kernels) {
+    return dtype == DType::f32 ? kernels.forward_f32 : kernels.forward_bf16;
+  }
+
+  NormDesc d_;
+  int parts_;
+  NormKernels::Forward kernel_;
+};
+
+class CpuNormBackward final : public VectorOp<NormBackward> {
+ public:
+  CpuNormBackward(const NormDesc& desc, cpu::Isa isa)
+      : VectorOp(isa),
+        d_(desc),
+        parts_(row_parts(desc)),
+        stride_((desc.columns + line - 1) / line * line),
+        kernels_(cpu::kernels<NormKernels>(isa)),
+        has_bias_(desc.kind == NormKind::layer && desc.bias) {}
+
+  // (parts, dweight and dbias, stride) f32.
+  std::size_t workspace_bytes() const override {
+    return sizeof(float) * static_cast<std::size_t>(parts_) * 2 * static_cast<std::size_t>(stride_);
+  }
+
+  void run(Stream&, const Args& args) override {
+    const auto kernel = d_.dtype == DType::f32 ? kernels_.backward_f32 : kernels_.backward_bf16;
+    auto* partials = static_cast<float*>(args.workspace);
+    for_parts(parts_, [&](int part) {
+      float* dweight = partials + part * 2 * stride_;
+      std::fill_n(dweight, 2 * stride_, 0.0f);
+      const NormBackwardRows rows{.layer = d_.kind == NormKind::layer,
+                                  .dy = args.dy,
+                                  .sum = args.sum,
+                                  .dsum = args.dsum,
+                                  .weight = static_cast<const float*>(args.weight),
+                                  .mean = static_cast<const float*>(args.saved_mean),
+                                  .inverse = static_cast<const float*>(args.saved_inverse_deviation),
+                                  .dx = args.dx,
+                                  .dweight = dweight,
+                                  .dbias = has_bias_ ? dweight + stride_ : nullptr,
+                                  .columns = d_.columns};
+      const Part mine = part_of(d_.rows, 1, part, parts_);
+      kernel(rows, mine.begin, mine.end);
+    });
+    const auto add_up = [&](const float* from, void* to) {
+      kernels_.sum_parts(from, parts_, 2 * stride_, static_cast<float*>(to), d_.accumulate, 0, d_.columns);
+    };
+    add_up(partials, args.dweight);
+    if (has_bias_) add_up(partials + stride_, args.dbias);
+  }
+
+ private:
+  NormDesc d_;
+  int parts_;
+  std::int64_t stride_;
+  const NormKernels& kernels_;
+  bool has_bias_;
+};
+
+std::string problem(const NormDesc& d) {
+  if (d.rows < 0 || d.columns <= 0) return fmt::format("a norm of {} rows by {} columns", d.rows, d.columns);
+  return unless_f32_or_bf16("norm", {d.dtype});
+}
+
+}  // namespace
+
+Made<NormForward> make_norm_forward(const NormDesc& desc, cpu::Isa isa) {
+  return make_unless<NormForward, CpuNormForward>(problem(desc), desc, isa);
+}
+
+Made<NormBackward> make_norm_backward(const NormDesc& desc, cpu::Isa isa) {
+  return make_unless<NormBackward, CpuNormBackward>(problem(desc), desc, isa);
+}
+
+}  // namespace assay::ops

@@ -1,0 +1,43 @@
+// What ops by own kernels have in common.
+#pragma once
+
+#include "harness/device/cpu/kernels.h"
+#include "workloads/ops/op.h"
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace assay::ops {
+
+template <typename Base>
+class VectorOp : public Base {
+ public:
+  std::string implementation() const override { return "assay:" + isa(); }
+  std::string isa() const override { return std::string(cpu::name_of(isa_)); }
+
+ protected:
+  explicit VectorOp(cpu::Isa isa) : isa_(isa) {}
+
+ private:
+  cpu::Isa isa_;
+};
+
+// Empty when every type is f32 or bf16, else the reason to give.
+inline std::string unless_f32_or_bf16(std::string_view op, std::initializer_list<DType> types) {
+  for (const DType dtype : types)
+    if (dtype != DType::f32 && dtype != DType::bf16)
+      return fmt::format("the cpu backend's {} is for f32 and bf16, not {}", op, name_of(dtype));
+  return {};
+}
+
+template <typename Interface, typename Implementation, typename Desc>
+Made<Interface> make_unless(std::string problem, const Desc& desc, cpu::Isa isa) {
+  if (!problem.empty()) return Made<Interface>::no(std::move(problem));
+  return std::unique_ptr<Interface>(std::make_unique<Implementation>(desc, isa));
+}
+
+}  // namespace assay::ops
