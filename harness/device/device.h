@@ -99,7 +99,7 @@ class Device {
   // The name of the timer that events use ("steady_clock", "cuda_event"), and the cost of one reading pair in seconds.
   virtual std::string_view timer() const = 0;
   virtual double timer_cost() const = 0;
-  // The shortest time that a sample may span: 1,000 x the timer's cost; at least 50 us for GPU events.
+  // The shortest time that a sample may span: 1,000 x the timer's cost; at least 100 us on a CPU, 50 us for GPU events.
   virtual double shortest_sample() const = 0;
   // Evicts what the last-level cache holds.
   virtual void flush_cache(Stream& stream) = 0;
