@@ -52,6 +52,7 @@ TEST_P(MatmulParity, AgreesWithOracle) {
   auto oracle = make_reference_backend()->make(desc);
   ASSERT_TRUE(oracle) << oracle.reason();
   desc.form = form;
+  desc.pack_from = types.b;
   auto made = backend_for(*device)->make(desc);
   if (!made) GTEST_SKIP() << made.reason();
   const auto op = made.take();

@@ -27,6 +27,7 @@ struct AttentionDesc {
   bool operator==(const AttentionDesc&) const = default;
 };
 
+// Why no device could make this op; nothing when it is sound.
 std::optional<std::string> problem_of(const AttentionDesc& desc);
 
 class AttentionForward : public Op {

@@ -3,6 +3,9 @@
 
 #include "workloads/ops/op.h"
 
+#include <optional>
+#include <string>
+
 namespace assay::ops {
 
 // y = relu(scale * (x - mean) / sqrt(variance + epsilon) + shift + residual), the last two where asked for.
@@ -21,6 +24,9 @@ struct BatchNormDesc {
 
   bool operator==(const BatchNormDesc&) const = default;
 };
+
+// Why no device could make this op; nothing when it is sound.
+std::optional<std::string> problem_of(const BatchNormDesc& desc);
 
 class BatchNormForward : public Op {
  public:

@@ -3,6 +3,9 @@
 
 #include "workloads/ops/op.h"
 
+#include <optional>
+#include <string>
+
 namespace assay::ops {
 
 // Row r with target t adds lse(logits) - (1 - smoothing) * logits[t] - smoothing * mean(logits) to the loss, computed
@@ -18,6 +21,9 @@ struct CrossEntropyDesc {
 
   bool operator==(const CrossEntropyDesc&) const = default;
 };
+
+// Why no device could make this op; nothing when it is sound.
+std::optional<std::string> problem_of(const CrossEntropyDesc& desc);
 
 // What a pass over targets adds up; on the device.
 struct LossSums {

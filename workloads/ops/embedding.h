@@ -3,6 +3,9 @@
 
 #include "workloads/ops/op.h"
 
+#include <optional>
+#include <string>
+
 namespace assay::ops {
 
 // y[b, t] = table[ids[b, t]] + positions[t] + types[type_ids[b, t]], the last two where asked for.
@@ -23,6 +26,9 @@ struct EmbeddingDesc {
 
   bool operator==(const EmbeddingDesc&) const = default;
 };
+
+// Why no device could make this op; nothing when it is sound.
+std::optional<std::string> problem_of(const EmbeddingDesc& desc);
 
 class EmbeddingForward : public Op {
  public:

@@ -21,6 +21,11 @@ std::optional<std::string> problem_of(const MatmulDesc& d) {
                      (d.a == DType::bf16 && d.b == DType::bf16 && (d.out == DType::bf16 || d.out == DType::f32)) ||
                      (d.a == DType::u8 && d.b == DType::s8 && d.out == DType::i32);
   if (!known) return fmt::format("no product of {} x {} into {}", name_of(d.a), name_of(d.b), name_of(d.out));
+  const bool extras = d.bias || d.accumulate || d.row_sums || d.epilogue != Epilogue::none;
+  if (d.a == DType::u8 && extras) return "an int8 product has no bias, epilogue, accumulation or row sums";
+  if (d.accumulate && d.epilogue != Epilogue::none) return "a product with an epilogue does not accumulate";
+  const bool gradient = d.epilogue == Epilogue::gelu_tanh_gradient || d.epilogue == Epilogue::gelu_erf_gradient;
+  if (d.bias && gradient) return "a product with a gradient as its epilogue has no bias";
   return std::nullopt;
 }
 

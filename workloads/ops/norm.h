@@ -3,6 +3,9 @@
 
 #include "workloads/ops/op.h"
 
+#include <optional>
+#include <string>
+
 namespace assay::ops {
 
 enum class NormKind { layer, rms };
@@ -21,6 +24,9 @@ struct NormDesc {
 
   bool operator==(const NormDesc&) const = default;
 };
+
+// Why no device could make this op; nothing when it is sound.
+std::optional<std::string> problem_of(const NormDesc& desc);
 
 class NormForward : public Op {
  public:

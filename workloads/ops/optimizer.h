@@ -4,6 +4,8 @@
 #include "workloads/ops/op.h"
 #include "workloads/ops/step_state.h"
 
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace assay::ops {
@@ -32,6 +34,9 @@ struct OptimizerDesc {
   DType gradient = DType::f32;
   DType parameter = DType::f32;  // where it differs from master, a rounded copy is written too
 };
+
+// Why no device could make this op; nothing when it is sound.
+std::optional<std::string> problem_of(const OptimizerDesc& desc);
 
 class Optimizer : public Op {
  public:

@@ -3,6 +3,9 @@
 
 #include "workloads/ops/op.h"
 
+#include <optional>
+#include <string>
+
 namespace assay::ops {
 
 enum class PoolKind { maximum, average };
@@ -25,6 +28,9 @@ struct PoolDesc {
 
   bool operator==(const PoolDesc&) const = default;
 };
+
+// Why no device could make this op; nothing when it is sound.
+std::optional<std::string> problem_of(const PoolDesc& desc);
 
 class PoolForward : public Op {
  public:

@@ -3,6 +3,9 @@
 
 #include "workloads/ops/op.h"
 
+#include <optional>
+#include <string>
+
 namespace assay::ops {
 
 // Rotates the pairs (x[i], x[i + D/2]) of each head by the angle of its token's position, as in Llama's published
@@ -18,6 +21,9 @@ struct RotaryDesc {
 
   bool operator==(const RotaryDesc&) const = default;
 };
+
+// Why no device could make this op; nothing when it is sound.
+std::optional<std::string> problem_of(const RotaryDesc& desc);
 
 class Rotary : public Op {
  public:

@@ -1,35 +1,37 @@
 // The oracle's matrix product: naive loops, sums in double (64-bit integers for int8).
-#include "harness/core/error.h"
-#include "workloads/ops/backend.h"
+#include "workloads/ops/functors/activation.h"
+#include "workloads/ops/reference/reference.h"
+#include "workloads/ops/reference/reference_op.h"
 
-#include <type_traits>
-
-namespace assay::ops {
+namespace assay::ops::reference {
 
 namespace {
 
 template <typename T>
-auto widened(T value) {
+auto wide(T value) {
   if constexpr (std::is_integral_v<T>)
     return static_cast<std::int64_t>(value);
   else
-    return static_cast<double>(static_cast<std::conditional_t<std::is_same_v<T, bf16>, float, T>>(value));
-}
-
-template <typename Out, typename Sum>
-Out narrowed(Sum sum) {
-  if constexpr (std::is_same_v<Out, bf16>)
-    return bf16(static_cast<float>(sum));
-  else
-    return static_cast<Out>(sum);
+    return widen(value);
 }
 
 template <typename A, typename B, typename Out>
-class ReferenceMatmul final : public Matmul {
+class ReferenceMatmul final : public ReferenceOp<Matmul> {
  public:
   explicit ReferenceMatmul(const MatmulDesc& desc) : d_(desc) {}
-  std::string implementation() const override { return "reference"; }
-  std::string isa() const override { return "scalar"; }
+
+  std::size_t packed_bytes() const override {
+    return d_.form == WeightForm::plain ? 0 : static_cast<std::size_t>(d_.k * d_.n) * sizeof(B);
+  }
+
+  void pack(Stream&, const void* b, void* packed) override {
+    if constexpr (std::is_integral_v<B>) {
+      std::copy_n(static_cast<const B*>(b), d_.k * d_.n, static_cast<B*>(packed));
+    } else {
+      const Array from(b, d_.pack_from);
+      for (std::int64_t i = 0; i < d_.k * d_.n; ++i) static_cast<B*>(packed)[i] = narrow<B>(from[i]);
+    }
+  }
 
   void run(Stream&, const MatmulArgs& args) override {
     const auto* a = static_cast<const A*>(args.a);
@@ -37,42 +39,64 @@ class ReferenceMatmul final : public Matmul {
     auto* out = static_cast<Out*>(args.out);
     for (std::int64_t i = 0; i < d_.m; ++i)
       for (std::int64_t j = 0; j < d_.n; ++j) {
-        decltype(widened(A{}) * widened(B{})) sum = 0;
+        decltype(wide(A{}) * wide(B{})) sum = 0;
         for (std::int64_t k = 0; k < d_.k; ++k)
-          sum += widened(a[d_.transpose_a ? k * d_.m + i : i * d_.k + k]) *
-                 widened(b[d_.transpose_b ? j * d_.k + k : k * d_.n + j]);
-        out[i * d_.n + j] = narrowed<Out>(sum);
+          sum += wide(a[d_.transpose_a ? k * d_.m + i : i * d_.k + k]) *
+                 wide(b[d_.transpose_b ? j * d_.k + k : k * d_.n + j]);
+        if constexpr (std::is_integral_v<Out>)
+          out[i * d_.n + j] = static_cast<Out>(sum);
+        else
+          store(sum, i, j, args);
       }
+    if constexpr (!std::is_integral_v<A>)
+      if (d_.row_sums) add_rows(a, static_cast<Statistic<A>*>(args.row_sums));
   }
 
  private:
+  void store(double sum, std::int64_t i, std::int64_t j, const MatmulArgs& args) const {
+    auto* out = static_cast<Out*>(args.out) + i * d_.n + j;
+    auto* aux = static_cast<Out*>(args.aux) + i * d_.n + j;
+    if (d_.bias) sum += Array(args.bias, d_.bias_type)[j];
+    switch (d_.epilogue) {
+      case Epilogue::none: return put(*out, sum, d_.accumulate);
+      case Epilogue::gelu_tanh:
+        *aux = narrow<Out>(sum);
+        *out = narrow<Out>(functors::GeluTanh()(sum));
+        return;
+      case Epilogue::gelu_erf:
+        *aux = narrow<Out>(sum);
+        *out = narrow<Out>(functors::GeluErf()(sum));
+        return;
+      case Epilogue::gelu_tanh_gradient: *out = narrow<Out>(sum * functors::GeluTanhGradient()(widen(*aux))); return;
+      case Epilogue::gelu_erf_gradient: *out = narrow<Out>(sum * functors::GeluErfGradient()(widen(*aux))); return;
+    }
+  }
+
+  void add_rows(const A* a, Statistic<A>* sums) const {
+    for (std::int64_t i = 0; i < d_.m; ++i) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < d_.k; ++k) sum += wide(a[d_.transpose_a ? k * d_.m + i : i * d_.k + k]);
+      put(sums[i], sum, d_.accumulate);
+    }
+  }
+
   MatmulDesc d_;
 };
 
-class ReferenceBackend final : public Backend {
- public:
-  std::string name() const override { return "reference"; }
-  std::string libraries() const override { return "none"; }
-
-  Made<Matmul> make(const MatmulDesc& d) override {
-    if (auto problem = problem_of(d)) return Made<Matmul>::no(*problem);
-    if (d.form != WeightForm::plain) return Made<Matmul>::no("the reference takes weights as they lie");
-    if (d.a == DType::f64) return op<double, double, double>(d);
-    if (d.a == DType::f32) return op<float, float, float>(d);
-    if (d.a == DType::u8) return op<std::uint8_t, std::int8_t, std::int32_t>(d);
-    if (d.out == DType::f32) return op<bf16, bf16, float>(d);
-    return op<bf16, bf16, bf16>(d);
-  }
-
- private:
-  template <typename A, typename B, typename Out>
-  static Made<Matmul> op(const MatmulDesc& d) {
-    return std::unique_ptr<Matmul>(std::make_unique<ReferenceMatmul<A, B, Out>>(d));
-  }
-};
+template <typename A, typename B, typename Out>
+Made<Matmul> op(const MatmulDesc& d) {
+  return std::unique_ptr<Matmul>(std::make_unique<ReferenceMatmul<A, B, Out>>(d));
+}
 
 }  // namespace
 
-std::shared_ptr<Backend> make_reference_backend() { return std::make_shared<ReferenceBackend>(); }
+Made<Matmul> make_matmul(const MatmulDesc& d) {
+  if (auto problem = problem_of(d)) return Made<Matmul>::no(*problem);
+  if (d.a == DType::f64) return op<double, double, double>(d);
+  if (d.a == DType::f32) return op<float, float, float>(d);
+  if (d.a == DType::u8) return op<std::uint8_t, std::int8_t, std::int32_t>(d);
+  if (d.out == DType::f32) return op<bf16, bf16, float>(d);
+  return op<bf16, bf16, bf16>(d);
+}
 
-}  // namespace assay::ops
+}  // namespace assay::ops::reference

@@ -1,0 +1,67 @@
+// The oracle's softmax and cross-entropy.
+#include "workloads/ops/reference/reference.h"
+#include "workloads/ops/reference/reference_op.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::ops::reference {
+
+namespace {
+
+template <typename T>
+class ReferenceCrossEntropy final : public ReferenceOp<CrossEntropy> {
+ public:
+  explicit ReferenceCrossEntropy(const CrossEntropyDesc& desc) : d_(desc) {}
+
+  void run(Stream&, const Args& args) override {
+    for (std::int64_t r = 0; r < d_.rows; ++r) {
+      T* logits = static_cast<T*>(args.logits) + r * d_.stride;
+      const std::int32_t target = args.targets[r];
+      const bool valid = target != d_.ignored;
+      const double log_sum_exp = valid ? log_sum_exp_of(logits) : 0;
+      double loss = 0;
+      if (valid) {
+        double mean = 0;
+        for (std::int64_t c = 0; c < d_.classes; ++c) mean += widen(logits[c]) / static_cast<double>(d_.classes);
+        loss = log_sum_exp - (1 - d_.smoothing) * widen(logits[target]) - d_.smoothing * mean;
+        args.sums->loss += loss;
+        args.sums->valid += 1;
+        args.sums->correct += first_largest(logits) == target;
+      }
+      if (args.row_losses) static_cast<Statistic<T>*>(args.row_losses)[r] = narrow<Statistic<T>>(loss);
+      if (!d_.gradient) continue;
+      for (std::int64_t c = 0; c < d_.classes; ++c) {
+        const double wanted = d_.smoothing / static_cast<double>(d_.classes) + (c == target ? 1 - d_.smoothing : 0);
+        const double gradient = valid ? std::exp(widen(logits[c]) - log_sum_exp) - wanted : 0;
+        logits[c] = narrow<T>(gradient * widen(*args.scale));
+      }
+    }
+  }
+
+ private:
+  double log_sum_exp_of(const T* logits) const {
+    double largest = widen(logits[0]), sum = 0;
+    for (std::int64_t c = 1; c < d_.classes; ++c) largest = std::max(largest, widen(logits[c]));
+    for (std::int64_t c = 0; c < d_.classes; ++c) sum += std::exp(widen(logits[c]) - largest);
+    return largest + std::log(sum);
+  }
+
+  std::int64_t first_largest(const T* logits) const {
+    std::int64_t best = 0;
+    for (std::int64_t c = 1; c < d_.classes; ++c)
+      if (widen(logits[c]) > widen(logits[best])) best = c;
+    return best;
+  }
+
+  CrossEntropyDesc d_;
+};
+
+}  // namespace
+
+Made<CrossEntropy> make_cross_entropy(const CrossEntropyDesc& d) {
+  if (auto problem = problem_of(d)) return Made<CrossEntropy>::no(*problem);
+  return by_type<CrossEntropy, ReferenceCrossEntropy>(d.dtype, d);
+}
+
+}  // namespace assay::ops::reference

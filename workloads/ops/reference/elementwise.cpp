@@ -1,0 +1,31 @@
+// The oracle's casts and sums.
+#include "workloads/ops/reference/reference.h"
+#include "workloads/ops/reference/reference_op.h"
+
+namespace assay::ops::reference {
+
+namespace {
+
+class ReferenceElementwise final : public ReferenceOp<Elementwise> {
+ public:
+  explicit ReferenceElementwise(const ElementwiseDesc& desc) : d_(desc) {}
+
+  void run(Stream&, const Args& args) override {
+    const Array a(args.a, d_.in), b(args.b, d_.in), out(args.out, d_.out);
+    for (std::int64_t i = 0; i < d_.count; ++i) out.set(i, d_.kind == ElementwiseKind::add ? a[i] + b[i] : a[i]);
+  }
+
+ private:
+  ElementwiseDesc d_;
+};
+
+}  // namespace
+
+Made<Elementwise> make_elementwise(const ElementwiseDesc& d) {
+  for (const DType dtype : {d.in, d.out})
+    if (!is_float(dtype))
+      return Made<Elementwise>::no(fmt::format("the reference has f64, f32 and bf16, not {}", name_of(dtype)));
+  return std::unique_ptr<Elementwise>(std::make_unique<ReferenceElementwise>(d));
+}
+
+}  // namespace assay::ops::reference

@@ -1,0 +1,78 @@
+// The oracle's embedding.
+#include "workloads/ops/reference/reference.h"
+#include "workloads/ops/reference/reference_op.h"
+
+#include <algorithm>
+
+namespace assay::ops::reference {
+
+namespace {
+
+template <typename T>
+class Forward final : public ReferenceOp<EmbeddingForward> {
+ public:
+  explicit Forward(const EmbeddingDesc& desc) : d_(desc) {}
+
+  void run(Stream&, const Args& args) override {
+    const Array table(args.table, d_.parameters), positions(args.positions, d_.parameters),
+        types(args.types, d_.parameters);
+    for (std::int64_t i = 0; i < d_.batch * d_.seq; ++i)
+      for (std::int64_t c = 0; c < d_.width; ++c) {
+        double value = table[args.ids[i] * d_.width + c];
+        if (d_.positions) value += positions[i % d_.seq * d_.width + c];
+        if (d_.types > 0) value += types[args.type_ids[i] * d_.width + c];
+        static_cast<T*>(args.y)[i * d_.width + c] = narrow<T>(value);
+      }
+  }
+
+ private:
+  EmbeddingDesc d_;
+};
+
+template <typename T>
+class Backward final : public ReferenceOp<EmbeddingBackward> {
+ public:
+  explicit Backward(const EmbeddingDesc& desc) : d_(desc) {}
+
+  // The sums of one row of a table.
+  std::size_t workspace_bytes() const override { return static_cast<std::size_t>(d_.width) * sizeof(double); }
+
+  void run(Stream&, const Args& args) override {
+    sum_rows(args, args.dtable, d_.vocabulary, [&](std::int64_t i) { return std::int64_t{args.ids[i]}; });
+    if (d_.positions) sum_rows(args, args.dpositions, d_.seq, [&](std::int64_t i) { return i % d_.seq; });
+    if (d_.types > 0)
+      sum_rows(args, args.dtypes, d_.types, [&](std::int64_t i) { return std::int64_t{args.type_ids[i]}; });
+  }
+
+ private:
+  // Row r of a table's gradient is the sum of dy over the tokens i with row_of(i) == r.
+  template <typename RowOf>
+  void sum_rows(const Args& args, void* gradient, std::int64_t rows, RowOf row_of) const {
+    const Array out(gradient, d_.gradient);
+    const auto* dy = static_cast<const T*>(args.dy);
+    auto* sums = static_cast<double*>(args.workspace);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      std::fill_n(sums, d_.width, 0.0);
+      for (std::int64_t i = 0; i < d_.batch * d_.seq; ++i)
+        if (row_of(i) == r)
+          for (std::int64_t c = 0; c < d_.width; ++c) sums[c] += widen(dy[i * d_.width + c]);
+      for (std::int64_t c = 0; c < d_.width; ++c) out.put(r * d_.width + c, sums[c], d_.accumulate);
+    }
+  }
+
+  EmbeddingDesc d_;
+};
+
+}  // namespace
+
+Made<EmbeddingForward> make_embedding_forward(const EmbeddingDesc& d) {
+  if (auto problem = problem_of(d)) return Made<EmbeddingForward>::no(*problem);
+  return by_type<EmbeddingForward, Forward>(d.dtype, d);
+}
+
+Made<EmbeddingBackward> make_embedding_backward(const EmbeddingDesc& d) {
+  if (auto problem = problem_of(d)) return Made<EmbeddingBackward>::no(*problem);
+  return by_type<EmbeddingBackward, Backward>(d.dtype, d);
+}
+
+}  // namespace assay::ops::reference

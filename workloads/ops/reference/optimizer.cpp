@@ -1,0 +1,81 @@
+// The oracle's optimizer steps and gradient norm: the shared functors in double.
+#include "workloads/ops/functors/optimizer.h"
+
+#include "workloads/ops/reference/reference.h"
+#include "workloads/ops/reference/reference_op.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::ops::reference {
+
+namespace {
+
+template <typename T>
+class ReferenceOptimizer final : public ReferenceOp<Optimizer> {
+ public:
+  explicit ReferenceOptimizer(const OptimizerDesc& desc) : d_(desc) {}
+
+  void run(Stream&, const Args& args) override {
+    if (args.state->found_infinity) return;
+    const functors::AdamwUpdate<double> adamw(d_, *args.state);
+    const functors::SgdUpdate<double> sgd(d_, *args.state);
+    const Array gradient(args.gradient, d_.gradient), parameter(args.parameter, d_.parameter);
+    auto* master = static_cast<T*>(args.master);
+    auto* moment1 = static_cast<T*>(args.moment1);
+    auto* moment2 = static_cast<T*>(args.moment2);
+    for (const DecaySegment& segment : d_.segments)
+      for (std::int64_t i = segment.begin; i < segment.end; ++i) {
+        double weight = widen(master[i]), first = widen(moment1[i]);
+        if (d_.kind == OptimizerKind::adamw) {
+          double second = widen(moment2[i]);
+          adamw(weight, first, second, gradient[i], adamw.keep(segment.decay));
+          moment2[i] = narrow<T>(second);
+        } else {
+          sgd(weight, first, gradient[i], segment.decay);
+        }
+        master[i] = narrow<T>(weight);
+        moment1[i] = narrow<T>(first);
+        if (d_.parameter != d_.master) parameter.set(i, widen(master[i]));
+      }
+  }
+
+ private:
+  OptimizerDesc d_;
+};
+
+class ReferenceGradientNorm final : public ReferenceOp<GradientNorm> {
+ public:
+  explicit ReferenceGradientNorm(const GradientNormDesc& desc) : d_(desc) {}
+
+  void run(Stream&, const Args& args) override {
+    const Array gradient(args.gradient, d_.gradient);
+    double sum = 0;
+    for (std::int64_t i = 0; i < d_.count; ++i) sum += gradient[i] * gradient[i];
+    StepState& state = *args.state;
+    const double scale = static_cast<double>(state.loss_scale), limit = static_cast<double>(state.max_norm);
+    const double norm = std::sqrt(sum) / scale;
+    state.norm = static_cast<float>(norm);
+    state.found_infinity = !std::isfinite(norm);
+    const double clipped = limit > 0 ? std::min(1.0, limit / (norm + 1e-6)) : 1.0;
+    state.coefficient = static_cast<float>(clipped / scale);
+  }
+
+ private:
+  GradientNormDesc d_;
+};
+
+}  // namespace
+
+Made<Optimizer> make_optimizer(const OptimizerDesc& d) {
+  if (auto problem = problem_of(d)) return Made<Optimizer>::no(*problem);
+  return by_type<Optimizer, ReferenceOptimizer>(d.master, d);
+}
+
+Made<GradientNorm> make_gradient_norm(const GradientNormDesc& d) {
+  if (!is_float(d.gradient))
+    return Made<GradientNorm>::no(fmt::format("the reference has f64, f32 and bf16, not {}", name_of(d.gradient)));
+  return std::unique_ptr<GradientNorm>(std::make_unique<ReferenceGradientNorm>(d));
+}
+
+}  // namespace assay::ops::reference

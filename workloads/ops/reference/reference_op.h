@@ -1,0 +1,84 @@
+// What every reference op shares: numbers read as doubles, sums kept as doubles, one rounding when they are stored.
+#pragma once
+
+#include "harness/core/error.h"
+#include "workloads/ops/op.h"
+
+#include <type_traits>
+
+namespace assay::ops::reference {
+
+inline double widen(double value) { return value; }
+inline double widen(float value) { return static_cast<double>(value); }
+inline double widen(bf16 value) { return static_cast<double>(static_cast<float>(value)); }
+
+template <typename T>
+T narrow(double value) {
+  if constexpr (std::is_same_v<T, bf16>)
+    return bf16(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
+}
+
+// Statistics, norm parameters and rotary tables: f64 beside f64, else f32.
+template <typename T>
+using Statistic = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// An array whose type is known when it is read; for operands outside the innermost loops.
+class Array {
+ public:
+  Array(const void* data, DType dtype) : data_(const_cast<void*>(data)), dtype_(dtype) {}
+
+  double operator[](std::int64_t i) const {
+    switch (dtype_) {
+      case DType::f64: return static_cast<const double*>(data_)[i];
+      case DType::f32: return widen(static_cast<const float*>(data_)[i]);
+      case DType::bf16: return widen(static_cast<const bf16*>(data_)[i]);
+      default: throw Error(fmt::format("the reference has no arrays of {}", name_of(dtype_)));
+    }
+  }
+
+  void set(std::int64_t i, double value) const {
+    switch (dtype_) {
+      case DType::f64: static_cast<double*>(data_)[i] = value; break;
+      case DType::f32: static_cast<float*>(data_)[i] = narrow<float>(value); break;
+      case DType::bf16: static_cast<bf16*>(data_)[i] = narrow<bf16>(value); break;
+      default: throw Error(fmt::format("the reference has no arrays of {}", name_of(dtype_)));
+    }
+  }
+
+  // Writes the value, or adds it to what is there.
+  void put(std::int64_t i, double value, bool accumulate) const { set(i, accumulate ? (*this)[i] + value : value); }
+
+ private:
+  void* data_;
+  DType dtype_;
+};
+
+// The same for an array of a type known when the op is built.
+template <typename T>
+void put(T& to, double value, bool accumulate) {
+  to = narrow<T>(accumulate ? widen(to) + value : value);
+}
+
+inline bool is_float(DType dtype) { return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::bf16; }
+
+template <typename Interface>
+class ReferenceOp : public Interface {
+ public:
+  std::string implementation() const override { return "reference"; }
+  std::string isa() const override { return "scalar"; }
+};
+
+// Implementation<T> for the element type of `dtype`, which the descriptor's other types must be floats beside.
+template <typename Interface, template <typename> class Implementation, typename Desc>
+Made<Interface> by_type(DType dtype, const Desc& desc) {
+  switch (dtype) {
+    case DType::f64: return std::unique_ptr<Interface>(std::make_unique<Implementation<double>>(desc));
+    case DType::f32: return std::unique_ptr<Interface>(std::make_unique<Implementation<float>>(desc));
+    case DType::bf16: return std::unique_ptr<Interface>(std::make_unique<Implementation<bf16>>(desc));
+    default: return Made<Interface>::no(fmt::format("the reference has f64, f32 and bf16, not {}", name_of(dtype)));
+  }
+}
+
+}  // namespace assay::ops::reference
