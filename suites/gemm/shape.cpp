@@ -34,7 +34,8 @@ ops::MatmulDesc Shape::desc(ops::WeightForm form) const {
           .out = types.out,
           .transpose_a = transpose_a,
           .transpose_b = transpose_b,
-          .form = form};
+          .form = form,
+          .pack_from = types.b};
 }
 
 Shape shape_of(const Params& params) {

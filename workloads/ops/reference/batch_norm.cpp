@@ -71,6 +71,7 @@ class Backward final : public ReferenceOp<BatchNormBackward> {
 
   void run(Stream&, const Args& args) override {
     const auto* dy = static_cast<const T*>(args.dy);
+    const auto* other = static_cast<const T*>(args.dy_other);
     const auto* x = static_cast<const T*>(args.x);
     const auto* y = static_cast<const T*>(args.y);
     const auto rows = static_cast<double>(d_.rows);
@@ -78,7 +79,10 @@ class Backward final : public ReferenceOp<BatchNormBackward> {
       const double mean = widen(static_cast<const S*>(args.saved_mean)[c]);
       const double inverse = widen(static_cast<const S*>(args.saved_inverse_deviation)[c]);
       const double scale = widen(static_cast<const S*>(args.scale)[c]);
-      const auto passed = [&](std::int64_t i) { return d_.relu && !(widen(y[i]) > 0) ? 0 : widen(dy[i]); };
+      const auto passed = [&](std::int64_t i) {
+        if (d_.relu && !(widen(y[i]) > 0)) return 0.0;
+        return widen(dy[i]) + (other ? widen(other[i]) : 0);
+      };
       double sum = 0, product = 0;  // of the gradient, and of it times the normalised input
       for (std::int64_t r = 0; r < d_.rows; ++r) {
         const std::int64_t i = r * d_.channels + c;

@@ -38,16 +38,19 @@ class Backward final : public ReferenceOp<EmbeddingBackward> {
   std::size_t workspace_bytes() const override { return static_cast<std::size_t>(d_.width) * sizeof(double); }
 
   void run(Stream&, const Args& args) override {
-    sum_rows(args, args.dtable, d_.vocabulary, [&](std::int64_t i) { return std::int64_t{args.ids[i]}; });
-    if (d_.positions) sum_rows(args, args.dpositions, d_.seq, [&](std::int64_t i) { return i % d_.seq; });
+    sum_rows(args, args.dtable, d_.vocabulary, d_.accumulate_table,
+             [&](std::int64_t i) { return std::int64_t{args.ids[i]}; });
+    if (d_.positions)
+      sum_rows(args, args.dpositions, d_.seq, d_.accumulate_others, [&](std::int64_t i) { return i % d_.seq; });
     if (d_.types > 0)
-      sum_rows(args, args.dtypes, d_.types, [&](std::int64_t i) { return std::int64_t{args.type_ids[i]}; });
+      sum_rows(args, args.dtypes, d_.types, d_.accumulate_others,
+               [&](std::int64_t i) { return std::int64_t{args.type_ids[i]}; });
   }
 
  private:
   // Row r of a table's gradient is the sum of dy over the tokens i with row_of(i) == r.
   template <typename RowOf>
-  void sum_rows(const Args& args, void* gradient, std::int64_t rows, RowOf row_of) const {
+  void sum_rows(const Args& args, void* gradient, std::int64_t rows, bool accumulate, RowOf row_of) const {
     const Array out(gradient, d_.gradient);
     const auto* dy = static_cast<const T*>(args.dy);
     auto* sums = static_cast<double*>(args.workspace);
@@ -56,7 +59,7 @@ class Backward final : public ReferenceOp<EmbeddingBackward> {
       for (std::int64_t i = 0; i < d_.batch * d_.seq; ++i)
         if (row_of(i) == r)
           for (std::int64_t c = 0; c < d_.width; ++c) sums[c] += widen(dy[i * d_.width + c]);
-      for (std::int64_t c = 0; c < d_.width; ++c) out.put(r * d_.width + c, sums[c], d_.accumulate);
+      for (std::int64_t c = 0; c < d_.width; ++c) out.put(r * d_.width + c, sums[c], accumulate);
     }
   }
 
