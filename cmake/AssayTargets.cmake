@@ -25,7 +25,8 @@ function(assay_kernels room)
     add_library(${objects} OBJECT ${ARGN})
     target_link_libraries(${objects} PRIVATE $<TARGET_PROPERTY:${room},INTERFACE_LINK_LIBRARIES>)
     target_compile_definitions(${objects} PRIVATE
-      ASSAY_ISA=${isa} ASSAY_ISA_HEADER="harness/device/cpu/vector/native_${isa}.h")
+      ASSAY_ISA=${isa} ASSAY_ISA_HEADER="harness/device/cpu/vector/native_${isa}.h"
+      "ASSAY_HOST_DEVICE=[[gnu::always_inline]]")
     target_compile_options(${objects} PRIVATE -fno-math-errno -fno-trapping-math ${ASSAY_ISA_FLAGS_${isa}})
     target_sources(${room} PRIVATE $<TARGET_OBJECTS:${objects}>)
   endforeach()

@@ -27,6 +27,21 @@ class CpuBackend final : public Backend {
 
   Made<NormForward> norm_forward(const NormDesc& desc) override { return make_norm_forward(desc, isa_); }
   Made<NormBackward> norm_backward(const NormDesc& desc) override { return make_norm_backward(desc, isa_); }
+  Made<ActivationForward> activation_forward(const ActivationDesc& desc) override {
+    return make_activation_forward(desc, isa_);
+  }
+  Made<ActivationBackward> activation_backward(const ActivationDesc& desc) override {
+    return make_activation_backward(desc, isa_);
+  }
+  Made<EmbeddingForward> embedding_forward(const EmbeddingDesc& desc) override {
+    return make_embedding_forward(desc, isa_);
+  }
+  Made<EmbeddingBackward> embedding_backward(const EmbeddingDesc& desc) override {
+    return make_embedding_backward(desc, isa_);
+  }
+  Made<Optimizer> optimizer(const OptimizerDesc& desc) override { return make_optimizer(desc, isa_); }
+  Made<GradientNorm> gradient_norm(const GradientNormDesc& desc) override { return make_gradient_norm(desc, isa_); }
+  Made<Elementwise> elementwise(const ElementwiseDesc& desc) override { return make_elementwise(desc, isa_); }
 
  private:
   cpu::Isa isa_ = cpu::best_isa();

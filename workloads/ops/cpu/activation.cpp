@@ -1,0 +1,91 @@
+// GELU over flat parts, the SiLU gate over rows.
+#include "workloads/ops/cpu/kernels/activation_kernels.h"
+#include "workloads/ops/cpu/parallel.h"
+#include "workloads/ops/cpu/vector_op.h"
+#include "workloads/ops/cpu/vector_ops.h"
+
+namespace assay::ops {
+
+namespace {
+
+constexpr std::int64_t least_elements = 4096;  // of a thread's share
+
+const ActivationKernels::Kind& kind_of(const ActivationDesc& d, cpu::Isa isa) {
+  const ActivationKernels& kernels = cpu::kernels<ActivationKernels>(isa);
+  const ActivationKernels::Type& type = d.dtype == DType::f32 ? kernels.f32 : kernels.bf16;
+  switch (d.kind) {
+    case ActivationKind::gelu_tanh: return type.gelu_tanh;
+    case ActivationKind::gelu_erf: return type.gelu_erf;
+    case ActivationKind::silu_gate: break;
+  }
+  return type.silu_gate;
+}
+
+// What is shared among threads: elements, or whole rows of a gate.
+class Sharing {
+ public:
+  explicit Sharing(const ActivationDesc& d)
+      : count_(d.kind == ActivationKind::silu_gate ? d.rows : d.rows * d.columns),
+        granule_(d.kind == ActivationKind::silu_gate ? 1 : 64),
+        parts_(parts_for(d.rows * d.columns, least_elements)) {}
+  template <typename Work>
+  void run(const Work& work) const {
+    for_parts(parts_, [&](int index) {
+      const Part mine = part_of(count_, granule_, index, parts_);
+      work(mine.begin, mine.end);
+    });
+  }
+
+ private:
+  std::int64_t count_;
+  std::int64_t granule_;
+  int parts_;
+};
+
+class CpuActivationForward final : public VectorOp<ActivationForward> {
+ public:
+  CpuActivationForward(const ActivationDesc& desc, cpu::Isa isa)
+      : VectorOp(isa), sharing_(desc), columns_(desc.columns), kernel_(kind_of(desc, isa).forward) {}
+
+  void run(Stream&, const Args& args) override {
+    sharing_.run([&](std::int64_t begin, std::int64_t end) { kernel_(args.x, args.y, columns_, begin, end); });
+  }
+
+ private:
+  Sharing sharing_;
+  std::int64_t columns_;
+  ActivationKernels::Forward kernel_;
+};
+
+class CpuActivationBackward final : public VectorOp<ActivationBackward> {
+ public:
+  CpuActivationBackward(const ActivationDesc& desc, cpu::Isa isa)
+      : VectorOp(isa), sharing_(desc), columns_(desc.columns), kernel_(kind_of(desc, isa).backward) {}
+
+  void run(Stream&, const Args& args) override {
+    sharing_.run(
+        [&](std::int64_t begin, std::int64_t end) { kernel_(args.x, args.dy, args.dx, columns_, begin, end); });
+  }
+
+ private:
+  Sharing sharing_;
+  std::int64_t columns_;
+  ActivationKernels::Backward kernel_;
+};
+
+std::string problem(const ActivationDesc& d) {
+  if (d.rows < 0 || d.columns <= 0) return fmt::format("an activation of {} rows by {} columns", d.rows, d.columns);
+  return unless_f32_or_bf16("activation", {d.dtype});
+}
+
+}  // namespace
+
+Made<ActivationForward> make_activation_forward(const ActivationDesc& desc, cpu::Isa isa) {
+  return make_unless<ActivationForward, CpuActivationForward>(problem(desc), desc, isa);
+}
+
+Made<ActivationBackward> make_activation_backward(const ActivationDesc& desc, cpu::Isa isa) {
+  return make_unless<ActivationBackward, CpuActivationBackward>(problem(desc), desc, isa);
+}
+
+}  // namespace assay::ops

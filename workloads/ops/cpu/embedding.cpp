@@ -1,0 +1,187 @@
+// Embedding: tokens shared among threads; backward, tokens are sorted by id, so that every row of a table is summed by
+// one thread in the order of its tokens.
+#include "workloads/ops/cpu/kernels/embedding_kernels.h"
+#include "workloads/ops/cpu/parallel.h"
+#include "workloads/ops/cpu/vector_op.h"
+#include "workloads/ops/cpu/vector_ops.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace assay::ops {
+
+namespace {
+
+constexpr std::int64_t least_elements = 8192;  // of a thread's share
+
+class CpuEmbeddingForward final : public VectorOp<EmbeddingForward> {
+ public:
+  CpuEmbeddingForward(const EmbeddingDesc& desc, cpu::Isa isa)
+      : VectorOp(isa),
+        d_(desc),
+        tokens_(desc.batch * desc.seq),
+        parts_(parts_for(tokens_ * desc.width, least_elements)),
+        kernel_(
+            cpu::kernels<EmbeddingKernels>(isa).forward[desc.parameters == DType::bf16][desc.dtype == DType::bf16]) {}
+
+  void run(Stream&, const Args& args) override {
+    const EmbeddingRows rows{.ids = args.ids,
+                             .type_ids = args.type_ids,
+                             .table = args.table,
+                             .positions = d_.positions ? args.positions : nullptr,
+                             .types = d_.types > 0 ? args.types : nullptr,
+                             .y = args.y,
+                             .seq = d_.seq,
+                             .width = d_.width};
+    for_parts(parts_, [&](int index) {
+      const Part mine = part_of(tokens_, 1, index, parts_);
+      kernel_(rows, mine.begin, mine.end);
+    });
+  }
+
+ private:
+  EmbeddingDesc d_;
+  std::int64_t tokens_;
+  int parts_;
+  EmbeddingKernels::Forward kernel_;
+};
+
+// Sorts token numbers by id, tokens of the same id in their order: radix sort, least digit first.
+class TokenSorter {
+ public:
+  static constexpr int digit_bits = 11;
+  static std::size_t bytes(std::int64_t tokens) {
+    return sizeof(std::int32_t) * (2 * static_cast<std::size_t>(tokens) + (std::size_t{1} << digit_bits));
+  }
+
+  TokenSorter(std::int64_t tokens, void* workspace)
+      : tokens_(tokens),
+        order_(static_cast<std::int32_t*>(workspace)),
+        other_(order_ + tokens),
+        starts_(other_ + tokens) {}
+
+  const std::int32_t* sort(const std::int32_t* ids, std::int64_t vocabulary) {
+    for (std::int64_t i = 0; i < tokens_; ++i) order_[i] = static_cast<std::int32_t>(i);
+    const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(vocabulary - 1)));
+    for (int shift = 0; shift < bits; shift += digit_bits) {
+      const auto digit = [&](std::int32_t token) { return (ids[token] >> shift) & ((1 << digit_bits) - 1); };
+      std::fill_n(starts_, 1 << digit_bits, 0);
+      for (std::int64_t i = 0; i < tokens_; ++i) ++starts_[digit(order_[i])];
+      std::int32_t next = 0;
+      for (int d = 0; d < 1 << digit_bits; ++d) next += std::exchange(starts_[d], next);
+      for (std::int64_t i = 0; i < tokens_; ++i) other_[starts_[digit(order_[i])]++] = order_[i];
+      std::swap(order_, other_);
+    }
+    return order_;
+  }
+
+ private:
+  std::int64_t tokens_;
+  std::int32_t* order_;
+  std::int32_t* other_;
+  std::int32_t* starts_;
+};
+
+class CpuEmbeddingBackward final : public VectorOp<EmbeddingBackward> {
+ public:
+  CpuEmbeddingBackward(const EmbeddingDesc& desc, cpu::Isa isa)
+      : VectorOp(isa),
+        d_(desc),
+        tokens_(desc.batch * desc.seq),
+        parts_(parts_for(tokens_ * desc.width, least_elements)),
+        column_parts_(static_cast<int>(std::clamp<std::int64_t>(desc.width / column_granule, 1, parts_))),
+        row_parts_(parts_ / column_parts_),
+        kernel_(cpu::kernels<EmbeddingKernels>(isa).sum_rows[desc.dtype == DType::bf16][desc.gradient == DType::bf16]) {
+  }
+
+  std::size_t workspace_bytes() const override { return TokenSorter::bytes(tokens_); }
+
+  void run(Stream&, const Args& args) override {
+    if (!d_.accumulate_table) clear(args.dtable, d_.vocabulary);
+    if (d_.types > 0 && !d_.accumulate_others) clear(args.dtypes, d_.types);
+    TokenSorter sorter(tokens_, args.workspace);
+    add_by_id(args.dy, args.ids, sorter.sort(args.ids, d_.vocabulary), args.dtable);
+    if (d_.types > 0) add_by_id(args.dy, args.type_ids, sorter.sort(args.type_ids, d_.types), args.dtypes);
+    if (d_.positions) add_by_position(args.dy, args.dpositions);
+  }
+
+ private:
+  static constexpr std::int64_t column_granule = 64;
+
+  std::size_t row_bytes() const { return static_cast<std::size_t>(d_.width) * size_of(d_.gradient); }
+  void* row(void* table, std::int64_t index) const {
+    return static_cast<std::byte*>(table) + static_cast<std::size_t>(index) * row_bytes();
+  }
+
+  void clear(void* table, std::int64_t rows) const {
+    const int parts = parts_for(rows * d_.width, least_elements);
+    for_parts(parts, [&](int index) {
+      const Part mine = part_of(rows, 1, index, parts);
+      std::memset(row(table, mine.begin), 0, static_cast<std::size_t>(mine.end - mine.begin) * row_bytes());
+    });
+  }
+
+  // work(rows' part, columns' part): shared by columns, and by rows where there are more threads than columns.
+  template <typename Work>
+  void share(std::int64_t rows, const Work& work) const {
+    for_parts(column_parts_ * row_parts_, [&](int index) {
+      work(part_of(rows, 1, index / column_parts_, row_parts_),
+           part_of(d_.width, column_granule, index % column_parts_, column_parts_));
+    });
+  }
+
+  // Rows of the table were cleared or hold what is added to.
+  void add_by_id(const void* dy, const std::int32_t* ids, const std::int32_t* order, void* table) const {
+    share(tokens_, [&](const Part& rows, const Part& columns) {
+      const auto same = [&](std::int64_t i) { return ids[order[i]] == ids[order[i - 1]]; };
+      std::int64_t begin = rows.begin;  // an id belongs to the part that its first token falls into
+      while (begin > 0 && begin < rows.end && same(begin)) ++begin;
+      while (begin < rows.end) {
+        std::int64_t end = begin + 1;
+        while (end < tokens_ && same(end)) ++end;
+        const RowList list{.order = order + begin, .count = end - begin};
+        kernel_(dy, list, d_.width, row(table, ids[order[begin]]), true, columns.begin, columns.end);
+        begin = end;
+      }
+    });
+  }
+
+  void add_by_position(const void* dy, void* table) const {
+    share(d_.seq, [&](const Part& rows, const Part& columns) {
+      for (std::int64_t t = rows.begin; t < rows.end; ++t) {
+        const RowList list{.first = t, .stride = d_.seq, .count = d_.batch};
+        kernel_(dy, list, d_.width, row(table, t), d_.accumulate_others, columns.begin, columns.end);
+      }
+    });
+  }
+
+  EmbeddingDesc d_;
+  std::int64_t tokens_;
+  int parts_;
+  int column_parts_;
+  int row_parts_;
+  EmbeddingKernels::SumRows kernel_;
+};
+
+std::string problem(const EmbeddingDesc& d) {
+  if (d.batch < 0 || d.seq < 0 || d.vocabulary <= 0 || d.width <= 0 || d.types < 0)
+    return fmt::format("an embedding of {} x {} tokens, vocabulary {}, width {}", d.batch, d.seq, d.vocabulary,
+                       d.width);
+  if (d.batch * d.seq > std::numeric_limits<std::int32_t>::max()) return "tokens are counted in 32 bits";
+  return unless_f32_or_bf16("embedding", {d.dtype, d.parameters, d.gradient});
+}
+
+}  // namespace
+
+Made<EmbeddingForward> make_embedding_forward(const EmbeddingDesc& desc, cpu::Isa isa) {
+  return make_unless<EmbeddingForward, CpuEmbeddingForward>(problem(desc), desc, isa);
+}
+
+Made<EmbeddingBackward> make_embedding_backward(const EmbeddingDesc& desc, cpu::Isa isa) {
+  return make_unless<EmbeddingBackward, CpuEmbeddingBackward>(problem(desc), desc, isa);
+}
+
+}  // namespace assay::ops

@@ -1,0 +1,39 @@
+// Loops over the shared functors, which the compiler turns into vectors: bf16 goes through f32 blocks that stay in the
+// first-level cache.
+#pragma once
+
+#include "harness/device/cpu/vector/vector.h"
+
+namespace assay::vector {
+namespace {
+
+constexpr std::int64_t stage = 256;  // elements of a block
+
+// A block of x as f32: x itself, or `buffer` filled from it.
+inline const float* staged(const float* x, float*, std::int64_t) { return x; }
+inline const float* staged(const bf16* x, float* buffer, std::int64_t n) {
+  for_vectors<4>(0, n, [&](std::int64_t i, auto count) { store(buffer + i, load(x + i, count)); });
+  return buffer;
+}
+
+// Where a block's results go, and their way from there to y.
+inline float* place_for(float* y, float*) { return y; }
+inline float* place_for(bf16*, float* buffer) { return buffer; }
+inline void deliver(float*, const float*, std::int64_t) {}
+inline void deliver(bf16* y, const float* buffer, std::int64_t n) {
+  for_vectors<4>(0, n, [&](std::int64_t i, auto count) { store(y + i, load(buffer + i, count), count); });
+}
+
+// Calls visit(first, length) for the blocks of [begin, end).
+template <typename Visit>
+inline void for_blocks(std::int64_t begin, std::int64_t end, const Visit& visit) {
+  for (std::int64_t i = begin; i < end; i += stage) visit(i, i + stage < end ? stage : end - i);
+}
+
+// Room for one block, with a whole vector beyond any tail.
+struct Block {
+  alignas(64) float values[stage];
+};
+
+}  // namespace
+}  // namespace assay::vector

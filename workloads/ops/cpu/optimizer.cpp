@@ -1,0 +1,118 @@
+// AdamW and SGD in one pass over flat buffers, and the norm of the gradients in another.
+#include "workloads/ops/cpu/kernels/flat_kernels.h"
+#include "workloads/ops/cpu/parallel.h"
+#include "workloads/ops/cpu/vector_op.h"
+#include "workloads/ops/cpu/vector_ops.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::ops {
+
+namespace {
+
+constexpr std::int64_t least_elements = 16384;  // of a thread's share
+
+class CpuOptimizer final : public VectorOp<Optimizer> {
+ public:
+  CpuOptimizer(const OptimizerDesc& desc, cpu::Isa isa)
+      : VectorOp(isa), d_(desc), parts_(parts_for(desc.count, least_elements)) {
+    const FlatKernels& kernels = cpu::kernels<FlatKernels>(isa);
+    adamw_ = kernels.adamw[desc.gradient == DType::bf16][desc.parameter == DType::bf16];
+    sgd_ = kernels.sgd[desc.gradient == DType::bf16][desc.parameter == DType::bf16];
+  }
+
+  void run(Stream&, const Args& args) override {
+    if (args.state->found_infinity) return;
+    const OptimizerBuffers buffers{.master = static_cast<float*>(args.master),
+                                   .gradient = args.gradient,
+                                   .moment1 = static_cast<float*>(args.moment1),
+                                   .moment2 = static_cast<float*>(args.moment2),
+                                   .parameter = d_.parameter == d_.master ? nullptr : args.parameter};
+    if (d_.kind == OptimizerKind::adamw)
+      pass(adamw_, buffers, functors::AdamwUpdate<float>(d_, *args.state));
+    else
+      pass(sgd_, buffers, functors::SgdUpdate<float>(d_, *args.state));
+  }
+
+ private:
+  template <typename Kernel, typename Update>
+  void pass(Kernel kernel, const OptimizerBuffers& buffers, const Update& update) const {
+    for_parts(parts_, [&](int index) {
+      const Part mine = part_of(d_.count, 64, index, parts_);
+      for (const DecaySegment& segment : d_.segments) {
+        const std::int64_t begin = std::max(mine.begin, segment.begin), end = std::min(mine.end, segment.end);
+        if (begin < end) kernel(buffers, update, segment.decay, begin, end);
+      }
+    });
+  }
+
+  OptimizerDesc d_;
+  int parts_;
+  FlatKernels::Adamw adamw_ = nullptr;
+  FlatKernels::Sgd sgd_ = nullptr;
+};
+
+std::string problem(const OptimizerDesc& d) {
+  std::int64_t next = 0;
+  for (const DecaySegment& segment : d.segments) {
+    if (segment.begin != next || segment.end < segment.begin)
+      return fmt::format("decay segment [{}, {}) does not follow element {}", segment.begin, segment.end, next);
+    next = segment.end;
+  }
+  if (next != d.count) return fmt::format("decay segments end at {} of {} elements", next, d.count);
+  if (d.master != DType::f32) return fmt::format("the cpu backend's masters are f32, not {}", name_of(d.master));
+  return unless_f32_or_bf16("optimizer", {d.gradient, d.parameter});
+}
+
+// Blocks of fixed size, each summed by one thread, so that the norm does not depend on the number of threads.
+class CpuGradientNorm final : public VectorOp<GradientNorm> {
+ public:
+  CpuGradientNorm(const GradientNormDesc& desc, cpu::Isa isa)
+      : VectorOp(isa),
+        d_(desc),
+        blocks_((desc.count + block - 1) / block),
+        parts_(parts_for(blocks_, 1)),
+        kernel_(cpu::kernels<FlatKernels>(isa).sum_of_squares[desc.gradient == DType::bf16]) {}
+
+  std::size_t workspace_bytes() const override { return sizeof(double) * static_cast<std::size_t>(blocks_); }
+
+  void run(Stream&, const Args& args) override {
+    auto* sums = static_cast<double*>(args.workspace);
+    for_parts(parts_, [&](int index) {
+      const Part mine = part_of(blocks_, 1, index, parts_);
+      for (std::int64_t b = mine.begin; b < mine.end; ++b)
+        sums[b] = kernel_(args.gradient, b * block, std::min(d_.count, (b + 1) * block));
+    });
+    double total = 0;
+    for (std::int64_t b = 0; b < blocks_; ++b) total += sums[b];
+    StepState& state = *args.state;
+    const double scale = static_cast<double>(state.loss_scale);
+    const double norm = std::sqrt(total) / scale;
+    // Squares of finite numbers do not overflow f64: the sum is finite where every gradient is.
+    state.found_infinity = std::isfinite(total) ? 0 : 1;
+    state.norm = static_cast<float>(norm);
+    const double clip = state.max_norm > 0 ? std::min(1.0, static_cast<double>(state.max_norm) / (norm + 1e-6)) : 1.0;
+    state.coefficient = static_cast<float>(clip / scale);
+  }
+
+ private:
+  static constexpr std::int64_t block = 1 << 15;
+
+  GradientNormDesc d_;
+  std::int64_t blocks_;
+  int parts_;
+  FlatKernels::SumOfSquares kernel_;
+};
+
+}  // namespace
+
+Made<Optimizer> make_optimizer(const OptimizerDesc& desc, cpu::Isa isa) {
+  return make_unless<Optimizer, CpuOptimizer>(problem(desc), desc, isa);
+}
+
+Made<GradientNorm> make_gradient_norm(const GradientNormDesc& desc, cpu::Isa isa) {
+  return make_unless<GradientNorm, CpuGradientNorm>(unless_f32_or_bf16("gradient norm", {desc.gradient}), desc, isa);
+}
+
+}  // namespace assay::ops
