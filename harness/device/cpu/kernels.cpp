@@ -1,9 +1,14 @@
 // Which compiled instruction sets this CPU runs.
 #include "harness/device/cpu/kernels.h"
 
+#include "harness/core/error.h"
 #include "harness/device/cpu/cpuid.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <string>
 
 namespace assay::cpu {
 
@@ -27,10 +32,26 @@ bool supports(Isa isa) {
   return false;
 }
 
-Isa best_isa() {
+namespace {
+
+Isa choose_isa() {
   Isa best = Isa::generic;
-  for (const Isa isa : CompiledIsas::values)
-    if (supports(isa)) best = std::max(best, isa);
+  std::string supported;
+  const char* wanted = std::getenv("ASSAY_ISA");
+  for (const Isa isa : CompiledIsas::values) {
+    if (!supports(isa)) continue;
+    if (wanted && name_of(isa) == wanted) return isa;
+    best = std::max(best, isa);
+    supported += fmt::format("{}{}", supported.empty() ? "" : ", ", name_of(isa));
+  }
+  if (wanted) throw UsageError(fmt::format("ASSAY_ISA is '{}'; this machine has {}", wanted, supported));
+  return best;
+}
+
+}  // namespace
+
+Isa best_isa() {
+  static const Isa best = choose_isa();
   return best;
 }
 

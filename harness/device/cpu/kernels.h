@@ -5,7 +5,7 @@
 // header could emit for other objects to link (the linker would keep one copy, compiled for a CPU that may not be
 // there); vectors and what they can do are in vector/vector.h. What leaves a source is a table of functions:
 //   template <> const RowKernels cpu::KernelsFor<RowKernels, cpu::Isa::ASSAY_ISA>::table = ops::row_kernels;
-// and kernels<RowKernels>(best_isa()) is the table to call.
+// and kernels<RowKernels>() is the table to call.
 #pragma once
 
 #include <initializer_list>
@@ -18,6 +18,8 @@ std::string_view name_of(Isa isa);
 
 // True when this build has kernels for `isa` and the CPU runs what they are compiled with.
 bool supports(Isa isa);
+// The strongest of those, or what ASSAY_ISA in the environment names, so that a weaker processor's kernels can be run
+// on this one. Throws UsageError where it names none that is supported.
 Isa best_isa();
 
 // `table` is defined by the kernel's source, in each of its objects.
@@ -29,20 +31,20 @@ struct KernelsFor {
 template <Isa... isas>
 struct IsaList {
   static constexpr std::initializer_list<Isa> values = {isas...};
-  // The table of the strongest instruction set of the list that is not above `most`.
+  // The table for one of the list.
   template <typename Table>
-  static const Table& choose(Isa most) {
-    const Table* best = nullptr;
-    ((isas <= most ? void(best = &KernelsFor<Table, isas>::table) : void()), ...);
-    return *best;
+  static const Table& choose(Isa isa) {
+    const Table* table = nullptr;
+    ((isas == isa ? void(table = &KernelsFor<Table, isas>::table) : void()), ...);
+    return *table;
   }
 };
 using CompiledIsas = IsaList<ASSAY_COMPILED_ISAS>;
 
-// The table for `isa`, which the CPU must support, or for the next weaker one of this build.
+// The table of best_isa().
 template <typename Table>
-const Table& kernels(Isa isa) {
-  return CompiledIsas::choose<Table>(isa);
+const Table& kernels() {
+  return CompiledIsas::choose<Table>(best_isa());
 }
 
 }  // namespace assay::cpu

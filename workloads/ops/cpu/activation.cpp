@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int64_t least_elements = 4096;  // of a thread's share
 
-const ActivationKernels::Kind& kind_of(const ActivationDesc& d, cpu::Isa isa) {
-  const ActivationKernels& kernels = cpu::kernels<ActivationKernels>(isa);
+const ActivationKernels::Kind& kind_of(const ActivationDesc& d) {
+  const ActivationKernels& kernels = cpu::kernels<ActivationKernels>();
   const ActivationKernels::Type& type = d.dtype == DType::f32 ? kernels.f32 : kernels.bf16;
   switch (d.kind) {
     case ActivationKind::gelu_tanh: return type.gelu_tanh;
@@ -44,8 +44,8 @@ class Sharing {
 
 class CpuActivationForward final : public VectorOp<ActivationForward> {
  public:
-  CpuActivationForward(const ActivationDesc& desc, cpu::Isa isa)
-      : VectorOp(isa), sharing_(desc), columns_(desc.columns), kernel_(kind_of(desc, isa).forward) {}
+  CpuActivationForward(const ActivationDesc& desc)
+      : sharing_(desc), columns_(desc.columns), kernel_(kind_of(desc).forward) {}
 
   void run(Stream&, const Args& args) override {
     sharing_.run([&](std::int64_t begin, std::int64_t end) { kernel_(args.x, args.y, columns_, begin, end); });
@@ -59,8 +59,8 @@ class CpuActivationForward final : public VectorOp<ActivationForward> {
 
 class CpuActivationBackward final : public VectorOp<ActivationBackward> {
  public:
-  CpuActivationBackward(const ActivationDesc& desc, cpu::Isa isa)
-      : VectorOp(isa), sharing_(desc), columns_(desc.columns), kernel_(kind_of(desc, isa).backward) {}
+  CpuActivationBackward(const ActivationDesc& desc)
+      : sharing_(desc), columns_(desc.columns), kernel_(kind_of(desc).backward) {}
 
   void run(Stream&, const Args& args) override {
     sharing_.run(
@@ -80,12 +80,12 @@ std::string problem(const ActivationDesc& d) {
 
 }  // namespace
 
-Made<ActivationForward> make_activation_forward(const ActivationDesc& desc, cpu::Isa isa) {
-  return make_unless<ActivationForward, CpuActivationForward>(problem(desc), desc, isa);
+Made<ActivationForward> make_activation_forward(const ActivationDesc& desc) {
+  return make_unless<ActivationForward, CpuActivationForward>(problem(desc), desc);
 }
 
-Made<ActivationBackward> make_activation_backward(const ActivationDesc& desc, cpu::Isa isa) {
-  return make_unless<ActivationBackward, CpuActivationBackward>(problem(desc), desc, isa);
+Made<ActivationBackward> make_activation_backward(const ActivationDesc& desc) {
+  return make_unless<ActivationBackward, CpuActivationBackward>(problem(desc), desc);
 }
 
 }  // namespace assay::ops

@@ -25,26 +25,23 @@ class CpuBackend final : public Backend {
     return make_blas_matmul(desc, *blas_);
   }
 
-  Made<NormForward> norm_forward(const NormDesc& desc) override { return make_norm_forward(desc, isa_); }
-  Made<NormBackward> norm_backward(const NormDesc& desc) override { return make_norm_backward(desc, isa_); }
+  Made<NormForward> norm_forward(const NormDesc& desc) override { return make_norm_forward(desc); }
+  Made<NormBackward> norm_backward(const NormDesc& desc) override { return make_norm_backward(desc); }
   Made<ActivationForward> activation_forward(const ActivationDesc& desc) override {
-    return make_activation_forward(desc, isa_);
+    return make_activation_forward(desc);
   }
   Made<ActivationBackward> activation_backward(const ActivationDesc& desc) override {
-    return make_activation_backward(desc, isa_);
+    return make_activation_backward(desc);
   }
-  Made<EmbeddingForward> embedding_forward(const EmbeddingDesc& desc) override {
-    return make_embedding_forward(desc, isa_);
-  }
+  Made<EmbeddingForward> embedding_forward(const EmbeddingDesc& desc) override { return make_embedding_forward(desc); }
   Made<EmbeddingBackward> embedding_backward(const EmbeddingDesc& desc) override {
-    return make_embedding_backward(desc, isa_);
+    return make_embedding_backward(desc);
   }
-  Made<Optimizer> optimizer(const OptimizerDesc& desc) override { return make_optimizer(desc, isa_); }
-  Made<GradientNorm> gradient_norm(const GradientNormDesc& desc) override { return make_gradient_norm(desc, isa_); }
-  Made<Elementwise> elementwise(const ElementwiseDesc& desc) override { return make_elementwise(desc, isa_); }
+  Made<Optimizer> optimizer(const OptimizerDesc& desc) override { return make_optimizer(desc); }
+  Made<GradientNorm> gradient_norm(const GradientNormDesc& desc) override { return make_gradient_norm(desc); }
+  Made<Elementwise> elementwise(const ElementwiseDesc& desc) override { return make_elementwise(desc); }
 
  private:
-  cpu::Isa isa_ = cpu::best_isa();
   std::vector<std::string> tried_;
   std::optional<BlasLibrary> blas_ = load_blas(tried_);
 };

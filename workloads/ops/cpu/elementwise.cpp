@@ -12,11 +12,10 @@ constexpr std::int64_t least_elements = 16384;  // of a thread's share
 
 class CpuElementwise final : public VectorOp<Elementwise> {
  public:
-  CpuElementwise(const ElementwiseDesc& desc, cpu::Isa isa)
-      : VectorOp(isa),
-        d_(desc),
+  CpuElementwise(const ElementwiseDesc& desc)
+      : d_(desc),
         parts_(parts_for(desc.count, least_elements)),
-        kernel_(cpu::kernels<FlatKernels>(isa).elementwise[desc.in == DType::bf16][desc.out == DType::bf16]) {}
+        kernel_(cpu::kernels<FlatKernels>().elementwise[desc.in == DType::bf16][desc.out == DType::bf16]) {}
 
   void run(Stream&, const Args& args) override {
     const void* b = d_.kind == ElementwiseKind::add ? args.b : nullptr;
@@ -34,8 +33,8 @@ class CpuElementwise final : public VectorOp<Elementwise> {
 
 }  // namespace
 
-Made<Elementwise> make_elementwise(const ElementwiseDesc& desc, cpu::Isa isa) {
-  return make_unless<Elementwise, CpuElementwise>(unless_f32_or_bf16("elementwise", {desc.in, desc.out}), desc, isa);
+Made<Elementwise> make_elementwise(const ElementwiseDesc& desc) {
+  return make_unless<Elementwise, CpuElementwise>(unless_f32_or_bf16("elementwise", {desc.in, desc.out}), desc);
 }
 
 }  // namespace assay::ops

@@ -19,13 +19,11 @@ constexpr std::int64_t least_elements = 8192;  // of a thread's share
 
 class CpuEmbeddingForward final : public VectorOp<EmbeddingForward> {
  public:
-  CpuEmbeddingForward(const EmbeddingDesc& desc, cpu::Isa isa)
-      : VectorOp(isa),
-        d_(desc),
+  CpuEmbeddingForward(const EmbeddingDesc& desc)
+      : d_(desc),
         tokens_(desc.batch * desc.seq),
         parts_(parts_for(tokens_ * desc.width, least_elements)),
-        kernel_(
-            cpu::kernels<EmbeddingKernels>(isa).forward[desc.parameters == DType::bf16][desc.dtype == DType::bf16]) {}
+        kernel_(cpu::kernels<EmbeddingKernels>().forward[desc.parameters == DType::bf16][desc.dtype == DType::bf16]) {}
 
   void run(Stream&, const Args& args) override {
     const EmbeddingRows rows{.ids = args.ids,
@@ -87,15 +85,13 @@ class TokenSorter {
 
 class CpuEmbeddingBackward final : public VectorOp<EmbeddingBackward> {
  public:
-  CpuEmbeddingBackward(const EmbeddingDesc& desc, cpu::Isa isa)
-      : VectorOp(isa),
-        d_(desc),
+  CpuEmbeddingBackward(const EmbeddingDesc& desc)
+      : d_(desc),
         tokens_(desc.batch * desc.seq),
         parts_(parts_for(tokens_ * desc.width, least_elements)),
         column_parts_(static_cast<int>(std::clamp<std::int64_t>(desc.width / column_granule, 1, parts_))),
         row_parts_(parts_ / column_parts_),
-        kernel_(cpu::kernels<EmbeddingKernels>(isa).sum_rows[desc.dtype == DType::bf16][desc.gradient == DType::bf16]) {
-  }
+        kernel_(cpu::kernels<EmbeddingKernels>().sum_rows[desc.dtype == DType::bf16][desc.gradient == DType::bf16]) {}
 
   std::size_t workspace_bytes() const override { return TokenSorter::bytes(tokens_); }
 
@@ -176,12 +172,12 @@ std::string problem(const EmbeddingDesc& d) {
 
 }  // namespace
 
-Made<EmbeddingForward> make_embedding_forward(const EmbeddingDesc& desc, cpu::Isa isa) {
-  return make_unless<EmbeddingForward, CpuEmbeddingForward>(problem(desc), desc, isa);
+Made<EmbeddingForward> make_embedding_forward(const EmbeddingDesc& desc) {
+  return make_unless<EmbeddingForward, CpuEmbeddingForward>(problem(desc), desc);
 }
 
-Made<EmbeddingBackward> make_embedding_backward(const EmbeddingDesc& desc, cpu::Isa isa) {
-  return make_unless<EmbeddingBackward, CpuEmbeddingBackward>(problem(desc), desc, isa);
+Made<EmbeddingBackward> make_embedding_backward(const EmbeddingDesc& desc) {
+  return make_unless<EmbeddingBackward, CpuEmbeddingBackward>(problem(desc), desc);
 }
 
 }  // namespace assay::ops

@@ -21,11 +21,8 @@ int row_parts(const NormDesc& d) {
 
 class CpuNormForward final : public VectorOp<NormForward> {
  public:
-  CpuNormForward(const NormDesc& desc, cpu::Isa isa)
-      : VectorOp(isa),
-        d_(desc),
-        parts_(row_parts(desc)),
-        kernel_(by_type(desc.dtype, cpu::kernels<NormKernels>(isa))) {}
+  CpuNormForward(const NormDesc& desc)
+      : d_(desc), parts_(row_parts(desc)), kernel_(by_type(desc.dtype, cpu::kernels<NormKernels>())) {}
 
   void run(Stream&, const Args& args) override {
     const NormForwardRows rows{.layer = d_.kind == NormKind::layer,
@@ -57,12 +54,11 @@ class CpuNormForward final : public VectorOp<NormForward> {
 
 class CpuNormBackward final : public VectorOp<NormBackward> {
  public:
-  CpuNormBackward(const NormDesc& desc, cpu::Isa isa)
-      : VectorOp(isa),
-        d_(desc),
+  CpuNormBackward(const NormDesc& desc)
+      : d_(desc),
         parts_(row_parts(desc)),
         stride_((desc.columns + line - 1) / line * line),
-        kernels_(cpu::kernels<NormKernels>(isa)),
+        kernels_(cpu::kernels<NormKernels>()),
         has_bias_(desc.kind == NormKind::layer && desc.bias) {}
 
   // (parts, dweight and dbias, stride) f32.
@@ -112,12 +108,12 @@ std::string problem(const NormDesc& d) {
 
 }  // namespace
 
-Made<NormForward> make_norm_forward(const NormDesc& desc, cpu::Isa isa) {
-  return make_unless<NormForward, CpuNormForward>(problem(desc), desc, isa);
+Made<NormForward> make_norm_forward(const NormDesc& desc) {
+  return make_unless<NormForward, CpuNormForward>(problem(desc), desc);
 }
 
-Made<NormBackward> make_norm_backward(const NormDesc& desc, cpu::Isa isa) {
-  return make_unless<NormBackward, CpuNormBackward>(problem(desc), desc, isa);
+Made<NormBackward> make_norm_backward(const NormDesc& desc) {
+  return make_unless<NormBackward, CpuNormBackward>(problem(desc), desc);
 }
 
 }  // namespace assay::ops

@@ -15,9 +15,8 @@ constexpr std::int64_t least_elements = 16384;  // of a thread's share
 
 class CpuOptimizer final : public VectorOp<Optimizer> {
  public:
-  CpuOptimizer(const OptimizerDesc& desc, cpu::Isa isa)
-      : VectorOp(isa), d_(desc), parts_(parts_for(desc.count, least_elements)) {
-    const FlatKernels& kernels = cpu::kernels<FlatKernels>(isa);
+  CpuOptimizer(const OptimizerDesc& desc) : d_(desc), parts_(parts_for(desc.count, least_elements)) {
+    const FlatKernels& kernels = cpu::kernels<FlatKernels>();
     adamw_ = kernels.adamw[desc.gradient == DType::bf16][desc.parameter == DType::bf16];
     sgd_ = kernels.sgd[desc.gradient == DType::bf16][desc.parameter == DType::bf16];
   }
@@ -68,12 +67,11 @@ std::string problem(const OptimizerDesc& d) {
 // Blocks of fixed size, each summed by one thread, so that the norm does not depend on the number of threads.
 class CpuGradientNorm final : public VectorOp<GradientNorm> {
  public:
-  CpuGradientNorm(const GradientNormDesc& desc, cpu::Isa isa)
-      : VectorOp(isa),
-        d_(desc),
+  CpuGradientNorm(const GradientNormDesc& desc)
+      : d_(desc),
         blocks_((desc.count + block - 1) / block),
         parts_(parts_for(blocks_, 1)),
-        kernel_(cpu::kernels<FlatKernels>(isa).sum_of_squares[desc.gradient == DType::bf16]) {}
+        kernel_(cpu::kernels<FlatKernels>().sum_of_squares[desc.gradient == DType::bf16]) {}
 
   std::size_t workspace_bytes() const override { return sizeof(double) * static_cast<std::size_t>(blocks_); }
 
@@ -107,12 +105,12 @@ class CpuGradientNorm final : public VectorOp<GradientNorm> {
 
 }  // namespace
 
-Made<Optimizer> make_optimizer(const OptimizerDesc& desc, cpu::Isa isa) {
-  return make_unless<Optimizer, CpuOptimizer>(problem(desc), desc, isa);
+Made<Optimizer> make_optimizer(const OptimizerDesc& desc) {
+  return make_unless<Optimizer, CpuOptimizer>(problem(desc), desc);
 }
 
-Made<GradientNorm> make_gradient_norm(const GradientNormDesc& desc, cpu::Isa isa) {
-  return make_unless<GradientNorm, CpuGradientNorm>(unless_f32_or_bf16("gradient norm", {desc.gradient}), desc, isa);
+Made<GradientNorm> make_gradient_norm(const GradientNormDesc& desc) {
+  return make_unless<GradientNorm, CpuGradientNorm>(unless_f32_or_bf16("gradient norm", {desc.gradient}), desc);
 }
 
 }  // namespace assay::ops

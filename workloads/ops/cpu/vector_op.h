@@ -17,13 +17,7 @@ template <typename Base>
 class VectorOp : public Base {
  public:
   std::string implementation() const override { return "assay:" + isa(); }
-  std::string isa() const override { return std::string(cpu::name_of(isa_)); }
-
- protected:
-  explicit VectorOp(cpu::Isa isa) : isa_(isa) {}
-
- private:
-  cpu::Isa isa_;
+  std::string isa() const override { return std::string(cpu::name_of(cpu::best_isa())); }
 };
 
 // Empty when every type is f32 or bf16, else the reason to give.
@@ -35,9 +29,9 @@ inline std::string unless_f32_or_bf16(std::string_view op, std::initializer_list
 }
 
 template <typename Interface, typename Implementation, typename Desc>
-Made<Interface> make_unless(std::string problem, const Desc& desc, cpu::Isa isa) {
+Made<Interface> make_unless(std::string problem, const Desc& desc) {
   if (!problem.empty()) return Made<Interface>::no(std::move(problem));
-  return std::unique_ptr<Interface>(std::make_unique<Implementation>(desc, isa));
+  return std::unique_ptr<Interface>(std::make_unique<Implementation>(desc));
 }
 
 }  // namespace assay::ops
