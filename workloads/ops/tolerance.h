@@ -13,8 +13,31 @@ struct Tolerance {
   double element_scale = 0;
 };
 
-// Of a matrix product whose sums have k terms, rounded once to `out`. Rounding errors of a sum of k random terms grow
-// with sqrt(k) (Higham & Mary 2019, probabilistic error analysis); int8 products are exact: all zero.
+// The ops that have a row in the table.
+enum class OpGroup {
+  matmul,
+  conv,
+  batch_norm_forward,
+  batch_norm_backward,
+  pool,
+  norm_forward,
+  norm_backward,
+  attention_forward,
+  attention_backward,
+  rotary,
+  activation,
+  embedding,
+  cross_entropy,
+  optimizer,
+  gradient_norm,
+  elementwise,
+};
+
+// Of an op that computes on `compute`, for an output stored as `out` whose longest sums have `terms` terms. Rounding
+// errors of a sum of k random terms grow with sqrt(k) (Higham & Mary 2019, probabilistic error analysis).
+Tolerance tolerance_of(OpGroup op, DType compute, DType out, std::int64_t terms);
+
+// Of a matrix product whose sums have k terms, rounded once to `out`; int8 products are exact: all zero.
 Tolerance matmul_tolerance(DType a, DType out, std::int64_t k);
 
 }  // namespace assay::ops

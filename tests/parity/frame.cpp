@@ -1,0 +1,164 @@
+// Arrays, sides and comparison of the parity tests, and the count of what was skipped.
+#include "tests/parity/frame.h"
+
+#include "harness/core/error.h"
+#include "harness/device/cpu/cpu_device.h"
+#include "harness/device/cpu/team.h"
+#include "workloads/ops/random.h"
+
+#include <cmath>
+#include <cstring>
+#include <iostream>
+#include <map>
+
+namespace assay::ops::parity {
+
+Tensor::Tensor(DType dtype, std::int64_t count)
+    : dtype_(dtype), count_(count), bytes_(static_cast<std::size_t>(count) * size_of(dtype)) {}
+
+Tensor Tensor::normal(DType dtype, std::int64_t count, std::string_view purpose, double deviation, double mean) {
+  Tensor tensor(dtype, count);
+  fill_random(tensor.data(), dtype, 0, count, Rng(7, purpose));
+  if (deviation != 1 || mean != 0)
+    for (std::int64_t i = 0; i < count; ++i) tensor.set(i, tensor.at(i) * deviation + mean);
+  return tensor;
+}
+
+Tensor Tensor::integers(const std::vector<std::int32_t>& values) {
+  Tensor tensor(DType::i32, static_cast<std::int64_t>(values.size()));
+  std::memcpy(tensor.data(), values.data(), tensor.bytes());
+  return tensor;
+}
+
+Tensor Tensor::integers(std::int64_t count, std::int64_t bound, std::string_view purpose) {
+  const Rng rng(7, purpose);
+  std::vector<std::int32_t> values;
+  for (std::int64_t i = 0; i < count; ++i)
+    values.push_back(
+        static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(bound))));
+  return integers(values);
+}
+
+double Tensor::at(std::int64_t i) const {
+  switch (dtype_) {
+    case DType::f64: return static_cast<const double*>(data())[i];
+    case DType::f32: return static_cast<double>(static_cast<const float*>(data())[i]);
+    case DType::bf16: return static_cast<double>(static_cast<float>(static_cast<const bf16*>(data())[i]));
+    case DType::i32: return static_cast<const std::int32_t*>(data())[i];
+    case DType::i64: return static_cast<double>(static_cast<const std::int64_t*>(data())[i]);
+    default: throw Error(fmt::format("no tensors of {} here", name_of(dtype_)));
+  }
+}
+
+void Tensor::set(std::int64_t i, double value) {
+  switch (dtype_) {
+    case DType::f64: static_cast<double*>(data())[i] = value; break;
+    case DType::f32: static_cast<float*>(data())[i] = static_cast<float>(value); break;
+    case DType::bf16: static_cast<bf16*>(data())[i] = bf16(static_cast<float>(value)); break;
+    default: throw Error(fmt::format("no numbers to set in {} here", name_of(dtype_)));
+  }
+}
+
+Side::Side(std::shared_ptr<Device> device, std::shared_ptr<Backend> backend)
+    : device_(std::move(device)), backend_(std::move(backend)), stream_(device_->make_stream()) {}
+
+void* Side::put(const Tensor& tensor) {
+  void* data = space(tensor.bytes());
+  device_->copy(data, tensor.data(), tensor.bytes(), *stream_);
+  stream_->synchronize();
+  return data;
+}
+
+void* Side::space(std::size_t bytes) {
+  const std::vector<std::byte> nan(std::max<std::size_t>(bytes, 1), std::byte{0xff});
+  buffers_.push_back(device_->allocate(nan.size()));
+  device_->copy(buffers_.back().data(), nan.data(), nan.size(), *stream_);
+  stream_->synchronize();
+  return buffers_.back().data();
+}
+
+Tensor Side::get(const void* data, DType dtype, std::int64_t count) {
+  Tensor tensor(dtype, count);
+  device_->copy(tensor.data(), data, tensor.bytes(), *stream_);
+  stream_->synchronize();
+  return tensor;
+}
+
+Side oracle_side() { return {cpu::make_cpu_device(), make_reference_backend()}; }
+
+Made<Side> device_side(DeviceKind kind) {
+  static std::map<DeviceKind, std::shared_ptr<Device>> devices;
+  std::shared_ptr<Device>& device = devices[kind];
+  try {
+    if (!device) device = make_device(kind, 0);
+  } catch (const Error& error) {
+    return Made<Side>::no(error.what());
+  }
+  if (kind == DeviceKind::cpu) {
+    static const cpu::Team team(cpu::rank_cores());
+    team.use();
+  }
+  return std::make_unique<Side>(device, backend_for(*device));
+}
+
+void expect_close(const Output& got, const Output& want, const std::string& implementation) {
+  SCOPED_TRACE(implementation + ": " + want.name);
+  ASSERT_EQ(got.value.count(), want.value.count());
+  const std::int64_t count = want.value.count();
+  double error = 0, norm = 0;
+  for (std::int64_t i = 0; i < count; ++i) norm += std::pow(want.value.at(i), 2);
+  const double rms = std::sqrt(norm / static_cast<double>(count));
+  const Tolerance& tolerance = want.tolerance;
+  int wrong = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double x = got.value.at(i), y = want.value.at(i);
+    error += (x - y) * (x - y);
+    // The oracle rounds to the output's type too, so two neighbours of a rounding boundary may differ by a whole ulp.
+    if (!(std::abs(x - y) <= 2 * tolerance.element_relative * std::abs(y) + tolerance.element_scale * rms) &&
+        ++wrong < 4)
+      ADD_FAILURE() << "element " << i << " of " << count << " is " << x << ", not " << y;
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_LE(std::sqrt(error), tolerance.relative_l2 * std::sqrt(norm)) << "as a vector, of norm " << std::sqrt(norm);
+  if (std::getenv("ASSAY_PARITY_ERRORS") && norm > 0)
+    std::cout << implementation << " " << want.name << ": " << std::sqrt(error / norm) / tolerance.relative_l2
+              << " of the limit\n";
+}
+
+void expect_same_bits(const Outputs& first, const Outputs& second, const std::string& implementation) {
+  ASSERT_EQ(first.size(), second.size());
+  for (std::size_t i = 0; i < first.size(); ++i)
+    EXPECT_EQ(std::memcmp(first[i].value.data(), second[i].value.data(), first[i].value.bytes()), 0)
+        << implementation << ": " << first[i].name << " differs from run to run";
+}
+
+namespace {
+
+// Prints how many cases were skipped, by reason.
+class SkipCount final : public testing::Environment {
+ public:
+  void TearDown() override {
+    std::map<std::string, int> reasons;
+    int run = 0, skipped = 0;
+    const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+    for (int s = 0; s < all.total_test_suite_count(); ++s) {
+      const testing::TestSuite& suite = *all.GetTestSuite(s);
+      for (int t = 0; t < suite.total_test_count(); ++t) {
+        const testing::TestInfo& test = *suite.GetTestInfo(t);
+        run += test.should_run();
+        if (!test.result()->Skipped()) continue;
+        ++skipped;
+        const std::string name = suite.name();
+        ++reasons[name.substr(name.find('/') + 1) + ": " + test.result()->GetTestPartResult(0).message()];
+      }
+    }
+    std::cout << skipped << " of " << run << " cases skipped\n";
+    for (const auto& [reason, count] : reasons) std::cout << "  " << count << " x " << reason << '\n';
+  }
+};
+
+[[maybe_unused]] const auto* const skip_count = testing::AddGlobalTestEnvironment(new SkipCount);
+
+}  // namespace
+
+}  // namespace assay::ops::parity
