@@ -21,6 +21,12 @@ struct ParameterSpec {
   Initial initial = Initial::normal;
   double deviation = 0.02;  // of Initial::normal
   bool decay = true;        // takes part in weight decay
+
+  std::int64_t count() const {
+    std::int64_t elements = 1;
+    for (const std::int64_t extent : shape) elements *= extent;
+    return elements;
+  }
 };
 
 // What one step is built for.

@@ -3,7 +3,8 @@
 
 #include "harness/comm/communicator.h"
 #include "harness/device/device.h"
-#include "workloads/nn/model.h"
+#include "workloads/nn/memory_plan.h"
+#include "workloads/nn/step_options.h"
 #include "workloads/ops/backend.h"
 
 #include <cstdint>
@@ -15,34 +16,6 @@
 
 namespace assay::nn {
 
-enum class Checkpointing { none, full };
-
-struct StepOptions {
-  Precision precision;
-  BatchShape batch;             // of one micro-batch
-  std::int64_t accumulate = 1;  // micro-batches a step
-  Checkpointing checkpointing = Checkpointing::none;
-  ops::OptimizerKind optimizer = ops::OptimizerKind::adamw;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double momentum = 0.9;
-  double weight_decay = 0;               // of the parameters that take part
-  double smoothing = 0;                  // of labels
-  double max_norm = 0;                   // 0: gradients are not clipped
-  std::int64_t bucket_bytes = 25 << 20;  // of gradients reduced at once
-};
-
-// Planned bytes by what they are for; known before anything is allocated.
-struct MemoryPlan {
-  std::uint64_t weights = 0;  // masters, copies for computing, packed forms, running statistics
-  std::uint64_t gradients = 0;
-  std::uint64_t optimizer = 0;    // moments
-  std::uint64_t activations = 0;  // the arena's peak, inputs included
-  std::uint64_t workspace = 0;
-  std::uint64_t total() const { return weights + gradients + optimizer + activations + workspace; }
-};
-
 // What a micro-batch is made from, in host memory; filled by the caller before a step.
 struct Inputs {
   std::span<std::int32_t> ids;       // (B, T) tokens
@@ -53,12 +26,22 @@ struct Inputs {
 };
 
 struct StepResult {
-  double loss = 0;  // mean over the valid targets of all ranks and micro-batches, in nats
+  double loss = 0;      // mean over the valid targets of all ranks and micro-batches, in nats
+  double loss_sum = 0;  // over those targets
   std::int64_t valid = 0;
   std::int64_t correct = 0;
   double gradient_norm = 0;
-  bool skipped = false;          // a gradient was not finite: nothing was updated
-  double communication_cpu = 0;  // CPU seconds of the reducer's thread
+  bool skipped = false;  // a gradient was not finite: nothing was updated
+
+  // Seconds of this rank.
+  double forward = 0;
+  double backward = 0;
+  // After backward, waiting for the reduction. Gradients are complete on all ranks at once, so the least of all ranks
+  // is what the transfer alone takes, and what this rank waits beyond that is for ranks that arrive later.
+  double exposed_communication = 0;
+  double optimizer = 0;
+  double communication = 0;      // of the reducer's thread, in collective calls
+  double communication_cpu = 0;  // the CPU's share of them
 };
 
 // A named part of what training must remember, in canonical layout; for checkpoints and golden files.
@@ -73,7 +56,8 @@ struct StatePart {
 // Loss is the sum over valid targets divided by the global valid count; gradients reduce as sums.
 class TrainingStep {
  public:
-  // Plans. Throws UsageError where the model cannot be built so (a dtype that the device lacks, with its reason).
+  // Plans; keeps references to `device` and `comm`, not to `model`. Throws UsageError where the model cannot be built
+  // so (a dtype that the device lacks, with its reason).
   TrainingStep(const Model& model, const StepOptions& options, Device& device, std::shared_ptr<ops::Backend> backend,
                Communicator& comm);
   ~TrainingStep();
@@ -91,17 +75,16 @@ class TrainingStep {
   // Runs the micro-batches, reduces over the ranks (unless told not to: for the measure of exposed communication),
   // clips and updates. Opens the spans forward, backward, exposed_communication, optimizer.
   StepResult step(double learning_rate, bool reduce = true);
-  // Forward alone over inputs(0), batch norm by its running statistics; sums over this rank.
+  // Forward alone over inputs(0), batch norm by its running statistics; of this rank alone, so that loss_sum, valid and
+  // correct can be added up over batches and ranks.
   StepResult evaluate();
   // The first tensor of the last step that is not finite, found by running it again with probes: "block.3.mlp.out".
   std::string first_non_finite();
 
   float loss_scale() const;
-  // Everything that decides the steps to come. Valid after allocate().
+  // Everything that decides the steps to come; may be written to between steps. Valid after allocate().
   std::vector<StatePart> state();
-  // To be called after state() was written to: packed forms are made anew.
-  void state_changed();
-  // The gradients of the last step, for tests.
+  // The gradients of the last step (of the mean loss, reduced), for tests.
   std::vector<StatePart> gradients();
 
  private:

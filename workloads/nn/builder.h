@@ -1,0 +1,147 @@
+// Appends instructions to a program while a model describes one micro-batch.
+#pragma once
+
+#include "workloads/nn/program.h"
+#include "workloads/nn/step_layout.h"
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace assay::nn {
+
+// A learned array: an index into the model's parameters.
+struct Parameter {
+  std::int32_t index = -1;
+  explicit operator bool() const { return index >= 0; }
+};
+
+// How packed forms of weights live: made where they are used, or kept for the micro-batches of an optimizer step.
+enum class Packing : std::uint8_t { transient, pack, reuse };
+
+// Which of a step's programs is built.
+struct Variant {
+  bool training = true;     // with a backward pass; batch norm by the batch's own statistics
+  bool accumulate = false;  // gradients of earlier micro-batches are added to
+  Packing packing = Packing::transient;
+};
+
+class Builder {
+ public:
+  // Both must outlive the builder. `layout` grows as programs ask for what they share.
+  Builder(StepLayout& layout, const Variant& variant, Program& program);
+
+  // What is being built.
+  bool training() const { return variant_.training; }
+  bool checkpointing() const { return layout_.options.checkpointing == Checkpointing::full; }
+  const BatchShape& batch() const { return layout_.options.batch; }
+  double smoothing() const { return layout_.options.smoothing; }
+  DType compute() const { return layout_.options.precision.compute; }
+  DType master() const { return layout_.options.precision.master; }
+  DType gradient_type() const { return layout_.options.precision.grad; }
+  // Of norms' parameters and statistics, and of rotary angles.
+  DType statistics() const { return compute() == DType::f64 ? DType::f64 : DType::f32; }
+
+  void phase(Phase phase) { phase_ = phase; }
+  // While a forward pass is repeated for the backward pass: running statistics stay as they are.
+  bool recomputing() const { return recomputing_; }
+  void recomputing(bool value) { recomputing_ = value; }
+
+  // Names of tensors, spans and messages while this lives: "block.3" then "attention" give "block.3.attention".
+  class Scope {
+   public:
+    Scope(Builder& builder, std::string_view name);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Builder& builder_;
+    std::string outer_;
+  };
+
+  // Arrays of the arena. Opaque ones hold an op's own bytes; zero bytes give no tensor.
+  Tensor tensor(std::string_view name, std::int64_t elements, DType dtype);
+  Tensor opaque(std::string_view name, std::size_t bytes, Purpose purpose = Purpose::activation);
+
+  // A parameter by its name under the current scope. Throws Error when the model does not list it.
+  Parameter parameter(std::string_view name) const;
+  const ParameterSpec& spec(Parameter parameter) const {
+    return layout_.specs[static_cast<std::size_t>(parameter.index)];
+  }
+  Tensor weight(Parameter parameter) const;
+  Tensor gradient(Parameter parameter) const;
+  // Whether the next contribution to this gradient adds to what is there; to be asked once for each contribution.
+  bool adds_to(Parameter parameter);
+
+  // Running mean and variance of a batch norm.
+  std::pair<Tensor, Tensor> running(std::string_view name, std::int64_t channels, double momentum);
+  // A table that never changes; `fill` is called once, at allocation. Asked for again by the same name: the same.
+  Tensor constant(const std::string& name, std::int64_t elements, std::function<void(double*)> fill);
+  Tensor input(Input which, std::int64_t elements);
+  Tensor loss_sums() const { return sums_; }
+  Tensor gradient_scale() const { return scale_; }
+
+  // An op of the step's backend. Throws UsageError with the scope and the backend's reason when it has none.
+  template <typename Op, typename Desc>
+  std::shared_ptr<Op> op(const Desc& desc) {
+    std::string reason;
+    std::shared_ptr<Op> made = layout_.ops.find<Op>(desc, reason);
+    if (!made) refuse(reason);
+    return made;
+  }
+  // A product whose b is a parameter: packed where the backend packs, else as it lies.
+  std::shared_ptr<ops::Matmul> weight_matmul(ops::MatmulDesc desc);
+  // The parameter as the op wants it (its packed form, made when this program has to).
+  template <typename Op>
+  Tensor operand(Parameter parameter, const std::shared_ptr<Op>& op) {
+    const std::size_t bytes = op->packed_bytes();
+    if (bytes == 0) return plain_operand(parameter);
+    auto pack = [op](Stream& stream, const void* from, void* to) { op->pack(stream, from, to); };
+    return packed_operand(parameter, op.get(), bytes, std::move(pack));
+  }
+
+  // Appends a run of the op. `args` makes its arguments from places; its workspace is lent here. Handles that name
+  // nothing are passed over; what is updated in place stands in both lists.
+  template <typename Op, typename MakeArgs>
+  void run(const std::shared_ptr<Op>& op, std::initializer_list<Tensor> reads, std::initializer_list<Tensor> writes,
+           MakeArgs args) {
+    const Tensor workspace = opaque("workspace", op->workspace_bytes(), Purpose::workspace);
+    std::vector<Tensor> written(writes);
+    written.push_back(workspace);
+    emit(reads, std::move(written), [op, workspace, args](Stream& stream, const Places& places) {
+      auto ready = args(places);
+      ready.workspace = places.at(workspace);
+      op->run(stream, ready);
+    });
+  }
+  void emit(std::vector<Tensor> reads, std::vector<Tensor> writes, std::function<void(Stream&, const Places&)> run);
+
+  // Ends the program: lifetimes, offsets in the arena, when gradients are ready.
+  void finish();
+
+ private:
+  using Pack = std::function<void(Stream&, const void*, void*)>;
+
+  [[noreturn]] void refuse(const std::string& reason) const;
+  std::string full_name(std::string_view name) const;
+  Tensor add(TensorInfo info);
+  Tensor plain_operand(Parameter parameter);
+  Tensor packed_operand(Parameter parameter, const ops::Op* key, std::size_t bytes, Pack pack);
+  void plan();
+
+  StepLayout& layout_;
+  Variant variant_;
+  Program& program_;
+  Phase phase_ = Phase::forward;
+  bool recomputing_ = false;
+  std::string scope_;
+  std::vector<bool> contributed_;                                    // to each parameter's gradient, in this program
+  std::map<std::pair<std::size_t, const ops::Op*>, Tensor> packed_;  // lasting forms that this program uses
+  std::map<std::string, Tensor> lasting_;
+  Tensor sums_;
+  Tensor scale_;
+};
+
+}  // namespace assay::nn

@@ -1,0 +1,66 @@
+#include "workloads/nn/layers/embedding.h"
+
+namespace assay::nn {
+
+Embedding::Embedding(const Builder& builder, const EmbeddingShape& shape)
+    : shape_(shape), table_(builder.parameter("embedding.token.weight")) {
+  if (shape.positions > 0) positions_ = builder.parameter("embedding.position.weight");
+  if (shape.types > 0) types_ = builder.parameter("embedding.type.weight");
+}
+
+ops::EmbeddingDesc Embedding::desc(const Builder& builder) const {
+  ops::EmbeddingDesc desc;
+  desc.batch = builder.batch().samples;
+  desc.seq = builder.batch().seq;
+  desc.vocabulary = shape_.vocabulary;
+  desc.width = shape_.width;
+  desc.positions = shape_.positions > 0;
+  desc.types = shape_.types;
+  desc.dtype = builder.compute();
+  desc.parameters = builder.master();
+  desc.gradient = builder.gradient_type();
+  return desc;
+}
+
+Tensor Embedding::forward(Builder& builder) {
+  const Builder::Scope scope(builder, "embedding");
+  const std::int64_t rows = builder.batch().samples * builder.batch().seq;
+  const Tensor y = builder.tensor("out", rows * shape_.width, builder.compute());
+  const Tensor ids = builder.input(Input::ids, rows);
+  const Tensor type_ids = shape_.types > 0 ? builder.input(Input::type_ids, rows) : Tensor{};
+  const Tensor table = builder.weight(table_), positions = builder.weight(positions_), types = builder.weight(types_);
+  builder.run(builder.op<ops::EmbeddingForward>(desc(builder)), {ids, type_ids, table, positions, types}, {y},
+              [=](const Places& at) {
+                return ops::EmbeddingForward::Args{.ids = at.as<std::int32_t>(ids),
+                                                   .type_ids = at.as<std::int32_t>(type_ids),
+                                                   .table = at.at(table),
+                                                   .positions = at.at(positions),
+                                                   .types = at.at(types),
+                                                   .y = at.at(y)};
+              });
+  return y;
+}
+
+void Embedding::backward(Builder& builder, Tensor dy) {
+  const Builder::Scope scope(builder, "embedding");
+  const std::int64_t rows = builder.batch().samples * builder.batch().seq;
+  ops::EmbeddingDesc backward = desc(builder);
+  backward.accumulate_table = builder.adds_to(table_);
+  for (const Parameter other : {positions_, types_})
+    if (other) backward.accumulate_others = builder.adds_to(other);
+  const Tensor ids = builder.input(Input::ids, rows);
+  const Tensor type_ids = shape_.types > 0 ? builder.input(Input::type_ids, rows) : Tensor{};
+  const Tensor table = builder.gradient(table_), positions = builder.gradient(positions_);
+  const Tensor types = builder.gradient(types_);
+  builder.run(builder.op<ops::EmbeddingBackward>(backward), {dy, ids, type_ids}, {table, positions, types},
+              [=](const Places& at) {
+                return ops::EmbeddingBackward::Args{.ids = at.as<std::int32_t>(ids),
+                                                    .type_ids = at.as<std::int32_t>(type_ids),
+                                                    .dy = at.at(dy),
+                                                    .dtable = at.at(table),
+                                                    .dpositions = at.at(positions),
+                                                    .dtypes = at.at(types)};
+              });
+}
+
+}  // namespace assay::nn

@@ -1,0 +1,32 @@
+// Token embedding, with learned positions and token types where the model has them.
+#pragma once
+
+#include "workloads/nn/builder.h"
+
+namespace assay::nn {
+
+struct EmbeddingShape {
+  std::int64_t vocabulary = 0;
+  std::int64_t width = 0;
+  std::int64_t positions = 0;  // learned; 0: none
+  std::int64_t types = 0;      // 0: none
+};
+
+class Embedding {
+ public:
+  // Parameters embedding.token.weight (vocabulary, width), embedding.position.weight, embedding.type.weight.
+  Embedding(const Builder& builder, const EmbeddingShape& shape);
+
+  // Of the batch's ids: (B, T, width).
+  Tensor forward(Builder& builder);
+  void backward(Builder& builder, Tensor dy);
+  Parameter table() const { return table_; }
+
+ private:
+  ops::EmbeddingDesc desc(const Builder& builder) const;
+
+  EmbeddingShape shape_;
+  Parameter table_, positions_, types_;
+};
+
+}  // namespace assay::nn

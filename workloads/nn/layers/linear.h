@@ -1,0 +1,47 @@
+// y = x W^T + bias, with what can be done to y before it is stored.
+#pragma once
+
+#include "workloads/nn/builder.h"
+
+#include <string>
+
+namespace assay::nn {
+
+class Linear {
+ public:
+  // Parameters NAME.weight (out, in) and, with `bias`, NAME.bias (out), under the builder's scope.
+  Linear(const Builder& builder, std::string name, std::int64_t in, std::int64_t out, bool bias);
+
+  // x (rows, in) to (rows, out). With a gelu epilogue, what goes into gelu is kept for backward.
+  Tensor forward(Builder& builder, Tensor x, std::int64_t rows, ops::Epilogue epilogue = ops::Epilogue::none);
+
+  struct Into {
+    Tensor dx = {};    // where the input's gradient goes; a new tensor otherwise. May be dy, when it adds.
+    bool add = false;  // to what dx holds
+    // Multiplies by the derivative of the gelu that made x, read from here.
+    ops::Epilogue epilogue = ops::Epilogue::none;
+    Tensor aux = {};
+  };
+  // Gradients of weight and bias, then of x: (rows, in).
+  Tensor backward(Builder& builder, Tensor dy);
+  Tensor backward(Builder& builder, Tensor dy, const Into& into);
+
+  // Takes x as the input of the last forward pass, made anew for the backward pass.
+  void refresh(Tensor x) { x_ = x; }
+  // What went into the gelu of the last forward pass.
+  Tensor before_epilogue() const { return aux_; }
+
+ private:
+  std::string name_;
+  std::int64_t in_, out_;
+  Parameter weight_, bias_;
+  std::int64_t rows_ = 0;
+  Tensor x_, aux_;
+};
+
+// Appends dw (out, in) += or = dy^T x and, with a bias, its gradient; dy (rows, out) and x (rows, in) may start at a
+// row.
+void append_weight_gradient(Builder& builder, Parameter weight, Parameter bias, Tensor dy, Tensor x, std::int64_t rows,
+                            std::int64_t in, std::int64_t out, std::int64_t x_row = 0);
+
+}  // namespace assay::nn

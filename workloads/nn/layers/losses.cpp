@@ -1,0 +1,98 @@
+#include "workloads/nn/layers/losses.h"
+
+#include <algorithm>
+
+namespace assay::nn {
+
+namespace {
+
+// Each block adds to the weight's whole gradient, a pass over memory: blocks are as large as leaves the peak of memory
+// to the layers.
+constexpr std::int64_t block_bytes = std::int64_t{128} << 20;
+
+void append_cross_entropy(Builder& builder, Tensor logits, std::int64_t rows, std::int64_t classes,
+                          std::int64_t first_row, std::int64_t all_rows) {
+  ops::CrossEntropyDesc desc;
+  desc.rows = rows;
+  desc.classes = classes;
+  desc.stride = classes;
+  desc.dtype = builder.compute();
+  desc.smoothing = builder.smoothing();
+  desc.gradient = builder.training();
+  const Tensor targets = builder.input(Input::targets, all_rows);
+  const Tensor sums = builder.loss_sums(), scale = builder.gradient_scale();
+  const Builder::Scope scope(builder, "loss");
+  builder.run(builder.op<ops::CrossEntropy>(desc), {logits, targets, sums, scale}, {logits, sums},
+              [=](const Places& at) {
+                return ops::CrossEntropy::Args{.logits = at.at(logits),
+                                               .targets = at.as<std::int32_t>(targets) + first_row,
+                                               .scale = at.as<float>(scale),
+                                               .sums = at.as<ops::LossSums>(sums)};
+              });
+}
+
+}  // namespace
+
+std::int64_t rows_a_block(std::int64_t rows, std::int64_t vocabulary, DType dtype) {
+  const std::int64_t most =
+      std::max<std::int64_t>(1, block_bytes / (vocabulary * static_cast<std::int64_t>(size_of(dtype))));
+  if (rows <= most) return rows;
+  // Equal blocks of whole cache lines of rows where that works out.
+  const std::int64_t blocks = (rows + most - 1) / most;
+  const std::int64_t even = (rows + blocks - 1) / blocks;
+  return std::min(rows, (even + 15) / 16 * 16);
+}
+
+Tensor LmHead::forward(Builder& builder, Tensor h) const {
+  const Builder::Scope scope(builder, "head");
+  const std::int64_t rows = builder.batch().samples * builder.batch().seq;
+  const std::int64_t block = rows_a_block(rows, vocabulary_, builder.compute());
+  const DType dtype = builder.compute();
+  const Tensor dh = builder.training() ? builder.tensor("dh", rows * width_, dtype) : Tensor{};
+  const Tensor bias = builder.weight(bias_);
+  for (std::int64_t row = 0; row < rows; row += block) {
+    const std::int64_t count = std::min(block, rows - row);
+    const std::size_t skip = static_cast<std::size_t>(row * width_) * size_of(dtype);
+    ops::MatmulDesc product;
+    product.m = count;
+    product.n = vocabulary_;
+    product.k = width_;
+    product.a = product.b = product.out = dtype;
+    product.transpose_b = true;
+    product.bias = static_cast<bool>(bias_);
+    product.bias_type = builder.master();
+    const auto op = builder.weight_matmul(product);
+    const Tensor logits = builder.tensor("logits", count * vocabulary_, dtype);
+    const Tensor w = builder.operand(weight_, op);
+    builder.run(op, {h, w, bias}, {logits}, [=](const Places& at) {
+      return ops::MatmulArgs{.a = at.as<std::byte>(h) + skip, .b = at.at(w), .out = at.at(logits), .bias = at.at(bias)};
+    });
+    append_cross_entropy(builder, logits, count, vocabulary_, row, rows);
+    if (!builder.training()) continue;
+    builder.phase(Phase::backward);
+    append_weight_gradient(builder, weight_, bias_, logits, h, count, width_, vocabulary_, row);
+    ops::MatmulDesc back;
+    back.m = count;
+    back.n = width_;
+    back.k = vocabulary_;
+    back.a = back.b = back.out = dtype;
+    const auto back_op = builder.weight_matmul(back);
+    const Tensor back_w = builder.operand(weight_, back_op);
+    builder.run(back_op, {logits, back_w}, {dh}, [=](const Places& at) {
+      return ops::MatmulArgs{.a = at.at(logits), .b = at.at(back_w), .out = at.as<std::byte>(dh) + skip};
+    });
+    builder.phase(Phase::forward);
+  }
+  return dh;
+}
+
+Tensor Classifier::forward(Builder& builder, Tensor x) {
+  const std::int64_t rows = builder.batch().samples;
+  const Tensor logits = linear_.forward(builder, x, rows);
+  append_cross_entropy(builder, logits, rows, classes_, 0, rows);
+  if (!builder.training()) return {};
+  builder.phase(Phase::backward);
+  return linear_.backward(builder, logits);
+}
+
+}  // namespace assay::nn

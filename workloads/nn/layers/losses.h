@@ -1,0 +1,42 @@
+// Where a model ends: logits and cross-entropy, and the gradient that the backward pass starts from.
+#pragma once
+
+#include "workloads/nn/layers/linear.h"
+
+namespace assay::nn {
+
+// Logits of language models, never held for more than a block of rows: since the scale of the loss's gradient is known
+// before the step, each block's gradient is taken at once.
+class LmHead {
+ public:
+  // weight (vocabulary, width), which may be the embedding's; bias may be absent.
+  LmHead(Parameter weight, Parameter bias, std::int64_t vocabulary, std::int64_t width)
+      : weight_(weight), bias_(bias), vocabulary_(vocabulary), width_(width) {}
+
+  // h (B, T, width) against the batch's targets (B, T). When training: gradients of weight and bias, and dh.
+  Tensor forward(Builder& builder, Tensor h) const;
+
+ private:
+  Parameter weight_, bias_;
+  std::int64_t vocabulary_, width_;
+};
+
+// Of x (N, features): logits (N, classes) against targets (N).
+class Classifier {
+ public:
+  // Parameters NAME.weight (classes, features) and NAME.bias.
+  Classifier(const Builder& builder, const std::string& name, std::int64_t features, std::int64_t classes)
+      : linear_(builder, name, features, classes, true), classes_(classes) {}
+
+  // When training: gradients of the parameters, and dx.
+  Tensor forward(Builder& builder, Tensor x);
+
+ private:
+  Linear linear_;
+  std::int64_t classes_;
+};
+
+// Rows of logits that are held at once.
+std::int64_t rows_a_block(std::int64_t rows, std::int64_t vocabulary, DType dtype);
+
+}  // namespace assay::nn

@@ -1,0 +1,71 @@
+#include "workloads/nn/layers/norm.h"
+
+#include <utility>
+
+namespace assay::nn {
+
+Norm::Norm(const Builder& builder, std::string name, const NormShape& shape)
+    : name_(std::move(name)), shape_(shape), weight_(builder.parameter(name_ + ".weight")) {
+  if (shape.kind == ops::NormKind::layer && shape.bias) bias_ = builder.parameter(name_ + ".bias");
+}
+
+ops::NormDesc Norm::desc(const Builder& builder, bool residual) const {
+  ops::NormDesc desc;
+  desc.kind = shape_.kind;
+  desc.rows = rows_;
+  desc.columns = shape_.columns;
+  desc.dtype = builder.compute();
+  desc.residual = residual;
+  desc.bias = static_cast<bool>(bias_);
+  desc.epsilon = shape_.epsilon;
+  return desc;
+}
+
+Tensor Norm::forward(Builder& builder, Tensor x, Tensor residual, std::int64_t rows) {
+  const Builder::Scope scope(builder, name_);
+  rows_ = rows;
+  const auto op = builder.op<ops::NormForward>(desc(builder, static_cast<bool>(residual)));
+  const std::int64_t elements = rows * shape_.columns;
+  const Tensor y = builder.tensor("out", elements, builder.compute());
+  const Tensor sum = residual ? builder.tensor("sum", elements, builder.compute()) : Tensor{};
+  mean_ = shape_.kind == ops::NormKind::layer ? builder.tensor("mean", rows, builder.statistics()) : Tensor{};
+  inverse_ = builder.tensor("inverse_deviation", rows, builder.statistics());
+  const Tensor weight = builder.weight(weight_), bias = builder.weight(bias_), mean = mean_, inverse = inverse_;
+  builder.run(op, {x, residual, weight, bias}, {sum, y, mean, inverse}, [=](const Places& at) {
+    return ops::NormForward::Args{.x = at.at(x),
+                                  .residual = at.at(residual),
+                                  .sum = at.at(sum),
+                                  .weight = at.at(weight),
+                                  .bias = at.at(bias),
+                                  .y = at.at(y),
+                                  .saved_mean = at.at(mean),
+                                  .saved_inverse_deviation = at.at(inverse)};
+  });
+  sum_ = residual ? sum : x;
+  return y;
+}
+
+Tensor Norm::backward(Builder& builder, Tensor dy, Tensor dsum) {
+  const Builder::Scope scope(builder, name_);
+  ops::NormDesc backward = desc(builder, false);
+  backward.accumulate = builder.adds_to(weight_);
+  if (bias_) builder.adds_to(bias_);
+  const auto op = builder.op<ops::NormBackward>(backward);
+  const Tensor dx = dsum ? dsum : dy;
+  const Tensor weight = builder.weight(weight_), dweight = builder.gradient(weight_), dbias = builder.gradient(bias_);
+  const Tensor sum = sum_, mean = mean_, inverse = inverse_;
+  builder.run(op, {dy, dsum, sum, weight, mean, inverse}, {dx, dweight, dbias}, [=](const Places& at) {
+    return ops::NormBackward::Args{.dy = at.at(dy),
+                                   .sum = at.at(sum),
+                                   .weight = at.at(weight),
+                                   .saved_mean = at.at(mean),
+                                   .saved_inverse_deviation = at.at(inverse),
+                                   .dsum = at.at(dsum),
+                                   .dx = at.at(dx),
+                                   .dweight = at.at(dweight),
+                                   .dbias = at.at(dbias)};
+  });
+  return dx;
+}
+
+}  // namespace assay::nn

@@ -1,0 +1,40 @@
+// Layer norm or RMS norm, with the residual add in front of it.
+#pragma once
+
+#include "workloads/nn/builder.h"
+
+#include <string>
+
+namespace assay::nn {
+
+struct NormShape {
+  ops::NormKind kind = ops::NormKind::layer;
+  std::int64_t columns = 0;
+  double epsilon = 1e-5;
+  bool bias = true;  // layer norm only
+};
+
+class Norm {
+ public:
+  // Parameters NAME.weight and, with a bias, NAME.bias, under the builder's scope.
+  Norm(const Builder& builder, std::string name, const NormShape& shape);
+
+  // Normalises x, or x + residual: (rows, columns). sum() is what was normalised.
+  Tensor forward(Builder& builder, Tensor x, Tensor residual, std::int64_t rows);
+  Tensor sum() const { return sum_; }
+
+  // The gradient of x and of residual alike; dsum (may be absent) is the gradient that reaches sum by another way.
+  // Written over dsum, else over dy.
+  Tensor backward(Builder& builder, Tensor dy, Tensor dsum = {});
+
+ private:
+  ops::NormDesc desc(const Builder& builder, bool residual) const;
+
+  std::string name_;
+  NormShape shape_;
+  Parameter weight_, bias_;
+  std::int64_t rows_ = 0;
+  Tensor sum_, mean_, inverse_;
+};
+
+}  // namespace assay::nn

@@ -1,0 +1,21 @@
+// Planned bytes of a training step by what they are for; known before anything is allocated.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace assay::nn {
+
+struct MemoryPlan {
+  std::uint64_t weights = 0;  // masters, packed forms, running statistics, tables
+  std::uint64_t gradients = 0;
+  std::uint64_t optimizer = 0;    // moments
+  std::uint64_t activations = 0;  // the arena's peak without what is counted elsewhere, and the inputs
+  std::uint64_t workspace = 0;    // scratch of the ops that run at the peak
+  std::uint64_t total() const { return weights + gradients + optimizer + activations + workspace; }
+
+  // "3.1 GiB: weights 475 MiB, gradients 475 MiB, optimizer 949 MiB, activations 1.2 GiB, workspace 12 MiB"
+  std::string text() const;
+};
+
+}  // namespace assay::nn

@@ -1,0 +1,101 @@
+#include "workloads/nn/planning_backend.h"
+
+#include "harness/core/error.h"
+
+namespace assay::nn {
+
+namespace {
+
+using namespace ops;
+
+// What an op of any kind says of itself here.
+template <typename Base, typename Args>
+class Planned : public Base {
+ public:
+  std::string implementation() const override { return "planned"; }
+  std::string isa() const override { return "none"; }
+  void run(Stream&, const Args&) override { throw Error("a plan of memory cannot run"); }
+};
+
+class PlannedMatmul final : public Planned<Matmul, MatmulArgs> {
+ public:
+  explicit PlannedMatmul(const MatmulDesc& d)
+      : packed_(d.form == WeightForm::plain ? 0 : static_cast<std::size_t>(d.k * d.n) * size_of(d.b)) {}
+  std::size_t packed_bytes() const override { return packed_; }
+
+ private:
+  std::size_t packed_;
+};
+
+template <typename Base>
+class PlannedConv final : public Planned<Base, typename Base::Args> {
+ public:
+  explicit PlannedConv(const ConvDesc& d)
+      : packed_(static_cast<std::size_t>(d.k * d.r * d.s * d.c / d.groups) * size_of(d.dtype)) {}
+  std::size_t packed_bytes() const override { return packed_; }
+  void pack(Stream&, const void*, void*) override { throw Error("a plan of memory cannot run"); }
+
+ private:
+  std::size_t packed_;
+};
+
+class PlannedPool final : public Planned<PoolForward, PoolForward::Args> {
+ public:
+  // The place of the maximum within its window: a byte an element.
+  explicit PlannedPool(const PoolDesc& d)
+      : saved_(d.kind == PoolKind::average ? 0 : static_cast<std::size_t>(d.n * d.p() * d.q() * d.c)) {}
+  std::size_t saved_bytes() const override { return saved_; }
+
+ private:
+  std::size_t saved_;
+};
+
+class PlanningBackend final : public Backend {
+ public:
+  std::string name() const override { return "planning"; }
+  std::string libraries() const override { return "none"; }
+
+  Made<Matmul> make(const MatmulDesc& d) override { return done<Matmul>(std::make_unique<PlannedMatmul>(d)); }
+  Made<ConvForward> conv_forward(const ConvDesc& d) override { return conv<ConvForward>(d); }
+  Made<ConvBackwardData> conv_backward_data(const ConvDesc& d) override { return conv<ConvBackwardData>(d); }
+  Made<ConvBackwardWeights> conv_backward_weights(const ConvDesc&) override { return op<ConvBackwardWeights>(); }
+  Made<BatchNormForward> batch_norm_forward(const BatchNormDesc&) override { return op<BatchNormForward>(); }
+  Made<BatchNormBackward> batch_norm_backward(const BatchNormDesc&) override { return op<BatchNormBackward>(); }
+  Made<PoolForward> pool_forward(const PoolDesc& d) override {
+    return done<PoolForward>(std::make_unique<PlannedPool>(d));
+  }
+  Made<PoolBackward> pool_backward(const PoolDesc&) override { return op<PoolBackward>(); }
+  Made<NormForward> norm_forward(const NormDesc&) override { return op<NormForward>(); }
+  Made<NormBackward> norm_backward(const NormDesc&) override { return op<NormBackward>(); }
+  Made<AttentionForward> attention_forward(const AttentionDesc&) override { return op<AttentionForward>(); }
+  Made<AttentionBackward> attention_backward(const AttentionDesc&) override { return op<AttentionBackward>(); }
+  Made<Rotary> rotary(const RotaryDesc&) override { return op<Rotary>(); }
+  Made<ActivationForward> activation_forward(const ActivationDesc&) override { return op<ActivationForward>(); }
+  Made<ActivationBackward> activation_backward(const ActivationDesc&) override { return op<ActivationBackward>(); }
+  Made<EmbeddingForward> embedding_forward(const EmbeddingDesc&) override { return op<EmbeddingForward>(); }
+  Made<EmbeddingBackward> embedding_backward(const EmbeddingDesc&) override { return op<EmbeddingBackward>(); }
+  Made<CrossEntropy> cross_entropy(const CrossEntropyDesc&) override { return op<CrossEntropy>(); }
+  Made<Optimizer> optimizer(const OptimizerDesc&) override { return op<Optimizer>(); }
+  Made<GradientNorm> gradient_norm(const GradientNormDesc&) override { return op<GradientNorm>(); }
+  Made<Elementwise> elementwise(const ElementwiseDesc&) override { return op<Elementwise>(); }
+
+ private:
+  template <typename Base>
+  static Made<Base> done(std::unique_ptr<Base> made) {
+    return Made<Base>(std::move(made));
+  }
+  template <typename Base>
+  static Made<Base> op() {
+    return done<Base>(std::make_unique<Planned<Base, typename Base::Args>>());
+  }
+  template <typename Base>
+  static Made<Base> conv(const ConvDesc& d) {
+    return done<Base>(std::make_unique<PlannedConv<Base>>(d));
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Backend> make_planning_backend() { return std::make_shared<PlanningBackend>(); }
+
+}  // namespace assay::nn

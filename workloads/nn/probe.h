@@ -1,0 +1,50 @@
+// Looks for what is not finite in arrays on a device.
+#pragma once
+
+#include "workloads/nn/arrays.h"
+#include "workloads/nn/step_memory.h"
+
+#include <vector>
+
+namespace assay::nn {
+
+class Probe {
+ public:
+  Probe(Device& device, Stream& stream) : device_(device), stream_(stream) {}
+
+  bool finite(const void* values, DType dtype, std::int64_t count) {
+    copy_.resize(static_cast<std::size_t>(count) * size_of(dtype));
+    device_.copy(copy_.data(), values, copy_.size(), stream_);
+    stream_.synchronize();
+    return all_finite(copy_.data(), dtype, count);
+  }
+
+ private:
+  Device& device_;
+  Stream& stream_;
+  std::vector<std::byte> copy_;
+};
+
+// Keeps running statistics as they are while a step is run again.
+class KeptRunning {
+ public:
+  KeptRunning(const StepPlan& plan, const StepMemory& memory, Device& device, Stream& stream)
+      : memory_(memory), device_(device), stream_(stream), kept_(plan.layout.running_bytes) {
+    device_.copy(kept_.data(), memory_.running(), kept_.size(), stream_);
+    stream_.synchronize();
+  }
+  ~KeptRunning() {
+    device_.copy(memory_.running(), kept_.data(), kept_.size(), stream_);
+    stream_.synchronize();
+  }
+  KeptRunning(const KeptRunning&) = delete;
+  KeptRunning& operator=(const KeptRunning&) = delete;
+
+ private:
+  const StepMemory& memory_;
+  Device& device_;
+  Stream& stream_;
+  std::vector<std::byte> kept_;
+};
+
+}  // namespace assay::nn

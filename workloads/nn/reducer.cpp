@@ -1,0 +1,78 @@
+#include "workloads/nn/reducer.h"
+
+#include <time.h>
+
+#include <utility>
+
+namespace assay::nn {
+
+namespace {
+
+double seconds_of(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+}  // namespace
+
+Reducer::Reducer(Communicator& comm, Device& device) : comm_(comm), stream_(device.make_stream()) {
+  thread_ = std::thread([this] { loop(); });
+}
+
+Reducer::~Reducer() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    jobs_.clear();
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Reducer::submit(Job job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    jobs_.push_back(std::move(job));
+  }
+  wake_.notify_one();
+}
+
+void Reducer::wait() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return jobs_.empty() && !busy_; });
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void Reducer::loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [&] { return ending_ || !jobs_.empty(); });
+    if (ending_) return;
+    const Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    std::exception_ptr failure;
+    const double cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID), wall = seconds_of(CLOCK_MONOTONIC);
+    try {
+      job(comm_, *stream_);
+      stream_->synchronize();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    const double cpu_end = seconds_of(CLOCK_THREAD_CPUTIME_ID), wall_end = seconds_of(CLOCK_MONOTONIC);
+    lock.lock();
+    cpu_seconds_ += cpu_end - cpu;
+    wall_seconds_ += wall_end - wall;
+    busy_ = false;
+    if (failure) {
+      failure_ = failure;
+      jobs_.clear();
+    }
+    if (jobs_.empty()) idle_.notify_all();
+  }
+}
+
+}  // namespace assay::nn

@@ -1,0 +1,54 @@
+// The thread that makes the collective calls of a training step, so that they run while the backward pass does.
+#pragma once
+
+#include "harness/comm/communicator.h"
+#include "harness/device/device.h"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace assay::nn {
+
+// Jobs run one after another in the order of submission, which is the same on every rank: that keeps collectives in
+// step. While jobs are pending no other thread may use the communicator.
+class Reducer {
+ public:
+  using Job = std::function<void(Communicator&, Stream&)>;
+
+  // Both must outlive the reducer.
+  Reducer(Communicator& comm, Device& device);
+  // Waits for the job that runs; drops those that have not begun.
+  ~Reducer();
+  Reducer(const Reducer&) = delete;
+  Reducer& operator=(const Reducer&) = delete;
+
+  void submit(Job job);
+  // Returns when every job has ended; throws again what a job threw first, after which jobs are dropped.
+  void wait();
+
+  // Seconds spent in jobs so far: of the thread's CPU, and by the clock. To be asked while no job is pending.
+  double cpu_seconds() const { return cpu_seconds_; }
+  double wall_seconds() const { return wall_seconds_; }
+
+ private:
+  void loop();
+
+  Communicator& comm_;
+  std::unique_ptr<Stream> stream_;
+  std::mutex mutex_;
+  std::condition_variable wake_, idle_;
+  std::deque<Job> jobs_;
+  bool busy_ = false;
+  bool ending_ = false;
+  std::exception_ptr failure_;
+  double cpu_seconds_ = 0;
+  double wall_seconds_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace assay::nn

@@ -1,0 +1,15 @@
+// The few words that change from step to step, together on the device.
+#pragma once
+
+#include "workloads/ops/cross_entropy.h"
+#include "workloads/ops/step_state.h"
+
+namespace assay::nn {
+
+struct StepBlock {
+  ops::StepState state;
+  ops::LossSums sums;
+  double totals[3] = {0, 0, 0};  // loss, valid and correct of all ranks
+};
+
+}  // namespace assay::nn

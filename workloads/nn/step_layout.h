@@ -1,0 +1,62 @@
+// What the programs of one step share: parameters, ops, inputs, and everything that outlives a micro-batch.
+#pragma once
+
+#include "workloads/nn/model.h"
+#include "workloads/nn/op_cache.h"
+#include "workloads/nn/step_options.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::nn {
+
+// An array in one of the regions that outlive a program; byte offset from the start of its region.
+struct Lasting {
+  std::string name;
+  std::int64_t elements = 0;
+  DType dtype = DType::f32;
+  std::size_t offset = 0;
+  std::size_t bytes() const { return static_cast<std::size_t>(elements) * size_of(dtype); }
+};
+
+// Of a batch norm: r becomes (1 - momentum) r + momentum * the batch's.
+struct RunningStatistic : Lasting {
+  double momentum = 0.1;
+  double initial = 0;
+};
+
+struct Constant : Lasting {
+  std::function<void(double* values)> fill;
+};
+
+// The arrays of a micro-batch that the model reads. An absent one is not part of the batch.
+enum class Input : std::uint8_t { ids, type_ids, lengths, images, targets };
+inline constexpr std::size_t input_kinds = 5;
+
+struct StepLayout {
+  StepLayout(const StepOptions& step_options, std::vector<ParameterSpec> parameters,
+             std::shared_ptr<ops::Backend> backend)
+      : options(step_options), specs(std::move(parameters)), ops(std::move(backend)) {
+    for (std::size_t i = 0; i < specs.size(); ++i) index.emplace(specs[i].name, i);
+  }
+
+  StepOptions options;
+  std::vector<ParameterSpec> specs;
+  std::map<std::string, std::size_t, std::less<>> index;
+  OpCache ops;
+
+  std::vector<RunningStatistic> running;
+  std::size_t running_bytes = 0;
+  std::vector<Constant> constants;
+  std::size_t constant_bytes = 0;
+  std::map<std::pair<std::size_t, const ops::Op*>, std::size_t> packed;  // (parameter, op) to offset
+  std::size_t packed_bytes = 0;
+  std::optional<Lasting> inputs[input_kinds];
+  std::size_t input_bytes = 0;  // of one micro-batch
+};
+
+}  // namespace assay::nn

@@ -1,0 +1,88 @@
+#include "workloads/nn/step_memory.h"
+
+#include "harness/core/error.h"
+#include "harness/core/units.h"
+#include "workloads/nn/arrays.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace assay::nn {
+
+namespace {
+
+constexpr std::size_t page = 4096;
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
+
+void zero(std::byte* at, std::size_t bytes, Device& device, Stream& stream) {
+  const std::vector<std::byte> zeros(std::min(bytes, std::size_t{16} << 20));
+  for (std::size_t done = 0; done < bytes; done += zeros.size())
+    device.copy(at + done, zeros.data(), std::min(zeros.size(), bytes - done), stream);
+  stream.synchronize();
+}
+
+}  // namespace
+
+StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : input_bytes_(plan.layout.input_bytes) {
+  struct Piece {
+    std::byte** at;
+    std::size_t bytes;
+  };
+  const std::size_t master = plan.master_bytes();
+  const Piece pieces[] = {
+      {&weights_, master},
+      {&gradients_, plan.gradient_bytes()},
+      {&moments_[0], master},
+      {&moments_[1], plan.moments() > 1 ? master : 0},
+      {&running_, plan.layout.running_bytes},
+      {&packed_, plan.layout.packed_bytes},
+      {&constants_, plan.layout.constant_bytes},
+      {&inputs_, input_bytes_ * static_cast<std::size_t>(plan.layout.options.accumulate)},
+      {&block_, sizeof(StepBlock)},
+      {&arena_, plan.arena_bytes},
+  };
+  std::size_t total = 0;
+  for (const Piece& piece : pieces) total += whole_pages(piece.bytes);
+  const auto refuse = [&](const std::string& why) {
+    throw Error(fmt::format("the step does not fit into memory: it needs {}; {}", plan.memory.text(), why));
+  };
+  if (total > device.info().memory_bytes)
+    refuse(fmt::format("{} may be used", format_bytes(static_cast<double>(device.info().memory_bytes))));
+  try {
+    buffer_ = device.allocate(total);
+  } catch (const Error& error) {
+    refuse(error.what());
+  }
+  auto* at = buffer_.as<std::byte>();
+  for (const Piece& piece : pieces) {
+    if (piece.bytes == 0) continue;
+    *piece.at = at;
+    at += whole_pages(piece.bytes);
+  }
+  zero(buffer_.as<std::byte>(), total, device, stream);
+  std::vector<double> values;
+  for (const Constant& constant : plan.layout.constants) {
+    values.assign(static_cast<std::size_t>(constant.elements), 0.0);
+    constant.fill(values.data());
+    std::vector<std::byte> stored(constant.bytes());
+    store(stored.data(), constant.dtype, values.data(), constant.elements);
+    device.copy(constants_ + constant.offset, stored.data(), stored.size(), stream);
+    stream.synchronize();
+  }
+}
+
+Places StepMemory::places(const Program& program, std::int64_t micro_batch) const {
+  Places places(program.tensors);
+  places.set(Region::arena, arena_);
+  places.set(Region::weights, weights_);
+  places.set(Region::gradients, gradients_);
+  places.set(Region::running, running_);
+  places.set(Region::packed, packed_);
+  places.set(Region::constants, constants_);
+  places.set(Region::inputs, inputs(micro_batch));
+  places.set(Region::state, block_);
+  return places;
+}
+
+}  // namespace assay::nn

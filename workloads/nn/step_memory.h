@@ -1,0 +1,46 @@
+// The memory of a training step: one allocation, cut into regions.
+#pragma once
+
+#include "harness/device/device.h"
+#include "workloads/nn/step_block.h"
+#include "workloads/nn/step_plan.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace assay::nn {
+
+class StepMemory {
+ public:
+  // Throws Error with the planned bytes by term where they do not fit. All of it is touched, so that no step takes page
+  // faults; everything but the arena is zero.
+  StepMemory(const StepPlan& plan, Device& device, Stream& stream);
+
+  std::byte* weights() const { return weights_; }
+  std::byte* gradients() const { return gradients_; }
+  std::byte* moment(int which) const { return moments_[which]; }  // 0 or 1; null where there is none
+  std::byte* running() const { return running_; }
+  std::byte* arena() const { return arena_; }
+  std::byte* inputs(std::int64_t micro_batch) const {
+    return inputs_ + static_cast<std::size_t>(micro_batch) * input_bytes_;
+  }
+  StepBlock* block() const { return reinterpret_cast<StepBlock*>(block_); }
+
+  // Places of a program's tensors for one micro-batch.
+  Places places(const Program& program, std::int64_t micro_batch) const;
+
+ private:
+  Buffer buffer_;
+  std::size_t input_bytes_ = 0;
+  std::byte* weights_ = nullptr;
+  std::byte* gradients_ = nullptr;
+  std::byte* moments_[2] = {nullptr, nullptr};
+  std::byte* running_ = nullptr;
+  std::byte* packed_ = nullptr;
+  std::byte* constants_ = nullptr;
+  std::byte* inputs_ = nullptr;
+  std::byte* block_ = nullptr;
+  std::byte* arena_ = nullptr;
+};
+
+}  // namespace assay::nn

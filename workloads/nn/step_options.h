@@ -1,0 +1,30 @@
+// What one optimizer step is built for.
+#pragma once
+
+#include "workloads/nn/model.h"
+#include "workloads/nn/precision.h"
+#include "workloads/ops/optimizer.h"
+
+#include <cstdint>
+
+namespace assay::nn {
+
+enum class Checkpointing { none, full };
+
+struct StepOptions {
+  Precision precision;
+  BatchShape batch;             // of one micro-batch
+  std::int64_t accumulate = 1;  // micro-batches a step
+  Checkpointing checkpointing = Checkpointing::none;
+  ops::OptimizerKind optimizer = ops::OptimizerKind::adamw;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double momentum = 0.9;
+  double weight_decay = 0;               // of the parameters that take part
+  double smoothing = 0;                  // of labels
+  double max_norm = 0;                   // 0: gradients are not clipped
+  std::int64_t bucket_bytes = 25 << 20;  // of gradients reduced at once
+};
+
+}  // namespace assay::nn

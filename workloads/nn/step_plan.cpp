@@ -1,0 +1,90 @@
+#include "workloads/nn/step_plan.h"
+
+#include "harness/core/error.h"
+#include "harness/core/units.h"
+#include "workloads/nn/planning_backend.h"
+#include "workloads/nn/step_block.h"
+
+#include <algorithm>
+
+namespace assay::nn {
+
+std::string MemoryPlan::text() const {
+  const auto size = [](std::uint64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
+  return fmt::format("{}: weights {}, gradients {}, optimizer {}, activations {}, workspace {}", size(total()),
+                     size(weights), size(gradients), size(optimizer), size(activations), size(workspace));
+}
+
+StepPlan::StepPlan(const Model& model, const StepOptions& options, std::shared_ptr<ops::Backend> backend)
+    : layout(options, model.parameters(), std::move(backend)) {
+  if (options.accumulate < 1) throw UsageError("accumulate must be at least 1");
+  if (options.batch.samples < 1) throw UsageError("micro_batch must be at least 1");
+  build(model, {.training = true, .packing = accumulates() ? Packing::pack : Packing::transient}, first);
+  if (accumulates()) build(model, {.training = true, .accumulate = true, .packing = Packing::reuse}, next);
+  build(model, {.training = false}, evaluation);
+  const auto element = static_cast<std::int64_t>(size_of(options.precision.grad));
+  parameters = lay_out(layout.specs, (accumulates() ? next : first).gradient_ready, options.bucket_bytes / element);
+  for (Program* program : {&first, &next, &evaluation})
+    for (TensorInfo& info : program->tensors)
+      if (info.region == Region::weights || info.region == Region::gradients)
+        info.offset = static_cast<std::size_t>(parameters.begin[info.parameter]) * size_of(info.dtype);
+  make_optimizer();
+  count_memory();
+}
+
+void StepPlan::build(const Model& model, const Variant& variant, Program& program) {
+  Builder builder(layout, variant, program);
+  model.build(builder);
+  builder.finish();
+}
+
+void StepPlan::make_optimizer() {
+  const StepOptions& options = layout.options;
+  ops::OptimizerDesc desc;
+  desc.kind = options.optimizer;
+  desc.count = parameters.count;
+  if (parameters.decayed > 0) desc.segments.push_back({0, parameters.decayed, options.weight_decay});
+  if (parameters.decayed < parameters.count) desc.segments.push_back({parameters.decayed, parameters.count, 0});
+  desc.beta1 = options.beta1;
+  desc.beta2 = options.beta2;
+  desc.epsilon = options.epsilon;
+  desc.momentum = options.momentum;
+  desc.master = desc.parameter = options.precision.master;
+  desc.gradient = options.precision.grad;
+  auto made = layout.ops.backend().optimizer(desc);
+  if (!made) throw UsageError("optimizer: " + made.reason());
+  optimizer = made.take();
+  auto made_norm = layout.ops.backend().gradient_norm({.count = parameters.count, .gradient = options.precision.grad});
+  if (!made_norm) throw UsageError("gradient norm: " + made_norm.reason());
+  norm = made_norm.take();
+}
+
+std::size_t StepPlan::master_bytes() const {
+  return static_cast<std::size_t>(parameters.count) * size_of(layout.options.precision.master);
+}
+
+std::size_t StepPlan::gradient_bytes() const {
+  return static_cast<std::size_t>(parameters.count) * size_of(layout.options.precision.grad);
+}
+
+void StepPlan::count_memory() {
+  const Program* largest = &first;
+  for (const Program* program : {&next, &evaluation})
+    if (program->arena_bytes > largest->arena_bytes) largest = program;
+  const std::size_t scratch = std::max(optimizer->workspace_bytes(), norm->workspace_bytes());
+  arena_bytes = std::max(largest->arena_bytes, scratch);
+  memory.weights =
+      master_bytes() + layout.running_bytes + layout.constant_bytes + layout.packed_bytes + largest->packed_at_peak;
+  memory.gradients = gradient_bytes();
+  memory.optimizer = static_cast<std::uint64_t>(moments()) * master_bytes();
+  const std::size_t elsewhere = largest->workspace_at_peak + largest->packed_at_peak;
+  memory.activations =
+      (largest->arena_bytes - elsewhere) + layout.input_bytes * static_cast<std::size_t>(layout.options.accumulate);
+  memory.workspace = largest->workspace_at_peak + (arena_bytes - largest->arena_bytes) + sizeof(StepBlock);
+}
+
+MemoryPlan plan_memory(const Model& model, const StepOptions& options) {
+  return StepPlan(model, options, make_planning_backend()).memory;
+}
+
+}  // namespace assay::nn

@@ -1,0 +1,43 @@
+// A training step as planned: its programs, where parameters lie, and the memory all of it takes.
+#pragma once
+
+#include "workloads/nn/builder.h"
+#include "workloads/nn/memory_plan.h"
+#include "workloads/nn/parameter_layout.h"
+
+#include <memory>
+
+namespace assay::nn {
+
+struct StepPlan {
+  // Throws UsageError where the model cannot be built so (an op that the backend lacks, with its reason).
+  StepPlan(const Model& model, const StepOptions& options, std::shared_ptr<ops::Backend> backend);
+  StepPlan(const StepPlan&) = delete;
+  StepPlan& operator=(const StepPlan&) = delete;
+
+  StepLayout layout;
+  Program first;  // writes gradients
+  Program next;   // adds to them; where a step has several micro-batches
+  Program evaluation;
+  ParameterLayout parameters;
+  std::unique_ptr<ops::Optimizer> optimizer;
+  std::unique_ptr<ops::GradientNorm> norm;
+  std::size_t arena_bytes = 0;  // of the largest program, and of the optimizer's scratch
+  MemoryPlan memory;
+
+  bool accumulates() const { return layout.options.accumulate > 1; }
+  Program& program(std::int64_t micro_batch) { return micro_batch == 0 ? first : next; }
+  std::size_t master_bytes() const;
+  std::size_t gradient_bytes() const;
+  int moments() const { return layout.options.optimizer == ops::OptimizerKind::adamw ? 2 : 1; }
+
+ private:
+  void build(const Model& model, const Variant& variant, Program& program);
+  void make_optimizer();
+  void count_memory();
+};
+
+// Planned bytes of a step without a device: ops are asked for nothing but sizes, and their scratch is not known.
+MemoryPlan plan_memory(const Model& model, const StepOptions& options);
+
+}  // namespace assay::nn

@@ -1,0 +1,70 @@
+// Handles of the arrays that a program works on, and where they lie once planned.
+#pragma once
+
+#include "harness/core/dtype.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay::nn {
+
+// A handle into its program's table; converts to false when it names nothing.
+struct Tensor {
+  std::int32_t id = -1;
+  explicit operator bool() const { return id >= 0; }
+  bool operator==(const Tensor&) const = default;
+};
+
+// Flat pieces of memory; offsets of tensors count from the start of theirs.
+enum class Region : std::uint8_t {
+  arena,      // lives from its first to its last use within a program; planned
+  weights,    // masters, all parameters
+  gradients,  // all parameters, in the order of the masters
+  running,    // running statistics of batch norms
+  packed,     // packed weights that live for a whole optimizer step
+  constants,  // tables computed once (rotary angles)
+  inputs,     // of one micro-batch
+  state,      // StepState and LossSums
+};
+inline constexpr std::size_t regions = 8;
+
+// What a tensor of the arena is for, in the memory plan.
+enum class Purpose : std::uint8_t { activation, workspace, packed };
+
+struct TensorInfo {
+  std::string name;
+  std::size_t bytes = 0;
+  DType dtype = DType::f32;
+  bool opaque = false;  // an op's own bytes (workspace, packed weights): no numbers to look at
+  Region region = Region::arena;
+  Purpose purpose = Purpose::activation;
+  std::size_t parameter = 0;  // in the regions weights and gradients
+  std::size_t offset = 0;     // within the region
+};
+
+// Where tensors lie while a program runs.
+class Places {
+ public:
+  explicit Places(const std::vector<TensorInfo>& tensors) : tensors_(&tensors) {}
+
+  void set(Region region, void* base) { bases_[static_cast<std::size_t>(region)] = static_cast<std::byte*>(base); }
+  // Null for the handle that names nothing.
+  void* at(Tensor tensor) const {
+    if (!tensor) return nullptr;
+    const TensorInfo& info = (*tensors_)[static_cast<std::size_t>(tensor.id)];
+    return bases_[static_cast<std::size_t>(info.region)] + info.offset;
+  }
+  template <typename T>
+  T* as(Tensor tensor) const {
+    return static_cast<T*>(at(tensor));
+  }
+
+ private:
+  const std::vector<TensorInfo>* tensors_;
+  std::byte* bases_[regions] = {};
+};
+
+}  // namespace assay::nn
