@@ -1,29 +1,13 @@
 #include "harness/cli/configs.h"
 
-#include "harness/core/error.h"
-
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 
 namespace assay::cli {
 
 namespace fs = std::filesystem;
-
-fs::path configs_dir() {
-  std::error_code none;
-  if (const char* named = std::getenv("ASSAY_CONFIGS"); named && *named) {
-    if (!fs::is_directory(named, none)) throw UsageError(fmt::format("ASSAY_CONFIGS={}: not a folder", named));
-    return named;
-  }
-  const fs::path binary = fs::read_symlink("/proc/self/exe", none);
-  const fs::path installed = binary.parent_path().parent_path() / "share" / "assay" / "configs";
-  if (fs::is_directory(installed, none)) return installed;
-  const fs::path source = ASSAY_SOURCE_CONFIGS;
-  return fs::is_directory(source, none) ? source : fs::path();
-}
 
 std::vector<ConfigFile> config_files(std::string_view folder) {
   std::vector<ConfigFile> files;

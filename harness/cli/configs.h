@@ -1,5 +1,7 @@
-// The folder of configuration files: plans, models, hardware.
+// Configuration files as `assay list` shows them.
 #pragma once
+
+#include "harness/core/configs.h"
 
 #include <filesystem>
 #include <string>
@@ -7,10 +9,6 @@
 #include <vector>
 
 namespace assay::cli {
-
-// $ASSAY_CONFIGS; else share/assay/configs beside the installed binary; else the source tree's.
-// Throws UsageError when $ASSAY_CONFIGS is not a folder; an empty path when there is none at all.
-std::filesystem::path configs_dir();
 
 struct ConfigFile {
   std::string name;         // as it is asked for: without .json

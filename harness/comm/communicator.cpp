@@ -32,14 +32,14 @@ double Communicator::broadcast_value(double value, int root) {
   return value;
 }
 
-std::unique_ptr<Communicator> make_mpi_communicator() {
+std::unique_ptr<Communicator> make_mpi_communicator(MpiThreads threads) {
   if (Module::find("mpi").empty())
     throw Error(
         "libassay-mpi.so is not beside the binary, so more than one rank is not possible: "
         "install Open MPI (Debian: openmpi-bin, libopenmpi-dev) and build again with -DASSAY_MPI=ON");
   try {
     const Module module = Module::load("mpi");
-    return std::unique_ptr<Communicator>(module.function<MpiEntry>(mpi_entry_name)(mpi_largest_count));
+    return std::unique_ptr<Communicator>(module.function<MpiEntry>(mpi_entry_name)(threads, mpi_largest_count));
   } catch (const Error& error) {
     throw Error(fmt::format("MPI cannot be used: {} (Debian packages: openmpi-bin, libopenmpi-dev)", error.what()));
   }

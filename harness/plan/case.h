@@ -10,10 +10,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay {
@@ -43,6 +46,12 @@ struct Context {
   std::vector<std::string> flags;             // remarks that readers must see
   // Given by the worker: what `peak` cases of this run have measured so far, also before a resume or a relaunch.
   std::vector<MeasuredPeak> peaks = {};
+  std::filesystem::path run_dir = {};  // rank 0 may write checkpoints/ in it; empty outside a run
+  // Adds text to a file below the run directory ("mllog/x.log"), or starts the file anew; empty outside a run.
+  std::function<void(const std::string& name, std::string_view text, bool anew)> write_file = {};
+  // Filled in by the case on rank 0: what the record shows beside the case's own phases and sensors.
+  std::vector<std::pair<std::string, double>> spans = {};  // seconds a step by part: forward, backward, ...
+  std::map<std::string, Series> series = {};               // loss, ...
 };
 
 // Collects the checks of one case.

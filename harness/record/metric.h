@@ -21,6 +21,13 @@ struct Metric {
   std::optional<double> reference;  // what is normal, in `unit`, from a sourced file
 };
 
+// A time-stamped series (of a sensor, of losses); `at` in seconds since the record's start.
+struct Series {
+  std::string unit;
+  std::vector<double> at;
+  std::vector<std::optional<double>> values;
+};
+
 struct Check {
   std::string name;  // relative_error, wrong_elements, ...
   bool passed = true;

@@ -19,13 +19,6 @@ inline constexpr int record_schema = 1;
 enum class Status { ok, skipped, failed, error };
 std::string_view name_of(Status status);
 
-// A time-stamped series of a sensor; `at` in seconds since the record's start.
-struct Series {
-  std::string unit;
-  std::vector<double> at;
-  std::vector<std::optional<double>> values;
-};
-
 struct RankResult {
   int rank = 0;
   std::string host;

@@ -2,6 +2,7 @@
 #include "harness/record/run_dir.h"
 
 #include "harness/core/error.h"
+#include "harness/core/text.h"
 #include "harness/record/files.h"
 #include "harness/record/json_reader.h"
 
@@ -10,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -218,6 +221,26 @@ void RunWriter::append(Record record) {
 
 void RunWriter::update_run(const Json& run) {
   replace_file(dir_ / "run.json", run.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void RunWriter::write_file(const std::string& name, std::string_view text, bool anew) {
+  const bool plain = name.starts_with("mllog/") && name.size() > 6 && name.size() < 200 && name[6] != '.' &&
+                     std::all_of(name.begin() + 6, name.end(),
+                                 [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
+  if (!plain) throw Error(fmt::format("{} is no file that a worker may write", in_quotes(name)));
+  const fs::path path = dir_ / name;
+  std::error_code error;
+  fs::create_directory(dir_ / "mllog", error);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (anew ? O_TRUNC : 0), 0644);
+  if (fd < 0) throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+  try {
+    write_all(fd, text, path);
+    if (::fsync(fd) != 0) throw Error(fmt::format("cannot sync {}: {}", path.string(), std::strerror(errno)));
+  } catch (...) {
+    ::close(fd);
+    throw;
+  }
+  ::close(fd);
 }
 
 std::vector<Record> RunData::final_records() const {

@@ -1,10 +1,11 @@
-// The run directory: run.json, records.jsonl, series/. The only code that knows its format.
+// The run directory: run.json, records.jsonl, series/, mllog/. The only code that knows its format.
 #pragma once
 
 #include "harness/record/record.h"
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay {
@@ -24,6 +25,8 @@ class RunWriter {
   // Long sample lists (over 200) go to series/ first; the line follows.
   void append(Record record);
   void update_run(const Json& run);
+  // Adds text to the file `name` below mllog/, or starts it anew; synced. Throws Error on any other name.
+  void write_file(const std::string& name, std::string_view text, bool anew);
 
  private:
   explicit RunWriter(std::filesystem::path dir);

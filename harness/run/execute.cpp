@@ -161,14 +161,14 @@ Record blank_record(const CaseOrder& order, DeviceKind device) {
   return record;
 }
 
-Record execute_case(const CaseOrder& order, Device& device, Communicator& comm,
-                    const std::filesystem::path& cache_dir) {
+Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, const Surroundings& surroundings) {
   const trace::Span span(trace::Category::case_, order.key.c_str());
   Record record = blank_record(order, device.kind());
   record.ranks = {{comm.rank(), this_host(), device.info().name, std::nullopt}};
   const Clock::time_point start = Clock::now();
   Telemetry telemetry;
-  Context context{device, comm, order.world, order.seed, cache_dir, order.faults, {}, {}, {}, order.peaks};
+  Context context{device, comm, order.world, order.seed,  surroundings.cache_dir, order.faults,
+                  {},     {},   {},          order.peaks, surroundings.run_dir,   surroundings.write_file};
   try {
     run_phases(order, device, comm, context, record, telemetry, start);
   } catch (const std::bad_alloc&) {
@@ -193,6 +193,8 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& comm,
     record.reason = caught.what();
     record.protocol = Json::object();
   }
+  record.spans.insert(record.spans.end(), context.spans.begin(), context.spans.end());
+  for (auto& [name, series] : context.series) record.telemetry[name] = std::move(series);
   for (const auto& [name, value] : context.labels) record.labels[name] = value;
   record.flags.insert(record.flags.end(), context.flags.begin(), context.flags.end());
   record.seconds = seconds_since(start);

@@ -30,11 +30,18 @@ struct CaseOrder {
 // A fault or oversubscription makes it not comparable.
 Record blank_record(const CaseOrder& order, DeviceKind device);
 
+// What a worker lends to its cases beside device and ranks.
+struct Surroundings {
+  std::filesystem::path cache_dir;
+  std::filesystem::path run_dir;
+  std::function<void(const std::string& name, std::string_view text, bool anew)> write_file;
+};
+
 // Runs the case and returns this rank's part of its record: rank 0's holds samples, metrics and telemetry, the others'
 // their checks, flags and spans. Never throws: what breaks becomes status `error` with its message. Skips are agreed
 // between the ranks. After an `error` of one rank the others may wait in a collective for ever: in a world of several
 // ranks the caller must then end the group.
-Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, const std::filesystem::path& cache_dir);
+Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, const Surroundings& surroundings);
 
 // One record from one part a rank, in any order; throws Error when rank 0's is missing. The worst status wins
 // (error, failed, skipped, ok), a check passes when it passes on every rank, and its worst value is kept.

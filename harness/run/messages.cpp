@@ -77,6 +77,10 @@ CaseOrder order_from(const Json& message, std::span<const Family> families) {
   return order;
 }
 
+Json to_message(const std::string& name, std::string_view text, bool anew) {
+  return {{"type", "file"}, {"name", name}, {"text", text}, {"anew", anew}};
+}
+
 Json to_message(std::span<const trace::Entry> entries) {
   Json json = {{"type", "file"}, {"name", "timeline"}, {"entries", Json::array()}};
   for (const trace::Entry& entry : entries)

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay {
@@ -20,6 +22,9 @@ ProtocolOverrides overrides_from_json(const Json& json);
 Json to_message(const CaseOrder& order, int index);
 // Throws Error on a family this binary does not know, and on members of a wrong type.
 CaseOrder order_from(const Json& message, std::span<const Family> families);
+
+// {"type":"file","name":"mllog/x.log","text":"...","anew":true}
+Json to_message(const std::string& name, std::string_view text, bool anew);
 
 // {"type":"file","name":"timeline","entries":[[name, category, payload, start_ns, duration_ns, thread], ...]}
 Json to_message(std::span<const trace::Entry> entries);

@@ -267,6 +267,10 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
     run["resumed"].push_back(
         {{"started", utc_now()}, {"argv", request.command_line}, {"version", build_info().version}});
   }
+  options.run_dir = writer.dir();
+  options.keep_file = [&](const std::string& name, std::string_view text, bool anew) {
+    writer.write_file(name, text, anew);
+  };
   const Supervisor::Sink keep = [&](Record record) {
     if (auto peak = measured_peak(record)) peaks.push_back(std::move(*peak));
     writer.append(std::move(record));
@@ -282,8 +286,14 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
   try {
     std::vector<std::vector<Job>> groups;
     for (const int ranks : sizes) {
-      groups.push_back(todo.jobs(ranks, keep));
-      for (const Job& job : groups.back()) seconds += job.estimated_seconds, ++cases;
+      std::vector<Job> jobs = todo.jobs(ranks, keep);
+      for (const Job& job : jobs) seconds += job.estimated_seconds, ++cases;
+      // Training's workers ask more of MPI, which would slow the collectives: groups of their own, after the others.
+      const auto training = std::stable_partition(
+          jobs.begin(), jobs.end(), [&](const Job& job) { return ranks == 1 || !job.order.family->workload; });
+      groups.emplace_back(std::make_move_iterator(training), std::make_move_iterator(jobs.end()));
+      jobs.erase(training, jobs.end());
+      groups.insert(groups.end() - 1, std::move(jobs));
     }
     Progress progress(cases, seconds);
     Supervisor supervisor(options, prepared.several_ranks, peaks, progress, keep);

@@ -88,7 +88,9 @@ void Supervisor::start_group(const Job& first) {
   request.environment = {{"ASSAY_SUPERVISOR", channel_.address()},
                          {"ASSAY_TOKEN", channel_.token()},
                          {"ASSAY_DEVICE", std::string(name_of(options_.device))},
-                         {"ASSAY_CACHE", options_.cache_dir.string()}};
+                         {"ASSAY_CACHE", options_.cache_dir.string()},
+                         {"ASSAY_RUN", options_.run_dir.string()},
+                         {"ASSAY_MPI_THREADS", first.order.family->workload ? "serialized" : "single"}};
   if (options_.trace) request.environment["ASSAY_TRACE"] = "1";
   group_ = std::make_unique<WorkerGroup>(request);
 }
@@ -140,6 +142,8 @@ void Supervisor::take_message(int rank, const Json& message) {
       state.part = std::move(part);
     else if (!failure_)
       failure_ = Failure{part ? part->reason : reader.text("reason", "it gave up"), std::move(part), false, rank};
+  } else if (type == "file" && reader.has("text")) {
+    if (options_.keep_file) options_.keep_file(reader.text("name"), reader.text("text"), reader.flag("anew", false));
   } else if (type == "file") {
     if (timeline_entries_ >= max_timeline_entries) return;
     std::vector<trace::Entry> entries = entries_from(message);

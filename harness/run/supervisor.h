@@ -26,6 +26,9 @@ struct Job {
 struct SupervisorOptions {
   DeviceKind device = DeviceKind::cpu;
   std::filesystem::path cache_dir;
+  std::filesystem::path run_dir;  // told to the workers
+  // Called with what workers write below the run directory; may throw.
+  std::function<void(const std::string& name, std::string_view text, bool anew)> keep_file;
   bool trace = false;
   // A rank that says nothing for so long is taken for dead; heartbeats come every two seconds.
   double heartbeat_limit_seconds = 30;

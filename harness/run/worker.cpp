@@ -32,6 +32,11 @@ void bind_to_share(const RankPlace& place) {
   if (!share.empty()) cpu::restart_on(share);
 }
 
+MpiThreads threads_from_environment() {
+  const char* value = std::getenv("ASSAY_MPI_THREADS");
+  return value && std::string_view(value) == "serialized" ? MpiThreads::serialized : MpiThreads::single;
+}
+
 void send_timeline(WorkerLink& link) {
   if (!trace::timeline_on()) return;
   std::vector<trace::Entry> entries = trace::take_timeline();
@@ -52,10 +57,16 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
   std::unique_ptr<Communicator> comm;
   std::unique_ptr<Device> device;
   const char* kind_name = std::getenv("ASSAY_DEVICE");
-  const char* cache = std::getenv("ASSAY_CACHE");
+  const auto folder = [](const char* name, const char* otherwise) {
+    const char* value = std::getenv(name);
+    return value ? value : otherwise;
+  };
+  const Surroundings surroundings{
+      folder("ASSAY_CACHE", "."), folder("ASSAY_RUN", ""),
+      [&link](const std::string& name, std::string_view text, bool anew) { link.send(to_message(name, text, anew)); }};
   try {
     device = make_device(device_kind_from(kind_name ? kind_name : "cpu").value_or(DeviceKind::cpu), place.local_rank);
-    comm = place.size == 1 ? make_self_communicator() : make_mpi_communicator();
+    comm = place.size == 1 ? make_self_communicator() : make_mpi_communicator(threads_from_environment());
     if (comm->size() != place.size || comm->rank() != place.rank)
       throw Error(
           fmt::format("MPI says rank {} of {}, the launcher rank {} of {}: module and launcher are of different MPIs",
@@ -72,7 +83,7 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
       const Json index = message.value("case", Json(-1));
       Record record;
       try {
-        record = execute_case(order_from(message, families), *device, *comm, cache ? cache : ".");
+        record = execute_case(order_from(message, families), *device, *comm, surroundings);
       } catch (const std::exception& error) {
         link.send({{"type", "abort"}, {"case", index}, {"reason", error.what()}});
         wait_for_the_end();

@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 namespace assay {
 namespace {
@@ -19,11 +20,20 @@ TEST(MpiCommunicator, KeepsTheContract) {
   for (const std::size_t count : {0, 1, 2, 1000, 100000}) test::expect_contract(*comm, count);
 }
 
+// As the gradient reducer calls: another thread than the one that made the communicator, in turns with it.
+TEST(MpiCommunicator, TakesCallsFromASecondThread) {
+  const auto comm = make_mpi_communicator();
+  for (int round = 0; round < 3; ++round) {
+    std::thread([&] { test::expect_contract(*comm, 1000); }).join();
+    test::expect_contract(*comm, 1000);
+  }
+}
+
 // Counts beyond what MPI can take, made testable by a small limit: every call goes through its pieces.
 TEST(MpiCommunicator, KeepsTheContractInPieces) {
   const auto entry = Module::load("mpi").function<MpiEntry>(mpi_entry_name);
   for (const std::size_t limit : {64, 1000}) {
-    const std::unique_ptr<Communicator> comm(entry(limit));
+    const std::unique_ptr<Communicator> comm(entry(MpiThreads::single, limit));
     for (const std::size_t count : {64, 1000, 1001, 3999}) test::expect_contract(*comm, count);
   }
 }
@@ -60,5 +70,7 @@ TEST(MpiCommunicator, SaysWhatCarriesTheBytes) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  // MPI starts at the level of the first call: the one that training asks for. The suites' own programs run at the other.
+  const auto first = assay::make_mpi_communicator(assay::MpiThreads::serialized);
   return RUN_ALL_TESTS();
 }

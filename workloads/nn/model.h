@@ -35,6 +35,14 @@ struct BatchShape {
   std::int64_t seq = 0;      // tokens a sequence; 0 for images
 };
 
+// What a model reads and tells apart: the data sets it can be trained on.
+struct InputSpec {
+  std::int64_t classes = 0;     // token ids, or labels, lie in [0, classes)
+  std::int64_t image_size = 0;  // pixels a side; 0 for tokens
+  std::int64_t positions = 0;   // of the longest sequence; 0: any
+  bool masked = false;          // an encoder: masked tokens are the targets; types and lengths are given
+};
+
 // Model FLOPs of training (DESIGN section 4, rule 9) for one sample, with the formula in words.
 struct ModelCost {
   double forward = 0;
@@ -47,7 +55,8 @@ class Model {
  public:
   virtual ~Model() = default;
   virtual const std::string& name() const = 0;
-  virtual bool images() const = 0;  // else tokens
+  virtual InputSpec input() const = 0;
+  bool images() const { return input().image_size > 0; }  // else tokens
   virtual std::vector<ParameterSpec> parameters() const = 0;
   virtual ModelCost cost(const BatchShape&) const = 0;
   // Appends one micro-batch to the program: forward, loss and (when training) backward.

@@ -48,6 +48,23 @@ class RunDir : public testing::Test {
   fs::path root_, dir_;
 };
 
+TEST_F(RunDir, WorkersWriteBelowMllogAndNowhereElse) {
+  RunWriter writer = RunWriter::create(dir_, run_);
+  writer.write_file("mllog/a.log", "one\n", true);
+  writer.write_file("mllog/a.log", "two\n", false);
+  writer.write_file("mllog/b.log", "old\n", true);
+  writer.write_file("mllog/b.log", "new\n", true);
+  const auto text = [&](const char* name) {
+    std::ifstream file(dir_ / name);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_EQ(text("mllog/a.log"), "one\ntwo\n");
+  EXPECT_EQ(text("mllog/b.log"), "new\n");
+  for (const char* name :
+       {"", "a.log", "mllog/", "mllog/../run.json", "mllog/..", "mllog/x/y", "/tmp/x", "records.jsonl"})
+    EXPECT_THROW(writer.write_file(name, "x", true), Error) << name;
+}
+
 TEST_F(RunDir, KeepsRecordsAndTakesTheLastAttempt) {
   {
     RunWriter writer = RunWriter::create(dir_, run_);

@@ -97,6 +97,13 @@ TEST(Messages, AnOrderArrivesAsItWasGiven) {
   EXPECT_THROW(order_from({{"family", "other"}}, std::span(families, 1)), Error);
 }
 
+TEST(Messages, AFileArrivesAsItWasGiven) {
+  const Json back = parse_untrusted(dump_line(to_message("mllog/x.log", ":::MLLOG {}\n", true)));
+  EXPECT_EQ(back["name"], "mllog/x.log");
+  EXPECT_EQ(back["text"], ":::MLLOG {}\n");
+  EXPECT_TRUE(back["anew"].get<bool>());
+}
+
 TEST(Messages, EntriesThatAreNoneAreRefused) {
   const std::vector<trace::Entry> entries = {{"setup", trace::Category::phase, 7, 1000, 20, 1}};
   const auto back = entries_from(to_message(entries));

@@ -1,0 +1,48 @@
+#include "harness/core/configs.h"
+
+#include "harness/core/error.h"
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace assay {
+
+namespace fs = std::filesystem;
+
+fs::path configs_dir() {
+  std::error_code none;
+  if (const char* named = std::getenv("ASSAY_CONFIGS"); named && *named) {
+    if (!fs::is_directory(named, none)) throw UsageError(fmt::format("ASSAY_CONFIGS={}: not a folder", named));
+    return named;
+  }
+  const fs::path binary = fs::read_symlink("/proc/self/exe", none);
+  const fs::path installed = binary.parent_path().parent_path() / "share" / "assay" / "configs";
+  if (fs::is_directory(installed, none)) return installed;
+  const fs::path source = ASSAY_SOURCE_CONFIGS;
+  return fs::is_directory(source, none) ? source : fs::path();
+}
+
+std::vector<std::string> config_names(std::string_view folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(configs_dir() / folder, none))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+fs::path find_config(std::string_view folder, std::string_view what, const std::string& word) {
+  if (word.find('/') != std::string::npos || word.ends_with(".json")) {
+    std::error_code none;
+    if (!fs::exists(word, none)) throw UsageError(fmt::format("{} {}: no such file", what, in_quotes(word)));
+    return word;
+  }
+  const std::vector<std::string> names = config_names(folder);
+  if (std::find(names.begin(), names.end(), word) == names.end())
+    throw UsageError(fmt::format("unknown {} {}{}", what, in_quotes(word), suggestion(word, names)));
+  return configs_dir() / folder / (word + ".json");
+}
+
+}  // namespace assay
