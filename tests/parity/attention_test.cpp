@@ -1,0 +1,126 @@
+// Attention against the oracle.
+#include "tests/parity/frame.h"
+
+namespace assay::ops::parity {
+namespace {
+
+struct Attention {
+  std::string name;
+  AttentionDesc desc;  // strides 0: dense
+  bool fused = false;  // q, k and v lie in one row
+  std::vector<int> lengths = {};
+};
+
+struct Inputs {
+  Tensor q, k, v;
+};
+
+class AttentionParity : public Parity<Attention> {
+ protected:
+  AttentionDesc desc() const {
+    AttentionDesc d = shape().desc;
+    const std::int64_t q = d.heads * d.head_dim, kv = d.kv_heads * d.head_dim;
+    d.q_stride = shape().fused ? q + 2 * kv : q;
+    d.k_stride = d.v_stride = shape().fused ? q + 2 * kv : kv;
+    d.lengths = !shape().lengths.empty();
+    d.dtype = dtype();
+    return d;
+  }
+};
+
+// Where q, k and v begin; apart, or in one array.
+struct Places {
+  Places(Side& side, const AttentionDesc& d, bool fused, bool inputs) : tokens(d.batch * d.seq) {
+    const auto make = [&](std::int64_t count, const char* purpose) {
+      // Gradients start from zero bits, so that what lies between heads of a wider row is comparable.
+      return side.put(inputs ? Tensor::normal(d.dtype, count, purpose) : Tensor(d.dtype, count));
+    };
+    const auto bytes = static_cast<std::int64_t>(size_of(d.dtype));
+    if (fused) {
+      q = make(tokens * d.q_stride, "qkv");
+      k = static_cast<std::byte*>(q) + d.heads * d.head_dim * bytes;
+      v = static_cast<std::byte*>(k) + d.kv_heads * d.head_dim * bytes;
+    } else {
+      q = make(tokens * d.q_stride, "q");
+      k = make(tokens * d.k_stride, "k");
+      v = make(tokens * d.v_stride, "v");
+    }
+  }
+
+  std::int64_t tokens;
+  void *q, *k, *v;
+};
+
+Outputs forward(Side& side, AttentionForward& op, const Attention& shape, const AttentionDesc& d) {
+  const Places in(side, d, shape.fused, true);
+  const std::int64_t count = in.tokens * d.heads * d.head_dim, rows = in.tokens * d.heads;
+  AttentionForward::Args args;
+  args.q = in.q;
+  args.k = in.k;
+  args.v = in.v;
+  if (d.lengths) args.lengths = static_cast<const std::int32_t*>(side.put(Tensor::integers(shape.lengths)));
+  args.out = side.space(d.dtype, count);
+  args.log_sum_exp = side.space(statistic(d.dtype), rows);
+  side.run(op, args);
+  Tensor log_sum_exp = side.get(args.log_sum_exp, statistic(d.dtype), rows);
+  // Nobody reads those of masked queries.
+  for (std::int64_t i = 0; d.lengths && i < rows; ++i)
+    if (i % d.seq >= shape.lengths[static_cast<std::size_t>(i / d.seq / d.heads)]) log_sum_exp.set(i, 0);
+  return {
+      {"out", side.get(args.out, d.dtype, count), tolerance_of(OpGroup::attention_forward, d.dtype, d.dtype, d.seq)},
+      {"log sum exp", log_sum_exp,
+       tolerance_of(OpGroup::attention_forward, statistic(d.dtype), statistic(d.dtype), d.seq + d.head_dim)}};
+}
+
+TEST_P(AttentionParity, Forward) {
+  expect_agreement(kind(), &Backend::attention_forward, desc(),
+                   [&](Side& side, AttentionForward& op) { return forward(side, op, shape(), desc()); });
+}
+
+TEST_P(AttentionParity, Backward) {
+  const AttentionDesc d = desc();
+  Side oracle = oracle_side();
+  const Outputs saved = forward(oracle, *oracle.backend().attention_forward(d).take(), shape(), d);
+  expect_agreement(kind(), &Backend::attention_backward, d, [&](Side& side, AttentionBackward& op) {
+    const Places in(side, d, shape().fused, true), gradients(side, d, shape().fused, false);
+    AttentionBackward::Args args;
+    args.q = in.q;
+    args.k = in.k;
+    args.v = in.v;
+    if (d.lengths) args.lengths = static_cast<const std::int32_t*>(side.put(Tensor::integers(shape().lengths)));
+    args.out = side.put(saved[0].value);
+    args.dout = side.put(Tensor::normal(d.dtype, saved[0].value.count(), "dout"));
+    args.log_sum_exp = side.put(saved[1].value);
+    args.dq = gradients.q;
+    args.dk = gradients.k;
+    args.dv = gradients.v;
+    side.run(op, args);
+    const auto tolerance = tolerance_of(OpGroup::attention_backward, d.dtype, d.dtype, d.seq + d.head_dim);
+    if (shape().fused) return Outputs{{"dqkv", side.get(args.dq, d.dtype, in.tokens * d.q_stride), tolerance}};
+    return Outputs{{"dq", side.get(args.dq, d.dtype, in.tokens * d.q_stride), tolerance},
+                   {"dk", side.get(args.dk, d.dtype, in.tokens * d.k_stride), tolerance},
+                   {"dv", side.get(args.dv, d.dtype, in.tokens * d.v_stride), tolerance}};
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, AttentionParity,
+    on_every_device<Attention>(
+        {{"one", {.batch = 1, .seq = 1, .heads = 1, .kv_heads = 1, .head_dim = 1}},
+         {"causal_2x64_4_heads", {.batch = 2, .seq = 64, .heads = 4, .kv_heads = 4, .head_dim = 32}},
+         {"causal_fused_1x130_3_heads", {.batch = 1, .seq = 130, .heads = 3, .kv_heads = 3, .head_dim = 64}, true},
+         {"causal_odd_3x37", {.batch = 3, .seq = 37, .heads = 2, .kv_heads = 1, .head_dim = 7}},
+         {"grouped_fused_2x65_6_of_2", {.batch = 2, .seq = 65, .heads = 6, .kv_heads = 2, .head_dim = 16}, true},
+         {"full_1x100", {.batch = 1, .seq = 100, .heads = 2, .kv_heads = 2, .head_dim = 40, .causal = false}},
+         {"full_lengths_4x33",
+          {.batch = 4, .seq = 33, .heads = 2, .kv_heads = 2, .head_dim = 16, .causal = false},
+          true,
+          {33, 20, 1, 0}},
+         {"causal_lengths_2x70_scaled",
+          {.batch = 2, .seq = 70, .heads = 2, .kv_heads = 1, .head_dim = 24, .scale = 0.3},
+          false,
+          {70, 41}}}),
+    name_of_case<Attention>);
+
+}  // namespace
+}  // namespace assay::ops::parity

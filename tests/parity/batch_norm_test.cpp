@@ -1,0 +1,121 @@
+// Batch norm with residual and ReLU against the oracle.
+#include "tests/parity/frame.h"
+
+namespace assay::ops::parity {
+namespace {
+
+enum class Place { apart, dx_on_dy, dresidual_on_dy, dx_on_other };
+
+struct Batch {
+  std::string name;
+  std::int64_t rows, channels;
+  bool relu = false;
+  bool residual = false;
+  bool training = true;
+  bool accumulate = false;
+  bool other = false;  // a second gradient of y
+  Place place = Place::apart;
+  double mean = 0;
+};
+
+class BatchNormParity : public Parity<Batch> {
+ protected:
+  BatchNormDesc desc() const {
+    const Batch& s = shape();
+    return {.rows = s.rows,
+            .channels = s.channels,
+            .dtype = dtype(),
+            .relu = s.relu,
+            .residual = s.residual,
+            .training = s.training,
+            .accumulate = s.accumulate};
+  }
+};
+
+Outputs forward(Side& side, BatchNormForward& op, const Batch& s, DType dtype, bool update) {
+  const std::int64_t count = s.rows * s.channels;
+  const DType stored = statistic(dtype);
+  const auto tolerance = [&](DType out) { return tolerance_of(OpGroup::batch_norm_forward, dtype, out, s.rows); };
+  BatchNormForward::Args args;
+  args.x = side.put(Tensor::normal(dtype, count, "x", 1, s.mean));
+  if (s.residual) args.residual = side.put(Tensor::normal(dtype, count, "residual"));
+  args.scale = side.put(Tensor::normal(stored, s.channels, "scale", 0.3, 1));
+  args.shift = side.put(Tensor::normal(stored, s.channels, "shift"));
+  args.running_mean = side.put(Tensor::normal(stored, s.channels, "running mean"));
+  args.running_variance = side.put(Tensor::normal(stored, s.channels, "running variance", 0.1, 1));
+  args.update_running = update;
+  args.y = side.space(dtype, count);
+  if (s.training) args.saved_mean = side.space(stored, s.channels);
+  if (s.training) args.saved_inverse_deviation = side.space(stored, s.channels);
+  side.run(op, args);
+  const auto statistics = [&](const void* data) { return side.get(data, stored, s.channels); };
+  Outputs outputs{{"y", side.get(args.y, dtype, count), tolerance(dtype)},
+                  {"running mean", statistics(args.running_mean), tolerance(stored)},
+                  {"running variance", statistics(args.running_variance), tolerance(stored)}};
+  if (!s.training) return outputs;
+  outputs.push_back({"mean", statistics(args.saved_mean), tolerance(stored)});
+  outputs.push_back({"inverse deviation", statistics(args.saved_inverse_deviation), tolerance(stored)});
+  return outputs;
+}
+
+TEST_P(BatchNormParity, Forward) {
+  expect_agreement(kind(), &Backend::batch_norm_forward, desc(),
+                   [&](Side& side, BatchNormForward& op) { return forward(side, op, shape(), dtype(), true); });
+}
+
+TEST_P(BatchNormParity, ForwardAgainLeavesRunningStatistics) {
+  if (!shape().training) return;
+  expect_agreement(kind(), &Backend::batch_norm_forward, desc(),
+                   [&](Side& side, BatchNormForward& op) { return forward(side, op, shape(), dtype(), false); });
+}
+
+TEST_P(BatchNormParity, Backward) {
+  const Batch& s = shape();
+  if (!s.training) return;
+  const std::int64_t count = s.rows * s.channels;
+  const DType stored = statistic(dtype());
+  Side oracle = oracle_side();
+  const Outputs saved = forward(oracle, *oracle.backend().batch_norm_forward(desc()).take(), s, dtype(), true);
+  const auto tolerance = [&](DType out) { return tolerance_of(OpGroup::batch_norm_backward, dtype(), out, s.rows); };
+  expect_agreement(kind(), &Backend::batch_norm_backward, desc(), [&](Side& side, BatchNormBackward& op) -> Outputs {
+    BatchNormBackward::Args args;
+    void* dy = side.put(Tensor::normal(dtype(), count, "dy"));
+    void* other = side.put(Tensor::normal(dtype(), count, "other"));
+    args.dy = dy;
+    if (s.other) args.dy_other = other;
+    args.x = side.put(Tensor::normal(dtype(), count, "x", 1, s.mean));
+    args.y = side.put(saved[0].value);
+    args.scale = side.put(Tensor::normal(stored, s.channels, "scale", 0.3, 1));
+    args.saved_mean = side.put(saved[3].value);
+    args.saved_inverse_deviation = side.put(saved[4].value);
+    args.dx = s.place == Place::dx_on_dy ? dy : s.place == Place::dx_on_other ? other : side.space(dtype(), count);
+    if (s.residual) args.dresidual = s.place == Place::dresidual_on_dy ? dy : side.space(dtype(), count);
+    const auto gradient = [&] {
+      return s.accumulate ? side.put(Tensor::normal(stored, s.channels, "gradient")) : side.space(stored, s.channels);
+    };
+    args.dscale = gradient();
+    args.dshift = gradient();
+    side.run(op, args);
+    Outputs outputs{{"dx", side.get(args.dx, dtype(), count), tolerance(dtype())},
+                    {"dscale", side.get(args.dscale, stored, s.channels), tolerance(stored)},
+                    {"dshift", side.get(args.dshift, stored, s.channels), tolerance(stored)}};
+    if (s.residual) outputs.push_back({"dresidual", side.get(args.dresidual, dtype(), count), tolerance(dtype())});
+    return outputs;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BatchNormParity,
+    on_every_device<Batch>({{"2x1", 2, 1},
+                            {"plain_49x64", 49, 64},
+                            {"plain_off_centre", 200, 33, false, false, true, false, false, Place::apart, 4},
+                            {"relu_65x33_on_dy", 65, 33, true, false, true, false, false, Place::dx_on_dy},
+                            {"relu_392x128_accumulated", 392, 128, true, false, true, true},
+                            {"residual_relu_65x33", 65, 33, true, true, true, false, false, Place::dresidual_on_dy},
+                            {"residual_relu_98x256_join", 98, 256, true, true, true, false, true, Place::dx_on_other},
+                            {"residual_50x7_join", 50, 7, false, true, true, true, true, Place::dresidual_on_dy},
+                            {"evaluation_residual_relu_20x65", 20, 65, true, true, false}}),
+    name_of_case<Batch>);
+
+}  // namespace
+}  // namespace assay::ops::parity
