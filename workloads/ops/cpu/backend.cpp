@@ -3,6 +3,7 @@
 
 #include "workloads/ops/cpu/blas_matmul.h"
 #include "workloads/ops/cpu/dnnl_matmul.h"
+#include "workloads/ops/cpu/language_ops.h"
 #include "workloads/ops/cpu/vector_ops.h"
 
 #include <fmt/format.h>
@@ -43,6 +44,12 @@ class CpuBackend final : public Backend {
   Made<Optimizer> optimizer(const OptimizerDesc& desc) override { return make_optimizer(desc); }
   Made<GradientNorm> gradient_norm(const GradientNormDesc& desc) override { return make_gradient_norm(desc); }
   Made<Elementwise> elementwise(const ElementwiseDesc& desc) override { return make_elementwise(desc); }
+  Made<AttentionForward> attention_forward(const AttentionDesc& desc) override { return make_attention_forward(desc); }
+  Made<AttentionBackward> attention_backward(const AttentionDesc& desc) override {
+    return make_attention_backward(desc);
+  }
+  Made<Rotary> rotary(const RotaryDesc& desc) override { return make_rotary(desc); }
+  Made<CrossEntropy> cross_entropy(const CrossEntropyDesc& desc) override { return make_cross_entropy(desc); }
 
  private:
   std::vector<std::string> tried_;

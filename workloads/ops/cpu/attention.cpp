@@ -1,0 +1,145 @@
+// Attention: the heads of all sequences shared among threads. What a head computes does not depend on who computes it.
+#include "workloads/ops/cpu/kernels/attention_kernels.h"
+#include "workloads/ops/cpu/language_ops.h"
+#include "workloads/ops/cpu/vector_op.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::ops {
+
+namespace {
+
+constexpr std::int64_t scratch_unit = 16;  // floats in a cache line
+
+class Heads {
+ public:
+  Heads(const AttentionDesc& desc, std::int64_t scratch)
+      : d_(desc),
+        threads_(omp_get_max_threads()),
+        scratch_((scratch + scratch_unit - 1) / scratch_unit * scratch_unit),
+        scale_(static_cast<float>(desc.scale != 0 ? desc.scale : 1.0 / std::sqrt(static_cast<double>(desc.head_dim)))) {
+  }
+
+  std::int64_t count() const { return d_.batch * d_.kv_heads; }
+  int threads() const { return threads_; }
+  std::size_t workspace_bytes() const { return sizeof(float) * static_cast<std::size_t>(threads_ * scratch_); }
+
+  // Where the operands of head `index` lie; `thread` is whose scratch it uses.
+  template <typename Args>
+  AttentionHead head(const Args& args, std::int64_t index, int thread) const {
+    const std::int64_t b = index / d_.kv_heads, kv = index % d_.kv_heads, group = d_.heads / d_.kv_heads;
+    AttentionHead h;
+    h.q_stride = d_.q_stride;
+    h.k_stride = d_.k_stride;
+    h.v_stride = d_.v_stride;
+    h.out_stride = d_.heads * d_.head_dim;
+    h.q = at(args.q, b * d_.seq * h.q_stride + kv * group * d_.head_dim);
+    h.k = at(args.k, b * d_.seq * h.k_stride + kv * d_.head_dim);
+    h.v = at(args.v, b * d_.seq * h.v_stride + kv * d_.head_dim);
+    h.log_sum_exp = static_cast<float*>(const_cast<void*>(args.log_sum_exp)) + (b * d_.heads + kv * group) * d_.seq;
+    h.scratch = static_cast<float*>(args.workspace) + thread * scratch_;
+    h.seq = d_.seq;
+    h.length = d_.lengths ? std::clamp<std::int64_t>(args.lengths[b], 0, d_.seq) : d_.seq;
+    h.head_dim = d_.head_dim;
+    h.group = group;
+    h.causal = d_.causal;
+    h.scale = scale_;
+    return h;
+  }
+  std::int64_t out_offset(std::int64_t index) const {
+    const std::int64_t b = index / d_.kv_heads, kv = index % d_.kv_heads, group = d_.heads / d_.kv_heads;
+    return (b * d_.seq * d_.heads + kv * group) * d_.head_dim;
+  }
+  template <typename Pointer>
+  Pointer at(Pointer data, std::int64_t elements) const {
+    using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const char, char>;
+    return static_cast<Byte*>(data) + elements * static_cast<std::int64_t>(size_of(d_.dtype));
+  }
+
+ private:
+  AttentionDesc d_;
+  int threads_;
+  std::int64_t scratch_;
+  float scale_;
+};
+
+// Where `data` has what lies at `place` in `like`.
+void* beside(void* data, const void* place, const void* like) {
+  return static_cast<char*>(data) + (static_cast<const char*>(place) - static_cast<const char*>(like));
+}
+
+class CpuAttentionForward final : public VectorOp<AttentionForward> {
+ public:
+  CpuAttentionForward(const AttentionDesc& desc)
+      : heads_(desc, cpu::kernels<AttentionKernels>().forward_scratch(desc.seq, desc.head_dim)),
+        kernel_(desc.dtype == DType::f32 ? cpu::kernels<AttentionKernels>().forward_f32
+                                         : cpu::kernels<AttentionKernels>().forward_bf16),
+        // With few heads several threads share one, each with its own copy of the keys.
+        parts_(static_cast<int>((heads_.threads() + heads_.count() - 1) / heads_.count())) {}
+
+  std::size_t workspace_bytes() const override { return heads_.workspace_bytes(); }
+
+  void run(Stream&, const Args& args) override {
+#pragma omp parallel for schedule(dynamic) num_threads(heads_.threads())
+    for (std::int64_t task = 0; task < heads_.count() * parts_; ++task) {
+      AttentionHead head = heads_.head(args, task / parts_, omp_get_thread_num());
+      head.to_out = heads_.at(args.out, heads_.out_offset(task / parts_));
+      head.part = static_cast<int>(task % parts_);
+      head.parts = parts_;
+      kernel_(head);
+    }
+  }
+
+ private:
+  Heads heads_;
+  AttentionKernels::Pass kernel_;
+  int parts_;
+};
+
+class CpuAttentionBackward final : public VectorOp<AttentionBackward> {
+ public:
+  CpuAttentionBackward(const AttentionDesc& desc)
+      : heads_(desc, cpu::kernels<AttentionKernels>().backward_scratch(desc.seq, desc.head_dim)),
+        kernel_(desc.dtype == DType::f32 ? cpu::kernels<AttentionKernels>().backward_f32
+                                         : cpu::kernels<AttentionKernels>().backward_bf16) {}
+
+  std::size_t workspace_bytes() const override { return heads_.workspace_bytes(); }
+
+  void run(Stream&, const Args& args) override {
+#pragma omp parallel for schedule(dynamic) num_threads(heads_.threads())
+    for (std::int64_t index = 0; index < heads_.count(); ++index) {
+      AttentionHead head = heads_.head(args, index, omp_get_thread_num());
+      head.out = heads_.at(args.out, heads_.out_offset(index));
+      head.dout = heads_.at(args.dout, heads_.out_offset(index));
+      // The gradients lie as the operands do.
+      head.dq = beside(args.dq, head.q, args.q);
+      head.dk = beside(args.dk, head.k, args.k);
+      head.dv = beside(args.dv, head.v, args.v);
+      kernel_(head);
+    }
+  }
+
+ private:
+  Heads heads_;
+  AttentionKernels::Pass kernel_;
+};
+
+std::string problem(const AttentionDesc& d) {
+  if (auto unsound = problem_of(d)) return *unsound;
+  return unless_f32_or_bf16("attention", {d.dtype});
+}
+
+}  // namespace
+
+Made<AttentionForward> make_attention_forward(const AttentionDesc& desc) {
+  return make_unless<AttentionForward, CpuAttentionForward>(problem(desc), desc);
+}
+
+Made<AttentionBackward> make_attention_backward(const AttentionDesc& desc) {
+  return make_unless<AttentionBackward, CpuAttentionBackward>(problem(desc), desc);
+}
+
+}  // namespace assay::ops

@@ -1,0 +1,49 @@
+// Rotary embedding: tokens shared among threads.
+#include "workloads/ops/cpu/kernels/rotary_kernels.h"
+#include "workloads/ops/cpu/language_ops.h"
+#include "workloads/ops/cpu/parallel.h"
+#include "workloads/ops/cpu/vector_op.h"
+
+namespace assay::ops {
+
+namespace {
+
+constexpr std::int64_t least_elements = 4096;  // of a thread's share
+
+class CpuRotary final : public VectorOp<Rotary> {
+ public:
+  CpuRotary(const RotaryDesc& desc)
+      : d_(desc),
+        parts_(parts_for(desc.batch * desc.seq * desc.heads * desc.head_dim, least_elements)),
+        kernel_(desc.dtype == DType::f32 ? cpu::kernels<RotaryKernels>().f32 : cpu::kernels<RotaryKernels>().bf16) {}
+
+  void run(Stream&, const Args& args) override {
+    const auto token_bytes = static_cast<std::size_t>(d_.stride) * size_of(d_.dtype);
+    const std::int64_t half = d_.head_dim / 2;
+    for_parts(parts_, [&](int part) {
+      const Part mine = part_of(d_.batch * d_.seq, 1, part, parts_);
+      for (std::int64_t token = mine.begin; token < mine.end; ++token) {
+        const std::int64_t at = token % d_.seq * half;
+        kernel_(static_cast<char*>(args.x) + static_cast<std::size_t>(token) * token_bytes,
+                static_cast<const float*>(args.cosine) + at, static_cast<const float*>(args.sine) + at, d_.heads, half,
+                d_.inverse ? -1.0f : 1.0f);
+      }
+    });
+  }
+
+ private:
+  RotaryDesc d_;
+  int parts_;
+  RotaryKernels::Token kernel_;
+};
+
+std::string problem(const RotaryDesc& d) {
+  if (auto unsound = problem_of(d)) return *unsound;
+  return unless_f32_or_bf16("rotary embedding", {d.dtype});
+}
+
+}  // namespace
+
+Made<Rotary> make_rotary(const RotaryDesc& desc) { return make_unless<Rotary, CpuRotary>(problem(desc), desc); }
+
+}  // namespace assay::ops
