@@ -147,6 +147,7 @@ void ImageSet::add_folder(const std::string& root) {
   std::set<std::string> classes;
   for (const Found& image : found)
     if (std::string name = subfolder(image.path); !name.empty()) classes.insert(std::move(name));
+  classes_.assign(classes.begin(), classes.end());
   for (Found& image : found) {
     const std::string name = subfolder(image.path);
     const auto label = name.empty() ? 0 : std::distance(classes.begin(), classes.find(name));

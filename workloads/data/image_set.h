@@ -27,6 +27,10 @@ class ImageSet {
   // As people know it: the path below the set's root, or "shard.tar: member".
   std::string name(std::size_t image) const;
   int label(std::size_t image) const { return entries_[image].label; }
+  // The first-level subfolders in sorted order; none for shards, and for images that lie in no subfolder.
+  const std::vector<std::string>& classes() const { return classes_; }
+  // Whether the set is tar shards; labels then come from .cls members.
+  bool shards() const { return shards_; }
   std::uint64_t total_bytes() const { return total_bytes_; }
   // Archives that end early or are damaged, each with the reason.
   const std::vector<std::string>& damaged_archives() const { return damaged_; }
@@ -50,6 +54,7 @@ class ImageSet {
   std::vector<std::string> members_;  // names inside shards
   std::vector<Entry> entries_;
   std::vector<std::string> damaged_;
+  std::vector<std::string> classes_;
   std::uint64_t total_bytes_ = 0;
   bool shards_ = false;
 };

@@ -18,12 +18,12 @@ std::map<std::int64_t, std::string> BadImages::all() const {
 
 std::int64_t StreamOrder::image(std::int64_t position) const {
   const std::uint64_t at = place(position);
-  return static_cast<std::int64_t>(Shuffle(seed, at / images, images).at(at % images));
+  return member(Shuffle(seed, at / images, images).at(at % images));
 }
 
 std::int64_t StreamOrder::substitute(std::int64_t position, int attempt) const {
   const std::uint64_t draw = place(position) * (most_substitutes + 1) + static_cast<std::uint64_t>(attempt);
-  return static_cast<std::int64_t>(Rng(seed, "substitute image").below(draw, images));
+  return member(Rng(seed, "substitute image").below(draw, images));
 }
 
 std::optional<std::span<const std::byte>> ImageStream::read(ImageReader& reader, std::int64_t image) const {

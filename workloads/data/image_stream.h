@@ -31,6 +31,7 @@ struct StreamOrder {
   std::uint64_t images = 0;
   int rank = 0;
   int world = 1;
+  const std::vector<std::int64_t>* members = nullptr;  // `images` many: which of a set are shown; null: all of it
 
   std::uint64_t place(std::int64_t position) const {
     return static_cast<std::uint64_t>(position) * static_cast<std::uint64_t>(world) + static_cast<std::uint64_t>(rank);
@@ -38,6 +39,11 @@ struct StreamOrder {
   std::int64_t image(std::int64_t position) const;
   // What stands in for an unusable image at the `attempt`-th try (from 1).
   std::int64_t substitute(std::int64_t position, int attempt) const;
+
+ private:
+  std::int64_t member(std::uint64_t place_in_epoch) const {
+    return members ? (*members)[place_in_epoch] : static_cast<std::int64_t>(place_in_epoch);
+  }
 };
 
 inline constexpr int most_substitutes = 15;

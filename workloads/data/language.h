@@ -38,16 +38,27 @@ class LanguageSet : public TrainingSet {
   virtual std::string sha256() const = 0;
 };
 
+// sha256() of the default language, of a masked one of 36 ids with sequences of 64 to 128 tokens, and of one of 50,257
+// ids.
+inline constexpr const char* published_language_sha256 =
+    "7a6e994860ad85d435fb53bd25b71e75dcf7bc6ada8871624d54263e47b9c651";
+inline constexpr const char* published_masked_language_sha256 =
+    "073b3c34fb9467466b0bf48e5b87e5e16b49a74a177db5a58ca2202805d73880";
+inline constexpr const char* published_large_language_sha256 =
+    "d040a19ae81a93f8376babb530f4fb45ed41206b94e3dd2b554d14248bd419c9";
+
 // Throws UsageError for a vocabulary below 2 (masked: 6) or a sequence too short.
 std::shared_ptr<const LanguageSet> make_language(const LanguageSpec& spec);
 
-// Whether losses lie below a floor by more than chance allows; both of the same targets, or both means over equal
-// groups of targets, in the same order.
+// Whether losses lie below a floor by more than chance allows; both of the same targets in the same order, or both
+// means over equal groups of targets. Group g, [ends[g - 1], ends[g]), may hang together (LanguageFloor::ends: the
+// targets of one sequence); without `ends` each loss stands alone.
 struct FloorTest {
   double difference = 0;      // mean of loss - floor, in nats
   double standard_error = 0;  // of it, paired
   bool below = false;         // by more than 4 standard errors: a bug in the model, the loss or the data
 };
-FloorTest test_floor(std::span<const double> losses, std::span<const double> floor);
+FloorTest test_floor(std::span<const double> losses, std::span<const double> floor,
+                     std::span<const std::int64_t> ends = {});
 
 }  // namespace assay::data

@@ -1,20 +1,11 @@
 #include "workloads/data/shuffle.h"
 
 #include "harness/core/rng.h"
+#include "workloads/data/mix.h"
 
 #include <bit>
 
 namespace assay::data {
-
-namespace {
-
-std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-}  // namespace
 
 Shuffle::Shuffle(std::uint64_t seed, std::uint64_t epoch, std::uint64_t size)
     : size_(size),
@@ -26,7 +17,7 @@ std::uint64_t Shuffle::at(std::uint64_t place) const {
   do {
     std::uint64_t left = place >> half_bits_, right = place & mask;
     for (std::uint64_t round = 1; round <= 6; ++round) {
-      const std::uint64_t next = left ^ (mix(key_ + round * 0x9e3779b97f4a7c15u + right) & mask);
+      const std::uint64_t next = left ^ (mix(key_ + round * mix_step + right) & mask);
       left = right;
       right = next;
     }

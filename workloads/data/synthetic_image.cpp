@@ -2,6 +2,7 @@
 #include "workloads/data/synthetic_image.h"
 
 #include "harness/core/rng.h"
+#include "workloads/data/mix.h"
 
 #include <algorithm>
 #include <array>
@@ -22,13 +23,6 @@ class Draw {
   Rng rng_;
   std::uint64_t next_;
 };
-
-// SplitMix64's finaliser (Steele, Lea and Flood, OOPSLA 2014): a hash that is cheap enough for every pixel.
-std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 // About normal in [-510, 510], standard deviation 148: the sum of four bytes.
 int grain(std::uint64_t bits) {

@@ -45,11 +45,11 @@ class TrainingSet {
 
 // One micro-batch in the caller's host memory, of B samples. Empty spans are not filled.
 struct BatchArrays {
-  std::span<std::int32_t> ids;       // (B, T)
-  std::span<std::int32_t> type_ids;  // (B, T); 0 where the set has no types
-  std::span<std::int32_t> lengths;   // (B); T where the set has no padding
-  std::span<float> images;           // (B, S, S, 3)
-  std::span<std::int32_t> targets;   // (B, T) or (B); ignored_target where there is none
+  std::span<std::int32_t> ids{};       // (B, T)
+  std::span<std::int32_t> type_ids{};  // (B, T); 0 where the set has no types
+  std::span<std::int32_t> lengths{};   // (B); T where the set has no padding
+  std::span<float> images{};           // (B, S, S, 3)
+  std::span<std::int32_t> targets{};   // (B, T) or (B); ignored_target where there is none
 };
 
 struct StreamOptions {

@@ -1,0 +1,149 @@
+// Integers throughout; the only floating-point operation on a pixel is a product with a power of two, which is exact.
+#include "workloads/data/class_images.h"
+
+#include "harness/core/error.h"
+#include "harness/core/rng.h"
+#include "workloads/data/class_field.h"
+#include "workloads/data/mix.h"
+#include "workloads/data/sha256.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+namespace assay::data {
+
+namespace {
+
+constexpr std::int64_t hashed_images = 32;
+constexpr std::int64_t images_an_epoch = 1 << 14;
+
+// What is drawn for one image besides its noise.
+struct Drawn {
+  int shown = 0;  // the true class
+  int label = 0;
+  FieldView view;
+  std::uint64_t noise = 0;  // key
+};
+
+class Drawing {
+ public:
+  Drawing(const ClassImagesSpec& spec, const ClassField& field, Split split, std::uint64_t seed)
+      : spec_(spec),
+        field_(field),
+        rng_(seed, split == Split::train ? "class images train" : "class images validation") {}
+
+  Drawn draw(std::uint64_t place) const {
+    const auto below = [&](std::uint64_t draw, int bound) {
+      return static_cast<int>(rng_.below(place << 3 | draw, static_cast<std::uint64_t>(bound)));
+    };
+    Drawn drawn;
+    drawn.shown = drawn.label = below(0, spec_.classes);
+    if (below(1, 1000) < spec_.label_noise)
+      drawn.label = (drawn.shown + 1 + below(2, spec_.classes - 1)) % spec_.classes;
+    drawn.view = {below(3, field_.offsets()), below(4, field_.offsets()), below(5, 2) == 1};
+    drawn.noise = rng_.u64(place << 3 | 6);
+    return drawn;
+  }
+
+ private:
+  const ClassImagesSpec& spec_;
+  const ClassField& field_;
+  Rng rng_;
+};
+
+class Maker final : public SampleMaker {
+ public:
+  Maker(const ClassImagesSpec& spec, const ClassField& field, Split split, std::uint64_t seed)
+      : field_(field), drawing_(spec, field, split, seed), clean_(field.values()) {}
+
+  void make(std::int64_t position, const SampleSlot& slot) override {
+    const Drawn drawn = drawing_.draw(static_cast<std::uint64_t>(position));
+    field_.render(drawn.shown, drawn.view, clean_.data());
+    add_noise(drawn.noise, clean_, reinterpret_cast<float*>(slot.data));
+    *slot.index = position;
+    *slot.label = drawn.label;
+    *slot.bytes = 0;
+  }
+
+ private:
+  const ClassField& field_;
+  Drawing drawing_;
+  std::vector<std::int16_t> clean_;
+};
+
+class Images final : public ClassImages {
+ public:
+  explicit Images(const ClassImagesSpec& spec) : spec_(spec), field_(spec.classes, spec.size, spec.seed) {}
+
+  SampleKind kind() const override { return SampleKind::image; }
+  std::int64_t extent() const override { return spec_.size; }
+  std::int64_t classes() const override { return spec_.classes; }
+  std::int64_t samples(Split split) const override {
+    return split == Split::train ? images_an_epoch : spec_.validation;
+  }
+  std::string name() const override {
+    return fmt::format("class fields C={} S={} label noise {} of 1000 {}", spec_.classes, spec_.size, spec_.label_noise,
+                       sha256().substr(0, 16));
+  }
+  std::unique_ptr<SampleMaker> maker(Split split, std::uint64_t seed) const override {
+    return std::make_unique<Maker>(spec_, field_, split, split == Split::train ? seed : spec_.seed);
+  }
+  const ClassImagesSpec& spec() const override { return spec_; }
+
+  const ImageCeiling& ceiling() const override {
+    std::call_once(ceiling_once_, [this] {
+      const Drawing drawing(spec_, field_, Split::validation, spec_.seed);
+      std::int64_t right = 0;
+      for (std::int64_t i = 0; i < spec_.validation; ++i) {
+        const Drawn drawn = drawing.draw(static_cast<std::uint64_t>(i));
+        right += drawn.shown == drawn.label;
+      }
+      const double wrong = spec_.label_noise / 1000.0;
+      ceiling_.accuracy = static_cast<double>(right) / static_cast<double>(spec_.validation);
+      ceiling_.expected = 1 - wrong;
+      ceiling_.confusion = confusion_bound(field_);
+      if (wrong > 0) ceiling_.loss = -wrong * std::log(wrong / (spec_.classes - 1));
+      if (wrong < 1) ceiling_.loss -= (1 - wrong) * std::log(1 - wrong);
+    });
+    return ceiling_;
+  }
+
+  std::string sha256() const override {
+    std::call_once(hash_once_, [this] {
+      Sha256 hash;
+      std::vector<std::byte> sample(static_cast<std::size_t>(sample_bytes()));
+      for (const Split split : {Split::train, Split::validation}) {
+        const auto make = maker(split, 0);
+        for (std::int64_t i = 0; i < std::min(hashed_images, samples(split)); ++i) {
+          std::int32_t label = 0;
+          std::int64_t index = 0, bytes = 0;
+          make->make(i, {sample.data(), &label, &index, &bytes});
+          hash.add(sample);
+          hash.add(std::as_bytes(std::span(&label, 1)));
+        }
+      }
+      hash_ = hash.hex();
+    });
+    return hash_;
+  }
+
+ private:
+  ClassImagesSpec spec_;
+  ClassField field_;
+  mutable std::once_flag ceiling_once_, hash_once_;
+  mutable ImageCeiling ceiling_;
+  mutable std::string hash_;
+};
+
+}  // namespace
+
+std::shared_ptr<const ClassImages> make_class_images(const ClassImagesSpec& spec) {
+  if (spec.classes < 2 || spec.size < 4)
+    throw UsageError(fmt::format("generated images need at least 2 classes and 4 pixels a side, not {} and {}",
+                                 spec.classes, spec.size));
+  ASSAY_CHECK(spec.label_noise >= 0 && spec.label_noise <= 1000 && spec.validation >= 1);
+  return std::make_shared<Images>(spec);
+}
+
+}  // namespace assay::data
