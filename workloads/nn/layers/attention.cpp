@@ -102,8 +102,6 @@ Tensor Attention::forward(Builder& builder, Tensor x) {
   return out_projection_.forward(builder, out, builder.batch().samples * builder.batch().seq);
 }
 
-void Attention::recompute(Builder& builder, Tensor x) { out_projection_.refresh(mix(builder, x)); }
-
 Tensor Attention::backward(Builder& builder, Tensor dy, const Linear::Into& into) {
   const ops::AttentionDesc attention = desc(builder);
   const Tensor dout = out_projection_.backward(builder, dy);

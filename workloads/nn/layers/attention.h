@@ -29,8 +29,6 @@ class Attention {
 
   // x (B, T, width) to (B, T, width).
   Tensor forward(Builder& builder, Tensor x);
-  // The forward pass without its output projection, whose result backward does not need.
-  void recompute(Builder& builder, Tensor x);
   // The gradient of x, added to into.dx where into.add.
   Tensor backward(Builder& builder, Tensor dy, const Linear::Into& into);
 

@@ -81,9 +81,9 @@ Tensor ConvNorm::forward(Builder& builder, Tensor x, Tensor residual) {
   return normalise(builder, residual);
 }
 
-Tensor ConvNorm::recompute(Builder& builder, Tensor x, Tensor residual, bool whole) {
+Tensor ConvNorm::recompute(Builder& builder, Tensor x, bool whole) {
   convolve(builder, x);
-  return whole ? normalise(builder, residual) : y_;
+  return whole ? normalise(builder, {}) : y_;
 }
 
 ConvNorm::Gradients ConvNorm::backward(Builder& builder, TwoGradients dy, bool wants_dx) {

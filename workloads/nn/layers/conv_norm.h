@@ -22,8 +22,9 @@ class ConvNorm {
 
   // x (N, H, W, C) to (N, P, Q, K); residual (N, P, Q, K) may be absent.
   Tensor forward(Builder& builder, Tensor x, Tensor residual = {});
-  // The convolution again, for the backward pass, and with `whole` what follows it; else that is still there.
-  Tensor recompute(Builder& builder, Tensor x, Tensor residual, bool whole);
+  // The convolution again, for the backward pass, and with `whole` what follows it (where there is no residual); else
+  // the statistics and the output of the forward pass are still used.
+  Tensor recompute(Builder& builder, Tensor x, bool whole);
 
   struct Gradients {
     Tensor dx;        // absent where it is not wanted

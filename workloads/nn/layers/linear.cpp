@@ -55,6 +55,18 @@ Tensor Linear::backward(Builder& builder, Tensor dy, const Into& into) {
   return dx;
 }
 
+Tensor Linear::backward_through_gelu(Builder& builder, Tensor dy, ops::ActivationKind kind) {
+  const Tensor z = aux_;
+  {
+    const Builder::Scope scope(builder, name_);
+    const ops::ActivationDesc desc{kind, rows_, out_, builder.compute()};
+    builder.run(builder.op<ops::ActivationBackward>(desc), {z, dy}, {z}, [=](const Places& at) {
+      return ops::ActivationBackward::Args{.x = at.at(z), .dy = at.at(dy), .dx = at.at(z)};
+    });
+  }
+  return backward(builder, z);
+}
+
 void append_weight_gradient(Builder& builder, Parameter weight, Parameter bias, Tensor dy, Tensor x, std::int64_t rows,
                             std::int64_t in, std::int64_t out, std::int64_t x_row) {
   ops::MatmulDesc desc;

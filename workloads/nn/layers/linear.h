@@ -26,6 +26,9 @@ class Linear {
   Tensor backward(Builder& builder, Tensor dy);
   Tensor backward(Builder& builder, Tensor dy, const Into& into);
 
+  // The same where the last forward pass ended with gelu and dy is the gradient behind it.
+  Tensor backward_through_gelu(Builder& builder, Tensor dy, ops::ActivationKind kind);
+
   // Takes x as the input of the last forward pass, made anew for the backward pass.
   void refresh(Tensor x) { x_ = x; }
   // What went into the gelu of the last forward pass.

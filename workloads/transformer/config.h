@@ -1,0 +1,57 @@
+// What makes one transformer another, as data; read from configs/models/*.json.
+#pragma once
+
+#include "harness/core/json_fwd.h"
+#include "workloads/ops/activation.h"
+#include "workloads/ops/norm.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace assay::transformer {
+
+enum class Position { learned, rotary, none };
+
+// Llama 3.1's change of the rotary frequencies for longer contexts: wavelengths beyond original_positions /
+// low_frequency_factor are stretched by `factor`, those below original_positions / high_frequency_factor kept, and
+// those between interpolated.
+struct RotaryScaling {
+  double factor = 1;
+  double low_frequency_factor = 1;
+  double high_frequency_factor = 4;
+  double original_positions = 8192;
+};
+
+struct Config {
+  std::string name;
+  std::string family = "transformer";  // or llama: which family of cases trains it
+  std::int64_t vocabulary = 0;
+  std::int64_t positions = 0;  // the longest sequence
+  std::int64_t layers = 0;
+  std::int64_t width = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t mlp_width = 0;
+  ops::NormKind norm = ops::NormKind::layer;
+  bool post_norm = false;  // norms after each residual add, as in BERT; else before each part
+  double norm_epsilon = 1e-5;
+  Position position = Position::learned;
+  double rotary_base = 10000;
+  std::optional<RotaryScaling> rotary_scaling;
+  ops::ActivationKind mlp = ops::ActivationKind::gelu_tanh;
+  bool bias = true;
+  bool tied = true;
+  bool causal = true;
+  bool padding_mask = false;     // batches carry lengths
+  std::int64_t token_types = 0;  // 0: none
+  bool head_transform = false;   // a dense layer, gelu and norm before the head, and a bias, as in BERT
+  double deviation = 0.02;       // of the first weights
+  bool scaled_residual = false;  // projections into the residual stream start at deviation / sqrt(2 layers), as GPT-2's
+};
+
+// Throws UsageError "FILE: POINTER: WHAT" for each thing that is wrong. `source` is what messages call the JSON.
+Config read_config(const Json& json, const std::string& source, const std::string& name);
+
+}  // namespace assay::transformer

@@ -1,0 +1,270 @@
+#include "workloads/transformer/transformer.h"
+
+#include "harness/core/error.h"
+#include "workloads/nn/layers/attention.h"
+#include "workloads/nn/layers/embedding.h"
+#include "workloads/nn/layers/losses.h"
+#include "workloads/nn/layers/mlp.h"
+#include "workloads/nn/layers/norm.h"
+
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+namespace assay::transformer {
+
+using nn::Builder;
+using nn::Tensor;
+
+namespace {
+
+nn::NormShape norm_shape(const Config& c) {
+  return {.kind = c.norm, .columns = c.width, .epsilon = c.norm_epsilon, .bias = c.bias};
+}
+
+nn::AttentionShape attention_shape(const Config& c) {
+  nn::AttentionShape shape;
+  shape.width = c.width;
+  shape.heads = c.heads;
+  shape.kv_heads = c.kv_heads;
+  shape.head_dim = c.head_dim;
+  shape.bias = c.bias;
+  shape.causal = c.causal;
+  shape.lengths = c.padding_mask;
+  if (c.position == Position::rotary) shape.frequency = [c](std::int64_t pair) { return rotary_frequency(c, pair); };
+  return shape;
+}
+
+nn::MlpShape mlp_shape(const Config& c) { return {c.mlp, c.width, c.mlp_width, c.bias}; }
+
+// Attention and MLP, each with its norm and its way around.
+class Block {
+ public:
+  Block(Builder& builder, const Config& config, std::string name)
+      : config_(config),
+        name_(std::move(name)),
+        scope_(std::make_unique<Builder::Scope>(builder, name_)),
+        norm1_(builder, "norm1", norm_shape(config)),
+        attention_(builder, "attention", attention_shape(config)),
+        norm2_(builder, "norm2", norm_shape(config)),
+        mlp_(builder, "mlp", mlp_shape(config)) {
+    scope_.reset();
+  }
+
+  // The residual stream is x + residual (x alone where residual is absent).
+  struct Stream {
+    Tensor x;
+    Tensor residual;
+  };
+  Stream forward(Builder& builder, const Stream& in) {
+    const Builder::Scope scope(builder, name_);
+    const std::int64_t rows = builder.batch().samples * builder.batch().seq;
+    if (config_.post_norm) {
+      in_ = in.x;
+      const Tensor h = norm1_.forward(builder, attention_.forward(builder, in_), in_, rows);
+      return {norm2_.forward(builder, mlp_.forward(builder, h, rows), h, rows), {}};
+    }
+    const Tensor n1 = norm1_.forward(builder, in.x, in.residual, rows);
+    in_ = norm1_.sum();
+    const Tensor n2 = norm2_.forward(builder, attention_.forward(builder, n1), in_, rows);
+    return {mlp_.forward(builder, n2, rows), norm2_.sum()};
+  }
+
+  // What backward needs, from the block's input alone; what only the next block needs is left out.
+  void recompute(Builder& builder) {
+    const Builder::Scope scope(builder, name_);
+    const std::int64_t rows = builder.batch().samples * builder.batch().seq;
+    if (config_.post_norm) {
+      const Tensor h = norm1_.forward(builder, attention_.forward(builder, in_), in_, rows);
+      norm2_.forward(builder, mlp_.forward(builder, h, rows), h, rows);
+      return;
+    }
+    const Tensor n1 = norm1_.forward(builder, in_, {}, rows);
+    const Tensor n2 = norm2_.forward(builder, attention_.forward(builder, n1), in_, rows);
+    mlp_.recompute(builder, n2, rows);
+  }
+
+  // The gradient of the stream that left to the gradient of the stream that came in.
+  Tensor backward(Builder& builder, Tensor d) {
+    const Builder::Scope scope(builder, name_);
+    if (config_.post_norm) {
+      d = norm2_.backward(builder, d);
+      d = mlp_.backward(builder, d, {.dx = d, .add = true});
+      d = norm1_.backward(builder, d);
+      return attention_.backward(builder, d, {.dx = d, .add = true});
+    }
+    d = norm2_.backward(builder, mlp_.backward(builder, d, {}), d);
+    return norm1_.backward(builder, attention_.backward(builder, d, {}), d);
+  }
+
+ private:
+  const Config& config_;
+  std::string name_;
+  std::unique_ptr<Builder::Scope> scope_;
+  nn::Norm norm1_;
+  nn::Attention attention_;
+  nn::Norm norm2_;
+  nn::Mlp mlp_;
+  Tensor in_;
+};
+
+class Transformer final : public nn::Model {
+ public:
+  explicit Transformer(const Config& config) : c_(config) {}
+
+  const std::string& name() const override { return c_.name; }
+  bool images() const override { return false; }
+  std::vector<nn::ParameterSpec> parameters() const override;
+  nn::ModelCost cost(const nn::BatchShape& batch) const override;
+  void build(Builder& builder) const override;
+
+ private:
+  bool final_norm() const { return !c_.post_norm; }
+  void check(const nn::BatchShape& batch) const;
+
+  Config c_;
+};
+
+std::vector<nn::ParameterSpec> Transformer::parameters() const {
+  std::vector<nn::ParameterSpec> list;
+  const auto matrix = [&](const std::string& name, std::int64_t out, std::int64_t in, double deviation) {
+    list.push_back({.name = name + ".weight", .shape = {out, in}, .deviation = deviation});
+  };
+  const auto vector = [&](const std::string& name, std::int64_t size, nn::Initial initial) {
+    list.push_back({.name = name, .shape = {size}, .initial = initial, .decay = false});
+  };
+  const auto linear = [&](const std::string& name, std::int64_t out, std::int64_t in, bool into_residual = false) {
+    const double down = into_residual && c_.scaled_residual ? std::sqrt(2.0 * static_cast<double>(c_.layers)) : 1.0;
+    matrix(name, out, in, c_.deviation / down);
+    if (c_.bias) vector(name + ".bias", out, nn::Initial::zeros);
+  };
+  const auto norm = [&](const std::string& name) {
+    vector(name + ".weight", c_.width, nn::Initial::ones);
+    if (c_.norm == ops::NormKind::layer && c_.bias) vector(name + ".bias", c_.width, nn::Initial::zeros);
+  };
+  matrix("embedding.token", c_.vocabulary, c_.width, c_.deviation);
+  if (c_.position == Position::learned) matrix("embedding.position", c_.positions, c_.width, c_.deviation);
+  if (c_.token_types > 0) matrix("embedding.type", c_.token_types, c_.width, c_.deviation);
+  if (c_.post_norm) norm("embedding.norm");
+  for (std::int64_t layer = 0; layer < c_.layers; ++layer) {
+    const std::string block = fmt::format("block.{}", layer);
+    norm(block + ".norm1");
+    linear(block + ".attention.qkv", (c_.heads + 2 * c_.kv_heads) * c_.head_dim, c_.width);
+    linear(block + ".attention.out", c_.width, c_.heads * c_.head_dim, true);
+    norm(block + ".norm2");
+    if (c_.mlp == ops::ActivationKind::silu_gate)
+      linear(block + ".mlp.gate_up", 2 * c_.mlp_width, c_.width);
+    else
+      linear(block + ".mlp.in", c_.mlp_width, c_.width);
+    linear(block + ".mlp.out", c_.width, c_.mlp_width, true);
+  }
+  if (final_norm()) norm("norm");
+  if (c_.head_transform) {
+    linear("head.transform", c_.width, c_.width);
+    norm("head.norm");
+  }
+  if (!c_.tied) matrix("head", c_.vocabulary, c_.width, c_.deviation);
+  if (c_.head_transform) vector("head.bias", c_.vocabulary, nn::Initial::zeros);
+  return list;
+}
+
+void Transformer::check(const nn::BatchShape& batch) const {
+  if (batch.seq < 1) throw UsageError(fmt::format("{}: seq must be at least 1", c_.name));
+  if (batch.seq > c_.positions)
+    throw UsageError(fmt::format("{}: seq {} is beyond the model's {} positions", c_.name, batch.seq, c_.positions));
+}
+
+nn::ModelCost Transformer::cost(const nn::BatchShape& batch) const {
+  check(batch);
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const double mixed = real(c_.heads * c_.head_dim), keys = real(c_.kv_heads * c_.head_dim), width = real(c_.width);
+  const double inner = real(c_.mlp_width) * (c_.mlp == ops::ActivationKind::silu_gate ? 3 : 2);
+  const double block = width * (mixed + 2 * keys) + mixed * width + width * inner;
+  const double transform = c_.head_transform ? width * width : 0;
+  const double matrices = real(c_.layers) * block + transform + real(c_.vocabulary) * width;
+  // Two products with every earlier token (half the square) or with every token.
+  const double full = real(c_.layers) * 4 * mixed * real(batch.seq);
+  const double attention = c_.causal ? full / 2 : full;
+  nn::ModelCost cost;
+  cost.forward = real(batch.seq) * (2 * matrices + attention);
+  cost.training = 3 * cost.forward;
+  cost.training_full_attention = 3 * real(batch.seq) * (2 * matrices + full);
+  cost.formula = fmt::format(
+      "a token: forward = 2 x {:.0f} matrix weights (LM head included) + {} x {} layers x {} heads x {} head_dim x {} "
+      "seq"
+      "{}; training = 3 x forward",
+      matrices, c_.causal ? 2 : 4, c_.layers, c_.heads, c_.head_dim, batch.seq,
+      c_.causal ? " (half the square)" : " (the whole square)");
+  return cost;
+}
+
+void Transformer::build(Builder& builder) const {
+  check(builder.batch());
+  const std::int64_t rows = builder.batch().samples * builder.batch().seq;
+  nn::Embedding embedding(builder, {.vocabulary = c_.vocabulary,
+                                    .width = c_.width,
+                                    .positions = c_.position == Position::learned ? c_.positions : 0,
+                                    .types = c_.token_types});
+  Block::Stream stream{embedding.forward(builder), {}};
+  std::optional<nn::Norm> embedding_norm;
+  if (c_.post_norm) {
+    embedding_norm.emplace(builder, "embedding.norm", norm_shape(c_));
+    stream.x = embedding_norm->forward(builder, stream.x, {}, rows);
+  }
+  std::vector<Block> blocks;
+  blocks.reserve(static_cast<std::size_t>(c_.layers));
+  for (std::int64_t layer = 0; layer < c_.layers; ++layer) {
+    blocks.emplace_back(builder, c_, fmt::format("block.{}", layer));
+    stream = blocks.back().forward(builder, stream);
+  }
+  Tensor h = stream.x;
+  std::optional<nn::Norm> norm, head_norm;
+  std::optional<nn::Linear> transform;
+  if (final_norm()) {
+    norm.emplace(builder, "norm", norm_shape(c_));
+    h = norm->forward(builder, stream.x, stream.residual, rows);
+  }
+  if (c_.head_transform) {
+    const bool tanh = c_.mlp == ops::ActivationKind::gelu_tanh;
+    transform.emplace(builder, "head.transform", c_.width, c_.width, c_.bias);
+    head_norm.emplace(builder, "head.norm", norm_shape(c_));
+    h = transform->forward(builder, h, rows, tanh ? ops::Epilogue::gelu_tanh : ops::Epilogue::gelu_erf);
+    h = head_norm->forward(builder, h, {}, rows);
+  }
+  const nn::LmHead head(c_.tied ? embedding.table() : builder.parameter("head.weight"),
+                        c_.head_transform ? builder.parameter("head.bias") : nn::Parameter{}, c_.vocabulary, c_.width);
+  Tensor d = head.forward(builder, h);
+  if (!builder.training()) return;
+
+  builder.phase(nn::Phase::backward);
+  if (c_.head_transform) {
+    d = head_norm->backward(builder, d);
+    d = transform->backward_through_gelu(builder, d, c_.mlp);
+  }
+  if (final_norm()) d = norm->backward(builder, d);
+  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
+    if (builder.checkpointing()) block->recompute(builder);
+    d = block->backward(builder, d);
+  }
+  if (embedding_norm) d = embedding_norm->backward(builder, d);
+  embedding.backward(builder, d);
+}
+
+}  // namespace
+
+double rotary_frequency(const Config& config, std::int64_t pair) {
+  const double exponent = 2.0 * static_cast<double>(pair) / static_cast<double>(config.head_dim);
+  const double frequency = std::pow(config.rotary_base, -exponent);
+  if (!config.rotary_scaling) return frequency;
+  const RotaryScaling& s = *config.rotary_scaling;
+  const double wavelength = 2 * std::numbers::pi / frequency;
+  if (wavelength < s.original_positions / s.high_frequency_factor) return frequency;
+  if (wavelength > s.original_positions / s.low_frequency_factor) return frequency / s.factor;
+  const double smooth =
+      (s.original_positions / wavelength - s.low_frequency_factor) / (s.high_frequency_factor - s.low_frequency_factor);
+  return (1 - smooth) * frequency / s.factor + smooth * frequency;
+}
+
+std::unique_ptr<nn::Model> make_transformer(const Config& config) { return std::make_unique<Transformer>(config); }
+
+}  // namespace assay::transformer
