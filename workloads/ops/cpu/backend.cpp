@@ -2,6 +2,7 @@
 #include "workloads/ops/backend.h"
 
 #include "workloads/ops/cpu/blas_matmul.h"
+#include "workloads/ops/cpu/dnnl_common.h"
 #include "workloads/ops/cpu/dnnl_matmul.h"
 #include "workloads/ops/cpu/language_ops.h"
 #include "workloads/ops/cpu/vector_ops.h"
@@ -21,9 +22,6 @@ class CpuBackend final : public Backend {
 
   Made<Matmul> make(const MatmulDesc& desc) override {
     if (auto problem = problem_of(desc)) return Made<Matmul>::no(*problem);
-    if (desc.bias || desc.accumulate || desc.row_sums || desc.epilogue != Epilogue::none ||
-        (desc.form != WeightForm::plain && desc.pack_from != desc.b))
-      return Made<Matmul>::no("products here have no bias, epilogue, accumulation, row sums or packing from masters");
     if (desc.a != DType::f64) return make_dnnl_matmul(desc);
     if (!blas_) return Made<Matmul>::no("f64 needs a BLAS: " + fmt::format("{}", fmt::join(tried_, "; ")));
     return make_blas_matmul(desc, *blas_);

@@ -28,8 +28,8 @@ class BlasMatmul final : public Matmul {
     const int m = static_cast<int>(d_.m), n = static_cast<int>(d_.n), k = static_cast<int>(d_.k);
     library_.dgemm(row_major, d_.transpose_a ? transposed : not_transposed,
                    d_.transpose_b ? transposed : not_transposed, m, n, k, 1.0, static_cast<const double*>(args.a),
-                   d_.transpose_a ? m : k, static_cast<const double*>(args.b), d_.transpose_b ? k : n, 0.0,
-                   static_cast<double*>(args.out), n);
+                   d_.transpose_a ? m : k, static_cast<const double*>(args.b), d_.transpose_b ? k : n,
+                   d_.accumulate ? 1.0 : 0.0, static_cast<double*>(args.out), n);
   }
 
  private:
@@ -41,6 +41,8 @@ class BlasMatmul final : public Matmul {
 
 Made<Matmul> make_blas_matmul(const MatmulDesc& d, const BlasLibrary& library) {
   if (d.form != WeightForm::plain) return Made<Matmul>::no("a BLAS takes its operands as they lie");
+  if (d.bias || d.row_sums || d.epilogue != Epilogue::none)
+    return Made<Matmul>::no("a BLAS has no bias, epilogue or row sums: training in f64 is the reference device's");
   if (std::max({d.m, d.n, d.k}) > std::numeric_limits<int>::max())
     return Made<Matmul>::no(fmt::format("{} counts in 32 bits", library.name));
   return std::unique_ptr<Matmul>(std::make_unique<BlasMatmul>(d, library));

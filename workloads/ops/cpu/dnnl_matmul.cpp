@@ -1,153 +1,232 @@
-// oneDNN's matmul and inner-product primitives behind the Matmul op. Scratch memory is the caller's.
+// oneDNN's matmul and inner-product primitives behind the Matmul op. Bias and accumulation are oneDNN's; GELU, which
+// stores two results, runs over blocks of rows that are still in the caches.
 #include "workloads/ops/cpu/dnnl_matmul.h"
 
-#include "harness/core/error.h"
-#include "workloads/ops/cpu/dnnl_isa.h"
+#include "harness/device/cpu/kernels.h"
+#include "workloads/ops/cpu/dnnl_common.h"
+#include "workloads/ops/cpu/dnnl_made.h"
+#include "workloads/ops/cpu/parallel.h"
+#include "workloads/ops/cpu/product_sums.h"
 
-#include <oneapi/dnnl/dnnl.hpp>
-
-#include <array>
+#include <algorithm>
+#include <optional>
 
 namespace assay::ops {
 
 namespace {
 
 using dnnl::memory;
-using Tag = memory::format_tag;
-using Type = memory::data_type;
-
-Type type_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32: return Type::f32;
-    case DType::bf16: return Type::bf16;
-    case DType::u8: return Type::u8;
-    case DType::s8: return Type::s8;
-    case DType::i32: return Type::s32;
-    default: throw Error(fmt::format("oneDNN has no product of {}", name_of(dtype)));
-  }
-}
-
-dnnl::engine& engine() {
-  static dnnl::engine instance(dnnl::engine::kind::cpu, 0);
-  return instance;
-}
 
 // What a primitive needs to run, whichever primitive it is.
 struct Built {
-  dnnl::primitive primitive;
-  std::string implementation;
-  memory::desc a, b, out, scratch;  // b in the layout that the primitive takes
-  memory::desc canonical_b;         // the same matrix as the caller holds it
+  DnnlCall call;   // a, b, out, bias where there is one
+  memory::desc b;  // in the layout that the primitive takes
 };
 
-dnnl::primitive_attr attributes() {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  // f32 means f32, whatever ONEDNN_DEFAULT_FPMATH_MODE says.
-  attr.set_fpmath_mode(dnnl::fpmath_mode::strict);
+// b as the caller holds it, of `type`, in the shape that the primitive names it by.
+memory::desc canonical_b(const MatmulDesc& d, DType type) {
+  if (d.form == WeightForm::inner_product)  // (N, K)
+    return memory::desc({d.n, d.k}, dnnl_type(type), d.transpose_b ? memory::dims{d.k, 1} : memory::dims{1, d.n});
+  return memory::desc({d.k, d.n}, dnnl_type(type), d.transpose_b ? memory::dims{1, d.k} : memory::dims{d.n, 1});
+}
+
+memory::desc layout(std::int64_t rows, std::int64_t columns, DType type) {
+  return memory::desc({rows, columns}, dnnl_type(type), memory::dims{columns, 1});
+}
+
+dnnl::primitive_attr attributes_of(const MatmulDesc& d) {
+  dnnl::primitive_attr attr = dnnl_attributes();
+  if (d.accumulate) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0f);
+    attr.set_post_ops(sum);
+  }
   return attr;
 }
 
 template <typename Primitive>
-Built built_from(const typename Primitive::primitive_desc& pd, const memory::desc& canonical_b) {
-  return {Primitive(pd), pd.impl_info_str(),   pd.src_desc(), pd.weights_desc(),
-          pd.dst_desc(), pd.scratchpad_desc(), canonical_b};
+Built built_from(const typename Primitive::primitive_desc& pd, bool bias) {
+  std::vector<DnnlCall::Binding> bindings{
+      {DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, pd.dst_desc()}};
+  if (bias) bindings.emplace_back(DNNL_ARG_BIAS, pd.bias_desc());
+  return {DnnlCall(Primitive(pd), pd.impl_info_str(), std::move(bindings), pd.scratchpad_desc()), pd.weights_desc()};
 }
 
-Built build_matmul(const MatmulDesc& d) {
-  const memory::desc a({d.m, d.k}, type_of(d.a), d.transpose_a ? Tag::ba : Tag::ab);
-  const memory::desc b({d.k, d.n}, type_of(d.b), d.transpose_b ? Tag::ba : Tag::ab);
-  const memory::desc any({d.k, d.n}, type_of(d.b), Tag::any);
-  const memory::desc out({d.m, d.n}, type_of(d.out), Tag::ab);
-  const dnnl::matmul::primitive_desc pd(engine(), a, d.form == WeightForm::plain ? b : any, out, attributes());
-  return built_from<dnnl::matmul>(pd, b);
+// `rows` of d.m rows, stored as `out`; `b` in a given layout, else in what d.form says.
+Built build(const MatmulDesc& d, std::int64_t rows, DType out_type, const std::optional<memory::desc>& given = {}) {
+  const memory::desc a({rows, d.k}, dnnl_type(d.a), d.transpose_a ? memory::dims{1, d.m} : memory::dims{d.k, 1});
+  const memory::desc out = layout(rows, d.n, out_type);
+  const dnnl::primitive_attr attr = attributes_of(d);
+  if (d.form == WeightForm::inner_product) {
+    const memory::desc b = given.value_or(memory::desc({d.n, d.k}, dnnl_type(d.b), memory::format_tag::any));
+    const memory::desc bias({d.n}, dnnl_type(d.bias_type), memory::format_tag::a);
+    const auto kind = dnnl::prop_kind::forward_inference;
+    using Primitive = dnnl::inner_product_forward;
+    if (d.bias) return built_from<Primitive>({dnnl_engine(), kind, a, b, bias, out, attr}, true);
+    return built_from<Primitive>({dnnl_engine(), kind, a, b, out, attr}, false);
+  }
+  const memory::desc any({d.k, d.n}, dnnl_type(d.b), memory::format_tag::any);
+  const memory::desc b = given.value_or(d.form == WeightForm::plain ? canonical_b(d, d.b) : any);
+  if (d.bias) {
+    const memory::desc bias({1, d.n}, dnnl_type(d.bias_type), memory::format_tag::ab);
+    return built_from<dnnl::matmul>({dnnl_engine(), a, b, bias, out, attr}, true);
+  }
+  return built_from<dnnl::matmul>({dnnl_engine(), a, b, out, attr}, false);
 }
 
-Built build_inner_product(const MatmulDesc& d) {
-  const memory::desc a({d.m, d.k}, type_of(d.a), Tag::ab);
-  // oneDNN's inner product holds weights as (N, K).
-  const memory::desc b({d.n, d.k}, type_of(d.b), d.transpose_b ? Tag::ab : Tag::ba);
-  const memory::desc any({d.n, d.k}, type_of(d.b), Tag::any);
-  const memory::desc out({d.m, d.n}, type_of(d.out), Tag::ab);
-  const dnnl::inner_product_forward::primitive_desc pd(engine(), dnnl::prop_kind::forward_inference, a, any, out,
-                                                       attributes());
-  return built_from<dnnl::inner_product_forward>(pd, b);
-}
-
-class DnnlMatmul final : public Matmul {
+// Names, packing and row sums, which every product has alike.
+class Product : public Matmul {
  public:
-  DnnlMatmul(const MatmulDesc& desc, Built built)
-      : built_(std::move(built)),
-        packs_(desc.form != WeightForm::plain),
-        isa_(dnnl_kernel_isa(built_.implementation, desc.a, static_cast<unsigned>(dnnl::get_effective_cpu_isa()))),
-        saturates_(desc.a == DType::u8 && saturates_int8(isa_)),
-        stream_(engine()),
-        a_(built_.a, engine(), nullptr),
-        b_(built_.b, engine(), nullptr),
-        out_(built_.out, engine(), nullptr),
-        scratch_(built_.scratch, engine(), nullptr),
-        arguments_{{{DNNL_ARG_SRC, a_.get()},
-                    {DNNL_ARG_WEIGHTS, b_.get()},
-                    {DNNL_ARG_DST, out_.get()},
-                    {DNNL_ARG_SCRATCHPAD, scratch_.get()}}} {}
-
-  std::string implementation() const override { return built_.implementation; }
-  std::string isa() const override { return isa_; }
-  std::size_t workspace_bytes() const override { return built_.scratch.get_size(); }
-  std::size_t packed_bytes() const override { return packs_ ? built_.b.get_size() : 0; }
-  bool saturates_pairs() const override { return saturates_; }
-
-  void pack(Stream&, const void* b, void* packed) override {
-    if (!packs_) return;
-    memory from(built_.canonical_b, engine(), const_cast<void*>(b));
-    memory to(built_.b, engine(), packed);
-    dnnl::reorder(from, to).execute(stream_, from, to);
-    stream_.wait();
+  Product(const MatmulDesc& desc, const std::string& implementation, const memory::desc& b)
+      : d_(desc),
+        implementation_(implementation),
+        isa_(dnnl_kernel_isa(implementation, desc.a, static_cast<unsigned>(dnnl::get_effective_cpu_isa()))),
+        saturates_(desc.a == DType::u8 && saturates_int8(isa_)) {
+    if (desc.form != WeightForm::plain) {
+      packed_bytes_ = b.get_size();
+      pack_.emplace(canonical_b(desc, desc.pack_from), b);
+    }
+    if (desc.row_sums) row_sums_.emplace(desc);
   }
 
+  std::string implementation() const override { return implementation_; }
+  std::string isa() const override { return isa_; }
+  std::size_t packed_bytes() const override { return packed_bytes_; }
+  bool saturates_pairs() const override { return saturates_; }
+  void pack(Stream&, const void* b, void* packed) override {
+    if (pack_) pack_->run(b, packed);
+  }
+
+ protected:
+  void sum_rows(const MatmulArgs& args) const {
+    if (row_sums_) row_sums_->run(args.a, static_cast<float*>(args.row_sums));
+  }
+
+  MatmulDesc d_;
+
+ private:
+  std::string implementation_;
+  std::string isa_;
+  bool saturates_;
+  std::size_t packed_bytes_ = 0;
+  std::optional<DnnlReorder> pack_;
+  std::optional<RowSums> row_sums_;
+};
+
+class WholeProduct final : public Product {
+ public:
+  WholeProduct(const MatmulDesc& desc, Built built)
+      : Product(desc, built.call.implementation(), built.b), call_(std::move(built.call)) {}
+
+  std::size_t workspace_bytes() const override { return call_.scratch_bytes(); }
+
   void run(Stream&, const MatmulArgs& args) override {
-    // oneDNN takes no const pointers; sources are only read.
-    a_.set_data_handle(const_cast<void*>(args.a));
-    b_.set_data_handle(const_cast<void*>(args.b));
-    out_.set_data_handle(args.out);
-    scratch_.set_data_handle(args.workspace);
-    const dnnl_status_t status = dnnl_primitive_execute(built_.primitive.get(), stream_.get(),
-                                                        static_cast<int>(arguments_.size()), arguments_.data());
-    ASSAY_CHECK(status == dnnl_success, "oneDNN {} failed with status {}", built_.implementation, int{status});
+    if (d_.bias)
+      call_.run({args.a, args.b, args.out, args.bias, args.workspace});
+    else
+      call_.run({args.a, args.b, args.out, args.workspace});
+    sum_rows(args);
   }
 
  private:
-  Built built_;
-  bool packs_;
-  std::string isa_;
-  bool saturates_;
-  dnnl::stream stream_;
-  memory a_, b_, out_, scratch_;
-  std::array<dnnl_exec_arg_t, 4> arguments_;
+  DnnlCall call_;
 };
+
+// With GELU or its gradient behind it. A block of rows is multiplied into f32, then every thread finishes its share.
+class GeluProduct final : public Product {
+ public:
+  // About what the second-level caches of a few cores hold; smaller blocks would leave the product too little to do
+  // for each pass over b.
+  static constexpr std::int64_t block_bytes = 3 << 20;
+
+  GeluProduct(const MatmulDesc& desc, std::int64_t rows, Built built, std::optional<DnnlCall> rest)
+      : Product(desc, built.call.implementation(), built.b),
+        rows_(rows),
+        call_(std::move(built.call)),
+        rest_(std::move(rest)),
+        element_(size_of(desc.out)),
+        parts_(parts_for(rows * desc.n, 4096)) {
+    const ProductKernels& kernels = cpu::kernels<ProductKernels>();
+    const ProductKernels::Type& type = desc.out == DType::f32 ? kernels.f32 : kernels.bf16;
+    const bool erf = desc.epilogue == Epilogue::gelu_erf || desc.epilogue == Epilogue::gelu_erf_gradient;
+    if (desc.epilogue == Epilogue::gelu_tanh || desc.epilogue == Epilogue::gelu_erf)
+      gelu_ = erf ? type.gelu_erf : type.gelu_tanh;
+    else
+      gradient_ = erf ? type.gelu_erf_gradient : type.gelu_tanh_gradient;
+  }
+
+  static std::int64_t block_rows(const MatmulDesc& d) {
+    return std::clamp<std::int64_t>(block_bytes / (d.n * 4) / 64 * 64, 64, std::max<std::int64_t>(64, d.m));
+  }
+
+  std::size_t workspace_bytes() const override {
+    const std::size_t scratch = std::max(call_.scratch_bytes(), rest_ ? rest_->scratch_bytes() : 0);
+    return staged_bytes() + scratch;
+  }
+
+  void run(Stream&, const MatmulArgs& args) override {
+    auto* scratch = static_cast<char*>(args.workspace) + staged_bytes();
+    const std::size_t a_row = (d_.transpose_a ? 1 : static_cast<std::size_t>(d_.k)) * size_of(d_.a);
+    for (std::int64_t row = 0; row < d_.m; row += rows_) {
+      const std::int64_t count = std::min(rows_, d_.m - row) * d_.n;
+      const std::size_t skip = static_cast<std::size_t>(row * d_.n) * element_;
+      const char* a = static_cast<const char*>(args.a) + static_cast<std::size_t>(row) * a_row;
+      char* out = static_cast<char*>(args.out) + skip;
+      char* aux = static_cast<char*>(args.aux) + skip;
+      // f32 results need no other place: z goes to aux, a gradient to out.
+      char* z = d_.out != DType::f32 ? static_cast<char*>(args.workspace) : gelu_ ? aux : out;
+      DnnlCall& call = rest_ && row + rows_ > d_.m ? *rest_ : call_;
+      if (d_.bias)
+        call.run({a, args.b, z, args.bias, scratch});
+      else
+        call.run({a, args.b, z, scratch});
+      for_parts(parts_, [&](int index) {
+        const Part mine = part_of(count, 1024, index, parts_);
+        const std::size_t at = static_cast<std::size_t>(mine.begin);
+        const auto* from = reinterpret_cast<const float*>(z) + at;
+        if (gelu_)
+          gelu_(from, aux + at * element_, out + at * element_, mine.end - mine.begin);
+        else
+          gradient_(from, aux + at * element_, out + at * element_, mine.end - mine.begin);
+      });
+    }
+    sum_rows(args);
+  }
+
+ private:
+  std::size_t staged_bytes() const {
+    return d_.out == DType::f32 ? 0 : (static_cast<std::size_t>(rows_ * d_.n) * sizeof(float) + 63) / 64 * 64;
+  }
+
+  std::int64_t rows_;
+  DnnlCall call_;
+  std::optional<DnnlCall> rest_;  // the last rows, where they are fewer
+  std::size_t element_;
+  int parts_;
+  ProductKernels::Gelu gelu_ = nullptr;
+  ProductKernels::GeluGradient gradient_ = nullptr;
+};
+
+std::unique_ptr<Matmul> make_gelu(const MatmulDesc& d) {
+  const std::int64_t rows = std::min(d.m, GeluProduct::block_rows(d));
+  Built built = build(d, rows, DType::f32);
+  std::optional<DnnlCall> rest;
+  if (d.m % rows != 0) rest = build(d, d.m % rows, DType::f32, built.b).call;
+  return std::make_unique<GeluProduct>(d, rows, std::move(built), std::move(rest));
+}
 
 }  // namespace
 
 Made<Matmul> make_dnnl_matmul(const MatmulDesc& d) {
-  const bool inner_product = d.form == WeightForm::inner_product;
-  if (inner_product && d.transpose_a) return Made<Matmul>::no("an inner product takes its first operand untransposed");
+  if (d.form == WeightForm::inner_product && d.transpose_a)
+    return Made<Matmul>::no("an inner product takes its first operand untransposed");
+  if (is_weight_gradient(d))
+    if (auto made = make_dnnl_weight_gradient(d)) return made;
   const std::string what = fmt::format("{} x {} into {}", name_of(d.a), name_of(d.b), name_of(d.out));
-  try {
-    Built built = inner_product ? build_inner_product(d) : build_matmul(d);
-    if (is_reference_kernel(built.implementation))
-      return Made<Matmul>::no(
-          fmt::format("oneDNN has only a reference kernel ({}) for {} on this CPU", built.implementation, what));
-    return std::unique_ptr<Matmul>(std::make_unique<DnnlMatmul>(d, std::move(built)));
-  } catch (const dnnl::error& error) {
-    if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments)
-      throw Error(fmt::format("oneDNN cannot build {}: {}", what, error.what()));
-    return Made<Matmul>::no(fmt::format("oneDNN has no kernel for {} on this CPU", what));
-  }
-}
-
-std::string dnnl_version_text() {
-  const dnnl::version_t* v = dnnl::version();
-  return fmt::format("oneDNN {}.{}.{}", v->major, v->minor, v->patch);
+  return made_by_dnnl<Matmul>(what, [&]() -> std::unique_ptr<Matmul> {
+    if (d.epilogue != Epilogue::none) return make_gelu(d);
+    return std::make_unique<WholeProduct>(d, build(d, d.m, d.out));
+  });
 }
 
 }  // namespace assay::ops

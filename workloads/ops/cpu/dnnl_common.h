@@ -1,0 +1,61 @@
+// What every op that runs on oneDNN needs: engine, types, attributes, and a primitive with its arguments bound.
+#pragma once
+
+#include "harness/core/dtype.h"
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::ops {
+
+dnnl::engine& dnnl_engine();
+
+// Throws Error for a type that oneDNN lacks.
+dnnl::memory::data_type dnnl_type(DType dtype);
+
+// Scratch memory is the caller's; f32 means f32, whatever ONEDNN_DEFAULT_FPMATH_MODE says.
+dnnl::primitive_attr dnnl_attributes();
+
+// "oneDNN 3.2.0".
+std::string dnnl_version_text();
+
+// A primitive and its memories: run() sets where they lie, in the order in which they were given, and runs it.
+// Building may allocate; running does not.
+class DnnlCall {
+ public:
+  using Binding = std::pair<int, dnnl::memory::desc>;  // DNNL_ARG_..., layout
+
+  // `scratch` is bound last; its place is the last of run()'s.
+  DnnlCall(dnnl::primitive primitive, std::string implementation, std::vector<Binding> bindings,
+           const dnnl::memory::desc& scratch);
+
+  const std::string& implementation() const { return implementation_; }
+  std::size_t scratch_bytes() const { return scratch_bytes_; }
+  // oneDNN takes no const pointers; sources are only read.
+  void run(std::initializer_list<const void*> places);
+
+ private:
+  dnnl::primitive primitive_;
+  std::string implementation_;
+  std::size_t scratch_bytes_;
+  dnnl::stream stream_;
+  std::vector<dnnl::memory> memories_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+// A copy from one layout and type to another, with scratch memory of its own where it needs any.
+class DnnlReorder {
+ public:
+  DnnlReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+  void run(const void* from, void* to) { call_.run({from, to, scratch_.data()}); }
+
+ private:
+  DnnlCall call_;
+  std::vector<char> scratch_;
+};
+
+}  // namespace assay::ops

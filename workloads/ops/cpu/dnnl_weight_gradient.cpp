@@ -1,0 +1,146 @@
+// Products of two activations, dW (out, in) = or += dY^T X, where neither operand is worth keeping packed. Written by
+// measuring oneDNN 3.2 on Zen 4 (f32 and bf16, sizes of language models): its inner product's backward pass, which
+// packs both as it goes, reaches the rate of packed weights and sums the bias's gradient on the way, but does not
+// accumulate. Then f32 goes through the same routine by its BLAS interface, and bf16 through a product with X packed
+// first.
+#include "harness/core/error.h"
+#include "workloads/ops/cpu/dnnl_common.h"
+#include "workloads/ops/cpu/dnnl_made.h"
+#include "workloads/ops/cpu/dnnl_matmul.h"
+#include "workloads/ops/cpu/product_sums.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <optional>
+
+namespace assay::ops {
+
+namespace {
+
+using dnnl::memory;
+
+memory::desc layout(std::int64_t rows, std::int64_t columns, DType type) {
+  return memory::desc({rows, columns}, dnnl_type(type), memory::dims{columns, 1});
+}
+
+class WeightGradient : public Matmul {
+ public:
+  WeightGradient(const MatmulDesc& desc, std::string implementation)
+      : d_(desc),
+        implementation_(std::move(implementation)),
+        isa_(dnnl_kernel_isa(implementation_, desc.a, static_cast<unsigned>(dnnl::get_effective_cpu_isa()))) {}
+  std::string implementation() const override { return implementation_; }
+  std::string isa() const override { return isa_; }
+
+ protected:
+  MatmulDesc d_;
+
+ private:
+  std::string implementation_;
+  std::string isa_;
+};
+
+class InnerProductGradient final : public WeightGradient {
+ public:
+  InnerProductGradient(const MatmulDesc& desc, DnnlCall call)
+      : WeightGradient(desc, call.implementation()), call_(std::move(call)) {}
+
+  std::size_t workspace_bytes() const override { return call_.scratch_bytes(); }
+  void run(Stream&, const MatmulArgs& args) override {
+    if (d_.row_sums)
+      call_.run({args.b, args.a, args.out, args.row_sums, args.workspace});
+    else
+      call_.run({args.b, args.a, args.out, args.workspace});
+  }
+
+ private:
+  DnnlCall call_;
+};
+
+std::unique_ptr<Matmul> inner_product_gradient(const MatmulDesc& d) {
+  const memory::desc x = layout(d.k, d.n, d.b), dy = layout(d.k, d.m, d.a), dw = layout(d.m, d.n, d.out);
+  const memory::desc db({d.m}, memory::data_type::f32, memory::format_tag::a);
+  const dnnl::primitive_attr attr = dnnl_attributes();
+  const dnnl::inner_product_forward::primitive_desc hint(
+      dnnl_engine(), dnnl::prop_kind::forward_training, x,
+      memory::desc({d.m, d.n}, dnnl_type(d.b), memory::format_tag::any), dy, attr);
+  using Primitive = dnnl::inner_product_backward_weights;
+  const Primitive::primitive_desc pd = d.row_sums ? Primitive::primitive_desc(dnnl_engine(), x, dw, db, dy, hint, attr)
+                                                  : Primitive::primitive_desc(dnnl_engine(), x, dw, dy, hint, attr);
+  std::vector<DnnlCall::Binding> bindings{{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_DIFF_WEIGHTS, dw}};
+  if (d.row_sums) bindings.emplace_back(DNNL_ARG_DIFF_BIAS, db);
+  return std::make_unique<InnerProductGradient>(
+      d, DnnlCall(Primitive(pd), pd.impl_info_str(), std::move(bindings), pd.scratchpad_desc()));
+}
+
+class AccumulatedF32 final : public WeightGradient {
+ public:
+  explicit AccumulatedF32(const MatmulDesc& desc) : WeightGradient(desc, "sgemm:jit") {
+    if (desc.row_sums) row_sums_.emplace(desc);
+  }
+  void run(Stream&, const MatmulArgs& args) override {
+    const dnnl_status_t status =
+        dnnl_sgemm('T', 'N', d_.m, d_.n, d_.k, 1.0f, static_cast<const float*>(args.a), d_.m,
+                   static_cast<const float*>(args.b), d_.n, 1.0f, static_cast<float*>(args.out), d_.n);
+    ASSAY_CHECK(status == dnnl_success, "oneDNN's sgemm failed with status {}", int{status});
+    if (row_sums_) row_sums_->run(args.a, static_cast<float*>(args.row_sums));
+  }
+
+ private:
+  std::optional<RowSums> row_sums_;
+};
+
+class AccumulatedBf16 final : public WeightGradient {
+ public:
+  AccumulatedBf16(const MatmulDesc& desc, DnnlCall call, const memory::desc& packed)
+      : WeightGradient(desc, call.implementation()),
+        call_(std::move(call)),
+        pack_(layout(desc.k, desc.n, desc.b), packed),
+        packed_bytes_((packed.get_size() + 63) / 64 * 64) {
+    if (desc.row_sums) row_sums_.emplace(desc);
+  }
+  std::size_t workspace_bytes() const override { return packed_bytes_ + call_.scratch_bytes(); }
+  void run(Stream&, const MatmulArgs& args) override {
+    pack_.run(args.b, args.workspace);
+    call_.run({args.a, args.workspace, args.out, static_cast<char*>(args.workspace) + packed_bytes_});
+    if (row_sums_) row_sums_->run(args.a, static_cast<float*>(args.row_sums));
+  }
+
+ private:
+  DnnlCall call_;
+  DnnlReorder pack_;
+  std::size_t packed_bytes_;
+  std::optional<RowSums> row_sums_;
+};
+
+std::unique_ptr<Matmul> accumulated_bf16(const MatmulDesc& d) {
+  const memory::desc a({d.m, d.k}, dnnl_type(d.a), memory::dims{1, d.m});
+  const memory::desc x({d.k, d.n}, dnnl_type(d.b), memory::format_tag::any);
+  dnnl::primitive_attr attr = dnnl_attributes();
+  dnnl::post_ops sum;
+  sum.append_sum(1.0f);
+  attr.set_post_ops(sum);
+  const dnnl::matmul::primitive_desc pd(dnnl_engine(), a, x, layout(d.m, d.n, d.out), attr);
+  DnnlCall call(dnnl::matmul(pd), pd.impl_info_str(),
+                {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, pd.dst_desc()}},
+                pd.scratchpad_desc());
+  return std::make_unique<AccumulatedBf16>(d, std::move(call), pd.weights_desc());
+}
+
+}  // namespace
+
+bool is_weight_gradient(const MatmulDesc& d) {
+  const bool types = (d.a == DType::f32 || d.a == DType::bf16) && d.out == DType::f32;
+  return types && d.transpose_a && !d.transpose_b && d.form == WeightForm::plain && !d.bias &&
+         d.epilogue == Epilogue::none;
+}
+
+Made<Matmul> make_dnnl_weight_gradient(const MatmulDesc& d) {
+  return made_by_dnnl<Matmul>(fmt::format("a weight gradient of {}", name_of(d.a)), [&]() -> std::unique_ptr<Matmul> {
+    if (!d.accumulate) return inner_product_gradient(d);
+    if (d.a == DType::f32) return std::make_unique<AccumulatedF32>(d);
+    return accumulated_bf16(d);
+  });
+}
+
+}  // namespace assay::ops

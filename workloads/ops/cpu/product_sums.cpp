@@ -1,0 +1,34 @@
+// Sums of rows, or of columns where a lies transposed: each summed by one thread.
+#include "workloads/ops/cpu/product_sums.h"
+
+#include "harness/device/cpu/kernels.h"
+#include "workloads/ops/cpu/parallel.h"
+
+namespace assay::ops {
+
+namespace {
+
+constexpr std::int64_t least_elements = 16384;  // of a thread's share
+constexpr std::int64_t line = 64;               // columns that share cache lines in every type
+
+}  // namespace
+
+RowSums::RowSums(const MatmulDesc& d)
+    : m_(d.m),
+      k_(d.k),
+      transposed_(d.transpose_a),
+      add_(d.accumulate),
+      parts_(parts_for(d.m * d.k, least_elements)),
+      kernels_(d.a == DType::bf16 ? cpu::kernels<ProductKernels>().bf16 : cpu::kernels<ProductKernels>().f32) {}
+
+void RowSums::run(const void* a, float* sums) const {
+  for_parts(parts_, [&](int index) {
+    const Part mine = part_of(m_, line, index, parts_);
+    if (transposed_)
+      kernels_.column_sums(a, k_, m_, mine.begin, mine.end, add_, sums);
+    else
+      kernels_.row_sums(a, k_, mine.begin, mine.end, add_, sums);
+  });
+}
+
+}  // namespace assay::ops
