@@ -173,7 +173,7 @@ class Resnet final : public nn::Model {
   explicit Resnet(const Config& config) : c_(config) {}
 
   const std::string& name() const override { return c_.name; }
-  bool images() const override { return true; }
+  nn::InputSpec input() const override { return {c_.classes, c_.image, 0, false}; }
   std::vector<nn::ParameterSpec> parameters() const override;
   nn::ModelCost cost(const nn::BatchShape& batch) const override;
   void build(Builder& builder) const override;

@@ -113,7 +113,7 @@ class Transformer final : public nn::Model {
   explicit Transformer(const Config& config) : c_(config) {}
 
   const std::string& name() const override { return c_.name; }
-  bool images() const override { return false; }
+  nn::InputSpec input() const override { return {c_.vocabulary, 0, c_.positions, !c_.causal}; }
   std::vector<nn::ParameterSpec> parameters() const override;
   nn::ModelCost cost(const nn::BatchShape& batch) const override;
   void build(Builder& builder) const override;
