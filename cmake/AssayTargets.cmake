@@ -41,11 +41,17 @@ function(assay_module name)
   install(TARGETS assay_${name}_module LIBRARY DESTINATION lib/assay)
 endfunction()
 
-# A GoogleTest program whose tests ctest lists one by one, with the label `unit`.
+# A GoogleTest program whose tests ctest lists one by one, with the label `unit`. WHOLE makes them one entry of ctest: for
+# hundreds of small tests, each of which would otherwise start a process and load a backend.
 function(assay_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "WHOLE" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE assay_flags GTest::gtest_main GTest::gmock ${arg_LINKS})
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES PROPERTIES LABELS unit)
+  if(arg_WHOLE)
+    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES LABELS unit)
+  else()
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES PROPERTIES LABELS unit)
+  endif()
   add_dependencies(unit_tests ${name})
 endfunction()

@@ -6,10 +6,12 @@
 #include "harness/device/cpu/team.h"
 #include "workloads/ops/random.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <iostream>
 #include <map>
+#include <utility>
 
 namespace assay::ops::parity {
 
@@ -101,6 +103,16 @@ Made<Side> device_side(DeviceKind kind) {
   return std::make_unique<Side>(device, backend_for(*device));
 }
 
+namespace {
+
+// The output that came closest to its limit as a vector, and how close.
+std::pair<double, std::string>& closest() {
+  static std::pair<double, std::string> value;
+  return value;
+}
+
+}  // namespace
+
 void expect_close(const Output& got, const Output& want, const std::string& implementation) {
   SCOPED_TRACE(implementation + ": " + want.name);
   ASSERT_EQ(got.value.count(), want.value.count());
@@ -120,9 +132,9 @@ void expect_close(const Output& got, const Output& want, const std::string& impl
   }
   EXPECT_EQ(wrong, 0);
   EXPECT_LE(std::sqrt(error), tolerance.relative_l2 * std::sqrt(norm)) << "as a vector, of norm " << std::sqrt(norm);
-  if (std::getenv("ASSAY_PARITY_ERRORS") && norm > 0)
-    std::cout << implementation << " " << want.name << ": " << std::sqrt(error / norm) / tolerance.relative_l2
-              << " of the limit\n";
+  if (norm > 0 && tolerance.relative_l2 > 0)
+    closest() =
+        std::max(closest(), {std::sqrt(error / norm) / tolerance.relative_l2, implementation + ": " + want.name});
 }
 
 void expect_same_bits(const Outputs& first, const Outputs& second, const std::string& implementation) {
@@ -134,8 +146,8 @@ void expect_same_bits(const Outputs& first, const Outputs& second, const std::st
 
 namespace {
 
-// Prints how many cases were skipped, by reason.
-class SkipCount final : public testing::Environment {
+// Prints how many cases were skipped, by reason, and how far the others were from failing.
+class Summary final : public testing::Environment {
  public:
   void TearDown() override {
     std::map<std::string, int> reasons;
@@ -154,10 +166,11 @@ class SkipCount final : public testing::Environment {
     }
     std::cout << skipped << " of " << run << " cases skipped\n";
     for (const auto& [reason, count] : reasons) std::cout << "  " << count << " x " << reason << '\n';
+    std::cout << fmt::format("the largest error is {:.2f} of its limit: {}\n", closest().first, closest().second);
   }
 };
 
-[[maybe_unused]] const auto* const skip_count = testing::AddGlobalTestEnvironment(new SkipCount);
+[[maybe_unused]] const auto* const summary = testing::AddGlobalTestEnvironment(new Summary);
 
 }  // namespace
 
