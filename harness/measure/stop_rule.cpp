@@ -23,6 +23,7 @@ constexpr double stop_confidence = 0.98;
 // Over four looks samples grow fivefold and the noise of independent ones falls to 0.44.
 constexpr std::size_t plateau_looks = 4;
 constexpr double plateau_fall = 0.8;
+constexpr double drift_factor = 10;
 constexpr double least_time = 0.1;  // of max_seconds
 // More samples say nothing more about a median: calls of a microsecond, isolated, would fill memory.
 constexpr std::size_t most_samples = 100'000;
@@ -60,8 +61,9 @@ void StopRule::look(bool may_stop) {
   double half = 0;
   if (summary.ci95) {
     half = 0.5 * scale * (summary.ci95->high - summary.ci95->low);
-  } else {  // a slow drift: what nearly all samples agree on needs no interval
-    half = 0.5 * (quantile(values_, 0.99) - quantile(values_, 0.01));
+  } else {
+    // A drift that outlasts the samples: more time may show how far it goes, unless it is far below the target.
+    half = drift_factor * 0.5 * (quantile(values_, 0.99) - quantile(values_, 0.01));
   }
   const double width = half > 0 ? half / std::abs(summary.median) : 0.0;
   half_widths_.push_back(width);
