@@ -15,7 +15,7 @@ struct Row {
   double bf16_roundings;  // that an op on bf16 may make on the way to its output, as of attention's probabilities
 };
 
-// Measured errors of the CPU's kernels stay below a quarter of these limits.
+// Measured errors of the CPU's kernels stay below a third of these limits.
 constexpr std::array<Row, 16> rows{{{OpGroup::matmul, 4, 0},
                                     {OpGroup::conv, 4, 0},
                                     {OpGroup::batch_norm_forward, 8, 0},
