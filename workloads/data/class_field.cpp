@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace assay::data {
 
@@ -22,39 +23,45 @@ ClassField::ClassField(int classes, int size, std::uint64_t seed)
     lattice_[i] = static_cast<std::int16_t>(static_cast<int>(rng.below(i, 2 * amplitude + 1)) - amplitude);
 }
 
-void ClassField::render(int shown, const FieldView& view, std::int16_t* out) const {
+void ClassField::render(int shown, const FieldView& view, Scratch& scratch, std::int16_t* out) const {
   const int cell = 1 << log_cell_;
-  const std::int16_t* field = lattice_.data() + static_cast<std::ptrdiff_t>(shown) * points_ * points_ * 3;
-  const int first = view.x >> log_cell_;  // lattice column left of the crop
-  const int columns = ((view.x + size_ - 1) >> log_cell_) + 2 - first;
-  constexpr int most_columns = 16;
-  int mixed[most_columns * 3];
-  for (int y = 0; y < size_; ++y) {
-    const int at = view.y + y;
-    const int down = at & (cell - 1);
-    const std::int16_t* above = field + ((at >> log_cell_) * points_ + first) * 3;
-    const std::int16_t* below = above + points_ * 3;
-    for (int i = 0; i < columns * 3; ++i) mixed[i] = above[i] * (cell - down) + below[i] * down;
+  const auto row_values = static_cast<std::size_t>(size_) * 3;
+  scratch.resize(2 * row_values);
+  std::int32_t *above = scratch.data(), *below = above + row_values;
+  // A row of the lattice, interpolated along x, times the cell.
+  const auto fill = [&](int row, std::int32_t* to) {
+    const std::int16_t* points = lattice_.data() + static_cast<std::ptrdiff_t>(shown * points_ + row) * points_ * 3;
     for (int x = 0; x < size_; ++x) {
       const int from = view.x + x;
       const int right = from & (cell - 1);
-      const int* left = mixed + ((from >> log_cell_) - first) * 3;
-      std::int16_t* to = out + (y * size_ + (view.flip ? size_ - 1 - x : x)) * 3;
-      for (int c = 0; c < 3; ++c)
-        to[c] = static_cast<std::int16_t>((left[c] * (cell - right) + left[c + 3] * right) >> (2 * log_cell_));
+      const std::int16_t* left = points + (from >> log_cell_) * 3;
+      std::int32_t* pixel = to + (view.flip ? size_ - 1 - x : x) * 3;
+      for (int c = 0; c < 3; ++c) pixel[c] = left[c] * (cell - right) + left[c + 3] * right;
     }
+  };
+  for (int y = 0; y < size_; ++y) {
+    const int at = view.y + y;
+    const int down = at & (cell - 1);
+    if (y == 0) fill(at >> log_cell_, above);
+    if (y > 0 && down == 0) std::swap(above, below);
+    if (y == 0 || down == 0) fill((at >> log_cell_) + 1, below);
+    std::int16_t* to = out + static_cast<std::size_t>(y) * row_values;
+    for (std::size_t i = 0; i < row_values; ++i)
+      to[i] = static_cast<std::int16_t>((above[i] * (cell - down) + below[i] * down) >> (2 * log_cell_));
   }
 }
 
 void add_noise(std::uint64_t key, std::span<const std::int16_t> clean, float* out) {
+  static_assert(std::endian::native == std::endian::little, "noise is the bytes of 64-bit numbers, lowest first");
   std::uint64_t state = key;
-  for (std::size_t i = 0; i < clean.size(); i += 8) {
-    const std::uint64_t bits = mix(state += mix_step);
-    const std::size_t count = std::min<std::size_t>(8, clean.size() - i);
-    for (std::size_t j = 0; j < count; ++j) {
-      const int noise = 2 * static_cast<int>(bits >> (8 * j) & 255) - 255;
-      out[i + j] = static_cast<float>(clean[i + j] + noise) * pixel_scale;
-    }
+  std::uint64_t numbers[64];
+  std::uint8_t bytes[sizeof numbers];
+  for (std::size_t begin = 0; begin < clean.size(); begin += sizeof numbers) {
+    for (std::uint64_t& number : numbers) number = mix(state += mix_step);
+    std::memcpy(bytes, numbers, sizeof numbers);
+    const std::size_t count = std::min(sizeof numbers, clean.size() - begin);
+    for (std::size_t i = 0; i < count; ++i)
+      out[begin + i] = static_cast<float>(clean[begin + i] + 2 * bytes[i] - 255) * pixel_scale;
   }
 }
 
@@ -65,12 +72,13 @@ std::optional<double> confusion_bound(const ClassField& field) {
   if (pairs * static_cast<double>(values) > 1e10) return std::nullopt;
   // All views of all classes. Flipping both fields of a pair keeps their distance: the left one is never flipped.
   std::vector<std::vector<std::int16_t>> shown[2];
+  ClassField::Scratch scratch;
   for (int c = 0; c < field.classes(); ++c)
     for (const bool flip : {false, true}) {
       auto& all = shown[flip].emplace_back(static_cast<std::size_t>(views) * values);
       std::int16_t* to = all.data();
       for (int y = 0; y < field.offsets(); ++y)
-        for (int x = 0; x < field.offsets(); ++x, to += values) field.render(c, {x, y, flip}, to);
+        for (int x = 0; x < field.offsets(); ++x, to += values) field.render(c, {x, y, flip}, scratch, to);
     }
   double sum = 0;
   for (int c = 0; c < field.classes(); ++c)

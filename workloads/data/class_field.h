@@ -27,8 +27,9 @@ class ClassField {
   int size() const { return size_; }
   int offsets() const { return 2 * margin_ + 1; }
   std::size_t values() const { return static_cast<std::size_t>(size_) * static_cast<std::size_t>(size_) * 3; }
-  // Writes (S, S, 3) values of at most the amplitude.
-  void render(int shown, const FieldView& view, std::int16_t* out) const;
+  // Writes (S, S, 3) values of at most the amplitude. A thread's own scratch grows once.
+  using Scratch = std::vector<std::int32_t>;
+  void render(int shown, const FieldView& view, Scratch& scratch, std::int16_t* out) const;
 
  private:
   int classes_;

@@ -4,7 +4,6 @@
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "workloads/data/class_field.h"
-#include "workloads/data/mix.h"
 #include "workloads/data/sha256.h"
 
 #include <algorithm>
@@ -59,7 +58,7 @@ class Maker final : public SampleMaker {
 
   void make(std::int64_t position, const SampleSlot& slot) override {
     const Drawn drawn = drawing_.draw(static_cast<std::uint64_t>(position));
-    field_.render(drawn.shown, drawn.view, clean_.data());
+    field_.render(drawn.shown, drawn.view, scratch_, clean_.data());
     add_noise(drawn.noise, clean_, reinterpret_cast<float*>(slot.data));
     *slot.index = position;
     *slot.label = drawn.label;
@@ -70,6 +69,7 @@ class Maker final : public SampleMaker {
   const ClassField& field_;
   Drawing drawing_;
   std::vector<std::int16_t> clean_;
+  ClassField::Scratch scratch_;
 };
 
 class Images final : public ClassImages {

@@ -36,11 +36,12 @@ class Reader {
 int nearest(const ClassField& field, const Image& image, std::vector<std::int16_t>& clean) {
   double best = INFINITY;
   int found = -1;
+  ClassField::Scratch scratch;
   for (int c = 0; c < field.classes(); ++c)
     for (int y = 0; y < field.offsets(); ++y)
       for (int x = 0; x < field.offsets(); ++x)
         for (const bool flip : {false, true}) {
-          field.render(c, {x, y, flip}, clean.data());
+          field.render(c, {x, y, flip}, scratch, clean.data());
           double distance = 0;
           for (std::size_t i = 0; i < clean.size(); ++i) {
             const double d = static_cast<double>(image.pixels[i]) - clean[i] * static_cast<double>(pixel_scale);
