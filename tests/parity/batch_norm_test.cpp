@@ -1,8 +1,12 @@
 // Batch norm with residual and ReLU against the oracle.
 #include "tests/parity/frame.h"
 
+#include <limits>
+
 namespace assay::ops::parity {
 namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 enum class Place { apart, dx_on_dy, dresidual_on_dy, dx_on_other };
 
@@ -114,6 +118,8 @@ INSTANTIATE_TEST_SUITE_P(
                             {"residual_relu_65x33", 65, 33, true, true, true, false, false, Place::dresidual_on_dy},
                             {"residual_relu_98x256_join", 98, 256, true, true, true, false, true, Place::dx_on_other},
                             {"residual_50x7_join", 50, 7, false, true, true, true, true, Place::dresidual_on_dy},
+                            {"relu_residual_20x17_nan", 20, 17, true, true, true, false, false, Place::apart, nan},
+                            {"evaluation_relu_20x17_nan", 20, 17, true, false, false, false, false, Place::apart, nan},
                             {"evaluation_residual_relu_20x65", 20, 65, true, true, false}}),
     name_of_case<Batch>);
 

@@ -7,6 +7,9 @@
 namespace assay::ops::parity {
 namespace {
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
 struct Activation {
   std::string name;
   ActivationKind kind;
@@ -55,6 +58,9 @@ INSTANTIATE_TEST_SUITE_P(
                                  {"gelu_tanh_far_20x64", ActivationKind::gelu_tanh, 20, 64, false, 20},
                                  {"gelu_erf_65x77_in_place", ActivationKind::gelu_erf, 65, 77, true},
                                  {"gelu_erf_far_20x64", ActivationKind::gelu_erf, 20, 64, false, 20},
+                                 {"gelu_tanh_nan", ActivationKind::gelu_tanh, 2, 40, false, nan},
+                                 {"gelu_erf_nan", ActivationKind::gelu_erf, 2, 40, false, nan},
+                                 {"silu_gate_nan", ActivationKind::silu_gate, 2, 40, false, nan},
                                  {"silu_gate_3x1", ActivationKind::silu_gate, 3, 1},
                                  {"silu_gate_31x130_in_place", ActivationKind::silu_gate, 31, 130, true},
                                  {"silu_gate_far_20x64", ActivationKind::silu_gate, 20, 64, false, 20}}),
@@ -195,8 +201,6 @@ TEST_P(GradientNormParity, State) {
   });
 }
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 INSTANTIATE_TEST_SUITE_P(All, GradientNormParity,
                          on_every_device<Whole>({{"one", 1},
                                                  {"clipped_100003", 100003, 1},
@@ -204,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(All, GradientNormParity,
                                                  {"scaled_1021", 1021, 2, 1024},
                                                  {"infinity", 4097, 1, 1, infinity},
                                                  {"negative_infinity", 33, 0, 8, -infinity},
-                                                 {"nan", 70000, 1, 1, std::numeric_limits<double>::quiet_NaN()}}),
+                                                 {"nan", 70000, 1, 1, nan}}),
                          name_of_case<Whole>);
 
 }  // namespace

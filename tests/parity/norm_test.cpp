@@ -1,6 +1,8 @@
 // Layer norm and RMS norm against the oracle.
 #include "tests/parity/frame.h"
 
+#include <limits>
+
 namespace assay::ops::parity {
 namespace {
 
@@ -14,6 +16,8 @@ struct Norm {
   bool in_place = false;  // sum lies on residual, dx on dsum
   double mean = 0;
 };
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 using NormParity = Parity<Norm>;
 
@@ -102,6 +106,8 @@ INSTANTIATE_TEST_SUITE_P(
                            {"layer_40x768_residual_in_place", NormKind::layer, 40, 768, true, true, true, true},
                            {"layer_33x100_no_bias_in_place", NormKind::layer, 33, 100, false, false, false, true},
                            {"layer_9x1024_off_centre", NormKind::layer, 9, 1024, false, true, false, false, 4},
+                           {"layer_3x40_nan", NormKind::layer, 3, 40, false, true, false, false, nan},
+                           {"rms_3x40_nan", NormKind::rms, 3, 40, false, false, false, false, nan},
                            {"rms_1x3", NormKind::rms, 1, 3, false, false},
                            {"rms_67x130_residual", NormKind::rms, 67, 130, true, false},
                            {"rms_40x768_residual_in_place", NormKind::rms, 40, 768, true, false, true, true}}),

@@ -1,6 +1,8 @@
 // Pooling against the oracle.
 #include "tests/parity/frame.h"
 
+#include <limits>
+
 namespace assay::ops::parity {
 namespace {
 
@@ -84,6 +86,22 @@ INSTANTIATE_TEST_SUITE_P(
            .stride = 2,
            .padding = 1}}}),
     name_of_case<Pool>);
+
+// A window that holds a NaN has no largest element.
+TEST_P(PoolParity, NanStays) {
+  const PoolDesc d = desc();
+  expect_agreement(kind(), &Backend::pool_forward, d, [&](Side& side, PoolForward& op) -> Outputs {
+    Tensor x = Tensor::normal(d.dtype, x_count(d), "x");
+    for (std::int64_t i = 0; i < x.count(); i += 41) x.set(i, std::numeric_limits<double>::quiet_NaN());
+    PoolForward::Args args;
+    args.x = side.put(x);
+    args.y = side.space(d.dtype, y_count(d));
+    args.saved = side.space(op.saved_bytes());
+    side.run(op, args);
+    return {{"y", side.get(args.y, d.dtype, y_count(d)),
+             tolerance_of(OpGroup::pool, d.dtype, d.dtype, d.window_h * d.window_w)}};
+  });
+}
 
 // Rectified images are full of equal zeros: the first of the largest takes the gradient.
 TEST_P(PoolParity, EqualMaximaGiveTheGradientToTheFirst) {

@@ -2,6 +2,7 @@
 #include "tests/parity/frame.h"
 
 #include <cmath>
+#include <limits>
 
 namespace assay::ops::parity {
 namespace {
@@ -124,6 +125,8 @@ INSTANTIATE_TEST_SUITE_P(
                             {.batch = 1, .seq = 40, .heads = 3, .head_dim = 6, .stride = 19, .inverse = true}}}),
     name_of_case<Turn>);
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
 struct Loss {
   std::string name;
   CrossEntropyDesc desc;
@@ -180,6 +183,7 @@ INSTANTIATE_TEST_SUITE_P(
          {"wide_9x5003_padded", {.rows = 9, .classes = 5003, .stride = 5008}},
          {"sharp_20x64", {.rows = 20, .classes = 64, .stride = 64}, 0, 30},
          {"smoothed_ignored_17x10", {.rows = 17, .classes = 10, .stride = 10, .smoothing = 0.1}, 3},
+         {"nan_5x33", {.rows = 5, .classes = 33, .stride = 33}, 2, nan},
          {"all_ignored_5x9", {.rows = 5, .classes = 9, .stride = 9}, 1},
          {"evaluation_40x300_ignored", {.rows = 40, .classes = 300, .stride = 320, .gradient = false}, 2}}),
     name_of_case<Loss>);
