@@ -110,7 +110,7 @@ TEST_P(BatchNormParity, Backward) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, BatchNormParity,
-    on_every_device<Batch>({{"2x1", 2, 1},
+    on_every_device<Batch>({{"3x1", 3, 1},
                             {"plain_49x64", 49, 64},
                             {"plain_off_centre", 200, 33, false, false, true, false, false, Place::apart, 4},
                             {"relu_65x33_on_dy", 65, 33, true, false, true, false, false, Place::dx_on_dy},

@@ -19,7 +19,7 @@ struct Row {
 constexpr std::array<Row, 16> rows{{{OpGroup::matmul, 4, 0},
                                     {OpGroup::conv, 4, 0},
                                     {OpGroup::batch_norm_forward, 8, 0},
-                                    {OpGroup::batch_norm_backward, 16, 0},
+                                    {OpGroup::batch_norm_backward, 16, 1},
                                     {OpGroup::pool, 4, 0},
                                     {OpGroup::norm_forward, 8, 0},
                                     {OpGroup::norm_backward, 16, 0},

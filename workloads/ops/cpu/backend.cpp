@@ -1,10 +1,13 @@
 // The CPU backend: oneDNN and a BLAS. The only rooms that include either are here.
 #include "workloads/ops/backend.h"
 
+#include "workloads/ops/cpu/batch_norm.h"
 #include "workloads/ops/cpu/blas_matmul.h"
 #include "workloads/ops/cpu/dnnl_common.h"
+#include "workloads/ops/cpu/dnnl_conv.h"
 #include "workloads/ops/cpu/dnnl_matmul.h"
 #include "workloads/ops/cpu/language_ops.h"
+#include "workloads/ops/cpu/pool.h"
 #include "workloads/ops/cpu/vector_ops.h"
 
 #include <fmt/format.h>
@@ -27,6 +30,21 @@ class CpuBackend final : public Backend {
     return make_blas_matmul(desc, *blas_);
   }
 
+  Made<ConvForward> conv_forward(const ConvDesc& desc) override { return make_dnnl_conv_forward(desc); }
+  Made<ConvBackwardData> conv_backward_data(const ConvDesc& desc) override {
+    return make_dnnl_conv_backward_data(desc);
+  }
+  Made<ConvBackwardWeights> conv_backward_weights(const ConvDesc& desc) override {
+    return make_dnnl_conv_backward_weights(desc);
+  }
+  Made<BatchNormForward> batch_norm_forward(const BatchNormDesc& desc) override {
+    return make_batch_norm_forward(desc);
+  }
+  Made<BatchNormBackward> batch_norm_backward(const BatchNormDesc& desc) override {
+    return make_batch_norm_backward(desc);
+  }
+  Made<PoolForward> pool_forward(const PoolDesc& desc) override { return make_pool_forward(desc); }
+  Made<PoolBackward> pool_backward(const PoolDesc& desc) override { return make_pool_backward(desc); }
   Made<NormForward> norm_forward(const NormDesc& desc) override { return make_norm_forward(desc); }
   Made<NormBackward> norm_backward(const NormDesc& desc) override { return make_norm_backward(desc); }
   Made<ActivationForward> activation_forward(const ActivationDesc& desc) override {

@@ -59,15 +59,21 @@ void DnnlCall::run(std::initializer_list<const void*> places) {
 
 namespace {
 
-DnnlCall reorder_call(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
-  const dnnl::reorder::primitive_desc pd(dnnl_engine(), from, dnnl_engine(), to, dnnl_attributes());
+DnnlCall reorder_call(const dnnl::memory::desc& from, const dnnl::memory::desc& to, bool add) {
+  dnnl::primitive_attr attributes = dnnl_attributes();
+  if (add) {
+    dnnl::post_ops sum;
+    sum.append_sum();
+    attributes.set_post_ops(sum);
+  }
+  const dnnl::reorder::primitive_desc pd(dnnl_engine(), from, dnnl_engine(), to, attributes);
   return DnnlCall(dnnl::reorder(pd), pd.impl_info_str(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}},
                   pd.scratchpad_desc());
 }
 
 }  // namespace
 
-DnnlReorder::DnnlReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to)
-    : call_(reorder_call(from, to)), scratch_(call_.scratch_bytes()) {}
+DnnlReorder::DnnlReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to, bool add)
+    : call_(reorder_call(from, to, add)), scratch_(call_.scratch_bytes()) {}
 
 }  // namespace assay::ops

@@ -47,10 +47,11 @@ class DnnlCall {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
-// A copy from one layout and type to another, with scratch memory of its own where it needs any.
+// A copy from one layout and type to another, with scratch memory of its own where it needs any; `add` adds to what is
+// there.
 class DnnlReorder {
  public:
-  DnnlReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+  DnnlReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to, bool add = false);
   void run(const void* from, void* to) { call_.run({from, to, scratch_.data()}); }
 
  private:

@@ -22,5 +22,10 @@ inline Halves narrow(Bits x) {
   return Halves(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
 }
 
+// Stores past the caches, where there are such: `p` is aligned to what is stored. fence() before others read it.
+inline void stream(float* p, Float x) { _mm256_stream_ps(p, x); }
+inline void stream(std::uint16_t* p, Halves x) { _mm_stream_si128(reinterpret_cast<__m128i*>(p), __m128i(x)); }
+inline void fence() { _mm_sfence(); }
+
 }  // namespace
 }  // namespace assay::vector

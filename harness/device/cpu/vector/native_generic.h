@@ -21,5 +21,10 @@ inline Float square_root(Float x) {
 inline Bits widen(Halves x) { return __builtin_convertvector(x, Bits); }
 inline Halves narrow(Bits x) { return __builtin_convertvector(x, Halves); }
 
+// Stores past the caches, where there are such: here plain ones.
+inline void stream(float* p, Float x) { __builtin_memcpy(p, &x, sizeof x); }
+inline void stream(std::uint16_t* p, Halves x) { __builtin_memcpy(p, &x, sizeof x); }
+inline void fence() {}
+
 }  // namespace
 }  // namespace assay::vector

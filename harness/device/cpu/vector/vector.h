@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include ASSAY_ISA_HEADER  // lanes, Float, Bits, Halves, square_root(), widen(), narrow()
+#include ASSAY_ISA_HEADER  // lanes, Float, Bits, Halves, square_root(), widen(), narrow(), stream(), fence()
 
 namespace assay::vector {
 namespace {
@@ -50,6 +50,8 @@ inline void store(bf16* p, Float x, Full = {}) {
   const Halves h = to_bf16(x);
   __builtin_memcpy(static_cast<void*>(p), &h, sizeof h);
 }
+
+inline void stream(bf16* p, Float x) { stream(&p->bits, to_bf16(x)); }
 
 // The first n lanes, 0 < n < lanes; the others are zero.
 template <typename T>

@@ -1,0 +1,101 @@
+// Pooling: rows of pixels shared among threads.
+#include "workloads/ops/cpu/pool.h"
+
+#include "workloads/ops/cpu/kernels/pool_kernels.h"
+#include "workloads/ops/cpu/parallel.h"
+#include "workloads/ops/cpu/vector_op.h"
+
+#include <algorithm>
+
+namespace assay::ops {
+
+namespace {
+
+constexpr std::int64_t least_elements = 8192;  // of a thread's share: less is done sooner than shared
+
+const PoolKernels::Typed& kernels_for(DType dtype) {
+  const PoolKernels& kernels = cpu::kernels<PoolKernels>();
+  return dtype == DType::f32 ? kernels.f32 : kernels.bf16;
+}
+
+// `rows` of the array that is written.
+class PoolRun {
+ public:
+  PoolRun(const PoolDesc& desc, PoolKernels::Run kernel, std::int64_t rows)
+      : d_(desc),
+        kernel_(kernel),
+        rows_(rows),
+        parts_(static_cast<int>(
+            std::min<std::int64_t>(parts_for(desc.n * desc.h * desc.w * desc.c, least_elements), rows))) {}
+
+  void run(const void* from, void* to, const void* saved) const {
+    const PoolRows rows{.desc = d_,
+                        .p = d_.p(),
+                        .q = d_.q(),
+                        .from = from,
+                        .to = to,
+                        .saved = static_cast<unsigned char*>(const_cast<void*>(saved))};
+    for_parts(parts_, [&](int part) {
+      const Part mine = part_of(rows_, 1, part, parts_);
+      kernel_(rows, mine.begin, mine.end);
+    });
+  }
+
+ private:
+  PoolDesc d_;
+  PoolKernels::Run kernel_;
+  std::int64_t rows_;
+  int parts_;
+};
+
+class CpuPoolForward final : public VectorOp<PoolForward> {
+ public:
+  explicit CpuPoolForward(const PoolDesc& d)
+      : saved_bytes_(d.kind == PoolKind::maximum ? static_cast<std::size_t>(d.n * d.p() * d.q() * d.c) : 0),
+        run_(d,
+             d.kind == PoolKind::maximum ? kernels_for(d.dtype).maximum_forward : kernels_for(d.dtype).average_forward,
+             d.n * d.p()) {}
+
+  std::size_t saved_bytes() const override { return saved_bytes_; }
+  void run(Stream&, const Args& args) override { run_.run(args.x, args.y, args.saved); }
+
+ private:
+  std::size_t saved_bytes_;
+  PoolRun run_;
+};
+
+class CpuPoolBackward final : public VectorOp<PoolBackward> {
+ public:
+  explicit CpuPoolBackward(const PoolDesc& d)
+      : run_(
+            d,
+            d.kind == PoolKind::maximum ? kernels_for(d.dtype).maximum_backward : kernels_for(d.dtype).average_backward,
+            d.n * d.h) {}
+
+  void run(Stream&, const Args& args) override { run_.run(args.dy, args.dx, args.saved); }
+
+ private:
+  PoolRun run_;
+};
+
+std::string problem(const PoolDesc& d) {
+  if (auto unsound = problem_of(d)) return *unsound;
+  if (d.kind == PoolKind::maximum && d.window_h * d.window_w > largest_window)
+    return fmt::format("the cpu backend's maximum pooling takes windows of up to {} pixels, not {} x {}",
+                       largest_window, d.window_h, d.window_w);
+  return unless_f32_or_bf16("pooling", {d.dtype});
+}
+
+}  // namespace
+
+Made<PoolForward> make_pool_forward(const PoolDesc& desc) {
+  if (auto why = problem(desc); !why.empty()) return Made<PoolForward>::no(why);
+  return std::unique_ptr<PoolForward>(std::make_unique<CpuPoolForward>(desc));
+}
+
+Made<PoolBackward> make_pool_backward(const PoolDesc& desc) {
+  if (auto why = problem(desc); !why.empty()) return Made<PoolBackward>::no(why);
+  return std::unique_ptr<PoolBackward>(std::make_unique<CpuPoolBackward>(desc));
+}
+
+}  // namespace assay::ops
