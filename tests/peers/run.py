@@ -10,16 +10,18 @@ Every *.json in this folder lists comparisons (one file a subject, so that a new
     "at_most": 1.03,                              the other direction: our cost (a time) over the peer's
     "between": [0.9, 1.1],                        or both: the figures as they are, ours over the peer's
     "pairs": 15,                                  optional; 15 is the least
-    "prepare": [["{python}", "x.py", "{work}"]],  optional: commands that make what the sides need, each run once;
-                                                  one whose last line is {"skip": "why"} skips the comparison
+    "also": [{"metric": "peak_memory", "at_most": 1}],  optional: other figures of the same runs, each a row of its own
+    "prepare": [["{python}", "x.py", "{work}"]],  optional: commands that make what the sides need, each run once; one
+                                                  whose last line is {"skip": "why"} skips the comparison, and what
+                                                  one says as {"note": "..."} is printed below the table
     "needs": {SIDE, "at_least": 1.7}}]            optional: a figure without which the comparison says nothing
 
 A side is one of
   {"assay": [...], "metric": NAME}   `assay run` with these arguments in a folder of its own; the best value of that
                                      metric over the records, all of which must be ok
   {"command": [...]}                 any program; the last line of its output is one JSON object
-                                     {"value": 1.5e12, "unit": "FLOP/s", "better": "higher"}, its own aggregate,
-                                     or {"skip": "why it cannot run here"}
+                                     {"value": 1.5e12, "unit": "FLOP/s", "better": "higher"}, its own aggregate
+                                     (and beside them "also": {NAME: {"value": ...}}), or {"skip": "why not here"}
 with {build}, {root}, {python} and {work} (a folder that lives as long as this program) replaced. Both sides may be
 Assay: one worker against two. A side that prints {"skip": ...} skips the comparison; a missing program is an error.
 
@@ -97,17 +99,20 @@ def measure_assay(side, binary, work):
         done = call([binary, "run", *side["assay"], "--out", str(out)])
         if done.returncode:
             raise Broken(f"assay run {' '.join(side['assay'])}: {last_words(done)}")
-        figures = []
+        best = {}
         for line in (out / "records.jsonl").read_text().splitlines():
             record = json.loads(line)
             if record["status"] == "skipped":
                 raise Skipped(f"{record['key']}: {record['reason']}")
             if record["status"] != "ok":
                 raise Broken(f"{record['key']}: {record['status']}: {record['reason']}")
-            figures += [m for m in record["metrics"] if m["name"] == side["metric"] and m["value"] is not None]
-    if not figures:
+            for metric in record["metrics"]:
+                if metric["value"] is not None:
+                    figures = [metric, best.get(metric["name"], metric)]
+                    best[metric["name"]] = (max if metric["better"] == "higher" else min)(figures, key=lambda m: m["value"])
+    if side["metric"] not in best:
         raise Broken(f"assay run {' '.join(side['assay'])}: no metric {side['metric']}")
-    return (max if figures[0]["better"] == "higher" else min)(figures, key=lambda m: m["value"])
+    return best[side["metric"]] | {"also": best}
 
 
 def measure(side, binary, work):
@@ -118,15 +123,19 @@ def measure(side, binary, work):
 
 
 def prepare(commands, prepared):
+    """Runs those that did not run yet; `prepared` keeps what each had to say."""
     for command in commands:
-        if command in prepared:
+        if tuple(command) in prepared:
             continue
         done = call(command)
         if done.returncode:
             raise Broken(f"{command[1]}: {last_words(done)}")
+        said = {}
         with contextlib.suppress(IndexError, ValueError):
-            raise Skipped(json.loads(done.stdout.strip().splitlines()[-1])["skip"])
-        prepared.append(command)
+            said = json.loads(done.stdout.strip().splitlines()[-1])
+        if "skip" in said:
+            raise Skipped(said["skip"])
+        prepared[tuple(command)] = said.get("note")
 
 
 def meet(needs, binary, work):
@@ -139,25 +148,37 @@ def meet(needs, binary, work):
         raise Skipped(f"{needs['metric']} is {value:.2f}, below {needs['at_least']:.2f}")
 
 
+def ratio_of(entry, ours, peer):
+    """Ours over the peer's, or the inverse, so that more is what the entry's bound wants."""
+    if (ours["unit"], ours["better"]) != (peer["unit"], peer["better"]):
+        raise Broken(f"units differ: {ours['unit']} ({ours['better']}) and {peer['unit']} ({peer['better']})")
+    ratio = ours["value"] / peer["value"]
+    if "at_least" in entry and ours["better"] == "lower" or "at_most" in entry and ours["better"] == "higher":
+        ratio = 1 / ratio
+    return ratio
+
+
 def compare(entry, pairs, binary, work):
-    """Ratios of the pairs, oriented by the bound, and the last figure of each side."""
-    ratios = []
+    """The figures of each pair: [{"ours": figure, "peer": figure}]."""
+    figures = []
     for pair in range(pairs):
         order = ("ours", "peer") if pair % 2 == 0 else ("peer", "ours")
-        figure = {name: measure(entry[name], binary, work) for name in order}
-        ours, peer = figure["ours"], figure["peer"]
-        if (ours["unit"], ours["better"]) != (peer["unit"], peer["better"]):
-            raise Broken(f"units differ: {ours['unit']} ({ours['better']}) and {peer['unit']} ({peer['better']})")
-        ratio = ours["value"] / peer["value"]
-        if "at_least" in entry and ours["better"] == "lower" or "at_most" in entry and ours["better"] == "higher":
-            ratio = 1 / ratio
-        ratios.append(ratio)
+        figures.append({name: measure(entry[name], binary, work) for name in order})
+        ratio = ratio_of(entry, **figures[-1])
         progress = f"{entry['name']}: pair {pair + 1} of {pairs}, ratio {ratio:.3f}"
         print(f"\r\033[K{progress}" if sys.stderr.isatty() else progress, file=sys.stderr,
               end="" if sys.stderr.isatty() else "\n", flush=True)
     if sys.stderr.isatty():
         print("\r\033[K", file=sys.stderr, end="")
-    return ratios, ours, peer
+    return figures
+
+
+def also(metric, pair):
+    """The figures of that name which the runs of a pair gave beside the one compared first."""
+    try:
+        return {name: figure["also"][metric] for name, figure in pair.items()}
+    except KeyError as missing:
+        raise Broken(f"no metric {metric} on both sides") from missing
 
 
 def verdict(entry, interval):
@@ -172,23 +193,34 @@ def verdict(entry, interval):
     return high <= entry["at_most"], high, f"<= {entry['at_most']:.2f}"
 
 
+def row_of(entry, figures):
+    """Verdict over pairs of figures."""
+    ratios = [ratio_of(entry, **pair) for pair in figures]
+    interval = median_interval(ratios)
+    held, decisive, required = verdict(entry, interval)
+    last = {name: {key: value for key, value in figure.items() if key != "also"} for name, figure in figures[-1].items()}
+    return {"verdict": "held" if held else "FAILED", "median": statistics.median(ratios), "interval": interval,
+            "decisive": decisive, "required": required, "pairs": len(ratios), "ratios": ratios, **last}
+
+
 def judge(entry, pairs, binary, work, prepared):
-    """One row of the table."""
+    """The rows of the table that the entry gives, at least one."""
     row = {"name": entry["name"], "about": entry.get("about", "")}
+    rows = []
     try:
         prepare(entry.get("prepare", []), prepared)
         if "needs" in entry:
             meet(entry["needs"], binary, work)
-        ratios, ours, peer = compare(entry, pairs, binary, work)
+        figures = compare(entry, pairs, binary, work)
+        rows.append(row | row_of(entry, figures))
+        for other in entry.get("also", []):
+            row = row | {"name": f"{entry['name']}:{other['metric']}"}
+            rows.append(row | row_of(other, [also(other["metric"], pair) for pair in figures]))
     except Skipped as why:
-        return row | {"verdict": "skipped", "reason": str(why)}
+        rows.append(row | {"verdict": "skipped", "reason": str(why)})
     except Broken as why:
-        return row | {"verdict": "broken", "reason": str(why)}
-    interval = median_interval(ratios)
-    held, decisive, required = verdict(entry, interval)
-    return row | {"verdict": "held" if held else "FAILED", "median": statistics.median(ratios), "interval": interval,
-                  "decisive": decisive, "required": required, "pairs": len(ratios), "ratios": ratios, "ours": ours,
-                  "peer": peer}
+        rows.append(row | {"verdict": "broken", "reason": str(why)})
+    return rows
 
 
 def print_table(rows):
@@ -209,8 +241,9 @@ def load(folder, names):
         except ValueError as error:
             sys.exit(f"peers: {path}: {error}")
     for entry in entries:
-        if len({"at_least", "at_most", "between"} & set(entry)) != 1:
-            sys.exit(f"peers: {entry['name']}: needs exactly one of at_least, at_most and between")
+        for bound in [entry, *entry.get("also", [])]:
+            if len({"at_least", "at_most", "between"} & set(bound)) != 1:
+                sys.exit(f"peers: {entry['name']}: needs exactly one of at_least, at_most and between")
     for name in names:
         if not any(entry["name"].startswith(name) for entry in entries):
             print(f"peers: no comparison begins with '{name}'; there are: "
@@ -248,13 +281,15 @@ def main():
             print(f"{entry['name']:<34} {entry.get('about', '')}")
         return 0
     build = options.build.resolve()
-    rows, prepared = [], []
+    rows, prepared = [], {}
     with tempfile.TemporaryDirectory(prefix="assay-peers.") as work:
         places = {"build": str(build), "root": str(HERE.parents[1]), "python": sys.executable, "work": work}
         for entry in entries:
             pairs = max(options.pairs or entry.get("pairs", LEAST_PAIRS), LEAST_PAIRS)
-            rows.append(judge(fill(entry, places), pairs, str(build / "assay"), work, prepared))
+            rows += judge(fill(entry, places), pairs, str(build / "assay"), work, prepared)
     print_table(rows)
+    for note in filter(None, prepared.values()):
+        print(note)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
     return 1 if any(row["verdict"] in ("FAILED", "broken") for row in rows) else 0

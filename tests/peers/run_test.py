@@ -120,6 +120,29 @@ class Driver(unittest.TestCase):
             self.assertEqual(rows["fourth"]["verdict"], "broken")
             self.assertIn("full disk", rows["fourth"]["reason"])
 
+    def test_notes_are_printed_once(self):
+        note = ["{python}", "-c", "print('{\"note\": \"plain 2, tuned 3\"}')"]
+        one = {"ours": figure(1), "peer": figure(1), "at_least": 1, "prepare": [note]}
+        done, _ = self.drive([one | {"name": "first"}, one | {"name": "second"}])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], "plain 2, tuned 3")
+        self.assertEqual(done.stdout.count("plain 2, tuned 3"), 1)
+
+    def test_other_figures_of_the_same_runs(self):
+        def both(value, memory):
+            return prints({"value": value, "unit": "img/s", "better": "higher",
+                           "also": {"peak_memory": {"value": memory, "unit": "B", "better": "lower"}}})
+
+        bounds = {"at_least": 1.1, "also": [{"metric": "peak_memory", "at_most": 1}]}
+        done, rows = self.drive([bounds | {"name": "lean", "ours": both(6, 10), "peer": both(5, 20)},
+                                 bounds | {"name": "fat", "ours": both(6, 21), "peer": both(5, 20)},
+                                 bounds | {"name": "mute", "ours": both(6, 10), "peer": figure(5, "higher", "img/s")}])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual({name: row["verdict"] for name, row in rows.items()},
+                         {"lean": "held", "lean:peak_memory": "held", "fat": "held", "fat:peak_memory": "FAILED",
+                          "mute": "held", "mute:peak_memory": "broken"})
+        self.assertAlmostEqual(rows["lean:peak_memory"]["median"], 0.5)
+
     def test_usage(self):
         entries = [{"name": "gemm", "ours": figure(1), "peer": figure(1), "at_least": 1}]
         self.assertEqual(self.drive(entries, "--pairs", "5")[0].returncode, 2)
