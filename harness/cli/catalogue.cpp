@@ -7,6 +7,8 @@
 #include "suites/launch/launch.h"
 #include "suites/memory/memory.h"
 #include "suites/peak/peak.h"
+#include "workloads/resnet/family.h"
+#include "workloads/transformer/family.h"
 
 namespace assay::cli {
 
@@ -19,6 +21,9 @@ std::span<const Family> catalogue() {
       collective_family(),
       dataloader_family(),
       launch_family(),
+      resnet_family(),
+      transformer_family(),
+      llama_family(),
       // clang-format on
   };
   return families;

@@ -82,6 +82,24 @@ std::string dataloader_title(const Record& r) {
       ", ");
 }
 
+// "train gpt2-124m f32 4 x 512": what "recipe" stands for is in the labels.
+std::string training_title(const Record& r) {
+  const auto size = [&](const char* name) {
+    const auto label = r.labels.find(name);
+    const std::string asked = text_of(r, name);
+    return asked != "recipe" ? asked : label == r.labels.end() ? std::string() : label->second;
+  };
+  const std::string accumulate = unless(size("accumulate"), "1");
+  std::string batch = join({size("micro_batch"), unless(size("seq"), "0")}, " x ");
+  if (!accumulate.empty()) batch += fmt::format(" (accumulated {} times)", accumulate);
+  return join(
+      {join({"train", text_of(r, "model"), text_of(r, "precision"), batch}, " "),
+       text_of(r, "mode") == "quality" ? "to quality" : "", text_of(r, "checkpointing") == "full" ? "checkpointed" : "",
+       unless(text_of(r, "scaling"), "weak"), threads_title(r), unless(text_of(r, "path"), "generated"),
+       text_of(r, "seed") == "0" ? "" : "seed " + text_of(r, "seed")},
+      ", ");
+}
+
 std::string generic_title(const Record& r) {
   std::string out = r.family;
   if (r.params.is_object())
@@ -100,6 +118,9 @@ std::string case_title(const Record& record) {
       {"memory", memory_title},
       {"collective", collective_title},
       {"dataloader", dataloader_title},
+      {"resnet", training_title},
+      {"transformer", training_title},
+      {"llama", training_title},
       {"launch", [](const Record& r) { return "launch " + text_of(r, "op"); }}};
   const auto found = titles.find(record.family);
   if (found == titles.end()) return generic_title(record);

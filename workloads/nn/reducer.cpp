@@ -1,5 +1,7 @@
 #include "workloads/nn/reducer.h"
 
+#include "harness/device/cpu/team.h"
+
 #include <time.h>
 
 #include <utility>
@@ -17,7 +19,12 @@ double seconds_of(clockid_t clock) {
 }  // namespace
 
 Reducer::Reducer(Communicator& comm, Device& device) : comm_(comm), stream_(device.make_stream()) {
-  thread_ = std::thread([this] { loop(); });
+  // The thread that makes this is bound to one CPU while a team of it lives, and computes there.
+  const bool on_cpu = device.kind() == DeviceKind::cpu;
+  thread_ = std::thread([this, on_cpu] {
+    if (on_cpu) cpu::bind_this_thread(cpu::rank_cpus());
+    loop();
+  });
 }
 
 Reducer::~Reducer() {

@@ -84,7 +84,7 @@ class TrainingStep::Impl {
     }
     if (reducing_) {
       const auto start = Clock::now();
-      const trace::Span span(trace::Category::phase, "exposed_communication");
+      const trace::Span span(trace::Category::sample, "exposed_communication");
       reducer_->wait();
       result.exposed_communication = seconds_between(start, Clock::now());
       result.communication_cpu = reducer_->cpu_seconds() - cpu_before;
@@ -237,7 +237,7 @@ class TrainingStep::Impl {
       const auto start = Clock::now();
       const Phase phase = list[i].phase;
       const bool forward = phase == Phase::forward;
-      const trace::Span phase_span(trace::Category::phase, forward ? "forward" : "backward");
+      const trace::Span phase_span(trace::Category::sample, forward ? "forward" : "backward");
       while (i < list.size() && going && list[i].phase == phase) {
         const std::size_t scope = list[i].scope;
         const trace::Span layer_span(trace::Category::layer, program.scopes[scope].c_str());
@@ -290,7 +290,7 @@ class TrainingStep::Impl {
 
   void finish(StepResult& result) {
     const auto start = Clock::now();
-    const trace::Span span(trace::Category::phase, "optimizer");
+    const trace::Span span(trace::Category::sample, "optimizer");
     if (reducing_) {
       // gradients = sum * loss_scale / expected, while their mean is sum / valid.
       valid_ = static_cast<std::int64_t>(totals_[1]);

@@ -1,0 +1,20 @@
+#include "workloads/resnet/family.h"
+
+#include "workloads/resnet/resnet.h"
+#include "workloads/training/family.h"
+
+namespace assay {
+
+namespace {
+
+const training::ModelFamily family{"resnet", "training of convolutional models: img/s, or time to an accuracy",
+                                   "resnet50", [](const std::string& model) {
+                                     const training::ModelFile file = training::open_model("resnet", model);
+                                     return resnet::make_resnet(resnet::read_config(file.json, file.source, file.name));
+                                   }};
+
+}  // namespace
+
+Family resnet_family() { return training::workload_family<family>(); }
+
+}  // namespace assay

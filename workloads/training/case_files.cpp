@@ -1,0 +1,40 @@
+#include "workloads/training/case_files.h"
+
+#include "harness/core/error.h"
+#include "workloads/data/file.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace assay::training {
+
+namespace fs = std::filesystem;
+
+CaseFiles::CaseFiles(const Context& context, const Settings& settings, const std::string& key)
+    : comm_(context.comm), saves_(settings.save_every > 0 && !context.run_dir.empty()) {
+  // Ranks and the plan's seed are part of what a case is, beside its key.
+  const std::string whole = fmt::format("{} ranks={} seed={}", key, context.world.ranks, context.seed);
+  std::string name = fs::path(settings.model_name).stem().string();
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c) && c != '-'; }, '_');
+  stem_ = fmt::format("{}-{:016x}", name.substr(0, 60), checksum(std::as_bytes(std::span(whole))));
+  file_ = context.run_dir / "checkpoints" / (stem_ + ".ckpt");
+  identity_ = {settings.model->name(), settings.precision, whole};
+}
+
+std::optional<fs::path> CaseFiles::to_resume() const {
+  std::error_code none;
+  const bool there = saves_ && comm_.broadcast_value(fs::exists(file_, none) ? 1 : 0) > 0.5;
+  return there ? std::optional(file_) : std::nullopt;
+}
+
+void CaseFiles::evict() const {
+  const data::File file = data::File::open(file_.string());
+  ::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
+}
+
+std::string CaseFiles::log_name(std::uint64_t seed) const { return fmt::format("mllog/{}-seed{}.log", stem_, seed); }
+
+}  // namespace assay::training

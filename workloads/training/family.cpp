@@ -1,0 +1,118 @@
+#include "workloads/training/family.h"
+
+#include "harness/core/configs.h"
+#include "harness/core/error.h"
+#include "harness/core/json.h"
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/device/cpu/limits.h"
+#include "workloads/data/language.h"
+#include "workloads/nn/planning_backend.h"
+#include "workloads/training/quality.h"
+#include "workloads/training/throughput.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+namespace assay::training {
+
+namespace {
+
+// Of a model's JSON; empty where it has none.
+std::string family_of(const Json& json) {
+  if (!json.is_object() || !json.contains("family") || !json["family"].is_string()) return "";
+  return json["family"].get<std::string>();
+}
+
+// What is known of a case without running it.
+struct Planned {
+  std::string problem;  // why it cannot be; empty: it can
+  nn::MemoryPlan memory;
+  double flops = 0;  // of one step of one rank
+  double items = 0;
+  double quality_flops = 0;  // of all runs, where the target is met as late as it may be
+};
+
+Planned plan_case(const ModelFamily& family, const Params& params, const World& world) {
+  Planned planned;
+  try {
+    const Settings settings = settings_from(family, params, world.ranks);
+    // Files are opened here, so that what is wrong with them ends the plan and not a case.
+    if (settings.path != generated_path || settings.quality) (void)open_data(settings);
+    const auto device = make_device(DeviceKind::cpu, 0);
+    const auto comm = make_self_communicator();
+    const nn::TrainingStep step(*settings.model, settings.step_options(), *device, nn::make_planning_backend(), *comm);
+    planned.memory = step.memory();
+    const double samples = static_cast<double>(settings.micro_batch * settings.accumulate);
+    const double cost = settings.model->cost({1, settings.seq}).training;
+    planned.flops = samples * cost;
+    planned.items = samples * static_cast<double>(settings.items_a_sample());
+    if (settings.quality)
+      planned.quality_flops = cost * static_cast<double>(settings.recipe.quality->most_samples) *
+                              static_cast<double>(settings.runs) / world.ranks;
+  } catch (const UsageError& error) {
+    planned.problem = error.what();
+  }
+  return planned;
+}
+
+// Plans hold a case many times: asked for a conflict, then for an estimate, at each world size.
+const Planned& planned_case(const ModelFamily& family, const Params& params, const World& world) {
+  static std::mutex mutex;
+  static std::map<std::string, Planned> known;
+  const std::lock_guard guard(mutex);
+  const auto [found, fresh] = known.try_emplace(fmt::format("{}\n{}", params.key(family.name), world.ranks));
+  if (fresh) found->second = plan_case(family, params, world);
+  return found->second;
+}
+
+}  // namespace
+
+ModelFile open_model(std::string_view family, const std::string& word) {
+  const std::vector<std::string> all = config_names("models");
+  const bool is_path = word.find('/') != std::string::npos || word.ends_with(".json");
+  if (!is_path && std::find(all.begin(), all.end(), word) == all.end()) {
+    std::vector<std::string> names;
+    for (const std::string& name : all)
+      if (family_of(read_json(configs_dir() / "models" / (name + ".json"))) == family) names.push_back(name);
+    throw UsageError(fmt::format("unknown model {}{}", in_quotes(word), suggestion(word, names)));
+  }
+  const std::filesystem::path path = find_config("models", "model", word);
+  ModelFile file{path.stem().string(), path.string(), read_json(path)};
+  if (const std::string own = family_of(file.json); !own.empty() && own != family)
+    throw UsageError(fmt::format("model {} is of the family {}, not {}: --set {}.model={}", in_quotes(word),
+                                 in_quotes(own), family, own, word));
+  return file;
+}
+
+Estimate estimate(const ModelFamily& family, const Params& params, const World& world) {
+  const Planned& planned = planned_case(family, params, world);
+  Estimate estimate;
+  estimate.memory_bytes = static_cast<double>(planned.memory.total());
+  estimate.flops = planned.flops;
+  estimate.items = planned.items;
+  // At a modest rate: ten steps and what the checks add to them, or all runs of a quality case.
+  constexpr double flops_a_second = 2e10;  // of a core
+  const double cores = std::max(1.0, static_cast<double>(world.cpus) / world.ranks);
+  estimate.seconds = std::max(20 * planned.flops, planned.quality_flops) / (flops_a_second * cores);
+  return estimate;
+}
+
+std::optional<std::string> conflict(const ModelFamily& family, const Params& params, const World& world) {
+  const Planned& planned = planned_case(family, params, world);
+  if (!planned.problem.empty()) return planned.problem;
+  const std::uint64_t usable = cpu::memory_limits().usable();
+  const double needed = static_cast<double>(planned.memory.total()) * world.ranks;
+  if (usable > 0 && needed > static_cast<double>(usable))
+    return fmt::format("does not fit into the {} of this machine: {}{}", format_bytes(static_cast<double>(usable)),
+                       planned.memory.text(), world.ranks > 1 ? fmt::format(", on each of {} ranks", world.ranks) : "");
+  return std::nullopt;
+}
+
+std::unique_ptr<Case> make_case(const ModelFamily& family, const Params& params) {
+  return params.text("mode") == "quality" ? make_quality_case(family, params) : make_throughput_case(family, params);
+}
+
+}  // namespace assay::training

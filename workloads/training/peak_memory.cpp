@@ -1,0 +1,37 @@
+#include "workloads/training/peak_memory.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+namespace assay::training {
+
+namespace {
+
+std::optional<std::uint64_t> status_bytes(const std::string& wanted) {
+  std::ifstream status("/proc/self/status");
+  for (std::string name; status >> name;) {
+    std::uint64_t kilobytes = 0;
+    if (name == wanted && status >> kilobytes) return kilobytes * 1024;
+    std::getline(status, name);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> resident_bytes() { return status_bytes("VmRSS:"); }
+
+std::optional<std::uint64_t> peak_resident_bytes() { return status_bytes("VmHWM:"); }
+
+bool forget_peak() {
+  const int fd = ::open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool done = ::write(fd, "5", 1) == 1;
+  ::close(fd);
+  return done;
+}
+
+}  // namespace assay::training

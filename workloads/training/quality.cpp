@@ -1,0 +1,300 @@
+#include "workloads/training/quality.h"
+
+#include "harness/core/error.h"
+#include "workloads/training/case_files.h"
+#include "workloads/training/peak_memory.h"
+#include "workloads/training/run_log.h"
+#include "workloads/training/scoring.h"
+#include "workloads/training/target.h"
+#include "workloads/training/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace assay::training {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double most_errors_beyond_bound = 4;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// A series of the record that grows while runs go on.
+struct Curve {
+  std::vector<double> at, values;
+
+  void add(double seconds, double value) {
+    constexpr std::size_t most = 20000;
+    if (values.size() >= most) return;
+    at.push_back(seconds);
+    values.push_back(value);
+  }
+  Series series() const { return {"1", at, {values.begin(), values.end()}}; }
+  Json json() const { return {{"at", at}, {"values", values}}; }
+  void restore(const Json& json) {
+    at = json.at("at").get<std::vector<double>>();
+    values = json.at("values").get<std::vector<double>>();
+  }
+};
+
+class QualityCase final : public Case {
+ public:
+  QualityCase(const ModelFamily& family, const Params& params) : family_(family), params_(params) {}
+
+  std::optional<std::string> skip_reason(const Context& context) const override {
+    started_ = Clock::now();
+    settings_ = settings_from(family_, params_, context.world.ranks);
+    try {
+      trainer_.emplace(context.device, context.comm, settings_);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return std::nullopt;
+  }
+
+  void setup(Context& context) override {
+    context_ = &context;
+    files_.emplace(context, settings_, params_.key(family_.name));
+    if (context.run_dir.empty()) settings_.save_every = 0;
+    const auto set = open_data(settings_);
+    goal_.emplace(settings_, set);
+    context.protocol.form = "procedure";
+    forget_peak();
+    trainer_->allocate();
+    // What is made at the first step (pages, kernels) is made before the clock starts, from inputs that are no data.
+    trainer_->warm_up();
+    trainer_->describe(context, *set);
+    context.labels["target"] = goal_->text();
+  }
+
+  void measure(Sampler& sampler) override {
+    trainer_->use_threads();
+    runs_.clear();
+    resume_.reset();
+    if (const auto file = files_->to_resume()) begin_where_it_left(*file);
+    sampler.procedure([this] {
+      while (static_cast<std::int64_t>(runs_.size()) < settings_.runs) runs_.push_back(run_once(runs_.size()));
+      std::vector<double> seconds;
+      for (const QualityRun& run : runs_) seconds.push_back(run.seconds);
+      return seconds;
+    });
+  }
+
+  void verify(Checks& checks) override {
+    peak_bytes_ = peak_resident_bytes();
+    const Score score = olympic_score(runs_);
+    std::vector<std::string> missed;
+    for (const QualityRun& run : runs_)
+      if (!run.reached) missed.push_back(fmt::format("seed {}: not within {} samples", run.seed, run.samples));
+    checks.at_most("runs_that_missed_the_target", score.missed, runs_.size() >= 3 ? 1 : 0, missed);
+    if (worst_beyond_bound_)
+      checks.at_most("standard_errors_beyond_bound", *worst_beyond_bound_, most_errors_beyond_bound);
+    checks.at_most("ranks_with_other_weights", trainer_->ranks_that_differ(trainer_->training_step().state()), 0);
+    judge(checks);
+    context_->labels["scoring"] = score.rule;
+    fill_record();
+  }
+
+  std::vector<Metric> metrics(const Measurement& measured) const override;
+
+ private:
+  std::int64_t steps_between() const { return settings_.recipe.quality->evaluate_every / settings_.global_batch(); }
+  std::int64_t samples_trained() const { return trainer_->steps() * settings_.global_batch(); }
+  std::uint64_t seed_of(std::size_t run) const { return settings_.seed + context_->seed + run; }
+
+  QualityRun run_once(std::size_t index) {
+    const std::uint64_t seed = seed_of(index);
+    RunLog log(*context_, files_->log_name(seed));
+    double before = 0;  // seconds of the clock in an earlier attempt
+    const bool resumed = resume_.has_value();
+    if (resumed) {
+      log.restore(resume_->value("log", ""));
+      before = resume_->value("seconds", 0.0);
+      resume_.reset();
+    } else {
+      log.begin(*context_, settings_, *goal_, seed);
+      trainer_->initialise(seed);
+      log.run_start();
+    }
+    const Clock::time_point start = Clock::now();
+    if (!resumed) trainer_->open(open_data(settings_), seed);
+    QualityRun run{seed, false, 0, 0};
+    for (;;) {
+      const std::int64_t done = trainer_->steps() % steps_between();
+      if (done == 0) log.block_start(samples_trained(), settings_.recipe.quality->evaluate_every);
+      for (std::int64_t step = done; step < steps_between(); ++step) {
+        train_one();
+        if (due() && step + 1 < steps_between()) save(log, before + seconds_since(start));
+      }
+      log.block_stop(samples_trained());
+      const Evaluation evaluation = evaluate(log);
+      run.samples = samples_trained();
+      // One rank's decision is all ranks': sums over ranks are equal everywhere.
+      run.reached = goal_->reached(evaluation);
+      if (run.reached || run.samples >= settings_.recipe.quality->most_samples) {
+        note_bound(evaluation);
+        break;
+      }
+      if (due()) save(log, before + seconds_since(start));
+    }
+    run.seconds = before + seconds_since(start);
+    log.run_stop(run.reached, run.samples);
+    return run;
+  }
+
+  bool due() const { return settings_.save_every > 0 && trainer_->steps() % settings_.save_every == 0; }
+
+  void train_one() {
+    const std::int64_t next = trainer_->steps() + 1;
+    const Step step = trainer_->step(learning_rate(settings_.recipe.schedule, next));
+    losses_.add(seconds_since(started_), step.result.loss);
+    const StepParts& parts = step.parts;
+    parts_.data_wait += parts.data_wait;
+    parts_.forward += parts.forward;
+    parts_.backward += parts.backward;
+    parts_.exposed_communication += parts.exposed_communication;
+    parts_.optimizer += parts.optimizer;
+    ++steps_;
+  }
+
+  Evaluation evaluate(RunLog& log) {
+    const Clock::time_point start = Clock::now();
+    log.eval_start(samples_trained());
+    const Evaluation evaluation = trainer_->evaluate();
+    log.eval_stop(samples_trained(), goal_->value_of(evaluation));
+    evaluation_seconds_ += seconds_since(start);
+    evaluations_.add(seconds_since(started_), goal_->value_of(evaluation));
+    last_ = goal_->value_of(evaluation);
+    return evaluation;
+  }
+
+  void note_bound(const Evaluation& evaluation) {
+    const auto beyond = goal_->errors_beyond_bound(evaluation);
+    if (beyond && (!worst_beyond_bound_ || *beyond > *worst_beyond_bound_)) worst_beyond_bound_ = beyond;
+  }
+
+  void save(const RunLog& log, double seconds) {
+    Json meta = {{"seconds", seconds}, {"log", log.text()}, {"runs", Json::array()}};
+    for (const QualityRun& run : runs_)
+      meta["runs"].push_back(
+          {{"seed", run.seed}, {"reached", run.reached}, {"seconds", run.seconds}, {"samples", run.samples}});
+    meta["losses"] = losses_.json();
+    meta["evaluations"] = evaluations_.json();
+    const Transfer transfer = trainer_->save(files_->file(), files_->identity(), std::move(meta));
+    written_.bytes += transfer.bytes;
+    written_.seconds += transfer.seconds;
+  }
+
+  void begin_where_it_left(const std::filesystem::path& file) {
+    Transfer read;
+    const Json meta = trainer_->restore(file, files_->identity(), &read);
+    for (const Json& run : meta.value("runs", Json::array()))
+      runs_.push_back({run.at("seed"), run.at("reached"), run.at("seconds"), run.at("samples")});
+    trainer_->reopen(open_data(settings_), seed_of(runs_.size()));
+    losses_.restore(meta.at("losses"));
+    evaluations_.restore(meta.at("evaluations"));
+    read_ = read;
+    resume_ = meta;
+    context_->flags.push_back(
+        fmt::format("resumed in run {} of {} from step {}", runs_.size() + 1, settings_.runs, trainer_->steps()));
+  }
+
+  void judge(Checks& checks) {
+    std::optional<Convergence> reference;
+    if (settings_.path == generated_path) reference = find_convergence(settings_.recipe.model);
+    const ConvergenceVerdict verdict = judge_convergence(runs_, settings_.global_batch(), reference);
+    const char* word = "not judged";
+    if (verdict.verdict == Verdict::as_expected) word = "as expected";
+    if (verdict.verdict == Verdict::too_fast) word = "too fast";
+    if (verdict.verdict == Verdict::too_slow) word = "too slow";
+    context_->labels["convergence"] = fmt::format("{}: {}", word, verdict.reason);
+    if (verdict.verdict == Verdict::not_judged) return;
+    // Faster than the method can be is a mistake that flatters; slower costs only him who measures.
+    checks.that("convergence_not_too_fast", verdict.verdict != Verdict::too_fast, {verdict.reason});
+    if (verdict.verdict == Verdict::too_slow) context_->flags.push_back("converges too slowly: " + verdict.reason);
+  }
+
+  void fill_record() {
+    if (context_->comm.rank() != 0) return;
+    const double count = static_cast<double>(std::max<std::int64_t>(1, steps_));
+    context_->spans = {
+        {"data_wait", parts_.data_wait / count}, {"forward", parts_.forward / count},
+        {"backward", parts_.backward / count},   {"exposed_communication", parts_.exposed_communication / count},
+        {"optimizer", parts_.optimizer / count}, {"evaluation", evaluation_seconds_ / count}};
+    context_->series["loss"] = losses_.series();
+    context_->series[goal_->is_loss() ? "eval_loss" : "eval_accuracy"] = evaluations_.series();
+    Curve samples;
+    double at = 0;
+    for (const QualityRun& run : runs_) samples.add(at += run.seconds, static_cast<double>(run.samples));
+    context_->series["samples_to_quality"] = samples.series();
+  }
+
+  const ModelFamily& family_;
+  Params params_;
+  Context* context_ = nullptr;
+  // Planned while it is asked whether the case can be skipped.
+  mutable Clock::time_point started_;
+  mutable Settings settings_;
+  mutable std::optional<Trainer> trainer_;
+  std::optional<CaseFiles> files_;
+  std::optional<Goal> goal_;
+
+  std::vector<QualityRun> runs_;
+  std::optional<Json> resume_;  // what the checkpoint says of the run that it was in
+  Curve losses_, evaluations_;
+  StepParts parts_;
+  std::int64_t steps_ = 0;  // of this attempt
+  double evaluation_seconds_ = 0;
+  double last_ = 0;
+  std::optional<double> worst_beyond_bound_;
+  std::optional<std::uint64_t> peak_bytes_;
+  Transfer written_;
+  std::optional<Transfer> read_;
+};
+
+std::vector<Metric> QualityCase::metrics(const Measurement&) const {
+  const auto metric = [](std::string name, std::optional<double> value, std::string unit, Better better) {
+    Metric made;
+    made.name = std::move(name);
+    made.value = value;
+    made.unit = std::move(unit);
+    made.better = better;
+    return made;
+  };
+  double seconds = 0, samples = 0;
+  for (const QualityRun& run : runs_) seconds += run.seconds, samples += static_cast<double>(run.samples);
+  const double items = samples * static_cast<double>(settings_.items_a_sample());
+  const auto rate = [](double amount, double time) { return time > 0 ? std::optional(amount / time) : std::nullopt; };
+  std::vector<Metric> all;
+  all.push_back(metric("time_to_quality", olympic_score(runs_).seconds, "s", Better::lower));
+  all.push_back(metric("samples_to_quality", samples / static_cast<double>(runs_.size()), "1", Better::lower));
+  all.push_back(metric("throughput", rate(items, seconds), settings_.item_unit(), Better::higher));
+  all.push_back(metric(goal_->is_loss() ? "eval_loss" : "eval_accuracy", last_, "1",
+                       goal_->is_loss() ? Better::lower : Better::higher));
+  all.push_back(metric("quality_target", goal_->target(), "1", goal_->is_loss() ? Better::lower : Better::higher));
+  if (goal_->bound())
+    all.push_back(metric(goal_->is_loss() ? "loss_floor" : "accuracy_ceiling", goal_->bound(), "1",
+                         goal_->is_loss() ? Better::lower : Better::higher));
+  all.push_back(metric("peak_memory", peak_bytes_ ? std::optional(static_cast<double>(*peak_bytes_)) : std::nullopt,
+                       "B", Better::lower));
+  all.push_back(metric("planned_memory", static_cast<double>(trainer_->memory().total()), "B", Better::lower));
+  if (settings_.save_every > 0) {
+    all.push_back(
+        metric("checkpoint_write", rate(static_cast<double>(written_.bytes), written_.seconds), "B/s", Better::higher));
+    all.push_back(metric("checkpoint_read",
+                         read_ ? rate(static_cast<double>(read_->bytes), read_->seconds) : std::nullopt, "B/s",
+                         Better::higher));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<Case> make_quality_case(const ModelFamily& family, const Params& params) {
+  return std::make_unique<QualityCase>(family, params);
+}
+
+}  // namespace assay::training

@@ -1,0 +1,379 @@
+#include "workloads/training/throughput.h"
+
+#include "harness/core/error.h"
+#include "harness/core/units.h"
+#include "workloads/training/case_files.h"
+#include "workloads/training/peak_memory.h"
+#include "workloads/training/roof.h"
+#include "workloads/training/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace assay::training {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t looked_at_step = 10;  // loss_step_10
+constexpr double most_extra_seconds = 120;   // for steps that only the checks need
+constexpr std::size_t most_pairs = 20;       // of steps with and without what is being compared
+constexpr std::size_t most_losses_kept = 10000;
+constexpr std::uint64_t memory_checked = 1 << 30;
+constexpr double memory_tolerance = 0.02;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Steps are timed at a steady rate: the recipe's own, reached in a line over the first ten steps.
+double rate_of(const Schedule& schedule, std::int64_t step) {
+  return learning_rate({.base = schedule.base, .warmup_steps = looked_at_step}, step);
+}
+
+class ThroughputCase final : public Case {
+ public:
+  ThroughputCase(const ModelFamily& family, const Params& params) : family_(family), params_(params) {}
+
+  std::optional<std::string> skip_reason(const Context& context) const override {
+    started_ = Clock::now();
+    settings_ = settings_from(family_, params_, context.world.ranks);
+    data_ = open_data(settings_);
+    try {
+      trainer_.emplace(context.device, context.comm, settings_);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return std::nullopt;
+  }
+
+  void setup(Context& context) override {
+    context_ = &context;
+    files_.emplace(context, settings_, params_.key(family_.name));
+    if (context.run_dir.empty()) settings_.save_every = 0;
+    Protocol& protocol = context.protocol;
+    protocol.form = "steps";
+    protocol.warmup_seconds = 1;
+    protocol.min_samples = static_cast<int>(looked_at_step);
+    protocol.max_seconds = 30;
+    prepare(context);
+    trainer_->describe(context, *data_);
+    describe_cost(context);
+  }
+
+  void measure(Sampler& sampler) override {
+    if (!trainer_) prepare(*context_);
+    trainer_->use_threads();
+    steps_.clear();
+    sampler.steps([this](std::int64_t) { steps_.push_back(train_one()); });
+    warm_ = steps_.size() - sampler.measurement().values.size();
+    step_seconds_ = sampler.measurement().summary.median;
+  }
+
+  void verify(Checks& checks) override {
+    trainer_->use_threads();
+    reach_step_ten();
+    check_losses(checks);
+    checks.at_most("ranks_with_other_gradients", trainer_->ranks_that_differ(trainer_->training_step().gradients()), 0);
+    checks.at_most("ranks_with_other_weights", trainer_->ranks_that_differ(trainer_->training_step().state()), 0);
+    peak_bytes_ = peak_resident_bytes();
+    check_memory(checks);
+    if (settings_.save_every > 0) check_resume(checks);
+    if (context_->comm.size() > 1) compare_without_reduction();
+    fill_record();
+    if (settings_.checkpointing == nn::Checkpointing::full && !extra_seconds_) compare_without_checkpointing();
+  }
+
+  std::vector<Metric> metrics(const Measurement& measured) const override;
+
+ private:
+  // Plans, allocates, starts or resumes.
+  void prepare(Context& context) {
+    if (!trainer_) trainer_.emplace(context.device, context.comm, settings_);
+    forget_peak();
+    resident_before_ = resident_bytes();
+    trainer_->allocate();
+    const std::uint64_t seed = settings_.seed + context.seed;
+    losses_.clear();
+    loss_at_.clear();
+    trainer_->initialise(seed);
+    trainer_->open(data_, seed);
+    if (const auto file = files_->to_resume()) {
+      const Json meta = trainer_->restore(*file, files_->identity());
+      trainer_->reopen(data_, seed);
+      for (const Json& loss : meta.value("losses", Json::array())) losses_.push_back(loss.get<double>());
+      loss_at_.assign(losses_.size(), 0);
+      context.flags.push_back(fmt::format("resumed from step {}", trainer_->steps()));
+    }
+  }
+
+  Step train_one() {
+    const Step step = trainer_->step(rate_of(settings_.recipe.schedule, trainer_->steps() + 1));
+    if (losses_.size() < most_losses_kept) {
+      losses_.push_back(step.result.loss);
+      loss_at_.push_back(seconds_since(started_));
+    }
+    if (settings_.save_every > 0 && trainer_->steps() % settings_.save_every == 0)
+      written_.push_back(trainer_->save(files_->file(), files_->identity(), {{"losses", losses_}}));
+    return step;
+  }
+
+  // Few slow steps may have ended before the tenth: those that are missing are not timed.
+  void reach_step_ten() {
+    const std::int64_t missing = looked_at_step - trainer_->steps();
+    if (missing <= 0 || context_->comm.max_of(static_cast<double>(missing) * step_seconds_) > most_extra_seconds)
+      return;
+    while (trainer_->steps() < looked_at_step) train_one();
+  }
+
+  void check_losses(Checks& checks) const {
+    // A step that is not finite has ended the case already, naming its first tensor; this is the record's own word.
+    const auto finite = [](double loss) { return std::isfinite(loss); };
+    checks.that("losses_finite", !losses_.empty() && std::all_of(losses_.begin(), losses_.end(), finite));
+    if (losses_.size() < looked_at_step) return;
+    // A model that learns nothing stays at its first loss; one that breaks leaves it upwards.
+    checks.at_most("loss_step_10", losses_[looked_at_step - 1], 1.1 * losses_.front());
+    checks.at_most("loss_step_1_over_uniform", losses_.front() / std::log(static_cast<double>(classes())), 2);
+  }
+
+  std::int64_t classes() const { return settings_.model->input().classes; }
+
+  void check_memory(Checks& checks) {
+    if (!peak_bytes_ || !resident_before_) return;
+    const auto planned = static_cast<double>(trainer_->memory().total());
+    growth_ = static_cast<double>(*peak_bytes_) - static_cast<double>(*resident_before_);
+    if (trainer_->memory().total() >= memory_checked)
+      checks.at_most("planned_memory", std::abs(*growth_ - planned) / planned, memory_tolerance,
+                     {fmt::format("planned {}, grew by {}", format_bytes(planned), format_bytes(*growth_))});
+  }
+
+  // Saves, trains on, goes back and trains the same steps again.
+  void check_resume(Checks& checks) {
+    constexpr int steps = 3;
+    const std::uint64_t seed = settings_.seed + context_->seed;
+    const auto file = files_->file();
+    written_.push_back(trainer_->save(file, files_->identity(), {{"losses", losses_}}));
+    std::vector<double> straight, again;
+    for (int i = 0; i < steps; ++i) straight.push_back(train_one_unsaved().result.loss);
+    files_->evict();
+    Transfer read;
+    trainer_->restore(file, files_->identity(), &read);
+    trainer_->reopen(data_, seed);
+    read_ = read;
+    for (int i = 0; i < steps; ++i) again.push_back(train_one_unsaved().result.loss);
+    std::vector<std::string> detail;
+    for (int i = 0; i < steps; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (straight[at] != again[at])
+        detail.push_back(fmt::format("step {} after it: {} and {}", i + 1, straight[at], again[at]));
+    }
+    checks.at_most("losses_after_resume_that_differ", static_cast<double>(detail.size()), 0, detail);
+  }
+
+  Step train_one_unsaved(bool reduce = true) {
+    return trainer_->step(rate_of(settings_.recipe.schedule, trainer_->steps() + 1), reduce);
+  }
+
+  // Steps in turns with and without reduction. Weights would drift apart without it: the rate is 0.
+  void compare_without_reduction() {
+    Communicator& comm = context_->comm;
+    const auto timed = [&](bool reduce) {
+      comm.barrier();
+      const Clock::time_point start = Clock::now();
+      trainer_->step(0, reduce);
+      return seconds_since(start);
+    };
+    const Clock::time_point start = Clock::now();
+    std::vector<double> exposed, skew, transfer;
+    const double patience = comm.broadcast_value(std::max(context_->protocol.max_seconds, 5 * step_seconds_));
+    do {
+      const double on = comm.max_of(timed(true));
+      const double own = timed(false);
+      const double slowest = comm.max_of(own);
+      double mean = 0;
+      for (int rank = 0; rank < comm.size(); ++rank) mean += comm.broadcast_value(own, rank) / comm.size();
+      exposed.push_back(on - mean);
+      skew.push_back(slowest - mean);
+      transfer.push_back(on - slowest);
+    } while (exposed.size() < most_pairs && comm.max_of(seconds_since(start)) < patience);
+    exposed_ = median(exposed);
+    skew_ = median(skew);
+    transfer_ = median(transfer);
+  }
+
+  // The same steps without activation checkpointing: what it costs and saves. The case's own trainer makes room for it;
+  // another measure() starts anew.
+  void compare_without_checkpointing() {
+    Context& context = *context_;
+    Settings plain = settings_;
+    plain.checkpointing = nn::Checkpointing::none;
+    const double with_growth = growth_.value_or(0);
+    const bool grew = growth_.has_value();
+    trainer_.reset();
+    {
+      Trainer other(context.device, context.comm, plain);
+      forget_peak();
+      const std::optional<std::uint64_t> before = resident_bytes();
+      saved_planned_ = static_cast<double>(other.memory().total()) - static_cast<double>(memory_.total());
+      try {
+        other.allocate();
+      } catch (const Error& error) {
+        context.flags.push_back(fmt::format("without checkpointing it does not fit: {}", error.what()));
+        return;
+      }
+      other.initialise(settings_.seed + context.seed);
+      other.open(data_, settings_.seed + context.seed);
+      std::vector<double> seconds;
+      const Clock::time_point start = Clock::now();
+      Communicator& comm = context.comm;
+      other.step(rate_of(settings_.recipe.schedule, 1));
+      do {
+        const Clock::time_point begun = Clock::now();
+        other.step(rate_of(settings_.recipe.schedule, other.steps() + 1));
+        seconds.push_back(comm.max_of(seconds_since(begun)));
+      } while (seconds.size() < most_pairs && comm.max_of(seconds_since(start)) < context.protocol.max_seconds);
+      extra_seconds_ = step_seconds_ - median(seconds);
+      const std::optional<std::uint64_t> peak = peak_resident_bytes();
+      if (before && peak && grew)
+        saved_measured_ = static_cast<double>(*peak) - static_cast<double>(*before) - with_growth;
+    }
+  }
+
+  void describe_cost(Context& context) {
+    cost_ = settings_.model->cost({1, settings_.seq});
+    roof_ = sheet_roof(context, settings_.precision, trainer_->threads());
+    measured_roof_ = measured_roof(context, settings_.precision, trainer_->threads());
+    context.labels["formula"] = cost_.formula;
+    context.labels["peak"] = roof_ ? roof_->source : "no sheet gives this machine's peak";
+    if (measured_roof_) context.labels["peak_measured"] = measured_roof_->source;
+    memory_ = trainer_->memory();
+    context.labels["planned_memory"] = memory_.text();
+  }
+
+  // Spans and losses of the measured steps.
+  void fill_record() const {
+    if (context_->comm.rank() != 0) return;
+    StepParts sum;
+    for (std::size_t i = warm_; i < steps_.size(); ++i) {
+      const StepParts& parts = steps_[i].parts;
+      sum.data_wait += parts.data_wait;
+      sum.forward += parts.forward;
+      sum.backward += parts.backward;
+      sum.exposed_communication += parts.exposed_communication;
+      sum.optimizer += parts.optimizer;
+    }
+    const auto count = static_cast<double>(std::max<std::size_t>(1, steps_.size() - warm_));
+    context_->spans = {{"data_wait", sum.data_wait / count},
+                       {"forward", sum.forward / count},
+                       {"backward", sum.backward / count},
+                       {"exposed_communication", sum.exposed_communication / count},
+                       {"optimizer", sum.optimizer / count}};
+    context_->series["loss"] = {"1", loss_at_, {losses_.begin(), losses_.end()}};
+  }
+
+  const ModelFamily& family_;
+  Params params_;
+  Context* context_ = nullptr;
+  // Planned while it is asked whether the case can be skipped.
+  mutable Clock::time_point started_;
+  mutable Settings settings_;
+  mutable std::shared_ptr<const data::TrainingSet> data_;
+  mutable std::optional<Trainer> trainer_;
+  std::optional<CaseFiles> files_;
+  nn::ModelCost cost_;
+  nn::MemoryPlan memory_;
+  std::optional<Roof> roof_, measured_roof_;
+
+  std::vector<Step> steps_;  // of the last measure(), warm-up included
+  std::size_t warm_ = 0;
+  double step_seconds_ = 0;
+  std::vector<double> losses_;   // from the first step on
+  std::vector<double> loss_at_;  // seconds since the case began; 0 for steps before a resume
+  std::optional<std::uint64_t> resident_before_, peak_bytes_;
+  std::optional<double> growth_, exposed_, skew_, transfer_, extra_seconds_, saved_planned_, saved_measured_;
+  std::vector<Transfer> written_;
+  std::optional<Transfer> read_;
+};
+
+Metric metric(const char* name, std::optional<double> value, const char* unit, Better better = Better::lower) {
+  Metric made;
+  made.name = name;
+  made.value = value;
+  made.unit = unit;
+  made.better = better;
+  return made;
+}
+
+std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
+  const auto samples = static_cast<double>(settings_.global_batch());
+  const double items = samples * static_cast<double>(settings_.items_a_sample());
+  const auto steps = static_cast<double>(measured.values.size());
+  // What was done over the wall time of the window: a median would hide stalls.
+  const double a_second = measured.window_seconds > 0 ? steps / measured.window_seconds : 0;
+  std::optional<Interval> interval = mean_interval(measured.values);
+  if (interval && interval->low <= 0) interval.reset();
+  const auto rate = [&](const char* name, double amount, const char* unit) {
+    Metric made = metric(name, a_second > 0 ? std::optional(amount * a_second) : std::nullopt, unit, Better::higher);
+    if (interval) made.ci95 = Interval{amount / interval->high, amount / interval->low};
+    return made;
+  };
+  std::vector<Metric> all;
+  all.push_back(rate("throughput", items, settings_.item_unit()));
+  all.push_back(time_metric("step_time", measured));
+  all.push_back(rate("model_flops", samples * cost_.training, "FLOP/s"));
+  if (measured_roof_ && all.back().value) all.back().of_peak = *all.back().value / measured_roof_->flops;
+  if (roof_ && all.back().value) all.back().of_peak = *all.back().value / roof_->flops;
+  const auto of_roof = [&](const char* name, double flops) {
+    Metric made = roof_ ? rate(name, samples * flops / roof_->flops, "1") : metric(name, {}, "1", Better::higher);
+    return made;
+  };
+  all.push_back(of_roof("mfu", cost_.training));
+  if (cost_.training_full_attention > cost_.training)
+    all.push_back(of_roof("mfu_full_attention", cost_.training_full_attention));
+  if (context_->comm.size() == 1) {
+    all.push_back(metric("exposed_communication", 0.0, "s"));
+  } else {
+    all.push_back(metric("exposed_communication", exposed_, "s"));
+    all.push_back(metric("arrival_skew", skew_, "s"));
+    all.push_back(metric("transfer", transfer_, "s"));
+    double cpu = 0;
+    for (std::size_t i = warm_; i < steps_.size(); ++i) cpu += steps_[i].result.communication_cpu;
+    all.push_back(metric("communication_cpu", steps > 0 ? std::optional(cpu / steps) : std::nullopt, "s"));
+  }
+  const bool ten = losses_.size() >= looked_at_step;
+  all.push_back(metric("loss_step_10", ten ? std::optional(losses_[looked_at_step - 1]) : std::nullopt, "1"));
+  const auto bytes = [](std::uint64_t count) { return static_cast<double>(count); };
+  all.push_back(metric("peak_memory", peak_bytes_ ? std::optional(bytes(*peak_bytes_)) : std::nullopt, "B"));
+  all.push_back(metric("memory_growth", growth_, "B"));
+  const nn::MemoryPlan& memory = memory_;
+  all.push_back(metric("planned_memory", bytes(memory.total()), "B"));
+  all.push_back(metric("planned_weights", bytes(memory.weights), "B"));
+  all.push_back(metric("planned_gradients", bytes(memory.gradients), "B"));
+  all.push_back(metric("planned_optimizer", bytes(memory.optimizer), "B"));
+  all.push_back(metric("planned_activations", bytes(memory.activations), "B"));
+  all.push_back(metric("planned_workspace", bytes(memory.workspace), "B"));
+  if (settings_.checkpointing == nn::Checkpointing::full) {
+    all.push_back(metric("checkpointing_time", extra_seconds_, "s"));
+    all.push_back(metric("checkpointing_saved", saved_measured_, "B", Better::higher));
+    all.push_back(metric("checkpointing_saved_planned", saved_planned_, "B", Better::higher));
+  }
+  if (settings_.save_every > 0) {
+    double written = 0, seconds = 0;
+    for (const Transfer& each : written_) written += bytes(each.bytes), seconds += each.seconds;
+    all.push_back(metric("checkpoint_write", seconds > 0 ? std::optional(written / seconds) : std::nullopt, "B/s",
+                         Better::higher));
+    all.push_back(
+        metric("checkpoint_read",
+               read_ && read_->seconds > 0 ? std::optional(bytes(read_->bytes) / read_->seconds) : std::nullopt, "B/s",
+               Better::higher));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<Case> make_throughput_case(const ModelFamily& family, const Params& params) {
+  return std::make_unique<ThroughputCase>(family, params);
+}
+
+}  // namespace assay::training

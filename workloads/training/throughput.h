@@ -1,0 +1,13 @@
+// Throughput mode: steps are timed one by one; everything else is measured and checked after them.
+#pragma once
+
+#include "harness/plan/case.h"
+#include "workloads/training/settings.h"
+
+#include <memory>
+
+namespace assay::training {
+
+std::unique_ptr<Case> make_throughput_case(const ModelFamily& family, const Params& params);
+
+}  // namespace assay::training

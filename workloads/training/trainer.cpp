@@ -1,0 +1,234 @@
+#include "workloads/training/trainer.h"
+
+#include "harness/core/error.h"
+#include "harness/trace/trace.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace assay::training {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+data::BatchArrays arrays_of(const nn::Inputs& inputs) {
+  return {inputs.ids, inputs.type_ids, inputs.lengths, inputs.images, inputs.targets};
+}
+
+// What says which instruction set products in this precision run by.
+std::string isa_of(ops::Backend& backend, const nn::Precision& precision) {
+  ops::MatmulDesc desc;
+  desc.m = desc.n = desc.k = 64;
+  desc.a = desc.b = precision.compute;
+  desc.out = precision.compute;
+  auto made = backend.make(desc);
+  return made ? made.take()->isa() : "";
+}
+
+double sum_over_ranks(Communicator& comm, double value) {
+  double sum = 0;
+  for (int rank = 0; rank < comm.size(); ++rank) sum += comm.broadcast_value(value, rank);
+  return sum;
+}
+
+}  // namespace
+
+Trainer::Trainer(Device& device, Communicator& comm, const Settings& settings)
+    : settings_(settings),
+      device_(device),
+      comm_(comm),
+      team_(cpu::resolve_threads(settings.threads)),
+      backend_(ops::backend_for(device)),
+      step_(std::make_unique<nn::TrainingStep>(*settings.model, settings.step_options(), device, backend_, comm)) {}
+
+void Trainer::allocate() {
+  team_.use();
+  step_->allocate();
+}
+
+void Trainer::warm_up() {
+  step_->initialise(0);
+  for (std::int64_t i = 0; i < settings_.accumulate; ++i) {
+    const nn::Inputs inputs = step_->inputs(i);
+    for (const auto integers : {inputs.ids, inputs.type_ids, inputs.targets})
+      std::fill(integers.begin(), integers.end(), 0);
+    std::fill(inputs.lengths.begin(), inputs.lengths.end(), static_cast<std::int32_t>(settings_.seq));
+    std::fill(inputs.images.begin(), inputs.images.end(), 0.0f);
+  }
+  step_->step(0);
+  step_->evaluate();
+}
+
+void Trainer::initialise(std::uint64_t seed) {
+  step_->initialise(seed);
+  steps_ = 0;
+  position_ = 0;
+}
+
+void Trainer::open(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed) {
+  position_ = 0;
+  reopen(std::move(data), seed);
+}
+
+void Trainer::reopen(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed) {
+  validation_.reset();
+  stream_.reset();
+  data_ = std::move(data);
+  data::StreamOptions options;
+  options.seed = seed;
+  options.micro_batch = settings_.micro_batch;
+  options.rank = comm_.rank();
+  options.world = comm_.size();
+  options.first = position_;
+  options.cpus = cpu::rank_cpus();
+  // Decoding takes what cores there are; generating is cheap.
+  options.workers = settings_.path != generated_path && settings_.seq == 0 ? team_.size() : 1;
+  stream_ = std::make_unique<data::TrainingStream>(data_, options);
+}
+
+Step Trainer::step(double learning_rate, bool reduce) {
+  Step step;
+  {
+    const trace::Span span(trace::Category::data, "data_wait");
+    const Clock::time_point start = Clock::now();
+    for (std::int64_t i = 0; i < settings_.accumulate; ++i) stream_->next(arrays_of(step_->inputs(i)));
+    step.parts.data_wait = seconds_since(start);
+  }
+  step.result = step_->step(learning_rate, reduce);
+  ++steps_;
+  step.parts.forward = step.result.forward;
+  step.parts.backward = step.result.backward;
+  step.parts.exposed_communication = step.result.exposed_communication;
+  step.parts.optimizer = step.result.optimizer;
+  refuse_non_finite(step.result);
+  return step;
+}
+
+// Every rank sees the same loss and the same reduced gradients, so all of them end here together.
+void Trainer::refuse_non_finite(const nn::StepResult& result) {
+  const bool scaled = nn::precision_from(settings_.precision).loss_scaling;
+  const bool finite = std::isfinite(result.loss);
+  // A scaled gradient may overflow: the step is left out and the scale falls.
+  if (finite && (!result.skipped || scaled)) return;
+  const std::string culprit = step_->first_non_finite();
+  throw Error(fmt::format("{} not finite at step {}: first in {}", finite ? "a gradient is" : "the loss is", steps_,
+                          culprit.empty() ? "the loss itself" : culprit));
+}
+
+Evaluation Trainer::evaluate() {
+  const trace::Span span(trace::Category::sample, "evaluate");
+  if (!validation_) {
+    data::StreamOptions options;
+    options.split = data::Split::validation;
+    options.micro_batch = settings_.micro_batch;
+    options.rank = comm_.rank();
+    options.world = comm_.size();
+    options.cpus = cpu::rank_cpus();
+    validation_ = std::make_unique<data::TrainingStream>(data_, options);
+  }
+  Evaluation all;
+  double loss = 0, valid = 0, correct = 0, samples = 0;
+  for (std::int64_t i = 0; i < validation_->epoch(); ++i) {
+    const data::FilledBatch filled = validation_->next(arrays_of(step_->inputs(0)));
+    if (filled.samples == 0) continue;
+    const nn::StepResult result = step_->evaluate();
+    loss += result.loss_sum;
+    valid += static_cast<double>(result.valid);
+    correct += static_cast<double>(result.correct);
+    samples += static_cast<double>(filled.samples);
+    if (result.valid > 0)
+      all.batches.push_back({filled.first, filled.samples, result.loss_sum / static_cast<double>(result.valid)});
+  }
+  loss = sum_over_ranks(comm_, loss);
+  valid = sum_over_ranks(comm_, valid);
+  correct = sum_over_ranks(comm_, correct);
+  all.samples = std::llround(sum_over_ranks(comm_, samples));
+  if (valid == 0) throw Error("the validation set has no target that counts");
+  all.loss = loss / valid;
+  all.accuracy = correct / valid;
+  if (!std::isfinite(all.loss))
+    throw Error(fmt::format("the loss of the evaluation after step {} is not finite", steps_));
+  return all;
+}
+
+Transfer Trainer::save(const std::filesystem::path& file, const CheckpointIdentity& identity, Json meta) {
+  Transfer transfer;
+  bool written = true;
+  std::string why;
+  if (comm_.rank() == 0) {
+    meta["steps"] = steps_;
+    meta["position"] = stream_->position();
+    try {
+      transfer = write_checkpoint(file, identity, meta, step_->state(), device_);
+    } catch (const Error& error) {
+      written = false;
+      why = error.what();
+    }
+  }
+  // Nobody goes on before it is whole, and all end together where it cannot be.
+  if (comm_.broadcast_value(written ? 1 : 0) < 0.5)
+    throw Error(written ? "checkpoint: rank 0 could not write it" : why);
+  return transfer;
+}
+
+Json Trainer::restore(const std::filesystem::path& file, const CheckpointIdentity& identity, Transfer* transfer) {
+  const std::vector<nn::StatePart> parts = step_->state();
+  const Json meta = read_checkpoint(file, identity, parts, device_, transfer);
+  steps_ = meta.value("steps", std::int64_t{0});
+  position_ = meta.value("position", std::int64_t{0});
+  return meta;
+}
+
+int Trainer::ranks_that_differ(const std::vector<nn::StatePart>& parts) {
+  if (comm_.size() == 1) return 0;
+  std::uint64_t sum = 0;
+  std::vector<std::byte> host;
+  const auto stream = device_.make_stream();
+  for (const nn::StatePart& part : parts) {
+    const auto* bytes = static_cast<const std::byte*>(part.data);
+    if (device_.kind() != DeviceKind::cpu && part.bytes > 0) {
+      host.resize(part.bytes);
+      device_.copy(host.data(), part.data, part.bytes, *stream);
+      stream->synchronize();
+      bytes = host.data();
+    }
+    sum = sum * 31 + checksum({bytes, part.bytes});
+  }
+  // A double holds 53 bits: two halves.
+  int differ = 0;
+  const auto high = static_cast<double>(sum >> 32), low = static_cast<double>(sum & 0xffffffffu);
+  const double first_high = comm_.broadcast_value(high), first_low = comm_.broadcast_value(low);
+  for (int rank = 0; rank < comm_.size(); ++rank)
+    differ += comm_.broadcast_value(high == first_high && low == first_low ? 0 : 1, rank) > 0.5 ? 1 : 0;
+  return differ;
+}
+
+void Trainer::describe(Context& context, const data::TrainingSet& set) const {
+  auto& labels = context.labels;
+  labels["model"] = settings_.model->name();
+  labels["implementation"] = step_->implementations();
+  labels["isa"] = isa_of(*backend_, settings_.step_options().precision);
+  labels["libraries"] = backend_->libraries();
+  labels["threads"] = std::to_string(team_.size());
+  labels["data"] = set.name();
+  labels["recipe"] = settings_.recipe.model;
+  labels["global_batch"] = std::to_string(settings_.global_batch());
+  labels["micro_batch"] = std::to_string(settings_.micro_batch);
+  labels["accumulate"] = std::to_string(settings_.accumulate);
+  if (settings_.seq > 0) labels["seq"] = std::to_string(settings_.seq);
+  if (comm_.size() > 1) labels["communication"] = comm_.implementation();
+  auto& details = context.protocol.details;
+  details["isa"] = labels["isa"];
+  details["data_set"] = labels["data"];
+  // What "recipe" stands for in the key.
+  for (const char* name : {"global_batch", "micro_batch", "seq"})
+    if (labels.contains(name)) details[name] = labels[name];
+  context.protocol.data = settings_.path == generated_path ? "generated" : "files";
+  context.protocol.cache = "none";
+}
+
+}  // namespace assay::training
