@@ -1,4 +1,5 @@
 // Attention: the heads of all sequences shared among threads. What a head computes does not depend on who computes it.
+#include "workloads/ops/cpu/attention_choice.h"
 #include "workloads/ops/cpu/kernels/attention_kernels.h"
 #include "workloads/ops/cpu/language_ops.h"
 #include "workloads/ops/cpu/vector_op.h"
@@ -71,12 +72,18 @@ void* beside(void* data, const void* place, const void* like) {
   return static_cast<char*>(data) + (static_cast<const char*>(place) - static_cast<const char*>(like));
 }
 
+const AttentionKernels::Type& kernels_for(DType dtype) {
+  const AttentionKernels& kernels = cpu::kernels<AttentionKernels>();
+  if (dtype == DType::f32) return kernels.f32;
+  const AttentionKernels::Type* pairs = attention_pair_kernels();
+  return pairs ? *pairs : kernels.bf16;
+}
+
 class CpuAttentionForward final : public VectorOp<AttentionForward> {
  public:
   CpuAttentionForward(const AttentionDesc& desc)
-      : heads_(desc, cpu::kernels<AttentionKernels>().forward_scratch(desc.seq, desc.head_dim)),
-        kernel_(desc.dtype == DType::f32 ? cpu::kernels<AttentionKernels>().forward_f32
-                                         : cpu::kernels<AttentionKernels>().forward_bf16),
+      : kernels_(kernels_for(desc.dtype)),
+        heads_(desc, kernels_.forward_scratch(desc.seq, desc.head_dim)),
         // With few heads several threads share one, each with its own copy of the keys.
         parts_(static_cast<int>((heads_.threads() + heads_.count() - 1) / heads_.count())) {}
 
@@ -89,22 +96,20 @@ class CpuAttentionForward final : public VectorOp<AttentionForward> {
       head.to_out = heads_.at(args.out, heads_.out_offset(task / parts_));
       head.part = static_cast<int>(task % parts_);
       head.parts = parts_;
-      kernel_(head);
+      kernels_.forward(head);
     }
   }
 
  private:
+  const AttentionKernels::Type& kernels_;
   Heads heads_;
-  AttentionKernels::Pass kernel_;
   int parts_;
 };
 
 class CpuAttentionBackward final : public VectorOp<AttentionBackward> {
  public:
   CpuAttentionBackward(const AttentionDesc& desc)
-      : heads_(desc, cpu::kernels<AttentionKernels>().backward_scratch(desc.seq, desc.head_dim)),
-        kernel_(desc.dtype == DType::f32 ? cpu::kernels<AttentionKernels>().backward_f32
-                                         : cpu::kernels<AttentionKernels>().backward_bf16) {}
+      : kernels_(kernels_for(desc.dtype)), heads_(desc, kernels_.backward_scratch(desc.seq, desc.head_dim)) {}
 
   std::size_t workspace_bytes() const override { return heads_.workspace_bytes(); }
 
@@ -118,13 +123,13 @@ class CpuAttentionBackward final : public VectorOp<AttentionBackward> {
       head.dq = beside(args.dq, head.q, args.q);
       head.dk = beside(args.dk, head.k, args.k);
       head.dv = beside(args.dv, head.v, args.v);
-      kernel_(head);
+      kernels_.backward(head);
     }
   }
 
  private:
+  const AttentionKernels::Type& kernels_;
   Heads heads_;
-  AttentionKernels::Pass kernel_;
 };
 
 std::string problem(const AttentionDesc& d) {

@@ -1,8 +1,9 @@
 // Softmax cross-entropy: rows shared among threads; their losses are added in the rows' order, whoever computed them.
 #include "workloads/ops/cpu/kernels/cross_entropy_kernels.h"
 #include "workloads/ops/cpu/language_ops.h"
-#include "workloads/ops/cpu/parallel.h"
 #include "workloads/ops/cpu/vector_op.h"
+
+#include <omp.h>
 
 #include <cstring>
 
@@ -22,18 +23,23 @@ class CpuCrossEntropy final : public VectorOp<CrossEntropy> {
         kernel_(desc.dtype == DType::f32 ? cpu::kernels<CrossEntropyKernels>().f32
                                          : cpu::kernels<CrossEntropyKernels>().bf16) {}
 
-  std::size_t workspace_bytes() const override { return static_cast<std::size_t>(d_.rows) * sizeof(RowResult); }
+  // Results by row; a row of exponentials a thread where they are needed.
+  std::size_t workspace_bytes() const override {
+    return result_bytes() + static_cast<std::size_t>(threads_ * scratch_) * sizeof(float);
+  }
 
   void run(Stream&, const Args& args) override {
     auto* results = static_cast<RowResult*>(args.workspace);
     const std::size_t bytes = size_of(d_.dtype);
-#pragma omp parallel for schedule(static)
+    auto* scratch = reinterpret_cast<float*>(static_cast<char*>(args.workspace) + result_bytes());
+#pragma omp parallel for schedule(static) num_threads(threads_)
     for (std::int64_t i = 0; i < d_.rows; ++i) {
       CrossEntropyRow row{.logits = static_cast<char*>(args.logits) + static_cast<std::size_t>(i * d_.stride) * bytes,
                           .classes = d_.classes,
                           .target = args.targets[i],
                           .smoothing = d_.smoothing,
-                          .scale = d_.gradient ? args.scale : nullptr};
+                          .scale = d_.gradient ? args.scale : nullptr,
+                          .scratch = scratch + omp_get_thread_num() * scratch_};
       const bool valid = args.targets[i] != d_.ignored;
       if (valid)
         kernel_(row);
@@ -50,7 +56,11 @@ class CpuCrossEntropy final : public VectorOp<CrossEntropy> {
   }
 
  private:
+  std::size_t result_bytes() const { return (static_cast<std::size_t>(d_.rows) * sizeof(RowResult) + 63) / 64 * 64; }
+
   CrossEntropyDesc d_;
+  int threads_ = omp_get_max_threads();
+  std::int64_t scratch_ = d_.gradient && d_.dtype == DType::bf16 ? (d_.classes + 15) / 16 * 16 : 0;
   CrossEntropyKernels::Row kernel_;
 };
 

@@ -31,11 +31,12 @@ struct AttentionHead {
 
 struct AttentionKernels {
   using Pass = void (*)(const AttentionHead&);
-  Pass forward_f32, forward_bf16;
-  Pass backward_f32, backward_bf16;
-  // Floats of scratch that a call needs.
-  std::int64_t (*forward_scratch)(std::int64_t seq, std::int64_t head_dim);
-  std::int64_t (*backward_scratch)(std::int64_t seq, std::int64_t head_dim);
+  using ScratchFloats = std::int64_t (*)(std::int64_t seq, std::int64_t head_dim);
+  struct Type {
+    Pass forward, backward;
+    ScratchFloats forward_scratch, backward_scratch;
+  };
+  Type f32, bf16;
 };
 
 }  // namespace assay::ops

@@ -1,12 +1,10 @@
-// Softmax cross-entropy of a row, which stays in the second-level cache between its passes. Sums of up to `block`
-// elements are f32 by lane, theirs f64.
+// Softmax cross-entropy of a row, which stays in the second-level cache between its passes. Sums are f64 of short f32
+// ones.
 #include "workloads/ops/cpu/kernels/cross_entropy_kernels.h"
 
 #include "harness/device/cpu/kernels.h"
 #include "harness/device/cpu/vector/vector.h"
 #include "workloads/ops/cpu/kernels/math.h"
-
-#include <type_traits>
 
 namespace assay::ops {
 namespace {
@@ -21,65 +19,90 @@ inline Float keep_or(Float x, int n, float other) {
   return index < n ? x : splat(other);
 }
 
-constexpr int block = 64 * lanes;
+// Sums of up to this many elements are f32 by lane.
+constexpr std::int64_t block = 64 * lanes;
+
+inline Double sum_by_lane(Float x) {
+  float part[lanes];
+  store(part, x);
+  return load_double(part) + load_double(part + lanes / 2);
+}
+
+// Calls visit(i, count, which) for the vectors of [begin, end); `which` of four, so that chains of sums are short.
+template <typename Visit>
+inline void by_four(std::int64_t begin, std::int64_t end, const Visit& visit) {
+  std::int64_t i = begin;
+  for (; i + 4 * lanes <= end; i += 4 * lanes) {
+    visit(i, Full{}, 0);
+    visit(i + lanes, Full{}, 1);
+    visit(i + 2 * lanes, Full{}, 2);
+    visit(i + 3 * lanes, Full{}, 3);
+  }
+  for_vectors(i, end, [&](std::int64_t j, auto count) { visit(j, count, 0); });
+}
 
 // The f64 sum over i in [0, n) of value(i, count), whose lanes beyond count are zero.
 template <typename Value>
-double sum_of(std::int64_t n, const Value& value) {
-  double total = 0;
+inline double sum_of(std::int64_t n, const Value& value) {
+  Double total = {};
   for (std::int64_t begin = 0; begin < n; begin += block) {
     Float part[4] = {};
-    const std::int64_t end = begin + block < n ? begin + block : n;
-    for_vectors<4>(begin, end, [&](std::int64_t i, auto count) { part[i / lanes % 4] += value(i, count); });
-    total += static_cast<double>(vector::sum((part[0] + part[1]) + (part[2] + part[3])));
+    by_four(begin, begin + block < n ? begin + block : n,
+            [&](std::int64_t i, auto count, int which) { part[which] += value(i, count); });
+    total += sum_by_lane((part[0] + part[1]) + (part[2] + part[3]));
   }
-  return total;
+  return vector::sum(total);
 }
+
+template <typename T>
+inline float largest_of(const T* x, std::int64_t n) {
+  Float most[4];
+  for (Float& m : most) m = splat(-__builtin_inff());
+  by_four(0, n, [&](std::int64_t i, auto count, int which) {
+    most[which] = maximum(most[which], keep_or(load(x + i, count), count, -__builtin_inff()));
+  });
+  return largest(maximum(maximum(most[0], most[1]), maximum(most[2], most[3])));
+}
+
+// f32: the exponentials stay in the row, so that the gradient need not compute them again. bf16: they go through
+// `scratch`, since the row would round them.
+inline float* exponentials_of(float* x, float*) { return x; }
+inline float* exponentials_of(bf16*, float* scratch) { return scratch; }
 
 template <typename T>
 void row(CrossEntropyRow& r) {
   T* x = static_cast<T*>(r.logits);
   const std::int64_t n = r.classes;
   const auto at = [&](std::int64_t i) { return load(x + i, 1)[0]; };
-
-  Float most[4];
-  for (Float& m : most) m = splat(-__builtin_inff());
-  for_vectors<4>(0, n, [&](std::int64_t i, auto count) {
-    const Float v = load(x + i, count);
-    most[i / lanes % 4] = maximum(most[i / lanes % 4], keep_or(v, count, -__builtin_inff()));
-  });
-  const float largest_logit = largest(maximum(maximum(most[0], most[1]), maximum(most[2], most[3])));
-  const float own = at(r.target);
-  r.correct = own == largest_logit;
-  for (std::int64_t i = 0; r.correct && i < r.target; ++i) r.correct = at(i) != largest_logit;
-
-  // f32: the exponentials stay in the row, so that the gradient need not compute them again.
-  constexpr bool kept = std::is_same_v<T, float>;
-  const double mean = r.smoothing > 0 ? sum_of(n, [&](std::int64_t i, auto count) { return load(x + i, count); }) /
-                                            static_cast<double>(n)
-                                      : 0.0;
-  const bool gradient = r.scale != nullptr;
+  const float top = largest_of(x, n), own = at(r.target);
+  r.correct = own == top;
+  for (std::int64_t i = 0; r.correct && i < r.target; ++i) r.correct = at(i) != top;
+  const double count_of_classes = static_cast<double>(n);
+  double mean = 0;
+  if (r.smoothing > 0)
+    mean = sum_of(n, [&](std::int64_t i, auto count) { return load(x + i, count); }) / count_of_classes;
+  if (!r.scale) {
+    const double sum =
+        sum_of(n, [&](std::int64_t i, auto count) { return keep(exponential(load(x + i, count) - top), count); });
+    r.loss = static_cast<double>(top) + __builtin_log(sum) - (1 - r.smoothing) * static_cast<double>(own) -
+             r.smoothing * mean;
+    return;
+  }
+  float* kept = exponentials_of(x, r.scratch);
   const double sum = sum_of(n, [&](std::int64_t i, auto count) {
-    const Float e = keep(exponential(load(x + i, count) - largest_logit), count);
-    if constexpr (kept)
-      if (gradient) store(x + i, e, count);
+    const Float e = keep(exponential(load(x + i, count) - top), count);
+    store(kept + i, e, count);
     return e;
   });
-  const double log_sum = static_cast<double>(largest_logit) + __builtin_log(sum);
-  r.loss = log_sum - (1.0 - r.smoothing) * static_cast<double>(own) - r.smoothing * mean;
-  if (!gradient) return;
-
+  r.loss =
+      static_cast<double>(top) + __builtin_log(sum) - (1 - r.smoothing) * static_cast<double>(own) - r.smoothing * mean;
   const double scale = static_cast<double>(*r.scale);
   const auto factor = static_cast<float>(scale / sum);
-  const auto shift = static_cast<float>(scale * r.smoothing / static_cast<double>(n));
-  const float own_exponential = kept ? at(r.target) : exponential(splat(own - largest_logit))[0];
-  for_vectors<4>(0, n, [&](std::int64_t i, auto count) {
-    const Float v = load(x + i, count);
-    const Float e = kept ? v : exponential(v - largest_logit);
-    store(x + i, e * factor - shift, count);
-  });
+  const auto shift = static_cast<float>(scale * r.smoothing / count_of_classes);
   const double own_gradient =
-      scale * (static_cast<double>(own_exponential) / sum - (1.0 - r.smoothing) - r.smoothing / static_cast<double>(n));
+      scale * (static_cast<double>(kept[r.target]) / sum - (1 - r.smoothing) - r.smoothing / count_of_classes);
+  for_vectors<4>(0, n,
+                 [&](std::int64_t i, auto count) { store(x + i, load(kept + i, count) * factor - shift, count); });
   store(x + r.target, splat(static_cast<float>(own_gradient)), 1);
 }
 

@@ -11,6 +11,7 @@ struct CrossEntropyRow {
   std::int64_t target = 0;
   double smoothing = 0;
   const float* scale = nullptr;  // null: the gradient is not wanted
+  float* scratch = nullptr;      // (classes), for bf16 with its gradient
   double loss = 0;               // written
   bool correct = false;          // written: the first of the largest logits is the target
 };

@@ -1,4 +1,4 @@
-// Products of small f32 blocks that lie in the first caches, for kernels that are bound by arithmetic.
+// Products of small blocks that lie in the first caches, for kernels that are bound by arithmetic.
 #pragma once
 
 #include "harness/device/cpu/vector/vector.h"
@@ -6,32 +6,48 @@
 namespace assay::vector {
 namespace {
 
-// Columns of a tile, in vectors: with `tile_rows` rows the sums fill about half of the registers.
-constexpr int tile_rows = 4;
-constexpr int tile_vectors = lanes == 16 ? 4 : 2;
+// How two operands are multiplied: in units of `depth` neighbouring terms of a sum.
+struct SinglePrecision {
+  using Unit = float;
+  static constexpr std::int64_t depth = 1;
+  using Right = Float;
+  static Right right(const Unit* from) { return load(from); }
+  static Float add_product(Float sum, Unit left, Right right) { return sum + left * right; }
+};
 
-// a (m, k): element (i, p) at a[i * row + p * step].
+constexpr int tile_rows = 4;
+constexpr int tile_vectors = lanes == 16 ? 4 : 2;  // the sums of a tile fill about half of the registers
+
+// Element (i, p) of a left operand lies at data[i * row + p * step], p counting units.
+template <typename Unit>
 struct Left {
-  const float* data;
+  const Unit* data;
   std::int64_t row, step;
 };
 
-template <int vectors, bool add>
-inline void tile(std::int64_t k, Left a, const float* b, std::int64_t b_row, float* c, std::int64_t c_row) {
+// Of the tile of rows that begins at i: terms [begin, end) in units, and the first column. What else a product has is
+// known to be zero, or is not wanted.
+struct Limits {
+  std::int64_t begin, end, first_column;
+};
+
+template <typename Mode, bool add, int vectors>
+inline void tile(std::int64_t begin, std::int64_t end, Left<typename Mode::Unit> a, const typename Mode::Unit* b,
+                 std::int64_t b_row, float* c, std::int64_t c_row) {
   Float sum[tile_rows][vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < tile_rows; ++i)
 #pragma GCC unroll 8
     for (int j = 0; j < vectors; ++j) sum[i][j] = add ? load(c + i * c_row + j * lanes) : Float{};
-  for (std::int64_t p = 0; p < k; ++p) {
-    Float right[vectors];
+  for (std::int64_t p = begin; p < end; ++p) {
+    typename Mode::Right right[vectors];
 #pragma GCC unroll 8
-    for (int j = 0; j < vectors; ++j) right[j] = load(b + p * b_row + j * lanes);
+    for (int j = 0; j < vectors; ++j) right[j] = Mode::right(b + p * b_row + j * lanes);
 #pragma GCC unroll 8
     for (int i = 0; i < tile_rows; ++i) {
-      const Float left = splat(a.data[i * a.row + p * a.step]);
+      const typename Mode::Unit left = a.data[i * a.row + p * a.step];
 #pragma GCC unroll 8
-      for (int j = 0; j < vectors; ++j) sum[i][j] += left * right[j];
+      for (int j = 0; j < vectors; ++j) sum[i][j] = Mode::add_product(sum[i][j], left, right[j]);
     }
   }
 #pragma GCC unroll 8
@@ -40,17 +56,65 @@ inline void tile(std::int64_t k, Left a, const float* b, std::int64_t b_row, flo
     for (int j = 0; j < vectors; ++j) store(c + i * c_row + j * lanes, sum[i][j]);
 }
 
-// c (m, n) = a (m, k) b (k, n), or c + a b; m a multiple of tile_rows, n of lanes.
-template <bool add>
-inline void product(std::int64_t m, std::int64_t n, std::int64_t k, Left a, const float* b, std::int64_t b_row,
-                    float* c, std::int64_t c_row) {
-  std::int64_t j = 0;
-  for (; j + tile_vectors * lanes <= n; j += tile_vectors * lanes)
-    for (std::int64_t i = 0; i < m; i += tile_rows)
-      tile<tile_vectors, add>(k, {a.data + i * a.row, a.row, a.step}, b + j, b_row, c + i * c_row + j, c_row);
-  for (; j < n; j += lanes)
-    for (std::int64_t i = 0; i < m; i += tile_rows)
-      tile<1, add>(k, {a.data + i * a.row, a.row, a.step}, b + j, b_row, c + i * c_row + j, c_row);
+// c (m, n) = a b, or c + a b; m a multiple of tile_rows, n and first columns of lanes. `limits(i)` gives a tile's.
+template <typename Mode, bool add, typename LimitsOf>
+inline void product(std::int64_t m, std::int64_t n, Left<typename Mode::Unit> a, const typename Mode::Unit* b,
+                    std::int64_t b_row, float* c, std::int64_t c_row, const LimitsOf& limits) {
+  for (std::int64_t group = 0; group < n; group += tile_vectors * lanes) {
+    const std::int64_t group_end = group + tile_vectors * lanes < n ? group + tile_vectors * lanes : n;
+    for (std::int64_t i = 0; i < m; i += tile_rows) {
+      const Limits l = limits(i);
+      const std::int64_t j = l.first_column > group ? l.first_column : group;
+      if (j >= group_end) continue;
+      const Left<typename Mode::Unit> rows{a.data + i * a.row, a.row, a.step};
+      float* to = c + i * c_row + j;
+      const auto run = [&](auto vectors) {
+        tile<Mode, add, decltype(vectors)::value>(l.begin, l.end, rows, b + j, b_row, to, c_row);
+      };
+      switch ((group_end - j) / lanes) {
+        case 1: run(std::integral_constant<int, 1>()); break;
+        case 2: run(std::integral_constant<int, 2>()); break;
+        case 3:
+          if constexpr (tile_vectors > 2) run(std::integral_constant<int, 3>());
+          break;
+        default:
+          if constexpr (tile_vectors > 2) run(std::integral_constant<int, 4>());
+      }
+    }
+  }
+}
+
+// A lanes x lanes matrix of 32-bit units in registers, transposed: neighbours `width` rows apart trade halves.
+template <typename V, int width>
+inline void trade(V (&rows)[lanes]) {
+  Int keep_lower, keep_upper;
+  for (int l = 0; l < lanes; ++l) {
+    keep_lower[l] = (l & width) == 0 ? l : lanes + l - width;
+    keep_upper[l] = (l & width) == 0 ? l + width : lanes + l;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < lanes; ++i) {
+    if ((i & width) != 0) continue;
+    const V lower = __builtin_shuffle(rows[i], rows[i + width], keep_lower);
+    rows[i + width] = __builtin_shuffle(rows[i], rows[i + width], keep_upper);
+    rows[i] = lower;
+  }
+  if constexpr (width > 1) trade<V, width / 2>(rows);
+}
+
+// to (columns, to_row) = from (rows, from_row) transposed; rows and columns are multiples of lanes.
+template <typename Unit>
+inline void transpose(const Unit* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns, Unit* to,
+                      std::int64_t to_row) {
+  for (std::int64_t r = 0; r < rows; r += lanes)
+    for (std::int64_t d = 0; d < columns; d += lanes) {
+      Float block[lanes];
+#pragma GCC unroll 16
+      for (int i = 0; i < lanes; ++i) __builtin_memcpy(&block[i], from + (r + i) * from_row + d, sizeof(Float));
+      trade<Float, lanes / 2>(block);
+#pragma GCC unroll 16
+      for (int i = 0; i < lanes; ++i) __builtin_memcpy(to + (d + i) * to_row + r, &block[i], sizeof(Float));
+    }
 }
 
 }  // namespace

@@ -1,0 +1,8 @@
+// Processors without kernels of their own compute attention in f32.
+#include "workloads/ops/cpu/attention_choice.h"
+
+namespace assay::ops {
+
+const AttentionKernels::Type* attention_pair_kernels() { return nullptr; }
+
+}  // namespace assay::ops

@@ -1,0 +1,16 @@
+// Pairs of bf16 on x86: on AMD (Zen 4 and later) VDPBF16PS does twice the arithmetic of an f32 FMA, on Intel's cores
+// half of it (measured on Emerald Rapids: 210 against 420 GFLOP/s), so those compute in f32.
+#include "harness/device/cpu/cpuid.h"
+#include "harness/device/cpu/kernels.h"
+#include "workloads/ops/cpu/attention_choice.h"
+
+namespace assay::ops {
+
+extern const AttentionKernels::Type attention_pairs;
+
+const AttentionKernels::Type* attention_pair_kernels() {
+  const bool pays = cpu::processor().vendor == "AMD" && cpu::instruction_sets().avx512_bf16;
+  return pays && cpu::best_isa() == cpu::Isa::avx512 ? &attention_pairs : nullptr;
+}
+
+}  // namespace assay::ops
