@@ -89,7 +89,8 @@ class Bench {
     args.aux = normal(d.m * d.n, d.out);
     args.row_sums = space(static_cast<std::size_t>(d.m) * 4);
     args.workspace = space(op->workspace_bytes());
-    timed_.push_back({name, op->implementation(),
+    timed_.push_back({name,
+                      op->implementation(),
                       2.0 * static_cast<double>(d.m) * static_cast<double>(d.n) * static_cast<double>(d.k),
                       [this, op, args] { op->run(*stream_, args); },
                       {}});
@@ -155,7 +156,8 @@ class Bench {
     RotaryDesc r{.batch = 4, .seq = 512, .heads = 24, .head_dim = 64, .stride = 3 * 768};
     r.dtype = dtype_;
     add("tokens/rotary", 0, backend_->rotary(r),
-        Rotary::Args{.x = normal(2048 * 3 * 768), .cosine = normal(512 * 32, DType::f32), .sine = normal(512 * 32, DType::f32)});
+        Rotary::Args{
+            .x = normal(2048 * 3 * 768), .cosine = normal(512 * 32, DType::f32), .sine = normal(512 * 32, DType::f32)});
   }
 
   // Runs what a name of `wanted` is a prefix of, in turn, for `seconds`; prints the table.
