@@ -2,6 +2,7 @@
 #include "harness/cli/catalogue.h"
 #include "harness/cli/command.h"
 #include "harness/cli/configs.h"
+#include "harness/cli/models.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 
@@ -19,6 +20,7 @@ namespace {
 struct Options {
   std::string what;
   bool json = false;
+  PlannedStep step;  // of models
 };
 
 std::string_view name_of_type(ParamType type) {
@@ -95,6 +97,36 @@ std::string files_text(std::string_view folder) {
   return text;
 }
 
+// Asked for by name, a file that describes no model is an error; else it stands in the list with the reason.
+Json models_json(const Options& options) {
+  Json list = Json::array();
+  for (const ConfigFile& file : config_files("models")) {
+    try {
+      list.push_back(model_json(file, options.step));
+    } catch (const UsageError& error) {
+      if (!options.what.empty()) throw;
+      list.push_back({{"name", file.name}, {"path", file.path.string()}, {"reason", error.what()}});
+    }
+  }
+  return list;
+}
+
+std::string models_text(const Options& options) {
+  std::string text = "models\n";
+  for (const Json& model : models_json(options)) text += model_text(model);
+  return text;
+}
+
+Json json_of(const std::string& kind, const Options& options) {
+  if (kind == "families") return families_json();
+  return kind == "models" ? models_json(options) : files_json(kind);
+}
+
+std::string text_of(const std::string& kind, const Options& options) {
+  if (kind == "families") return families_text();
+  return kind == "models" ? models_text(options) : files_text(kind);
+}
+
 ExitCode list(const Options& options) {
   std::vector<std::string> kinds = {"families", "plans", "models", "hardware"};
   if (!options.what.empty()) {
@@ -104,12 +136,12 @@ ExitCode list(const Options& options) {
   }
   if (options.json) {
     Json all = Json::object();
-    for (const std::string& kind : kinds) all[kind] = kind == "families" ? families_json() : files_json(kind);
+    for (const std::string& kind : kinds) all[kind] = json_of(kind, options);
     fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
     return ExitCode::ok;
   }
   std::string text;
-  for (const std::string& kind : kinds) text += kind == "families" ? families_text() : files_text(kind);
+  for (const std::string& kind : kinds) text += text_of(kind, options);
   fmt::print("{}", text);
   return ExitCode::ok;
 }
@@ -122,6 +154,15 @@ Command list_command(CLI::App& root) {
       root.add_subcommand("list", "What there is to run: families with their parameters, plans, models, hardware");
   app->add_option("what", options->what, "families, plans, models or hardware; all when left out");
   app->add_flag("--json", options->json, "As JSON");
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return app->add_option(name, value, help)->group("What the memory of models is planned for");
+  };
+  const CLI::Range whole(std::int64_t{1}, std::int64_t{1} << 32);
+  add("--micro-batch", options->step.micro_batch, "Sequences or images at once; 4 or 16 when left out")->check(whole);
+  add("--seq", options->step.seq, "Tokens of a sequence; 512 when left out")->check(whole);
+  add("--precision", options->step.precision, "f32, tf32, bf16, fp16, fp8 or f64; f32 when left out");
+  add("--checkpointing", options->step.checkpointing, "none or full; none when left out");
+  add("--accumulate", options->step.accumulate, "Micro-batches of a step; 1 when left out")->check(whole);
   return {app, [options] { return list(*options); }};
 }
 

@@ -54,6 +54,46 @@ class List(AssayCase):
             self.assertIn(family["name"], text)
         self.assertIn("quick", text)
 
+    def test_models_have_their_published_size_and_cost(self):
+        models = {model["name"]: model for model in self.listed("models")["models"]}
+        for name, parameters in {"resnet50": 25557032, "gpt2-124m": 124439808, "llama-8b": 8030261248,
+                                 "llama-160m": 162417408}.items():
+            self.assertEqual(models[name]["parameters"], parameters)
+            memory = models[name]["memory"]
+            terms = ["weights", "gradients", "optimizer", "activations", "workspace"]
+            self.assertEqual(sum(memory[term] for term in terms), memory["total"])
+            self.assertGreaterEqual(memory["gradients"], 4 * parameters)
+            self.assertIn("forward", models[name]["flops"]["formula"])
+        self.assertAlmostEqual(models["resnet50"]["flops"]["forward"] / 2e9, 4.09, delta=0.005)
+        self.assertEqual(models["llama-1b"]["flops"]["per"], "token")
+
+    def test_memory_is_planned_for_what_is_asked(self):
+        def planned(*words):
+            models = self.listed("models", *words)["models"]
+            return {model["name"]: model["memory"] for model in models}
+        plain, more = planned("--seq", "64"), planned("--seq", "64", "--micro-batch", "32")
+        self.assertGreater(more["gpt2-124m"]["activations"], 4 * plain["gpt2-124m"]["activations"])
+        self.assertEqual(more["gpt2-124m"]["optimizer"], plain["gpt2-124m"]["optimizer"])
+        low = planned("--seq", "64", "--micro-batch", "32", "--precision", "bf16")
+        self.assertLess(low["gpt2-124m"]["activations"], 0.6 * more["gpt2-124m"]["activations"])
+        full = planned("--seq", "64", "--micro-batch", "32", "--checkpointing", "full")
+        self.assertLess(full["gpt2-124m"]["activations"], more["gpt2-124m"]["activations"])
+        long = {model["name"]: model for model in self.listed("models", "--seq", "2048")["models"]}
+        self.assertIsNone(long["gpt2-124m"]["memory"])
+        self.assertIn("beyond the model's 1024 positions", long["gpt2-124m"]["reason"])
+        self.assertGreater(long["llama-8b"]["memory"]["total"], 128e9)
+
+    def test_a_file_that_is_no_model_is_told_with_its_place(self):
+        self.write("c/models/mine.json", {"schema": 1, "family": "llama", "vocabulary": 8, "positions": 8, "layers": 1,
+                                          "width": 8, "heads": 3, "mlp_width": 8, "norm": "rms", "position": "rotary",
+                                          "mlp": "silu_gate", "tieed": False})
+        env = {"ASSAY_CONFIGS": str(self.dir / "c")}
+        self.refused("list", "models", env=env, says=["mine.json: ", "/tieed", 'did you mean "tied"'])
+        self.assertIn("/tieed", self.listed(env=env)["models"][0]["reason"])
+        self.refused("list", "models", "--precision", "bf61", says='did you mean "bf16"')
+        self.refused("list", "models", "--checkpointing", "ful", says='did you mean "full"')
+        self.refused("list", "models", "--micro-batch", "0")
+
     def test_bad_words(self):
         self.refused("list", "famlies", says=['unknown kind "famlies"', 'did you mean "families"?'])
         self.refused("list", "plans", "models", says='"models" is not expected here')

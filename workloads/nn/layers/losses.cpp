@@ -9,6 +9,7 @@ namespace {
 // Each block adds to the weight's whole gradient, a pass over memory: blocks are as large as leaves the peak of memory
 // to the layers.
 constexpr std::int64_t block_bytes = std::int64_t{128} << 20;
+constexpr std::int64_t most_blocks = 256;  // so that a batch that fits nowhere is still planned at once
 
 void append_cross_entropy(Builder& builder, Tensor logits, std::int64_t rows, std::int64_t classes,
                           std::int64_t first_row, std::int64_t all_rows) {
@@ -34,8 +35,8 @@ void append_cross_entropy(Builder& builder, Tensor logits, std::int64_t rows, st
 }  // namespace
 
 std::int64_t rows_a_block(std::int64_t rows, std::int64_t vocabulary, DType dtype) {
-  const std::int64_t most =
-      std::max<std::int64_t>(1, block_bytes / (vocabulary * static_cast<std::int64_t>(size_of(dtype))));
+  const std::int64_t fit = block_bytes / (vocabulary * static_cast<std::int64_t>(size_of(dtype)));
+  const std::int64_t most = std::max({std::int64_t{1}, fit, rows / most_blocks});
   if (rows <= most) return rows;
   // Equal blocks of whole cache lines of rows where that works out.
   const std::int64_t blocks = (rows + most - 1) / most;

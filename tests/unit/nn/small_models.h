@@ -1,0 +1,126 @@
+// Models small enough for the oracle in f64, one of each kind, and batches for them.
+#pragma once
+
+#include "harness/comm/communicator.h"
+#include "harness/core/rng.h"
+#include "workloads/nn/training_step.h"
+#include "workloads/resnet/resnet.h"
+#include "workloads/transformer/transformer.h"
+
+#include <memory>
+#include <string>
+
+namespace assay::nn::test {
+
+inline transformer::Config gpt2() {
+  transformer::Config c;
+  c.name = "gpt2";
+  c.vocabulary = 11;
+  c.positions = 8;
+  c.layers = 2;
+  c.width = 12;
+  c.heads = c.kv_heads = 3;
+  c.head_dim = 4;
+  c.mlp_width = 20;
+  c.scaled_residual = true;
+  c.deviation = 0.3;
+  return c;
+}
+
+inline transformer::Config llama() {
+  transformer::Config c = gpt2();
+  c.name = c.family = "llama";
+  c.heads = 4;
+  c.kv_heads = 2;
+  c.head_dim = 6;
+  c.norm = ops::NormKind::rms;
+  c.position = transformer::Position::rotary;
+  c.mlp = ops::ActivationKind::silu_gate;
+  c.bias = c.tied = c.scaled_residual = false;
+  return c;
+}
+
+inline transformer::Config bert() {
+  transformer::Config c = gpt2();
+  c.name = "bert";
+  c.post_norm = true;
+  c.mlp = ops::ActivationKind::gelu_erf;
+  c.causal = c.scaled_residual = false;
+  c.padding_mask = true;
+  c.token_types = 2;
+  c.head_transform = true;
+  return c;
+}
+
+inline resnet::Config resnet(resnet::BlockKind block) {
+  resnet::Config c;
+  c.name = "resnet";
+  c.block = block;
+  c.stages = {1, 2};
+  c.width = 4;
+  c.classes = 5;
+  c.image = 16;
+  c.small_stem = block == resnet::BlockKind::basic;
+  return c;
+}
+
+inline std::unique_ptr<Model> model(const std::string& kind) {
+  if (kind == "gpt2") return transformer::make_transformer(gpt2());
+  if (kind == "llama") return transformer::make_transformer(llama());
+  if (kind == "bert") return transformer::make_transformer(bert());
+  return resnet::make_resnet(resnet(kind == "basic" ? resnet::BlockKind::basic : resnet::BlockKind::bottleneck));
+}
+
+inline StepOptions small_options(const std::string& kind, std::string_view precision = "f64") {
+  StepOptions options;
+  options.precision = precision_from(precision);
+  const bool images = kind == "basic" || kind == "bottleneck";
+  options.batch = {.samples = images ? 3 : 2, .seq = images ? 0 : 5};
+  return options;
+}
+
+// A batch that depends on `which` alone; some targets are ignored where tokens are the targets.
+inline void fill(const Inputs& inputs, std::int64_t classes, std::uint64_t which) {
+  const Rng rng(which, "batch");
+  std::uint64_t at = 0;
+  const auto below = [&](std::int64_t bound) {
+    return static_cast<std::int32_t>(rng.below(at++, static_cast<std::uint64_t>(bound)));
+  };
+  for (std::int32_t& id : inputs.ids) id = below(classes);
+  for (std::int32_t& type : inputs.type_ids) type = below(2);
+  for (float& pixel : inputs.images) pixel = static_cast<float>(rng.normal(at++));
+  for (std::int32_t& target : inputs.targets) target = below(classes);
+  if (inputs.ids.size() > 2) inputs.targets[1 + which % 2] = -100;
+  if (inputs.lengths.empty()) return;
+  const std::size_t seq = inputs.ids.size() / inputs.lengths.size();
+  for (std::size_t b = 0; b < inputs.lengths.size(); ++b) {
+    inputs.lengths[b] = static_cast<std::int32_t>(b % 2 == 0 ? seq : seq - 2);
+    for (auto t = static_cast<std::size_t>(inputs.lengths[b]); t < seq; ++t) inputs.targets[b * seq + t] = -100;
+  }
+}
+
+inline std::int64_t classes_of(const std::string& kind) { return kind == "basic" || kind == "bottleneck" ? 5 : 11; }
+
+// A step on the oracle with its first batches, ready to run.
+class SmallStep {
+ public:
+  SmallStep(const std::string& kind, const StepOptions& options, Communicator* comm = nullptr)
+      : device_(make_device(DeviceKind::cpu, 0)),
+        alone_(make_self_communicator()),
+        step(*model(kind), options, *device_, ops::make_reference_backend(), comm ? *comm : *alone_) {
+    step.allocate();
+    step.initialise(1);
+    const std::int64_t rank = comm ? comm->rank() : 0;
+    for (std::int64_t m = 0; m < options.accumulate; ++m)
+      fill(step.inputs(m), classes_of(kind), static_cast<std::uint64_t>(rank * options.accumulate + m));
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Communicator> alone_;
+
+ public:
+  TrainingStep step;
+};
+
+}  // namespace assay::nn::test

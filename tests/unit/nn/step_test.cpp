@@ -1,0 +1,235 @@
+// Whole steps on the oracle: what must not change a loss does not, and what is planned is what is used.
+#include "harness/core/error.h"
+#include "tests/support/thread_communicator.h"
+#include "tests/unit/nn/small_models.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+namespace assay::nn {
+namespace {
+
+using test::small_options;
+using test::SmallStep;
+
+std::vector<double> losses(SmallStep& small, int steps, double rate = 1e-2) {
+  std::vector<double> list;
+  for (int i = 0; i < steps; ++i) list.push_back(small.step.step(rate).loss);
+  return list;
+}
+
+std::map<std::string, std::vector<double>> values(const std::vector<StatePart>& parts) {
+  std::map<std::string, std::vector<double>> all;
+  for (const StatePart& part : parts)
+    if (part.dtype == DType::f64) {
+      const auto* data = static_cast<const double*>(part.data);
+      all[part.name].assign(data, data + part.bytes / sizeof(double));
+    }
+  return all;
+}
+
+class Models : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, Models, testing::Values("gpt2", "llama", "bert", "basic", "bottleneck"),
+                         [](const auto& param) { return std::string(param.param); });
+
+TEST_P(Models, LearnABatchByHeart) {
+  SmallStep small(GetParam(), small_options(GetParam()));
+  const auto list = losses(small, 40);
+  EXPECT_NEAR(list.front(), std::log(static_cast<double>(test::classes_of(GetParam()))), 1.5);
+  EXPECT_LT(list.back(), 0.5 * list.front());
+}
+
+TEST_P(Models, CheckpointingDoesNotChangeABit) {
+  StepOptions options = small_options(GetParam());
+  SmallStep none(GetParam(), options);
+  options.checkpointing = Checkpointing::full;
+  SmallStep full(GetParam(), options);
+  EXPECT_EQ(losses(none, 4), losses(full, 4));
+  EXPECT_EQ(values(none.step.state()), values(full.step.state()));
+}
+
+TEST_P(Models, RunsAreEqualToTheBit) {
+  SmallStep a(GetParam(), small_options(GetParam())), b(GetParam(), small_options(GetParam()));
+  EXPECT_EQ(losses(a, 3), losses(b, 3));
+}
+
+// Images see batch norm over each micro-batch, so only tokens may be cut differently.
+TEST(Accumulation, TwoMicroBatchesAreOneBatchOfTwice) {
+  for (const char* kind : {"gpt2", "llama", "bert"}) {
+    StepOptions options = small_options(kind);
+    options.accumulate = 2;
+    SmallStep two(kind, options);
+    options.accumulate = 1;
+    options.batch.samples *= 2;
+    SmallStep one(kind, options);
+    const Inputs whole = one.step.inputs(0);
+    const auto join = [&](auto member) {
+      const auto first = two.step.inputs(0).*member, second = two.step.inputs(1).*member;
+      std::copy(first.begin(), first.end(), (whole.*member).begin());
+      std::copy(second.begin(), second.end(), (whole.*member).begin() + static_cast<std::ptrdiff_t>(first.size()));
+    };
+    join(&Inputs::ids);
+    join(&Inputs::type_ids);
+    join(&Inputs::lengths);
+    join(&Inputs::targets);
+    for (int i = 0; i < 3; ++i) {
+      const StepResult a = two.step.step(1e-2), b = one.step.step(1e-2);
+      EXPECT_NEAR(a.loss, b.loss, 1e-7) << kind;  // the scale of gradients is an f32
+      EXPECT_EQ(a.valid, b.valid);
+      EXPECT_EQ(a.correct, b.correct);
+    }
+  }
+}
+
+TEST_P(Models, RanksFollowOneRankThatAccumulates) {
+  const std::string kind = GetParam();
+  StepOptions options = small_options(kind);
+  options.bucket_bytes = 512;
+  options.accumulate = 4;
+  options.max_norm = 0.5;
+  SmallStep alone(kind, options);
+  const auto want = losses(alone, 3);
+  const auto want_state = values(alone.step.state());
+  for (const int ranks : {2, 4}) {
+    options.accumulate = 4 / ranks;
+    assay::test::run_ranks(ranks, [&](Communicator& comm) {
+      SmallStep small(kind, options, &comm);
+      const auto got = losses(small, 3);
+      for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-6) << ranks << " ranks, step " << i;
+      for (const auto& [name, list] : values(small.step.state())) {
+        const auto& expected = want_state.at(name);
+        for (std::size_t i = 0; i < list.size(); ++i)
+          ASSERT_NEAR(list[i], expected[i], 2e-4 * (1 + std::abs(expected[i]))) << name << " of " << ranks;
+      }
+    });
+  }
+}
+
+TEST_P(Models, EvaluationChangesNothing) {
+  SmallStep small(GetParam(), small_options(GetParam()));
+  small.step.step(1e-2);
+  const auto before = values(small.step.state());
+  const StepResult a = small.step.evaluate(), b = small.step.evaluate();
+  EXPECT_EQ(a.loss_sum, b.loss_sum);
+  EXPECT_GT(a.valid, 0);
+  EXPECT_EQ(before, values(small.step.state()));
+}
+
+TEST(Evaluation, OfTokensIsTheLossOfTheNextStep) {
+  SmallStep small("llama", small_options("llama"));
+  small.step.step(1e-2);
+  const double evaluated = small.step.evaluate().loss;
+  EXPECT_DOUBLE_EQ(evaluated, small.step.step(1e-2).loss);
+}
+
+TEST_P(Models, StateThatIsPutBackContinuesToTheBit) {
+  SmallStep small(GetParam(), small_options(GetParam()));
+  losses(small, 2);
+  std::vector<std::vector<std::byte>> saved;
+  for (const StatePart& part : small.step.state()) {
+    const auto* data = static_cast<const std::byte*>(part.data);
+    saved.emplace_back(data, data + part.bytes);
+  }
+  const auto want = losses(small, 2);
+  SmallStep other(GetParam(), small_options(GetParam()));
+  const auto parts = other.step.state();
+  ASSERT_EQ(parts.size(), saved.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) std::memcpy(parts[i].data, saved[i].data(), parts[i].bytes);
+  EXPECT_EQ(want, losses(other, 2));
+}
+
+TEST(NonFinite, IsNamedAndNothingIsWritten) {
+  SmallStep small("gpt2", small_options("gpt2"));
+  EXPECT_EQ(small.step.first_non_finite(), "");
+  for (const StatePart& part : small.step.state())
+    if (part.name == "weights/block.1.mlp.in.weight")
+      std::fill_n(static_cast<double*>(part.data), part.bytes / sizeof(double), 1.7e308);
+  const auto before = values(small.step.state());
+  const StepResult result = small.step.step(1e-2);
+  EXPECT_TRUE(result.skipped);
+  EXPECT_EQ(before, values(small.step.state()));
+  EXPECT_EQ(small.step.first_non_finite(), "block.1.mlp.in.out");
+}
+
+TEST(NonFinite, WeightsAndImagesAreLookedAtFirst) {
+  SmallStep small("basic", small_options("basic"));
+  small.step.inputs(0).images[7] = std::nanf("");
+  const auto before = values(small.step.state());
+  EXPECT_TRUE(small.step.step(1e-2).skipped);
+  EXPECT_EQ(small.step.first_non_finite(), "inputs/images");
+  EXPECT_EQ(values(small.step.state()).at("weights/classifier.weight"), before.at("weights/classifier.weight"));
+  for (const StatePart& part : small.step.state())
+    if (part.name == "weights/classifier.weight") static_cast<double*>(part.data)[0] = INFINITY;
+  EXPECT_EQ(small.step.first_non_finite(), "weights/classifier.weight");
+}
+
+TEST(LossScaling, OverflowsAreSkippedAndTheScaleFalls) {
+  StepOptions options = small_options("llama", "f32");
+  options.precision.loss_scaling = true;  // the logic of fp16, in a type that the oracle has
+  SmallStep small("llama", options);
+  StepOptions plain_options = small_options("llama", "f32");
+  SmallStep plain("llama", plain_options);
+  EXPECT_NEAR(small.step.step(1e-2).loss, plain.step.step(1e-2).loss, 1e-6);
+  EXPECT_NEAR(small.step.step(1e-2).loss, plain.step.step(1e-2).loss, 1e-4);
+  EXPECT_EQ(small.step.loss_scale(), 65536.0f);
+  // Gradients of about 1e4 overflow under a scale of 3e38; the loss does not.
+  const auto poke = [&](const std::string& name, float factor, float value) {
+    for (const StatePart& part : small.step.state())
+      if (part.name == name)
+        for (std::size_t i = 0; i < part.bytes / sizeof(float); ++i) {
+          float& element = static_cast<float*>(part.data)[i];
+          element = element * factor + value;
+        }
+  };
+  poke("weights/norm.weight", 1e4f, 0);
+  poke("loss_scale", 0, 3e38f);
+  const StepResult result = small.step.step(1e-2);
+  EXPECT_TRUE(result.skipped);
+  EXPECT_TRUE(std::isfinite(result.loss));
+  EXPECT_EQ(small.step.loss_scale(), 1.5e38f);
+  poke("weights/norm.weight", 1e-4f, 0);
+  poke("loss_scale", 0, 1024.0f);
+  EXPECT_FALSE(small.step.step(1e-2).skipped);
+}
+
+TEST(Targets, NoneValidIsAnError) {
+  SmallStep small("gpt2", small_options("gpt2"));
+  for (std::int32_t& target : small.step.inputs(0).targets) target = -100;
+  EXPECT_THROW(small.step.step(1e-2), Error);
+}
+
+TEST(Memory, ThatDoesNotFitIsRefusedByTerm) {
+  StepOptions options = small_options("gpt2");
+  options.batch.samples = std::int64_t{1} << 32;
+  const auto device = make_device(DeviceKind::cpu, 0);
+  const auto comm = make_self_communicator();
+  TrainingStep step(*test::model("gpt2"), options, *device, ops::make_reference_backend(), *comm);
+  try {
+    step.allocate();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("activations"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Memory, CheckpointingTakesLess) {
+  StepOptions options = small_options("gpt2");
+  options.batch.samples = 64;
+  SmallStep none("gpt2", options);
+  options.checkpointing = Checkpointing::full;
+  SmallStep full("gpt2", options);
+  EXPECT_LT(full.step.memory().activations, none.step.memory().activations);
+  EXPECT_EQ(full.step.memory().gradients, none.step.memory().gradients);
+}
+
+TEST(Shapes, SequencesBeyondThePositionsAreRefused) {
+  StepOptions options = small_options("gpt2");
+  options.batch.seq = 9;
+  EXPECT_THROW(SmallStep("gpt2", options), UsageError);
+}
+
+}  // namespace
+}  // namespace assay::nn
