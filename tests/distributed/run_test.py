@@ -48,7 +48,7 @@ class Ranks(TestbedCase):
         held = descendants(process.pid)
         process.send_signal(how)
         # Two seconds are promised; what a loaded machine adds is not the program's.
-        wait_for(lambda: not alive(held), "the end of launcher and ranks", 10)
+        wait_for(lambda: not alive(held), "the end of launcher and ranks")
         process.wait(timeout=20)
         return process
 
@@ -61,7 +61,7 @@ class Ranks(TestbedCase):
         launcher = wait_for(lambda: [pid for pid, row in descendants(process.pid).items() if "mpirun" in row[2]],
                             "the launcher")
         process.send_signal(signal.SIGKILL)
-        wait_for(lambda: not alive(launcher), "the end of the launcher", 10)
+        wait_for(lambda: not alive(launcher), "the end of the launcher")
         process.wait(timeout=20)
 
     def test_sigint_ends_launcher_and_ranks_and_resume_works(self):
