@@ -52,7 +52,8 @@ TEST_F(CpuDeviceTest, KnowsItself) {
   EXPECT_EQ(info.compute_units, static_cast<int>(cpu::rank_cpus().size()));
   EXPECT_EQ(device->timer(), "steady_clock");
   EXPECT_GT(device->timer_cost(), 0);
-  EXPECT_DOUBLE_EQ(device->shortest_sample(), 1000 * device->timer_cost());
+  EXPECT_GE(device->shortest_sample(), 1000 * device->timer_cost());
+  EXPECT_GE(device->shortest_sample(), 100e-6);
 }
 
 TEST_F(CpuDeviceTest, MemoryIsAligned) {
