@@ -69,6 +69,8 @@ INSTANTIATE_TEST_SUITE_P(
          {"pointwise", {.n = 2, .h = 7, .w = 7, .c = 64, .k = 128}},
          {"pointwise_stride_2", {.n = 2, .h = 14, .w = 14, .c = 32, .k = 64, .stride = 2}},
          {"window_3x3", {.n = 2, .h = 14, .w = 14, .c = 32, .k = 32, .r = 3, .s = 3, .padding = 1}},
+         {"winograd_80", {.n = 3, .h = 13, .w = 9, .c = 80, .k = 64, .r = 3, .s = 3, .padding = 1, .accumulate = true}},
+         {"winograd_96_no_padding", {.n = 2, .h = 12, .w = 12, .c = 64, .k = 96, .r = 3, .s = 3}},
          {"window_3x3_stride_2_accumulated",
           {.n = 1, .h = 15, .w = 15, .c = 16, .k = 24, .r = 3, .s = 3, .stride = 2, .padding = 1, .accumulate = true}},
          {"odd_3x2_no_padding", {.n = 3, .h = 11, .w = 9, .c = 5, .k = 7, .r = 3, .s = 2}},

@@ -3,8 +3,8 @@
 
 #include "workloads/ops/cpu/batch_norm.h"
 #include "workloads/ops/cpu/blas_matmul.h"
+#include "workloads/ops/cpu/conv.h"
 #include "workloads/ops/cpu/dnnl_common.h"
-#include "workloads/ops/cpu/dnnl_conv.h"
 #include "workloads/ops/cpu/dnnl_matmul.h"
 #include "workloads/ops/cpu/language_ops.h"
 #include "workloads/ops/cpu/pool.h"
@@ -30,12 +30,10 @@ class CpuBackend final : public Backend {
     return make_blas_matmul(desc, *blas_);
   }
 
-  Made<ConvForward> conv_forward(const ConvDesc& desc) override { return make_dnnl_conv_forward(desc); }
-  Made<ConvBackwardData> conv_backward_data(const ConvDesc& desc) override {
-    return make_dnnl_conv_backward_data(desc);
-  }
+  Made<ConvForward> conv_forward(const ConvDesc& desc) override { return make_conv_forward(desc); }
+  Made<ConvBackwardData> conv_backward_data(const ConvDesc& desc) override { return make_conv_backward_data(desc); }
   Made<ConvBackwardWeights> conv_backward_weights(const ConvDesc& desc) override {
-    return make_dnnl_conv_backward_weights(desc);
+    return make_conv_backward_weights(desc);
   }
   Made<BatchNormForward> batch_norm_forward(const BatchNormDesc& desc) override {
     return make_batch_norm_forward(desc);

@@ -1,0 +1,12 @@
+// Which implementation a convolution gets: a fixed rule, so that the same descriptor gives the same bits again.
+#pragma once
+
+#include "workloads/ops/conv.h"
+
+namespace assay::ops {
+
+Made<ConvForward> make_conv_forward(const ConvDesc& desc);
+Made<ConvBackwardData> make_conv_backward_data(const ConvDesc& desc);
+Made<ConvBackwardWeights> make_conv_backward_weights(const ConvDesc& desc);
+
+}  // namespace assay::ops

@@ -1,0 +1,66 @@
+// The parts of a Winograd convolution; the tables behind winograd.cpp.
+#pragma once
+
+#include <cstdint>
+
+namespace assay::ops {
+
+// Products and sums of F(2x2, 3x3), Lavin & Gray 2016, "Fast algorithms for convolutional neural networks": a tile of
+// 4 x 4 inputs gives 2 x 2 outputs by 16 products a channel pair instead of 36. Each of the 16 positions of the
+// transformed tiles is a matrix, and the products of all tiles at one position are one matrix product.
+inline constexpr std::int64_t winograd_positions = 16;
+
+// Tiles of NHWC images, counted through the images, then down, then to the right.
+struct WinogradTiles {
+  std::int64_t h = 0;  // of the images
+  std::int64_t w = 0;
+  std::int64_t channels = 0;  // a multiple of channel_block
+  std::int64_t tiles_h = 0;
+  std::int64_t tiles_w = 0;
+  std::int64_t origin = 0;  // row and column of the first tile's first pixel: minus the padding; 0 for outputs
+  std::int64_t stride = 0;  // floats from one tile to the next in a position's matrix
+  std::int64_t size = 0;    // floats from one position's matrix to the next
+};
+
+inline constexpr std::int64_t channel_block = 16;  // of the largest vectors
+
+// c (m, n) = or += the sum over l of a(l, i) b(l, j); n a multiple of the table's columns.
+struct WinogradProduct {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t depth = 0;
+  const float* a = nullptr;
+  std::int64_t a_stride = 0;
+  bool a_by_rows = true;  // a(l, i) = a[i * a_stride + l], else a[l * a_stride + i]
+  const float* b = nullptr;
+  std::int64_t b_stride = 0;  // b(l, j) = b[j / columns * b_panel + l * b_stride + j % columns]
+  std::int64_t b_panel = 0;
+  float* c = nullptr;
+  std::int64_t c_stride = 0;
+  bool add = false;
+};
+
+struct WinogradKernels {
+  std::int64_t columns = 0;  // of b that are multiplied at once
+  std::int64_t rows = 0;     // of c that are held in registers at once
+
+  // Tiles [begin, end) of the images, transformed, to the tiles 0 .. end - begin of `to`.
+  void (*input)(const WinogradTiles&, const float* images, std::int64_t begin, std::int64_t end, float* to);
+  // The 2 x 2 outputs of the tiles.
+  void (*output)(const WinogradTiles&, const float* from, std::int64_t begin, std::int64_t end, float* images);
+  // The outputs' gradients, transformed.
+  void (*gradient)(const WinogradTiles&, const float* images, std::int64_t begin, std::int64_t end, float* to);
+  void (*product)(const WinogradProduct&);
+  // The transformed weights of out channels [begin, end), in panels of `columns` of them: u (16, out / columns, in,
+  // columns) from w (out, 3, 3, in).
+  void (*weights)(const float* w, std::int64_t out, std::int64_t in, std::int64_t begin, std::int64_t end, float* u);
+  // The same for the gradient of the input, from in channels [begin, end) of its own: w turned by half a circle,
+  // u (16, in / columns, out, columns).
+  void (*turned_weights)(const float* w, std::int64_t out, std::int64_t in, std::int64_t begin, std::int64_t end,
+                         float* u);
+  // dw (out, 3, 3, in) of out channels [begin, end) from the transformed du (16, out, stride).
+  void (*weights_gradient)(const float* du, std::int64_t out, std::int64_t in, std::int64_t stride, std::int64_t begin,
+                           std::int64_t end, float* dw, bool add);
+};
+
+}  // namespace assay::ops

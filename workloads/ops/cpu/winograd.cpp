@@ -1,0 +1,285 @@
+// Winograd convolutions. Forward and the input's gradient: a thread takes blocks of tiles through the input transform,
+// the 16 products and the output transform while they lie in its second-level cache. The weights' gradient: all threads
+// transform a block of tiles, then each multiplies its share of the 16 positions, so that sums have one order whatever
+// the number of threads.
+#include "workloads/ops/cpu/winograd.h"
+
+#include "workloads/ops/cpu/kernels/winograd_kernels.h"
+#include "workloads/ops/cpu/parallel.h"
+#include "workloads/ops/cpu/vector_op.h"
+
+#include <algorithm>
+
+namespace assay::ops {
+
+namespace {
+
+// Padding of rows of floats, so that rows do not lie in the same set of the caches.
+constexpr std::int64_t skew = 16;
+constexpr std::int64_t block_bytes = 1 << 20;           // of transformed tiles of a thread
+constexpr std::int64_t least_tiles = 42;                // of a block: each reads all weights
+constexpr std::int64_t gradient_block_bytes = 8 << 20;  // of transformed tiles of all threads
+
+std::int64_t up_to(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+std::int64_t half_up(std::int64_t value) { return (value + 1) / 2; }
+
+const WinogradKernels& kernels() { return cpu::kernels<WinogradKernels>(); }
+
+template <typename Base>
+class WinogradOp : public VectorOp<Base> {
+ public:
+  std::string implementation() const override { return "assay:winograd"; }
+};
+
+// Images in, images out, stride 1.
+struct Shape {
+  std::int64_t n, h, w, in, p, q, out, padding;
+
+  std::int64_t tiles_h() const { return half_up(p); }
+  std::int64_t tiles_w() const { return half_up(q); }
+  std::int64_t tiles() const { return n * tiles_h() * tiles_w(); }
+};
+Shape shape_of(const ConvDesc& d) { return {d.n, d.h, d.w, d.c, d.p(), d.q(), d.k, d.padding}; }
+// The gradient of the input is a convolution too: dy with padding 2 - padding, by weights turned.
+Shape turned(const ConvDesc& d) { return {d.n, d.p(), d.q(), d.k, d.h, d.w, d.c, 2 - d.padding}; }
+
+// images in to images out by transformed weights u (16, out / columns, in, columns).
+class Convolution {
+ public:
+  explicit Convolution(const Shape& shape)
+      : s_(shape),
+        in_stride_(s_.in + skew),
+        out_stride_(up_to(s_.out, kernels_.columns) + skew),
+        parts_(parts_for(s_.tiles(), least_tiles)),
+        block_(block_tiles()) {}
+
+  std::size_t packed_bytes() const {
+    return static_cast<std::size_t>(winograd_positions * up_to(s_.out, kernels_.columns) * s_.in) * sizeof(float);
+  }
+  // A part's transformed tiles, then its products.
+  std::size_t workspace_bytes() const { return static_cast<std::size_t>(parts_ * part_floats()) * sizeof(float); }
+
+  void run(const void* from, const void* u, void* to, void* workspace) const {
+    const WinogradTiles in{.h = s_.h,
+                           .w = s_.w,
+                           .channels = s_.in,
+                           .tiles_h = s_.tiles_h(),
+                           .tiles_w = s_.tiles_w(),
+                           .origin = -s_.padding,
+                           .stride = in_stride_,
+                           .size = block_ * in_stride_};
+    const WinogradTiles out{.h = s_.p,
+                            .w = s_.q,
+                            .channels = s_.out,
+                            .tiles_h = s_.tiles_h(),
+                            .tiles_w = s_.tiles_w(),
+                            .origin = 0,
+                            .stride = out_stride_,
+                            .size = block_ * out_stride_};
+    const std::int64_t columns = up_to(s_.out, kernels_.columns);
+    for_parts(parts_, [&](int part) {
+      float* tiles = static_cast<float*>(workspace) + part * part_floats();
+      float* products = tiles + winograd_positions * in.size;
+      const Part mine = part_of(s_.tiles(), 1, part, parts_);
+      for (std::int64_t begin = mine.begin; begin < mine.end; begin += block_) {
+        const std::int64_t end = std::min(mine.end, begin + block_);
+        kernels_.input(in, static_cast<const float*>(from), begin, end, tiles);
+        for (std::int64_t i = 0; i < winograd_positions; ++i)
+          kernels_.product({.m = end - begin,
+                            .n = columns,
+                            .depth = s_.in,
+                            .a = tiles + i * in.size,
+                            .a_stride = in_stride_,
+                            .b = static_cast<const float*>(u) + i * columns * s_.in,
+                            .b_stride = kernels_.columns,
+                            .b_panel = s_.in * kernels_.columns,
+                            .c = products + i * out.size,
+                            .c_stride = out_stride_});
+        kernels_.output(out, products, begin, end, static_cast<float*>(to));
+      }
+    });
+  }
+
+ private:
+  std::int64_t block_tiles() const {
+    const std::int64_t tile_bytes = winograd_positions * (in_stride_ + out_stride_) * std::int64_t{sizeof(float)};
+    const std::int64_t most = std::max(block_bytes / tile_bytes, least_tiles);
+    const std::int64_t each = (s_.tiles() + parts_ - 1) / parts_;
+    const std::int64_t blocks = (each + most - 1) / most;
+    return std::min(each, up_to((each + blocks - 1) / blocks, kernels_.rows));
+  }
+  std::int64_t part_floats() const { return winograd_positions * block_ * (in_stride_ + out_stride_); }
+
+  Shape s_;
+  const WinogradKernels& kernels_ = kernels();
+  std::int64_t in_stride_;
+  std::int64_t out_stride_;
+  int parts_;
+  std::int64_t block_;
+};
+
+// fn(first channel, last) for shares of the channels, at multiples of what the kernels take at once.
+template <typename Fn>
+void over_channels(std::int64_t channels, const Fn& fn) {
+  const int parts = parts_for(channels, kernels().columns);
+  for_parts(parts, [&](int part) {
+    const Part mine = part_of(channels, kernels().columns, part, parts);
+    fn(mine.begin, mine.end);
+  });
+}
+
+class Forward final : public WinogradOp<ConvForward> {
+ public:
+  explicit Forward(const ConvDesc& desc) : d_(desc), convolution_(shape_of(desc)) {}
+
+  std::size_t packed_bytes() const override { return convolution_.packed_bytes(); }
+  std::size_t workspace_bytes() const override { return convolution_.workspace_bytes(); }
+  void pack(Stream&, const void* w, void* packed) override {
+    over_channels(d_.k, [&](std::int64_t begin, std::int64_t end) {
+      kernels().weights(static_cast<const float*>(w), d_.k, d_.c, begin, end, static_cast<float*>(packed));
+    });
+  }
+  void run(Stream&, const Args& args) override { convolution_.run(args.x, args.packed, args.y, args.workspace); }
+
+ private:
+  ConvDesc d_;
+  Convolution convolution_;
+};
+
+class BackwardData final : public WinogradOp<ConvBackwardData> {
+ public:
+  explicit BackwardData(const ConvDesc& desc) : d_(desc), convolution_(turned(desc)) {}
+
+  std::size_t packed_bytes() const override { return convolution_.packed_bytes(); }
+  std::size_t workspace_bytes() const override { return convolution_.workspace_bytes(); }
+  void pack(Stream&, const void* w, void* packed) override {
+    over_channels(d_.c, [&](std::int64_t begin, std::int64_t end) {
+      kernels().turned_weights(static_cast<const float*>(w), d_.k, d_.c, begin, end, static_cast<float*>(packed));
+    });
+  }
+  void run(Stream&, const Args& args) override { convolution_.run(args.dy, args.packed, args.dx, args.workspace); }
+
+ private:
+  ConvDesc d_;
+  Convolution convolution_;
+};
+
+class BackwardWeights final : public WinogradOp<ConvBackwardWeights> {
+ public:
+  explicit BackwardWeights(const ConvDesc& desc)
+      : d_(desc),
+        s_(shape_of(desc)),
+        in_stride_(up_to(s_.in, kernels_.columns) + skew),
+        out_stride_(s_.out + skew),
+        sums_stride_(up_to(s_.in, kernels_.columns)),
+        parts_(parts_for(s_.tiles(), least_tiles)) {
+    const std::int64_t tile_bytes = winograd_positions * (in_stride_ + out_stride_) * std::int64_t{sizeof(float)};
+    const std::int64_t most = std::max(gradient_block_bytes / tile_bytes, least_tiles);
+    const std::int64_t blocks = (s_.tiles() + most - 1) / most;
+    block_ = (s_.tiles() + blocks - 1) / blocks;
+  }
+
+  // Transformed tiles of x, of dy, then the transformed gradient.
+  std::size_t workspace_bytes() const override {
+    const std::int64_t tiles = block_ * (in_stride_ + out_stride_);
+    return static_cast<std::size_t>(winograd_positions * (tiles + s_.out * sums_stride_)) * sizeof(float);
+  }
+
+  void run(Stream&, const Args& args) override {
+    const WinogradTiles in{.h = s_.h,
+                           .w = s_.w,
+                           .channels = s_.in,
+                           .tiles_h = s_.tiles_h(),
+                           .tiles_w = s_.tiles_w(),
+                           .origin = -s_.padding,
+                           .stride = in_stride_,
+                           .size = block_ * in_stride_};
+    const WinogradTiles out{.h = s_.p,
+                            .w = s_.q,
+                            .channels = s_.out,
+                            .tiles_h = s_.tiles_h(),
+                            .tiles_w = s_.tiles_w(),
+                            .origin = 0,
+                            .stride = out_stride_,
+                            .size = block_ * out_stride_};
+    auto* x = static_cast<float*>(args.workspace);
+    float* dy = x + winograd_positions * in.size;
+    float* sums = dy + winograd_positions * out.size;
+    for (std::int64_t begin = 0; begin < s_.tiles(); begin += block_) {
+      const std::int64_t count = std::min(s_.tiles() - begin, block_);
+      for_parts(parts_, [&](int part) {
+        const Part mine = part_of(count, 1, part, parts_);
+        const std::int64_t first = begin + mine.begin, last = begin + mine.end;
+        kernels_.input(in, static_cast<const float*>(args.x), first, last, x + mine.begin * in_stride_);
+        kernels_.gradient(out, static_cast<const float*>(args.dy), first, last, dy + mine.begin * out_stride_);
+      });
+      multiply(count, x, in.size, dy, out.size, sums, begin > 0);
+    }
+    const int parts = parts_for(s_.out, 1);
+    for_parts(parts, [&](int part) {
+      const Part mine = part_of(s_.out, 1, part, parts);
+      kernels_.weights_gradient(sums, s_.out, s_.in, sums_stride_, mine.begin, mine.end, static_cast<float*>(args.dw),
+                                d_.accumulate);
+    });
+  }
+
+ private:
+  // sums (16, out, in) = or += dy^T x at each position, in shares of whole bands of out channels.
+  void multiply(std::int64_t tiles, const float* x, std::int64_t x_size, const float* dy, std::int64_t dy_size,
+                float* sums, bool add) const {
+    const std::int64_t bands = (s_.out + kernels_.rows - 1) / kernels_.rows, all = winograd_positions * bands;
+    const int parts = parts_for(all, 1);
+    for_parts(parts, [&](int part) {
+      const Part mine = part_of(all, 1, part, parts);
+      for (std::int64_t at = mine.begin; at < mine.end;) {
+        const std::int64_t i = at / bands, next = std::min(mine.end, (i + 1) * bands);
+        const std::int64_t first = at % bands * kernels_.rows;
+        const std::int64_t last = std::min(s_.out, (next - i * bands) * kernels_.rows);
+        kernels_.product({.m = last - first,
+                          .n = sums_stride_,
+                          .depth = tiles,
+                          .a = dy + i * dy_size + first,
+                          .a_stride = out_stride_,
+                          .a_by_rows = false,
+                          .b = x + i * x_size,
+                          .b_stride = in_stride_,
+                          .b_panel = kernels_.columns,
+                          .c = sums + (i * s_.out + first) * sums_stride_,
+                          .c_stride = sums_stride_,
+                          .add = add});
+        at = next;
+      }
+    });
+  }
+
+  ConvDesc d_;
+  Shape s_;
+  const WinogradKernels& kernels_ = kernels();
+  std::int64_t in_stride_;
+  std::int64_t out_stride_;
+  std::int64_t sums_stride_;
+  int parts_;
+  std::int64_t block_;
+};
+
+}  // namespace
+
+bool winograd_suits(const ConvDesc& d) {
+  const bool f32 = d.dtype == DType::f32 && d.pack_from == DType::f32 && d.gradient == DType::f32;
+  if (!f32 || d.r != 3 || d.s != 3 || d.stride != 1 || d.groups != 1 || d.padding > 2) return false;
+  if (d.c % channel_block != 0 || d.k % channel_block != 0 || std::min(d.c, d.k) < 64) return false;
+  if (cpu::best_isa() == cpu::Isa::generic) return false;
+  // Tiles that reach over the edge must not eat up what is gained.
+  const std::int64_t products = winograd_positions * std::max(shape_of(d).tiles(), turned(d).tiles());
+  return 3 * products <= 2 * 9 * d.n * d.p() * d.q();
+}
+
+std::unique_ptr<ConvForward> make_winograd_forward(const ConvDesc& desc) { return std::make_unique<Forward>(desc); }
+std::unique_ptr<ConvBackwardData> make_winograd_backward_data(const ConvDesc& desc) {
+  return std::make_unique<BackwardData>(desc);
+}
+std::unique_ptr<ConvBackwardWeights> make_winograd_backward_weights(const ConvDesc& desc) {
+  return std::make_unique<BackwardWeights>(desc);
+}
+
+}  // namespace assay::ops

@@ -1,0 +1,17 @@
+// 3 x 3 convolutions in f32 by Winograd's F(2x2, 3x3): 2.25 times fewer products than the definition, and errors of the
+// same size.
+#pragma once
+
+#include "workloads/ops/conv.h"
+
+namespace assay::ops {
+
+// True where the op exists and is faster than oneDNN's: a fixed rule.
+bool winograd_suits(const ConvDesc& desc);
+
+// For descriptors that suit.
+std::unique_ptr<ConvForward> make_winograd_forward(const ConvDesc& desc);
+std::unique_ptr<ConvBackwardData> make_winograd_backward_data(const ConvDesc& desc);
+std::unique_ptr<ConvBackwardWeights> make_winograd_backward_weights(const ConvDesc& desc);
+
+}  // namespace assay::ops
