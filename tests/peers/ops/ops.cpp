@@ -1,12 +1,14 @@
 // The memory-bound ops of the CPU backend, each timed alone over arrays beyond the caches, beside a triad.
-//   ops NAME f32|bf16      one JSON line for run.py: bytes/s by the bytes that the op must read and write
-//   ops all f32|bf16       a table of every op and the triad's rate
+//   ops NAME f32|bf16 [THREADS]   one JSON line for run.py: bytes/s by the bytes that the op must read and write
+//   ops all f32|bf16 [THREADS]    a table of every op and the triad's rate
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
 #include "workloads/ops/backend.h"
 #include "workloads/ops/random.h"
 
 #include <fmt/format.h>
+#include <omp.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -31,7 +33,7 @@ struct Timed {
 
 class Bench {
  public:
-  explicit Bench(DType dtype) : dtype_(dtype) {}
+  Bench(DType dtype, int threads) : dtype_(dtype), team_(threads) {}
 
   const std::vector<std::string> names{"triad",
                                        "layer_forward",
@@ -215,17 +217,24 @@ class Bench {
 
   DType dtype_;
   std::unique_ptr<Device> device_ = make_device(DeviceKind::cpu, 0);
-  cpu::Team team_{cpu::rank_cores()};
+  cpu::Team team_;
   std::unique_ptr<Stream> stream_ = device_->make_stream();
   std::shared_ptr<Backend> backend_ = backend_for(*device_);
   std::deque<Buffer> buffers_;
   StepState state_;
 };
 
+// Of one thread, its own CPU time: what others do on the machine then counts for less.
+double now() {
+  timespec time{};
+  clock_gettime(omp_get_max_threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 double seconds_of(const Timed& timed) {
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = now();
   timed.run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return now() - begin;
 }
 
 double median(std::vector<double> values) {
@@ -253,18 +262,21 @@ Rate rate(const Timed& timed, const Timed& triad) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 3) throw UsageError("ops NAME|all f32|bf16");
+  if (argc != 3 && argc != 4) throw UsageError("ops NAME|all f32|bf16 [THREADS]");
+  const int threads = cpu::resolve_threads(argc == 4 ? argv[3] : "all");
   const std::string name = argv[1];
   const DType dtype = argv[2] == std::string("bf16") ? DType::bf16 : DType::f32;
   if (name != "all") {
-    Bench bench(dtype);
+    Bench bench(dtype, threads);
     const Timed op = bench.make(name), triad = bench.make("triad");
-    fmt::print("{{\"value\": {}, \"unit\": \"B/s\", \"better\": \"higher\"}}\n", rate(op, triad).median);
+    const Rate found = rate(op, triad);
+    fmt::print("{{\"value\": {}, \"unit\": \"B/s\", \"better\": \"higher\", \"best\": {}, \"of_triad\": {:.3f}}}\n",
+               found.median, found.best, found.of_triad);
     return 0;
   }
   fmt::print("{:24} {:>6} {:>6} GB/s, of triad\n", name_of(dtype), "median", "best");
-  for (const std::string& each : Bench(dtype).names) {
-    Bench bench(dtype);
+  for (const std::string& each : Bench(dtype, threads).names) {
+    Bench bench(dtype, threads);
     const Timed op = bench.make(each), triad = bench.make("triad");
     const Rate found = rate(op, triad);
     fmt::print("{:24} {:6.2f} {:6.2f} {:5.2f}\n", each, found.median / 1e9, found.best / 1e9, found.of_triad);

@@ -8,6 +8,8 @@
 #include "harness/core/dtype.h"
 
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 #include ASSAY_ISA_HEADER  // lanes, Float, Bits, Halves, square_root(), widen(), narrow(), stream(), fence()
 
@@ -30,8 +32,7 @@ inline Bits as_bits(Float x) { return reinterpret_cast<Bits>(x); }
 inline Halves to_bf16(Float x) {
   const Bits u = as_bits(x);
   const Bits rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-  const Bits quiet = (u >> 16) | 0x40u;
-  return narrow((u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+  return narrow(x == x ? rounded : Bits{} + 0x7fc0u);  // NaN stays NaN
 }
 inline Float from_bf16(Halves x) { return as_float(widen(x) << 16); }
 
@@ -108,16 +109,32 @@ inline float largest(Float x) {
   return most;
 }
 
+// Calls visit(number) for 0 .. count - 1, each a constant of its own type (number.value), so that arrays indexed by it
+// become registers.
+template <int count, typename Visit>
+[[gnu::always_inline]] inline void repeat(const Visit& visit) {
+  [&]<int... number>(std::integer_sequence<int, number...>) [[gnu::always_inline]] {
+    (visit(std::integral_constant<int, number>{}), ...);
+  }(std::make_integer_sequence<int, count>{});
+}
+
 // Calls visit(i, Full) for whole vectors of [begin, end) and visit(i, n) for what is left; `unroll` vectors at a time.
+// A visitor of three arguments is told which of those it is (number.value), for sums of its own.
 template <int unroll = 1, typename Visit>
-inline void for_vectors(std::int64_t begin, std::int64_t end, const Visit& visit) {
+[[gnu::always_inline]] inline void for_vectors(std::int64_t begin, std::int64_t end, const Visit& visit) {
+  const auto call = [&](std::int64_t i, auto count, auto number) [[gnu::always_inline]] {
+    if constexpr (requires { visit(i, count, number); })
+      visit(i, count, number);
+    else
+      visit(i, count);
+  };
   std::int64_t i = begin;
   if constexpr (unroll > 1)
     for (; i + unroll * lanes <= end; i += unroll * lanes)
-#pragma GCC unroll 8
-      for (int u = 0; u < unroll; ++u) visit(i + u * lanes, Full{});
-  for (; i + lanes <= end; i += lanes) visit(i, Full{});
-  if (i < end) visit(i, static_cast<int>(end - i));
+      repeat<unroll>([&](auto u) [[gnu::always_inline]] { call(i + u.value * lanes, Full{}, u); });
+  constexpr std::integral_constant<int, 0> first;
+  for (; i + lanes <= end; i += lanes) call(i, Full{}, first);
+  if (i < end) call(i, static_cast<int>(end - i), first);
 }
 
 }  // namespace

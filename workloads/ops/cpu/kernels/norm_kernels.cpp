@@ -15,7 +15,6 @@ void forward_row(const NormForwardRows& rows, std::int64_t row) {
   const T* x = static_cast<const T*>(rows.x) + row * n;
   T* y = static_cast<T*>(rows.y) + row * n;
   Float first[4] = {};  // sums of x, or of its squares
-  const auto gather = [&](std::int64_t i, Float v) { first[i / lanes % 4] += layer ? v : v * v; };
   if (rows.residual) {
     const T* residual = static_cast<const T*>(rows.residual) + row * n;
     T* sum = static_cast<T*>(rows.sum) + row * n;
@@ -24,23 +23,30 @@ void forward_row(const NormForwardRows& rows, std::int64_t row) {
     });
     x = sum;
   }
-  for_vectors<4>(0, n, [&](std::int64_t i, auto count) { gather(i, load(x + i, count)); });
+  for_vectors<4>(0, n, [&](std::int64_t i, auto count, auto u) {
+    const Float v = load(x + i, count);
+    first[u.value] += layer ? v : v * v;
+  });
   const float scale = 1.0f / static_cast<float>(n);
   const float total = vector::sum((first[0] + first[1]) + (first[2] + first[3])) * scale;
   float mean = 0, variance = total;
   if constexpr (layer) {
     mean = total;
     Float squares[4] = {};
-    for_vectors<4>(0, n, [&](std::int64_t i, auto count) {
+    for_vectors<4>(0, n, [&](std::int64_t i, auto count, auto u) {
       const Float d = keep(load(x + i, count) - mean, count);
-      squares[i / lanes % 4] += d * d;
+      squares[u.value] += d * d;
     });
     variance = vector::sum((squares[0] + squares[1]) + (squares[2] + squares[3])) * scale;
     rows.mean[row] = mean;
   }
   const float inverse = 1.0f / __builtin_sqrtf(variance + rows.epsilon);
   rows.inverse[row] = inverse;
+  const T* next = static_cast<const T*>(rows.x) + (row + 1) * n;
+  const T* next_residual = rows.residual ? static_cast<const T*>(rows.residual) + (row + 1) * n : next;
   for_vectors<4>(0, n, [&](std::int64_t i, auto count) {
+    __builtin_prefetch(next + i);
+    __builtin_prefetch(next_residual + i);
     Float v = load(x + i, count);
     if constexpr (layer) v -= mean;
     v = v * inverse * load(rows.weight + i, count);
@@ -62,6 +68,7 @@ void backward_rows(const NormBackwardRows& rows, std::int64_t row) {
   const std::int64_t n = rows.columns;
   const T* dy = static_cast<const T*>(rows.dy) + row * n;
   const T* x = static_cast<const T*>(rows.sum) + row * n;
+  const T* dx = static_cast<const T*>(rows.dx) + row * n;
   float mean[height], inverse[height];
   for (int r = 0; r < height; ++r) {
     mean[r] = layer ? rows.mean[row + r] : 0.0f;
@@ -72,18 +79,19 @@ void backward_rows(const NormBackwardRows& rows, std::int64_t row) {
   for_vectors(0, n, [&](std::int64_t i, auto count) {
     const Float weight = load(rows.weight + i, count);
     Float dweight = load(rows.dweight + i, count), dbias = {};
-#pragma GCC unroll 8
-    for (int r = 0; r < height; ++r) {
-      const Float g = load(dy + r * n + i, count);
-      const Float normal = (load(x + r * n + i, count) - mean[r]) * inverse[r];
+    repeat<height>([&](auto r) {
+      __builtin_prefetch(dx + r.value * n + i, 1, 2);
+      __builtin_prefetch(dy + (height + r.value) * n + i, 0, 2);
+      const Float g = load(dy + r.value * n + i, count);
+      const Float normal = (load(x + r.value * n + i, count) - mean[r.value]) * inverse[r.value];
       const Float gn = g * normal;
       dweight += gn;
-      along[r] += gn * weight;  // lanes beyond the row hold zero weights
+      along[r.value] += gn * weight;  // lanes beyond the row hold zero weights
       if constexpr (layer) {
         dbias += g;
-        sums[r] += g * weight;
+        sums[r.value] += g * weight;
       }
-    }
+    });
     store(rows.dweight + i, dweight, count);
     if constexpr (layer)
       if (rows.dbias) store(rows.dbias + i, load(rows.dbias + i, count) + dbias, count);
@@ -95,8 +103,9 @@ void backward_rows(const NormBackwardRows& rows, std::int64_t row) {
     const T* dy_row = dy + r * n;
     const T* x_row = x + r * n;
     const T* dsum = rows.dsum ? static_cast<const T*>(rows.dsum) + (row + r) * n : nullptr;
-    T* dx = static_cast<T*>(rows.dx) + (row + r) * n;
+    T* dx_row = static_cast<T*>(rows.dx) + (row + r) * n;
     const auto gradient = [&](std::int64_t i, auto count) {
+      __builtin_prefetch(x_row + height * n + i, 0, 2);
       const Float normal = (load(x_row + i, count) - mean[r]) * inverse[r];
       Float g = load(dy_row + i, count) * load(rows.weight + i, count) - normal * c;
       if constexpr (layer) g -= shift;
@@ -104,15 +113,15 @@ void backward_rows(const NormBackwardRows& rows, std::int64_t row) {
     };
     if (dsum)
       for_vectors<2>(
-          0, n, [&](std::int64_t i, auto count) { store(dx + i, gradient(i, count) + load(dsum + i, count), count); });
+          0, n, [&](std::int64_t i, auto count) { store(dx_row + i, gradient(i, count) + load(dsum + i, count), count); });
     else
-      for_vectors<2>(0, n, [&](std::int64_t i, auto count) { store(dx + i, gradient(i, count), count); });
+      for_vectors<2>(0, n, [&](std::int64_t i, auto count) { store(dx_row + i, gradient(i, count), count); });
   }
 }
 
 template <typename T, bool layer>
 void backward_kind(const NormBackwardRows& rows, std::int64_t begin, std::int64_t end) {
-  constexpr int height = 4;
+  constexpr int height = 2;
   std::int64_t row = begin;
   for (; row + height <= end; row += height) backward_rows<T, layer, height>(rows, row);
   for (; row < end; ++row) backward_rows<T, layer, 1>(rows, row);
