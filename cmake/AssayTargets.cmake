@@ -10,11 +10,12 @@ endfunction()
 # The instruction sets that kernels are compiled for, weakest first, and each one's flags.
 set(ASSAY_ISAS generic)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
-  list(APPEND ASSAY_ISAS avx2 avx512)
+  list(APPEND ASSAY_ISAS avx2 avx512 avx512_bf16)
   set(ASSAY_ISA_FLAGS_avx2 -mavx2 -mfma)
   # g++ 12 takes its own header's undefined vectors for a mistake of ours.
   set(ASSAY_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
       $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  set(ASSAY_ISA_FLAGS_avx512_bf16 ${ASSAY_ISA_FLAGS_avx512} -mavx512bf16)
 endif()
 
 # Adds kernels to a room, each source compiled once an instruction set (harness/device/cpu/kernels.h says how such a

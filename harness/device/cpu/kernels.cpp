@@ -17,6 +17,7 @@ std::string_view name_of(Isa isa) {
     case Isa::generic: return "generic";
     case Isa::avx2: return "avx2";
     case Isa::avx512: return "avx512";
+    case Isa::avx512_bf16: return "avx512_bf16";
   }
   return {};
 }
@@ -28,6 +29,7 @@ bool supports(Isa isa) {
     case Isa::generic: return true;
     case Isa::avx2: return has.avx2 && has.fma;
     case Isa::avx512: return has.avx512f && has.avx512bw && has.avx512dq && has.avx512vl && has.fma;
+    case Isa::avx512_bf16: return has.avx512_bf16 && supports(Isa::avx512);
   }
   return false;
 }

@@ -13,7 +13,7 @@
 
 namespace assay::cpu {
 
-enum class Isa { generic, avx2, avx512 };  // weakest first
+enum class Isa { generic, avx2, avx512, avx512_bf16 };  // weakest first
 std::string_view name_of(Isa isa);
 
 // True when this build has kernels for `isa` and the CPU runs what they are compiled with.

@@ -9,8 +9,8 @@ namespace assay::ops {
 extern const AttentionKernels::Type attention_pairs;
 
 const AttentionKernels::Type* attention_pair_kernels() {
-  const bool pays = cpu::processor().vendor == "AMD" && cpu::instruction_sets().avx512_bf16;
-  return pays && cpu::best_isa() == cpu::Isa::avx512 ? &attention_pairs : nullptr;
+  const bool pays = cpu::processor().vendor == "AMD";
+  return pays && cpu::best_isa() == cpu::Isa::avx512_bf16 ? &attention_pairs : nullptr;
 }
 
 }  // namespace assay::ops

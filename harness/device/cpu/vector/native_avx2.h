@@ -29,3 +29,5 @@ inline void fence() { _mm_sfence(); }
 
 }  // namespace
 }  // namespace assay::vector
+
+#include "harness/device/cpu/vector/round_bf16.h"

@@ -28,3 +28,5 @@ inline void fence() {}
 
 }  // namespace
 }  // namespace assay::vector
+
+#include "harness/device/cpu/vector/round_bf16.h"

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include ASSAY_ISA_HEADER  // lanes, Float, Bits, Halves, square_root(), widen(), narrow(), stream(), fence()
+#include ASSAY_ISA_HEADER  // lanes, Float, Bits, Halves, square_root(), widen(), to_bf16(), stream(), fence()
 
 namespace assay::vector {
 namespace {
@@ -29,11 +29,6 @@ inline Float splat(float x) { return Float{} + x; }
 inline Float as_float(Bits x) { return reinterpret_cast<Float>(x); }
 inline Bits as_bits(Float x) { return reinterpret_cast<Bits>(x); }
 
-inline Halves to_bf16(Float x) {
-  const Bits u = as_bits(x);
-  const Bits rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-  return narrow(x == x ? rounded : Bits{} + 0x7fc0u);  // NaN stays NaN
-}
 inline Float from_bf16(Halves x) { return as_float(widen(x) << 16); }
 
 inline Float load(const float* p, Full = {}) {
@@ -115,7 +110,8 @@ template <int count, typename Visit>
 [[gnu::always_inline]] inline void repeat(const Visit& visit) {
   [&]<int... number>(std::integer_sequence<int, number...>) [[gnu::always_inline]] {
     (visit(std::integral_constant<int, number>{}), ...);
-  }(std::make_integer_sequence<int, count>{});
+  }
+  (std::make_integer_sequence<int, count>{});
 }
 
 // Calls visit(i, Full) for whole vectors of [begin, end) and visit(i, n) for what is left; `unroll` vectors at a time.

@@ -112,8 +112,9 @@ void backward_rows(const NormBackwardRows& rows, std::int64_t row) {
       return g * inverse[r];
     };
     if (dsum)
-      for_vectors<2>(
-          0, n, [&](std::int64_t i, auto count) { store(dx_row + i, gradient(i, count) + load(dsum + i, count), count); });
+      for_vectors<2>(0, n, [&](std::int64_t i, auto count) {
+        store(dx_row + i, gradient(i, count) + load(dsum + i, count), count);
+      });
     else
       for_vectors<2>(0, n, [&](std::int64_t i, auto count) { store(dx_row + i, gradient(i, count), count); });
   }
