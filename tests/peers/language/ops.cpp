@@ -1,8 +1,9 @@
 // Rates of the ops of language models on the CPU, through Assay's own interface:
-//   language_ops [--threads N] [--seconds S] DTYPE NAME...
+//   language_ops [--threads N] [--seconds S] [--cpu] DTYPE NAME...
 // Names are prefixes: linear/... and head/... are GPT-2-124m's products on 2,048 tokens, attention/... its attention on
 // 4 x 512 tokens, tokens/... what is done to each token beside. Prints a table; the last line is JSON with the rate of
-// the ops together. `--cpu` counts the CPU time of one thread instead, for a machine that others use too.
+// the ops together. `--cpu` counts CPU time a thread instead of time, for a machine that others use too; with several
+// threads set OMP_WAIT_POLICY=passive, so that waiting is not counted.
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "harness/device/cpu/team.h"
@@ -165,7 +166,8 @@ class Bench {
     std::erase_if(timed_, [&](const Timed& t) {
       return std::none_of(wanted.begin(), wanted.end(), [&](const std::string& w) { return t.name.starts_with(w); });
     });
-    const clockid_t clock = cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+    const clockid_t clock = cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
+    const double share = cpu_time ? 1.0 / team_.size() : 1.0;
     team_.use();
     for (Timed& t : timed_) t.run();
     const double end = clock_seconds(CLOCK_MONOTONIC) + seconds;
@@ -173,7 +175,7 @@ class Bench {
       for (Timed& t : timed_) {
         const double start = clock_seconds(clock);
         t.run();
-        t.seconds.push_back(clock_seconds(clock) - start);
+        t.seconds.push_back((clock_seconds(clock) - start) * share);
       }
     } while (clock_seconds(CLOCK_MONOTONIC) < end);
     double flops = 0, total = 0;
@@ -205,16 +207,16 @@ int run(std::vector<std::string> words) {
   while (!words.empty() && words[0].starts_with("--")) {
     if (words[0] == "--cpu") {
       cpu_time = true;
-      threads = 1;
       words.erase(words.begin());
       continue;
     }
     if (words.size() < 2) throw UsageError(words[0] + " takes a number");
-    (words[0] == "--seconds" ? seconds : seconds) = std::stod(words[1]);
+    if (words[0] == "--seconds") seconds = std::stod(words[1]);
+    if (words[0] == "--threads") threads = cpu::resolve_threads(words[1]);
     words.erase(words.begin(), words.begin() + 2);
   }
   const auto dtype = words.size() < 2 ? std::nullopt : dtype_from(words[0]);
-  if (!dtype) throw UsageError("language_ops [--cpu] [--seconds S] DTYPE NAME...");
+  if (!dtype) throw UsageError("language_ops [--threads N] [--seconds S] [--cpu] DTYPE NAME...");
   words.erase(words.begin());
   const auto asked = [&](const std::string& part) {
     return std::any_of(words.begin(), words.end(),

@@ -7,6 +7,7 @@
 #include "workloads/ops/cpu/dnnl_made.h"
 #include "workloads/ops/cpu/parallel.h"
 #include "workloads/ops/cpu/product_sums.h"
+#include "workloads/ops/cpu/weight_pack.h"
 
 #include <algorithm>
 #include <optional>
@@ -109,7 +110,7 @@ class Product : public Matmul {
   std::string isa_;
   bool saturates_;
   std::size_t packed_bytes_ = 0;
-  std::optional<DnnlReorder> pack_;
+  std::optional<WeightPack> pack_;
   std::optional<RowSums> row_sums_;
 };
 

@@ -10,6 +10,7 @@
 #include "workloads/ops/cpu/kernels/attention_kernels.h"
 #include "workloads/ops/cpu/kernels/math.h"
 #include "workloads/ops/cpu/kernels/small_product.h"
+#include "workloads/ops/cpu/kernels/transpose.h"
 
 #include <type_traits>
 

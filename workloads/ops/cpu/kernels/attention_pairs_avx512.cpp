@@ -1,20 +1,13 @@
 // Attention on bf16 by the instruction that multiplies pairs of bf16 and adds both products to an f32 sum. Weights and
 // gradients of scores are rounded to bf16 on their way into the products. Compiled for AVX-512 with BF16 alone.
 #include "workloads/ops/cpu/kernels/attention_blocks.h"
+#include "workloads/ops/cpu/kernels/pairs.h"
 
 namespace assay::ops {
 
 extern const AttentionKernels::Type attention_pairs;
 
 namespace {
-
-// Upper and lower half of a unit: of each lane of two vectors, rounded to nearest even.
-inline Bits paired(Float lower, Float upper) {
-  const Bits l = as_bits(lower), u = as_bits(upper);
-  const Bits low = (l + 0x7fffu + ((l >> 16) & 1u)) >> 16;
-  const Bits high = (u + 0x7fffu + ((u >> 16) & 1u)) & 0xffff0000u;
-  return low | high;
-}
 
 struct InPairs {
   using Unit = std::uint32_t;

@@ -1,0 +1,43 @@
+// Matrices of 32-bit units, transposed in registers.
+#pragma once
+
+#include "harness/device/cpu/vector/vector.h"
+
+namespace assay::vector {
+namespace {
+
+// A lanes x lanes matrix of 32-bit units in registers, transposed: neighbours `width` rows apart trade halves.
+template <typename V, int width>
+inline void trade(V (&rows)[lanes]) {
+  Int keep_lower, keep_upper;
+  for (int l = 0; l < lanes; ++l) {
+    keep_lower[l] = (l & width) == 0 ? l : lanes + l - width;
+    keep_upper[l] = (l & width) == 0 ? l + width : lanes + l;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < lanes; ++i) {
+    if ((i & width) != 0) continue;
+    const V lower = __builtin_shuffle(rows[i], rows[i + width], keep_lower);
+    rows[i + width] = __builtin_shuffle(rows[i], rows[i + width], keep_upper);
+    rows[i] = lower;
+  }
+  if constexpr (width > 1) trade<V, width / 2>(rows);
+}
+
+// to (columns, to_row) = from (rows, from_row) transposed; rows and columns are multiples of lanes.
+template <typename Unit>
+inline void transpose(const Unit* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns, Unit* to,
+                      std::int64_t to_row) {
+  for (std::int64_t r = 0; r < rows; r += lanes)
+    for (std::int64_t d = 0; d < columns; d += lanes) {
+      Float block[lanes];
+#pragma GCC unroll 16
+      for (int i = 0; i < lanes; ++i) __builtin_memcpy(&block[i], from + (r + i) * from_row + d, sizeof(Float));
+      trade<Float, lanes / 2>(block);
+#pragma GCC unroll 16
+      for (int i = 0; i < lanes; ++i) __builtin_memcpy(to + (d + i) * to_row + r, &block[i], sizeof(Float));
+    }
+}
+
+}  // namespace
+}  // namespace assay::vector

@@ -1,0 +1,26 @@
+// Weights into the layout that a oneDNN primitive asked for.
+#pragma once
+
+#include "workloads/ops/cpu/dnnl_common.h"
+#include "workloads/ops/cpu/kernels/pack_kernels.h"
+
+#include <optional>
+
+namespace assay::ops {
+
+// By own kernels where they know the layout (oneDNN 3.2 takes up to six times as long from f32 to bf16 panels), else by
+// a oneDNN reorder.
+class WeightPack {
+ public:
+  // `from` is the matrix as it lies, of two dimensions like `to`.
+  WeightPack(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+  void run(const void* from, void* to);
+
+ private:
+  std::optional<DnnlReorder> reorder_;
+  PackedPanels panels_;
+  PackKernels::Steps steps_ = nullptr;
+  std::int64_t count_ = 0;
+};
+
+}  // namespace assay::ops
