@@ -1,0 +1,247 @@
+"""Training as a user meets it: what a record holds, reproducibility, checkpoints and resume, quality runs, bad input."""
+import json
+import math
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from assay_case import AssayCase
+
+TINY = {"transformer": "gpt2-tiny", "llama": "llama-tiny", "resnet": "resnet-tiny"}
+
+
+class Training(AssayCase):
+    def entry(self, family="transformer", **members):
+        small = {"micro_batch": 2, "threads": 1, "protocol": {"max_seconds": "100ms", "warmup_seconds": "1ms"}}
+        if family == "resnet":
+            small["micro_batch"] = 16
+        else:
+            small["seq"] = 32
+        return {"family": family, "model": TINY[family], **small, **members}
+
+    def run_plan(self, *entries, code=0, name="run", words=(), env=None):
+        done = self.assay("run", self.plan(*entries), "--out", name, *words, env=env)
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        return self.records(name)
+
+    def records(self, name="run"):
+        return [json.loads(line) for line in (self.dir / name / "records.jsonl").read_text().splitlines()]
+
+    def metrics(self, record):
+        return {metric["name"]: metric["value"] for metric in record["metrics"]}
+
+    def test_records_of_all_families(self):
+        for record in self.run_plan(*(self.entry(family) for family in TINY)):
+            self.assertEqual(record["status"], "ok", record["reason"])
+            metrics = self.metrics(record)
+            units = {metric["name"]: metric["unit"] for metric in record["metrics"]}
+            self.assertEqual(units["throughput"], "img/s" if record["family"] == "resnet" else "tokens/s")
+            self.assertEqual(units["model_flops"], "FLOP/s")
+            for name in ("throughput", "step_time", "model_flops", "loss_step_10", "peak_memory", "planned_memory"):
+                self.assertGreater(metrics[name], 0, name)
+            terms = ("weights", "gradients", "optimizer", "activations", "workspace")
+            self.assertEqual(metrics["planned_memory"], sum(metrics["planned_" + term] for term in terms))
+            spans = record["spans"]
+            parts = sum(spans[n] for n in ("data_wait", "forward", "backward", "exposed_communication", "optimizer"))
+            mean = sum(record["samples"]["values"]) / len(record["samples"]["values"])
+            self.assertLess(parts, 1.05 * mean)
+            self.assertGreater(parts, 0.5 * mean)
+            for label in ("formula", "implementation", "isa", "threads", "model", "peak", "data"):
+                self.assertTrue(record["labels"][label], label)
+            losses = record["telemetry"]["loss"]["values"]
+            self.assertEqual(losses[9], metrics["loss_step_10"])
+            if record["family"] != "resnet":  # whose batches are too small for a smooth curve
+                self.assertLess(losses[9], losses[0])
+
+    def test_one_seed_gives_the_same_losses_to_the_bit(self):
+        entries = [self.entry("transformer"), self.entry("resnet"), self.entry("transformer", seed=1)]
+        first, again = self.run_plan(*entries, name="a"), self.run_plan(*entries, name="b")
+        losses = [[record["telemetry"]["loss"]["values"][:10] for record in run] for run in (first, again)]
+        self.assertEqual(losses[0], losses[1])
+        self.assertNotEqual(losses[0][0], losses[0][2])
+
+    def test_a_flipped_bit_is_found(self):
+        record, = self.run_plan(self.entry(), code=1, words=("--inject", "bit-flip"))
+        self.assertEqual(record["status"], "failed")
+        self.assertIn("losses_that_do_not_repeat", record["reason"])
+
+    def test_checkpointing_computes_the_same(self):
+        plain, full = self.run_plan(self.entry(), self.entry(checkpointing="full"))
+        self.assertEqual(plain["telemetry"]["loss"]["values"][:10], full["telemetry"]["loss"]["values"][:10])
+        metrics = self.metrics(full)
+        self.assertIsNotNone(metrics["checkpointing_time"])
+        self.assertEqual(metrics["checkpointing_saved_planned"],
+                         self.metrics(plain)["planned_memory"] - metrics["planned_memory"])
+
+    def test_checkpoints_resume_to_the_bit(self):
+        record, = self.run_plan(self.entry(save_every=4))
+        metrics = self.metrics(record)
+        self.assertGreater(metrics["checkpoint_write"], 0)
+        self.assertGreater(metrics["checkpoint_read"], 0)
+        check, = [c for c in record["checks"] if c["name"] == "losses_after_resume_that_differ"]
+        self.assertTrue(check["passed"])
+        self.assertEqual(len(list((self.dir / "run" / "checkpoints").glob("*.ckpt"))), 1)
+
+    def kill_and_resume(self, damage=None):
+        """A run that is killed after a checkpoint, then resumed; its record and the end of the second command."""
+        entry = self.entry(save_every=5, protocol={"max_seconds": "20s", "warmup_seconds": "1ms", "min_samples": 1000000})
+        process = subprocess.Popen([self.binary, "run", self.plan(entry), "--out", "run"], cwd=self.dir,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        folder = self.dir / "run" / "checkpoints"
+        end = time.monotonic() + 30
+        while not list(folder.glob("*.ckpt")) and time.monotonic() < end:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=20)
+        file, = folder.glob("*.ckpt")
+        # Few steps are enough from here on.
+        run = json.loads((self.dir / "run" / "run.json").read_text())
+        run["plan"]["cases"][0]["protocol"] = {"max_seconds": 0.1, "warmup_seconds": 0.001}
+        (self.dir / "run" / "run.json").write_text(json.dumps(run))
+        if damage:
+            damage(file)
+        done = self.assay("run", "--resume", "run")
+        return self.records()[-1], done
+
+    def test_a_killed_run_goes_on_where_it_was(self):
+        record, done = self.kill_and_resume()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(any(flag.startswith("resumed from step ") for flag in record["flags"]), record["flags"])
+        straight, = self.run_plan(self.entry(protocol={"max_seconds": "1s", "warmup_seconds": "1ms"}), name="straight")
+        losses, whole = record["telemetry"]["loss"]["values"], straight["telemetry"]["loss"]["values"]
+        common = min(len(losses), len(whole))
+        self.assertGreater(common, 10)
+        self.assertEqual(losses[:common], whole[:common])
+
+    def test_damaged_checkpoints_are_refused(self):
+        def truncate(file):
+            file.write_bytes(file.read_bytes()[:-1000])
+        record, done = self.kill_and_resume(truncate)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertEqual(record["status"], "error")
+        self.assertIn("is truncated", record["reason"])
+
+    def configs(self, **files):
+        """A configs folder of the test's own, with these files changed: recipes__name={...}."""
+        root = pathlib.Path(__file__).resolve().parents[2] / "configs"
+        own = self.dir / "configs"
+        if not own.exists():
+            shutil.copytree(root, own)
+        for name, content in files.items():
+            self.write("configs/" + name.replace("__", "/").replace("_", "-") + ".json", content)
+        return {"ASSAY_CONFIGS": str(own)}
+
+    def recipe(self, **changes):
+        return {"schema": 1, "optimizer": {"name": "adamw", "beta2": 0.95},
+                "schedule": {"decay": "constant", "base": 3e-3, "warmup_steps": 10},
+                "batch": {"micro_batch": 8, "seq": 32}, **changes}
+
+    def test_a_loss_that_is_not_finite_names_step_and_tensor(self):
+        recipe = self.recipe(schedule={"decay": "constant", "base": 1e6})
+        env = self.configs(recipes__gpt2_tiny={**recipe, "optimizer": {"name": "sgd"}})
+        record, = self.run_plan(self.entry(), code=4, env=env)
+        self.assertEqual(record["status"], "error")
+        self.assertRegex(record["reason"], r"not finite at step \d+: first in [\w./]+")
+
+    def test_quality_runs(self):
+        quality = {"target": {"value": 3.3}, "evaluate_every": 32, "evaluation_samples": 64, "most_samples": 320}
+        env = self.configs(recipes__gpt2_tiny=self.recipe(quality=quality))
+        record, = self.run_plan({"family": "transformer", "model": "gpt2-tiny", "mode": "quality", "runs": 3}, env=env)
+        self.assertEqual(record["status"], "ok", record["reason"])
+        times = record["samples"]["values"]
+        self.assertEqual(len(times), 3)
+        self.assertAlmostEqual(self.metrics(record)["time_to_quality"], sorted(times)[1])
+        self.assertEqual(record["labels"]["scoring"], "olympic mean of 3 runs")
+        self.assertTrue(record["labels"]["convergence"].startswith("not judged"))
+        logs = sorted((self.dir / "run" / "mllog").glob("*.log"))
+        self.assertEqual(len(logs), 3)
+        for log, seconds in zip(logs, times):
+            self.check_log(log, quality["target"]["value"], seconds)
+
+    def check_log(self, path, target, seconds):
+        """Stricter than the format's own checker: order, times, cadence, and the run's end by its last evaluation."""
+        lines = [json.loads(line[len(":::MLLOG "):]) for line in path.read_text().splitlines()]
+        self.assertTrue(all(line.startswith(":::MLLOG ") for line in path.read_text().splitlines()))
+        times = [line["time_ms"] for line in lines]
+        self.assertEqual(times, sorted(times))
+        keys = [line["key"] for line in lines]
+        for key in ("init_start", "init_stop", "run_start", "run_stop", "seed", "submission_benchmark"):
+            self.assertEqual(keys.count(key), 1, key)
+        self.assertLess(keys.index("seed"), keys.index("run_start"))
+        body = keys[keys.index("run_start") + 1:keys.index("run_stop")]
+        self.assertEqual(body, ["block_start", "block_stop", "eval_start", "eval_accuracy", "eval_stop"] * (len(body) // 5))
+        self.assertEqual(keys[-1], "run_stop")
+        evaluations = [line for line in lines if line["key"] == "eval_accuracy"]
+        self.assertEqual([e["metadata"]["samples_count"] for e in evaluations],
+                         [32 * (i + 1) for i in range(len(evaluations))])
+        self.assertTrue(all(e["value"] > target for e in evaluations[:-1]))
+        self.assertLessEqual(evaluations[-1]["value"], target)
+        self.assertEqual(lines[-1]["metadata"]["status"], "success")
+        clock = (lines[-1]["time_ms"] - lines[keys.index("run_start")]["time_ms"]) / 1000
+        self.assertAlmostEqual(clock, seconds, delta=0.05 + 0.1 * seconds)
+
+    def test_runs_that_miss_the_target_fail(self):
+        quality = {"target": {"value": 0.01}, "evaluate_every": 32, "evaluation_samples": 32, "most_samples": 64}
+        env = self.configs(recipes__gpt2_tiny=self.recipe(quality=quality))
+        record, = self.run_plan({"family": "transformer", "model": "gpt2-tiny", "mode": "quality", "runs": 3}, code=1,
+                                env=env)
+        self.assertEqual(record["status"], "failed")
+        self.assertIsNone(self.metrics(record)["time_to_quality"])
+        self.assertEqual(len(record["samples"]["values"]), 3)
+        self.assertIn("aborted", next((self.dir / "run" / "mllog").glob("*.log")).read_text())
+
+    def test_convergence_faster_than_its_reference_fails(self):
+        quality = {"target": {"value": 3.3}, "evaluate_every": 32, "evaluation_samples": 64, "most_samples": 3200}
+        points = [{"seed": seed, "samples": 100000 + seed} for seed in range(10)]
+        reference = {"schema": 1, "model": "gpt2-tiny", "source": "a test", "global_batch": 8, "points": points}
+        env = self.configs(recipes__gpt2_tiny=self.recipe(quality=quality), convergence__gpt2_tiny=reference)
+        record, = self.run_plan({"family": "transformer", "model": "gpt2-tiny", "mode": "quality"}, code=1, env=env)
+        self.assertEqual(record["status"], "failed")
+        self.assertIn("convergence_not_too_fast", record["reason"])
+        self.assertTrue(record["labels"]["convergence"].startswith("too fast"))
+
+    def test_tokens_of_the_users_own(self):
+        self.write("tokens.bin", bytes(byte for i in range(20000) for byte in (i * i % 32, 0)))
+        record, = self.run_plan(self.entry(path=str(self.dir / "tokens.bin")))
+        self.assertEqual(record["status"], "ok", record["reason"])
+        self.assertEqual(record["protocol"]["data"], "files")
+
+    def test_what_cannot_be_is_refused_in_one_line(self):
+        run = ["run", "transformer", "--set", "transformer.model=gpt2-tiny"]
+        self.refused("run", "transformer", "--set", "transformer.model=gpt2-tiney", says="did you mean \"gpt2-tiny\"?")
+        self.refused("run", "llama", "--set", "llama.model=gpt2-tiny", says=["gpt2-tiny", "of the family \"transformer\""])
+        self.refused(*run, "--set", "transformer.seq=4096", says="positions")
+        self.refused(*run, "--set", "transformer.scaling=strong", "--set", "transformer.micro_batch=3", "--ranks", "2",
+                     says="cannot be shared by 2 ranks")
+        self.refused(*run, "--set", "transformer.path=/nowhere/x.bin", says="/nowhere/x.bin")
+        self.refused("run", "llama", "--set", "llama.mode=quality", says="sets no target")
+        self.refused("run", "llama", "--set", "llama.model=llama-8b", "--set", "llama.micro_batch=1024",
+                     says=["does not fit", "weights", "gradients", "optimizer", "activations"])
+        self.refused("run", "resnet", "--set", "resnet.seq=8", says="reads images")
+        self.write("bad.bin", bytes([40, 0]) * 4000)
+        self.refused(*run, "--set", f"transformer.path={self.dir}/bad.bin", says="bad.bin")
+        self.write("odd.json", {"schema": 1, "family": "transformer", "vocabulary": 32, "positions": 64, "layers": 1,
+                                "width": 30, "heads": 4, "mlp_width": 64, "norm": "layer", "position": "learned",
+                                "mlp": "gelu_tanh"})
+        told = self.assay("run", "transformer", "--set", "transformer.model=odd.json")
+        self.assertEqual(told.returncode, 2, told.stderr)
+        self.assertIn("heads", told.stderr)
+
+    def test_precisions_that_a_cpu_has_not_are_skips(self):
+        for record in self.run_plan(self.entry(precision=["fp8", "tf32"])):
+            self.assertEqual(record["status"], "skipped")
+            self.assertTrue(record["reason"])
+
+    def test_dry_run_tells_memory_and_work(self):
+        done = self.assay("run", "llama", "--set", "llama.model=llama-160m", "--dry-run")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("GiB", done.stdout)
+        self.assertIn("FLOP", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

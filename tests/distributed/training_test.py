@@ -1,0 +1,93 @@
+"""Data parallel training through the command line: the losses of N ranks are those of one that accumulates, to rounding;
+equal worlds give equal losses, to the bit."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+STEPS = 10
+
+
+class Training(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="assay-test-")
+        batch = {"micro_batch": 2, "accumulate": 4, "scaling": "strong", "threads": 1}
+        plan = {"schema": 1, "name": "p", "protocol": {"max_seconds": "100ms", "warmup_seconds": "1ms"}, "cases": [
+            {"family": "transformer", "model": "gpt2-tiny", "seq": 32, **batch, "ranks": [1, 2, 4]},
+            {"family": "resnet", "model": "resnet-tiny", **batch, "ranks": [1, 2, 4]},
+            {"family": "llama", "model": "llama-tiny", "seq": 32, "micro_batch": 4, "threads": 1, "scaling": "strong",
+             "ranks": [1, 2]},
+            {"family": "llama", "model": "llama-tiny", "seq": 32, "micro_batch": 2, "threads": 1, "ranks": 2}]}
+        path = pathlib.Path(cls.folder.name) / "p.json"
+        path.write_text(json.dumps(plan))
+        cls.first = cls.run_plan(path, "a")
+        cls.again = cls.run_plan(path, "b", "--ranks", "2")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def run_plan(cls, path, name, *words):
+        out = pathlib.Path(cls.folder.name) / name
+        done = subprocess.run([os.environ["ASSAY"], "run", str(path), "--out", str(out), *words], capture_output=True,
+                              text=True, timeout=120)
+        assert done.returncode == 0, done.stderr + done.stdout
+        return [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
+
+    def losses(self, records, family, ranks, scaling="strong"):
+        found = [r for r in records
+                 if r["family"] == family and r["world"]["ranks"] == ranks and r["params"]["scaling"] == scaling]
+        self.assertEqual(len(found), 1)
+        self.assertEqual(found[0]["status"], "ok", found[0]["reason"])
+        return found[0]["telemetry"]["loss"]["values"][:STEPS]
+
+    def test_ranks_follow_one_that_accumulates(self):
+        for family, worlds in (("transformer", (2, 4)), ("resnet", (2, 4)), ("llama", (2,))):
+            one = self.losses(self.first, family, 1)
+            self.assertEqual(len(one), STEPS)
+            if family != "resnet":  # whose batches are too small for a smooth curve
+                self.assertLess(one[-1], one[0])
+            for ranks in worlds:
+                for step, (a, b) in enumerate(zip(one, self.losses(self.first, family, ranks))):
+                    # Rounding alone: sums in another order, carried through ten steps.
+                    self.assertAlmostEqual(a, b, delta=2e-4 * abs(a), msg=f"{family}, {ranks} ranks, step {step + 1}")
+
+    def test_equal_worlds_give_equal_losses_to_the_bit(self):
+        for family in ("transformer", "resnet", "llama"):
+            self.assertEqual(self.losses(self.first, family, 2), self.losses(self.again, family, 2))
+
+    def test_the_record_says_what_communication_costs(self):
+        for record in self.first:
+            metrics = {m["name"]: m["value"] for m in record["metrics"]}
+            if record["world"]["ranks"] == 1:
+                self.assertEqual(metrics["exposed_communication"], 0)
+                continue
+            self.assertGreaterEqual(metrics["arrival_skew"], 0)
+            for name in ("exposed_communication", "transfer", "communication_cpu"):
+                self.assertIsNotNone(metrics[name])
+            self.assertEqual([c["passed"] for c in record["checks"] if c["name"].startswith("ranks_with_other")],
+                             [True, True])
+
+    def test_a_wrong_sum_of_one_rank_is_found(self):
+        out = pathlib.Path(self.folder.name) / "wrong"
+        words = [f"transformer.{name}={value}" for name, value in
+                 {"model": "gpt2-tiny", "seq": 32, "micro_batch": 2, "threads": 1}.items()]
+        done = subprocess.run([os.environ["ASSAY"], "run", "transformer", *(w for word in words for w in ("--set", word)),
+                               "--ranks", "2", "--inject", "wrong-sum", "--filter", "gpt2", "--out", str(out)],
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("ranks_with_other_gradients", json.loads((out / "records.jsonl").read_text())["reason"])
+
+    def test_weak_scaling_keeps_the_batch_of_a_rank(self):
+        weak = [r for r in self.first if r["params"]["scaling"] == "weak"]
+        self.assertEqual([r["labels"]["global_batch"] for r in weak], ["4"])
+        strong = [r for r in self.first if r["family"] == "transformer"]
+        self.assertEqual({r["labels"]["global_batch"] for r in strong}, {"8"})
+
+
+if __name__ == "__main__":
+    unittest.main()
