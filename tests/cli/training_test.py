@@ -184,6 +184,33 @@ class Training(AssayCase):
         clock = (lines[-1]["time_ms"] - lines[keys.index("run_start")]["time_ms"]) / 1000
         self.assertAlmostEqual(clock, seconds, delta=0.05 + 0.1 * seconds)
 
+    def test_a_killed_quality_run_goes_on_where_it_was(self):
+        quality = {"target": {"value": 0.01}, "evaluate_every": 32, "evaluation_samples": 32, "most_samples": 640}
+        env = self.configs(recipes__gpt2_tiny=self.recipe(quality=quality))
+        plan = self.plan({"family": "transformer", "model": "gpt2-tiny", "mode": "quality", "runs": 2, "save_every": 3,
+                          "threads": 1})
+        process = subprocess.Popen([self.binary, "run", plan, "--out", "killed"], cwd=self.dir,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **env})
+        folder, end = self.dir / "killed" / "checkpoints", time.monotonic() + 30
+        while not list(folder.glob("*.ckpt")) and time.monotonic() < end:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=20)
+        self.assertEqual(self.assay("run", "--resume", "killed", env=env).returncode, 1)
+        self.assertEqual(self.assay("run", plan, "--out", "straight", env=env).returncode, 1)
+        killed, straight = self.records("killed")[-1], self.records("straight")[-1]
+        self.assertTrue(any(flag.startswith("resumed in run ") for flag in killed["flags"]), killed["flags"])
+        for series in ("loss", "eval_loss", "samples_to_quality"):
+            self.assertEqual(killed["telemetry"][series]["values"], straight["telemetry"][series]["values"], series)
+        logs = [sorted((self.dir / name / "mllog").glob("*.log")) for name in ("killed", "straight")]
+        for one, other in zip(*logs, strict=True):
+            self.assertEqual(self.keys_of(one), self.keys_of(other))
+
+    def keys_of(self, log):
+        lines = [json.loads(line[len(":::MLLOG "):]) for line in log.read_text().splitlines()]
+        self.assertEqual([line["time_ms"] for line in lines], sorted(line["time_ms"] for line in lines))
+        return [(line["metadata"]["lineno"], line["key"], line["value"]) for line in lines]
+
     def test_runs_that_miss_the_target_fail(self):
         quality = {"target": {"value": 0.01}, "evaluate_every": 32, "evaluation_samples": 32, "most_samples": 64}
         env = self.configs(recipes__gpt2_tiny=self.recipe(quality=quality))
