@@ -160,6 +160,7 @@ void expand(const PlanEntry& entry, DeviceKind device, std::unordered_set<std::s
     while (true) {
       Params params;
       for (std::size_t i = 0; i < axes.size(); ++i) params.set(axes[i].first->name, axes[i].second[at[i]]);
+      if (entry.family->complete) entry.family->complete(params);
       PlannedCase planned = make_case(entry, std::move(params), ranks);
       if (seen.insert(fmt::format("{}\n{}\n{}", planned.key, ranks, planned.seed)).second)
         out.push_back({std::move(planned), &entry});

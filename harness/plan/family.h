@@ -30,6 +30,8 @@ struct Family {
   Estimate (*estimate)(const Params&, const World&);
   std::unique_ptr<Case> (*make)(const Params&);
   std::vector<DeviceKind> devices;  // that it can run on
+  // Replaces words that stand for a value ("recipe") by that value, before the key is made; null: there are none.
+  void (*complete)(Params&) = nullptr;
   // Why these values do not go together (heads that do not divide, ...); null when any do.
   std::optional<std::string> (*conflict)(const Params&, const World&) = nullptr;
 };

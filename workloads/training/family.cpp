@@ -87,6 +87,17 @@ ModelFile open_model(std::string_view family, const std::string& word) {
   return file;
 }
 
+void complete(const ModelFamily& family, Params& params) {
+  try {
+    const Settings settings = settings_from(family, params, 1);
+    params.set("micro_batch", settings.micro_batch);
+    params.set("accumulate", settings.accumulate);
+    params.set("seq", settings.seq);
+  } catch (const UsageError&) {
+    return;
+  }
+}
+
 Estimate estimate(const ModelFamily& family, const Params& params, const World& world) {
   const Planned& planned = planned_case(family, params, world);
   Estimate estimate;

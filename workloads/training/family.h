@@ -23,6 +23,8 @@ struct ModelFile {
 // it is unknown, and where it is of another family.
 ModelFile open_model(std::string_view family, const std::string& word);
 
+// Puts the recipe's counts in the place of "recipe". Where the values do not go together it leaves them to conflict().
+void complete(const ModelFamily& family, Params& params);
 Estimate estimate(const ModelFamily& family, const Params& params, const World& world);
 // Why these values do not go together, or do not fit this machine: planned bytes by term.
 std::optional<std::string> conflict(const ModelFamily& family, const Params& params, const World& world);
@@ -39,6 +41,7 @@ Family workload_family() {
   made.estimate = [](const Params& params, const World& world) { return estimate(family, params, world); };
   made.make = [](const Params& params) { return make_case(family, params); };
   made.devices = {DeviceKind::cpu};
+  made.complete = [](Params& params) { complete(family, params); };
   made.conflict = [](const Params& params, const World& world) { return conflict(family, params, world); };
   return made;
 }

@@ -132,7 +132,7 @@ Schema training_schema(const ModelFamily& family) {
       choice("precision", {"f32", "tf32", "bf16", "fp16", "fp8"}, "of activations and products; masters are f32"),
       count("micro_batch", "samples of one forward and backward pass of a rank"),
       count("accumulate", "micro-batches of an optimizer step of a rank"),
-      count("seq", "tokens of a sequence; not of images"),
+      count("seq", "tokens of a sequence; 0 in the keys of image models, which have none"),
       choice("checkpointing", {"none", "full"}, "full: layers are computed again in the backward pass, to save memory"),
       choice("scaling", {"weak", "strong"}, "over ranks: weak keeps the batch of a rank, strong the batch of all"),
       {"threads",
