@@ -37,6 +37,8 @@ class Training(AssayCase):
     def test_records_of_all_families(self):
         for record in self.run_plan(*(self.entry(family) for family in TINY)):
             self.assertEqual(record["status"], "ok", record["reason"])
+            self.assertEqual(record["params"]["accumulate"], 1, "what the recipe says, not that it says it")
+            self.assertNotIn("recipe", record["key"])
             metrics = self.metrics(record)
             units = {metric["name"]: metric["unit"] for metric in record["metrics"]}
             self.assertEqual(units["throughput"], "img/s" if record["family"] == "resnet" else "tokens/s")
