@@ -39,24 +39,19 @@ struct GeluTanhGradient {
   }
 };
 
-// x * normal CDF(x), by erf.
+// x * normal CDF(x).
 struct GeluErf {
   template <typename T>
   ASSAY_HOST_DEVICE T operator()(T x) const {
-    return x * distribution(x);
-  }
-
-  template <typename T>
-  ASSAY_HOST_DEVICE static T distribution(T x) {
-    return fma(T(0.5), erf(x * T(0.70710678118654752440)), T(0.5));
+    return x * normal(x).below;
   }
 };
 
 struct GeluErfGradient {
   template <typename T>
   ASSAY_HOST_DEVICE T operator()(T x) const {
-    const T density = T(0.39894228040143267794) * exp(T(-0.5) * x * x);  // 1 / sqrt(2 pi)
-    return fma(x, density, GeluErf::distribution(x));
+    const Normal<T> n = normal(x);
+    return fma(x, n.density, n.below);
   }
 };
 

@@ -13,7 +13,7 @@ using namespace vector;
 template <typename T, typename F>
 void gelu_forward(const void* x, void* y, std::int64_t, std::int64_t begin, std::int64_t end) {
   Block in, out;
-  for_blocks(begin, end, [&](std::int64_t first, std::int64_t n) {
+  for_blocks<T>(begin, end, [&](std::int64_t first, std::int64_t n) {
     T* to = static_cast<T*>(y) + first;
     const float* a = staged(static_cast<const T*>(x) + first, in.values, n);
     float* b = place_for(to, out.values);
@@ -26,7 +26,7 @@ void gelu_forward(const void* x, void* y, std::int64_t, std::int64_t begin, std:
 template <typename T, typename F>
 void gelu_backward(const void* x, const void* dy, void* dx, std::int64_t, std::int64_t begin, std::int64_t end) {
   Block in, slope, out;
-  for_blocks(begin, end, [&](std::int64_t first, std::int64_t n) {
+  for_blocks<T>(begin, end, [&](std::int64_t first, std::int64_t n) {
     T* to = static_cast<T*>(dx) + first;
     const float* a = staged(static_cast<const T*>(x) + first, in.values, n);
     const float* g = staged(static_cast<const T*>(dy) + first, slope.values, n);
@@ -44,6 +44,8 @@ void silu_forward(const void* x, void* y, std::int64_t columns, std::int64_t beg
     for_blocks(0, columns, [&](std::int64_t first, std::int64_t n) {
       const T* from = static_cast<const T*>(x) + row * 2 * columns + first;
       T* to = static_cast<T*>(y) + row * columns + first;
+      fetch(from + 2 * columns, n);
+      fetch(from + 3 * columns, n);
       const float* gate = staged(from, gates.values, n);
       const float* up = staged(from + columns, ups.values, n);
       float* b = place_for(to, out.values);
@@ -61,6 +63,8 @@ void silu_backward(const void* x, const void* dy, void* dx, std::int64_t columns
     for_blocks(0, columns, [&](std::int64_t first, std::int64_t n) {
       const T* from = static_cast<const T*>(x) + row * 2 * columns + first;
       T* to = static_cast<T*>(dx) + row * 2 * columns + first;
+      fetch(from + 2 * columns, n);
+      fetch(from + 3 * columns, n);
       const float* gate = staged(from, gates.values, n);
       const float* up = staged(from + columns, ups.values, n);
       const float* g = staged(static_cast<const T*>(dy) + row * columns + first, slope.values, n);

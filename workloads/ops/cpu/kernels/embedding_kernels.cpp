@@ -17,10 +17,16 @@ void look_up(const EmbeddingRows& rows, std::int64_t begin, std::int64_t end) {
     const Table* position = rows.positions ? static_cast<const Table*>(rows.positions) + token % rows.seq * n : nullptr;
     const Table* type = rows.types ? static_cast<const Table*>(rows.types) + rows.type_ids[token] * n : nullptr;
     Y* y = static_cast<Y*>(rows.y) + token * n;
+    // The hardware foresees no row of a table: the next one is asked for now.
+    const Table* next = static_cast<const Table*>(rows.table) + rows.ids[token + 1 < end ? token + 1 : token] * n;
     if (!position && !type)
-      for_vectors<4>(0, n, [&](std::int64_t i, auto count) { store(y + i, load(word + i, count), count); });
+      for_vectors<4>(0, n, [&](std::int64_t i, auto count) {
+        __builtin_prefetch(next + i);
+        store(y + i, load(word + i, count), count);
+      });
     else
       for_vectors<2>(0, n, [&](std::int64_t i, auto count) {
+        __builtin_prefetch(next + i);
         Float sum = load(word + i, count);
         if (position) sum += load(position + i, count);
         if (type) sum += load(type + i, count);

@@ -24,10 +24,20 @@ inline void deliver(bf16* y, const float* buffer, std::int64_t n) {
   for_vectors<4>(0, n, [&](std::int64_t i, auto count) { store(y + i, load(buffer + i, count), count); });
 }
 
-// Calls visit(first, length) for the blocks of [begin, end).
-template <typename Visit>
+// Asks for n elements that are soon read: the hardware sees no stream in parts of rows.
+template <typename T>
+inline void fetch(const T* p, std::int64_t n) {
+  constexpr std::int64_t line = 64 / sizeof(T);
+  for (std::int64_t i = 0; i < n; i += line) __builtin_prefetch(p + i, 0, 2);
+}
+
+// Calls visit(first, length) for the blocks of [begin, end); one block where T is f32, which needs no buffers.
+template <typename T = bf16, typename Visit>
 inline void for_blocks(std::int64_t begin, std::int64_t end, const Visit& visit) {
-  for (std::int64_t i = begin; i < end; i += stage) visit(i, i + stage < end ? stage : end - i);
+  if constexpr (sizeof(T) == sizeof(float))
+    visit(begin, end - begin);
+  else
+    for (std::int64_t i = begin; i < end; i += stage) visit(i, i + stage < end ? stage : end - i);
 }
 
 // Room for one block, with a whole vector beyond any tail.
