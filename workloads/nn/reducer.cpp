@@ -2,6 +2,9 @@
 
 #include "harness/device/cpu/team.h"
 
+#include "harness/core/error.h"
+#include "harness/device/cpu/team.h"
+
 #include <time.h>
 
 #include <utility>
@@ -53,6 +56,11 @@ void Reducer::wait() {
 }
 
 void Reducer::loop() {
+  try {
+    // It inherited the one CPU of the thread that computes.
+    cpu::bind_this_thread(cpu::rank_cpus());
+  } catch (const Error&) {  // a sandbox that forbids it: it stays where it is
+  }
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [&] { return ending_ || !jobs_.empty(); });

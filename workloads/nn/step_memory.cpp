@@ -16,7 +16,7 @@ constexpr std::size_t page = 4096;
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
 
 void zero(std::byte* at, std::size_t bytes, Device& device, Stream& stream) {
-  const std::vector<std::byte> zeros(std::min(bytes, std::size_t{16} << 20));
+  const std::vector<std::byte> zeros(std::min(bytes, std::size_t{256} << 10));
   for (std::size_t done = 0; done < bytes; done += zeros.size())
     device.copy(at + done, zeros.data(), std::min(zeros.size(), bytes - done), stream);
   stream.synchronize();

@@ -326,7 +326,7 @@ class TrainingStep::Impl {
     result.loss_sum = block_.sums.loss;
     result.valid = block_.sums.valid;
     result.correct = block_.sums.correct;
-    result.loss = result.loss_sum / static_cast<double>(result.valid);
+    result.loss = result.valid > 0 ? result.loss_sum / static_cast<double>(result.valid) : 0.0;
   }
 
   std::vector<StatePart> arrays(const char* prefix, std::byte* base, DType dtype) const {

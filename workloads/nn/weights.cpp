@@ -11,7 +11,7 @@ namespace assay::nn {
 
 namespace {
 
-constexpr std::int64_t chunk = std::int64_t{1} << 18;
+constexpr std::int64_t chunk = std::int64_t{1} << 16;
 
 // Elements [0, count) at `to`, a chunk at a time: `fill(first, values)`.
 template <typename Fill>
