@@ -14,5 +14,13 @@ inline Halves to_bf16(Float x) {
   return halves;
 }
 
+// sum + a b over the pairs of bf16 in each lane, the first of a pair in the lower half.
+inline Float add_pairs(Float sum, Bits a, Bits b) {
+  __m512bh x, y;
+  __builtin_memcpy(&x, &a, sizeof x);
+  __builtin_memcpy(&y, &b, sizeof y);
+  return _mm512_dpbf16_ps(sum, x, y);
+}
+
 }  // namespace
 }  // namespace assay::vector

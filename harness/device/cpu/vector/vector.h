@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include ASSAY_ISA_HEADER  // lanes, Float, Bits, Halves, square_root(), widen(), to_bf16(), stream(), fence()
+#include ASSAY_ISA_HEADER  // lanes, Float, Bits, Halves, square_root(), widen(), to_bf16(), stream(), fence(), add_pairs()
 
 namespace assay::vector {
 namespace {
@@ -25,7 +25,8 @@ using QuarterHalves = std::uint16_t __attribute__((vector_size(sizeof(Float) / 4
 // How many lanes a load or store touches: all, known when compiling, or the first n.
 struct Full {};
 
-inline Float splat(float x) { return Float{} + x; }
+// Less zero, which the compiler drops (0 + x it keeps, for the sake of -0): one broadcast from memory.
+inline Float splat(float x) { return x - Float{}; }
 inline Float as_float(Bits x) { return reinterpret_cast<Float>(x); }
 inline Bits as_bits(Float x) { return reinterpret_cast<Bits>(x); }
 
