@@ -1,9 +1,9 @@
 // Rates of the ops of language models on the CPU, through Assay's own interface:
 //   language_ops [--threads N] [--seconds S] [--cpu] DTYPE NAME...
-// Names are prefixes: linear/... and head/... are GPT-2-124m's products on 2,048 tokens, attention/... its attention on
-// 4 x 512 tokens, tokens/... what is done to each token beside. Prints a table; the last line is JSON with the rate of
-// the ops together. `--cpu` counts CPU time a thread instead of time, for a machine that others use too; with several
-// threads set OMP_WAIT_POLICY=passive, so that waiting is not counted.
+// A name stands for itself and all below it: linear/... and head/... are GPT-2-124m's products on 2,048 tokens,
+// attention/... its attention on 4 x 512 tokens, tokens/... what is done to each token beside. Prints a table; the last
+// line is JSON with the rate of the ops together. `--cpu` counts CPU time a thread instead of time, for a machine that
+// others use too; with several threads set OMP_WAIT_POLICY=passive, so that waiting is not counted.
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "harness/device/cpu/team.h"
@@ -161,16 +161,19 @@ class Bench {
             .x = normal(2048 * 3 * 768), .cosine = normal(512 * 32, DType::f32), .sine = normal(512 * 32, DType::f32)});
   }
 
-  // Runs what a name of `wanted` is a prefix of, in turn, for `seconds`; prints the table.
+  // Runs what `wanted` names, in turn, for `seconds`; prints the table.
   void report(const std::vector<std::string>& wanted, double seconds, bool cpu_time) {
     std::erase_if(timed_, [&](const Timed& t) {
-      return std::none_of(wanted.begin(), wanted.end(), [&](const std::string& w) { return t.name.starts_with(w); });
+      return std::none_of(wanted.begin(), wanted.end(), [&](const std::string& w) {
+        return t.name == w || t.name.starts_with(w + " ") || t.name.starts_with(w.ends_with('/') ? w : w + "/");
+      });
     });
     const clockid_t clock = cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
     const double share = cpu_time ? 1.0 / team_.size() : 1.0;
     team_.use();
     for (Timed& t : timed_) t.run();
     const double end = clock_seconds(CLOCK_MONOTONIC) + seconds;
+    if (timed_.empty()) throw UsageError("no such work: linear, head, attention, tokens");
     do {
       for (Timed& t : timed_) {
         const double start = clock_seconds(clock);

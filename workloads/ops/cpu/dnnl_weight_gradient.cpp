@@ -90,9 +90,9 @@ class AccumulatedF32 final : public WeightGradient {
   std::optional<RowSums> row_sums_;
 };
 
-class AccumulatedBf16 final : public WeightGradient {
+class AccumulatedPacked final : public WeightGradient {
  public:
-  AccumulatedBf16(const MatmulDesc& desc, DnnlCall call, const memory::desc& packed)
+  AccumulatedPacked(const MatmulDesc& desc, DnnlCall call, const memory::desc& packed)
       : WeightGradient(desc, call.implementation()),
         call_(std::move(call)),
         pack_(layout(desc.k, desc.n, desc.b), packed),
@@ -113,7 +113,7 @@ class AccumulatedBf16 final : public WeightGradient {
   std::optional<RowSums> row_sums_;
 };
 
-std::unique_ptr<Matmul> accumulated_bf16(const MatmulDesc& d) {
+std::unique_ptr<Matmul> accumulated_packed(const MatmulDesc& d) {
   const memory::desc a({d.m, d.k}, dnnl_type(d.a), memory::dims{1, d.m});
   const memory::desc x({d.k, d.n}, dnnl_type(d.b), memory::format_tag::any);
   dnnl::primitive_attr attr = dnnl_attributes();
@@ -124,7 +124,7 @@ std::unique_ptr<Matmul> accumulated_bf16(const MatmulDesc& d) {
   DnnlCall call(dnnl::matmul(pd), pd.impl_info_str(),
                 {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, pd.dst_desc()}},
                 pd.scratchpad_desc());
-  return std::make_unique<AccumulatedBf16>(d, std::move(call), pd.weights_desc());
+  return std::make_unique<AccumulatedPacked>(d, std::move(call), pd.weights_desc());
 }
 
 }  // namespace
@@ -138,8 +138,12 @@ bool is_weight_gradient(const MatmulDesc& d) {
 Made<Matmul> make_dnnl_weight_gradient(const MatmulDesc& d) {
   return made_by_dnnl<Matmul>(fmt::format("a weight gradient of {}", name_of(d.a)), [&]() -> std::unique_ptr<Matmul> {
     if (!d.accumulate) return inner_product_gradient(d);
-    if (d.a == DType::f32) return std::make_unique<AccumulatedF32>(d);
-    return accumulated_bf16(d);
+    MatmulDesc written = d;
+    written.accumulate = false;
+    // The BLAS interface does not say what it runs; where this says so, it is the same.
+    if (d.a == DType::f32 && inner_product_gradient(written)->implementation().ends_with("gemm:jit"))
+      return std::make_unique<AccumulatedF32>(d);
+    return accumulated_packed(d);
   });
 }
 
