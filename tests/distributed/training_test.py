@@ -34,7 +34,7 @@ class Training(unittest.TestCase):
     def run_plan(cls, path, name, *words):
         out = pathlib.Path(cls.folder.name) / name
         done = subprocess.run([os.environ["ASSAY"], "run", str(path), "--out", str(out), *words], capture_output=True,
-                              text=True, timeout=120)
+                              text=True, timeout=600)
         assert done.returncode == 0, done.stderr + done.stdout
         return [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
 
@@ -78,7 +78,7 @@ class Training(unittest.TestCase):
                  {"model": "gpt2-tiny", "seq": 32, "micro_batch": 2, "threads": 1}.items()]
         done = subprocess.run([os.environ["ASSAY"], "run", "transformer", *(w for word in words for w in ("--set", word)),
                                "--ranks", "2", "--inject", "wrong-sum", "--filter", "gpt2", "--out", str(out)],
-                              capture_output=True, text=True, timeout=120)
+                              capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("ranks_with_other_gradients", json.loads((out / "records.jsonl").read_text())["reason"])
 
