@@ -36,7 +36,7 @@ class Builder {
   bool training() const { return variant_.training; }
   bool checkpointing() const { return layout_.options.checkpointing == Checkpointing::full; }
   const BatchShape& batch() const { return layout_.options.batch; }
-  double smoothing() const { return layout_.options.smoothing; }
+  double smoothing() const { return training() ? layout_.options.smoothing : 0; }  // evaluation has none
   DType compute() const { return layout_.options.precision.compute; }
   DType master() const { return layout_.options.precision.master; }
   DType gradient_type() const { return layout_.options.precision.grad; }
