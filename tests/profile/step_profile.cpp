@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <fstream>
 #include <map>
 #include <regex>
@@ -25,6 +26,14 @@ double resident(const char* field) {
   for (std::string line; std::getline(status, line);)
     if (line.starts_with(field)) return 1024.0 * std::stod(line.substr(line.find(':') + 1));
   return 0;
+}
+
+// CPU seconds of all threads: a measure that other programs disturb little where waiting threads sleep
+// (OMP_WAIT_POLICY=passive).
+double cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 void fill(const nn::Inputs& inputs, std::int64_t classes) {
@@ -73,11 +82,14 @@ int profile(int count, char** words) {
   for (int i = 0; i < steps; ++i) {
     trace::take_timeline();
     const auto start = std::chrono::steady_clock::now();
+    const double cpu = cpu_seconds();
     const nn::StepResult result = step.step(1e-4);
     std::fflush(stdout);
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    fmt::print("step {}: {:.4f} s, loss {:.4f}, norm {:.4f}, forward {:.4f} backward {:.4f} optimizer {:.4f}\n", i,
-               seconds.back(), result.loss, result.gradient_norm, result.forward, result.backward, result.optimizer);
+    fmt::print(
+        "step {}: {:.4f} s, CPU {:.4f} s, loss {:.4f}, norm {:.4f}, forward {:.4f} backward {:.4f} optimizer {:.4f}\n",
+        i, seconds.back(), cpu_seconds() - cpu, result.loss, result.gradient_norm, result.forward, result.backward,
+        result.optimizer);
     if (i == 0) continue;
     std::string phase;
     std::vector<std::pair<std::int64_t, std::string>> phases;

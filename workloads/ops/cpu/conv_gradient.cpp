@@ -37,8 +37,10 @@ class OwnGradient final : public VectorOp<ConvBackwardWeights> {
     const int threads = parts_for(pixels_, least_pixels);
     const bool own = d_.k * taps_ * row_ * std::int64_t{sizeof(float)} <= shared_bytes;
     const std::int64_t bands = (d_.k + kernels_.height - 1) / kernels_.height;
-    parts_k_ = own ? 1 : static_cast<int>(std::min<std::int64_t>(threads, bands));
-    parts_pixels_ = threads / parts_k_;
+    // As few shares of the pixels as leave each thread two bands or more.
+    parts_pixels_ = own ? threads : 1;
+    while (parts_pixels_ < threads && threads / parts_pixels_ > bands / 2) ++parts_pixels_;
+    parts_k_ = threads / parts_pixels_;
     direct_ = parts_pixels_ == 1 && row_ == columns_;
     band_ = up_to((d_.k + parts_k_ - 1) / parts_k_, kernels_.height);
     const std::int64_t share = (pixels_ + parts_pixels_ - 1) / parts_pixels_;

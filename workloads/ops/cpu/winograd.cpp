@@ -53,9 +53,9 @@ class Convolution {
         parts_(parts_for(s_.tiles(), least_tiles)),
         block_(block_tiles()) {}
 
-  std::size_t packed_bytes() const {
-    return static_cast<std::size_t>(winograd_positions * up_to(s_.out, kernels_.columns) * s_.in) * sizeof(float);
-  }
+  std::size_t packed_bytes() const { return static_cast<std::size_t>(winograd_positions * position()) * sizeof(float); }
+  // Floats of the transformed weights at one position.
+  std::int64_t position() const { return up_to(s_.out, kernels_.columns) * s_.in + skew; }
   // A part's transformed tiles, then its products.
   std::size_t workspace_bytes() const { return static_cast<std::size_t>(parts_ * part_floats()) * sizeof(float); }
 
@@ -90,7 +90,7 @@ class Convolution {
                             .depth = s_.in,
                             .a = tiles + i * in.size,
                             .a_stride = in_stride_,
-                            .b = static_cast<const float*>(u) + i * columns * s_.in,
+                            .b = static_cast<const float*>(u) + i * position(),
                             .b_stride = kernels_.columns,
                             .b_panel = s_.in * kernels_.columns,
                             .c = products + i * out.size,
@@ -136,7 +136,8 @@ class Forward final : public WinogradOp<ConvForward> {
   std::size_t workspace_bytes() const override { return convolution_.workspace_bytes(); }
   void pack(Stream&, const void* w, void* packed) override {
     over_channels(d_.k, [&](std::int64_t begin, std::int64_t end) {
-      kernels().weights(static_cast<const float*>(w), d_.k, d_.c, begin, end, static_cast<float*>(packed));
+      kernels().weights(static_cast<const float*>(w), d_.c, begin, end, static_cast<float*>(packed),
+                        convolution_.position());
     });
   }
   void run(Stream&, const Args& args) override { convolution_.run(args.x, args.packed, args.y, args.workspace); }
@@ -154,7 +155,8 @@ class BackwardData final : public WinogradOp<ConvBackwardData> {
   std::size_t workspace_bytes() const override { return convolution_.workspace_bytes(); }
   void pack(Stream&, const void* w, void* packed) override {
     over_channels(d_.c, [&](std::int64_t begin, std::int64_t end) {
-      kernels().turned_weights(static_cast<const float*>(w), d_.k, d_.c, begin, end, static_cast<float*>(packed));
+      kernels().turned_weights(static_cast<const float*>(w), d_.k, d_.c, begin, end, static_cast<float*>(packed),
+                               convolution_.position());
     });
   }
   void run(Stream&, const Args& args) override { convolution_.run(args.dy, args.packed, args.dx, args.workspace); }

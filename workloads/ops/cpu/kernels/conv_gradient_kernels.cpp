@@ -51,8 +51,9 @@ inline std::uint32_t pair_of(const bf16* first, const bf16* second) {
   return low | std::uint32_t{high} << 16;
 }
 
+// One panel, of the first `height` of the channels that are left.
 void pack_a_panel(const float* from, std::int64_t pixels, std::int64_t stride, std::int64_t channels, float* to) {
-  if (channels == height) {
+  if (channels >= height) {
     for (std::int64_t t = 0; t < pixels; ++t)
       __builtin_memcpy(to + t * height, from + t * stride, height * sizeof(float));
     return;
@@ -66,6 +67,11 @@ void pack_a_panel(const bf16* from, std::int64_t pixels, std::int64_t stride, st
   for (std::int64_t t = 0; t < pixels; t += 2, to += height) {
     const bf16* first = from + t * stride;
     const bf16* second = t + 1 < pixels ? first + stride : nullptr;
+    // A whole vector: what is beyond the panel is written over by the next step, or by the next panel.
+    if (lanes >= height && channels >= lanes) {
+      store_bits(to, load_halves(first) | (second ? load_halves(second) << 16 : Bits{}));
+      continue;
+    }
     for (std::int64_t i = 0; i < height; ++i)
       to[i] = i < channels ? pair_of(first + i, second ? second + i : nullptr) : 0;
   }
@@ -76,7 +82,7 @@ void pack_a(const void* from, std::int64_t pixels, std::int64_t stride, std::int
   using Element = typename Layout<T>::Element;
   const std::int64_t size = steps_of<T>(pixels) * height;
   for (std::int64_t i = 0; i < channels; i += height)
-    pack_a_panel(static_cast<const T*>(from) + i, pixels, stride, channels - i < height ? channels - i : height,
+    pack_a_panel(static_cast<const T*>(from) + i, pixels, stride, channels - i,
                  static_cast<Element*>(to) + i / height * size);
 }
 

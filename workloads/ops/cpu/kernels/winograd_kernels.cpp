@@ -166,20 +166,20 @@ inline void transform_weights(const Tap& tap, Float (&u)[4][4]) {
   for (int i = 0; i < 4; ++i) through_g(half[0][i], half[1][i], half[2][i], u[i]);
 }
 
-void weights(const float* w, std::int64_t out, std::int64_t in, std::int64_t begin, std::int64_t end, float* u) {
-  const std::int64_t position = (out + columns - 1) / columns * in * columns;
-  for (std::int64_t k = begin; k < end; ++k)
-    for (std::int64_t c = 0; c < in; c += lanes) {
-      Float values[4][4];
-      transform_weights([&](int r, int s) { return load(w + ((k * 3 + r) * 3 + s) * in + c); }, values);
-      float* to = u + (k / columns * in + c) * columns + k % columns;
-      for (int i = 0; i < 16; ++i)
-        for (int lane = 0; lane < lanes; ++lane) to[i * position + lane * columns] = values[i / 4][i % 4][lane];
-    }
+void weights(const float* w, std::int64_t in, std::int64_t begin, std::int64_t end, float* u, std::int64_t position) {
+  for (std::int64_t panel = begin; panel < end; panel += columns)
+    for (std::int64_t c = 0; c < in; c += lanes)
+      for (std::int64_t k = panel; k < end && k < panel + columns; ++k) {
+        Float values[4][4];
+        transform_weights([&](int r, int s) { return load(w + ((k * 3 + r) * 3 + s) * in + c); }, values);
+        float* to = u + (panel / columns * in + c) * columns + k - panel;
+        for (int i = 0; i < 16; ++i)
+          for (int lane = 0; lane < lanes; ++lane) to[i * position + lane * columns] = values[i / 4][i % 4][lane];
+      }
 }
 
-void turned_weights(const float* w, std::int64_t out, std::int64_t in, std::int64_t begin, std::int64_t end, float* u) {
-  const std::int64_t position = (in + columns - 1) / columns * out * columns;
+void turned_weights(const float* w, std::int64_t out, std::int64_t in, std::int64_t begin, std::int64_t end, float* u,
+                    std::int64_t position) {
   for (std::int64_t k = 0; k < out; ++k)
     for (std::int64_t c = begin; c < end; c += lanes) {
       Float values[4][4];

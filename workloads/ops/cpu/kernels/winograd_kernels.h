@@ -51,13 +51,14 @@ struct WinogradKernels {
   // The outputs' gradients, transformed.
   void (*gradient)(const WinogradTiles&, const float* images, std::int64_t begin, std::int64_t end, float* to);
   void (*product)(const WinogradProduct&);
-  // The transformed weights of out channels [begin, end), in panels of `columns` of them: u (16, out / columns, in,
-  // columns) from w (out, 3, 3, in).
-  void (*weights)(const float* w, std::int64_t out, std::int64_t in, std::int64_t begin, std::int64_t end, float* u);
+  // The transformed weights of out channels [begin, end), in panels of `columns` of them: from w (out, 3, 3, in) to u
+  // (16, out / columns, in, columns), `position` floats from one of the 16 to the next. `begin` lies on a panel's edge.
+  void (*weights)(const float* w, std::int64_t in, std::int64_t begin, std::int64_t end, float* u,
+                  std::int64_t position);
   // The same for the gradient of the input, from in channels [begin, end) of its own: w turned by half a circle,
   // u (16, in / columns, out, columns).
   void (*turned_weights)(const float* w, std::int64_t out, std::int64_t in, std::int64_t begin, std::int64_t end,
-                         float* u);
+                         float* u, std::int64_t position);
   // dw (out, 3, 3, in) of out channels [begin, end) from the transformed du (16, out, stride).
   void (*weights_gradient)(const float* du, std::int64_t out, std::int64_t in, std::int64_t stride, std::int64_t begin,
                            std::int64_t end, float* dw, bool add);
