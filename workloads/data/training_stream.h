@@ -87,6 +87,8 @@ class TrainingStream {
   // Micro-batches of this rank that make one epoch, or one round of validation; rounded up.
   std::int64_t epoch() const { return epoch_; }
   const TrainingSet& set() const { return *set_; }
+  // Of the micro-batches that it keeps in memory.
+  std::int64_t prefetch_bytes() const { return options_.prefetch * options_.micro_batch * set_->sample_bytes(); }
 
  private:
   std::shared_ptr<const TrainingSet> set_;

@@ -49,6 +49,8 @@ class Trainer {
   Trainer(Device& device, Communicator& comm, const Settings& settings);
 
   const nn::MemoryPlan& memory() const { return step_->memory(); }
+  // Of samples made ahead of the step; 0 before open().
+  std::int64_t prefetch_bytes() const { return stream_ ? stream_->prefetch_bytes() : 0; }
   // Throws Error with the planned bytes by term where they do not fit.
   void allocate();
   // One step over inputs that are no data, at rate 0: what is made at the first step is made then.
