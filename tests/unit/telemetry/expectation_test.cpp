@@ -5,6 +5,8 @@
 #include "harness/core/error.h"
 #include "tests/unit/telemetry/fake_machines.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -3,6 +3,8 @@
 #include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
+#include <algorithm>
+
 namespace assay::ops::reference {
 
 namespace {
