@@ -70,7 +70,8 @@ TEST(MpiCommunicator, SaysWhatCarriesTheBytes) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  // MPI starts at the level of the first call: the one that training asks for. The suites' own programs run at the other.
+  // MPI starts at the level of the first call: the one that training asks for. The suites' own programs run at the
+  // other.
   const auto first = assay::make_mpi_communicator(assay::MpiThreads::serialized);
   return RUN_ALL_TESTS();
 }

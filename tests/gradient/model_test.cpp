@@ -62,7 +62,8 @@ INSTANTIATE_TEST_SUITE_P(All, ModelGradients,
                                          Case{"basic", Checkpointing::full, 1, 0.1}, Case{"bottleneck"},
                                          Case{"bottleneck", Checkpointing::none, 2}),
                          [](const auto& tested) {
-                           return tested.param.kind + (tested.param.checkpointing == Checkpointing::full ? "_full" : "") +
+                           return tested.param.kind +
+                                  (tested.param.checkpointing == Checkpointing::full ? "_full" : "") +
                                   (tested.param.accumulate > 1 ? "_accumulated" : "") +
                                   (tested.param.smoothing > 0 ? "_smoothed" : "");
                          });

@@ -1,8 +1,8 @@
 // A bare all-reduce loop over MPI, as the OSU and nccl-tests programs have: f32 sums, out of place, calls back to back.
 //   mpirun -n RANKS allreduce BYTES
 // Rank 0 prints one JSON line. A sample is a barrier, then as many calls as take about 100 us, divided by their number;
-// its time is the slowest rank's. Buffers lie in huge pages where the kernel gives them. `value` is the median over 1,000 samples (50 where one takes over 1 ms), `mean` what
-// those programs quote.
+// its time is the slowest rank's. Buffers lie in huge pages where the kernel gives them. `value` is the median over
+// 1,000 samples (50 where one takes over 1 ms), `mean` what those programs quote.
 #include <mpi.h>
 #include <sys/mman.h>
 
@@ -27,8 +27,7 @@ float* buffer_of(std::size_t count, float value) {
 double timed(const float* send, float* receive, int count, int calls) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = MPI_Wtime();
-  for (int i = 0; i < calls; ++i)
-    MPI_Allreduce(send, receive, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  for (int i = 0; i < calls; ++i) MPI_Allreduce(send, receive, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   double seconds = MPI_Wtime() - start;
   MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   return seconds / calls;
