@@ -29,7 +29,7 @@ class ImageCase final : public Case {
         workers_(worker_count(params)) {}
 
   std::optional<std::string> skip_reason(const Context& context) const override {
-    const PathCheck& check = check_path("image", path_);
+    const PathCheck check = check_path("image", path_);
     if (check.other_kind) return fmt::format("{}: holds tokens, not images", path_);
     if (!reads()) {
       if (cold_) return fmt::format("stage {} takes its input from memory: no cache to be cold", stage_);

@@ -24,7 +24,7 @@ class TokenCase final : public Case {
 
   std::optional<std::string> skip_reason(const Context& context) const override {
     if (stage_ == "decode" || stage_ == "augment") return fmt::format("tokens have no stage {}", stage_);
-    const PathCheck& check = check_path("token", path_);
+    const PathCheck check = check_path("token", path_);
     if (check.other_kind) return fmt::format("{}: holds images, not tokens", path_);
     if (stage_ == "batch") {
       if (cold_) return "stage batch takes its input from memory: no cache to be cold";
