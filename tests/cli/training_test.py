@@ -61,6 +61,9 @@ class Training(AssayCase):
             self.assertEqual(losses[9], metrics["loss_step_10"])
             if record["family"] != "resnet":  # whose batches are too small for a smooth curve
                 self.assertLess(losses[9], losses[0])
+        again = self.assay("run", "--resume", "run")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(len(self.records()), len(TINY), "nothing is left to run")
 
     def test_one_seed_gives_the_same_losses_to_the_bit(self):
         entries = [self.entry("transformer"), self.entry("resnet"), self.entry("transformer", seed=1)]

@@ -74,7 +74,7 @@ class Ranks(TestbedCase):
         process = self.start(*self.probe("hang", "ok", rank="0"), "--ranks", "2", "--out", self.out)
         wait_for(lambda: len(workers(process.pid)) == 2, "two ranks")
         held = descendants(process.pid)
-        launcher = [pid for pid, row in held.items() if "mpirun" in row[2].split()[0]][0]
+        launcher, = {held[rank][0] for rank in workers(process.pid)}
         os.kill(launcher, signal.SIGKILL)
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, 4)

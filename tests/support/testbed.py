@@ -47,7 +47,9 @@ def descendants(pid):
 
 
 def workers(pid):
-    return [child for child, row in descendants(pid).items() if row[2].rstrip().endswith("worker") and "mpirun" not in row[2]]
+    """Ranks, not what launches them: its name differs (Open MPI 5: prterun), and the worker's command line is its end."""
+    return [child for child, row in descendants(pid).items()
+            if row[2].rstrip().endswith("worker") and os.path.basename(row[2].split()[0]) == os.path.basename(BINARY)]
 
 
 def alive(pids):

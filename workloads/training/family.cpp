@@ -92,7 +92,7 @@ void complete(const ModelFamily& family, Params& params) {
     const Settings settings = settings_from(family, params, 1);
     params.set("micro_batch", settings.micro_batch);
     params.set("accumulate", settings.accumulate);
-    params.set("seq", settings.seq);
+    params.set("seq", settings.seq > 0 ? ParamValue(settings.seq) : ParamValue(std::string(no_seq)));
   } catch (const UsageError&) {
     return;
   }

@@ -17,6 +17,13 @@ constexpr std::int64_t throughput_validation = 512;  // samples that nobody look
 
 std::string stem_of(const std::string& model) { return std::filesystem::path(model).stem().string(); }
 
+// A count as it is written: "2", "all"; empty where it is absent.
+std::string word_of(const Params& params, const char* name) {
+  for (const auto& [key, value] : params.items())
+    if (key == name) return to_string(value);
+  return {};
+}
+
 // A count, or what the recipe says.
 std::int64_t count_or(const Params& params, const char* name, std::int64_t recipe) {
   for (const auto& [key, value] : params.items())
@@ -88,8 +95,7 @@ Settings settings_from(const ModelFamily& family, const Params& params, int rank
   settings.precision = params.text("precision");
   settings.checkpointing = params.text("checkpointing") == "full" ? nn::Checkpointing::full : nn::Checkpointing::none;
   settings.strong = params.text("scaling") == "strong" || settings.quality;
-  for (const auto& [name, value] : params.items())
-    if (name == "threads") settings.threads = to_string(value);
+  settings.threads = word_of(params, "threads");
   settings.path = params.text("path");
   settings.save_every = params.integer("save_every");
   settings.runs = params.integer("runs");
@@ -100,6 +106,8 @@ Settings settings_from(const ModelFamily& family, const Params& params, int rank
   const bool images = input.image_size > 0;
   settings.micro_batch = count_or(params, "micro_batch", settings.recipe.micro_batch);
   settings.accumulate = count_or(params, "accumulate", settings.recipe.accumulate);
+  if (!images && word_of(params, "seq") == no_seq)
+    throw UsageError(fmt::format("seq={}: {} reads tokens", no_seq, settings.model_name));
   settings.seq = count_or(params, "seq", images ? 0 : settings.recipe.seq);
   check_shapes(settings, input, settings.seq > 0);
   if (settings.strong) share_batch(settings);
@@ -119,6 +127,8 @@ Schema training_schema(const ModelFamily& family) {
   const auto integer = [](const char* name, std::int64_t otherwise, double least, const char* help) {
     return ParamSpec{name, ParamType::integer, Values{otherwise}, {}, least, 1e9, help, {}};
   };
+  ParamSpec seq = count("seq", "tokens of a sequence; none: images have none");
+  seq.allowed.push_back(no_seq);
   return {
       {"model",
        ParamType::text,
@@ -132,7 +142,7 @@ Schema training_schema(const ModelFamily& family) {
       choice("precision", {"f32", "tf32", "bf16", "fp16", "fp8"}, "of activations and products; masters are f32"),
       count("micro_batch", "samples of one forward and backward pass of a rank"),
       count("accumulate", "micro-batches of an optimizer step of a rank"),
-      count("seq", "tokens of a sequence; 0 in the keys of image models, which have none"),
+      seq,
       choice("checkpointing", {"none", "full"}, "full: layers are computed again in the backward pass, to save memory"),
       choice("scaling", {"weak", "strong"}, "over ranks: weak keeps the batch of a rank, strong the batch of all"),
       {"threads",

@@ -13,6 +13,7 @@
 namespace assay::training {
 
 inline constexpr const char* from_recipe = "recipe";
+inline constexpr const char* no_seq = "none";  // of image models
 inline constexpr const char* generated_path = "generated";
 
 // What a family of models brings: the rest of a training workload is the same for all.
