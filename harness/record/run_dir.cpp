@@ -95,8 +95,7 @@ int open_records(const fs::path& dir) {
   return fd;
 }
 
-std::uint64_t fnv64(std::string_view text) {
-  std::uint64_t hash = 14695981039346656037ull;
+std::uint64_t fnv64(std::string_view text, std::uint64_t hash = 14695981039346656037ull) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
   return hash;
 }
@@ -265,7 +264,9 @@ RunData read_run(const fs::path& dir) {
     throw UsageError(fmt::format("{} holds no run (no run.json)", dir.string()));
   }
   try {
-    data.run = parse_untrusted(read_whole(dir / "run.json", max_run_bytes));
+    const std::string text = read_whole(dir / "run.json", max_run_bytes);
+    data.content = fnv64(text);
+    data.run = parse_untrusted(text);
     const JsonReader run(data.run, "");
     if (!run.has("schema")) throw Error("no schema");
     const std::int64_t schema = run.integer("schema", 0);
@@ -278,9 +279,11 @@ RunData read_run(const fs::path& dir) {
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.empty()) continue;
+    data.content = fnv64(line, fnv64("\n", *data.content));
     try {
       if (line.size() > max_line_bytes) throw Error(fmt::format("longer than {} bytes", max_line_bytes));
       data.records.push_back(Record::from_json(parse_untrusted(line)));
+      data.lines.push_back(number);
     } catch (const std::exception& caught) {
       const bool torn = lines.eof();
       data.problems.push_back(fmt::format("records.jsonl line {}: {}{}", number, caught.what(),

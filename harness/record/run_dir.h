@@ -3,7 +3,9 @@
 
 #include "harness/record/record.h"
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,8 +42,10 @@ class RunWriter {
 struct RunData {
   std::filesystem::path dir;
   Json run;
-  std::vector<Record> records;        // every attempt, in file order
-  std::vector<std::string> problems;  // "records.jsonl line 7: not JSON"
+  std::vector<Record> records;           // every attempt, in file order
+  std::vector<int> lines;                // where each stands in records.jsonl, from 1
+  std::vector<std::string> problems;     // "records.jsonl line 7: not JSON"
+  std::optional<std::uint64_t> content;  // hash of both files' bytes; absent in runs that were not read from files
 
   // The last attempt of each identity, in order of first appearance.
   std::vector<Record> final_records() const;

@@ -1,10 +1,13 @@
-// The one form of every report: sections of text and tables, drawn by the renderers. Free of devices and of layout.
+// The one form of every report: sections of text, tables and figures, drawn by the renderers. Free of devices and of
+// layout.
 #pragma once
 
 #include "harness/core/json_fwd.h"
+#include "harness/measure/statistics.h"
 
 #include <nlohmann/json.hpp>
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -18,6 +21,8 @@ struct Cell {
   std::string text;  // for people: "412 GFLOP/s"
   Json data;         // for machines, base units: {"value":4.12e11,"unit":"FLOP/s"}; null repeats the text
   Tone tone = Tone::plain;
+  std::string link = {};  // of a section or an anchor of this document ("r-0123"), where the figure comes from
+  std::optional<double> sort = {};  // what sortable tables sort by; absent: the text
 };
 
 enum class Align { left, right };
@@ -32,7 +37,8 @@ struct Table {
   std::string id;
   std::string title;  // may be empty
   std::vector<Column> columns;
-  std::vector<std::vector<Cell>> rows;  // one cell a column
+  std::vector<std::vector<Cell>> rows;    // one cell a column
+  std::vector<std::string> anchors = {};  // of each row, to link to; empty: none
 };
 
 struct Text {
@@ -51,7 +57,40 @@ struct List {
   std::vector<std::string> items;
 };
 
-using Block = std::variant<Text, Table, Verbatim, List>;
+// A picture. Whatever it shows stands in a table too: terminals have no pictures, and neither do all readers.
+struct Point {
+  double x = 0;
+  double y = 0;
+  std::optional<Interval> range = {};  // of y
+  std::string label = {};              // what the point is, when one points at it
+};
+
+enum class Mark { line, points, line_and_points, bars };
+
+struct Curve {
+  std::string name;
+  Mark mark = Mark::points;
+  std::vector<Point> points;
+  bool reference = false;  // a roof, a fit, a sheet's figure: drawn dashed
+};
+
+struct Axis {
+  std::string title;
+  std::string unit;  // base unit; renderers choose a people-sized one
+  bool logarithmic = false;
+  std::vector<std::string> categories = {};  // names of x = 0, 1, 2, ...: for bars
+};
+
+struct Figure {
+  std::string id;
+  std::string title;
+  std::string alt;  // what it shows, in a sentence with its figures, for who cannot see it
+  Axis x;
+  Axis y;
+  std::vector<Curve> curves;  // at most five
+};
+
+using Block = std::variant<Text, Table, Verbatim, List, Figure>;
 
 struct Section {
   std::string id;

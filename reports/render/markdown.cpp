@@ -63,6 +63,7 @@ std::string render_markdown(const Document& document) {
         for (const std::string& item : list->items) out += "- " + markdown_escape(item) + "\n";
         out += "\n";
       }
+      if (const auto* figure = std::get_if<Figure>(&block)) out += "*" + markdown_escape(figure->alt) + "*\n\n";
     }
   }
   out.pop_back();

@@ -1,7 +1,7 @@
 // Builds the summary Document: headline, a row a case, what needs a reader's attention, the verdict.
 #include "reports/summary/summary.h"
 
-#include "harness/core/units.h"
+#include "reports/data/figures.h"
 #include "reports/summary/collective_table.h"
 #include "reports/summary/machine_line.h"
 
@@ -23,35 +23,9 @@ struct Counts {
   std::map<std::string, int> skip_reasons;
 };
 
-// Messages up to here are bound by latency: bandwidth says little about them.
-constexpr std::int64_t small_message_bytes = 32 << 10;
-
-// The figure a case is known by: its first metric that has a value; the latency of a small message.
-const Metric* headline_metric(const Record& record) {
-  const Json bytes = record.params.is_object() ? record.params.value("bytes", Json()) : Json();
-  const bool small = record.family == "collective" && bytes.is_number_integer() && bytes <= small_message_bytes;
-  for (const Metric& metric : record.metrics)
-    if (metric.value && (!small || metric.name == "latency")) return &metric;
-  return nullptr;
-}
-
-// The interval's half width in the metric's unit: it chooses how many digits are shown.
-std::optional<double> half_width(const Metric& metric) {
-  if (!metric.ci95 || !metric.value) return std::nullopt;
-  return std::max(metric.ci95->high - *metric.value, *metric.value - metric.ci95->low);
-}
-
-std::string figure(const Metric& metric, double value) {
-  return format_quantity(value, metric.unit, half_width(metric));
-}
-
-Json interval_json(const std::optional<Interval>& interval) {
-  return interval ? Json{interval->low, interval->high} : Json(nullptr);
-}
-
 Cell median_cell(const Metric* metric) {
   if (!metric) return {"–", nullptr, Tone::faint};
-  return {figure(*metric, *metric->value),
+  return {figure_text(*metric, *metric->value),
           {{"metric", metric->name}, {"value", *metric->value}, {"unit", metric->unit}},
           Tone::plain};
 }
@@ -142,9 +116,9 @@ Table metric_table(const std::vector<Record>& records) {
         std::count_if(record.checks.begin(), record.checks.end(), [](const Check& c) { return c.passed; });
     for (const Metric& metric : record.metrics) {
       if (!metric.value) continue;
-      const std::string interval =
-          metric.ci95 ? fmt::format("{} – {}", figure(metric, metric.ci95->low), figure(metric, metric.ci95->high))
-                      : "–";
+      const std::string interval = metric.ci95 ? fmt::format("{} – {}", figure_text(metric, metric.ci95->low),
+                                                             figure_text(metric, metric.ci95->high))
+                                               : "–";
       table.rows.push_back({{record.key, nullptr},
                             {std::to_string(record.world_ranks), record.world_ranks},
                             {metric.name, nullptr},

@@ -14,9 +14,6 @@ struct SummaryOptions {
   bool nccl_table = false;  // collectives in nccl-tests' form, in the terminal too
 };
 
-// Readable name of a case, from its family and parameters: "gemm f32 2048 x 2048 x 2048".
-std::string case_title(const Record& record);
-
 // One Document over all runs; a section a run, problems of reading named at the end.
 Document summarize_runs(const std::vector<RunData>& runs, const SummaryOptions& options);
 

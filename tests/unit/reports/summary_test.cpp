@@ -1,5 +1,6 @@
 #include "reports/summary/summary.h"
 
+#include "reports/data/figures.h"
 #include "reports/render/render.h"
 #include "reports/summary/machine_line.h"
 

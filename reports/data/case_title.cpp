@@ -1,5 +1,5 @@
 // Case names for people. Families that are not known here are named by their parameters.
-#include "reports/summary/summary.h"
+#include "reports/data/figures.h"
 
 #include "harness/core/units.h"
 
@@ -90,7 +90,7 @@ std::string training_title(const Record& r) {
     return asked != "recipe" ? asked : label == r.labels.end() ? std::string() : label->second;
   };
   const std::string accumulate = unless(size("accumulate"), "1");
-  std::string batch = join({size("micro_batch"), unless(size("seq"), "0")}, " x ");
+  std::string batch = join({size("micro_batch"), unless(size("seq"), "none")}, " x ");
   if (!accumulate.empty()) batch += fmt::format(" (accumulated {} times)", accumulate);
   return join(
       {join({"train", text_of(r, "model"), text_of(r, "precision"), batch}, " "),

@@ -1,0 +1,71 @@
+#include "reports/data/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::report {
+
+namespace {
+
+std::string memory_text(const Json& environment) {
+  auto bytes = number_member(environment, "/memory/limit_bytes");
+  if (!bytes) bytes = number_member(environment, "/memory/installed_bytes");
+  if (!bytes) bytes = number_member(environment, "/memory/total_bytes");
+  return bytes ? fmt::format("{:.0f} GiB", std::round(*bytes / 0x1p30)) : std::string();
+}
+
+// A label wins over what the machine says of itself: the user knows better.
+std::string labelled(const Json& run, const char* label, const char* pointer) {
+  const std::string given = text_member(run, (std::string("/labels/") + label).c_str());
+  return given.empty() ? text_member(run, pointer) : given;
+}
+
+}  // namespace
+
+Json member(const Json& json, const char* pointer) {
+  const Json::json_pointer at(pointer);
+  return json.is_structured() && json.contains(at) ? json.at(at) : Json(nullptr);
+}
+
+std::string text_member(const Json& json, const char* pointer) {
+  const Json value = member(json, pointer);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+std::optional<double> number_member(const Json& json, const char* pointer) {
+  const Json value = member(json, pointer);
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
+Machine machine_of(const RunData& run) {
+  Machine machine;
+  const Json environment = member(run.run, "/environment");
+  machine.cpu = text_member(environment, "/cpu/name");
+  if (const auto cores = number_member(environment, "/cpu/usable_cores"))
+    machine.cores = static_cast<int>(std::clamp(*cores, 0.0, 1e6));
+  machine.provider = labelled(run.run, "provider", "/environment/cloud/provider");
+  machine.instance_type = labelled(run.run, "instance_type", "/environment/cloud/instance_type");
+  machine.region = labelled(run.run, "region", "/environment/cloud/region");
+  if (const Json hosts = member(environment, "/hostnames"); hosts.is_array())
+    for (const Json& host : hosts)
+      if (host.is_string()) machine.hosts.push_back(host.get<std::string>());
+  std::sort(machine.hosts.begin(), machine.hosts.end());
+
+  std::vector<std::string> parts;
+  if (!machine.cpu.empty()) parts.push_back(machine.cpu);
+  if (machine.cores) parts.push_back(fmt::format("{} core{}", *machine.cores, *machine.cores == 1 ? "" : "s"));
+  if (const std::string memory = memory_text(environment); !memory.empty()) parts.push_back(memory);
+  if (const Json gpus = member(environment, "/gpus"); gpus.is_array()) {
+    machine.gpus = static_cast<int>(gpus.size());
+    if (!gpus.empty()) machine.gpu = text_member(gpus.front(), "/name");
+    parts.push_back(gpus.empty() ? "no GPU"
+                                 : fmt::format("{} x {}", gpus.size(), machine.gpu.empty() ? "GPU" : machine.gpu));
+  }
+  if (!machine.instance_type.empty()) parts.push_back(machine.instance_type);
+  machine.name = fmt::format("{}", fmt::join(parts, ", "));
+  return machine;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,96 @@
+#include "reports/data/run_set.h"
+
+#include "harness/measure/protocol.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace assay::report {
+
+namespace {
+
+std::uint64_t fnv64(std::string_view text, std::uint64_t hash = 14695981039346656037ull) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
+}
+
+std::string started(const RunData& run) {
+  if (!run.run.is_object()) return {};
+  const auto found = run.run.find("started");
+  return found != run.run.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// Of everything that a report may print of a run, but for its place.
+std::uint64_t content_hash(const RunData& run) {
+  if (run.content) return *run.content;
+  std::uint64_t hash = fnv64(run.run.dump(-1, ' ', false, Json::error_handler_t::replace));
+  for (const Record& record : run.records)
+    hash = fnv64(record.to_json().dump(-1, ' ', false, Json::error_handler_t::replace), hash);
+  for (const std::string& problem : run.problems) hash = fnv64(problem, hash);
+  return hash;
+}
+
+}  // namespace
+
+std::string Entry::place() const { return fmt::format("{}/records.jsonl line {}", run->dir.filename().string(), line); }
+
+std::string Entry::anchor() const {
+  const std::string run_part = fmt::format("{}|{}", started(*run), record->started);
+  return fmt::format("r-{:016x}", fnv64(record->identity().text(), fnv64(run_part)));
+}
+
+RunSet::RunSet(std::vector<RunData> runs) {
+  struct Place {
+    std::string started;
+    std::uint64_t hash;
+    std::string dir;  // decides between copies alone
+    std::size_t index;
+    auto operator<=>(const Place&) const = default;
+  };
+  std::vector<Place> order;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    order.push_back({started(runs[i]), content_hash(runs[i]), runs[i].dir.string(), i});
+  std::sort(order.begin(), order.end());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    RunData& run = runs[order[i].index];
+    if (i > 0 && order[i].started == order[i - 1].started && order[i].hash == order[i - 1].hash)
+      duplicates_.push_back(fmt::format("{}: the same run as {}", run.dir.string(), runs_.back().dir.string()));
+    else
+      runs_.push_back(std::move(run));
+  }
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const RunData& run = runs_[i];
+    first_.push_back(entries_.size());
+    std::map<std::string, std::size_t> places;
+    for (std::size_t r = 0; r < run.records.size(); ++r) {
+      const auto [place, fresh] = places.try_emplace(run.records[r].identity().text(), entries_.size());
+      if (fresh) entries_.push_back({&run, nullptr, i, 0});
+      Entry& entry = entries_[place->second];
+      entry.record = &run.records[r];
+      entry.line = r < run.lines.size() ? run.lines[r] : static_cast<int>(r) + 1;
+    }
+  }
+  first_.push_back(entries_.size());
+}
+
+std::span<const Entry> RunSet::entries_of(std::size_t run_index) const {
+  return std::span(entries_).subspan(first_[run_index], first_[run_index + 1] - first_[run_index]);
+}
+
+std::string protocol_of(const Record& record) {
+  if (record.protocol.is_object()) {
+    const auto hash = record.protocol.find("hash");
+    if (hash != record.protocol.end() && hash->is_string()) return hash->get<std::string>();
+  }
+  return protocol_hash(record.protocol.is_object() ? record.protocol : Json::object());
+}
+
+bool injected(const Record& record) {
+  return std::any_of(record.flags.begin(), record.flags.end(),
+                     [](const std::string& flag) { return flag.starts_with("injected:"); });
+}
+
+}  // namespace assay::report

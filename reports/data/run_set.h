@@ -1,0 +1,53 @@
+// What every report reads: the final records of any number of runs, each with where it stands.
+#pragma once
+
+#include "harness/record/run_dir.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay::report {
+
+// The last attempt of one identity in one run. Points into the RunSet, which must outlive it.
+struct Entry {
+  const RunData* run = nullptr;
+  const Record* record = nullptr;
+  std::size_t run_index = 0;  // in RunSet::runs()
+  int line = 0;               // of records.jsonl, from 1
+
+  // "gemm-f32/records.jsonl line 7": for people.
+  std::string place() const;
+  // Equal for equal entries, whatever the order of the directories: an HTML id. Lower case, digits and '-'.
+  std::string anchor() const;
+};
+
+// Runs in an order that depends on what they hold, not on how they were named: by start, then by content. A run that
+// is given twice (or as a copy) counts once.
+class RunSet {
+ public:
+  explicit RunSet(std::vector<RunData> runs);
+  RunSet(const RunSet&) = delete;
+  RunSet& operator=(const RunSet&) = delete;
+
+  const std::vector<RunData>& runs() const { return runs_; }
+  // Of all runs, run by run, in file order.
+  const std::vector<Entry>& entries() const { return entries_; }
+  std::span<const Entry> entries_of(std::size_t run_index) const;
+  // Copies of runs that were left out: "b: the same run as a".
+  const std::vector<std::string>& duplicates() const { return duplicates_; }
+
+ private:
+  std::vector<RunData> runs_;
+  std::vector<Entry> entries_;
+  std::vector<std::size_t> first_;  // entries_ of run i begin here
+  std::vector<std::string> duplicates_;
+};
+
+// Equal for records that were measured alike: the protocol's own hash, else one of its fields.
+std::string protocol_of(const Record& record);
+// A flag that fault injection left: such a record proves a check and is no measurement.
+bool injected(const Record& record);
+
+}  // namespace assay::report
