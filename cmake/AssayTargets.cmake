@@ -40,6 +40,7 @@ function(assay_module name)
   target_link_libraries(assay_${name}_module PRIVATE assay_flags ${arg_LINKS})
   set_target_properties(assay_${name}_module PROPERTIES OUTPUT_NAME assay-${name} PREFIX lib)
   install(TARGETS assay_${name}_module LIBRARY DESTINATION lib/assay)
+  set_property(GLOBAL APPEND PROPERTY ASSAY_MODULES assay_${name}_module)
 endfunction()
 
 # A GoogleTest program whose tests ctest lists one by one, with the label `unit`. WHOLE makes them one entry of ctest: for

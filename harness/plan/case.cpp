@@ -48,11 +48,17 @@ void Checks::that(std::string name, bool condition, std::vector<std::string> det
   checks_.push_back({std::move(name), condition, std::nullopt, std::nullopt, first_culprits(std::move(detail))});
 }
 
-Metric rate_metric(std::string name, double amount, std::string unit, const Measurement& measurement) {
+Metric value_metric(std::string name, std::optional<double> value, std::string unit, Better better) {
   Metric metric;
   metric.name = std::move(name);
+  metric.value = value;
   metric.unit = std::move(unit);
-  metric.better = Better::higher;
+  metric.better = better;
+  return metric;
+}
+
+Metric rate_metric(std::string name, double amount, std::string unit, const Measurement& measurement) {
+  Metric metric = value_metric(std::move(name), std::nullopt, std::move(unit), Better::higher);
   const Summary& times = measurement.summary;
   if (!measurement.values.empty() && times.median > 0) metric.value = amount / times.median;
   // The fast end of the times is the high end of the rate.
@@ -62,10 +68,7 @@ Metric rate_metric(std::string name, double amount, std::string unit, const Meas
 }
 
 Metric time_metric(std::string name, const Measurement& measurement) {
-  Metric metric;
-  metric.name = std::move(name);
-  metric.unit = "s";
-  metric.better = Better::lower;
+  Metric metric = value_metric(std::move(name), std::nullopt, "s");
   if (!measurement.values.empty()) {
     metric.value = measurement.summary.median;
     metric.ci95 = measurement.summary.ci95;

@@ -88,5 +88,7 @@ class Case {
 Metric rate_metric(std::string name, double amount, std::string unit, const Measurement& measurement);
 // The time itself (latency, step_time).
 Metric time_metric(std::string name, const Measurement& measurement);
+// Any other figure, without an interval; absent: unknown.
+Metric value_metric(std::string name, std::optional<double> value, std::string unit, Better better = Better::lower);
 
 }  // namespace assay

@@ -155,6 +155,18 @@ class Training(AssayCase):
         self.assertEqual(record["status"], "error")
         self.assertRegex(record["reason"], r"not finite at step \d+: first in [\w./]+")
 
+    def test_a_model_that_learns_nothing_fails(self):
+        env = self.configs(recipes__gpt2_tiny=self.recipe(schedule={"decay": "constant", "base": 1e-30}))
+        record, = self.run_plan(self.entry(), code=1, env=env)
+        self.assertEqual(record["status"], "failed")
+        self.assertIn("first_batch_learned", record["reason"])
+
+    def test_fewer_samples_than_ten_need_no_tenth_step(self):
+        record, = self.run_plan(self.entry(protocol={"min_samples": 2, "max_seconds": "1ms", "warmup_seconds": 0}))
+        self.assertEqual(record["status"], "ok", record["reason"])
+        self.assertLess(len(record["telemetry"]["loss"]["values"]), 10)
+        self.assertIsNone(self.metrics(record)["loss_step_10"])
+
     def test_quality_runs(self):
         quality = {"target": {"value": 3.3}, "evaluate_every": 32, "evaluation_samples": 64, "most_samples": 320}
         env = self.configs(recipes__gpt2_tiny=self.recipe(quality=quality))

@@ -5,6 +5,7 @@
 #include "harness/record/files.h"
 #include "harness/record/json_reader.h"
 #include "workloads/data/file.h"
+#include "workloads/training/clock.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,7 +14,6 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
 namespace assay::training {
@@ -71,10 +71,6 @@ class Checksum {
 };
 
 std::uint64_t aligned(std::uint64_t offset) { return (offset + alignment - 1) / alignment * alignment; }
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 std::span<const std::byte> as_bytes(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
@@ -203,7 +199,7 @@ Transfer write_checkpoint(const fs::path& file, const CheckpointIdentity& identi
                                {"checksum", fmt::format("{:016x}", checksum({host.data(), part.bytes}))}});
     relative = aligned(relative + part.bytes);
   }
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const std::string text = header.dump();
   if (text.size() > most_header_bytes) throw Error("checkpoint: too many parts");
   Prefix prefix{{}, version, static_cast<std::uint32_t>(text.size()), checksum(as_bytes(text))};
@@ -223,7 +219,7 @@ Transfer write_checkpoint(const fs::path& file, const CheckpointIdentity& identi
 
 Json read_checkpoint(const fs::path& file, const CheckpointIdentity& identity, std::span<const nn::StatePart> parts,
                      Device& device, Transfer* transfer) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const data::File source = data::File::open(file.string());
   const Header header = read_header(file, source);
   const JsonReader reader(header.json, "");

@@ -2,6 +2,7 @@
 
 #include "harness/core/error.h"
 #include "workloads/training/case_files.h"
+#include "workloads/training/clock.h"
 #include "workloads/training/peak_memory.h"
 #include "workloads/training/run_log.h"
 #include "workloads/training/scoring.h"
@@ -9,18 +10,13 @@
 #include "workloads/training/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 namespace assay::training {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double most_errors_beyond_bound = 4;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // A series of the record that grows while runs go on.
 struct Curve {
@@ -151,12 +147,7 @@ class QualityCase final : public Case {
     const std::int64_t next = trainer_->steps() + 1;
     const Step step = trainer_->step(learning_rate(settings_.recipe.schedule, next));
     losses_.add(seconds_since(started_), step.result.loss);
-    const StepParts& parts = step.parts;
-    parts_.data_wait += parts.data_wait;
-    parts_.forward += parts.forward;
-    parts_.backward += parts.backward;
-    parts_.exposed_communication += parts.exposed_communication;
-    parts_.optimizer += parts.optimizer;
+    parts_ += step.parts;
     ++steps_;
   }
 
@@ -219,11 +210,9 @@ class QualityCase final : public Case {
 
   void fill_record() {
     if (context_->comm.rank() != 0) return;
-    const double count = static_cast<double>(std::max<std::int64_t>(1, steps_));
-    context_->spans = {
-        {"data_wait", parts_.data_wait / count}, {"forward", parts_.forward / count},
-        {"backward", parts_.backward / count},   {"exposed_communication", parts_.exposed_communication / count},
-        {"optimizer", parts_.optimizer / count}, {"evaluation", evaluation_seconds_ / count}};
+    context_->spans = parts_.spans(steps_);
+    context_->spans.emplace_back("evaluation",
+                                 evaluation_seconds_ / static_cast<double>(std::max<std::int64_t>(1, steps_)));
     context_->series["loss"] = losses_.series();
     context_->series[goal_->is_loss() ? "eval_loss" : "eval_accuracy"] = evaluations_.series();
     Curve samples;
@@ -256,37 +245,30 @@ class QualityCase final : public Case {
 };
 
 std::vector<Metric> QualityCase::metrics(const Measurement&) const {
-  const auto metric = [](std::string name, std::optional<double> value, std::string unit, Better better) {
-    Metric made;
-    made.name = std::move(name);
-    made.value = value;
-    made.unit = std::move(unit);
-    made.better = better;
-    return made;
-  };
   double seconds = 0, samples = 0;
   for (const QualityRun& run : runs_) seconds += run.seconds, samples += static_cast<double>(run.samples);
   const double items = samples * static_cast<double>(settings_.items_a_sample());
   const auto rate = [](double amount, double time) { return time > 0 ? std::optional(amount / time) : std::nullopt; };
   std::vector<Metric> all;
-  all.push_back(metric("time_to_quality", olympic_score(runs_).seconds, "s", Better::lower));
-  all.push_back(metric("samples_to_quality", samples / static_cast<double>(runs_.size()), "1", Better::lower));
-  all.push_back(metric("throughput", rate(items, seconds), settings_.item_unit(), Better::higher));
-  all.push_back(metric(goal_->is_loss() ? "eval_loss" : "eval_accuracy", last_, "1",
-                       goal_->is_loss() ? Better::lower : Better::higher));
-  all.push_back(metric("quality_target", goal_->target(), "1", goal_->is_loss() ? Better::lower : Better::higher));
+  all.push_back(value_metric("time_to_quality", olympic_score(runs_).seconds, "s"));
+  all.push_back(value_metric("samples_to_quality", samples / static_cast<double>(runs_.size()), "1"));
+  all.push_back(value_metric("throughput", rate(items, seconds), settings_.item_unit(), Better::higher));
+  all.push_back(value_metric(goal_->is_loss() ? "eval_loss" : "eval_accuracy", last_, "1",
+                             goal_->is_loss() ? Better::lower : Better::higher));
+  all.push_back(
+      value_metric("quality_target", goal_->target(), "1", goal_->is_loss() ? Better::lower : Better::higher));
   if (goal_->bound())
-    all.push_back(metric(goal_->is_loss() ? "loss_floor" : "accuracy_ceiling", goal_->bound(), "1",
-                         goal_->is_loss() ? Better::lower : Better::higher));
-  all.push_back(metric("peak_memory", peak_bytes_ ? std::optional(static_cast<double>(*peak_bytes_)) : std::nullopt,
-                       "B", Better::lower));
-  all.push_back(metric("planned_memory", static_cast<double>(trainer_->memory().total()), "B", Better::lower));
+    all.push_back(value_metric(goal_->is_loss() ? "loss_floor" : "accuracy_ceiling", goal_->bound(), "1",
+                               goal_->is_loss() ? Better::lower : Better::higher));
+  all.push_back(
+      value_metric("peak_memory", peak_bytes_ ? std::optional(static_cast<double>(*peak_bytes_)) : std::nullopt, "B"));
+  all.push_back(value_metric("planned_memory", static_cast<double>(trainer_->memory().total()), "B"));
   if (settings_.save_every > 0) {
-    all.push_back(
-        metric("checkpoint_write", rate(static_cast<double>(written_.bytes), written_.seconds), "B/s", Better::higher));
-    all.push_back(metric("checkpoint_read",
-                         read_ ? rate(static_cast<double>(read_->bytes), read_->seconds) : std::nullopt, "B/s",
-                         Better::higher));
+    all.push_back(value_metric("checkpoint_write", rate(static_cast<double>(written_.bytes), written_.seconds), "B/s",
+                               Better::higher));
+    all.push_back(value_metric("checkpoint_read",
+                               read_ ? rate(static_cast<double>(read_->bytes), read_->seconds) : std::nullopt, "B/s",
+                               Better::higher));
   }
   return all;
 }

@@ -2,18 +2,14 @@
 
 #include "harness/core/error.h"
 #include "harness/trace/trace.h"
+#include "workloads/training/clock.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 namespace assay::training {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 data::BatchArrays arrays_of(const nn::Inputs& inputs) {
   return {inputs.ids, inputs.type_ids, inputs.lengths, inputs.images, inputs.targets};
@@ -36,6 +32,24 @@ double sum_over_ranks(Communicator& comm, double value) {
 }
 
 }  // namespace
+
+StepParts& StepParts::operator+=(const StepParts& other) {
+  data_wait += other.data_wait;
+  forward += other.forward;
+  backward += other.backward;
+  exposed_communication += other.exposed_communication;
+  optimizer += other.optimizer;
+  return *this;
+}
+
+std::vector<std::pair<std::string, double>> StepParts::spans(std::int64_t steps) const {
+  const auto count = static_cast<double>(std::max<std::int64_t>(1, steps));
+  return {{"data_wait", data_wait / count},
+          {"forward", forward / count},
+          {"backward", backward / count},
+          {"exposed_communication", exposed_communication / count},
+          {"optimizer", optimizer / count}};
+}
 
 Trainer::Trainer(Device& device, Communicator& comm, const Settings& settings)
     : settings_(settings),

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay::training {
@@ -21,6 +22,10 @@ struct StepParts {
   double backward = 0;
   double exposed_communication = 0;
   double optimizer = 0;
+
+  StepParts& operator+=(const StepParts& other);
+  // Of the mean step of `steps`, by name.
+  std::vector<std::pair<std::string, double>> spans(std::int64_t steps) const;
 };
 
 struct Step {
