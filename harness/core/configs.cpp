@@ -33,8 +33,12 @@ std::vector<std::string> config_names(std::string_view folder) {
   return names;
 }
 
+bool is_config_path(std::string_view word) {
+  return word.find('/') != std::string_view::npos || word.ends_with(".json");
+}
+
 fs::path find_config(std::string_view folder, std::string_view what, const std::string& word) {
-  if (word.find('/') != std::string::npos || word.ends_with(".json")) {
+  if (is_config_path(word)) {
     std::error_code none;
     if (!fs::exists(word, none)) throw UsageError(fmt::format("{} {}: no such file", what, in_quotes(word)));
     return word;

@@ -4,7 +4,6 @@
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "workloads/data/class_field.h"
-#include "workloads/data/sha256.h"
 
 #include <algorithm>
 #include <cmath>
@@ -110,21 +109,7 @@ class Images final : public ClassImages {
   }
 
   std::string sha256() const override {
-    std::call_once(hash_once_, [this] {
-      Sha256 hash;
-      std::vector<std::byte> sample(static_cast<std::size_t>(sample_bytes()));
-      for (const Split split : {Split::train, Split::validation}) {
-        const auto make = maker(split, 0);
-        for (std::int64_t i = 0; i < std::min(hashed_images, samples(split)); ++i) {
-          std::int32_t label = 0;
-          std::int64_t index = 0, bytes = 0;
-          make->make(i, {sample.data(), &label, &index, &bytes});
-          hash.add(sample);
-          hash.add(std::as_bytes(std::span(&label, 1)));
-        }
-      }
-      hash_ = hash.hex();
-    });
+    std::call_once(hash_once_, [this] { hash_ = sha256_of(hashed_images, Hashed::samples_and_labels); });
     return hash_;
   }
 

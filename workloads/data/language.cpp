@@ -4,7 +4,6 @@
 #include "workloads/data/language_floor.h"
 #include "workloads/data/markov_chains.h"
 #include "workloads/data/masked_tokens.h"
-#include "workloads/data/sha256.h"
 
 #include <algorithm>
 #include <cmath>
@@ -136,20 +135,7 @@ class Language final : public LanguageSet {
   }
 
   std::string sha256() const override {
-    std::call_once(hash_once_, [this] {
-      Sha256 hash;
-      std::vector<std::byte> sample(static_cast<std::size_t>(sample_bytes()));
-      for (const Split split : {Split::train, Split::validation}) {
-        const auto make = maker(split, 0);
-        for (std::int64_t s = 0; s < std::min(hashed_sequences, samples(split)); ++s) {
-          std::int32_t length = 0;
-          std::int64_t index = 0, bytes = 0;
-          make->make(s, {sample.data(), &length, &index, &bytes});
-          hash.add(sample);
-        }
-      }
-      hash_ = hash.hex();
-    });
+    std::call_once(hash_once_, [this] { hash_ = sha256_of(hashed_sequences, Hashed::samples); });
     return hash_;
   }
 

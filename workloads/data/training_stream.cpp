@@ -1,10 +1,12 @@
 #include "workloads/data/training_stream.h"
 
 #include "harness/core/error.h"
+#include "workloads/data/sha256.h"
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <span>
 
 namespace assay::data {
 
@@ -60,6 +62,22 @@ std::int64_t TrainingSet::sample_bytes() const {
     case SampleKind::image: return extent() * extent() * 3 * 4;
   }
   return 0;
+}
+
+std::string TrainingSet::sha256_of(std::int64_t most, Hashed what) const {
+  Sha256 hash;
+  std::vector<std::byte> sample(static_cast<std::size_t>(sample_bytes()));
+  for (const Split split : {Split::train, Split::validation}) {
+    const auto make = maker(split, 0);
+    for (std::int64_t i = 0; i < std::min(most, samples(split)); ++i) {
+      std::int32_t label = 0;
+      std::int64_t index = 0, bytes = 0;
+      make->make(i, {sample.data(), &label, &index, &bytes});
+      hash.add(sample);
+      if (what == Hashed::samples_and_labels) hash.add(std::as_bytes(std::span(&label, 1)));
+    }
+  }
+  return hash.hex();
 }
 
 TrainingStream::TrainingStream(std::shared_ptr<const TrainingSet> set, const StreamOptions& options)

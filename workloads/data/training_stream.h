@@ -41,6 +41,9 @@ class TrainingSet {
   virtual std::vector<std::string> unusable() const { return {}; }
 
   std::int64_t sample_bytes() const;
+  // Of the first `most` samples of each split, for who compares platforms.
+  enum class Hashed { samples, samples_and_labels };
+  std::string sha256_of(std::int64_t most, Hashed what) const;
 };
 
 // One micro-batch in the caller's host memory, of B samples. Empty spans are not filled.

@@ -72,8 +72,7 @@ const Planned& planned_case(const ModelFamily& family, const Params& params, con
 
 ModelFile open_model(std::string_view family, const std::string& word) {
   const std::vector<std::string> all = config_names("models");
-  const bool is_path = word.find('/') != std::string::npos || word.ends_with(".json");
-  if (!is_path && std::find(all.begin(), all.end(), word) == all.end()) {
+  if (!is_config_path(word) && std::find(all.begin(), all.end(), word) == all.end()) {
     std::vector<std::string> names;
     for (const std::string& name : all)
       if (family_of(read_json(configs_dir() / "models" / (name + ".json"))) == family) names.push_back(name);

@@ -38,6 +38,27 @@ struct Shape {
   std::int64_t tiles_h() const { return half_up(p); }
   std::int64_t tiles_w() const { return half_up(q); }
   std::int64_t tiles() const { return n * tiles_h() * tiles_w(); }
+  // Transformed tiles of the images in and out, `block` at a time, rows `stride` floats apart.
+  WinogradTiles in_tiles(std::int64_t block, std::int64_t stride) const {
+    return {.h = h,
+            .w = w,
+            .channels = in,
+            .tiles_h = tiles_h(),
+            .tiles_w = tiles_w(),
+            .origin = -padding,
+            .stride = stride,
+            .size = block * stride};
+  }
+  WinogradTiles out_tiles(std::int64_t block, std::int64_t stride) const {
+    return {.h = p,
+            .w = q,
+            .channels = out,
+            .tiles_h = tiles_h(),
+            .tiles_w = tiles_w(),
+            .origin = 0,
+            .stride = stride,
+            .size = block * stride};
+  }
 };
 Shape shape_of(const ConvDesc& d) { return {d.n, d.h, d.w, d.c, d.p(), d.q(), d.k, d.padding}; }
 // The gradient of the input is a convolution too: dy with padding 2 - padding, by weights turned.
@@ -60,22 +81,7 @@ class Convolution {
   std::size_t workspace_bytes() const { return static_cast<std::size_t>(parts_ * part_floats()) * sizeof(float); }
 
   void run(const void* from, const void* u, void* to, void* workspace) const {
-    const WinogradTiles in{.h = s_.h,
-                           .w = s_.w,
-                           .channels = s_.in,
-                           .tiles_h = s_.tiles_h(),
-                           .tiles_w = s_.tiles_w(),
-                           .origin = -s_.padding,
-                           .stride = in_stride_,
-                           .size = block_ * in_stride_};
-    const WinogradTiles out{.h = s_.p,
-                            .w = s_.q,
-                            .channels = s_.out,
-                            .tiles_h = s_.tiles_h(),
-                            .tiles_w = s_.tiles_w(),
-                            .origin = 0,
-                            .stride = out_stride_,
-                            .size = block_ * out_stride_};
+    const WinogradTiles in = s_.in_tiles(block_, in_stride_), out = s_.out_tiles(block_, out_stride_);
     const std::int64_t columns = up_to(s_.out, kernels_.columns);
     for_parts(parts_, [&](int part) {
       float* tiles = static_cast<float*>(workspace) + part * part_floats();
@@ -188,22 +194,7 @@ class BackwardWeights final : public WinogradOp<ConvBackwardWeights> {
   }
 
   void run(Stream&, const Args& args) override {
-    const WinogradTiles in{.h = s_.h,
-                           .w = s_.w,
-                           .channels = s_.in,
-                           .tiles_h = s_.tiles_h(),
-                           .tiles_w = s_.tiles_w(),
-                           .origin = -s_.padding,
-                           .stride = in_stride_,
-                           .size = block_ * in_stride_};
-    const WinogradTiles out{.h = s_.p,
-                            .w = s_.q,
-                            .channels = s_.out,
-                            .tiles_h = s_.tiles_h(),
-                            .tiles_w = s_.tiles_w(),
-                            .origin = 0,
-                            .stride = out_stride_,
-                            .size = block_ * out_stride_};
+    const WinogradTiles in = s_.in_tiles(block_, in_stride_), out = s_.out_tiles(block_, out_stride_);
     auto* x = static_cast<float*>(args.workspace);
     float* dy = x + winograd_positions * in.size;
     float* sums = dy + winograd_positions * out.size;
