@@ -1,6 +1,7 @@
 // Batch norm with residual and ReLU against the oracle.
 #include "tests/parity/frame.h"
 
+#include <cmath>
 #include <limits>
 
 namespace assay::ops::parity {
@@ -80,7 +81,14 @@ TEST_P(BatchNormParity, Backward) {
   const DType stored = statistic(dtype());
   Side oracle = oracle_side();
   const Outputs saved = forward(oracle, *oracle.backend().batch_norm_forward(desc()).take(), s, dtype(), true);
-  const auto tolerance = [&](DType out) { return tolerance_of(OpGroup::batch_norm_backward, dtype(), out, s.rows); };
+  const auto tolerance = [&](DType out, double cancelled = 0) {
+    return tolerance_of(OpGroup::batch_norm_backward, dtype(), out, s.rows, cancelled);
+  };
+  const Tensor scale = Tensor::normal(stored, s.channels, "scale", 0.3, 1);
+  // dx is dy * scale / deviation less its projections on 1 and on normalised x: of two rows hardly anything is left.
+  double squares = 0;
+  for (std::int64_t c = 0; c < s.channels; ++c) squares += std::pow(scale.at(c) * saved[4].value.at(c), 2);
+  const double cancelled = std::isfinite(squares) ? std::sqrt(squares / static_cast<double>(s.channels)) : 0;
   expect_agreement(kind(), &Backend::batch_norm_backward, desc(), [&](Side& side, BatchNormBackward& op) -> Outputs {
     BatchNormBackward::Args args;
     void* dy = side.put(Tensor::normal(dtype(), count, "dy"));
@@ -89,7 +97,7 @@ TEST_P(BatchNormParity, Backward) {
     if (s.other) args.dy_other = other;
     args.x = side.put(Tensor::normal(dtype(), count, "x", 1, s.mean));
     args.y = side.put(saved[0].value);
-    args.scale = side.put(Tensor::normal(stored, s.channels, "scale", 0.3, 1));
+    args.scale = side.put(scale);
     args.saved_mean = side.put(saved[3].value);
     args.saved_inverse_deviation = side.put(saved[4].value);
     args.dx = s.place == Place::dx_on_dy ? dy : s.place == Place::dx_on_other ? other : side.space(dtype(), count);
@@ -100,7 +108,7 @@ TEST_P(BatchNormParity, Backward) {
     args.dscale = gradient();
     args.dshift = gradient();
     side.run(op, args);
-    Outputs outputs{{"dx", side.get(args.dx, dtype(), count), tolerance(dtype())},
+    Outputs outputs{{"dx", side.get(args.dx, dtype(), count), tolerance(dtype(), cancelled)},
                     {"dscale", side.get(args.dscale, stored, s.channels), tolerance(stored)},
                     {"dshift", side.get(args.dshift, stored, s.channels), tolerance(stored)}};
     if (s.residual) outputs.push_back({"dresidual", side.get(args.dresidual, dtype(), count), tolerance(dtype())});
@@ -110,7 +118,8 @@ TEST_P(BatchNormParity, Backward) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, BatchNormParity,
-    on_every_device<Batch>({{"3x1", 3, 1},
+    on_every_device<Batch>({{"2x9", 2, 9},
+                            {"3x1", 3, 1},
                             {"plain_49x64", 49, 64},
                             {"plain_off_centre", 200, 33, false, false, true, false, false, Place::apart, 4},
                             {"relu_65x33_on_dy", 65, 33, true, false, true, false, false, Place::dx_on_dy},

@@ -128,15 +128,16 @@ void expect_close(const Output& got, const Output& want, const std::string& impl
     if (std::isnan(x) && std::isnan(y)) continue;  // what is not a number stays so, or nobody would find it
     error += (x - y) * (x - y);
     // The oracle rounds to the output's type too, so two neighbours of a rounding boundary may differ by a whole ulp.
-    if (!(std::abs(x - y) <= 2 * tolerance.element_relative * std::abs(y) + tolerance.element_scale * rms) &&
-        ++wrong < 4)
+    const double limit =
+        2 * tolerance.element_relative * std::abs(y) + tolerance.element_scale * rms + 8 * tolerance.absolute;
+    if (!(std::abs(x - y) <= limit) && ++wrong < 4)
       ADD_FAILURE() << "element " << i << " of " << count << " is " << x << ", not " << y;
   }
   EXPECT_EQ(wrong, 0);
-  EXPECT_LE(std::sqrt(error), tolerance.relative_l2 * std::sqrt(norm)) << "as a vector, of norm " << std::sqrt(norm);
-  if (norm > 0 && tolerance.relative_l2 > 0)
-    closest() =
-        std::max(closest(), {std::sqrt(error / norm) / tolerance.relative_l2, implementation + ": " + want.name});
+  const double limit =
+      tolerance.relative_l2 * std::sqrt(norm) + tolerance.absolute * std::sqrt(static_cast<double>(count));
+  EXPECT_LE(std::sqrt(error), limit) << "as a vector, of norm " << std::sqrt(norm);
+  if (limit > 0) closest() = std::max(closest(), {std::sqrt(error) / limit, implementation + ": " + want.name});
 }
 
 void expect_same_bits(const Outputs& first, const Outputs& second, const std::string& implementation) {
