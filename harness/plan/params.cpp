@@ -92,4 +92,15 @@ Json Params::to_json() const {
   return object;
 }
 
+ParamSpec choice(std::string name, std::vector<std::string> allowed, const std::vector<std::string>& defaults,
+                 std::string help) {
+  ParamSpec spec;
+  spec.name = std::move(name);
+  spec.type = ParamType::choice;
+  spec.defaults.assign(defaults.begin(), defaults.end());
+  spec.allowed = std::move(allowed);
+  spec.help = std::move(help);
+  return spec;
+}
+
 }  // namespace assay

@@ -66,4 +66,8 @@ struct ParamSpec {
 
 using Schema = std::vector<ParamSpec>;
 
+// The specification of a parameter that is one of `allowed`.
+ParamSpec choice(std::string name, std::vector<std::string> allowed, const std::vector<std::string>& defaults,
+                 std::string help);
+
 }  // namespace assay

@@ -1,6 +1,7 @@
 #include "suites/dataloader/dataloader.h"
 
 #include "suites/dataloader/image_case.h"
+#include "suites/dataloader/loader_case.h"
 #include "suites/dataloader/source.h"
 #include "suites/dataloader/token_case.h"
 #include "workloads/data/generated_set.h"

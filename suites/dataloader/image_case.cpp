@@ -1,7 +1,7 @@
 #include "suites/dataloader/image_case.h"
 
 #include "harness/device/cpu/team.h"
-#include "suites/dataloader/source.h"
+#include "suites/dataloader/loader_case.h"
 #include "workloads/data/image_stream.h"
 #include "workloads/data/reference.h"
 #include "workloads/data/synthetic_image.h"
@@ -20,13 +20,12 @@ constexpr std::size_t scanned_images = 1024;  // decoded whole after the measure
 constexpr double level_limit = 1.0;           // of 255, each value
 constexpr double scaled_level_limit = 4.0;    // mean, where the decoder shrank in the frequency domain
 
-class ImageCase final : public Case {
+class ImageCase final : public LoaderCase {
  public:
   explicit ImageCase(const Params& params)
-      : path_(params.text("path")),
-        stage_(params.text("stage")),
-        cold_(params.text("cache") == "cold"),
-        workers_(worker_count(params)) {}
+      : LoaderCase(params,
+                   {.samples = image_batch, .items = image_batch, .compared = order_batches, .sample = "image"}) {}
+  ~ImageCase() override { stop(); }
 
   std::optional<std::string> skip_reason(const Context& context) const override {
     const PathCheck check = check_path("image", path_);
@@ -44,7 +43,6 @@ class ImageCase final : public Case {
   }
 
   void setup(Context& context) override {
-    context_ = &context;
     if (!source_) source_ = provide("image", path_, context, threads());
     if (!set_) set_.emplace(data::ImageSet::open(source_->path));
     stream_.set = &*set_;
@@ -60,43 +58,15 @@ class ImageCase final : public Case {
     if (stage_ == "augment") inputs_ = data::load_crops(stream_, augment_inputs);
     if (stage_ == "batch") inputs_ = data::load_samples(stream_, augment_inputs);
     describe(context);
-    loader_ = make_loader(workers_);
-  }
-
-  void measure(Sampler& sampler) override {
-    sampler.window([this] {
-      const data::Batch& batch = loader_->next();
-      if (batch.number < order_batches)
-        first_indices_.insert(first_indices_.end(), batch.indices.begin(), batch.indices.end());
-      bytes_ += static_cast<double>(batch.bytes);
-      items_ += static_cast<double>(image_batch);
-      return image_batch;
-    });
-  }
-
-  void verify(Checks& checks) override {
-    loader_.reset();
-    if (!cold_ && reads()) flag_eviction(set_->files(), *context_);
-    check_order(checks);
-    if (stage_ == "all") check_pixels(checks);
-    scan();
-    report_damage(checks);
-    loader_ = make_loader(workers_);
-    first_indices_.clear();
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
-    std::vector<Metric> metrics{window_throughput(measured, 1, "img/s")};
-    metrics.back().name = "throughput";
+    std::vector<Metric> metrics{window_throughput(measured, "throughput", 1, "img/s")};
     const double per_image = items_ > 0 ? bytes_ / items_ : 0;
-    if (reads()) {
-      metrics.push_back(window_throughput(measured, per_image, "B/s"));
-      metrics.back().name = "read_bandwidth";
-    }
-    if (stage_ == "decode" || stage_ == "all") {
-      metrics.push_back(window_throughput(measured, per_image / (threads() * stream_.order.world), "B/s"));
-      metrics.back().name = "compressed_bandwidth_per_core";
-    }
+    if (reads()) metrics.push_back(window_throughput(measured, "read_bandwidth", per_image, "B/s"));
+    if (stage_ == "decode" || stage_ == "all")
+      metrics.push_back(window_throughput(measured, "compressed_bandwidth_per_core",
+                                          per_image / (threads() * stream_.order.world), "B/s"));
     return metrics;
   }
 
@@ -105,14 +75,23 @@ class ImageCase final : public Case {
   // Workers that run at once.
   int threads() const { return std::min(workers_, static_cast<int>(cpu::rank_cpus().size())); }
 
-  std::unique_ptr<data::Loader> make_loader(int workers) {
-    data::LoaderOptions options;
-    options.workers = workers;
-    options.cpus = cpu::rank_cpus();
-    options.batch = image_batch;
-    options.prefetch = prefetch_batches;
-    if (stage_ == "batch" || stage_ == "all") options.sample_bytes = data::sample_bytes(image_size);
-    return std::make_unique<data::Loader>(options, [this](int) { return make_worker(); });
+  std::vector<std::string> files_read() const override { return reads() ? set_->files() : std::vector<std::string>{}; }
+
+  void delivered(const data::Batch& batch) override {
+    bytes_ += static_cast<double>(batch.bytes);
+    items_ += static_cast<double>(image_batch);
+  }
+
+  void check(Checks& checks) override {
+    if (stage_ == "all") check_pixels(checks);
+    scan();
+    report_damage(checks);
+  }
+
+  std::unique_ptr<data::Loader> make_loader(int workers) const override {
+    data::LoaderOptions made = options(workers);
+    if (stage_ == "batch" || stage_ == "all") made.sample_bytes = data::sample_bytes(image_size);
+    return std::make_unique<data::Loader>(made, [this](int) { return make_worker(); });
   }
 
   std::unique_ptr<data::SampleMaker> make_worker() const {
@@ -123,52 +102,27 @@ class ImageCase final : public Case {
     return data::make_image_pipeline(stream_);
   }
 
-  void describe(Context& context) const {
-    Protocol& protocol = context.protocol;
-    protocol.form = "window";
-    protocol.data = path_ == generated_path ? "generated" : "files";
-    protocol.cache = !reads() ? "none" : cold_ ? "cold" : "warm";
-    protocol.batching = "batched";
-    protocol.warmup_seconds = std::max(protocol.warmup_seconds, 0.3);
-    protocol.details["batch"] = std::to_string(image_batch);
-    protocol.details["prefetch"] = std::to_string(prefetch_batches);
-    protocol.details["output"] = fmt::format("f32 NHWC {0} x {0}", image_size);
-    protocol.details["data_set"] = source_->data_set;
-    protocol.details["isa"] = stream_.kernels->isa;
-    if (cold_) protocol.details["cold_by"] = "O_DIRECT";
+  void describe(Context& context) {
+    start(context, fmt::format("f32 NHWC {0} x {0}", image_size));
+    context.protocol.batching = "batched";
+    context.protocol.details["isa"] = stream_.kernels->isa;
     context.labels["decoder"] = data::jpeg_library();
     context.labels["images"] = std::to_string(set_->size());
     context.labels["mean_bytes"] = std::to_string(set_->total_bytes() / set_->size());
-    if (!source_->remark.empty()) context.flags.push_back(source_->remark);
-    if (workers_ > static_cast<int>(cpu::rank_cpus().size())) context.flags.push_back("oversubscribed");
   }
 
-  // The same samples in the same order, and the same pixels, as one worker makes.
-  void check_order(Checks& checks) {
-    const auto many = make_loader(workers_), one = make_loader(1);
-    std::vector<std::string> detail;
+  // The pixels of the first two batches, to the bit.
+  std::int64_t compare(const data::Batch& one, data::Loader& many, std::vector<std::string>& detail) const override {
+    if (one.number >= 2 || (stage_ != "batch" && stage_ != "all")) return 0;
+    const data::Batch& again = many.next();
+    const auto bytes = static_cast<std::size_t>(data::sample_bytes(image_size));
     std::int64_t wrong = 0;
-    const std::int64_t batches =
-        std::min<std::int64_t>(order_batches, static_cast<std::int64_t>(first_indices_.size()) / image_batch);
-    for (std::int64_t b = 0; b < batches; ++b) {
-      const data::Batch& expected = one->next();
-      for (std::int64_t i = 0; i < image_batch; ++i) {
-        const std::int64_t want = expected.indices[static_cast<std::size_t>(i)];
-        const std::int64_t got = first_indices_[static_cast<std::size_t>(b * image_batch + i)];
-        if (got == want) continue;
-        ++wrong;
-        detail.push_back(fmt::format("batch {} sample {}: image {} instead of {}", b, i, got, want));
-      }
-      if (b >= 2 || (stage_ != "batch" && stage_ != "all")) continue;
-      const data::Batch& again = many->next();
-      const auto bytes = static_cast<std::size_t>(data::sample_bytes(image_size));
-      for (std::size_t i = 0; i < static_cast<std::size_t>(image_batch); ++i) {
-        if (std::memcmp(again.data + i * bytes, expected.data + i * bytes, bytes) == 0) continue;
-        ++wrong;
-        detail.push_back(fmt::format("batch {} sample {}: pixels depend on the number of workers", b, i));
-      }
+    for (std::size_t i = 0; i < static_cast<std::size_t>(image_batch); ++i) {
+      if (std::memcmp(again.data + i * bytes, one.data + i * bytes, bytes) == 0) continue;
+      ++wrong;
+      detail.push_back(fmt::format("batch {} sample {}: pixels depend on the number of workers", one.number, i));
     }
-    checks.at_most("wrong_order", static_cast<double>(wrong), 0, detail);
+    return wrong;
   }
 
   // Samples against the plain path: decode everything, crop, resize in double.
@@ -257,45 +211,16 @@ class ImageCase final : public Case {
                    set_->damaged_archives());
   }
 
-  std::string path_;
-  std::string stage_;
-  bool cold_;
-  int workers_;
-  Context* context_ = nullptr;
-  mutable std::optional<Source> source_;
   mutable std::optional<data::ImageSet> set_;
   data::BadImages bad_;
   data::ImageStream stream_;
   data::StageInputs inputs_;
-  std::unique_ptr<data::Loader> loader_;
-  std::vector<std::int64_t> first_indices_;
   std::size_t scanned_ = 0;
   double bytes_ = 0;
   double items_ = 0;
 };
 
 }  // namespace
-
-int worker_count(const Params& params) {
-  for (const auto& [name, value] : params.items()) {
-    if (name != "workers") continue;
-    if (const auto* number = std::get_if<std::int64_t>(&value)) return static_cast<int>(*number);
-    return cpu::resolve_threads(to_string(value));
-  }
-  return 1;
-}
-
-Metric window_throughput(const Measurement& measurement, double per_item, std::string unit) {
-  Metric metric;
-  metric.unit = std::move(unit);
-  metric.better = Better::higher;
-  if (measurement.window_seconds > 0 && per_item > 0) {
-    metric.value = measurement.items * per_item / measurement.window_seconds;
-    if (const auto interval = mean_interval(measurement.pieces))
-      metric.ci95 = Interval{interval->low * per_item, interval->high * per_item};
-  }
-  return metric;
-}
 
 std::unique_ptr<Case> make_image_case(const Params& params) { return std::make_unique<ImageCase>(params); }
 

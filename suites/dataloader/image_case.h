@@ -8,7 +8,6 @@
 namespace assay::dataloader {
 
 inline constexpr std::int64_t image_batch = 32;
-inline constexpr int prefetch_batches = 4;
 inline constexpr int image_size = 224;
 inline constexpr std::int64_t decode_inputs = 1024;  // compressed images kept for stage=decode,
 inline constexpr std::uint64_t decode_input_bytes = std::uint64_t{256} << 20;  // and the bytes that they may take
@@ -17,9 +16,4 @@ inline constexpr std::int64_t augment_inputs = 64;                             /
 inline constexpr double corrupt_share_limit = 0.01;
 
 std::unique_ptr<Case> make_image_case(const Params& params);
-// Worker threads that the parameter means: a number, or all cores.
-int worker_count(const Params& params);
-// Throughput over the wall time of the window, with the interval of its pieces.
-Metric window_throughput(const Measurement& measurement, double per_item, std::string unit);
-
 }  // namespace assay::dataloader

@@ -1,8 +1,7 @@
 #include "suites/dataloader/token_case.h"
 
 #include "harness/device/cpu/team.h"
-#include "suites/dataloader/image_case.h"
-#include "suites/dataloader/source.h"
+#include "suites/dataloader/loader_case.h"
 #include "workloads/data/token_stream.h"
 
 #include <algorithm>
@@ -14,13 +13,14 @@ namespace {
 
 constexpr std::int64_t order_batches = 64;  // compared with one worker's
 
-class TokenCase final : public Case {
+class TokenCase final : public LoaderCase {
  public:
   explicit TokenCase(const Params& params)
-      : path_(params.text("path")),
-        stage_(params.text("stage")),
-        cold_(params.text("cache") == "cold"),
-        workers_(worker_count(params)) {}
+      : LoaderCase(params, {.samples = token_batch,
+                            .items = token_batch * window_length,
+                            .compared = order_batches,
+                            .sample = "window"}) {}
+  ~TokenCase() override { stop(); }
 
   std::optional<std::string> skip_reason(const Context& context) const override {
     if (stage_ == "decode" || stage_ == "augment") return fmt::format("tokens have no stage {}", stage_);
@@ -39,91 +39,41 @@ class TokenCase final : public Case {
   }
 
   void setup(Context& context) override {
-    context_ = &context;
     if (!source_) source_ = provide("token", path_, context, 1);
     set_ = std::make_unique<data::TokenSet>(file_of(*source_), window_length);
     stream_.set = set_.get();
     stream_.order = {context.seed, set_->windows(), context.comm.rank(), context.comm.size()};
     stream_.direct = cold_;
     if (!cold_) data::warm(data::File::open(set_->path()));
-    Protocol& protocol = context.protocol;
-    protocol.form = "window";
-    protocol.data = path_ == generated_path ? "generated" : "files";
-    protocol.cache = stage_ == "batch" ? "none" : cold_ ? "cold" : "warm";
-    protocol.warmup_seconds = std::max(protocol.warmup_seconds, 0.3);
-    protocol.details["batch"] = std::to_string(token_batch);
-    protocol.details["prefetch"] = std::to_string(prefetch_batches);
-    protocol.details["output"] = fmt::format("i32 windows of {} tokens and their target", window_length);
-    protocol.details["data_set"] = source_->data_set;
-    protocol.details["token_bytes"] = std::to_string(set_->token_bytes());
-    if (cold_) protocol.details["cold_by"] = "O_DIRECT";
-    if (!source_->remark.empty()) context.flags.push_back(source_->remark);
-    if (workers_ > static_cast<int>(cpu::rank_cpus().size())) context.flags.push_back("oversubscribed");
-    loader_ = make_loader(workers_);
-  }
-
-  void measure(Sampler& sampler) override {
-    sampler.window([this] {
-      const data::Batch& batch = loader_->next();
-      if (batch.number < order_batches)
-        first_indices_.insert(first_indices_.end(), batch.indices.begin(), batch.indices.end());
-      return token_batch * window_length;
-    });
-  }
-
-  void verify(Checks& checks) override {
-    loader_.reset();
-    if (!cold_ && stage_ != "batch") flag_eviction({set_->path()}, *context_);
-    check_order(checks);
-    if (stage_ == "all") check_tokens(checks);
-    loader_ = make_loader(workers_);
-    first_indices_.clear();
+    start(context, fmt::format("i32 windows of {} tokens and their target", window_length));
+    context.protocol.details["token_bytes"] = std::to_string(set_->token_bytes());
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
-    std::vector<Metric> metrics{window_throughput(measured, 1, "tokens/s")};
-    metrics.back().name = "throughput";
-    if (stage_ != "batch") {
-      metrics.push_back(window_throughput(measured, set_->token_bytes(), "B/s"));
-      metrics.back().name = "read_bandwidth";
-    }
+    std::vector<Metric> metrics{window_throughput(measured, "throughput", 1, "tokens/s")};
+    if (stage_ != "batch") metrics.push_back(window_throughput(measured, "read_bandwidth", set_->token_bytes(), "B/s"));
     return metrics;
   }
 
  private:
-  std::string file_of(const Source& source) const {
-    return path_ == generated_path ? source.path + "/tokens.bin" : source.path;
+  std::string file_of(const Source& source) const { return generated() ? source.path + "/tokens.bin" : source.path; }
+
+  std::vector<std::string> files_read() const override {
+    return stage_ == "batch" ? std::vector<std::string>{} : std::vector<std::string>{set_->path()};
   }
 
-  std::unique_ptr<data::Loader> make_loader(int workers) {
-    data::LoaderOptions options;
-    options.workers = workers;
-    options.cpus = cpu::rank_cpus();
-    options.batch = token_batch;
-    options.grain = token_grain;
-    options.prefetch = prefetch_batches;
-    if (stage_ != "read") options.sample_bytes = data::window_bytes(window_length);
-    return std::make_unique<data::Loader>(options, [this](int) {
+  void check(Checks& checks) override {
+    if (stage_ == "all") check_tokens(checks);
+  }
+
+  std::unique_ptr<data::Loader> make_loader(int workers) const override {
+    data::LoaderOptions made = options(workers);
+    made.grain = token_grain;
+    if (stage_ != "read") made.sample_bytes = data::window_bytes(window_length);
+    return std::make_unique<data::Loader>(made, [this](int) {
       if (stage_ == "read") return data::make_token_reader(stream_);
       return stage_ == "batch" ? data::make_token_batcher(stream_) : data::make_token_pipeline(stream_);
     });
-  }
-
-  void check_order(Checks& checks) {
-    const auto one = make_loader(1);
-    std::vector<std::string> detail;
-    std::int64_t wrong = 0;
-    for (std::size_t i = 0; i < first_indices_.size();) {
-      for (const std::int64_t want : one->next().indices) {
-        if (i == first_indices_.size()) break;
-        if (first_indices_[i] != want) {
-          ++wrong;
-          detail.push_back(fmt::format("sample {}: window {} instead of {}", i, first_indices_[i], want));
-        }
-        ++i;
-      }
-    }
-    checks.at_most("wrong_order", static_cast<double>(wrong), 0, detail);
   }
 
   // Every token of the first batches against the file, read another way than the pipeline's.
@@ -153,16 +103,8 @@ class TokenCase final : public Case {
     checks.at_most("wrong_tokens", static_cast<double>(wrong), 0, detail);
   }
 
-  std::string path_;
-  std::string stage_;
-  bool cold_;
-  int workers_;
-  Context* context_ = nullptr;
-  mutable std::optional<Source> source_;
   std::unique_ptr<data::TokenSet> set_;
   data::TokenStream stream_;
-  std::unique_ptr<data::Loader> loader_;
-  std::vector<std::int64_t> first_indices_;
 };
 
 }  // namespace

@@ -348,38 +348,22 @@ ParamSpec size(const char* name, const char* help) {
   return spec;
 }
 
-ParamSpec choice(const char* name, std::vector<std::string> allowed, std::vector<ParamValue> defaults,
-                 const char* help) {
-  ParamSpec spec;
-  spec.name = name;
-  spec.type = ParamType::choice;
-  spec.defaults = std::move(defaults);
-  spec.allowed = std::move(allowed);
-  spec.help = help;
-  return spec;
-}
-
 }  // namespace
 
 Family gemm_family() {
-  using Values = std::vector<ParamValue>;
   Family family{};
   family.name = "gemm";
   family.summary = "matrix product: FLOP/s by dtype, shape and transpose";
   family.params = {
       choice("dtype", {"f64", "f32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8"},
-             Values{std::string("f32"), std::string("bf16"), std::string("int8"), std::string("f64")},
-             "element type of the operands; int8 is u8 x s8 with s32 sums"),
+             {"f32", "bf16", "int8", "f64"}, "element type of the operands; int8 is u8 x s8 with s32 sums"),
       size("m", "rows of the first operand and the output"),
       size("n", "columns of the second operand and the output"),
       size("k", "terms of each sum"),
-      choice("transpose", {"nn", "nt", "tn", "tt"}, Values{std::string("nn")},
-             "for each operand: t when it is stored transposed"),
-      choice("cache", {"cold", "hot"}, Values{std::string("cold")},
-             "cold: operands rotate and caches are flushed; hot: they stay"),
-      choice("duration", {"burst", "sustained"}, Values{std::string("burst")},
-             "sustained: a window of 30 s, for clocks and heat"),
-      choice("gpus", {"each", "together"}, Values{std::string("each")}, "one GPU at a time, or all at once"),
+      choice("transpose", {"nn", "nt", "tn", "tt"}, {"nn"}, "for each operand: t when it is stored transposed"),
+      choice("cache", {"cold", "hot"}, {"cold"}, "cold: operands rotate and caches are flushed; hot: they stay"),
+      choice("duration", {"burst", "sustained"}, {"burst"}, "sustained: a window of 30 s, for clocks and heat"),
+      choice("gpus", {"each", "together"}, {"each"}, "one GPU at a time, or all at once"),
   };
   family.params.back().devices = {DeviceKind::cuda};
   family.estimate = estimate;

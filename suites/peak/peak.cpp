@@ -246,31 +246,18 @@ std::optional<std::string> conflict(const Params& params, const World& world) {
   return std::nullopt;
 }
 
-ParamSpec choice(const char* name, std::vector<std::string> allowed, std::vector<ParamValue> defaults,
-                 const char* help) {
-  ParamSpec spec;
-  spec.name = name;
-  spec.type = ParamType::choice;
-  spec.defaults = std::move(defaults);
-  spec.allowed = std::move(allowed);
-  spec.help = help;
-  return spec;
-}
-
 }  // namespace
 
 Family peak_family() {
-  using Values = std::vector<ParamValue>;
   Family family{};
   family.name = "peak";
   family.summary = "rate of multiply-adds that the instruction set allows, by register-only loops";
   family.params = {
-      choice("dtype", {"f64", "f32", "bf16", "int8"},
-             Values{std::string("f64"), std::string("f32"), std::string("bf16"), std::string("int8")},
+      choice("dtype", {"f64", "f32", "bf16", "int8"}, {"f64", "f32", "bf16", "int8"},
              "element type; bf16 sums in f32, int8 is u8 x s8 with s32 sums"),
-      choice("isa", {"auto", "sse", "avx2", "avx512", "avx512_bf16", "avx_vnni", "avx512_vnni", "amx"},
-             Values{std::string("auto")}, "instruction set; auto: the fastest that the CPU has for the dtype"),
-      choice("threads", {"core", "node", "all", "cpus"}, Values{std::string("core"), std::string("all")},
+      choice("isa", {"auto", "sse", "avx2", "avx512", "avx512_bf16", "avx_vnni", "avx512_vnni", "amx"}, {"auto"},
+             "instruction set; auto: the fastest that the CPU has for the dtype"),
+      choice("threads", {"core", "node", "all", "cpus"}, {"core", "all"},
              "one core, a NUMA node's cores, all cores, all CPUs (SMT siblings too), or a number"),
   };
   family.params.back().type = ParamType::count;

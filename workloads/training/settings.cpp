@@ -117,10 +117,6 @@ Settings settings_from(const ModelFamily& family, const Params& params, int rank
 
 Schema training_schema(const ModelFamily& family) {
   using Values = std::vector<ParamValue>;
-  const auto choice = [](const char* name, std::vector<std::string> allowed, const char* help) {
-    const Values defaults{allowed.front()};
-    return ParamSpec{name, ParamType::choice, defaults, std::move(allowed), {}, {}, help, {}};
-  };
   const auto count = [](const char* name, const char* help) {
     return ParamSpec{name, ParamType::count, Values{std::string(from_recipe)}, {from_recipe}, 1.0, 1e9, help, {}};
   };
@@ -138,13 +134,17 @@ Schema training_schema(const ModelFamily& family) {
        {},
        "a model of configs/models, or a file like them",
        {}},
-      choice("mode", {"throughput", "quality"}, "throughput times steps; quality times runs to a target"),
-      choice("precision", {"f32", "tf32", "bf16", "fp16", "fp8"}, "of activations and products; masters are f32"),
+      choice("mode", {"throughput", "quality"}, {"throughput"},
+             "throughput times steps; quality times runs to a target"),
+      choice("precision", {"f32", "tf32", "bf16", "fp16", "fp8"}, {"f32"},
+             "of activations and products; masters are f32"),
       count("micro_batch", "samples of one forward and backward pass of a rank"),
       count("accumulate", "micro-batches of an optimizer step of a rank"),
       seq,
-      choice("checkpointing", {"none", "full"}, "full: layers are computed again in the backward pass, to save memory"),
-      choice("scaling", {"weak", "strong"}, "over ranks: weak keeps the batch of a rank, strong the batch of all"),
+      choice("checkpointing", {"none", "full"}, {"none"},
+             "full: layers are computed again in the backward pass, to save memory"),
+      choice("scaling", {"weak", "strong"}, {"weak"},
+             "over ranks: weak keeps the batch of a rank, strong the batch of all"),
       {"threads",
        ParamType::count,
        Values{std::string("all")},

@@ -129,6 +129,13 @@ class CpuEmbeddingBackward final : public VectorOp<EmbeddingBackward> {
     });
   }
 
+  void fetch(const void* matrix, std::size_t element, std::int64_t row, const Part& columns) const {
+    const auto* first =
+        static_cast<const std::byte*>(matrix) + static_cast<std::size_t>(row * d_.width + columns.begin) * element;
+    const std::size_t bytes = static_cast<std::size_t>(columns.end - columns.begin) * element;
+    for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(first + at, 1, 2);
+  }
+
   // Rows of the table were cleared or hold what is added to.
   void add_by_id(const void* dy, const std::int32_t* ids, const std::int32_t* order, void* table) const {
     share(tokens_, [&](const Part& rows, const Part& columns) {
@@ -138,6 +145,10 @@ class CpuEmbeddingBackward final : public VectorOp<EmbeddingBackward> {
       while (begin < rows.end) {
         std::int64_t end = begin + 1;
         while (end < tokens_ && same(end)) ++end;
+        if (end < rows.end) {  // rows come in no order that the hardware foresees
+          fetch(dy, size_of(d_.dtype), order[end], columns);
+          fetch(table, size_of(d_.gradient), ids[order[end]], columns);
+        }
         const RowList list{.order = order + begin, .count = end - begin};
         kernel_(dy, list, d_.width, row(table, ids[order[begin]]), true, columns.begin, columns.end);
         begin = end;

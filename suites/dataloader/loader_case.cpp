@@ -1,0 +1,107 @@
+#include "suites/dataloader/loader_case.h"
+
+#include "harness/device/cpu/team.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace assay::dataloader {
+
+LoaderCase::LoaderCase(const Params& params, const Batches& batches)
+    : path_(params.text("path")),
+      stage_(params.text("stage")),
+      cold_(params.text("cache") == "cold"),
+      workers_(worker_count(params)),
+      batches_(batches) {}
+
+data::LoaderOptions LoaderCase::options(int workers) const {
+  data::LoaderOptions options;
+  options.workers = workers;
+  options.cpus = cpu::rank_cpus();
+  options.batch = batches_.samples;
+  options.prefetch = prefetch_batches;
+  return options;
+}
+
+void LoaderCase::start(Context& context, std::string output) {
+  context_ = &context;
+  Protocol& protocol = context.protocol;
+  protocol.form = "window";
+  protocol.data = generated() ? "generated" : "files";
+  protocol.cache = files_read().empty() ? "none" : cold_ ? "cold" : "warm";
+  protocol.warmup_seconds = std::max(protocol.warmup_seconds, 0.3);
+  protocol.details["batch"] = std::to_string(batches_.samples);
+  protocol.details["prefetch"] = std::to_string(prefetch_batches);
+  protocol.details["output"] = std::move(output);
+  protocol.details["data_set"] = source_->data_set;
+  if (cold_) protocol.details["cold_by"] = "O_DIRECT";
+  if (!source_->remark.empty()) context.flags.push_back(source_->remark);
+  if (workers_ > static_cast<int>(cpu::rank_cpus().size())) context.flags.push_back("oversubscribed");
+  loader_ = make_loader(workers_);
+}
+
+void LoaderCase::measure(Sampler& sampler) {
+  sampler.window([this] {
+    const data::Batch& batch = loader_->next();
+    if (batch.number < batches_.compared)
+      first_indices_.insert(first_indices_.end(), batch.indices.begin(), batch.indices.end());
+    delivered(batch);
+    return batches_.items;
+  });
+}
+
+void LoaderCase::verify(Checks& checks) {
+  loader_.reset();
+  if (!cold_ && !files_read().empty()) flag_eviction(files_read(), *context_);
+  check_order(checks);
+  check(checks);
+  loader_ = make_loader(workers_);
+  first_indices_.clear();
+}
+
+std::int64_t LoaderCase::compare(const data::Batch&, data::Loader&, std::vector<std::string>&) const { return 0; }
+
+// The same samples in the same order as one worker makes.
+void LoaderCase::check_order(Checks& checks) const {
+  const auto many = make_loader(workers_), one = make_loader(1);
+  std::vector<std::string> detail;
+  std::int64_t wrong = 0;
+  const auto samples = static_cast<std::size_t>(batches_.samples);
+  for (std::size_t first = 0; first + samples <= first_indices_.size(); first += samples) {
+    const data::Batch& expected = one->next();
+    for (std::size_t i = 0; i < samples; ++i) {
+      const std::int64_t want = expected.indices[i], got = first_indices_[first + i];
+      if (got == want) continue;
+      ++wrong;
+      detail.push_back(
+          fmt::format("batch {} sample {}: {} {} instead of {}", expected.number, i, batches_.sample, got, want));
+    }
+    wrong += compare(expected, *many, detail);
+  }
+  checks.at_most("wrong_order", static_cast<double>(wrong), 0, detail);
+}
+
+int worker_count(const Params& params) {
+  for (const auto& [name, value] : params.items()) {
+    if (name != "workers") continue;
+    if (const auto* number = std::get_if<std::int64_t>(&value)) return static_cast<int>(*number);
+    return cpu::resolve_threads(to_string(value));
+  }
+  return 1;
+}
+
+Metric window_throughput(const Measurement& measurement, std::string name, double per_item, std::string unit) {
+  Metric metric;
+  metric.name = std::move(name);
+  metric.unit = std::move(unit);
+  metric.better = Better::higher;
+  if (measurement.window_seconds > 0 && per_item > 0) {
+    metric.value = measurement.items * per_item / measurement.window_seconds;
+    if (const auto interval = mean_interval(measurement.pieces))
+      metric.ci95 = Interval{interval->low * per_item, interval->high * per_item};
+  }
+  return metric;
+}
+
+}  // namespace assay::dataloader

@@ -1,0 +1,69 @@
+// What cases of every kind have in common: a loader whose batches are counted over a window, and whose order must not
+// depend on the number of workers.
+#pragma once
+
+#include "harness/plan/case.h"
+#include "suites/dataloader/source.h"
+#include "workloads/data/loader.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::dataloader {
+
+inline constexpr int prefetch_batches = 4;
+
+// Worker threads that the parameter means: a number, or all cores.
+int worker_count(const Params& params);
+// Throughput over the wall time of the window, with the interval of its pieces.
+Metric window_throughput(const Measurement& measurement, std::string name, double per_item, std::string unit);
+
+class LoaderCase : public Case {
+ public:
+  void measure(Sampler& sampler) final;
+  void verify(Checks& checks) final;
+
+ protected:
+  struct Batches {
+    std::int64_t samples = 0;   // of a batch
+    std::int64_t items = 0;     // that a batch counts for
+    std::int64_t compared = 0;  // batches whose order is compared with one worker's
+    const char* sample = "";    // what a sample is called
+  };
+
+  LoaderCase(const Params& params, const Batches& batches);
+
+  virtual std::unique_ptr<data::Loader> make_loader(int workers) const = 0;
+  // The files that the stage reads; none where its input lies in memory.
+  virtual std::vector<std::string> files_read() const = 0;
+  virtual void check(Checks& checks) = 0;
+  // Told of each batch of the window.
+  virtual void delivered(const data::Batch&) {}
+  // Mistakes beside the order in a batch made again by one worker; adds a line each to `detail`.
+  virtual std::int64_t compare(const data::Batch& one, data::Loader& many, std::vector<std::string>& detail) const;
+
+  bool generated() const { return path_ == generated_path; }
+  data::LoaderOptions options(int workers) const;
+  // Ends the loader's threads: to be called by the destructor of what make_loader() lends them.
+  void stop() { loader_.reset(); }
+  // Sets what every kind says of itself in protocol and flags, and starts the loader: the end of setup().
+  void start(Context& context, std::string output);
+
+  const std::string path_;
+  const std::string stage_;
+  const bool cold_;
+  const int workers_;
+  mutable std::optional<Source> source_;
+
+ private:
+  void check_order(Checks& checks) const;
+
+  Batches batches_;
+  Context* context_ = nullptr;
+  std::unique_ptr<data::Loader> loader_;
+  std::vector<std::int64_t> first_indices_;
+};
+
+}  // namespace assay::dataloader
