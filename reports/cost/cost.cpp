@@ -1,0 +1,91 @@
+#include "reports/cost/cost.h"
+
+#include "harness/core/configs.h"
+#include "harness/core/error.h"
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::report {
+
+namespace {
+
+constexpr double seconds_an_hour = 3600;
+
+double parse_price(const std::string& text) {
+  double value = 0;
+  try {
+    value = parse_real(text);
+  } catch (const UsageError& problem) {
+    throw UsageError(fmt::format("--price: {}; give USD an hour of the whole machine: --price 12.3", problem.what()));
+  }
+  if (!(value > 0)) throw UsageError(fmt::format("--price: {} is not above 0", in_quotes(text)));
+  if (value > 1e9) throw UsageError(fmt::format("--price: {} is too large: at most 1e9", in_quotes(text)));
+  return value;
+}
+
+}  // namespace
+
+PriceSource load_prices(const PriceFlags& flags) {
+  if (!flags.file.empty() && !flags.price.empty())
+    throw UsageError("--prices and --price exclude each other: a file of prices, or one price for every machine");
+  PriceSource source;
+  if (!flags.price.empty()) {
+    source.given = parse_price(flags.price);
+    return source;
+  }
+  if (!flags.file.empty()) source.files.push_back(read_price_file(flags.file));
+  for (const std::string& name : config_names("prices"))
+    source.files.push_back(read_price_file(configs_dir() / "prices" / (name + ".json")));
+  return source;
+}
+
+std::string reason_left_out(const Record& record) {
+  if (injected(record)) return "faults were injected";
+  if (record.status != Status::ok) return std::string(name_of(record.status));
+  if (record.comparable) return {};
+  return record.flags.empty() ? "not comparable" : fmt::format("not comparable ({})", fmt::join(record.flags, ", "));
+}
+
+std::string warning_of_use(const Record& record, const Machine& machine) {
+  if (machine.gpus == 0) return {};
+  if (record.device == "cpu")
+    return fmt::format("the machine's {} GPU{} idle while its CPU worked; the whole machine is priced", machine.gpus,
+                       machine.gpus == 1 ? " was" : "s were");
+  const int used = (record.world_ranks + record.world_nodes - 1) / std::max(1, record.world_nodes);
+  if (used >= machine.gpus) return {};
+  return fmt::format("{} of {} GPUs used; the whole machine is priced (by their share it would be {:.3g} of this)",
+                     used, machine.gpus, static_cast<double>(used) / machine.gpus);
+}
+
+std::vector<Cost> costs_of(const Entry& entry, const MachinePrices& prices) {
+  const Record& record = *entry.record;
+  std::vector<Cost> costs;
+  if (!reason_left_out(record).empty()) return costs;
+  if (std::none_of(prices.offers.begin(), prices.offers.end(), [](const HourlyPrice& p) { return p.usd.has_value(); }))
+    return costs;
+  const std::string idle = warning_of_use(record, prices.machine);
+  for (const Result& result : results_of(entry)) {
+    for (const HourlyPrice& price : prices.offers) {
+      if (!price.usd) continue;
+      const int machines = std::max(1, record.world_nodes);
+      const double usd_per_second = *price.usd * machines / seconds_an_hour;
+      Cost cost{result.per, usd_per_second * result.seconds, {}, price, machines, price.warnings};
+      if (result.ci95) cost.ci95 = Interval{usd_per_second * result.ci95->low, usd_per_second * result.ci95->high};
+      if (!idle.empty()) cost.warnings.push_back(idle);
+      costs.push_back(std::move(cost));
+    }
+  }
+  return costs;
+}
+
+std::optional<Cost> cost_of(const Entry& entry, const PriceSource& prices) {
+  std::vector<Cost> costs = costs_of(entry, prices_of(*entry.run, prices));
+  return costs.empty() ? std::nullopt : std::optional(std::move(costs.front()));
+}
+
+}  // namespace assay::report

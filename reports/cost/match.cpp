@@ -1,0 +1,366 @@
+#include "reports/cost/match.h"
+
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace assay::report {
+
+namespace {
+
+bool same(std::string_view a, std::string_view b) { return compare_names(a, b) == 0; }
+
+// Words of letters and digits, in capitals: "NVIDIA A100-SXM4-80GB" -> NVIDIA, A100, SXM4, 80GB.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words(1);
+  for (const unsigned char c : text) {
+    if (std::isalnum(c))
+      words.back() += static_cast<char>(std::toupper(c));
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+bool holds(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// Whether a device's name holds all words of a kind: "NVIDIA H100 80GB HBM3" is an "H100".
+bool is_kind(const std::string& device, const std::string& kind) {
+  const auto have = words_of(device), want = words_of(kind);
+  return !want.empty() && std::all_of(want.begin(), want.end(), [&](const auto& word) { return holds(have, word); });
+}
+
+// Whether it could be that kind: catalogues add words that no device's name has ("H100-MEGA", "A10G").
+bool may_be_kind(const std::string& device, const std::string& kind) {
+  const auto want = words_of(kind);
+  if (device.empty() || want.empty()) return true;
+  std::string joined;
+  for (const std::string& word : words_of(device)) joined += word;
+  return joined.find(want.front()) != std::string::npos;
+}
+
+struct Accelerators {
+  std::string name;
+  double count = 0;
+};
+
+// What the accelerator-optimised machine types of GCP hold, by their names
+// (https://cloud.google.com/compute/docs/accelerator-optimized-machines), in the catalogue's words.
+std::optional<Accelerators> gcp_accelerators(const std::string& type) {
+  struct Series {
+    std::string_view prefix, accelerator;
+  };
+  static constexpr Series series[] = {{"a2-highgpu-", "A100"},  {"a2-megagpu-", "A100"}, {"a2-ultragpu-", "A100-80GB"},
+                                      {"a3-highgpu-", "H100"},  {"a3-edgegpu-", "H100"}, {"a3-megagpu-", "H100-MEGA"},
+                                      {"a3-ultragpu-", "H200"}, {"a4-highgpu-", "B200"}};
+  const auto number = [&](std::size_t from) {
+    int value = 0;
+    std::from_chars(type.data() + from, type.data() + type.size(), value);
+    return value;
+  };
+  for (const Series& known : series)
+    if (type.starts_with(known.prefix))
+      if (const int count = number(known.prefix.size()); count > 0)
+        return Accelerators{std::string(known.accelerator), double(count)};
+  constexpr std::string_view l4 = "g2-standard-";
+  if (!type.starts_with(l4)) return std::nullopt;
+  const int cpus = number(l4.size());
+  return Accelerators{"L4", cpus == 24 ? 2.0 : cpus == 48 ? 4.0 : cpus == 96 ? 8.0 : 1.0};
+}
+
+std::string usd_text(double usd) { return fmt::format("{:.6g} USD", usd); }
+
+// Prices of one machine as one file has them, ready to be chosen from.
+class Candidates {
+ public:
+  Candidates(const PriceFile& file, const Machine& machine) : file_(file), machine_(machine) {
+    const std::string& type = machine.instance_type;
+    auto row = std::lower_bound(
+        file.prices.begin(), file.prices.end(), type,
+        [](const Price& price, const auto& wanted) { return compare_names(price.instance_type, wanted) < 0; });
+    for (; row != file.prices.end() && same(row->instance_type, type); ++row) {
+      const bool any = row->provider.empty() || machine.provider.empty();
+      if (any || same(row->provider, machine.provider)) all_.push_back(complete(*row));
+    }
+    if (machine.region.empty() || all_.empty()) return;
+    std::vector<Price> here;
+    std::copy_if(all_.begin(), all_.end(), std::back_inserter(here), [&](const Price& price) {
+      return price.region.empty() || same(price.region, machine.region) || same(price.zone, machine.region);
+    });
+    elsewhere_ = here.empty();
+    if (!elsewhere_) all_ = std::move(here);
+  }
+
+  bool empty() const { return all_.empty(); }
+
+  std::optional<HourlyPrice> on_demand() const {
+    HourlyPrice price;
+    price.basis = Basis::on_demand;
+    std::vector<Quote> quotes;
+    std::set<std::string> placeholders;
+    for (const Price& candidate : all_) {
+      if (candidate.on_demand)
+        quotes.push_back({&candidate, *candidate.on_demand, *candidate.on_demand});
+      else if (!candidate.on_demand_placeholder.empty())
+        placeholders.insert(candidate.on_demand_placeholder);
+    }
+    return choose(std::move(price), quotes, placeholders);
+  }
+
+  std::optional<HourlyPrice> spot() const {
+    HourlyPrice price;
+    price.basis = Basis::spot;
+    std::vector<Quote> quotes;
+    std::set<std::string> placeholders;
+    for (const Price& candidate : all_) {
+      if (candidate.spot)
+        quotes.push_back({&candidate, candidate.spot->low, candidate.spot->high});
+      else if (!candidate.spot_placeholder.empty())
+        placeholders.insert(candidate.spot_placeholder);
+    }
+    return choose(std::move(price), quotes, placeholders);
+  }
+
+ private:
+  struct Quote {
+    const Price* price;
+    double low, high;
+    double middle() const { return 0.5 * (low + high); }
+  };
+
+  // Adds the accelerators that the file lists apart.
+  Price complete(const Price& host) {
+    if (file_.accelerators.empty() || host.accelerators.value_or(0) > 0) return host;
+    std::optional<Accelerators> want = gcp_accelerators(host.instance_type);
+    if (!want && machine_.gpus > 0) {
+      // The most telling name: an A100 of 80 GB is both "A100" and "A100-80GB".
+      std::string kind = machine_.gpu;
+      std::size_t words = 0;
+      for (const Price& row : file_.accelerators)
+        if (const std::size_t count = words_of(row.accelerator).size();
+            count > words && is_kind(machine_.gpu, row.accelerator))
+          kind = row.accelerator, words = count;
+      want = Accelerators{kind, double(machine_.gpus)};
+    }
+    if (!want) return host;
+    const Price* best = nullptr;
+    for (const Price& row : file_.accelerators) {
+      const bool zone = row.zone.empty() || host.zone.empty() || same(row.zone, host.zone);
+      if (!same(row.accelerator, want->name) || row.accelerators != want->count || !same(row.region, host.region) ||
+          !zone)
+        continue;
+      if (!best || row.on_demand.value_or(HUGE_VAL) < best->on_demand.value_or(HUGE_VAL)) best = &row;
+    }
+    Price whole = host;
+    whole.accelerator = want->name;
+    whole.accelerators = want->count;
+    if (!best) {
+      incomplete_.insert(fmt::format("{} has no row for {:g} x {} in {}, only for the host without", file_.name,
+                                     want->count, want->name, host.zone.empty() ? host.region : host.zone));
+      whole.on_demand.reset();
+      whole.spot.reset();
+      return whole;
+    }
+    whole.on_demand =
+        host.on_demand && best->on_demand ? std::optional(*host.on_demand + *best->on_demand) : std::nullopt;
+    if (whole.on_demand_placeholder.empty()) whole.on_demand_placeholder = best->on_demand_placeholder;
+    whole.spot = host.spot && best->spot
+                     ? std::optional(Interval{host.spot->low + best->spot->low, host.spot->high + best->spot->high})
+                     : std::nullopt;
+    if (whole.spot_placeholder.empty()) whole.spot_placeholder = best->spot_placeholder;
+    return whole;
+  }
+
+  std::optional<HourlyPrice> choose(HourlyPrice price, const std::vector<Quote>& quotes,
+                                    const std::set<std::string>& placeholders) const {
+    if (!placeholders.empty())
+      price.warnings.push_back(fmt::format("{} has the placeholder {} instead of a price{}", file_.name,
+                                           fmt::join(placeholders, ", "),
+                                           quotes.empty() ? "" : " in some rows: left out"));
+    if (price.basis == Basis::on_demand)
+      price.warnings.insert(price.warnings.end(), incomplete_.begin(), incomplete_.end());
+    if (quotes.empty()) {
+      describe(price, all_.front());
+      if (price.warnings.empty()) return std::nullopt;
+      return price;
+    }
+    std::map<std::string, std::vector<double>> regions;
+    std::set<std::string> sources;
+    const Quote* lowest = &quotes.front();
+    const Quote* highest = &quotes.front();
+    bool dated = true, ranges = false;
+    std::string oldest;
+    for (const Quote& quote : quotes) {
+      regions[quote.price->region].push_back(quote.middle());
+      sources.insert(quote.price->source);
+      if (quote.low < lowest->low) lowest = &quote;
+      if (quote.high > highest->high) highest = &quote;
+      ranges |= quote.low < quote.high;
+      dated &= !quote.price->date.empty();
+      if (oldest.empty() || quote.price->date < oldest) oldest = quote.price->date;
+    }
+    std::vector<double> medians;
+    for (const auto& [region, values] : regions) medians.push_back(median(values));
+    price.usd = median(medians);
+    price.source = fmt::format("{}", fmt::join(sources, "; "));
+    price.date = dated ? oldest : "";
+    price.region = regions.size() == 1 ? regions.begin()->first : fmt::format("{} regions", regions.size());
+    if (lowest->low < highest->high) {
+      price.range = Interval{lowest->low, highest->high};
+      price.rule = regions.size() > 1  ? fmt::format("median of {} regions", regions.size())
+                   : quotes.size() > 1 ? fmt::format("median of {} rows of the region", quotes.size())
+                                       : "middle of the range";
+    }
+    if (elsewhere_)
+      price.warnings.push_back(fmt::format("{} has no price for {} in region {}: {} taken", file_.name,
+                                           machine_.instance_type, in_quotes(machine_.region),
+                                           regions.size() > 1 ? price.rule : in_quotes(price.region)));
+    if (regions.size() > 1 && price.range)
+      price.warnings.push_back(
+          fmt::format("{}, {} ({}) to {} ({}): {}", price.rule, usd_text(lowest->low), lowest->price->region,
+                      usd_text(highest->high), highest->price->region,
+                      elsewhere_ ? "none is the run's" : "the run names no region (--label region=)"));
+    else if (ranges)
+      price.warnings.push_back(fmt::format("{} price varies: {} to {}, {}", name_of(price.basis), usd_text(lowest->low),
+                                           usd_text(highest->high), price.rule));
+    if (*price.usd == placeholder_price)
+      price.warnings.push_back("700 USD an hour is what catalogues show for an unknown price");
+    warn_of_gpus(price, *quotes.front().price);
+    return price;
+  }
+
+  static void describe(HourlyPrice& price, const Price& row) {
+    price.source = row.source;
+    price.date = row.date;
+    price.region = row.region;
+  }
+
+  void warn_of_gpus(HourlyPrice& price, const Price& row) const {
+    if (!row.accelerators) return;
+    const double priced = std::ceil(*row.accelerators);  // a share of a GPU shows as one
+    const std::string kind = row.accelerator.empty() ? "GPU" : row.accelerator;
+    if (machine_.gpus > 0 && priced != machine_.gpus)
+      price.warnings.push_back(
+          fmt::format("the price is for {:g} x {}, the machine has {}", *row.accelerators, kind, machine_.gpus));
+    else if (machine_.gpus > 0 && !row.accelerator.empty() && !may_be_kind(machine_.gpu, row.accelerator))
+      price.warnings.push_back(fmt::format("the price is for {}, the machine has {}", kind, machine_.gpu));
+  }
+
+  const PriceFile& file_;
+  const Machine& machine_;
+  std::vector<Price> all_;
+  bool elsewhere_ = false;
+  std::set<std::string> incomplete_;
+};
+
+bool stands_for(const Ownership& owned, const Machine& machine) {
+  if (!owned.instance_type.empty()) return same(owned.instance_type, machine.instance_type);
+  if (!owned.hosts.empty())
+    return !machine.hosts.empty() &&
+           std::all_of(machine.hosts.begin(), machine.hosts.end(), [&](const std::string& host) {
+             return std::any_of(owned.hosts.begin(), owned.hosts.end(),
+                                [&](const auto& own) { return same(own, host); });
+           });
+  return owned.gpus == machine.gpus && is_kind(machine.gpu, owned.gpu);
+}
+
+HourlyPrice owned_price(const Ownership& owned) {
+  HourlyPrice price;
+  price.basis = Basis::owned;
+  price.usd = usd_per_useful_hour(owned);
+  price.source = owned.name.empty() ? owned.source : owned.name + ": " + owned.source;
+  price.date = owned.date;
+  if (const std::string absent = not_counted(owned); !absent.empty())
+    price.warnings.push_back(fmt::format("owned: {} not counted, so it is a lower bound", absent));
+  return price;
+}
+
+std::string began(const RunData& run) {
+  std::string start = text_member(run.run, "/started");
+  for (const Record& record : run.records)
+    if (start.empty()) start = record.started;
+  return start;
+}
+
+void warn_of_age(HourlyPrice& price, const std::optional<long>& run_day) {
+  const auto day = day_of(price.date);
+  if (!day)
+    price.warnings.push_back("the price has no date: its age is unknown");
+  else if (!run_day)
+    price.warnings.push_back(
+        fmt::format("price of {}: the run has no start, so the price's age is unknown", price.date));
+  else if (*run_day - *day > days_until_old)
+    price.warnings.push_back(
+        fmt::format("price of {}: more than {} days older than the run", price.date, days_until_old));
+}
+
+}  // namespace
+
+std::string_view name_of(Basis basis) {
+  switch (basis) {
+    case Basis::given: return "--price";
+    case Basis::on_demand: return "on demand";
+    case Basis::spot: return "spot";
+    case Basis::owned: break;
+  }
+  return "owned";
+}
+
+MachinePrices prices_of(const RunData& run, const PriceSource& source) {
+  MachinePrices prices;
+  prices.machine = machine_of(run);
+  const Machine& machine = prices.machine;
+  if (source.given) {
+    HourlyPrice price;
+    price.basis = Basis::given;
+    price.usd = source.given;
+    price.source = "--price";
+    if (*price.usd == placeholder_price)
+      price.warnings.push_back("700 USD an hour is what catalogues show for an unknown price");
+    prices.offers.push_back(std::move(price));
+    return prices;
+  }
+  if (!machine.instance_type.empty()) {
+    for (const PriceFile& file : source.files) {
+      const Candidates candidates(file, machine);
+      if (candidates.empty()) continue;
+      for (auto price : {candidates.on_demand(), candidates.spot()})
+        if (price) prices.offers.push_back(std::move(*price));
+      break;
+    }
+  }
+  for (const PriceFile& file : source.files) {
+    const auto found = std::find_if(file.owned.begin(), file.owned.end(),
+                                    [&](const Ownership& owned) { return stands_for(owned, machine); });
+    if (found == file.owned.end()) continue;
+    prices.offers.push_back(owned_price(*found));
+    break;
+  }
+  const auto run_day = day_of(began(run));
+  for (HourlyPrice& price : prices.offers) warn_of_age(price, run_day);
+  return prices;
+}
+
+std::string why_no_price(const Machine& machine, const PriceSource& source) {
+  if (machine.instance_type.empty()) return "the run names no instance type";
+  std::set<std::string> unique;
+  for (const PriceFile& file : source.files)
+    for (const Price& price : file.prices) unique.insert(price.instance_type);
+  const std::vector<std::string> types(unique.begin(), unique.end());
+  const auto near = nearest(machine.instance_type, types);
+  return fmt::format("no file has a price for {}{}", in_quotes(machine.instance_type),
+                     near ? "; the nearest name is " + in_quotes(*near) : "");
+}
+
+}  // namespace assay::report

@@ -1,0 +1,314 @@
+// The sections of the report on costs: side by side for people, every figure with its price and warnings in files.
+#include "harness/core/units.h"
+#include "reports/cost/lines.h"
+#include "reports/data/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::size_t most_rows = 16;     // of the table side by side; files have them all
+constexpr std::size_t most_bars = 24;     // of the figure
+constexpr std::size_t most_machines = 5;  // named as being without a price
+constexpr double joules_a_kwh = 3.6e6;
+constexpr std::array all_bases = {Basis::given, Basis::on_demand, Basis::spot, Basis::owned};
+
+std::string plural(std::size_t n, const char* word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); }
+
+std::optional<double> half_of(const std::optional<Interval>& interval) {
+  return interval ? std::optional(0.5 * (interval->high - interval->low)) : std::nullopt;
+}
+
+std::string usd_text(double usd, const std::optional<Interval>& interval) {
+  return format_quantity(usd, "USD", half_of(interval));
+}
+
+const HourlyPrice* offer_of(const CostLine& line, Basis basis) {
+  for (const HourlyPrice& price : line.offers)
+    if (price.basis == basis) return &price;
+  return nullptr;
+}
+
+bool priced(const CostLine& line) {
+  return std::any_of(line.offers.begin(), line.offers.end(), [](const HourlyPrice& p) { return p.usd.has_value(); });
+}
+
+std::vector<Basis> bases_of(const std::vector<CostLine>& lines) {
+  std::vector<Basis> found;
+  for (const Basis basis : all_bases)
+    if (std::any_of(lines.begin(), lines.end(), [&](const CostLine& line) { return offer_of(line, basis); }))
+      found.push_back(basis);
+  return found;
+}
+
+Cell faint_dash() { return {"–", nullptr, Tone::faint}; }
+
+Cell usd_cell(const CostLine& line, const HourlyPrice* price) {
+  if (!price || !price->usd) return faint_dash();
+  const double usd = line.usd(*price);
+  const auto interval = line.usd_ci95(*price);
+  const bool warned = !price->warnings.empty() || !line.warnings.empty();
+  Cell cell{usd_text(usd, interval) + (warned ? " *" : ""),
+            {{"value", usd}, {"unit", "USD"}, {"ci95", interval_json(interval)}},
+            warned ? Tone::warn : Tone::plain};
+  cell.sort = usd;
+  return cell;
+}
+
+Cell interval_cell(const CostLine& line) {
+  if (!line.ci95 || !(line.seconds > 0)) return faint_dash();
+  const double half = std::max(line.ci95->high - line.seconds, line.seconds - line.ci95->low) / line.seconds;
+  Cell cell{fmt::format("± {:.{}f} % {}", 100 * half, half < 0.1 ? 1 : 0, line.interval), line.interval};
+  cell.sort = half;
+  return cell;
+}
+
+// Costs of one machine side by side, a row a case and kind of result.
+Table side_by_side(const std::vector<CostLine>& lines, const std::vector<Basis>& bases) {
+  Table table{"cost_summary", "", {{"case", "case"}, {"machine", "machine"}, {"per", "per"}}, {}};
+  for (const Basis basis : bases) {
+    std::string id(name_of(basis));
+    std::replace(id.begin(), id.end(), ' ', '_');
+    table.columns.push_back({basis == Basis::given ? "price" : id, std::string(name_of(basis)), Align::right});
+  }
+  table.columns.push_back({"interval", "95 %", Align::right});
+  table.columns.push_back({"stands_for", "from"});
+  for (const CostLine& line : lines) {
+    if (line.offers.empty() || table.rows.size() == most_rows) continue;
+    std::vector<Cell> row{{case_title(*line.record), line.record->key}, {line.machine, nullptr}, {line.per, nullptr}};
+    row[0].link = line.anchor;
+    for (const Basis basis : bases) row.push_back(usd_cell(line, offer_of(line, basis)));
+    row.push_back(interval_cell(line));
+    row.push_back({line.stands_for, nullptr, line.stands_for == "one run" ? Tone::faint : Tone::plain});
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// Every warning once, with the price or the case that it is about.
+List warning_list(const std::vector<CostLine>& lines) {
+  List list{"cost_warnings", {}};
+  std::set<std::string> seen;
+  const auto add = [&](const std::string& text) {
+    if (seen.insert(text).second) list.items.push_back("* " + text);
+  };
+  for (const CostLine& line : lines) {
+    for (const HourlyPrice& price : line.offers)
+      for (const std::string& warning : price.warnings)
+        add(fmt::format("{}, {}: {}", line.machine, name_of(price.basis), warning));
+    if (!line.offers.empty())
+      for (const std::string& warning : line.warnings) add(fmt::format("{}: {}", line.machine, warning));
+  }
+  return list;
+}
+
+std::string interval_text(const CostLine& line, const HourlyPrice& price) {
+  const auto interval = line.usd_ci95(price);
+  if (!interval) return "–";
+  return fmt::format("{} to {}, {}", usd_text(interval->low, interval), usd_text(interval->high, interval),
+                     line.interval);
+}
+
+std::string hourly_text(const HourlyPrice& price) {
+  if (!price.usd) return "not known";
+  std::string text = fmt::format("{:.6g} USD/h", *price.usd);
+  if (price.range) text += fmt::format(" ({}, {:.6g} to {:.6g})", price.rule, price.range->low, price.range->high);
+  return text;
+}
+
+// A row a figure: what JSON has of costs.
+Table every_cost(const std::vector<CostLine>& lines) {
+  Table table{"cost",
+              "",
+              {{"case", "case"},
+               {"machine", "machine"},
+               {"stands_for", "from"},
+               {"per", "per"},
+               {"basis", "basis"},
+               {"usd", "cost", Align::right},
+               {"interval", "95 % interval", Align::right},
+               {"price", "price of a machine", Align::right},
+               {"machines", "machines", Align::right},
+               {"region", "region"},
+               {"date", "date"},
+               {"source", "source"},
+               {"warnings", "warnings"},
+               {"record", "record"}},
+              {}};
+  for (const CostLine& line : lines) {
+    for (const HourlyPrice& price : line.offers) {
+      std::vector<std::string> warnings = price.warnings;
+      warnings.insert(warnings.end(), line.warnings.begin(), line.warnings.end());
+      const Json hourly = {{"value", price.usd ? Json(*price.usd) : Json(nullptr)},
+                           {"unit", "USD/h"},
+                           {"range", interval_json(price.range)},
+                           {"rule", price.rule}};
+      Cell usd = usd_cell(line, &price);
+      if (!price.usd) usd.data = {{"value", nullptr}, {"unit", "USD"}, {"ci95", nullptr}};
+      Cell of{case_title(*line.record), line.record->key};
+      of.link = line.anchor;
+      table.rows.push_back(
+          {std::move(of),
+           {line.machine, nullptr},
+           {line.stands_for, nullptr},
+           {line.per, nullptr},
+           {std::string(name_of(price.basis)), nullptr},
+           std::move(usd),
+           {price.usd ? interval_text(line, price) : "–", line.interval},
+           {hourly_text(price), hourly},
+           {std::to_string(line.machines), line.machines},
+           {price.region.empty() ? "–" : price.region, price.region},
+           {price.date.empty() ? "–" : price.date, price.date},
+           {price.source, nullptr},
+           {fmt::format("{}", fmt::join(warnings, "; ")), warnings, warnings.empty() ? Tone::plain : Tone::warn},
+           {line.place, nullptr}});
+    }
+  }
+  return table;
+}
+
+Table energy_table(const std::vector<CostLine>& lines) {
+  Table table{"energy",
+              "",
+              {{"case", "case"},
+               {"machine", "machine"},
+               {"stands_for", "from"},
+               {"per", "per"},
+               {"sensor", "sensor"},
+               {"energy", "energy", Align::right},
+               {"kwh", "kWh", Align::right},
+               {"interval", "95 %", Align::right}},
+              {}};
+  for (const CostLine& line : lines) {
+    for (const Power& power : line.power) {
+      const double joules = power.watts * line.seconds;
+      const auto interval = line.ci95
+                                ? std::optional(Interval{power.watts * line.ci95->low, power.watts * line.ci95->high})
+                                : std::nullopt;
+      const auto kwh = interval ? std::optional(Interval{interval->low / joules_a_kwh, interval->high / joules_a_kwh})
+                                : std::nullopt;
+      Cell of{case_title(*line.record), line.record->key};
+      of.link = line.anchor;
+      table.rows.push_back({std::move(of),
+                            {line.machine, nullptr},
+                            {line.stands_for, nullptr},
+                            {line.per, nullptr},
+                            {power.sensor, nullptr},
+                            {format_quantity(joules, "J", half_of(interval)),
+                             {{"value", joules}, {"unit", "J"}, {"ci95", interval_json(interval)}}},
+                            {format_quantity(joules / joules_a_kwh, "kWh", half_of(kwh)),
+                             {{"value", joules / joules_a_kwh}, {"unit", "kWh"}, {"ci95", interval_json(kwh)}}},
+                            interval_cell(line)});
+    }
+  }
+  return table;
+}
+
+// Costs of the first kind of result that is priced, a group of bars a case and machine.
+std::optional<Figure> cost_figure(const std::vector<CostLine>& lines, const std::vector<Basis>& bases) {
+  const auto first = std::find_if(lines.begin(), lines.end(), priced);
+  if (first == lines.end()) return std::nullopt;
+  Figure figure{"cost_figure",       "Cost per " + first->per,          "",
+                {"", "", false, {}}, {"cost per " + first->per, "USD"}, {}};
+  for (const Basis basis : bases) figure.curves.push_back({std::string(name_of(basis)), Mark::bars, {}});
+  std::set<std::string> machines;
+  for (const CostLine& line : lines)
+    if (line.per == first->per && priced(line)) machines.insert(line.machine);
+  std::vector<std::string> told;
+  for (const CostLine& line : lines) {
+    if (line.per != first->per || !priced(line) || figure.x.categories.size() == most_bars) continue;
+    const std::string title = case_title(*line.record) + (machines.size() > 1 ? " · " + line.machine : "");
+    const auto x = static_cast<double>(figure.x.categories.size());
+    figure.x.categories.push_back(title);
+    for (std::size_t b = 0; b < bases.size(); ++b) {
+      const HourlyPrice* price = offer_of(line, bases[b]);
+      if (!price || !price->usd) continue;
+      const double usd = line.usd(*price);
+      const auto interval = line.usd_ci95(*price);
+      figure.curves[b].points.push_back({x, usd, interval, fmt::format("{}, {}", title, line.stands_for)});
+      if (told.size() < 6) told.push_back(fmt::format("{} {}: {}", title, name_of(bases[b]), usd_text(usd, interval)));
+    }
+  }
+  std::erase_if(figure.curves, [](const Curve& curve) { return curve.points.empty(); });
+  figure.alt = fmt::format("Cost per {} by case and machine. {}.", first->per, fmt::join(told, "; "));
+  return figure;
+}
+
+void say_unpriced(Section& section, const CostLines& costs, const PriceSource& prices) {
+  const std::size_t shown = std::min(most_machines, costs.unpriced.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const UnpricedMachine& without = costs.unpriced[i];
+    const std::string name = without.machine.name.empty() ? "this machine" : without.machine.name;
+    section.blocks.push_back(Text{fmt::format("No price for {}{}: {}. Give one: --price USD_PER_HOUR or --prices FILE.",
+                                              name, without.runs > 1 ? fmt::format(" ({} runs)", without.runs) : "",
+                                              why_no_price(without.machine, prices)),
+                                  Tone::faint});
+  }
+  if (costs.unpriced.size() > shown)
+    section.blocks.push_back(
+        Text{fmt::format("No price for {} more either.", plural(costs.unpriced.size() - shown, "kind") + " of machine"),
+             Tone::faint});
+}
+
+List left_out_list(const CostLines& costs) {
+  List list{"cost_left_out", {}};
+  for (const LeftOut& left : costs.left_out)
+    list.items.push_back(fmt::format("{}: {}, first {}", left.reason,
+                                     plural(static_cast<std::size_t>(left.count), "record"), left.first));
+  if (costs.other_records > 0)
+    list.items.push_back(fmt::format("no result that could be priced (items, FLOPs or a run to quality): {}",
+                                     plural(static_cast<std::size_t>(costs.other_records), "record")));
+  return list;
+}
+
+}  // namespace
+
+std::vector<Section> cost_sections(const RunSet& runs, const PriceSource& prices) {
+  const CostLines costs = cost_lines(runs, prices);
+  if (costs.lines.empty()) return {};
+  const std::vector<Basis> bases = bases_of(costs.lines);
+  std::vector<Section> sections;
+  Section summary{"cost", "Cost per result", {}};
+  say_unpriced(summary, costs, prices);
+  Table table = side_by_side(costs.lines, bases);
+  Table every = every_cost(costs.lines);
+  if (!table.rows.empty()) {
+    summary.blocks.push_back(
+        Text{"Price of whole machines an hour / 3600 x seconds a result, by the wall time of the measured window. Not "
+             "counted: set-up, compilation, warm-up, checkpoints outside the window, idle hours. Prices are taken as "
+             "exact; one run does not stand for an instance type.",
+             Tone::faint});
+    const std::size_t rows = static_cast<std::size_t>(std::count_if(
+        costs.lines.begin(), costs.lines.end(), [](const CostLine& line) { return !line.offers.empty(); }));
+    if (rows > table.rows.size()) table.title = fmt::format("The first {} of {} rows", table.rows.size(), rows);
+    summary.blocks.push_back(std::move(table));
+    if (List warnings = warning_list(costs.lines); !warnings.items.empty())
+      summary.blocks.push_back(std::move(warnings));
+    if (auto figure = cost_figure(costs.lines, bases)) summary.blocks.push_back(std::move(*figure));
+  }
+  sections.push_back(std::move(summary));
+
+  Section details{"cost-details", "Costs with their prices", {}, false};
+  if (!every.rows.empty()) details.blocks.push_back(std::move(every));
+  if (Table energy = energy_table(costs.lines); !energy.rows.empty()) {
+    details.blocks.push_back(
+        Text{"Energy a result by the sensors there are, over the same window: never the whole machine's. A machine "
+             "without sensors has no figure here."});
+    details.blocks.push_back(std::move(energy));
+  }
+  if (List left = left_out_list(costs); !left.items.empty() && !details.blocks.empty()) {
+    details.blocks.push_back(Text{"Left out:"});
+    details.blocks.push_back(std::move(left));
+  }
+  if (!details.blocks.empty()) sections.push_back(std::move(details));
+  return sections;
+}
+
+}  // namespace assay::report
