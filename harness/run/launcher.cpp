@@ -85,6 +85,9 @@ std::vector<std::string> environment_for(const LaunchRequest& request) {
     all.try_emplace("OMPI_MCA_mpi_yield_when_idle", request.oversubscribed ? "1" : "0");
     // Crashed ranks are described by the supervisor: no back traces.
     all.try_emplace("OMPI_MCA_opal_signal", "");
+    // Ranks of one host need no network beyond its own; without one, Open MPI 5 complains of it for each pair.
+    if (!several_hosts(request.kind) && !all.contains("OMPI_MCA_btl_tcp_if_exclude"))
+      all.try_emplace("OMPI_MCA_btl_tcp_if_include", "lo");
   }
   std::vector<std::string> list;
   for (const auto& [name, value] : all) list.push_back(name + "=" + value);
