@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <memory>
 #include <set>
+#include <utility>
 
 namespace assay::cli {
 
@@ -61,28 +62,30 @@ std::vector<RunData> read_runs(const std::vector<std::string>& dirs) {
 }
 
 ExitCode run_report(const Options& options) {
-  const std::vector<RunData> runs = read_runs(options.dirs);
+  const report::RunSet runs(read_runs(options.dirs));
   const report::SummaryOptions summary{.footer = options.markdown.empty() ? "" : "report: " + options.markdown,
                                        .nccl_table = options.nccl_table};
   const report::Document document = report::summarize_runs(runs, {});
   if (!options.markdown.empty()) write_named_file(options.markdown, report::render_markdown(document));
   if (!options.json.empty()) write_named_file(options.json, report::render_json(document));
   print_summary(runs, summary);
-  const bool empty = std::all_of(runs.begin(), runs.end(), [](const RunData& run) { return run.records.empty(); });
+  const bool empty = runs.entries().empty();
   if (empty) fmt::print(stderr, "assay: report: no finished case in {}\n", fmt::join(options.dirs, ", "));
   return empty ? ExitCode::no_data : ExitCode::ok;
 }
 
 }  // namespace
 
-void print_summary(const std::vector<RunData>& runs, const report::SummaryOptions& options) {
+void print_summary(const report::RunSet& runs, const report::SummaryOptions& options) {
   const std::string text = report::render_terminal(report::summarize_runs(runs, options), terminal_style());
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }
 
 void report_finished_run(const fs::path& dir) {
-  const std::vector<RunData> runs = {read_run(dir)};
+  std::vector<RunData> read;
+  read.push_back(read_run(dir));
+  const report::RunSet runs(std::move(read));
   const fs::path file = dir / "report.md";
   replace_file(file, report::render_markdown(report::summarize_runs(runs, {})));
   print_summary(runs, {.footer = "report: " + file.string()});

@@ -293,18 +293,21 @@ RunData read_run(const fs::path& dir) {
   return data;
 }
 
-std::vector<double> all_samples(const RunData& run, const Record& record) {
-  if (!record.samples.series) return record.samples.values;
+std::pair<std::vector<double>, std::vector<double>> timed_samples(const RunData& run, const Record& record) {
+  if (!record.samples.series) return {record.samples.values, record.samples.at};
   const fs::path name(*record.samples.series);
   // A record may come from anywhere; its series lie below its own directory.
   if (name.is_absolute() || name.lexically_normal().string().starts_with(".."))
     throw Error(fmt::format("series {} of {} lies outside the run", name.string(), record.key));
   try {
     const Json json = parse_untrusted(read_whole(run.dir / name, max_run_bytes));
-    return JsonReader(json, "").reals("values");
+    const JsonReader reader(json, "");
+    return {reader.reals("values"), reader.reals("at")};
   } catch (const Error& caught) {
     throw Error(fmt::format("{}: {}", (run.dir / name).string(), caught.what()));
   }
 }
+
+std::vector<double> all_samples(const RunData& run, const Record& record) { return timed_samples(run, record).first; }
 
 }  // namespace assay

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay {
@@ -53,7 +54,9 @@ struct RunData {
 
 // Throws UsageError when the directory holds no run, or its schema is not known.
 RunData read_run(const std::filesystem::path& dir);
-// Every sample of a record, from its line or its series file.
+// Every sample of a record, from its line or its series file. Throws Error when the file cannot be read.
 std::vector<double> all_samples(const RunData& run, const Record& record);
+// The same with the seconds since the record's start at which each was taken; `at` is empty where that is unknown.
+std::pair<std::vector<double>, std::vector<double>> timed_samples(const RunData& run, const Record& record);
 
 }  // namespace assay

@@ -12,18 +12,11 @@ namespace assay::report {
 
 namespace {
 
-// A parameter as text; empty when the record lacks it.
-std::string text_of(const Record& record, const char* name) {
-  if (!record.params.is_object() || !record.params.contains(name)) return {};
-  const Json& value = record.params.at(name);
-  return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string text_of(const Record& record, std::string_view name) { return param_text(record, name); }
 
-std::string size_of_param(const Record& record, const char* name) {
-  if (!record.params.is_object() || !record.params.contains(name)) return {};
-  const Json& value = record.params.at(name);
-  return value.is_number_integer() && value.get<std::int64_t>() >= 0 ? format_bytes(value.get<double>())
-                                                                     : text_of(record, name);
+std::string size_of_param(const Record& record, std::string_view name) {
+  const auto bytes = param_number(record, name);
+  return bytes && *bytes >= 0 ? format_bytes(*bytes) : text_of(record, name);
 }
 
 // Joins the parts that are not empty.
@@ -49,35 +42,36 @@ std::string threads_title(const Record& record) {
 }
 
 std::string gemm_title(const Record& r) {
-  const std::string shape = fmt::format("{} x {} x {}", text_of(r, "m"), text_of(r, "n"), text_of(r, "k"));
+  const std::string shape = join({text_of(r, "m"), text_of(r, "n"), text_of(r, "k")}, " x ");
   const std::string transpose = unless(text_of(r, "transpose"), "nn");
-  return join({"gemm " + text_of(r, "dtype") + " " + shape, transpose, unless(text_of(r, "cache"), "cold"),
+  return join({join({"gemm", text_of(r, "dtype"), shape}, " "), transpose, unless(text_of(r, "cache"), "cold"),
                unless(text_of(r, "duration"), "burst"), text_of(r, "gpus")},
               ", ");
 }
 
 std::string peak_title(const Record& r) {
-  return join({"peak " + text_of(r, "dtype"), unless(text_of(r, "isa"), "auto"), threads_title(r)}, ", ");
+  return join({join({"peak", text_of(r, "dtype")}, " "), unless(text_of(r, "isa"), "auto"), threads_title(r)}, ", ");
 }
 
 std::string memory_title(const Record& r) {
   const std::string store = text_of(r, "store");
-  return join({"memory " + text_of(r, "op") + " " + size_of_param(r, "bytes"),
+  return join({join({"memory", text_of(r, "op"), size_of_param(r, "bytes")}, " "),
                store == "nontemporal" ? "non-temporal" : unless(store, "auto"), threads_title(r)},
               ", ");
 }
 
 std::string collective_title(const Record& r) {
-  return join({"collective " + text_of(r, "op") + " " + size_of_param(r, "bytes"), unless(text_of(r, "dtype"), "f32"),
-               text_of(r, "inplace") == "true" ? "in place" : "", unless(text_of(r, "batching"), "batched"),
-               fmt::format("{} rank{}", r.world_ranks, r.world_ranks == 1 ? "" : "s")},
-              ", ");
+  return join(
+      {join({"collective", text_of(r, "op"), size_of_param(r, "bytes")}, " "), unless(text_of(r, "dtype"), "f32"),
+       text_of(r, "inplace") == "true" ? "in place" : "", unless(text_of(r, "batching"), "batched"),
+       fmt::format("{} rank{}", r.world_ranks, r.world_ranks == 1 ? "" : "s")},
+      ", ");
 }
 
 std::string dataloader_title(const Record& r) {
   const std::string workers = text_of(r, "workers");
   return join(
-      {"dataloader " + text_of(r, "kind") + " " + text_of(r, "stage"), unless(text_of(r, "path"), "generated"),
+      {join({"dataloader", text_of(r, "kind"), text_of(r, "stage")}, " "), unless(text_of(r, "path"), "generated"),
        workers.empty() ? "" : workers + (workers == "1" ? " worker" : " workers"), unless(text_of(r, "cache"), "warm")},
       ", ");
 }
@@ -92,18 +86,19 @@ std::string training_title(const Record& r) {
   const std::string accumulate = unless(size("accumulate"), "1");
   std::string batch = join({size("micro_batch"), unless(size("seq"), "none")}, " x ");
   if (!accumulate.empty()) batch += fmt::format(" (accumulated {} times)", accumulate);
-  return join(
-      {join({"train", text_of(r, "model"), text_of(r, "precision"), batch}, " "),
-       text_of(r, "mode") == "quality" ? "to quality" : "", text_of(r, "checkpointing") == "full" ? "checkpointed" : "",
-       unless(text_of(r, "scaling"), "weak"), threads_title(r), unless(text_of(r, "path"), "generated"),
-       text_of(r, "seed") == "0" ? "" : "seed " + text_of(r, "seed")},
-      ", ");
+  const std::string seed = unless(text_of(r, "seed"), "0");
+  return join({join({"train", text_of(r, "model"), text_of(r, "precision"), batch}, " "),
+               text_of(r, "mode") == "quality" ? "to quality" : "",
+               text_of(r, "checkpointing") == "full" ? "checkpointed" : "", unless(text_of(r, "scaling"), "weak"),
+               threads_title(r), unless(text_of(r, "path"), "generated"), seed.empty() ? "" : "seed " + seed},
+              ", ");
 }
 
 std::string generic_title(const Record& r) {
   std::string out = r.family;
   if (r.params.is_object())
-    for (const auto& [name, value] : r.params.items()) out += fmt::format(" {}={}", name, text_of(r, name.c_str()));
+    for (const auto& [name, value] : r.params.items()) out += fmt::format(" {}={}", name, text_of(r, name));
+  if (!r.params.is_object() || r.params.empty()) out = r.key.empty() ? "case without a key" : r.key;
   if (r.world_ranks > 1) out += fmt::format(", {} ranks", r.world_ranks);
   return out;
 }

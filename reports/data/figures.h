@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace assay::report {
 
@@ -19,6 +20,13 @@ std::optional<double> half_width(const Metric& metric);
 std::string figure_text(const Metric& metric, double value);
 // [low, high], or null.
 Json interval_json(const std::optional<Interval>& interval);
+
+// A parameter as text, from the record's params or else from its key ("gemm/m=2048/..."); empty when neither has it.
+std::string param_text(const Record& record, std::string_view name);
+// The same as a number that is finite; nothing when it is none.
+std::optional<double> param_number(const Record& record, std::string_view name);
+// Training: a workload, not a micro-benchmark.
+bool is_training(const Record& record);
 
 // Readable name of a case, from its family and parameters: "gemm f32 2048 x 2048 x 2048".
 std::string case_title(const Record& record);

@@ -51,7 +51,12 @@ Machine machine_of(const RunData& run) {
   if (const Json hosts = member(environment, "/hostnames"); hosts.is_array())
     for (const Json& host : hosts)
       if (host.is_string()) machine.hosts.push_back(host.get<std::string>());
+  if (machine.hosts.empty())
+    for (const Record& record : run.records)
+      for (const RankResult& rank : record.ranks)
+        if (!rank.host.empty()) machine.hosts.push_back(rank.host);
   std::sort(machine.hosts.begin(), machine.hosts.end());
+  machine.hosts.erase(std::unique(machine.hosts.begin(), machine.hosts.end()), machine.hosts.end());
 
   std::vector<std::string> parts;
   if (!machine.cpu.empty()) parts.push_back(machine.cpu);

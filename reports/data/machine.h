@@ -18,7 +18,7 @@ struct Machine {
   std::string provider;            // "aws"; by the DMI files or --label provider=
   std::string instance_type;       // "p5.48xlarge"; by the DMI files or --label instance_type=
   std::string region;              // --label region=
-  std::vector<std::string> hosts;  // sorted
+  std::vector<std::string> hosts;  // sorted, each once; from the records' ranks where run.json does not tell
 };
 
 Machine machine_of(const RunData& run);

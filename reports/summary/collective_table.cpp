@@ -115,10 +115,11 @@ std::string print(const TableKey& key, const Table& table) {
 
 }  // namespace
 
-std::string collective_table(std::span<const Record> records) {
+std::string collective_table(std::span<const Record* const> records) {
   std::map<TableKey, Table> tables;
-  for (const Record& record : records) {
-    if (record.family != "collective" || record.metrics.empty()) continue;
+  for (const Record* at : records) {
+    const Record& record = *at;
+    if (record.family != "collective" || record.metrics.empty() || !record.params.is_object()) continue;
     Table& table = tables[{text_of(record.params, "op"), record.world_ranks, text_of(record.params, "batching")}];
     table.implementation = label_of(record, "implementation");
     std::string size = label_of(record, "bytes_used");

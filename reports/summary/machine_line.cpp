@@ -21,10 +21,10 @@ double busy_seconds(const RunData& run) {
   return seconds;
 }
 
-std::string plan_text(const RunData& run) {
+std::string plan_text(const RunData& run, std::size_t count) {
   const std::string name = text_member(run.run, "/plan/name");
   const auto seconds = number_member(run.run, "/seconds");
-  const std::string cases = plural(static_cast<double>(run.final_records().size()), "case");
+  const std::string cases = plural(static_cast<double>(count), "case");
   const std::string time = " in " + format_seconds(seconds ? *seconds : busy_seconds(run));
   return (name.empty() ? "" : "plan " + name + ", ") + cases + time;
 }
@@ -37,42 +37,14 @@ std::int64_t warning_count(const Json& findings) {
 
 }  // namespace
 
-std::string machine_line(const RunData& run) {
+std::string machine_line(const RunSet& runs, std::size_t run_index) {
+  const RunData& run = runs.runs()[run_index];
   std::vector<std::string> parts;
   if (const std::string machine = machine_of(run).name; !machine.empty()) parts.push_back(machine);
-  parts.push_back(plan_text(run));
+  parts.push_back(plan_text(run, runs.entries_of(run_index).size()));
   if (const auto warnings = warning_count(member(run.run, "/findings")); warnings > 0)
     parts.push_back(plural(static_cast<double>(warnings), "finding") + " (assay env)");
   return fmt::format("{}", fmt::join(parts, " · "));
-}
-
-std::vector<std::string> environment_lines(const RunData& run) {
-  std::vector<std::string> lines;
-  const auto add = [&](const char* title, const std::string& value) {
-    if (!value.empty()) lines.push_back(fmt::format("{}: {}", title, value));
-  };
-  const Json environment = member(run.run, "/environment");
-  add("machine", machine_of(run).name);
-  add("processor", text_member(environment, "/cpu/brand"));
-  add("hosts", fmt::format("{}", fmt::join(machine_of(run).hosts, ", ")));
-  add("system", text_member(environment, "/os/name"));
-  add("kernel", text_member(environment, "/os/kernel"));
-  add("virtual machine", text_member(environment, "/virtual_machine"));
-  add("container", text_member(environment, "/container"));
-  add("assay", text_member(environment, "/assay/version"));
-  add("compiler", text_member(environment, "/assay/compiler"));
-  if (const Json libraries = member(environment, "/libraries"); libraries.is_object())
-    for (const auto& [name, version] : libraries.items())
-      if (version.is_string()) add(name.c_str(), version.get<std::string>());
-  add("started", text_member(run.run, "/started"));
-  if (const Json labels = member(run.run, "/labels"); labels.is_object())
-    for (const auto& [name, value] : labels.items())
-      if (value.is_string()) lines.push_back(fmt::format("label {}: {}", name, value.get<std::string>()));
-  if (const Json findings = member(run.run, "/findings"); findings.is_array())
-    for (const Json& finding : findings)
-      if (const std::string seen = text_member(finding, "/seen"); !seen.empty())
-        lines.push_back(fmt::format("{}: {}", text_member(finding, "/severity"), seen));
-  return lines;
 }
 
 }  // namespace assay::report

@@ -1,11 +1,10 @@
 // The report of one or several runs: every case with its figure, interval, share of peak and verdict.
 #pragma once
 
-#include "harness/record/run_dir.h"
+#include "reports/data/run_set.h"
 #include "reports/model/document.h"
 
 #include <string>
-#include <vector>
 
 namespace assay::report {
 
@@ -14,7 +13,7 @@ struct SummaryOptions {
   bool nccl_table = false;  // collectives in nccl-tests' form, in the terminal too
 };
 
-// One Document over all runs; a section a run, problems of reading named at the end.
-Document summarize_runs(const std::vector<RunData>& runs, const SummaryOptions& options);
+// One Document over all runs.
+Document summarize_runs(const RunSet& runs, const SummaryOptions& options);
 
 }  // namespace assay::report

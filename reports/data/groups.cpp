@@ -1,0 +1,70 @@
+#include "reports/data/groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+namespace assay::report {
+
+namespace {
+
+std::map<std::string, std::string> labels_of(const RunData& run) {
+  std::map<std::string, std::string> labels;
+  if (const Json given = member(run.run, "/labels"); given.is_object())
+    for (const auto& [name, value] : given.items())
+      if (value.is_string()) labels[name] = value.get<std::string>();
+  return labels;
+}
+
+std::string title_of(const MachineRuns& group) {
+  std::vector<std::string> parts{group.machine.name.empty() ? "unknown machine" : group.machine.name};
+  if (!group.machine.hosts.empty()) {
+    const auto& hosts = group.machine.hosts;
+    parts.push_back(hosts.size() > 2 ? fmt::format("{} and {} more hosts", hosts.front(), hosts.size() - 1)
+                                     : fmt::format("{}", fmt::join(hosts, ", ")));
+  }
+  for (const auto& [name, value] : group.labels) parts.push_back(name + "=" + value);
+  return fmt::format("{}", fmt::join(parts, " · "));
+}
+
+}  // namespace
+
+std::vector<MachineRuns> by_machine(const RunSet& runs) {
+  std::vector<MachineRuns> groups;
+  std::map<std::pair<std::string, std::map<std::string, std::string>>, std::size_t> places;
+  for (std::size_t i = 0; i < runs.runs().size(); ++i) {
+    MachineRuns group{machine_of(runs.runs()[i]), labels_of(runs.runs()[i]), {}, {}};
+    const std::string key = fmt::format("{}\n{}", group.machine.name, fmt::join(group.machine.hosts, "\n"));
+    const auto [place, fresh] = places.try_emplace({key, group.labels}, groups.size());
+    if (fresh) groups.push_back(std::move(group));
+    groups[place->second].runs.push_back(i);
+  }
+  std::map<std::string, int> seen;
+  for (MachineRuns& group : groups) {
+    group.title = title_of(group);
+    // Equal titles: many hosts of which the title names the first alone.
+    if (const int n = ++seen[group.title]; n > 1) group.title += fmt::format(" ({})", n);
+  }
+  return groups;
+}
+
+std::vector<CaseRuns> cases_of(const RunSet& runs, const MachineRuns& machine) {
+  std::vector<CaseRuns> cases;
+  std::unordered_map<std::string, std::size_t> places;
+  for (auto run = machine.runs.rbegin(); run != machine.runs.rend(); ++run) {
+    for (const Entry& entry : runs.entries_of(*run)) {
+      const Record& record = *entry.record;
+      const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", record.key, record.device, record.world_ranks,
+                                          record.world_nodes, record.seed, protocol_of(record));
+      const auto [place, fresh] = places.try_emplace(key, cases.size());
+      if (fresh) cases.emplace_back();
+      cases[place->second].entries.push_back(&entry);
+    }
+  }
+  for (CaseRuns& one : cases) std::reverse(one.entries.begin(), one.entries.end());
+  return cases;
+}
+
+}  // namespace assay::report

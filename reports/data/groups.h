@@ -1,0 +1,34 @@
+// Entries put together as readers think of them: by machine, and the same case over several runs of one machine.
+#pragma once
+
+#include "reports/data/machine.h"
+#include "reports/data/run_set.h"
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace assay::report {
+
+// Runs of one machine under equal labels, in the RunSet's order: the newest is the last.
+struct MachineRuns {
+  Machine machine;
+  std::map<std::string, std::string> labels;  // --label K=V
+  std::vector<std::size_t> runs;              // in RunSet::runs(), never empty
+  std::string title;  // "AMD Zen 4, 2 cores · vm · side=a"; told apart from the others by number where they are equal
+};
+
+// Machines are equal when name and hosts are; hosts come from the records where run.json does not tell them.
+std::vector<MachineRuns> by_machine(const RunSet& runs);
+
+// One case on one machine: equal identity but for the hosts, and equal protocol.
+struct CaseRuns {
+  std::vector<const Entry*> entries;  // in the RunSet's order, never empty
+  const Entry& newest() const { return *entries.back(); }
+};
+
+// In order of first appearance, the newest run first.
+std::vector<CaseRuns> cases_of(const RunSet& runs, const MachineRuns& machine);
+
+}  // namespace assay::report

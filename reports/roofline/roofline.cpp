@@ -1,0 +1,372 @@
+#include "reports/roofline/roofline.h"
+
+#include "harness/core/configs.h"
+#include "harness/core/units.h"
+#include "reports/data/figures.h"
+#include "reports/roofline/roofs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::size_t most_machines = 10;
+constexpr std::size_t most_rows = 500;  // of one table
+
+enum class Kind { gemm, memory, training };
+
+struct Dot {
+  Kind kind = Kind::gemm;
+  const Entry* entry = nullptr;
+  double intensity = 0;  // FLOP a byte
+  double rate = 0;       // FLOP/s of one unit
+  std::optional<Interval> range;
+};
+
+struct Roofs {
+  std::optional<Roof> compute, memory, sheet_compute, sheet_memory;
+};
+
+double bytes_of_type(std::string_view type) {
+  static const std::map<std::string_view, double> sizes = {
+      {"f64", 8}, {"i64", 8}, {"f32", 4}, {"tf32", 4}, {"s32", 4}, {"i32", 4},      {"bf16", 2},    {"fp16", 2},
+      {"f16", 2}, {"s8", 1},  {"u8", 1},  {"int8", 1}, {"fp8", 1}, {"fp8_e4m3", 1}, {"fp8_e5m2", 1}};
+  const auto found = sizes.find(type);
+  return found == sizes.end() ? 0 : found->second;
+}
+
+// Bytes of an element of A, B and C: from the label "u8 x s8 -> s32", else as the dtype implies; 0 when unknown.
+std::array<double, 3> element_bytes(const Record& record) {
+  const std::string dtype = param_text(record, "dtype");
+  const double in = bytes_of_type(dtype);
+  std::array<double, 3> bytes{in, in, dtype == "int8" ? 4 : dtype.starts_with("fp8") ? 2 : in};
+  const auto label = record.labels.find("types");
+  if (label == record.labels.end()) return bytes;
+  const std::string& types = label->second;
+  const std::size_t cross = types.find(" x "), arrow = types.find(" -> ");
+  if (cross == std::string::npos || arrow == std::string::npos || arrow < cross) return bytes;
+  const std::array<double, 3> told{bytes_of_type(types.substr(0, cross)),
+                                   bytes_of_type(types.substr(cross + 3, arrow - cross - 3)),
+                                   bytes_of_type(types.substr(arrow + 4))};
+  return told[0] > 0 && told[1] > 0 && told[2] > 0 ? told : bytes;
+}
+
+// 2mnk / (bytes of A, B and C, each moved once).
+std::optional<double> gemm_intensity(const Record& record) {
+  const auto m = param_number(record, "m"), n = param_number(record, "n"), k = param_number(record, "k");
+  const auto [a, b, c] = element_bytes(record);
+  if (!m || !n || !k || *m <= 0 || *n <= 0 || *k <= 0 || a <= 0) return std::nullopt;
+  return 2 * *m * *n * *k / (a * *m * *k + b * *k * *n + c * *m * *n);
+}
+
+// Operations over counted bytes of an element of 8 bytes (STREAM: McCalpin 1995; `read` is a sum).
+double memory_intensity(const std::string& op) {
+  if (op == "read") return 1.0 / 8;
+  if (op == "scale") return 1.0 / 16;
+  if (op == "add") return 1.0 / 24;
+  if (op == "triad") return 2.0 / 24;
+  return 0;  // copy, write, latency: no arithmetic
+}
+
+// Model FLOPs of a step over the bytes of its plan, each counted once: an upper bound of the true intensity.
+std::optional<double> training_intensity(const Record& record) {
+  const Metric* rate = find_metric(record, "model_flops");
+  const Metric* step = find_metric(record, "step_time");
+  const Metric* planned = find_metric(record, "planned_memory");
+  if (!rate || !step || !planned || *planned->value <= 0) return std::nullopt;
+  return *rate->value * *step->value / (*planned->value * std::max(1, record.world_ranks));
+}
+
+std::optional<Interval> scaled(const std::optional<Interval>& range, double by) {
+  return range ? std::optional(Interval{range->low * by, range->high * by}) : std::nullopt;
+}
+
+// What a record adds to the figure of `dtype`.
+std::optional<Dot> dot_of(const Entry& entry, std::string_view dtype) {
+  const Record& record = *entry.record;
+  const auto dot = [&](Kind kind, const Metric* metric, std::optional<double> intensity,
+                       double by) -> std::optional<Dot> {
+    if (!metric || !intensity || !(*intensity > 0) || !std::isfinite(*intensity) || !(*metric->value * by > 0))
+      return std::nullopt;
+    return Dot{kind, &entry, *intensity, *metric->value * by, scaled(metric->ci95, by)};
+  };
+  if (record.family == "gemm" && param_text(record, "dtype") == dtype)
+    return dot(Kind::gemm, find_metric(record, "throughput"), gemm_intensity(record), 1 / units_of(record, false));
+  if (record.family == "memory") {
+    const double intensity = memory_intensity(param_text(record, "op"));
+    return dot(Kind::memory, find_metric(record, "bandwidth"), intensity, intensity / units_of(record, false));
+  }
+  if (is_training(record) && param_text(record, "precision") == dtype)
+    return dot(Kind::training, find_metric(record, "model_flops"), training_intensity(record),
+               1 / units_of(record, true));
+  return std::nullopt;
+}
+
+double under(const std::optional<Roof>& compute, const std::optional<Roof>& memory, double intensity) {
+  double roof = INFINITY;
+  if (compute) roof = compute->value;
+  if (memory) roof = std::min(roof, memory->value * intensity);
+  return roof;
+}
+
+Curve roof_curve(const char* name, const std::optional<Roof>& compute, const std::optional<Roof>& memory, double from,
+                 double to) {
+  Curve curve{name, Mark::line, {}, true};
+  std::vector<double> at{from, to};
+  if (compute && memory) {
+    const double ridge = compute->value / memory->value;
+    if (ridge > from && ridge < to) at.insert(at.begin() + 1, ridge);
+  }
+  for (const double x : at) curve.points.push_back({x, under(compute, memory, x)});
+  return curve;
+}
+
+Cell number_cell(double value, std::string_view unit, const std::optional<Interval>& range = {}) {
+  const auto half = range ? std::optional(std::max(range->high - value, value - range->low)) : std::nullopt;
+  Cell cell{format_quantity(value, unit, half), {{"value", value}, {"unit", std::string(unit)}}};
+  if (range) cell.data["ci95"] = interval_json(range);
+  cell.sort = value;
+  return cell;
+}
+
+Cell share_cell(double share) {
+  if (!std::isfinite(share)) return {"–", nullptr, Tone::faint};
+  Cell cell{format_percent(share), share};
+  cell.sort = share;
+  return cell;
+}
+
+std::string roofs_text(const Roofs& roofs) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* what, const std::optional<Roof>& roof, const char* unit) {
+    if (!roof) return;
+    const auto half = roof->range
+                          ? std::optional(std::max(roof->range->high - roof->value, roof->value - roof->range->low))
+                          : std::nullopt;
+    parts.push_back(fmt::format("{} {} ({})", what, format_quantity(roof->value, unit, half), roof->source));
+  };
+  add("measured", roofs.compute, "FLOP/s");
+  add("measured", roofs.memory, "B/s");
+  add("sheet", roofs.sheet_compute, "FLOP/s");
+  add("sheet", roofs.sheet_memory, "B/s");
+  if (parts.empty()) return "No roof is known: add the families peak and memory to the plan.";
+  return fmt::format("Roofs: {}.", fmt::join(parts, "; "));
+}
+
+Table dot_table(const std::vector<Dot>& dots, const Roofs& roofs, const std::string& id) {
+  Table table{id,
+              "",
+              {{"case", "case"},
+               {"intensity", "FLOP a byte", Align::right},
+               {"rate", "rate", Align::right},
+               {"bound", "bound by"},
+               {"of_roof", "of the measured roof", Align::right},
+               {"of_sheet", "of the sheet's roof", Align::right}},
+              {}};
+  const bool both = roofs.compute && roofs.memory;
+  for (const Dot& dot : dots) {
+    if (table.rows.size() == most_rows) break;
+    const bool memory = both && roofs.memory->value * dot.intensity < roofs.compute->value;
+    table.rows.push_back({{case_title(*dot.entry->record), dot.entry->record->key, Tone::plain, dot.entry->anchor()},
+                          number_cell(dot.intensity, "FLOP/B"),
+                          number_cell(dot.rate, "FLOP/s", dot.range),
+                          both ? Cell{memory ? "memory" : "compute", nullptr} : Cell{"–", nullptr, Tone::faint},
+                          share_cell(dot.rate / under(roofs.compute, roofs.memory, dot.intensity)),
+                          share_cell(dot.rate / under(roofs.sheet_compute, roofs.sheet_memory, dot.intensity))});
+  }
+  return table;
+}
+
+Figure figure_of(const std::vector<Dot>& dots, const Roofs& roofs, const std::string& id, const std::string& title) {
+  Figure figure{id, title, "", {"arithmetic intensity", "FLOP/B", true}, {"rate", "FLOP/s", true}, {}};
+  double from = dots.front().intensity, to = from;
+  for (const Dot& dot : dots) {
+    from = std::min(from, dot.intensity);
+    to = std::max(to, dot.intensity);
+  }
+  from /= 2;
+  to *= 2;
+  if (roofs.compute || roofs.memory)
+    figure.curves.push_back(roof_curve("measured roof", roofs.compute, roofs.memory, from, to));
+  if (roofs.sheet_compute || roofs.sheet_memory)
+    figure.curves.push_back(roof_curve("sheet's roof", roofs.sheet_compute, roofs.sheet_memory, from, to));
+  std::vector<std::string> said;
+  for (const auto& [kind, name] :
+       {std::pair{Kind::gemm, "GEMM"}, {Kind::memory, "memory (f64 elements)"}, {Kind::training, "training steps"}}) {
+    Curve curve{name, Mark::points, {}};
+    const Dot* best = nullptr;
+    for (const Dot& dot : dots) {
+      if (dot.kind != kind) continue;
+      curve.points.push_back({dot.intensity, dot.rate, dot.range, case_title(*dot.entry->record)});
+      if (!best || dot.rate > best->rate) best = &dot;
+    }
+    if (!best) continue;
+    said.push_back(fmt::format("{}: {} point{}, up to {} at {:.3g} FLOP a byte", name, curve.points.size(),
+                               curve.points.size() == 1 ? "" : "s", format_quantity(best->rate, "FLOP/s"),
+                               best->intensity));
+    figure.curves.push_back(std::move(curve));
+  }
+  figure.alt = fmt::format("{}. {} {}.", title, roofs_text(roofs), fmt::join(said, "; "));
+  return figure;
+}
+
+// Relative half widths of a quotient's parts add in quadrature (first-order propagation of independent errors).
+std::optional<Interval> quotient_range(const Metric& over, const Roof& under, double value) {
+  if (!over.ci95 || !under.range) return std::nullopt;
+  const double a = *half_width(over) / *over.value;
+  const double b = std::max(under.range->high - under.value, under.value - under.range->low) / under.value;
+  const double half = std::hypot(a, b) * value;
+  return Interval{value - half, value + half};
+}
+
+// MFU = model FLOPs a second / peak (Chowdhery et al. 2022, PaLM, appendix B), per unit; the peak is the best GEMM of
+// the same run, dtype and device kind, and beside it the sheet's.
+std::optional<Section> mfu_section(const RunSet& runs, const std::vector<MachineRuns>& machines,
+                                   std::span<const HardwareSheet> sheets) {
+  Table table{"mfu",
+              "",
+              {{"case", "case"},
+               {"model_flops", "model FLOPs", Align::right},
+               {"gemm", "best GEMM of the run"},
+               {"gemm_rate", "its rate", Align::right},
+               {"mfu_gemm", "MFU of it", Align::right},
+               {"sheet", "sheet's peak", Align::right},
+               {"mfu_sheet", "MFU of the sheet", Align::right}},
+              {}};
+  std::set<std::string> formulas, sources;
+  bool lacks = false;
+  for (const MachineRuns& machine : machines) {
+    for (const CaseRuns& one : cases_of(runs, machine)) {
+      const Entry& entry = one.newest();
+      const Record& record = *entry.record;
+      const Metric* rate = find_metric(record, "model_flops");
+      if (!is_training(record) || !rate || *rate->value <= 0 || !usable(record) || table.rows.size() == most_rows)
+        continue;
+      const std::string dtype = param_text(record, "precision");
+      std::vector<const Entry*> same;
+      for (const Entry& other : runs.entries_of(entry.run_index)) same.push_back(&other);
+      const auto gemm = best_gemm(same, record.device, dtype);
+      const RunData& run = *entry.run;
+      auto sheet = recorded_peak(record);
+      if (!sheet) sheet = sheet_compute(sheet_of(sheets, run, record), run, record.device, dtype);
+      const double mine = *rate->value / units_of(record, true);
+      const std::string title = machines.size() > 1 ? case_title(record) + " – " + machine.title : case_title(record);
+      std::vector<Cell> row{{title, record.key, Tone::plain, entry.anchor()},
+                            number_cell(mine, "FLOP/s", scaled(rate->ci95, 1 / units_of(record, true)))};
+      const Cell none{"–", nullptr, Tone::faint};
+      if (gemm) {
+        const double mfu = mine / gemm->value;
+        const auto range = quotient_range(*rate, *gemm, mfu);
+        row.push_back({gemm->source, gemm->entry->record->key, Tone::plain, gemm->entry->anchor()});
+        row.push_back(number_cell(gemm->value, "FLOP/s", gemm->range));
+        Cell cell{range ? fmt::format("{} ± {}", format_percent(mfu), format_percent((range->high - range->low) / 2))
+                        : format_percent(mfu),
+                  {{"value", mfu}, {"unit", "1"}, {"ci95", interval_json(range)}}};
+        cell.sort = mfu;
+        row.push_back(std::move(cell));
+      } else {
+        lacks = true;
+        row.push_back({fmt::format("no {} GEMM in this run", dtype), nullptr, Tone::faint});
+        row.insert(row.end(), 2, none);
+      }
+      row.push_back(sheet ? number_cell(sheet->value, "FLOP/s") : none);
+      row.push_back(sheet ? share_cell(mine / sheet->value) : none);
+      if (sheet) sources.insert(sheet->source);
+      if (const auto formula = record.labels.find("formula"); formula != record.labels.end())
+        formulas.insert(param_text(record, "model") + ", " + formula->second);
+      table.rows.push_back(std::move(row));
+    }
+  }
+  if (table.rows.empty()) return std::nullopt;
+  Section section{"mfu", "Model FLOPs utilisation", {}, false};
+  section.blocks.push_back(Text{
+      "MFU = model FLOPs a second / peak (Chowdhery et al. 2022), of one GPU or of one host's cores; recompute and "
+      "look-ups do not count. The peak is the best GEMM of the same run and precision; beside it the sheet's."});
+  section.blocks.push_back(std::move(table));
+  if (lacks)
+    section.blocks.push_back(
+        Text{"Where no GEMM ran beside the training: add the family gemm with the same dtype to the plan."});
+  List list{"formulas", {}};
+  for (const std::string& formula : formulas) list.items.push_back("model FLOPs of " + formula);
+  for (const std::string& source : sources) list.items.push_back("sheet's peak: " + source);
+  if (!list.items.empty()) section.blocks.push_back(std::move(list));
+  return section;
+}
+
+}  // namespace
+
+std::vector<Section> roofline_sections(const RunSet& runs) {
+  std::vector<Section> sections;
+  const std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
+  const std::vector<MachineRuns> machines = by_machine(runs);
+  Section section{"roofline", "Rooflines", {}, false};
+  std::size_t drawn = 0;
+  for (const MachineRuns& machine : machines) {
+    if (drawn == most_machines) break;
+    std::vector<const Entry*> entries;
+    for (const CaseRuns& one : cases_of(runs, machine))
+      if (usable(*one.newest().record)) entries.push_back(&one.newest());
+    std::set<std::pair<std::string, std::string>> classes;  // device kind, dtype
+    for (const Entry* entry : entries) {
+      const Record& record = *entry->record;
+      if (record.family == "gemm") classes.insert({record.device, param_text(record, "dtype")});
+      if (is_training(record)) classes.insert({record.device, param_text(record, "precision")});
+    }
+    bool any = false;
+    for (const auto& [device, dtype] : classes) {
+      std::vector<Dot> dots;
+      const Entry* first = nullptr;
+      for (const Entry* entry : entries) {
+        if (entry->record->device != device) continue;
+        const auto dot = dot_of(*entry, dtype);
+        if (!dot) continue;
+        dots.push_back(*dot);
+        if (!first && dot->kind != Kind::memory) first = entry;
+      }
+      if (!first) continue;
+      std::stable_sort(dots.begin(), dots.end(), [](const Dot& a, const Dot& b) {
+        return std::tuple(a.kind, a.intensity, a.entry->record->key) <
+               std::tuple(b.kind, b.intensity, b.entry->record->key);
+      });
+      Roofs roofs{measured_compute(entries, device, dtype), measured_memory(entries, device), {}, {}};
+      const HardwareSheet* sheet = sheet_of(sheets, *first->run, *first->record);
+      for (const Dot& dot : dots)
+        if (!roofs.sheet_compute && dot.kind == Kind::training) roofs.sheet_compute = recorded_peak(*dot.entry->record);
+      if (!roofs.sheet_compute) roofs.sheet_compute = sheet_compute(sheet, *first->run, device, dtype);
+      roofs.sheet_memory = sheet_memory(sheet, *first->run, device);
+      const std::string id = fmt::format("roofline-{}-{}-{}", drawn + 1, device, dtype);
+      std::string title = fmt::format("Roofline, {} {}", device, dtype);
+      if (machines.size() > 1) title += ", " + machine.title;
+      section.blocks.push_back(figure_of(dots, roofs, id, title));
+      section.blocks.push_back(Text{roofs_text(roofs)});
+      section.blocks.push_back(dot_table(dots, roofs, id + "-table"));
+      any = true;
+    }
+    drawn += any;
+  }
+  if (!section.blocks.empty()) {
+    section.blocks.insert(
+        section.blocks.begin(),
+        Text{
+            "Rate over arithmetic intensity (Williams et al. 2009), of one GPU or of one host's cores. GEMM: 2mnk over "
+            "the "
+            "bytes of A, B and C, each moved once. Memory: STREAM's operations over the bytes it counts (copy and "
+            "write "
+            "have none). Training: model FLOPs of a step over its planned bytes, each counted once, so at most that."});
+    sections.push_back(std::move(section));
+  }
+  if (auto mfu = mfu_section(runs, machines, sheets)) sections.push_back(std::move(*mfu));
+  return sections;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,130 @@
+#include "reports/roofline/roofs.h"
+
+#include "reports/data/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace assay::report {
+
+namespace {
+
+std::optional<Interval> scaled(const std::optional<Interval>& range, double by) {
+  return range ? std::optional(Interval{range->low * by, range->high * by}) : std::nullopt;
+}
+
+// The fastest entry of a family by a metric that counts one rank.
+template <typename Keep>
+std::optional<Roof> fastest(std::span<const Entry* const> entries, std::string_view family, std::string_view device,
+                            const char* metric, Keep keep) {
+  std::optional<Roof> best;
+  for (const Entry* entry : entries) {
+    const Record& record = *entry->record;
+    const Metric* figure = find_metric(record, metric);
+    if (record.family != family || record.device != device || !figure || *figure->value <= 0 || !usable(record))
+      continue;
+    if (!keep(record)) continue;
+    const double unit = units_of(record, false);
+    const double value = *figure->value / unit;
+    const bool first = best && value == best->value && record.key < best->entry->record->key;
+    if (!best || value > best->value || first)
+      best = Roof{value, scaled(figure->ci95, 1 / unit), case_title(record), entry};
+  }
+  return best;
+}
+
+}  // namespace
+
+double units_of(const Record& record, bool total) {
+  const double ranks = std::max(1, record.world_ranks),
+               nodes = std::clamp(record.world_nodes, 1, std::max(1, record.world_ranks));
+  if (record.device == "cpu") return total ? nodes : nodes / ranks;
+  return total ? ranks : 1;
+}
+
+bool usable(const Record& record) { return record.status == Status::ok && record.comparable && !injected(record); }
+
+std::optional<Roof> best_gemm(std::span<const Entry* const> entries, std::string_view device, std::string_view dtype) {
+  return fastest(entries, "gemm", device, "throughput",
+                 [&](const Record& record) { return param_text(record, "dtype") == dtype; });
+}
+
+std::optional<Roof> measured_compute(std::span<const Entry* const> entries, std::string_view device,
+                                     std::string_view dtype) {
+  auto peak = fastest(entries, "peak", device, "throughput",
+                      [&](const Record& record) { return param_text(record, "dtype") == dtype; });
+  auto gemm = best_gemm(entries, device, dtype);
+  return !peak || (gemm && gemm->value > peak->value) ? gemm : peak;
+}
+
+std::optional<Roof> measured_memory(std::span<const Entry* const> entries, std::string_view device) {
+  const auto streams = [](const Record& record) {
+    const std::string op = param_text(record, "op");
+    return op == "triad" || op == "copy";
+  };
+  double largest = 0;
+  for (const Entry* entry : entries)
+    if (entry->record->family == "memory" && entry->record->device == device && usable(*entry->record) &&
+        streams(*entry->record) && find_metric(*entry->record, "bandwidth"))
+      largest = std::max(largest, param_number(*entry->record, "bytes").value_or(0));
+  return fastest(entries, "memory", device, "bandwidth", [&](const Record& record) {
+    return streams(record) && param_number(record, "bytes").value_or(0) == largest;
+  });
+}
+
+const HardwareSheet* sheet_of(std::span<const HardwareSheet> sheets, const RunData& run, const Record& record) {
+  if (record.device != "cpu") {
+    for (const RankResult& rank : record.ranks)
+      if (const HardwareSheet* sheet = find_hardware(sheets, rank.device)) return sheet;
+    return find_hardware(sheets, machine_of(run).gpu);
+  }
+  const Json environment = member(run.run, "/environment");
+  const auto cores = number_member(environment, "/cpu/cores"),
+             usable_cores = number_member(environment, "/cpu/usable_cores");
+  if (!member(environment, "/virtual_machine").is_null() || !cores || cores != usable_cores) return nullptr;
+  const HardwareSheet* sheet = find_hardware(sheets, text_member(environment, "/cpu/name"));
+  return sheet ? sheet : find_hardware(sheets, text_member(environment, "/cpu/brand"));
+}
+
+namespace {
+
+// A CPU's sheet is of a socket.
+double sockets(const RunData& run, std::string_view device) {
+  return device == "cpu" ? std::max(1.0, number_member(run.run, "/environment/cpu/sockets").value_or(1)) : 1;
+}
+
+std::string source_of(const HardwareSheet& sheet, const char* what) {
+  const auto found = sheet.sources.find(what);
+  return sheet.description + (found == sheet.sources.end() ? "" : "; " + found->second);
+}
+
+}  // namespace
+
+std::optional<Roof> sheet_compute(const HardwareSheet* sheet, const RunData& run, std::string_view device,
+                                  std::string_view dtype) {
+  if (!sheet) return std::nullopt;
+  auto peak = sheet->peak.find(std::string(dtype == "fp8" ? "fp8_e4m3" : dtype));
+  // Matrix products of f64 run on the tensor cores where there are any.
+  if (dtype == "f64" && sheet->peak.contains("f64_tensor")) peak = sheet->peak.find("f64_tensor");
+  if (peak == sheet->peak.end()) return std::nullopt;
+  return Roof{peak->second * sockets(run, device), {}, source_of(*sheet, "peak"), nullptr};
+}
+
+std::optional<Roof> sheet_memory(const HardwareSheet* sheet, const RunData& run, std::string_view device) {
+  if (!sheet || !sheet->memory_bandwidth) return std::nullopt;
+  return Roof{*sheet->memory_bandwidth * sockets(run, device), {}, source_of(*sheet, "memory_bandwidth"), nullptr};
+}
+
+std::optional<Roof> recorded_peak(const Record& record) {
+  const Metric* rate = find_metric(record, "model_flops");
+  const Metric* mfu = find_metric(record, "mfu");
+  if (!rate || !mfu || *mfu->value <= 0 || *rate->value <= 0) return std::nullopt;
+  const auto source = record.labels.find("peak");
+  return Roof{*rate->value / *mfu->value / units_of(record, true),
+              {},
+              source == record.labels.end() ? "the record's own MFU" : source->second,
+              nullptr};
+}
+
+}  // namespace assay::report

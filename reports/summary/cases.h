@@ -1,0 +1,19 @@
+// Tables of cases by the folder they come from: figure, interval, share of peak, reference, verdict.
+#pragma once
+
+#include "reports/data/run_set.h"
+#include "reports/model/document.h"
+
+#include <vector>
+
+namespace assay::report {
+
+// Micro-benchmarks: one table a suite and machine. Several runs of a machine share a row, the newest figure with the
+// range of all.
+std::vector<Section> suite_sections(const RunSet& runs);
+// Training, in the same form.
+std::vector<Section> workload_sections(const RunSet& runs);
+// Collectives as nccl-tests prints them; in the terminal too when it was asked for.
+std::vector<Section> collective_sections(const RunSet& runs, bool in_terminal);
+
+}  // namespace assay::report

@@ -1,0 +1,193 @@
+#include "reports/summary/key_figures.h"
+
+#include "reports/data/figures.h"
+#include "reports/summary/cells.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::size_t most_figures = 10;
+constexpr std::size_t most_machines = 20;
+
+struct Candidate {
+  int place = 0;  // in the table
+  int worth = 0;  // lower stays longer
+  KeyFigure figure;
+};
+
+class Chooser {
+ public:
+  explicit Chooser(std::vector<const Entry*> entries) : entries_(std::move(entries)) {}
+
+  std::vector<KeyFigure> choose() {
+    gemms();
+    memory("triad", "bandwidth", 10, 1);
+    memory("copy", "bandwidth", 11, 4);
+    memory("latency", "latency", 12, 3);
+    all_reduce();
+    loaders();
+    training();
+    others();
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.worth < b.worth; });
+    if (found_.size() > most_figures) found_.resize(most_figures);
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.place < b.place; });
+    std::vector<KeyFigure> figures;
+    for (Candidate& one : found_) figures.push_back(std::move(one.figure));
+    return figures;
+  }
+
+ private:
+  // The entry of a family whose `rank` is greatest; the key decides between equals, so that order does not.
+  template <typename Keep, typename Rank>
+  const Entry* best(std::string_view family, const char* metric, Keep keep, Rank rank) const {
+    const Entry* found = nullptr;
+    for (const Entry* entry : entries_) {
+      const Record& record = *entry->record;
+      if (record.family != family || !find_metric(record, metric) || !keep(record)) continue;
+      if (!found) {
+        found = entry;
+        continue;
+      }
+      const auto now = rank(record), before = rank(*found->record);
+      if (now > before || (now == before && record.key < found->record->key)) found = entry;
+    }
+    return found;
+  }
+
+  void add(const Entry* entry, const char* metric, int place, int worth, const char* what = nullptr) {
+    if (!entry) return;
+    const Metric* figure = find_metric(*entry->record, metric);
+    if (!figure) return;
+    used_.insert(entry->record->family);
+    found_.push_back({place, worth, {entry, figure, case_title(*entry->record) + (what ? what : "")}});
+  }
+
+  static double value(const Record& record, const char* metric) { return *find_metric(record, metric)->value; }
+
+  void gemms() {
+    int n = 0;
+    for (const char* dtype : {"f32", "bf16", "fp16", "tf32", "fp8", "fp8_e4m3", "int8", "f64"}) {
+      const Entry* entry = best(
+          "gemm", "throughput", [&](const Record& r) { return param_text(r, "dtype") == dtype; },
+          [](const Record& r) { return value(r, "throughput"); });
+      if (!entry) continue;
+      add(entry, "throughput", n, n < 2 ? 1 : 4 + n);
+      ++n;
+    }
+  }
+
+  void memory(const char* op, const char* metric, int place, int worth) {
+    add(best(
+            "memory", metric, [&](const Record& r) { return param_text(r, "op") == op; },
+            [&](const Record& r) { return std::tuple(param_number(r, "bytes").value_or(0), value(r, metric)); }),
+        metric, place, worth);
+  }
+
+  void all_reduce() {
+    add(best(
+            "collective", "busbw", [](const Record& r) { return param_text(r, "op") == "all_reduce"; },
+            [](const Record& r) {
+              return std::tuple(r.world_ranks, param_number(r, "bytes").value_or(0), value(r, "busbw"));
+            }),
+        "busbw", 20, 1);
+  }
+
+  void loaders() {
+    int place = 30;
+    for (const char* kind : {"image", "token"})
+      add(best(
+              "dataloader", "throughput",
+              [&](const Record& r) { return param_text(r, "kind") == kind && param_text(r, "stage") == "all"; },
+              [](const Record& r) { return value(r, "throughput"); }),
+          "throughput", place++, kind[0] == 'i' ? 2 : 3);
+  }
+
+  // Models by the time of a step, the longest first: the largest model says most about a machine.
+  void training() {
+    std::map<std::string, std::string> families;
+    for (const Entry* entry : entries_)
+      if (is_training(*entry->record)) families[param_text(*entry->record, "model")] = entry->record->family;
+    std::vector<std::tuple<double, std::string>> models;
+    for (const auto& [model, family] : families) {
+      double longest = 0;
+      for (const Entry* entry : entries_)
+        if (param_text(*entry->record, "model") == model)
+          if (const Metric* step = find_metric(*entry->record, "step_time")) longest = std::max(longest, *step->value);
+      models.push_back({-longest, model});
+    }
+    std::sort(models.begin(), models.end());
+    int n = 0;
+    for (const auto& [longest, model] : models) {
+      const std::string& family = families[model];
+      const auto mine = [&model = model](const Record& r) { return param_text(r, "model") == model; };
+      const auto quickest = [&](const Record& r) { return mine(r) && !find_metric(r, "time_to_quality"); };
+      const Entry* rate = best(family, "throughput", quickest, [](const Record& r) { return value(r, "throughput"); });
+      add(rate, "throughput", 40 + 3 * n, n < 2 ? 1 : 4 + n);
+      add(rate, "step_time", 41 + 3 * n, n < 1 ? 3 : 5 + n, ", step time");
+      add(best(family, "time_to_quality", mine, [](const Record& r) { return -value(r, "time_to_quality"); }),
+          "time_to_quality", 42 + 3 * n, n < 2 ? 2 : 4 + n);
+      ++n;
+    }
+  }
+
+  // What no rule knows: the first figure of each family, by name.
+  void others() {
+    std::map<std::string, const Entry*> first;
+    for (const Entry* entry : entries_) {
+      const Record& record = *entry->record;
+      if (used_.contains(record.family) || !headline_metric(record)) continue;
+      const auto [place, fresh] = first.try_emplace(record.family, entry);
+      if (!fresh && record.key < place->second->record->key) place->second = entry;
+    }
+    int place = 100;
+    for (const auto& [family, entry] : first)
+      found_.push_back({place++, 20, {entry, headline_metric(*entry->record), case_title(*entry->record)}});
+  }
+
+  std::vector<const Entry*> entries_;
+  std::vector<Candidate> found_;
+  std::set<std::string> used_;
+};
+
+}  // namespace
+
+std::vector<KeyFigure> key_figures(const RunSet& runs, const MachineRuns& machine) {
+  std::vector<const Entry*> entries;
+  for (const CaseRuns& one : cases_of(runs, machine)) {
+    const Record& record = *one.newest().record;
+    if (record.status == Status::ok && record.comparable && !injected(record)) entries.push_back(&one.newest());
+  }
+  return Chooser(std::move(entries)).choose();
+}
+
+std::vector<Section> key_figure_sections(const RunSet& runs) {
+  const std::vector<MachineRuns> machines = by_machine(runs);
+  Section section{"figures", "The figures that matter", {}};
+  std::size_t shown = 0, cases = 0;
+  for (const MachineRuns& machine : machines) {
+    const std::vector<KeyFigure> figures = key_figures(runs, machine);
+    if (figures.empty() || ++shown > most_machines) continue;
+    Table table{"figures", machines.size() > 1 ? machine.title : "", case_columns({}), {}};
+    for (const KeyFigure& figure : figures)
+      table.rows.push_back(case_row({figure.entry, figure.metric, figure.title}, {}));
+    cases += figures.size();
+    section.blocks.push_back(std::move(table));
+  }
+  if (shown > most_machines)
+    section.blocks.push_back(
+        Text{plural(shown - most_machines, "more machine") + ": give fewer directories to see their figures."});
+  if (section.blocks.empty()) return {};
+  // Few cases: the table of cases says it all already.
+  section.in_terminal = runs.entries().size() > cases;
+  return {std::move(section)};
+}
+
+}  // namespace assay::report

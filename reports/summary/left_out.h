@@ -1,0 +1,18 @@
+// What a reader must not miss: what failed or broke, what was skipped and why, what could not be read.
+#pragma once
+
+#include "reports/data/run_set.h"
+#include "reports/model/document.h"
+
+#include <vector>
+
+namespace assay::report {
+
+// "What did not hold": cases that failed a check or broke, with the reason and the place.
+std::vector<Section> attention_sections(const RunSet& runs);
+// "Skipped": by reason.
+std::vector<Section> skipped_sections(const RunSet& runs);
+// "Not read": lines that were no records, counted and named; copies of runs.
+std::vector<Section> unreadable_sections(const RunSet& runs);
+
+}  // namespace assay::report

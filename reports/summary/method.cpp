@@ -1,0 +1,210 @@
+#include "reports/summary/method.h"
+
+#include "harness/core/units.h"
+#include "reports/data/figures.h"
+#include "reports/data/groups.h"
+#include "reports/summary/cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::size_t most_records = 2000;  // rows; beyond, the newest of each case, then nothing
+
+// What is shown in full: every record while they are few, else the newest of each case.
+std::vector<const Entry*> shown_entries(const RunSet& runs) {
+  std::vector<const Entry*> entries;
+  if (runs.entries().size() <= most_records) {
+    for (const Entry& entry : runs.entries()) entries.push_back(&entry);
+    return entries;
+  }
+  for (const MachineRuns& machine : by_machine(runs))
+    for (const CaseRuns& one : cases_of(runs, machine))
+      if (entries.size() < most_records) entries.push_back(&one.newest());
+  return entries;
+}
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// A protocol in words. Fields that are not known here are named as they stand.
+std::string words_of(const Json& protocol) {
+  if (!protocol.is_object() || protocol.empty()) return "no protocol recorded";
+  std::vector<std::string> parts;
+  const auto number = [&](const char* name) -> std::optional<double> {
+    const auto found = protocol.find(name);
+    return found != protocol.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+  };
+  for (const auto& [name, value] : protocol.items()) {
+    const std::string text = text_of(value);
+    if (name == "hash" || name == "max_samples") continue;
+    if (name == "form") {
+      static const std::map<std::string, std::string> forms = {{"repeat", "repeated calls"},
+                                                               {"steps", "one sample a step"},
+                                                               {"window", "work counted over a window"},
+                                                               {"procedure", "the case's own clock"}};
+      const auto known = forms.find(text);
+      parts.push_back(known == forms.end() ? "form " + text : known->second);
+    } else if (name == "data") {
+      parts.push_back("inputs " + text);
+    } else if (name == "cache") {
+      parts.push_back(text == "none" ? "no cache state" : "cache " + text);
+    } else if (name == "timer") {
+      parts.push_back("timed by " + text);
+    } else if (name == "warmup_seconds" && value.is_number()) {
+      parts.push_back("warmed up for " + format_seconds(value.get<double>()));
+    } else if (name == "min_samples" && value.is_number()) {
+      const auto most = number("max_samples");
+      parts.push_back("at least " + text + (most && *most > 0 ? fmt::format(" and at most {:.0f}", *most) : "") +
+                      " samples");
+    } else if (name == "max_seconds" && value.is_number()) {
+      parts.push_back("for at most " + format_seconds(value.get<double>()));
+    } else if (name == "target_relative_ci" && value.is_number()) {
+      parts.push_back("until the interval is within ± " + format_percent(value.get<double>()));
+    } else {
+      parts.push_back(name + " " + text);
+    }
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::string spans_text(const Record& record) {
+  std::vector<std::string> parts;
+  for (const auto& [name, seconds] : record.spans)
+    if (std::isfinite(seconds)) parts.push_back(name + " " + format_seconds(seconds));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+Cell checks_cell(const Record& record) {
+  if (record.checks.empty()) return no_cell();
+  Json checks = Json::array();
+  std::size_t passed = 0;
+  std::vector<std::string> parts;
+  for (const Check& check : record.checks) {
+    passed += check.passed;
+    checks.push_back({{"name", check.name}, {"passed", check.passed}});
+    parts.push_back(check.name + (check.passed ? "" : " FAILED"));
+  }
+  return {fmt::format("{} of {} passed: {}", passed, record.checks.size(), fmt::join(parts, ", ")), std::move(checks),
+          passed == record.checks.size() ? Tone::plain : Tone::bad};
+}
+
+std::string labels_text(const Record& record) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : record.labels) parts.push_back(name + ": " + value);
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+Cell label_cell(const Record& record, const char* name) {
+  const auto found = record.labels.find(name);
+  return found == record.labels.end() ? no_cell() : Cell{found->second, nullptr};
+}
+
+}  // namespace
+
+std::vector<Section> method_sections(const RunSet& runs) {
+  const std::vector<const Entry*> entries = shown_entries(runs);
+  if (entries.empty()) return {};
+  std::map<std::string, std::pair<const Record*, int>> protocols;  // by hash: one that has it, and how many
+  for (const Entry* entry : entries) {
+    auto& [record, count] = protocols[protocol_of(*entry->record)];
+    if (!record) record = entry->record;
+    ++count;
+  }
+  std::map<std::string, std::string> names;
+  Table shared{"protocols",
+               "Protocols",
+               {{"protocol", "protocol"}, {"words", "in words"}, {"cases", "cases", Align::right}},
+               {}};
+  for (const auto& [hash, what] : protocols) {
+    const std::string name = fmt::format("P{}", names.size() + 1);
+    names[hash] = name;
+    Cell count{std::to_string(what.second), what.second};
+    count.sort = what.second;
+    Json fields = what.first->protocol.is_object() ? what.first->protocol : Json::object();
+    shared.rows.push_back({{name, hash}, {words_of(what.first->protocol), std::move(fields)}, count});
+    shared.anchors.push_back("p-" + name.substr(1));
+  }
+  Table table{"records",
+              "Records",
+              {{"key", "key"},
+               {"place", "place"},
+               {"protocol", "protocol"},
+               {"samples", "samples"},
+               {"checks", "checks"},
+               {"spans", "time spent"},
+               {"labels", "labels"}},
+              {}};
+  for (const Entry* entry : entries) {
+    const Record& record = *entry->record;
+    const std::string& name = names[protocol_of(record)];
+    std::string samples = fmt::format("{}", record.samples.count);
+    if (record.samples.repetitions > 1) samples += fmt::format(" of {} calls", record.samples.repetitions);
+    if (!record.samples.stopped_by.empty()) samples += ", stopped by " + record.samples.stopped_by;
+    const std::string key = fmt::format("{} · {}, {}", record.key, record.device,
+                                        plural(static_cast<std::size_t>(record.world_ranks), "rank"));
+    table.rows.push_back({{key, record.key},
+                          {entry->place(), nullptr},
+                          {name, nullptr, Tone::plain, "p-" + name.substr(1)},
+                          {samples, record.samples.count},
+                          checks_cell(record),
+                          {spans_text(record), nullptr},
+                          {labels_text(record), record.labels.empty() ? Json() : Json(record.labels)}});
+    table.anchors.push_back(entry->anchor());
+  }
+  Section section{"method", "How was this measured?", {}, false};
+  section.blocks.push_back(std::move(shared));
+  section.blocks.push_back(std::move(table));
+  if (entries.size() < runs.entries().size())
+    section.blocks.push_back(
+        Text{fmt::format("The newest record of each case, {} of {}.", entries.size(), runs.entries().size())});
+  return {std::move(section)};
+}
+
+std::vector<Section> metric_sections(const RunSet& runs) {
+  Table table{"metrics",
+              "",
+              {{"key", "key"},
+               {"ranks", "ranks", Align::right},
+               {"metric", "metric"},
+               {"value", "value", Align::right},
+               {"ci95", "95 % interval", Align::right},
+               {"of_peak", "of peak", Align::right},
+               {"peak", "the peak"},
+               {"reference", "of reference", Align::right},
+               {"source", "the reference's source"}},
+              {}};
+  const std::vector<const Entry*> entries = shown_entries(runs);
+  for (const Entry* entry : entries) {
+    const Record& record = *entry->record;
+    for (const Metric& metric : record.metrics) {
+      if (!metric.value) continue;
+      Cell ranks{std::to_string(record.world_ranks), record.world_ranks};
+      const std::string interval = metric.ci95 ? fmt::format("{} – {}", figure_text(metric, metric.ci95->low),
+                                                             figure_text(metric, metric.ci95->high))
+                                               : "–";
+      table.rows.push_back({{record.key, nullptr, Tone::plain, entry->anchor()},
+                            std::move(ranks),
+                            {metric.name, nullptr},
+                            figure_cell(&metric),
+                            {interval, interval_json(metric.ci95)},
+                            peak_cell(&metric),
+                            metric.of_peak ? label_cell(record, "peak") : no_cell(),
+                            reference_cell(&metric),
+                            metric.reference ? label_cell(record, "reference") : no_cell()});
+    }
+  }
+  if (table.rows.empty()) return {};
+  Section section{"metrics", "Every figure, and is it normal?", {}, false};
+  section.blocks.push_back(std::move(table));
+  return {std::move(section)};
+}
+
+}  // namespace assay::report

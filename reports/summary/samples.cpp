@@ -1,0 +1,208 @@
+#include "reports/summary/samples.h"
+
+#include "harness/core/error.h"
+#include "harness/core/units.h"
+#include "harness/measure/statistics.h"
+#include "reports/data/figures.h"
+#include "reports/data/groups.h"
+#include "reports/summary/cells.h"
+#include "reports/summary/key_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::size_t most_pictured = 12;  // cases; each takes some 15 kB of a page that may have 1 MB
+constexpr std::size_t most_points = 200;   // of a time line
+constexpr std::size_t most_bins = 24;      // of a distribution
+constexpr std::size_t most_rows = 2000;
+
+struct Taken {
+  std::vector<double> values, at;  // `at` is empty or as long as `values`
+  std::string problem;
+};
+
+// The finite samples of a record.
+Taken samples_of(const Entry& entry) {
+  Taken taken;
+  std::vector<double> values, at;
+  try {
+    std::tie(values, at) = timed_samples(*entry.run, *entry.record);
+  } catch (const Error& error) {
+    taken.problem = error.what();
+    return taken;
+  }
+  const bool timed =
+      at.size() == values.size() && std::all_of(at.begin(), at.end(), [](double t) { return std::isfinite(t); });
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) continue;
+    taken.values.push_back(values[i]);
+    if (timed) taken.at.push_back(at[i]);
+  }
+  return taken;
+}
+
+// Bin width 2 IQR / cbrt(n) (Freedman & Diaconis 1981), within 1 and `most_bins` bins.
+Figure distribution(const Taken& taken, const std::string& id, const std::string& title, const std::string& unit) {
+  const double low = *std::min_element(taken.values.begin(), taken.values.end());
+  const double high = *std::max_element(taken.values.begin(), taken.values.end());
+  const double spread = quantile(taken.values, 0.75) - quantile(taken.values, 0.25);
+  const double width = 2 * spread / std::cbrt(static_cast<double>(taken.values.size()));
+  std::size_t bins = 1;
+  if (high > low)
+    bins = width > 0 ? static_cast<std::size_t>(std::clamp(std::ceil((high - low) / width), 1.0, double{most_bins}))
+                     : most_bins;
+  Figure figure{id, title + ": distribution", "", {"a sample", "", false}, {"samples", "1", false}, {}};
+  Curve curve{"samples", Mark::bars, {}};
+  const double step = (high - low) / static_cast<double>(bins);
+  for (std::size_t i = 0; i < bins; ++i) {
+    const double middle = low + (static_cast<double>(i) + 0.5) * step;
+    figure.x.categories.push_back(format_quantity(middle, unit, step > 0 ? std::optional(step) : std::nullopt));
+    curve.points.push_back({static_cast<double>(i), 0});
+  }
+  for (const double value : taken.values) {
+    const double bin = step > 0 ? std::floor((value - low) / step) : 0;
+    curve.points[std::min(bins - 1, static_cast<std::size_t>(std::max(0.0, bin)))].y += 1;
+  }
+  figure.alt =
+      fmt::format("{} samples of {} from {} to {}, median {}.", taken.values.size(), title, format_quantity(low, unit),
+                  format_quantity(high, unit), format_quantity(median(taken.values), unit));
+  figure.curves.push_back(std::move(curve));
+  return figure;
+}
+
+// Thins a series to `most_points`: of each stretch its least and its greatest, so that no spike is lost.
+void thin(std::vector<Point>& points) {
+  if (points.size() <= most_points) return;
+  std::vector<Point> kept;
+  const std::size_t stretches = most_points / 2;
+  for (std::size_t s = 0; s < stretches; ++s) {
+    const auto from = points.begin() + static_cast<std::ptrdiff_t>(s * points.size() / stretches);
+    const auto to = points.begin() + static_cast<std::ptrdiff_t>((s + 1) * points.size() / stretches);
+    auto [least, most] = std::minmax_element(from, to, [](const Point& a, const Point& b) { return a.y < b.y; });
+    if (most < least) std::swap(least, most);
+    kept.push_back(*least);
+    if (most != least) kept.push_back(*most);
+  }
+  points = std::move(kept);
+}
+
+// A sensor's readings over their own median; nothing when there are fewer than two.
+std::optional<Curve> sensor_curve(const Record& record, const char* name, std::string& said) {
+  const auto found = record.telemetry.find(name);
+  if (found == record.telemetry.end()) return std::nullopt;
+  const Series& series = found->second;
+  std::vector<double> values;
+  Curve curve{name, Mark::line, {}};
+  for (std::size_t i = 0; i < std::min(series.at.size(), series.values.size()); ++i) {
+    if (!series.values[i] || !std::isfinite(*series.values[i]) || !std::isfinite(series.at[i])) continue;
+    values.push_back(*series.values[i]);
+    curve.points.push_back({series.at[i], *series.values[i]});
+  }
+  if (values.size() < 2 || median(values) == 0) return std::nullopt;
+  const double middle = median(values);
+  for (Point& point : curve.points) point.y /= middle;
+  said += fmt::format("; {} {}", name, format_quantity(middle, series.unit));
+  thin(curve.points);
+  return curve;
+}
+
+// Samples, clock and power over the seconds since the case began, each over its own median.
+std::optional<Figure> time_line(const Entry& entry, const Taken& taken, const std::string& id,
+                                const std::string& title) {
+  const double middle = median(taken.values);
+  if (taken.at.size() < 2 || middle == 0) return std::nullopt;
+  Figure figure{id, title + ": time line", "", {"since the case began", "s", false}, {"over its median", "1", false},
+                {}};
+  Curve curve{"sample", Mark::line_and_points, {}};
+  for (std::size_t i = 0; i < taken.at.size(); ++i) curve.points.push_back({taken.at[i], taken.values[i] / middle});
+  std::stable_sort(curve.points.begin(), curve.points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
+  thin(curve.points);
+  figure.curves.push_back(std::move(curve));
+  std::string said = "sample " + format_quantity(middle, entry.record->samples.unit);
+  for (const char* sensor : {"clock", "gpu_clock", "power", "gpu_power"})
+    if (auto more = sensor_curve(*entry.record, sensor, said)) figure.curves.push_back(std::move(*more));
+  figure.alt =
+      fmt::format("{} over time, each curve over its median: {}; samples from {} to {} of their median.", title, said,
+                  format_percent(*std::min_element(taken.values.begin(), taken.values.end()) / middle),
+                  format_percent(*std::max_element(taken.values.begin(), taken.values.end()) / middle));
+  return figure;
+}
+
+Cell quantity_cell(double value, const std::string& unit) {
+  Cell cell{format_quantity(value, unit), {{"value", value}, {"unit", unit}}};
+  cell.sort = value;
+  return cell;
+}
+
+Cell count_cell(std::size_t n, Tone tone = Tone::plain) {
+  Cell cell{std::to_string(n), n, tone};
+  cell.sort = static_cast<double>(n);
+  return cell;
+}
+
+}  // namespace
+
+std::vector<Section> sample_sections(const RunSet& runs) {
+  Section section{"samples", "Samples", {}, false};
+  Table table{"samples",
+              "",
+              {{"case", "case"},
+               {"median", "median", Align::right},
+               {"p5", "5 %", Align::right},
+               {"p95", "95 %", Align::right},
+               {"count", "samples", Align::right},
+               {"disturbed", "disturbed", Align::right}},
+              {}};
+  const std::vector<MachineRuns> machines = by_machine(runs);
+  std::size_t pictured = 0, left_out = 0;
+  std::vector<std::string> problems;
+  for (const MachineRuns& machine : machines) {
+    std::set<const Entry*> key;
+    for (const KeyFigure& figure : key_figures(runs, machine)) key.insert(figure.entry);
+    for (const CaseRuns& one : cases_of(runs, machine)) {
+      const Entry& entry = one.newest();
+      const Record& record = *entry.record;
+      if (record.samples.values.empty() && !record.samples.series) continue;
+      if (table.rows.size() == most_rows) {
+        ++left_out;
+        continue;
+      }
+      const Taken taken = samples_of(entry);
+      if (!taken.problem.empty()) problems.push_back(taken.problem);
+      if (taken.values.empty()) continue;
+      std::string title = case_title(record);
+      if (machines.size() > 1) title += " – " + machine.title;
+      const std::string& unit = record.samples.unit;
+      table.rows.push_back(
+          {{title, record.key, Tone::plain, entry.anchor()},
+           quantity_cell(median(taken.values), unit),
+           quantity_cell(quantile(taken.values, 0.05), unit),
+           quantity_cell(quantile(taken.values, 0.95), unit),
+           count_cell(std::max(taken.values.size(),
+                               static_cast<std::size_t>(std::max<std::int64_t>(0, record.samples.count)))),
+           count_cell(record.samples.disturbed.size(), record.samples.disturbed.empty() ? Tone::plain : Tone::warn)});
+      if (!key.contains(&entry) || pictured == most_pictured) continue;
+      ++pictured;
+      section.blocks.push_back(distribution(taken, fmt::format("distribution-{}", pictured), title, unit));
+      if (auto line = time_line(entry, taken, fmt::format("time-line-{}", pictured), title))
+        section.blocks.push_back(std::move(*line));
+    }
+  }
+  if (table.rows.empty() && problems.empty()) return {};
+  section.blocks.push_back(std::move(table));
+  if (left_out > 0) section.blocks.push_back(Text{plural(left_out, "more case") + " not shown."});
+  if (!problems.empty()) section.blocks.push_back(List{"sample-problems", std::move(problems)});
+  return {std::move(section)};
+}
+
+}  // namespace assay::report

@@ -1,0 +1,19 @@
+// The first lines of a report: on what, and whether everything held.
+#pragma once
+
+#include "reports/data/run_set.h"
+#include "reports/model/document.h"
+
+#include <string>
+
+namespace assay::report {
+
+struct Verdict {
+  std::string headline;     // "AMD Zen 4, 2 cores, 24 GiB, no GPU · plan quick, 38 cases in 2 min 21 s"
+  std::string line;         // "held: 36 · failed: 1 · skipped: 2 (no GPU)"
+  Tone tone = Tone::plain;  // bad when a case failed or broke
+};
+
+Verdict verdict_of(const RunSet& runs);
+
+}  // namespace assay::report
