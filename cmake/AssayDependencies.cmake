@@ -16,7 +16,7 @@ assay_require(fmt libfmt-dev)
 assay_require(nlohmann_json nlohmann-json3-dev)
 assay_require(CLI11 libcli11-dev)
 assay_require(benchmark libbenchmark-dev)
-assay_require(Boost libboost-dev)
+assay_require(Boost libboost-dev CONFIG)  # CMake's own module for it is going away
 assay_require(JPEG libjpeg-dev)
 # libturbojpeg's own API, and hwloc: PkgConfig::TURBOJPEG, PkgConfig::HWLOC.
 foreach(library turbojpeg:libturbojpeg:libturbojpeg0-dev hwloc:hwloc:libhwloc-dev)
