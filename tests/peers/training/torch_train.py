@@ -21,7 +21,7 @@ import time
 
 sys.dont_write_bytecode = True
 BATCH = {"resnet50": (16, 0), "gpt2-124m": (4, 512), "llama-160m": (4, 512)}
-STEPS = {"resnet50": (2, 5), "gpt2-124m": (1, 2), "llama-160m": (1, 2)}  # warm-up, timed; of one side
+STEPS = {"resnet50": (2, 5), "gpt2-124m": (2, 2), "llama-160m": (2, 2)}  # warm-up, timed; of one side
 # What PyTorch's tuning guide recommends; decay off is what pays.
 MALLOC_CONF = "oversize_threshold:1,background_thread:true,metadata_thp:auto,dirty_decay_ms:-1,muzzy_decay_ms:-1"
 
