@@ -26,6 +26,7 @@ Command env_command(CLI::App& root);
 // The words of the command line that is being run, the program's name first.
 const std::vector<std::string>& command_line();
 Command report_command(CLI::App& root);
+Command check_command(CLI::App& root);
 Command bench_command(CLI::App& root);
 
 // Parses the command line, runs the subcommand, prints an error as `assay: ...` on stderr. Returns the exit code.

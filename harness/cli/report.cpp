@@ -2,18 +2,15 @@
 #include "harness/cli/report.h"
 
 #include "harness/cli/command.h"
+#include "harness/cli/files.h"
 #include "harness/record/files.h"
 #include "reports/render/render.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
-#include <set>
 #include <utility>
 
 namespace assay::cli {
@@ -29,45 +26,13 @@ struct Options {
   bool nccl_table = false;
 };
 
-// Colour where stdout is a terminal and nobody objects (https://no-color.org).
-report::TerminalStyle terminal_style() {
-  report::TerminalStyle style;
-  if (!isatty(STDOUT_FILENO)) return style;
-  const char* no_color = std::getenv("NO_COLOR");
-  style.colour = !no_color || *no_color == '\0';
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    style.width = std::clamp<int>(size.ws_col, 60, 100);
-  return style;
-}
-
-void write_named_file(const std::string& path, const std::string& text) {
-  try {
-    replace_file(path, text);
-  } catch (const Error& error) {
-    throw UsageError(fmt::format("report: {}", error.what()));
-  }
-}
-
-// Each directory once, so that a path given twice does not count twice.
-std::vector<RunData> read_runs(const std::vector<std::string>& dirs) {
-  std::vector<RunData> runs;
-  std::set<fs::path> seen;
-  for (const std::string& dir : dirs) {
-    std::error_code none;
-    const fs::path real = fs::weakly_canonical(dir, none);
-    if (seen.insert(none ? fs::path(dir) : real).second) runs.push_back(read_run(dir));
-  }
-  return runs;
-}
-
 ExitCode run_report(const Options& options) {
   const report::RunSet runs(read_runs(options.dirs));
   const report::SummaryOptions summary{.footer = options.markdown.empty() ? "" : "report: " + options.markdown,
                                        .nccl_table = options.nccl_table};
   const report::Document document = report::summarize_runs(runs, {});
-  if (!options.markdown.empty()) write_named_file(options.markdown, report::render_markdown(document));
-  if (!options.json.empty()) write_named_file(options.json, report::render_json(document));
+  if (!options.markdown.empty()) write_named_file("report", options.markdown, report::render_markdown(document));
+  if (!options.json.empty()) write_named_file("report", options.json, report::render_json(document));
   print_summary(runs, summary);
   const bool empty = runs.entries().empty();
   if (empty) fmt::print(stderr, "assay: report: no finished case in {}\n", fmt::join(options.dirs, ", "));

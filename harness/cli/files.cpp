@@ -1,0 +1,50 @@
+#include "harness/cli/files.h"
+
+#include "harness/core/error.h"
+#include "harness/record/files.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+namespace assay::cli {
+
+namespace fs = std::filesystem;
+
+std::vector<RunData> read_runs(const std::vector<std::string>& dirs) {
+  std::vector<RunData> runs;
+  std::set<fs::path> seen;
+  for (const std::string& dir : dirs) {
+    std::error_code none;
+    const fs::path real = fs::weakly_canonical(dir, none);
+    if (seen.insert(none ? fs::path(dir) : real).second) runs.push_back(read_run(dir));
+  }
+  return runs;
+}
+
+void write_named_file(const char* subcommand, const std::string& path, const std::string& text) {
+  try {
+    replace_file(path, text);
+  } catch (const Error& error) {
+    throw UsageError(fmt::format("{}: {}", subcommand, error.what()));
+  }
+}
+
+report::TerminalStyle terminal_style() {
+  report::TerminalStyle style;
+  if (!isatty(STDOUT_FILENO)) return style;
+  const char* no_color = std::getenv("NO_COLOR");
+  style.colour = !no_color || *no_color == '\0';
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    style.width = std::clamp<int>(size.ws_col, 60, 100);
+  return style;
+}
+
+}  // namespace assay::cli

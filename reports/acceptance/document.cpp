@@ -1,0 +1,244 @@
+// What a check found, for people, for machines and for continuous integration.
+#include "harness/core/text.h"
+#include "reports/acceptance/acceptance.h"
+#include "reports/acceptance/words.h"
+#include "reports/data/figures.h"
+#include "reports/data/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <set>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::size_t most_culprits = 5;  // told of one floor; all are in the JSON
+
+std::string_view word_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::pass: return "PASS";
+    case Verdict::fail: return "FAIL";
+    case Verdict::inconclusive: return "INCONCLUSIVE";
+    case Verdict::not_judged: break;
+  }
+  return "NOT JUDGED";
+}
+
+Tone tone_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::pass: return Tone::good;
+    case Verdict::fail: return Tone::bad;
+    case Verdict::inconclusive: return Tone::warn;
+    case Verdict::not_judged: break;
+  }
+  return Tone::faint;
+}
+
+// The record that the verdict is about: the worst that was judged; none when the floor failed for want of one.
+const Judgement* decisive(const FloorResult& result) {
+  const Outcome wanted = result.verdict == Verdict::pass           ? Outcome::pass
+                         : result.verdict == Verdict::inconclusive ? Outcome::inconclusive
+                                                                   : Outcome::fail;
+  for (const Judgement& each : result.records)
+    if (each.outcome == wanted) return &each;
+  for (const Judgement& each : result.records)
+    if (each.outcome == Outcome::unusable) return &each;
+  return nullptr;
+}
+
+std::size_t judged_records(const FloorResult& result) {
+  return static_cast<std::size_t>(
+      std::count_if(result.records.begin(), result.records.end(), [](const Judgement& each) {
+        return each.outcome == Outcome::fail || each.outcome == Outcome::inconclusive || each.outcome == Outcome::pass;
+      }));
+}
+
+std::string line_of(const FloorResult& result) {
+  const Floor& floor = *result.floor;
+  const Judgement* worst = decisive(result);
+  if (!worst || !worst->value) return fmt::format("{}  {}", word_of(result.verdict), floor_title(floor));
+  const std::string filters = filters_text(floor);
+  const std::size_t judged = judged_records(result);
+  return fmt::format("{}  {}{} {} {}  {}{}", word_of(result.verdict), one_line(floor.key, 400),
+                     filters.empty() ? "" : fmt::format(" ({})", filters), one_line(floor.metric, 80),
+                     comparison_text(floor, *worst), place_text(*worst),
+                     judged > 1 ? fmt::format("  (worst of {})", judged) : "");
+}
+
+// "b: 600 TFLOP/s ..., run/records.jsonl line 3": a record that is not well, in one line.
+std::string culprit_line(const Floor& floor, const Judgement& each) {
+  std::vector<std::string> parts = {one_line(each.entry.record->key, 400)};
+  if (each.value) parts.back() += " " + comparison_text(floor, each);
+  if (!each.culprit.empty()) parts.push_back(each.culprit);
+  if (!each.reason.empty()) parts.push_back(each.reason);
+  parts.push_back(place_text(each));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::vector<std::string> details_of(const FloorResult& result) {
+  const Floor& floor = *result.floor;
+  const Judgement* worst = decisive(result);
+  std::vector<std::string> lines;
+  if (result.verdict != Verdict::pass) {
+    const bool of_record = worst && (worst->value || worst->outcome == Outcome::unusable);
+    std::string line = result.reason;
+    if (of_record && !worst->culprit.empty()) line += "; " + worst->culprit;
+    if (of_record && one_line(worst->entry.record->key, 400) != one_line(floor.key, 400))
+      line += "; " + one_line(worst->entry.record->key, 400);
+    if (of_record && !worst->value) line += "; " + place_text(*worst);
+    lines.push_back(std::move(line));
+  } else if (worst && !worst->range) {
+    lines.push_back(result.reason);
+  }
+  std::size_t more = 0;
+  for (const Judgement& each : result.records) {
+    const bool told = each.outcome == Outcome::pass || &each == worst;
+    if (told) continue;
+    if (lines.size() <= most_culprits)
+      lines.push_back(culprit_line(floor, each));
+    else
+      ++more;
+  }
+  if (more > 0) lines.push_back(fmt::format("and {} more", more));
+  if (result.verdict == Verdict::fail || result.verdict == Verdict::inconclusive)
+    lines.push_back("the limit is from: " + one_line(floor.source, 400));
+  return lines;
+}
+
+std::string counts_text(const CheckResult& result) {
+  return fmt::format("passed: {} · failed: {} · inconclusive: {} · not judged: {}", result.count(Verdict::pass),
+                     result.count(Verdict::fail), result.count(Verdict::inconclusive),
+                     result.count(Verdict::not_judged));
+}
+
+Json maybe(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json record_json(const Judgement& each) {
+  const Record& record = *each.entry.record;
+  Json json;
+  json["run"] = each.entry.run->dir.filename().string();
+  json["line"] = each.entry.line;
+  json["pointer"] = each.pointer.empty() ? Json(nullptr) : Json(each.pointer);
+  json["key"] = record.key;
+  json["device"] = record.device;
+  json["ranks"] = record.world_ranks;
+  json["nodes"] = record.world_nodes;
+  json["hosts"] = record.identity().hosts;
+  json["culprit"] = each.culprit;
+  json["verdict"] = name_of(each.outcome);
+  json["reason"] = each.reason;
+  json["value"] = maybe(each.value);
+  json["ci95"] = interval_json(each.range);
+  json["limit"] = maybe(each.limit);
+  if (each.median) json["fleet_median"] = *each.median;
+  if (each.members > 0) json["fleet_members"] = each.members;
+  return json;
+}
+
+Json floor_json(const FloorResult& result) {
+  const Floor& floor = *result.floor;
+  Json json;
+  json["key"] = floor.key;
+  json["metric"] = floor.metric;
+  json["unit"] = floor.unit;
+  json[floor.bound == Bound::at_least ? "at_least" : "at_most"] = floor.limit;
+  if (floor.relative) json["relative_to"] = "fleet_median";
+  if (floor.relative) json["min_members"] = floor.min_members;
+  json["protocol"] = floor.protocol;
+  if (!floor.device.empty()) json["device"] = floor.device;
+  if (floor.ranks) json["ranks"] = *floor.ranks;
+  if (floor.nodes) json["nodes"] = *floor.nodes;
+  if (!floor.labels.empty()) json["labels"] = floor.labels;
+  json["source"] = floor.source;
+  json["required"] = floor.required;
+  json["verdict"] = name_of(result.verdict);
+  json["reason"] = result.reason;
+  json["records"] = Json::array();
+  for (const Judgement& each : result.records) json["records"].push_back(record_json(each));
+  return json;
+}
+
+// The part of a time that every reader of JUnit takes: 2026-01-31T12:00:00.
+std::string timestamp_of(const RunSet& runs) {
+  constexpr std::string_view form = "dddd-dd-ddTdd:dd:dd";
+  for (const RunData& run : runs.runs()) {
+    const std::string started = text_member(run.run, "/started").substr(0, form.size());
+    bool fits = started.size() == form.size();
+    for (std::size_t i = 0; fits && i < form.size(); ++i)
+      fits = form[i] == 'd' ? std::isdigit(static_cast<unsigned char>(started[i])) != 0 : started[i] == form[i];
+    if (fits) return started;
+  }
+  return {};
+}
+
+}  // namespace
+
+Document check_document(const CheckResult& result) {
+  Document document;
+  document.title = "Assay check";
+  document.headline =
+      fmt::format("floors {}: {} against {} record{} of {} run{}", one_line(result.floors->name), result.results.size(),
+                  result.runs->entries().size(), result.runs->entries().size() == 1 ? "" : "s",
+                  result.runs->runs().size(), result.runs->runs().size() == 1 ? "" : "s");
+  Section floors{"floors", "", {}};
+  for (const FloorResult& each : result.results) {
+    floors.blocks.push_back(Text{line_of(each), tone_of(each.verdict)});
+    if (auto lines = details_of(each); !lines.empty()) floors.blocks.push_back(List{"details", std::move(lines)});
+  }
+  document.sections.push_back(std::move(floors));
+  if (!result.notes.empty()) document.sections.push_back({"left-out", "Left out", {List{"left-out", result.notes}}});
+  document.verdict = counts_text(result);
+  document.tone = result.code() == ExitCode::ok       ? Tone::good
+                  : result.code() == ExitCode::failed ? Tone::bad
+                                                      : Tone::warn;
+  return document;
+}
+
+Json check_json(const CheckResult& result) {
+  const ExitCode code = result.code();
+  Json json;
+  json["schema"] = 1;
+  json["floors_file"] = result.floors->name;
+  json["verdict"] = code == ExitCode::ok ? "pass" : code == ExitCode::failed ? "fail" : "inconclusive";
+  json["counts"] = {{"pass", result.count(Verdict::pass)},
+                    {"fail", result.count(Verdict::fail)},
+                    {"inconclusive", result.count(Verdict::inconclusive)},
+                    {"not_judged", result.count(Verdict::not_judged)}};
+  json["floors"] = Json::array();
+  for (const FloorResult& each : result.results) json["floors"].push_back(floor_json(each));
+  json["notes"] = result.notes;
+  return json;
+}
+
+TestSuite check_suite(const CheckResult& result) {
+  TestSuite suite;
+  suite.name = "assay check " + result.floors->name;
+  suite.timestamp = timestamp_of(*result.runs);
+  std::set<std::string> hosts;
+  for (const RunData& run : result.runs->runs())
+    for (const std::string& host : machine_of(run).hosts) hosts.insert(host);
+  suite.hostname = fmt::format("{}", fmt::join(hosts, ","));
+  for (const FloorResult& each : result.results) {
+    TestCase test;
+    test.classname = result.floors->name;
+    test.name = floor_title(*each.floor);
+    test.message = each.reason;
+    if (each.verdict == Verdict::fail) test.outcome = TestCase::Outcome::failed;
+    if (each.verdict == Verdict::inconclusive || each.verdict == Verdict::not_judged) {
+      test.outcome = TestCase::Outcome::skipped;
+      test.message = fmt::format("{}: {}", name_of(each.verdict), each.reason);
+    }
+    test.output = line_of(each);
+    for (const std::string& line : details_of(each)) test.output += "\n" + line;
+    if (const Judgement* worst = decisive(each); worst && worst->entry.record->seconds > 0)
+      test.seconds = worst->entry.record->seconds;
+    suite.cases.push_back(std::move(test));
+  }
+  return suite;
+}
+
+}  // namespace assay::report

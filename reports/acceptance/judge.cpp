@@ -1,0 +1,215 @@
+#include "reports/acceptance/judge.h"
+
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "reports/data/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::report {
+
+namespace {
+
+std::string as_text(const Json& value) {
+  return value.is_string() ? one_line(value.get_ref<const std::string&>(), 80)
+                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// 3 and 3.0 are the same number, whoever wrote the file.
+bool equal(const Json& a, const Json& b) {
+  if (a.is_number() && b.is_number()) return a.get<double>() == b.get<double>();
+  return a == b;
+}
+
+// Fields that differ: "cache is hot, the floor asks for cold"; empty when all that are asked for agree.
+std::string protocol_difference(const Floor& floor, const Record& record) {
+  std::vector<std::string> fields, parts;
+  if (record.protocol.is_object())
+    for (const auto& [name, value] : record.protocol.items()) fields.push_back(name);
+  for (const auto& [name, asked] : floor.protocol.items()) {
+    const bool has = std::find(fields.begin(), fields.end(), name) != fields.end();
+    if (!has)
+      parts.push_back(fmt::format("no {} in it, the floor asks for {}{}", one_line(name, 80), as_text(asked),
+                                  nearest(name, fields) ? suggestion(name, fields) : ""));
+    else if (!equal(record.protocol[name], asked))
+      parts.push_back(fmt::format("{} is {}, the floor asks for {}", one_line(name, 80), as_text(record.protocol[name]),
+                                  as_text(asked)));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+// Bounds in order, and the value between them: a value outside of its own interval is no more certain than that.
+std::optional<Interval> usable_range(const Metric& metric) {
+  if (!metric.ci95 || !std::isfinite(metric.ci95->low) || !std::isfinite(metric.ci95->high)) return std::nullopt;
+  const auto [low, high] = std::minmax({metric.ci95->low, metric.ci95->high, *metric.value});
+  return Interval{low, high};
+}
+
+std::string failed_checks(const Record& record) {
+  std::vector<std::string> names;
+  for (const Check& check : record.checks)
+    if (!check.passed) names.push_back(one_line(check.name, 80));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// Why no figure of this record counts; empty when it does.
+std::string why_unusable(const Record& record) {
+  const std::string because = record.reason.empty() ? "" : ": " + one_line(record.reason);
+  if (record.status == Status::skipped) return "skipped" + because;
+  if (record.status == Status::error) return "broke" + because;
+  const std::string failed = failed_checks(record);
+  if (record.status == Status::failed || !failed.empty())
+    return "its answer is wrong" + (failed.empty() ? because : ": " + failed);
+  if (!record.comparable)
+    return fmt::format("not comparable{}", record.flags.empty() ? because : ": " + one_line(record.flags.front()));
+  return {};
+}
+
+// Whose figure it is: the slowest rank where ranks told their times, else all hosts.
+std::string culprit_of(const Entry& entry) {
+  const auto& ranks = entry.record->ranks;
+  const RankResult* slowest = nullptr;
+  for (const RankResult& rank : ranks)
+    if (rank.median && (!slowest || *rank.median > *slowest->median)) slowest = &rank;
+  if (ranks.size() == 1) return rank_text(ranks.front(), false);
+  if (slowest) return "slowest: " + rank_text(*slowest, true);
+  const auto hosts = ranks.empty() ? machine_of(*entry.run).hosts : entry.record->identity().hosts;
+  return hosts.empty() ? ""
+                       : fmt::format("host{} {}", hosts.size() == 1 ? "" : "s",
+                                     one_line(fmt::format("{}", fmt::join(hosts, ", "))));
+}
+
+void find_figure(const Floor& floor, const Record& record, Judgement& judgement) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < record.metrics.size(); ++i) {
+    const Metric& metric = record.metrics[i];
+    names.push_back(one_line(metric.name, 80));
+    if (metric.name != floor.metric) continue;
+    judgement.pointer = fmt::format("/metrics/{}/value", i);
+    if (!metric.value || !std::isfinite(*metric.value))
+      judgement.reason = fmt::format("its {} is unknown (null)", floor.metric);
+    else if (metric.unit.empty())
+      judgement.reason = fmt::format("its {} has no unit", floor.metric);
+    else
+      judgement.outcome = Outcome::pass, judgement.value = metric.value, judgement.range = usable_range(metric);
+    return;
+  }
+  judgement.reason = fmt::format("has no {}{}", one_line(floor.metric, 80),
+                                 names.empty() ? "" : fmt::format(": it has {}", fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+std::string rank_text(const RankResult& rank, bool with_number) {
+  std::vector<std::string> parts;
+  if (with_number) parts.push_back(fmt::format("rank {}", rank.rank));
+  if (!rank.host.empty()) parts.push_back("host " + one_line(rank.host, 80));
+  if (!rank.device.empty()) parts.push_back(one_line(rank.device, 80));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::fail: return "fail";
+    case Outcome::inconclusive: return "inconclusive";
+    case Outcome::unusable: return "unusable";
+    case Outcome::pass: return "pass";
+    case Outcome::refused: break;
+  }
+  return "refused";
+}
+
+bool key_matches(std::string_view pattern, std::string_view key) {
+  // Two pointers; after a mismatch the last * takes one character more.
+  std::size_t p = 0, k = 0, star = std::string_view::npos, resume = 0;
+  while (k < key.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = k;
+    } else if (p < pattern.size() && pattern[p] == key[k]) {
+      ++p;
+      ++k;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      k = ++resume;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
+bool concerns(const Floor& floor, const Entry& entry) {
+  const Record& record = *entry.record;
+  if (!floor.device.empty() && floor.device != record.device) return false;
+  if (floor.ranks && *floor.ranks != record.world_ranks) return false;
+  if (floor.nodes && *floor.nodes != record.world_nodes) return false;
+  for (const auto& [name, pattern] : floor.labels) {
+    const auto own = record.labels.find(name);
+    if (own != record.labels.end()) {
+      if (!key_matches(pattern, own->second)) return false;
+      continue;
+    }
+    const Json labels = member(entry.run->run, "/labels");
+    const auto of_run = labels.is_object() ? labels.find(name) : labels.end();
+    if (!labels.is_object() || of_run == labels.end() || !of_run->is_string() ||
+        !key_matches(pattern, of_run->get_ref<const std::string&>()))
+      return false;
+  }
+  return true;
+}
+
+// A figure without an interval (few samples, or samples that resemble their neighbours too much) is judged by its value
+// alone: calling it inconclusive would leave every short run without a verdict, and the value is still the best
+// estimate of what is asked. The line says that there was no interval, and a floor that must hold with 95 % certainty
+// asks for `min_samples` in its protocol.
+Outcome judge(double value, const std::optional<Interval>& range, Bound bound, double limit) {
+  const double low = range ? range->low : value, high = range ? range->high : value;
+  if (bound == Bound::at_least)
+    return low >= limit ? Outcome::pass : high < limit ? Outcome::fail : Outcome::inconclusive;
+  return high <= limit ? Outcome::pass : low > limit ? Outcome::fail : Outcome::inconclusive;
+}
+
+double shortfall(double value, Bound bound, double limit) {
+  const double beyond = bound == Bound::at_least ? limit - value : value - limit;
+  if (limit == 0) return beyond;
+  return beyond / std::abs(limit);
+}
+
+std::string distance_text(double value, Bound bound, double limit) {
+  if (value == limit) return "at the limit";
+  const std::string_view side = value < limit ? "below" : "above";
+  const std::string_view what = bound == Bound::at_least ? "floor" : "ceiling";
+  if (limit == 0) return fmt::format("{} the {}", side, what);
+  return fmt::format("{:.2g} % {} the {}", std::abs(value - limit) / std::abs(limit) * 100, side, what);
+}
+
+Judgement look_at(const Floor& floor, const Entry& entry) {
+  Judgement judgement;
+  judgement.entry = entry;
+  judgement.culprit = culprit_of(entry);
+  judgement.reason = why_unusable(*entry.record);
+  if (!judgement.reason.empty()) return judgement;
+  judgement.reason = protocol_difference(floor, *entry.record);
+  if (!judgement.reason.empty()) {
+    judgement.outcome = Outcome::refused;
+    judgement.reason = "another protocol: " + judgement.reason;
+    return judgement;
+  }
+  find_figure(floor, *entry.record, judgement);
+  return judgement;
+}
+
+void decide(Judgement& judgement, const Floor& floor, double limit) {
+  judgement.limit = limit;
+  judgement.outcome = judge(*judgement.value, judgement.range, floor.bound, limit);
+  judgement.reason = judgement.outcome == Outcome::inconclusive ? "its 95 % interval holds the limit"
+                                                                : distance_text(*judgement.value, floor.bound, limit);
+  if (!judgement.range) judgement.reason += "; no interval: the value alone decides";
+}
+
+}  // namespace assay::report

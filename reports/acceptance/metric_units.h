@@ -1,0 +1,16 @@
+// Which units the metrics of records have, by name: the table of what floors may ask for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::report {
+
+// Names of all known metrics, sorted.
+std::vector<std::string> known_metrics();
+// Units that a metric may have in a family's records; of all families when the family is empty or not known to have it.
+// Empty when the metric is not known.
+std::vector<std::string> units_of(std::string_view metric, std::string_view family);
+
+}  // namespace assay::report

@@ -1,0 +1,19 @@
+// How a floor and a judgement read: shared by the document, the JSON and the test suite.
+#pragma once
+
+#include "reports/acceptance/acceptance.h"
+
+#include <string>
+
+namespace assay::report {
+
+// "device cuda, 8 ranks, protocol cache=cold": what a floor asks for beside its key; may be empty.
+std::string filters_text(const Floor& floor);
+// "gemm/dtype=bf16/* throughput >= 700 TFLOP/s", with its filters in brackets.
+std::string floor_title(const Floor& floor);
+// "812 TFLOP/s >= 700 TFLOP/s [789, 830]": the sign says what holds.
+std::string comparison_text(const Floor& floor, const Judgement& judgement);
+// "run-a/records.jsonl line 7 /metrics/0/value".
+std::string place_text(const Judgement& judgement);
+
+}  // namespace assay::report
