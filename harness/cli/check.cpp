@@ -9,7 +9,9 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 namespace assay::cli {
 
@@ -22,8 +24,15 @@ struct Options {
   std::string junit;
 };
 
+// A file that is there, whatever it is called, else one of configs/floors by its name.
+std::filesystem::path floors_file(const std::string& word) {
+  std::error_code none;
+  const std::filesystem::path path = word;
+  return std::filesystem::is_regular_file(path, none) ? path : find_config("floors", "floors file", word);
+}
+
 ExitCode run_check(const Options& options) {
-  const report::Floors floors = report::load_floors(find_config("floors", "floors file", options.floors));
+  const report::Floors floors = report::load_floors(floors_file(options.floors));
   const report::RunSet runs(read_runs(options.dirs));
   std::vector<std::string> families;
   for (const Family& family : catalogue()) families.push_back(family.name);

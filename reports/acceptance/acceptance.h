@@ -54,9 +54,9 @@ Floors load_floors(const std::filesystem::path& path);
 enum class Outcome {
   fail,          // beyond the limit
   inconclusive,  // the 95 % interval holds the limit, or the fleet is too small
-  unusable,      // skipped, failed, broken, not comparable, or without the figure
+  unusable,      // skipped, failed, broken, not comparable, or its figure is unknown
   pass,
-  refused,  // measured by another protocol than the floor asks for: as if it were not there
+  refused,  // of another protocol than the floor asks for, or without such a metric: as if it were not there
 };
 std::string_view name_of(Outcome outcome);
 

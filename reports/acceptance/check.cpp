@@ -77,9 +77,8 @@ std::string nearest_key(const Floor& floor, const Index& index, std::span<const 
 std::string why_missing(const Floor& floor, const Candidates& found, const std::vector<Judgement>& judged,
                         const Index& index, std::span<const std::string> families) {
   if (!judged.empty())
-    return fmt::format("{}; {} ({})", judged.front().reason,
-                       judged.size() == 1 ? "refused" : fmt::format("{} records refused", judged.size()),
-                       judged.front().entry.place());
+    return fmt::format("{} ({}{})", judged.front().reason, place_text(judged.front()),
+                       judged.size() == 1 ? "" : fmt::format(" and {} more", judged.size() - 1));
   if (found.injected > 0)
     return fmt::format("{} record{} with injected faults: no measurement", found.injected,
                        found.injected == 1 ? "" : "s");

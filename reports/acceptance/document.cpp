@@ -94,16 +94,22 @@ std::vector<std::string> details_of(const FloorResult& result) {
   } else if (worst && !worst->range) {
     lines.push_back(result.reason);
   }
-  std::size_t more = 0;
+  const bool judged = judged_records(result) > 0;
+  std::size_t more = 0, refused = 0;
+  const Judgement* first_refused = nullptr;
   for (const Judgement& each : result.records) {
-    const bool told = each.outcome == Outcome::pass || &each == worst;
-    if (told) continue;
+    if (each.outcome == Outcome::refused && refused++ == 0) first_refused = &each;
+    if (each.outcome == Outcome::pass || each.outcome == Outcome::refused || &each == worst) continue;
     if (lines.size() <= most_culprits)
       lines.push_back(culprit_line(floor, each));
     else
       ++more;
   }
   if (more > 0) lines.push_back(fmt::format("and {} more", more));
+  // Where nothing was judged the reason tells of them already.
+  if (judged && refused > 0)
+    lines.push_back(fmt::format("not counted: {} record{}; {} ({})", refused, refused == 1 ? "" : "s",
+                                first_refused->reason, place_text(*first_refused)));
   if (result.verdict == Verdict::fail || result.verdict == Verdict::inconclusive)
     lines.push_back("the limit is from: " + one_line(floor.source, 400));
   return lines;
@@ -162,6 +168,16 @@ Json floor_json(const FloorResult& result) {
   return json;
 }
 
+std::vector<std::string> hosts_of(const RunSet& runs) {
+  std::set<std::string> hosts;
+  for (const RunData& run : runs.runs())
+    for (const std::string& host : machine_of(run).hosts) hosts.insert(host);
+  for (const Entry& entry : runs.entries())
+    for (const RankResult& rank : entry.record->ranks)
+      if (!rank.host.empty()) hosts.insert(rank.host);
+  return {hosts.begin(), hosts.end()};
+}
+
 // The part of a time that every reader of JUnit takes: 2026-01-31T12:00:00.
 std::string timestamp_of(const RunSet& runs) {
   constexpr std::string_view form = "dddd-dd-ddTdd:dd:dd";
@@ -218,10 +234,8 @@ TestSuite check_suite(const CheckResult& result) {
   TestSuite suite;
   suite.name = "assay check " + result.floors->name;
   suite.timestamp = timestamp_of(*result.runs);
-  std::set<std::string> hosts;
-  for (const RunData& run : result.runs->runs())
-    for (const std::string& host : machine_of(run).hosts) hosts.insert(host);
-  suite.hostname = fmt::format("{}", fmt::join(hosts, ","));
+  const std::vector<std::string> hosts = hosts_of(*result.runs);
+  suite.hostname = hosts.size() > 8 ? fmt::format("{} hosts", hosts.size()) : fmt::format("{}", fmt::join(hosts, ","));
   for (const FloorResult& each : result.results) {
     TestCase test;
     test.classname = result.floors->name;
@@ -233,7 +247,7 @@ TestSuite check_suite(const CheckResult& result) {
       test.message = fmt::format("{}: {}", name_of(each.verdict), each.reason);
     }
     test.output = line_of(each);
-    for (const std::string& line : details_of(each)) test.output += "\n" + line;
+    test.detail = fmt::format("{}", fmt::join(details_of(each), "\n"));
     if (const Judgement* worst = decisive(each); worst && worst->entry.record->seconds > 0)
       test.seconds = worst->entry.record->seconds;
     suite.cases.push_back(std::move(test));

@@ -184,8 +184,9 @@ Floors load_floors(const std::filesystem::path& path) {
   if (const auto list = root.need("floors")) {
     if (list->json().is_array() && list->json().empty()) list->error("is an empty list: nothing to judge");
     for (const Cursor& each : list->elements()) {
+      const std::size_t before = problems.count();
       all.floors.push_back(read_floor(each));
-      if (!each.json().is_object() || all.floors.back().key.empty()) continue;
+      if (problems.count() > before) continue;
       const auto [first, fresh] = seen.try_emplace(identity(all.floors.back()), each.pointer());
       if (!fresh) each.error(fmt::format("is the same floor as {}", first->second));
     }

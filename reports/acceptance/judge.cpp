@@ -98,6 +98,8 @@ void find_figure(const Floor& floor, const Record& record, Judgement& judgement)
       judgement.outcome = Outcome::pass, judgement.value = metric.value, judgement.range = usable_range(metric);
     return;
   }
+  // A pattern may run over families that measure other things.
+  judgement.outcome = Outcome::refused;
   judgement.reason = fmt::format("has no {}{}", one_line(floor.metric, 80),
                                  names.empty() ? "" : fmt::format(": it has {}", fmt::join(names, ", ")));
 }

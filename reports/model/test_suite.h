@@ -13,7 +13,8 @@ struct TestCase {
   std::string name;
   Outcome outcome = Outcome::passed;
   std::string message;  // why it failed or was skipped
-  std::string output;   // lines of detail
+  std::string detail;   // of a failure, line by line
+  std::string output;   // what was found, line by line
   double seconds = 0;
 };
 

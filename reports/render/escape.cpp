@@ -103,20 +103,21 @@ int display_width(std::string_view text) {
   return columns;
 }
 
+std::size_t fitting(std::string_view text, int columns) {
+  std::size_t bytes = 0;
+  int used = 0;
+  while (bytes < text.size()) {
+    const auto point = decode(text.substr(bytes));
+    used += point ? width_of(point->code) : 1;
+    if (used > columns && bytes > 0) break;
+    bytes += point ? point->length : 1;
+  }
+  return bytes;
+}
+
 std::string shorten(std::string_view text, int columns) {
   if (display_width(text) <= columns) return std::string(text);
-  std::string out;
-  int used = 0;
-  while (!text.empty()) {
-    const auto point = decode(text);
-    const int width = point ? width_of(point->code) : 1;
-    if (used + width > columns - 1) break;
-    const std::size_t length = point ? point->length : 1;
-    out += text.substr(0, length);
-    used += width;
-    text.remove_prefix(length);
-  }
-  return out + "…";
+  return std::string(text.substr(0, columns > 1 ? fitting(text, columns - 1) : 0)) + "…";
 }
 
 }  // namespace assay::report

@@ -69,7 +69,7 @@ std::string render_junit(const TestSuite& suite) {
                        seconds_text(test.seconds));
     if (test.outcome == TestCase::Outcome::failed)
       out += fmt::format("      <failure type=\"floor\" message=\"{}\">{}</failure>\n", xml(test.message),
-                         xml_lines(test.output));
+                         xml_lines(test.detail));
     if (test.outcome == TestCase::Outcome::skipped)
       out += fmt::format("      <skipped message=\"{}\"/>\n", xml(test.message));
     if (!test.output.empty()) out += fmt::format("      <system-out>{}</system-out>\n", xml_lines(test.output));

@@ -36,23 +36,27 @@ class Writer {
     out_ += '\n';
   }
 
-  // Words wrapped at the width; following lines are indented.
+  // Words wrapped at the width; following lines are indented. A word longer than a line (a key, a path) is cut.
   void wrapped(std::string_view text, Tone tone, std::string_view indent) {
     std::string line;
     const std::string clean = printable(text);
     std::string_view rest = clean;
+    bool cut = false;
     while (!rest.empty()) {
       const std::size_t space = rest.find(' ');
-      const std::string_view word = rest.substr(0, space);
-      if (!line.empty() && display_width(line) + 1 + display_width(word) > style_.width) {
+      std::string_view word = rest.substr(0, space);
+      if (!line.empty() && (cut || display_width(line) + 1 + display_width(word) > style_.width)) {
         paint(line, tone);
         end_line();
         line = indent;
       } else if (!line.empty() && line != indent) {
         line += ' ';
       }
+      const std::size_t whole = word.size();
+      word = word.substr(0, fitting(word, style_.width - display_width(line)));
+      cut = word.size() < whole;
       line += word;
-      rest.remove_prefix(space == std::string_view::npos ? rest.size() : space + 1);
+      rest.remove_prefix(cut || space == std::string_view::npos ? word.size() : space + 1);
     }
     paint(line, tone);
     end_line();
