@@ -17,13 +17,27 @@ namespace assay::cli {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// The same place with a last part that documents can call it by: "runs/a/" and "." have none.
+fs::path with_name(const fs::path& dir) {
+  fs::path plain = dir.lexically_normal();
+  if (!plain.has_filename()) plain = plain.parent_path();
+  if (plain.has_filename() && plain.filename() != "." && plain.filename() != "..") return plain;
+  std::error_code none;
+  const fs::path whole = fs::canonical(dir, none);
+  return none ? dir : whole;
+}
+
+}  // namespace
+
 std::vector<RunData> read_runs(const std::vector<std::string>& dirs) {
   std::vector<RunData> runs;
   std::set<fs::path> seen;
   for (const std::string& dir : dirs) {
     std::error_code none;
     const fs::path real = fs::weakly_canonical(dir, none);
-    if (seen.insert(none ? fs::path(dir) : real).second) runs.push_back(read_run(dir));
+    if (seen.insert(none ? fs::path(dir) : real).second) runs.push_back(read_run(with_name(dir)));
   }
   return runs;
 }

@@ -7,6 +7,7 @@
 #include "reports/acceptance/judge.h"
 #include "reports/acceptance/metric_units.h"
 #include "reports/acceptance/words.h"
+#include "reports/data/machine.h"
 
 #include <fmt/format.h>
 
@@ -188,6 +189,8 @@ CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std:
     index[record.key].push_back(i);
     for (const Metric& metric : record.metrics) metrics.insert(metric.name);
   }
+  std::vector<std::vector<std::string>> hosts;
+  for (const RunData& run : runs.runs()) hosts.push_back(machine_of(run).hosts);
   CheckResult all;
   all.floors = &floors;
   all.runs = &runs;
@@ -198,7 +201,7 @@ CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std:
     lint(floor, found, metrics, problems);
     FloorResult result;
     result.floor = &floor;
-    for (const Entry& entry : found.entries) result.records.push_back(look_at(floor, entry));
+    for (const Entry& entry : found.entries) result.records.push_back(look_at(floor, entry, hosts[entry.run_index]));
     if (floor.relative) {
       judge_fleet(floor, runs, result.records);
     } else {
@@ -211,8 +214,8 @@ CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std:
       all.results.push_back(std::move(result));
       continue;
     }
-    const auto hosts = floor.required ? hosts_without(runs, result.records) : std::vector<std::string>();
-    conclude(result, hosts, why_missing(floor, found, result.records, index, families));
+    const auto without = floor.required ? hosts_without(runs, result.records) : std::vector<std::string>();
+    conclude(result, without, why_missing(floor, found, result.records, index, families));
     all.results.push_back(std::move(result));
   }
   problems.raise();

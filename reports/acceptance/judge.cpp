@@ -70,14 +70,14 @@ std::string why_unusable(const Record& record) {
 }
 
 // Whose figure it is: the slowest rank where ranks told their times, else all hosts.
-std::string culprit_of(const Entry& entry) {
+std::string culprit_of(const Entry& entry, const std::vector<std::string>& run_hosts) {
   const auto& ranks = entry.record->ranks;
   const RankResult* slowest = nullptr;
   for (const RankResult& rank : ranks)
     if (rank.median && (!slowest || *rank.median > *slowest->median)) slowest = &rank;
   if (ranks.size() == 1) return rank_text(ranks.front(), false);
   if (slowest) return "slowest: " + rank_text(*slowest, true);
-  const auto hosts = ranks.empty() ? machine_of(*entry.run).hosts : entry.record->identity().hosts;
+  const auto hosts = ranks.empty() ? run_hosts : entry.record->identity().hosts;
   return hosts.empty() ? ""
                        : fmt::format("host{} {}", hosts.size() == 1 ? "" : "s",
                                      one_line(fmt::format("{}", fmt::join(hosts, ", "))));
@@ -190,10 +190,10 @@ std::string distance_text(double value, Bound bound, double limit) {
   return fmt::format("{:.2g} % {} the {}", std::abs(value - limit) / std::abs(limit) * 100, side, what);
 }
 
-Judgement look_at(const Floor& floor, const Entry& entry) {
+Judgement look_at(const Floor& floor, const Entry& entry, const std::vector<std::string>& run_hosts) {
   Judgement judgement;
   judgement.entry = entry;
-  judgement.culprit = culprit_of(entry);
+  judgement.culprit = culprit_of(entry, run_hosts);
   judgement.reason = why_unusable(*entry.record);
   if (!judgement.reason.empty()) return judgement;
   judgement.reason = protocol_difference(floor, *entry.record);

@@ -3,7 +3,9 @@
 
 #include "reports/acceptance/acceptance.h"
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::report {
 
@@ -24,7 +26,8 @@ std::string distance_text(double value, Bound bound, double limit);
 
 // A record as far as it can be judged without a limit: refused or unusable with the reason, or pass with the figure,
 // its interval (ordered, around the value; absent when its bounds are not numbers), its place and whose it is.
-Judgement look_at(const Floor& floor, const Entry& entry);
+// `run_hosts` are those of its run, for records that name none.
+Judgement look_at(const Floor& floor, const Entry& entry, const std::vector<std::string>& run_hosts);
 
 // "rank 3, host b, NVIDIA H200", as far as it is told.
 std::string rank_text(const RankResult& rank, bool with_number);
