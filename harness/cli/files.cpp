@@ -32,14 +32,14 @@ fs::path with_name(const fs::path& dir) {
 }  // namespace
 
 std::vector<RunData> read_runs(const std::vector<std::string>& dirs) {
-  std::vector<RunData> runs;
+  std::vector<fs::path> once;
   std::set<fs::path> seen;
   for (const std::string& dir : dirs) {
     std::error_code none;
     const fs::path real = fs::weakly_canonical(dir, none);
-    if (seen.insert(none ? fs::path(dir) : real).second) runs.push_back(read_run(with_name(dir)));
+    if (seen.insert(none ? fs::path(dir) : real).second) once.push_back(with_name(dir));
   }
-  return runs;
+  return assay::read_runs(once);
 }
 
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text) {

@@ -3,6 +3,7 @@
 
 #include "harness/core/json_fwd.h"
 #include "harness/record/metric.h"
+#include "harness/record/shared_json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay {
@@ -54,8 +57,8 @@ struct Identity {
 struct Record {
   std::string key;
   std::string family;
-  Json params;
-  Json protocol;  // Protocol::to_json
+  SharedJson params;
+  SharedJson protocol;  // Protocol::to_json
   std::uint64_t seed = 0;
   int attempt = 1;
   int world_ranks = 1;
@@ -81,6 +84,9 @@ struct Record {
   // Members that are absent take their defaults; unknown ones are ignored. Throws Error naming the member whose
   // type is wrong, and on a schema this build does not know.
   static Record from_json(const Json& json);
+  // The same from JSON text of any origin; also throws "not JSON" and "nested deeper than 64". Equal parameters and
+  // protocols come from the pool.
+  static Record from_text(std::string_view text, JsonPool& pool);
 };
 
 }  // namespace assay

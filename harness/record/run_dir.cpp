@@ -1,8 +1,9 @@
-// Writing and reading of a run directory.
+// Writing of a run directory.
 #include "harness/record/run_dir.h"
 
 #include "harness/core/error.h"
 #include "harness/core/text.h"
+#include "harness/record/content_hash.h"
 #include "harness/record/files.h"
 #include "harness/record/json_reader.h"
 
@@ -15,8 +16,6 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <map>
 #include <system_error>
 
 namespace assay {
@@ -26,7 +25,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t inline_samples = 200;
-constexpr std::uintmax_t max_run_bytes = 256u << 20;
 constexpr std::size_t max_line_bytes = 64u << 20;
 
 // Takes the run's lock or throws UsageError naming the process that holds it. The kernel frees it with the process.
@@ -78,7 +76,8 @@ void mend_end(int fd, const fs::path& path) {
   if (tail.empty()) return;
   bool whole = true;
   try {
-    (void)Record::from_json(parse_untrusted(tail));
+    JsonPool pool;
+    (void)Record::from_text(tail, pool);
   } catch (const Error&) {
     whole = false;
   }
@@ -95,16 +94,11 @@ int open_records(const fs::path& dir) {
   return fd;
 }
 
-std::uint64_t fnv64(std::string_view text, std::uint64_t hash = 14695981039346656037ull) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  return hash;
-}
-
 // Moves long sample lists into a file of their own.
 void spill_samples(const fs::path& dir, Record& record) {
   Samples& samples = record.samples;
   if (samples.values.size() <= inline_samples) return;
-  const std::string name = fmt::format("series/{:016x}-{}.json", fnv64(record.identity().text()), record.attempt);
+  const std::string name = fmt::format("series/{:016x}-{}.json", hash64(record.identity().text()), record.attempt);
   const Json whole = record.to_json()["samples"];
   Json json;
   json["schema"] = record_schema;
@@ -241,73 +235,5 @@ void RunWriter::write_file(const std::string& name, std::string_view text, bool 
   }
   ::close(fd);
 }
-
-std::vector<Record> RunData::final_records() const {
-  std::vector<Record> last;
-  std::map<std::string, std::size_t> places;
-  for (const Record& record : records) {
-    const auto [place, fresh] = places.try_emplace(record.identity().text(), last.size());
-    if (fresh)
-      last.push_back(record);
-    else
-      last[place->second] = record;
-  }
-  return last;
-}
-
-RunData read_run(const fs::path& dir) {
-  RunData data;
-  data.dir = dir;
-  std::error_code error;
-  if (!fs::exists(dir / "run.json", error)) {
-    if (!fs::exists(dir, error)) throw UsageError(fmt::format("{}: no such directory", dir.string()));
-    throw UsageError(fmt::format("{} holds no run (no run.json)", dir.string()));
-  }
-  try {
-    const std::string text = read_whole(dir / "run.json", max_run_bytes);
-    data.content = fnv64(text);
-    data.run = parse_untrusted(text);
-    const JsonReader run(data.run, "");
-    if (!run.has("schema")) throw Error("no schema");
-    const std::int64_t schema = run.integer("schema", 0);
-    if (schema != record_schema)
-      throw Error(fmt::format("schema {} is not known: this build reads schema {}", schema, record_schema));
-  } catch (const Error& caught) {
-    throw UsageError(fmt::format("{}: {}", (dir / "run.json").string(), caught.what()));
-  }
-  std::ifstream lines(dir / "records.jsonl", std::ios::binary);
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    if (line.empty()) continue;
-    data.content = fnv64(line, fnv64("\n", *data.content));
-    try {
-      if (line.size() > max_line_bytes) throw Error(fmt::format("longer than {} bytes", max_line_bytes));
-      data.records.push_back(Record::from_json(parse_untrusted(line)));
-      data.lines.push_back(number);
-    } catch (const std::exception& caught) {
-      const bool torn = lines.eof();
-      data.problems.push_back(fmt::format("records.jsonl line {}: {}{}", number, caught.what(),
-                                          torn ? " (the last line, cut short by a kill)" : ""));
-    }
-  }
-  return data;
-}
-
-std::pair<std::vector<double>, std::vector<double>> timed_samples(const RunData& run, const Record& record) {
-  if (!record.samples.series) return {record.samples.values, record.samples.at};
-  const fs::path name(*record.samples.series);
-  // A record may come from anywhere; its series lie below its own directory.
-  if (name.is_absolute() || name.lexically_normal().string().starts_with(".."))
-    throw Error(fmt::format("series {} of {} lies outside the run", name.string(), record.key));
-  try {
-    const Json json = parse_untrusted(read_whole(run.dir / name, max_run_bytes));
-    const JsonReader reader(json, "");
-    return {reader.reals("values"), reader.reals("at")};
-  } catch (const Error& caught) {
-    throw Error(fmt::format("{}: {}", (run.dir / name).string(), caught.what()));
-  }
-}
-
-std::vector<double> all_samples(const RunData& run, const Record& record) { return timed_samples(run, record).first; }
 
 }  // namespace assay

@@ -54,6 +54,9 @@ struct RunData {
 
 // Throws UsageError when the directory holds no run, or its schema is not known.
 RunData read_run(const std::filesystem::path& dir);
+// Many runs for reports, on all cores, in the order given, without what no report reads: the cases of a plan keep their
+// key, ranks and seed, records their sensors in Hz, W and J. Throws what reading the first bad one throws.
+std::vector<RunData> read_runs(const std::vector<std::filesystem::path>& dirs);
 // Every sample of a record, from its line or its series file. Throws Error when the file cannot be read.
 std::vector<double> all_samples(const RunData& run, const Record& record);
 // The same with the seconds since the record's start at which each was taken; `at` is empty where that is unknown.

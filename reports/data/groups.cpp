@@ -12,7 +12,7 @@ namespace {
 
 std::map<std::string, std::string> labels_of(const RunData& run) {
   std::map<std::string, std::string> labels;
-  if (const Json given = member(run.run, "/labels"); given.is_object())
+  if (const Json& given = member(run.run, "/labels"); given.is_object())
     for (const auto& [name, value] : given.items())
       if (value.is_string()) labels[name] = value.get<std::string>();
   return labels;

@@ -24,31 +24,32 @@ std::string labelled(const Json& run, const char* label, const char* pointer) {
 
 }  // namespace
 
-Json member(const Json& json, const char* pointer) {
+const Json& member(const Json& json, const char* pointer) {
+  static const Json none;
   const Json::json_pointer at(pointer);
-  return json.is_structured() && json.contains(at) ? json.at(at) : Json(nullptr);
+  return json.is_structured() && json.contains(at) ? json.at(at) : none;
 }
 
 std::string text_member(const Json& json, const char* pointer) {
-  const Json value = member(json, pointer);
+  const Json& value = member(json, pointer);
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
 std::optional<double> number_member(const Json& json, const char* pointer) {
-  const Json value = member(json, pointer);
+  const Json& value = member(json, pointer);
   return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
 
 Machine machine_of(const RunData& run) {
   Machine machine;
-  const Json environment = member(run.run, "/environment");
+  const Json& environment = member(run.run, "/environment");
   machine.cpu = text_member(environment, "/cpu/name");
   if (const auto cores = number_member(environment, "/cpu/usable_cores"))
     machine.cores = static_cast<int>(std::clamp(*cores, 0.0, 1e6));
   machine.provider = labelled(run.run, "provider", "/environment/cloud/provider");
   machine.instance_type = labelled(run.run, "instance_type", "/environment/cloud/instance_type");
   machine.region = labelled(run.run, "region", "/environment/cloud/region");
-  if (const Json hosts = member(environment, "/hostnames"); hosts.is_array())
+  if (const Json& hosts = member(environment, "/hostnames"); hosts.is_array())
     for (const Json& host : hosts)
       if (host.is_string()) machine.hosts.push_back(host.get<std::string>());
   if (machine.hosts.empty())
@@ -62,7 +63,7 @@ Machine machine_of(const RunData& run) {
   if (!machine.cpu.empty()) parts.push_back(machine.cpu);
   if (machine.cores) parts.push_back(fmt::format("{} core{}", *machine.cores, *machine.cores == 1 ? "" : "s"));
   if (const std::string memory = memory_text(environment); !memory.empty()) parts.push_back(memory);
-  if (const Json gpus = member(environment, "/gpus"); gpus.is_array()) {
+  if (const Json& gpus = member(environment, "/gpus"); gpus.is_array()) {
     machine.gpus = static_cast<int>(gpus.size());
     if (!gpus.empty()) machine.gpu = text_member(gpus.front(), "/name");
     parts.push_back(gpus.empty() ? "no GPU"

@@ -25,7 +25,7 @@ Machine machine_of(const RunData& run);
 
 // Members of a run.json that anyone may have written, by JSON pointer: null, empty or absent where there is none of
 // that type.
-Json member(const Json& json, const char* pointer);
+const Json& member(const Json& json, const char* pointer);
 std::string text_member(const Json& json, const char* pointer);
 std::optional<double> number_member(const Json& json, const char* pointer);
 

@@ -1,6 +1,7 @@
 #include "reports/data/run_set.h"
 
 #include "harness/measure/protocol.h"
+#include "harness/record/content_hash.h"
 
 #include <fmt/format.h>
 
@@ -12,11 +13,6 @@ namespace assay::report {
 
 namespace {
 
-std::uint64_t fnv64(std::string_view text, std::uint64_t hash = 14695981039346656037ull) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  return hash;
-}
-
 std::string started(const RunData& run) {
   if (!run.run.is_object()) return {};
   const auto found = run.run.find("started");
@@ -26,10 +22,10 @@ std::string started(const RunData& run) {
 // Of everything that a report may print of a run, but for its place.
 std::uint64_t content_hash(const RunData& run) {
   if (run.content) return *run.content;
-  std::uint64_t hash = fnv64(run.run.dump(-1, ' ', false, Json::error_handler_t::replace));
+  std::uint64_t hash = hash64(run.run.dump(-1, ' ', false, Json::error_handler_t::replace));
   for (const Record& record : run.records)
-    hash = fnv64(record.to_json().dump(-1, ' ', false, Json::error_handler_t::replace), hash);
-  for (const std::string& problem : run.problems) hash = fnv64(problem, hash);
+    hash = hash64(record.to_json().dump(-1, ' ', false, Json::error_handler_t::replace), hash);
+  for (const std::string& problem : run.problems) hash = hash64(problem, hash);
   return hash;
 }
 
@@ -39,7 +35,7 @@ std::string Entry::place() const { return fmt::format("{}/records.jsonl line {}"
 
 std::string Entry::anchor() const {
   const std::string run_part = fmt::format("{}|{}", started(*run), record->started);
-  return fmt::format("r-{:016x}", fnv64(record->identity().text(), fnv64(run_part)));
+  return fmt::format("r-{:016x}", hash64(record->identity().text(), hash64(run_part)));
 }
 
 RunSet::RunSet(std::vector<RunData> runs) {
@@ -85,7 +81,7 @@ std::string protocol_of(const Record& record) {
     const auto hash = record.protocol.find("hash");
     if (hash != record.protocol.end() && hash->is_string()) return hash->get<std::string>();
   }
-  return protocol_hash(record.protocol.is_object() ? record.protocol : Json::object());
+  return protocol_hash(record.protocol.is_object() ? record.protocol.get() : Json::object());
 }
 
 bool injected(const Record& record) {

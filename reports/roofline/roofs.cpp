@@ -79,7 +79,7 @@ const HardwareSheet* sheet_of(std::span<const HardwareSheet> sheets, const RunDa
       if (const HardwareSheet* sheet = find_hardware(sheets, rank.device)) return sheet;
     return find_hardware(sheets, machine_of(run).gpu);
   }
-  const Json environment = member(run.run, "/environment");
+  const Json& environment = member(run.run, "/environment");
   const auto cores = number_member(environment, "/cpu/cores"),
              usable_cores = number_member(environment, "/cpu/usable_cores");
   if (!member(environment, "/virtual_machine").is_null() || !cores || cores != usable_cores) return nullptr;

@@ -37,7 +37,7 @@ std::string join_texts(const Json& list) {
 // "commit abc, with changes".
 std::string commit_of(const Json& run) {
   std::string text = text_member(run, "/git/commit").substr(0, 12);
-  if (const Json dirty = member(run, "/git/dirty"); !text.empty() && dirty.is_boolean() && dirty.get<bool>())
+  if (const Json& dirty = member(run, "/git/dirty"); !text.empty() && dirty.is_boolean() && dirty.get<bool>())
     text += ", with uncommitted changes";
   return text;
 }
@@ -47,7 +47,7 @@ Facts facts_of(const RunData& run) {
   const auto add = [&](const std::string& name, std::string value) {
     if (!value.empty()) facts.emplace_back(name, std::move(value));
   };
-  const Json environment = member(run.run, "/environment");
+  const Json& environment = member(run.run, "/environment");
   const auto text = [&](const char* pointer) { return number_text(member(environment, pointer)); };
   const Machine machine = machine_of(run);
   add("machine", machine.name);
@@ -62,14 +62,14 @@ Facts facts_of(const RunData& run) {
                                                                     : text("/cpu/governors"));
   add("turbo", text("/cpu/turbo"));
   add("memory pages", text("/memory/transparent_huge_pages"));
-  if (const Json gpus = member(environment, "/gpus"); gpus.is_array())
+  if (const Json& gpus = member(environment, "/gpus"); gpus.is_array())
     for (std::size_t i = 0; i < std::min<std::size_t>(gpus.size(), 8); ++i) {
       std::vector<std::string> parts;
       for (const char* name : {"/name", "/uuid", "/pci", "/pci_bus_id"})
         if (std::string value = number_text(member(gpus[i], name)); !value.empty()) parts.push_back(std::move(value));
       add(fmt::format("GPU {}", i), fmt::format("{}", fmt::join(parts, ", ")));
     }
-  if (const Json drivers = member(environment, "/drivers"); drivers.is_object())
+  if (const Json& drivers = member(environment, "/drivers"); drivers.is_object())
     for (const auto& [name, version] : drivers.items()) add("driver " + name, number_text(version));
   add("system", text("/os/name"));
   add("kernel", text("/os/kernel"));
@@ -78,13 +78,13 @@ Facts facts_of(const RunData& run) {
   add("assay", text("/assay/version"));
   add("commit", commit_of(run.run));
   add("compiler", text("/assay/compiler"));
-  if (const Json libraries = member(environment, "/libraries"); libraries.is_object())
+  if (const Json& libraries = member(environment, "/libraries"); libraries.is_object())
     for (const auto& [name, version] : libraries.items()) add(name, number_text(version));
   add("plan", text_member(run.run, "/plan/name"));
   add("started", text_member(run.run, "/started"));
   add("command", [&] {
     // A program is named by its last part: a page that is mailed tells no paths of its machine.
-    const Json argv = member(run.run, "/argv");
+    const Json& argv = member(run.run, "/argv");
     if (!argv.is_array() || argv.empty() || !argv.front().is_string()) return std::string();
     std::string words;
     for (const Json& word : argv) {
@@ -94,7 +94,7 @@ Facts facts_of(const RunData& run) {
     }
     return words;
   }());
-  if (const Json labels = member(run.run, "/labels"); labels.is_object())
+  if (const Json& labels = member(run.run, "/labels"); labels.is_object())
     for (const auto& [name, value] : labels.items()) add("label " + name, number_text(value));
   return facts;
 }
@@ -124,7 +124,7 @@ std::optional<Table> findings_table(const RunSet& runs, const std::vector<Machin
   if (machines.size() > 1) table.columns.push_back({"machines", "machines"});
   std::map<std::vector<std::string>, std::vector<std::string>> found;  // severity, seen, effect, mend: machines
   for (const MachineRuns& machine : machines) {
-    const Json findings = member(runs.runs()[machine.runs.back()].run, "/findings");
+    const Json& findings = member(runs.runs()[machine.runs.back()].run, "/findings");
     if (!findings.is_array()) continue;
     for (const Json& finding : findings) {
       const std::string seen = text_member(finding, "/seen");

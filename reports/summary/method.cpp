@@ -128,7 +128,7 @@ std::vector<Section> method_sections(const RunSet& runs) {
     names[hash] = name;
     Cell count{std::to_string(what.second), what.second};
     count.sort = what.second;
-    Json fields = what.first->protocol.is_object() ? what.first->protocol : Json::object();
+    Json fields = what.first->protocol.is_object() ? what.first->protocol.get() : Json::object();
     shared.rows.push_back({{name, hash}, {words_of(what.first->protocol), std::move(fields)}, count});
     shared.anchors.push_back("p-" + name.substr(1));
   }

@@ -1,0 +1,88 @@
+// Reads JSON from its text, member by member, without a tree in between: records come by the hundred thousand.
+// As strict as a parser (RFC 8259): syntax, UTF-8, nesting of at most 64.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace assay {
+
+// A value of another type than is wanted, with the place of the member: "metrics[0].value", "not a number".
+struct Mismatch {
+  std::string place;
+  std::string what;
+
+  void inside(std::string_view name) {
+    place = std::string(name) + (place.empty() || place[0] == '[' ? "" : ".") + place;
+  }
+  std::string text() const { return place.empty() ? what : place + ": " + what; }
+};
+
+// Values are read in the order they stand. Throws Error "not JSON" or "nested deeper than 64", and Mismatch.
+class JsonScanner {
+ public:
+  struct Number {
+    double real = 0;
+    bool integer = false;  // written without fraction and exponent, and within 64 bits
+    bool negative = false;
+    std::uint64_t magnitude = 0;  // of an integer
+  };
+
+  explicit JsonScanner(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
+
+  // The first character of the next value; 0 at the end.
+  char peek();
+  // Takes the value when it is null.
+  bool null();
+  // Each of these throws Mismatch "not `wanted`" when the value is of another type. The text is good until the next
+  // call.
+  std::string_view string(const char* wanted = "a string");
+  bool boolean(const char* wanted = "true or false");
+  Number number(const char* wanted = "a number");
+  // `each(name)` must take the member's value; so must `each()` the element.
+  template <typename Each>
+  void members(Each each) {
+    enter('{', "an object");
+    if (leave('}')) return;
+    do {
+      const std::string_view name = member_name();
+      try {
+        each(name);
+      } catch (Mismatch& mismatch) {
+        mismatch.inside(name);
+        throw;
+      }
+    } while (more('}'));
+  }
+  template <typename Each>
+  void elements(const char* wanted, Each each) {
+    enter('[', wanted);
+    if (leave(']')) return;
+    do each();
+    while (more(']'));
+  }
+  // Passes over any value and returns its text.
+  std::string_view skip();
+  // Nothing but white space may follow.
+  void finish();
+
+ private:
+  void enter(char bracket, const char* wanted);
+  bool leave(char bracket);
+  bool more(char bracket);
+  std::string_view member_name();
+  std::string_view quoted(std::string& unescaped);
+  void escape(std::string& to);
+  unsigned hex4();
+  void literal(std::string_view word);
+
+  const char* at_;
+  const char* end_;
+  int depth_ = 0;
+  std::string text_, names_[65];  // where strings with escapes are put together; a name outlives its value
+};
+
+}  // namespace assay

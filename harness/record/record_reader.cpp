@@ -1,0 +1,320 @@
+// A record from its line, straight from the text: no tree in between, and what many records share is held once.
+#include "harness/core/error.h"
+#include "harness/record/json_reader.h"
+#include "harness/record/json_scanner.h"
+#include "harness/record/record.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+namespace assay {
+
+namespace {
+
+using Scan = JsonScanner;
+
+// Each of these leaves the default where the value is null.
+
+void read(Scan& scan, std::string& to) {
+  if (!scan.null()) to = scan.string();
+}
+
+void read(Scan& scan, bool& to) {
+  if (!scan.null()) to = scan.boolean();
+}
+
+void read(Scan& scan, std::optional<double>& to) {
+  if (!scan.null()) to = scan.number().real;
+}
+
+std::uint64_t magnitude(Scan& scan, const char* wanted, bool& negative) {
+  const Scan::Number number = scan.number(wanted);
+  if (!number.integer) throw Mismatch{"", std::string("not ") + wanted};
+  negative = number.negative && number.magnitude > 0;
+  return number.magnitude;
+}
+
+void read(Scan& scan, std::uint64_t& to) {
+  if (scan.null()) return;
+  bool negative = false;
+  const std::uint64_t value = magnitude(scan, "an integer from 0 on", negative);
+  if (negative) throw Mismatch{"", "not an integer from 0 on"};
+  to = value;
+}
+
+void read(Scan& scan, std::int64_t& to) {
+  if (scan.null()) return;
+  bool negative = false;
+  const std::uint64_t value = magnitude(scan, "an integer", negative);
+  if (!negative && value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    throw Mismatch{"", "not an integer of 64 bits"};
+  to = static_cast<std::int64_t>(negative ? 0 - value : value);
+}
+
+void read(Scan& scan, int& to) {
+  std::int64_t value = to;
+  read(scan, value);
+  if (value < 0 || value > std::numeric_limits<int>::max()) throw Mismatch{"", "not an integer of 31 bits"};
+  to = static_cast<int>(value);
+}
+
+// Nulls within the list become NaN. One buffer a thread, so that lists take no more than they hold.
+std::vector<double>& buffer() {
+  thread_local std::vector<double> values;
+  values.clear();
+  return values;
+}
+
+const std::vector<double>& numbers(Scan& scan) {
+  constexpr const char* wanted = "a list of numbers";
+  std::vector<double>& values = buffer();
+  scan.elements(wanted, [&] {
+    values.push_back(scan.null() ? std::numeric_limits<double>::quiet_NaN() : scan.number(wanted).real);
+  });
+  return values;
+}
+
+void read(Scan& scan, std::vector<double>& to) {
+  if (scan.null()) return;
+  const std::vector<double>& values = numbers(scan);
+  to.assign(values.begin(), values.end());
+}
+
+void read(Scan& scan, std::vector<std::optional<double>>& to) {
+  if (scan.null()) return;
+  const std::vector<double>& values = numbers(scan);
+  to.clear();
+  to.reserve(values.size());
+  for (const double value : values) to.push_back(std::isnan(value) ? std::nullopt : std::optional(value));
+}
+
+void read(Scan& scan, std::vector<std::string>& to) {
+  if (scan.null()) return;
+  constexpr const char* wanted = "a list of strings";
+  to.clear();
+  scan.elements(wanted, [&] { to.emplace_back(scan.string(wanted)); });
+  to.shrink_to_fit();
+}
+
+// Every member of an object by `each(name)`, which says whether it took the value.
+template <typename Each>
+void object(Scan& scan, Each each) {
+  if (scan.null()) return;
+  scan.members([&](std::string_view name) {
+    if (!each(name)) scan.skip();
+  });
+}
+
+// A list of objects, `one(name, element)` for each member.
+template <typename T, typename One>
+void objects(Scan& scan, std::vector<T>& to, One one) {
+  if (scan.null()) return;
+  to.clear();
+  scan.elements("a list", [&] {
+    T& element = to.emplace_back();
+    try {
+      scan.members([&](std::string_view name) {
+        if (!one(name, element)) scan.skip();
+      });
+    } catch (Mismatch& mismatch) {
+      mismatch.inside("[" + std::to_string(to.size() - 1) + "]");
+      throw;
+    }
+  });
+  to.shrink_to_fit();
+}
+
+// Reads the value into `to` when the name is this one.
+template <typename T>
+bool is(std::string_view name, std::string_view wanted, Scan& scan, T& to) {
+  if (name != wanted) return false;
+  read(scan, to);
+  return true;
+}
+
+Status status_from(std::string_view name) {
+  for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::error})
+    if (name_of(status) == name) return status;
+  throw Mismatch{"", fmt::format("'{}' is none of ok, skipped, failed, error", name)};
+}
+
+bool metric_member(Scan& scan, std::string_view name, Metric& metric) {
+  if (name == "ci95") {
+    if (scan.null()) return true;
+    const std::vector<double>& bounds = numbers(scan);
+    if (bounds.size() == 2 && std::isfinite(bounds[0]) && std::isfinite(bounds[1]))
+      metric.ci95 = Interval{bounds[0], bounds[1]};
+    return true;
+  }
+  if (name == "better") {
+    if (!scan.null()) metric.better = scan.string() == "lower" ? Better::lower : Better::higher;
+    return true;
+  }
+  return is(name, "name", scan, metric.name) || is(name, "value", scan, metric.value) ||
+         is(name, "unit", scan, metric.unit) || is(name, "of_peak", scan, metric.of_peak) ||
+         is(name, "reference", scan, metric.reference);
+}
+
+void read(Scan& scan, Samples& samples) {
+  bool counted = false;
+  object(scan, [&](std::string_view name) {
+    if (name == "series") {
+      if (!scan.null()) samples.series = std::string(scan.string());
+      return true;
+    }
+    if (name == "disturbed") {
+      if (scan.null()) return true;
+      const std::vector<double>& indices = numbers(scan);
+      for (const double index : indices)
+        if (index >= 0 && index <= std::numeric_limits<int>::max())
+          samples.disturbed.push_back(static_cast<int>(index));
+      samples.disturbed.shrink_to_fit();
+      return true;
+    }
+    counted |= name == "count" && scan.peek() != 'n';
+    return is(name, "unit", scan, samples.unit) || is(name, "values", scan, samples.values) ||
+           is(name, "at", scan, samples.at) || is(name, "count", scan, samples.count) ||
+           is(name, "repetitions", scan, samples.repetitions) || is(name, "stopped_by", scan, samples.stopped_by) ||
+           is(name, "first_touch", scan, samples.first_touch);
+  });
+  if (!counted) samples.count = static_cast<std::int64_t>(samples.values.size());
+}
+
+void read(Scan& scan, std::map<std::string, Series>& telemetry) {
+  object(scan, [&](std::string_view sensor) {
+    Series& series = telemetry[std::string(sensor)];
+    object(scan, [&](std::string_view name) {
+      return is(name, "unit", scan, series.unit) || is(name, "at", scan, series.at) ||
+             is(name, "values", scan, series.values);
+    });
+    return true;
+  });
+}
+
+// An object of any members.
+void read(Scan& scan, SharedJson& to, JsonPool& pool) {
+  if (scan.peek() != '{' && scan.peek() != 'n') throw Mismatch{"", "not an object"};
+  const std::string_view text = scan.skip();
+  to = pool.get(text == "null" ? "{}" : text);
+}
+
+void check_schema(std::int64_t schema) {
+  if (schema != record_schema)
+    throw Error(fmt::format("schema {} is not known: this build reads schema {}", schema, record_schema));
+}
+
+// Of text whose other members may be of any type.
+std::int64_t schema_of(std::string_view text) {
+  std::int64_t schema = 0;
+  Scan scan(text);
+  object(scan, [&](std::string_view name) { return is(name, "schema", scan, schema); });
+  return schema;
+}
+
+Record read_record(std::string_view text, JsonPool& pool) {
+  Scan scan(text);
+  Record record;
+  std::int64_t schema = 0;
+  record.params = pool.get("{}");
+  record.protocol = pool.get("{}");
+  const auto member = [&](std::string_view name) {
+    if (name == "schema") return read(scan, schema), true;
+    if (name == "params") return read(scan, record.params, pool), true;
+    if (name == "protocol") return read(scan, record.protocol, pool), true;
+    if (name == "samples") return read(scan, record.samples), true;
+    if (name == "telemetry") return read(scan, record.telemetry), true;
+    if (name == "status") {
+      if (!scan.null()) record.status = status_from(scan.string());
+      return true;
+    }
+    if (name == "seconds") {
+      if (!scan.null()) record.seconds = scan.number().real;
+      return true;
+    }
+    if (name == "world") {
+      object(scan, [&](std::string_view part) {
+        return is(part, "ranks", scan, record.world_ranks) || is(part, "nodes", scan, record.world_nodes);
+      });
+      return true;
+    }
+    if (name == "ranks") {
+      objects(scan, record.ranks, [&](std::string_view part, RankResult& rank) {
+        return is(part, "rank", scan, rank.rank) || is(part, "host", scan, rank.host) ||
+               is(part, "device", scan, rank.device) || is(part, "median", scan, rank.median);
+      });
+      return true;
+    }
+    if (name == "metrics") {
+      objects(scan, record.metrics,
+              [&](std::string_view part, Metric& metric) { return metric_member(scan, part, metric); });
+      return true;
+    }
+    if (name == "checks") {
+      objects(scan, record.checks, [&](std::string_view part, Check& check) {
+        return is(part, "name", scan, check.name) || is(part, "passed", scan, check.passed) ||
+               is(part, "value", scan, check.value) || is(part, "limit", scan, check.limit) ||
+               is(part, "detail", scan, check.detail);
+      });
+      return true;
+    }
+    if (name == "labels") {
+      object(scan, [&](std::string_view label) { return read(scan, record.labels[std::string(label)]), true; });
+      return true;
+    }
+    if (name == "spans") {
+      object(scan, [&](std::string_view span) {
+        std::optional<double> seconds;
+        read(scan, seconds);
+        if (seconds) record.spans.emplace_back(span, *seconds);
+        return true;
+      });
+      return true;
+    }
+    return is(name, "key", scan, record.key) || is(name, "family", scan, record.family) ||
+           is(name, "seed", scan, record.seed) || is(name, "attempt", scan, record.attempt) ||
+           is(name, "device", scan, record.device) || is(name, "reason", scan, record.reason) ||
+           is(name, "comparable", scan, record.comparable) || is(name, "flags", scan, record.flags) ||
+           is(name, "started", scan, record.started) || is(name, "log", scan, record.log);
+  };
+  scan.members([&](std::string_view name) {
+    if (!member(name)) scan.skip();
+  });
+  scan.finish();
+  check_schema(schema);
+  record.spans.shrink_to_fit();
+  return record;
+}
+
+}  // namespace
+
+Record Record::from_text(std::string_view text, JsonPool& pool) {
+  try {
+    return read_record(text, pool);
+  } catch (const Mismatch& mismatch) {
+    // What is no JSON at all, or of a schema that knows other types, is told as that.
+    (void)parse_untrusted(text);
+    try {
+      check_schema(schema_of(text));
+    } catch (const Mismatch&) {
+    }
+    throw Error(mismatch.text());
+  }
+}
+
+Record Record::from_json(const Json& json) {
+  JsonPool pool;
+  return from_text(dump_line(json), pool);
+}
+
+const SharedJson& JsonPool::get(std::string_view text) {
+  const auto known = values_.find(text);
+  if (known != values_.end()) return known->second;
+  SharedJson value;
+  value = Json::parse(text);
+  return values_.emplace(text, std::move(value)).first->second;
+}
+
+}  // namespace assay

@@ -1,0 +1,154 @@
+// Reading of run directories.
+#include "harness/core/error.h"
+#include "harness/record/content_hash.h"
+#include "harness/record/files.h"
+#include "harness/record/json_reader.h"
+#include "harness/record/run_dir.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <fstream>
+#include <map>
+#include <system_error>
+#include <thread>
+
+namespace assay {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::uintmax_t max_run_bytes = 256u << 20;
+constexpr std::size_t max_line_bytes = 64u << 20;
+
+}  // namespace
+
+std::vector<Record> RunData::final_records() const {
+  std::vector<Record> last;
+  std::map<std::string, std::size_t> places;
+  for (const Record& record : records) {
+    const auto [place, fresh] = places.try_emplace(record.identity().text(), last.size());
+    if (fresh)
+      last.push_back(record);
+    else
+      last[place->second] = record;
+  }
+  return last;
+}
+
+namespace {
+
+// Reports read clocks, power and energy alone: the other sensors and what was printed outweigh the figures.
+void drop_unread(Record& record) {
+  std::erase_if(record.telemetry, [](const auto& sensor) {
+    const std::string& unit = sensor.second.unit;
+    return unit != "Hz" && unit != "W" && unit != "J";
+  });
+  record.log = std::string();
+}
+
+// What reports ask of a plan's cases; the rest of a plan would outweigh the records of many a run.
+void keep_identities(Json& run) {
+  if (!run.contains("plan") || !run["plan"].is_object() || !run["plan"].contains("cases")) return;
+  Json& cases = run["plan"]["cases"];
+  if (!cases.is_array()) return;
+  for (Json& one : cases) {
+    if (!one.is_object()) continue;
+    Json kept = Json::object();
+    for (const char* name : {"key", "ranks", "seed"})
+      if (const auto found = one.find(name); found != one.end()) kept[name] = std::move(*found);
+    one = std::move(kept);
+  }
+}
+
+RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
+  RunData data;
+  data.dir = dir;
+  std::error_code error;
+  if (!fs::exists(dir / "run.json", error)) {
+    if (!fs::exists(dir, error)) throw UsageError(fmt::format("{}: no such directory", dir.string()));
+    throw UsageError(fmt::format("{} holds no run (no run.json)", dir.string()));
+  }
+  try {
+    const std::string text = read_whole(dir / "run.json", max_run_bytes);
+    data.content = hash64(text);
+    data.run = parse_untrusted(text);
+    const JsonReader run(data.run, "");
+    if (!run.has("schema")) throw Error("no schema");
+    const std::int64_t schema = run.integer("schema", 0);
+    if (schema != record_schema)
+      throw Error(fmt::format("schema {} is not known: this build reads schema {}", schema, record_schema));
+  } catch (const Error& caught) {
+    throw UsageError(fmt::format("{}: {}", (dir / "run.json").string(), caught.what()));
+  }
+  std::ifstream lines(dir / "records.jsonl", std::ios::binary);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (line.empty()) continue;
+    data.content = hash64(line, *data.content);
+    try {
+      if (line.size() > max_line_bytes) throw Error(fmt::format("longer than {} bytes", max_line_bytes));
+      data.records.push_back(Record::from_text(line, pool));
+      if (!whole) drop_unread(data.records.back());
+      data.lines.push_back(number);
+    } catch (const std::exception& caught) {
+      const bool torn = lines.eof();
+      data.problems.push_back(fmt::format("records.jsonl line {}: {}{}", number, caught.what(),
+                                          torn ? " (the last line, cut short by a kill)" : ""));
+    }
+  }
+  data.records.shrink_to_fit();
+  if (!whole) keep_identities(data.run);
+  return data;
+}
+
+}  // namespace
+
+RunData read_run(const fs::path& dir) {
+  JsonPool pool;
+  return read_run(dir, pool, true);
+}
+
+std::vector<RunData> read_runs(const std::vector<fs::path>& dirs) {
+  std::vector<RunData> runs(dirs.size());
+  std::vector<std::exception_ptr> errors(dirs.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    JsonPool pool;
+    for (std::size_t i; (i = next++) < dirs.size();) {
+      try {
+        runs[i] = read_run(dirs[i], pool, false);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  };
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::jthread> helpers;
+  for (std::size_t i = 1; i < std::min(cores, dirs.size()); ++i) helpers.emplace_back(work);
+  work();
+  helpers.clear();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+  return runs;
+}
+
+std::pair<std::vector<double>, std::vector<double>> timed_samples(const RunData& run, const Record& record) {
+  if (!record.samples.series) return {record.samples.values, record.samples.at};
+  const fs::path name(*record.samples.series);
+  // A record may come from anywhere; its series lie below its own directory.
+  if (name.is_absolute() || name.lexically_normal().string().starts_with(".."))
+    throw Error(fmt::format("series {} of {} lies outside the run", name.string(), record.key));
+  try {
+    const Json json = parse_untrusted(read_whole(run.dir / name, max_run_bytes));
+    const JsonReader reader(json, "");
+    return {reader.reals("values"), reader.reals("at")};
+  } catch (const Error& caught) {
+    throw Error(fmt::format("{}: {}", (run.dir / name).string(), caught.what()));
+  }
+}
+
+std::vector<double> all_samples(const RunData& run, const Record& record) { return timed_samples(run, record).first; }
+
+}  // namespace assay
