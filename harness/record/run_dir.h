@@ -43,10 +43,11 @@ class RunWriter {
 struct RunData {
   std::filesystem::path dir;
   Json run;
-  std::vector<Record> records;           // every attempt, in file order
-  std::vector<int> lines;                // where each stands in records.jsonl, from 1
-  std::vector<std::string> problems;     // "records.jsonl line 7: not JSON"
-  std::optional<std::uint64_t> content;  // hash of both files' bytes; absent in runs that were not read from files
+  std::vector<Record> records;        // every attempt, in file order
+  std::vector<int> lines;             // where each stands in records.jsonl, from 1
+  std::vector<std::string> problems;  // "records.jsonl line 7: not JSON"
+  std::optional<std::uint64_t>
+      content;  // hash of both files, whatever the order of lines; absent in runs that were not read from files
 
   // The last attempt of each identity, in order of first appearance.
   std::vector<Record> final_records() const;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
+#include <memory>
 #include <unordered_map>
+#include <utility>
 
 namespace assay::report {
 
@@ -29,42 +31,52 @@ std::string title_of(const MachineRuns& group) {
   return fmt::format("{}", fmt::join(parts, " · "));
 }
 
-}  // namespace
-
-std::vector<MachineRuns> by_machine(const RunSet& runs) {
-  std::vector<MachineRuns> groups;
-  std::map<std::pair<std::string, std::map<std::string, std::string>>, std::size_t> places;
-  for (std::size_t i = 0; i < runs.runs().size(); ++i) {
-    MachineRuns group{machine_of(runs.runs()[i]), labels_of(runs.runs()[i]), {}, {}};
-    const std::string key = fmt::format("{}\n{}", group.machine.name, fmt::join(group.machine.hosts, "\n"));
-    const auto [place, fresh] = places.try_emplace({key, group.labels}, groups.size());
-    if (fresh) groups.push_back(std::move(group));
-    groups[place->second].runs.push_back(i);
-  }
-  std::map<std::string, int> seen;
-  for (MachineRuns& group : groups) {
-    group.title = title_of(group);
-    // Equal titles: many hosts of which the title names the first alone.
-    if (const int n = ++seen[group.title]; n > 1) group.title += fmt::format(" ({})", n);
-  }
-  return groups;
-}
-
-std::vector<CaseRuns> cases_of(const RunSet& runs, const MachineRuns& machine) {
+std::vector<CaseRuns> cases_of(const RunSet& runs, const std::vector<std::size_t>& of) {
   std::vector<CaseRuns> cases;
   std::unordered_map<std::string, std::size_t> places;
-  for (auto run = machine.runs.rbegin(); run != machine.runs.rend(); ++run) {
+  for (auto run = of.rbegin(); run != of.rend(); ++run) {
     for (const Entry& entry : runs.entries_of(*run)) {
       const Record& record = *entry.record;
-      const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", record.key, record.device, record.world_ranks,
-                                          record.world_nodes, record.seed, protocol_of(record));
-      const auto [place, fresh] = places.try_emplace(key, cases.size());
+      std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", record.key, record.device, record.world_ranks,
+                                    record.world_nodes, record.seed, protocol_of(record));
+      const auto [place, fresh] = places.try_emplace(std::move(key), cases.size());
       if (fresh) cases.emplace_back();
       cases[place->second].entries.push_back(&entry);
     }
   }
   for (CaseRuns& one : cases) std::reverse(one.entries.begin(), one.entries.end());
   return cases;
+}
+
+std::vector<MachineRuns> group(const RunSet& runs) {
+  std::vector<MachineRuns> groups;
+  std::map<std::pair<std::string, std::map<std::string, std::string>>, std::size_t> places;
+  for (std::size_t i = 0; i < runs.runs().size(); ++i) {
+    MachineRuns one{machine_of(runs.runs()[i]), labels_of(runs.runs()[i]), {}, {}, {}};
+    const std::string key = fmt::format("{}\n{}", one.machine.name, fmt::join(one.machine.hosts, "\n"));
+    const auto [place, fresh] = places.try_emplace({key, one.labels}, groups.size());
+    if (fresh) groups.push_back(std::move(one));
+    groups[place->second].runs.push_back(i);
+  }
+  std::map<std::string, int> seen;
+  for (MachineRuns& one : groups) {
+    one.cases = cases_of(runs, one.runs);
+    one.title = title_of(one);
+    // Equal titles: many hosts of which the title names the first alone.
+    if (const int n = ++seen[one.title]; n > 1) one.title += fmt::format(" ({})", n);
+  }
+  return groups;
+}
+
+}  // namespace
+
+struct RunSet::Groups {
+  std::vector<MachineRuns> machines;
+};
+
+const std::vector<MachineRuns>& by_machine(const RunSet& runs) {
+  if (!runs.groups_) runs.groups_ = std::make_shared<RunSet::Groups>(RunSet::Groups{group(runs)});
+  return runs.groups_->machines;
 }
 
 }  // namespace assay::report

@@ -11,24 +11,23 @@
 
 namespace assay::report {
 
-// Runs of one machine under equal labels, in the RunSet's order: the newest is the last.
-struct MachineRuns {
-  Machine machine;
-  std::map<std::string, std::string> labels;  // --label K=V
-  std::vector<std::size_t> runs;              // in RunSet::runs(), never empty
-  std::string title;  // "AMD Zen 4, 2 cores · vm · side=a"; told apart from the others by number where they are equal
-};
-
-// Machines are equal when name and hosts are; hosts come from the records where run.json does not tell them.
-std::vector<MachineRuns> by_machine(const RunSet& runs);
-
 // One case on one machine: equal identity but for the hosts, and equal protocol.
 struct CaseRuns {
   std::vector<const Entry*> entries;  // in the RunSet's order, never empty
   const Entry& newest() const { return *entries.back(); }
 };
 
-// In order of first appearance, the newest run first.
-std::vector<CaseRuns> cases_of(const RunSet& runs, const MachineRuns& machine);
+// Runs of one machine under equal labels, in the RunSet's order: the newest is the last.
+struct MachineRuns {
+  Machine machine;
+  std::map<std::string, std::string> labels;  // --label K=V
+  std::vector<std::size_t> runs;              // in RunSet::runs(), never empty
+  std::vector<CaseRuns> cases;                // in order of first appearance, the newest run first
+  std::string title;  // "AMD Zen 4, 2 cores · vm · side=a"; told apart from the others by number where they are equal
+};
+
+// Machines are equal when name and hosts are; hosts come from the records where run.json does not tell them. Found once
+// for a RunSet, which keeps them.
+const std::vector<MachineRuns>& by_machine(const RunSet& runs);
 
 }  // namespace assay::report

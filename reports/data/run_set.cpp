@@ -13,20 +13,26 @@ namespace assay::report {
 
 namespace {
 
+// When the run began: by its own word, else by its first record's.
 std::string started(const RunData& run) {
-  if (!run.run.is_object()) return {};
-  const auto found = run.run.find("started");
-  return found != run.run.end() && found->is_string() ? found->get<std::string>() : std::string();
+  if (run.run.is_object()) {
+    const auto found = run.run.find("started");
+    if (found != run.run.end() && found->is_string()) return found->get<std::string>();
+  }
+  const std::string* first = nullptr;
+  for (const Record& record : run.records)
+    if (!record.started.empty() && (!first || record.started < *first)) first = &record.started;
+  return first ? *first : std::string();
 }
 
-// Of everything that a report may print of a run, but for its place.
+// Of everything that a report may print of a run, but for its place; the order of its records does not matter.
 std::uint64_t content_hash(const RunData& run) {
   if (run.content) return *run.content;
-  std::uint64_t hash = hash64(run.run.dump(-1, ' ', false, Json::error_handler_t::replace));
+  std::uint64_t lines = 0;
   for (const Record& record : run.records)
-    hash = hash64(record.to_json().dump(-1, ' ', false, Json::error_handler_t::replace), hash);
-  for (const std::string& problem : run.problems) hash = hash64(problem, hash);
-  return hash;
+    lines += hash64(record.to_json().dump(-1, ' ', false, Json::error_handler_t::replace));
+  for (const std::string& problem : run.problems) lines += hash64(problem);
+  return hash64(run.run.dump(-1, ' ', false, Json::error_handler_t::replace), lines);
 }
 
 }  // namespace
@@ -34,8 +40,8 @@ std::uint64_t content_hash(const RunData& run) {
 std::string Entry::place() const { return fmt::format("{}/records.jsonl line {}", run->dir.filename().string(), line); }
 
 std::string Entry::anchor() const {
-  const std::string run_part = fmt::format("{}|{}", started(*run), record->started);
-  return fmt::format("r-{:016x}", hash64(record->identity().text(), hash64(run_part)));
+  const std::uint64_t of_run = hash64(started(*run), run->content.value_or(0));
+  return fmt::format("r-{:016x}", hash64(record->identity().text(), hash64(record->started, of_run)));
 }
 
 RunSet::RunSet(std::vector<RunData> runs) {

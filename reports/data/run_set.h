@@ -4,11 +4,14 @@
 #include "harness/record/run_dir.h"
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace assay::report {
+
+struct MachineRuns;
 
 // The last attempt of one identity in one run. Points into the RunSet, which must outlive it.
 struct Entry {
@@ -43,6 +46,10 @@ class RunSet {
   std::vector<Entry> entries_;
   std::vector<std::size_t> first_;  // entries_ of run i begin here
   std::vector<std::string> duplicates_;
+
+  struct Groups;  // reports/data/groups.h
+  mutable std::shared_ptr<Groups> groups_;
+  friend const std::vector<MachineRuns>& by_machine(const RunSet& runs);
 };
 
 // Equal for records that were measured alike: the protocol's own hash, else one of its fields.

@@ -246,7 +246,7 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
   std::set<std::string> formulas, sources;
   bool lacks = false;
   for (const MachineRuns& machine : machines) {
-    for (const CaseRuns& one : cases_of(runs, machine)) {
+    for (const CaseRuns& one : machine.cases) {
       const Entry& entry = one.newest();
       const Record& record = *entry.record;
       const Metric* rate = find_metric(record, "model_flops");
@@ -308,13 +308,13 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
 std::vector<Section> roofline_sections(const RunSet& runs) {
   std::vector<Section> sections;
   const std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
-  const std::vector<MachineRuns> machines = by_machine(runs);
+  const std::vector<MachineRuns>& machines = by_machine(runs);
   Section section{"roofline", "Rooflines", {}, false};
   std::size_t drawn = 0;
   for (const MachineRuns& machine : machines) {
     if (drawn == most_machines) break;
     std::vector<const Entry*> entries;
-    for (const CaseRuns& one : cases_of(runs, machine))
+    for (const CaseRuns& one : machine.cases)
       if (usable(*one.newest().record)) entries.push_back(&one.newest());
     std::set<std::pair<std::string, std::string>> classes;  // device kind, dtype
     for (const Entry* entry : entries) {

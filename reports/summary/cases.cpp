@@ -30,13 +30,13 @@ CaseRow row_of(const CaseRuns& one) {
 }
 
 std::vector<Section> tables_of(const RunSet& runs, const char* id, const char* title, bool training) {
-  const std::vector<MachineRuns> machines = by_machine(runs);
+  const std::vector<MachineRuns>& machines = by_machine(runs);
   Section section{id, title, {}};
   std::size_t rows = 0, left_out = 0;
   for (const MachineRuns& machine : machines) {
     std::map<std::string, std::vector<CaseRow>> families;
     CaseColumns wanted;
-    for (const CaseRuns& one : cases_of(runs, machine)) {
+    for (const CaseRuns& one : machine.cases) {
       if (is_training(*one.newest().record) != training) continue;
       if (++rows > most_rows) {
         ++left_out;
@@ -70,11 +70,11 @@ std::vector<Section> workload_sections(const RunSet& runs) { return tables_of(ru
 
 std::vector<Section> collective_sections(const RunSet& runs, bool in_terminal) {
   constexpr std::size_t most_machines = 20;
-  const std::vector<MachineRuns> machines = by_machine(runs);
+  const std::vector<MachineRuns>& machines = by_machine(runs);
   Section section{"collectives", "Collectives, in nccl-tests' form", {}, in_terminal};
   for (std::size_t i = 0; i < std::min(machines.size(), most_machines); ++i) {
     std::vector<const Record*> records;
-    for (const CaseRuns& one : cases_of(runs, machines[i])) records.push_back(one.newest().record);
+    for (const CaseRuns& one : machines[i].cases) records.push_back(one.newest().record);
     std::string table = collective_table(records);
     if (table.empty()) continue;
     if (machines.size() > 1) section.blocks.push_back(Text{machines[i].title});

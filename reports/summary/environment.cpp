@@ -152,7 +152,7 @@ std::optional<Table> findings_table(const RunSet& runs, const std::vector<Machin
 }  // namespace
 
 std::vector<Section> environment_sections(const RunSet& runs) {
-  const std::vector<MachineRuns> machines = by_machine(runs);
+  const std::vector<MachineRuns>& machines = by_machine(runs);
   const std::size_t columns = std::min(machines.size(), most_columns);
   std::vector<std::string> order;
   std::vector<std::map<std::string, std::string>> facts;

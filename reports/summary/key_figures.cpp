@@ -159,9 +159,9 @@ class Chooser {
 
 }  // namespace
 
-std::vector<KeyFigure> key_figures(const RunSet& runs, const MachineRuns& machine) {
+std::vector<KeyFigure> key_figures(const MachineRuns& machine) {
   std::vector<const Entry*> entries;
-  for (const CaseRuns& one : cases_of(runs, machine)) {
+  for (const CaseRuns& one : machine.cases) {
     const Record& record = *one.newest().record;
     if (record.status == Status::ok && record.comparable && !injected(record)) entries.push_back(&one.newest());
   }
@@ -169,11 +169,11 @@ std::vector<KeyFigure> key_figures(const RunSet& runs, const MachineRuns& machin
 }
 
 std::vector<Section> key_figure_sections(const RunSet& runs) {
-  const std::vector<MachineRuns> machines = by_machine(runs);
+  const std::vector<MachineRuns>& machines = by_machine(runs);
   Section section{"figures", "The figures that matter", {}};
   std::size_t shown = 0, cases = 0;
   for (const MachineRuns& machine : machines) {
-    const std::vector<KeyFigure> figures = key_figures(runs, machine);
+    const std::vector<KeyFigure> figures = key_figures(machine);
     if (figures.empty() || ++shown > most_machines) continue;
     Table table{"figures", machines.size() > 1 ? machine.title : "", case_columns({}), {}};
     for (const KeyFigure& figure : figures)

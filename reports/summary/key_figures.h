@@ -19,7 +19,7 @@ struct KeyFigure {
 // latency at the largest size; all-reduce's bus bandwidth on the most ranks at the largest size; the best rate of each
 // kind of loader (the whole pipeline); the best training rate of each model with its step time, and its time to
 // quality. Families without a rule give their first figure. Beyond ten, third dtypes and models give way first.
-std::vector<KeyFigure> key_figures(const RunSet& runs, const MachineRuns& machine);
+std::vector<KeyFigure> key_figures(const MachineRuns& machine);
 
 // One table a machine, with interval, share of the peak, reference and a link to how each was measured.
 std::vector<Section> key_figure_sections(const RunSet& runs);

@@ -25,7 +25,7 @@ std::vector<const Entry*> shown_entries(const RunSet& runs) {
     return entries;
   }
   for (const MachineRuns& machine : by_machine(runs))
-    for (const CaseRuns& one : cases_of(runs, machine))
+    for (const CaseRuns& one : machine.cases)
       if (entries.size() < most_records) entries.push_back(&one.newest());
   return entries;
 }

@@ -163,13 +163,13 @@ std::vector<Section> sample_sections(const RunSet& runs) {
                {"count", "samples", Align::right},
                {"disturbed", "disturbed", Align::right}},
               {}};
-  const std::vector<MachineRuns> machines = by_machine(runs);
+  const std::vector<MachineRuns>& machines = by_machine(runs);
   std::size_t pictured = 0, left_out = 0;
   std::vector<std::string> problems;
   for (const MachineRuns& machine : machines) {
     std::set<const Entry*> key;
-    for (const KeyFigure& figure : key_figures(runs, machine)) key.insert(figure.entry);
-    for (const CaseRuns& one : cases_of(runs, machine)) {
+    for (const KeyFigure& figure : key_figures(machine)) key.insert(figure.entry);
+    for (const CaseRuns& one : machine.cases) {
       const Entry& entry = one.newest();
       const Record& record = *entry.record;
       if (record.samples.values.empty() && !record.samples.series) continue;

@@ -36,7 +36,7 @@ Verdict verdict_of(const RunSet& runs) {
   if (runs.runs().size() == 1) {
     verdict.headline = machine_line(runs, 0);
   } else {
-    const std::vector<MachineRuns> machines = by_machine(runs);
+    const std::vector<MachineRuns>& machines = by_machine(runs);
     verdict.headline = fmt::format("{} runs of {}", runs.runs().size(),
                                    machines.size() == 1 ? machines.front().title : plural(machines.size(), "machine"));
   }
