@@ -4,6 +4,7 @@
 #include "harness/cli/command.h"
 #include "harness/cli/files.h"
 #include "harness/record/files.h"
+#include "reports/cost/cost.h"
 #include "reports/render/render.h"
 
 #include <fmt/format.h>
@@ -23,17 +24,31 @@ struct Options {
   std::vector<std::string> dirs;
   std::string markdown;
   std::string json;
+  report::PriceFlags prices;
   bool nccl_table = false;
 };
 
+void print(const report::Document& document) {
+  const std::string text = report::render_terminal(document, terminal_style());
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+// The summary with what the results cost.
+report::Document with_costs(report::Document document, const report::RunSet& runs, const report::PriceSource& prices) {
+  for (report::Section& section : report::cost_sections(runs, prices)) document.sections.push_back(std::move(section));
+  return document;
+}
+
 ExitCode run_report(const Options& options) {
+  const report::PriceSource prices = report::load_prices(options.prices);
   const report::RunSet runs(read_runs(options.dirs));
   const report::SummaryOptions summary{.footer = options.markdown.empty() ? "" : "report: " + options.markdown,
                                        .nccl_table = options.nccl_table};
-  const report::Document document = report::summarize_runs(runs, {});
+  const report::Document document = with_costs(report::summarize_runs(runs, {}), runs, prices);
   if (!options.markdown.empty()) write_named_file("report", options.markdown, report::render_markdown(document));
   if (!options.json.empty()) write_named_file("report", options.json, report::render_json(document));
-  print_summary(runs, summary);
+  print(with_costs(report::summarize_runs(runs, summary), runs, prices));
   const bool empty = runs.entries().empty();
   if (empty) fmt::print(stderr, "assay: report: no finished case in {}\n", fmt::join(options.dirs, ", "));
   return empty ? ExitCode::no_data : ExitCode::ok;
@@ -42,9 +57,7 @@ ExitCode run_report(const Options& options) {
 }  // namespace
 
 void print_summary(const report::RunSet& runs, const report::SummaryOptions& options) {
-  const std::string text = report::render_terminal(report::summarize_runs(runs, options), terminal_style());
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  print(report::summarize_runs(runs, options));
 }
 
 void report_finished_run(const fs::path& dir) {
@@ -62,6 +75,9 @@ Command report_command(CLI::App& root) {
   app->add_option("dirs", options->dirs, "Run directories")->required();
   app->add_option("--md", options->markdown, "Write the whole report as Markdown to FILE");
   app->add_option("--json", options->json, "Write the whole report as JSON to FILE, in base units");
+  app->add_option("--prices", options->prices.file,
+                  "Prices of machines: JSON (as configs/prices) or CSV, before shipped ones");
+  app->add_option("--price", options->prices.price, "What each machine costs, whole: USD an hour");
   app->add_flag("--nccl-table", options->nccl_table, "Print collectives in nccl-tests' form too");
   return {app, [options] { return run_report(*options); }};
 }

@@ -31,14 +31,15 @@ double parse_price(const std::string& text) {
 }  // namespace
 
 PriceSource load_prices(const PriceFlags& flags) {
-  if (!flags.file.empty() && !flags.price.empty())
+  if (flags.file && flags.price)
     throw UsageError("--prices and --price exclude each other: a file of prices, or one price for every machine");
   PriceSource source;
-  if (!flags.price.empty()) {
-    source.given = parse_price(flags.price);
+  source.asked = flags.file || flags.price;
+  if (flags.price) {
+    source.given = parse_price(*flags.price);
     return source;
   }
-  if (!flags.file.empty()) source.files.push_back(read_price_file(flags.file));
+  if (flags.file) source.files.push_back(read_price_file(*flags.file));
   for (const std::string& name : config_names("prices"))
     source.files.push_back(read_price_file(configs_dir() / "prices" / (name + ".json")));
   return source;

@@ -13,10 +13,10 @@
 
 namespace assay::report {
 
-// As the flags have them; empty: not given.
+// As the flags have them; absent: not given.
 struct PriceFlags {
-  std::string file;   // --prices FILE
-  std::string price;  // --price USD_PER_HOUR
+  std::optional<std::string> file;   // --prices FILE
+  std::optional<std::string> price;  // --price USD_PER_HOUR
 };
 
 // The user's prices, then those of configs/prices. Throws UsageError: both flags, a price that is no number above 0, a

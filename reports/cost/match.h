@@ -15,6 +15,7 @@ namespace assay::report {
 struct PriceSource {
   std::optional<double> given;  // --price: USD an hour of each machine, whole; files are not asked then
   std::vector<PriceFile> files;
+  bool asked = false;  // by a flag
 };
 
 enum class Basis { given, on_demand, spot, owned };

@@ -55,56 +55,95 @@ Cell usd_cell(const CostLine& line, const HourlyPrice* price) {
   const double usd = line.usd(*price);
   const auto interval = line.usd_ci95(*price);
   const bool warned = !price->warnings.empty() || !line.warnings.empty();
-  Cell cell{usd_text(usd, interval) + (warned ? " *" : ""),
+  Cell cell{usd_text(usd, interval) + (warned ? "*" : ""),
             {{"value", usd}, {"unit", "USD"}, {"ci95", interval_json(interval)}},
             warned ? Tone::warn : Tone::plain};
   cell.sort = usd;
   return cell;
 }
 
-Cell interval_cell(const CostLine& line) {
+// Half of the interval as a share of the figure.
+Cell relative_cell(const CostLine& line) {
   if (!line.ci95 || !(line.seconds > 0)) return faint_dash();
   const double half = std::max(line.ci95->high - line.seconds, line.seconds - line.ci95->low) / line.seconds;
-  Cell cell{fmt::format("± {:.{}f} % {}", 100 * half, half < 0.1 ? 1 : 0, line.interval), line.interval};
+  Cell cell{fmt::format("± {:.{}f} %", 100 * half, half < 0.1 ? 1 : 0),
+            {{"relative_half_width", half}, {"interval", line.interval}}};
   cell.sort = half;
   return cell;
 }
 
-// Costs of one machine side by side, a row a case and kind of result.
+// "million tokens" takes too much room beside three prices.
+std::string short_of(const std::string& per) {
+  if (per.starts_with("million ")) return "M " + per.substr(8);
+  return per == "run to quality" ? "quality run" : per;
+}
+
+std::set<std::string> machines_of(const std::vector<CostLine>& lines) {
+  std::set<std::string> machines;
+  for (const CostLine& line : lines)
+    if (!line.offers.empty()) machines.insert(line.machine);
+  return machines;
+}
+
+// Terms side by side, a row a case and kind of result; the machine in the title where there is but one.
 Table side_by_side(const std::vector<CostLine>& lines, const std::vector<Basis>& bases) {
-  Table table{"cost_summary", "", {{"case", "case"}, {"machine", "machine"}, {"per", "per"}}, {}};
+  const std::set<std::string> machines = machines_of(lines);
+  Table table{"cost_summary", "", {{"case", "case"}}, {}};
+  if (machines.size() > 1) table.columns.push_back({"machine", "machine"});
+  table.columns.push_back({"per", "per"});
   for (const Basis basis : bases) {
     std::string id(name_of(basis));
     std::replace(id.begin(), id.end(), ' ', '_');
     table.columns.push_back({basis == Basis::given ? "price" : id, std::string(name_of(basis)), Align::right});
   }
-  table.columns.push_back({"interval", "95 %", Align::right});
+  table.columns.push_back({"ci95", "95 %", Align::right});
   table.columns.push_back({"stands_for", "from"});
+  std::size_t rows = 0;
   for (const CostLine& line : lines) {
-    if (line.offers.empty() || table.rows.size() == most_rows) continue;
-    std::vector<Cell> row{{case_title(*line.record), line.record->key}, {line.machine, nullptr}, {line.per, nullptr}};
+    if (line.offers.empty() || ++rows > most_rows) continue;
+    std::vector<Cell> row{{case_title(*line.record), line.record->key}};
     row[0].link = line.anchor;
+    if (machines.size() > 1) row.push_back({line.machine, nullptr});
+    row.push_back({short_of(line.per), line.per});
     for (const Basis basis : bases) row.push_back(usd_cell(line, offer_of(line, basis)));
-    row.push_back(interval_cell(line));
-    row.push_back({line.stands_for, nullptr, line.stands_for == "one run" ? Tone::faint : Tone::plain});
+    row.push_back(relative_cell(line));
+    const std::string from = line.stands_for.substr(0, line.stands_for.find(','));
+    row.push_back({from + (line.interval.empty() ? "" : ", " + line.interval), line.stands_for});
     table.rows.push_back(std::move(row));
   }
+  if (machines.size() == 1) table.title = "On " + *machines.begin();
+  if (rows > most_rows)
+    table.title += fmt::format("{}the first {} of {} rows", table.title.empty() ? "" : ", ", most_rows, rows);
   return table;
 }
 
-// Every warning once, with the price or the case that it is about.
+// Every warning once, with what it is about.
 List warning_list(const std::vector<CostLine>& lines) {
-  List list{"cost_warnings", {}};
-  std::set<std::string> seen;
-  const auto add = [&](const std::string& text) {
-    if (seen.insert(text).second) list.items.push_back("* " + text);
+  struct About {
+    std::vector<std::string> what;
+    std::string text;
   };
+  std::vector<About> all;
+  const auto add = [&](const std::string& text, const std::string& what) {
+    auto found = std::find_if(all.begin(), all.end(), [&](const About& about) { return about.text == text; });
+    if (found == all.end()) found = all.insert(all.end(), {{}, text});
+    if (std::find(found->what.begin(), found->what.end(), what) == found->what.end()) found->what.push_back(what);
+  };
+  const bool several = machines_of(lines).size() > 1;
   for (const CostLine& line : lines) {
     for (const HourlyPrice& price : line.offers)
       for (const std::string& warning : price.warnings)
-        add(fmt::format("{}, {}: {}", line.machine, name_of(price.basis), warning));
+        add(warning, (several ? line.machine + " " : "") + std::string(name_of(price.basis)));
     if (!line.offers.empty())
-      for (const std::string& warning : line.warnings) add(fmt::format("{}: {}", line.machine, warning));
+      for (const std::string& warning : line.warnings) add(warning, case_title(*line.record));
+  }
+  List list{"cost_warnings", {}};
+  for (const About& about : all) {
+    const std::size_t shown = std::min<std::size_t>(3, about.what.size());
+    const std::vector<std::string> first(about.what.begin(), about.what.begin() + static_cast<std::ptrdiff_t>(shown));
+    list.items.push_back(fmt::format(
+        "{}{}: {}", fmt::join(first, ", "),
+        about.what.size() > shown ? fmt::format(" and {} more", about.what.size() - shown) : "", about.text));
   }
   return list;
 }
@@ -184,7 +223,7 @@ Table energy_table(const std::vector<CostLine>& lines) {
                {"sensor", "sensor"},
                {"energy", "energy", Align::right},
                {"kwh", "kWh", Align::right},
-               {"interval", "95 %", Align::right}},
+               {"interval", "95 %"}},
               {}};
   for (const CostLine& line : lines) {
     for (const Power& power : line.power) {
@@ -205,7 +244,7 @@ Table energy_table(const std::vector<CostLine>& lines) {
                              {{"value", joules}, {"unit", "J"}, {"ci95", interval_json(interval)}}},
                             {format_quantity(joules / joules_a_kwh, "kWh", half_of(kwh)),
                              {{"value", joules / joules_a_kwh}, {"unit", "kWh"}, {"ci95", interval_json(kwh)}}},
-                            interval_cell(line)});
+                            {line.interval.empty() ? "–" : line.interval, line.interval}});
     }
   }
   return table;
@@ -272,7 +311,11 @@ List left_out_list(const CostLines& costs) {
 
 std::vector<Section> cost_sections(const RunSet& runs, const PriceSource& prices) {
   const CostLines costs = cost_lines(runs, prices);
-  if (costs.lines.empty()) return {};
+  if (costs.lines.empty() && !(prices.asked && costs.other_records > 0)) return {};
+  if (costs.lines.empty())
+    return {{"cost",
+             "Cost per result",
+             {Text{"No record has a result that could be priced: items, FLOPs or a run to quality.", Tone::faint}}}};
   const std::vector<Basis> bases = bases_of(costs.lines);
   std::vector<Section> sections;
   Section summary{"cost", "Cost per result", {}};
@@ -285,12 +328,11 @@ std::vector<Section> cost_sections(const RunSet& runs, const PriceSource& prices
              "counted: set-up, compilation, warm-up, checkpoints outside the window, idle hours. Prices are taken as "
              "exact; one run does not stand for an instance type.",
              Tone::faint});
-    const std::size_t rows = static_cast<std::size_t>(std::count_if(
-        costs.lines.begin(), costs.lines.end(), [](const CostLine& line) { return !line.offers.empty(); }));
-    if (rows > table.rows.size()) table.title = fmt::format("The first {} of {} rows", table.rows.size(), rows);
     summary.blocks.push_back(std::move(table));
-    if (List warnings = warning_list(costs.lines); !warnings.items.empty())
+    if (List warnings = warning_list(costs.lines); !warnings.items.empty()) {
+      summary.blocks.push_back(Text{"* with a warning:", Tone::warn});
       summary.blocks.push_back(std::move(warnings));
+    }
     if (auto figure = cost_figure(costs.lines, bases)) summary.blocks.push_back(std::move(*figure));
   }
   sections.push_back(std::move(summary));

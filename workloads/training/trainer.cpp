@@ -229,6 +229,8 @@ void Trainer::describe(Context& context, const data::TrainingSet& set) const {
   labels["libraries"] = backend_->libraries();
   labels["threads"] = std::to_string(team_.size());
   labels["data"] = set.name();
+  if (const std::int64_t samples = set.samples(data::Split::train); samples > 0)
+    labels["epoch_samples"] = std::to_string(samples);  // reports price an epoch by it
   labels["recipe"] = settings_.recipe.model;
   labels["global_batch"] = std::to_string(settings_.global_batch());
   labels["micro_batch"] = std::to_string(settings_.micro_batch);

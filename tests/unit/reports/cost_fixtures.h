@@ -1,0 +1,103 @@
+// Runs and price files made by hand, for the tests of costs.
+#pragma once
+
+#include "reports/cost/cost.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::report {
+
+// A folder of the test's own.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "assay-cost-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() {
+    std::error_code none;
+    std::filesystem::remove_all(path_, none);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name, std::ios::binary) << text;
+    return path_ / name;
+  }
+  PriceFile read(const std::string& name, const std::string& text) const { return read_price_file(write(name, text)); }
+  // What is wrong with a file, in the message's words.
+  std::string refusal(const std::string& name, const std::string& text) const {
+    try {
+      read(name, text);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "was taken";
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline Metric rate(const char* name, double value, const char* unit, std::optional<Interval> ci95 = {}) {
+  Metric metric;
+  metric.name = name;
+  metric.value = value;
+  metric.unit = unit;
+  metric.ci95 = ci95;
+  return metric;
+}
+
+inline Record training(std::vector<Metric> metrics) {
+  Record record;
+  record.key = "transformer/model=gpt2-124m/mode=throughput/precision=bf16";
+  record.family = "transformer";
+  record.params = {{"model", "gpt2-124m"}, {"precision", "bf16"}};
+  record.started = "2026-01-10T00:00:00Z";
+  record.metrics = std::move(metrics);
+  return record;
+}
+
+// A run of one host of an instance type.
+inline RunData run_on(const std::string& type, std::vector<Record> records, const std::string& host = "n1",
+                      const std::string& region = "") {
+  RunData run;
+  run.dir = "runs/" + host;
+  run.run = {{"schema", 1},
+             {"started", "2026-01-10T00:00:00Z"},
+             {"labels", {{"instance_type", type}, {"region", region}}},
+             {"environment", {{"cpu", {{"name", "AMD Zen 4"}}}, {"hostnames", {host}}}}};
+  run.records = std::move(records);
+  return run;
+}
+
+inline void add_gpus(RunData& run, int count, const std::string& name) {
+  Json gpus = Json::array();
+  for (int i = 0; i < count; ++i) gpus.push_back({{"name", name}});
+  run.run["environment"]["gpus"] = gpus;
+}
+
+// One price file with one price of "box" in force at the runs' start.
+inline PriceSource box_price(double usd) {
+  Price price;
+  price.instance_type = "box";
+  price.on_demand = usd;
+  price.source = "a quote";
+  price.date = "2026-01-01";
+  PriceFile file;
+  file.name = "own.json";
+  file.prices = {price};
+  PriceSource source;
+  source.files = {file};
+  return source;
+}
+
+}  // namespace assay::report
