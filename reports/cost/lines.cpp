@@ -39,14 +39,6 @@ struct Group {
   std::vector<Member> members;
 };
 
-std::string hosts_of(const Entry& entry, const Machine& machine) {
-  std::set<std::string> hosts(machine.hosts.begin(), machine.hosts.end());
-  if (hosts.empty())
-    for (const RankResult& rank : entry.record->ranks)
-      if (!rank.host.empty()) hosts.insert(rank.host);
-  return fmt::format("{}", fmt::join(hosts, ","));
-}
-
 std::string kind_of(const Machine& machine) {
   if (!machine.instance_type.empty()) return machine.instance_type;
   return machine.name.empty() ? "machine that its run does not describe" : machine.name;
@@ -169,6 +161,7 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
     const MachinePrices prices = prices_of(runs.runs()[i], source);
     const std::string machine = kind_of(prices.machine);
     const std::string priced = signature(prices.offers);
+    const std::string host = fmt::format("{}", fmt::join(prices.machine.hosts, ","));
     bool results = false;
     for (const Entry& entry : runs.entries_of(i)) {
       const Record& record = *entry.record;
@@ -199,7 +192,7 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
             std::vector<std::string>& said = group.offers[p].warnings;
             if (std::find(said.begin(), said.end(), warning) == said.end()) said.push_back(warning);
           }
-        group.members.push_back({entry, hosts_of(entry, prices.machine), result, power});
+        group.members.push_back({entry, host, result, power});
       }
     }
     if (results && prices.offers.empty()) {

@@ -91,15 +91,17 @@ class Candidates {
         [](const Price& price, const auto& wanted) { return compare_names(price.instance_type, wanted) < 0; });
     for (; row != file.prices.end() && same(row->instance_type, type); ++row) {
       const bool any = row->provider.empty() || machine.provider.empty();
-      if (any || same(row->provider, machine.provider)) all_.push_back(complete(*row));
+      if (any || same(row->provider, machine.provider)) all_.push_back(*row);
     }
-    if (machine.region.empty() || all_.empty()) return;
-    std::vector<Price> here;
-    std::copy_if(all_.begin(), all_.end(), std::back_inserter(here), [&](const Price& price) {
-      return price.region.empty() || same(price.region, machine.region) || same(price.zone, machine.region);
-    });
-    elsewhere_ = here.empty();
-    if (!elsewhere_) all_ = std::move(here);
+    if (!machine.region.empty() && !all_.empty()) {
+      std::vector<Price> here;
+      std::copy_if(all_.begin(), all_.end(), std::back_inserter(here), [&](const Price& price) {
+        return price.region.empty() || same(price.region, machine.region) || same(price.zone, machine.region);
+      });
+      elsewhere_ = here.empty();
+      if (!elsewhere_) all_ = std::move(here);
+    }
+    for (Price& price : all_) price = complete(price);
   }
 
   bool empty() const { return all_.empty(); }

@@ -45,7 +45,7 @@ std::optional<double> epoch_items(const Record& record, std::string_view unit) {
   if (!samples) samples = number_label(record, "images");
   if (!samples || unit != "tokens/s") return samples;
   std::optional<double> seq = number_label(record, "seq");
-  if (!seq) seq = number_member(record.params, "/seq");
+  if (!seq) seq = param_number(record, "seq");
   return seq && *seq > 0 ? std::optional(*samples * *seq) : std::nullopt;
 }
 
