@@ -43,6 +43,7 @@ report::Document with_costs(report::Document document, const report::RunSet& run
 ExitCode run_report(const Options& options) {
   const report::PriceSource prices = report::load_prices(options.prices);
   const report::RunSet runs(read_runs(options.dirs));
+  for (const std::string& copy : runs.duplicates()) fmt::print(stderr, "assay: report: {}\n", copy);
   const report::SummaryOptions summary{.footer = options.markdown.empty() ? "" : "report: " + options.markdown,
                                        .nccl_table = options.nccl_table};
   const report::Document document = with_costs(report::summarize_runs(runs, {}), runs, prices);

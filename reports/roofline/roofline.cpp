@@ -112,6 +112,7 @@ std::optional<Dot> dot_of(const Entry& entry, std::string_view dtype) {
   return std::nullopt;
 }
 
+// FLOP/s; infinite where there is no roof.
 double under(const std::optional<Roof>& compute, const std::optional<Roof>& memory, double intensity) {
   double roof = INFINITY;
   if (compute) roof = compute->value;
@@ -140,7 +141,7 @@ Cell number_cell(double value, std::string_view unit, const std::optional<Interv
 }
 
 Cell share_cell(double share) {
-  if (!std::isfinite(share)) return {"–", nullptr, Tone::faint};
+  if (!std::isfinite(share) || share <= 0) return {"–", nullptr, Tone::faint};
   Cell cell{format_percent(share), share};
   cell.sort = share;
   return cell;
@@ -170,19 +171,21 @@ Table dot_table(const std::vector<Dot>& dots, const Roofs& roofs, const std::str
                {"intensity", "FLOP a byte", Align::right},
                {"rate", "rate", Align::right},
                {"bound", "bound by"},
-               {"of_roof", "of the measured roof", Align::right},
-               {"of_sheet", "of the sheet's roof", Align::right}},
+               {"of_roof", "of the measured roof", Align::right}},
               {}};
+  const bool sheet = roofs.sheet_compute || roofs.sheet_memory;
+  if (sheet) table.columns.push_back({"of_sheet", "of the sheet's roof", Align::right});
   const bool both = roofs.compute && roofs.memory;
   for (const Dot& dot : dots) {
     if (table.rows.size() == most_rows) break;
     const bool memory = both && roofs.memory->value * dot.intensity < roofs.compute->value;
-    table.rows.push_back({{case_title(*dot.entry->record), dot.entry->record->key, Tone::plain, dot.entry->anchor()},
+    std::vector<Cell> row{{case_title(*dot.entry->record), dot.entry->record->key, Tone::plain, dot.entry->anchor()},
                           number_cell(dot.intensity, "FLOP/B"),
                           number_cell(dot.rate, "FLOP/s", dot.range),
                           both ? Cell{memory ? "memory" : "compute", nullptr} : Cell{"–", nullptr, Tone::faint},
-                          share_cell(dot.rate / under(roofs.compute, roofs.memory, dot.intensity)),
-                          share_cell(dot.rate / under(roofs.sheet_compute, roofs.sheet_memory, dot.intensity))});
+                          share_cell(dot.rate / under(roofs.compute, roofs.memory, dot.intensity))};
+    if (sheet) row.push_back(share_cell(dot.rate / under(roofs.sheet_compute, roofs.sheet_memory, dot.intensity)));
+    table.rows.push_back(std::move(row));
   }
   return table;
 }
@@ -326,8 +329,11 @@ std::vector<Section> roofline_sections(const RunSet& runs) {
     for (const auto& [device, dtype] : classes) {
       std::vector<Dot> dots;
       const Entry* first = nullptr;
+      const double largest = largest_stream(entries, device);
       for (const Entry* entry : entries) {
         if (entry->record->device != device) continue;
+        // What fits a cache stands under another roof.
+        if (entry->record->family == "memory" && param_number(*entry->record, "bytes").value_or(0) != largest) continue;
         const auto dot = dot_of(*entry, dtype);
         if (!dot) continue;
         dots.push_back(*dot);

@@ -58,19 +58,33 @@ std::optional<Roof> measured_compute(std::span<const Entry* const> entries, std:
   return !peak || (gemm && gemm->value > peak->value) ? gemm : peak;
 }
 
-std::optional<Roof> measured_memory(std::span<const Entry* const> entries, std::string_view device) {
-  const auto streams = [](const Record& record) {
-    const std::string op = param_text(record, "op");
-    return op == "triad" || op == "copy";
-  };
+namespace {
+
+bool streams(const Record& record) {
+  const std::string op = param_text(record, "op");
+  return op == "triad" || op == "copy";
+}
+
+}  // namespace
+
+double largest_stream(std::span<const Entry* const> entries, std::string_view device) {
   double largest = 0;
   for (const Entry* entry : entries)
     if (entry->record->family == "memory" && entry->record->device == device && usable(*entry->record) &&
         streams(*entry->record) && find_metric(*entry->record, "bandwidth"))
       largest = std::max(largest, param_number(*entry->record, "bytes").value_or(0));
-  return fastest(entries, "memory", device, "bandwidth", [&](const Record& record) {
+  return largest;
+}
+
+std::optional<Roof> measured_memory(std::span<const Entry* const> entries, std::string_view device) {
+  const double largest = largest_stream(entries, device);
+  auto roof = fastest(entries, "memory", device, "bandwidth", [&](const Record& record) {
     return streams(record) && param_number(record, "bytes").value_or(0) == largest;
   });
+  if (!roof) return roof;
+  const auto level = roof->entry->record->labels.find("level");
+  if (level != roof->entry->record->labels.end() && level->second != "memory") roof->source += ", in " + level->second;
+  return roof;
 }
 
 const HardwareSheet* sheet_of(std::span<const HardwareSheet> sheets, const RunData& run, const Record& record) {

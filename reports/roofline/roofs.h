@@ -32,6 +32,8 @@ std::optional<Roof> measured_compute(std::span<const Entry* const> entries, std:
                                      std::string_view dtype);
 // The best GEMM of a dtype.
 std::optional<Roof> best_gemm(std::span<const Entry* const> entries, std::string_view device, std::string_view dtype);
+// Bytes of the largest arrays that triad and copy were measured with; 0 when they were not.
+double largest_stream(std::span<const Entry* const> entries, std::string_view device);
 // The better of STREAM's triad and copy at the largest size measured.
 std::optional<Roof> measured_memory(std::span<const Entry* const> entries, std::string_view device);
 

@@ -83,12 +83,10 @@ std::vector<Section> unreadable_sections(const RunSet& runs) {
         list.items.push_back(runs.runs().size() == 1 ? problem : run.dir.filename().string() + "/" + problem);
   }
   end_list(list, total);
-  for (const std::string& copy : runs.duplicates()) list.items.push_back(copy);
-  if (list.items.empty()) return {};
+  if (total == 0) return {};
   Section section{"unreadable", "Not read", {}};
-  if (total > 0)
-    section.blocks.push_back(Text{
-        plural(total, "line") + (total == 1 ? " is" : " are") + " no record; everything else was used.", Tone::warn});
+  section.blocks.push_back(Text{
+      plural(total, "line") + (total == 1 ? " is" : " are") + " no record; everything else was used.", Tone::warn});
   section.blocks.push_back(std::move(list));
   return {section};
 }

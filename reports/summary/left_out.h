@@ -12,7 +12,7 @@ namespace assay::report {
 std::vector<Section> attention_sections(const RunSet& runs);
 // "Skipped": by reason.
 std::vector<Section> skipped_sections(const RunSet& runs);
-// "Not read": lines that were no records, counted and named; copies of runs.
+// "Not read": lines that were no records, counted and named.
 std::vector<Section> unreadable_sections(const RunSet& runs);
 
 }  // namespace assay::report
