@@ -101,7 +101,8 @@ CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std:
 
 // A line a floor, pytest's way, with reasons below it.
 Document check_document(const CheckResult& result);
-// All of it in base units: {"schema":1,"counts":{..},"floors":[{"key":..,"verdict":..,"records":[..]}]}.
+// All of it in base units: {"schema":1,"counts":{..},"floors":[{"key":..,"verdict":..,"counts":{..},
+// "records":[..]}]}; of a floor's records the 1,000 worst.
 Json check_json(const CheckResult& result);
 // A test case a floor, for JUnit; what is inconclusive or not judged is skipped there, with its reason.
 TestSuite check_suite(const CheckResult& result);

@@ -16,7 +16,8 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t most_culprits = 5;  // told of one floor; all are in the JSON
+constexpr std::size_t most_culprits = 5;    // told of one floor
+constexpr std::size_t most_in_json = 1000;  // records of one floor, worst first; all are counted
 
 std::string_view word_of(Verdict verdict) {
   switch (verdict) {
@@ -163,8 +164,15 @@ Json floor_json(const FloorResult& result) {
   json["required"] = floor.required;
   json["verdict"] = name_of(result.verdict);
   json["reason"] = result.reason;
+  json["counts"] = Json::object();
+  for (const Outcome outcome :
+       {Outcome::pass, Outcome::fail, Outcome::inconclusive, Outcome::unusable, Outcome::refused})
+    json["counts"][std::string(name_of(outcome))] =
+        std::count_if(result.records.begin(), result.records.end(),
+                      [outcome](const Judgement& each) { return each.outcome == outcome; });
   json["records"] = Json::array();
-  for (const Judgement& each : result.records) json["records"].push_back(record_json(each));
+  for (std::size_t i = 0; i < std::min(result.records.size(), most_in_json); ++i)
+    json["records"].push_back(record_json(result.records[i]));
   return json;
 }
 

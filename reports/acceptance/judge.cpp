@@ -187,7 +187,10 @@ std::string distance_text(double value, Bound bound, double limit) {
   const std::string_view side = value < limit ? "below" : "above";
   const std::string_view what = bound == Bound::at_least ? "floor" : "ceiling";
   if (limit == 0) return fmt::format("{} the {}", side, what);
-  return fmt::format("{:.2g} % {} the {}", std::abs(value - limit) / std::abs(limit) * 100, side, what);
+  const double percent = std::abs(value - limit) / std::abs(limit) * 100;
+  const int places = percent >= 99.5 && percent < 99.95 ? 1 : 0;  // what is left of it counts
+  return percent < 10 ? fmt::format("{:.2g} % {} the {}", percent, side, what)
+                      : fmt::format("{:.{}f} % {} the {}", percent, places, side, what);
 }
 
 Judgement look_at(const Floor& floor, const Entry& entry, const std::vector<std::string>& run_hosts) {

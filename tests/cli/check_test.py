@@ -178,6 +178,7 @@ class Check(AssayCase):
         self.assertEqual(document["counts"], {"pass": 1, "fail": 0, "inconclusive": 0, "not_judged": 0})
         floor = document["floors"][0]
         self.assertEqual((floor["at_least"], floor["unit"], floor["verdict"]), (7e14, "FLOP/s", "pass"))
+        self.assertEqual(floor["counts"]["pass"], 1)
         record = floor["records"][0]
         self.assertEqual((record["value"], record["ci95"], record["limit"]), (8.12e14, [7.89e14, 8.3e14], 7e14))
         self.assertEqual((record["run"], record["line"], record["pointer"]), ("r", 1, "/metrics/0/value"))
