@@ -10,6 +10,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <string>
+#include <utility>
 
 namespace assay::report {
 
@@ -86,21 +89,54 @@ Cell checks_cell(const Record& record) {
   if (record.checks.empty()) return no_cell();
   Json checks = Json::array();
   std::size_t passed = 0;
-  std::vector<std::string> parts;
+  std::vector<std::string> failed;
   for (const Check& check : record.checks) {
     passed += check.passed;
     checks.push_back({{"name", check.name}, {"passed", check.passed}});
-    parts.push_back(check.name + (check.passed ? "" : " FAILED"));
+    if (!check.passed) failed.push_back(check.name);
   }
-  return {fmt::format("{} of {} passed: {}", passed, record.checks.size(), fmt::join(parts, ", ")), std::move(checks),
-          passed == record.checks.size() ? Tone::plain : Tone::bad};
+  std::string text = fmt::format("{} of {} passed", passed, record.checks.size());
+  if (!failed.empty()) text += fmt::format("; failed: {}", fmt::join(failed, ", "));
+  return {std::move(text), std::move(checks), failed.empty() ? Tone::plain : Tone::bad};
 }
 
-std::string labels_text(const Record& record) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : record.labels) parts.push_back(name + ": " + value);
-  return fmt::format("{}", fmt::join(parts, "; "));
-}
+// Labels that many records share word for word are told once: a page of a thousand records must stay small.
+class SharedLabels {
+ public:
+  explicit SharedLabels(const std::vector<const Entry*>& entries) {
+    std::map<Label, std::size_t> seen;
+    for (const Entry* entry : entries)
+      for (const auto& [name, value] : entry->record->labels)
+        if (value.size() > shortest) ++seen[{name, value}];
+    for (const auto& [label, count] : seen)
+      if (count >= fewest) marks_.emplace(label, fmt::format("L{}", marks_.size() + 1));
+  }
+
+  std::string text(const Record& record) const {
+    std::vector<std::string> parts;
+    for (const auto& [name, value] : record.labels) {
+      const auto mark = marks_.find({name, value});
+      parts.push_back(mark == marks_.end() ? name + ": " + value : name + ": " + mark->second);
+    }
+    return fmt::format("{}", fmt::join(parts, "; "));
+  }
+
+  std::optional<Table> table() const {
+    if (marks_.empty()) return std::nullopt;
+    Table table{"labels", "Labels of many records", {{"mark", "mark"}, {"name", "label"}, {"value", "value"}}, {}};
+    std::vector<std::pair<std::size_t, Label>> order;
+    for (const auto& [label, mark] : marks_) order.push_back({std::stoul(mark.substr(1)), label});
+    std::sort(order.begin(), order.end());
+    for (const auto& [number, label] : order)
+      table.rows.push_back({{fmt::format("L{}", number), nullptr}, {label.first, nullptr}, {label.second, nullptr}});
+    return table;
+  }
+
+ private:
+  using Label = std::pair<std::string, std::string>;
+  static constexpr std::size_t shortest = 16, fewest = 4;  // characters and records from which a mark pays
+  std::map<Label, std::string> marks_;
+};
 
 Cell label_cell(const Record& record, const char* name) {
   const auto found = record.labels.find(name);
@@ -132,6 +168,8 @@ std::vector<Section> method_sections(const RunSet& runs) {
     shared.rows.push_back({{name, hash}, {words_of(what.first->protocol), std::move(fields)}, count});
     shared.anchors.push_back("p-" + name.substr(1));
   }
+  const SharedLabels labels(entries);
+  const bool several = runs.runs().size() > 1;
   Table table{"records",
               "Records",
               {{"key", "key"},
@@ -151,17 +189,18 @@ std::vector<Section> method_sections(const RunSet& runs) {
     const std::string key = fmt::format("{} · {}, {}", record.key, record.device,
                                         plural(static_cast<std::size_t>(record.world_ranks), "rank"));
     table.rows.push_back({{key, record.key},
-                          {entry->place(), nullptr},
+                          {several ? entry->place() : fmt::format("line {}", entry->line), entry->place()},
                           {name, nullptr, Tone::plain, "p-" + name.substr(1)},
                           {samples, record.samples.count},
                           checks_cell(record),
                           {spans_text(record), nullptr},
-                          {labels_text(record), record.labels.empty() ? Json() : Json(record.labels)}});
+                          {labels.text(record), record.labels.empty() ? Json() : Json(record.labels)}});
     table.anchors.push_back(entry->anchor());
   }
   Section section{"method", "How was this measured?", {}, false};
   section.blocks.push_back(std::move(shared));
   section.blocks.push_back(std::move(table));
+  if (auto shared_labels = labels.table()) section.blocks.push_back(std::move(*shared_labels));
   if (entries.size() < runs.entries().size())
     section.blocks.push_back(
         Text{fmt::format("The newest record of each case, {} of {}.", entries.size(), runs.entries().size())});
@@ -169,40 +208,59 @@ std::vector<Section> method_sections(const RunSet& runs) {
 }
 
 std::vector<Section> metric_sections(const RunSet& runs) {
+  const std::vector<const Entry*> entries = shown_entries(runs);
+  bool peaks = false, references = false;
+  for (const Entry* entry : entries) {
+    for (const Metric& metric : entry->record->metrics) {
+      peaks |= metric.value && metric.of_peak;
+      references |= metric.value && metric.reference;
+    }
+  }
   Table table{"metrics",
               "",
-              {{"key", "key"},
-               {"ranks", "ranks", Align::right},
+              {{"key", "case"},
                {"metric", "metric"},
                {"value", "value", Align::right},
-               {"ci95", "95 % interval", Align::right},
-               {"of_peak", "of peak", Align::right},
-               {"peak", "the peak"},
-               {"reference", "of reference", Align::right},
-               {"source", "the reference's source"}},
+               {"ci95", "95 % interval", Align::right}},
               {}};
-  const std::vector<const Entry*> entries = shown_entries(runs);
+  if (peaks) {
+    table.columns.push_back({"of_peak", "of peak", Align::right});
+    table.columns.push_back({"peak", "the peak"});
+  }
+  if (references) {
+    table.columns.push_back({"reference", "of reference", Align::right});
+    table.columns.push_back({"source", "the reference's source"});
+  }
   for (const Entry* entry : entries) {
     const Record& record = *entry->record;
     for (const Metric& metric : record.metrics) {
       if (!metric.value) continue;
-      Cell ranks{std::to_string(record.world_ranks), record.world_ranks};
-      const std::string interval = metric.ci95 ? fmt::format("{} – {}", figure_text(metric, metric.ci95->low),
-                                                             figure_text(metric, metric.ci95->high))
-                                               : "–";
-      table.rows.push_back({{record.key, nullptr, Tone::plain, entry->anchor()},
-                            std::move(ranks),
+      Cell interval = no_cell();
+      if (metric.ci95)
+        interval = {
+            fmt::format("{} – {}", figure_text(metric, metric.ci95->low), figure_text(metric, metric.ci95->high)),
+            interval_json(metric.ci95)};
+      std::vector<Cell> row{{case_title(record), record.key, Tone::plain, entry->anchor()},
                             {metric.name, nullptr},
                             figure_cell(&metric),
-                            {interval, interval_json(metric.ci95)},
-                            peak_cell(&metric),
-                            metric.of_peak ? label_cell(record, "peak") : no_cell(),
-                            reference_cell(&metric),
-                            metric.reference ? label_cell(record, "reference") : no_cell()});
+                            std::move(interval)};
+      if (peaks) {
+        row.push_back(peak_cell(&metric));
+        row.push_back(metric.of_peak ? label_cell(record, "peak") : no_cell());
+      }
+      if (references) {
+        row.push_back(reference_cell(&metric));
+        row.push_back(metric.reference ? label_cell(record, "reference") : no_cell());
+      }
+      table.rows.push_back(std::move(row));
     }
   }
   if (table.rows.empty()) return {};
   Section section{"metrics", "Every figure, and is it normal?", {}, false};
+  if (!references)
+    section.blocks.push_back(
+        Text{"No reference figures stand in these records; floors with sources are in configs/floors "
+             "(assay check)."});
   section.blocks.push_back(std::move(table));
   return {std::move(section)};
 }
