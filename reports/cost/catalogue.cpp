@@ -32,9 +32,23 @@ std::string lower(std::string text) {
   return text;
 }
 
-const std::vector<std::string> known = {"InstanceType",     "Price",    "Source",           "Date",
-                                        "SpotPrice",        "Region",   "AvailabilityZone", "AcceleratorName",
-                                        "AcceleratorCount", "Provider", "Currency"};
+// All that a table of one's own may have: what is read, and what catalogues have beside it.
+const std::vector<std::string> known = {"InstanceType",
+                                        "Price",
+                                        "Source",
+                                        "Date",
+                                        "SpotPrice",
+                                        "Region",
+                                        "AvailabilityZone",
+                                        "AcceleratorName",
+                                        "AcceleratorCount",
+                                        "Provider",
+                                        "Currency",
+                                        "vCPUs",
+                                        "MemoryGiB",
+                                        "GpuInfo",
+                                        "Arch",
+                                        "Generation"};
 
 // Columns of the header by name.
 class Columns {
@@ -135,8 +149,7 @@ class Reader {
     place_ = fmt::format("line {}", row.line);
     if (row.fields.size() != columns.size())
       return wrong(fmt::format("{} fields, the header has {}", row.fields.size(), columns.size()));
-    Price price_of_row;
-    Price& p = price_of_row;
+    Price p;
     p.place = place_;
     p.provider = columns.at(row, "Provider");
     p.instance_type = columns.at(row, "InstanceType");
@@ -162,10 +175,9 @@ class Reader {
       if (p.date.size() != 10 || !day_of(p.date))
         wrong(p.date.empty() ? "Date: is missing"
                              : fmt::format("Date: {} is not a date (YYYY-MM-DD)", in_quotes(p.date)));
-      if (const std::string currency = columns.at(row, "Currency"); !currency.empty() && currency != "USD")
-        wrong(
-            fmt::format("Currency: {}: costs are in USD; convert the price and say so in Source", in_quotes(currency)));
     }
+    if (const std::string currency = columns.at(row, "Currency"); !currency.empty() && currency != "USD")
+      wrong(fmt::format("Currency: {}: costs are in USD; convert the price and say so in Source", in_quotes(currency)));
     if (p.instance_type.empty() && p.accelerator.empty()) return;
     (p.instance_type.empty() ? file.accelerators : file.prices).push_back(std::move(p));
   }
