@@ -81,6 +81,53 @@ class Report(AssayCase):
         self.run_dir(self.record())
         self.assertIn("held: 1", self.assay("report", "r", "./r/").stdout)
 
+    def test_order_and_copies_of_directories_change_nothing(self):
+        for i, name in enumerate("abc"):
+            run = {"schema": 1, "started": f"2026-01-0{i + 1}T00:00:00Z", "environment": {"hostnames": [name]}}
+            self.run_dir(self.record(), self.record("launch/op=y"), name=name, run=run)
+        (self.dir / "copies").mkdir()
+        for name in ("run.json", "records.jsonl"):
+            self.write(f"copies/b/{name}", (self.dir / "b" / name).read_bytes())
+        outputs = set()
+        for dirs in (("a", "b", "c"), ("c", "a", "b"), ("b", "c", "a", "copies/b"), ("a", "a", "c", "b", "./b")):
+            done = self.assay("report", *dirs, "--json", "out.json", "--md", "out.md")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual("the same run as" in done.stderr, "copies/b" in dirs)
+            outputs.add(((self.dir / "out.json").read_bytes(), (self.dir / "out.md").read_bytes()))
+        self.assertEqual(len(outputs), 1)
+
+    def test_runs_of_one_machine_share_rows_and_machines_stand_apart(self):
+        for name, host, day, seconds in (("a", "x", 1, 1e-6), ("b", "x", 2, 3e-6), ("c", "y", 3, 5e-6)):
+            metric = {"name": "latency", "value": seconds, "unit": "s"}
+            self.run_dir(self.record(metrics=[metric]), name=name,
+                         run={"schema": 1, "started": f"2026-01-0{day}T00:00:00Z", "environment": {"hostnames": [host]}})
+        done = self.assay("report", "a", "b", "c")
+        self.assertIn("3 runs of 2 machines", done.stdout)
+        self.assertRegex(done.stdout, r"launch fork_join +3 us .* 2 +1 us – 3 us")
+        self.assertRegex(done.stdout, r"launch fork_join +5 us")
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+
+    def test_odd_figures_print_no_nan(self):
+        odd = [{"values": []}, {"values": [0, 0, 0], "at": [0, 1, 2]}, {"values": [None, 1]}, {"values": [1e-300, 1e300]},
+               {"values": [1], "count": -5}, {"series": "series/none.json"}, None]
+        records = [self.record(f"launch/op={i}", samples=samples, metrics=[
+            {"name": "latency", "value": 0, "unit": "s", "ci95": [None, 1], "of_peak": 0, "reference": 0},
+            {"name": "x", "value": 1e308, "unit": "FLOP/s", "ci95": [-1e308, 1e308]}, {"name": "y"}]) for i, samples in enumerate(odd)]
+        self.run_dir(*records)
+        done = self.assay("report", "r", "--md", "out.md", "--json", "out.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for text in (done.stdout, (self.dir / "out.md").read_text(), (self.dir / "out.json").read_text()):
+            self.assertNotRegex(text, r"\b(nan|NaN|inf|Infinity)\b")
+
+    def test_a_torn_line_is_told_and_the_rest_used(self):
+        self.run_dir(self.record(), name="r")
+        with open(self.dir / "r/records.jsonl", "a") as file:
+            file.write(json.dumps(self.record("launch/op=torn"))[:100])
+        done = self.assay("report", "r")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("1 line not read", done.stdout)
+        self.assertIn("records.jsonl line 2: not JSON (the last line, cut short by a kill)", done.stdout)
+
     def test_refusals(self):
         self.refused("report", "nowhere", says="nowhere")
         (self.dir / "empty").mkdir()
