@@ -41,7 +41,8 @@ std::string Entry::place() const { return fmt::format("{}/records.jsonl line {}"
 
 std::string Entry::anchor() const {
   const std::uint64_t of_run = hash64(started(*run), run->content.value_or(0));
-  return fmt::format("r-{:016x}", hash64(record->identity().text(), hash64(record->started, of_run)));
+  const std::uint64_t hash = hash64(record->identity().text(), hash64(record->started, of_run));
+  return fmt::format("r-{:012x}", hash >> 16);  // as long as two thousand rows need, as short as a page wants
 }
 
 RunSet::RunSet(std::vector<RunData> runs) {

@@ -4,11 +4,13 @@
 #include "reports/data/figures.h"
 #include "reports/data/groups.h"
 #include "reports/summary/cells.h"
+#include "reports/summary/taken.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -100,6 +102,46 @@ Cell checks_cell(const Record& record) {
   return {std::move(text), std::move(checks), failed.empty() ? Tone::plain : Tone::bad};
 }
 
+// Every metric, with its interval in full for machines.
+Cell figures_cell(const Record& record) {
+  std::vector<std::string> parts;
+  Json data = Json::array();
+  for (const Metric& metric : record.metrics) {
+    if (!metric.value) continue;
+    parts.push_back(metric.name + " " + figure_text(metric, *metric.value));
+    data.push_back({{"metric", metric.name},
+                    {"value", *metric.value},
+                    {"unit", metric.unit},
+                    {"ci95", interval_json(metric.ci95)},
+                    {"of_peak", metric.of_peak ? Json(*metric.of_peak) : Json()},
+                    {"reference", metric.reference ? Json(*metric.reference) : Json()}});
+  }
+  if (parts.empty()) return no_cell();
+  return {fmt::format("{}", fmt::join(parts, "; ")), std::move(data)};
+}
+
+// "58, median 5.27 ms, 5 – 95 %: 5.1 ms – 7.9 ms; 31 disturbed; stopped by time".
+Cell samples_cell(const Entry& entry, std::vector<std::string>& problems) {
+  const Samples& samples = entry.record->samples;
+  const Taken taken = samples_of(entry);
+  if (!taken.problem.empty()) problems.push_back(taken.problem);
+  const auto numbers = numbers_of(taken);
+  const auto count = std::max(static_cast<std::int64_t>(taken.values.size()), samples.count);
+  Json data = {{"count", count}, {"disturbed", samples.disturbed.size()}, {"stopped_by", samples.stopped_by}};
+  std::string text = std::to_string(count);
+  if (samples.repetitions > 1) text += fmt::format(" of {} calls", samples.repetitions);
+  if (numbers) {
+    text += fmt::format(", median {}, 5 – 95 %: {} – {}", format_quantity(numbers->median, samples.unit),
+                        format_quantity(numbers->p5, samples.unit), format_quantity(numbers->p95, samples.unit));
+    data.update({{"unit", samples.unit}, {"median", numbers->median}, {"p5", numbers->p5}, {"p95", numbers->p95}});
+  }
+  if (!samples.disturbed.empty()) text += fmt::format("; {} disturbed", samples.disturbed.size());
+  if (!samples.stopped_by.empty()) text += "; stopped by " + samples.stopped_by;
+  Cell cell{std::move(text), std::move(data)};
+  cell.sort = static_cast<double>(count);
+  return cell;
+}
+
 // Labels that many records share word for word are told once: a page of a thousand records must stay small.
 class SharedLabels {
  public:
@@ -170,11 +212,13 @@ std::vector<Section> method_sections(const RunSet& runs) {
   }
   const SharedLabels labels(entries);
   const bool several = runs.runs().size() > 1;
+  std::vector<std::string> problems;
   Table table{"records",
               "Records",
               {{"key", "key"},
                {"place", "place"},
                {"protocol", "protocol"},
+               {"figures", "figures"},
                {"samples", "samples"},
                {"checks", "checks"},
                {"spans", "time spent"},
@@ -183,15 +227,13 @@ std::vector<Section> method_sections(const RunSet& runs) {
   for (const Entry* entry : entries) {
     const Record& record = *entry->record;
     const std::string& name = names[protocol_of(record)];
-    std::string samples = fmt::format("{}", record.samples.count);
-    if (record.samples.repetitions > 1) samples += fmt::format(" of {} calls", record.samples.repetitions);
-    if (!record.samples.stopped_by.empty()) samples += ", stopped by " + record.samples.stopped_by;
     const std::string key = fmt::format("{} · {}, {}", record.key, record.device,
                                         plural(static_cast<std::size_t>(record.world_ranks), "rank"));
     table.rows.push_back({{key, record.key},
                           {several ? entry->place() : fmt::format("line {}", entry->line), entry->place()},
                           {name, nullptr, Tone::plain, "p-" + name.substr(1)},
-                          {samples, record.samples.count},
+                          figures_cell(record),
+                          samples_cell(*entry, problems),
                           checks_cell(record),
                           {spans_text(record), nullptr},
                           {labels.text(record), record.labels.empty() ? Json() : Json(record.labels)}});
@@ -201,67 +243,58 @@ std::vector<Section> method_sections(const RunSet& runs) {
   section.blocks.push_back(std::move(shared));
   section.blocks.push_back(std::move(table));
   if (auto shared_labels = labels.table()) section.blocks.push_back(std::move(*shared_labels));
+  if (!problems.empty()) section.blocks.push_back(List{"sample-problems", std::move(problems)});
   if (entries.size() < runs.entries().size())
     section.blocks.push_back(
         Text{fmt::format("The newest record of each case, {} of {}.", entries.size(), runs.entries().size())});
   return {std::move(section)};
 }
 
-std::vector<Section> metric_sections(const RunSet& runs) {
+std::vector<Section> normal_sections(const RunSet& runs) {
+  constexpr std::size_t most_rows = 500;
   const std::vector<const Entry*> entries = shown_entries(runs);
-  bool peaks = false, references = false;
-  for (const Entry* entry : entries) {
-    for (const Metric& metric : entry->record->metrics) {
-      peaks |= metric.value && metric.of_peak;
-      references |= metric.value && metric.reference;
-    }
-  }
-  Table table{"metrics",
-              "",
-              {{"key", "case"},
-               {"metric", "metric"},
-               {"value", "value", Align::right},
-               {"ci95", "95 % interval", Align::right}},
-              {}};
-  if (peaks) {
-    table.columns.push_back({"of_peak", "of peak", Align::right});
-    table.columns.push_back({"peak", "the peak"});
-  }
-  if (references) {
-    table.columns.push_back({"reference", "of reference", Align::right});
-    table.columns.push_back({"source", "the reference's source"});
-  }
+  std::map<std::pair<std::string, std::string>, int> peaks;  // metric, source
+  Table references{"references",
+                   "References",
+                   {{"key", "case"},
+                    {"metric", "metric"},
+                    {"value", "value", Align::right},
+                    {"reference", "of reference", Align::right},
+                    {"source", "the reference's source"}},
+                   {}};
   for (const Entry* entry : entries) {
     const Record& record = *entry->record;
     for (const Metric& metric : record.metrics) {
       if (!metric.value) continue;
-      Cell interval = no_cell();
-      if (metric.ci95)
-        interval = {
-            fmt::format("{} – {}", figure_text(metric, metric.ci95->low), figure_text(metric, metric.ci95->high)),
-            interval_json(metric.ci95)};
-      std::vector<Cell> row{{case_title(record), record.key, Tone::plain, entry->anchor()},
-                            {metric.name, nullptr},
-                            figure_cell(&metric),
-                            std::move(interval)};
-      if (peaks) {
-        row.push_back(peak_cell(&metric));
-        row.push_back(metric.of_peak ? label_cell(record, "peak") : no_cell());
-      }
-      if (references) {
-        row.push_back(reference_cell(&metric));
-        row.push_back(metric.reference ? label_cell(record, "reference") : no_cell());
-      }
-      table.rows.push_back(std::move(row));
+      if (metric.of_peak) ++peaks[{metric.name, label_cell(record, "peak").text}];
+      if (metric.reference && references.rows.size() < most_rows)
+        references.rows.push_back({{case_title(record), record.key, Tone::plain, entry->anchor()},
+                                   {metric.name, nullptr},
+                                   figure_cell(&metric),
+                                   reference_cell(&metric),
+                                   label_cell(record, "reference")});
     }
   }
-  if (table.rows.empty()) return {};
-  Section section{"metrics", "Every figure, and is it normal?", {}, false};
-  if (!references)
+  if (entries.empty()) return {};
+  Section section{"normal", "Is this normal?", {}, false};
+  Table sources{"peaks",
+                "Peaks that shares stand on",
+                {{"metric", "metric"}, {"peak", "peak and source"}, {"figures", "figures", Align::right}},
+                {}};
+  for (const auto& [what, count] : peaks) {
+    Cell number{std::to_string(count), count};
+    number.sort = count;
+    sources.rows.push_back({{what.first, nullptr},
+                            {what.second == "–" ? "not told by the record" : what.second, nullptr},
+                            std::move(number)});
+  }
+  if (!sources.rows.empty()) section.blocks.push_back(std::move(sources));
+  if (!references.rows.empty())
+    section.blocks.push_back(std::move(references));
+  else
     section.blocks.push_back(
-        Text{"No reference figures stand in these records; floors with sources are in configs/floors "
-             "(assay check)."});
-  section.blocks.push_back(std::move(table));
+        Text{"These records hold no reference figures. What is expected of a machine stands in floors, "
+             "each with its source: assay check --floors FILE."});
   return {std::move(section)};
 }
 

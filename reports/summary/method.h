@@ -1,5 +1,5 @@
-// "How was this measured?": protocols in words, and one row a record that figures link to; every metric with its peak
-// and reference and where those come from ("is this normal?").
+// "How was this measured?": protocols in words, and one row a record that figures link to, with all its figures and
+// samples in numbers. "Is this normal?": the peaks and references that figures are held against, with their sources.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -9,9 +9,8 @@
 
 namespace assay::report {
 
-// Rows are anchored at Entry::anchor().
+// Rows of records are anchored at Entry::anchor(). Records beyond 2,000: the newest of each case.
 std::vector<Section> method_sections(const RunSet& runs);
-// Every metric of every case.
-std::vector<Section> metric_sections(const RunSet& runs);
+std::vector<Section> normal_sections(const RunSet& runs);
 
 }  // namespace assay::report

@@ -1,12 +1,12 @@
 #include "reports/summary/samples.h"
 
-#include "harness/core/error.h"
 #include "harness/core/units.h"
 #include "harness/measure/statistics.h"
 #include "reports/data/figures.h"
 #include "reports/data/groups.h"
 #include "reports/summary/cells.h"
 #include "reports/summary/key_figures.h"
+#include "reports/summary/taken.h"
 
 #include <fmt/format.h>
 
@@ -24,32 +24,6 @@ namespace {
 constexpr std::size_t most_pictured = 12;  // cases; each takes some 15 kB of a page that may have 1 MB
 constexpr std::size_t most_points = 200;   // of a time line
 constexpr std::size_t most_bins = 24;      // of a distribution
-constexpr std::size_t most_rows = 2000;
-
-struct Taken {
-  std::vector<double> values, at;  // `at` is empty or as long as `values`
-  std::string problem;
-};
-
-// The finite samples of a record.
-Taken samples_of(const Entry& entry) {
-  Taken taken;
-  std::vector<double> values, at;
-  try {
-    std::tie(values, at) = timed_samples(*entry.run, *entry.record);
-  } catch (const Error& error) {
-    taken.problem = error.what();
-    return taken;
-  }
-  const bool timed =
-      at.size() == values.size() && std::all_of(at.begin(), at.end(), [](double t) { return std::isfinite(t); });
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) continue;
-    taken.values.push_back(values[i]);
-    if (timed) taken.at.push_back(at[i]);
-  }
-  return taken;
-}
 
 // Bin width 2 IQR / cbrt(n) (Freedman & Diaconis 1981), within 1 and `most_bins` bins.
 Figure distribution(const Taken& taken, const std::string& id, const std::string& title, const std::string& unit) {
@@ -164,44 +138,39 @@ std::vector<Section> sample_sections(const RunSet& runs) {
                {"disturbed", "disturbed", Align::right}},
               {}};
   const std::vector<MachineRuns>& machines = by_machine(runs);
-  std::size_t pictured = 0, left_out = 0;
-  std::vector<std::string> problems;
+  std::set<const Entry*> pictured;  // one entry may give several figures
   for (const MachineRuns& machine : machines) {
-    std::set<const Entry*> key;
-    for (const KeyFigure& figure : key_figures(machine)) key.insert(figure.entry);
-    for (const CaseRuns& one : machine.cases) {
-      const Entry& entry = one.newest();
+    for (const KeyFigure& figure : key_figures(machine)) {
+      const Entry& entry = *figure.entry;
+      if (pictured.size() == most_pictured || !pictured.insert(&entry).second) continue;
       const Record& record = *entry.record;
-      if (record.samples.values.empty() && !record.samples.series) continue;
-      if (table.rows.size() == most_rows) {
-        ++left_out;
+      const Taken taken = samples_of(entry);
+      const auto numbers = numbers_of(taken);
+      if (!numbers) {
+        pictured.erase(&entry);
         continue;
       }
-      const Taken taken = samples_of(entry);
-      if (!taken.problem.empty()) problems.push_back(taken.problem);
-      if (taken.values.empty()) continue;
       std::string title = case_title(record);
       if (machines.size() > 1) title += " – " + machine.title;
       const std::string& unit = record.samples.unit;
+      const auto count = std::max(static_cast<std::int64_t>(taken.values.size()), record.samples.count);
       table.rows.push_back(
           {{title, record.key, Tone::plain, entry.anchor()},
-           quantity_cell(median(taken.values), unit),
-           quantity_cell(quantile(taken.values, 0.05), unit),
-           quantity_cell(quantile(taken.values, 0.95), unit),
-           count_cell(std::max(taken.values.size(),
-                               static_cast<std::size_t>(std::max<std::int64_t>(0, record.samples.count)))),
+           quantity_cell(numbers->median, unit),
+           quantity_cell(numbers->p5, unit),
+           quantity_cell(numbers->p95, unit),
+           count_cell(static_cast<std::size_t>(count)),
            count_cell(record.samples.disturbed.size(), record.samples.disturbed.empty() ? Tone::plain : Tone::warn)});
-      if (!key.contains(&entry) || pictured == most_pictured) continue;
-      ++pictured;
-      section.blocks.push_back(distribution(taken, fmt::format("distribution-{}", pictured), title, unit));
-      if (auto line = time_line(entry, taken, fmt::format("time-line-{}", pictured), title))
+      section.blocks.push_back(distribution(taken, fmt::format("distribution-{}", pictured.size()), title, unit));
+      if (auto line = time_line(entry, taken, fmt::format("time-line-{}", pictured.size()), title))
         section.blocks.push_back(std::move(*line));
     }
   }
-  if (table.rows.empty() && problems.empty()) return {};
+  if (table.rows.empty()) return {};
   section.blocks.push_back(std::move(table));
-  if (left_out > 0) section.blocks.push_back(Text{plural(left_out, "more case") + " not shown."});
-  if (!problems.empty()) section.blocks.push_back(List{"sample-problems", std::move(problems)});
+  section.blocks.push_back(
+      Text{"The cases of the figures that matter; the samples of every case stand in numbers under "
+           "\"How was this measured?\"."});
   return {std::move(section)};
 }
 

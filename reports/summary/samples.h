@@ -1,4 +1,4 @@
-// The samples behind the figures: distribution and time line of the cases that matter, numbers of all others.
+// The samples behind the figures that matter: distribution and time line.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -8,8 +8,8 @@
 
 namespace assay::report {
 
-// Pictures of the key figures' cases (key_entries) with clock and power where they were recorded; one row for every
-// other case: median, 5th and 95th percentile, count, disturbed.
+// Pictures and numbers of the key figures' cases, with clock and power where they were recorded; the numbers of all
+// others stand with their records (method_sections).
 std::vector<Section> sample_sections(const RunSet& runs);
 
 }  // namespace assay::report

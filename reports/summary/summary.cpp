@@ -32,7 +32,7 @@ Document summarize_runs(const RunSet& runs, const SummaryOptions& options) {
   add(sample_sections(runs));
   add(skipped_sections(runs));
   add(unreadable_sections(runs));
-  add(metric_sections(runs));
+  add(normal_sections(runs));
   add(method_sections(runs));
   return document;
 }
