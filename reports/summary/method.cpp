@@ -97,7 +97,7 @@ Cell checks_cell(const Record& record) {
     checks.push_back({{"name", check.name}, {"passed", check.passed}});
     if (!check.passed) failed.push_back(check.name);
   }
-  std::string text = fmt::format("{} of {} passed", passed, record.checks.size());
+  std::string text = fmt::format("{} passed", passed);
   if (!failed.empty()) text += fmt::format("; failed: {}", fmt::join(failed, ", "));
   return {std::move(text), std::move(checks), failed.empty() ? Tone::plain : Tone::bad};
 }
@@ -120,7 +120,7 @@ Cell figures_cell(const Record& record) {
   return {fmt::format("{}", fmt::join(parts, "; ")), std::move(data)};
 }
 
-// "58, median 5.27 ms, 5 – 95 %: 5.1 ms – 7.9 ms; 31 disturbed; stopped by time".
+// "58: 5.27 ms (5.1 ms – 7.9 ms); 31 disturbed; stopped by time".
 Cell samples_cell(const Entry& entry, std::vector<std::string>& problems) {
   const Samples& samples = entry.record->samples;
   const Taken taken = samples_of(entry);
@@ -131,7 +131,7 @@ Cell samples_cell(const Entry& entry, std::vector<std::string>& problems) {
   std::string text = std::to_string(count);
   if (samples.repetitions > 1) text += fmt::format(" of {} calls", samples.repetitions);
   if (numbers) {
-    text += fmt::format(", median {}, 5 – 95 %: {} – {}", format_quantity(numbers->median, samples.unit),
+    text += fmt::format(": {} ({} – {})", format_quantity(numbers->median, samples.unit),
                         format_quantity(numbers->p5, samples.unit), format_quantity(numbers->p95, samples.unit));
     data.update({{"unit", samples.unit}, {"median", numbers->median}, {"p5", numbers->p5}, {"p95", numbers->p95}});
   }
@@ -219,7 +219,7 @@ std::vector<Section> method_sections(const RunSet& runs) {
                {"place", "place"},
                {"protocol", "protocol"},
                {"figures", "figures"},
-               {"samples", "samples"},
+               {"samples", "samples: median (5 % – 95 %)"},
                {"checks", "checks"},
                {"spans", "time spent"},
                {"labels", "labels"}},
