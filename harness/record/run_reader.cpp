@@ -10,8 +10,11 @@
 #include <exception>
 #include <fstream>
 #include <map>
+#include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace assay {
 

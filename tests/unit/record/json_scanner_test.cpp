@@ -7,9 +7,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace assay {
 namespace {

@@ -1,11 +1,12 @@
 // Rooflines and MFU on small machines whose roofs and intensities are computed by hand.
 #include "reports/roofline/roofline.h"
 
-#include "reports/render/render.h"
 #include "reports/roofline/roofs.h"
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
