@@ -1,0 +1,36 @@
+// What differs between the environments of two sides: hardware, drivers, libraries, clocks, system, Assay, plan,
+// labels.
+#pragma once
+
+#include "reports/compare/pairing.h"
+#include "reports/data/run_set.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::report::comparison {
+
+struct EnvironmentField {
+  std::string title;       // "governor"
+  std::string pointer;     // "environment/cpu/governors"
+  std::vector<Json> base;  // every value on that side, each once; null where a run does not say
+  std::vector<Json> head;
+  std::string base_text;  // for people
+  std::string head_text;
+};
+
+struct EnvironmentDifference {
+  std::vector<EnvironmentField> fields;  // only those that differ
+  std::vector<std::string> within_base;  // titles of fields that differ between the runs of one side
+  std::vector<std::string> within_head;
+};
+
+// What changes from minute to minute (load, free memory) is left out.
+EnvironmentDifference environment_difference(const RunSet& base, const RunSet& head);
+
+// Clocks as the records' telemetry saw them, over cases that were measured on both sides: the median of the cases'
+// medians, in Hz. A field when the sides' differ by more than 2 %.
+std::optional<EnvironmentField> clock_difference(const Pairing& pairing);
+
+}  // namespace assay::report::comparison

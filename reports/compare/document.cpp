@@ -1,0 +1,402 @@
+// The Document of a comparison: environments, cases, what broke, what was left out, every figure.
+#include "reports/compare/comparison.h"
+#include "reports/compare/pareto.h"
+#include "reports/compare/words.h"
+
+#include "harness/core/units.h"
+#include "reports/data/figures.h"
+#include "reports/data/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace assay::report::comparison {
+
+namespace {
+
+constexpr std::size_t most_rows = 20;       // of what was left out, in the terminal
+constexpr std::size_t most_in_figure = 60;  // cases
+
+Tone tone_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::slower: return Tone::bad;
+    case Verdict::faster: return Tone::good;
+    case Verdict::same: return Tone::plain;
+    case Verdict::unknown: break;
+  }
+  return Tone::warn;
+}
+
+double middle(const std::vector<Observation>& runs) {
+  double sum = 0;
+  for (const Observation& run : runs) sum += run.log;
+  return std::exp(sum / static_cast<double>(runs.size()));
+}
+
+Json interval_data(const Change& change) {
+  if (!change.ci95) return nullptr;
+  return {{"low", change.ci95->low}, {"high", change.ci95->high}, {"noise", std::string(name_of(change.noise))}};
+}
+
+Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+class Builder {
+ public:
+  Builder(const Comparison& comparison, const CompareOptions& options) : c_(comparison), options_(options) {}
+
+  Document build() {
+    document_.title = "Assay comparison";
+    document_.headline = headline();
+    add_environment();
+    add_broken();
+    add_cases();
+    for (Section& section : cost_comparison(c_, options_.prices)) document_.sections.push_back(std::move(section));
+    add_left_out();
+    add_problems();
+    add_figures();
+    add_runs();
+    add_method();
+    document_.verdict = verdict();
+    document_.tone = tone();
+    return std::move(document_);
+  }
+
+ private:
+  static std::string machines(const RunSet& set) {
+    std::vector<std::string> names;
+    for (const RunData& run : set.runs()) {
+      const std::string name = machine_of(run).name;
+      if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    if (names.size() > 2) return counted(names.size(), "machine");
+    return fmt::format("{}", fmt::join(names, "; "));
+  }
+
+  static std::string side(const char* name, const RunSet& set) {
+    const std::string on = machines(set);
+    return fmt::format("{}: {}{}", name, counted(set.runs().size(), "run"), on.empty() ? "" : " on " + on);
+  }
+
+  std::string headline() const { return side("base", c_.base) + " · " + side("head", c_.head); }
+
+  std::string verdict() const {
+    const CompareCounts& n = c_.counts;
+    std::string line =
+        fmt::format("slower: {} · faster: {} · same: {} · cannot say: {}", n.slower, n.faster, n.same, n.unknown);
+    if (n.broken > 0) line += fmt::format(" · no longer holds: {}", n.broken);
+    line += fmt::format(" · left out: {} · tolerance {}", n.left_out, format_percent(options_.tolerance));
+    return line;
+  }
+
+  Tone tone() const {
+    switch (c_.counts.exit_code()) {
+      case ExitCode::ok: return Tone::good;
+      case ExitCode::failed: return Tone::bad;
+      default: return Tone::warn;
+    }
+  }
+
+  void add_environment() {
+    Section section{"environment", "What differs between the sides", {}};
+    if (c_.environment.fields.empty()) {
+      section.blocks.push_back(
+          Text{c_.same_runs ? "Nothing: both sides are the same runs." : "Nothing that the runs recorded."});
+    } else {
+      Table table{"environment", "", {{"field", "field"}, {"base", "base"}, {"head", "head"}}, {}};
+      for (const EnvironmentField& field : c_.environment.fields)
+        table.rows.push_back(
+            {{field.title, field.pointer}, {field.base_text, Json(field.base)}, {field.head_text, Json(field.head)}});
+      section.blocks.push_back(std::move(table));
+    }
+    const auto mixed = [&](const char* name, const std::vector<std::string>& titles) {
+      if (titles.empty()) return;
+      section.blocks.push_back(
+          Text{fmt::format("The runs of {} differ among themselves: {}.", name, fmt::join(titles, ", ")), Tone::warn});
+    };
+    mixed("base", c_.environment.within_base);
+    mixed("head", c_.environment.within_head);
+    document_.sections.push_back(std::move(section));
+  }
+
+  void add_broken() {
+    if (c_.pairing.broken.empty()) return;
+    Table table{"broken", "", {{"case", "case"}, {"what", "what"}, {"place", "place"}}, {}};
+    for (const Broken& one : c_.pairing.broken)
+      table.rows.push_back({{case_title(*one.entry->record), one.entry->record->key},
+                            {one.text, nullptr, Tone::bad},
+                            {one.entry->place(), nullptr, Tone::faint}});
+    document_.sections.push_back({"broken", "Held in base, does not hold in head", {std::move(table)}});
+  }
+
+  static std::string title_of(const Pair& pair) {
+    const Metric* usual = headline_metric(*pair.base->record);
+    const std::string title = case_title(*pair.base->record);
+    return usual && usual->name == pair.metric->name ? title : title + ", " + pair.metric->name;
+  }
+
+  // A side's figure: the geometric mean of its runs, with the digits that the interval of the change allows.
+  static Cell figure_cell(const Compared& one, const std::vector<Observation>& runs) {
+    const Metric& metric = *one.pair->metric;
+    const double value = middle(runs);
+    std::optional<double> half;
+    if (one.change.ci95)
+      half = value * (one.change.ci95->high - one.change.ci95->low) / (2 * std::sqrt(2.0) * one.change.ratio);
+    return {format_quantity(value, metric.unit, half && std::isfinite(*half) && *half > 0 ? half : std::nullopt),
+            {{"metric", metric.name}, {"value", value}, {"unit", metric.unit}, {"runs", runs.size()}},
+            Tone::plain,
+            {},
+            value};
+  }
+
+  Cell interval_cell(const Change& change, bool name_noise) const {
+    std::string text = interval_text(change.ci95);
+    if (name_noise && change.ci95 && change.noise == Noise::within_run) text += " within-run";
+    return {std::move(text), interval_data(change), change.ci95 ? Tone::plain : Tone::faint};
+  }
+
+  static Cell change_cell(const Compared& one) {
+    return {change_text(one.change.ratio, one.change.ci95),
+            one.change.ratio,
+            one.pair->headline ? tone_of(one.judgement.verdict) : Tone::plain,
+            {},
+            one.change.ratio};
+  }
+
+  static Cell verdict_cell(const Judgement& judgement) {
+    return {std::string(name_of(judgement.verdict)),
+            {{"verdict", std::string(name_of(judgement.verdict))}, {"reason", judgement.reason}},
+            tone_of(judgement.verdict)};
+  }
+
+  void add_cases() {
+    Section section{"cases", "What changed, case by case", {}};
+    std::size_t within = 0, between = 0;
+    for (const Compared& one : c_.compared) {
+      if (!one.pair->headline) continue;
+      within += one.change.noise == Noise::within_run;
+      between += one.change.noise == Noise::between_runs;
+    }
+    const bool mixed = within > 0 && between > 0;
+    Table table{"cases",
+                "",
+                {{"case", "case"},
+                 {"base", "base", Align::right},
+                 {"head", "head", Align::right},
+                 {"ratio", "speed", Align::right},
+                 {"ci95", within > 0 && !mixed ? "95 %, within-run" : "95 %", Align::right},
+                 {"detectable", "detects", Align::right},
+                 {"verdict", "verdict"}},
+                {}};
+    for (const Compared& one : c_.compared) {
+      if (!one.pair->headline) continue;
+      table.rows.push_back({{title_of(*one.pair), one.pair->base->record->key, Tone::plain, one.pair->base->anchor()},
+                            figure_cell(one, one.pair->base_runs),
+                            figure_cell(one, one.pair->head_runs),
+                            change_cell(one),
+                            interval_cell(one.change, mixed),
+                            {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
+                            verdict_cell(one.judgement)});
+    }
+    if (table.rows.empty()) {
+      section.blocks.push_back(Text{"No case was measured alike on both sides.", Tone::warn});
+    } else {
+      section.blocks.push_back(std::move(table));
+      add_reasons(section);
+      if (within > 0)
+        section.blocks.push_back(Text{
+            "With one run a side an interval is within-run: it does not know what differs from run to run. Three runs "
+            "or more a side do: assay compare --base A1 A2 A3 --head B1 B2 B3.",
+            Tone::faint});
+      add_picture(section);
+    }
+    document_.sections.push_back(std::move(section));
+  }
+
+  // Why it cannot be said, and how often.
+  void add_reasons(Section& section) {
+    std::map<std::string, std::size_t> reasons;
+    for (const Compared& one : c_.compared)
+      if (one.pair->headline && one.judgement.verdict == Verdict::unknown) ++reasons[one.judgement.reason];
+    for (const auto& [reason, n] : reasons)
+      section.blocks.push_back(Text{fmt::format("Cannot say, {}: {}.", counted(n, "case"), reason), Tone::warn});
+  }
+
+  void add_picture(Section& section) {
+    Figure figure{"changes", "Speed of head against base", "", {"case", ""}, {"speed of head over base's", "1"}, {}};
+    std::map<Verdict, Curve> curves;
+    double least = 1, most = 1;
+    for (const Compared& one : c_.compared) {
+      if (!one.pair->headline) continue;
+      const double x = static_cast<double>(figure.x.categories.size());
+      figure.x.categories.push_back(title_of(*one.pair));
+      Curve& curve = curves[one.judgement.verdict];
+      curve.name = name_of(one.judgement.verdict);
+      curve.points.push_back({x, one.change.ratio, one.change.ci95, figure.x.categories.back()});
+      least = std::min(least, one.change.ratio);
+      most = std::max(most, one.change.ratio);
+    }
+    if (figure.x.categories.size() > most_in_figure) return;
+    for (auto& [verdict, curve] : curves) figure.curves.push_back(std::move(curve));
+    figure.alt = fmt::format(
+        "The speed of head over that of base in {}, from {:.3g} to {:.3g}: {} slower, {} faster, "
+        "{} the same, {} not to be told.",
+        counted(figure.x.categories.size(), "case"), least, most, c_.counts.slower, c_.counts.faster, c_.counts.same,
+        c_.counts.unknown);
+    section.blocks.push_back(std::move(figure));
+  }
+
+  void add_left_out() {
+    if (c_.pairing.left_out.empty()) return;
+    Table table{"left_out",
+                "",
+                {{"case", "case"}, {"side", "side"}, {"figure", "figure", Align::right}, {"reason", "reason"}},
+                {}};
+    std::map<std::string, std::size_t> kinds;
+    for (const LeftOut& one : c_.pairing.left_out) {
+      const Record& record = *one.entry->record;
+      const Metric* metric = headline_metric(record);
+      Cell figure{"–", nullptr, Tone::faint};
+      if (metric)
+        figure = {figure_text(*metric, *metric->value),
+                  {{"metric", metric->name}, {"value", *metric->value}, {"unit", metric->unit}}};
+      table.rows.push_back(
+          {{case_title(record), record.key}, {one.side, nullptr}, std::move(figure), {one.reason, nullptr}});
+      ++kinds[one.reason.substr(0, one.reason.find(':'))];
+    }
+    const bool many = table.rows.size() > most_rows;
+    if (many) {
+      List list{"left_out_kinds", {}};
+      for (const auto& [kind, n] : kinds) list.items.push_back(fmt::format("{}: {}", kind, n));
+      document_.sections.push_back({"left_out_kinds", "What was left out", {std::move(list)}});
+    }
+    document_.sections.push_back(
+        {"left_out", many ? "What was left out, case by case" : "What was left out", {std::move(table)}, !many});
+  }
+
+  void add_problems() {
+    List list{"unreadable", {}};
+    for (const RunSet* set : {&c_.base, &c_.head})
+      for (const RunData& run : set->runs())
+        for (const std::string& problem : run.problems)
+          list.items.push_back(
+              fmt::format("{}: {}: {}", set == &c_.base ? "base" : "head", run.dir.filename().string(), problem));
+    if (list.items.empty()) return;
+    const std::string title = fmt::format("Unreadable: {}", counted(list.items.size(), "line"));
+    const bool many = list.items.size() > most_rows;
+    if (many) document_.sections.push_back({"unreadable_count", title, {}});
+    document_.sections.push_back({"unreadable", title, {std::move(list)}, !many});
+  }
+
+  void add_figures() {
+    if (c_.compared.empty()) return;
+    Table table{"figures",
+                "",
+                {{"key", "key"},
+                 {"ranks", "ranks", Align::right},
+                 {"metric", "metric"},
+                 {"base", "base", Align::right},
+                 {"head", "head", Align::right},
+                 {"base_runs", "base runs", Align::right},
+                 {"head_runs", "head runs", Align::right},
+                 {"ratio", "speed", Align::right},
+                 {"ci95", "95 % interval", Align::right},
+                 {"noise", "noise"},
+                 {"freedom", "degrees of freedom", Align::right},
+                 {"p", "p", Align::right},
+                 {"q", "q", Align::right},
+                 {"detectable", "detects", Align::right},
+                 {"verdict", "verdict"},
+                 {"reason", "why"}},
+                {}};
+    const auto number = [](const std::optional<double>& value, const char* format) {
+      return Cell{
+          value ? fmt::format(fmt::runtime(format), *value) : "–", number_or_null(value), Tone::plain, {}, value};
+    };
+    const Entry* last = nullptr;
+    for (const Compared& one : c_.compared) {
+      const Record& record = *one.pair->base->record;
+      const bool judged = one.pair->headline;
+      table.rows.push_back({{record.key, nullptr},
+                            {std::to_string(record.world_ranks), record.world_ranks},
+                            {one.pair->metric->name, nullptr},
+                            figure_cell(one, one.pair->base_runs),
+                            figure_cell(one, one.pair->head_runs),
+                            {std::to_string(one.pair->base_runs.size()), one.pair->base_runs.size()},
+                            {std::to_string(one.pair->head_runs.size()), one.pair->head_runs.size()},
+                            change_cell(one),
+                            interval_cell(one.change, false),
+                            {std::string(name_of(one.change.noise)), nullptr},
+                            number(one.change.freedom, "{:.1f}"),
+                            number(one.change.p, "{:.2g}"),
+                            number(one.change.q, "{:.2g}"),
+                            {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
+                            judged ? verdict_cell(one.judgement) : Cell{"–", nullptr, Tone::faint},
+                            {judged ? one.judgement.reason : "not judged: the case's other figure is", nullptr}});
+      table.anchors.push_back(one.pair->base == last ? "" : one.pair->base->anchor());
+      last = one.pair->base;
+    }
+    document_.sections.push_back({"figures", "Every figure", {std::move(table)}, false});
+  }
+
+  void add_runs() {
+    Table table{"runs",
+                "",
+                {{"side", "side"},
+                 {"run", "run"},
+                 {"started", "started"},
+                 {"machine", "machine"},
+                 {"plan", "plan"},
+                 {"cases", "cases", Align::right}},
+                {}};
+    for (const RunSet* set : {&c_.base, &c_.head})
+      for (std::size_t i = 0; i < set->runs().size(); ++i) {
+        const RunData& run = set->runs()[i];
+        const std::size_t cases = set->entries_of(i).size();
+        table.rows.push_back({{set == &c_.base ? "base" : "head", nullptr},
+                              {run.dir.filename().string(), nullptr},
+                              {text_member(run.run, "/started"), nullptr},
+                              {machine_of(run).name, nullptr},
+                              {text_member(run.run, "/plan/name"), nullptr},
+                              {std::to_string(cases), cases}});
+      }
+    document_.sections.push_back({"runs", "The runs", {std::move(table)}, false});
+  }
+
+  void add_method() {
+    List list{
+        "method",
+        {"Paired by key, device, ranks, nodes and seed (and hosts, where all runs were made with --each-host); "
+         "compared where protocol, implementation, instruction set, unit and direction are equal.",
+         "speed: head's over base's, so that more than 1 is faster whichever way the metric counts; figures of "
+         "several runs are geometric means.",
+         "Several runs a side: Welch's t test of the logarithms of the runs' figures; a run's variance is never "
+         "taken for less than its own samples show, nor than 0.1 % squared.",
+         fmt::format("One run a side: the interval is that of the samples (their range, where they give none). A "
+                     "change must also exceed what noise from run to run explains: {} a run; from {} cases on "
+                     "the scatter of their ratios, and no less than {}.",
+                     format_percent(assumed_run_noise), scatter_cases, format_percent(quiet_run_noise)),
+         "q is p adjusted for the number of cases (Benjamini & Hochberg): at 5 % of it, 5 % of the changes named "
+         "are expected to be none.",
+         fmt::format("same: the interval lies within ± {0} (the tolerance). slower, faster: q is at most 0.05 and "
+                     "the change is over {0}; with one run a side the whole interval is.",
+                     format_percent(options_.tolerance)),
+         "detects: the smallest change that four of five such comparisons would find at 5 %."}};
+    document_.sections.push_back({"method", "How it was judged", {std::move(list)}, false});
+  }
+
+  const Comparison& c_;
+  const CompareOptions& options_;
+  Document document_;
+};
+
+}  // namespace
+
+Document comparison_document(const Comparison& comparison, const CompareOptions& options) {
+  return Builder(comparison, options).build();
+}
+
+}  // namespace assay::report::comparison

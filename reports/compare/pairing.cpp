@@ -1,0 +1,325 @@
+// Grouping of two sides' records by identity, then by how they were measured.
+#include "reports/compare/pairing.h"
+
+#include "harness/core/error.h"
+#include "reports/data/figures.h"
+#include "reports/data/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace assay::report::comparison {
+
+namespace {
+
+using Entries = std::vector<const Entry*>;
+
+struct Case {
+  Entries base, head;
+};
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+bool each_host(const RunSet& set) {
+  return std::all_of(set.runs().begin(), set.runs().end(), [](const RunData& run) {
+    const Json argv = member(run.run, "/argv");
+    return argv.is_array() && std::find(argv.begin(), argv.end(), Json("--each-host")) != argv.end();
+  });
+}
+
+std::string pair_key(const Record& record, bool join_hosts) {
+  Identity identity = record.identity();
+  if (!join_hosts) identity.hosts.clear();
+  return identity.text();
+}
+
+std::string joined(const std::set<std::string>& parts, const char* separator) {
+  return fmt::format("{}", fmt::join(parts, separator));
+}
+
+// Why a record is no measurement: "skipped", and more of it; empty when it is one.
+struct State {
+  std::string what;
+  std::string detail;
+};
+
+State state_of(const Record& record) {
+  if (injected(record)) return {"a fault was injected", ""};
+  std::vector<std::string> checks;
+  for (const Check& check : record.checks)
+    if (!check.passed) checks.push_back(check.name);
+  switch (record.status) {
+    case Status::skipped: return {"skipped", first_line(record.reason)};
+    case Status::error: return {"error", first_line(record.reason)};
+    case Status::failed:
+      if (checks.empty()) return {"failed", first_line(record.reason)};
+      return {"failed", fmt::format("check {}", fmt::join(checks, ", "))};
+    case Status::ok: break;
+  }
+  if (!record.comparable) return {"not comparable", fmt::format("{}", fmt::join(record.flags, ", "))};
+  if (!headline_metric(record)) return {"no figure", ""};
+  return {};
+}
+
+std::string with_detail(const std::string& what, const std::string& detail) {
+  return detail.empty() ? what : what + ": " + detail;
+}
+
+bool broke(const Entry* entry) {
+  return !injected(*entry->record) &&
+         (entry->record->status == Status::failed || entry->record->status == Status::error);
+}
+
+bool held(const Entry* entry) { return !injected(*entry->record) && entry->record->status == Status::ok; }
+
+std::string label_of(const Record& record, const char* name) {
+  const auto found = record.labels.find(name);
+  return found == record.labels.end() ? std::string() : found->second;
+}
+
+// Equal for records whose figures may be compared.
+using Measured = std::tuple<std::string, std::string, std::string>;
+Measured measured_as(const Record& record) {
+  return {protocol_of(record), label_of(record, "implementation"), label_of(record, "isa")};
+}
+
+std::string or_none(const std::string& text) { return text.empty() ? "not recorded" : text; }
+
+std::string value_text(const Json& object, const std::string& name) {
+  if (!object.is_object() || !object.contains(name)) return "none";
+  const Json& value = object.at(name);
+  return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// "other protocol: cache cold / hot": base's first.
+std::string what_differs(const Record& base, const Record& head) {
+  std::vector<std::string> parts;
+  if (protocol_of(base) != protocol_of(head)) {
+    std::set<std::string> names;
+    for (const Json* protocol : {&base.protocol.get(), &head.protocol.get()})
+      if (protocol->is_object())
+        for (const auto& [name, value] : protocol->items()) names.insert(name);
+    names.erase("hash");
+    std::vector<std::string> fields;
+    for (const std::string& name : names) {
+      const std::string b = value_text(base.protocol, name), h = value_text(head.protocol, name);
+      if (b != h) fields.push_back(fmt::format("{} {} / {}", name, b, h));
+    }
+    if (fields.empty()) fields.push_back(fmt::format("hash {} / {}", protocol_of(base), protocol_of(head)));
+    parts.push_back(fmt::format("other protocol: {}", fmt::join(fields, ", ")));
+  }
+  const std::string ib = label_of(base, "implementation"), ih = label_of(head, "implementation");
+  if (ib != ih) parts.push_back(fmt::format("other implementation: {} / {}", or_none(ib), or_none(ih)));
+  const std::string sb = label_of(base, "isa"), sh = label_of(head, "isa");
+  if (sb != sh) parts.push_back(fmt::format("other instruction set: {} / {}", or_none(sb), or_none(sh)));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+// A metric whose value has a logarithm.
+const Metric* positive_metric(const Record& record, const std::string& name) {
+  const Metric* metric = find_metric(record, name);
+  return metric && std::isfinite(*metric->value) && *metric->value > 0 ? metric : nullptr;
+}
+
+// The interval of a figure by its samples alone: the metric's own, else the whole range of the samples about their
+// median (wider than any interval of it; what correlated or few samples leave).
+std::optional<Interval> within_run(const Entry& entry, const Metric& metric) {
+  const double log = std::log(*metric.value);
+  if (metric.ci95 && metric.ci95->low > 0 && metric.ci95->low <= metric.ci95->high && std::isfinite(metric.ci95->high))
+    return Interval{std::min(std::log(metric.ci95->low), log), std::max(std::log(metric.ci95->high), log)};
+  std::vector<double> samples;
+  try {
+    samples = all_samples(*entry.run, *entry.record);
+  } catch (const Error&) {  // the series file is gone: nothing is known
+  }
+  std::erase_if(samples, [](double value) { return !std::isfinite(value) || value <= 0; });
+  if (samples.size() < 2) return std::nullopt;
+  const auto [least, most] = std::minmax_element(samples.begin(), samples.end());
+  const double middle = median(samples), slow = std::log(*most / middle), fast = std::log(middle / *least);
+  return metric.better == Better::higher ? Interval{log - slow, log + fast} : Interval{log - fast, log + slow};
+}
+
+// One observation a run; several hosts of a run are averaged.
+std::vector<Observation> observe(const Entries& entries, const std::string& metric) {
+  struct Sum {
+    double log = 0, down = 0, up = 0;
+    int n = 0;
+    bool known = true;
+  };
+  std::map<std::size_t, Sum> runs;
+  for (const Entry* entry : entries) {
+    const Metric* found = positive_metric(*entry->record, metric);
+    Sum& sum = runs[entry->run_index];
+    const double log = std::log(*found->value);
+    sum.log += log;
+    ++sum.n;
+    if (const auto within = within_run(*entry, *found)) {
+      sum.down = std::hypot(sum.down, log - within->low);
+      sum.up = std::hypot(sum.up, within->high - log);
+    } else {
+      sum.known = false;
+    }
+  }
+  std::vector<Observation> observations;
+  for (const auto& [run, sum] : runs) {
+    const double mean = sum.log / sum.n;
+    Observation made{mean};
+    if (sum.known) made.within = Interval{mean - sum.down / sum.n, mean + sum.up / sum.n};
+    observations.push_back(made);
+  }
+  return observations;
+}
+
+class Pairer {
+ public:
+  explicit Pairer(Pairing& out) : out_(out) {}
+
+  void add(const Case& one) {
+    const bool found = find_broken(one);
+    if (one.base.empty() || one.head.empty()) {
+      const bool in_base = one.head.empty();
+      const Entry* entry = in_base ? one.base.front() : one.head.front();
+      const State state = state_of(*entry->record);
+      const std::string side = in_base ? "base" : "head";
+      leave_out(entry, side, with_detail("only in " + side, with_detail(state.what, state.detail)));
+      return;
+    }
+    const Entries base = usable(one.base, "base", false), head = usable(one.head, "head", found);
+    if (base.empty() || head.empty()) return;
+    std::map<Measured, Case> groups;
+    std::vector<Measured> order;
+    const auto group = [&](const Entries& entries, Entries Case::*side) {
+      for (const Entry* entry : entries) {
+        const Measured how = measured_as(*entry->record);
+        const auto [place, fresh] = groups.try_emplace(how);
+        if (fresh) order.push_back(how);
+        (place->second.*side).push_back(entry);
+      }
+    };
+    group(base, &Case::base);
+    group(head, &Case::head);
+    for (const Measured& how : order) {
+      const Case& alike = groups.at(how);
+      if (!alike.base.empty() && !alike.head.empty())
+        add_metrics(alike);
+      else if (alike.head.empty())
+        leave_out(alike.base.front(), "base", what_differs(*alike.base.front()->record, *head.front()->record));
+      else
+        leave_out(alike.head.front(), "head", what_differs(*base.front()->record, *alike.head.front()->record));
+    }
+  }
+
+ private:
+  void leave_out(const Entry* entry, std::string side, std::string reason) {
+    out_.left_out.push_back({entry, std::move(side), std::move(reason)});
+  }
+
+  bool find_broken(const Case& one) {
+    const bool base_held =
+        std::any_of(one.base.begin(), one.base.end(), held) && std::none_of(one.base.begin(), one.base.end(), broke);
+    const auto count = std::count_if(one.head.begin(), one.head.end(), broke);
+    if (!base_held || count == 0) return false;
+    const Entry* first = *std::find_if(one.head.begin(), one.head.end(), broke);
+    const State state = state_of(*first->record);
+    std::string text = with_detail(state.what, state.detail);
+    if (one.head.size() > 1) text += fmt::format(" (in {} of {} runs of head)", count, one.head.size());
+    out_.broken.push_back({first, std::move(text)});
+    return true;
+  }
+
+  // The measurements among them; the others are left out, each reason once, but for broken ones that are told already.
+  Entries usable(const Entries& entries, const char* side, bool broken_told) {
+    Entries good;
+    std::vector<std::pair<State, Entries>> bad;
+    for (const Entry* entry : entries) {
+      const State state = state_of(*entry->record);
+      if (state.what.empty()) good.push_back(entry);
+      if (state.what.empty() || (broken_told && broke(entry))) continue;
+      auto found = std::find_if(bad.begin(), bad.end(), [&](const auto& known) {
+        return known.first.what == state.what && known.first.detail == state.detail;
+      });
+      if (found == bad.end()) found = bad.insert(bad.end(), {state, {}});
+      found->second.push_back(entry);
+    }
+    for (const auto& [state, those] : bad) {
+      const std::string part =
+          entries.size() == 1 ? "" : fmt::format(" ({} of {} records)", those.size(), entries.size());
+      leave_out(those.front(), side, with_detail(fmt::format("{} in {}{}", state.what, side, part), state.detail));
+    }
+    return good;
+  }
+
+  void add_metrics(const Case& alike) {
+    const Record& first = *alike.base.front()->record;
+    const Metric* headline = headline_metric(first);
+    add_metric(alike, *headline, true);
+    std::set<std::string> seen{headline->name};
+    for (const Metric& metric : first.metrics)
+      if (metric.value && seen.insert(metric.name).second) add_metric(alike, metric, metric.name == "throughput");
+  }
+
+  // Keeps the entries that have the metric in its unit and direction.
+  void add_metric(const Case& alike, const Metric& metric, bool headline) {
+    Pair pair;
+    pair.metric = &metric;
+    pair.headline = headline;
+    std::set<std::string> reasons;
+    const auto keep = [&](const Entries& entries, const char* side, Entries& kept) {
+      for (const Entry* entry : entries) {
+        const Metric* found = find_metric(*entry->record, metric.name);
+        if (!found)
+          reasons.insert(fmt::format("{} absent in {}", metric.name, side));
+        else if (found->unit != metric.unit)
+          reasons.insert(fmt::format("{} in another unit: {} / {}", metric.name, metric.unit, found->unit));
+        else if (found->better != metric.better)
+          reasons.insert(fmt::format("{} in another direction: better {}", metric.name,
+                                     metric.better == Better::higher ? "higher / lower" : "lower / higher"));
+        else if (!positive_metric(*entry->record, metric.name))
+          reasons.insert(fmt::format("{} in {} is not over zero: no ratio", metric.name, side));
+        else
+          kept.push_back(entry);
+      }
+    };
+    keep(alike.base, "base", pair.base_entries);
+    keep(alike.head, "head", pair.head_entries);
+    if (headline && !reasons.empty()) leave_out(alike.base.front(), "both", joined(reasons, "; "));
+    if (pair.base_entries.empty() || pair.head_entries.empty()) return;
+    pair.base = pair.base_entries.front();
+    pair.head = pair.head_entries.front();
+    pair.base_runs = observe(pair.base_entries, metric.name);
+    pair.head_runs = observe(pair.head_entries, metric.name);
+    out_.pairs.push_back(std::move(pair));
+  }
+
+  Pairing& out_;
+};
+
+}  // namespace
+
+Pairing pair_sides(const RunSet& base, const RunSet& head) {
+  const bool join_hosts = each_host(base) && each_host(head);
+  std::vector<Case> cases;
+  std::map<std::string, std::size_t> places;
+  const auto collect = [&](const RunSet& set, Entries Case::*side) {
+    for (const Entry& entry : set.entries()) {
+      const auto [place, fresh] = places.try_emplace(pair_key(*entry.record, join_hosts), cases.size());
+      if (fresh) cases.emplace_back();
+      (cases[place->second].*side).push_back(&entry);
+    }
+  };
+  collect(base, &Case::base);
+  collect(head, &Case::head);
+  Pairing pairing;
+  Pairer pairer(pairing);
+  for (const Case& one : cases) pairer.add(one);
+  return pairing;
+}
+
+}  // namespace assay::report::comparison

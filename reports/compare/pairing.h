@@ -1,0 +1,48 @@
+// Which records of two sides may be compared: equal identity, protocol, implementation and instruction set, and a
+// figure of one unit on both. All others are named with the reason.
+#pragma once
+
+#include "reports/compare/statistics.h"
+#include "reports/data/run_set.h"
+
+#include <string>
+#include <vector>
+
+namespace assay::report::comparison {
+
+// One metric of one case, as each side's runs saw it.
+struct Pair {
+  const Entry* base = nullptr;  // the first entry of each side: what the case is, and where it stands
+  const Entry* head = nullptr;
+  const Metric* metric = nullptr;  // of `base`
+  bool headline = true;            // else it stands only in the table of every figure
+  std::vector<Observation> base_runs;
+  std::vector<Observation> head_runs;
+  std::vector<const Entry*> base_entries;
+  std::vector<const Entry*> head_entries;
+};
+
+// Records that are on neither side of a pair.
+struct LeftOut {
+  const Entry* entry = nullptr;  // one of them
+  std::string side;              // "base", "head" or "both"
+  std::string reason;
+};
+
+// A case that held in base and does not hold in head.
+struct Broken {
+  const Entry* entry = nullptr;  // of head
+  std::string text;
+};
+
+struct Pairing {
+  std::vector<Pair> pairs;  // in the order of base's records; a case's headline first
+  std::vector<LeftOut> left_out;
+  std::vector<Broken> broken;
+};
+
+// Points into both sets, which must outlive it. Hosts join the identity only where every run of both sides ran with
+// --each-host; else several hosts of one run are averaged.
+Pairing pair_sides(const RunSet& base, const RunSet& head);
+
+}  // namespace assay::report::comparison

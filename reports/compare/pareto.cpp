@@ -1,0 +1,243 @@
+// Costs of both sides, and the Pareto front of cost and throughput over labelled sides.
+#include "reports/compare/pareto.h"
+
+#include "harness/core/units.h"
+#include "harness/record/json_reader.h"
+#include "reports/compare/words.h"
+#include "reports/cost/cost.h"
+#include "reports/data/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace assay::report::comparison {
+
+namespace {
+
+constexpr std::size_t most_figures = 6;
+
+std::string side_of(const RunData& run, const char* otherwise) {
+  if (const std::string label = text_member(run.run, "/labels/side"); !label.empty()) return label;
+  const Machine machine = machine_of(run);
+  if (!machine.instance_type.empty()) return machine.instance_type;
+  return machine.name.empty() ? otherwise : machine.name;
+}
+
+// Equal for records that do the same work in the same way, on whatever machine.
+std::string work_of(const Record& record) {
+  Identity identity = record.identity();
+  identity.hosts.clear();
+  Json protocol = record.protocol.is_object() ? record.protocol.get() : Json::object();
+  for (const char* machines_own : {"hash", "isa", "implementation"}) protocol.erase(machines_own);
+  const std::string how = protocol.empty() ? protocol_of(record) : dump_line(protocol);
+  return identity.text() + "\n" + how;
+}
+
+const Metric* throughput_of(const Record& record) {
+  const Metric* metric = find_metric(record, "throughput");
+  return metric && std::isfinite(*metric->value) && *metric->value > 0 ? metric : nullptr;
+}
+
+struct Gathered {
+  std::vector<const Entry*> base, head;
+};
+
+struct Work {
+  const Entry* example = nullptr;
+  std::map<std::string, Gathered> sides;
+};
+
+Cell usd_cell(double usd) {
+  return {format_quantity(usd, "USD"), {{"value", usd}, {"unit", "USD"}}, Tone::plain, {}, usd};
+}
+
+// A value of both sets of entries, each asked of its own costs: the mean of logarithms, weighed by entries.
+std::optional<Costs::Value> cost_of_both(const Gathered& side, const Costs& base_costs, const Costs& head_costs) {
+  const auto base = base_costs.of(side.base), head = head_costs.of(side.head);
+  if (!base || !head) return base ? base : head;
+  if (base->per != head->per || base->basis != head->basis) return base;
+  const double nb = static_cast<double>(side.base.size()), nh = static_cast<double>(side.head.size());
+  Costs::Value value = *base;
+  value.usd = std::exp((nb * std::log(base->usd) + nh * std::log(head->usd)) / (nb + nh));
+  return value;
+}
+
+Figure figure_of(const Front& front, std::size_t number) {
+  const std::string title = case_title(*front.example->record);
+  Figure figure{fmt::format("pareto-{}", number),
+                "Cost against throughput: " + title,
+                "",
+                {"throughput", front.unit},
+                {fmt::format("cost a {}, {}", front.per, front.basis), "USD"},
+                {}};
+  Curve best{"on the front", Mark::line_and_points, {}}, beaten{"beaten", Mark::points, {}};
+  std::vector<std::string> names;
+  for (const Offer& offer : front.offers) {
+    (offer.beaten_by.empty() ? best : beaten).points.push_back({offer.throughput, offer.usd, {}, offer.side});
+    if (offer.beaten_by.empty()) names.push_back(offer.side);
+  }
+  std::reverse(best.points.begin(), best.points.end());  // slowest first, so that the line runs from left to right
+  figure.alt = fmt::format(
+      "{}: on the front of cost and throughput {} {}; {} beaten by a side that is no slower and "
+      "no dearer.",
+      title, names.size() == 1 ? "is" : "are", fmt::join(names, ", "), beaten.points.size());
+  figure.curves.push_back(std::move(best));
+  if (!beaten.points.empty()) figure.curves.push_back(std::move(beaten));
+  return figure;
+}
+
+Section front_section(const std::vector<Front>& found) {
+  Table table{"pareto",
+              "",
+              {{"case", "case"},
+               {"side", "side"},
+               {"throughput", "throughput", Align::right},
+               {"usd", "cost", Align::right},
+               {"per", "per"},
+               {"runs", "runs", Align::right},
+               {"front", "cost against throughput"}},
+              {}};
+  for (const Front& front : found)
+    for (const Offer& offer : front.offers) {
+      const bool beaten = !offer.beaten_by.empty();
+      table.rows.push_back(
+          {{case_title(*front.example->record), front.example->record->key},
+           {offer.side, nullptr},
+           {format_quantity(offer.throughput, front.unit),
+            {{"value", offer.throughput}, {"unit", front.unit}},
+            Tone::plain,
+            {},
+            offer.throughput},
+           usd_cell(offer.usd),
+           {fmt::format("{}, {}", front.per, front.basis), {{"per", front.per}, {"basis", front.basis}}},
+           {std::to_string(offer.runs), offer.runs},
+           {beaten ? "beaten by " + offer.beaten_by : "on the front",
+            {{"on_front", !beaten}, {"beaten_by", beaten ? Json(offer.beaten_by) : Json(nullptr)}},
+            beaten ? Tone::faint : Tone::good}});
+    }
+  Section section{"pareto", "Cost against throughput", {std::move(table)}};
+  section.blocks.push_back(Text{
+      "On the front: no other side is at least as fast and as cheap. Implementation and instruction set may differ "
+      "between sides here; a side with one run stands for that run alone.",
+      Tone::faint});
+  for (std::size_t i = 0; i < std::min(found.size(), most_figures); ++i)
+    section.blocks.push_back(figure_of(found[i], i + 1));
+  return section;
+}
+
+}  // namespace
+
+Costs::Costs(const RunSet& set, const PriceSource& prices) {
+  for (const RunData& run : set.runs()) prices_.push_back(prices_of(run, prices));
+}
+
+std::optional<Costs::Value> Costs::of(const std::vector<const Entry*>& entries) const {
+  std::optional<Value> value;
+  double logs = 0;
+  int n = 0;
+  for (const Entry* entry : entries) {
+    for (const Cost& cost : costs_of(*entry, prices_[entry->run_index])) {
+      const std::string basis(name_of(cost.price.basis));
+      if (!(cost.usd > 0) || !std::isfinite(cost.usd)) continue;
+      if (!value) value = Value{0, cost.per, basis};
+      if (cost.per != value->per || basis != value->basis) continue;
+      logs += std::log(cost.usd);
+      ++n;
+      break;
+    }
+  }
+  if (value) value->usd = std::exp(logs / n);
+  return value;
+}
+
+void find_front(std::vector<Offer>& offers) {
+  for (Offer& offer : offers) {
+    const Offer* best = nullptr;
+    for (const Offer& other : offers) {
+      const bool no_worse = other.throughput >= offer.throughput && other.usd <= offer.usd;
+      const bool better = other.throughput > offer.throughput || other.usd < offer.usd;
+      if (no_worse && better && (!best || other.usd < best->usd)) best = &other;
+    }
+    offer.beaten_by = best ? best->side : std::string();
+  }
+}
+
+std::vector<Front> fronts(const RunSet& base, const RunSet& head, const Costs& base_costs, const Costs& head_costs) {
+  std::vector<Work> works;
+  std::map<std::string, std::size_t> places;
+  const auto gather = [&](const RunSet& set, const char* name, std::vector<const Entry*> Gathered::*entries) {
+    std::vector<std::string> sides;
+    for (const RunData& run : set.runs()) sides.push_back(side_of(run, name));
+    for (const Entry& entry : set.entries()) {
+      const Metric* metric = throughput_of(*entry.record);
+      if (!metric || !reason_left_out(*entry.record).empty()) continue;
+      const auto [place, fresh] = places.try_emplace(work_of(*entry.record) + "\n" + metric->unit, works.size());
+      if (fresh) works.push_back({&entry, {}});
+      (works[place->second].sides[sides[entry.run_index]].*entries).push_back(&entry);
+    }
+  };
+  gather(base, "base", &Gathered::base);
+  gather(head, "head", &Gathered::head);
+
+  std::vector<Front> found;
+  for (const Work& work : works) {
+    if (work.sides.size() < 2) continue;
+    Front front{work.example, throughput_of(*work.example->record)->unit, "", "", {}};
+    for (const auto& [name, side] : work.sides) {
+      const auto cost = cost_of_both(side, base_costs, head_costs);
+      if (!cost || (!front.per.empty() && (cost->per != front.per || cost->basis != front.basis))) continue;
+      front.per = cost->per;
+      front.basis = cost->basis;
+      double logs = 0;
+      for (const auto* entries : {&side.base, &side.head})
+        for (const Entry* entry : *entries) logs += std::log(*throughput_of(*entry->record)->value);
+      const std::size_t n = side.base.size() + side.head.size();
+      front.offers.push_back({name, std::exp(logs / static_cast<double>(n)), cost->usd, n, ""});
+    }
+    if (front.offers.size() < 2) continue;
+    std::stable_sort(front.offers.begin(), front.offers.end(),
+                     [](const Offer& a, const Offer& b) { return a.throughput > b.throughput; });
+    find_front(front.offers);
+    found.push_back(std::move(front));
+  }
+  return found;
+}
+
+std::vector<Section> cost_comparison(const Comparison& comparison, const PriceSource& prices) {
+  const Costs base_costs(comparison.base, prices), head_costs(comparison.head, prices);
+  Table table{"cost",
+              "",
+              {{"case", "case"},
+               {"per", "per"},
+               {"base", "base", Align::right},
+               {"head", "head", Align::right},
+               {"ratio", "cost", Align::right},
+               {"speed", "speed", Align::right}},
+              {}};
+  const Entry* last = nullptr;
+  for (const Compared& one : comparison.compared) {
+    if (!one.pair->headline || one.pair->base == last) continue;
+    last = one.pair->base;
+    const auto base = base_costs.of(one.pair->base_entries), head = head_costs.of(one.pair->head_entries);
+    if (!base || !head || base->per != head->per || base->basis != head->basis) continue;
+    const double ratio = head->usd / base->usd;
+    table.rows.push_back(
+        {{case_title(*one.pair->base->record), one.pair->base->record->key},
+         {fmt::format("{}, {}", base->per, base->basis), {{"per", base->per}, {"basis", base->basis}}},
+         usd_cell(base->usd),
+         usd_cell(head->usd),
+         {change_text(ratio, one.change.ci95), ratio, Tone::plain, {}, ratio},
+         {change_text(one.change.ratio, one.change.ci95), one.change.ratio, Tone::plain, {}, one.change.ratio}});
+  }
+  std::vector<Section> sections;
+  if (!table.rows.empty()) sections.push_back({"cost", "Cost beside speed", {std::move(table)}});
+  const std::vector<Front> found = fronts(comparison.base, comparison.head, base_costs, head_costs);
+  if (!found.empty()) sections.push_back(front_section(found));
+  return sections;
+}
+
+}  // namespace assay::report::comparison

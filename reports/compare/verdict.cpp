@@ -1,0 +1,53 @@
+// The rules of the verdicts.
+#include "reports/compare/verdict.h"
+
+namespace assay::report::comparison {
+
+std::string_view name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::slower: return "slower";
+    case Verdict::faster: return "faster";
+    case Verdict::same: return "same";
+    case Verdict::unknown: break;
+  }
+  return "cannot say";
+}
+
+namespace {
+
+Judgement judge_interval(const Change& change, double tolerance) {
+  const Interval& ci = *change.ci95;
+  const double low = 1 - tolerance, high = 1 + tolerance;
+  if (ci.low >= low && ci.high <= high) return {Verdict::same, false, "the interval lies within the tolerance"};
+
+  const bool significant = change.q && *change.q <= significance;
+  const bool within_run = change.noise == Noise::within_run;
+  const bool beyond_slow = within_run ? ci.high < low : change.ratio < low;
+  const bool beyond_fast = within_run ? ci.low > high : change.ratio > high;
+  if (significant && beyond_slow) return {Verdict::slower, false, "significant, and by more than the tolerance"};
+  if (significant && beyond_fast) return {Verdict::faster, false, "significant, and by more than the tolerance"};
+
+  Judgement unknown{Verdict::unknown, ci.low < low, ""};
+  if (!unknown.may_be_slower)
+    unknown.reason = "not slower than the tolerance; whether it is faster cannot be said";
+  else if (within_run && (ci.high < low || ci.low > high))
+    unknown.reason = "noise from run to run may explain it: three runs or more a side would tell";
+  else if (within_run)
+    unknown.reason = "the interval reaches beyond the tolerance: three runs or more a side, or longer ones, would tell";
+  else if (significant)
+    unknown.reason = "it changed, but perhaps by less than the tolerance: more runs a side would tell";
+  else
+    unknown.reason = "the interval reaches beyond the tolerance: more runs a side would tell";
+  return unknown;
+}
+
+}  // namespace
+
+Judgement judge(const Change& change, double tolerance) {
+  if (change.noise == Noise::none) return {Verdict::same, false, "the same run on both sides"};
+  if (!change.ci95)
+    return {Verdict::unknown, true, "a single run a side whose samples give no interval: run it several times a side"};
+  return judge_interval(change, tolerance);
+}
+
+}  // namespace assay::report::comparison

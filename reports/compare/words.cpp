@@ -1,0 +1,64 @@
+// Percentages with the digits that are known.
+#include "reports/compare/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::report::comparison {
+
+namespace {
+
+constexpr double most_percent = 9999;
+
+// Places after the point of a percentage that is known to +- half: the last one is the first that half moves.
+int places(double half_percent) {
+  if (!(half_percent > 0)) return 2;
+  return std::clamp(static_cast<int>(-std::floor(std::log10(half_percent))), 0, 2);
+}
+
+double half_percent(const Interval& ci95) { return 50 * (ci95.high - ci95.low); }
+
+std::string signed_number(double percent, int digits) {
+  const std::string text = fmt::format("{:+.{}f}", percent, digits);
+  const bool zero = text.find_first_not_of("+-0.") == std::string::npos;
+  return zero ? text.substr(1) : text;  // no "-0.0"
+}
+
+}  // namespace
+
+std::string change_text(double ratio, const std::optional<Interval>& ci95) {
+  if (ratio >= 2) return ratio > most_percent ? fmt::format("{:.1e} x", ratio) : fmt::format("{:.3g} x", ratio);
+  return signed_number(100 * (ratio - 1), ci95 ? places(half_percent(*ci95)) : 1) + " %";
+}
+
+std::string interval_text(const std::optional<Interval>& ci95) {
+  if (!ci95) return "–";
+  const int digits = std::min(2, places(half_percent(*ci95)) + 1);
+  const auto end = [&](double ratio) {
+    const double percent = 100 * (ratio - 1);
+    return percent > most_percent ? std::string(">+9999") : signed_number(percent, percent >= 100 ? 0 : digits);
+  };
+  return end(ci95->low) + " .. " + end(ci95->high) + " %";
+}
+
+std::string detectable_text(const std::optional<double>& detectable) {
+  if (!detectable || 100 * *detectable > most_percent) return "–";
+  const double percent = 100 * *detectable;
+  return fmt::format("± {:.{}f} %", percent, percent < 10 ? 1 : 0);
+}
+
+std::string_view name_of(Noise noise) {
+  switch (noise) {
+    case Noise::between_runs: return "between runs";
+    case Noise::within_run: return "within-run";
+    case Noise::none: return "the same run";
+    case Noise::unknown: break;
+  }
+  return "not known";
+}
+
+std::string counted(std::size_t n, const char* word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); }
+
+}  // namespace assay::report::comparison

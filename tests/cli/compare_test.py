@@ -1,0 +1,240 @@
+"""assay compare: what it says of run directories made by hand, what it writes, and its exit codes."""
+
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+from assay_case import AssayCase  # noqa: E402
+
+
+class Compare(AssayCase):
+    def record(self, value=100.0, half=0.5, key="memory/op=copy", **members):
+        interval = None if half is None else [value - half, value + half]
+        record = {"schema": 1, "key": key, "family": key.split("/")[0], "params": {"op": key.split("=")[-1]},
+                  "protocol": {"cache": "cold"}, "status": "ok",
+                  "metrics": [{"name": "bandwidth", "value": value, "unit": "B/s", "ci95": interval,
+                               "better": "higher"}]}
+        record.update(members)
+        return record
+
+    def side(self, name, *runs, **run):
+        """A directory a run; each run is a list of records (or of lines)."""
+        names = []
+        for i, records in enumerate(runs):
+            names.append(f"{name}{i}")
+            self.write(f"{name}{i}/run.json", {"schema": 1, "started": f"2026-01-0{i + 1}T00:00:00Z-{name}", **run})
+            lines = [line if isinstance(line, str) else json.dumps(line) for line in records]
+            self.write(f"{name}{i}/records.jsonl", "".join(line + "\n" for line in lines))
+        return names
+
+    def values(self, name, *values, **members):
+        """A side of runs with one case each."""
+        return self.side(name, *([self.record(value, **members)] for value in values))
+
+    def compare(self, base, head, *flags):
+        return self.assay("compare", "--base", *base, "--head", *head, *flags)
+
+    def document(self, base, head, *flags):
+        done = self.compare(base, head, "--json", "out.json", *flags)
+        document = json.loads((self.dir / "out.json").read_text())
+        tables = {table["id"]: table["rows"] for section in document["sections"] for table in section["tables"]}
+        return done, tables
+
+    def test_slower_beyond_the_tolerance(self):
+        done, tables = self.document(self.values("b", 100, 101, 99), self.values("h", 90, 91, 89))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("slower: 1 · faster: 0 · same: 0 · cannot say: 0", done.stdout)
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+        self.assertNotIn("\033", done.stdout)
+        case = tables["cases"][0]
+        self.assertEqual(case["case"], "memory/op=copy")
+        self.assertAlmostEqual(case["ratio"], (90 * 91 * 89 / (100 * 101 * 99)) ** (1 / 3))
+        self.assertEqual(case["verdict"]["verdict"], "slower")
+        self.assertEqual(case["base"]["unit"], "B/s")
+        self.assertEqual(case["ci95"]["noise"], "between runs")
+        self.assertLess(case["ci95"]["high"], 1)
+
+    def test_the_tolerance_is_the_users(self):
+        base, head = self.values("b", 100, 101, 99), self.values("h", 90, 91, 89)
+        for tolerance in ("20%", "0.2", "20 %"):
+            self.assertEqual(self.compare(base, head, "--tolerance", tolerance).returncode, 0)
+
+    def test_faster_and_same_pass(self):
+        base = self.values("b", 100, 101, 99)
+        self.assertEqual(self.compare(base, self.values("h", 120, 121, 119)).returncode, 0)
+        self.assertIn("same: 1", self.compare(base, self.values("s", 100.1, 101.1, 99.1)).stdout)
+
+    def test_lower_is_faster_for_times(self):
+        slow = [{"name": "latency", "value": 2.0, "unit": "s", "ci95": [1.99, 2.01], "better": "lower"}]
+        quick = [{"name": "latency", "value": 1.0, "unit": "s", "ci95": [0.99, 1.01], "better": "lower"}]
+        base, head = self.side("b", [self.record(metrics=slow)]), self.side("h", [self.record(metrics=quick)])
+        done, tables = self.document(base, head)
+        self.assertEqual(done.returncode, 0)
+        self.assertAlmostEqual(tables["cases"][0]["ratio"], 2)
+        self.assertEqual(self.compare(head, base).returncode, 1)
+
+    def test_noise_does_not_pass(self):
+        done, tables = self.document(self.values("b", 100, 130, 80), self.values("h", 97, 125, 78))
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(tables["cases"][0]["verdict"]["verdict"], "cannot say")
+        self.assertIn("Cannot say, 1 case", done.stdout)
+        # One run a side whose interval is wide, or absent.
+        for half in (20, None):
+            done = self.compare(self.values("b", 100, half=half), self.values("h", 99, half=half))
+            self.assertEqual(done.returncode, 3)
+
+    def test_one_run_a_side_is_within_run(self):
+        base = self.values("b", 100)
+        done, tables = self.document(base, self.values("h", 80))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("within-run", done.stdout)
+        self.assertIn("Three runs or more a side", " ".join(done.stdout.split()))
+        self.assertEqual(tables["cases"][0]["ci95"]["noise"], "within-run")
+        # Noise between runs, which nobody measured, may explain 3.9 %: nothing is called slower by it.
+        done = self.compare(base, self.values("h", 96.1))
+        self.assertEqual(done.returncode, 3)
+
+    def test_what_was_left_out_is_listed_with_its_reason(self):
+        base = self.side("b", [self.record(key=f"memory/op={name}") for name in "abcdefgh"])
+        head = self.side("h", [
+            self.record(key="memory/op=a"),
+            self.record(key="memory/op=b", protocol={"cache": "hot"}),
+            self.record(key="memory/op=c", status="skipped", reason="no AMX", metrics=[]),
+            self.record(key="memory/op=d", comparable=False, flags=["oversubscribed"]),
+            self.record(key="memory/op=e", flags=["injected:slow-rank"]),
+            self.record(key="memory/op=f", labels={"implementation": "amx"}),
+            self.record(key="memory/op=g", metrics=[{"name": "latency", "value": 1.0, "unit": "s"}]),
+            self.record(key="memory/op=new")])
+        done, tables = self.document(base, head)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual([row["case"] for row in tables["cases"]], ["memory/op=a"])
+        reasons = {row["case"][-1] if row["case"] != "memory/op=new" else "new": row["reason"]
+                   for row in tables["left_out"]}
+        self.assertEqual(reasons, {
+            "b": "other protocol: cache cold / hot", "c": "skipped in head: no AMX",
+            "d": "not comparable in head: oversubscribed", "e": "a fault was injected in head",
+            "f": "other implementation: not recorded / amx", "g": "bandwidth absent in head", "h": "only in base",
+            "new": "only in head"})
+
+    def test_nothing_alike_is_not_enough_data(self):
+        base = self.values("b", 100)
+        done = self.compare(base, self.values("h", 100, protocol={"cache": "hot"}))
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("No case was measured alike", done.stdout)
+        done = self.compare(base, self.side("e", []))
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("no finished case in head (e0)", done.stderr)
+
+    def test_what_held_and_fails_is_found(self):
+        broken = self.record(status="error", reason="killed by signal 9", metrics=[], protocol={})
+        other = self.record(key="memory/op=add")
+        base = self.side("b", [self.record(), other])
+        for head in ([broken, other], [self.record(status="failed", checks=[{"name": "sum", "passed": False}]), other]):
+            done = self.compare(base, self.side("h", head))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("no longer holds: 1", done.stdout)
+        self.assertEqual(self.compare(self.side("h", [broken, other]), base).returncode, 0)
+
+    def test_environments_are_told_apart(self):
+        def environment(driver, governor):
+            return {"cpu": {"name": "AMD Zen 4", "governors": [governor]}, "libraries": {"onednn": "3.2.0"},
+                    "drivers": {"nvidia": driver}, "os": {"kernel": "6.1"}, "load": 1}
+        base = self.side("b", [self.record()], environment=environment("550.1", "performance"))
+        head = self.side("h", [self.record()], environment=environment("570.2", "powersave"))
+        done, tables = self.document(base, head)
+        self.assertEqual([(row["field"], row["base"], row["head"]) for row in tables["environment"]],
+                         [("environment/drivers/nvidia", ["550.1"], ["570.2"]),
+                          ("environment/cpu/governors", [["performance"]], [["powersave"]])])
+        self.assertLess(done.stdout.index("governor"), done.stdout.index("memory copy"))
+        self.assertIn("Nothing", self.compare(base, self.side("s", [self.record(101)],
+                                                              environment=environment("550.1", "performance"))).stdout)
+
+    def test_order_and_duplicates_do_not_matter(self):
+        base, head = self.values("b", 100, 101, 99), self.values("h", 90, 91, 89)
+        texts = []
+        for b, h in ((base, head), (base[::-1] + base, head[1:] + head)):
+            done = self.compare(b, h, "--md", "out.md", "--json", "out.json")
+            texts.append((done.stdout, (self.dir / "out.md").read_text(), (self.dir / "out.json").read_text()))
+        self.assertEqual(texts[0], texts[1])
+
+    def test_a_run_against_itself_is_the_same(self):
+        base = self.values("b", 100, half=None)
+        done = self.compare(base, base)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("both sides are the same runs", done.stdout)
+
+    def test_odd_figures_stay_numbers(self):
+        odd = [self.record(1e-300, half=None), self.record(1e300, key="memory/op=a"), self.record(0, key="memory/op=b"),
+               self.record(-5, key="memory/op=c"), self.record(5, half=9, key="memory/op=d"), {"schema": 1},
+               self.record(key="memory/op=e", samples={"values": [1.0]}, half=None)]
+        other = [self.record(1e300, half=None), self.record(1e-300, key="memory/op=a"),
+                 self.record(1, key="memory/op=b"), self.record(1, key="memory/op=c"),
+                 self.record(5, half=0, key="memory/op=d"), {"schema": 1},
+                 self.record(key="memory/op=e", samples={"values": [2.0]}, half=None)]
+        done = self.compare(self.side("b", odd), self.side("h", other), "--json", "out.json", "--md", "out.md")
+        self.assertIn(done.returncode, (1, 3), done.stderr)
+        for text in (done.stdout, (self.dir / "out.md").read_text(), (self.dir / "out.json").read_text()):
+            self.assertNotRegex(text.lower(), r"\b(nan|inf)\b")
+
+    def test_hostile_strings_stay_inert(self):
+        evil = "\x1b[2J<script>alert(1)</script>|`x`\u202e"
+        base = self.side("b", [self.record(key="memory/op=" + evil)], labels={"side": evil})
+        head = self.side("h", [self.record(key="memory/op=" + evil, status="error", reason=evil, protocol={evil: evil})],
+                         environment={evil: evil, "hostnames": [evil]})
+        done = self.compare(base, head, "--md", "out.md")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        for text in (done.stdout, (self.dir / "out.md").read_text()):
+            self.assertNotIn("\033", text)
+            self.assertNotIn("\u202e", text)
+        self.assertNotIn("<script>", (self.dir / "out.md").read_text())
+
+    def test_broken_lines_are_counted_and_named(self):
+        done = self.compare(self.side("b", ["{not json", self.record()]), self.values("h", 100.1))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Unreadable: 1 line", done.stdout)
+        self.assertIn("base: b0: records.jsonl line 1", done.stdout)
+
+    def trained(self, throughput):
+        return self.record(key="llama/model=tiny", metrics=[
+            {"name": "throughput", "value": throughput, "unit": "tokens/s", "ci95": [throughput * 0.99,
+                                                                                     throughput * 1.01]}])
+
+    def test_cost_stands_beside_speed(self):
+        base, head = self.side("b", [self.trained(1000)]), self.side("h", [self.trained(2000)])
+        done, tables = self.document(base, head, "--price", "3.6")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # 3.6 USD an hour is 0.001 USD a second: a million tokens at 1,000 a second cost 1 USD, at 2,000 half.
+        self.assertAlmostEqual(tables["cost"][0]["base"]["value"], 1.0)
+        self.assertAlmostEqual(tables["cost"][0]["head"]["value"], 0.5)
+        self.assertAlmostEqual(tables["cost"][0]["ratio"], 0.5)
+
+    def test_sides_stand_on_a_pareto_front(self):
+        self.write("prices.json", {"schema": 1, "source": "a quote", "date": "2026-01-01", "currency": "USD", "prices": [
+            {"provider": "p", "instance_type": kind, "region": "r", "price": price}
+            for kind, price in (("small", 1.0), ("big", 4.0), ("poor", 5.0))]})
+        for kind, throughput in (("small", 1000), ("big", 2000), ("poor", 1500)):
+            self.side(kind, [self.trained(throughput)], labels={"instance_type": kind, "provider": "p", "region": "r"})
+        # A million tokens: small 0.278 USD at 1,000 tokens/s, big 0.556 at 2,000, poor 0.926 at 1,500: big beats poor.
+        done, tables = self.document(["small0"], ["big0", "poor0"], "--prices", "prices.json")
+        fronts = {row["side"]: row["front"]["beaten_by"] for row in tables["pareto"]}
+        self.assertEqual(fronts, {"small": None, "big": None, "poor": "big"})
+        self.assertIn("beaten by big", done.stdout)
+
+    def test_refusals(self):
+        b, h = self.values("b", 100)[0], self.values("h", 100)[0]
+        self.refused("compare", "--base", b, says="--head")
+        self.refused("compare", "--base", "nowhere", "--head", h, says="nowhere")
+        self.refused("compare", "--base", b, "--head", h, "--tolerance", "soon", says=["--tolerance", "soon"])
+        self.refused("compare", "--base", b, "--head", h, "--tolerance", "3", says=["--tolerance", "3%"])
+        self.refused("compare", "--base", b, "--head", h, "--tolerance", "-1%", says="--tolerance")
+        self.refused("compare", "--base", b, "--head", h, "--price", "-1", says="--price")
+        self.refused("compare", "--base", b, "--head", h, "--md", "no/such/folder/out.md", says="no/such/folder")
+        self.refused("compare", "--base", b, "--heads", h, says="--head")
+        self.write("foreign/run.json", {"schema": 7})
+        self.refused("compare", "--base", b, "--head", "foreign", says=["schema", "7"])
+
+
+if __name__ == "__main__":
+    unittest.main()

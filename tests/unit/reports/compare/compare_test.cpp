@@ -1,0 +1,224 @@
+// Whole comparisons of runs made by hand: what pairs, what is left out and why, what differs, which exit code.
+#include "reports/compare/compare.h"
+
+#include "reports/compare/difference.h"
+#include "reports/compare/pairing.h"
+#include "reports/render/render.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::report::comparison {
+namespace {
+
+Record record_of(double value, double half = 0.5, const std::string& key = "gemm/m=1") {
+  Record record;
+  record.key = key;
+  record.family = key.substr(0, key.find('/'));
+  record.params = Json::object();
+  record.protocol = Json{{"cache", "cold"}, {"hash", "a"}};
+  record.metrics = {{"throughput", value, "FLOP/s", Interval{value - half, value + half}, Better::higher, {}, {}}};
+  return record;
+}
+
+// Runs of one record each; the names keep equal runs apart.
+RunData run_of(std::vector<Record> records, Json more = Json::object(), const std::string& name = "r") {
+  RunData run;
+  run.dir = "runs/" + name;
+  run.run = {{"schema", 1}, {"started", name}};
+  run.run.update(more);
+  run.records = std::move(records);
+  return run;
+}
+
+RunSet set_of(const std::vector<double>& values, const std::string& side) {
+  std::vector<RunData> runs;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    runs.push_back(run_of({record_of(values[i])}, Json::object(), side + std::to_string(i)));
+  return RunSet(std::move(runs));
+}
+
+RunSet set_of(Record record) { return RunSet({run_of({std::move(record)})}); }
+
+std::string reason_of(const std::function<void(Record&)>& change) {
+  Record head = record_of(99);
+  change(head);
+  const RunSet base = set_of(record_of(100)), changed = set_of(head);
+  const Pairing pairing = pair_sides(base, changed);
+  std::string text;
+  for (const LeftOut& one : pairing.left_out) text += (text.empty() ? "" : " | ") + one.reason;
+  return text;
+}
+
+TEST(ComparePairing, OnlyMeasurementsMadeAlikeArePaired) {
+  const std::vector<std::pair<std::function<void(Record&)>, std::string>> cases = {
+      {[](Record&) {}, ""},
+      {[](Record& r) { r.protocol["extra"] = 1; }, ""},  // the hash decides
+      {[](Record& r) { r.key = "gemm/m=2"; }, "only in base | only in head"},
+      {[](Record& r) { r.device = "cuda"; }, "only in base | only in head"},
+      {[](Record& r) { r.world_ranks = 2; }, "only in base | only in head"},
+      {[](Record& r) { r.seed = 7; }, "only in base | only in head"},
+      {[](Record& r) {
+         r.protocol = Json{{"cache", "hot"}, {"hash", "b"}};
+       },
+       "other protocol: cache cold / hot | other protocol: cache cold / hot"},
+      {[](Record& r) { r.protocol["hash"] = "b"; }, "other protocol: hash a / b | other protocol: hash a / b"},
+      {[](Record& r) { r.labels["implementation"] = "amx"; },
+       "other implementation: not recorded / amx | other implementation: not recorded / amx"},
+      {[](Record& r) { r.labels["isa"] = "avx2"; },
+       "other instruction set: not recorded / avx2 | other instruction set: not recorded / avx2"},
+      {[](Record& r) { r.status = Status::skipped, r.reason = "no AMX\nmore"; }, "skipped in head: no AMX"},
+      {[](Record& r) { r.flags = {"injected:slow-rank"}; }, "a fault was injected in head"},
+      {[](Record& r) { r.comparable = false, r.flags = {"oversubscribed"}; }, "not comparable in head: oversubscribed"},
+      {[](Record& r) { r.metrics[0].value.reset(); }, "no figure in head"},
+      {[](Record& r) { r.metrics[0].name = "bandwidth"; }, "throughput absent in head"},
+      {[](Record& r) { r.metrics[0].unit = "B/s"; }, "throughput in another unit: FLOP/s / B/s"},
+      {[](Record& r) { r.metrics[0].better = Better::lower; },
+       "throughput in another direction: better higher / lower"},
+      {[](Record& r) { r.metrics[0].value = 0; }, "throughput in head is not over zero: no ratio"},
+      {[](Record& r) { r.metrics[0].value = -3; }, "throughput in head is not over zero: no ratio"},
+  };
+  for (const auto& [change, reason] : cases) EXPECT_EQ(reason_of(change), reason);
+}
+
+TEST(ComparePairing, HostsJoinOnlyWhereBothSidesMeasuredEach) {
+  const Json each = {{"argv", {"assay", "run", "--each-host"}}};
+  const auto on = [](const char* host) {
+    Record record = record_of(100);
+    record.ranks = {{0, host, "", {}}};
+    return record;
+  };
+  const RunSet plain({run_of({on("a")})}), other({run_of({on("b")})});
+  EXPECT_EQ(pair_sides(plain, other).pairs.size(), 1u);
+  const RunSet hosts({run_of({on("a"), on("b")}, each)}), later({run_of({on("b"), on("c")}, each)});
+  const Pairing pairing = pair_sides(hosts, later);
+  ASSERT_EQ(pairing.pairs.size(), 1u);
+  EXPECT_EQ(pairing.pairs[0].base->record->ranks[0].host, "b");
+  EXPECT_EQ(pairing.left_out.size(), 2u);
+  // Two hosts of one run against another run's one: they are averaged, and stay one run.
+  EXPECT_EQ(pair_sides(hosts, plain).pairs.at(0).base_runs.size(), 1u);
+}
+
+// A sample range stands in where the metric has no interval: times 1.0 .. 1.3 s about their median 1.1 s let a rate of
+// 100 lie from 100 * 1.1 / 1.3 to 100 * 1.1 / 1.0.
+TEST(ComparePairing, SamplesStandInForAnInterval) {
+  Record record = record_of(100);
+  record.metrics[0].ci95.reset();
+  record.samples.values = {1.1, 1.0, 1.3, 1.1, 1.1};
+  const RunSet base = set_of(record), head = set_of(record_of(100));
+  const Pairing pairing = pair_sides(base, head);
+  ASSERT_TRUE(pairing.pairs.at(0).base_runs.at(0).within);
+  EXPECT_NEAR(std::exp(pairing.pairs[0].base_runs[0].within->low), 100 * 1.1 / 1.3, 1e-9);
+  EXPECT_NEAR(std::exp(pairing.pairs[0].base_runs[0].within->high), 100 * 1.1 / 1.0, 1e-9);
+}
+
+ExitCode code_of(const std::vector<double>& base, const std::vector<double>& head, double tolerance = 0.03) {
+  const RunSet b = set_of(base, "b"), h = set_of(head, "h");
+  return compare(b, h, {.tolerance = tolerance}).counts.exit_code();
+}
+
+TEST(Compare, ExitCodes) {
+  EXPECT_EQ(code_of({100}, {90}), ExitCode::failed);
+  EXPECT_EQ(code_of({100}, {90}, 0.2), ExitCode::ok);
+  EXPECT_EQ(code_of({100}, {120}), ExitCode::ok);
+  EXPECT_EQ(code_of({100}, {99}), ExitCode::ok);
+  EXPECT_EQ(code_of({100, 101, 99}, {95, 96, 94}), ExitCode::failed);
+  EXPECT_EQ(code_of({100, 101, 99}, {100.2, 101.2, 99.2}), ExitCode::ok);
+  EXPECT_EQ(code_of({100, 130, 80}, {95, 125, 75}), ExitCode::no_data);
+  EXPECT_EQ(code_of({}, {95}), ExitCode::no_data);
+  EXPECT_EQ(code_of({100}, {}), ExitCode::no_data);
+}
+
+TEST(Compare, WhatHeldAndHoldsNoMoreIsAFinding) {
+  Record failed = record_of(100);
+  failed.status = Status::failed;
+  failed.checks = {{"wrong_elements", false, 3.0, 0.0, {}}};
+  const RunSet good = set_of(record_of(100)), bad = set_of(failed);
+  const CompareResult result = compare(good, bad, {});
+  EXPECT_EQ(result.counts.exit_code(), ExitCode::failed);
+  EXPECT_NE(render_terminal(result.document, {}).find("failed: check wrong_elements"), std::string::npos);
+  EXPECT_EQ(compare(bad, good, {}).counts.exit_code(), ExitCode::no_data);  // it was broken before: nothing to compare
+  EXPECT_EQ(compare(bad, bad, {}).counts.broken, 0);
+  failed.flags = {"injected:wrong-sum"};
+  const RunSet injected_fault = set_of(failed);
+  EXPECT_EQ(compare(good, injected_fault, {}).counts.broken, 0);
+}
+
+TEST(Compare, AnErrorWithoutAProtocolIsAFindingToo) {
+  Record broken = record_of(100);
+  broken.status = Status::error;
+  broken.reason = "killed by signal 9";
+  broken.protocol = Json::object();
+  broken.metrics.clear();
+  const RunSet base = set_of(record_of(100)),
+               head({run_of({record_of(100)}, Json::object(), "h1"), run_of({broken}, Json::object(), "h2")});
+  const CompareResult result = compare(base, head, {});
+  EXPECT_EQ(result.counts.exit_code(), ExitCode::failed);
+  EXPECT_NE(render_markdown(result.document).find("killed by signal 9 (in 1 of 2 runs of head)"), std::string::npos);
+}
+
+TEST(Compare, TheSameRunIsTheSame) {
+  RunData run = run_of({record_of(100)});
+  run.records[0].metrics[0].ci95.reset();
+  run.content = 7;
+  const RunSet base({run}), head({run});
+  const CompareResult result = compare(base, head, {});
+  EXPECT_EQ(result.counts.same, 1);
+  EXPECT_EQ(result.counts.exit_code(), ExitCode::ok);
+}
+
+TEST(CompareEnvironment, OnlyWhatDiffersIsNamed) {
+  const auto on = [](Json environment) {
+    return RunSet({run_of({}, {{"environment", std::move(environment)}, {"plan", {{"name", "quick"}}}})});
+  };
+  const Json base = {
+      {"cpu", {{"name", "AMD Zen 4"}, {"governors", {"performance"}}, {"isa", {"a", "b", "c", "d", "e"}}}},
+      {"gpus", {{{"name", "NVIDIA H100"}}, {{"name", "NVIDIA H100"}}}},
+      {"libraries", {{"onednn", "3.2.0"}}},
+      {"load", 0.1}};
+  Json head = base;
+  head["cpu"]["governors"] = {"powersave"};
+  head["cpu"]["isa"] = {"a", "b", "c", "d", "f"};
+  head["gpus"] = {{{"name", "NVIDIA H100"}}};
+  head["libraries"]["onednn"] = "3.5.0";
+  head["load"] = 9.0;
+  head["unheard_of"] = {{"thing", true}};
+  const RunSet b = on(base), h = on(head);
+  EXPECT_TRUE(environment_difference(b, b).fields.empty());
+  const EnvironmentDifference difference = environment_difference(b, h);
+  std::vector<std::string> seen;
+  for (const EnvironmentField& field : difference.fields)
+    seen.push_back(field.title + ": " + field.base_text + " / " + field.head_text);
+  EXPECT_EQ(seen, (std::vector<std::string>{"GPU: 2 x NVIDIA H100 / NVIDIA H100", "instruction sets: also e / also f",
+                                            "onednn: 3.2.0 / 3.5.0", "governor: performance / powersave",
+                                            "unheard_of thing: – / yes"}));
+}
+
+TEST(CompareEnvironment, RunsOfASideThatDifferAreNamed) {
+  const auto with = [](const char* kernel, const char* name) {
+    return run_of({}, {{"environment", {{"os", {{"kernel", kernel}}}}}}, name);
+  };
+  const RunSet base({with("6.1", "a"), with("6.8", "b")}), head({with("6.8", "c")});
+  const EnvironmentDifference difference = environment_difference(base, head);
+  EXPECT_EQ(difference.within_base, std::vector<std::string>{"kernel"});
+  EXPECT_EQ(difference.fields.at(0).base_text, "6.1; 6.8");
+}
+
+TEST(Compare, SurvivesRunsOfAnotherShape) {
+  RunData odd = run_of({record_of(100)});
+  odd.run = Json::array({1});
+  RunData other = run_of({record_of(100)});
+  other.run = {{"environment", "text"}, {"plan", {{"cases", {1, "x"}}}}, {"labels", 3}, {"argv", "x"}};
+  const RunSet base({odd}), head({other});
+  const CompareResult result = compare(base, head, {});
+  EXPECT_FALSE(render_json(result.document).empty());
+  EXPECT_FALSE(render_markdown(result.document).empty());
+}
+
+}  // namespace
+}  // namespace assay::report::comparison
