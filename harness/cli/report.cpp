@@ -1,10 +1,11 @@
-// assay report: reads run directories, prints a summary, writes it as Markdown and JSON.
+// assay report: reads run directories, prints a summary, writes the report as HTML, Markdown and JSON.
 #include "harness/cli/report.h"
 
 #include "harness/cli/command.h"
 #include "harness/cli/files.h"
 #include "harness/record/files.h"
 #include "reports/cost/cost.h"
+#include "reports/page/page.h"
 #include "reports/render/render.h"
 
 #include <fmt/format.h>
@@ -22,6 +23,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> dirs;
+  std::string html;
   std::string markdown;
   std::string json;
   report::PriceFlags prices;
@@ -34,22 +36,17 @@ void print(const report::Document& document) {
   std::fflush(stdout);
 }
 
-// The summary with what the results cost.
-report::Document with_costs(report::Document document, const report::RunSet& runs, const report::PriceSource& prices) {
-  for (report::Section& section : report::cost_sections(runs, prices)) document.sections.push_back(std::move(section));
-  return document;
-}
-
 ExitCode run_report(const Options& options) {
-  const report::PriceSource prices = report::load_prices(options.prices);
+  report::PageOptions page{.prices = report::load_prices(options.prices), .nccl_table = options.nccl_table};
   const report::RunSet runs(read_runs(options.dirs));
   for (const std::string& copy : runs.duplicates()) fmt::print(stderr, "assay: report: {}\n", copy);
-  const report::SummaryOptions summary{.footer = options.markdown.empty() ? "" : "report: " + options.markdown,
-                                       .nccl_table = options.nccl_table};
-  const report::Document document = with_costs(report::summarize_runs(runs, {}), runs, prices);
+  report::Document document = report::whole_report(runs, page);
+  if (!options.html.empty()) write_named_file("report", options.html, report::render_html(document));
   if (!options.markdown.empty()) write_named_file("report", options.markdown, report::render_markdown(document));
   if (!options.json.empty()) write_named_file("report", options.json, report::render_json(document));
-  print(with_costs(report::summarize_runs(runs, summary), runs, prices));
+  const std::string& written = options.html.empty() ? options.markdown : options.html;
+  if (!written.empty()) document.verdict += " · report: " + written;
+  print(document);
   const bool empty = runs.entries().empty();
   if (empty) fmt::print(stderr, "assay: report: no finished case in {}\n", fmt::join(options.dirs, ", "));
   return empty ? ExitCode::no_data : ExitCode::ok;
@@ -57,23 +54,24 @@ ExitCode run_report(const Options& options) {
 
 }  // namespace
 
-void print_summary(const report::RunSet& runs, const report::SummaryOptions& options) {
-  print(report::summarize_runs(runs, options));
-}
-
 void report_finished_run(const fs::path& dir) {
   std::vector<RunData> read;
   read.push_back(read_run(dir));
   const report::RunSet runs(std::move(read));
-  const fs::path file = dir / "report.md";
-  replace_file(file, report::render_markdown(report::summarize_runs(runs, {})));
-  print_summary(runs, {.footer = "report: " + file.string()});
+  report::Document document = report::whole_report(runs, {.prices = report::load_prices({})});
+  const fs::path page = dir / "report.html";
+  replace_file(page, report::render_html(document));
+  replace_file(dir / "report.md", report::render_markdown(document));
+  document.verdict += " · report: " + page.string();
+  print(document);
 }
 
 Command report_command(CLI::App& root) {
   auto options = std::make_shared<Options>();
   CLI::App* app = root.add_subcommand("report", "Tables of finished runs: figures, intervals, share of peak, verdicts");
   app->add_option("dirs", options->dirs, "Run directories")->required();
+  app->add_option("--html", options->html,
+                  "Write the whole report as one HTML page to FILE; it opens without a network");
   app->add_option("--md", options->markdown, "Write the whole report as Markdown to FILE");
   app->add_option("--json", options->json, "Write the whole report as JSON to FILE, in base units");
   app->add_option("--prices", options->prices.file,

@@ -1,15 +1,12 @@
-// What `assay report` prints, also printed at the end of `assay run`.
+// What `assay run` leaves behind: the report of its run.
 #pragma once
-
-#include "reports/summary/summary.h"
 
 #include <filesystem>
 
 namespace assay::cli {
 
-// Prints the summary on stdout: in colour on a terminal, plain otherwise, within 100 columns.
-void print_summary(const report::RunSet& runs, const report::SummaryOptions& options);
-// Writes report.md into a finished run's directory, then prints the summary with its path.
+// Writes report.html and report.md into a finished run's directory, then prints the summary on stdout, with the page's
+// path: in colour on a terminal, plain otherwise, within 100 columns.
 void report_finished_run(const std::filesystem::path& dir);
 
 }  // namespace assay::cli

@@ -230,27 +230,33 @@ std::string format_seconds(double seconds) {
   return minutes % 60 ? fmt::format("{} h {} min", minutes / 60, minutes % 60) : fmt::format("{} h", minutes / 60);
 }
 
-std::string format_quantity(double value, std::string_view unit, std::optional<double> half_width) {
-  if (!std::isfinite(value)) return "?";
-  if (unit == "1" || unit.empty()) return digits(value, half_width);
+DisplayUnit display_unit(double value, std::string_view unit) {
+  if (unit == "1" || unit.empty()) return {1, ""};
   if (unit == "s") {
-    if (value == 0) return "0 s";
-    const Unit& scale = scale_for(value, second_scales.data(), second_scales.size());
-    return fmt::format("{} {}", digits(value / scale.scale, scaled(half_width, scale.scale)), scale.name);
+    const Unit& scale =
+        value == 0 ? second_scales.back() : scale_for(value, second_scales.data(), second_scales.size());
+    return {scale.scale, std::string(scale.name)};
   }
   if (unit == "B") {
     const Unit& scale = scale_for(value, binary_scales.data(), binary_scales.size());
-    return fmt::format("{} {}", digits(value / scale.scale, scaled(half_width, scale.scale)), scale.name);
+    return {scale.scale, std::string(scale.name)};
   }
-  if (unit == "B/s" || unit == "FLOP/s" || unit == "Hz" || unit == "FLOP" || unit == "J" || unit == "W") {
-    const Unit& scale = scale_for(value, decimal_scales.data(), decimal_scales.size());
-    return fmt::format("{} {}{}", digits(value / scale.scale, scaled(half_width, scale.scale)), scale.name, unit);
-  }
+  const bool prefixed =
+      unit == "B/s" || unit == "FLOP/s" || unit == "Hz" || unit == "FLOP" || unit == "J" || unit == "W";
   // Counted things stay whole while they are few: 1,024 img/s; 1.24 M tokens/s.
-  if (std::abs(value) < 99999.5) return fmt::format("{} {}", with_thousands(digits(value, half_width)), unit);
+  if (!prefixed && std::abs(value) < 99999.5) return {1, std::string(unit)};
   const Unit& scale = scale_for(value, decimal_scales.data(), decimal_scales.size());
-  return fmt::format("{} {} {}", digits(value / scale.scale, scaled(half_width, scale.scale)), scale.name, unit);
+  return {scale.scale, fmt::format("{}{}{}", scale.name, prefixed ? "" : " ", unit)};
 }
+
+std::string format_quantity(double value, std::string_view unit, std::optional<double> half_width) {
+  if (!std::isfinite(value)) return "?";
+  const auto [scale, name] = display_unit(value, unit);
+  const std::string number = digits(value / scale, scaled(half_width, scale));
+  return name.empty() ? number : fmt::format("{} {}", name == unit ? with_thousands(number) : number, name);
+}
+
+std::string format_number(double value, int places) { return with_thousands(fmt::format("{:.{}f}", value, places)); }
 
 std::string format_percent(double fraction) {
   if (!std::isfinite(fraction)) return "?";

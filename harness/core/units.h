@@ -34,6 +34,15 @@ std::string format_seconds(double seconds);
 // `half_width` (of its interval, in the same unit) chooses the digits: the last one shown is the first that it moves,
 // between two and four digits; three without it.
 std::string format_quantity(double value, std::string_view unit, std::optional<double> half_width = std::nullopt);
+// The scale and name that format_quantity shows a value by, for what shares one over many numbers (an axis, a column):
+// {1e9, "GB/s"} for 4.1e10 "B/s"; {1, ""} for "1". A number is shown as value / scale.
+struct DisplayUnit {
+  double scale = 1;
+  std::string name;
+};
+DisplayUnit display_unit(double value, std::string_view unit);
+// "12,345.60": a finite number with `places` after the point and its thousands parted.
+std::string format_number(double value, int places);
 // 0.006 -> "0.6 %".
 std::string format_percent(double fraction);
 

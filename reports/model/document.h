@@ -19,7 +19,7 @@ enum class Tone { plain, good, warn, bad, faint };
 
 struct Cell {
   std::string text;  // for people: "412 GFLOP/s"
-  Json data;         // for machines, base units: {"value":4.12e11,"unit":"FLOP/s"}; null repeats the text
+  Json data = {};    // for machines, base units: {"value":4.12e11,"unit":"FLOP/s"}; null repeats the text
   Tone tone = Tone::plain;
   std::string link = {};  // of a section or an anchor of this document ("r-0123"), where the figure comes from
   std::optional<double> sort = {};  // what sortable tables sort by; absent: the text

@@ -93,6 +93,21 @@ std::string markdown_escape(std::string_view text) {
   return out;
 }
 
+std::string html_escape(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
 int display_width(std::string_view text) {
   int columns = 0;
   while (!text.empty()) {

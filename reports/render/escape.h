@@ -11,6 +11,8 @@ namespace assay::report {
 std::string printable(std::string_view text);
 // `printable`, with what Markdown or HTML would read as markup escaped.
 std::string markdown_escape(std::string_view text);
+// `printable`, with what HTML would read as markup escaped: for text and for quoted attributes.
+std::string html_escape(std::string_view text);
 // Terminal columns that printable text takes: code points, East Asian wide ones as two, combining marks as none.
 int display_width(std::string_view text);
 // Bytes of the longest start of printable text that takes at most `columns`; one character where none fits.

@@ -19,15 +19,44 @@ Json table_json(const Table& table) {
   return {{"id", table.id}, {"title", table.title}, {"rows", std::move(rows)}};
 }
 
+Json axis_json(const Axis& axis) {
+  Json json = {{"title", printable(axis.title)}, {"unit", printable(axis.unit)}};
+  if (!axis.categories.empty()) {
+    json["categories"] = Json::array();
+    for (const std::string& category : axis.categories) json["categories"].push_back(printable(category));
+  }
+  return json;
+}
+
+Json figure_json(const Figure& figure) {
+  Json curves = Json::array();
+  for (const Curve& curve : figure.curves) {
+    Json points = Json::array();
+    for (const Point& point : curve.points) {
+      Json json = {{"x", point.x}, {"y", point.y}};
+      if (point.range) json["range"] = {point.range->low, point.range->high};
+      if (!point.label.empty()) json["label"] = printable(point.label);
+      points.push_back(std::move(json));
+    }
+    curves.push_back({{"name", printable(curve.name)}, {"reference", curve.reference}, {"points", std::move(points)}});
+  }
+  return {{"id", figure.id},
+          {"title", printable(figure.title)},
+          {"x", axis_json(figure.x)},
+          {"y", axis_json(figure.y)},
+          {"curves", std::move(curves)}};
+}
+
 }  // namespace
 
 std::string render_json(const Document& document) {
   Json sections = Json::array();
   for (const Section& section : document.sections) {
-    Json texts = Json::array(), tables = Json::array(), lists = Json::array();
+    Json texts = Json::array(), tables = Json::array(), lists = Json::array(), figures = Json::array();
     for (const Block& block : section.blocks) {
       if (const auto* text = std::get_if<Text>(&block)) texts.push_back(printable(text->text));
       if (const auto* table = std::get_if<Table>(&block)) tables.push_back(table_json(*table));
+      if (const auto* figure = std::get_if<Figure>(&block)) figures.push_back(figure_json(*figure));
       if (const auto* list = std::get_if<List>(&block)) {
         Json items = Json::array();
         for (const std::string& item : list->items) items.push_back(printable(item));
@@ -38,7 +67,8 @@ std::string render_json(const Document& document) {
                         {"title", printable(section.title)},
                         {"texts", std::move(texts)},
                         {"tables", std::move(tables)},
-                        {"lists", std::move(lists)}});
+                        {"lists", std::move(lists)},
+                        {"figures", std::move(figures)}});
   }
   const Json json = {{"schema", 1},
                      {"title", printable(document.title)},

@@ -2,6 +2,9 @@
 #include "reports/render/escape.h"
 #include "reports/render/render.h"
 
+#include <algorithm>
+#include <string_view>
+
 namespace assay::report {
 
 namespace {

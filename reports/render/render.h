@@ -1,5 +1,5 @@
-// Renderers: one Document as terminal text, Markdown or JSON; one TestSuite as JUnit XML. Equal documents give equal
-// bytes.
+// Renderers: one Document as terminal text, Markdown, HTML or JSON; one TestSuite as JUnit XML. Equal documents give
+// equal bytes.
 #pragma once
 
 #include "reports/model/document.h"
@@ -16,7 +16,11 @@ struct TerminalStyle {
 
 std::string render_terminal(const Document& document, const TerminalStyle& style);
 std::string render_markdown(const Document& document);
-// {"schema":1,"title":..,"verdict":..,"sections":[{"id":..,"tables":[{"id":..,"rows":[{column id: data}]}]}]}
+// One file that needs no other and no network, whatever strings the document holds. Long curves are thinned so that a
+// page draws about 3,000 points; their lowest and highest stay.
+std::string render_html(const Document& document);
+// {"schema":1,"title":..,"verdict":..,"sections":[{"id":..,"tables":[{"id":..,"rows":[{column id: data}]}],
+//  "figures":[{"id":..,"curves":[{"name":..,"points":[{"x":..,"y":..}]}]}]}]}
 std::string render_json(const Document& document);
 // JUnit XML: one test suite.
 std::string render_junit(const TestSuite& suite);

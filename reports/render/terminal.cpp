@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 namespace assay::report {
 
@@ -65,21 +66,7 @@ class Writer {
   void table(const Table& table) {
     if (table.columns.empty()) return;
     if (!table.title.empty()) wrapped(table.title, Tone::plain, "");
-    std::vector<int> widths;
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      int width = display_width(table.columns[c].title);
-      for (const auto& row : table.rows) width = std::max(width, display_width(printable(row[c].text)));
-      widths.push_back(width);
-    }
-    fit(widths);
-    for (std::size_t c = 0; c < table.columns.size(); ++c)
-      field(table.columns[c].title, Tone::faint, table.columns[c].align, widths[c], c == 0);
-    end_line();
-    for (const auto& row : table.rows) {
-      for (std::size_t c = 0; c < row.size(); ++c)
-        field(printable(row[c].text), row[c].tone, table.columns[c].align, widths[c], c == 0);
-      end_line();
-    }
+    for (const auto& columns : parts(fitting_widths(table))) part(table, columns);
   }
 
   std::string take() { return std::move(out_); }
@@ -87,17 +74,66 @@ class Writer {
  private:
   static constexpr int gap = 2;
 
-  // The widest column gives way until the table fits.
-  void fit(std::vector<int>& widths) const {
-    const auto total = [&] {
-      int sum = gap * (static_cast<int>(widths.size()) - 1);
-      for (const int width : widths) sum += width;
-      return sum;
-    };
-    while (total() > style_.width) {
-      const auto widest = std::max_element(widths.begin(), widths.end());
-      if (*widest <= 12) break;
-      *widest = std::max(12, *widest - (total() - style_.width));
+  static constexpr int least = 12;  // a shortened text keeps this much
+
+  struct Part {
+    std::size_t column;
+    int width;
+  };
+
+  // Texts give way, the widest first, until the table fits; figures are never cut.
+  std::vector<int> fitting_widths(const Table& table) const {
+    std::vector<int> widths;
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      int width = display_width(printable(table.columns[c].title));
+      for (const auto& row : table.rows)
+        if (c < row.size()) width = std::max(width, display_width(printable(row[c].text)));
+      widths.push_back(width);
+    }
+    int total = gap * (static_cast<int>(widths.size()) - 1);
+    for (const int width : widths) total += width;
+    while (total > style_.width) {
+      std::size_t widest = widths.size();
+      for (std::size_t c = 0; c < widths.size(); ++c)
+        if (table.columns[c].align == Align::left && widths[c] > least &&
+            (widest == widths.size() || widths[c] > widths[widest]))
+          widest = c;
+      if (widest == widths.size()) break;
+      // Down to the next widest text, so that two long ones share the loss.
+      int next = least;
+      for (std::size_t c = 0; c < widths.size(); ++c)
+        if (table.columns[c].align == Align::left && widths[c] < widths[widest]) next = std::max(next, widths[c]);
+      const int loss = std::min(total - style_.width, std::max(1, widths[widest] - next));
+      widths[widest] -= loss;
+      total -= loss;
+    }
+    for (int& width : widths) width = std::min(width, style_.width);
+    return widths;
+  }
+
+  // The columns, in as many parts as it takes; each begins with the first column, so that its rows have names.
+  std::vector<std::vector<Part>> parts(const std::vector<int>& widths) const {
+    std::vector<std::vector<Part>> parts = {{{0, widths[0]}}};
+    int used = widths[0];
+    for (std::size_t c = 1; c < widths.size(); ++c) {
+      if (used + gap + widths[c] > style_.width && parts.back().size() > 1) {
+        parts.push_back({{0, widths[0]}});
+        used = widths[0];
+      }
+      parts.back().push_back({c, std::min(widths[c], std::max(least, style_.width - used - gap))});
+      used += gap + parts.back().back().width;
+    }
+    return parts;
+  }
+
+  void part(const Table& table, const std::vector<Part>& columns) {
+    for (const auto& [c, width] : columns)
+      field(printable(table.columns[c].title), Tone::faint, table.columns[c].align, width, c == 0);
+    end_line();
+    for (const auto& row : table.rows) {
+      for (const auto& [c, width] : columns)
+        if (c < row.size()) field(printable(row[c].text), row[c].tone, table.columns[c].align, width, c == 0);
+      end_line();
     }
   }
 

@@ -49,6 +49,27 @@ TEST(Terminal, NoLineIsWiderThanTheTerminal) {
   }
 }
 
+// 12 columns of figures, 9 wide each with their gap of 2, beside names of 60 letters: the names give way down to 12,
+// and the columns go on in a second part that begins with the names again.
+TEST(Terminal, WideTablesGoOnBelowWithoutCuttingFigures) {
+  Table table{"t", "", {{"case", "case"}}, {{{std::string(60, 'n')}}}};
+  for (int i = 0; i < 12; ++i) {
+    table.columns.push_back({"c", "column " + std::to_string(i), Align::right});
+    table.rows[0].push_back({std::to_string(1000000 + i)});
+  }
+  Document document;
+  document.sections = {{"s", "", {table}}};
+  const std::string out = render_terminal(document, {});
+  for (int i = 0; i < 12; ++i) EXPECT_NE(out.find(std::to_string(1000000 + i)), std::string::npos) << i;
+  std::size_t names = 0;
+  for (std::size_t at = out.find("nnnnnnnnnnn…"); at != std::string::npos; at = out.find("nnnnnnnnnnn…", at + 1))
+    ++names;
+  EXPECT_EQ(names, 2u);
+  std::size_t from = 0;
+  for (std::size_t end; (end = out.find('\n', from)) != std::string::npos; from = end + 1)
+    EXPECT_LE(display_width(std::string_view(out).substr(from, end - from)), 100);
+}
+
 TEST(Markdown, DrawsTablesAndAppendices) {
   EXPECT_EQ(render_markdown(small_document()),
             "# Assay report\n\n**held: 1 · failed: 0**\n\nZen 4, 2 cores\n\n"
@@ -62,6 +83,16 @@ TEST(RenderJson, KeepsBaseUnits) {
   EXPECT_EQ(rows.at(0).at("case"), "gemm/dtype=f32");
   EXPECT_EQ(rows.at(0).at("median").at("value"), 4.12e11);
   EXPECT_EQ(rows.at(1).at("median"), "–");
+}
+
+TEST(RenderJson, HasThePointsOfPictures) {
+  Document document;
+  Figure figure{"f", "F", "", {"x", "B"}, {"y", "s"}, {{"c", Mark::points, {{1024, 1e-3, Interval{9e-4, 2e-3}, "p"}}}}};
+  document.sections = {{"s", "", {figure}}};
+  const auto json = Json::parse(render_json(document)).at("sections").at(0).at("figures").at(0);
+  EXPECT_EQ(json.at("x").at("unit"), "B");
+  EXPECT_EQ(json.at("curves").at(0).at("points").at(0),
+            (Json{{"x", 1024}, {"y", 1e-3}, {"range", {9e-4, 2e-3}}, {"label", "p"}}));
 }
 
 TEST(Escape, HostileStringsStayInert) {

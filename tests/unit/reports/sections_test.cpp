@@ -8,7 +8,7 @@
 #include "reports/summary/left_out.h"
 #include "reports/summary/method.h"
 #include "reports/summary/samples.h"
-#include "reports/summary/summary.h"
+#include "reports/page/page.h"
 #include "reports/summary/verdict.h"
 
 #include <gtest/gtest.h>
@@ -130,7 +130,7 @@ TEST(Suites, SeveralRunsOfAMachineShareARow) {
 }
 
 std::string everything(std::vector<RunData> runs) {
-  const Document document = summarize_runs(RunSet(std::move(runs)), {});
+  const Document document = whole_report(RunSet(std::move(runs)), {});
   return render_json(document) + render_markdown(document) + render_terminal(document, {});
 }
 
@@ -220,7 +220,7 @@ TEST(RunSetProperty, OrderOfRecordsChangesNoFigure) {
 }
 
 TEST(RunSetProperty, EveryLinkLeadsToARow) {
-  const Document document = summarize_runs(RunSet(three_runs()), {});
+  const Document document = whole_report(RunSet(three_runs()), {});
   std::vector<std::string> anchors, links;
   for (const Section& section : document.sections)
     for (const Block& block : section.blocks)
@@ -261,7 +261,7 @@ TEST(Hostile, StringsStayInert) {
   std::vector<RunData> runs;
   runs.push_back(run_of({record}, "evil",
                         {{"schema", 1}, {"labels", {{"k", evil}}}, {"environment", {{"cpu", {{"name", evil}}}}}}));
-  const Document document = summarize_runs(RunSet(std::move(runs)), {});
+  const Document document = whole_report(RunSet(std::move(runs)), {});
   for (const std::string& out : {render_markdown(document), render_terminal(document, {})}) {
     EXPECT_EQ(out.find('\x1b'), std::string::npos);
     EXPECT_EQ(out.find("\u202e"), std::string::npos);

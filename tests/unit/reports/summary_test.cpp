@@ -1,4 +1,4 @@
-#include "reports/summary/summary.h"
+#include "reports/page/page.h"
 
 #include "reports/data/figures.h"
 #include "reports/render/render.h"
@@ -36,7 +36,7 @@ RunData run_of(std::vector<Record> records) {
   return run;
 }
 
-Document summary_of(std::vector<RunData> runs) { return summarize_runs(RunSet(std::move(runs)), {}); }
+Document summary_of(std::vector<RunData> runs) { return whole_report(RunSet(std::move(runs)), {}); }
 
 TEST(Summary, NamesCasesForPeople) {
   EXPECT_EQ(case_title(gemm_record()), "gemm f32 2048 x 2048 x 2048");

@@ -1,6 +1,7 @@
-// Puts the sections of a report in order.
-#include "reports/summary/summary.h"
+// Puts the sections of the report in order.
+#include "reports/page/page.h"
 
+#include "reports/roofline/roofline.h"
 #include "reports/summary/cases.h"
 #include "reports/summary/environment.h"
 #include "reports/summary/key_figures.h"
@@ -15,20 +16,21 @@
 
 namespace assay::report {
 
-Document summarize_runs(const RunSet& runs, const SummaryOptions& options) {
+Document whole_report(const RunSet& runs, const PageOptions& options) {
   Verdict verdict = verdict_of(runs);
   Document document{"Assay report", std::move(verdict.headline), std::move(verdict.line), verdict.tone, {}};
-  if (!options.footer.empty()) document.verdict += " · " + options.footer;
   const auto add = [&](std::vector<Section> sections) {
     document.sections.insert(document.sections.end(), std::make_move_iterator(sections.begin()),
                              std::make_move_iterator(sections.end()));
   };
   add(key_figure_sections(runs));
+  add(attention_sections(runs));
+  add(environment_sections(runs));
   add(suite_sections(runs));
   add(workload_sections(runs));
-  add(attention_sections(runs));
   add(collective_sections(runs, options.nccl_table));
-  add(environment_sections(runs));
+  add(cost_sections(runs, options.prices));
+  add(roofline_sections(runs));
   add(sample_sections(runs));
   add(skipped_sections(runs));
   add(unreadable_sections(runs));

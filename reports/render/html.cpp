@@ -1,0 +1,118 @@
+// A Document as one HTML file that needs nothing else: style, scripts and data stand in it, and its
+// Content-Security-Policy lets no script run but these, nor anything be loaded.
+#include "reports/render/assets.h"
+#include "reports/render/axis.h"
+#include "reports/render/escape.h"
+#include "reports/render/html_parts.h"
+#include "reports/render/render.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace assay::report {
+
+namespace {
+
+// Of all pictures of a page together: 100 bytes each.
+constexpr std::size_t most_points = 3000;
+
+std::vector<std::size_t> curve_lengths(const Document& document) {
+  std::vector<std::size_t> lengths;
+  for (const Section& section : document.sections)
+    for (const Block& block : section.blocks)
+      if (const auto* figure = std::get_if<Figure>(&block))
+        for (const Curve& curve : figure->curves) lengths.push_back(curve.points.size());
+  return lengths;
+}
+
+std::string_view band_class(Tone tone) {
+  switch (tone) {
+    case Tone::good: return "good";
+    case Tone::warn: return "warn";
+    case Tone::bad: return "bad";
+    default: return "plain";
+  }
+}
+
+std::string head(const Document& document, bool charts) {
+  // Browsers ask a server for an icon, unless they have one.
+  const std::string policy = fmt::format(
+      "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'{}; img-src data:; base-uri 'none'; "
+      "form-action 'none'",
+      page_style.sha256, page_script.sha256, charts ? fmt::format(" 'sha256-{}'", chart_library.sha256) : "");
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n"
+      "<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>{}</style>\n</head>\n",
+      policy, html_escape(document.title), page_style.text);
+}
+
+void band(std::string& out, const Document& document) {
+  out +=
+      fmt::format("<header class=\"band {}\">\n<h1>{}</h1>\n", band_class(document.tone), html_escape(document.title));
+  if (!document.verdict.empty())
+    out += fmt::format("<p class=\"verdict\">{}{}</p>\n", sign_html(document.tone), html_escape(document.verdict));
+  if (!document.headline.empty()) out += fmt::format("<p>{}</p>\n", html_escape(document.headline));
+  out += "</header>\n";
+}
+
+void contents(std::string& out, const Document& document, const Ids& ids) {
+  std::string items;
+  for (const Section& section : document.sections)
+    if (const std::string id = ids.target(section.id); !section.title.empty() && !id.empty())
+      items += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", id, html_escape(section.title));
+  if (!items.empty()) out += "<nav aria-label=\"Contents\">\n<ul>\n" + items + "</ul>\n</nav>\n";
+}
+
+void verbatim_html(std::string& out, const std::string& text) {
+  out += "<pre class=\"box\" tabindex=\"0\">";
+  std::size_t from = 0;
+  while (from < text.size()) {
+    const std::size_t end = std::min(text.find('\n', from), text.size());
+    out += html_escape(std::string_view(text).substr(from, end - from)) + "\n";
+    from = end + 1;
+  }
+  out += "</pre>\n";
+}
+
+void block_html(std::string& out, const Block& block, std::size_t points, Ids& ids) {
+  if (const auto* text = std::get_if<Text>(&block))
+    out += fmt::format("<p class=\"{}\">{}{}</p>\n", tone_class(text->tone), sign_html(text->tone),
+                       html_escape(text->text));
+  if (const auto* table = std::get_if<Table>(&block)) table_html(out, *table, ids);
+  if (const auto* figure = std::get_if<Figure>(&block)) figure_html(out, *figure, points, ids);
+  if (const auto* verbatim = std::get_if<Verbatim>(&block)) verbatim_html(out, verbatim->text);
+  if (const auto* list = std::get_if<List>(&block); list && !list->items.empty()) {
+    out += "<ul>\n";
+    for (const std::string& item : list->items) out += "<li>" + html_escape(item) + "</li>\n";
+    out += "</ul>\n";
+  }
+}
+
+}  // namespace
+
+std::string render_html(const Document& document) {
+  const std::vector<std::size_t> lengths = curve_lengths(document);
+  const std::size_t points = points_per_curve(lengths, most_points);
+  Ids ids(document);
+  std::string out = head(document, !lengths.empty());
+  out += "<body>\n<a class=\"skip\" href=\"#page-main\">Skip to the figures</a>\n";
+  band(out, document);
+  contents(out, document, ids);
+  out += "<main id=\"page-main\" tabindex=\"-1\">\n";
+  for (const Section& section : document.sections) {
+    out += fmt::format("<section{}>\n", ids.attribute(section.id));
+    if (!section.title.empty()) out += fmt::format("<h2>{}</h2>\n", html_escape(section.title));
+    for (const Block& block : section.blocks) block_html(out, block, points, ids);
+    out += "</section>\n";
+  }
+  out += "</main>\n<p id=\"page-status\" class=\"unseen\" role=\"status\"></p>\n";
+  if (!lengths.empty()) out += fmt::format("<script>{}</script>\n", chart_library.text);
+  out += fmt::format("<script>{}</script>\n</body>\n</html>\n", page_script.text);
+  return out;
+}
+
+}  // namespace assay::report

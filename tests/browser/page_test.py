@@ -1,0 +1,181 @@
+"""The HTML page in a browser without a network: quiet console, drawn pictures, keyboard, narrow, dark, printed, and
+without scripts. Screenshots stay in $ASSAY_SCREENSHOTS (build/.../screenshots)."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import browser as chromium
+
+PROGRAM = chromium.find()
+# The label, the limit of a page's width: what CSS pixels a canvas has painted.
+PAINTED = """[...document.querySelectorAll('canvas')].map(canvas => {
+  const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  let painted = 0;
+  for (let i = 3; i < data.length; i += 4) painted += data[i] > 0;
+  return painted;
+})"""
+EVIL = '</script><script>window.evil=1</script><img src=x onerror="window.evil=1">"\'`{{}}\u2028\u202e\x1b[31m'
+
+
+@unittest.skipUnless(PROGRAM, "no Chromium here (package chromium; $CHROMIUM names another)")
+class PageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="assay-page-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.dir = pathlib.Path(folder.name)
+        cls.shots = pathlib.Path(os.environ.get("ASSAY_SCREENSHOTS", cls.dir / "screenshots"))
+        cls.shots.mkdir(parents=True, exist_ok=True)
+        cls.sample = cls.dir / "sample.html"
+        cls.sample.write_bytes(subprocess.run([os.environ["SAMPLE_PAGE"]], check=True, capture_output=True).stdout)
+        cls.browser = chromium.Browser(PROGRAM)
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        self.page = self.browser.page()
+        self.addCleanup(self.page.close)
+
+    def opened(self, path, **view):
+        self.page.view(**view)
+        self.page.open(path)
+        if view.get("scripts", True):
+            self.page.settle()
+        return self.page
+
+    def assert_quiet(self):
+        self.assertEqual(self.page.troubles, [])
+        self.assertEqual([url for url in self.page.requests if not url.startswith(("file:", "data:"))], [])
+
+    def assert_fits(self, width):
+        self.assertLessEqual(self.page.run("document.documentElement.scrollWidth"), width)
+
+    def test_draws_every_picture_in_silence(self):
+        page = self.opened(self.sample)
+        painted = page.run(PAINTED)
+        self.assertEqual(len(painted), page.run("document.querySelectorAll('figure').length"))
+        self.assertGreater(len(painted), 0)
+        self.assertGreater(min(painted), 1000)
+        self.assertTrue(page.run("[...document.querySelectorAll('canvas')].every(c => c.getAttribute('aria-label').length > 20)"))
+        self.assert_quiet()
+
+    def test_curves_hold_the_points_of_their_table(self):
+        page = self.opened(self.sample)
+        counts = page.run("[...document.querySelectorAll('figure')].map(f => "
+                          "[f.querySelectorAll('tbody tr').length, "
+                          "f.querySelector('canvas').chart.data.datasets.reduce((n, s) => n + s.data.length, 0)])")
+        for rows, points in counts:
+            self.assertEqual(rows, points)
+
+    def test_one_column_at_every_width_and_in_every_light(self):
+        for name, view in {"light": {}, "dark": {"dark": True}, "narrow": {"width": 400},
+                           "narrow-dark": {"width": 400, "dark": True}, "print": {"width": 720, "media": "print"}}.items():
+            page = self.opened(self.sample, **view)
+            self.assert_fits(view.get("width", 1200))
+            self.assertGreater(min(page.run(PAINTED)), 1000)
+            page.screenshot(self.shots / f"sample-{name}.png")
+        self.page.pdf(self.shots / "sample.pdf")
+        self.assert_quiet()
+
+    def test_dark_pages_and_their_pictures_follow_the_reader(self):
+        page = self.opened(self.sample)
+        ink = "document.querySelector('canvas').chart.options.plugins.ranges.ink"
+        paper = "getComputedStyle(document.body).backgroundColor"
+        light = page.run(ink), page.run(paper)
+        page.view(dark=True)
+        page.settle()
+        dark = page.run(ink), page.run(paper)
+        self.assertNotEqual(light[0], dark[0])
+        self.assertNotEqual(light[1], dark[1])
+        page.view(dark=True, media="print")
+        page.settle()
+        self.assertEqual(page.run(paper), light[1])
+        self.assertEqual(page.run(ink), "#000000")
+
+    def test_without_scripts_every_figure_stands_in_a_table(self):
+        page = self.opened(self.sample, scripts=False)
+        page.screenshot(self.shots / "sample-no-scripts.png")
+        page.send("Emulation.setScriptExecutionDisabled", value=False)   # to ask, not to run the page's
+        self.assertFalse(page.run("document.documentElement.classList.contains('scripts')"))
+        self.assertEqual(page.run("[...document.querySelectorAll('canvas')].filter(c => c.offsetHeight > 0).length"), 0)
+        self.assertTrue(page.run("[...document.querySelectorAll('table')].every(t => t.offsetHeight > 0)"))
+        self.assertEqual(page.run("document.querySelectorAll('button').length"), 0)
+        self.assert_quiet()
+
+    def test_tables_are_sorted_with_the_keyboard(self):
+        page = self.opened(self.sample)
+        column = "[...document.querySelector('table').tBodies[0].rows].map(r => r.cells[1].textContent)"
+        sorted_as = "document.querySelector('table').tHead.rows[0].cells[1].getAttribute('aria-sort')"
+        first = page.run(column)
+        page.run("document.querySelector('table').tHead.rows[0].cells[0].querySelector('button').focus()")
+        page.press("Tab")
+        seen = []
+        for key in ("Enter", "Enter", "Enter"):
+            page.press(key)
+            seen.append((page.run(sorted_as), page.run(column)))
+        self.assertEqual([way for way, _ in seen], ["ascending", "descending", "none"])
+        # By value, not by text (2 GFLOP/s after 900 MFLOP/s), what has none last.
+        self.assertEqual(seen[0][1], ["900 MFLOP/s", "2 GFLOP/s", "412 GFLOP/s", "–"])
+        self.assertEqual(seen[1][1], ["412 GFLOP/s", "2 GFLOP/s", "900 MFLOP/s", "–"])
+        self.assertEqual(seen[2][1], first)
+        self.assertEqual(page.run("document.getElementById('page-status').textContent"), "in the first order")
+
+    def test_the_first_tab_skips_to_the_figures(self):
+        page = self.opened(self.sample)
+        page.press("Tab")
+        self.assertEqual(page.run("document.activeElement.className"), "skip")
+        self.assertGreaterEqual(page.run("document.activeElement.getBoundingClientRect().top"), 0)
+
+    def test_points_are_walked_along_with_the_keyboard(self):
+        page = self.opened(self.sample)
+        page.run("document.querySelector('canvas').focus()")
+        page.press("ArrowRight")
+        self.assertEqual(page.run("document.querySelector('canvas').chart.tooltip.opacity"), 1)
+        said = page.run("document.getElementById('page-status').textContent")
+        self.assertIn(page.run("document.querySelector('figure tbody td:nth-of-type(2)').textContent"), said)
+        page.press("Escape")
+        self.assertEqual(page.run("document.querySelector('canvas').chart.getActiveElements().length"), 0)
+        self.assert_quiet()
+
+    def test_links_lead_somewhere(self):
+        page = self.opened(self.sample)
+        dead = page.run("[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.getAttribute('href').slice(1))"
+                        ".filter(id => !document.getElementById(id))")
+        self.assertEqual(dead, [])
+        self.assertGreater(page.run("document.querySelectorAll('tbody a[href^=\"#\"]').length"), 0)
+        self.assertEqual(page.run("(ids => ids.length - new Set(ids).size)([...document.querySelectorAll('[id]')].map(e => e.id))"), 0)
+
+    def test_hostile_strings_of_a_run_do_nothing(self):
+        run = self.dir / EVIL.replace("/", "_").replace("\x1b", "")[:60]
+        run.mkdir()
+        (run / "run.json").write_text(json.dumps({
+            "schema": 1, "plan": {"name": EVIL}, "labels": {EVIL: EVIL}, "findings": [{"severity": "warning", "seen": EVIL}],
+            "environment": {"cpu": {"brand": EVIL}, "hostname": EVIL, "hosts": [EVIL], "libraries": {EVIL: EVIL}}}))
+        records = [{"schema": 1, "key": f"gemm/dtype={EVIL}/m={i}", "family": "gemm", "params": {"dtype": EVIL, "m": i},
+                    "protocol": {"cache": EVIL}, "labels": {EVIL: EVIL}, "flags": [EVIL], "status": status, "reason": EVIL,
+                    "ranks": [{"rank": 0, "host": EVIL, "device": EVIL}],
+                    "samples": {"unit": "s", "values": [1e-3, 2e-3, 3e-3], "at": [0, 1, 2]},
+                    "metrics": [{"name": "throughput", "value": 1e9, "unit": "FLOP/s", "ci95": [0.9e9, 1.1e9]},
+                                {"name": EVIL, "value": 1, "unit": EVIL}],
+                    "checks": [{"name": EVIL, "passed": status == "ok", "detail": [EVIL]}]}
+                   for i, status in enumerate(("ok", "failed", "error", "skipped"))]
+        (run / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        out = self.dir / "evil.html"
+        done = subprocess.run([os.environ["ASSAY"], "report", str(run), "--html", str(out)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        page = self.opened(out, width=400)
+        self.assertIsNone(page.run("window.evil"))
+        self.assertEqual(page.run("document.querySelectorAll('img, iframe, object, svg').length"), 0)
+        self.assertIn("</script><script>window.evil", page.run("document.body.textContent"))
+        self.assert_fits(400)
+        self.assert_quiet()
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, verbosity=1).result
+    # 77: skipped, as ctest counts it.
+    sys.exit(1 if not result.wasSuccessful() else 77 if not PROGRAM else 0)
