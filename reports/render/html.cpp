@@ -16,6 +16,8 @@ namespace {
 
 // Of all pictures of a page together: 100 bytes each.
 constexpr std::size_t most_points = 3000;
+// Beyond it, long tables show their first rows alone: a page is mailed, and opened on telephones.
+constexpr std::size_t most_bytes = 1000000;
 
 std::vector<std::size_t> curve_lengths(const Document& document) {
   std::vector<std::size_t> lengths;
@@ -54,7 +56,7 @@ void band(std::string& out, const Document& document) {
   out +=
       fmt::format("<header class=\"band {}\">\n<h1>{}</h1>\n", band_class(document.tone), html_escape(document.title));
   if (!document.verdict.empty())
-    out += fmt::format("<p class=\"verdict\">{}{}</p>\n", sign_html(document.tone), html_escape(document.verdict));
+    out += fmt::format("<p class=verdict>{}{}</p>\n", sign_html(document.tone), html_escape(document.verdict));
   if (!document.headline.empty()) out += fmt::format("<p>{}</p>\n", html_escape(document.headline));
   out += "</header>\n";
 }
@@ -63,12 +65,12 @@ void contents(std::string& out, const Document& document, const Ids& ids) {
   std::string items;
   for (const Section& section : document.sections)
     if (const std::string id = ids.target(section.id); !section.title.empty() && !id.empty())
-      items += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", id, html_escape(section.title));
-  if (!items.empty()) out += "<nav aria-label=\"Contents\">\n<ul>\n" + items + "</ul>\n</nav>\n";
+      items += fmt::format("<li><a href=#{}>{}</a></li>\n", id, html_escape(section.title));
+  if (!items.empty()) out += "<nav aria-label=Contents>\n<ul>\n" + items + "</ul>\n</nav>\n";
 }
 
 void verbatim_html(std::string& out, const std::string& text) {
-  out += "<pre class=\"box\" tabindex=\"0\">";
+  out += "<pre class=box tabindex=0>";
   std::size_t from = 0;
   while (from < text.size()) {
     const std::size_t end = std::min(text.find('\n', from), text.size());
@@ -78,11 +80,11 @@ void verbatim_html(std::string& out, const std::string& text) {
   out += "</pre>\n";
 }
 
-void block_html(std::string& out, const Block& block, std::size_t points, Ids& ids) {
+void block_html(std::string& out, const Block& block, std::size_t points, std::size_t most_rows, Ids& ids) {
   if (const auto* text = std::get_if<Text>(&block))
-    out += fmt::format("<p class=\"{}\">{}{}</p>\n", tone_class(text->tone), sign_html(text->tone),
+    out += fmt::format("<p{}>{}{}</p>\n", text->tone == Tone::faint ? " class=faint" : "", sign_html(text->tone),
                        html_escape(text->text));
-  if (const auto* table = std::get_if<Table>(&block)) table_html(out, *table, ids);
+  if (const auto* table = std::get_if<Table>(&block)) table_html(out, *table, most_rows, ids);
   if (const auto* figure = std::get_if<Figure>(&block)) figure_html(out, *figure, points, ids);
   if (const auto* verbatim = std::get_if<Verbatim>(&block)) verbatim_html(out, verbatim->text);
   if (const auto* list = std::get_if<List>(&block); list && !list->items.empty()) {
@@ -92,26 +94,37 @@ void block_html(std::string& out, const Block& block, std::size_t points, Ids& i
   }
 }
 
-}  // namespace
-
-std::string render_html(const Document& document) {
+std::string page(const Document& document, const RowLimits& limits) {
   const std::vector<std::size_t> lengths = curve_lengths(document);
   const std::size_t points = points_per_curve(lengths, most_points);
-  Ids ids(document);
+  Ids ids(document, limits);
   std::string out = head(document, !lengths.empty());
-  out += "<body>\n<a class=\"skip\" href=\"#page-main\">Skip to the figures</a>\n";
+  out += "<body>\n<a class=skip href=#page-main>Skip to the figures</a>\n";
   band(out, document);
   contents(out, document, ids);
-  out += "<main id=\"page-main\" tabindex=\"-1\">\n";
+  out += "<main id=page-main tabindex=-1>\n";
   for (const Section& section : document.sections) {
     out += fmt::format("<section{}>\n", ids.attribute(section.id));
     if (!section.title.empty()) out += fmt::format("<h2>{}</h2>\n", html_escape(section.title));
-    for (const Block& block : section.blocks) block_html(out, block, points, ids);
+    for (const Block& block : section.blocks) block_html(out, block, points, limits.of(section), ids);
     out += "</section>\n";
   }
-  out += "</main>\n<p id=\"page-status\" class=\"unseen\" role=\"status\"></p>\n";
+  out += "</main>\n<p id=page-status class=unseen role=status></p>\n";
   if (!lengths.empty()) out += fmt::format("<script>{}</script>\n", chart_library.text);
   out += fmt::format("<script>{}</script>\n</body>\n</html>\n", page_script.text);
+  return out;
+}
+
+}  // namespace
+
+std::string render_html(const Document& document) {
+  // The appendices give way first. A thousand rows of the widest table are half a megabyte.
+  constexpr RowLimits limits[] = {{1000, 1000}, {1000, 500}, {1000, 250}, {500, 100}, {200, 50}, {50, 20}};
+  std::string out;
+  for (const RowLimits& limit : limits) {
+    out = page(document, limit);
+    if (out.size() <= most_bytes) break;
+  }
   return out;
 }
 

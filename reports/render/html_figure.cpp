@@ -46,35 +46,32 @@ std::string text_of(const Axis& axis, double value, std::optional<double> half =
 }
 
 void value_cell(std::string& out, const Axis& axis, double value, const std::string& text) {
-  out += drawable(axis, value) ? fmt::format("<td data-v=\"{:.6g}\">", value) : std::string("<td>");
-  out += html_escape(text) + "</td>";
+  out += drawable(axis, value) ? "<td data-v=" + short_number(value) + ">" : "<td>";
+  out += html_escape(text);
 }
 
 // Which columns the data need besides x and y.
 struct Columns {
-  bool curve = false;
   bool range = false;
   bool label = false;
+  int count() const { return 2 + range + label; }
 };
 
-void point_row(std::string& out, const Figure& figure, std::size_t curve, const Point& point, Columns columns) {
-  if (columns.curve)
-    out += fmt::format("<tr data-c=\"{}\"><th>{}</th>", curve, html_escape(figure.curves[curve].name));
-  else
-    out += "<tr>";
+void point_row(std::string& out, const Figure& figure, const Point& point, Columns columns) {
+  out += "<tr>";
   value_cell(out, figure.x, point.x, text_of(figure.x, point.x));
   const auto half = half_width(point);
   value_cell(out, figure.y, point.y, text_of(figure.y, point.y, half));
   if (columns.range) {
     if (point.range && drawable(figure.y, point.range->low) && drawable(figure.y, point.range->high))
-      out += fmt::format("<td data-v=\"{:.6g}\" data-w=\"{:.6g}\">{} – {}</td>", point.range->low, point.range->high,
-                         html_escape(text_of(figure.y, point.range->low, half)),
+      out += fmt::format("<td data-v={} data-w={}>{} – {}", short_number(point.range->low),
+                         short_number(point.range->high), html_escape(text_of(figure.y, point.range->low, half)),
                          html_escape(text_of(figure.y, point.range->high, half)));
     else
-      out += "<td>–</td>";
+      out += "<td>–";
   }
-  if (columns.label) out += fmt::format("<td class=\"l\">{}</td>", html_escape(point.label));
-  out += "</tr>\n";
+  if (columns.label) out += "<td>" + html_escape(point.label);
+  out += '\n';
 }
 
 std::string column_title(const Axis& axis, const char* otherwise) {
@@ -85,7 +82,7 @@ std::string column_title(const Axis& axis, const char* otherwise) {
 
 void figure_html(std::string& out, const Figure& figure, std::size_t most_points, Ids& ids) {
   std::vector<double> xs, ys;
-  Columns columns{.curve = figure.curves.size() > 1};
+  Columns columns;
   bool bars = false;
   Json curves = Json::array();
   std::vector<std::vector<Point>> drawn;
@@ -114,26 +111,28 @@ void figure_html(std::string& out, const Figure& figure, std::size_t most_points
                       {"curves", std::move(curves)},
                       {"lying", lying}};
   out += fmt::format("<figure{}>\n<figcaption>{}</figcaption>\n", ids.attribute(figure.id), html_escape(figure.title));
-  out += fmt::format("<div class=\"plot\"><canvas role=\"img\" aria-label=\"{}\" data-chart=\"{}\"></canvas></div>\n",
+  out += fmt::format("<div class=plot><canvas role=img aria-label=\"{}\" data-chart=\"{}\"></canvas></div>\n",
                      html_escape(figure.alt.empty() ? figure.title : figure.alt),
                      html_escape(chart.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  out += "<details open><summary>";
+  out += count == 1 ? "The figure of this picture" : "The figures of this picture";
+  if (shown < count)
+    out += fmt::format(": {} of {}, the lowest and the highest of each stretch",
+                       format_number(static_cast<double>(shown), 0), format_number(static_cast<double>(count), 0));
   out +=
-      fmt::format("<details open><summary>{} of this picture{}</summary>\n", count == 1 ? "The figure" : "The figures",
-                  shown == count ? ""
-                                 : fmt::format(": {} of {}, the lowest and the highest of each stretch",
-                                               format_number(static_cast<double>(shown), 0),
-                                               format_number(static_cast<double>(count), 0)));
-  out +=
-      "<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"figures of the picture\">\n<table>\n<thead><tr>";
-  if (columns.curve) out += "<th scope=\"col\" class=\"l\">curve</th>";
-  out += fmt::format("<th scope=\"col\">{}</th><th scope=\"col\">{}</th>", column_title(figure.x, "x"),
+      fmt::format("</summary>\n<div class=box role=region tabindex=0 aria-label=figures>\n<table class=\"r1 r2{}\">\n",
+                  columns.range ? " r3" : "");
+  out += fmt::format("<thead><tr><th scope=col>{}<th scope=col>{}", column_title(figure.x, "x"),
                      column_title(figure.y, "y"));
-  if (columns.range) out += "<th scope=\"col\">interval</th>";
-  if (columns.label) out += "<th scope=\"col\" class=\"l\">point</th>";
-  out += "</tr></thead>\n<tbody>\n";
-  for (std::size_t curve = 0; curve < drawn.size(); ++curve)
-    for (const Point& point : drawn[curve]) point_row(out, figure, curve, point, columns);
-  out += "</tbody>\n</table>\n</div>\n</details>\n</figure>\n";
+  if (columns.range) out += "<th scope=col>interval";
+  if (columns.label) out += "<th scope=col>point";
+  for (std::size_t curve = 0; curve < drawn.size(); ++curve) {
+    out += "\n<tbody>\n";
+    if (drawn.size() > 1)
+      out += fmt::format("<tr><th colspan={}>{}\n", columns.count(), html_escape(figure.curves[curve].name));
+    for (const Point& point : drawn[curve]) point_row(out, figure, point, columns);
+  }
+  out += "</table>\n</div>\n</details>\n</figure>\n";
 }
 
 }  // namespace assay::report

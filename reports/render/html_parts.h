@@ -11,30 +11,40 @@
 
 namespace assay::report {
 
-// The ids of a document as HTML takes them: letters, digits, '-', '_' and '.', each one once.
+// How many of a table's rows a page shows.
+struct RowLimits {
+  std::size_t main = 0;
+  std::size_t appendix = 0;  // of sections that terminals leave out
+  std::size_t of(const Section& section) const { return section.in_terminal ? main : appendix; }
+};
+
+// The ids of a document as HTML takes them: letters, digits, '-', '_' and '.', each one once, so that they need no
+// quotes. Rows beyond the limits have none.
 class Ids {
  public:
-  explicit Ids(const Document& document);
+  Ids(const Document& document, const RowLimits& limits);
 
-  // ` id="..."` for the first element that asks by this name, nothing for later ones and for an empty name.
+  // ` id=...` for the first element that asks by this name, nothing for later ones and for an empty name.
   std::string attribute(const std::string& name);
   // The id that a link to this name leads to; empty when the document has no such place.
   std::string target(const std::string& name) const;
 
  private:
-  void add(const std::string& name);
+  void add(const std::string& name, std::string base);
 
   std::map<std::string, std::string> ids_;
   std::set<std::string> used_;
   std::set<std::string> given_;
 };
 
-// A sign for tones that must not rest on colour alone, with its word for screen readers; empty for plain and faint.
-std::string sign_html(Tone tone);
-std::string_view tone_class(Tone tone);
+// A sign for tones that must not rest on colour alone; empty for plain and faint.
+std::string_view sign_html(Tone tone);
+// A number for scripts, five digits of it.
+std::string short_number(double value);
 
 // A table in a box of its own that scrolls sideways where the page is narrow.
-void table_html(std::string& out, const Table& table, Ids& ids);
+// At most `most_rows`; what is left out is said.
+void table_html(std::string& out, const Table& table, std::size_t most_rows, Ids& ids);
 // A canvas with its alternative text, and what it draws as a table: the script reads the points from there.
 // `most_points`: of a curve.
 void figure_html(std::string& out, const Figure& figure, std::size_t most_points, Ids& ids);

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <optional>
 
@@ -36,39 +38,57 @@ std::optional<double> sort_key(const Cell& cell) {
   return std::nullopt;
 }
 
-void cell_html(std::string& out, const Cell& cell, const Column& column, bool heads_row, const Ids& ids) {
-  const char* element = heads_row ? "th" : "td";
-  out += fmt::format("<{}{}", element, heads_row ? " scope=\"row\"" : "");
-  const std::string_view tone = tone_class(cell.tone);
-  const std::string_view side = column.align == Align::right ? "r" : "";
-  if (!tone.empty() || !side.empty())
-    out += fmt::format(" class=\"{}{}{}\"", side, !side.empty() && !tone.empty() ? " " : "", tone);
-  if (const auto key = sort_key(cell); key && std::isfinite(*key)) out += fmt::format(" data-v=\"{:.9g}\"", *key);
-  out += '>' + sign_html(cell.tone);
-  const std::string target = cell.link.empty() ? "" : ids.target(cell.link);
+// The hash of a record's anchor is cut: eight digits tell the records of a page apart, and add() sees to it.
+std::string short_anchor(const std::string& anchor) {
+  constexpr std::size_t whole = 18, cut = 10;  // "r-" and the digits
+  const bool hash = anchor.size() == whole && anchor.starts_with("r-") &&
+                    std::all_of(anchor.begin() + 2, anchor.end(), [](unsigned char c) { return std::isxdigit(c); });
+  return hash ? anchor.substr(0, cut) : slug(anchor);
+}
+
+// End tags of cells and rows are left out, as HTML allows: a page of many rows is a fifth smaller.
+void cell_html(std::string& out, const Cell& cell, bool heads_row, const Ids& ids) {
   const std::string text = html_escape(cell.text);
-  out += target.empty() ? text : fmt::format("<a href=\"#{}\">{}</a>", target, text);
-  out += fmt::format("</{}>", element);
+  out += heads_row ? "<th" : "<td";
+  if (cell.tone == Tone::bad)
+    out += " class=strong";
+  else if (cell.tone == Tone::faint && text != "–")
+    out += " class=faint";
+  if (const auto key = sort_key(cell); key && std::isfinite(*key))
+    if (const std::string number = short_number(*key); number != text) out += " data-v=" + number;
+  out += '>';
+  out += sign_html(cell.tone);
+  const std::string target = cell.link.empty() ? "" : ids.target(cell.link);
+  out += target.empty() ? text : fmt::format("<a href=#{}>{}</a>", target, text);
+}
+
+// "r2 r4": which columns are set to the right.
+std::string right_columns(const Table& table) {
+  std::string names;
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    if (table.columns[c].align == Align::right) names += fmt::format("{}r{}", names.empty() ? "" : " ", c + 1);
+  return names;
 }
 
 }  // namespace
 
-Ids::Ids(const Document& document) {
-  for (const Section& section : document.sections) add(section.id);
+Ids::Ids(const Document& document, const RowLimits& limits) {
+  for (const Section& section : document.sections) add(section.id, slug(section.id));
   for (const Section& section : document.sections) {
     for (const Block& block : section.blocks) {
-      if (const auto* figure = std::get_if<Figure>(&block)) add(figure->id);
+      if (const auto* figure = std::get_if<Figure>(&block)) add(figure->id, slug(figure->id));
       if (const auto* table = std::get_if<Table>(&block)) {
-        add(table->id);
-        for (const std::string& anchor : table->anchors) add(anchor);
+        add(table->id, slug(table->id));
+        const std::size_t shown = std::min(table->rows.size(), limits.of(section));
+        for (std::size_t row = 0; row < std::min(shown, table->anchors.size()); ++row)
+          add(table->anchors[row], short_anchor(table->anchors[row]));
       }
     }
   }
 }
 
-void Ids::add(const std::string& name) {
+void Ids::add(const std::string& name, std::string base) {
   if (name.empty() || ids_.contains(name)) return;
-  const std::string base = slug(name);
   std::string id = base;
   for (int i = 2; !used_.insert(id).second; ++i) id = fmt::format("{}-{}", base, i);
   ids_[name] = id;
@@ -77,7 +97,7 @@ void Ids::add(const std::string& name) {
 std::string Ids::attribute(const std::string& name) {
   const auto found = ids_.find(name);
   if (found == ids_.end() || !given_.insert(name).second) return "";
-  return fmt::format(" id=\"{}\"", found->second);
+  return " id=" + found->second;
 }
 
 std::string Ids::target(const std::string& name) const {
@@ -85,47 +105,51 @@ std::string Ids::target(const std::string& name) const {
   return found == ids_.end() ? "" : found->second;
 }
 
-std::string sign_html(Tone tone) {
-  const auto sign = [](const char* name, const char* word, const char* mark) {
-    return fmt::format("<span class=\"sign {}\" role=\"img\" aria-label=\"{}\">{}</span> ", name, word, mark);
-  };
+std::string_view sign_html(Tone tone) {
   switch (tone) {
-    case Tone::good: return sign("good", "good:", "✓");
-    case Tone::warn: return sign("warn", "attention:", "!");
-    case Tone::bad: return sign("bad", "bad:", "✗");
+    case Tone::good: return "<i class=good>✓</i> ";
+    case Tone::warn: return "<i class=warn title=attention>!</i> ";
+    case Tone::bad: return "<i class=bad>✗</i> ";
     case Tone::plain:
     case Tone::faint: break;
   }
   return "";
 }
 
-std::string_view tone_class(Tone tone) {
-  switch (tone) {
-    case Tone::bad: return "strong";
-    case Tone::faint: return "faint";
-    default: return "";
+std::string short_number(double value) {
+  std::string text = fmt::format("{:.5g}", value);
+  // 5.9e+09 is 5.9e9 as well.
+  if (const std::size_t e = text.find('e'); e != text.npos) {
+    if (text[e + 1] == '+') text.erase(e + 1, 1);
+    const std::size_t digits = text[e + 1] == '-' ? e + 2 : e + 1;
+    if (text[digits] == '0') text.erase(digits, 1);
   }
+  return text;
 }
 
-void table_html(std::string& out, const Table& table, Ids& ids) {
+void table_html(std::string& out, const Table& table, std::size_t most_rows, Ids& ids) {
   if (table.columns.empty()) return;
   const std::string title = html_escape(table.title);
   // The box takes the keyboard's focus, so that it can be scrolled without a mouse.
-  out += fmt::format("<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table{}>\n",
-                     title.empty() ? "table" : title, ids.attribute(table.id));
+  out += fmt::format("<div class=box role=region tabindex=0 aria-label=\"{}\">\n<table{} class=\"{}\">\n",
+                     title.empty() ? "table" : title, ids.attribute(table.id), right_columns(table));
   if (!title.empty()) out += "<caption>" + title + "</caption>\n";
   out += "<thead><tr>";
-  for (const Column& column : table.columns)
-    out += fmt::format("<th scope=\"col\"{}>{}</th>", column.align == Align::right ? " class=\"r\"" : "",
-                       html_escape(column.title));
-  out += "</tr></thead>\n<tbody>\n";
-  for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    out += fmt::format("<tr{}>", r < table.anchors.size() ? ids.attribute(table.anchors[r]) : "");
+  for (const Column& column : table.columns) out += "<th scope=col>" + html_escape(column.title);
+  out += "\n<tbody>\n";
+  const std::size_t shown = std::min(most_rows, table.rows.size());
+  for (std::size_t r = 0; r < shown; ++r) {
+    out += "<tr" + (r < table.anchors.size() ? ids.attribute(table.anchors[r]) : "") + ">";
     for (std::size_t c = 0; c < table.columns.size() && c < table.rows[r].size(); ++c)
-      cell_html(out, table.rows[r][c], table.columns[c], c == 0, ids);
-    out += "</tr>\n";
+      cell_html(out, table.rows[r][c], c == 0, ids);
+    out += '\n';
   }
-  out += "</tbody>\n</table>\n</div>\n";
+  out += "</table>\n</div>\n";
+  if (shown < table.rows.size())
+    out += fmt::format(
+        "<p><i class=warn>!</i> {} of {} rows: the page would be too large with all of them. The report "
+        "as JSON has them all.</p>\n",
+        shown, table.rows.size());
 }
 
 }  // namespace assay::report

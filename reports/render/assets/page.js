@@ -19,20 +19,22 @@ function sortBy(table, head, title) {
   for (const other of table.tHead.rows[0].cells) other.setAttribute('aria-sort', 'none');
   head.setAttribute('aria-sort', next);
   const way = next === 'descending' ? -1 : 1;
-  const body = table.tBodies[0];
-  const rows = [...body.rows].sort((a, b) => {
-    if (next === 'none') return a.place - b.place;
-    const x = a.cells[head.cellIndex], y = b.cells[head.cellIndex];
-    return empty(x) - empty(y) || way * compare(x, y) || a.place - b.place;
-  });
-  body.append(...rows);
+  for (const body of table.tBodies) {
+    body.append(...[...body.rows].sort((a, b) => {
+      // A row of one cell is the title of those below it.
+      if (next === 'none' || a.cells.length !== b.cells.length) return a.place - b.place;
+      const x = a.cells[head.cellIndex], y = b.cells[head.cellIndex];
+      return empty(x) - empty(y) || way * compare(x, y) || a.place - b.place;
+    }));
+  }
   document.getElementById('page-status').textContent =
       next === 'none' ? 'in the first order' : `sorted by ${title}, ${next}`;
 }
 
 for (const table of document.querySelectorAll('table')) {
-  if (table.tBodies[0].rows.length < 2) continue;
-  [...table.tBodies[0].rows].forEach((row, place) => { row.place = place; });
+  const rows = table.querySelectorAll('tbody tr');
+  if (rows.length < 2) continue;
+  rows.forEach((row, place) => { row.place = place; });
   for (const head of table.tHead.rows[0].cells) {
     const title = head.textContent;
     const button = document.createElement('button');
@@ -50,19 +52,17 @@ const pictures = document.querySelectorAll('canvas[data-chart]');
 for (const details of document.querySelectorAll('figure details')) details.open = false;
 if (!pictures.length) return;
 
-// The points of each curve, as the figure's table has them.
-function pointsOf(figure, curves, lying) {
-  const points = curves.map(() => []);
-  for (const row of figure.querySelector('table').tBodies[0].rows) {
+// The points of each curve, as the figure's table has them: a body of rows each.
+function pointsOf(figure, lying) {
+  return [...figure.querySelector('table').tBodies].map((body) => [...body.rows].flatMap((row) => {
     const [x, y] = row.querySelectorAll('td');
-    if (x.dataset.v === undefined || y.dataset.v === undefined) continue;
+    if (x?.dataset.v === undefined || y.dataset.v === undefined) return [];
     const range = row.querySelector('[data-w]');
-    const point = {x: +x.dataset.v, y: +y.dataset.v, row, value: +y.dataset.v};
+    const point = {x: +x.dataset.v, y: +y.dataset.v, row};
     if (lying) [point.x, point.y] = [point.y, point.x];
     if (range) point.range = [+range.dataset.v, +range.dataset.w];
-    points[row.dataset.c ?? 0].push(point);
-  }
-  return points;
+    return [point];
+  }));
 }
 
 // Intervals, as bars with caps.
@@ -143,7 +143,7 @@ function draw(canvas) {
     series: ['blue', 'amber', 'green', 'red', 'grey'].map(value),
   };
   const lying = spec.lying;
-  const points = pointsOf(canvas.closest('figure'), spec.curves, lying);
+  const points = pointsOf(canvas.closest('figure'), lying);
   if (lying) canvas.parentElement.style.height = `${90 + 26 * spec.x.ticks.length * Math.max(1, spec.curves.filter((c) => c.mark === 'bars').length * 0.6)}px`;
   const across = axisOf(spec.x, colours, spec.x.names), up = axisOf(spec.y, colours, false);
   if (lying) across.reverse = true;

@@ -73,7 +73,7 @@ TEST(Html, CarriesTheLibraryOnlyForPictures) {
   Figure figure{"f", "Figure", "What it shows.", {"x", "1"}, {"y", "s"}, {{"c", Mark::points, {{1, 2}}}}};
   const std::string page = render_html(page_of(figure));
   EXPECT_TRUE(holds(page, "Chart.js v"));
-  EXPECT_TRUE(holds(page, "<canvas role=\"img\" aria-label=\"What it shows.\""));
+  EXPECT_TRUE(holds(page, "<canvas role=img aria-label=\"What it shows.\""));
 }
 
 TEST(Html, LinksLeadToPlacesOfTheDocumentOnly) {
@@ -81,27 +81,27 @@ TEST(Html, LinksLeadToPlacesOfTheDocumentOnly) {
   table.rows = {{{"up", nullptr, Tone::plain, "first"}, {"row", nullptr, Tone::plain, "r 1"}},
                 {{"gone", nullptr, Tone::plain, "nowhere"}, {"plain"}}};
   const std::string page = render_html(page_of(table));
-  EXPECT_TRUE(holds(page, "<a href=\"#first\">up</a>"));
-  EXPECT_TRUE(holds(page, "<tr id=\"r-1\">"));
-  EXPECT_TRUE(holds(page, "<a href=\"#r-1\">row</a>"));
-  EXPECT_TRUE(holds(page, ">gone</th>"));
+  EXPECT_TRUE(holds(page, "<a href=#first>up</a>"));
+  EXPECT_TRUE(holds(page, "<tr id=r-1>"));
+  EXPECT_TRUE(holds(page, "<a href=#r-1>row</a>"));
+  EXPECT_TRUE(holds(page, ">gone<td>plain"));
 }
 
 // A section, a table and a row by one name, two names that look alike, and one of the page's own.
 TEST(Html, IdsAreUnique) {
   Table table{"first", "", {{"a", "a"}}, {{{"1"}}, {{"2"}}, {{"3"}}, {{"4"}}}, {"first", "r/1", "r 1", "page-main"}};
   const std::string page = render_html(page_of(table));
-  for (const char* id : {"first", "r-1", "r-1-2", "page-main", "x-page-main"})
-    EXPECT_EQ(count(page, " id=\"" + std::string(id) + "\""), 1u) << id;
+  for (const char* id : {"first>", "r-1>", "r-1-2>", "page-main ", "x-page-main>"})
+    EXPECT_EQ(count(page, " id=" + std::string(id)), 1u) << id;
 }
 
 TEST(Html, TonesHaveASignAndAWord) {
   Table table{
       "t", "", {{"a", "a"}}, {{{"x", nullptr, Tone::bad}}, {{"y", nullptr, Tone::warn}}, {{"z", nullptr, Tone::good}}}};
   const std::string page = render_html(page_of(table));
-  EXPECT_TRUE(holds(page, "aria-label=\"bad:\">✗</span> x"));
-  EXPECT_TRUE(holds(page, "aria-label=\"attention:\">!</span> y"));
-  EXPECT_TRUE(holds(page, "aria-label=\"good:\">✓</span> z"));
+  EXPECT_TRUE(holds(page, "class=bad>✗</i> x"));
+  EXPECT_TRUE(holds(page, "class=warn title=attention>!</i> y"));
+  EXPECT_TRUE(holds(page, "class=good>✓</i> z"));
 }
 
 TEST(Html, CellsAreSortedByWhatTheyStandFor) {
@@ -110,8 +110,7 @@ TEST(Html, CellsAreSortedByWhatTheyStandFor) {
   own.sort = 60;
   table.rows = {{own}, {{"2 GB/s", {{"value", 2e9}, {"unit", "B/s"}}}}, {{"3", 3}}, {{"text", "key"}}, {{"?", NAN}}};
   const std::string page = render_html(page_of(table));
-  for (const char* cell :
-       {" data-v=\"60\">1 min", " data-v=\"2e+09\">2 GB/s", " data-v=\"3\">3", "\"row\">text", "\"row\">?"})
+  for (const char* cell : {" data-v=60>1 min", " data-v=2e9>2 GB/s", "<th>3", "<th>text", "<th>?"})
     EXPECT_TRUE(holds(page, cell)) << cell;
 }
 
@@ -138,12 +137,12 @@ TEST(Html, OddNumbersAreNotDrawn) {
   Figure figure{"f", "F", "", {"x", "B", true}, {"y", "s", true}, {}};
   figure.curves = {{"c", Mark::points, {{0, 1}, {1, NAN}, {2, INFINITY}, {4, -1}, {8, 1e-3, Interval{-1, 2}}}}};
   const std::string page = render_html(page_of(figure));
-  EXPECT_TRUE(holds(page, "<tr><td>0 B</td><td data-v=\"1\">1 s</td>"));
-  EXPECT_TRUE(holds(page, "<tr><td data-v=\"1\">1 B</td><td>?</td>"));
-  EXPECT_TRUE(holds(page, "<tr><td data-v=\"2\">2 B</td><td>?</td>"));
-  EXPECT_TRUE(holds(page, "<td data-v=\"0.001\">"));
+  EXPECT_TRUE(holds(page, "<tr><td>0 B<td data-v=1>1 s\n"));
+  EXPECT_TRUE(holds(page, "<tr><td data-v=1>1 B<td>?"));
+  EXPECT_TRUE(holds(page, "<tr><td data-v=2>2 B<td>?"));
+  EXPECT_TRUE(holds(page, "<td data-v=0.001>"));
   EXPECT_FALSE(holds(page, "nan"));
-  EXPECT_FALSE(holds(page, "data-v=\"inf"));
+  EXPECT_FALSE(holds(page, "data-v=inf"));
 }
 
 TEST(Scale, LinearStepsAreRoundAndInOneUnit) {
