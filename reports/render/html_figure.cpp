@@ -83,12 +83,13 @@ std::string column_title(const Axis& axis, const char* otherwise) {
 void figure_html(std::string& out, const Figure& figure, std::size_t most_points, Ids& ids) {
   std::vector<double> xs, ys;
   Columns columns;
-  bool bars = false;
+  bool bars = false, all_bars = true;
   Json curves = Json::array();
   std::vector<std::vector<Point>> drawn;
   std::size_t count = 0, shown = 0;
   for (const Curve& curve : figure.curves) {
     bars = bars || curve.mark == Mark::bars;
+    all_bars = all_bars && curve.mark == Mark::bars;
     curves.push_back({{"name", printable(curve.name)}, {"mark", name_of(curve.mark)}, {"reference", curve.reference}});
     drawn.push_back(thin(curve.points, most_points));
     count += curve.points.size();
@@ -111,8 +112,8 @@ void figure_html(std::string& out, const Figure& figure, std::size_t most_points
                       {"curves", std::move(curves)},
                       {"lying", lying}};
   out += fmt::format("<figure{}>\n<figcaption>{}</figcaption>\n", ids.attribute(figure.id), html_escape(figure.title));
-  out += fmt::format("<div class=plot><canvas role=img aria-label=\"{}\" data-chart=\"{}\"></canvas></div>\n",
-                     html_escape(figure.alt.empty() ? figure.title : figure.alt),
+  out += fmt::format("<div class=\"plot{}\"><canvas role=img aria-label=\"{}\" data-chart=\"{}\"></canvas></div>\n",
+                     all_bars ? " low" : "", html_escape(figure.alt.empty() ? figure.title : figure.alt),
                      html_escape(chart.dump(-1, ' ', false, Json::error_handler_t::replace)));
   out += "<details open><summary>";
   out += count == 1 ? "The figure of this picture" : "The figures of this picture";

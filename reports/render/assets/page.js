@@ -120,6 +120,7 @@ function axisOf(spec, colours, isNames) {
 
 const shapes = ['circle', 'rect', 'triangle', 'rectRot', 'star'];
 
+// `index`: among the curves of its kind, measured or reference.
 function datasetOf(curve, index, points, colours) {
   const colour = curve.reference ? colours.grey : colours.series[index % colours.series.length];
   const bars = curve.mark === 'bars';
@@ -149,7 +150,8 @@ function draw(canvas) {
   if (lying) across.reverse = true;
   canvas.chart = new Chart(canvas, {
     type: spec.curves.every((curve) => curve.mark === 'bars') ? 'bar' : 'line',
-    data: {datasets: spec.curves.map((curve, i) => datasetOf(curve, i, points[i], colours))},
+    data: {datasets: spec.curves.map((curve, i) => datasetOf(
+        curve, spec.curves.slice(0, i).filter((other) => other.reference === curve.reference).length, points[i], colours))},
     plugins: [ranges],
     options: {
       animation: false, responsive: true, maintainAspectRatio: false, parsing: false, normalized: false,

@@ -137,7 +137,7 @@ TEST(Html, OddNumbersAreNotDrawn) {
   Figure figure{"f", "F", "", {"x", "B", true}, {"y", "s", true}, {}};
   figure.curves = {{"c", Mark::points, {{0, 1}, {1, NAN}, {2, INFINITY}, {4, -1}, {8, 1e-3, Interval{-1, 2}}}}};
   const std::string page = render_html(page_of(figure));
-  EXPECT_TRUE(holds(page, "<tr><td>0 B<td data-v=1>1 s\n"));
+  EXPECT_TRUE(holds(page, "<tr><td>0 B<td data-v=1>1 s<td>"));
   EXPECT_TRUE(holds(page, "<tr><td data-v=1>1 B<td>?"));
   EXPECT_TRUE(holds(page, "<tr><td data-v=2>2 B<td>?"));
   EXPECT_TRUE(holds(page, "<td data-v=0.001>"));
