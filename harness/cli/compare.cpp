@@ -26,11 +26,11 @@ struct Options {
 };
 
 constexpr const char* footer =
-    "A change counts when it is significant over all cases (false discovery rate 5 %) and larger than the tolerance.\n"
-    "With one run a side the noise from run to run is not known: give three runs or more a side.\n"
-    "Exit codes: 1 something is slower by more than the tolerance, or held in base and no longer holds; 3 nothing can "
-    "be\n"
-    "compared, or a case may be slower than the tolerance and its noise does not let it be told; 0 otherwise; 2 usage.";
+    "A change counts when it is significant over all cases (false discovery rate 5 %) and larger\n"
+    "than the tolerance. With one run a side the noise from run to run is not known: give three runs\n"
+    "or more a side. Exit codes: 1 something is slower by more than the tolerance, or held in base\n"
+    "and does not hold in head; 3 nothing could be compared, or a case may be slower than the\n"
+    "tolerance and its noise does not let it be told; 2 usage; 0 otherwise.";
 
 double read_tolerance(const std::string& text) {
   double tolerance = 0;

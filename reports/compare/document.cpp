@@ -58,6 +58,7 @@ class Builder {
     add_problems();
     add_figures();
     add_runs();
+    add_counts();
     add_method();
     document_.verdict = verdict();
     document_.tone = tone();
@@ -240,6 +241,7 @@ class Builder {
       most = std::max(most, one.change.ratio);
     }
     if (figure.x.categories.size() > most_in_figure) return;
+    figure.y.logarithmic = most > 4 * least;
     for (auto& [verdict, curve] : curves) figure.curves.push_back(std::move(curve));
     figure.alt = fmt::format(
         "The speed of head over that of base in {}, from {:.3g} to {:.3g}: {} slower, {} faster, "
@@ -364,6 +366,28 @@ class Builder {
                               {std::to_string(cases), cases}});
       }
     document_.sections.push_back({"runs", "The runs", {std::move(table)}, false});
+  }
+
+  void add_counts() {
+    const CompareCounts& n = c_.counts;
+    Table table{"counts", "", {}, {{}}};
+    const auto add = [&](const char* id, const char* title, const Json& value, std::string text) {
+      table.columns.push_back({id, title, Align::right});
+      table.rows[0].push_back({std::move(text), value});
+    };
+    const auto number = [&](const char* id, const char* title, int value) {
+      add(id, title, value, std::to_string(value));
+    };
+    number("slower", "slower", n.slower);
+    number("faster", "faster", n.faster);
+    number("same", "same", n.same);
+    number("cannot_say", "cannot say", n.unknown);
+    number("maybe_slower", "of these maybe slower", n.unknown_slow);
+    number("broken", "no longer holds", n.broken);
+    number("left_out", "left out", n.left_out);
+    add("tolerance", "tolerance", options_.tolerance, format_percent(options_.tolerance));
+    number("exit_code", "exit code", static_cast<int>(n.exit_code()));
+    document_.sections.push_back({"counts", "Counts", {std::move(table)}, false});
   }
 
   void add_method() {

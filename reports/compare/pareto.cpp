@@ -234,7 +234,13 @@ std::vector<Section> cost_comparison(const Comparison& comparison, const PriceSo
          {change_text(one.change.ratio, one.change.ci95), one.change.ratio, Tone::plain, {}, one.change.ratio}});
   }
   std::vector<Section> sections;
-  if (!table.rows.empty()) sections.push_back({"cost", "Cost beside speed", {std::move(table)}});
+  if (!table.rows.empty()) {
+    Section section{"cost", "Cost beside speed", {std::move(table)}};
+    section.blocks.push_back(
+        Text{"A cost is that of wall time, stalls included; the speed of a micro-benchmark is that of medians.",
+             Tone::faint});
+    sections.push_back(std::move(section));
+  }
   const std::vector<Front> found = fronts(comparison.base, comparison.head, base_costs, head_costs);
   if (!found.empty()) sections.push_back(front_section(found));
   return sections;

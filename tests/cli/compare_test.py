@@ -48,6 +48,8 @@ class Compare(AssayCase):
         self.assertIn("slower: 1 · faster: 0 · same: 0 · cannot say: 0", done.stdout)
         self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
         self.assertNotIn("\033", done.stdout)
+        self.assertEqual(tables["counts"][0]["slower"], 1)
+        self.assertEqual(tables["counts"][0]["exit_code"], 1)
         case = tables["cases"][0]
         self.assertEqual(case["case"], "memory/op=copy")
         self.assertAlmostEqual(case["ratio"], (90 * 91 * 89 / (100 * 101 * 99)) ** (1 / 3))
@@ -221,6 +223,11 @@ class Compare(AssayCase):
         fronts = {row["side"]: row["front"]["beaten_by"] for row in tables["pareto"]}
         self.assertEqual(fronts, {"small": None, "big": None, "poor": "big"})
         self.assertIn("beaten by big", done.stdout)
+
+    def test_help_says_what_the_exit_codes_mean(self):
+        told = self.assay("compare", "--help").stdout
+        self.assertIn("Exit codes: 1", told)
+        self.assertLessEqual(max(map(len, told.splitlines())), 100)
 
     def test_refusals(self):
         b, h = self.values("b", 100)[0], self.values("h", 100)[0]
