@@ -21,6 +21,7 @@ struct Options {
   std::vector<std::string> head;
   std::string tolerance = "3%";
   report::PriceFlags prices;
+  std::string html;
   std::string markdown;
   std::string json;
 };
@@ -58,6 +59,7 @@ ExitCode run_compare(const Options& options) {
                                      .prices = report::load_prices(options.prices)};
   const report::RunSet base(read_runs(options.base)), head(read_runs(options.head));
   const report::CompareResult result = report::compare(base, head, asked);
+  if (!options.html.empty()) write_named_file("compare", options.html, report::render_html(result.document));
   if (!options.markdown.empty())
     write_named_file("compare", options.markdown, report::render_markdown(result.document));
   if (!options.json.empty()) write_named_file("compare", options.json, report::render_json(result.document));
@@ -78,6 +80,7 @@ Command compare_command(CLI::App& root) {
       ->capture_default_str();
   app->add_option("--prices", options->prices.file, "Prices of machines: JSON or a SkyPilot catalogue (CSV)");
   app->add_option("--price", options->prices.price, "USD an hour of each machine, whole");
+  app->add_option("--html", options->html, "Write the whole comparison as one HTML page to FILE");
   app->add_option("--md", options->markdown, "Write the whole comparison as Markdown to FILE");
   app->add_option("--json", options->json, "Write the whole comparison as JSON to FILE, in base units");
   app->footer(footer);

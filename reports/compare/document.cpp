@@ -402,7 +402,8 @@ class Builder {
          fmt::format("One run a side: the interval is that of the samples (their range, where they give none). A "
                      "change must also exceed what noise from run to run explains: {} a run; from {} cases on "
                      "the scatter of their ratios, and no less than {}.",
-                     format_percent(assumed_run_noise), scatter_cases, format_percent(quiet_run_noise)),
+                     fmt::format("{:.3g} %", 100 * assumed_run_noise), scatter_cases,
+                     fmt::format("{:.3g} %", 100 * quiet_run_noise)),
          "q is p adjusted for the number of cases (Benjamini & Hochberg): at 5 % of it, 5 % of the changes named "
          "are expected to be none.",
          fmt::format("same: the interval lies within ± {0} (the tolerance). slower, faster: q is at most 0.05 and "

@@ -74,19 +74,19 @@ Figure figure_of(const Front& front, std::size_t number) {
                 {"throughput", front.unit},
                 {fmt::format("cost a {}, {}", front.per, front.basis), "USD"},
                 {}};
-  Curve best{"on the front", Mark::line_and_points, {}}, beaten{"beaten", Mark::points, {}};
+  Curve best{"on the front", Mark::line_and_points, {}}, dominated{"dominated", Mark::points, {}};
   std::vector<std::string> names;
   for (const Offer& offer : front.offers) {
-    (offer.beaten_by.empty() ? best : beaten).points.push_back({offer.throughput, offer.usd, {}, offer.side});
-    if (offer.beaten_by.empty()) names.push_back(offer.side);
+    (offer.dominated_by.empty() ? best : dominated).points.push_back({offer.throughput, offer.usd, {}, offer.side});
+    if (offer.dominated_by.empty()) names.push_back(offer.side);
   }
   std::reverse(best.points.begin(), best.points.end());  // slowest first, so that the line runs from left to right
   figure.alt = fmt::format(
-      "{}: on the front of cost and throughput {} {}; {} beaten by a side that is no slower and "
+      "{}: on the front of cost and throughput {} {}; {} dominated by a side that is no slower and "
       "no dearer.",
-      title, names.size() == 1 ? "is" : "are", fmt::join(names, ", "), beaten.points.size());
+      title, names.size() == 1 ? "is" : "are", fmt::join(names, ", "), dominated.points.size());
   figure.curves.push_back(std::move(best));
-  if (!beaten.points.empty()) figure.curves.push_back(std::move(beaten));
+  if (!dominated.points.empty()) figure.curves.push_back(std::move(dominated));
   return figure;
 }
 
@@ -103,7 +103,7 @@ Section front_section(const std::vector<Front>& found) {
               {}};
   for (const Front& front : found)
     for (const Offer& offer : front.offers) {
-      const bool beaten = !offer.beaten_by.empty();
+      const bool dominated = !offer.dominated_by.empty();
       table.rows.push_back(
           {{case_title(*front.example->record), front.example->record->key},
            {offer.side, nullptr},
@@ -115,9 +115,9 @@ Section front_section(const std::vector<Front>& found) {
            usd_cell(offer.usd),
            {fmt::format("{}, {}", front.per, front.basis), {{"per", front.per}, {"basis", front.basis}}},
            {std::to_string(offer.runs), offer.runs},
-           {beaten ? "beaten by " + offer.beaten_by : "on the front",
-            {{"on_front", !beaten}, {"beaten_by", beaten ? Json(offer.beaten_by) : Json(nullptr)}},
-            beaten ? Tone::faint : Tone::good}});
+           {dominated ? "dominated by " + offer.dominated_by : "on the front",
+            {{"on_front", !dominated}, {"dominated_by", dominated ? Json(offer.dominated_by) : Json(nullptr)}},
+            dominated ? Tone::faint : Tone::good}});
     }
   Section section{"pareto", "Cost against throughput", {std::move(table)}};
   section.blocks.push_back(Text{
@@ -162,7 +162,7 @@ void find_front(std::vector<Offer>& offers) {
       const bool better = other.throughput > offer.throughput || other.usd < offer.usd;
       if (no_worse && better && (!best || other.usd < best->usd)) best = &other;
     }
-    offer.beaten_by = best ? best->side : std::string();
+    offer.dominated_by = best ? best->side : std::string();
   }
 }
 

@@ -33,7 +33,7 @@ struct Offer {
   double throughput = 0;
   double usd = 0;
   std::size_t runs = 0;
-  std::string beaten_by;  // the cheapest side that is at least as fast and as cheap; empty: on the front
+  std::string dominated_by;  // the cheapest side that is at least as fast and as cheap; empty: on the front
 };
 
 struct Front {
@@ -43,7 +43,7 @@ struct Front {
   std::vector<Offer> offers;  // fastest first
 };
 
-// Marks what is beaten: another offer is no slower and no dearer, and better in one of both.
+// Marks what is dominated: another offer is no slower and no dearer, and better in one of both.
 void find_front(std::vector<Offer>& offers);
 
 // Of each case that two sides or more measured with a throughput and a cost. Implementation and instruction set may

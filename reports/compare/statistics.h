@@ -41,7 +41,7 @@ inline constexpr double least_run_noise = 0.001;
 // What one run a side is taken to differ from the next, as nobody measured it: a quiet machine's, and one's of which
 // too few cases were compared to see it.
 inline constexpr double quiet_run_noise = 0.010;
-inline constexpr double assumed_run_noise = 0.015;
+inline constexpr double assumed_run_noise = 0.0125;
 // From so many cases on the scatter of their ratios shows how much runs differ.
 inline constexpr std::size_t scatter_cases = 8;
 
