@@ -29,9 +29,8 @@ Scale linear(const Axis& axis, double low, double high, bool from_zero) {
   if (from_zero || (low > 0 && low < 0.5 * high)) low = std::min(low, 0.0);
   if (from_zero || (high < 0 && high > 0.5 * low)) high = std::max(high, 0.0);
   if (const double size = std::max(std::abs(low), std::abs(high)); high - low <= 1e-9 * size) {
-    const double room = size == 0 ? 1 : size * 0.05;
-    if (low != 0 || !from_zero) low -= room;
-    high += room;
+    if (size > 0) low -= 0.05 * size;
+    high += size > 0 ? 0.05 * size : 1;
   }
   const double room = 0.05 * (high - low);
   if (low != 0) low -= room;

@@ -30,7 +30,7 @@ class Ids {
   std::string target(const std::string& name) const;
 
  private:
-  void add(const std::string& name, std::string base);
+  void add(const std::string& name);
 
   std::map<std::string, std::string> ids_;
   std::set<std::string> used_;

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <optional>
 
@@ -38,14 +37,6 @@ std::optional<double> sort_key(const Cell& cell) {
   return std::nullopt;
 }
 
-// The hash of a record's anchor is cut: eight digits tell the records of a page apart, and add() sees to it.
-std::string short_anchor(const std::string& anchor) {
-  constexpr std::size_t whole = 18, cut = 10;  // "r-" and the digits
-  const bool hash = anchor.size() == whole && anchor.starts_with("r-") &&
-                    std::all_of(anchor.begin() + 2, anchor.end(), [](unsigned char c) { return std::isxdigit(c); });
-  return hash ? anchor.substr(0, cut) : slug(anchor);
-}
-
 // End tags of cells and rows are left out, as HTML allows: a page of many rows is a fifth smaller.
 void cell_html(std::string& out, const Cell& cell, bool heads_row, const Ids& ids) {
   const std::string text = html_escape(cell.text);
@@ -73,22 +64,22 @@ std::string right_columns(const Table& table) {
 }  // namespace
 
 Ids::Ids(const Document& document, const RowLimits& limits) {
-  for (const Section& section : document.sections) add(section.id, slug(section.id));
+  for (const Section& section : document.sections) add(section.id);
   for (const Section& section : document.sections) {
     for (const Block& block : section.blocks) {
-      if (const auto* figure = std::get_if<Figure>(&block)) add(figure->id, slug(figure->id));
+      if (const auto* figure = std::get_if<Figure>(&block)) add(figure->id);
       if (const auto* table = std::get_if<Table>(&block)) {
-        add(table->id, slug(table->id));
+        add(table->id);
         const std::size_t shown = std::min(table->rows.size(), limits.of(section));
-        for (std::size_t row = 0; row < std::min(shown, table->anchors.size()); ++row)
-          add(table->anchors[row], short_anchor(table->anchors[row]));
+        for (std::size_t row = 0; row < std::min(shown, table->anchors.size()); ++row) add(table->anchors[row]);
       }
     }
   }
 }
 
-void Ids::add(const std::string& name, std::string base) {
+void Ids::add(const std::string& name) {
   if (name.empty() || ids_.contains(name)) return;
+  const std::string base = slug(name);
   std::string id = base;
   for (int i = 2; !used_.insert(id).second; ++i) id = fmt::format("{}-{}", base, i);
   ids_[name] = id;

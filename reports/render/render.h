@@ -17,8 +17,8 @@ struct TerminalStyle {
 std::string render_terminal(const Document& document, const TerminalStyle& style);
 std::string render_markdown(const Document& document);
 // One file that needs no other and no network, whatever strings the document holds. Long curves are thinned so that a
-// page draws about 3,000 points; their lowest and highest stay. Tables longer than a page of 1 MB can hold show their
-// first rows and say so, the appendices (Section::in_terminal) first.
+// page draws about 3,000 points; their lowest and highest stay. Where a page would be larger than 1 MB, long tables
+// show their first rows and say so, those of appendices (Section::in_terminal) first.
 std::string render_html(const Document& document);
 // {"schema":1,"title":..,"verdict":..,"sections":[{"id":..,"tables":[{"id":..,"rows":[{column id: data}]}],
 //  "figures":[{"id":..,"curves":[{"name":..,"points":[{"x":..,"y":..}]}]}]}]}

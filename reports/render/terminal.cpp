@@ -63,9 +63,18 @@ class Writer {
     end_line();
   }
 
-  void table(const Table& table) {
+  void heading(std::string_view text) {
+    if (style_.colour) out_ += "\x1b[1m";
+    wrapped(text, Tone::plain, "");
+    if (style_.colour) out_ += "\x1b[0m";
+  }
+
+  void table(const Table& table, bool first_in_section) {
     if (table.columns.empty()) return;
-    if (!table.title.empty()) wrapped(table.title, Tone::plain, "");
+    if (!table.title.empty()) {
+      if (!first_in_section) end_line();
+      wrapped(table.title, Tone::plain, "");
+    }
     for (const auto& columns : parts(fitting_widths(table))) part(table, columns);
   }
 
@@ -169,11 +178,11 @@ std::string render_terminal(const Document& document, const TerminalStyle& style
     if (!section.in_terminal) continue;
     if (!section.title.empty()) {
       writer.end_line();
-      writer.wrapped(section.title, Tone::plain, "");
+      writer.heading(section.title);
     }
     for (const Block& block : section.blocks) {
       if (const auto* text = std::get_if<Text>(&block)) writer.wrapped(text->text, text->tone, "  ");
-      if (const auto* table = std::get_if<Table>(&block)) writer.table(*table);
+      if (const auto* table = std::get_if<Table>(&block)) writer.table(*table, &block == &section.blocks.front());
       if (const auto* verbatim = std::get_if<Verbatim>(&block)) verbatim_lines(writer, verbatim->text);
       if (const auto* list = std::get_if<List>(&block))
         for (const std::string& item : list->items) writer.wrapped("- " + item, Tone::plain, "  ");

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import unittest
 
@@ -45,11 +46,37 @@ class Report(AssayCase):
         self.assertEqual(row["median"], {"metric": "latency", "value": 1e-6, "unit": "s"})
         self.assertEqual(row["ci95"], [0.99e-6, 1.01e-6])
 
+    def test_writes_one_page_that_needs_nothing_else(self):
+        self.run_dir(self.record(), self.record("launch/op=handoff", status="skipped", reason="no GPU", metrics=[]))
+        done = self.assay("report", "r", "--html", "out.html", "--price", "12.5")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("report: out.html", done.stdout)
+        page = (self.dir / "out.html").read_text()
+        self.assertTrue(page.startswith("<!doctype html>"))
+        for text in ("held: 1", "skipped: 1 (no GPU)", "launch fork_join", "1.00 us", "Cost per result", "line 2",
+                     "Content-Security-Policy\" content=\"default-src 'none'"):
+            self.assertTrue(text in page, text)
+        for load in (" src=", "@import", "url(", "<link rel=\"stylesheet"):
+            self.assertFalse(load in page, load)
+        # The verdict comes first, how it was measured last, and what is linked is there.
+        self.assertLess(page.index("held: 1"), page.index("Skipped"))
+        links = set(re.findall(r"href=#([-\w.]+)", page))
+        self.assertGreater(len(links), 3)
+        self.assertEqual(links - set(re.findall(r" id=([-\w.]+)", page)), set())
+
+    def test_a_page_of_many_records_stays_small(self):
+        samples = {"unit": "s", "values": [1e-6 + 1e-9 * i for i in range(200)], "at": [0.01 * i for i in range(200)]}
+        self.run_dir(*(self.record(f"launch/op=case_{i}", samples=samples, labels={"implementation": "x" * 60})
+                       for i in range(300)))
+        self.assertEqual(self.assay("report", "r", "--html", "out.html").returncode, 0)
+        self.assertLess((self.dir / "out.html").stat().st_size, 1_000_000)
+
     def test_equal_input_gives_equal_bytes(self):
         self.run_dir(self.record(), self.record("launch/op=x"))
-        for name in ("a.md", "b.md"):
-            self.assay("report", "r", "--md", name)
-        self.assertEqual((self.dir / "a.md").read_bytes(), (self.dir / "b.md").read_bytes())
+        for name in ("a", "b"):
+            self.assay("report", "r", "--md", f"{name}.md", "--html", f"{name}.html")
+        for kind in ("md", "html"):
+            self.assertEqual((self.dir / f"a.{kind}").read_bytes(), (self.dir / f"b.{kind}").read_bytes())
 
     def test_hostile_strings_stay_inert(self):
         evil = "\x1b[2J<script>alert(1)</script>|`x`\u202e"

@@ -31,6 +31,11 @@ class ExitCodes(TestbedCase):
         self.assertIn("cpu", run["environment"])
         self.assertIn("commit", run["git"])
         self.assertIn("probe", done.stdout)          # results
+        page = os.path.join(self.out, "report.html")
+        self.assertIn(f"report: {os.path.relpath(page, self.folder)}", done.stdout.splitlines()[-1])
+        for report in (page, os.path.join(self.out, "report.md")):
+            with open(report, encoding="utf-8") as file:
+                self.assertIn("asked to skip", file.read())
         self.assertIn("[2/2]", done.stderr)          # progress, in plain lines
         self.assertNotIn("\033", done.stderr)
 
