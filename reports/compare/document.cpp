@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 namespace assay::report::comparison {
 
@@ -45,7 +46,11 @@ Json number_or_null(const std::optional<double>& value) { return value ? Json(*v
 
 class Builder {
  public:
-  Builder(const Comparison& comparison, const CompareOptions& options) : c_(comparison), options_(options) {}
+  Builder(const Comparison& comparison, const CompareOptions& options) : c_(comparison), options_(options) {
+    const Entry* last = nullptr;
+    for (const Pair& pair : c_.pairing.pairs)
+      if (std::exchange(last, pair.base) != pair.base) ++ways_[pair.base->record->identity().text()];
+  }
 
   Document build() {
     document_.title = "Assay comparison";
@@ -133,10 +138,16 @@ class Builder {
     document_.sections.push_back({"broken", "Held in base, does not hold in head", {std::move(table)}});
   }
 
-  static std::string title_of(const Pair& pair) {
-    const Metric* usual = headline_metric(*pair.base->record);
-    const std::string title = case_title(*pair.base->record);
-    return usual && usual->name == pair.metric->name ? title : title + ", " + pair.metric->name;
+  // A case that was measured in several ways on both sides stands there several times: told apart by them.
+  std::string title_of(const Pair& pair) const {
+    const Record& record = *pair.base->record;
+    const Metric* usual = headline_metric(record);
+    std::string title = case_title(record);
+    if (!usual || usual->name != pair.metric->name) title += ", " + pair.metric->name;
+    if (const auto several = ways_.find(record.identity().text()); several != ways_.end() && several->second > 1)
+      for (const char* way : {"implementation", "isa"})
+        if (const auto label = record.labels.find(way); label != record.labels.end()) title += ", " + label->second;
+    return title;
   }
 
   // A side's figure: the geometric mean of its runs, with the digits that the interval of the change allows.
@@ -155,7 +166,7 @@ class Builder {
 
   Cell interval_cell(const Change& change, bool name_noise) const {
     std::string text = interval_text(change.ci95);
-    if (name_noise && change.ci95 && change.noise == Noise::within_run) text += " within-run";
+    if (name_noise && change.ci95 && change.noise == Noise::within_run) text += " w";
     return {std::move(text), interval_data(change), change.ci95 ? Tone::plain : Tone::faint};
   }
 
@@ -208,10 +219,11 @@ class Builder {
       section.blocks.push_back(std::move(table));
       add_reasons(section);
       if (within > 0)
-        section.blocks.push_back(Text{
-            "With one run a side an interval is within-run: it does not know what differs from run to run. Three runs "
-            "or more a side do: assay compare --base A1 A2 A3 --head B1 B2 B3.",
-            Tone::faint});
+        section.blocks.push_back(Text{std::string(mixed ? "w: " : "") +
+                                          "With one run a side an interval is within-run: it does not know what "
+                                          "differs from run to run. Three runs "
+                                          "or more a side do: assay compare --base A1 A2 A3 --head B1 B2 B3.",
+                                      Tone::faint});
       add_picture(section);
     }
     document_.sections.push_back(std::move(section));
@@ -415,6 +427,7 @@ class Builder {
 
   const Comparison& c_;
   const CompareOptions& options_;
+  std::map<std::string, int> ways_;  // of each identity: pairs of protocol, implementation and instruction set
   Document document_;
 };
 

@@ -10,7 +10,8 @@ namespace assay::report::comparison {
 
 namespace {
 
-constexpr double most_percent = 9999;
+constexpr double most_ratio = 9999;
+constexpr double most_percent = 999;
 
 // Places after the point of a percentage that is known to +- half: the last one is the first that half moves.
 int places(double half_percent) {
@@ -29,23 +30,25 @@ std::string signed_number(double percent, int digits) {
 }  // namespace
 
 std::string change_text(double ratio, const std::optional<Interval>& ci95) {
-  if (ratio >= 2) return ratio > most_percent ? fmt::format("{:.1e} x", ratio) : fmt::format("{:.3g} x", ratio);
+  if (ratio >= 2) return ratio > most_ratio ? fmt::format("{:.1e} x", ratio) : fmt::format("{:.3g} x", ratio);
   return signed_number(100 * (ratio - 1), ci95 ? places(half_percent(*ci95)) : 1) + " %";
 }
 
 std::string interval_text(const std::optional<Interval>& ci95) {
   if (!ci95) return "–";
-  const int digits = std::min(2, places(half_percent(*ci95)) + 1);
+  const double half = half_percent(*ci95);
+  const int digits = half >= 10 ? 0 : std::min(2, places(half) + 1);
   const auto end = [&](double ratio) {
     const double percent = 100 * (ratio - 1);
-    return percent > most_percent ? std::string(">+9999") : signed_number(percent, percent >= 100 ? 0 : digits);
+    return percent > most_percent ? fmt::format("> +{:.0f}", most_percent) : signed_number(percent, digits);
   };
   return end(ci95->low) + " .. " + end(ci95->high) + " %";
 }
 
 std::string detectable_text(const std::optional<double>& detectable) {
-  if (!detectable || 100 * *detectable > most_percent) return "–";
+  if (!detectable) return "–";
   const double percent = 100 * *detectable;
+  if (percent > most_percent) return fmt::format("> {:.0f} %", most_percent);
   return fmt::format("± {:.{}f} %", percent, percent < 10 ? 1 : 0);
 }
 

@@ -9,7 +9,7 @@ namespace assay::report::comparison {
 
 // A ratio of speeds as a change, with the digits that its interval allows; "2.4 x" from twice on.
 std::string change_text(double ratio, const std::optional<Interval>& ci95);
-// Both ends with one digit more; "–" when there is none.
+// Both ends with one digit more, where that is after the point; "–" when there is none.
 std::string interval_text(const std::optional<Interval>& ci95);
 // "± 2.4 %"; "–" when it is not known.
 std::string detectable_text(const std::optional<double>& detectable);

@@ -188,8 +188,11 @@ TEST(CompareWords, DigitsFollowTheInterval) {
   EXPECT_EQ(change_text(0.99999, Interval{0.98, 1.02}), "0 %");
   EXPECT_EQ(change_text(2.5, std::nullopt), "2.5 x");
   EXPECT_EQ(interval_text(Interval{0.8846, 0.9256}), "-11.5 .. -7.4 %");
+  EXPECT_EQ(interval_text(Interval{0.8, 1.1}), "-20 .. +10 %");
+  EXPECT_EQ(interval_text(Interval{0.8, 40}), "-20 .. > +999 %");
   EXPECT_EQ(interval_text(std::nullopt), "–");
   EXPECT_EQ(detectable_text(0.0308), "± 3.1 %");
+  EXPECT_EQ(detectable_text(12.0), "> 999 %");
   EXPECT_EQ(detectable_text(std::nullopt), "–");
 }
 
