@@ -80,11 +80,13 @@ void verbatim_html(std::string& out, const std::string& text) {
   out += "</pre>\n";
 }
 
-void block_html(std::string& out, const Block& block, std::size_t points, std::size_t most_rows, Ids& ids) {
+void block_html(std::string& out, const Section& section, const Block& block, std::size_t points, std::size_t most_rows,
+                Ids& ids) {
   if (const auto* text = std::get_if<Text>(&block))
     out += fmt::format("<p{}>{}{}</p>\n", text->tone == Tone::faint ? " class=faint" : "", sign_html(text->tone),
                        html_escape(text->text));
-  if (const auto* table = std::get_if<Table>(&block)) table_html(out, *table, most_rows, ids);
+  if (const auto* table = std::get_if<Table>(&block))
+    table_html(out, *table, section.title.empty() ? "table" : section.title, most_rows, ids);
   if (const auto* figure = std::get_if<Figure>(&block)) figure_html(out, *figure, points, ids);
   if (const auto* verbatim = std::get_if<Verbatim>(&block)) verbatim_html(out, verbatim->text);
   if (const auto* list = std::get_if<List>(&block); list && !list->items.empty()) {
@@ -106,7 +108,7 @@ std::string page(const Document& document, const RowLimits& limits) {
   for (const Section& section : document.sections) {
     out += fmt::format("<section{}>\n", ids.attribute(section.id));
     if (!section.title.empty()) out += fmt::format("<h2>{}</h2>\n", html_escape(section.title));
-    for (const Block& block : section.blocks) block_html(out, block, points, limits.of(section), ids);
+    for (const Block& block : section.blocks) block_html(out, section, block, points, limits.of(section), ids);
     out += "</section>\n";
   }
   out += "</main>\n<p id=page-status class=unseen role=status></p>\n";

@@ -118,12 +118,12 @@ std::string short_number(double value) {
   return text;
 }
 
-void table_html(std::string& out, const Table& table, std::size_t most_rows, Ids& ids) {
+void table_html(std::string& out, const Table& table, const std::string& name, std::size_t most_rows, Ids& ids) {
   if (table.columns.empty()) return;
   const std::string title = html_escape(table.title);
   // The box takes the keyboard's focus, so that it can be scrolled without a mouse.
   out += fmt::format("<div class=box role=region tabindex=0 aria-label=\"{}\">\n<table{} class=\"{}\">\n",
-                     title.empty() ? "table" : title, ids.attribute(table.id), right_columns(table));
+                     title.empty() ? html_escape(name) : title, ids.attribute(table.id), right_columns(table));
   if (!title.empty()) out += "<caption>" + title + "</caption>\n";
   out += "<thead><tr>";
   for (const Column& column : table.columns) out += "<th scope=col>" + html_escape(column.title);

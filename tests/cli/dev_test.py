@@ -136,6 +136,17 @@ class Dev(unittest.TestCase):
         self.assertIn("Unable to locate package", done.stderr.splitlines()[-1])
         self.assertNotIn("cmake", " ".join(machine.calls))
 
+    def test_a_browser_is_for_tests_alone_and_they_do_without(self):
+        installed = everything()
+        del installed["chromium"]
+        machine = self.machine(installed, {})
+        self.assertEqual(machine.dev("build").returncode, 0)
+        self.assertNotIn("apt-get", " ".join(machine.calls))
+        machine.script("apt-get", "echo 'E: Unable to locate package chromium' >&2; [ \"$1\" = update ]")
+        done = machine.dev("test")
+        self.assertIn("the tests of the page are skipped", done.stderr)
+        self.assertIn("cmake --preset release", " ".join(machine.calls))
+
     def test_no_install_installs_nothing(self):
         machine = self.machine({}, {})
         self.assertEqual(machine.dev("build", ASSAY_NO_INSTALL="1").returncode, 0)

@@ -190,8 +190,9 @@ TEST(Scale, SurvivesWhatIsNoRange) {
 }
 
 TEST(Thin, KeepsEndsAndExtremes) {
-  std::vector<Point> points;
-  for (int i = 0; i < 10000; ++i) points.push_back({static_cast<double>(i), std::sin(i * 0.1)});
+  std::vector<Point> points(10000);
+  for (std::size_t i = 0; i < points.size(); ++i)
+    points[i] = {static_cast<double>(i), std::sin(static_cast<double>(i) * 0.1)};
   points[1234].y = 50;
   points[8765].y = -50;
   points[4321].y = NAN;
