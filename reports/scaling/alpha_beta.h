@@ -1,0 +1,63 @@
+// The alpha-beta model of collectives: what a call costs at once, what it costs a byte, and by which algorithm.
+#pragma once
+
+#include "reports/scaling/collectives.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::report::scaling {
+
+inline constexpr int fewest_sizes = 3;  // two determine a line and leave nothing to judge it by
+
+// t = A + G S over the message sizes of one world size. Every form below is such a line at a fixed world size.
+struct LineFit {
+  std::optional<Estimate> latency = {};    // A, seconds; absent where it does not show (A = 0)
+  std::optional<Estimate> bandwidth = {};  // 1 / G, algbw of an endless message, B/s; absent where it does not show
+  std::optional<Estimate> half_size = {};  // n_1/2 = A / G, bytes: both parts take equal time (Hockney & Jesshope 1988)
+  double latency_seconds = 0;              // A
+  double seconds_per_byte = 0;             // G
+  double rms = 0;                          // of the relative residuals
+  std::vector<double> residuals;           // ln(t / fit), a point each
+
+  double at(double bytes) const { return latency_seconds + seconds_per_byte * bytes; }
+};
+
+// Absent with fewer than fewest_sizes sizes.
+std::optional<LineFit> fit_line(const MessageLine& line);
+
+// How an algorithm's cost depends on the world size n: t = alpha_terms(n) alpha + volume(n) S / B.
+struct Form {
+  std::string_view op;
+  std::string_view name;     // ring, tree
+  std::string_view formula;  // for people
+  std::string_view source;
+  double (*alpha_terms)(int ranks);
+  double (*volume)(int ranks);
+};
+
+// Those of an op; none for an unknown op.
+std::vector<Form> forms_of(std::string_view op);
+
+enum class Verdict { fits_best, cannot_tell, refuted };
+
+struct FormFit {
+  Form form;
+  std::optional<Estimate> alpha = {};      // seconds a message
+  std::optional<Estimate> bandwidth = {};  // B of a link, B/s
+  double rms = 0;
+  std::vector<int> worlds;
+  Verdict verdict = Verdict::cannot_tell;
+};
+
+// Every form of the op over all world sizes at once; none with fewer than fewest_sizes figures. A form is refuted when
+// another explains the same figures better beyond chance (Akaike difference of 10 and more: Burnham & Anderson 2002),
+// or when it misses them by more than `worst_rms`. The best is named only when it alone is left and holds to
+// `good_rms`: ring and tree are the same line at one world size.
+std::vector<FormFit> fit_forms(const CollectiveSeries& series);
+inline constexpr double worst_rms = 0.25;
+inline constexpr double good_rms = 0.10;
+
+}  // namespace assay::report::scaling

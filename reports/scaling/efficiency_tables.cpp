@@ -1,0 +1,141 @@
+#include "reports/scaling/efficiency_tables.h"
+
+#include "reports/data/machine.h"
+#include "reports/scaling/cells.h"
+#include "reports/scaling/efficiency.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace assay::report::scaling {
+
+namespace {
+
+// Below these an efficiency is worth a look; the field calls 0.9 good.
+constexpr double good_efficiency = 0.9;
+constexpr double poor_efficiency = 0.5;
+
+Tone tone_of(double efficiency) {
+  return efficiency >= good_efficiency ? Tone::good : efficiency < poor_efficiency ? Tone::bad : Tone::warn;
+}
+
+std::string joined(const std::vector<int>& ranks) { return fmt::format("{}", fmt::join(ranks, ", ")); }
+
+// A parameter that may stand in a command line that people copy; empty otherwise.
+std::string safe(const std::string& text) {
+  const auto harmless = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.' || c == '/';
+  };
+  return text.size() <= 80 && std::all_of(text.begin(), text.end(), harmless) ? text : std::string();
+}
+
+// World sizes that the machine can hold, as --ranks takes them.
+std::string world_sizes(const Entry& entry) {
+  const Machine machine = machine_of(*entry.run);
+  const int places = entry.record->device == "cpu" ? machine.cores.value_or(4) : machine.gpus;
+  std::string text = "1,2";
+  for (int ranks = 4; ranks <= std::min(places, 64); ranks *= 2) text += fmt::format(",{}", ranks);
+  return text;
+}
+
+// Runs every family at hand over several world sizes, threads a rank fixed as a series needs them.
+std::string command_for(const std::vector<Lone>& lone) {
+  std::set<std::string> families;
+  std::map<std::string, std::set<std::string>> models;
+  bool cpu = false;
+  for (const Lone& each : lone) {
+    const Record& record = *each.entry.record;
+    const std::string family = safe(record.family);
+    if (family.empty()) continue;
+    families.insert(family);
+    cpu = cpu || record.device == "cpu";
+    if (const std::string model = safe(parameter(record, "model")); !model.empty()) models[family].insert(model);
+  }
+  if (families.empty()) return "assay run scaling";
+  std::string command = fmt::format("assay run {}", fmt::join(families, " "));
+  for (const std::string& family : families) {
+    if (models.contains(family)) command += fmt::format(" --set {}.model={}", family, fmt::join(models[family], ","));
+    command += fmt::format(" --set {}.scaling=weak,strong", family);
+    if (cpu) command += fmt::format(" --set {}.threads=1", family);
+  }
+  return command + " --ranks " + world_sizes(lone.front().entry);
+}
+
+}  // namespace
+
+std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mode) {
+  Table table{
+      mode == Mode::strong ? "strong" : "weak",
+      mode == Mode::strong
+          ? "Strong scaling, the batch of all ranks stays: N0 T(N0) / (N T(N)); exposed: communication in the step"
+          : "Weak scaling, the batch of a rank stays: T(N0) / T(N); exposed: communication in the step",
+      {{"series", "series"},
+       {"ranks", "ranks", Align::right},
+       {"time", "time", Align::right},
+       {"efficiency", "efficiency", Align::right},
+       {"efficiency_ci95", "95 %", Align::right},
+       {"exposed", "exposed", Align::right},
+       {"runs", "runs", Align::right}},
+      {}};
+  for (const Series& each : series) {
+    if (each.mode != mode) continue;
+    for (std::size_t i = 0; i < each.points.size(); ++i) {
+      const WorldPoint& point = each.points[i];
+      const Estimate share = efficiency(each, i);
+      Cell series_cell = text_cell(each.title);
+      series_cell.link = point.entries.front().anchor();
+      table.rows.push_back({series_cell, count_cell(point.ranks), quantity_cell(point.time, "s"),
+                            i == 0 ? share_cell(1, std::nullopt, Tone::faint)
+                                   : share_cell(share.value, share.interval, tone_of(share.value)),
+                            share_interval_cell(share.interval),
+                            point.exposed ? share_cell(*point.exposed) : unknown_cell(),
+                            count_cell(static_cast<double>(point.entries.size()))});
+    }
+  }
+  return table.rows.empty() ? std::nullopt : std::optional(std::move(table));
+}
+
+std::optional<Table> apart_table(const std::vector<Apart>& apart) {
+  if (apart.empty()) return std::nullopt;
+  Table table{"kept_apart",
+              "Kept apart: not in the figures above",
+              {{"case", "case"},
+               {"ranks", "ranks"},
+               {"reason", "reason"},
+               {"records", "records", Align::right},
+               {"place", "first of them"}},
+              {}};
+  for (const Apart& each : apart) {
+    Cell place = text_cell(each.first.place());
+    place.link = each.first.anchor();
+    table.rows.push_back({text_cell(each.title),
+                          {joined(each.ranks), each.ranks},
+                          text_cell(each.reason, Tone::warn),
+                          count_cell(static_cast<double>(each.records)),
+                          place});
+  }
+  return table;
+}
+
+std::vector<Text> lone_texts(const std::vector<Lone>& lone) {
+  if (lone.empty()) return {};
+  std::set<int> ranks;
+  std::set<std::string> titles;
+  for (const Lone& each : lone) {
+    ranks.insert(each.ranks);
+    titles.insert(each.title);
+  }
+  std::string which = *titles.begin();
+  if (titles.size() > 1) which += fmt::format(" and {} more", titles.size() - 1);
+  const std::string sizes =
+      ranks.size() == 1 ? ranks_text(*ranks.begin()) : fmt::format("one of {} ranks each", fmt::join(ranks, ", "));
+  return {{fmt::format("One world size only that can be compared ({}): {}. Scaling needs two and more; run: {}", sizes,
+                       which, command_for(lone)),
+           Tone::faint}};
+}
+
+}  // namespace assay::report::scaling

@@ -1,0 +1,91 @@
+#include "reports/scaling/estimate.h"
+
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::report::scaling {
+
+namespace {
+
+// Distances of the interval's ends from the value, on logarithms.
+struct Arms {
+  double lower = 0;
+  double upper = 0;
+};
+
+std::optional<Arms> arms_of(const Estimate& estimate) {
+  if (!estimate.interval) return std::nullopt;
+  return Arms{std::log(estimate.value / estimate.interval->low), std::log(estimate.interval->high / estimate.value)};
+}
+
+// The estimate with these arms; without an interval where one of its ends leaves the range of numbers.
+Estimate with_arms(double value, const std::optional<Arms>& arms) {
+  if (!arms) return {value, std::nullopt};
+  const Interval interval{value * std::exp(-arms->lower), value * std::exp(arms->upper)};
+  if (!std::isfinite(interval.high) || !(interval.low > 0)) return {value, std::nullopt};
+  return {value, interval};
+}
+
+// Beyond this range, which no measurement reaches, ratios and squares leave that of numbers.
+constexpr double smallest = 1e-100, largest = 1e100;
+
+bool usable(double value) { return value >= smallest && value <= largest; }
+
+}  // namespace
+
+std::optional<Estimate> positive(std::optional<double> value, const std::optional<Interval>& interval) {
+  if (!value || !usable(*value)) return std::nullopt;
+  Estimate estimate{*value, std::nullopt};
+  if (interval && usable(interval->low) && usable(interval->high))
+    estimate.interval =
+        Interval{std::min({interval->low, interval->high, *value}), std::max({interval->low, interval->high, *value})};
+  return estimate;
+}
+
+std::optional<double> relative_error(const Estimate& estimate) {
+  const auto arms = arms_of(estimate);
+  if (!arms) return std::nullopt;
+  return 0.5 * (arms->lower + arms->upper) / t95(0);
+}
+
+Estimate ratio(const Estimate& a, const Estimate& b) {
+  const auto top = arms_of(a), bottom = arms_of(b);
+  if (!top || !bottom) return {a.value / b.value, std::nullopt};
+  return with_arms(a.value / b.value,
+                   Arms{std::hypot(top->lower, bottom->upper), std::hypot(top->upper, bottom->lower)});
+}
+
+Estimate scaled(const Estimate& estimate, double factor) {
+  Estimate result{estimate.value * factor, estimate.interval};
+  if (result.interval) result.interval = Interval{result.interval->low * factor, result.interval->high * factor};
+  return result;
+}
+
+Estimate pooled(std::span<const Estimate> runs) {
+  if (runs.size() == 1) return runs.front();
+  const auto count = static_cast<double>(runs.size());
+  double mean = 0, scatter = 0, lower = 0, upper = 0;
+  for (const Estimate& run : runs) mean += std::log(run.value) / count;
+  for (const Estimate& run : runs) {
+    scatter += std::pow(std::log(run.value) - mean, 2);
+    if (const auto arms = arms_of(run)) {
+      lower += arms->lower * arms->lower;
+      upper += arms->upper * arms->upper;
+    }
+  }
+  const int freedom = static_cast<int>(runs.size()) - 1;
+  const double between = t95(freedom) * std::sqrt(scatter / freedom / count);
+  return with_arms(std::exp(mean),
+                   Arms{std::max(between, std::sqrt(lower) / count), std::max(between, std::sqrt(upper) / count)});
+}
+
+double t95(int freedom) {
+  namespace bm = boost::math;
+  static const double normal = bm::quantile(bm::normal(), 0.975);
+  return freedom > 0 ? bm::quantile(bm::students_t(freedom), 0.975) : normal;
+}
+
+}  // namespace assay::report::scaling

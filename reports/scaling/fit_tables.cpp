@@ -1,0 +1,341 @@
+#include "reports/scaling/fit_tables.h"
+
+#include "harness/core/units.h"
+#include "reports/scaling/cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace assay::report::scaling {
+
+namespace {
+
+// Residuals beyond these say that the model does not hold.
+constexpr double fair_rms = 0.10;
+constexpr double poor_rms = 0.25;
+
+Tone tone_of_rms(double rms) { return rms > poor_rms ? Tone::bad : rms > fair_rms ? Tone::warn : Tone::plain; }
+
+// A signed relative error.
+Cell error_cell(double error, Tone tone = Tone::plain) {
+  Cell cell{fmt::format("{:+.1f} %", 100 * error), {{"value", error}, {"unit", "1"}}, tone};
+  cell.sort = error;
+  return cell;
+}
+
+Cell rms_cell(double rms) {
+  Cell cell{fmt::format("{:.1f} %", 100 * rms), {{"value", rms}, {"unit", "1"}}, tone_of_rms(rms)};
+  cell.sort = rms;
+  return cell;
+}
+
+Cell maybe_cell(const std::optional<Estimate>& estimate, std::string_view unit) {
+  return estimate ? quantity_cell(*estimate, unit) : unknown_cell();
+}
+
+Cell maybe_interval_cell(const std::optional<Estimate>& estimate, std::string_view unit) {
+  return interval_cell(estimate ? estimate->interval : std::nullopt, unit);
+}
+
+Cell bytes_cell(double bytes) {
+  Cell cell{format_bytes(bytes), {{"value", bytes}, {"unit", "B"}}};
+  cell.sort = bytes;
+  return cell;
+}
+
+std::string joined(const std::vector<int>& numbers) { return fmt::format("{}", fmt::join(numbers, ", ")); }
+
+// What a reader must know of a line before using its figures: in a few words, and in a sentence.
+struct Remark {
+  std::string brief;
+  std::string whole;
+};
+
+Remark remark_of(const FittedLine& line) {
+  if (!line.fit) {
+    const int sizes = static_cast<int>(line.line->points.size());
+    const std::string brief =
+        fmt::format("{} size{}: {} more needed", sizes, sizes == 1 ? "" : "s", fewest_sizes - sizes);
+    return {brief, brief + ", a line and what judges it"};
+  }
+  if (line.fit->rms > poor_rms)
+    return {"one line does not hold", "one line does not hold: the algorithm may change between these sizes"};
+  if (!line.fit->latency)
+    return {"latency does not show", "latency does not show in these sizes: smaller ones are missing"};
+  if (!line.fit->bandwidth)
+    return {"bandwidth does not show", "bandwidth does not show in these sizes: larger ones are missing"};
+  if (!line.fit->half_size)
+    return {"n1/2 not determined", "these sizes do not determine where latency gives way to bandwidth"};
+  return {};
+}
+
+std::string words_of(const FormFit& fit, bool several_worlds, bool several_forms) {
+  switch (fit.verdict) {
+    case Verdict::fits_best: return several_forms ? "fits best" : "fits";
+    case Verdict::refuted: return "does not fit";
+    case Verdict::cannot_tell: break;
+  }
+  if (!several_forms) return "fits poorly";
+  return several_worlds ? "cannot tell" : "cannot tell: one world size";
+}
+
+}  // namespace
+
+std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
+  if (fits.empty()) return std::nullopt;
+  Table table{"amdahl",
+              "Amdahl: T(N) = T(1) (s + (1-s)/N); s holds all that ranks do not share, communication too",
+              {{"series", "series"},
+               {"serial", "serial share s", Align::right},
+               {"serial_ci95", "95 %", Align::right},
+               {"time_1", "T(1)", Align::right},
+               {"limit", "most speed-up 1/s", Align::right},
+               {"rms", "residual", Align::right},
+               {"sizes", "world sizes", Align::right},
+               {"remark", "remark"}},
+              {}};
+  for (const StrongFit& fit : fits) {
+    const Amdahl& amdahl = fit.amdahl;
+    std::string remark;
+    if (amdahl.freedom == 0) remark = "two sizes determine it: no residual judges it";
+    if (amdahl.serial == 0) remark = "no serial share shows: as fast as linear, or faster";
+    Cell limit = unknown_cell();
+    if (amdahl.serial > 1e-9) {
+      limit = {fmt::format("{:.3g} x", 1 / amdahl.serial), {{"value", 1 / amdahl.serial}, {"unit", "1"}}};
+      limit.sort = 1 / amdahl.serial;
+    }
+    table.rows.push_back({text_cell(fit.series->title), share_cell(amdahl.serial, amdahl.interval),
+                          share_interval_cell(amdahl.interval), quantity_cell({amdahl.time, {}}, "s"), limit,
+                          amdahl.freedom == 0 ? unknown_cell() : rms_cell(amdahl.rms),
+                          count_cell(static_cast<double>(fit.series->points.size())), text_cell(remark, Tone::faint)});
+  }
+  return table;
+}
+
+std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predictions) {
+  Table table{"prediction",
+              "The next world sizes, by a model of all sizes but the largest, judged on it",
+              {{"series", "series"},
+               {"ranks", "ranks", Align::right},
+               {"time", "time", Align::right},
+               {"time_ci95", "95 %", Align::right},
+               {"efficiency", "efficiency", Align::right},
+               {"hold_out_error", "error at the largest", Align::right}},
+              {}};
+  for (const auto& [series, prediction] : predictions) {
+    const auto row = [&](int ranks, Cell time, Cell interval, Cell share) {
+      Cell error = error_cell(prediction.error, tone_of_rms(std::abs(prediction.error)));
+      error.data["ranks"] = prediction.held_out;
+      table.rows.push_back({text_cell(series->title), count_cell(ranks), std::move(time), std::move(interval),
+                            std::move(share), std::move(error)});
+    };
+    for (const Predicted& next : prediction.next) {
+      Cell share = share_cell(next.efficiency.value, next.efficiency.interval);
+      if (next.efficiency.interval)
+        share.data["ci95"] = {next.efficiency.interval->low, next.efficiency.interval->high};
+      row(next.ranks, quantity_cell(next.time, "s"), interval_cell(next.time.interval, "s"), std::move(share));
+    }
+    for (const int ranks : prediction.undetermined)
+      row(ranks, {"cannot say", {{"value", nullptr}}, Tone::warn}, interval_cell(std::nullopt, "s"), unknown_cell());
+  }
+  return table.rows.empty() ? std::nullopt : std::optional(std::move(table));
+}
+
+std::optional<Table> model_table(const std::vector<SeriesPrediction>& predictions) {
+  if (predictions.empty()) return std::nullopt;
+  Table table{"prediction_models",
+              "Models of the predictions, and the largest world size, which was held out",
+              {{"series", "series"},
+               {"model", "model"},
+               {"rms", "residual", Align::right},
+               {"held_out", "held out", Align::right},
+               {"measured", "measured", Align::right},
+               {"predicted", "predicted", Align::right},
+               {"error", "error", Align::right}},
+              {}};
+  for (const auto& [series, prediction] : predictions)
+    table.rows.push_back({text_cell(series->title),
+                          text_cell(prediction.model),
+                          rms_cell(prediction.rms),
+                          {ranks_text(prediction.held_out), prediction.held_out},
+                          quantity_cell({prediction.held_out_time, {}}, "s"),
+                          quantity_cell(prediction.held_out_predicted, "s"),
+                          error_cell(prediction.error, tone_of_rms(std::abs(prediction.error)))});
+  return table;
+}
+
+std::optional<Table> message_table(const std::vector<FittedLine>& lines) {
+  if (lines.empty()) return std::nullopt;
+  Table table{"collectives",
+              "Collectives: time A + S/B of a message of S bytes; at n1/2 = A B latency gives way to bandwidth",
+              {{"series", "collective"},
+               {"ranks", "ranks", Align::right},
+               {"latency", "latency A", Align::right},
+               {"bandwidth", "algbw B", Align::right},
+               {"half_size", "n1/2", Align::right},
+               {"rms", "residual", Align::right},
+               {"remark", "remark"}},
+              {}};
+  for (const FittedLine& line : lines) {
+    const auto& fit = line.fit;
+    table.rows.push_back({text_cell(line.series->title), count_cell(line.line->ranks),
+                          maybe_cell(fit ? fit->latency : std::nullopt, "s"),
+                          maybe_cell(fit ? fit->bandwidth : std::nullopt, "B/s"),
+                          maybe_cell(fit ? fit->half_size : std::nullopt, "B"),
+                          fit ? rms_cell(fit->rms) : unknown_cell(), text_cell(remark_of(line).brief, Tone::faint)});
+  }
+  return table;
+}
+
+std::optional<Table> line_table(const std::vector<FittedLine>& lines) {
+  if (lines.empty()) return std::nullopt;
+  Table table{"collective_fits",
+              "Collectives: the fits of A + S/B, with their intervals",
+              {{"series", "collective"},
+               {"ranks", "ranks", Align::right},
+               {"latency_ci95", "latency A, 95 %", Align::right},
+               {"bandwidth_ci95", "algbw B, 95 %", Align::right},
+               {"half_size_ci95", "n1/2, 95 %", Align::right},
+               {"sizes", "sizes", Align::right},
+               {"remark", "remark"}},
+              {}};
+  for (const FittedLine& line : lines) {
+    const auto& fit = line.fit;
+    table.rows.push_back({text_cell(line.series->title), count_cell(line.line->ranks),
+                          maybe_interval_cell(fit ? fit->latency : std::nullopt, "s"),
+                          maybe_interval_cell(fit ? fit->bandwidth : std::nullopt, "B/s"),
+                          maybe_interval_cell(fit ? fit->half_size : std::nullopt, "B"),
+                          count_cell(static_cast<double>(line.line->points.size())),
+                          text_cell(remark_of(line).whole, Tone::faint)});
+  }
+  return table;
+}
+
+std::optional<Table> form_table(const std::vector<FittedForms>& all) {
+  Table table{"collective_forms",
+              "Which algorithm: each form fitted over all world sizes; α a message, B a link",
+              {{"series", "collective"},
+               {"form", "form"},
+               {"formula", "t(n, S)"},
+               {"ranks", "ranks"},
+               {"alpha", "α", Align::right},
+               {"alpha_ci95", "95 %", Align::right},
+               {"bandwidth", "B", Align::right},
+               {"bandwidth_ci95", "95 %", Align::right},
+               {"rms", "residual", Align::right},
+               {"verdict", "verdict"},
+               {"source", "source"}},
+              {}};
+  for (const FittedForms& fitted : all) {
+    for (const FormFit& fit : fitted.forms) {
+      // Coefficients of a form that does not hold would be read as figures of the machine.
+      const bool holds = fit.verdict != Verdict::refuted;
+      const std::optional<Estimate> alpha = holds ? fit.alpha : std::nullopt;
+      const std::optional<Estimate> bandwidth = holds ? fit.bandwidth : std::nullopt;
+      table.rows.push_back({text_cell(fitted.series->title),
+                            text_cell(std::string(fit.form.name)),
+                            text_cell(std::string(fit.form.formula)),
+                            {joined(fit.worlds), fit.worlds},
+                            maybe_cell(alpha, "s"),
+                            maybe_interval_cell(alpha, "s"),
+                            maybe_cell(bandwidth, "B/s"),
+                            maybe_interval_cell(bandwidth, "B/s"),
+                            rms_cell(fit.rms),
+                            text_cell(words_of(fit, fit.worlds.size() > 1, fitted.forms.size() > 1),
+                                      fit.verdict == Verdict::fits_best ? Tone::good : Tone::plain),
+                            text_cell(std::string(fit.form.source), Tone::faint)});
+    }
+  }
+  return table.rows.empty() ? std::nullopt : std::optional(std::move(table));
+}
+
+std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const std::vector<StrongFit>& fits) {
+  Table table{"residuals",
+              "Residuals: measured over fitted, less 1",
+              {{"series", "series"},
+               {"fit", "fit"},
+               {"ranks", "ranks", Align::right},
+               {"bytes", "message", Align::right},
+               {"measured", "measured", Align::right},
+               {"fitted", "fitted", Align::right},
+               {"residual", "residual", Align::right}},
+              {}};
+  const auto row = [&](const std::string& title, const char* fit, int ranks, Cell bytes, const Estimate& measured,
+                       double fitted, double residual) {
+    const double error = std::expm1(residual);
+    table.rows.push_back({text_cell(title), text_cell(fit), count_cell(ranks), std::move(bytes),
+                          quantity_cell(measured, "s"), quantity_cell({fitted, {}}, "s"),
+                          error_cell(error, tone_of_rms(std::abs(error)))});
+  };
+  for (const auto& [series, amdahl] : fits)
+    for (std::size_t i = 0; i < series->points.size(); ++i)
+      row(series->title, "Amdahl", series->points[i].ranks, unknown_cell(), series->points[i].time,
+          amdahl.at(series->points[i].ranks), amdahl.residuals[i]);
+  for (const FittedLine& line : lines) {
+    if (!line.fit) continue;
+    for (std::size_t i = 0; i < line.line->points.size(); ++i) {
+      const MessagePoint& point = line.line->points[i];
+      row(line.series->title, "A + G S", line.line->ranks, bytes_cell(point.bytes), point.time,
+          line.fit->at(point.bytes), line.fit->residuals[i]);
+    }
+  }
+  return table.rows.empty() ? std::nullopt : std::optional(std::move(table));
+}
+
+std::optional<Table> rank_table(const std::vector<RankSpread>& spreads) {
+  if (spreads.empty()) return std::nullopt;
+  Table table{"ranks",
+              "Ranks: their own medians, slowest over fastest",
+              {{"case", "case"},
+               {"fastest", "fastest", Align::right},
+               {"slowest", "slowest", Align::right},
+               {"spread", "spread", Align::right},
+               {"slowest_rank", "slowest rank", Align::right},
+               {"host", "its host"},
+               {"times_slowest", "slowest in"}},
+              {}};
+  for (const RankSpread& spread : spreads) {
+    Cell title = text_cell(spread.title);
+    title.link = spread.first.anchor();
+    Cell share{fmt::format("{:.1f} %", 100 * spread.spread),
+               {{"value", spread.spread}, {"unit", "1"}},
+               spread.spread > straggling ? Tone::warn : Tone::plain};
+    share.sort = spread.spread;
+    table.rows.push_back(
+        {title,
+         quantity_cell({spread.fastest, {}}, "s"),
+         quantity_cell({spread.slowest, {}}, "s"),
+         share,
+         count_cell(spread.slowest_rank),
+         spread.host.empty() ? unknown_cell() : text_cell(spread.host),
+         {fmt::format("{} of {} record{}", spread.times_slowest, spread.records, spread.records == 1 ? "" : "s"),
+          {{"records", spread.times_slowest}, {"of", spread.records}}}});
+  }
+  return table;
+}
+
+std::vector<Text> missing_texts(const std::vector<FittedLine>& lines) {
+  std::set<std::string> titles, ops;
+  std::set<int> worlds;
+  static const std::set<std::string_view> known{"all_reduce", "all_gather", "reduce_scatter",
+                                                "broadcast",  "all_to_all", "send_recv"};
+  for (const FittedLine& line : lines) {
+    if (line.fit) continue;
+    titles.insert(line.series->title);
+    worlds.insert(line.line->ranks);
+    if (known.contains(line.series->op)) ops.insert(line.series->op);
+  }
+  if (titles.empty()) return {};
+  std::string which = *titles.begin();
+  if (titles.size() > 1) which += fmt::format(" and {} more", titles.size() - 1);
+  const std::string set = ops.empty() ? "" : fmt::format(" --set collective.op={}", fmt::join(ops, ","));
+  return {{fmt::format("No alpha-beta fit of {}: it needs {} message sizes and more; run: assay run collective{} --set "
+                       "collective.bytes=8,4KiB,64KiB,1MiB,16MiB --ranks {}",
+                       which, fewest_sizes, set, fmt::join(worlds, ",")),
+           Tone::faint}};
+}
+
+}  // namespace assay::report::scaling

@@ -1,0 +1,50 @@
+// Tables of what was fitted: Amdahl, collectives, residuals, predictions, ranks.
+#pragma once
+
+#include "reports/model/document.h"
+#include "reports/scaling/alpha_beta.h"
+#include "reports/scaling/amdahl.h"
+#include "reports/scaling/collectives.h"
+#include "reports/scaling/prediction.h"
+#include "reports/scaling/ranks.h"
+
+#include <optional>
+#include <vector>
+
+namespace assay::report::scaling {
+
+// Each figure beside the series it is of; fitted once, shown in tables and pictures.
+struct StrongFit {
+  const Series* series = nullptr;
+  Amdahl amdahl;
+};
+struct SeriesPrediction {
+  const Series* series = nullptr;
+  Prediction prediction;
+};
+struct FittedLine {
+  const CollectiveSeries* series = nullptr;
+  const MessageLine* line = nullptr;
+  std::optional<LineFit> fit;  // absent: too few sizes
+};
+struct FittedForms {
+  const CollectiveSeries* series = nullptr;
+  std::vector<FormFit> forms;
+};
+
+// Each is absent where it would have no row. The first two are for the terminal, too: few columns, the intervals in
+// their cells' data.
+std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predictions);  // "prediction"
+std::optional<Table> message_table(const std::vector<FittedLine>& lines);              // "collectives"
+std::optional<Table> model_table(const std::vector<SeriesPrediction>& predictions);       // "prediction_models"
+std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits);                    // "amdahl"
+std::optional<Table> line_table(const std::vector<FittedLine>& lines);                    // "collective_fits"
+std::optional<Table> form_table(const std::vector<FittedForms>& forms);                   // "collective_forms"
+// "residuals": of each fitted point, of lines and of Amdahl's form.
+std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const std::vector<StrongFit>& fits);
+std::optional<Table> rank_table(const std::vector<RankSpread>& spreads);  // "ranks"
+
+// What is missing for fits: too few message sizes, and the command that measures more. Empty when nothing is.
+std::vector<Text> missing_texts(const std::vector<FittedLine>& lines);
+
+}  // namespace assay::report::scaling

@@ -1,0 +1,223 @@
+#include "reports/scaling/likeness.h"
+
+#include "harness/measure/protocol.h"
+#include "reports/data/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+
+namespace assay::report::scaling {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> batch_fields{"global_batch", "micro_batch", "accumulate"};
+
+// Labels that follow from the world size, or that are prose about the figure.
+constexpr std::array<std::string_view, 15> free_labels{
+    "global_batch", "micro_batch",    "accumulate", "threads",     "communication", "formula", "peak", "peak_measured",
+    "count",        "planned_memory", "bytes_used", "convergence", "root",          "redop",   "note"};
+
+bool within(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Calls visit(name, value) for each "name=value" of a key; parts without '=' belong to the value before them (a path).
+template <typename F>
+void each_of_key(std::string_view key, F&& visit) {
+  std::size_t from = key.find('/');
+  std::string name, value;
+  while (from != std::string_view::npos) {
+    const std::size_t next = key.find('/', from + 1);
+    const std::string_view part = key.substr(from + 1, next == std::string_view::npos ? next : next - from - 1);
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos) {
+      value += fmt::format("/{}", part);
+    } else {
+      if (!name.empty()) visit(name, value);
+      name = part.substr(0, equals);
+      value = part.substr(equals + 1);
+    }
+    from = next;
+  }
+  if (!name.empty()) visit(name, value);
+}
+
+// Equal for protocols that differ in the batch alone.
+std::string protocol_signature(const Record& record) {
+  if (!record.protocol.is_object()) return protocol_of(record);
+  const auto has = [&](std::string_view name) { return record.protocol.contains(std::string(name)); };
+  if (std::none_of(batch_fields.begin(), batch_fields.end(), has)) return protocol_of(record);
+  Json rest = Json::object();
+  for (const auto& [name, value] : record.protocol.items())
+    if (!within(batch_fields, name)) rest[name] = value;
+  return protocol_hash(rest);
+}
+
+bool is_training(const Record& record) { return record.family != "collective"; }
+
+std::map<std::string, std::string> bound_labels(const Record& record) {
+  std::map<std::string, std::string> bound;
+  for (const auto& [name, value] : record.labels) {
+    if (within(free_labels, name)) continue;
+    // Which kernels a library takes follows from the shapes of a rank's batch.
+    if (name == "implementation" && is_training(record)) continue;
+    bound.emplace(name, value);
+  }
+  return bound;
+}
+
+std::string protocol_difference(const Record& own, const Record& there) {
+  const auto fields = [](const Record& record) {
+    std::map<std::string, std::string> all;
+    if (record.protocol.is_object())
+      for (const auto& [name, value] : record.protocol.items())
+        if (name != "hash" && !within(batch_fields, name)) all[name] = text_of(value);
+    return all;
+  };
+  const auto mine = fields(own), others = fields(there);
+  std::vector<std::string> parts;
+  const auto value_in = [](const std::map<std::string, std::string>& all, const std::string& name) {
+    const auto found = all.find(name);
+    return found == all.end() ? std::string("not said") : found->second;
+  };
+  std::set<std::string> names;
+  for (const auto& [name, value] : mine) names.insert(name);
+  for (const auto& [name, value] : others) names.insert(name);
+  for (const std::string& name : names)
+    if (value_in(mine, name) != value_in(others, name))
+      parts.push_back(fmt::format("{} {}, there {}", name, value_in(mine, name), value_in(others, name)));
+  return parts.empty() ? "" : fmt::format(" ({})", fmt::join(parts, "; "));
+}
+
+std::string label_difference(const Record& own, const Record& there) {
+  const auto mine = bound_labels(own), others = bound_labels(there);
+  std::set<std::string> names;
+  for (const auto& [name, value] : mine) names.insert(name);
+  for (const auto& [name, value] : others) names.insert(name);
+  std::vector<std::string> parts;
+  for (const std::string& name : names) {
+    const auto a = mine.find(name), b = others.find(name);
+    const std::string left = a == mine.end() ? "not said" : a->second;
+    const std::string right = b == others.end() ? "not said" : b->second;
+    if (left != right) parts.push_back(fmt::format("{} {}, there {}", name, left, right));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::string or_unknown(const std::string& text) { return text.empty() ? "not said" : text; }
+
+}  // namespace
+
+std::string parameter(const Record& record, std::string_view name) {
+  if (record.params.is_object()) {
+    const auto found = record.params.find(std::string(name));
+    if (found != record.params.end() && !found->is_null()) return text_of(*found);
+  }
+  std::string value;
+  each_of_key(record.key, [&](const std::string& each, const std::string& text) {
+    if (each == name) value = text;
+  });
+  return value;
+}
+
+std::string configuration(const Record& record, std::span<const std::string_view> left_out) {
+  std::map<std::string, std::string> all;
+  each_of_key(record.key, [&](const std::string& name, const std::string& value) { all[name] = value; });
+  if (record.params.is_object())
+    for (const auto& [name, value] : record.params.items()) all[name] = text_of(value);
+  std::string text = record.family;
+  if (all.empty()) text += "\n" + record.key;
+  for (const auto& [name, value] : all)
+    if (!within(left_out, name)) text += fmt::format("\n{}={}", name, value);
+  return text;
+}
+
+std::string label(const Record& record, const std::string& name) {
+  const auto found = record.labels.find(name);
+  return found == record.labels.end() ? std::string() : found->second;
+}
+
+Likenesses::Likenesses(const RunSet& runs) {
+  hardware_.reserve(runs.runs().size());
+  for (const RunData& run : runs.runs()) hardware_.push_back(machine_of(run).name);
+}
+
+Likeness Likenesses::of(const Entry& entry) const {
+  const Record& record = *entry.record;
+  std::set<std::string> devices;
+  for (const RankResult& rank : record.ranks)
+    if (!rank.device.empty()) devices.insert(rank.device);
+  const std::string& machine = hardware_[entry.run_index];
+  std::string hardware = machine;
+  for (const std::string& device : devices)
+    if (machine.find(device) == std::string::npos) hardware += (hardware.empty() ? "" : ", ") + device;
+  std::string labels;
+  for (const auto& [name, value] : bound_labels(record)) labels += fmt::format("{}={}\n", name, value);
+  // A GPU's threads are the device's own affair.
+  return {hardware,
+          record.device,
+          std::to_string(record.seed),
+          protocol_signature(record),
+          record.device == "cpu" ? label(record, "threads") : std::string(),
+          labels};
+}
+
+std::string difference(const Entry& entry, const Likeness& own, const Entry& other, const Likeness& there) {
+  static constexpr std::array<const char*, aspect_count> names{"hardware",          "device", "seed", "protocol",
+                                                               "threads of a rank", "labels"};
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < aspect_count; ++i) {
+    if (own[i] == there[i]) continue;
+    if (static_cast<Aspect>(i) == Aspect::protocol)
+      parts.push_back(fmt::format("other protocol{}", protocol_difference(*entry.record, *other.record)));
+    else if (static_cast<Aspect>(i) == Aspect::labels)
+      parts.push_back(fmt::format("other label ({})", label_difference(*entry.record, *other.record)));
+    else
+      parts.push_back(fmt::format("other {} ({}, there {})", names[i], or_unknown(own[i]), or_unknown(there[i])));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::string distinction(const Likeness& own, std::span<const Likeness> all) {
+  static constexpr std::array<const char*, aspect_count> names{"", "", "seed ", "protocol ", "threads a rank: ", ""};
+  std::string text;
+  for (std::size_t i = 0; i < aspect_count; ++i) {
+    if (std::all_of(all.begin(), all.end(), [&](const Likeness& each) { return each[i] == own[i]; })) continue;
+    std::string value = or_unknown(own[i]);
+    if (static_cast<Aspect>(i) == Aspect::protocol) value = value.substr(0, 8);
+    if (value.ends_with('\n')) value.pop_back();
+    std::replace(value.begin(), value.end(), '\n', ' ');
+    text += fmt::format(", {}{}", names[i], value);
+  }
+  return text;
+}
+
+std::optional<std::string> unfit(const Record& record) {
+  const std::string reason = record.reason.substr(0, record.reason.find('\n'));
+  if (record.status == Status::skipped) return reason.empty() ? "skipped" : "skipped: " + reason;
+  if (record.status == Status::failed) return reason.empty() ? "a check failed" : "a check failed: " + reason;
+  if (record.status == Status::error) return reason.empty() ? "it broke" : "it broke: " + reason;
+  for (const std::string& flag : record.flags) {
+    std::string lower = flag;
+    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (lower.starts_with("injected:")) return "a fault was injected (" + flag + ")";
+    if (lower.starts_with("oversubscribed")) return "oversubscribed: more ranks or threads than cores";
+    if (lower.find("share") != std::string::npos && lower.find("gpu") != std::string::npos)
+      return "ranks shared a GPU (" + flag + ")";
+  }
+  if (!record.comparable)
+    return record.flags.empty() ? "its record says that it does not compare"
+                                : fmt::format("not comparable: {}", fmt::join(record.flags, ", "));
+  if (record.world_ranks < 1) return "its world size is not said";
+  return std::nullopt;
+}
+
+}  // namespace assay::report::scaling

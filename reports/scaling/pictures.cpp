@@ -1,0 +1,184 @@
+#include "reports/scaling/pictures.h"
+
+#include "harness/core/units.h"
+#include "reports/scaling/cells.h"
+#include "reports/scaling/efficiency.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace assay::report::scaling {
+
+namespace {
+
+constexpr std::size_t series_a_picture = 4;  // and the ideal: five curves
+constexpr int steps_of_a_fit = 24;           // points of a drawn model
+
+// From low to high, evenly on a logarithmic axis.
+std::vector<double> spread_out(double low, double high) {
+  std::vector<double> places;
+  for (int i = 0; i <= steps_of_a_fit; ++i)
+    places.push_back(low * std::pow(high / low, static_cast<double>(i) / steps_of_a_fit));
+  return places;
+}
+
+std::string numbered(const std::string& id, std::size_t index) {
+  return index == 0 ? id : fmt::format("{}-{}", id, index + 1);
+}
+
+std::string sentence(const std::vector<std::string>& parts) { return fmt::format("{}.", fmt::join(parts, "; ")); }
+
+const StrongFit* fit_of(const std::vector<StrongFit>& fits, const Series& series) {
+  for (const StrongFit& fit : fits)
+    if (fit.series == &series) return &fit;
+  return nullptr;
+}
+
+const Prediction* prediction_of(const std::vector<SeriesPrediction>& predictions, const Series& series) {
+  for (const SeriesPrediction& each : predictions)
+    if (each.series == &series) return &each.prediction;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<Figure> efficiency_pictures(const std::vector<Series>& all, Mode mode) {
+  std::vector<const Series*> shown;
+  for (const Series& series : all)
+    if (series.mode == mode) shown.push_back(&series);
+  std::vector<Figure> figures;
+  const std::string word = mode == Mode::strong ? "strong" : "weak";
+  for (std::size_t from = 0; from < shown.size() && figures.size() < most_pictures; from += series_a_picture) {
+    Figure figure{numbered("scaling-" + word, figures.size()),
+                  fmt::format("{} scaling efficiency over ranks", mode == Mode::strong ? "Strong" : "Weak"),
+                  "",
+                  {"ranks", "", true, {}},
+                  {"efficiency", "1", false, {}},
+                  {}};
+    std::vector<std::string> told;
+    double low = 0, high = 0;
+    for (std::size_t i = from; i < std::min(shown.size(), from + series_a_picture); ++i) {
+      const Series& series = *shown[i];
+      Curve curve{series.title, Mark::line_and_points, {}};
+      for (std::size_t p = 0; p < series.points.size(); ++p) {
+        const Estimate share = efficiency(series, p);
+        const int ranks = series.points[p].ranks;
+        curve.points.push_back({static_cast<double>(ranks), share.value, share.interval,
+                                fmt::format("{}: {}", ranks_text(ranks), share_text(share.value, share.interval))});
+      }
+      const Point& last = curve.points.back();
+      told.push_back(fmt::format("{} keeps {}", series.title, share_text(last.y, last.range)) + " at " +
+                     ranks_text(static_cast<int>(last.x)));
+      low = low == 0 ? curve.points.front().x : std::min(low, curve.points.front().x);
+      high = std::max(high, last.x);
+      figure.curves.push_back(std::move(curve));
+    }
+    figure.curves.push_back({"ideal", Mark::line, {{low, 1}, {high, 1}}, true});
+    figure.alt = sentence(told);
+    figures.push_back(std::move(figure));
+  }
+  return figures;
+}
+
+std::vector<Figure> time_pictures(const std::vector<Series>& all, const std::vector<StrongFit>& fits,
+                                  const std::vector<SeriesPrediction>& predictions) {
+  std::vector<Figure> figures;
+  for (const Series& series : all) {
+    if (figures.size() == most_pictures) break;
+    const bool quality = series.figure == "time_to_quality";
+    Figure figure{fmt::format("scaling-time-{}", figures.size() + 1),
+                  fmt::format("{} over ranks: {}", quality ? "Time to quality" : "Step time", series.title),
+                  "",
+                  {"ranks", "", true, {}},
+                  {quality ? "time to quality" : "step time", "s", true, {}},
+                  {}};
+    const auto at = [&](std::size_t i) { return static_cast<double>(series.points[i].ranks); };
+    const double low = at(0), high = at(series.points.size() - 1);
+    Curve measured{"measured", Mark::line_and_points, {}};
+    for (const WorldPoint& point : series.points)
+      measured.points.push_back({static_cast<double>(point.ranks), point.time.value, point.time.interval,
+                                 fmt::format("{}: {}", ranks_text(point.ranks), quantity_text(point.time, "s"))});
+    std::vector<std::string> told{fmt::format("Measured from {} at {}", quantity_text(series.points.front().time, "s"),
+                                              ranks_text(series.points.front().ranks)) +
+                                  fmt::format(" to {} at {}", quantity_text(series.points.back().time, "s"),
+                                              ranks_text(series.points.back().ranks))};
+    figure.curves.push_back(std::move(measured));
+    if (const StrongFit* fit = fit_of(fits, series)) {
+      Curve curve{"Amdahl's form", Mark::line, {}, true};
+      for (const double ranks : spread_out(low, high))
+        curve.points.push_back({ranks, fit->amdahl.time * (fit->amdahl.serial + (1 - fit->amdahl.serial) / ranks)});
+      figure.curves.push_back(std::move(curve));
+      told.push_back(fmt::format("Amdahl's serial share {}", share_text(fit->amdahl.serial, fit->amdahl.interval)));
+    }
+    Curve ideal{"ideal", Mark::line, {}, true};
+    for (const double ranks : spread_out(low, high))
+      ideal.points.push_back(
+          {ranks, series.points.front().time.value * (series.mode == Mode::strong ? low / ranks : 1)});
+    figure.curves.push_back(std::move(ideal));
+    if (const Prediction* prediction = prediction_of(predictions, series)) {
+      Curve model{"model", Mark::line, {}, true};
+      const double end = prediction->next.empty() ? high : prediction->next.back().ranks;
+      for (const double ranks : spread_out(low, end)) model.points.push_back({ranks, prediction->at(ranks)});
+      figure.curves.push_back(std::move(model));
+      Curve next{"predicted", Mark::points, {}};
+      for (const Predicted& each : prediction->next) {
+        const std::string text = fmt::format("{} at {}", quantity_text(each.time, "s"), ranks_text(each.ranks));
+        next.points.push_back({static_cast<double>(each.ranks), each.time.value, each.time.interval, text});
+        told.push_back("predicted " + text);
+      }
+      if (!next.points.empty()) figure.curves.push_back(std::move(next));
+    }
+    figure.alt = sentence(told);
+    figures.push_back(std::move(figure));
+  }
+  return figures;
+}
+
+std::vector<Figure> collective_pictures(const std::vector<FittedLine>& lines) {
+  std::vector<std::pair<const CollectiveSeries*, std::vector<const FittedLine*>>> by_series;
+  for (const FittedLine& line : lines) {
+    if (!line.fit) continue;
+    if (by_series.empty() || by_series.back().first != line.series) by_series.push_back({line.series, {}});
+    by_series.back().second.push_back(&line);
+  }
+  std::vector<Figure> figures;
+  for (const auto& [series, fitted] : by_series) {
+    if (figures.size() == most_pictures) break;
+    Figure figure{fmt::format("scaling-collective-{}", figures.size() + 1),
+                  fmt::format("Algorithm bandwidth over message size: {}", series->title),
+                  "",
+                  {"message", "B", true, {}},
+                  {"algbw", "B/s", true, {}},
+                  {}};
+    std::vector<std::string> told;
+    std::vector<const FittedLine*> shown{fitted.front()};
+    if (fitted.size() > 1) shown.push_back(fitted.back());
+    for (const FittedLine* line : shown) {
+      const std::string ranks = ranks_text(line->line->ranks);
+      Curve measured{ranks, Mark::line_and_points, {}};
+      for (const MessagePoint& point : line->line->points) {
+        const Estimate rate = ratio({point.bytes, Interval{point.bytes, point.bytes}}, point.time);
+        measured.points.push_back({point.bytes, rate.value, rate.interval,
+                                   fmt::format("{}: {}", format_bytes(point.bytes), quantity_text(rate, "B/s"))});
+      }
+      Curve fit{"fit, " + ranks, Mark::line, {}, true};
+      for (const double bytes : spread_out(line->line->points.front().bytes, line->line->points.back().bytes))
+        fit.points.push_back({bytes, bytes / line->fit->at(bytes)});
+      figure.curves.push_back(std::move(measured));
+      figure.curves.push_back(std::move(fit));
+      std::string text = ranks;
+      if (line->fit->latency) text += fmt::format(": latency {}", quantity_text(*line->fit->latency, "s"));
+      if (line->fit->bandwidth) text += fmt::format(", up to {}", quantity_text(*line->fit->bandwidth, "B/s"));
+      if (line->fit->half_size) text += fmt::format(", half of it at {}", quantity_text(*line->fit->half_size, "B"));
+      told.push_back(text);
+    }
+    figure.alt = sentence(told);
+    figures.push_back(std::move(figure));
+  }
+  return figures;
+}
+
+}  // namespace assay::report::scaling

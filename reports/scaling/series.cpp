@@ -1,0 +1,282 @@
+#include "reports/scaling/series.h"
+
+#include "reports/data/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace assay::report::scaling {
+
+namespace {
+
+constexpr std::array<std::string_view, 2> batch_parameters{"micro_batch", "accumulate"};
+
+std::optional<Mode> mode_of(const Record& record) {
+  if (record.family == "collective") return std::nullopt;
+  const std::string scaling = parameter(record, "scaling");
+  if (scaling != "strong" && scaling != "weak") return std::nullopt;
+  return scaling == "strong" || parameter(record, "mode") == "quality" ? Mode::strong : Mode::weak;
+}
+
+std::string figure_of(const Record& record) {
+  return parameter(record, "mode") == "quality" ? "time_to_quality" : "step_time";
+}
+
+std::optional<std::int64_t> whole(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value < 1) return std::nullopt;
+  return value;
+}
+
+// What the mode keeps: samples of a step over all ranks (strong) or of one rank (weak). Empty where nothing says it.
+std::string batch_of(const Record& record, Mode mode) {
+  std::optional<std::int64_t> global = whole(label(record, "global_batch"));
+  if (!global && record.protocol.is_object()) {
+    const auto found = record.protocol.find("global_batch");
+    if (found != record.protocol.end()) global = whole(found->is_string() ? found->get<std::string>() : found->dump());
+  }
+  if (global && mode == Mode::strong) return std::to_string(*global);
+  if (global) return fmt::format("{:.6g}", static_cast<double>(*global) / record.world_ranks);
+  // Parameters are of one rank's step; strong scaling shares that step between the ranks.
+  const auto micro = whole(parameter(record, "micro_batch"));
+  if (!micro) return {};
+  const std::int64_t steps = whole(parameter(record, "accumulate")).value_or(1);
+  return fmt::format("{:.6g}", static_cast<double>(*micro) * static_cast<double>(steps));
+}
+
+struct Candidate {
+  Entry entry;
+  Mode mode = Mode::strong;
+  Likeness likeness;
+  std::string batch;
+  std::string split;  // how the parameters spell the batch
+  Estimate time;
+};
+
+std::string title_of(const Record& record) {
+  if (!record.params.is_object() || record.params.empty()) return record.key;
+  Record light;
+  light.family = record.family;
+  light.params = record.params;
+  light.labels = record.labels;
+  return case_title(light);
+}
+
+// Candidates that are alike; may hold one world size alone.
+struct Group {
+  std::vector<const Candidate*> members;
+  std::set<int> worlds;
+
+  const Candidate& first() const { return *members.front(); }
+};
+
+// The first in an order that the records alone decide.
+bool before(const Candidate* a, const Candidate* b) {
+  const auto order = [](const Candidate* c) {
+    return std::tuple(c->entry.record->world_ranks, c->entry.record->world_nodes, c->entry.run_index, c->entry.line);
+  };
+  return order(a) < order(b);
+}
+
+std::optional<double> exposed_share(const std::vector<Entry>& entries, double seconds) {
+  double sum = 0;
+  int count = 0;
+  for (const Entry& entry : entries) {
+    const Metric* exposed = find_metric(*entry.record, "exposed_communication");
+    if (!exposed || exposed->unit != "s" || !std::isfinite(*exposed->value)) continue;
+    sum += *exposed->value;
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  const double share = sum / count / seconds;
+  return std::isfinite(share) ? std::optional(share) : std::nullopt;
+}
+
+Series series_of(const Group& group, const std::string& title, ApartList& apart) {
+  Series series{title, group.first().mode, figure_of(*group.first().entry.record), group.first().likeness, {}};
+  std::map<int, std::vector<const Candidate*>> worlds;
+  for (const Candidate* member : group.members) worlds[member->entry.record->world_ranks].push_back(member);
+  for (auto& [ranks, members] : worlds) {
+    const int nodes = members.front()->entry.record->world_nodes;  // the fewest: members are in that order
+    WorldPoint point{ranks, nodes, {}, {}, {}};
+    std::vector<Estimate> times;
+    for (const Candidate* member : members) {
+      const int own = member->entry.record->world_nodes;
+      if (own != nodes) {
+        apart.add(title, fmt::format("other layout: {} ranks on {} nodes, there on {}", ranks, own, nodes),
+                  member->entry);
+        continue;
+      }
+      times.push_back(member->time);
+      point.entries.push_back(member->entry);
+    }
+    point.time = pooled(times);
+    point.exposed = exposed_share(point.entries, point.time.value);
+    series.points.push_back(std::move(point));
+  }
+  return series;
+}
+
+// Why `one` stands apart from the series of `there`.
+std::string reason_of(const Candidate& one, const Candidate& there) {
+  std::vector<std::string> parts;
+  const auto known = [](const std::string& text) { return text.empty() ? std::string("not said") : text; };
+  if (one.batch != there.batch)
+    parts.push_back(fmt::format("other {} batch ({}, there {})", one.mode == Mode::strong ? "global" : "rank's",
+                                known(one.batch), known(there.batch)));
+  else if (one.split != there.split)
+    parts.push_back(fmt::format("other micro-batches ({}, there {})", known(one.split), known(there.split)));
+  if (one.likeness != there.likeness) parts.push_back(difference(one.entry, one.likeness, there.entry, there.likeness));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+// How much of what must be equal differs.
+int distance(const Candidate& a, const Candidate& b) {
+  int differing = (a.batch != b.batch) + (a.split != b.split);
+  for (std::size_t i = 0; i < aspect_count; ++i) differing += a.likeness[i] != b.likeness[i];
+  return differing;
+}
+
+// Strong series whose keys spell one global batch in other words (each rank's share of it) join where no world size has
+// two spellings.
+void join_spellings(std::vector<Group>& groups) {
+  std::map<std::pair<Likeness, std::string>, std::vector<std::size_t>> same;
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if (groups[i].first().mode == Mode::strong && !groups[i].first().batch.empty())
+      same[{groups[i].first().likeness, groups[i].first().batch}].push_back(i);
+  for (const auto& [key, places] : same) {
+    std::set<int> all;
+    std::size_t sum = 0;
+    for (const std::size_t place : places) {
+      all.insert(groups[place].worlds.begin(), groups[place].worlds.end());
+      sum += groups[place].worlds.size();
+    }
+    if (places.size() < 2 || all.size() != sum) continue;
+    Group& whole = groups[places.front()];
+    for (std::size_t i = 1; i < places.size(); ++i) {
+      Group& part = groups[places[i]];
+      whole.members.insert(whole.members.end(), part.members.begin(), part.members.end());
+      part.members.clear();
+    }
+    whole.worlds = all;
+  }
+  std::erase_if(groups, [](const Group& group) { return group.members.empty(); });
+  for (Group& group : groups) std::sort(group.members.begin(), group.members.end(), before);
+}
+
+// All candidates of one configuration, whatever else they differ in.
+void sort_out(const std::vector<Candidate>& candidates, SeriesSet& found, ApartList& apart) {
+  std::map<std::tuple<Likeness, std::string, std::string>, Group> alike;
+  for (const Candidate& candidate : candidates) {
+    Group& group = alike[{candidate.likeness, candidate.batch, candidate.split}];
+    group.members.push_back(&candidate);
+    group.worlds.insert(candidate.entry.record->world_ranks);
+  }
+  std::vector<Group> groups;
+  for (auto& [key, group] : alike) {
+    std::sort(group.members.begin(), group.members.end(), before);
+    groups.push_back(std::move(group));
+  }
+  join_spellings(groups);
+  // The most world sizes first, then the most records: what others are told apart from.
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
+    return std::pair(a.worlds.size(), a.members.size()) > std::pair(b.worlds.size(), b.members.size());
+  });
+  std::set<int> worlds;
+  for (const Group& group : groups) worlds.insert(group.worlds.begin(), group.worlds.end());
+  if (worlds.size() == 1) {
+    for (const Group& group : groups)
+      found.lone.push_back({title_of(*group.first().entry.record), *worlds.begin(), group.first().entry});
+    return;
+  }
+  std::vector<Likeness> likenesses;
+  for (const Group& group : groups)
+    if (group.worlds.size() > 1) likenesses.push_back(group.first().likeness);
+  if (likenesses.empty()) {
+    const Candidate& first = groups.front().first();
+    found.lone.push_back({title_of(*first.entry.record), *groups.front().worlds.begin(), first.entry});
+  }
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const Group& group = groups[i];
+    const std::string title = title_of(*group.first().entry.record);
+    if (group.worlds.size() > 1)
+      found.series.push_back(series_of(group, title + distinction(group.first().likeness, likenesses), apart));
+    if (i == 0) continue;
+    const auto nearest = std::min_element(
+        groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(i), [&](const Group& a, const Group& b) {
+          return distance(group.first(), a.first()) < distance(group.first(), b.first());
+        });
+    // Two full series of two batches are two cases, as their titles say.
+    if (group.worlds.size() > 1 && group.first().likeness == nearest->first().likeness) continue;
+    std::string reason = reason_of(group.first(), nearest->first());
+    if (group.worlds.size() > 1) reason += ": a series of its own";
+    for (const Candidate* member : group.members) apart.add(title, reason, member->entry);
+  }
+}
+
+}  // namespace
+
+std::optional<Estimate> time_of(const Entry& entry, std::string_view metric) {
+  const Record& record = *entry.record;
+  if (const Metric* found = find_metric(record, metric); found && found->unit == "s")
+    if (const auto time = positive(found->value, found->ci95)) return time;
+  if (record.samples.unit == "s") {
+    std::vector<double> samples = record.samples.values;
+    if (samples.empty() && record.samples.series) {
+      try {
+        samples = all_samples(*entry.run, record);
+      } catch (const std::exception&) {
+        samples.clear();  // a series file that is gone: the ranks' medians may still be there
+      }
+    }
+    std::erase_if(samples, [](double sample) { return !std::isfinite(sample); });
+    if (!samples.empty()) {
+      const Summary summary = summarize(samples);
+      if (const auto time = positive(summary.median, summary.ci95)) return time;
+    }
+    std::optional<double> slowest;
+    for (const RankResult& rank : record.ranks)
+      if (rank.median && std::isfinite(*rank.median)) slowest = std::max(slowest.value_or(0), *rank.median);
+    return positive(slowest, std::nullopt);
+  }
+  return std::nullopt;
+}
+
+SeriesSet find_series(const RunSet& runs, const Likenesses& likenesses) {
+  SeriesSet found;
+  ApartList apart;
+  std::map<std::pair<Mode, std::string>, std::vector<Candidate>> by_configuration;
+  for (const Entry& entry : runs.entries()) {
+    const Record& record = *entry.record;
+    const auto mode = mode_of(record);
+    if (!mode) continue;
+    const auto leave = [&](const std::string& reason) { apart.add(title_of(record), reason, entry); };
+    if (const auto reason = unfit(record)) {
+      leave(*reason);
+      continue;
+    }
+    const auto time = time_of(entry, figure_of(record));
+    if (!time) {
+      leave(fmt::format("it has no {} in seconds above 0", figure_of(record)));
+      continue;
+    }
+    by_configuration[{*mode, configuration(record, batch_parameters)}].push_back(
+        {entry, *mode, likenesses.of(entry), batch_of(record, *mode),
+         fmt::format("{} x {}", parameter(record, "micro_batch"), parameter(record, "accumulate")), *time});
+  }
+  for (const auto& [key, candidates] : by_configuration) sort_out(candidates, found, apart);
+  std::stable_sort(found.series.begin(), found.series.end(), [](const Series& a, const Series& b) {
+    return std::tie(a.mode, a.title, a.likeness) < std::tie(b.mode, b.title, b.likeness);
+  });
+  found.apart = apart.take();
+  return found;
+}
+
+}  // namespace assay::report::scaling
