@@ -1,0 +1,133 @@
+"""assay report on runs of several world sizes: efficiencies, fits, predictions, and what is kept apart."""
+
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+from assay_case import AssayCase  # noqa: E402
+
+
+def step(ranks, seconds, scaling="strong", arm=None, **members):
+    """A training record of `ranks` ranks; `arm`: the interval's factor either way."""
+    ci95 = [seconds / arm, seconds * arm] if arm else None
+    record = {"schema": 1, "key": f"transformer/model=gpt2-tiny/micro_batch=4/scaling={scaling}",
+              "family": "transformer", "params": {"model": "gpt2-tiny", "micro_batch": 4, "scaling": scaling},
+              "world": {"ranks": ranks}, "status": "ok",
+              "metrics": [{"name": "step_time", "value": seconds, "unit": "s", "ci95": ci95},
+                          {"name": "exposed_communication", "value": seconds / 10, "unit": "s"}]}
+    record.update(members)
+    return record
+
+
+def call(op, ranks, size, seconds, **members):
+    record = {"schema": 1, "key": f"collective/op={op}/bytes={size}/dtype=f32", "family": "collective",
+              "params": {"op": op, "bytes": size, "dtype": "f32"}, "world": {"ranks": ranks}, "status": "ok",
+              "metrics": [{"name": "latency", "value": seconds, "unit": "s", "ci95": None}]}
+    record.update(members)
+    return record
+
+
+class ScalingReport(AssayCase):
+    def run_dir(self, *records, name="r", run=None):
+        self.write(f"{name}/run.json", run or {"schema": 1})
+        self.write(f"{name}/records.jsonl", "".join(json.dumps(record) + "\n" for record in records))
+        return name
+
+    def tables(self, *dirs):
+        """Every table of the report's JSON by its id, and what was printed."""
+        done = self.assay("report", *dirs, "--json", "out.json", "--md", "out.md")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+        document = json.loads((self.dir / "out.json").read_text())
+        found = {}
+        for section in document["sections"]:
+            found.update({table["id"]: table["rows"] for table in section["tables"]})
+        return found, done.stdout
+
+    def test_strong_and_weak_by_hand(self):
+        # 1 x 8 / (2 x 5) = 0.8 with arms hypot(ln 1.03, ln 1.04): a factor of 1.050338; weak 3 / 4 = 0.75.
+        self.run_dir(step(1, 8, arm=1.03), step(2, 5, arm=1.04), name="a")
+        self.run_dir(step(1, 3, "weak"), step(3, 4, "weak"), name="b")
+        tables, out = self.tables("a", "b")
+        row = tables["strong"][1]
+        self.assertAlmostEqual(row["efficiency"]["value"], 0.8)
+        self.assertAlmostEqual(row["efficiency_ci95"][0], 0.8 / 1.050338, places=6)
+        self.assertAlmostEqual(row["efficiency_ci95"][1], 0.8 * 1.050338, places=6)
+        self.assertAlmostEqual(row["exposed"]["value"], 0.1)
+        self.assertAlmostEqual(tables["weak"][1]["efficiency"]["value"], 0.75)
+        self.assertEqual(tables["weak"][1]["efficiency_ci95"], [None, None])
+        self.assertIn("80 %", out)
+
+    def test_world_sizes_of_several_runs_join(self):
+        for ranks in (1, 2, 4, 8):
+            self.run_dir(step(ranks, 10 * (0.2 + 0.8 / ranks)), name=f"r{ranks}")
+        tables, _ = self.tables("r8", "r1", "r4", "r2")
+        self.assertEqual([row["ranks"] for row in tables["strong"]], [1, 2, 4, 8])
+        self.assertAlmostEqual(tables["amdahl"][0]["serial"]["value"], 0.2, places=6)
+        # 10 (0.2 + 0.8 / 16) = 2.5 s; the form holds exactly at the size that was held out.
+        self.assertEqual([row["ranks"] for row in tables["prediction"]], [16, 32])
+        self.assertAlmostEqual(tables["prediction"][0]["time"]["value"], 2.5, places=6)
+        self.assertAlmostEqual(tables["prediction_models"][0]["error"]["value"], 0, places=6)
+        self.assertEqual(tables["prediction_models"][0]["held_out"], 8)
+        files = [(self.dir / name).read_bytes() for name in ("out.json", "out.md")]
+        self.tables("r1", "r2", "r4", "r8", "r1")
+        self.assertEqual(files, [(self.dir / name).read_bytes() for name in ("out.json", "out.md")])
+
+    def test_collectives_of_a_ring(self):
+        # alpha 2 us, link 10 GB/s. 4 ranks: A = 6 x 2 us, B = 10 / 1.5 GB/s, n1/2 = 12e-6 x 1e10 / 1.5 = 80,000 B.
+        self.run_dir(*[call("all_reduce", n, size, 2 * (n - 1) * 2e-6 + 2 * (n - 1) / n * size / 1e10)
+                       for n in (2, 4, 8) for size in (8, 65536, 1048576, 16777216)])
+        tables, out = self.tables("r")
+        row = next(row for row in tables["collectives"] if row["ranks"] == 4)
+        self.assertAlmostEqual(row["latency"]["value"], 12e-6, places=10)
+        self.assertAlmostEqual(row["bandwidth"]["value"], 1e10 / 1.5, delta=1e4)
+        self.assertAlmostEqual(row["half_size"]["value"], 80000, delta=1)
+        forms = {row["form"]: row for row in tables["collective_forms"]}
+        self.assertEqual(forms["ring"]["verdict"], "fits best")
+        self.assertEqual(forms["tree"]["verdict"], "does not fit")
+        self.assertIsNone(forms["tree"]["alpha"]["value"])
+        self.assertEqual(len(tables["residuals"]), 12)
+
+    def test_what_may_not_be_compared_is_kept_apart(self):
+        self.run_dir(step(1, 8), step(2, 5),
+                     step(4, 3, flags=["oversubscribed"], comparable=False),
+                     step(8, 2, protocol={"form": "window"}),
+                     step(16, 1, status="error", reason="killed"))
+        tables, out = self.tables("r")
+        self.assertEqual([row["ranks"] for row in tables["strong"]], [1, 2])
+        reasons = {tuple(row["ranks"]): row["reason"] for row in tables["kept_apart"]}
+        self.assertIn("oversubscribed", reasons[(4,)])
+        self.assertIn("other protocol (form window, there not said)", reasons[(8,)])
+        self.assertIn("killed", reasons[(16,)])
+        self.assertIn("Kept apart", out)
+
+    def test_one_world_size_says_what_to_run(self):
+        self.run_dir(step(1, 8))
+        _, out = self.tables("r")
+        self.assertIn("One world size only", out)
+        self.assertIn("assay run transformer", " ".join(out.split()))
+
+    def test_slowest_rank_and_its_host(self):
+        ranks = [{"rank": i, "host": f"node{i // 2}", "median": 1 + (i == 3) / 10} for i in range(4)]
+        self.run_dir(step(1, 1, "weak"), step(4, 1.1, "weak", ranks=ranks))
+        tables, out = self.tables("r")
+        self.assertEqual(tables["ranks"][0]["slowest_rank"], 3)
+        self.assertEqual(tables["ranks"][0]["host"], "node1")
+        self.assertIn("Slowest rank: 3 on node1, 10.0 % behind", " ".join(out.split()))
+
+    def test_hostile_strings_stay_inert(self):
+        evil = "\x1b[2J<script>alert(1)</script>|`x`\u202e"
+        ranks = [{"rank": 0, "host": evil, "median": 2}, {"rank": 1, "host": "b", "median": 1}]
+        self.run_dir(step(1, 1, labels={evil: evil}), step(2, 1, labels={evil: "b"}, ranks=ranks),
+                     step(2, 1, "weak", params={"model": evil, "scaling": "weak"}, key="transformer/model=" + evil))
+        _, out = self.tables("r")
+        for text in (out, (self.dir / "out.md").read_text()):
+            self.assertNotIn("\033", text)
+            self.assertNotIn("\u202e", text)
+        self.assertNotIn("<script>", (self.dir / "out.md").read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,199 @@
+// Amdahl, alpha-beta and predictions: known coefficients come back, the wrong algorithm does not.
+#include "reports/scaling/alpha_beta.h"
+#include "reports/scaling/amdahl.h"
+#include "reports/scaling/prediction.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+
+namespace assay::report::scaling {
+namespace {
+
+Series series_of(Mode mode, const std::vector<int>& ranks, const std::function<double(double)>& time, double arm = 1) {
+  Series series;
+  series.mode = mode;
+  for (const int n : ranks) {
+    Estimate estimate{time(n), {}};
+    if (arm > 1) estimate.interval = Interval{estimate.value / arm, estimate.value * arm};
+    series.points.push_back({n, 1, estimate, {}, {}});
+  }
+  return series;
+}
+
+double amdahl_time(double n) { return 10 * (0.2 + 0.8 / n); }
+
+TEST(Amdahl, SerialShareComesBack) {
+  const auto fit = fit_amdahl(series_of(Mode::strong, {1, 2, 4, 8}, amdahl_time));
+  EXPECT_NEAR(fit->serial, 0.2, 1e-8);
+  EXPECT_NEAR(fit->time, 10, 1e-7);
+  EXPECT_LT(fit->rms, 1e-8);
+  // Not from one rank on, and no powers of two.
+  EXPECT_NEAR(fit_amdahl(series_of(Mode::strong, {2, 3, 7}, amdahl_time))->serial, 0.2, 1e-8);
+  EXPECT_FALSE(fit_amdahl(series_of(Mode::weak, {1, 2, 4}, amdahl_time)));
+}
+
+// T(1) = 10, T(2) = 6: s = 2 T(2) / T(1) - 1 = 0.2, ds = 1.2 (d ln T(2) - d ln T(1)). With a factor of 1.01 either way
+// the half width is 1.2 x sqrt(2) x ln 1.01 = 0.0168860.
+TEST(Amdahl, TwoSizesCarryTheirIntervals) {
+  const auto fit = fit_amdahl(series_of(Mode::strong, {1, 2}, amdahl_time, 1.01));
+  EXPECT_NEAR(fit->serial, 0.2, 1e-8);
+  EXPECT_EQ(fit->freedom, 0);
+  EXPECT_NEAR(fit->interval->low, 0.2 - 0.0168860, 1e-6);
+  EXPECT_NEAR(fit->interval->high, 0.2 + 0.0168860, 1e-6);
+  EXPECT_FALSE(fit_amdahl(series_of(Mode::strong, {1, 2}, amdahl_time))->interval);
+}
+
+TEST(Amdahl, StaysBetweenNoneAndAll) {
+  const auto faster = fit_amdahl(series_of(
+      Mode::strong, {1, 2, 4}, [](double n) { return 10 / (n * n); }, 1.01));
+  EXPECT_EQ(faster->serial, 0);
+  EXPECT_EQ(faster->interval->low, 0);
+  const auto slower = fit_amdahl(series_of(
+      Mode::strong, {1, 2, 4}, [](double n) { return n; }, 1.01));
+  EXPECT_EQ(slower->serial, 1);
+  EXPECT_EQ(slower->interval->high, 1);
+}
+
+CollectiveSeries all_reduce(const std::vector<int>& worlds, const std::function<double(double, double)>& time,
+                            double noise = 0) {
+  CollectiveSeries series;
+  series.op = "all_reduce";
+  int i = 0;
+  for (const int n : worlds) {
+    MessageLine line{n, {}};
+    for (const double bytes : {64.0, 4096.0, 65536.0, 1048576.0, 16777216.0}) {
+      const double factor = 1 + noise * ((i++ % 3) - 1);  // -, 0, + in turns
+      line.points.push_back({bytes, {time(n, bytes) * factor, {}}, {}});
+    }
+    series.lines.push_back(line);
+  }
+  return series;
+}
+
+constexpr double alpha = 2e-6, link = 1e10;
+double ring_time(double n, double bytes) { return 2 * (n - 1) * alpha + 2 * (n - 1) / n * bytes / link; }
+double tree_time(double n, double bytes) { return 2 * std::ceil(std::log2(n)) * alpha + 2 * bytes / link; }
+
+const FormFit& form_named(const std::vector<FormFit>& fits, const std::string& name) {
+  for (const FormFit& fit : fits)
+    if (fit.form.name == name) return fit;
+  throw std::runtime_error("no form " + name);
+}
+
+// A ring of 4: A = 6 x 2 us = 12 us, G = 1.5 / 1e10, so 1 / G = 6.667 GB/s and n1/2 = 12e-6 / 1.5e-10 = 80,000 B.
+TEST(AlphaBeta, LineOfOneWorldSizeByHand) {
+  const auto fit = fit_line(all_reduce({4}, ring_time).lines[0]);
+  EXPECT_NEAR(fit->latency->value, 12e-6, 1e-13);
+  EXPECT_NEAR(fit->bandwidth->value, 1e10 / 1.5, 10);
+  EXPECT_NEAR(fit->half_size->value, 80000, 0.01);
+}
+
+TEST(AlphaBeta, RingIsFoundAndTreeRefuted) {
+  for (const double noise : {0.0, 0.02}) {
+    const auto fits = fit_forms(all_reduce({2, 4, 8}, ring_time, noise));
+    const FormFit& ring = form_named(fits, "ring");
+    EXPECT_EQ(ring.verdict, Verdict::fits_best);
+    EXPECT_NEAR(ring.alpha->value, alpha, alpha * (1e-6 + noise));
+    EXPECT_NEAR(ring.bandwidth->value, link, link * (1e-6 + noise));
+    EXPECT_EQ(form_named(fits, "tree").verdict, Verdict::refuted);
+    EXPECT_EQ(form_named(fits, "binomial tree").verdict, Verdict::refuted);
+  }
+}
+
+TEST(AlphaBeta, TreeIsFoundAndRingRefuted) {
+  for (const double noise : {0.0, 0.02}) {
+    const auto fits = fit_forms(all_reduce({2, 3, 6, 8}, tree_time, noise));
+    const FormFit& tree = form_named(fits, "tree");
+    EXPECT_EQ(tree.verdict, Verdict::fits_best);
+    EXPECT_NEAR(tree.alpha->value, alpha, alpha * (1e-6 + noise));
+    EXPECT_NEAR(tree.bandwidth->value, link, link * (1e-6 + noise));
+    EXPECT_EQ(form_named(fits, "ring").verdict, Verdict::refuted);
+  }
+}
+
+TEST(AlphaBeta, OneWorldSizeCannotTellThem) {
+  for (const FormFit& fit : fit_forms(all_reduce({4}, ring_time, 0.02))) EXPECT_EQ(fit.verdict, Verdict::cannot_tell);
+}
+
+// No form: what each byte costs falls with the size.
+TEST(AlphaBeta, WhatNoFormExplainsIsRefuted) {
+  const auto odd = [](double n, double bytes) { return 1e-7 * n * std::sqrt(bytes); };
+  for (const FormFit& fit : fit_forms(all_reduce({2, 4, 8}, odd))) EXPECT_EQ(fit.verdict, Verdict::refuted);
+}
+
+TEST(AlphaBeta, WhatDoesNotShowIsAbsent) {
+  const auto flat = fit_line(all_reduce({4}, [](double, double) { return 5e-6; }).lines[0]);
+  EXPECT_NEAR(flat->latency->value, 5e-6, 1e-12);
+  EXPECT_FALSE(flat->bandwidth);
+  EXPECT_FALSE(flat->half_size);
+  const auto steep = fit_line(all_reduce({4}, [](double, double bytes) { return bytes * 1e-9; }).lines[0]);
+  EXPECT_FALSE(steep->latency);
+  EXPECT_NEAR(steep->bandwidth->value, 1e9, 1);
+  MessageLine two{2, {{8, {1e-6, {}}, {}}, {64, {2e-6, {}}, {}}}};
+  EXPECT_FALSE(fit_line(two));
+}
+
+TEST(AlphaBeta, EveryOpOfTheSuiteHasForms) {
+  for (const char* op : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv"})
+    EXPECT_FALSE(forms_of(op).empty()) << op;
+  EXPECT_TRUE(forms_of("gossip").empty());
+}
+
+// 10 (0.2 + 0.8 / N), the largest measured 10 % above: the error of the fit there is 3 / 3.3 - 1. Taken to double with
+// each doubling it is a factor of 1.1^2 at 16 ranks and 1.1^4 at 32 around 2.5 s and 2.25 s; efficiencies are
+// 10 / (16 x 2.5) = 0.25 and 10 / (32 x 2.25) = 0.138889.
+TEST(Prediction, ByHand) {
+  const auto time = [](double n) { return n == 8 ? 3.3 : amdahl_time(n); };
+  const auto prediction = predict(series_of(Mode::strong, {1, 2, 4, 8}, time));
+  ASSERT_TRUE(prediction);
+  EXPECT_EQ(prediction->model, "compute / N + serial");
+  EXPECT_EQ(prediction->held_out, 8);
+  EXPECT_NEAR(prediction->error, 3 / 3.3 - 1, 1e-8);
+  ASSERT_EQ(prediction->next.size(), 2u);
+  const Predicted& twice = prediction->next[0];
+  EXPECT_EQ(twice.ranks, 16);
+  EXPECT_NEAR(twice.time.value, 2.5, 1e-7);
+  EXPECT_NEAR(twice.time.interval->low, 2.5 / 1.21, 1e-6);
+  EXPECT_NEAR(twice.time.interval->high, 2.5 * 1.21, 1e-6);
+  EXPECT_NEAR(twice.efficiency.value, 0.25, 1e-8);
+  EXPECT_NEAR(prediction->next[1].time.interval->high, 2.25 * 1.4641, 1e-6);
+  EXPECT_NEAR(prediction->next[1].efficiency.value, 0.138889, 1e-6);
+}
+
+TEST(Prediction, NeedsFourWorldSizes) {
+  EXPECT_FALSE(predict(series_of(Mode::strong, {1, 2, 4}, amdahl_time)));
+  EXPECT_TRUE(predict(series_of(Mode::strong, {1, 2, 4, 6}, amdahl_time)));
+}
+
+// A step with compute, a serial share and a ring's communication, known to 1 %: the next sizes lie in the interval.
+TEST(Prediction, HoldsWhatComesNext) {
+  const auto strong = [](double n) { return 1.0 / n + 0.02 + 2 * (n - 1) * 1e-3 + 2 * (n - 1) / n * 0.05; };
+  const auto weak = [](double n) { return 1.0 + 2 * (n - 1) * 2e-3 + 2 * (n - 1) / n * 0.05; };
+  for (const Mode mode : {Mode::strong, Mode::weak}) {
+    const std::function<double(double)> time = mode == Mode::strong ? std::function<double(double)>(strong) : weak;
+    for (const std::vector<int>& ranks : {std::vector<int>{1, 2, 4, 8}, std::vector<int>{1, 2, 4, 8, 16, 32}}) {
+      const auto prediction = predict(series_of(mode, ranks, time, 1.01));
+      ASSERT_TRUE(prediction);
+      for (const Predicted& next : prediction->next) {
+        EXPECT_LE(next.time.interval->low, time(next.ranks)) << prediction->model << " " << next.ranks;
+        EXPECT_GE(next.time.interval->high, time(next.ranks)) << prediction->model << " " << next.ranks;
+      }
+      if (prediction->next.size() == 2)
+        EXPECT_GE(prediction->next[1].time.interval->high / prediction->next[1].time.value,
+                  prediction->next[0].time.interval->high / prediction->next[0].time.value);
+    }
+  }
+}
+
+TEST(Prediction, ConstantStepStaysConstant) {
+  const auto prediction = predict(series_of(Mode::weak, {1, 2, 4, 8}, [](double) { return 0.5; }));
+  EXPECT_EQ(prediction->model, "compute");
+  EXPECT_NEAR(prediction->next[1].time.value, 0.5, 1e-9);
+  EXPECT_NEAR(prediction->next[1].efficiency.value, 1, 1e-9);
+}
+
+}  // namespace
+}  // namespace assay::report::scaling
