@@ -1,5 +1,7 @@
 #include "reports/scaling/collectives.h"
 
+#include "reports/data/figures.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +9,8 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <set>
+#include <system_error>
+#include <tuple>
 
 namespace assay::report::scaling {
 
@@ -17,7 +20,7 @@ constexpr std::array<std::string_view, 1> size_parameter{"bytes"};
 
 // The size that was used, else the one that was asked for; absent unless above 0.
 std::optional<double> bytes_of(const Record& record) {
-  for (const std::string& text : {label(record, "bytes_used"), parameter(record, "bytes")}) {
+  for (const std::string& text : {label(record, "bytes_used"), param_text(record, "bytes")}) {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value > 0) return value;
@@ -26,11 +29,11 @@ std::optional<double> bytes_of(const Record& record) {
 }
 
 std::string title_of(const Record& record) {
-  const std::string op = parameter(record, "op"), dtype = parameter(record, "dtype");
+  const std::string op = param_text(record, "op"), dtype = param_text(record, "dtype");
   std::string title = op.empty() ? record.key : op;
   if (!dtype.empty()) title += " " + dtype;
-  if (parameter(record, "inplace") == "true") title += ", in place";
-  if (const std::string batching = parameter(record, "batching"); !batching.empty() && batching != "batched")
+  if (param_text(record, "inplace") == "true") title += ", in place";
+  if (const std::string batching = param_text(record, "batching"); !batching.empty() && batching != "batched")
     title += ", " + batching;
   return title;
 }
@@ -55,7 +58,7 @@ std::size_t most_sizes(const Group& group) {
 }
 
 CollectiveSeries series_of(const Group& group, const Likeness& likeness, std::string title) {
-  CollectiveSeries series{std::move(title), parameter(*group.first.record, "op"), likeness, {}};
+  CollectiveSeries series{std::move(title), param_text(*group.first.record, "op"), likeness, {}};
   for (const auto& [ranks, sizes] : group.worlds) {
     MessageLine line{ranks, {}};
     for (const auto& [bytes, candidates] : sizes) {

@@ -1,5 +1,6 @@
 #include "reports/scaling/efficiency_tables.h"
 
+#include "reports/data/figures.h"
 #include "reports/data/machine.h"
 #include "reports/scaling/cells.h"
 #include "reports/scaling/efficiency.h"
@@ -53,7 +54,7 @@ std::string command_for(const std::vector<Lone>& lone) {
     if (family.empty()) continue;
     families.insert(family);
     cpu = cpu || record.device == "cpu";
-    if (const std::string model = safe(parameter(record, "model")); !model.empty()) models[family].insert(model);
+    if (const std::string model = safe(param_text(record, "model")); !model.empty()) models[family].insert(model);
   }
   if (families.empty()) return "assay run scaling";
   std::string command = fmt::format("assay run {}", fmt::join(families, " "));

@@ -35,7 +35,7 @@ struct FittedForms {
 // Each is absent where it would have no row. The first two are for the terminal, too: few columns, the intervals in
 // their cells' data.
 std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predictions);  // "prediction"
-std::optional<Table> message_table(const std::vector<FittedLine>& lines);              // "collectives"
+std::optional<Table> message_table(const std::vector<FittedLine>& lines);                 // "collectives"
 std::optional<Table> model_table(const std::vector<SeriesPrediction>& predictions);       // "prediction_models"
 std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits);                    // "amdahl"
 std::optional<Table> line_table(const std::vector<FittedLine>& lines);                    // "collective_fits"

@@ -61,14 +61,12 @@ std::string protocol_signature(const Record& record) {
   return protocol_hash(rest);
 }
 
-bool is_training(const Record& record) { return record.family != "collective"; }
-
 std::map<std::string, std::string> bound_labels(const Record& record) {
   std::map<std::string, std::string> bound;
   for (const auto& [name, value] : record.labels) {
     if (within(free_labels, name)) continue;
     // Which kernels a library takes follows from the shapes of a rank's batch.
-    if (name == "implementation" && is_training(record)) continue;
+    if (name == "implementation" && record.family != "collective") continue;
     bound.emplace(name, value);
   }
   return bound;
@@ -115,18 +113,6 @@ std::string label_difference(const Record& own, const Record& there) {
 std::string or_unknown(const std::string& text) { return text.empty() ? "not said" : text; }
 
 }  // namespace
-
-std::string parameter(const Record& record, std::string_view name) {
-  if (record.params.is_object()) {
-    const auto found = record.params.find(std::string(name));
-    if (found != record.params.end() && !found->is_null()) return text_of(*found);
-  }
-  std::string value;
-  each_of_key(record.key, [&](const std::string& each, const std::string& text) {
-    if (each == name) value = text;
-  });
-  return value;
-}
 
 std::string configuration(const Record& record, std::span<const std::string_view> left_out) {
   std::map<std::string, std::string> all;

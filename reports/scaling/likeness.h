@@ -11,8 +11,6 @@
 
 namespace assay::report::scaling {
 
-// A parameter as text: from the record's parameters, else from its key; empty when it has none of that name.
-std::string parameter(const Record& record, std::string_view name);
 // Family and parameters but for those `left_out`, as one text.
 std::string configuration(const Record& record, std::span<const std::string_view> left_out);
 // A label; empty when the record lacks it.

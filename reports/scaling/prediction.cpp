@@ -121,7 +121,8 @@ std::optional<Prediction> predict(const Series& series) {
   result.held_out_time = largest.time.value;
   const double at_largest = result.at(largest.ranks);
   result.error = at_largest / largest.time.value - 1;
-  const double missed = std::abs(std::log(at_largest / largest.time.value));
+  const double missed = std::abs(largest.time.value - at_largest);  // seconds
+  const int edge = fitted.back().ranks;
   // Without errors of the figures and of the fit an interval is the hold-out error's alone.
   const auto half_at = [&](double ranks) { return best->fit.log_half_width(best->model->at(ranks)).value_or(0); };
   const double own = half_at(largest.ranks);
@@ -131,7 +132,8 @@ std::optional<Prediction> predict(const Series& series) {
     if (largest.ranks > std::numeric_limits<int>::max() / factor) break;
     const int ranks = factor * largest.ranks;
     const double time = result.at(ranks);
-    const double half = std::hypot(half_at(ranks), missed * factor);
+    const double growth = static_cast<double>(ranks - edge) / (largest.ranks - edge);
+    const double half = std::hypot(half_at(ranks), std::log1p(missed * growth / time));
     double low = -half, high = half;
     for (const Tried& other : tried) {
       if (refuted(other, *best, fitted.size())) continue;

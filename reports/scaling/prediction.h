@@ -42,9 +42,10 @@ struct Prediction {
 // a ring's volume ((N - 1)/N); forms in alpha_beta.h. The one with the least residual variance on the fitted sizes is
 // taken, the one of fewer terms where they are equal.
 //
-// The interval is, on logarithms: the fit's own, carried to N (see TermFit::half_width); the hold-out error, taken to
-// double with each doubling of ranks, as a term that was overlooked would at most; both as root of squares; then
-// widened to hold what every other model says that the fitted sizes do not refute.
+// The interval is, on logarithms, the root of the squares of the fit's own (carried to N, see TermFit::half_width) and
+// of the hold-out error, which is taken to grow from the largest fitted size on in proportion to the ranks, as the
+// fastest term that was overlooked would; then widened to hold what every other model says that the fitted sizes do not
+// refute.
 std::optional<Prediction> predict(const Series& series);
 
 }  // namespace assay::report::scaling

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <system_error>
+#include <tuple>
 
 namespace assay::report::scaling {
 
@@ -19,13 +21,13 @@ constexpr std::array<std::string_view, 2> batch_parameters{"micro_batch", "accum
 
 std::optional<Mode> mode_of(const Record& record) {
   if (record.family == "collective") return std::nullopt;
-  const std::string scaling = parameter(record, "scaling");
+  const std::string scaling = param_text(record, "scaling");
   if (scaling != "strong" && scaling != "weak") return std::nullopt;
-  return scaling == "strong" || parameter(record, "mode") == "quality" ? Mode::strong : Mode::weak;
+  return scaling == "strong" || param_text(record, "mode") == "quality" ? Mode::strong : Mode::weak;
 }
 
 std::string figure_of(const Record& record) {
-  return parameter(record, "mode") == "quality" ? "time_to_quality" : "step_time";
+  return param_text(record, "mode") == "quality" ? "time_to_quality" : "step_time";
 }
 
 std::optional<std::int64_t> whole(const std::string& text) {
@@ -45,9 +47,9 @@ std::string batch_of(const Record& record, Mode mode) {
   if (global && mode == Mode::strong) return std::to_string(*global);
   if (global) return fmt::format("{:.6g}", static_cast<double>(*global) / record.world_ranks);
   // Parameters are of one rank's step; strong scaling shares that step between the ranks.
-  const auto micro = whole(parameter(record, "micro_batch"));
+  const auto micro = whole(param_text(record, "micro_batch"));
   if (!micro) return {};
-  const std::int64_t steps = whole(parameter(record, "accumulate")).value_or(1);
+  const std::int64_t steps = whole(param_text(record, "accumulate")).value_or(1);
   return fmt::format("{:.6g}", static_cast<double>(*micro) * static_cast<double>(steps));
 }
 
@@ -60,10 +62,11 @@ struct Candidate {
   Estimate time;
 };
 
+// The case without its world size.
 std::string title_of(const Record& record) {
-  if (!record.params.is_object() || record.params.empty()) return record.key;
   Record light;
   light.family = record.family;
+  light.key = record.key;
   light.params = record.params;
   light.labels = record.labels;
   return case_title(light);
@@ -185,9 +188,10 @@ void sort_out(const std::vector<Candidate>& candidates, SeriesSet& found, ApartL
     groups.push_back(std::move(group));
   }
   join_spellings(groups);
-  // The most world sizes first, then the most records: what others are told apart from.
+  // What others are told apart from goes first: the most world sizes, the most records, the smallest world size.
   std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
-    return std::pair(a.worlds.size(), a.members.size()) > std::pair(b.worlds.size(), b.members.size());
+    return std::tuple(b.worlds.size(), b.members.size(), *a.worlds.begin()) <
+           std::tuple(a.worlds.size(), a.members.size(), *b.worlds.begin());
   });
   std::set<int> worlds;
   for (const Group& group : groups) worlds.insert(group.worlds.begin(), group.worlds.end());
@@ -269,7 +273,7 @@ SeriesSet find_series(const RunSet& runs, const Likenesses& likenesses) {
     }
     by_configuration[{*mode, configuration(record, batch_parameters)}].push_back(
         {entry, *mode, likenesses.of(entry), batch_of(record, *mode),
-         fmt::format("{} x {}", parameter(record, "micro_batch"), parameter(record, "accumulate")), *time});
+         fmt::format("{} x {}", param_text(record, "micro_batch"), param_text(record, "accumulate")), *time});
   }
   for (const auto& [key, candidates] : by_configuration) sort_out(candidates, found, apart);
   std::stable_sort(found.series.begin(), found.series.end(), [](const Series& a, const Series& b) {

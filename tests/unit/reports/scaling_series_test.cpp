@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Stray{"null", [](Record& r) { r.metrics[0].value.reset(); }, "no step_time in seconds"},
                     Stray{"zero", [](Record& r) { r.metrics[0].value = 0; }, "no step_time in seconds"},
                     Stray{"unit", [](Record& r) { r.metrics[0].unit = "ms"; }, "no step_time in seconds"}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& stray) { return std::string(stray.param.name); });
 
 // Two nodes would be a second layout of the same world size.
 TEST(ScalingSeries, OneLayoutAWorldSize) {
