@@ -2,6 +2,7 @@
 #include "reports/page/page.h"
 
 #include "reports/roofline/roofline.h"
+#include "reports/scaling/scaling.h"
 #include "reports/summary/cases.h"
 #include "reports/summary/environment.h"
 #include "reports/summary/key_figures.h"
@@ -29,6 +30,7 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
   add(suite_sections(runs));
   add(workload_sections(runs));
   add(collective_sections(runs, options.nccl_table));
+  add(scaling_sections(runs));
   add(cost_sections(runs, options.prices));
   add(roofline_sections(runs));
   add(sample_sections(runs));

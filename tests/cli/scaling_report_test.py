@@ -9,12 +9,12 @@ sys.path.insert(0, os.path.dirname(__file__))
 from assay_case import AssayCase  # noqa: E402
 
 
-def step(ranks, seconds, scaling="strong", arm=None, **members):
-    """A training record of `ranks` ranks; `arm`: the interval's factor either way."""
+def step(world, seconds, scaling="strong", arm=None, **members):
+    """A training record of `world` ranks; `arm`: the interval's factor either way."""
     ci95 = [seconds / arm, seconds * arm] if arm else None
     record = {"schema": 1, "key": f"transformer/model=gpt2-tiny/micro_batch=4/scaling={scaling}",
               "family": "transformer", "params": {"model": "gpt2-tiny", "micro_batch": 4, "scaling": scaling},
-              "world": {"ranks": ranks}, "status": "ok",
+              "world": {"ranks": world}, "status": "ok",
               "metrics": [{"name": "step_time", "value": seconds, "unit": "s", "ci95": ci95},
                           {"name": "exposed_communication", "value": seconds / 10, "unit": "s"}]}
     record.update(members)

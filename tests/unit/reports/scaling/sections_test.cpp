@@ -2,7 +2,7 @@
 #include "reports/render/escape.h"
 #include "reports/render/render.h"
 #include "reports/scaling/scaling.h"
-#include "tests/unit/reports/scaling_records.h"
+#include "tests/unit/reports/scaling/records.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -3,7 +3,7 @@
 #include "reports/scaling/efficiency.h"
 #include "reports/scaling/ranks.h"
 #include "reports/scaling/series.h"
-#include "tests/unit/reports/scaling_records.h"
+#include "tests/unit/reports/scaling/records.h"
 
 #include <gtest/gtest.h>
 
