@@ -36,12 +36,12 @@ for (const table of document.querySelectorAll('table')) {
   if (rows.length < 2) continue;
   rows.forEach((row, place) => { row.place = place; });
   for (const head of table.tHead.rows[0].cells) {
-    const title = head.textContent;
+    const title = head.textContent.trim();
     const button = document.createElement('button');
     button.type = 'button';
-    button.append(...head.childNodes);
+    button.textContent = title;
     button.addEventListener('click', () => sortBy(table, head, title));
-    head.append(button);
+    head.replaceChildren(button);
     head.setAttribute('aria-sort', 'none');
   }
 }
@@ -63,6 +63,13 @@ function pointsOf(figure, lying) {
     if (range) point.range = [+range.dataset.v, +range.dataset.w];
     return [point];
   }));
+}
+
+// What a row of a figure's table says: [title of the column, text].
+function textsOf(row) {
+  const heads = row.closest('table').tHead.rows[0].cells;
+  return [...row.querySelectorAll('td')].map((cell) => [heads[cell.cellIndex].textContent.trim(), cell.textContent.trim()])
+      .filter(([, text]) => text !== '' && text !== '–');
 }
 
 // Intervals, as bars with caps.
@@ -170,12 +177,8 @@ function draw(canvas) {
         tooltip: {
           backgroundColor: colours.ink, titleColor: colours.paper, bodyColor: colours.paper, displayColors: false,
           callbacks: {
-            title: ([item]) => item.dataset.label,
-            label: ({raw}) => {
-              const heads = raw.row.closest('table').tHead.rows[0].cells;
-              return [...raw.row.querySelectorAll('td')].map((cell) => [heads[cell.cellIndex].textContent, cell.textContent])
-                  .filter(([, text]) => text !== '' && text !== '–').map(([title, text]) => `${title}: ${text}`);
-            },
+            title: ([{dataset, raw}]) => [dataset.label, ...textsOf(raw.row).filter(([title]) => title === 'point').map(([, text]) => text)],
+            label: ({raw}) => textsOf(raw.row).filter(([title]) => title !== 'point').map((pair) => pair.join(': ')),
           },
         },
       },
