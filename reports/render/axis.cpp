@@ -48,8 +48,7 @@ Scale linear(const Axis& axis, double low, double high, bool from_zero) {
   return scale;
 }
 
-Scale logarithmic(const Axis& axis, double low, double high) {
-  const bool binary = axis.unit == "B";
+Scale logarithmic(const Axis& axis, double low, double high, bool binary) {
   const double base = binary ? 2 : 10;
   const double room = std::pow(high / low, 0.03);
   low /= room;
@@ -87,13 +86,16 @@ Scale make_scale(const Axis& axis, const std::vector<double>& values, bool from_
     return scale;
   }
   double low = INFINITY, high = -INFINITY;
+  bool binary = true;
   for (const double value : values) {
     if (!drawable(axis, value)) continue;
     low = std::min(low, value);
     high = std::max(high, value);
+    int power = 0;
+    binary = binary && std::frexp(value, &power) == 0.5;
   }
   if (low > high) return linear(axis, 0, 1, true);
-  if (axis.logarithmic && high / low >= 5) return logarithmic(axis, low, high);
+  if (axis.logarithmic && high / low >= 5) return logarithmic(axis, low, high, binary || axis.unit == "B");
   return linear(axis, low, high, from_zero);
 }
 

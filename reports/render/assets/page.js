@@ -126,6 +126,7 @@ function axisOf(spec, colours, isNames) {
 }
 
 const shapes = ['circle', 'rect', 'triangle', 'rectRot', 'star'];
+const dashes = [[6, 4], [2, 3], [10, 4, 2, 4]];
 
 // `index`: among the curves of its kind, measured or reference.
 function datasetOf(curve, index, points, colours) {
@@ -136,7 +137,7 @@ function datasetOf(curve, index, points, colours) {
   return {
     type: bars ? 'bar' : 'line', bars, label: curve.name, data: points, order: curve.reference ? 1 : 0,
     borderColor: colour, backgroundColor: colour, showLine: line, borderWidth: bars ? 0 : curve.reference ? 2 : 1.75,
-    borderDash: curve.reference ? [6, 4] : [], pointStyle: bars ? 'rect' : marked || !line ? shapes[index % shapes.length] : 'line',
+    borderDash: curve.reference ? dashes[index % dashes.length] : [], pointStyle: bars ? 'rect' : marked || !line ? shapes[index % shapes.length] : 'line',
     pointRadius: marked || points.length === 1 ? (points.length > 150 ? 2 : 4) : 0, pointHoverRadius: 6, pointHitRadius: 8,
     barPercentage: 0.9, categoryPercentage: 0.85, maxBarThickness: 34, tension: 0, spanGaps: true,
   };

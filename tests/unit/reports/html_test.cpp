@@ -167,6 +167,11 @@ TEST(Scale, LogarithmicTicksCarryTheirUnit) {
             (Labels{"10 ns", "1 us", "100 us", "10 ms", "1 s"}));
 }
 
+TEST(Scale, WorldSizesArePowersOfTwo) {
+  EXPECT_EQ(labels(make_scale({"ranks", "1", true}, {1, 2, 4, 16}, false)), (Labels{"1", "2", "4", "8", "16"}));
+  EXPECT_EQ(labels(make_scale({"ranks", "1", true}, {1, 2, 6, 12}, false)), (Labels{"1", "2", "5", "10"}));
+}
+
 TEST(Scale, EveryRangeHasTicksWithinIt) {
   for (const bool logarithmic : {false, true})
     for (const char* unit : {"s", "B", "FLOP/s", "1", "USD"})
