@@ -3,7 +3,10 @@
 #include "reports/render/render.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay::report {
