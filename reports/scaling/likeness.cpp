@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <regex>
 #include <set>
 
 namespace assay::report::scaling {
@@ -110,6 +111,14 @@ std::string label_difference(const Record& own, const Record& there) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
+// What kind of device a rank had: a name that only numbers it ("cuda:3", "gpu0", a UUID) says no more than that.
+std::string device_kind(const std::string& name) {
+  static const std::regex numbered("(cuda|gpu|cpu|xpu|hip|device|rank)[ :#_-]*[0-9]+", std::regex::icase);
+  static const std::regex uuid("(GPU|MIG)-[0-9a-f-]{8,}", std::regex::icase);
+  std::smatch match;
+  return std::regex_match(name, match, numbered) || std::regex_match(name, match, uuid) ? match[1].str() : name;
+}
+
 std::string or_unknown(const std::string& text) { return text.empty() ? "not said" : text; }
 
 }  // namespace
@@ -140,7 +149,7 @@ Likeness Likenesses::of(const Entry& entry) const {
   const Record& record = *entry.record;
   std::set<std::string> devices;
   for (const RankResult& rank : record.ranks)
-    if (!rank.device.empty()) devices.insert(rank.device);
+    if (!rank.device.empty()) devices.insert(device_kind(rank.device));
   const std::string& machine = hardware_[entry.run_index];
   std::string hardware = machine;
   for (const std::string& device : devices)

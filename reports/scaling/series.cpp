@@ -37,6 +37,13 @@ std::optional<std::int64_t> whole(const std::string& text) {
   return value;
 }
 
+// Samples of a step as the parameters have them.
+std::optional<double> step_samples(const Record& record) {
+  const auto micro = whole(param_text(record, "micro_batch"));
+  if (!micro) return std::nullopt;
+  return static_cast<double>(*micro) * static_cast<double>(whole(param_text(record, "accumulate")).value_or(1));
+}
+
 // What the mode keeps: samples of a step over all ranks (strong) or of one rank (weak). Empty where nothing says it.
 std::string batch_of(const Record& record, Mode mode) {
   std::optional<std::int64_t> global = whole(label(record, "global_batch"));
@@ -47,10 +54,8 @@ std::string batch_of(const Record& record, Mode mode) {
   if (global && mode == Mode::strong) return std::to_string(*global);
   if (global) return fmt::format("{:.6g}", static_cast<double>(*global) / record.world_ranks);
   // Parameters are of one rank's step; strong scaling shares that step between the ranks.
-  const auto micro = whole(param_text(record, "micro_batch"));
-  if (!micro) return {};
-  const std::int64_t steps = whole(param_text(record, "accumulate")).value_or(1);
-  return fmt::format("{:.6g}", static_cast<double>(*micro) * static_cast<double>(steps));
+  const auto samples = step_samples(record);
+  return samples ? fmt::format("{:.6g}", *samples) : std::string();
 }
 
 struct Candidate {
@@ -174,6 +179,23 @@ void join_spellings(std::vector<Group>& groups) {
   for (Group& group : groups) std::sort(group.members.begin(), group.members.end(), before);
 }
 
+// Records of other tools may give a rank's share of the batch and no more. Where the shares of several world sizes all
+// make one global batch, that is what strong scaling kept.
+void join_shares(std::vector<Candidate>& candidates) {
+  std::optional<double> whole_batch;
+  std::set<double> shares;
+  for (const Candidate& candidate : candidates) {
+    const auto share = step_samples(*candidate.entry.record);
+    if (candidate.mode != Mode::strong || !share || candidate.batch != fmt::format("{:.6g}", *share)) return;
+    const double all = *share * candidate.entry.record->world_ranks;
+    if (whole_batch.value_or(all) != all) return;
+    whole_batch = all;
+    shares.insert(*share);
+  }
+  if (shares.size() < 2) return;
+  for (Candidate& candidate : candidates) candidate.batch = fmt::format("{:.6g}", *whole_batch);
+}
+
 // All candidates of one configuration, whatever else they differ in.
 void sort_out(const std::vector<Candidate>& candidates, SeriesSet& found, ApartList& apart) {
   std::map<std::tuple<Likeness, std::string, std::string>, Group> alike;
@@ -275,7 +297,10 @@ SeriesSet find_series(const RunSet& runs, const Likenesses& likenesses) {
         {entry, *mode, likenesses.of(entry), batch_of(record, *mode),
          fmt::format("{} x {}", param_text(record, "micro_batch"), param_text(record, "accumulate")), *time});
   }
-  for (const auto& [key, candidates] : by_configuration) sort_out(candidates, found, apart);
+  for (auto& [key, candidates] : by_configuration) {
+    join_shares(candidates);
+    sort_out(candidates, found, apart);
+  }
   std::stable_sort(found.series.begin(), found.series.end(), [](const Series& a, const Series& b) {
     return std::tie(a.mode, a.title, a.likeness) < std::tie(b.mode, b.title, b.likeness);
   });

@@ -1,6 +1,6 @@
 // Intervals of ratios and pools, and the fit that all models go through.
-#include "reports/scaling/estimate.h"
 #include "reports/scaling/fit.h"
+#include "reports/scaling/estimate.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Which records make a series, what stands apart and why, and efficiencies by hand.
+#include "reports/scaling/series.h"
 #include "reports/scaling/collectives.h"
 #include "reports/scaling/efficiency.h"
 #include "reports/scaling/ranks.h"
-#include "reports/scaling/series.h"
 #include "tests/unit/reports/scaling/records.h"
 
 #include <gtest/gtest.h>
@@ -87,6 +87,26 @@ TEST(ScalingSeries, StrongKeysThatShareTheBatchJoin) {
   EXPECT_TRUE(apart.series.empty());
   ASSERT_EQ(apart.apart.size(), 1u);
   EXPECT_NE(apart.apart[0].reason.find("other global batch (4, there 8)"), std::string::npos) << apart.apart[0].reason;
+}
+
+// 64, 32 and 16 samples a rank are 64 over 1, 2 and 4 ranks; device names that only count tell nothing apart.
+TEST(ScalingSeries, SharesOfOneBatchJoin) {
+  std::vector<Record> records;
+  for (const int ranks : {1, 2, 4}) {
+    Record record = step_record("strong", ranks, 8.0 / ranks);
+    record.labels.clear();
+    record.protocol = Json::object();
+    record.key = fmt::format("llama/model=m/micro_batch={}/accumulate=1/scaling=strong", 64 / ranks);
+    record.params = {{"model", "m"}, {"micro_batch", 64 / ranks}, {"accumulate", 1}, {"scaling", "strong"}};
+    record.ranks.clear();
+    for (int rank = 0; rank < ranks; ++rank) record.ranks.push_back({rank, "h", fmt::format("cuda:{}", rank), 1.0});
+    records.push_back(record);
+  }
+  const SeriesSet found = series_of(records);
+  ASSERT_EQ(found.series.size(), 1u);
+  EXPECT_TRUE(found.apart.empty());
+  EXPECT_EQ(found.series[0].points.size(), 3u);
+  EXPECT_DOUBLE_EQ(efficiency(found.series[0], 2).value, 1);
 }
 
 TEST(ScalingSeries, KeysAloneAreEnough) {
