@@ -44,13 +44,18 @@ std::optional<double> step_samples(const Record& record) {
   return static_cast<double>(*micro) * static_cast<double>(whole(param_text(record, "accumulate")).value_or(1));
 }
 
+// The batch of all ranks where the record says it.
+std::optional<std::int64_t> stated_batch(const Record& record) {
+  if (const auto global = whole(label(record, "global_batch"))) return global;
+  if (!record.protocol.is_object()) return std::nullopt;
+  const auto found = record.protocol.find("global_batch");
+  if (found == record.protocol.end()) return std::nullopt;
+  return whole(found->is_string() ? found->get<std::string>() : found->dump());
+}
+
 // What the mode keeps: samples of a step over all ranks (strong) or of one rank (weak). Empty where nothing says it.
 std::string batch_of(const Record& record, Mode mode) {
-  std::optional<std::int64_t> global = whole(label(record, "global_batch"));
-  if (!global && record.protocol.is_object()) {
-    const auto found = record.protocol.find("global_batch");
-    if (found != record.protocol.end()) global = whole(found->is_string() ? found->get<std::string>() : found->dump());
-  }
+  const auto global = stated_batch(record);
   if (global && mode == Mode::strong) return std::to_string(*global);
   if (global) return fmt::format("{:.6g}", static_cast<double>(*global) / record.world_ranks);
   // Parameters are of one rank's step; strong scaling shares that step between the ranks.
@@ -186,7 +191,7 @@ void join_shares(std::vector<Candidate>& candidates) {
   std::set<double> shares;
   for (const Candidate& candidate : candidates) {
     const auto share = step_samples(*candidate.entry.record);
-    if (candidate.mode != Mode::strong || !share || candidate.batch != fmt::format("{:.6g}", *share)) return;
+    if (candidate.mode != Mode::strong || !share || stated_batch(*candidate.entry.record)) return;
     const double all = *share * candidate.entry.record->world_ranks;
     if (whole_batch.value_or(all) != all) return;
     whole_batch = all;
