@@ -21,7 +21,8 @@ Tone tone_of_rms(double rms) { return rms > poor_rms ? Tone::bad : rms > fair_rm
 
 // A signed relative error.
 Cell error_cell(double error, Tone tone = Tone::plain) {
-  Cell cell{fmt::format("{:+.1f} %", 100 * error), {{"value", error}, {"unit", "1"}}, tone};
+  const double percent = std::round(1000 * error) / 10 + 0.0;  // + 0: no "-0.0"
+  Cell cell{fmt::format("{:+.1f} %", percent), {{"value", error}, {"unit", "1"}}, tone};
   cell.sort = error;
   return cell;
 }
