@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace assay::report::scaling {
 
@@ -16,6 +17,7 @@ constexpr double akaike_margin = 10;
 constexpr double resolution = 1e-3;  // relative; no clock and no model is better, so that exact figures compare too
 // A coefficient that may be ten times as large or small is not determined.
 constexpr double widest = 10;
+constexpr std::size_t most_searched = 64;  // sizes: the search for two breaks takes their cube
 
 double steps(int ranks) { return std::bit_width(static_cast<unsigned>(ranks - 1)); }  // ceil(log2 n)
 double neighbours(int ranks) { return ranks - 1; }
@@ -66,6 +68,29 @@ double squares(const TermFit& fit) {
   return (fit.rms * fit.rms + resolution * resolution) * static_cast<double>(fit.residuals.size());
 }
 
+// Sum of squared relative residuals of the line a + g S, a, g >= 0, that makes (1 - f/t)^2 least: in closed form, as a
+// search asks for hundreds of them.
+double misfit(std::span<const MessagePoint> points) {
+  double one = 0, both = 0, square = 0;  // products of 1/t and S/t
+  double a_sum = 0, g_sum = 0;
+  for (const MessagePoint& point : points) {
+    const double u = 1 / point.time.value, v = point.bytes / point.time.value;
+    one += u * u;
+    both += u * v;
+    square += v * v;
+    a_sum += u;
+    g_sum += v;
+  }
+  const double determinant = one * square - both * both;
+  double a = determinant > 0 ? (a_sum * square - g_sum * both) / determinant : 0;
+  double g = determinant > 0 ? (g_sum * one - a_sum * both) / determinant : 0;
+  if (!(a > 0)) a = 0, g = g_sum / square;
+  if (!(g > 0)) g = 0, a = a_sum / one;
+  double squares = 0;
+  for (const MessagePoint& point : points) squares += std::pow(1 - (a + g * point.bytes) / point.time.value, 2);
+  return squares;
+}
+
 }  // namespace
 
 std::vector<Form> forms_of(std::string_view op) {
@@ -100,14 +125,51 @@ std::optional<LineFit> fit_line(const MessageLine& line) {
   return result;
 }
 
-std::vector<FormFit> fit_forms(const CollectiveSeries& series) {
+std::vector<MessageLine> split_by_size(const MessageLine& line) {
+  const std::size_t sizes = line.points.size(), fewest = fewest_sizes;
+  const auto count = static_cast<double>(sizes);
+  if (sizes < 2 * fewest || sizes > most_searched) return {line};
+  const double whole = misfit(line.points);
+  if (whole <= good_rms * good_rms * count) return {line};
+  const auto cost = [&](std::size_t from, std::size_t to) {
+    return misfit(std::span(line.points).subspan(from, to - from));
+  };
+  // Two coefficients a piece, and a place a break.
+  const auto criterion = [&](double squares, std::size_t pieces) {
+    return count * std::log(squares / count + resolution * resolution) + 6.0 * static_cast<double>(pieces);
+  };
+  double best_two = std::numeric_limits<double>::infinity(), best_three = best_two;
+  std::vector<std::size_t> two, three;
+  for (std::size_t i = fewest; i + fewest <= sizes; ++i) {
+    const double left = cost(0, i);
+    if (const double all = left + cost(i, sizes); all < best_two) best_two = all, two = {i};
+    for (std::size_t j = i + fewest; j + fewest <= sizes; ++j)
+      if (const double all = left + cost(i, j) + cost(j, sizes); all < best_three) best_three = all, three = {i, j};
+  }
+  std::vector<std::size_t> breaks;
+  double held = criterion(whole, 1);
+  if (const double gained = criterion(best_two, 2); gained <= held - akaike_margin) held = gained, breaks = two;
+  if (criterion(best_three, 3) <= held - (breaks.empty() ? 2 : 1) * akaike_margin) breaks = three;
+  breaks.push_back(sizes);
+  std::vector<MessageLine> pieces;
+  std::size_t from = 0;
+  for (const std::size_t to : breaks) {
+    const auto begin = line.points.begin();
+    pieces.push_back(
+        {line.ranks, {begin + static_cast<std::ptrdiff_t>(from), begin + static_cast<std::ptrdiff_t>(to)}});
+    from = to;
+  }
+  return pieces;
+}
+
+std::vector<FormFit> fit_forms(std::string_view op, const std::vector<MessageLine>& lines) {
   std::vector<FormFit> fits;
   std::vector<double> costs;
-  for (const Form& form : forms_of(series.op)) {
+  for (const Form& form : forms_of(op)) {
     std::vector<Observation> points;
     FormFit result;
     result.form = form;
-    for (const MessageLine& line : series.lines) {
+    for (const MessageLine& line : lines) {
       result.worlds.push_back(line.ranks);
       for (const MessagePoint& point : line.points)
         points.push_back({{form.alpha_terms(line.ranks), form.volume(line.ranks) * point.bytes},
@@ -126,7 +188,7 @@ std::vector<FormFit> fit_forms(const CollectiveSeries& series) {
   if (fits.empty()) return fits;
   const double least = *std::min_element(costs.begin(), costs.end());
   std::size_t left = 0, last = 0, figures = 0;
-  for (const MessageLine& line : series.lines) figures += line.points.size();
+  for (const MessageLine& line : lines) figures += line.points.size();
   for (std::size_t i = 0; i < fits.size(); ++i) {
     const double difference = static_cast<double>(figures) * std::log(costs[i] / least);
     if (difference >= akaike_margin || fits[i].rms > worst_rms)

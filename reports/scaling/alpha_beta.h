@@ -28,6 +28,15 @@ struct LineFit {
 // Absent with fewer than fewest_sizes sizes.
 std::optional<LineFit> fit_line(const MessageLine& line);
 
+inline constexpr double worst_rms = 0.25;  // of relative residuals: beyond it a model does not hold
+inline constexpr double good_rms = 0.10;   // within it, it does
+
+// The line in pieces of adjoining sizes, where one fit does not hold to `good_rms` and pieces do much better: libraries
+// change algorithm and transport with the size, and no fit goes across. At most three pieces of at least fewest_sizes,
+// taken where Akaike's criterion gains 10 and more by a piece, its place and coefficients counted (Burnham & Anderson
+// 2002). One piece, the whole, otherwise.
+std::vector<MessageLine> split_by_size(const MessageLine& line);
+
 // How an algorithm's cost depends on the world size n: t = alpha_terms(n) alpha + volume(n) S / B.
 struct Form {
   std::string_view op;
@@ -57,7 +66,5 @@ struct FormFit {
 // or when it misses them by more than `worst_rms`. The best is named only when it alone is left and holds to
 // `good_rms`: ring and tree are the same line at one world size.
 std::vector<FormFit> fit_forms(const CollectiveSeries& series);
-inline constexpr double worst_rms = 0.25;
-inline constexpr double good_rms = 0.10;
 
 }  // namespace assay::report::scaling

@@ -4,11 +4,12 @@
 
 namespace assay::report::scaling {
 
-void ApartList::add(const std::string& title, const std::string& reason, const Entry& entry) {
+void ApartList::add(const std::string& title, const std::string& reason, const Entry& entry, bool minor) {
   Apart& apart = lines_[{title, reason}];
   if (apart.records++ == 0) {
     apart.title = title;
     apart.reason = reason;
+    apart.minor = minor;
     apart.first = entry;
   }
   const int ranks = entry.record->world_ranks;

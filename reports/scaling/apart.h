@@ -15,12 +15,13 @@ struct Apart {
   std::vector<int> ranks;  // ascending, each once
   std::string reason;
   std::size_t records = 0;
-  Entry first;  // of them, in the order in which they were added
+  bool minor = false;  // told elsewhere (skipped, broken), or nobody would expect it here: only in the table
+  Entry first;         // of them, in the order in which they were added
 };
 
 class ApartList {
  public:
-  void add(const std::string& title, const std::string& reason, const Entry& entry);
+  void add(const std::string& title, const std::string& reason, const Entry& entry, bool minor = false);
   std::vector<Apart> take();  // by title, then reason
 
  private:

@@ -84,7 +84,9 @@ CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses)
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
     if (record.family != "collective") continue;
-    const auto leave = [&](const std::string& reason) { apart.add(title_of(record), reason, entry); };
+    const auto leave = [&](const std::string& reason) {
+      apart.add(title_of(record), reason, entry, record.status != Status::ok || record.world_ranks == 1);
+    };
     const auto bytes = bytes_of(record);
     const auto time = time_of(entry, "latency");
     if (const auto reason = unfit(record))

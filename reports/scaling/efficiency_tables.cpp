@@ -69,19 +69,18 @@ std::string command_for(const std::vector<Lone>& lone) {
 }  // namespace
 
 std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mode) {
-  Table table{
-      mode == Mode::strong ? "strong" : "weak",
-      mode == Mode::strong
-          ? "Strong scaling, the batch of all ranks stays: N0 T(N0) / (N T(N)); exposed: communication in the step"
-          : "Weak scaling, the batch of a rank stays: T(N0) / T(N); exposed: communication in the step",
-      {{"series", "series"},
-       {"ranks", "ranks", Align::right},
-       {"time", "time", Align::right},
-       {"efficiency", "efficiency", Align::right},
-       {"efficiency_ci95", "95 %", Align::right},
-       {"exposed", "exposed", Align::right},
-       {"runs", "runs", Align::right}},
-      {}};
+  Table table{mode == Mode::strong ? "strong" : "weak",
+              mode == Mode::strong
+                  ? "Strong scaling, N0 T(N0) / (N T(N)): the batch of all ranks stays; exposed: communication"
+                  : "Weak scaling, T(N0) / T(N): the batch of a rank stays; exposed: communication",
+              {{"series", "series"},
+               {"ranks", "ranks", Align::right},
+               {"time", "time", Align::right},
+               {"efficiency", "efficiency", Align::right},
+               {"efficiency_ci95", "95 %", Align::right},
+               {"exposed", "exposed", Align::right},
+               {"runs", "runs", Align::right}},
+              {}};
   for (const Series& each : series) {
     if (each.mode != mode) continue;
     for (std::size_t i = 0; i < each.points.size(); ++i) {

@@ -41,6 +41,14 @@ Cell maybe_interval_cell(const std::optional<Estimate>& estimate, std::string_vi
   return interval_cell(estimate ? estimate->interval : std::nullopt, unit);
 }
 
+// "8 B – 4 KiB"
+Cell sizes_cell(const MessageLine& line) {
+  const double low = line.points.front().bytes, high = line.points.back().bytes;
+  Cell cell{sizes_text(line), {low, high}};
+  cell.sort = low;
+  return cell;
+}
+
 Cell bytes_cell(double bytes) {
   Cell cell{format_bytes(bytes), {{"value", bytes}, {"unit", "B"}}};
   cell.sort = bytes;
@@ -48,6 +56,8 @@ Cell bytes_cell(double bytes) {
 }
 
 std::string joined(const std::vector<int>& numbers) { return fmt::format("{}", fmt::join(numbers, ", ")); }
+
+bool holds(const FittedLine& line) { return line.fit && line.fit->rms <= poor_rms; }
 
 // What a reader must know of a line before using its figures: in a few words, and in a sentence.
 struct Remark {
@@ -57,13 +67,13 @@ struct Remark {
 
 Remark remark_of(const FittedLine& line) {
   if (!line.fit) {
-    const int sizes = static_cast<int>(line.line->points.size());
+    const int sizes = static_cast<int>(line.line.points.size());
     const std::string brief =
         fmt::format("{} size{}: {} more needed", sizes, sizes == 1 ? "" : "s", fewest_sizes - sizes);
     return {brief, brief + ", a line and what judges it"};
   }
   if (line.fit->rms > poor_rms)
-    return {"one line does not hold", "one line does not hold: the algorithm may change between these sizes"};
+    return {"no line holds", "no line holds: more sizes between these may show where the algorithm changes"};
   if (!line.fit->latency)
     return {"latency does not show", "latency does not show in these sizes: smaller ones are missing"};
   if (!line.fit->bandwidth)
@@ -84,6 +94,11 @@ std::string words_of(const FormFit& fit, bool several_worlds, bool several_forms
 }
 
 }  // namespace
+
+std::string sizes_text(const MessageLine& line) {
+  const double low = line.points.front().bytes, high = line.points.back().bytes;
+  return low == high ? format_bytes(low) : format_bytes(low) + " – " + format_bytes(high);
+}
 
 std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
   if (fits.empty()) return std::nullopt;
@@ -169,11 +184,11 @@ std::optional<Table> model_table(const std::vector<SeriesPrediction>& prediction
 }
 
 std::optional<Table> message_table(const std::vector<FittedLine>& lines) {
-  if (lines.empty()) return std::nullopt;
   Table table{"collectives",
               "Collectives: time A + S/B of a message of S bytes; at n1/2 = A B latency gives way to bandwidth",
               {{"series", "collective"},
                {"ranks", "ranks", Align::right},
+               {"sizes", "sizes"},
                {"latency", "latency A", Align::right},
                {"bandwidth", "algbw B", Align::right},
                {"half_size", "n1/2", Align::right},
@@ -181,14 +196,16 @@ std::optional<Table> message_table(const std::vector<FittedLine>& lines) {
                {"remark", "remark"}},
               {}};
   for (const FittedLine& line : lines) {
-    const auto& fit = line.fit;
-    table.rows.push_back({text_cell(line.series->title), count_cell(line.line->ranks),
-                          maybe_cell(fit ? fit->latency : std::nullopt, "s"),
-                          maybe_cell(fit ? fit->bandwidth : std::nullopt, "B/s"),
-                          maybe_cell(fit ? fit->half_size : std::nullopt, "B"),
-                          fit ? rms_cell(fit->rms) : unknown_cell(), text_cell(remark_of(line).brief, Tone::faint)});
+    if (!line.fit) continue;
+    // Coefficients of a line that does not hold would be read as figures of the machine.
+    const bool held = holds(line);
+    table.rows.push_back({text_cell(line.series->title), count_cell(line.line.ranks), sizes_cell(line.line),
+                          maybe_cell(held ? line.fit->latency : std::nullopt, "s"),
+                          maybe_cell(held ? line.fit->bandwidth : std::nullopt, "B/s"),
+                          maybe_cell(held ? line.fit->half_size : std::nullopt, "B"), rms_cell(line.fit->rms),
+                          text_cell(remark_of(line).brief, Tone::faint)});
   }
-  return table;
+  return table.rows.empty() ? std::nullopt : std::optional(std::move(table));
 }
 
 std::optional<Table> line_table(const std::vector<FittedLine>& lines) {
@@ -197,20 +214,24 @@ std::optional<Table> line_table(const std::vector<FittedLine>& lines) {
               "Collectives: the fits of A + S/B, with their intervals",
               {{"series", "collective"},
                {"ranks", "ranks", Align::right},
+               {"sizes", "sizes"},
+               {"points", "points", Align::right},
                {"latency_ci95", "latency A, 95 %", Align::right},
                {"bandwidth_ci95", "algbw B, 95 %", Align::right},
                {"half_size_ci95", "n1/2, 95 %", Align::right},
-               {"sizes", "sizes", Align::right},
                {"remark", "remark"}},
               {}};
   for (const FittedLine& line : lines) {
-    const auto& fit = line.fit;
-    table.rows.push_back({text_cell(line.series->title), count_cell(line.line->ranks),
-                          maybe_interval_cell(fit ? fit->latency : std::nullopt, "s"),
-                          maybe_interval_cell(fit ? fit->bandwidth : std::nullopt, "B/s"),
-                          maybe_interval_cell(fit ? fit->half_size : std::nullopt, "B"),
-                          count_cell(static_cast<double>(line.line->points.size())),
-                          text_cell(remark_of(line).whole, Tone::faint)});
+    const auto of = [&](std::optional<Estimate> LineFit::*member) {
+      return holds(line) ? (*line.fit).*member : std::optional<Estimate>();
+    };
+    std::string remark = remark_of(line).whole;
+    if (!line.whole) remark = "sizes apart: no one line holds for all" + (remark.empty() ? "" : "; " + remark);
+    table.rows.push_back({text_cell(line.series->title), count_cell(line.line.ranks), sizes_cell(line.line),
+                          count_cell(static_cast<double>(line.line.points.size())),
+                          maybe_interval_cell(of(&LineFit::latency), "s"),
+                          maybe_interval_cell(of(&LineFit::bandwidth), "B/s"),
+                          maybe_interval_cell(of(&LineFit::half_size), "B"), text_cell(remark, Tone::faint)});
   }
   return table;
 }
@@ -222,6 +243,7 @@ std::optional<Table> form_table(const std::vector<FittedForms>& all) {
                {"form", "form"},
                {"formula", "t(n, S)"},
                {"ranks", "ranks"},
+               {"sizes", "sizes"},
                {"alpha", "α", Align::right},
                {"alpha_ci95", "95 %", Align::right},
                {"bandwidth", "B", Align::right},
@@ -233,13 +255,14 @@ std::optional<Table> form_table(const std::vector<FittedForms>& all) {
   for (const FittedForms& fitted : all) {
     for (const FormFit& fit : fitted.forms) {
       // Coefficients of a form that does not hold would be read as figures of the machine.
-      const bool holds = fit.verdict != Verdict::refuted;
-      const std::optional<Estimate> alpha = holds ? fit.alpha : std::nullopt;
-      const std::optional<Estimate> bandwidth = holds ? fit.bandwidth : std::nullopt;
+      const bool held = fit.verdict != Verdict::refuted;
+      const std::optional<Estimate> alpha = held ? fit.alpha : std::nullopt;
+      const std::optional<Estimate> bandwidth = held ? fit.bandwidth : std::nullopt;
       table.rows.push_back({text_cell(fitted.series->title),
                             text_cell(std::string(fit.form.name)),
                             text_cell(std::string(fit.form.formula)),
                             {joined(fit.worlds), fit.worlds},
+                            text_cell(fitted.sizes),
                             maybe_cell(alpha, "s"),
                             maybe_interval_cell(alpha, "s"),
                             maybe_cell(bandwidth, "B/s"),
@@ -277,9 +300,9 @@ std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const 
           amdahl.at(series->points[i].ranks), amdahl.residuals[i]);
   for (const FittedLine& line : lines) {
     if (!line.fit) continue;
-    for (std::size_t i = 0; i < line.line->points.size(); ++i) {
-      const MessagePoint& point = line.line->points[i];
-      row(line.series->title, "A + G S", line.line->ranks, bytes_cell(point.bytes), point.time,
+    for (std::size_t i = 0; i < line.line.points.size(); ++i) {
+      const MessagePoint& point = line.line.points[i];
+      row(line.series->title, "A + G S", line.line.ranks, bytes_cell(point.bytes), point.time,
           line.fit->at(point.bytes), line.fit->residuals[i]);
     }
   }
@@ -326,7 +349,7 @@ std::vector<Text> missing_texts(const std::vector<FittedLine>& lines) {
   for (const FittedLine& line : lines) {
     if (line.fit) continue;
     titles.insert(line.series->title);
-    worlds.insert(line.line->ranks);
+    worlds.insert(line.line.ranks);
     if (known.contains(line.series->op)) ops.insert(line.series->op);
   }
   if (titles.empty()) return {};

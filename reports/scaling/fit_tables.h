@@ -24,11 +24,13 @@ struct SeriesPrediction {
 };
 struct FittedLine {
   const CollectiveSeries* series = nullptr;
-  const MessageLine* line = nullptr;
+  MessageLine line;            // one world size, or a piece of its sizes
+  bool whole = true;           // all sizes of that world size
   std::optional<LineFit> fit;  // absent: too few sizes
 };
 struct FittedForms {
   const CollectiveSeries* series = nullptr;
+  std::string sizes;  // "8 B – 4 KiB"
   std::vector<FormFit> forms;
 };
 
@@ -43,6 +45,8 @@ std::optional<Table> form_table(const std::vector<FittedForms>& forms);         
 // "residuals": of each fitted point, of lines and of Amdahl's form.
 std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const std::vector<StrongFit>& fits);
 std::optional<Table> rank_table(const std::vector<RankSpread>& spreads);  // "ranks"
+
+std::string sizes_text(const MessageLine& line);  // "8 B – 4 KiB"
 
 // What is missing for fits: too few message sizes, and the command that measures more. Empty when nothing is.
 std::vector<Text> missing_texts(const std::vector<FittedLine>& lines);

@@ -138,14 +138,15 @@ std::vector<Figure> time_pictures(const std::vector<Series>& all, const std::vec
 }
 
 std::vector<Figure> collective_pictures(const std::vector<FittedLine>& lines) {
-  std::vector<std::pair<const CollectiveSeries*, std::vector<const FittedLine*>>> by_series;
+  // Fitted pieces of each series, by world size.
+  std::vector<std::pair<const CollectiveSeries*, std::map<int, std::vector<const FittedLine*>>>> all;
   for (const FittedLine& line : lines) {
     if (!line.fit) continue;
-    if (by_series.empty() || by_series.back().first != line.series) by_series.push_back({line.series, {}});
-    by_series.back().second.push_back(&line);
+    if (all.empty() || all.back().first != line.series) all.push_back({line.series, {}});
+    all.back().second[line.line.ranks].push_back(&line);
   }
   std::vector<Figure> figures;
-  for (const auto& [series, fitted] : by_series) {
+  for (const auto& [series, worlds] : all) {
     if (figures.size() == most_pictures) break;
     Figure figure{fmt::format("scaling-collective-{}", figures.size() + 1),
                   fmt::format("Algorithm bandwidth over message size: {}", series->title),
@@ -154,26 +155,28 @@ std::vector<Figure> collective_pictures(const std::vector<FittedLine>& lines) {
                   {"algbw", "B/s", true, {}},
                   {}};
     std::vector<std::string> told;
-    std::vector<const FittedLine*> shown{fitted.front()};
-    if (fitted.size() > 1) shown.push_back(fitted.back());
-    for (const FittedLine* line : shown) {
-      const std::string ranks = ranks_text(line->line->ranks);
-      Curve measured{ranks, Mark::line_and_points, {}};
-      for (const MessagePoint& point : line->line->points) {
-        const Estimate rate = ratio({point.bytes, Interval{point.bytes, point.bytes}}, point.time);
-        measured.points.push_back({point.bytes, rate.value, rate.interval,
-                                   fmt::format("{}: {}", format_bytes(point.bytes), quantity_text(rate, "B/s"))});
+    for (const auto& [world, pieces] : worlds) {
+      if (world != worlds.begin()->first && world != worlds.rbegin()->first) continue;  // five curves at most
+      const std::string ranks = ranks_text(world);
+      Curve measured{ranks, Mark::line_and_points, {}}, fit{"fit, " + ranks, Mark::line, {}, true};
+      for (const FittedLine* piece : pieces) {
+        for (const MessagePoint& point : piece->line.points) {
+          const Estimate rate = ratio({point.bytes, Interval{point.bytes, point.bytes}}, point.time);
+          measured.points.push_back({point.bytes, rate.value, rate.interval,
+                                     fmt::format("{}: {}", format_bytes(point.bytes), quantity_text(rate, "B/s"))});
+        }
+        for (const double bytes : spread_out(piece->line.points.front().bytes, piece->line.points.back().bytes))
+          fit.points.push_back({bytes, bytes / piece->fit->at(bytes)});
+        std::string text = fmt::format("{}, {}: ", ranks, sizes_text(piece->line));
+        std::vector<std::string> parts;
+        if (piece->fit->latency) parts.push_back("latency " + quantity_text(*piece->fit->latency, "s"));
+        if (piece->fit->bandwidth) parts.push_back("up to " + quantity_text(*piece->fit->bandwidth, "B/s"));
+        if (piece->fit->half_size) parts.push_back("half of it at " + quantity_text(*piece->fit->half_size, "B"));
+        if (parts.empty() || piece->fit->rms > worst_rms) parts = {"no line holds"};
+        told.push_back(fmt::format("{}{}", text, fmt::join(parts, ", ")));
       }
-      Curve fit{"fit, " + ranks, Mark::line, {}, true};
-      for (const double bytes : spread_out(line->line->points.front().bytes, line->line->points.back().bytes))
-        fit.points.push_back({bytes, bytes / line->fit->at(bytes)});
       figure.curves.push_back(std::move(measured));
       figure.curves.push_back(std::move(fit));
-      std::string text = ranks;
-      if (line->fit->latency) text += fmt::format(": latency {}", quantity_text(*line->fit->latency, "s"));
-      if (line->fit->bandwidth) text += fmt::format(", up to {}", quantity_text(*line->fit->bandwidth, "B/s"));
-      if (line->fit->half_size) text += fmt::format(", half of it at {}", quantity_text(*line->fit->half_size, "B"));
-      told.push_back(text);
     }
     figure.alt = sentence(told);
     figures.push_back(std::move(figure));

@@ -26,21 +26,51 @@ struct Fits {
   std::vector<FittedForms> forms;
 };
 
+// Lines of each world size, in pieces where one does not hold; then forms over the world sizes, piece by piece where
+// all have as many: a form goes across no change of algorithm.
+void fit_collective(const CollectiveSeries& series, Fits& fits) {
+  std::vector<std::vector<MessageLine>> pieces;  // of each world size
+  for (const MessageLine& line : series.lines) pieces.push_back(split_by_size(line));
+  for (const auto& of_world : pieces)
+    for (const MessageLine& piece : of_world)
+      fits.lines.push_back({&series, piece, of_world.size() == 1, fit_line(piece)});
+  const std::size_t count = pieces.front().size();
+  if (std::any_of(pieces.begin(), pieces.end(), [&](const auto& each) { return each.size() != count; })) return;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<MessageLine> lines;
+    bool enough = false;  // one size a world size is no fit of messages, however many world sizes there are
+    MessageLine all;
+    for (const auto& of_world : pieces) {
+      lines.push_back(of_world[i]);
+      all.points.insert(all.points.end(), of_world[i].points.begin(), of_world[i].points.end());
+      enough = enough || static_cast<int>(of_world[i].points.size()) >= fewest_sizes;
+    }
+    if (!enough) continue;
+    std::sort(all.points.begin(), all.points.end(),
+              [](const MessagePoint& a, const MessagePoint& b) { return a.bytes < b.bytes; });
+    fits.forms.push_back({&series, sizes_text(all), fit_forms(series.op, lines)});
+  }
+}
+
 Fits fit_all(const SeriesSet& training, const CollectiveSet& collectives) {
   Fits fits;
   for (const Series& series : training.series) {
     if (const auto amdahl = fit_amdahl(series)) fits.amdahl.push_back({&series, *amdahl});
     if (const auto prediction = predict(series)) fits.predictions.push_back({&series, *prediction});
   }
-  for (const CollectiveSeries& series : collectives.series) {
-    for (const MessageLine& line : series.lines) fits.lines.push_back({&series, &line, fit_line(line)});
-    // One size a world size is no fit of messages, however many world sizes there are.
-    const bool sizes = std::any_of(series.lines.begin(), series.lines.end(), [](const MessageLine& line) {
-      return static_cast<int>(line.points.size()) >= fewest_sizes;
-    });
-    if (sizes) fits.forms.push_back({&series, fit_forms(series)});
-  }
+  for (const CollectiveSeries& series : collectives.series) fit_collective(series, fits);
   return fits;
+}
+
+// Why an efficiency stands without an interval, when one does.
+std::vector<Text> interval_text(const std::vector<Series>& all) {
+  for (const Series& series : all)
+    for (const WorldPoint& point : series.points)
+      if (!point.time.interval)
+        return {
+            {"No interval (–): a run's samples were too few, or too alike in a row, to give one; several runs of it do",
+             Tone::faint}};
+  return {};
 }
 
 class Layout {
@@ -83,16 +113,20 @@ std::vector<Text> straggler_text(const std::vector<RankSpread>& spreads) {
 std::vector<Text> apart_texts(const std::vector<Apart>& apart) {
   constexpr std::size_t most = 3;
   std::vector<Text> texts;
+  std::size_t untold = 0;
   for (const Apart& each : apart) {
-    if (texts.size() == most) break;
+    if (each.minor) continue;
+    if (texts.size() == most) {
+      ++untold;
+      continue;
+    }
     texts.push_back({fmt::format("Kept apart: {}, {}: {}", each.title,
                                  each.ranks.size() == 1 ? ranks_text(each.ranks.front())
                                                         : fmt::format("{} ranks", fmt::join(each.ranks, ", ")),
                                  each.reason),
                      Tone::warn});
   }
-  if (apart.size() > most)
-    texts.push_back({fmt::format("Kept apart: {} more, in the report's files", apart.size() - most), Tone::warn});
+  if (untold > 0) texts.push_back({fmt::format("Kept apart: {} more, in the report's files", untold), Tone::warn});
   return texts;
 }
 
@@ -113,9 +147,9 @@ std::vector<Section> scaling_sections(const RunSet& runs) {
   front.add(efficiency_table(training.series, Mode::weak));
   front.add(prediction_table(fits.predictions));
   front.add(message_table(fits.lines));
+  front.add(interval_text(training.series));
   front.add(straggler_text(spreads));
   front.add(lone_texts(training.lone));
-  front.add(missing_texts(fits.lines));
   front.add(apart_texts(apart));
   front.add(efficiency_pictures(training.series, Mode::strong));
   front.add(efficiency_pictures(training.series, Mode::weak));
@@ -135,6 +169,7 @@ std::vector<Section> scaling_sections(const RunSet& runs) {
   details.add(amdahl_table(fits.amdahl));
   details.add(model_table(fits.predictions));
   details.add(line_table(fits.lines));
+  details.add(missing_texts(fits.lines));
   details.add(form_table(fits.forms));
   details.add(residual_table(fits.lines, fits.amdahl));
   details.add(rank_table(spreads));

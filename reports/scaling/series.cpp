@@ -288,7 +288,9 @@ SeriesSet find_series(const RunSet& runs, const Likenesses& likenesses) {
     const Record& record = *entry.record;
     const auto mode = mode_of(record);
     if (!mode) continue;
-    const auto leave = [&](const std::string& reason) { apart.add(title_of(record), reason, entry); };
+    const auto leave = [&](const std::string& reason) {
+      apart.add(title_of(record), reason, entry, record.status != Status::ok);
+    };
     if (const auto reason = unfit(record)) {
       leave(*reason);
       continue;

@@ -77,6 +77,8 @@ constexpr double alpha = 2e-6, link = 1e10;
 double ring_time(double n, double bytes) { return 2 * (n - 1) * alpha + 2 * (n - 1) / n * bytes / link; }
 double tree_time(double n, double bytes) { return 2 * std::ceil(std::log2(n)) * alpha + 2 * bytes / link; }
 
+std::vector<FormFit> forms_over(const CollectiveSeries& series) { return fit_forms(series.op, series.lines); }
+
 const FormFit& form_named(const std::vector<FormFit>& fits, const std::string& name) {
   for (const FormFit& fit : fits)
     if (fit.form.name == name) return fit;
@@ -93,7 +95,7 @@ TEST(AlphaBeta, LineOfOneWorldSizeByHand) {
 
 TEST(AlphaBeta, RingIsFoundAndTreeRefuted) {
   for (const double noise : {0.0, 0.02}) {
-    const auto fits = fit_forms(all_reduce({2, 4, 8}, ring_time, noise));
+    const auto fits = forms_over(all_reduce({2, 4, 8}, ring_time, noise));
     const FormFit& ring = form_named(fits, "ring");
     EXPECT_EQ(ring.verdict, Verdict::fits_best);
     EXPECT_NEAR(ring.alpha->value, alpha, alpha * (1e-6 + noise));
@@ -105,7 +107,7 @@ TEST(AlphaBeta, RingIsFoundAndTreeRefuted) {
 
 TEST(AlphaBeta, TreeIsFoundAndRingRefuted) {
   for (const double noise : {0.0, 0.02}) {
-    const auto fits = fit_forms(all_reduce({2, 3, 6, 8}, tree_time, noise));
+    const auto fits = forms_over(all_reduce({2, 3, 6, 8}, tree_time, noise));
     const FormFit& tree = form_named(fits, "tree");
     EXPECT_EQ(tree.verdict, Verdict::fits_best);
     EXPECT_NEAR(tree.alpha->value, alpha, alpha * (1e-6 + noise));
@@ -115,13 +117,13 @@ TEST(AlphaBeta, TreeIsFoundAndRingRefuted) {
 }
 
 TEST(AlphaBeta, OneWorldSizeCannotTellThem) {
-  for (const FormFit& fit : fit_forms(all_reduce({4}, ring_time, 0.02))) EXPECT_EQ(fit.verdict, Verdict::cannot_tell);
+  for (const FormFit& fit : forms_over(all_reduce({4}, ring_time, 0.02))) EXPECT_EQ(fit.verdict, Verdict::cannot_tell);
 }
 
 // No form: what each byte costs falls with the size.
 TEST(AlphaBeta, WhatNoFormExplainsIsRefuted) {
   const auto odd = [](double n, double bytes) { return 1e-7 * n * std::sqrt(bytes); };
-  for (const FormFit& fit : fit_forms(all_reduce({2, 4, 8}, odd))) EXPECT_EQ(fit.verdict, Verdict::refuted);
+  for (const FormFit& fit : forms_over(all_reduce({2, 4, 8}, odd))) EXPECT_EQ(fit.verdict, Verdict::refuted);
 }
 
 TEST(AlphaBeta, WhatDoesNotShowIsAbsent) {
@@ -134,6 +136,34 @@ TEST(AlphaBeta, WhatDoesNotShowIsAbsent) {
   EXPECT_NEAR(steep->bandwidth->value, 1e9, 1);
   MessageLine two{2, {{8, {1e-6, {}}, {}}, {64, {2e-6, {}}, {}}}};
   EXPECT_FALSE(fit_line(two));
+}
+
+// Eager up to 4 KiB: 1 us + S / 10 GB/s; then another algorithm: 20 us + S / 2 GB/s. No fit goes across.
+TEST(AlphaBeta, SizesPartWhereTheAlgorithmChanges) {
+  for (const double noise : {0.0, 0.02}) {
+    MessageLine line{2, {}};
+    for (int i = 3; i <= 24; ++i) {
+      const double bytes = std::ldexp(1, i);
+      const double time = bytes <= 4096 ? 1e-6 + bytes / 1e10 : 20e-6 + bytes / 2e9;
+      line.points.push_back({bytes, {time * (1 + noise * (i % 3 - 1)), {}}, {}});
+    }
+    const auto pieces = split_by_size(line);
+    ASSERT_EQ(pieces.size(), 2u);
+    EXPECT_EQ(pieces[0].points.back().bytes, 4096);
+    EXPECT_NEAR(fit_line(pieces[0])->latency->value, 1e-6, 1e-6 * (1e-6 + noise));
+    EXPECT_NEAR(fit_line(pieces[1])->bandwidth->value, 2e9, 2e9 * (1e-6 + noise));
+  }
+}
+
+TEST(AlphaBeta, ALineThatHoldsIsNotSplit) {
+  EXPECT_EQ(split_by_size(all_reduce({4}, ring_time, 0.05).lines[0]).size(), 1u);
+  MessageLine noisy{2, {}};
+  const double factors[] = {1.4, 0.7, 1.1, 0.8, 1.3, 0.9, 0.7, 1.4, 1.2, 0.8, 1.0, 0.7};
+  for (int i = 0; i < 12; ++i) {
+    const double bytes = std::ldexp(1, 2 * i + 3);
+    noisy.points.push_back({bytes, {factors[i] * (1e-6 + bytes / 1e10), {}}, {}});
+  }
+  EXPECT_EQ(split_by_size(noisy).size(), 1u);
 }
 
 TEST(AlphaBeta, EveryOpOfTheSuiteHasForms) {
