@@ -61,10 +61,10 @@ struct FormFit {
   Verdict verdict = Verdict::cannot_tell;
 };
 
-// Every form of the op over the lines of all world sizes at once; none with fewer than fewest_sizes figures. A form is
-// refuted when another explains the same figures better beyond chance (Akaike difference of 10 and more: Burnham &
-// Anderson 2002), or when it misses them by more than `worst_rms`. The best is named only when it alone is left and
-// holds to `good_rms`: ring and tree are the same line at one world size.
+// Every form of the op over all world sizes at once; none with fewer than fewest_sizes figures. A form is refuted when
+// another explains the same figures better beyond chance (Akaike difference of 10 and more), or when it misses them by
+// more than `worst_rms`. The best is named only when it alone is left and holds to `good_rms`: ring and tree are the
+// same line at one world size.
 std::vector<FormFit> fit_forms(std::string_view op, const std::vector<MessageLine>& lines);
 
 }  // namespace assay::report::scaling

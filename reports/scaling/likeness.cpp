@@ -149,7 +149,11 @@ Likeness Likenesses::of(const Entry& entry) const {
   const Record& record = *entry.record;
   std::set<std::string> devices;
   for (const RankResult& rank : record.ranks)
-    if (!rank.device.empty()) devices.insert(device_kind(rank.device));
+    if (!rank.device.empty()) {
+      const auto [kind, fresh] = kinds_.try_emplace(rank.device);
+      if (fresh) kind->second = device_kind(rank.device);
+      devices.insert(kind->second);
+    }
   const std::string& machine = hardware_[entry.run_index];
   std::string hardware = machine;
   for (const std::string& device : devices)

@@ -4,7 +4,9 @@
 #include "reports/data/run_set.h"
 
 #include <array>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +32,8 @@ class Likenesses {
   Likeness of(const Entry& entry) const;
 
  private:
-  std::vector<std::string> hardware_;  // by run
+  std::vector<std::string> hardware_;                 // by run
+  mutable std::map<std::string, std::string> kinds_;  // of devices, by name: many records, few names
 };
 
 // "other protocol (max_seconds 3, there 30); other seed (1, there 0)": of a record against one of the series.
