@@ -109,7 +109,9 @@ TEST(Team, PassesAnExceptionOn) {
   }),
                std::domain_error);
   int calls = 0;
-  team.run([&](int thread) { calls += thread == 0; });
+  team.run([&](int thread) {
+    if (thread == 0) ++calls;
+  });
   EXPECT_EQ(calls, 1);
 }
 

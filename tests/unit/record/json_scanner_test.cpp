@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay {
@@ -129,9 +130,9 @@ TEST(JsonScanner, AgreesWithTheParserOnHostileBytes) {
     std::string text = line;
     for (std::uint64_t change = 0; change <= trial % 3; ++change) {
       const std::uint64_t place = rng.below(trial * 8 + change * 2, text.size());
-      const char* likely = "{}[],:\"\\0123456789.eE+-untrf \x80\xc3";
+      constexpr std::string_view likely = "{}[],:\"\\0123456789.eE+-untrf \x80\xc3";
       const std::uint64_t which = rng.below(trial * 8 + change * 2 + 1, 256);
-      text[place] = which < 128 ? likely[which % 33] : static_cast<char>(which);
+      text[place] = which < 128 ? likely[which % likely.size()] : static_cast<char>(which);
     }
     const std::string seen = read(text);
     taken += seen != "refused";
