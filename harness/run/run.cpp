@@ -283,6 +283,7 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
   double seconds = 0;
   std::size_t cases = 0;
   for (const PlannedCase& planned : prepared.plan.cases) sizes.insert(planned.ranks);
+  bool writable = true;
   try {
     std::vector<std::vector<Job>> groups;
     for (const int ranks : sizes) {
@@ -310,10 +311,11 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
     fmt::print(stderr, "assay: {}\n", error.what());
     code = ExitCode::broken;
     interrupted = true;
+    writable = false;
   }
 
   const RunData data = read_run(writer.dir());
-  if (request.report) request.report(fs::proximate(writer.dir()));
+  if (request.report && writable) request.report(fs::proximate(writer.dir()));
   code = worst(code, exit_code_of(data, prepared.plan.cases.size()));
   const std::string dir = (request.resume ? *request.resume : fs::proximate(writer.dir())).string();
   if (interrupted) fmt::print(stderr, "assay: not complete; continue with: assay run --resume {}\n", dir);
