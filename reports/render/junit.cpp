@@ -10,25 +10,11 @@ namespace assay::report {
 
 namespace {
 
-// Text or attribute. XML 1.0 has no control characters and no U+FFFE or U+FFFF, not even escaped.
+// Text or attribute: as HTML's, but that XML 1.0 has no U+FFFE and U+FFFF, not even escaped.
 std::string xml(std::string_view text) {
-  std::string out;
-  const std::string clean = printable(text);
-  for (std::size_t i = 0; i < clean.size(); ++i) {
-    const std::string_view rest = std::string_view(clean).substr(i);
-    if (rest.starts_with("\xEF\xBF\xBE") || rest.starts_with("\xEF\xBF\xBF")) {
-      i += 2;
-      continue;
-    }
-    switch (clean[i]) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&apos;"; break;
-      default: out += clean[i];
-    }
-  }
+  std::string out = html_escape(text);
+  for (const std::string_view none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})
+    for (std::size_t at = out.find(none); at != std::string::npos; at = out.find(none, at)) out.erase(at, none.size());
   return out;
 }
 
