@@ -1,8 +1,9 @@
 # Options and settings that every target shares.
 set(ASSAY_MPI AUTO CACHE STRING "Build libassay-mpi.so: AUTO (where MPI is found), ON (fail without MPI), OFF")
 set(ASSAY_CUDA AUTO CACHE STRING
-    "CUDA: AUTO (where the toolkit is found), ON (fail without it), OFF. There is no CUDA module yet: the toolkit gives the NVTX headers")
-foreach(option ASSAY_MPI ASSAY_CUDA)
+    "Build libassay-cuda.so: AUTO (where the toolkit is found), ON (fail without it), OFF")
+set(ASSAY_NCCL AUTO CACHE STRING "NCCL in the CUDA module: AUTO (where NCCL is found), ON (fail without it), OFF")
+foreach(option ASSAY_MPI ASSAY_CUDA ASSAY_NCCL)
   set_property(CACHE ${option} PROPERTY STRINGS AUTO ON OFF)
   if(NOT ${option} MATCHES "^(AUTO|ON|OFF)$")
     message(FATAL_ERROR "${option} is '${${option}}': AUTO, ON or OFF")
@@ -33,12 +34,14 @@ set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 add_library(assay_flags INTERFACE)
 target_include_directories(assay_flags INTERFACE "${PROJECT_SOURCE_DIR}")
-target_compile_options(assay_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+# CUDA sources have flags of their own (AssayCuda.cmake).
+target_compile_options(assay_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion>)
 # GCC 12 warns of overlaps in std::string's own assignment (GCC bug 105329).
 target_compile_options(assay_flags INTERFACE
-  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
 if(ASSAY_WERROR)
-  target_compile_options(assay_flags INTERFACE -Werror)
+  target_compile_options(assay_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 if(ASSAY_SANITIZE)
   target_compile_options(assay_flags INTERFACE -fsanitize=${ASSAY_SANITIZE} -fno-omit-frame-pointer)

@@ -17,11 +17,15 @@ enum class DeviceKind { cpu, cuda };
 std::string_view name_of(DeviceKind kind);
 std::optional<DeviceKind> device_kind_from(std::string_view name);
 
+class Event;
+
 // An ordered queue of work. CPU streams run inline: work is done when the call returns.
 class Stream {
  public:
   virtual ~Stream() = default;
   virtual void synchronize() = 0;
+  // What is enqueued from here on begins once `event` was reached; the host does not wait. Inline, it has been reached.
+  virtual void wait(Event& event) { (void)event; }
   // The backend's own handle (cudaStream_t), or null on a CPU.
   virtual void* native() { return nullptr; }
 };
@@ -34,6 +38,13 @@ class Event {
   virtual void synchronize() = 0;
   // Seconds from `start` to this event; both recorded and reached.
   virtual double seconds_since(const Event& start) const = 0;
+};
+
+// Work that was enqueued once and is launched again and again as a whole (a CUDA graph).
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  virtual void launch(Stream& stream) = 0;
 };
 
 enum class Memory { device, host, pinned };
@@ -82,6 +93,8 @@ struct DeviceInfo {
   std::uint64_t memory_bytes = 0;            // that this process may use
   std::uint64_t last_level_cache_bytes = 0;  // that this process can use
   int compute_units = 0;                     // CPUs of this rank, or SMs
+  int compute_capability = 0;                // 90 for sm_90; 0 on a CPU
+  std::string software;                      // "CUDA 13.0, driver 580.159.03"; empty on a CPU
 };
 
 class Device {
@@ -94,7 +107,18 @@ class Device {
   virtual std::unique_ptr<Event> make_event() = 0;
   // Throws Error naming the bytes asked for and those free when there is not enough.
   virtual Buffer allocate(std::size_t bytes, Memory memory = Memory::device) = 0;
+  // Between any two kinds of memory, in the order of the stream.
   virtual void copy(void* to, const void* from, std::size_t bytes, Stream& stream) = 0;
+  virtual void zero(void* at, std::size_t bytes, Stream& stream) = 0;
+
+  // What `body` enqueues on `stream`, and on streams that wait for it and that it waits for in the end, as a graph;
+  // none of it runs. Null, with the reason, where this device has no graphs or `body` does what cannot be captured
+  // (synchronises, allocates); `body` must then be run again to do its work.
+  virtual std::unique_ptr<Graph> capture(Stream& stream, const std::function<void()>& body, std::string& why_not) {
+    (void)stream, (void)body;
+    why_not = "work on this device runs as it is enqueued";
+    return nullptr;
+  }
 
   // The name of the timer that events use ("steady_clock", "cuda_event"), and the cost of one reading pair in seconds.
   virtual std::string_view timer() const = 0;
@@ -103,6 +127,10 @@ class Device {
   virtual double shortest_sample() const = 0;
   // Evicts what the last-level cache holds.
   virtual void flush_cache(Stream& stream) = 0;
+  // Holds back what is enqueued on `stream` after close_gate() until open_gate(), so that launches are not timed. At
+  // most a few hundred launches may be enqueued meanwhile, none that synchronises. Nothing on a CPU.
+  virtual void close_gate(Stream& stream) { (void)stream; }
+  virtual void open_gate() {}
 };
 
 // The device of this process: the rank's CPU set, or its GPU (through libassay-cuda.so).

@@ -96,6 +96,7 @@ class CpuDevice : public Device {
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
   Buffer allocate(std::size_t bytes, Memory) override { return map_memory(bytes); }
   void copy(void* to, const void* from, std::size_t bytes, Stream&) override { std::memcpy(to, from, bytes); }
+  void zero(void* at, std::size_t bytes, Stream&) override { std::memset(at, 0, bytes); }
   std::string_view timer() const override { return "steady_clock"; }
   double timer_cost() const override { return timer_cost_; }
   // Long enough, too, that ranks which set out together do not show in the first call of many.

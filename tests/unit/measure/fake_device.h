@@ -33,6 +33,7 @@ class FakeDevice final : public Device {
   std::unique_ptr<Event> make_event() override { return std::make_unique<FakeEvent>(*this); }
   Buffer allocate(std::size_t, Memory) override { return {}; }
   void copy(void*, const void*, std::size_t, Stream&) override {}
+  void zero(void*, std::size_t, Stream&) override {}
   std::string_view timer() const override { return "fake"; }
   double timer_cost() const override { return shortest / 1000; }
   double shortest_sample() const override { return shortest; }

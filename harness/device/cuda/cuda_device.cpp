@@ -1,0 +1,290 @@
+// CudaDevice: streams, events, graphs and memory of the CUDA runtime.
+#include "harness/device/cuda/cuda_device.h"
+
+#include "harness/core/error.h"
+#include "harness/device/cuda/check.h"
+#include "harness/device/cuda/gate.h"
+#include "harness/device/cuda/native.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace assay::cuda {
+
+void fail(cudaError_t error, const char* call, const char* file, int line) {
+  cudaGetLastError();
+  throw Error(
+      fmt::format("{} failed: {} ({}) at {}:{}", call, cudaGetErrorString(error), cudaGetErrorName(error), file, line));
+}
+
+namespace {
+
+class CudaStream final : public Stream {
+ public:
+  CudaStream() { ASSAY_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  ~CudaStream() override { cudaStreamDestroy(stream_); }
+  void synchronize() override { ASSAY_CUDA(cudaStreamSynchronize(stream_)); }
+  void wait(Event& event) override;
+  void* native() override { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class CudaEvent final : public Event {
+ public:
+  CudaEvent() { ASSAY_CUDA(cudaEventCreate(&event_)); }
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+  void record(Stream& stream) override { ASSAY_CUDA(cudaEventRecord(event_, cuda::native(stream))); }
+  void synchronize() override { ASSAY_CUDA(cudaEventSynchronize(event_)); }
+  double seconds_since(const Event& start) const override {
+    float milliseconds = 0;
+    ASSAY_CUDA(cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(start).event_, event_));
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
+  cudaEvent_t event() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+void CudaStream::wait(Event& event) {
+  ASSAY_CUDA(cudaStreamWaitEvent(stream_, static_cast<CudaEvent&>(event).event(), 0));
+}
+
+class CudaGraph final : public Graph {
+ public:
+  explicit CudaGraph(cudaGraph_t graph) { ASSAY_CUDA(cudaGraphInstantiate(&exec_, graph, 0)); }
+  ~CudaGraph() override { cudaGraphExecDestroy(exec_); }
+  void launch(Stream& stream) override { ASSAY_CUDA(cudaGraphLaunch(exec_, cuda::native(stream))); }
+
+ private:
+  cudaGraphExec_t exec_ = nullptr;
+};
+
+struct MemoryState {
+  std::size_t free = 0;
+  std::size_t total = 0;
+};
+MemoryState memory_state() {
+  MemoryState state;
+  ASSAY_CUDA(cudaMemGetInfo(&state.free, &state.total));
+  return state;
+}
+
+Buffer allocate_device(std::size_t bytes) {
+  void* data = nullptr;
+  const cudaError_t error = cudaMalloc(&data, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    const MemoryState state = memory_state();
+    throw Error(fmt::format("out of device memory: {} bytes asked for, {} free of {}", bytes, state.free, state.total));
+  }
+  ASSAY_CUDA(error);
+  return Buffer(data, bytes, [](void* at, std::size_t) { cudaFree(at); });
+}
+
+Buffer allocate_pinned(std::size_t bytes) {
+  void* data = nullptr;
+  const cudaError_t error = cudaHostAlloc(&data, bytes, cudaHostAllocDefault);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw Error(fmt::format("out of memory: {} bytes of pinned host memory asked for", bytes));
+  }
+  ASSAY_CUDA(error);
+  return Buffer(data, bytes, [](void* at, std::size_t) { cudaFreeHost(at); });
+}
+
+Buffer allocate_host(std::size_t bytes) {
+  constexpr std::size_t page = 4096;
+  const std::size_t whole = (bytes + page - 1) / page * page;
+  void* data = std::aligned_alloc(page, whole);
+  if (!data) throw Error(fmt::format("out of memory: {} bytes of host memory asked for", bytes));
+  return Buffer(data, bytes, [](void* at, std::size_t) { std::free(at); });
+}
+
+std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+std::string visible_devices() {
+  const char* value = std::getenv("CUDA_VISIBLE_DEVICES");
+  return value ? fmt::format("CUDA_VISIBLE_DEVICES={}", value) : std::string("CUDA_VISIBLE_DEVICES is not set");
+}
+
+// How many GPUs this process sees; throws Error where that is none.
+int device_count() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) cudaGetLastError();
+  int driver = 0, runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  if (error == cudaErrorInsufficientDriver && driver == 0)
+    throw Error(
+        "no NVIDIA driver is loaded (libcuda.so.1 is missing or does not answer): install it, or say --device cpu");
+  if (error == cudaErrorInsufficientDriver)
+    throw Error(fmt::format("the NVIDIA driver is too old: it knows CUDA {}, this build uses {}", version_text(driver),
+                            version_text(runtime)));
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
+    throw Error(fmt::format("no GPU is visible ({})", visible_devices()));
+  ASSAY_CUDA(error);
+  return count;
+}
+
+int choose_gpu(int local_rank) {
+  const int count = device_count();
+  if (local_rank < count) return local_rank;
+  if (std::getenv("ASSAY_SHARE_GPU")) return local_rank % count;
+  throw Error(fmt::format("local rank {} has no GPU: {} visible ({}); --share-gpu lets ranks share them", local_rank,
+                          count, visible_devices()));
+}
+
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
+  }
+  return text;
+}
+
+DeviceInfo describe(int gpu) {
+  cudaDeviceProp properties{};
+  ASSAY_CUDA(cudaGetDeviceProperties(&properties, gpu));
+  int driver = 0, runtime = 0;
+  ASSAY_CUDA(cudaDriverGetVersion(&driver));
+  ASSAY_CUDA(cudaRuntimeGetVersion(&runtime));
+  DeviceInfo info;
+  info.kind = DeviceKind::cuda;
+  info.name = properties.name;
+  info.uuid = uuid_text(properties.uuid);
+  info.pci = fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
+  info.memory_bytes = memory_state().free;
+  info.last_level_cache_bytes = static_cast<std::uint64_t>(properties.l2CacheSize);
+  info.compute_units = properties.multiProcessorCount;
+  info.compute_capability = 10 * properties.major + properties.minor;
+  info.software = fmt::format("CUDA {}, driver for CUDA {}", version_text(runtime), version_text(driver));
+  return info;
+}
+
+void refuse_unknown_architecture(const DeviceInfo& info) {
+  const cudaError_t error = has_code_for_current_device();
+  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction)
+    throw Error(fmt::format("{} has compute capability {}.{}, for which this build has no code (it was built for {})",
+                            info.name, info.compute_capability / 10, info.compute_capability % 10,
+                            ASSAY_CUDA_ARCHITECTURES));
+  ASSAY_CUDA(error);
+}
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int local_rank) {
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // a kernel loaded at its first launch would wait behind a closed gate
+    const int gpu = choose_gpu(local_rank);
+    ASSAY_CUDA(cudaSetDevice(gpu));
+    ASSAY_CUDA(cudaFree(nullptr));  // makes the context
+    info_ = describe(gpu);
+    refuse_unknown_architecture(info_);
+    flag_ = allocate_pinned(sizeof(int));
+    timer_cost_ = measure_timer_cost();
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  std::unique_ptr<Stream> make_stream() override { return std::make_unique<CudaStream>(); }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(); }
+
+  Buffer allocate(std::size_t bytes, Memory memory) override {
+    if (bytes == 0) return {};
+    switch (memory) {
+      case Memory::device: return allocate_device(bytes);
+      case Memory::pinned: return allocate_pinned(bytes);
+      case Memory::host: break;
+    }
+    return allocate_host(bytes);
+  }
+  void copy(void* to, const void* from, std::size_t bytes, Stream& stream) override {
+    if (bytes > 0) ASSAY_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda::native(stream)));
+  }
+  void zero(void* at, std::size_t bytes, Stream& stream) override {
+    if (bytes > 0) ASSAY_CUDA(cudaMemsetAsync(at, 0, bytes, cuda::native(stream)));
+  }
+
+  std::unique_ptr<Graph> capture(Stream& stream, const std::function<void()>& body, std::string& why_not) override {
+    ASSAY_CUDA(cudaStreamBeginCapture(cuda::native(stream), cudaStreamCaptureModeThreadLocal));
+    std::string broke;
+    try {
+      body();
+    } catch (const std::exception& error) {
+      broke = error.what();
+    }
+    cudaGraph_t graph = nullptr;
+    const cudaError_t ended = cudaStreamEndCapture(cuda::native(stream), &graph);
+    cudaGetLastError();
+    const std::unique_ptr<CUgraph_st, decltype(&cudaGraphDestroy)> owner(graph, &cudaGraphDestroy);
+    if (broke.empty() && (ended != cudaSuccess || !graph)) broke = cudaGetErrorString(ended);
+    if (!broke.empty()) {
+      why_not = broke;
+      return nullptr;
+    }
+    try {
+      return std::make_unique<CudaGraph>(graph);
+    } catch (const Error& error) {
+      why_not = error.what();
+      return nullptr;
+    }
+  }
+
+  std::string_view timer() const override { return "cuda_event"; }
+  double timer_cost() const override { return timer_cost_; }
+  double shortest_sample() const override { return std::max(1000.0 * timer_resolution, 50e-6); }
+
+  void flush_cache(Stream& stream) override {
+    const std::size_t bytes = 2 * info_.last_level_cache_bytes;
+    if (!flush_.data()) flush_ = allocate_device(bytes);
+    ASSAY_CUDA(cudaMemsetAsync(flush_.data(), 0, bytes, cuda::native(stream)));
+  }
+
+  void close_gate(Stream& stream) override {
+    constexpr double longest_wait = 5.0;  // seconds
+    std::atomic_ref<int>(*flag_.as<int>()).store(0, std::memory_order_release);
+    enqueue_gate(flag_.as<int>(), longest_wait, cuda::native(stream));
+  }
+  void open_gate() override { std::atomic_ref<int>(*flag_.as<int>()).store(1, std::memory_order_release); }
+
+ private:
+  // Of event time stamps, by the CUDA runtime's documentation of cudaEventElapsedTime: about half a microsecond. Their
+  // cost lies between samples, not inside them.
+  static constexpr double timer_resolution = 0.5e-6;
+
+  // Seconds that two events in a row are apart with nothing between them.
+  double measure_timer_cost() {
+    CudaStream stream;
+    CudaEvent start, stop;
+    double least = 1.0;
+    for (int i = 0; i < 20; ++i) {
+      start.record(stream);
+      stop.record(stream);
+      stop.synchronize();
+      least = std::min(least, stop.seconds_since(start));
+    }
+    return least;
+  }
+
+  DeviceInfo info_;
+  double timer_cost_ = 0;
+  Buffer flush_;
+  Buffer flag_;  // of the gate
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(int local_rank) { return std::make_unique<CudaDevice>(local_rank); }
+
+}  // namespace assay::cuda
+
+extern "C" assay::Device* assay_make_cuda_device(int local_rank) {
+  return assay::cuda::make_cuda_device(local_rank).release();
+}

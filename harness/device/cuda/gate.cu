@@ -1,0 +1,36 @@
+#include "harness/device/cuda/gate.h"
+
+#include "harness/device/cuda/launch.h"
+
+namespace assay::cuda {
+
+namespace {
+
+__global__ void gate(const int* flag, long long limit_nanoseconds) {
+#ifdef ASSAY_CUDA_EMULATED
+  (void)flag, (void)limit_nanoseconds;  // an inline stream is never held back
+#else
+  const auto now = [] {
+    long long nanoseconds;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
+    return nanoseconds;
+  };
+  const long long start = now();
+  while (*static_cast<const volatile int*>(flag) == 0 && now() - start < limit_nanoseconds) __nanosleep(200);
+#endif
+}
+
+}  // namespace
+
+void enqueue_gate(const int* flag, double limit_seconds, cudaStream_t stream) {
+  launch(gate, 1, 1, 0, stream, flag, static_cast<long long>(limit_seconds * 1e9));
+}
+
+cudaError_t has_code_for_current_device() {
+  cudaFuncAttributes attributes{};
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(&gate));
+  if (error != cudaSuccess) cudaGetLastError();
+  return error;
+}
+
+}  // namespace assay::cuda

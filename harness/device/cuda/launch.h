@@ -1,0 +1,38 @@
+// The one way to start a kernel: arguments are converted to the kernel's own parameter types, and the launch is
+// checked.
+#pragma once
+
+#include "harness/device/cuda/check.h"
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <utility>
+
+#ifdef ASSAY_CUDA_EMULATED
+#include "tests/emulation/launch.h"
+#endif
+
+namespace assay::cuda {
+
+// Dynamic shared memory is ASSAY_DYNAMIC_SHARED(T, name) in the kernel, `shared` bytes; beyond 48 KiB the kernel must
+// have been allowed it by cudaFuncSetAttribute.
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream,
+            Arguments&&... arguments) {
+#ifdef ASSAY_CUDA_EMULATED
+  emulation::launch(kernel, grid, block, shared, stream, static_cast<Parameters>(arguments)...);
+#else
+  kernel<<<grid, block, shared, stream> > >(static_cast<Parameters>(arguments)...);
+  ASSAY_CUDA(cudaGetLastError());
+#endif
+}
+
+// The kernel's dynamic shared memory as an array of T, aligned to 16 bytes. One type a kernel.
+#ifndef ASSAY_CUDA_EMULATED
+#define ASSAY_DYNAMIC_SHARED(T, name)                                   \
+  extern __shared__ __align__(16) unsigned char assay_dynamic_shared[]; \
+  T* const name = reinterpret_cast<T*>(assay_dynamic_shared)
+#endif
+
+}  // namespace assay::cuda
