@@ -23,7 +23,9 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
 #ifdef ASSAY_CUDA_EMULATED
   emulation::launch(kernel, grid, block, shared, stream, static_cast<Parameters>(arguments)...);
 #else
-  kernel<<<grid, block, shared, stream> > >(static_cast<Parameters>(arguments)...);
+  // clang-format off
+  kernel<<<grid, block, shared, stream>>>(static_cast<Parameters>(arguments)...);
+  // clang-format on
   ASSAY_CUDA(cudaGetLastError());
 #endif
 }
