@@ -30,4 +30,83 @@ struct bf16 {
   explicit operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 };
 
+namespace detail {
+
+// A float in fewer bits, as stored in the lower ones of the result: `exponent` and `mantissa` bits, rounded to nearest
+// even. What is larger than the code `largest` becomes `beyond`, NaN becomes `nan`.
+template <int exponent, int mantissa>
+constexpr std::uint32_t narrowed(float value, std::uint32_t largest, std::uint32_t beyond, std::uint32_t nan) {
+  constexpr int bias = (1 << (exponent - 1)) - 1;
+  const auto all = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = (all >> 31) << (exponent + mantissa);
+  std::uint32_t u = all & 0x7fffffffu;
+  if (u > 0x7f800000u) return sign | nan;
+  if (u < static_cast<std::uint32_t>(127 + 1 - bias) << 23) {
+    // Denormal: a whole number of the smallest steps; adding 2^23 rounds to one.
+    constexpr float steps = std::bit_cast<float>(static_cast<std::uint32_t>(127 + bias - 1 + mantissa) << 23);
+    const float shifted = std::bit_cast<float>(u) * steps + 0x1p23f;
+    return sign | (std::bit_cast<std::uint32_t>(shifted) & 0x7fffffu);
+  }
+  u += ((u >> (23 - mantissa)) & 1u) + (1u << (22 - mantissa)) - 1u;
+  u = (u - (static_cast<std::uint32_t>(127 - bias) << 23)) >> (23 - mantissa);
+  return sign | (u > largest ? beyond : u);
+}
+
+// The value of a finite code.
+template <int exponent, int mantissa>
+constexpr float widened(std::uint32_t bits) {
+  constexpr int bias = (1 << (exponent - 1)) - 1;
+  const std::uint32_t sign = (bits >> (exponent + mantissa)) << 31;
+  const std::uint32_t e = (bits >> mantissa) & ((1u << exponent) - 1u);
+  const std::uint32_t m = bits & ((1u << mantissa) - 1u);
+  if (e == 0) {
+    constexpr float step = std::bit_cast<float>(static_cast<std::uint32_t>(127 - bias + 1 - mantissa) << 23);
+    const float value = static_cast<float>(m) * step;
+    return sign ? -value : value;
+  }
+  return std::bit_cast<float>(sign | (e + static_cast<std::uint32_t>(127 - bias)) << 23 | m << (23 - mantissa));
+}
+
+}  // namespace detail
+
+// IEEE binary16 as stored. Rounds to nearest even; beyond 65,504 infinity.
+struct fp16 {
+  std::uint16_t bits = 0;
+
+  fp16() = default;
+  explicit fp16(float value)
+      : bits(static_cast<std::uint16_t>(detail::narrowed<5, 10>(value, 0x7bff, 0x7c00, 0x7e00))) {}
+  explicit operator float() const {
+    const std::uint32_t rest = bits & 0x7fffu;
+    if (rest < 0x7c00u) return detail::widened<5, 10>(bits);
+    return std::bit_cast<float>((static_cast<std::uint32_t>(bits) >> 15) << 31 | 0x7f800000u | (rest & 0x3ffu) << 13);
+  }
+};
+
+// The 8-bit floats of "FP8 Formats for Deep Learning" (Micikevicius et al., 2022). Numbers beyond the largest finite
+// one (448) become that one, as NVIDIA's saturating conversions have it; e4m3 has no infinity.
+struct fp8_e4m3 {
+  std::uint8_t bits = 0;
+
+  fp8_e4m3() = default;
+  explicit fp8_e4m3(float value) : bits(static_cast<std::uint8_t>(detail::narrowed<4, 3>(value, 0x7e, 0x7e, 0x7f))) {}
+  explicit operator float() const {
+    if ((bits & 0x7fu) == 0x7fu) return std::bit_cast<float>(0x7fc00000u);
+    return detail::widened<4, 3>(bits);
+  }
+};
+
+// The same with 5 bits of exponent: up to 57,344; has infinities, which no conversion makes.
+struct fp8_e5m2 {
+  std::uint8_t bits = 0;
+
+  fp8_e5m2() = default;
+  explicit fp8_e5m2(float value) : bits(static_cast<std::uint8_t>(detail::narrowed<5, 2>(value, 0x7b, 0x7b, 0x7e))) {}
+  explicit operator float() const {
+    const std::uint32_t rest = bits & 0x7fu;
+    if (rest < 0x7cu) return detail::widened<5, 2>(bits);
+    return std::bit_cast<float>((static_cast<std::uint32_t>(bits) >> 7) << 31 | 0x7f800000u | (rest & 3u) << 21);
+  }
+};
+
 }  // namespace assay

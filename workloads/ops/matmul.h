@@ -27,7 +27,9 @@ enum class Epilogue {
 };
 
 // out (M, N) = epilogue(op(a) (M, K) x op(b) (K, N) + bias), row-major; op transposes when the flag is set.
-// Types: f64; f32; bf16 with f32 accumulation and f32 or bf16 output; u8 x s8 with s32 output.
+// Types: f64; f32; tf32 (stored as f32, multiplied with 10 bits of mantissa) with f32 or tf32 output; bf16 and fp16
+// with f32 accumulation and f32 output or their own; fp8 x fp8, not both e5m2, with f32 accumulation and f32, bf16 or
+// fp16 output; u8 x s8 and s8 x s8 with s32 output.
 struct MatmulDesc {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -37,14 +39,23 @@ struct MatmulDesc {
   DType out = DType::f32;
   bool transpose_a = false;  // a is stored (K, M)
   bool transpose_b = false;  // b is stored (N, K)
+  // Elements from one stored row to the next, 0: rows lie side by side. aux has out's. Not beside a packed b.
+  std::int64_t a_stride = 0;
+  std::int64_t b_stride = 0;
+  std::int64_t out_stride = 0;
   WeightForm form = WeightForm::plain;
   DType pack_from = DType::f32;  // type of what pack() reads (f32 masters of bf16 products); ignored for plain
-  bool bias = false;             // adds args.bias to each row
+  bool bias = false;             // adds args.bias to each row; a GPU rounds it to a 16-bit output's type first
   DType bias_type = DType::f32;
   Epilogue epilogue = Epilogue::none;  // aux has the type of out
   bool accumulate = false;             // adds to what out holds; not with an epilogue
   bool row_sums = false;               // writes or adds the sums of op(a)'s rows to args.row_sums: the bias gradient
                                        // when a is the output's gradient, transposed
+  bool fast_accumulate = false;        // of fp8 on Hopper: sums stay in the tensor core's own, fewer bits
+
+  std::int64_t a_row() const { return a_stride ? a_stride : transpose_a ? m : k; }
+  std::int64_t b_row() const { return b_stride ? b_stride : transpose_b ? k : n; }
+  std::int64_t out_row() const { return out_stride ? out_stride : n; }
 
   bool operator==(const MatmulDesc&) const = default;
 };
@@ -60,6 +71,10 @@ struct MatmulArgs {
   const void* bias = nullptr;  // (N) of bias_type
   void* aux = nullptr;         // (M, N) of out's type: written by gelu, read by its gradient
   void* row_sums = nullptr;    // (M) of f32, or f64 in an f64 product; added to when the op accumulates
+  // Of fp8: one number each in the device's memory that the product is multiplied by, undoing what a and b were
+  // multiplied by when they were rounded to 8 bits; null: 1. (Their history is the business of who rounds them.)
+  const float* scale_a = nullptr;
+  const float* scale_b = nullptr;
 };
 
 class Matmul : public Op {

@@ -39,15 +39,14 @@ void each(std::int64_t begin, std::int64_t end, const Rng& rng, Store store) {
 
 template <typename T>
 void normal(void* data, std::int64_t begin, std::int64_t end, const Rng& rng) {
-  static const std::vector<float> table = make_normal_table();
-  const float* values = table.data();
+  const float* values = normal_table().data();
   T* to = static_cast<T*>(data);
   each<16>(begin, end, rng, [=](std::int64_t i, std::uint64_t v) { to[i] = T(values[v]); });
 }
 
 // 16 bits pick the slice as above, the other 48 a place between its neighbours: f64 gets all of its significant bits.
 void normal_f64(void* data, std::int64_t begin, std::int64_t end, const Rng& rng) {
-  static const std::vector<float> table = make_normal_table();
+  const std::vector<float>& table = normal_table();
   auto* to = static_cast<double*>(data);
   for (std::int64_t i = begin; i < end; ++i) {
     const std::uint64_t word = rng.u64(static_cast<std::uint64_t>(i));
@@ -60,12 +59,21 @@ void normal_f64(void* data, std::int64_t begin, std::int64_t end, const Rng& rng
 
 }  // namespace
 
+const std::vector<float>& normal_table() {
+  static const std::vector<float> table = make_normal_table();
+  return table;
+}
+
 void fill_random(void* data, DType dtype, std::int64_t begin, std::int64_t end, const Rng& rng, bool seven_bits) {
   const std::uint64_t mask = seven_bits ? 0x7f : 0xff;
   switch (dtype) {
     case DType::f64: return normal_f64(data, begin, end, rng);
     case DType::f32: return normal<float>(data, begin, end, rng);
+    case DType::tf32: return normal<float>(data, begin, end, rng);
     case DType::bf16: return normal<bf16>(data, begin, end, rng);
+    case DType::fp16: return normal<fp16>(data, begin, end, rng);
+    case DType::fp8_e4m3: return normal<fp8_e4m3>(data, begin, end, rng);
+    case DType::fp8_e5m2: return normal<fp8_e5m2>(data, begin, end, rng);
     case DType::u8:
       return each<8>(begin, end, rng, [to = static_cast<std::uint8_t*>(data), mask](std::int64_t i, std::uint64_t v) {
         to[i] = static_cast<std::uint8_t>(v & mask);

@@ -11,8 +11,8 @@ namespace {
 
 struct Row {
   OpGroup op;
-  double units;           // of roundoff, beside those of its sums: elementary functions and cancellation
-  double bf16_roundings;  // that an op on bf16 may make on the way to its output, as of attention's probabilities
+  double units;      // of roundoff, beside those of its sums: elementary functions and cancellation
+  double roundings;  // that an op on 16-bit floats may make on the way to its output, as of attention's probabilities
 };
 
 // Measured errors of the CPU's kernels stay below a third of these limits.
@@ -33,6 +33,10 @@ constexpr std::array<Row, 16> rows{{{OpGroup::matmul, 4, 0},
                                     {OpGroup::gradient_norm, 16, 0},
                                     {OpGroup::elementwise, 2, 0}}};
 
+// Half an ulp of an element's significant bits where rounding to them outweighs all else; over a vector the mean square
+// is well below.
+double half_ulp_of(DType dtype) { return dtype == DType::bf16 ? 0x1p-9 : dtype == DType::fp16 ? 0x1p-12 : 0; }
+
 }  // namespace
 
 Tolerance tolerance_of(OpGroup op, DType compute, DType out, std::int64_t terms, double cancelled) {
@@ -41,23 +45,28 @@ Tolerance tolerance_of(OpGroup op, DType compute, DType out, std::int64_t terms,
   const double unit = compute == DType::f64 ? 0x1p-53 : 0x1p-24;
   const double accumulate = unit * (row.units + std::sqrt(static_cast<double>(terms)));
   Tolerance t{accumulate, accumulate, 8.0 * accumulate, accumulate * cancelled};
-  // Half an ulp of 8 significant bits an element; over a vector the mean square is well below.
-  if (compute == DType::bf16) {
-    t.relative_l2 += row.bf16_roundings * 0x1p-9;
-    t.element_relative += row.bf16_roundings * 0x1p-8;
-    t.element_scale += row.bf16_roundings * 0x1p-7;
-    t.absolute += row.bf16_roundings * 0x1p-9 * cancelled;
-  }
-  if (out == DType::bf16) {
-    t.relative_l2 += 0x1p-9;
-    t.element_relative += 0x1p-8;
-  }
+  const double half_ulp = half_ulp_of(compute);
+  t.relative_l2 += row.roundings * half_ulp;
+  t.element_relative += row.roundings * 2 * half_ulp;
+  t.element_scale += row.roundings * 4 * half_ulp;
+  t.absolute += row.roundings * half_ulp * cancelled;
+  t.relative_l2 += half_ulp_of(out);
+  t.element_relative += 2 * half_ulp_of(out);
   return t;
 }
 
-Tolerance matmul_tolerance(DType a, DType out, std::int64_t k) {
+Tolerance matmul_tolerance(DType a, DType out, std::int64_t k, bool fast_accumulate) {
   if (a == DType::u8 || a == DType::s8) return {};
-  return tolerance_of(OpGroup::matmul, a, out, k);
+  Tolerance t = tolerance_of(OpGroup::matmul, a, out, k);
+  // Both operands are rounded to 11 significant bits, each an error of its own, an element of a sum no more than that
+  // of a vector.
+  double extra = a == DType::tf32 ? 0x1p-11 : 0;
+  // Tensor cores of compute capability 8.9 and 9.0 keep about 14 bits of a sum of fp8 products, for 128 terms, or for
+  // all of them where accumulation is fast (DeepSeek-V3 technical report, section 3.3.2: up to 2 %).
+  if (a == DType::fp8_e4m3 || a == DType::fp8_e5m2) extra = fast_accumulate ? 0x1p-6 : 0x1p-9;
+  t.relative_l2 += extra;
+  t.element_scale += 8 * extra;
+  return t;
 }
 
 }  // namespace assay::ops

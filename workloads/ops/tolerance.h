@@ -42,6 +42,6 @@ enum class OpGroup {
 Tolerance tolerance_of(OpGroup op, DType compute, DType out, std::int64_t terms, double cancelled = 0);
 
 // Of a matrix product whose sums have k terms, rounded once to `out`; int8 products are exact: all zero.
-Tolerance matmul_tolerance(DType a, DType out, std::int64_t k);
+Tolerance matmul_tolerance(DType a, DType out, std::int64_t k, bool fast_accumulate = false);
 
 }  // namespace assay::ops

@@ -25,6 +25,10 @@ class CpuBackend final : public Backend {
 
   Made<Matmul> make(const MatmulDesc& desc) override {
     if (auto problem = problem_of(desc)) return Made<Matmul>::no(*problem);
+    if (desc.a != DType::f64 && desc.a != DType::f32 && desc.a != DType::bf16 && desc.a != DType::u8)
+      return Made<Matmul>::no(fmt::format("no product of {} x {} on the CPU", name_of(desc.a), name_of(desc.b)));
+    if (desc.a_stride || desc.b_stride || desc.out_stride)
+      return Made<Matmul>::no("products on the CPU take matrices whose rows lie side by side");
     if (desc.a != DType::f64) return make_dnnl_matmul(desc);
     if (!blas_) return Made<Matmul>::no("f64 needs a BLAS: " + fmt::format("{}", fmt::join(tried_, "; ")));
     return make_blas_matmul(desc, *blas_);

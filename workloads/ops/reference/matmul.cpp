@@ -17,7 +17,7 @@ auto wide(T value) {
     return widen(value);
 }
 
-template <typename A, typename B, typename Out>
+template <typename A, typename B>
 class ReferenceMatmul final : public ReferenceOp<Matmul> {
  public:
   explicit ReferenceMatmul(const MatmulDesc& desc) : d_(desc) {}
@@ -38,17 +38,17 @@ class ReferenceMatmul final : public ReferenceOp<Matmul> {
   void run(Stream&, const MatmulArgs& args) override {
     const auto* a = static_cast<const A*>(args.a);
     const auto* b = static_cast<const B*>(args.b);
-    auto* out = static_cast<Out*>(args.out);
     for (std::int64_t i = 0; i < d_.m; ++i)
       for (std::int64_t j = 0; j < d_.n; ++j) {
         decltype(wide(A{}) * wide(B{})) sum = 0;
         for (std::int64_t k = 0; k < d_.k; ++k)
-          sum += wide(a[d_.transpose_a ? k * d_.m + i : i * d_.k + k]) *
-                 wide(b[d_.transpose_b ? j * d_.k + k : k * d_.n + j]);
-        if constexpr (std::is_integral_v<Out>)
-          out[i * d_.n + j] = static_cast<Out>(sum);
+          sum += wide(a[d_.transpose_a ? k * d_.a_row() + i : i * d_.a_row() + k]) *
+                 wide(b[d_.transpose_b ? j * d_.b_row() + k : k * d_.b_row() + j]);
+        if constexpr (std::is_integral_v<A>)
+          static_cast<std::int32_t*>(args.out)[i * d_.out_row() + j] = static_cast<std::int32_t>(sum);
         else
-          store(sum, i, j, args);
+          store(sum * (args.scale_a ? widen(*args.scale_a) : 1) * (args.scale_b ? widen(*args.scale_b) : 1), i, j,
+                args);
       }
     if constexpr (!std::is_integral_v<A>)
       if (d_.row_sums) add_rows(a, static_cast<Statistic<A>*>(args.row_sums));
@@ -56,28 +56,22 @@ class ReferenceMatmul final : public ReferenceOp<Matmul> {
 
  private:
   void store(double sum, std::int64_t i, std::int64_t j, const MatmulArgs& args) const {
-    auto* out = static_cast<Out*>(args.out) + i * d_.n + j;
-    auto* aux = static_cast<Out*>(args.aux) + i * d_.n + j;
+    const Array out(args.out, d_.out), aux(args.aux, d_.out);
+    const std::int64_t at = i * d_.out_row() + j;
     if (d_.bias) sum += Array(args.bias, d_.bias_type)[j];
     switch (d_.epilogue) {
-      case Epilogue::none: return put(*out, sum, d_.accumulate);
-      case Epilogue::gelu_tanh:
-        *aux = narrow<Out>(sum);
-        *out = narrow<Out>(functors::GeluTanh()(sum));
-        return;
-      case Epilogue::gelu_erf:
-        *aux = narrow<Out>(sum);
-        *out = narrow<Out>(functors::GeluErf()(sum));
-        return;
-      case Epilogue::gelu_tanh_gradient: *out = narrow<Out>(sum * functors::GeluTanhGradient()(widen(*aux))); return;
-      case Epilogue::gelu_erf_gradient: *out = narrow<Out>(sum * functors::GeluErfGradient()(widen(*aux))); return;
+      case Epilogue::none: return out.put(at, sum, d_.accumulate);
+      case Epilogue::gelu_tanh: aux.set(at, sum); return out.set(at, functors::GeluTanh()(sum));
+      case Epilogue::gelu_erf: aux.set(at, sum); return out.set(at, functors::GeluErf()(sum));
+      case Epilogue::gelu_tanh_gradient: return out.set(at, sum * functors::GeluTanhGradient()(aux[at]));
+      case Epilogue::gelu_erf_gradient: return out.set(at, sum * functors::GeluErfGradient()(aux[at]));
     }
   }
 
   void add_rows(const A* a, Statistic<A>* sums) const {
     for (std::int64_t i = 0; i < d_.m; ++i) {
       double sum = 0;
-      for (std::int64_t k = 0; k < d_.k; ++k) sum += wide(a[d_.transpose_a ? k * d_.m + i : i * d_.k + k]);
+      for (std::int64_t k = 0; k < d_.k; ++k) sum += wide(a[d_.transpose_a ? k * d_.a_row() + i : i * d_.a_row() + k]);
       put(sums[i], sum, d_.accumulate);
     }
   }
@@ -85,20 +79,25 @@ class ReferenceMatmul final : public ReferenceOp<Matmul> {
   MatmulDesc d_;
 };
 
-template <typename A, typename B, typename Out>
+template <typename A, typename B = A>
 Made<Matmul> op(const MatmulDesc& d) {
-  return std::unique_ptr<Matmul>(std::make_unique<ReferenceMatmul<A, B, Out>>(d));
+  return std::unique_ptr<Matmul>(std::make_unique<ReferenceMatmul<A, B>>(d));
 }
 
 }  // namespace
 
 Made<Matmul> make_matmul(const MatmulDesc& d) {
   if (auto problem = problem_of(d)) return Made<Matmul>::no(*problem);
-  if (d.a == DType::f64) return op<double, double, double>(d);
-  if (d.a == DType::f32) return op<float, float, float>(d);
-  if (d.a == DType::u8) return op<std::uint8_t, std::int8_t, std::int32_t>(d);
-  if (d.out == DType::f32) return op<bf16, bf16, float>(d);
-  return op<bf16, bf16, bf16>(d);
+  switch (d.a) {
+    case DType::f64: return op<double>(d);
+    case DType::bf16: return op<bf16>(d);
+    case DType::fp16: return op<fp16>(d);
+    case DType::fp8_e5m2: return op<fp8_e5m2, fp8_e4m3>(d);
+    case DType::fp8_e4m3: return d.b == DType::fp8_e4m3 ? op<fp8_e4m3>(d) : op<fp8_e4m3, fp8_e5m2>(d);
+    case DType::u8: return op<std::uint8_t, std::int8_t>(d);
+    case DType::s8: return op<std::int8_t>(d);
+    default: return op<float>(d);
+  }
 }
 
 }  // namespace assay::ops::reference

@@ -10,12 +10,15 @@ namespace assay::ops::reference {
 
 inline double widen(double value) { return value; }
 inline double widen(float value) { return static_cast<double>(value); }
-inline double widen(bf16 value) { return static_cast<double>(static_cast<float>(value)); }
+// Types of the harness, which convert from and to float.
+template <typename T>
+requires requires(T value) { value.bits; }
+double widen(T value) { return static_cast<double>(static_cast<float>(value)); }
 
 template <typename T>
 T narrow(double value) {
-  if constexpr (std::is_same_v<T, bf16>)
-    return bf16(static_cast<float>(value));
+  if constexpr (requires(T stored) { stored.bits; })
+    return T(static_cast<float>(value));
   else
     return static_cast<T>(value);
 }
@@ -32,8 +35,12 @@ class Array {
   double operator[](std::int64_t i) const {
     switch (dtype_) {
       case DType::f64: return static_cast<const double*>(data_)[i];
-      case DType::f32: return widen(static_cast<const float*>(data_)[i]);
+      case DType::f32:
+      case DType::tf32: return widen(static_cast<const float*>(data_)[i]);
       case DType::bf16: return widen(static_cast<const bf16*>(data_)[i]);
+      case DType::fp16: return widen(static_cast<const fp16*>(data_)[i]);
+      case DType::fp8_e4m3: return widen(static_cast<const fp8_e4m3*>(data_)[i]);
+      case DType::fp8_e5m2: return widen(static_cast<const fp8_e5m2*>(data_)[i]);
       default: throw Error(fmt::format("the reference has no arrays of {}", name_of(dtype_)));
     }
   }
@@ -41,8 +48,12 @@ class Array {
   void set(std::int64_t i, double value) const {
     switch (dtype_) {
       case DType::f64: static_cast<double*>(data_)[i] = value; break;
-      case DType::f32: static_cast<float*>(data_)[i] = narrow<float>(value); break;
+      case DType::f32:
+      case DType::tf32: static_cast<float*>(data_)[i] = narrow<float>(value); break;
       case DType::bf16: static_cast<bf16*>(data_)[i] = narrow<bf16>(value); break;
+      case DType::fp16: static_cast<fp16*>(data_)[i] = narrow<fp16>(value); break;
+      case DType::fp8_e4m3: static_cast<fp8_e4m3*>(data_)[i] = narrow<fp8_e4m3>(value); break;
+      case DType::fp8_e5m2: static_cast<fp8_e5m2*>(data_)[i] = narrow<fp8_e5m2>(value); break;
       default: throw Error(fmt::format("the reference has no arrays of {}", name_of(dtype_)));
     }
   }
@@ -61,7 +72,9 @@ void put(T& to, double value, bool accumulate) {
   to = narrow<T>(accumulate ? widen(to) + value : value);
 }
 
-inline bool is_float(DType dtype) { return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::bf16; }
+inline bool is_float(DType dtype) {
+  return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::fp16;
+}
 
 template <typename Interface>
 class ReferenceOp : public Interface {
@@ -77,7 +90,9 @@ Made<Interface> by_type(DType dtype, const Desc& desc) {
     case DType::f64: return std::unique_ptr<Interface>(std::make_unique<Implementation<double>>(desc));
     case DType::f32: return std::unique_ptr<Interface>(std::make_unique<Implementation<float>>(desc));
     case DType::bf16: return std::unique_ptr<Interface>(std::make_unique<Implementation<bf16>>(desc));
-    default: return Made<Interface>::no(fmt::format("the reference has f64, f32 and bf16, not {}", name_of(dtype)));
+    case DType::fp16: return std::unique_ptr<Interface>(std::make_unique<Implementation<fp16>>(desc));
+    default:
+      return Made<Interface>::no(fmt::format("the reference has f64, f32, bf16 and fp16, not {}", name_of(dtype)));
   }
 }
 
