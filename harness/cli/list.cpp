@@ -40,6 +40,11 @@ std::string_view name_of_type(ParamType type) {
 Json to_json(const ParamSpec& spec) {
   Json json = {{"name", spec.name}, {"type", name_of_type(spec.type)}, {"defaults", Json::array()}};
   for (const ParamValue& value : spec.defaults) json["defaults"].push_back(assay::to_json(value));
+  if (!spec.cuda_defaults.empty()) {
+    json["cuda_defaults"] = Json::array();
+    for (const ParamValue& value : spec.cuda_defaults) json["cuda_defaults"].push_back(assay::to_json(value));
+  }
+  for (const auto& [value, kind] : spec.only_on) json["only_on"][value] = name_of(kind);
   if (!spec.allowed.empty()) json["allowed"] = spec.allowed;
   if (spec.minimum) json["minimum"] = *spec.minimum;
   if (spec.maximum) json["maximum"] = *spec.maximum;

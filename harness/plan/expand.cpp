@@ -32,14 +32,16 @@ std::vector<std::string> plan_names(const fs::path& configs) {
 }
 
 // A path names a file; a bare word a plan of configs/plans, else a family, else a file of this folder.
-PlanSource resolve(const std::string& target, const fs::path& configs, std::span<const Family> families) {
-  if (target.find('/') != std::string::npos || target.ends_with(".json")) return read_plan_file(target, families);
+PlanSource resolve(const std::string& target, const fs::path& configs, std::span<const Family> families,
+                   DeviceKind device) {
+  if (target.find('/') != std::string::npos || target.ends_with(".json"))
+    return read_plan_file(target, families, device);
   std::vector<std::string> names = configs.empty() ? std::vector<std::string>() : plan_names(configs);
   if (std::find(names.begin(), names.end(), target) != names.end())
-    return read_plan_file(configs / "plans" / (target + ".json"), families);
-  if (const Family* family = find_family(families, target)) return bare_family(*family);
+    return read_plan_file(configs / "plans" / (target + ".json"), families, device);
+  if (const Family* family = find_family(families, target)) return bare_family(*family, device);
   std::error_code none;
-  if (!target.empty() && fs::exists(target, none)) return read_plan_file(target, families);
+  if (!target.empty() && fs::exists(target, none)) return read_plan_file(target, families, device);
   for (const Family& family : families) names.push_back(family.name);
   throw UsageError(
       fmt::format("{} is neither a plan, a family nor a file{}", in_quotes(target), suggestion(target, names)));
@@ -97,15 +99,22 @@ void override_entries(const Override& override, std::vector<PlanEntry>& entries)
                                  override.family->name, fmt::join(present, ", ")));
 }
 
-bool device_has(const ParamSpec& spec, DeviceKind device) {
-  return spec.devices.empty() || std::find(spec.devices.begin(), spec.devices.end(), device) != spec.devices.end();
+// A list goes without the values that the device lacks. One of nothing else stays: its cases become skips, so that what
+// was asked for by name is answered.
+void leave_out_lacking(PlanEntry& entry, DeviceKind device) {
+  for (auto& [spec, list] : entry.values) {
+    const ParamSpec& asked = *spec;
+    const auto lacks = [&](const ParamValue& value) { return !asked.has(value, device); };
+    if (!list.ranges.empty() || !std::all_of(list.scalars.begin(), list.scalars.end(), lacks))
+      std::erase_if(list.scalars, lacks);
+  }
 }
 
 // Cases of an entry, by multiplying the lengths of its lists; a double, since products pass 2^64.
 double count_cases(const PlanEntry& entry, DeviceKind device) {
   double n = static_cast<double>(entry.ranks.size());
   for (const auto& [spec, list] : entry.values)
-    if (device_has(*spec, device)) n *= list.count();
+    if (spec->has(device)) n *= list.count();
   return n;
 }
 
@@ -152,7 +161,7 @@ void expand(const PlanEntry& entry, DeviceKind device, std::unordered_set<std::s
             std::vector<Expanded>& out) {
   std::vector<std::pair<const ParamSpec*, std::vector<ParamValue>>> axes;
   for (const auto& [spec, list] : entry.values)
-    if (device_has(*spec, device)) axes.emplace_back(spec, list.values());
+    if (spec->has(device)) axes.emplace_back(spec, list.values());
   for (const auto& axis : axes)
     if (axis.second.empty()) return;
   for (const int ranks : entry.ranks) {
@@ -258,8 +267,7 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
     PlannedCase& planned = one.planned;
     const World world{planned.ranks, 1, limits.cpus};
     const Family& family = *planned.family;
-    const bool runs = std::find(family.devices.begin(), family.devices.end(), device) != family.devices.end();
-    if (!runs && !family.devices.empty()) continue;
+    if (!family.devices.empty() && lacking_on(family, planned.params, device)) continue;
     if (family.conflict) {
       if (const auto why = family.conflict(planned.params, world)) {
         conflicts.add(one, *why);
@@ -304,7 +312,7 @@ Plan expand_plan(const PlanRequest& request, std::span<const Family> families, c
   Plan plan;
   std::vector<PlanEntry> entries;
   for (const std::string& target : request.targets) {
-    PlanSource source = resolve(target, request.configs, families);
+    PlanSource source = resolve(target, request.configs, families, request.device);
     plan.name += (plan.name.empty() ? "" : "+") + source.name;
     plan.labels.merge(source.labels);
     std::move(source.entries.begin(), source.entries.end(), std::back_inserter(entries));
@@ -317,6 +325,7 @@ Plan expand_plan(const PlanRequest& request, std::span<const Family> families, c
   for (PlanEntry& entry : entries) {
     if (!request.ranks.empty()) entry.ranks = request.ranks;
     if (request.timeout_seconds) entry.timeout_seconds = *request.timeout_seconds;
+    leave_out_lacking(entry, request.device);
   }
   refuse_too_many(entries, request.device, limits.max_cases);
 

@@ -1,11 +1,29 @@
 #include "harness/plan/family.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 namespace assay {
 
 const Family* find_family(std::span<const Family> families, std::string_view name) {
   for (const Family& family : families)
     if (family.name == name) return &family;
   return nullptr;
+}
+
+std::unique_ptr<Case> make_case(const Family& family, const Params& params, DeviceKind device) {
+  return device == DeviceKind::cuda && family.make_cuda ? family.make_cuda(params) : family.make(params);
+}
+
+std::optional<std::string> lacking_on(const Family& family, const Params& params, DeviceKind device) {
+  if (std::find(family.devices.begin(), family.devices.end(), device) == family.devices.end())
+    return fmt::format("{} does not run on {}", family.name, name_of(device));
+  for (const ParamSpec& spec : family.params)
+    for (const auto& [name, value] : params.items())
+      if (name == spec.name && spec.has(device) && !spec.has(value, device))
+        return fmt::format("{}={} does not run on {}", name, to_string(value), name_of(device));
+  return std::nullopt;
 }
 
 }  // namespace assay

@@ -34,8 +34,14 @@ struct Family {
   void (*complete)(Params&) = nullptr;
   // Why these values do not go together (heads that do not divide, ...); null when any do.
   std::optional<std::string> (*conflict)(const Params&, const World&) = nullptr;
+  // The case on a GPU; null: `make` serves every device.
+  std::unique_ptr<Case> (*make_cuda)(const Params&) = nullptr;
 };
 
 const Family* find_family(std::span<const Family> families, std::string_view name);
+// The case of these parameters on a device of this kind.
+std::unique_ptr<Case> make_case(const Family& family, const Params& params, DeviceKind device);
+// Why this case cannot run on a device of this kind, by its family and the values of its parameters alone.
+std::optional<std::string> lacking_on(const Family& family, const Params& params, DeviceKind device);
 
 }  // namespace assay

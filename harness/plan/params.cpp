@@ -92,6 +92,26 @@ Json Params::to_json() const {
   return object;
 }
 
+bool ParamSpec::has(DeviceKind device) const {
+  return devices.empty() || std::find(devices.begin(), devices.end(), device) != devices.end();
+}
+
+bool ParamSpec::has(const ParamValue& value, DeviceKind device) const {
+  const auto place = only_on.find(to_string(value));
+  return place == only_on.end() || place->second == device;
+}
+
+const std::vector<ParamValue>& ParamSpec::defaults_on(DeviceKind device) const {
+  return device == DeviceKind::cuda && !cuda_defaults.empty() ? cuda_defaults : defaults;
+}
+
+ParamSpec gpus_param() {
+  ParamSpec spec =
+      choice("gpus", {"each", "together"}, {"each"}, "with several ranks: one GPU at a time, or all at once");
+  spec.devices = {DeviceKind::cuda};
+  return spec;
+}
+
 ParamSpec choice(std::string name, std::vector<std::string> allowed, const std::vector<std::string>& defaults,
                  std::string help) {
   ParamSpec spec;

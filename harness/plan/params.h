@@ -5,6 +5,7 @@
 #include "harness/device/device.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,6 +63,16 @@ struct ParamSpec {
   std::optional<double> maximum;
   std::string help;                 // one line, with the unit
   std::vector<DeviceKind> devices;  // where it exists; empty: everywhere. Left out of keys elsewhere.
+  // Defaults on a GPU where those differ; empty: `defaults`.
+  std::vector<ParamValue> cuda_defaults = {};
+  // Values that only one kind of device has (launch: op=fork_join on a CPU, op=kernel on a GPU); those not named here
+  // are everywhere. Elsewhere a list goes without them, and a list of nothing else makes skips.
+  std::map<std::string, DeviceKind> only_on = {};
+
+  bool has(DeviceKind device) const;
+  bool has(const ParamValue& value, DeviceKind device) const;
+  // The defaults there are on this device, in order.
+  const std::vector<ParamValue>& defaults_on(DeviceKind device) const;
 };
 
 using Schema = std::vector<ParamSpec>;
@@ -69,5 +80,8 @@ using Schema = std::vector<ParamSpec>;
 // The specification of a parameter that is one of `allowed`.
 ParamSpec choice(std::string name, std::vector<std::string> allowed, const std::vector<std::string>& defaults,
                  std::string help);
+// `gpus` of a case that uses one GPU a rank: each (one rank works at a time) or together. The harness does the turns;
+// a family only names the parameter. Absent on a CPU, where ranks work together.
+ParamSpec gpus_param();
 
 }  // namespace assay

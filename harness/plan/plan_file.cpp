@@ -75,7 +75,8 @@ std::vector<std::string> family_names(std::span<const Family> families) {
   return names;
 }
 
-std::optional<PlanEntry> read_entry(const Cursor& cursor, const Settings& inherited, std::span<const Family> families) {
+std::optional<PlanEntry> read_entry(const Cursor& cursor, const Settings& inherited, std::span<const Family> families,
+                                    DeviceKind device) {
   if (!cursor.object()) return std::nullopt;
   const auto word = cursor.need("family");
   const auto name = word ? word->text() : std::nullopt;
@@ -95,7 +96,7 @@ std::optional<PlanEntry> read_entry(const Cursor& cursor, const Settings& inheri
   entry.source = cursor.problems().source();
   entry.pointer = cursor.pointer();
   for (const ParamSpec& spec : family->params) {
-    ValueList list{spec.defaults, {}};
+    ValueList list{spec.defaults_on(device), {}};
     if (const auto given = cursor.find(spec.name)) {
       auto read = read_values(spec, *given);
       if (!read) continue;
@@ -163,7 +164,7 @@ Json to_json(const ProtocolOverrides& overrides) {
   return json;
 }
 
-PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Family> families) {
+PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Family> families, DeviceKind device) {
   static const std::vector<std::string> names = {"schema",   "name",    "description", "ranks", "seed",
                                                  "protocol", "timeout", "labels",      "cases"};
   const Json json = read_json(path);
@@ -184,18 +185,18 @@ PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Fam
   if (const auto cases = root.need("cases")) {
     if (cases->json().is_array() && cases->json().empty()) cases->error("is an empty list: nothing to run");
     for (const Cursor& element : cases->elements())
-      if (auto entry = read_entry(element, settings, families)) source.entries.push_back(std::move(*entry));
+      if (auto entry = read_entry(element, settings, families, device)) source.entries.push_back(std::move(*entry));
   }
   problems.raise();
   return source;
 }
 
-PlanSource bare_family(const Family& family) {
+PlanSource bare_family(const Family& family, DeviceKind device) {
   PlanEntry entry;
   entry.family = &family;
   entry.source = family.name;
   entry.ranks = {1};
-  for (const ParamSpec& spec : family.params) entry.values.emplace_back(&spec, ValueList{spec.defaults, {}});
+  for (const ParamSpec& spec : family.params) entry.values.emplace_back(&spec, ValueList{spec.defaults_on(device), {}});
   return {family.name, {}, {std::move(entry)}};
 }
 

@@ -31,10 +31,11 @@ struct PlanSource {
 inline constexpr int plan_schema = 1;
 inline constexpr int most_ranks = 65536;
 
-// Reads and checks a plan file. Throws UsageError that lists every error of it.
-PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Family> families);
-// A bare family: every parameter at its defaults, one rank.
-PlanSource bare_family(const Family& family);
+// Reads and checks a plan file; what it leaves out takes the defaults of the device. Throws UsageError that lists every
+// error of it.
+PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Family> families, DeviceKind device);
+// A bare family: every parameter at its defaults on the device, one rank.
+PlanSource bare_family(const Family& family, DeviceKind device);
 
 // Parts that an expanded plan shares with a file.
 ProtocolOverrides read_protocol(const Cursor& cursor);

@@ -72,7 +72,7 @@ void keep_measurement(Record& record, const Measurement& measured, int rank) {
 
 void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record,
                 Telemetry& telemetry, Clock::time_point start) {
-  const std::unique_ptr<Case> work = order.family->make(order.params);
+  const std::unique_ptr<Case> work = make_case(*order.family, order.params, device.kind());
   const std::optional<std::string> reason = work->skip_reason(context);
   if (comm.max_of(reason ? 1 : 0) > 0) {
     record.status = Status::skipped;

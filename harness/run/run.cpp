@@ -66,10 +66,6 @@ struct Prepared {
   int cpus = 1;
 };
 
-bool runs_on(const Family& family, DeviceKind device) {
-  return std::find(family.devices.begin(), family.devices.end(), device) != family.devices.end();
-}
-
 DeviceKind device_of(const Json& run) {
   const auto device = run.find("device");
   return device_kind_from(device != run.end() && device->is_string() ? device->get<std::string>() : "")
@@ -108,7 +104,7 @@ Prepared prepare(const RunRequest& request, std::span<const Family> families) {
   }
   int most = 1;
   for (const PlannedCase& planned : prepared.plan.cases)
-    if (runs_on(*planned.family, request.plan.device)) most = std::max(most, planned.ranks);
+    if (!lacking_on(*planned.family, planned.params, request.plan.device)) most = std::max(most, planned.ranks);
   if (most > 1) {
     if (request.plan.device != DeviceKind::cpu)
       throw UsageError(fmt::format("--ranks {}: several GPUs need NCCL, which this build has not", most));
@@ -208,11 +204,11 @@ std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
     job.estimated_seconds = planned.estimated_seconds;
     if (ranks > prepared_.cores && prepared_.several_ranks == LauncherKind::mpirun)
       job.order.flags.push_back("oversubscribed");
-    if (!runs_on(*planned.family, request_.plan.device)) {
+    if (const auto lacking = lacking_on(*planned.family, planned.params, request_.plan.device)) {
       Record record = blank_record(job.order, request_.plan.device);
       record.ranks = {{0, this_host(), "", std::nullopt}};
       record.status = Status::skipped;
-      record.reason = fmt::format("{} does not run on {}", planned.family->name, name_of(request_.plan.device));
+      record.reason = *lacking;
       skip(std::move(record));
       continue;
     }

@@ -363,9 +363,8 @@ Family gemm_family() {
       choice("transpose", {"nn", "nt", "tn", "tt"}, {"nn"}, "for each operand: t when it is stored transposed"),
       choice("cache", {"cold", "hot"}, {"cold"}, "cold: operands rotate and caches are flushed; hot: they stay"),
       choice("duration", {"burst", "sustained"}, {"burst"}, "sustained: a window of 30 s, for clocks and heat"),
-      choice("gpus", {"each", "together"}, {"each"}, "one GPU at a time, or all at once"),
+      gpus_param(),
   };
-  family.params.back().devices = {DeviceKind::cuda};
   family.estimate = estimate;
   family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<GemmCase>(params); };
   family.devices = {DeviceKind::cpu};
