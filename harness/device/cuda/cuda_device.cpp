@@ -15,12 +15,6 @@
 
 namespace assay::cuda {
 
-void fail(cudaError_t error, const char* call, const char* file, int line) {
-  cudaGetLastError();
-  throw Error(
-      fmt::format("{} failed: {} ({}) at {}:{}", call, cudaGetErrorString(error), cudaGetErrorName(error), file, line));
-}
-
 namespace {
 
 class CudaStream final : public Stream {

@@ -1,0 +1,390 @@
+// Fibres for the threads of a block, their barriers and the collectives of warps. A fibre that finishes a thread takes
+// the next one, so a kernel without barriers costs a function call a thread; a switch is a _longjmp.
+#include "tests/emulation/block.h"
+
+#include "harness/core/error.h"
+#include "tests/emulation/fibre.h"
+#include "tests/emulation/symbols.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <vector>
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace assay::emulation {
+
+namespace {
+
+constexpr unsigned most_threads = 1024;
+constexpr std::byte garbage{0xff};  // not a number, and an index that is out of bounds
+constexpr std::size_t guard = 256;  // bytes after the dynamic shared memory that must stay as they were
+
+enum class State { waiting_to_start, running, at_barrier, in_collective, done };
+
+struct Thread {
+  unsigned index = 0;
+  State state = State::waiting_to_start;
+  Fibre* fibre = nullptr;
+  int predicate = 0;
+  Votes votes;
+  std::uint64_t value = 0;  // given to a collective, then its result
+  unsigned source = 0;
+};
+
+// Lanes that wait for the others of their mask.
+struct Meeting {
+  Collective kind;
+  unsigned mask;
+  unsigned arrived;
+};
+
+struct Warp {
+  unsigned live = 0;
+  std::vector<Meeting> meetings;
+};
+
+class Block {
+ public:
+  void run(const void* kernel, std::size_t shared_bytes, std::uint64_t number, void (*body)(void*), void* context);
+
+  Votes barrier(int predicate);
+  std::uint64_t collective(Collective kind, unsigned mask, std::uint64_t value, unsigned source);
+  void* shared() { return shared_.data() + (alignment - reinterpret_cast<std::uintptr_t>(shared_.data()) % alignment); }
+  unsigned lane() const { return current_->index % 32; }
+  unsigned live_lanes() const { return warps_[current_->index / 32].live; }
+
+ private:
+  static constexpr std::size_t alignment = 1024;
+
+  static void work(void* block) { static_cast<Block*>(block)->take_threads(); }
+  void take_threads();
+  void start(Thread& thread);
+  void finish(Thread& thread);
+  void wait(State state);
+  void switch_away();
+  void release_barrier(const Thread* last);
+  void settle(Warp& warp, unsigned first_thread);
+  void close(const Meeting& meeting, unsigned first_thread);
+  std::string stuck() const;
+  void discard();
+
+  std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
+  std::vector<Thread*> ready_;
+  std::size_t next_ready_ = 0;
+  unsigned next_ = 0;  // of the threads not yet started
+  unsigned live_ = 0;
+  unsigned at_barrier_ = 0;
+  bool backwards_ = false;
+  Thread* current_ = nullptr;
+  std::vector<std::byte> shared_;
+  void (*body_)(void*) = nullptr;
+  void* context_ = nullptr;
+  std::exception_ptr error_;
+  Fibre main_;
+  Fibre* self_ = &main_;
+  std::vector<std::unique_ptr<Fibre>> fibres_;
+  std::vector<Fibre*> idle_;
+};
+
+void Block::run(const void* kernel, std::size_t shared_bytes, std::uint64_t number, void (*body)(void*),
+                void* context) {
+  const unsigned count = blockDim.x * blockDim.y * blockDim.z;
+  threads_.assign(count, {});
+  warps_.resize((count + 31) / 32);
+  for (unsigned w = 0; w < warps_.size(); ++w) {
+    const unsigned lanes = std::min(32u, count - 32 * w);
+    warps_[w].live = lanes == 32 ? ~0u : (1u << lanes) - 1;
+    warps_[w].meetings.clear();
+  }
+  ready_.clear();
+  next_ready_ = 0;
+  next_ = at_barrier_ = 0;
+  live_ = count;
+  backwards_ = number % 2 == 1;
+  shared_.resize(shared_bytes + guard + alignment);
+  std::fill(shared_.begin(), shared_.end(), garbage);
+  body_ = body, context_ = context;
+  error_ = nullptr;
+
+  while (!error_ && (next_ready_ < ready_.size() || next_ < count)) switch_away();
+  const auto where = [&] {
+    return fmt::format("kernel {}, block ({}, {}, {}) of {} threads", kernel_name(kernel), blockIdx.x, blockIdx.y,
+                       blockIdx.z, count);
+  };
+  if (error_) {
+    discard();
+    std::rethrow_exception(error_);
+  }
+  if (live_ > 0) {
+    const std::string why = stuck();
+    discard();
+    throw Error(fmt::format("{} never ends: {}", where(), why));
+  }
+  const auto* end = static_cast<const std::byte*>(shared()) + shared_bytes;
+  if (std::any_of(end, end + guard, [](std::byte b) { return b != garbage; }))
+    throw Error(fmt::format("{} wrote past its {} bytes of dynamic shared memory", where(), shared_bytes));
+}
+
+// The life of a fibre: it runs threads until none is left to start, then lets others run until the next block.
+void Block::take_threads() {
+  for (;;) {
+    while (!error_ && next_ < threads_.size()) {
+      const unsigned taken = next_++;
+      start(threads_[backwards_ ? threads_.size() - 1 - taken : taken]);
+    }
+    idle_.push_back(self_);
+    switch_away();
+  }
+}
+
+void Block::start(Thread& thread) {
+  thread.index = static_cast<unsigned>(&thread - threads_.data());
+  thread.fibre = self_;
+  thread.state = State::running;
+  current_ = &thread;
+  const unsigned i = thread.index;
+  threadIdx = {i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y)};
+  try {
+    body_(context_);
+  } catch (...) {
+    error_ = std::current_exception();
+    return;
+  }
+  finish(thread);
+}
+
+void Block::finish(Thread& thread) {
+  thread.state = State::done;
+  --live_;
+  if (at_barrier_ > 0 && at_barrier_ == live_) release_barrier(nullptr);
+  Warp& warp = warps_[thread.index / 32];
+  warp.live &= ~(1u << thread.index % 32);
+  if (!warp.meetings.empty()) settle(warp, thread.index / 32 * 32);
+}
+
+// Lets another thread run until this one is ready again.
+void Block::wait(State state) {
+  Thread& me = *current_;
+  me.state = state;
+  switch_away();
+  current_ = &me;
+  me.state = State::running;
+  const unsigned i = me.index;
+  threadIdx = {i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y)};
+}
+
+// To a thread that is ready, else to one not yet started, else back to the launch: the block is done or stuck.
+void Block::switch_away() {
+  Fibre* target = &main_;
+  if (error_) {
+  } else if (next_ready_ < ready_.size()) {
+    target = ready_[next_ready_++]->fibre;
+    if (next_ready_ == ready_.size()) ready_.clear(), next_ready_ = 0;
+  } else if (next_ < threads_.size()) {
+    if (idle_.empty()) {
+      fibres_.push_back(std::make_unique<Fibre>(&Block::work, this));
+      idle_.push_back(fibres_.back().get());
+    }
+    target = idle_.back();
+    idle_.pop_back();
+  }
+  Fibre* const me = self_;
+  if (target == me) return;
+  self_ = target;
+  switch_fibre(*me, *target);
+  self_ = me;
+}
+
+Votes Block::barrier(int predicate) {
+  Thread& me = *current_;
+  me.predicate = predicate;
+  me.state = State::at_barrier;
+  if (++at_barrier_ < live_) {
+    wait(State::at_barrier);
+  } else {
+    release_barrier(&me);
+  }
+  return me.votes;
+}
+
+// `last` is the thread that came last and goes on by itself; null where all others were waiting for one that returned.
+void Block::release_barrier(const Thread* last) {
+  Votes votes;
+  for (const Thread& thread : threads_)
+    if (thread.state == State::at_barrier) ++votes.threads, votes.count += thread.predicate != 0;
+  for (Thread& thread : threads_) {
+    if (thread.state != State::at_barrier) continue;
+    thread.votes = votes;
+    thread.state = State::running;
+    if (&thread != last) ready_.push_back(&thread);
+  }
+  at_barrier_ = 0;
+}
+
+std::uint64_t Block::collective(Collective kind, unsigned mask, std::uint64_t value, unsigned source) {
+  Thread& me = *current_;
+  const unsigned bit = 1u << me.index % 32;
+  if (!(mask & bit))
+    throw Error(fmt::format("thread {} of block ({}, {}, {}) is in a warp collective whose mask {:#x} leaves it out",
+                            me.index, blockIdx.x, blockIdx.y, blockIdx.z, mask));
+  me.value = value;
+  me.source = source;
+  Warp& warp = warps_[me.index / 32];
+  const unsigned first_thread = me.index / 32 * 32;
+  auto meeting = std::find_if(warp.meetings.begin(), warp.meetings.end(),
+                              [&](const Meeting& m) { return m.mask == mask && m.kind == kind; });
+  if (meeting == warp.meetings.end()) meeting = warp.meetings.insert(meeting, {kind, mask, 0});
+  meeting->arrived |= bit;
+  if (meeting->arrived == (mask & warp.live)) {
+    const Meeting complete = *meeting;
+    warp.meetings.erase(meeting);
+    close(complete, first_thread);
+  } else {
+    wait(State::in_collective);
+  }
+  return me.value;
+}
+
+// Ends the meetings of a warp that lack nobody any more.
+void Block::settle(Warp& warp, unsigned first_thread) {
+  for (std::size_t i = 0; i < warp.meetings.size();) {
+    const Meeting meeting = warp.meetings[i];
+    if (meeting.arrived != (meeting.mask & warp.live)) {
+      ++i;
+      continue;
+    }
+    warp.meetings.erase(warp.meetings.begin() + static_cast<std::ptrdiff_t>(i));
+    close(meeting, first_thread);
+  }
+}
+
+template <typename T, typename F>
+std::uint64_t fold(unsigned lanes, const std::array<std::uint64_t, 32>& values, F combine) {
+  bool first = true;
+  T result{};
+  for (unsigned rest = lanes; rest != 0; rest &= rest - 1) {
+    const T value = static_cast<T>(values[static_cast<unsigned>(std::countr_zero(rest))]);
+    result = first ? value : combine(result, value);
+    first = false;
+  }
+  return static_cast<std::uint32_t>(result);
+}
+
+std::uint64_t result_of(Collective kind, unsigned lanes, const std::array<std::uint64_t, 32>& values) {
+  using U = std::uint32_t;
+  using I = std::int32_t;
+  switch (kind) {
+    case Collective::add: return fold<U>(lanes, values, [](U x, U y) { return x + y; });
+    case Collective::min: return fold<U>(lanes, values, [](U x, U y) { return std::min(x, y); });
+    case Collective::max: return fold<U>(lanes, values, [](U x, U y) { return std::max(x, y); });
+    case Collective::min_signed: return fold<I>(lanes, values, [](I x, I y) { return std::min(x, y); });
+    case Collective::max_signed: return fold<I>(lanes, values, [](I x, I y) { return std::max(x, y); });
+    case Collective::bit_and: return fold<U>(lanes, values, [](U x, U y) { return x & y; });
+    case Collective::bit_or: return fold<U>(lanes, values, [](U x, U y) { return x | y; });
+    case Collective::bit_xor: return fold<U>(lanes, values, [](U x, U y) { return x ^ y; });
+    case Collective::sync:
+    case Collective::shuffle:
+    case Collective::ballot:
+    case Collective::match: break;
+  }
+  return 0;
+}
+
+void Block::close(const Meeting& meeting, unsigned first_thread) {
+  std::array<std::uint64_t, 32> values{};
+  const auto each = [&](auto visit) {
+    for (unsigned rest = meeting.arrived; rest != 0; rest &= rest - 1) {
+      const auto at = static_cast<unsigned>(std::countr_zero(rest));
+      visit(at, threads_[first_thread + at]);
+    }
+  };
+  each([&](unsigned at, Thread& thread) { values[at] = thread.value; });
+  const auto lanes_with = [&](auto holds) {
+    unsigned bits = 0;
+    each([&](unsigned at, Thread&) { bits |= holds(values[at]) ? 1u << at : 0u; });
+    return bits;
+  };
+  std::uint64_t result = result_of(meeting.kind, meeting.arrived, values);
+  if (meeting.kind == Collective::ballot) result = lanes_with([](std::uint64_t value) { return value != 0; });
+  each([&](unsigned, Thread& thread) {
+    if (meeting.kind == Collective::shuffle)
+      thread.value = meeting.arrived >> (thread.source % 32) & 1 ? values[thread.source % 32] : ~std::uint64_t{0};
+    else if (meeting.kind == Collective::match)
+      thread.value = lanes_with([&, mine = thread.value](std::uint64_t value) { return value == mine; });
+    else
+      thread.value = result;
+    if (thread.state == State::in_collective) ready_.push_back(&thread);
+  });
+}
+
+// Who waits for what, in a block where nobody can go on.
+std::string Block::stuck() const {
+  const auto barrier = std::count_if(threads_.begin(), threads_.end(),
+                                     [](const Thread& thread) { return thread.state == State::at_barrier; });
+  std::string text;
+  if (barrier > 0) text = fmt::format("{} threads wait at a barrier of the block", barrier);
+  for (std::size_t w = 0; w < warps_.size(); ++w)
+    for (const Meeting& meeting : warps_[w].meetings)
+      text += fmt::format("{}lanes {:#x} of warp {} wait in a collective of mask {:#x}", text.empty() ? "" : "; ",
+                          meeting.arrived, w, meeting.mask);
+  return text;
+}
+
+// Fibres that stopped inside a thread are lost with what lies on their stacks.
+void Block::discard() {
+  idle_.clear();
+  fibres_.clear();
+}
+
+// One launch at a time in a process: the indices and the arrays in shared memory are there once.
+std::recursive_mutex running;
+Block& block() {
+  static Block& only = *new Block;  // never destroyed: a thread may still launch while the process ends
+  return only;
+}
+
+// The `i`-th of `count` blocks in an order that hides no dependence between neighbours: steps of a number that shares
+// no divisor with the count.
+std::uint64_t step_for(std::uint64_t count) {
+  std::uint64_t step = count / 2 + count / 8 + 1;
+  while (std::gcd(step, count) != 1) ++step;
+  return step;
+}
+
+}  // namespace
+
+void run_grid(const void* kernel, dim3 grid, dim3 block_size, std::size_t shared_bytes, void (*thread)(void*),
+              void* context) {
+  const std::lock_guard lock(running);
+  gridDim = grid, blockDim = block_size;
+  ASSAY_CHECK(blockDim.x * blockDim.y * blockDim.z <= most_threads, "a block of more than {} threads", most_threads);
+  const std::uint64_t count = std::uint64_t{grid.x} * grid.y * grid.z, step = step_for(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t at = (i * step + step / 2) % count;
+    blockIdx = {static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
+                static_cast<unsigned>(at / grid.x / grid.y)};
+    // All arrays of the module are filled, so not for each of many blocks.
+    if (i < 4 || i % 64 == 0) fill_shared_arrays(garbage);
+    block().run(kernel, shared_bytes, i, thread, context);
+  }
+}
+
+void* dynamic_shared() { return block().shared(); }
+Votes block_barrier(int predicate) { return block().barrier(predicate); }
+std::uint64_t warp_collective(Collective kind, unsigned mask, std::uint64_t value, unsigned source) {
+  return block().collective(kind, mask, value, source);
+}
+unsigned lane() { return block().lane(); }
+unsigned live_lanes() { return block().live_lanes(); }
+
+}  // namespace assay::emulation
