@@ -21,7 +21,7 @@ template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream,
             Arguments&&... arguments) {
 #ifdef ASSAY_CUDA_EMULATED
-  emulation::launch(kernel, grid, block, shared, stream, static_cast<Parameters>(arguments)...);
+  ASSAY_CUDA(emulation::launch(kernel, grid, block, shared, stream, static_cast<Parameters>(arguments)...));
 #else
   // clang-format off
   kernel<<<grid, block, shared, stream>>>(static_cast<Parameters>(arguments)...);
