@@ -1,0 +1,115 @@
+// The search for the fastest algorithm, and the file of those found.
+#include "workloads/ops/algorithm_cache.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <system_error>
+#include <vector>
+
+namespace assay::ops {
+
+namespace {
+
+constexpr double indistinguishable = 1.005;
+
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer, const SearchLimits& limits) {
+  constexpr double failed = std::numeric_limits<double>::infinity();
+  std::vector<double> first(count, failed);
+  for (std::size_t i = 0; i < count; ++i) first[i] = timer.seconds(i, 1).value_or(failed);
+  // The very first also paid for what all share: loading code, raising clocks.
+  if (count > 1 && first[0] != failed) first[0] = timer.seconds(0, 1).value_or(failed);
+  const double least = count == 0 ? failed : *std::min_element(first.begin(), first.end());
+  if (least == failed) return std::nullopt;
+
+  std::vector<std::size_t> runners;
+  std::vector<int> repetitions;
+  double round_seconds = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (first[i] > least * limits.hopeless) continue;
+    runners.push_back(i);
+    const double many = std::ceil(limits.sample_seconds / std::max(first[i], 1e-7));
+    repetitions.push_back(static_cast<int>(std::clamp(many, 1.0, 1000.0)));
+    round_seconds += first[i] * repetitions.back();
+  }
+  const double fit = limits.budget_seconds / round_seconds;
+  const int rounds = static_cast<int>(std::clamp(fit, 1.0, static_cast<double>(limits.most_rounds)));
+  std::vector<std::vector<double>> times(runners.size());
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t i = 0; i < runners.size(); ++i)
+      times[i].push_back(timer.seconds(runners[i], repetitions[i]).value_or(failed));
+
+  std::vector<double> medians;
+  for (const auto& samples : times) medians.push_back(median_of(samples));
+  const double best = *std::min_element(medians.begin(), medians.end());
+  if (best == failed) return std::nullopt;
+  for (std::size_t i = 0; i < runners.size(); ++i)
+    if (medians[i] <= best * indistinguishable) return runners[i];
+  return std::nullopt;
+}
+
+AlgorithmCache::AlgorithmCache(const std::filesystem::path& folder, const std::string& owner) {
+  if (folder.empty()) return;
+  std::string name = owner;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.') c = '-';
+  file_ = folder / "algorithms" / (name + ".txt");
+  read();
+}
+
+void AlgorithmCache::read() {
+  std::ifstream in(file_);
+  std::string line;
+  while (std::getline(in, line)) {
+    const std::size_t tab = line.find('\t');
+    // A line that another process is writing has no end mark yet.
+    if (tab == std::string::npos || line.size() < tab + 3 || line.back() != '.') continue;
+    known_.emplace(line.substr(0, tab), line.substr(tab + 1, line.size() - tab - 2));
+  }
+}
+
+void AlgorithmCache::append(const std::string& key, const std::string& algorithm) const {
+  if (file_.empty()) return;
+  // What cannot be written is searched again by the next process: no reason to fail.
+  std::error_code ignored;
+  std::filesystem::create_directories(file_.parent_path(), ignored);
+  const std::string line = key + '\t' + algorithm + ".\n";
+  if (std::FILE* out = std::fopen(file_.c_str(), "ae")) {
+    std::setvbuf(out, nullptr, _IONBF, 0);  // one write, which appending makes whole
+    std::fwrite(line.data(), 1, line.size(), out);
+    std::fclose(out);
+  }
+}
+
+std::string AlgorithmCache::find(const std::string& key, const std::function<std::string()>& search) {
+  const std::lock_guard lock(mutex_);
+  if (const auto at = known_.find(key); at != known_.end()) return at->second;
+  const std::string found = search();
+  if (found.empty()) return found;
+  known_[key] = found;
+  append(key, found);
+  return found;
+}
+
+void AlgorithmCache::forget(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  known_.erase(key);
+}
+
+std::size_t AlgorithmCache::size() const {
+  const std::lock_guard lock(mutex_);
+  return known_.size();
+}
+
+}  // namespace assay::ops
