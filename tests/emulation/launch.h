@@ -37,6 +37,12 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::si
     void (*kernel)(Parameters...);
     std::tuple<Parameters...> arguments;
   };
+  [[maybe_unused]] auto check = [&, index = std::size_t{0}](const auto& argument) mutable {
+    if constexpr (std::is_pointer_v<std::remove_cvref_t<decltype(argument)>>)
+      check_argument(address, index, static_cast<const void*>(argument));
+    ++index;
+  };
+  (check(arguments), ...);
   return enqueue(stream, [=, call = Call{kernel, {arguments...}}]() mutable {
     const auto thread = [](void* context) {
       const auto& [function, values] = *static_cast<const Call*>(context);

@@ -1,17 +1,21 @@
-// Stand-ins of the CUDA runtime for memory. Device memory ends at a page that nobody may touch, the bytes between its
-// end and that page are checked when it is freed, and the first of it is garbage; what is left is counted exactly.
+// Stand-ins of the CUDA runtime for memory. Device memory can be touched only while work of a stream runs, as on a real
+// device; it ends at a page that nobody may touch, the bytes between its end and that page are checked when it is
+// freed, and the first of it is garbage. What is left is counted exactly.
 #include "tests/emulation/runtime.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <string_view>
 
 namespace assay::emulation {
 
@@ -37,10 +41,46 @@ struct Heap {
   std::recursive_mutex mutex;
   std::map<const std::byte*, Block> blocks;
   std::map<int, std::uint64_t> used;  // by device
+  int open = 0;                       // pieces of work that run
 };
 Heap& heap() {
   static Heap& only = *new Heap;
   return only;
+}
+
+bool of_device(const Block& block) { return block.type == cudaMemoryTypeDevice && block.mapped; }
+void protect(const Block& block, int access) { mprotect(block.mapped, block.mapped_bytes - page, access); }
+
+// The block that holds the address.
+const Block* block_at(const void* address) {
+  auto next = heap().blocks.upper_bound(static_cast<const std::byte*>(address));
+  if (next == heap().blocks.begin()) return nullptr;
+  --next;
+  const bool inside = static_cast<const std::byte*>(address) < next->first + next->second.bytes;
+  return inside ? &next->second : nullptr;
+}
+
+// Says what a segmentation fault was, where that was the host at device memory, and lets it happen.
+void explain_fault(int, siginfo_t* info, void*) {
+  const Block* block = block_at(info->si_addr);
+  if (block && of_device(*block) && heap().open == 0) {
+    constexpr std::string_view text = "emulated GPU: the host touched device memory\n";
+    (void)!write(STDERR_FILENO, text.data(), text.size());
+  }
+  std::signal(SIGSEGV, SIG_DFL);
+}
+
+void explain_faults() {
+  static const bool once = [] {
+    struct sigaction before {};
+    sigaction(SIGSEGV, nullptr, &before);
+    if (before.sa_handler != SIG_DFL) return false;
+    struct sigaction action {};
+    action.sa_sigaction = &explain_fault;
+    action.sa_flags = SA_SIGINFO;
+    return sigaction(SIGSEGV, &action, nullptr) == 0;
+  }();
+  (void)once;
 }
 
 std::uint64_t capacity() {
@@ -65,7 +105,10 @@ cudaError_t map_block(void** data, std::size_t bytes, cudaMemoryType type) {
   std::byte* const start = end - up(bytes, alignment);
   std::memset(start, garbage, std::min(bytes, most_garbage));
   std::memset(start + bytes, guard, static_cast<std::size_t>(end - start) - bytes);
-  heap().blocks[start] = {bytes, type, device, mapped, room + page};
+  const Block block{bytes, type, device, mapped, room + page};
+  heap().blocks[start] = block;
+  if (of_device(block) && heap().open == 0) protect(block, PROT_NONE);
+  explain_faults();
   if (counted) heap().used[device] += bytes;
   *data = start;
   return cudaSuccess;
@@ -78,6 +121,7 @@ cudaError_t unmap_block(void* data) {
   const auto found = heap().blocks.find(static_cast<const std::byte*>(data));
   if (found == heap().blocks.end() || !found->second.mapped) return report(cudaErrorInvalidValue);
   const Block block = found->second;
+  protect(block, PROT_READ | PROT_WRITE);
   const auto* const start = static_cast<const unsigned char*>(data);
   const auto* const end = static_cast<const unsigned char*>(block.mapped) + block.mapped_bytes - page;
   for (const unsigned char* at = start + block.bytes; at != end; ++at) {
@@ -91,15 +135,6 @@ cudaError_t unmap_block(void* data) {
   heap().blocks.erase(found);
   munmap(block.mapped, block.mapped_bytes);
   return report(sticky_error());
-}
-
-// The block that holds the address.
-const Block* block_at(const void* address) {
-  auto next = heap().blocks.upper_bound(static_cast<const std::byte*>(address));
-  if (next == heap().blocks.begin()) return nullptr;
-  --next;
-  const bool inside = static_cast<const std::byte*>(address) < next->first + next->second.bytes;
-  return inside ? &next->second : nullptr;
 }
 
 // Whether `bytes` from the address on lie in the one block that holds its start; host memory that is not known does.
@@ -138,6 +173,25 @@ cudaError_t waiting(F work) {
 }
 
 }  // namespace
+
+OpenMemory::OpenMemory() {
+  const std::lock_guard lock(heap().mutex);
+  if (heap().open++ > 0) return;
+  for (const auto& [start, block] : heap().blocks)
+    if (of_device(block)) protect(block, PROT_READ | PROT_WRITE);
+}
+OpenMemory::~OpenMemory() {
+  const std::lock_guard lock(heap().mutex);
+  if (--heap().open > 0) return;
+  for (const auto& [start, block] : heap().blocks)
+    if (of_device(block)) protect(block, PROT_NONE);
+}
+
+bool known_to_device(const void* address) {
+  const std::lock_guard lock(heap().mutex);
+  // One past the end is an address that may be passed on.
+  return block_at(address) || block_at(static_cast<const std::byte*>(address) - 1);
+}
 
 }  // namespace assay::emulation
 

@@ -125,6 +125,12 @@ std::size_t& shared_limit(const void* kernel) {
   return limits.try_emplace(kernel, static_shared_limit).first->second;
 }
 
+void check_argument(const void* kernel, std::size_t index, const void* address) {
+  if (!address || known_to_device(address)) return;
+  throw Error(
+      fmt::format("argument {} of kernel {} is host memory that is not pinned", index + 1, kernel_name(kernel)));
+}
+
 cudaError_t check_launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared) {
   if (const cudaError_t error = device_error(); error != cudaSuccess) return report(error);
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;

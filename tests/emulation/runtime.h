@@ -19,9 +19,23 @@ inline constexpr const char* device_name = "emulated GPU (not a measurement)";
 // Runs `work` now, or records it where `stream` is being captured; what it throws passes through.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 
+// While one of these lives, device memory may be touched: for a stand-in that works outside of enqueue().
+class OpenMemory {
+ public:
+  OpenMemory();
+  ~OpenMemory();
+  OpenMemory(const OpenMemory&) = delete;
+  OpenMemory& operator=(const OpenMemory&) = delete;
+};
+// Whether the address lies in device, pinned, managed or registered memory: what a kernel may be given.
+bool known_to_device(const void* address);
+
 // The first error that a kernel left behind: it stays, as on a device whose context is lost. cudaSuccess without one.
 cudaError_t sticky_error();
 void lose_context(cudaError_t error);
+
+// Throws Error that names the kernel and the argument where it is an address that a device does not know.
+void check_argument(const void* kernel, std::size_t index, const void* address);
 
 // Whether the launch is one that a device takes: sizes, dynamic shared memory. cudaSuccess or the runtime's error.
 cudaError_t check_launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared);

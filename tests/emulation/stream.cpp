@@ -60,6 +60,7 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
       return cudaSuccess;
     }
   }
+  const OpenMemory open;
   work();
   return cudaSuccess;
 }

@@ -18,6 +18,30 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
+// Memory that a kernel may be given and the test may read.
+template <typename T>
+class Pinned {
+ public:
+  explicit Pinned(std::size_t count, T value = {}) : count_(count) {
+    EXPECT_EQ(cudaMallocHost(reinterpret_cast<void**>(&data_), count * sizeof(T)), cudaSuccess);
+    std::fill(begin(), end(), value);
+  }
+  ~Pinned() { cudaFreeHost(data_); }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+  using value_type = T;
+  using const_iterator = const T*;
+  T* data() const { return data_; }
+  T* begin() const { return data_; }
+  T* end() const { return data_ + count_; }
+  T& operator[](std::size_t i) const { return data_[i]; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t count_;
+};
+
 template <typename... P, typename... A>
 void run(void (*kernel)(P...), dim3 grid, dim3 block, A... arguments) {
   cuda::launch(kernel, grid, block, 0, nullptr, arguments...);
@@ -37,7 +61,7 @@ __global__ void block_sum(const int* in, int* out, int count) {
 }
 
 TEST(Barrier, TreeInSharedMemory) {
-  std::vector<int> in(1000), out(9);
+  Pinned<int> in(1000), out(9);
   std::iota(in.begin(), in.end(), 1);
   run(block_sum, 9, 256, in.data(), out.data(), 1000);
   EXPECT_THAT(out, Each(500500));
@@ -50,7 +74,7 @@ __global__ void indices(int* out) {
 }
 
 TEST(Indices, EveryThreadOnce) {
-  std::vector<int> out(3 * 2 * 4 * 5 * 2 * 3);
+  Pinned<int> out(3 * 2 * 4 * 5 * 2 * 3);
   run(indices, dim3(3, 2, 4), dim3(5, 2, 3), out.data());
   EXPECT_THAT(out, Each(1));
 }
@@ -67,9 +91,9 @@ __global__ void shuffles(int* xored, double* down, int* up, int* broadcast, unsi
 }
 
 TEST(Warp, Shuffles) {
-  std::vector<int> xored(64), up(64), broadcast(64);
-  std::vector<double> down(64);
-  std::vector<unsigned> reduced(64);
+  Pinned<int> xored(64), up(64), broadcast(64);
+  Pinned<double> down(64);
+  Pinned<unsigned> reduced(64);
   run(shuffles, 1, 64, xored.data(), down.data(), up.data(), broadcast.data(), reduced.data());
   for (int i = 0; i < 64; ++i) {
     const auto at = static_cast<std::size_t>(i);
@@ -89,8 +113,8 @@ __global__ void votes(unsigned* ballot, int* counts) {
 }
 
 TEST(Warp, VotesOfWholeAndHalfWarps) {
-  std::vector<unsigned> ballot(128, 7);
-  std::vector<int> counts(64);
+  Pinned<unsigned> ballot(128, 7);
+  Pinned<int> counts(64);
   run(votes, 1, 64, ballot.data(), counts.data());
   EXPECT_EQ(ballot[5], 0x49249249u);
   EXPECT_EQ(ballot[40], 0x92492492u);
@@ -112,7 +136,7 @@ __global__ void early(int* out, unsigned count) {
 }
 
 TEST(Barrier, ThreadsThatReturnedCountAsArrived) {
-  std::vector<int> out(64);
+  Pinned<int> out(64);
   run(early, 2, 64, out.data(), 40u);
   EXPECT_EQ(out[39], 40);
   EXPECT_EQ(out[40], 0);
@@ -128,13 +152,13 @@ __global__ void divergent(int* out) {
 }
 
 TEST(Mistakes, AnEndlessWaitIsNamed) {
-  std::vector<int> out(64);
+  Pinned<int> out(64);
   const auto launch = [&] { run(divergent, dim3(1, 2), 34, out.data()); };
   EXPECT_THAT(launch,
               ThrowsMessage<Error>(AllOf(HasSubstr("divergent, block (0, "), HasSubstr("never ends"),
                                          HasSubstr("33 threads wait at a barrier"), HasSubstr("lanes 0x1 of warp 1"))));
   // And the next kernel runs.
-  std::vector<int> in(10, 1), sum(1);
+  Pinned<int> in(10, 1), sum(1);
   run(block_sum, 1, 256, in.data(), sum.data(), 10);
   EXPECT_EQ(sum[0], 10);
 }
@@ -148,7 +172,7 @@ TEST(Mistakes, AMaskThatLeavesTheCallerOut) {
 __global__ void neighbours(int* chain) { chain[blockIdx.x + 1] = chain[blockIdx.x] + 1; }
 
 TEST(Blocks, RunInNoOrderToRelyOn) {
-  std::vector<int> chain(17);
+  Pinned<int> chain(17);
   run(neighbours, 16, 1, chain.data());
   EXPECT_NE(chain[16], 16);
 }
@@ -160,7 +184,7 @@ __global__ void no_barrier(int* out) {
 }
 
 TEST(Blocks, AMissingBarrierShows) {
-  std::vector<int> out(128);
+  Pinned<int> out(128);
   run(no_barrier, 2, 64, out.data());
   int wrong = 0;
   for (int i = 0; i < 128; ++i) wrong += out[static_cast<std::size_t>(i)] != 63 - i % 64;
@@ -176,7 +200,7 @@ __global__ void shared_is_garbage(float* out) {
 }
 
 TEST(Shared, StartsAsGarbage) {
-  std::vector<float> out(2);
+  Pinned<float> out(2);
   for (int turn = 0; turn < 2; ++turn) {
     cuda::launch(shared_is_garbage, 2, 1, 64, nullptr, out.data());
     EXPECT_TRUE(std::isnan(out[0]));
@@ -223,27 +247,37 @@ __global__ void atomics(int* least, unsigned* wrapped, float* sum, unsigned long
 }
 
 TEST(Atomics, OfEveryThread) {
-  int least = 9;
-  unsigned wrapped = 0;
-  float sum = 0;
-  unsigned long long swapped = 0;
-  run(atomics, 1, 100, &least, &wrapped, &sum, &swapped);
-  EXPECT_EQ(least, -5);
-  EXPECT_EQ(wrapped, 2u);  // 100 mod 7
-  EXPECT_EQ(sum, 50);
-  EXPECT_EQ(swapped, 4950u);
+  const Pinned<int> least(1, 9);
+  const Pinned<unsigned> wrapped(1);
+  const Pinned<float> sum(1);
+  const Pinned<unsigned long long> swapped(1);
+  run(atomics, 1, 100, least.data(), wrapped.data(), sum.data(), swapped.data());
+  EXPECT_EQ(least[0], -5);
+  EXPECT_EQ(wrapped[0], 2u);  // 100 mod 7
+  EXPECT_EQ(sum[0], 50);
+  EXPECT_EQ(swapped[0], 4950u);
 }
 
 TEST(Memory, GuardsAreCheckedWhenItIsFreed) {
   const auto overrun = [](std::size_t at) {
     void* data = nullptr;
     cudaMalloc(&data, 1000);
-    static_cast<char*>(data)[at] = 1;
+    enqueue(nullptr, [=] { static_cast<char*>(data)[at] = 1; });
     cudaFree(data);
   };
   overrun(999);
   EXPECT_DEATH(overrun(1000), "byte 1000 of an allocation of 1000 was written");
   EXPECT_DEATH(overrun(1024), "");  // a page that nobody may touch
+}
+
+TEST(Memory, IsTheDevicesOwn) {
+  char* data = nullptr;
+  ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&data), 1000), cudaSuccess);
+  EXPECT_DEATH(data[10] = 1, "the host touched device memory");
+  cudaFree(data);
+  std::vector<int> pageable(64);
+  EXPECT_THAT([&] { run(indices, 1, 64, pageable.data()); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("argument 1"), HasSubstr("indices"), HasSubstr("not pinned"))));
 }
 
 TEST(Memory, CopiesStayInsideTheirAllocation) {
