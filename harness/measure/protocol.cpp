@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdio>
+
 namespace assay {
 
 namespace {
@@ -16,6 +18,14 @@ std::string canonical(const Json& value) {
 }
 
 }  // namespace
+
+void Protocol::set_gate(int launches) { details["gate"] = fmt::format("launches={}", launches); }
+
+int Protocol::gated_launches() const {
+  const auto gate = details.find("gate");
+  int launches = 0;
+  return gate != details.end() && std::sscanf(gate->second.c_str(), "launches=%d", &launches) == 1 ? launches : 0;
+}
 
 Json Protocol::to_json() const {
   Json json;

@@ -25,6 +25,13 @@ struct Protocol {
   // What else must be equal for figures to compare: implementation, isa, store, page_size, numa, ...
   std::map<std::string, std::string> details;
 
+  // Samples of `repeat` go behind the device's gate: each repetition enqueues `launches` (kernels, copies, graphs) and
+  // neither synchronises nor waits for another rank. Never for training steps or collectives. Said by the case, in
+  // setup(); kept as the detail "gate".
+  void set_gate(int launches);
+  // Launches a repetition behind the gate; 0: no gate.
+  int gated_launches() const;
+
   // Flat object of the above, details merged in, with "hash" over all other fields.
   Json to_json() const;
   std::string hash() const;

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <type_traits>
 
 namespace assay {
 
@@ -15,6 +17,25 @@ namespace {
 
 constexpr int most_first_touch = 32;                  // single calls timed and reported before warm-up
 constexpr std::int64_t most_repetitions = 1'000'000;  // a sample; work that takes no time would grow for ever
+constexpr std::int64_t most_gated_launches = 400;     // a queue of 1,024 launches must never fill behind a closed gate
+
+// Closed while it lives, or until it is opened; not at all where it is not wanted.
+class Gate {
+ public:
+  Gate(Device& device, Stream& stream, bool wanted) : device_(wanted ? &device : nullptr) {
+    if (device_) device_->close_gate(stream);
+  }
+  ~Gate() { open(); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  void open() {
+    if (device_) device_->open_gate();
+    device_ = nullptr;
+  }
+
+ private:
+  Device* device_;
+};
 
 Sampler::Clock steady_clock_from(std::chrono::steady_clock::time_point started) {
   return [started] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(); };
@@ -27,7 +48,12 @@ Sampler::Sampler(Device& device, Communicator& comm, const Protocol& protocol,
     : Sampler(device, comm, protocol, steady_clock_from(started)) {}
 
 Sampler::Sampler(Device& device, Communicator& comm, const Protocol& protocol, Clock clock)
-    : device_(device), comm_(comm), protocol_(protocol), clock_(std::move(clock)), stream_(device.make_stream()) {}
+    : device_(device),
+      world_(comm),
+      comm_(&comm),
+      protocol_(protocol),
+      clock_(std::move(clock)),
+      stream_(device.make_stream()) {}
 
 int Sampler::rotation_slots(const Device& device, const Protocol& protocol, std::uint64_t bytes, double times) {
   if (protocol.cache == "hot") return 1;
@@ -37,11 +63,11 @@ int Sampler::rotation_slots(const Device& device, const Protocol& protocol, std:
   return static_cast<int>(std::ceil(cache / static_cast<double>(std::max(bytes, line)))) + 1;
 }
 
-bool Sampler::any(bool yes) { return comm_.max_of(yes ? 1.0 : 0.0) > 0.5; }
+bool Sampler::any(bool yes) { return comm_->max_of(yes ? 1.0 : 0.0) > 0.5; }
 
 double Sampler::sum_of(double value) {
   double sum = 0;
-  for (int rank = 0; rank < comm_.size(); ++rank) sum += comm_.broadcast_value(value, rank);
+  for (int rank = 0; rank < comm_->size(); ++rank) sum += comm_->broadcast_value(value, rank);
   return sum;
 }
 
@@ -56,23 +82,86 @@ void Sampler::finish(std::vector<double> values, std::string stopped_by) {
   measurement_.stopped_by = std::move(stopped_by);
   measurement_.summary = summarize(measurement_.values);
   const double own = median(own_);
-  for (int rank = 0; rank < comm_.size(); ++rank) measurement_.rank_medians.push_back(comm_.broadcast_value(own, rank));
+  for (int rank = 0; rank < comm_->size(); ++rank)
+    measurement_.rank_medians.push_back(comm_->broadcast_value(own, rank));
   gather_disturbed();
 }
 
 // Each rank tells its list in turn; they are short.
 void Sampler::gather_disturbed() {
   const std::vector<int> own = disturbed_samples(watch_.samples());
-  for (int rank = 0; rank < comm_.size(); ++rank) {
-    const auto count = static_cast<std::size_t>(comm_.broadcast_value(static_cast<double>(own.size()), rank));
+  for (int rank = 0; rank < comm_->size(); ++rank) {
+    const auto count = static_cast<std::size_t>(comm_->broadcast_value(static_cast<double>(own.size()), rank));
     for (std::size_t i = 0; i < count; ++i) {
-      const double index = rank == comm_.rank() ? own[i] : 0;
-      measurement_.disturbed.push_back(static_cast<int>(comm_.broadcast_value(index, rank)));
+      const double index = rank == comm_->rank() ? own[i] : 0;
+      measurement_.disturbed.push_back(static_cast<int>(comm_->broadcast_value(index, rank)));
     }
   }
   auto& all = measurement_.disturbed;
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
+}
+
+// Each rank's own series, then the slowest rank's for all.
+void Sampler::join_turns() {
+  const double own = measurement_.rank_medians.front();
+  std::vector<double> medians;
+  for (int rank = 0; rank < world_.size(); ++rank) medians.push_back(world_.broadcast_value(own, rank));
+  const int slowest = static_cast<int>(std::max_element(medians.begin(), medians.end()) - medians.begin());
+  const auto take = [&](auto& value) {
+    value = static_cast<std::decay_t<decltype(value)>>(world_.broadcast_value(static_cast<double>(value), slowest));
+  };
+  const auto take_list = [&](auto& list) {
+    auto count = list.size();
+    take(count);
+    list.resize(count);
+    for (auto& value : list) take(value);
+  };
+  take_list(measurement_.values);
+  take_list(measurement_.at);
+  take_list(measurement_.first_touch);
+  take_list(measurement_.disturbed);
+  take_list(measurement_.pieces);
+  take(measurement_.repetitions);
+  take(measurement_.window_seconds);
+  take(measurement_.items);
+  // Words cannot be broadcast; every way of stopping has its number.
+  static constexpr const char* words[] = {"noise", "plateau", "time", "count", "done"};
+  double word = 0;
+  for (std::size_t i = 0; i < std::size(words); ++i)
+    if (measurement_.stopped_by == words[i]) word = static_cast<double>(i);
+  take(word);
+  measurement_.stopped_by = words[static_cast<std::size_t>(word)];
+  measurement_.summary = summarize(measurement_.values);
+  measurement_.rank_medians = std::move(medians);
+}
+
+template <typename Form>
+void Sampler::in_turn(const Form& form) {
+  if (!turns_ || world_.size() == 1) return form();
+  const std::unique_ptr<Communicator> alone = make_self_communicator();
+  for (int rank = 0; rank < world_.size(); ++rank) {
+    if (rank == world_.rank()) {
+      comm_ = alone.get();
+      form();
+      comm_ = &world_;
+    }
+    world_.barrier();
+  }
+  join_turns();
+}
+
+void Sampler::repeat(int slots, const std::function<void(Stream&, int)>& fn) {
+  in_turn([&] { repeat_here(slots, fn); });
+}
+void Sampler::steps(const std::function<void(std::int64_t)>& fn) {
+  in_turn([&] { steps_here(fn); });
+}
+void Sampler::window(const std::function<std::int64_t()>& fn) {
+  in_turn([&] { window_here(fn); });
+}
+void Sampler::procedure(const std::function<std::vector<double>()>& fn) {
+  in_turn([&] { procedure_here(fn); });
 }
 
 // One sample of `repeat`: what to call, how often, and the turn of the slots.
@@ -83,6 +172,7 @@ struct Sampler::Repetition {
   bool flush;
   std::unique_ptr<Event> start, stop;
   int slot = 0;
+  bool gated = false;
 
   // Seconds of `count` back-to-back calls on this rank; all ranks set out together.
   double time(std::int64_t count, DisturbanceWatch* watch = nullptr) {
@@ -92,20 +182,22 @@ struct Sampler::Repetition {
     // Its readings take microseconds, different ones on each rank: before the barrier, or the first call would wait for
     // the rank that reads last.
     if (watch) watch->before();
-    if (sampler.comm_.size() > 1) sampler.comm_.barrier();
+    if (sampler.comm_->size() > 1) sampler.comm_->barrier();
+    Gate gate(sampler.device_, stream, gated);
     start->record(stream);
     for (std::int64_t i = 0; i < count; ++i) {
       sampler.run([&] { fn(stream, slot); });
       slot = slot + 1 == slots ? 0 : slot + 1;
     }
     stop->record(stream);
+    gate.open();
     stop->synchronize();
     if (watch) watch->after();
     return stop->seconds_since(*start);
   }
 };
 
-void Sampler::repeat(int slots, const std::function<void(Stream&, int)>& fn) {
+void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn) {
   ASSAY_CHECK(slots >= 1, "a case repeats on {} slots", slots);
   begin();
   const bool cold = protocol_.cache == "cold";
@@ -113,6 +205,9 @@ void Sampler::repeat(int slots, const std::function<void(Stream&, int)>& fn) {
   const bool single = isolated || (cold && slots == 1);
   Repetition work{
       *this, fn, protocol_.cache == "hot" ? 1 : slots, cold && single, device_.make_event(), device_.make_event()};
+  // The straggler of a drill synchronises after each call, which a gate would hold up.
+  const std::int64_t launches = slow_ ? 0 : protocol_.gated_launches();
+  const std::int64_t most = launches > 0 ? std::max<std::int64_t>(1, most_gated_launches / launches) : most_repetitions;
 
   std::int64_t repetitions = 1;
   {
@@ -121,7 +216,7 @@ void Sampler::repeat(int slots, const std::function<void(Stream&, int)>& fn) {
     const auto spent = [&] { return clock_() - start; };
     // Every slot is touched once, call by call, as long as that does not eat the measuring time.
     const double patience = std::max(protocol_.warmup_seconds, 0.25 * protocol_.max_seconds);
-    const auto touches = static_cast<int>(comm_.max_of(std::min(work.slots, most_first_touch)));
+    const auto touches = static_cast<int>(comm_->max_of(std::min(work.slots, most_first_touch)));
     for (int i = 0; i < touches; ++i) {
       measurement_.first_touch.push_back(work.time(1));
       if (any(spent() >= patience)) break;
@@ -129,14 +224,16 @@ void Sampler::repeat(int slots, const std::function<void(Stream&, int)>& fn) {
     // Warm-up goes on in samples, growing until one spans the shortest time that the timer can be trusted with.
     while (any(spent() < protocol_.warmup_seconds) || !single) {
       const double seconds = work.time(repetitions);
+      const bool ungated = launches > 0 && !work.gated;
+      work.gated = launches > 0 && launches <= most_gated_launches;
       const double wanted = device_.shortest_sample();
-      const bool too_short = !single && seconds < wanted && repetitions < most_repetitions;
+      const bool too_short = !single && (seconds < wanted || ungated) && repetitions < most;
       std::int64_t next = repetitions;
       if (too_short) {
         const double growth = std::clamp(1.25 * wanted / std::max(seconds, 1e-12), 1.0, 10.0);
-        next = std::min(most_repetitions, 1 + static_cast<std::int64_t>(growth * static_cast<double>(repetitions)));
+        next = std::min(most, 1 + static_cast<std::int64_t>(growth * static_cast<double>(repetitions)));
       }
-      repetitions = static_cast<std::int64_t>(comm_.max_of(static_cast<double>(next)));
+      repetitions = static_cast<std::int64_t>(comm_->max_of(static_cast<double>(next)));
       if (!any(too_short || spent() < protocol_.warmup_seconds)) break;
     }
   }
@@ -148,8 +245,8 @@ void Sampler::repeat(int slots, const std::function<void(Stream&, int)>& fn) {
     const trace::Span span(trace::Category::sample, "sample", static_cast<std::int64_t>(own_.size()));
     measurement_.at.push_back(clock_());
     own_.push_back(work.time(repetitions, watch) / static_cast<double>(repetitions));
-    const double slowest = comm_.max_of(own_.back());
-    enough = rule.add(slowest, comm_.max_of(clock_() - start));
+    const double slowest = comm_->max_of(own_.back());
+    enough = rule.add(slowest, comm_->max_of(clock_() - start));
   }
   measurement_.window_seconds = clock_() - start;
   measurement_.repetitions = repetitions;

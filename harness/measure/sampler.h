@@ -42,6 +42,10 @@ struct Measurement {
 //  hot   One slot, repeated; warm-up has brought it in.
 //  other Slots rotate, nothing is flushed.
 //
+// Where the protocol has a gate (Protocol::set_gate) samples of `repeat` are enqueued behind it and then let go, so
+// that the device never waits for the host. The first call of each slot and the first sample of warm-up are not gated:
+// what is loaded on first use could wait for the gate for ever.
+//
 // Its own cost, by empty work on one rank of a CPU (Zen 4, 2 cores): 2.5 us between samples (the readings of
 // disturbances, mostly; median of `at` differences less the sample), outside the timed region; inside it 30 ns a sample
 // (the clock) and 3 ns a repetition (the calls of `fn`).
@@ -58,6 +62,9 @@ class Sampler {
   // The fault slow-rank: from here on every call on this rank is made to last about twice as long, inside the timed
   // region. Called before measuring, on the straggler only.
   void slow_down() { slow_ = true; }
+  // gpus=each: ranks measure one after another, the others wait outside the timed region. What is then kept is the
+  // slowest rank's series, and every rank's own median. Called before measuring, on every rank.
+  void take_turns() { turns_ = true; }
 
   // Buffer sets a case keeps for rotation so that the whole exceeds the last-level cache `times` over; 1 when the
   // protocol is hot. `bytes` is the footprint of one repetition; below a cache line of 64 bytes it counts as one.
@@ -80,6 +87,14 @@ class Sampler {
  private:
   struct Repetition;
 
+  // Runs a form on all ranks together, or on one after another.
+  template <typename Form>
+  void in_turn(const Form& form);
+  void join_turns();
+  void repeat_here(int slots, const std::function<void(Stream&, int)>& fn);
+  void steps_here(const std::function<void(std::int64_t)>& fn);
+  void window_here(const std::function<std::int64_t()>& fn);
+  void procedure_here(const std::function<std::vector<double>()>& fn);
   // Starts a form: forgets what an earlier one measured.
   void begin();
   // Runs `call`, and idles as long again where the fault slow-rank is meant for this rank.
@@ -92,10 +107,12 @@ class Sampler {
   void gather_disturbed();
 
   Device& device_;
-  Communicator& comm_;
+  Communicator& world_;
+  Communicator* comm_;  // those that measure together: the world, or in turns this rank alone
   const Protocol& protocol_;
   Clock clock_;
   bool slow_ = false;
+  bool turns_ = false;
   std::unique_ptr<Stream> stream_;
   DisturbanceWatch watch_;
   std::vector<double> own_;  // this rank's times

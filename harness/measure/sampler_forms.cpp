@@ -10,7 +10,7 @@
 
 namespace assay {
 
-void Sampler::steps(const std::function<void(std::int64_t)>& fn) {
+void Sampler::steps_here(const std::function<void(std::int64_t)>& fn) {
   begin();
   std::int64_t step = 0;
   const auto time = [&] {
@@ -30,22 +30,22 @@ void Sampler::steps(const std::function<void(std::int64_t)>& fn) {
 
   StopRule rule(protocol_);
   const bool watched = device_.kind() == DeviceKind::cpu;
-  if (comm_.size() > 1) comm_.barrier();
+  if (comm_->size() > 1) comm_->barrier();
   const double start = clock_();
   for (bool enough = false; !enough;) {
     measurement_.at.push_back(clock_());
     if (watched) watch_.before();
     own_.push_back(time());
     if (watched) watch_.after();
-    const double slowest = comm_.max_of(own_.back());
-    const double elapsed = comm_.max_of(clock_() - start);
+    const double slowest = comm_->max_of(own_.back());
+    const double elapsed = comm_->max_of(clock_() - start);
     measurement_.window_seconds = elapsed;
     enough = rule.add(slowest, elapsed);
   }
   finish(rule.values(), rule.stopped_by());
 }
 
-void Sampler::window(const std::function<std::int64_t()>& fn) {
+void Sampler::window_here(const std::function<std::int64_t()>& fn) {
   begin();
   std::int64_t delivered = 0;
   const auto call = [&] { run([&] { delivered += fn(); }); };
@@ -61,7 +61,7 @@ void Sampler::window(const std::function<std::int64_t()>& fn) {
 
   StopRule rule(protocol_);
   const double piece_seconds = std::min(1.0, protocol_.max_seconds / 10.0);
-  if (comm_.size() > 1) comm_.barrier();
+  if (comm_->size() > 1) comm_->barrier();
   const double start = clock_();
   for (bool enough = false; !enough;) {
     const trace::Span span(trace::Category::sample, "piece", static_cast<std::int64_t>(own_.size()));
@@ -77,25 +77,25 @@ void Sampler::window(const std::function<std::int64_t()>& fn) {
       throw Error(fmt::format("the work delivered no item in {:.1f} s on one of the ranks", protocol_.max_seconds));
     own_.push_back(seconds / static_cast<double>(delivered));
     const double items = sum_of(static_cast<double>(delivered));
-    const double slowest = comm_.max_of(seconds);
+    const double slowest = comm_->max_of(seconds);
     measurement_.items += items;
     measurement_.pieces.push_back(items / slowest);
-    measurement_.window_seconds = comm_.max_of(clock_() - start);
+    measurement_.window_seconds = comm_->max_of(clock_() - start);
     enough = rule.add(slowest / items, measurement_.window_seconds);
   }
   finish(rule.values(), rule.stopped_by());
 }
 
-void Sampler::procedure(const std::function<std::vector<double>()>& fn) {
+void Sampler::procedure_here(const std::function<std::vector<double>()>& fn) {
   begin();
   const double start = clock_();
   run([&] { own_ = fn(); });
-  measurement_.window_seconds = comm_.max_of(clock_() - start);
+  measurement_.window_seconds = comm_->max_of(clock_() - start);
   const double count = static_cast<double>(own_.size());
-  const double most = comm_.max_of(count);
+  const double most = comm_->max_of(count);
   if (any(count == 0 || count < most)) throw Error("a procedure gave no samples, or fewer on one rank than on another");
   std::vector<double> values;
-  for (const double value : own_) values.push_back(comm_.max_of(value));
+  for (const double value : own_) values.push_back(comm_->max_of(value));
   finish(std::move(values), "done");
 }
 

@@ -14,9 +14,11 @@ double estimate_seconds(const PlannedCase& planned, const World& world) {
   const double cores = std::max(1.0, static_cast<double>(world.cpus) / world.ranks);
   const double repetition = std::max(planned.estimate.flops / (flops_a_second * cores),
                                      planned.estimate.bytes / (moved_bytes_a_second * cores));
+  // One GPU after another: each rank samples in its turn.
+  const double turns = gpus_of(planned.params) == "each" ? world.ranks : 1;
   return start_seconds + planned.estimate.memory_bytes / fill_bytes_a_second +
-         std::max(protocol.warmup_seconds, repetition) +
-         std::max({protocol.max_seconds, planned.estimate.seconds, repetition});
+         turns * (std::max(protocol.warmup_seconds, repetition) +
+                  std::max({protocol.max_seconds, planned.estimate.seconds, repetition}));
 }
 
 }  // namespace assay

@@ -105,6 +105,8 @@ const std::vector<ParamValue>& ParamSpec::defaults_on(DeviceKind device) const {
   return device == DeviceKind::cuda && !cuda_defaults.empty() ? cuda_defaults : defaults;
 }
 
+std::string gpus_of(const Params& params) { return params.has("gpus") ? params.text("gpus") : ""; }
+
 ParamSpec gpus_param() {
   ParamSpec spec =
       choice("gpus", {"each", "together"}, {"each"}, "with several ranks: one GPU at a time, or all at once");

@@ -83,5 +83,7 @@ ParamSpec choice(std::string name, std::vector<std::string> allowed, const std::
 // `gpus` of a case that uses one GPU a rank: each (one rank works at a time) or together. The harness does the turns;
 // a family only names the parameter. Absent on a CPU, where ranks work together.
 ParamSpec gpus_param();
+// Its value; empty where the case has none.
+std::string gpus_of(const Params& params);
 
 }  // namespace assay

@@ -96,9 +96,12 @@ Json Record::to_json() const {
   json["attempt"] = attempt;
   json["world"] = {{"ranks", world_ranks}, {"nodes", world_nodes}};
   json["ranks"] = Json::array();
-  for (const RankResult& rank : ranks)
-    json["ranks"].push_back(
-        {{"rank", rank.rank}, {"host", rank.host}, {"device", rank.device}, {"median", number(rank.median)}});
+  for (const RankResult& rank : ranks) {
+    Json part = {{"rank", rank.rank}, {"host", rank.host}, {"device", rank.device}, {"median", number(rank.median)}};
+    if (!rank.uuid.empty()) part["uuid"] = rank.uuid;
+    if (!rank.pci.empty()) part["pci"] = rank.pci;
+    json["ranks"].push_back(std::move(part));
+  }
   json["device"] = device;
   json["labels"] = labels.empty() ? Json::object() : Json(labels);
   json["status"] = name_of(status);

@@ -27,6 +27,8 @@ struct RankResult {
   std::string host;
   std::string device;
   std::optional<double> median;
+  std::string uuid = {};  // of the rank's GPU; empty on a CPU
+  std::string pci = {};   // its place on the bus
 };
 
 struct Samples {

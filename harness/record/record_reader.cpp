@@ -243,7 +243,8 @@ Record read_record(std::string_view text, JsonPool& pool) {
     if (name == "ranks") {
       objects(scan, record.ranks, [&](std::string_view part, RankResult& rank) {
         return is(part, "rank", scan, rank.rank) || is(part, "host", scan, rank.host) ||
-               is(part, "device", scan, rank.device) || is(part, "median", scan, rank.median);
+               is(part, "device", scan, rank.device) || is(part, "median", scan, rank.median) ||
+               is(part, "uuid", scan, rank.uuid) || is(part, "pci", scan, rank.pci);
       });
       return true;
     }

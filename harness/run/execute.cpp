@@ -80,6 +80,8 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
     return;
   }
   order.protocol.apply(context.protocol);
+  if (const std::string gpus = gpus_of(order.params); !gpus.empty() && comm.size() > 1)
+    context.protocol.details["gpus"] = gpus;
   phase(record, "setup", [&] { work->setup(context); });
   // The plan's limits go before the case's own; what the inputs hold is settled by now, and only the case knows it.
   const std::string data = context.protocol.data;
@@ -88,6 +90,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   if (context.protocol.timer.empty()) context.protocol.timer = device.timer();
 
   Sampler sampler(device, comm, context.protocol, start);
+  if (gpus_of(order.params) == "each") sampler.take_turns();
   if (comm.rank() == 0) telemetry.start(start);
   phase(record, "measure", [&] {
     inject(context.faults, device);
@@ -107,6 +110,20 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
       record.reason = check.detail.empty() ? check.name : fmt::format("{}: {}", check.name, check.detail.front());
     }
   if (comm.rank() == 0) record.metrics = work->metrics(sampler.measurement());
+}
+
+// A case of one GPU a rank on several of them: who is slowest, and by how much.
+void name_slowest_gpu(Record& whole) {
+  const RankResult *slowest = nullptr, *fastest = nullptr;
+  for (const RankResult& rank : whole.ranks) {
+    if (!rank.median) continue;
+    if (!slowest || *rank.median > *slowest->median) slowest = &rank;
+    if (!fastest || *rank.median < *fastest->median) fastest = &rank;
+  }
+  if (!slowest || !(*fastest->median > 0)) return;
+  whole.labels["slowest_gpu"] =
+      fmt::format("rank {} on {}{}{}", slowest->rank, slowest->host, slowest->pci.empty() ? "" : ", ", slowest->pci);
+  whole.metrics.push_back(value_metric("slowest_over_fastest", *slowest->median / *fastest->median, "1"));
 }
 
 int severity(Status status) {
@@ -164,7 +181,7 @@ Record blank_record(const CaseOrder& order, DeviceKind device) {
 Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, const Surroundings& surroundings) {
   const trace::Span span(trace::Category::case_, order.key.c_str());
   Record record = blank_record(order, device.kind());
-  record.ranks = {{comm.rank(), this_host(), device.info().name, std::nullopt}};
+  record.ranks = {{comm.rank(), this_host(), device.info().name, std::nullopt, device.info().uuid, device.info().pci}};
   const Clock::time_point start = Clock::now();
   Telemetry telemetry;
   Context context{device, comm, order.world, order.seed,  surroundings.cache_dir, order.faults,
@@ -229,6 +246,7 @@ Record merge_parts(std::vector<Record> parts) {
     whole.comparable = whole.comparable && part.comparable;
     whole.seconds = std::max(whole.seconds, part.seconds);
   }
+  if (whole.ranks.size() > 1 && whole.params.contains("gpus")) name_slowest_gpu(whole);
   return whole;
 }
 

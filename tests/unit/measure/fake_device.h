@@ -1,6 +1,7 @@
 // A device whose time is a number that the test's work moves on: what the sampler does becomes exactly predictable.
 #pragma once
 
+#include "harness/core/error.h"
 #include "harness/device/device.h"
 
 #include <memory>
@@ -14,6 +15,8 @@ class FakeDevice final : public Device {
   double shortest = 1e-4;    // shortest_sample()
   double flush_seconds = 0;  // that a flush takes
   int flushes = 0;
+  bool gate_closed = false;
+  int gates = 0;
 
   FakeDevice() {
     info_.name = "fake";
@@ -29,7 +32,7 @@ class FakeDevice final : public Device {
   }
 
   const DeviceInfo& info() const override { return info_; }
-  std::unique_ptr<Stream> make_stream() override { return std::make_unique<FakeStream>(); }
+  std::unique_ptr<Stream> make_stream() override { return std::make_unique<FakeStream>(*this); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<FakeEvent>(*this); }
   Buffer allocate(std::size_t, Memory) override { return {}; }
   void copy(void*, const void*, std::size_t, Stream&) override {}
@@ -41,23 +44,37 @@ class FakeDevice final : public Device {
     ++flushes;
     now += flush_seconds;
   }
+  void close_gate(Stream&) override {
+    gate_closed = true;
+    ++gates;
+  }
+  void open_gate() override { gate_closed = false; }
 
  private:
   class FakeStream final : public Stream {
    public:
-    void synchronize() override {}
+    explicit FakeStream(FakeDevice& device) : device_(device) {}
+    void synchronize() override { device_.refuse_gated_wait(); }
+
+   private:
+    FakeDevice& device_;
   };
   class FakeEvent final : public Event {
    public:
     explicit FakeEvent(FakeDevice& device) : device_(device) {}
     void record(Stream&) override { at_ = device_.now; }
-    void synchronize() override {}
+    void synchronize() override { device_.refuse_gated_wait(); }
     double seconds_since(const Event& start) const override { return at_ - static_cast<const FakeEvent&>(start).at_; }
 
    private:
     FakeDevice& device_;
     double at_ = 0;
   };
+
+  // A real device would wait for ever.
+  void refuse_gated_wait() const {
+    if (gate_closed) throw Error("waits for work behind a closed gate");
+  }
 
   DeviceInfo info_;
 };

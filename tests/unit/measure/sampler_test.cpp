@@ -8,8 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 
 namespace assay {
 namespace {
@@ -273,6 +276,118 @@ TEST_F(SamplerTest, AProcedureKeepsItsOwnClock) {
   EXPECT_EQ(m.summary.median, 25.0);
   EXPECT_NEAR(m.window_seconds, 100, 1e-9);
   EXPECT_THROW(s.procedure([] { return std::vector<double>{}; }), Error);
+}
+
+// Launches cost the host 5 us each and the device 1 us: behind the gate only the device's time is left.
+TEST_F(SamplerTest, AGateHidesTheCostOfLaunches) {
+  protocol.set_gate(1);
+  std::vector<bool> gated;
+  Sampler s = sampler();
+  s.repeat(3, [&](Stream&, int) {
+    gated.push_back(device.gate_closed);
+    device.now += device.gate_closed ? 1e-6 : 5e-6;
+  });
+  const Measurement& m = s.measurement();
+  EXPECT_THAT(m.values, Each(testing::DoubleNear(1e-6, 1e-9)));
+  EXPECT_GE(m.repetitions, 100);  // 1e-4 s by the gated time, not by that of warm-up's first sample
+  const auto first = std::find(gated.begin(), gated.end(), true);
+  EXPECT_GE(first - gated.begin(), 4);  // each slot once and a sample, before the first gate
+  EXPECT_FALSE(device.gate_closed);
+  EXPECT_GE(device.gates, static_cast<int>(m.values.size()));
+}
+
+TEST_F(SamplerTest, AGateHoldsAFewHundredLaunchesAtMost) {
+  protocol.set_gate(10);
+  Sampler s = sampler();
+  s.repeat(2, work(1e-9));
+  EXPECT_EQ(s.measurement().repetitions, 40);
+  device.gates = 0;
+  protocol.set_gate(1000);  // never
+  Sampler many(device, *comm, protocol, device.clock());
+  many.repeat(2, work(1e-4));
+  EXPECT_EQ(device.gates, 0);
+}
+
+TEST_F(SamplerTest, AGateIsOpenedWhenTheWorkThrows) {
+  protocol.set_gate(1);
+  Sampler s = sampler();
+  EXPECT_THROW(s.repeat(1,
+                        [&](Stream&, int) {
+                          device.now += 1e-4;
+                          if (device.gate_closed) throw Error("broke");
+                        }),
+               Error);
+  EXPECT_FALSE(device.gate_closed);
+}
+
+TEST_F(SamplerTest, AStragglerIsNotGated) {
+  protocol.set_gate(1);
+  device.tick = 1e-6;
+  Sampler s = sampler();
+  s.slow_down();
+  s.repeat(2, work(1e-4));
+  EXPECT_EQ(device.gates, 0);
+}
+
+TEST(SamplerProtocol, TheGateIsPartOfTheHash) {
+  Protocol gated, open;
+  EXPECT_EQ(open.gated_launches(), 0);
+  gated.set_gate(3);
+  EXPECT_EQ(gated.gated_launches(), 3);
+  EXPECT_NE(gated.hash(), open.hash());
+}
+
+// gpus=each: one rank works at a time, and the slowest one's series is kept.
+TEST(SamplerRanks, TakeTurns) {
+  std::vector<Measurement> measured(3);
+  std::atomic<int> working{0}, most{0};
+  test::run_ranks(3, [&](Communicator& comm) {
+    FakeDevice device;
+    Protocol protocol;
+    protocol.min_samples = protocol.max_samples = 7;
+    Sampler s(device, comm, protocol, device.clock());
+    s.take_turns();
+    int calls = 0;
+    s.repeat(2, [&](Stream&, int) {
+      const int now = ++working;
+      most = std::max(most.load(), now);
+      if (++calls < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time for others to meet this one
+      device.now += comm.rank() == 1 ? 3e-6 : 1e-6;
+      --working;
+    });
+    measured[static_cast<std::size_t>(comm.rank())] = s.measurement();
+  });
+  EXPECT_EQ(most, 1);
+  for (const Measurement& m : measured) {
+    EXPECT_THAT(m.values, Each(testing::DoubleNear(3e-6, 1e-9)));
+    EXPECT_EQ(m.values.size(), m.at.size());
+    EXPECT_EQ(m.values, measured[1].values);
+    EXPECT_EQ(m.repetitions, measured[1].repetitions);
+    EXPECT_EQ(m.stopped_by, measured[1].stopped_by);
+    EXPECT_THAT(m.rank_medians, ElementsAre(testing::DoubleNear(1e-6, 1e-9), testing::DoubleNear(3e-6, 1e-9),
+                                            testing::DoubleNear(1e-6, 1e-9)));
+  }
+}
+
+TEST(SamplerRanks, AWindowInTurnsCountsTheSlowestRanksItems) {
+  std::vector<Measurement> measured(2);
+  test::run_ranks(2, [&](Communicator& comm) {
+    FakeDevice device;
+    Protocol protocol;
+    protocol.max_seconds = 2.0;
+    Sampler s(device, comm, protocol, device.clock());
+    s.take_turns();
+    s.window([&] {
+      device.now += comm.rank() == 1 ? 0.25 : 0.125;
+      return 10;
+    });
+    measured[static_cast<std::size_t>(comm.rank())] = s.measurement();
+  });
+  for (const Measurement& m : measured) {
+    EXPECT_THAT(m.pieces, Each(40.0));
+    EXPECT_EQ(m.items, 40.0 * m.window_seconds);
+    EXPECT_THAT(m.rank_medians, ElementsAre(0.0125, 0.025));
+  }
 }
 
 // Two ranks, the second three times slower.
