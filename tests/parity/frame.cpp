@@ -4,6 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/device/cpu/cpu_device.h"
 #include "harness/device/cpu/team.h"
+#include "tests/support/devices.h"
 #include "workloads/ops/random.h"
 
 #include <algorithm>
@@ -89,13 +90,9 @@ Tensor Side::get(const void* data, DType dtype, std::int64_t count) {
 Side oracle_side() { return {cpu::make_cpu_device(), make_reference_backend()}; }
 
 Made<Side> device_side(DeviceKind kind) {
-  static std::map<DeviceKind, std::shared_ptr<Device>> devices;
-  std::shared_ptr<Device>& device = devices[kind];
-  try {
-    if (!device) device = make_device(kind, 0);
-  } catch (const Error& error) {
-    return Made<Side>::no(error.what());
-  }
+  std::string why_not;
+  const std::shared_ptr<Device> device = test::device_of(kind, why_not);
+  if (!device) return Made<Side>::no(why_not);
   if (kind == DeviceKind::cpu) {
     static const cpu::Team team(cpu::rank_cores());
     team.use();

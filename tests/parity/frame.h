@@ -135,7 +135,7 @@ class Parity : public testing::TestWithParam<Parameters<Case>> {
 
 template <typename Case>
 auto on_every_device(std::vector<Case> cases) {
-  return testing::Combine(testing::Values(DeviceKind::cpu), testing::Values(DType::f32, DType::bf16),
+  return testing::Combine(testing::Values(DeviceKind::cpu, DeviceKind::cuda), testing::Values(DType::f32, DType::bf16),
                           testing::ValuesIn(std::move(cases)));
 }
 

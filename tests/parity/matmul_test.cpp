@@ -1,6 +1,7 @@
 // Matrix products of every device against the oracle: one body for every dtype, form, transpose and shape.
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
+#include "tests/support/devices.h"
 #include "workloads/ops/backend.h"
 #include "workloads/ops/random.h"
 #include "workloads/ops/tolerance.h"
@@ -10,6 +11,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace assay::ops {
 namespace {
@@ -38,12 +43,9 @@ double element(const void* data, DType dtype, std::int64_t i) {
 
 TEST_P(MatmulParity, AgreesWithOracle) {
   const auto [kind, types, form, transpose, shape] = GetParam();
-  std::unique_ptr<Device> device;
-  try {
-    device = make_device(kind, 0);
-  } catch (const Error& error) {
-    GTEST_SKIP() << error.what();
-  }
+  std::string why_not;
+  const std::shared_ptr<Device> device = test::device_of(kind, why_not);
+  if (!device) GTEST_SKIP() << why_not;
   std::optional<cpu::Team> team;
   if (kind == DeviceKind::cpu) team.emplace(cpu::rank_cores());
   MatmulDesc desc{.m = shape.m, .n = shape.n, .k = shape.k, .a = types.a, .b = types.b, .out = types.out};
@@ -63,25 +65,29 @@ TEST_P(MatmulParity, AgreesWithOracle) {
     return static_cast<std::size_t>(elements) * size_of(dtype);
   };
   const std::int64_t elements = shape.m * shape.n;
-  Buffer a = device->allocate(bytes(shape.m * shape.k, types.a));
-  Buffer b = device->allocate(bytes(shape.k * shape.n, types.b));
-  Buffer got = device->allocate(bytes(elements, types.out));
-  Buffer want = device->allocate(bytes(elements, types.out), Memory::host);
+  const Buffer a = device->allocate(bytes(shape.m * shape.k, types.a));
+  const Buffer b = device->allocate(bytes(shape.k * shape.n, types.b));
+  const Buffer out = device->allocate(bytes(elements, types.out));
+  std::vector<std::byte> host_a(a.bytes()), host_b(b.bytes()), want(out.bytes());
+  std::vector<std::byte> got(out.bytes(), std::byte{0xff});  // NaN, so that an element left alone is seen
   Buffer packed = device->allocate(std::max<std::size_t>(op->packed_bytes(), 1));
   Buffer workspace = device->allocate(std::max<std::size_t>(op->workspace_bytes(), 1));
-  fill_random(a.data(), types.a, 0, shape.m * shape.k, Rng(3, "a"), op->saturates_pairs());
-  fill_random(b.data(), types.b, 0, shape.k * shape.n, Rng(3, "b"));
-  std::memset(got.data(), 0xff, got.bytes());  // NaN, so that an element left alone is seen
+  fill_random(host_a.data(), types.a, 0, shape.m * shape.k, Rng(3, "a"), op->saturates_pairs());
+  fill_random(host_b.data(), types.b, 0, shape.k * shape.n, Rng(3, "b"));
 
   const auto stream = device->make_stream();
-  oracle.take()->run(*stream, {.a = a.data(), .b = b.data(), .out = want.data()});
+  oracle.take()->run(*stream, {.a = host_a.data(), .b = host_b.data(), .out = want.data()});
+  device->copy(a.data(), host_a.data(), a.bytes(), *stream);
+  device->copy(b.data(), host_b.data(), b.bytes(), *stream);
+  device->copy(out.data(), got.data(), out.bytes(), *stream);
   const void* weights = b.data();
   if (op->packed_bytes() > 0) {
     op->pack(*stream, b.data(), packed.data());
     weights = packed.data();
   }
-  const MatmulArgs args{.a = a.data(), .b = weights, .out = got.data(), .workspace = workspace.data()};
+  const MatmulArgs args{.a = a.data(), .b = weights, .out = out.data(), .workspace = workspace.data()};
   for (int run = 0; run < 2; ++run) op->run(*stream, args);  // the second overwrites, not adds
+  device->copy(got.data(), out.data(), out.bytes(), *stream);
   stream->synchronize();
 
   const Tolerance tolerance = matmul_tolerance(types.a, types.out, shape.k);
@@ -112,7 +118,7 @@ std::string name_of_case(const testing::TestParamInfo<Parameters>& info) {
 INSTANTIATE_TEST_SUITE_P(
     All, MatmulParity,
     testing::Combine(
-        testing::Values(DeviceKind::cpu),
+        testing::Values(DeviceKind::cpu, DeviceKind::cuda),
         testing::Values(Types{DType::f64, DType::f64, DType::f64}, Types{DType::f32, DType::f32, DType::f32},
                         Types{DType::bf16, DType::bf16, DType::bf16}, Types{DType::bf16, DType::bf16, DType::f32},
                         Types{DType::u8, DType::s8, DType::i32}),
