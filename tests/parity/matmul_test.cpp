@@ -36,6 +36,7 @@ double element(const void* data, DType dtype, std::int64_t i) {
     case DType::f64: return static_cast<const double*>(data)[i];
     case DType::f32: return static_cast<double>(static_cast<const float*>(data)[i]);
     case DType::bf16: return static_cast<double>(static_cast<float>(static_cast<const bf16*>(data)[i]));
+    case DType::fp16: return static_cast<double>(static_cast<float>(static_cast<const fp16*>(data)[i]));
     case DType::i32: return static_cast<const std::int32_t*>(data)[i];
     default: throw Error("no such output");
   }
@@ -111,8 +112,8 @@ TEST_P(MatmulParity, AgreesWithOracle) {
 std::string name_of_case(const testing::TestParamInfo<Parameters>& info) {
   const auto& [kind, types, form, transpose, shape] = info.param;
   const char* transposes[] = {"nn", "tn", "nt", "tt"};
-  return fmt::format("{}_{}_{}_{}_{}_{}x{}x{}", name_of(kind), name_of(types.a), name_of(types.out), name_of(form),
-                     transposes[transpose], shape.m, shape.n, shape.k);
+  return fmt::format("{}_{}_{}_{}_{}_{}_{}x{}x{}", name_of(kind), name_of(types.a), name_of(types.b),
+                     name_of(types.out), name_of(form), transposes[transpose], shape.m, shape.n, shape.k);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -125,6 +126,22 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Values(WeightForm::plain, WeightForm::packed, WeightForm::inner_product), testing::Range(0, 4),
         testing::Values(Shape{1, 1, 1}, Shape{1, 37, 19}, Shape{53, 1, 7}, Shape{5, 7, 1}, Shape{64, 64, 64},
                         Shape{65, 129, 257}, Shape{3, 1000, 511})),
+    name_of_case);
+
+constexpr auto e4m3 = DType::fp8_e4m3, e5m2 = DType::fp8_e5m2;
+
+// Types that GPUs alone have. k and n of 8-bit operands are multiples of what tensor cores read at a time.
+INSTANTIATE_TEST_SUITE_P(
+    OnGpus, MatmulParity,
+    testing::Combine(testing::Values(DeviceKind::cuda),
+                     testing::Values(Types{DType::tf32, DType::tf32, DType::f32},
+                                     Types{DType::fp16, DType::fp16, DType::fp16},
+                                     Types{DType::fp16, DType::fp16, DType::f32}, Types{e4m3, e4m3, DType::bf16},
+                                     Types{e5m2, e4m3, DType::bf16}, Types{e4m3, e5m2, DType::f32},
+                                     Types{e4m3, e4m3, DType::fp16}, Types{DType::s8, DType::s8, DType::i32}),
+                     testing::Values(WeightForm::plain, WeightForm::packed), testing::Range(0, 4),
+                     testing::Values(Shape{1, 37, 19}, Shape{65, 129, 257}, Shape{1, 16, 32}, Shape{7, 48, 16},
+                                     Shape{130, 80, 112})),
     name_of_case);
 
 }  // namespace

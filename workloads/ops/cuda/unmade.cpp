@@ -6,7 +6,6 @@ namespace assay::ops {
 #define ASSAY_UNMADE(Op, make, Desc) \
   Made<Op> make(Device&, const Desc&) { return Made<Op>::no("the cuda backend does not make this op yet"); }
 
-ASSAY_UNMADE(Matmul, make_cuda_matmul, MatmulDesc)
 ASSAY_UNMADE(ConvForward, make_cuda_conv_forward, ConvDesc)
 ASSAY_UNMADE(ConvBackwardData, make_cuda_conv_backward_data, ConvDesc)
 ASSAY_UNMADE(ConvBackwardWeights, make_cuda_conv_backward_weights, ConvDesc)

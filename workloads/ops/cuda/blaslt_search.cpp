@@ -1,0 +1,122 @@
+// Times a plan's algorithms, and remembers what was found.
+#include "workloads/ops/cuda/blaslt_search.h"
+
+#include "harness/core/error.h"
+#include "harness/core/rng.h"
+#include "harness/device/cuda/check.h"
+#include "harness/device/cuda/native.h"
+#include "workloads/ops/algorithm_cache.h"
+#include "workloads/ops/cuda/fill.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+namespace assay::ops {
+
+namespace {
+
+class PlanTimer final : public CandidateTimer {
+ public:
+  PlanTimer(BlasPlan& plan, Device& device)
+      : plan_(plan),
+        device_(device),
+        stream_(device.make_stream()),
+        start_(device.make_event()),
+        stop_(device.make_event()) {
+    const BlasProduct& p = plan.product();
+    const auto elements = [](std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+      return rows * (stride > 0 ? stride : columns);
+    };
+    args_.a = random(p.a, elements(p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.a_stride), "search a");
+    args_.b = random(p.b, elements(p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.b_stride), "search b");
+    const std::int64_t out = elements(p.m, p.n, p.out_stride);
+    args_.out = zeros(out, p.out);
+    if (p.bias) args_.bias = zeros(p.n, p.out);
+    if (p.gelu != BlasGelu::none) args_.aux = zeros(out, p.out);
+    if (p.row_sums) args_.row_sums = zeros(p.m, p.out);
+    args_.workspace = zeros(static_cast<std::int64_t>(plan.largest_workspace_bytes()), DType::u8);
+  }
+
+  std::optional<double> seconds(std::size_t candidate, int repetitions) override {
+    plan_.choose(candidate);
+    start_->record(*stream_);
+    for (int i = 0; i < repetitions; ++i)
+      if (plan_.try_run(cuda::native(*stream_), args_) != CUBLAS_STATUS_SUCCESS) {
+        stream_->synchronize();
+        return std::nullopt;
+      }
+    stop_->record(*stream_);
+    stop_->synchronize();
+    return stop_->seconds_since(*start_) / repetitions;
+  }
+
+ private:
+  void* take(std::int64_t count, DType dtype) {
+    buffers_.push_back(device_.allocate(std::max<std::size_t>(static_cast<std::size_t>(count) * size_of(dtype), 1)));
+    return buffers_.back().data();
+  }
+  void* zeros(std::int64_t count, DType dtype) {
+    void* data = take(count, dtype);
+    device_.zero(data, static_cast<std::size_t>(count) * size_of(dtype), *stream_);
+    return data;
+  }
+  void* random(DType dtype, std::int64_t count, const char* purpose) {
+    void* data = take(count, dtype);
+    fill_random_on_device(data, dtype, count, Rng(0, purpose), cuda::native(*stream_));
+    return data;
+  }
+
+  BlasPlan& plan_;
+  Device& device_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Event> start_, stop_;
+  std::vector<Buffer> buffers_;
+  BlasArgs args_;
+};
+
+AlgorithmCache& cache_of(const Device& device) {
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<AlgorithmCache>> caches;
+  const std::string owner = fmt::format("{} {}", blaslt_version_text(), device.info().name);
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<AlgorithmCache>& cache = caches[owner];
+  if (!cache) {
+    const char* folder = std::getenv("ASSAY_CACHE");
+    cache = std::make_unique<AlgorithmCache>(folder ? folder : "", owner);
+  }
+  return *cache;
+}
+
+}  // namespace
+
+std::string choose_fastest(BlasPlan& plan, Device& device) {
+  ASSAY_CHECK(plan.product().batch == 1, "a batch of {} has no operands to search with", plan.product().batch);
+  if (plan.candidates() == 1) return "the only one";
+  const std::size_t offered = plan.candidates();
+  AlgorithmCache& cache = cache_of(device);
+  const std::string key = plan.product().key();
+  std::string how = "remembered";
+  const auto search = [&]() -> std::string {
+    try {
+      PlanTimer timer(plan, device);
+      const auto fastest = find_fastest(offered, timer);
+      plan.choose(fastest.value_or(0));
+      how = fastest ? fmt::format("fastest of {} by time", offered) : "by the heuristics: none ran alone";
+      return fastest ? plan.packed_algorithm() : "";
+    } catch (const Error& error) {
+      plan.choose(0);
+      how = fmt::format("by the heuristics: {}", error.what());
+      return "";
+    }
+  };
+  const std::string known = cache.find(key, search);
+  if (how != "remembered" || plan.choose_packed(known)) return how;
+  cache.forget(key);
+  cache.find(key, search);
+  return how;
+}
+
+}  // namespace assay::ops

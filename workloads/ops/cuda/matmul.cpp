@@ -1,0 +1,202 @@
+// The matmul op of NVIDIA GPUs: cuBLASLt with what it can fuse, own kernels for the rest.
+#include "workloads/ops/matmul.h"
+
+#include "harness/core/error.h"
+#include "harness/device/cuda/native.h"
+#include "workloads/ops/cuda/blaslt.h"
+#include "workloads/ops/cuda/blaslt_search.h"
+#include "workloads/ops/cuda/cuda_ops.h"
+#include "workloads/ops/cuda/matmul_kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace assay::ops {
+
+namespace {
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+std::size_t bytes_of(std::int64_t count, DType dtype) { return static_cast<std::size_t>(count) * size_of(dtype); }
+
+bool is_fp8(DType dtype) { return dtype == DType::fp8_e4m3 || dtype == DType::fp8_e5m2; }
+bool is_gradient(Epilogue e) { return e == Epilogue::gelu_tanh_gradient || e == Epilogue::gelu_erf_gradient; }
+bool is_erf(Epilogue e) { return e == Epilogue::gelu_erf || e == Epilogue::gelu_erf_gradient; }
+DType stored(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
+
+// What is left to own kernels after the library's product.
+struct Parts {
+  std::unique_ptr<BlasPlan> plan;
+  bool bias = false;                           // added by a kernel
+  bool gelu = false;                           // GELU or its gradient by the activation op
+  std::unique_ptr<ActivationForward> forward;  // when gelu
+  std::unique_ptr<ActivationBackward> backward;
+  std::string choice;  // how the algorithm was chosen
+};
+
+class CudaMatmul final : public Matmul {
+ public:
+  CudaMatmul(const Device& device, const MatmulDesc& desc, Parts parts, bool copies_a, bool copies_b)
+      : d_(desc),
+        parts_(std::move(parts)),
+        architecture_(device.info().compute_capability),
+        copies_a_(copies_a),
+        copies_b_(copies_b) {
+    if (d_.row_sums) row_sums_.emplace(d_.a, d_.transpose_a, d_.m, d_.k, d_.a_row());
+    casts_bias_ = d_.bias && stored(d_.bias_type) != stored(d_.out);
+    const std::size_t blas = aligned(parts_.plan->workspace_bytes());
+    a_at_ = blas;
+    b_at_ = a_at_ + (copies_a_ ? aligned(bytes_of(d_.m * d_.k, d_.a)) : 0);
+    bias_at_ = b_at_ + (copies_b_ ? aligned(bytes_of(d_.k * d_.n, d_.b)) : 0);
+    rest_at_ = bias_at_ + (casts_bias_ ? aligned(bytes_of(d_.n, d_.out)) : 0);
+    std::size_t rest = row_sums_ ? row_sums_->workspace_bytes() : 0;
+    if (parts_.forward) rest = std::max(rest, parts_.forward->workspace_bytes());
+    if (parts_.backward) rest = std::max(rest, parts_.backward->workspace_bytes());
+    workspace_bytes_ = rest_at_ + rest;
+  }
+
+  std::string implementation() const override {
+    std::string text = fmt::format("{} ({})", parts_.plan->algorithm(), parts_.choice);
+    if (copies_a_ || copies_b_) text += " + transposed copies";
+    if (parts_.bias) text += " + bias";
+    if (parts_.gelu) text += " + GELU";
+    if (row_sums_) text += " + row sums";
+    return text;
+  }
+  std::string isa() const override { return fmt::format("sm_{}", architecture_); }
+  std::size_t workspace_bytes() const override { return workspace_bytes_; }
+
+  // Only 8-bit operands have another layout: with their sums' terms side by side.
+  std::size_t packed_bytes() const override { return d_.form == WeightForm::packed ? bytes_of(d_.k * d_.n, d_.b) : 0; }
+  void pack(Stream& stream, const void* b, void* packed) override {
+    transpose_bytes(b, packed, d_.k, d_.n, d_.n, cuda::native(stream));
+  }
+
+  void run(Stream& to, const MatmulArgs& args) override {
+    const cudaStream_t stream = cuda::native(to);
+    auto* workspace = static_cast<char*>(args.workspace);
+    BlasArgs blas{.a = args.a,
+                  .b = args.b,
+                  .out = parts_.gelu && !is_gradient(d_.epilogue) ? args.aux : args.out,
+                  .workspace = workspace,
+                  .bias = args.bias,
+                  .aux = args.aux,
+                  .scale_a = args.scale_a,
+                  .scale_b = args.scale_b};
+    if (copies_a_) {
+      transpose_bytes(args.a, workspace + a_at_, d_.k, d_.m, d_.a_row(), stream);
+      blas.a = workspace + a_at_;
+    }
+    if (copies_b_) {
+      transpose_bytes(args.b, workspace + b_at_, d_.k, d_.n, d_.b_row(), stream);
+      blas.b = workspace + b_at_;
+    }
+    if (casts_bias_) {
+      cast_bias(args.bias, d_.bias_type, workspace + bias_at_, d_.out, d_.n, stream);
+      blas.bias = workspace + bias_at_;
+    }
+    parts_.plan->run(stream, blas);
+    if (parts_.bias) add_bias(blas.out, blas.bias, d_.out, d_.m, d_.n, d_.out_row(), stream);
+    void* const rest = workspace + rest_at_;
+    if (parts_.forward) parts_.forward->run(to, {.x = args.aux, .y = args.out, .workspace = rest});
+    if (parts_.backward) parts_.backward->run(to, {.x = args.aux, .dy = args.out, .dx = args.out, .workspace = rest});
+    if (row_sums_) row_sums_->run(args.a, args.row_sums, rest, d_.accumulate, stream);
+  }
+
+ private:
+  MatmulDesc d_;
+  Parts parts_;
+  int architecture_;
+  bool copies_a_, copies_b_;
+  bool casts_bias_ = false;
+  std::optional<RowSums> row_sums_;
+  std::size_t a_at_ = 0, b_at_ = 0, bias_at_ = 0, rest_at_ = 0;  // in the workspace
+  std::size_t workspace_bytes_ = 0;
+};
+
+// The activation op that finishes what the library does not fuse; its reason where there is none.
+std::string add_activation(Device& device, const MatmulDesc& d, Parts& parts) {
+  if (d.out_stride != 0 && d.out_stride != d.n) return "GELU takes an output whose rows lie side by side";
+  const ActivationDesc desc{is_erf(d.epilogue) ? ActivationKind::gelu_erf : ActivationKind::gelu_tanh, d.m, d.n,
+                            stored(d.out)};
+  parts.gelu = true;
+  if (is_gradient(d.epilogue)) {
+    auto made = make_cuda_activation_backward(device, desc);
+    if (!made) return made.reason();
+    parts.backward = made.take();
+  } else {
+    auto made = make_cuda_activation_forward(device, desc);
+    if (!made) return made.reason();
+    parts.forward = made.take();
+  }
+  return "";
+}
+
+// A plan with as much fused as the library takes: bias and GELU, then bias alone, then the bare product.
+std::string plan_product(Device& device, const MatmulDesc& d, BlasProduct product, Parts& parts) {
+  // The library's GELU has an approximate tanh, which 16 bits of output hide and 32 do not.
+  const bool gelu = d.epilogue != Epilogue::none;
+  const bool fusable = gelu && !is_erf(d.epilogue) && size_of(d.out) == 2;
+  std::string reason;
+  for (const bool fuse_gelu : {true, false}) {
+    if (fuse_gelu && !fusable) continue;
+    for (const bool fuse_bias : {true, false}) {
+      if (fuse_bias != d.bias && (fuse_bias || fuse_gelu)) continue;  // nothing to fuse, or GELU before the bias
+      product.bias = fuse_bias;
+      product.gelu = !fuse_gelu ? BlasGelu::none : is_gradient(d.epilogue) ? BlasGelu::gradient : BlasGelu::forward;
+      auto made = make_blas_plan(product);
+      if (!made) {
+        reason = made.reason();
+        continue;
+      }
+      parts.plan = made.take();
+      parts.bias = d.bias && !fuse_bias;
+      return gelu && !fuse_gelu ? add_activation(device, d, parts) : "";
+    }
+  }
+  return reason;
+}
+
+std::string refusal(const Device& device, const MatmulDesc& d) {
+  const int capability = device.info().compute_capability;
+  if (d.form == WeightForm::inner_product) return "cuBLASLt has no inner products";
+  const bool bytes = size_of(d.a) == 1;
+  if (d.form == WeightForm::packed && !bytes) return "weights are used as they lie";
+  if (d.form == WeightForm::packed && d.transpose_b) return "b already lies as the library wants it";
+  if (d.form == WeightForm::packed && d.pack_from != d.b) return "weights are rounded to 8 bits by their own op";
+  if (d.a == DType::u8) return "cuBLASLt multiplies s8 x s8, not u8 x s8";
+  if (is_fp8(d.a) && capability < 89)
+    return fmt::format("fp8 needs compute capability 8.9, this is {}.{}", capability / 10, capability % 10);
+  if (is_fp8(d.a) && (d.k % 16 != 0 || d.n % 16 != 0))
+    return fmt::format("fp8 products need k and n in multiples of 16, not {} and {}", d.k, d.n);
+  if (d.a == DType::s8 && (d.k % 4 != 0 || d.n % 4 != 0))
+    return fmt::format("int8 products need k and n in multiples of 4, not {} and {}", d.k, d.n);
+  return "";
+}
+
+}  // namespace
+
+Made<Matmul> make_cuda_matmul(Device& device, const MatmulDesc& d) {
+  if (std::string reason = refusal(device, d); !reason.empty()) return Made<Matmul>::no(std::move(reason));
+  const bool bytes = size_of(d.a) == 1;
+  const bool copies_a = bytes && d.transpose_a;
+  const bool copies_b = bytes && !d.transpose_b && d.form == WeightForm::plain;
+  BlasProduct product{.m = d.m, .n = d.n, .k = d.k, .a = d.a, .b = d.b, .out = stored(d.out)};
+  product.transpose_a = d.transpose_a && !copies_a;
+  product.transpose_b = d.transpose_b || bytes;
+  product.a_stride = copies_a ? 0 : d.a_stride;
+  product.b_stride = copies_b || d.form == WeightForm::packed ? 0 : d.b_stride;
+  product.out_stride = d.out_stride;
+  product.beta = d.accumulate ? 1 : 0;
+  product.a_alignment = product.b_alignment = product.out_alignment = 16;  // slices of arenas
+  product.scaled = is_fp8(d.a);
+  product.fast_accumulate = d.fast_accumulate;
+  Parts parts;
+  if (std::string reason = plan_product(device, d, product, parts); !reason.empty())
+    return Made<Matmul>::no(std::move(reason));
+  parts.choice = choose_fastest(*parts.plan, device);
+  return std::unique_ptr<Matmul>(std::make_unique<CudaMatmul>(device, d, std::move(parts), copies_a, copies_b));
+}
+
+}  // namespace assay::ops
