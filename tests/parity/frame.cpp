@@ -47,6 +47,9 @@ double Tensor::at(std::int64_t i) const {
     case DType::f64: return static_cast<const double*>(data())[i];
     case DType::f32: return static_cast<double>(static_cast<const float*>(data())[i]);
     case DType::bf16: return static_cast<double>(static_cast<float>(static_cast<const bf16*>(data())[i]));
+    case DType::tf32: return static_cast<double>(static_cast<const float*>(data())[i]);
+    case DType::fp8_e4m3: return static_cast<double>(static_cast<float>(static_cast<const fp8_e4m3*>(data())[i]));
+    case DType::fp8_e5m2: return static_cast<double>(static_cast<float>(static_cast<const fp8_e5m2*>(data())[i]));
     case DType::i32: return static_cast<const std::int32_t*>(data())[i];
     case DType::i64: return static_cast<double>(static_cast<const std::int64_t*>(data())[i]);
     default: throw Error(fmt::format("no tensors of {} here", name_of(dtype_)));
@@ -58,6 +61,9 @@ void Tensor::set(std::int64_t i, double value) {
     case DType::f64: static_cast<double*>(data())[i] = value; break;
     case DType::f32: static_cast<float*>(data())[i] = static_cast<float>(value); break;
     case DType::bf16: static_cast<bf16*>(data())[i] = bf16(static_cast<float>(value)); break;
+    case DType::tf32: static_cast<float*>(data())[i] = static_cast<float>(value); break;
+    case DType::fp8_e4m3: static_cast<fp8_e4m3*>(data())[i] = fp8_e4m3(static_cast<float>(value)); break;
+    case DType::fp8_e5m2: static_cast<fp8_e5m2*>(data())[i] = fp8_e5m2(static_cast<float>(value)); break;
     default: throw Error(fmt::format("no numbers to set in {} here", name_of(dtype_)));
   }
 }
