@@ -2,7 +2,7 @@
 // Blocks are one-dimensional, of whole warps.
 #pragma once
 
-#include <cuda_runtime.h>
+#include "harness/device/cuda/launch.h"
 
 namespace assay::cuda {
 

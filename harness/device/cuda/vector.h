@@ -2,6 +2,8 @@
 // compute in.
 #pragma once
 
+#include "harness/device/cuda/launch.h"
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
@@ -106,7 +108,7 @@ __device__ __forceinline__ Vector<T, N> load(const T* at) {
 #pragma unroll
   for (int i = 0; i < count; ++i) words[i] = detail::load_word<keep>(reinterpret_cast<const Word*>(at) + i);
   Vector<T, N> vector;
-  memcpy(&vector, words, sizeof(vector));
+  memcpy(static_cast<void*>(&vector), words, sizeof(vector));
   return vector;
 }
 
@@ -138,14 +140,14 @@ __device__ __forceinline__ Vector<T, N> narrowed(const Vector<Compute<T>, N>& fr
       const float low = from.lane[i], high = from.lane[i + 1];
       if constexpr (std::is_same_v<T, __nv_bfloat16>) {
         const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-        memcpy(to.lane + i, &pair, sizeof(pair));
+        memcpy(static_cast<void*>(to.lane + i), &pair, sizeof(pair));
       } else if constexpr (std::is_same_v<T, __half>) {
         const __half2 pair = __floats2half2_rn(low, high);
-        memcpy(to.lane + i, &pair, sizeof(pair));
+        memcpy(static_cast<void*>(to.lane + i), &pair, sizeof(pair));
       } else {
         constexpr auto kind = std::is_same_v<T, __nv_fp8_e4m3> ? __NV_E4M3 : __NV_E5M2;
         const __nv_fp8x2_storage_t pair = __nv_cvt_float2_to_fp8x2(make_float2(low, high), __NV_SATFINITE, kind);
-        memcpy(to.lane + i, &pair, sizeof(pair));
+        memcpy(static_cast<void*>(to.lane + i), &pair, sizeof(pair));
       }
     }
   } else {

@@ -6,6 +6,17 @@
 
 namespace assay::ops::functors {
 
+// What a descriptor says of an optimizer's step; plain numbers, which a kernel can be given.
+struct StepConstants {
+  double beta1;
+  double beta2;
+  double epsilon;
+  double momentum;
+
+  explicit StepConstants(const OptimizerDesc& d)
+      : beta1(d.beta1), beta2(d.beta2), epsilon(d.epsilon), momentum(d.momentum) {}
+};
+
 // Loshchilov & Hutter 2019, algorithm 2, with torch.optim.AdamW's order: decay first, then the moment's step.
 template <typename T>
 struct AdamwUpdate {
@@ -17,7 +28,9 @@ struct AdamwUpdate {
   T step_size;                // learning rate / (1 - beta1^step)
   T inverse_root_correction;  // 1 / sqrt(1 - beta2^step)
 
-  AdamwUpdate(const OptimizerDesc& d, const StepState& s)
+  AdamwUpdate() = default;
+  AdamwUpdate(const OptimizerDesc& d, const StepState& s) : AdamwUpdate(StepConstants(d), s) {}
+  ASSAY_HOST_DEVICE AdamwUpdate(const StepConstants& d, const StepState& s)
       : beta1(T(d.beta1)),
         beta1_rest(T(1 - d.beta1)),
         beta2(T(d.beta2)),
@@ -47,7 +60,9 @@ struct SgdUpdate {
   T coefficient;
   T learning_rate;
 
-  SgdUpdate(const OptimizerDesc& d, const StepState& s)
+  SgdUpdate() = default;
+  SgdUpdate(const OptimizerDesc& d, const StepState& s) : SgdUpdate(StepConstants(d), s) {}
+  ASSAY_HOST_DEVICE SgdUpdate(const StepConstants& d, const StepState& s)
       : momentum(T(d.momentum)), coefficient(T(s.coefficient)), learning_rate(T(s.learning_rate)) {}
 
   ASSAY_HOST_DEVICE void operator()(T& weight, T& velocity, T gradient, T decay) const {

@@ -1,0 +1,24 @@
+// Sums of the columns of an f32 matrix of partial results, always in the same order: the second stage of gradients of
+// parameters.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace assay::ops {
+
+struct ColumnSums {
+  const float* partials = nullptr;  // (parts, row stride): `pieces` pieces side by side
+  std::int64_t parts = 0;
+  std::int64_t row_stride = 0;    // elements from one part to the next
+  std::int64_t columns = 0;       // of a piece
+  std::int64_t piece_stride = 0;  // elements from one piece to the next
+  float* first = nullptr;         // (columns) of the first piece
+  float* second = nullptr;        // of the second; null: there is one piece
+  bool accumulate = false;        // adds to what is there
+};
+
+void enqueue_column_sums(const ColumnSums& sums, cudaStream_t stream);
+
+}  // namespace assay::ops

@@ -1,0 +1,239 @@
+// Softmax cross-entropy, one block a row. Logits come from memory once and stay on the chip, in shared memory, as far
+// as they fit, until their gradient overwrites them; the softmax's largest logit and sum are kept while they come in.
+// Moves 2 x rows x classes elements (1 x without gradient): that is the floor. Of rows that do not fit, the rest is
+// read again, from the second-level cache.
+#include "harness/device/cuda/reduce.h"
+#include "workloads/ops/cuda/cuda_op.h"
+#include "workloads/ops/cuda/cuda_ops.h"
+
+#include <cfloat>
+
+namespace assay::ops {
+
+namespace {
+
+using namespace cuda;
+
+constexpr int most_threads = 512;
+constexpr int unroll = 4;  // vectors in flight a thread: 64 KiB a multiprocessor of two blocks
+
+template <typename T>
+struct Rows {
+  T* logits;
+  const std::int32_t* targets;
+  const float* scale;
+  float* losses;
+  std::uint8_t* counts;  // 1: valid, 2: correct
+  std::int64_t rows;
+  std::int64_t stride;
+  int classes;
+  int kept;  // vectors that shared memory holds
+  float smoothing;
+  std::int32_t ignored;
+};
+
+// A thread's share of a row: the largest logit so far, the sum of exponentials against it, the sum of logits.
+struct Share {
+  float largest = -FLT_MAX;  // finite: exp(-inf - largest) is 0
+  float sum = 0;
+  float logits = 0;
+  int first_largest = 0x7fffffff;
+
+  template <int N>
+  __device__ __forceinline__ void add(const Vector<float, N>& x, int index) {
+    float most = x.lane[0];
+#pragma unroll
+    for (int k = 1; k < N; ++k) most = fmaxf(most, x.lane[k]);
+    if (most > largest) {
+      sum *= __expf(largest - most);
+      largest = most;
+#pragma unroll
+      for (int k = N - 1; k >= 0; --k)
+        if (x.lane[k] == most) first_largest = index + k;
+    }
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      sum += __expf(x.lane[k] - largest);
+      logits += x.lane[k];
+    }
+  }
+};
+
+// Rows may start anywhere: elements before the first 16 bytes and after the last are taken one by one.
+template <typename T, bool gradient>
+__global__ void __launch_bounds__(most_threads, 2) cross_entropy(Rows<T> p) {
+  constexpr int N = lanes<T>;
+  ASSAY_DYNAMIC_SHARED(uint4, kept);
+  __shared__ float scratch[warp_threads];
+  __shared__ Ranked ranks[warp_threads];
+  const int me = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  for (std::int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
+    T* const x = p.logits + row * p.stride;
+    const std::int32_t target = p.targets[row];
+    const int misplaced = static_cast<int>(reinterpret_cast<std::uintptr_t>(x) % 16 / sizeof(T));
+    const int head = min((N - misplaced) % N, p.classes);
+    const int vectors = (p.classes - head) / N, tail = head + vectors * N;
+    // Of the elements at the ends: at most one before and one after the vectors is this thread's.
+    const int before = me < head ? me : -1, after = tail + me < p.classes ? tail + me : -1;
+    T* const body = x + head;
+    if (target == p.ignored) {
+      if constexpr (gradient) {
+        Vector<float, N> zero = {};
+        for (int v = me; v < vectors; v += threads) store_narrow(body + std::int64_t{v} * N, zero);
+        if (before >= 0) x[before] = narrow<T>(0.0f);
+        if (after >= 0) x[after] = narrow<T>(0.0f);
+      }
+      if (me == 0) {
+        p.losses[row] = 0;
+        p.counts[row] = 0;
+      }
+      continue;
+    }
+
+    Share share;
+    if (me == 0) share.first_largest = 0;  // where no logit is larger than the least
+    if (before >= 0) share.add(Vector<float, 1>{{widen(x[before])}}, before);
+    for (int begin = me; begin < vectors; begin += unroll * threads) {
+      Vector<T, N> in[unroll];
+#pragma unroll
+      for (int u = 0; u < unroll; ++u)
+        if (const int v = begin + u * threads; v < vectors) in[u] = load<N>(body + std::int64_t{v} * N);
+#pragma unroll
+      for (int u = 0; u < unroll; ++u)
+        if (const int v = begin + u * threads; v < vectors) {
+          if (gradient && v < p.kept) store(reinterpret_cast<T*>(kept + v), in[u]);
+          share.add(widened(in[u]), head + v * N);
+        }
+    }
+    if (after >= 0) share.add(Vector<float, 1>{{widen(x[after])}}, after);
+
+    const Ranked top =
+        block_reduce(Ranked{share.largest, share.first_largest}, Largest(), Ranked{-FLT_MAX, 0x7fffffff}, ranks);
+    const float sum = block_sum(share.sum * __expf(share.largest - top.value), scratch);
+    const float mean = p.smoothing > 0 ? block_sum(share.logits, scratch) / static_cast<float>(p.classes) : 0.0f;
+    if (me == 0) {
+      const float own = widen(x[target]);
+      p.losses[row] = (top.value - own) + logf(sum) + p.smoothing * (own - mean);
+      p.counts[row] = static_cast<std::uint8_t>(top.index == target ? 3 : 1);
+    }
+    if constexpr (gradient) {
+      __syncthreads();  // the target's logit has been read
+      const float scale = *p.scale, factor = scale / sum;
+      const float shift = scale * p.smoothing / static_cast<float>(p.classes), hit = scale * (1 - p.smoothing);
+      const auto value = [&](float logit, int index) {
+        const float softmax = __expf(logit - top.value) * factor - shift;
+        return index == target ? softmax - hit : softmax;
+      };
+      for (int v = me; v < vectors; v += threads) {
+        T* const at = body + std::int64_t{v} * N;
+        Vector<float, N> wide = v < p.kept ? load_wide<N>(reinterpret_cast<const T*>(kept + v)) : load_wide<N>(at);
+#pragma unroll
+        for (int k = 0; k < N; ++k) wide.lane[k] = value(wide.lane[k], head + v * N + k);
+        store_narrow(at, wide);
+      }
+      if (before >= 0) x[before] = narrow<T>(value(widen(x[before]), before));
+      if (after >= 0) x[after] = narrow<T>(value(widen(x[after]), after));
+    }
+  }
+}
+
+// Adds the rows' losses, in one order whatever the GPU, and counts.
+constexpr int sum_threads = 512;
+__global__ void __launch_bounds__(sum_threads)
+    add_losses(const float* losses, const std::uint8_t* counts, std::int64_t rows, float* row_losses, LossSums* sums) {
+  __shared__ double scratch[warp_threads];
+  __shared__ Two<int> count_scratch[warp_threads];
+  double loss = 0;
+  Two<int> count{};  // valid, correct
+#pragma unroll 4
+  for (std::int64_t row = threadIdx.x; row < rows; row += sum_threads) {
+    const float own = losses[row];
+    loss += static_cast<double>(own);
+    count.a += counts[row] & 1;
+    count.b += counts[row] >> 1;
+    if (row_losses) row_losses[row] = own;
+  }
+  loss = block_sum(loss, scratch);
+  count = block_sum(count, count_scratch);
+  if (threadIdx.x > 0) return;
+  sums->loss += loss;
+  sums->valid += count.a;
+  sums->correct += count.b;
+}
+
+class CudaCrossEntropy final : public CudaOp<CrossEntropy> {
+ public:
+  CudaCrossEntropy(Device& device, const CrossEntropyDesc& desc)
+      : CudaOp(device),
+        d_(desc),
+        enqueue_(by_type(desc.dtype, &enqueue<float>, &enqueue<__nv_bfloat16>, &enqueue<__half>)) {
+    const auto per_vector = static_cast<std::int64_t>(16 / size_of(desc.dtype));
+    const std::int64_t vectors = desc.classes / per_vector;
+    threads_ = static_cast<unsigned>(std::clamp<std::int64_t>(
+        (vectors + warp_threads - 1) / warp_threads * warp_threads, warp_threads, most_threads));
+    if (!desc.gradient) return;
+    kept_ = static_cast<int>(std::min<std::int64_t>(vectors, shared_limit() / 16));
+    for (const void* kernel : {reinterpret_cast<const void*>(&cross_entropy<float, true>),
+                               reinterpret_cast<const void*>(&cross_entropy<__nv_bfloat16, true>),
+                               reinterpret_cast<const void*>(&cross_entropy<__half, true>)})
+      ASSAY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_limit()));
+  }
+
+  // By row: the loss, then what it counts as.
+  std::size_t workspace_bytes() const override {
+    return static_cast<std::size_t>(d_.rows) * (sizeof(float) + sizeof(std::uint8_t));
+  }
+
+  void run(Stream& stream, const Args& args) override { enqueue_(*this, args, native(stream)); }
+
+ private:
+  // Dynamic shared memory of a block: what there is, less what the kernel has of its own and the system reserves.
+  static int shared_limit() {
+    int device = 0, bytes = 0;
+    ASSAY_CUDA(cudaGetDevice(&device));
+    ASSAY_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    return std::max(0, bytes - 1024);
+  }
+
+  template <typename T>
+  static void enqueue(const CudaCrossEntropy& op, const Args& args, cudaStream_t stream) {
+    const CrossEntropyDesc& d = op.d_;
+    auto* losses = static_cast<float*>(args.workspace);
+    const Rows<T> rows{.logits = static_cast<T*>(args.logits),
+                       .targets = args.targets,
+                       .scale = args.scale,
+                       .losses = losses,
+                       .counts = reinterpret_cast<std::uint8_t*>(losses + d.rows),
+                       .rows = d.rows,
+                       .stride = d.stride,
+                       .classes = static_cast<int>(d.classes),
+                       .kept = op.kept_,
+                       .smoothing = static_cast<float>(d.smoothing),
+                       .ignored = d.ignored};
+    cuda::launch(d.gradient ? cross_entropy<T, true> : cross_entropy<T, false>,
+                 blocks_for(d.rows, 1, std::int64_t{64} * op.units()), op.threads_,
+                 static_cast<std::size_t>(op.kept_) * 16, stream, rows);
+    cuda::launch(add_losses, 1, sum_threads, 0, stream, losses, rows.counts, d.rows,
+                 static_cast<float*>(args.row_losses), args.sums);
+  }
+
+  CrossEntropyDesc d_;
+  void (*enqueue_)(const CudaCrossEntropy&, const Args&, cudaStream_t);
+  unsigned threads_ = 0;
+  int kept_ = 0;
+};
+
+std::string problem(const CrossEntropyDesc& d) {
+  if (d.classes > (1 << 30))
+    return "the cuda backend's cross-entropy takes up to 2^30 classes, not " + std::to_string(d.classes);
+  if (d.rows > 0x7fffffff) return "rows are counted in 31 bits";
+  return unless_f32_bf16_or_fp16("cross-entropy", {d.dtype});
+}
+
+}  // namespace
+
+Made<CrossEntropy> make_cuda_cross_entropy(Device& device, const CrossEntropyDesc& desc) {
+  return make_unless<CrossEntropy, CudaCrossEntropy>(problem(desc), device, desc);
+}
+
+}  // namespace assay::ops

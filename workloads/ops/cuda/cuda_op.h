@@ -1,0 +1,52 @@
+// What ops by own kernels have in common: their name, the types they are built for, the shape of their launches.
+#pragma once
+
+#include "harness/device/cuda/launch.h"
+#include "harness/device/cuda/native.h"
+#include "harness/device/cuda/vector.h"
+#include "workloads/ops/cuda/supported_types.h"
+#include "workloads/ops/op.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace assay::ops {
+
+// An own kernel's op; `isa` is the architecture that the GPU runs.
+template <typename Base>
+class CudaOp : public Base {
+ public:
+  explicit CudaOp(Device& device)
+      : units_(std::max(1, device.info().compute_units)), capability_(device.info().compute_capability) {}
+  std::string implementation() const override { return "assay:" + isa(); }
+  std::string isa() const override { return "sm_" + std::to_string(capability_); }
+
+ protected:
+  int units() const { return units_; }
+
+ private:
+  int units_;
+  int capability_;
+};
+
+template <typename Interface, typename Implementation, typename Desc>
+Made<Interface> make_unless(std::string problem, Device& device, const Desc& desc) {
+  if (!problem.empty()) return Made<Interface>::no(std::move(problem));
+  return std::unique_ptr<Interface>(std::make_unique<Implementation>(device, desc));
+}
+
+// The kernel among those of f32, bf16 and fp16 that is for `dtype`, one of them.
+template <typename Kernel>
+Kernel by_type(DType dtype, Kernel f32, Kernel bf16, Kernel fp16) {
+  return dtype == DType::f32 ? f32 : dtype == DType::bf16 ? bf16 : fp16;
+}
+
+// Blocks for `work` items, `a_block` of them each; at least one, at most `most`.
+inline unsigned blocks_for(std::int64_t work, std::int64_t a_block, std::int64_t most = 0x7fffffff) {
+  return static_cast<unsigned>(std::clamp<std::int64_t>((work + a_block - 1) / a_block, 1, most));
+}
+
+}  // namespace assay::ops
