@@ -5,6 +5,7 @@ function(assay_room name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC assay_flags ${arg_LINKS})
+  set_target_properties(${name} PROPERTIES ASSAY_CASTS_MEMORY "${ASSAY_CASTS_MEMORY}")
 endfunction()
 
 # The instruction sets that kernels are compiled for, weakest first, and each one's flags.
@@ -24,6 +25,7 @@ function(assay_kernels room)
   foreach(isa ${ASSAY_ISAS})
     set(objects ${room}_${isa})
     add_library(${objects} OBJECT ${ARGN})
+    set_target_properties(${objects} PROPERTIES ASSAY_CASTS_MEMORY ON)
     target_link_libraries(${objects} PRIVATE $<TARGET_PROPERTY:${room},INTERFACE_LINK_LIBRARIES>)
     target_compile_definitions(${objects} PRIVATE
       ASSAY_ISA=${isa} ASSAY_ISA_HEADER="harness/device/cpu/vector/native_${isa}.h"
@@ -48,16 +50,20 @@ function(assay_module name)
 endfunction()
 
 # A GoogleTest program whose tests ctest lists one by one, with the label `unit`. WHOLE makes them one entry of ctest: for
-# hundreds of small tests, each of which would otherwise start a process and load a backend.
+# hundreds of small tests, each of which would otherwise start a process and load a backend. ENVIRONMENT: of the tests.
 function(assay_test name)
-  cmake_parse_arguments(arg "WHOLE" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "WHOLE" "" "SOURCES;LINKS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE assay_flags GTest::gtest_main GTest::gmock ${arg_LINKS})
+  set(environment "")
+  if(arg_ENVIRONMENT)
+    set(environment ENVIRONMENT "${arg_ENVIRONMENT}")
+  endif()
   if(arg_WHOLE)
     add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES LABELS unit)
+    set_tests_properties(${name} PROPERTIES LABELS unit ${environment})
   else()
-    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES PROPERTIES LABELS unit)
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES PROPERTIES LABELS unit ${environment})
   endif()
   add_dependencies(unit_tests ${name})
 endfunction()

@@ -38,12 +38,12 @@ struct Context {
   Communicator& comm;
   World world;
   std::uint64_t seed = 0;
-  std::filesystem::path cache_dir;  // generated data sets are kept here
-  std::set<Fault> faults;
+  std::filesystem::path cache_dir = {};  // generated data sets are kept here
+  std::set<Fault> faults = {};
   // Filled in by the case:
-  Protocol protocol;                          // changed in setup() only
-  std::map<std::string, std::string> labels;  // implementation, isa, peak source, ...
-  std::vector<std::string> flags;             // remarks that readers must see
+  Protocol protocol = {};                          // changed in setup() only
+  std::map<std::string, std::string> labels = {};  // implementation, isa, peak source, ...
+  std::vector<std::string> flags = {};             // remarks that readers must see
   // Given by the worker: what `peak` cases of this run have measured so far, also before a resume or a relaunch.
   std::vector<MeasuredPeak> peaks = {};
   std::filesystem::path run_dir = {};  // rank 0 may write checkpoints/ in it; empty outside a run

@@ -2,6 +2,8 @@
 #include "harness/run/execute.h"
 
 #include "harness/core/error.h"
+#include "harness/run/gpu_energy.h"
+#include "harness/telemetry/gpu_sensors.h"
 #include "harness/telemetry/telemetry.h"
 #include "harness/trace/trace.h"
 
@@ -71,7 +73,9 @@ void keep_measurement(Record& record, const Measurement& measured, int rank) {
 }
 
 void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record,
-                Telemetry& telemetry, Clock::time_point start) {
+                Clock::time_point start) {
+  Telemetry telemetry({.gpu_uuid = device.info().uuid, .gpu_pci = device.info().pci, .host = comm.rank() == 0});
+  GpuHealth health(device.info().uuid, device.info().pci);
   const std::unique_ptr<Case> work = make_case(*order.family, order.params, device.kind());
   const std::optional<std::string> reason = work->skip_reason(context);
   if (comm.max_of(reason ? 1 : 0) > 0) {
@@ -91,25 +95,41 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
 
   Sampler sampler(device, comm, context.protocol, start);
   if (gpus_of(order.params) == "each") sampler.take_turns();
-  if (comm.rank() == 0) telemetry.start(start);
+  const bool on_gpu = device.kind() == DeviceKind::cuda;
+  const bool watched = comm.rank() == 0 || on_gpu;
+  if (watched) telemetry.start(start);
   phase(record, "measure", [&] {
     inject(context.faults, device);
     // The last rank is the straggler, so that rank 0's own median cannot be mistaken for it.
     if (context.faults.contains(Fault::slow_rank) && comm.rank() == comm.size() - 1) sampler.slow_down();
     work->measure(sampler);
   });
-  if (comm.rank() == 0) record.telemetry = telemetry.stop();
+  const double end = seconds_since(start);
+  if (watched) record.telemetry = telemetry.stop();
   keep_measurement(record, sampler.measurement(), comm.rank());
+  // GPUs that take turns, or do the same each by itself, have no common efficiency.
+  std::optional<double> watts;
+  if (on_gpu && (comm.size() == 1 || gpus_of(order.params).empty()))
+    watts = gpu_watts(record.telemetry, end - sampler.measurement().window_seconds, end, comm);
 
   Checks checks;
   phase(record, "verify", [&] { work->verify(checks); });
+  if (health.present()) {
+    const std::vector<std::string> errors = health.take();
+    checks.at_most("gpu_errors", static_cast<double>(errors.size()), 0, errors);
+  }
   record.checks = checks.all();
   for (const Check& check : record.checks)
     if (!check.passed && record.status == Status::ok) {
       record.status = Status::failed;
       record.reason = check.detail.empty() ? check.name : fmt::format("{}: {}", check.name, check.detail.front());
     }
-  if (comm.rank() == 0) record.metrics = work->metrics(sampler.measurement());
+  if (comm.rank() != 0) {
+    record.telemetry.clear();
+    return;
+  }
+  record.metrics = work->metrics(sampler.measurement());
+  if (watts) add_gpu_energy(*watts, record.metrics);
 }
 
 // A case of one GPU a rank on several of them: who is slowest, and by how much.
@@ -183,11 +203,15 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, 
   Record record = blank_record(order, device.kind());
   record.ranks = {{comm.rank(), this_host(), device.info().name, std::nullopt, device.info().uuid, device.info().pci}};
   const Clock::time_point start = Clock::now();
-  Telemetry telemetry;
-  Context context{device, comm, order.world, order.seed,  surroundings.cache_dir, order.faults,
-                  {},     {},   {},          order.peaks, surroundings.run_dir,   surroundings.write_file};
+  Context context{device, comm, order.world};
+  context.seed = order.seed;
+  context.cache_dir = surroundings.cache_dir;
+  context.faults = order.faults;
+  context.peaks = order.peaks;
+  context.run_dir = surroundings.run_dir;
+  context.write_file = surroundings.write_file;
   try {
-    run_phases(order, device, comm, context, record, telemetry, start);
+    run_phases(order, device, comm, context, record, start);
   } catch (const std::bad_alloc&) {
     record.status = Status::error;
     record.reason = "out of memory";

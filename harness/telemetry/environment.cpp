@@ -79,7 +79,16 @@ Json gpus_json(const std::vector<GpuPart>& gpus) {
                    {"slot_link_gigatransfers", known(gpu.slot_link_speed)},
                    {"link_generation", known(pcie_generation(gpu.link_speed))},
                    {"max_link_generation", known(pcie_generation(gpu.max_link_speed))},
-                   {"numa_node", known(gpu.numa_node)}});
+                   {"numa_node", known(gpu.numa_node)},
+                   {"mig", known(gpu.mig)},
+                   {"mps", known(gpu.mps)},
+                   {"ecc", known(gpu.ecc)},
+                   {"power_limit_watts", known(gpu.power_limit)},
+                   {"default_power_limit_watts", known(gpu.default_power_limit)},
+                   {"applications_clock_hz", known(gpu.applications_clock)},
+                   {"default_applications_clock_hz", known(gpu.default_applications_clock)},
+                   {"throttle_reasons", known(gpu.throttle_reasons)},
+                   {"clients", gpu.clients.size()}});
   return all;
 }
 

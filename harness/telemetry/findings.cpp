@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -220,6 +222,47 @@ class Rules {
     if (!slow.empty())
       warn("gpu-slot", fmt::format("slots are slower than their GPU: {}", fmt::join(slow, "; ")),
            "copies to and from the GPU are slow", "move the card to a faster slot; see the firmware's link settings");
+    for (const auto& gpu : machine_.gpus) gpu_state(gpu);
+  }
+
+  // What its driver's management library tells of one GPU.
+  void gpu_state(const GpuPart& gpu) {
+    const std::string which = gpu.pci.empty() ? gpu.uuid : gpu.pci;
+    const std::string select = fmt::format("sudo nvidia-smi -i {}", which);
+    if (gpu.mig.value_or(false))
+      warn("gpu-mig", fmt::format("{}: MIG is on", which),
+           "only a slice of the GPU is measured, and sheet peaks are the whole one's", select + " -mig 0");
+    if (gpu.mps.value_or(false))
+      warn("gpu-mps", fmt::format("{}: processes share it through MPS", which),
+           "others' kernels run between those that are measured", "echo quit | nvidia-cuda-mps-control");
+    if (gpu.ecc && !*gpu.ecc)
+      warn("gpu-ecc", fmt::format("{}: ECC is off", which), "memory errors go unseen; figures are not those of others",
+           select + " -e 1, then reboot");
+    if (gpu.power_limit && gpu.default_power_limit && *gpu.power_limit < 0.99 * *gpu.default_power_limit)
+      warn("gpu-power-limit",
+           fmt::format("{}: limited to {:.0f} W of {:.0f} W", which, *gpu.power_limit, *gpu.default_power_limit),
+           "clocks fall under load", fmt::format("{} -pl {:.0f}", select, *gpu.default_power_limit));
+    constexpr auto lowered = static_cast<std::uint64_t>(ThrottleReason::applications_clocks);
+    const bool other_clock = gpu.applications_clock && gpu.default_applications_clock &&
+                             *gpu.applications_clock != *gpu.default_applications_clock;
+    if (other_clock || (gpu.throttle_reasons.value_or(0) & lowered))
+      warn("gpu-clocks", fmt::format("{}: its clocks are locked or lowered", which),
+           "figures are those of that clock, not of the GPU", select + " -rgc, then -rac");
+    constexpr auto slowed = static_cast<std::uint64_t>(ThrottleReason::hardware_slowdown) |
+                            static_cast<std::uint64_t>(ThrottleReason::software_thermal) |
+                            static_cast<std::uint64_t>(ThrottleReason::hardware_thermal) |
+                            static_cast<std::uint64_t>(ThrottleReason::power_brake);
+    if (const auto reasons = gpu.throttle_reasons.value_or(0) & slowed)
+      warn("gpu-throttled", fmt::format("{}: slowed down now: {}", which, throttle_text(reasons)),
+           "figures are those of a hot or underpowered GPU", "see to cooling and power supply");
+    std::vector<std::string> names;
+    for (const GpuClient& client : gpu.clients)
+      if (client.pid != getpid())
+        names.push_back(client.bytes ? fmt::format("pid {} ({})", client.pid, gib(*client.bytes))
+                                     : fmt::format("pid {}", client.pid));
+    if (!names.empty())
+      warn("gpu-other-load", fmt::format("{}: other processes compute on it: {}", which, fmt::join(names, ", ")),
+           "they take its time, memory and power", "stop them before measuring");
   }
 
   const CpuPart& cpu_;

@@ -1,6 +1,7 @@
 // What a machine is, read from the kernel's files below a root. Unknown values are absent or empty, never 0.
 #pragma once
 
+#include "harness/telemetry/nvml.h"
 #include "harness/telemetry/root.h"
 
 #include <cstdint>
@@ -77,6 +78,13 @@ struct GpuPart {
   std::optional<double> link_speed, max_link_speed;  // GT/s; an idle GPU slows its link down
   std::optional<double> slot_link_speed;             // the most that the bridge above it can do
   std::optional<int> numa_node;
+
+  // As the driver's management library tells it; absent without one.
+  std::optional<bool> mig, ecc, mps;                       // partitioned; memory errors corrected; shared by MPS
+  std::optional<double> power_limit, default_power_limit;  // W
+  std::optional<double> applications_clock, default_applications_clock;  // Hz, of the SMs
+  std::optional<std::uint64_t> throttle_reasons;                         // now, bits of ThrottleReason
+  std::vector<GpuClient> clients;                                        // processes that compute on it
 };
 
 // PCI Express generation that a transfer rate in GT/s means; absent for others.
@@ -113,6 +121,8 @@ Machine probe_machine(const Root& root = Root());
 // Its parts, for probe_machine alone; each in a file of its own.
 CpuPart probe_cpu(const Root& root);
 std::vector<GpuPart> probe_gpus(const Root& root);
+// Adds what NVML knows; GPUs that no file shows (a container without /sys) are appended.
+void add_nvml(const Nvml& nvml, std::vector<GpuPart>& gpus);
 SystemPart probe_system(const Root& root, const CpuPart& cpu);
 
 }  // namespace assay

@@ -1,7 +1,7 @@
-// GPUs on the PCI bus, with what the kernel and the NVIDIA driver's files say of them. No NVML: the supervisor stays
-// small.
+// GPUs on the PCI bus, with what the kernel and the NVIDIA driver's files say of them, and what NVML adds.
 #include "harness/telemetry/machine.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -25,7 +25,46 @@ std::optional<std::int64_t> lanes(std::optional<std::int64_t> width) {
   return width && *width >= 1 && *width <= 32 ? width : std::nullopt;
 }
 
+// GT/s of a PCI Express generation.
+std::optional<double> transfer_rate(std::optional<std::int64_t> generation) {
+  constexpr double rates[] = {2.5, 5, 8, 16, 32, 64};
+  return generation && *generation >= 1 && *generation <= 6 ? std::optional(rates[*generation - 1]) : std::nullopt;
+}
+
+void add_nvml(const NvmlDevice& device, GpuPart& gpu) {
+  if (gpu.name.empty()) gpu.name = device.name();
+  if (gpu.uuid.empty()) gpu.uuid = device.uuid();
+  gpu.driver = "nvidia";
+  if (!gpu.link_width) gpu.link_width = device.link_width();
+  if (!gpu.max_link_width) gpu.max_link_width = device.max_link_width();
+  if (!gpu.link_speed) gpu.link_speed = transfer_rate(device.link_generation());
+  if (!gpu.max_link_speed) gpu.max_link_speed = transfer_rate(device.max_link_generation());
+  gpu.mig = device.mig();
+  gpu.ecc = device.ecc();
+  gpu.mps = device.mps();
+  gpu.power_limit = device.power_limit();
+  gpu.default_power_limit = device.default_power_limit();
+  gpu.applications_clock = device.applications_clock();
+  gpu.default_applications_clock = device.default_applications_clock();
+  gpu.throttle_reasons = device.throttle_reasons();
+  gpu.clients = device.clients();
+}
+
 }  // namespace
+
+void add_nvml(const Nvml& nvml, std::vector<GpuPart>& gpus) {
+  std::vector<std::string> known;
+  for (GpuPart& gpu : gpus)
+    if (const auto device = nvml.find(gpu.uuid, gpu.pci)) {
+      add_nvml(*device, gpu);
+      known.push_back(device->uuid());
+    }
+  for (const NvmlDevice& device : nvml.devices()) {
+    if (std::find(known.begin(), known.end(), device.uuid()) != known.end()) continue;
+    gpus.emplace_back();
+    add_nvml(device, gpus.back());
+  }
+}
 
 std::optional<int> pcie_generation(std::optional<double> rate) {
   constexpr double rates[] = {2.5, 5, 8, 16, 32, 64};

@@ -200,6 +200,8 @@ Machine probe_machine(const Root& root) {
   machine.numa = probe_numa(root);
   machine.memory = probe_memory(root);
   machine.gpus = probe_gpus(root);
+  if (std::string why_not; root.real())
+    if (const auto nvml = Nvml::load(why_not)) add_nvml(*nvml, machine.gpus);
   machine.system = probe_system(root, machine.cpu);
   return machine;
 }

@@ -14,9 +14,9 @@
 namespace assay {
 
 // One value of one series. A level holds at its moment (clock, memory, an energy counter); a rate is the mean since
-// the sensor was last read, so neighbours may be averaged.
+// the sensor was last read, so neighbours may be averaged; a mask holds bits that were set, so neighbours are united.
 struct Reading {
-  enum class Kind { level, rate };
+  enum class Kind { level, rate, mask };
   std::string_view name;
   std::string_view unit;
   Kind kind = Kind::level;

@@ -1,7 +1,16 @@
 // Series of bounded length.
 #include "harness/telemetry/series_builder.h"
 
+#include <cstdint>
+
 namespace assay {
+namespace {
+
+double united(double a, double b) {
+  return static_cast<double>(static_cast<std::uint64_t>(a) | static_cast<std::uint64_t>(b));
+}
+
+}  // namespace
 
 void SeriesBuilder::add(double seconds, const Reading& reading) {
   auto found = all_.find(reading.name);
@@ -16,7 +25,9 @@ void SeriesBuilder::add(double seconds, const Reading& reading) {
   if (reading.value) {
     growing.pending_sum += *reading.value;
     ++growing.pending_values;
-    growing.pending_last = reading.value;
+    growing.pending_last = growing.kind == Reading::Kind::mask && growing.pending_last
+                               ? std::optional(united(*growing.pending_last, *reading.value))
+                               : reading.value;
   }
   if (++growing.pending == growing.stride) finish_point(growing);
 }
@@ -42,7 +53,9 @@ void SeriesBuilder::halve(Growing& growing) {
     const auto first = values[2 * i], second = values[2 * i + 1];
     at[i] = at[2 * i + 1];
     if (first && second)
-      values[i] = growing.kind == Reading::Kind::rate ? (*first + *second) / 2 : *second;
+      values[i] = growing.kind == Reading::Kind::rate   ? (*first + *second) / 2
+                  : growing.kind == Reading::Kind::mask ? united(*first, *second)
+                                                        : *second;
     else
       values[i] = second ? second : first;
   }

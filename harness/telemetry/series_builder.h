@@ -10,8 +10,9 @@
 
 namespace assay {
 
-// When a series is full, neighbours become one point (levels: the later one; rates: their mean) and from then on
-// twice as many readings go into a point. So a case of any length keeps between half and all of `max_points`.
+// When a series is full, neighbours become one point (levels: the later one; rates: their mean; masks: their union) and
+// from then on twice as many readings go into a point. So a case of any length keeps between half and all of
+// `max_points`.
 class SeriesBuilder {
  public:
   explicit SeriesBuilder(std::size_t max_points) : max_points_(max_points < 2 ? 2 : max_points & ~std::size_t{1}) {}
@@ -29,7 +30,7 @@ class SeriesBuilder {
     double pending_at = 0;
     double pending_sum = 0;              // rates
     std::size_t pending_values = 0;      // that were present
-    std::optional<double> pending_last;  // levels
+    std::optional<double> pending_last;  // levels, masks
   };
   void finish_point(Growing& growing);
   void halve(Growing& growing);

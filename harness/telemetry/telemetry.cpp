@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
+#include "harness/telemetry/gpu_sensors.h"
 #include "harness/telemetry/sensors.h"
 #include "harness/telemetry/series_builder.h"
 
@@ -42,7 +43,9 @@ struct Telemetry::State {
   explicit State(TelemetryOptions given) : options(std::move(given)) {
     ASSAY_CHECK(options.period_seconds > 0, "a telemetry period of {} s", options.period_seconds);
     if (options.cpus.empty()) options.cpus = cpu::rank_cpus();
-    sensors = find_sensors(Root(options.root), options.cpus);
+    if (options.host) sensors = find_sensors(Root(options.root), options.cpus);
+    if (!options.gpu_uuid.empty() || !options.gpu_pci.empty())
+      if (auto gpu = find_gpu_sensor(options.gpu_uuid, options.gpu_pci)) sensors.push_back(std::move(gpu));
   }
 
   void sample(Clock::time_point origin, SeriesBuilder& builder) {

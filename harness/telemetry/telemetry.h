@@ -18,6 +18,10 @@ struct TelemetryOptions {
   std::filesystem::path root = "/";  // where /proc and /sys are found
   std::vector<int> cpus = {};        // that the case runs on; empty: those of this rank
   std::size_t max_points = 1024;     // of a series; longer cases are thinned by halves
+  // The rank's GPU; empty: none. Its sensors are those of gpu_sensors.h.
+  std::string gpu_uuid = {};
+  std::string gpu_pci = {};
+  bool host = true;  // the sensors of the host too: one rank's are enough
 };
 
 // Samples its sensors on a thread of its own from start() to stop(), which may be called again and again. The thread

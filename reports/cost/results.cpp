@@ -183,14 +183,18 @@ std::vector<Power> power_of(const Record& record) {
   }
   if (watts.empty() && window && record.world_nodes == 1) {
     std::map<std::string, int> seen;
-    for (const auto& [name, series] : record.telemetry) {
-      const auto value = of_power(name, series.unit)    ? mean_watts(series, *window)
-                         : of_energy(name, series.unit) ? counter_watts(series, *window)
-                                                        : std::nullopt;
-      if (!value || !(*value > 0)) continue;
+    const auto add = [&](const std::string& name, std::optional<double> value) {
+      if (!value || !(*value > 0)) return;
       watts[sensor_name(name, record)] += *value;
       ++seen[sensor_name(name, record)];
-    }
+    };
+    for (const auto& [name, series] : record.telemetry)
+      if (of_energy(name, series.unit)) add(name, counter_watts(series, *window));
+    // Power is the same joules once more, and so is its instant beside its average.
+    const auto counted = seen;
+    for (const auto& [name, series] : record.telemetry)
+      if (of_power(name, series.unit) && !counted.contains(sensor_name(name, record)) && !name.ends_with("_instant"))
+        add(name, mean_watts(series, *window));
     // Sensors are those of the first rank: one GPU of several says nothing of the others.
     if (const auto found = seen.find("GPU energy"); found != seen.end() && found->second < record.world_ranks)
       watts.erase("GPU energy");

@@ -1,0 +1,36 @@
+#include "harness/run/gpu_energy.h"
+
+#include "harness/plan/case.h"
+#include "harness/telemetry/gpu_sensors.h"
+
+#include <cmath>
+#include <limits>
+
+namespace assay {
+
+std::optional<double> gpu_watts(const std::map<std::string, Series>& telemetry, double from, double to,
+                                Communicator& comm) {
+  const auto energy = telemetry.find("gpu_energy");
+  const auto own = energy == telemetry.end() ? std::nullopt : mean_watts(energy->second, from, to);
+  constexpr double unknown = -1;
+  double sum = 0;
+  bool whole = true;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    const double watts = comm.broadcast_value(own.value_or(unknown), rank);
+    whole = whole && watts > 0;
+    sum += watts;
+  }
+  return whole ? std::optional(sum) : std::nullopt;
+}
+
+void add_gpu_energy(double watts, std::vector<Metric>& metrics) {
+  std::vector<Metric> added = {value_metric("gpu_power", watts, "W")};
+  for (const Metric& metric : metrics) {
+    if (metric.name != "throughput" || !metric.value || !metric.unit.ends_with("/s")) continue;
+    const std::string unit = metric.unit.substr(0, metric.unit.size() - 1) + "J";
+    added.push_back(value_metric("gpu_energy_efficiency", *metric.value / watts, unit, Better::higher));
+  }
+  metrics.insert(metrics.end(), added.begin(), added.end());
+}
+
+}  // namespace assay

@@ -1,0 +1,23 @@
+// GPU energy of a measurement, over all of its ranks. Never the power of the whole machine.
+#pragma once
+
+#include "harness/comm/communicator.h"
+#include "harness/record/metric.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+// Mean power of all ranks' GPUs together over [from, to], seconds since the case's start, by each rank's series
+// "gpu_energy"; W. Absent for less than a second, or where a rank has no counter. Every rank calls it.
+std::optional<double> gpu_watts(const std::map<std::string, Series>& telemetry, double from, double to,
+                                Communicator& comm);
+
+// Adds "gpu_power" (W), and for a throughput in X/s "gpu_energy_efficiency" in X/J: FLOP/J (which is FLOP/s per W),
+// tokens/J, img/J.
+void add_gpu_energy(double watts, std::vector<Metric>& metrics);
+
+}  // namespace assay

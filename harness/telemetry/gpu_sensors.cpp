@@ -1,0 +1,116 @@
+#include "harness/telemetry/gpu_sensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace assay {
+
+namespace {
+
+constexpr double pcie_period_seconds = 1.0;
+
+std::optional<NvmlDevice> find_device(const std::string& uuid, const std::string& pci) {
+  if (uuid.empty() && pci.empty()) return std::nullopt;  // a CPU
+  std::string why_not;
+  const auto nvml = Nvml::load(why_not);
+  return nvml ? nvml->find(uuid, pci) : std::nullopt;
+}
+
+// The series at `seconds`, between its neighbours.
+std::optional<double> value_at(const Series& series, double seconds) {
+  std::optional<std::pair<double, double>> before;
+  for (std::size_t i = 0; i < std::min(series.at.size(), series.values.size()); ++i) {
+    if (!series.values[i]) continue;
+    const double at = series.at[i], value = *series.values[i];
+    if (at >= seconds) {
+      if (at == seconds) return value;
+      if (!before) return std::nullopt;
+      return before->second + (value - before->second) * (seconds - before->first) / (at - before->first);
+    }
+    before = {at, value};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+GpuSensor::GpuSensor(NvmlDevice device) : device_(std::move(device)) {}
+
+void GpuSensor::begin() {
+  energy_at_begin_ = device_.energy();
+  sent_ = received_ = {};
+  pcie_at_ = -1e9;
+}
+
+void GpuSensor::read(double seconds, std::vector<Reading>& readings) {
+  using Kind = Reading::Kind;
+  const auto add = [&](std::string_view name, std::string_view unit, Kind kind, std::optional<double> value) {
+    readings.push_back({name, unit, kind, value});
+  };
+  add("gpu_clock", "Hz", Kind::level, device_.clock());
+  add("gpu_memory_clock", "Hz", Kind::level, device_.memory_clock());
+  add("gpu_power", "W", Kind::level, device_.power());
+  add("gpu_power_instant", "W", Kind::level, device_.power_instant());
+  const auto energy = device_.energy();
+  if (!energy_at_begin_) energy_at_begin_ = energy;
+  add("gpu_energy", "J", Kind::level, energy ? std::optional(*energy - *energy_at_begin_) : std::nullopt);
+  add("gpu_temperature", "degC", Kind::level, device_.temperature());
+  const auto reasons = device_.throttle_reasons();
+  add("gpu_throttle_reasons", "1", Kind::mask, reasons ? std::optional(static_cast<double>(*reasons)) : std::nullopt);
+  add("gpu_utilisation", "1", Kind::level, device_.utilisation());
+  add("gpu_memory_used", "B", Kind::level, device_.memory_used());
+  if (seconds - pcie_at_ >= pcie_period_seconds) {
+    pcie_at_ = seconds;
+    add("gpu_pcie_sent", "B/s", Kind::rate, device_.pcie_bytes_per_second(true));
+    add("gpu_pcie_received", "B/s", Kind::rate, device_.pcie_bytes_per_second(false));
+  }
+  read_links(seconds, readings);
+}
+
+void GpuSensor::read_links(double seconds, std::vector<Reading>& readings) {
+  const auto rate = [&](std::string_view name, bool sent, Link& last) {
+    const auto bytes = device_.nvlink_bytes(sent);
+    if (bytes && last.bytes && seconds > last.seconds)
+      readings.push_back({name, "B/s", Reading::Kind::rate, (*bytes - *last.bytes) / (seconds - last.seconds)});
+    last = {bytes, seconds};
+  };
+  rate("gpu_nvlink_sent", true, sent_);
+  rate("gpu_nvlink_received", false, received_);
+}
+
+std::unique_ptr<Sensor> find_gpu_sensor(const std::string& uuid, const std::string& pci) {
+  auto device = find_device(uuid, pci);
+  return device ? std::make_unique<GpuSensor>(std::move(*device)) : nullptr;
+}
+
+std::optional<double> mean_watts(const Series& energy, double from, double to) {
+  constexpr double finest = 1.0;
+  if (!(to - from >= finest)) return std::nullopt;
+  const auto first = value_at(energy, from), last = value_at(energy, to);
+  if (!first || !last || !(*last > *first)) return std::nullopt;
+  return (*last - *first) / (to - from);
+}
+
+GpuHealth::GpuHealth(const std::string& uuid, const std::string& pci) : device_(find_device(uuid, pci)) {
+  if (!device_) return;
+  xids_ = std::make_unique<XidWatch>(*device_);
+  before_ = device_->errors();
+}
+
+std::vector<std::string> GpuHealth::take() {
+  std::vector<std::string> found;
+  if (!device_) return found;
+  for (const std::uint64_t xid : xids_->take()) found.push_back(fmt::format("XID {}", xid));
+  const GpuErrorCounts now = device_->errors();
+  const auto grown = [&](std::optional<std::uint64_t> before, std::optional<std::uint64_t> after, const char* what) {
+    if (before && after && *after > *before) found.push_back(fmt::format("{} {}", *after - *before, what));
+  };
+  grown(before_.ecc_uncorrected, now.ecc_uncorrected, "uncorrectable ECC errors");
+  grown(before_.rows_remapped, now.rows_remapped, "memory rows remapped");
+  grown(before_.nvlink_errors, now.nvlink_errors, "NVLink errors");
+  before_ = now;
+  return found;
+}
+
+}  // namespace assay

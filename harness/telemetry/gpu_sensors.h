@@ -1,0 +1,60 @@
+// The sensors of one GPU, over NVML; and the errors that it counts while a case runs.
+#pragma once
+
+#include "harness/record/metric.h"
+#include "harness/telemetry/nvml.h"
+#include "harness/telemetry/sensors.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+// "gpu_clock", "gpu_memory_clock" (Hz), "gpu_power" (W, averaged by the GPU), "gpu_power_instant" (W), "gpu_energy" (J
+// since the case began), "gpu_temperature" (degC), "gpu_throttle_reasons" (bits of ThrottleReason), "gpu_utilisation"
+// (share of time), "gpu_memory_used" (B), "gpu_pcie_sent", "gpu_pcie_received", "gpu_nvlink_sent",
+// "gpu_nvlink_received" (B/s). What the driver refuses is absent.
+class GpuSensor : public Sensor {
+ public:
+  explicit GpuSensor(NvmlDevice device);
+  void begin() override;
+  void read(double seconds, std::vector<Reading>& readings) override;
+
+ private:
+  struct Link {
+    std::optional<double> bytes;
+    double seconds = 0;
+  };
+  void read_links(double seconds, std::vector<Reading>& readings);
+
+  NvmlDevice device_;
+  std::optional<double> energy_at_begin_;
+  Link sent_, received_;
+  double pcie_at_ = -1e9;  // when the bus was last asked: each answer takes the driver 20 ms
+};
+
+// The sensor of the GPU with this UUID or PCI place; null without NVML or where it knows neither.
+std::unique_ptr<Sensor> find_gpu_sensor(const std::string& uuid, const std::string& pci);
+
+// Mean power over [from, to] by an energy counter's series, interpolated between its readings; absent for less than a
+// second (the counter is no finer) or where the series does not cover it. Watts.
+std::optional<double> mean_watts(const Series& energy, double from, double to);
+
+// Watches one GPU for errors from its making on.
+class GpuHealth {
+ public:
+  GpuHealth(const std::string& uuid, const std::string& pci);
+  // Whether there is anything to watch: NVML knows the GPU.
+  bool present() const { return device_.has_value(); }
+  // What went wrong since: "XID 79", "2 uncorrectable ECC errors", ...; empty when all is well. One culprit a line.
+  std::vector<std::string> take();
+
+ private:
+  std::optional<NvmlDevice> device_;
+  std::unique_ptr<XidWatch> xids_;
+  GpuErrorCounts before_;
+};
+
+}  // namespace assay

@@ -1,0 +1,119 @@
+// NVIDIA's management library (libnvidia-ml.so.1), loaded at run time: what a GPU's driver tells of clocks, power,
+// energy, memory, links and errors. No header of NVIDIA's is needed. A value that the driver refuses is absent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay {
+
+// Bits of the reasons why clocks are held down, as NVML defines them.
+enum class ThrottleReason : std::uint64_t {
+  idle = 0x1,
+  applications_clocks = 0x2,  // somebody locked or lowered them
+  power_cap = 0x4,
+  hardware_slowdown = 0x8,
+  sync_boost = 0x10,
+  software_thermal = 0x20,
+  hardware_thermal = 0x40,
+  power_brake = 0x80,  // the power supply or the chassis asked for it
+  display_clocks = 0x100,
+};
+// "power cap, software thermal"; empty for none but idle.
+std::string throttle_text(std::uint64_t reasons);
+
+// Errors that a GPU has counted since its driver was loaded. Absent: it does not say.
+struct GpuErrorCounts {
+  std::optional<std::uint64_t> ecc_uncorrected;
+  std::optional<std::uint64_t> rows_remapped;  // for corrected and uncorrected errors together
+  std::optional<std::uint64_t> nvlink_errors;  // replays, recoveries and CRC errors of all links
+  std::optional<std::uint64_t> pcie_replays;
+};
+
+struct GpuClient {
+  std::int64_t pid = 0;
+  std::optional<std::uint64_t> bytes;  // of GPU memory
+};
+
+class Nvml;
+
+// One GPU as NVML sees it; its Nvml stays loaded.
+class NvmlDevice {
+ public:
+  std::string name() const;
+  std::string uuid() const;
+
+  std::optional<double> clock() const;         // Hz, of the SMs
+  std::optional<double> memory_clock() const;  // Hz
+  std::optional<double> power() const;         // W, mean of about a second where the GPU says which
+  std::optional<double> power_instant() const;
+  std::optional<double> energy() const;  // J since the driver was loaded
+  std::optional<double> temperature() const;
+  std::optional<std::uint64_t> throttle_reasons() const;
+  std::optional<double> utilisation() const;  // share of time in which a kernel ran
+  std::optional<double> memory_used() const;  // B
+  std::optional<double> pcie_bytes_per_second(bool sent) const;
+  std::optional<double> nvlink_bytes(bool sent) const;  // B since the driver was loaded, all links
+  GpuErrorCounts errors() const;
+
+  std::optional<bool> mig() const;
+  std::optional<bool> ecc() const;
+  std::optional<double> power_limit() const;  // W
+  std::optional<double> default_power_limit() const;
+  std::optional<double> applications_clock() const;  // Hz, of the SMs
+  std::optional<double> default_applications_clock() const;
+  std::optional<std::int64_t> link_generation() const, link_width() const;
+  std::optional<std::int64_t> max_link_generation() const, max_link_width() const;
+  std::vector<GpuClient> clients() const;  // processes that compute on it
+  std::optional<bool> mps() const;         // one of them through the multi-process service
+
+ private:
+  friend class Nvml;
+  friend class XidWatch;
+  struct Api;
+  NvmlDevice(std::shared_ptr<const Api> api, void* handle) : api_(std::move(api)), handle_(handle) {}
+
+  std::shared_ptr<const Api> api_;
+  void* handle_;
+};
+
+// The loaded library.
+class Nvml {
+ public:
+  // Null where there is none, or it does not start; `why_not` then says so. Loaded once a process.
+  static std::shared_ptr<Nvml> load(std::string& why_not);
+
+  std::string driver_version() const;  // empty: unknown
+  std::vector<NvmlDevice> devices() const;
+  // By UUID ("GPU-..."), else by its place on the PCI bus; absent when NVML knows neither.
+  std::optional<NvmlDevice> find(std::string_view uuid, std::string_view pci) const;
+
+ private:
+  explicit Nvml(std::shared_ptr<const NvmlDevice::Api> api) : api_(std::move(api)) {}
+
+  std::shared_ptr<const NvmlDevice::Api> api_;
+};
+
+// Collects the XID errors (critical errors as the driver numbers them) of one GPU from its making on.
+class XidWatch {
+ public:
+  explicit XidWatch(const NvmlDevice& device);
+  ~XidWatch();
+  XidWatch(const XidWatch&) = delete;
+  XidWatch& operator=(const XidWatch&) = delete;
+
+  // Whether this GPU reports them.
+  bool works() const { return set_ != nullptr; }
+  // Those since the last call.
+  std::vector<std::uint64_t> take();
+
+ private:
+  std::shared_ptr<const NvmlDevice::Api> api_;
+  void* set_ = nullptr;
+};
+
+}  // namespace assay

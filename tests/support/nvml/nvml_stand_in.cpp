@@ -1,0 +1,224 @@
+// A stand-in for libnvidia-ml.so.1 that plays what a script says, so that what stands on NVML is tested on any machine.
+//
+// $ASSAY_NVML_SCRIPT names a file of lines "NAME VALUE": the number that is answered, in NVML's units (MHz, mW, mJ,
+// ...). "NAME VALUE +RATE" grows by RATE a second; "NAME VALUE at SECONDS" holds from then on (the last line that holds
+// counts); "NAME refused" answers not supported. "xid NUMBER" and "xid NUMBER at SECONDS" are events, "client PID
+// BYTES" a process. "init CODE" is what nvmlInit returns. The file is read again at each call; seconds count from the
+// library's loading.
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int success = 0, not_supported = 3, not_found = 6, timeout = 10;
+
+double seconds() {
+  static const auto start = std::chrono::steady_clock::now();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+const double at_load = seconds();
+
+std::vector<std::vector<std::string>> script() {
+  std::vector<std::vector<std::string>> lines;
+  const char* path = std::getenv("ASSAY_NVML_SCRIPT");
+  std::ifstream file(path ? path : "");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::vector<std::string> all;
+    for (std::string word; words >> word;) all.push_back(word);
+    if (!all.empty()) lines.push_back(all);
+  }
+  return lines;
+}
+
+// What the script says of `name` now; absent: refused, or not mentioned.
+std::optional<double> value_of(const std::string& name) {
+  std::optional<double> value;
+  for (const auto& line : script()) {
+    if (line[0] != name || line.size() < 2) continue;
+    if (line[1] == "refused") {
+      value.reset();
+      continue;
+    }
+    double given = std::stod(line[1]);
+    if (line.size() == 3) given += std::stod(line[2]) * seconds();
+    if (line.size() == 4 && seconds() < std::stod(line[3])) continue;
+    value = given;
+  }
+  return value;
+}
+
+template <typename T>
+int answer(const char* name, T* out) {
+  const auto value = value_of(name);
+  if (!value) return not_supported;
+  *out = static_cast<T>(*value);
+  return success;
+}
+
+int text(const char* words, char* out, unsigned size) {
+  std::snprintf(out, size, "%s", words);
+  return success;
+}
+
+int gpu = 0;  // whose address is the only handle
+
+struct FieldValue {
+  unsigned field, scope;
+  long long timestamp, latency;
+  int type, result;
+  unsigned long long value;
+};
+struct Process {
+  unsigned pid;
+  unsigned long long bytes;
+  unsigned gpu_instance, compute_instance;
+};
+struct Event {
+  void* device;
+  unsigned long long type, data;
+  unsigned gpu_instance, compute_instance;
+};
+struct Set {
+  std::size_t told = 0;  // events of the script that are older, or were handed out
+};
+
+// Those that have happened by now.
+std::vector<unsigned long long> xids() {
+  std::vector<unsigned long long> happened;
+  for (const auto& line : script())
+    if (line[0] == "xid" && (line.size() == 2 || (line.size() == 4 && seconds() >= std::stod(line[3]))))
+      happened.push_back(std::stoull(line[1]));
+  return happened;
+}
+
+}  // namespace
+
+extern "C" {
+
+int nvmlInit_v2() { return static_cast<int>(value_of("init").value_or(0)); }
+int nvmlShutdown() { return success; }
+const char* nvmlErrorString(int code) { return code == 9 ? "Driver Not Loaded" : "an error of the stand-in"; }
+int nvmlSystemGetDriverVersion(char* out, unsigned size) { return text("999.1", out, size); }
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = static_cast<unsigned>(value_of("count").value_or(1));
+  return success;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned, void** handle) {
+  *handle = &gpu;
+  return success;
+}
+int nvmlDeviceGetHandleByUUID(const char*, void** handle) {
+  if (value_of("unknown_uuid")) return not_found;
+  *handle = &gpu;
+  return success;
+}
+int nvmlDeviceGetHandleByPciBusId_v2(const char*, void** handle) {
+  if (value_of("unknown_pci")) return not_found;
+  *handle = &gpu;
+  return success;
+}
+int nvmlDeviceGetName(void*, char* out, unsigned size) { return text("Stand-in GPU", out, size); }
+int nvmlDeviceGetUUID(void*, char* out, unsigned size) { return text("GPU-stand-in", out, size); }
+int nvmlDeviceGetClockInfo(void*, int type, unsigned* mhz) { return answer(type == 2 ? "memory_clock" : "clock", mhz); }
+int nvmlDeviceGetApplicationsClock(void*, int, unsigned* mhz) { return answer("applications_clock", mhz); }
+int nvmlDeviceGetDefaultApplicationsClock(void*, int, unsigned* mhz) {
+  return answer("default_applications_clock", mhz);
+}
+int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) { return answer("power", milliwatts); }
+int nvmlDeviceGetEnforcedPowerLimit(void*, unsigned* milliwatts) { return answer("power_limit", milliwatts); }
+int nvmlDeviceGetPowerManagementDefaultLimit(void*, unsigned* milliwatts) {
+  return answer("default_power_limit", milliwatts);
+}
+int nvmlDeviceGetTotalEnergyConsumption(void*, unsigned long long* millijoules) {
+  return answer("energy", millijoules);
+}
+int nvmlDeviceGetTemperature(void*, int, unsigned* degrees) { return answer("temperature", degrees); }
+int nvmlDeviceGetCurrentClocksEventReasons(void*, unsigned long long* reasons) { return answer("throttle", reasons); }
+int nvmlDeviceGetUtilizationRates(void*, unsigned* shares) {
+  shares[1] = 0;
+  return answer("utilisation", &shares[0]);
+}
+int nvmlDeviceGetMemoryInfo(void*, unsigned long long* memory) {
+  memory[0] = memory[1] = 0;
+  return answer("memory_used", &memory[2]);
+}
+int nvmlDeviceGetFieldValues(void*, int count, FieldValue* fields) {
+  for (int i = 0; i < count; ++i) {
+    const char* name = fields[i].field == 185   ? "power_average"
+                       : fields[i].field == 186 ? "power_instant"
+                       : fields[i].field == 138 ? "nvlink_sent"
+                       : fields[i].field == 139 ? "nvlink_received"
+                                                : "";
+    fields[i].type = 3;  // unsigned long long
+    fields[i].result = answer(name, &fields[i].value);
+  }
+  return success;
+}
+int nvmlDeviceGetEccMode(void*, int* now, int* pending) {
+  *pending = 0;
+  return answer("ecc", now);
+}
+int nvmlDeviceGetTotalEccErrors(void*, int type, int, unsigned long long* count) {
+  return answer(type == 1 ? "ecc_uncorrected" : "ecc_corrected", count);
+}
+int nvmlDeviceGetRemappedRows(void*, unsigned* corrected, unsigned* uncorrected, unsigned* pending, unsigned* failed) {
+  *corrected = *pending = *failed = 0;
+  return answer("rows_remapped", uncorrected);
+}
+int nvmlDeviceGetMigMode(void*, unsigned* now, unsigned* pending) {
+  *pending = 0;
+  return answer("mig", now);
+}
+int nvmlDeviceGetPcieThroughput(void*, int counter, unsigned* kilobytes) {
+  return answer(counter == 0 ? "pcie_sent" : "pcie_received", kilobytes);
+}
+int nvmlDeviceGetPcieReplayCounter(void*, unsigned* count) { return answer("pcie_replays", count); }
+int nvmlDeviceGetCurrPcieLinkGeneration(void*, unsigned* value) { return answer("link_generation", value); }
+int nvmlDeviceGetCurrPcieLinkWidth(void*, unsigned* value) { return answer("link_width", value); }
+int nvmlDeviceGetMaxPcieLinkGeneration(void*, unsigned* value) { return answer("max_link_generation", value); }
+int nvmlDeviceGetMaxPcieLinkWidth(void*, unsigned* value) { return answer("max_link_width", value); }
+int nvmlDeviceGetNvLinkState(void*, unsigned link, int* active) {
+  *active = link < value_of("nvlinks").value_or(0);
+  return success;
+}
+int nvmlDeviceGetNvLinkErrorCounter(void*, unsigned, int counter, unsigned long long* count) {
+  *count = 0;
+  return counter == 0 ? answer("nvlink_replays", count) : success;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, Process* processes) {
+  unsigned found = 0;
+  for (const auto& line : script())
+    if (line[0] == "client" && line.size() == 3 && found < *count)
+      processes[found++] = {static_cast<unsigned>(std::stoul(line[1])), std::stoull(line[2]), 0, 0};
+  *count = found;
+  return success;
+}
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(void*, unsigned* count, Process*) { return answer("mps", count); }
+int nvmlEventSetCreate(void** set) {
+  if (value_of("no_events")) return not_supported;
+  *set = new Set{xids().size()};
+  return success;
+}
+int nvmlDeviceRegisterEvents(void*, unsigned long long, void*) { return success; }
+int nvmlEventSetWait_v2(void* handle, Event* event, unsigned) {
+  Set& set = *static_cast<Set*>(handle);
+  const auto happened = xids();
+  if (set.told >= happened.size()) return timeout;
+  *event = {&gpu, 0x8, happened[set.told++], 0, 0};
+  return success;
+}
+int nvmlEventSetFree(void* set) {
+  delete static_cast<Set*>(set);
+  return success;
+}
+
+}  // extern "C"
