@@ -98,6 +98,7 @@ TEST_P(BatchNormParity, Backward) {
     args.x = side.put(Tensor::normal(dtype(), count, "x", 1, s.mean));
     args.y = side.put(saved[0].value);
     args.scale = side.put(scale);
+    args.shift = side.put(Tensor::normal(stored, s.channels, "shift"));
     args.saved_mean = side.put(saved[3].value);
     args.saved_inverse_deviation = side.put(saved[4].value);
     args.dx = s.place == Place::dx_on_dy ? dy : s.place == Place::dx_on_other ? other : side.space(dtype(), count);

@@ -54,6 +54,7 @@ class BatchNormBackward : public Op {
     const void* x = nullptr;         // (rows, channels)
     const void* y = nullptr;         // (rows, channels); which elements ReLU let through
     const void* scale = nullptr;
+    const void* shift = nullptr;  // (channels), or null: with it a device may tell from x what ReLU let through
     const void* saved_mean = nullptr;
     const void* saved_inverse_deviation = nullptr;
     void* dx = nullptr;         // (rows, channels); may be dy or dy_other

@@ -9,7 +9,8 @@
 namespace assay::ops {
 
 // y (N, P, Q, K) = x (N, H, W, C) * w (K, R, S, C / groups), cross-correlation, square stride and padding.
-// Types: f64; f32; bf16 with f32 accumulation. Weights and their gradient lie canonically as (K, R, S, C / groups).
+// Types: f64; f32; tf32 (stored as f32); bf16 and fp16 with f32 accumulation. Weights and their gradient lie
+// canonically as (K, R, S, C / groups).
 struct ConvDesc {
   std::int64_t n = 0;
   std::int64_t h = 0;

@@ -101,15 +101,17 @@ ConvNorm::Gradients ConvNorm::backward(Builder& builder, TwoGradients dy, bool w
       result.residual = first;
       dconv = second ? second : builder.tensor("dx", elements, builder.compute());
     }
-    const Tensor x = conv_, y = relu_ ? y_ : Tensor{}, scale = builder.weight(scale_), mean = mean_, inverse = inverse_;
+    const Tensor x = conv_, y = relu_ ? y_ : Tensor{}, mean = mean_, inverse = inverse_;
+    const Tensor scale = builder.weight(scale_), shift = builder.weight(shift_);
     const Tensor dresidual = result.residual, dscale = builder.gradient(scale_), dshift = builder.gradient(shift_);
-    builder.run(builder.op<ops::BatchNormBackward>(norm), {first, second, x, y, scale, mean, inverse},
+    builder.run(builder.op<ops::BatchNormBackward>(norm), {first, second, x, y, scale, shift, mean, inverse},
                 {dconv, dresidual, dscale, dshift}, [=](const Places& at) {
                   return ops::BatchNormBackward::Args{.dy = at.at(first),
                                                       .dy_other = at.at(second),
                                                       .x = at.at(x),
                                                       .y = at.at(y),
                                                       .scale = at.at(scale),
+                                                      .shift = at.at(shift),
                                                       .saved_mean = at.at(mean),
                                                       .saved_inverse_deviation = at.at(inverse),
                                                       .dx = at.at(dconv),

@@ -61,7 +61,7 @@ class GraphPlan final : public Plan {
     std::unordered_map<std::int64_t, void*> places;
     for (const Operand& operand : operands) places.emplace(operand.id, operand.data);
     if (fe::error_t error = graph_->execute_plan_at_index(handle, places, workspace, index_); error.is_bad())
-      throw Error(fmt::format("cuDNN cannot run {}: {}", name_, error.get_message()));
+      throw RunError(fmt::format("cuDNN cannot run {}: {}", name_, error.get_message()));
   }
 
  private:

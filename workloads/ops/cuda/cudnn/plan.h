@@ -2,6 +2,8 @@
 // cuDNN's C++ front end, which takes half a minute to compile.
 #pragma once
 
+#include "harness/core/error.h"
+
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
@@ -20,6 +22,12 @@ struct Operand {
 };
 inline Operand operand(std::int64_t id, const void* data) { return {id, const_cast<void*>(data)}; }
 
+// cuDNN refuses to run a plan that it built.
+class RunError : public Error {
+ public:
+  using Error::Error;
+};
+
 // One way to run a graph: an engine of cuDNN with its settings. Many runs may share it; it keeps no state of theirs.
 class Plan {
  public:
@@ -27,7 +35,7 @@ class Plan {
   // As cuDNN names it: operation, engine and knobs.
   virtual std::string name() const = 0;
   virtual std::size_t workspace_bytes() const = 0;
-  // Enqueues the graph with every tensor's memory, by this thread's handle; can be captured. Throws Error.
+  // Enqueues the graph with every tensor's memory, by this thread's handle; can be captured. Throws RunError.
   virtual void run(cudaStream_t stream, std::span<const Operand> operands, void* workspace) const = 0;
 };
 

@@ -1,0 +1,133 @@
+// In place of cuDNN's graphs: convolutions by the oracle, on copies in f32, with cuDNN's habits. It refuses 16-bit
+// tensors of an odd number of channels, so that they come padded; offers several plans for small graphs, so that one
+// has to be chosen; and plans use all of the workspace that they asked for.
+#include "harness/core/error.h"
+#include "harness/device/cuda/check.h"
+#include "harness/device/device.h"
+#include "tests/emulation/runtime.h"
+#include "workloads/ops/backend.h"
+#include "workloads/ops/cuda/cudnn/convolution.h"
+#include "workloads/ops/cuda/cudnn/plan.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace assay::ops::cudnn {
+
+namespace {
+
+float read(const void* data, DType dtype, std::size_t i) {
+  switch (dtype) {
+    case DType::bf16: return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[i]);
+    case DType::fp16: return __half2float(static_cast<const __half*>(data)[i]);
+    default: return static_cast<const float*>(data)[i];
+  }
+}
+
+void write(void* data, DType dtype, std::size_t i, float value) {
+  switch (dtype) {
+    case DType::bf16: static_cast<__nv_bfloat16*>(data)[i] = __float2bfloat16_rn(value); break;
+    case DType::fp16: static_cast<__half*>(data)[i] = __float2half_rn(value); break;
+    default: static_cast<float*>(data)[i] = value;
+  }
+}
+
+// The oracle's ops run as they are called and look at no stream.
+class NoStream final : public Stream {
+ public:
+  void synchronize() override {}
+};
+
+class EmulatedConvolution final : public Plan {
+ public:
+  EmulatedConvolution(const ConvolutionGraph& graph, std::size_t workspace) : d_(graph), workspace_bytes_(workspace) {}
+
+  std::string name() const override { return fmt::format("emulated convolution, {} B", workspace_bytes_); }
+  std::size_t workspace_bytes() const override { return workspace_bytes_; }
+
+  void run(cudaStream_t stream, std::span<const Operand> operands, void* workspace) const override {
+    void *x = nullptr, *w = nullptr, *y = nullptr;
+    for (const Operand& operand : operands)
+      (operand.id == convolution_x ? x : operand.id == convolution_w ? w : y) = operand.data;
+    for (const void* data : {x, w, y})
+      if (!emulation::known_to_device(data) || reinterpret_cast<std::uintptr_t>(data) % 16 != 0)
+        throw Error("emulated cuDNN: a tensor is not device memory aligned to 16 bytes");
+    ASSAY_CUDA(emulation::enqueue(stream, [=, this] { convolve(x, w, y, workspace); }));
+  }
+
+ private:
+  std::size_t x_count() const { return static_cast<std::size_t>(d_.n * d_.h * d_.w * d_.c); }
+  std::size_t w_count() const { return static_cast<std::size_t>(d_.k * d_.r * d_.s * d_.c / d_.groups); }
+  std::size_t y_count() const { return static_cast<std::size_t>(d_.n * d_.p() * d_.q() * d_.k); }
+
+  static std::vector<float> copy_of(const void* data, DType dtype, std::size_t count) {
+    std::vector<float> copy(count);
+    for (std::size_t i = 0; i < count; ++i) copy[i] = read(data, dtype, i);
+    return copy;
+  }
+
+  void convolve(void* x, void* w, void* y, void* workspace) const {
+    static const std::shared_ptr<Backend> oracle = make_reference_backend();
+    if (workspace_bytes_ > 0) std::memset(workspace, 0xff, workspace_bytes_);
+    const ConvDesc desc{.n = d_.n,
+                        .h = d_.h,
+                        .w = d_.w,
+                        .c = d_.c,
+                        .k = d_.k,
+                        .r = d_.r,
+                        .s = d_.s,
+                        .stride = d_.stride,
+                        .padding = d_.padding,
+                        .groups = d_.groups};
+    NoStream stream;
+    std::vector<float> out;
+    switch (d_.pass) {
+      case ConvolutionPass::forward: {
+        const auto from = copy_of(x, d_.dtype, x_count()), weights = copy_of(w, d_.dtype, w_count());
+        out.resize(y_count());
+        oracle->conv_forward(desc).take()->run(stream, {.x = from.data(), .packed = weights.data(), .y = out.data()});
+        return put(out, y, d_.dtype);
+      }
+      case ConvolutionPass::backward_data: {
+        const auto dy = copy_of(y, d_.dtype, y_count()), weights = copy_of(w, d_.dtype, w_count());
+        out.resize(x_count());
+        oracle->conv_backward_data(desc).take()->run(stream,
+                                                     {.dy = dy.data(), .packed = weights.data(), .dx = out.data()});
+        return put(out, x, d_.dtype);
+      }
+      case ConvolutionPass::backward_weights: {
+        const auto from = copy_of(x, d_.dtype, x_count()), dy = copy_of(y, d_.dtype, y_count());
+        out.resize(w_count());
+        oracle->conv_backward_weights(desc).take()->run(stream, {.x = from.data(), .dy = dy.data(), .dw = out.data()});
+        return put(out, w, d_.gradient);
+      }
+    }
+  }
+
+  static void put(const std::vector<float>& from, void* to, DType dtype) {
+    for (std::size_t i = 0; i < from.size(); ++i) write(to, dtype, i, from[i]);
+  }
+
+  ConvolutionGraph d_;
+  std::size_t workspace_bytes_;
+};
+
+}  // namespace
+
+std::string version() { return "emulated cuDNN"; }
+
+Plans convolution_plans(const ConvolutionGraph& d, const Limits& limits) {
+  if (size_of(d.dtype) == 2 && (d.c % 2 != 0 || d.k % 2 != 0))
+    return {{}, fmt::format("{}: no engine for {} to {} channels of {}", version(), d.c, d.k, name_of(d.dtype))};
+  constexpr std::int64_t small = 256;  // pixels
+  Plans found;
+  found.plans.push_back(std::make_shared<EmulatedConvolution>(d, 0));
+  if (limits.most > 1 && d.n * d.h * d.w <= small)
+    found.plans.push_back(std::make_shared<EmulatedConvolution>(d, 1000));
+  return found;
+}
+
+}  // namespace assay::ops::cudnn

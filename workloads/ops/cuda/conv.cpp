@@ -1,0 +1,289 @@
+// Convolutions by cuDNN, NHWC. A plan is chosen when an op is made, by trial on random data, and kept by descriptor.
+// Around it: weights cast to the op's type, channels padded to what tensor cores take and cropped again, gradients
+// added to those that are there.
+#include "harness/core/error.h"
+#include "harness/core/rng.h"
+#include "harness/device/cuda/native.h"
+#include "workloads/ops/cuda/conv_choice.h"
+#include "workloads/ops/cuda/convert_rows.h"
+#include "workloads/ops/cuda/cuda_ops.h"
+#include "workloads/ops/cuda/fill.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace assay::ops {
+
+namespace {
+
+using cudnn::ConvolutionPass;
+
+// tf32 is how products are done, not how numbers lie.
+DType stored(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
+
+// One of the convolution's arrays as the caller has it, and as the plan takes it.
+struct Array {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  DType dtype = DType::f32;
+  std::int64_t plan_rows = 0;
+  std::int64_t plan_width = 0;
+  DType plan_dtype = DType::f32;
+
+  bool same() const { return rows == plan_rows && width == plan_width && dtype == plan_dtype; }
+  std::size_t plan_bytes() const { return static_cast<std::size_t>(plan_rows * plan_width) * size_of(plan_dtype); }
+  std::size_t bytes() const { return static_cast<std::size_t>(rows * width) * size_of(dtype); }
+  Rows outside(const void* data) const { return {const_cast<void*>(data), dtype, rows, width}; }
+  Rows inside(const void* data) const { return {const_cast<void*>(data), plan_dtype, plan_rows, plan_width}; }
+};
+
+std::size_t aligned_size(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+template <typename Base>
+class CudaConv : public Base {
+ public:
+  CudaConv(Device& device, const ConvDesc& d, ConvChoice choice)
+      : capability_(device.info().compute_capability),
+        choice_(std::move(choice)),
+        x_{.rows = d.n * d.h * d.w,
+           .width = d.c,
+           .dtype = stored(d.dtype),
+           .plan_rows = d.n * d.h * d.w,
+           .plan_width = choice_.graph.c,
+           .plan_dtype = stored(d.dtype)},
+        y_{.rows = d.n * d.p() * d.q(),
+           .width = d.k,
+           .dtype = stored(d.dtype),
+           .plan_rows = d.n * d.p() * d.q(),
+           .plan_width = choice_.graph.k,
+           .plan_dtype = stored(d.dtype)},
+        w_{.rows = d.k * d.r * d.s,
+           .width = d.c / d.groups,
+           .dtype = stored(d.pack_from),
+           .plan_rows = choice_.graph.k * d.r * d.s,
+           .plan_width = choice_.graph.c / d.groups,
+           .plan_dtype = stored(choice_.graph.weights())} {}
+
+  std::string implementation() const override {
+    const auto& graph = choice_.graph;
+    const bool padded = !x_.same() || !y_.same();
+    return fmt::format("{}: {}{}{}", cudnn::version(), choice_.plan->name(),
+                       padded ? fmt::format(" ({} to {} channels)", graph.c, graph.k) : "",
+                       choice_.tried ? "" : " (untried)");
+  }
+  std::string isa() const override { return fmt::format("sm_{}", capability_); }
+
+  // The plan's own scratch comes last.
+  std::size_t workspace_bytes() const override {
+    return aligned_size(x_bytes()) + aligned_size(y_bytes()) + aligned_size(w_bytes()) +
+           choice_.plan->workspace_bytes();
+  }
+
+ protected:
+  // Arrays of the plan that lie in the workspace.
+  std::size_t x_bytes() const { return x_.same() ? 0 : x_.plan_bytes(); }
+  std::size_t y_bytes() const { return y_.same() ? 0 : y_.plan_bytes(); }
+  virtual std::size_t w_bytes() const { return 0; }
+  void* x_place(void* workspace) const { return workspace; }
+  void* y_place(void* workspace) const { return static_cast<char*>(workspace) + aligned_size(x_bytes()); }
+  void* w_place(void* workspace) const { return static_cast<char*>(y_place(workspace)) + aligned_size(y_bytes()); }
+
+  // The caller's array as the plan takes it, copied to `place` where they differ.
+  static const void* padded(const Array& array, const void* data, void* place, cudaStream_t stream) {
+    if (array.same()) return data;
+    convert_rows(array.outside(data), array.inside(place), false, stream);
+    return place;
+  }
+  void run_plan(cudaStream_t stream, const void* x, const void* w, const void* y, void* workspace) const {
+    const std::array operands = {cudnn::operand(cudnn::convolution_x, x), cudnn::operand(cudnn::convolution_w, w),
+                                 cudnn::operand(cudnn::convolution_y, y)};
+    choice_.plan->run(stream, operands, static_cast<char*>(w_place(workspace)) + aligned_size(w_bytes()));
+  }
+
+  int capability_;
+  ConvChoice choice_;
+  Array x_, y_, w_;
+};
+
+// Weights of the plan's type and padding; those that have them already are used as they lie.
+template <typename Base>
+class CudaConvWithWeights : public CudaConv<Base> {
+ public:
+  using CudaConv<Base>::CudaConv;
+
+  std::size_t packed_bytes() const override { return this->w_.same() ? 0 : this->w_.plan_bytes(); }
+  void pack(Stream& stream, const void* w, void* packed) override {
+    convert_rows(this->w_.outside(w), this->w_.inside(packed), false, cuda::native(stream));
+  }
+};
+
+class CudaConvForward final : public CudaConvWithWeights<ConvForward> {
+ public:
+  using CudaConvWithWeights::CudaConvWithWeights;
+
+  void run(Stream& stream, const Args& args) override {
+    const cudaStream_t native = cuda::native(stream);
+    const void* x = padded(x_, args.x, x_place(args.workspace), native);
+    void* y = y_.same() ? args.y : y_place(args.workspace);
+    run_plan(native, x, args.packed, y, args.workspace);
+    if (!y_.same()) convert_rows(y_.inside(y), y_.outside(args.y), false, native);
+  }
+  void try_out(Stream& stream, void* x, void* w, void* y, void* workspace) {
+    run(stream, {.x = x, .packed = w, .y = y, .workspace = workspace});
+  }
+};
+
+class CudaConvBackwardData final : public CudaConvWithWeights<ConvBackwardData> {
+ public:
+  using CudaConvWithWeights::CudaConvWithWeights;
+
+  void run(Stream& stream, const Args& args) override {
+    const cudaStream_t native = cuda::native(stream);
+    const void* dy = padded(y_, args.dy, y_place(args.workspace), native);
+    void* dx = x_.same() ? args.dx : x_place(args.workspace);
+    run_plan(native, dx, args.packed, dy, args.workspace);
+    if (!x_.same()) convert_rows(x_.inside(dx), x_.outside(args.dx), false, native);
+  }
+  void try_out(Stream& stream, void* x, void* w, void* y, void* workspace) {
+    run(stream, {.dy = y, .packed = w, .dx = x, .workspace = workspace});
+  }
+};
+
+class CudaConvBackwardWeights final : public CudaConv<ConvBackwardWeights> {
+ public:
+  CudaConvBackwardWeights(Device& device, const ConvDesc& desc, ConvChoice choice)
+      : CudaConv(device, desc, std::move(choice)), accumulate_(desc.accumulate) {
+    w_.dtype = stored(desc.gradient);
+  }
+
+  void run(Stream& stream, const Args& args) override {
+    const cudaStream_t native = cuda::native(stream);
+    const void* x = padded(x_, args.x, x_place(args.workspace), native);
+    const void* dy = padded(y_, args.dy, y_place(args.workspace), native);
+    void* dw = direct() ? args.dw : w_place(args.workspace);
+    run_plan(native, x, dw, dy, args.workspace);
+    if (!direct()) convert_rows(w_.inside(dw), w_.outside(args.dw), accumulate_, native);
+  }
+  void try_out(Stream& stream, void* x, void* w, void* y, void* workspace) {
+    run(stream, {.x = x, .dy = y, .dw = w, .workspace = workspace});
+  }
+
+ private:
+  bool direct() const { return w_.same() && !accumulate_; }
+  std::size_t w_bytes() const override { return direct() ? 0 : w_.plan_bytes(); }
+
+  bool accumulate_;
+};
+
+// Random arrays that the ops of one convolution are tried on.
+struct TrialArrays {
+  Buffer x, w, y, workspace;
+
+  // Nothing where the device has no memory left for them.
+  template <typename Op>
+  static std::optional<TrialArrays> of(Device& device, Stream& stream, const ConvDesc& d,
+                                       const std::vector<std::unique_ptr<Op>>& ops) {
+    const DType dtype = stored(d.dtype);
+    std::size_t scratch = 1, weights = static_cast<std::size_t>(d.k * d.r * d.s * d.c / d.groups) * sizeof(float);
+    for (const auto& op : ops) {
+      scratch = std::max(scratch, op->workspace_bytes());
+      if constexpr (requires { op->packed_bytes(); }) weights = std::max(weights, op->packed_bytes());
+    }
+    TrialArrays arrays;
+    try {
+      arrays.x = device.allocate(static_cast<std::size_t>(d.n * d.h * d.w * d.c) * size_of(dtype));
+      arrays.w = device.allocate(weights);
+      arrays.y = device.allocate(static_cast<std::size_t>(d.n * d.p() * d.q() * d.k) * size_of(dtype));
+      arrays.workspace = device.allocate(scratch);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+    const auto fill = [&](const Buffer& buffer, const char* purpose) {
+      fill_random_on_device(buffer.data(), dtype, static_cast<std::int64_t>(buffer.bytes() / size_of(dtype)),
+                            Rng(1, purpose), cuda::native(stream));
+    };
+    fill(arrays.x, "x"), fill(arrays.w, "w"), fill(arrays.y, "y");
+    return arrays;
+  }
+};
+
+// The fastest op on the arrays, or of those that are level the one with the least workspace; by its index. Nothing
+// where no op ran: a plan that cuDNN built and cannot run is passed over.
+template <typename Op>
+std::optional<std::size_t> fastest(Device& device, Stream& stream, const TrialArrays& arrays,
+                                   const std::vector<std::unique_ptr<Op>>& ops) {
+  constexpr double level = 1.01, never = std::numeric_limits<double>::infinity();
+  std::vector<double> seconds(ops.size(), never);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    try {
+      seconds[i] = trial_seconds(device, stream, [&] {
+        ops[i]->try_out(stream, arrays.x.data(), arrays.w.data(), arrays.y.data(), arrays.workspace.data());
+      });
+    } catch (const cudnn::RunError&) {
+    }
+  }
+  const double least = *std::min_element(seconds.begin(), seconds.end());
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    if (seconds[i] < never && seconds[i] <= level * least &&
+        (!best || ops[i]->workspace_bytes() < ops[*best]->workspace_bytes()))
+      best = i;
+  return best;
+}
+
+std::string problem(const ConvDesc& d) {
+  const auto known = [](DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::fp16; };
+  for (const DType dtype : {stored(d.dtype), d.pack_from, d.gradient})
+    if (!known(dtype))
+      return fmt::format("the cuda backend's convolution is for f32, tf32, bf16 and fp16, not {}", name_of(dtype));
+  for (const DType dtype : {d.pack_from, d.gradient})
+    if (dtype != DType::f32 && dtype != stored(d.dtype))
+      return fmt::format("the cuda backend has no convolution of {} with weights or gradients of {}", name_of(d.dtype),
+                         name_of(dtype));
+  return {};
+}
+
+template <typename Interface, typename Op>
+Made<Interface> make(Device& device, const ConvDesc& desc, ConvolutionPass pass) {
+  if (auto why = problem(desc); !why.empty()) return Made<Interface>::no(std::move(why));
+  if (const ConvChoice* choice = known_choice(desc, pass))
+    return std::unique_ptr<Interface>(std::make_unique<Op>(device, desc, *choice));
+  ConvCandidates candidates = conv_candidates(desc, pass);
+  if (candidates.choices.empty()) return Made<Interface>::no(candidates.why_none);
+  std::vector<std::unique_ptr<Op>> ops;
+  for (const ConvChoice& choice : candidates.choices) ops.push_back(std::make_unique<Op>(device, desc, choice));
+  std::optional<std::size_t> best = 0;
+  if (ops.size() > 1) {
+    const auto stream = device.make_stream();
+    if (const auto arrays = TrialArrays::of(device, *stream, desc, ops)) {
+      best = fastest(device, *stream, *arrays, ops);
+    } else {
+      candidates.choices[0].tried = false;
+      ops[0] = std::make_unique<Op>(device, desc, candidates.choices[0]);
+    }
+  }
+  if (!best) return Made<Interface>::no(fmt::format("{} could run none of its {} plans", cudnn::version(), ops.size()));
+  remember_choice(desc, pass, candidates.choices[*best]);
+  return std::unique_ptr<Interface>(std::move(ops[*best]));
+}
+
+}  // namespace
+
+Made<ConvForward> make_cuda_conv_forward(Device& device, const ConvDesc& desc) {
+  return make<ConvForward, CudaConvForward>(device, desc, ConvolutionPass::forward);
+}
+
+Made<ConvBackwardData> make_cuda_conv_backward_data(Device& device, const ConvDesc& desc) {
+  return make<ConvBackwardData, CudaConvBackwardData>(device, desc, ConvolutionPass::backward_data);
+}
+
+Made<ConvBackwardWeights> make_cuda_conv_backward_weights(Device& device, const ConvDesc& desc) {
+  return make<ConvBackwardWeights, CudaConvBackwardWeights>(device, desc, ConvolutionPass::backward_weights);
+}
+
+}  // namespace assay::ops

@@ -1,0 +1,229 @@
+// Pooling: a thread has 16 bytes of channels of one pixel that is written, so each element is summed by one thread in a
+// fixed order, backward too. Floor, in bytes: x and y once each, and a byte an element of y for the maximum's place.
+#include "workloads/ops/cuda/cuda_op.h"
+#include "workloads/ops/cuda/cuda_ops.h"
+
+namespace assay::ops {
+
+namespace {
+
+using namespace cuda;
+
+constexpr int threads = 256;
+constexpr std::int64_t largest_window = 256;  // a place in the window is kept in a byte
+
+struct Pool {
+  int h, w, p, q, window_h, window_w, stride, padding;
+  std::int64_t channels;
+};
+
+// The pixel and the channels of a thread, out of images of `rows` x `columns`.
+struct Pixel {
+  std::int64_t image;
+  int row, column;
+  std::int64_t channel;
+};
+__device__ __forceinline__ Pixel pixel_of(std::int64_t thread, int rows, int columns, std::int64_t vectors, int width) {
+  const Quotient pixel = divide(thread, vectors), row = divide(pixel.whole, columns), image = divide(row.whole, rows);
+  return {image.whole, static_cast<int>(image.rest), static_cast<int>(row.rest), pixel.rest * width};
+}
+__device__ __forceinline__ std::int64_t this_thread() {
+  return std::int64_t{blockIdx.x} * threads + static_cast<int>(threadIdx.x);
+}
+
+// What of a window lies inside the image.
+struct Window {
+  __device__ Window(const Pool& d, int p, int q)
+      : row(p * d.stride - d.padding),
+        column(q * d.stride - d.padding),
+        top(max(0, row)),
+        bottom(min(d.h, row + d.window_h)),
+        left(max(0, column)),
+        right(min(d.w, column + d.window_w)) {}
+  __device__ float inverse_count() const { return 1.0f / static_cast<float>((bottom - top) * (right - left)); }
+
+  int row, column;  // of its corner, which may lie outside
+  int top, bottom, left, right;
+};
+
+template <typename T, int N>
+__global__ void __launch_bounds__(threads)
+    pool_maximum(Pool d, std::int64_t count, const T* x, T* y, unsigned char* saved) {
+  if (this_thread() >= count) return;
+  const Pixel at = pixel_of(this_thread(), d.p, d.q, d.channels / N, N);
+  const Window window(d, at.row, at.column);
+  Vector<T, N> best{};
+  Vector<unsigned char, N> place{};
+  for (int h = window.top; h < window.bottom; ++h) {
+    const T* line = x + (at.image * d.h + h) * d.w * d.channels + at.channel;
+#pragma unroll 3
+    for (int w = window.left; w < window.right; ++w) {
+      const Vector<T, N> value = load<N>(line + w * d.channels);
+      const auto here = static_cast<unsigned char>((h - window.row) * d.window_w + w - window.column);
+      const bool first = h == window.top && w == window.left;
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        const float mine = widen(value.lane[k]), most = widen(best.lane[k]);
+        // The first of the largest, and of those that are not numbers.
+        if (first || mine > most || (mine != mine && most == most)) {
+          best.lane[k] = value.lane[k];
+          place.lane[k] = here;
+        }
+      }
+    }
+  }
+  store(y + this_thread() * N, best);
+  store(saved + this_thread() * N, place);
+}
+
+template <typename T, int N>
+__global__ void __launch_bounds__(threads) pool_average(Pool d, std::int64_t count, const T* x, T* y) {
+  if (this_thread() >= count) return;
+  const Pixel at = pixel_of(this_thread(), d.p, d.q, d.channels / N, N);
+  const Window window(d, at.row, at.column);
+  Vector<float, N> sum{};
+  for (int h = window.top; h < window.bottom; ++h) {
+    const T* line = x + (at.image * d.h + h) * d.w * d.channels + at.channel;
+#pragma unroll 4
+    for (int w = window.left; w < window.right; ++w) {
+      const Vector<T, N> value = load<N>(line + w * d.channels);
+#pragma unroll
+      for (int k = 0; k < N; ++k) sum.lane[k] += widen(value.lane[k]);
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < N; ++k) sum.lane[k] *= window.inverse_count();
+  store_narrow(y + this_thread() * N, sum);
+}
+
+// dx is gathered from the windows that hold the pixel: `saved` tells whose maximum it was; null: the average.
+template <typename T, int N>
+__global__ void __launch_bounds__(threads)
+    pool_gradient(Pool d, std::int64_t count, const T* dy, const unsigned char* saved, T* dx) {
+  if (this_thread() >= count) return;
+  const Pixel at = pixel_of(this_thread(), d.h, d.w, d.channels / N, N);
+  // Windows [first, last] along one side.
+  const auto first = [&](int place, int window) { return max(0, (place + d.padding - window + d.stride) / d.stride); };
+  const auto last = [&](int place, int windows) { return min(windows - 1, (place + d.padding) / d.stride); };
+  const int top = first(at.row, d.window_h), bottom = last(at.row, d.p);
+  const int left = first(at.column, d.window_w), right = last(at.column, d.q);
+  Vector<float, N> sum{};
+  for (int p = top; p <= bottom; ++p)
+    for (int q = left; q <= right; ++q) {
+      const std::int64_t from = ((at.image * d.p + p) * d.q + q) * d.channels + at.channel;
+      const Vector<T, N> gradient = load<N>(dy + from);
+      const Window window(d, p, q);
+      if (saved) {
+        const Vector<unsigned char, N> place = load<N>(saved + from);
+        const int here = (at.row - window.row) * d.window_w + at.column - window.column;
+#pragma unroll
+        for (int k = 0; k < N; ++k) sum.lane[k] += place.lane[k] == here ? widen(gradient.lane[k]) : 0.0f;
+      } else {
+#pragma unroll
+        for (int k = 0; k < N; ++k) sum.lane[k] = fmaf(widen(gradient.lane[k]), window.inverse_count(), sum.lane[k]);
+      }
+    }
+  store_narrow(dx + this_thread() * N, sum);
+}
+
+template <typename Base>
+class CudaPool : public CudaOp<Base> {
+ public:
+  // A thread for each vector of channels of `pixels`.
+  CudaPool(Device& device, const PoolDesc& desc, std::int64_t pixels)
+      : CudaOp<Base>(device),
+        d_(desc),
+        pixels_(pixels),
+        shape_{.h = static_cast<int>(desc.h),
+               .w = static_cast<int>(desc.w),
+               .p = static_cast<int>(desc.p()),
+               .q = static_cast<int>(desc.q()),
+               .window_h = static_cast<int>(desc.window_h),
+               .window_w = static_cast<int>(desc.window_w),
+               .stride = static_cast<int>(desc.stride),
+               .padding = static_cast<int>(desc.padding),
+               .channels = desc.c} {}
+
+ protected:
+  bool maximum() const { return d_.kind == PoolKind::maximum; }
+
+  // body(a T, a constant N): the element type, and how many of them a thread has.
+  template <typename Body>
+  void with_type(bool is_aligned, const Body& body) const {
+    const auto with_width = [&]<typename T>(T element) {
+      if (is_aligned && d_.c % lanes<T> == 0)
+        body(element, std::integral_constant<int, lanes<T>>());
+      else
+        body(element, std::integral_constant<int, 1>());
+    };
+    switch (d_.dtype) {
+      case DType::bf16: return with_width(__nv_bfloat16());
+      case DType::fp16: return with_width(__half());
+      default: return with_width(float());
+    }
+  }
+  std::int64_t vectors(int width) const { return pixels_ * d_.c / width; }
+
+  PoolDesc d_;
+  std::int64_t pixels_;
+  Pool shape_;
+};
+
+class CudaPoolForward final : public CudaPool<PoolForward> {
+ public:
+  CudaPoolForward(Device& device, const PoolDesc& d) : CudaPool(device, d, d.n * d.p() * d.q()) {}
+
+  std::size_t saved_bytes() const override { return maximum() ? static_cast<std::size_t>(vectors(1)) : 0; }
+
+  void run(Stream& stream, const Args& args) override {
+    with_type(aligned(args.x, args.y, args.saved), [&]<typename T, typename Width>(T, Width) {
+      constexpr int N = Width::value;
+      const auto* x = static_cast<const T*>(args.x);
+      auto* y = static_cast<T*>(args.y);
+      const std::int64_t count = vectors(N);
+      if (maximum())
+        launch(pool_maximum<T, N>, blocks_for(count, threads), threads, 0, native(stream), shape_, count, x, y,
+               static_cast<unsigned char*>(args.saved));
+      else
+        launch(pool_average<T, N>, blocks_for(count, threads), threads, 0, native(stream), shape_, count, x, y);
+    });
+  }
+};
+
+class CudaPoolBackward final : public CudaPool<PoolBackward> {
+ public:
+  CudaPoolBackward(Device& device, const PoolDesc& d) : CudaPool(device, d, d.n * d.h * d.w) {}
+
+  void run(Stream& stream, const Args& args) override {
+    with_type(aligned(args.dy, args.dx, args.saved), [&]<typename T, typename Width>(T, Width) {
+      constexpr int N = Width::value;
+      const std::int64_t count = vectors(N);
+      launch(pool_gradient<T, N>, blocks_for(count, threads), threads, 0, native(stream), shape_, count,
+             static_cast<const T*>(args.dy), maximum() ? static_cast<const unsigned char*>(args.saved) : nullptr,
+             static_cast<T*>(args.dx));
+    });
+  }
+};
+
+std::string sizes(std::int64_t one, std::int64_t two) { return std::to_string(one) + " x " + std::to_string(two); }
+
+std::string problem(const PoolDesc& d) {
+  if (d.kind == PoolKind::maximum && d.window_h * d.window_w > largest_window)
+    return "the cuda backend's maximum pooling takes windows of up to " + std::to_string(largest_window) +
+           " pixels, not " + sizes(d.window_h, d.window_w);
+  if (std::max({d.h, d.w, d.stride, d.padding, d.window_h, d.window_w}) > (1 << 24))
+    return "the cuda backend's pooling takes images of up to 2^24 pixels a side, not " + sizes(d.h, d.w);
+  return unless_f32_bf16_or_fp16("pooling", {d.dtype});
+}
+
+}  // namespace
+
+Made<PoolForward> make_cuda_pool_forward(Device& device, const PoolDesc& desc) {
+  return make_unless<PoolForward, CudaPoolForward>(problem(desc), device, desc);
+}
+
+Made<PoolBackward> make_cuda_pool_backward(Device& device, const PoolDesc& desc) {
+  return make_unless<PoolBackward, CudaPoolBackward>(problem(desc), device, desc);
+}
+
+}  // namespace assay::ops
