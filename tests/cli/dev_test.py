@@ -105,6 +105,33 @@ class Dev(unittest.TestCase):
         self.assertIn("libdnnl-dev", self.installs(machine))
         self.assertNotIn("onednn", self.installs(machine))
 
+    def test_a_gpu_without_a_toolkit_gets_one_from_wheels(self):
+        gpu = pathlib.Path(self.folder.name) / "sys/bus/pci/devices/0000:1b:00.0"
+        gpu.mkdir(parents=True)
+        (gpu / "vendor").write_text("0x10de\n")
+        (gpu / "class").write_text("0x030200\n")
+        machine = self.machine(everything(), {})
+        here = {"ASSAY_SYS": str(gpu.parents[3]), "CUDA_HOME": "/nonexistent"}
+        self.assertEqual(machine.dev("build", **here).returncode, 0)
+        for wheel in ["nvidia-cuda-nvcc==13.0", "nvidia-cublas==", "nvidia-cudnn-cu13==", "nvidia-nccl-cu13==",
+                      "nvidia-cudnn-frontend=="]:
+            self.assertIn(wheel, self.installs(machine))
+        machine.log.write_text("")
+        self.assertEqual(machine.dev("build", **here).returncode, 0)
+        self.assertEqual(self.installs(machine), "")
+        # An audio function of the same maker is no GPU; neither is there one without CUDA wanted.
+        (gpu / "class").write_text("0x040300\n")
+        shutil.rmtree(machine.home)
+        machine.home.mkdir()
+        self.assertEqual(machine.dev("build", **here).returncode, 0)
+        self.assertNotIn("nvidia-cuda-nvcc", self.installs(machine))
+
+    def test_a_toolkit_gets_what_the_module_needs_beside_it(self):
+        machine = self.machine(everything(), {}, tools=[("nvcc", "13.0")])
+        self.assertEqual(machine.dev("build").returncode, 0)
+        self.assertIn("nvidia-cudnn-frontend==", self.installs(machine))
+        self.assertNotIn("nvidia-cuda-nvcc==", self.installs(machine))
+
     def test_a_command_of_the_users_own_will_do(self):
         installed = everything()
         del installed["ninja-build"]
