@@ -1,7 +1,8 @@
-// What every communicator shares, and the loading of the MPI module.
+// What every communicator shares, and the loading of the modules that have one.
 #include "harness/comm/communicator.h"
 
 #include "harness/comm/mpi_entry.h"
+#include "harness/comm/nccl_entry.h"
 #include "harness/core/error.h"
 #include "harness/core/module.h"
 
@@ -32,6 +33,11 @@ double Communicator::broadcast_value(double value, int root) {
   return value;
 }
 
+void Communicator::all_gather_host(const void* send, void* receive, std::size_t bytes) {
+  InlineStream stream;
+  all_gather(send, receive, bytes, DType::u8, stream);
+}
+
 std::unique_ptr<Communicator> make_mpi_communicator(MpiThreads threads) {
   if (Module::find("mpi").empty())
     throw Error(
@@ -43,6 +49,11 @@ std::unique_ptr<Communicator> make_mpi_communicator(MpiThreads threads) {
   } catch (const Error& error) {
     throw Error(fmt::format("MPI cannot be used: {} (Debian packages: openmpi-bin, libopenmpi-dev)", error.what()));
   }
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(const NcclWorld& world, const ShareId& share) {
+  const Module module = Module::load("cuda");
+  return std::unique_ptr<Communicator>(module.function<NcclEntry>(nccl_entry_name)(world, share));
 }
 
 }  // namespace assay

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace assay {
 
@@ -47,13 +48,32 @@ class Communicator {
   // An error that arrived since the last call; empty when all is well.
   virtual std::string poll_error() { return {}; }
 
-  // Host-side agreement on a few numbers, used by the sampler outside the timed region.
-  double max_of(double value);
-  double broadcast_value(double value, int root = 0);
+  // Host-side agreement on a few numbers, used by the sampler outside the timed region. Memory is the host's, and the
+  // work is done when the call returns, whatever device the communicator serves.
+  virtual double max_of(double value);
+  virtual double broadcast_value(double value, int root = 0);
+  // `bytes` of every rank to every rank; `receive` holds size * bytes.
+  virtual void all_gather_host(const void* send, void* receive, std::size_t bytes);
+
+  // How the bytes of this rank travel, as far as the library has told by now: "NVLS, P2P/CUMEM". Empty: unknown.
+  virtual std::string transport() { return {}; }
+  // What readers of a record must see of it, each with its mend: a socket between two GPUs of one host.
+  virtual std::vector<std::string> remarks() { return {}; }
+  // Runs `call`, which makes one collective call, and says what the library took for it: "RING/LL". Empty: unknown.
+  virtual std::string choice_of(const std::function<void()>& call) {
+    call();
+    return {};
+  }
+  // Device memory that the library knows of and may reach directly, without copies of its own. Empty where the library
+  // has no such thing; throws Error when there is not enough. To be released before the communicator.
+  virtual Buffer allocate_registered(std::size_t bytes) {
+    (void)bytes;
+    return {};
+  }
 };
 
-// One rank, no library.
-std::unique_ptr<Communicator> make_self_communicator();
+// One rank, no library. `device`, where given, makes the copies, in the order of the stream; it must outlive this.
+std::unique_ptr<Communicator> make_self_communicator(Device* device = nullptr);
 // Which threads may call the communicator: only the one that made it, or several that take turns (a gradient reducer).
 // Open MPI 4.1 locks from the second on, which costs 12 to 25 % of an 8-byte all-reduce on one host, and nothing that
 // can be seen of a bucket of gradients.

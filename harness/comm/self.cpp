@@ -1,4 +1,5 @@
-// One rank, no library: every call is the identity, a copy when send and receive differ.
+// One rank, no library: every call is the identity, a copy when send and receive differ. Copies are the device's, or
+// the host's where there is none.
 #include "harness/comm/communicator.h"
 #include "harness/core/error.h"
 
@@ -13,22 +14,24 @@ namespace {
 
 class SelfCommunicator final : public Communicator {
  public:
+  explicit SelfCommunicator(Device* device) : device_(device) {}
   int rank() const override { return 0; }
   int size() const override { return 1; }
   std::string implementation() const override { return "self"; }
 
-  void all_reduce(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp, Stream&) override {
-    copy(send, receive, count, dtype);
+  void all_reduce(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp, Stream& stream) override {
+    copy(send, receive, count, dtype, stream);
   }
-  void all_gather(const void* send, void* receive, std::size_t count, DType dtype, Stream&) override {
-    copy(send, receive, count, dtype);
+  void all_gather(const void* send, void* receive, std::size_t count, DType dtype, Stream& stream) override {
+    copy(send, receive, count, dtype, stream);
   }
-  void reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp, Stream&) override {
-    copy(send, receive, count, dtype);
+  void reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp,
+                      Stream& stream) override {
+    copy(send, receive, count, dtype, stream);
   }
   void broadcast(void*, std::size_t, DType, int root, Stream&) override { check_rank("broadcast", root); }
-  void all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream&) override {
-    copy(send, receive, count, dtype);
+  void all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream& stream) override {
+    copy(send, receive, count, dtype, stream);
   }
 
   void send(const void* data, std::size_t count, DType dtype, int to, Stream&) override {
@@ -41,7 +44,7 @@ class SelfCommunicator final : public Communicator {
     ASSAY_CHECK(in_group_, "receive from the own rank outside a group would wait for ever");
     receives_.push_back({nullptr, data, count * size_of(dtype)});
   }
-  void group(const std::function<void()>& body, Stream&) override {
+  void group(const std::function<void()>& body, Stream& stream) override {
     ASSAY_CHECK(!in_group_, "groups do not nest");
     const Group open(*this);
     body();
@@ -49,12 +52,16 @@ class SelfCommunicator final : public Communicator {
     for (std::size_t i = 0; i < sends_.size(); ++i) {
       ASSAY_CHECK(sends_[i].bytes == receives_[i].bytes, "group: {} bytes sent and {} received", sends_[i].bytes,
                   receives_[i].bytes);
-      if (sends_[i].bytes) std::memmove(receives_[i].to, sends_[i].from, sends_[i].bytes);
+      move(sends_[i].from, receives_[i].to, sends_[i].bytes, stream);
     }
   }
   void barrier() override {}
 
-  std::unique_ptr<Communicator> split(int, int) override { return make_self_communicator(); }
+  void all_gather_host(const void* send, void* receive, std::size_t bytes) override {
+    if (send != receive && bytes > 0) std::memmove(receive, send, bytes);
+  }
+
+  std::unique_ptr<Communicator> split(int, int) override { return make_self_communicator(device_); }
   [[noreturn]] void abort(const std::string& why) override {
     std::fprintf(stderr, "abort: %s\n", why.c_str());
     std::_Exit(static_cast<int>(ExitCode::broken));
@@ -77,13 +84,21 @@ class SelfCommunicator final : public Communicator {
     SelfCommunicator& comm;
   };
 
-  static void copy(const void* send, void* receive, std::size_t count, DType dtype) {
-    if (send != receive && count) std::memmove(receive, send, count * size_of(dtype));
+  void move(const void* from, void* to, std::size_t bytes, Stream& stream) const {
+    if (from == to || bytes == 0) return;
+    if (device_)
+      device_->copy(to, from, bytes, stream);
+    else
+      std::memmove(to, from, bytes);
+  }
+  void copy(const void* send, void* receive, std::size_t count, DType dtype, Stream& stream) const {
+    move(send, receive, count * size_of(dtype), stream);
   }
   static void check_rank(const char* call, int rank) {
     ASSAY_CHECK(rank == 0, "{}: no rank {} in a world of 1", call, rank);
   }
 
+  Device* device_;
   bool in_group_ = false;
   std::vector<Message> sends_;
   std::vector<Message> receives_;
@@ -91,6 +106,8 @@ class SelfCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_self_communicator() { return std::make_unique<SelfCommunicator>(); }
+std::unique_ptr<Communicator> make_self_communicator(Device* device) {
+  return std::make_unique<SelfCommunicator>(device);
+}
 
 }  // namespace assay

@@ -6,6 +6,10 @@
 
 namespace assay {
 
+std::map<std::string, std::string> environment_of(const Family& family, const Params& params) {
+  return family.environment ? family.environment(params) : std::map<std::string, std::string>();
+}
+
 const Family* find_family(std::span<const Family> families, std::string_view name) {
   for (const Family& family : families)
     if (family.name == name) return &family;

@@ -4,6 +4,7 @@
 #include "harness/plan/case.h"
 #include "harness/plan/params.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,11 +33,15 @@ struct Family {
   std::vector<DeviceKind> devices;  // that it can run on
   // Replaces words that stand for a value ("recipe") by that value, before the key is made; null: there are none.
   void (*complete)(Params&) = nullptr;
+  // What the workers of a case find in their environment from their start on (a library's switch); null: nothing.
+  std::map<std::string, std::string> (*environment)(const Params&) = nullptr;
   // Why these values do not go together (heads that do not divide, ...); null when any do.
   std::optional<std::string> (*conflict)(const Params&, const World&) = nullptr;
   // The case on a GPU; null: `make` serves every device.
   std::unique_ptr<Case> (*make_cuda)(const Params&) = nullptr;
 };
+
+std::map<std::string, std::string> environment_of(const Family& family, const Params& params);
 
 const Family* find_family(std::span<const Family> families, std::string_view name);
 // The case of these parameters on a device of this kind.

@@ -7,6 +7,7 @@
 #include "harness/telemetry/telemetry.h"
 #include "harness/trace/trace.h"
 
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -146,6 +147,18 @@ void name_slowest_gpu(Record& whole) {
   whole.metrics.push_back(value_metric("slowest_over_fastest", *slowest->median / *fastest->median, "1"));
 }
 
+// "NVLS, P2P/CUMEM" and "NET/IB, P2P/CUMEM": each way once.
+std::string join_ways(const std::string& a, const std::string& b) {
+  std::set<std::string> ways;
+  for (std::string_view rest : {std::string_view(a), std::string_view(b)})
+    while (!rest.empty()) {
+      const std::size_t comma = std::min(rest.find(", "), rest.size());
+      ways.emplace(rest.substr(0, comma));
+      rest.remove_prefix(std::min(comma + 2, rest.size()));
+    }
+  return fmt::format("{}", fmt::join(ways, ", "));
+}
+
 int severity(Status status) {
   switch (status) {
     case Status::ok: return 0;
@@ -267,6 +280,8 @@ Record merge_parts(std::vector<Record> parts) {
     }
     for (const std::string& flag : part.flags)
       if (std::find(whole.flags.begin(), whole.flags.end(), flag) == whole.flags.end()) whole.flags.push_back(flag);
+    if (const auto way = part.labels.find("transport"); way != part.labels.end())
+      whole.labels["transport"] = join_ways(whole.labels["transport"], way->second);
     whole.comparable = whole.comparable && part.comparable;
     whole.seconds = std::max(whole.seconds, part.seconds);
   }

@@ -44,7 +44,8 @@ struct Surroundings {
 Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, const Surroundings& surroundings);
 
 // One record from one part a rank, in any order; throws Error when rank 0's is missing. The worst status wins
-// (error, failed, skipped, ok), a check passes when it passes on every rank, and its worst value is kept.
+// (error, failed, skipped, ok), a check passes when it passes on every rank, and its worst value is kept. The label
+// `transport` holds the ways of all ranks.
 Record merge_parts(std::vector<Record> parts);
 
 // This moment as records write it: "2026-01-01T00:00:00Z".

@@ -65,7 +65,7 @@ std::vector<std::string> command_for(const LaunchRequest& request) {
   return words;
 }
 
-std::vector<std::string> environment_for(const LaunchRequest& request) {
+std::vector<std::string> environment_for(const LaunchRequest& request, int rank) {
   std::map<std::string, std::string> all;
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view text = *entry;
@@ -77,8 +77,9 @@ std::vector<std::string> environment_for(const LaunchRequest& request) {
     all.erase(name);
   for (const auto& [name, value] : request.environment) all[name] = value;
   if (request.kind == LauncherKind::local) {
+    const std::string own = std::to_string(rank), ranks = std::to_string(request.ranks);
     for (const auto& [name, value] : std::map<std::string, std::string>{
-             {"ASSAY_RANK", "0"}, {"ASSAY_SIZE", "1"}, {"ASSAY_LOCAL_RANK", "0"}, {"ASSAY_LOCAL_SIZE", "1"}})
+             {"ASSAY_RANK", own}, {"ASSAY_SIZE", ranks}, {"ASSAY_LOCAL_RANK", own}, {"ASSAY_LOCAL_SIZE", ranks}})
       all[name] = value;
   } else {
     // Open MPI decides by its own count of slots whether to spin or to yield; the supervisor knows better.
@@ -173,16 +174,18 @@ std::string without_boilerplate(std::string_view text) {
 
 }  // namespace
 
-LauncherKind choose_launcher(int ranks) {
+LauncherKind choose_launcher(int ranks, DeviceKind device) {
   if (ranks == 1) return LauncherKind::local;
+  const char* job = std::getenv("SLURM_JOB_ID");
+  const bool slurm = job && *job && !find_program("srun").empty();
+  if (device != DeviceKind::cpu) return slurm ? LauncherKind::srun : LauncherKind::local;
   const std::string word = fmt::format("--ranks {}", ranks);
   if (Module::find("mpi").empty())
     throw UsageError(
         fmt::format("{} needs libassay-mpi.so, which is not beside the binary: install libopenmpi-dev and build "
                     "again with -DASSAY_MPI=ON",
                     word));
-  if (const char* job = std::getenv("SLURM_JOB_ID"); job && *job && !find_program("srun").empty())
-    return LauncherKind::srun;
+  if (slurm) return LauncherKind::srun;
   if (find_program("mpirun").empty())
     throw UsageError(fmt::format("{} needs mpirun, which is not in PATH: install openmpi-bin", word));
   return LauncherKind::mpirun;
@@ -195,25 +198,33 @@ bool several_hosts(LauncherKind kind) {
 }
 
 WorkerGroup::WorkerGroup(const LaunchRequest& request) : direct_(request.kind == LauncherKind::local) {
-  std::vector<std::string> words = command_for(request), env = environment_for(request);
-  const std::vector<char*> word_list = pointers(words), env_list = pointers(env);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("no pipe for the workers: {}", std::strerror(errno)));
+  output_fd_ = ends[0];
+  ::fcntl(output_fd_, F_SETFL, O_NONBLOCK);
+  try {
+    for (int i = 0; i < (direct_ ? request.ranks : 1); ++i) start(request, i, ends[1]);
+  } catch (...) {
+    ::close(ends[1]);
+    kill_all();
+    ::close(output_fd_);
+    throw;
+  }
+  ::close(ends[1]);
+}
+
+void WorkerGroup::start(const LaunchRequest& request, int rank, int output) {
+  std::vector<std::string> words = command_for(request), env = environment_for(request, rank);
+  const std::vector<char*> word_list = pointers(words), env_list = pointers(env);
   const pid_t parent = ::getpid();
   // mpirun and srun are asked, so that they end their ranks and remove their files; a worker is not.
   const int death_signal = direct_ ? SIGKILL : SIGTERM;
-  pid_ = ::fork();
-  if (pid_ == 0) become(word_list.data(), env_list.data(), ends[1], parent, death_signal);
-  const int error = errno;
-  ::close(ends[1]);
-  if (pid_ < 0) {
-    ::close(ends[0]);
-    throw Error(fmt::format("no process for the workers: {}", std::strerror(error)));
-  }
-  ::setpgid(pid_, pid_);
-  if (!direct_ && ::fork() == 0) insist(pid_, parent);
-  output_fd_ = ends[0];
-  ::fcntl(output_fd_, F_SETFL, O_NONBLOCK);
+  const pid_t pid = ::fork();
+  if (pid == 0) become(word_list.data(), env_list.data(), output, parent, death_signal);
+  if (pid < 0) throw Error(fmt::format("no process for the workers: {}", std::strerror(errno)));
+  processes_.push_back({pid, std::nullopt});
+  ::setpgid(pid, pid);
+  if (!direct_ && ::fork() == 0) insist(pid, parent);
 }
 
 WorkerGroup::~WorkerGroup() {
@@ -254,18 +265,34 @@ void WorkerGroup::add_worker(pid_t pid) {
 }
 
 bool WorkerGroup::reap() {
-  if (status_) return true;
-  int status = 0;
-  if (::waitpid(pid_, &status, WNOHANG) != pid_) return false;
-  status_ = status;
-  return true;
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    Process& process = processes_[i];
+    int status = 0;
+    if (process.status || ::waitpid(process.pid, &status, WNOHANG) != process.pid) continue;
+    process.status = status;
+    if (!first_ended_) first_ended_ = static_cast<int>(i);
+  }
+  return first_ended_.has_value();
 }
 
-bool WorkerGroup::wait_end(double seconds) {
+bool WorkerGroup::ended(int rank) const {
+  if (direct_ && rank >= 0 && static_cast<std::size_t>(rank) < processes_.size())
+    return processes_[static_cast<std::size_t>(rank)].status.has_value();
+  return std::all_of(processes_.begin(), processes_.end(), [](const Process& one) { return one.status.has_value(); });
+}
+
+std::optional<int> WorkerGroup::wait_status(int rank) const {
+  const int index = direct_ && rank >= 0 ? rank : first_ended_.value_or(-1);
+  if (index < 0 || static_cast<std::size_t>(index) >= processes_.size()) return std::nullopt;
+  return processes_[static_cast<std::size_t>(index)].status;
+}
+
+bool WorkerGroup::wait_end(double seconds, int rank) {
   const auto until = Clock::now() + std::chrono::duration<double>(seconds);
   for (;;) {
     if (output_fd_ >= 0) read_output();
-    if (reap()) {
+    reap();
+    if (ended(rank)) {
       if (output_fd_ >= 0) read_output();
       return true;
     }
@@ -277,25 +304,25 @@ bool WorkerGroup::wait_end(double seconds) {
 
 void WorkerGroup::kill_all() {
   for (const int worker : workers_) pidfd_kill(worker);
-  if (!reap()) {
-    if (!direct_) {
-      ::kill(pid_, SIGCONT);
-      ::kill(pid_, SIGTERM);
-      wait_end(2.0);
-    }
-    // Until it is reaped the pid is its own, and so is the group that it leads.
-    if (!status_) {
-      ::kill(-pid_, SIGKILL);
-      wait_end(5.0);
-    }
+  reap();
+  if (!direct_ && !ended(-1)) {
+    ::kill(processes_.front().pid, SIGCONT);
+    ::kill(processes_.front().pid, SIGTERM);
+    wait_end(2.0);
   }
+  // Until it is reaped the pid is its own, and so is the group that it leads.
+  for (const Process& process : processes_)
+    if (!process.status) ::kill(-process.pid, SIGKILL);
+  if (!ended(-1)) wait_end(5.0);
   const auto until = Clock::now() + std::chrono::seconds(5);
   const auto& foreign = foreign_children();
   for (auto left = children(foreign); !left.empty() && Clock::now() < until; left = children(foreign)) {
     for (const pid_t child : left) ::kill(child, SIGKILL);
     for (const pid_t child : left) {
       int status = 0;
-      if (::waitpid(child, &status, WNOHANG) == child && child == pid_) status_ = status;
+      if (::waitpid(child, &status, WNOHANG) != child) continue;
+      for (Process& process : processes_)
+        if (process.pid == child) process.status = status;
     }
     ::poll(nullptr, 0, 2);
   }

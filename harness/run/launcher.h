@@ -1,6 +1,8 @@
 // Starting and ending the workers of one world size, without leaving a process behind.
 #pragma once
 
+#include "harness/device/device.h"
+
 #include <sys/types.h>
 
 #include <map>
@@ -12,9 +14,10 @@ namespace assay {
 
 enum class LauncherKind { local, mpirun, srun };
 
-// The launcher of a world of `ranks` CPU ranks here: the worker itself for 1, srun inside a Slurm allocation, else
-// mpirun. Throws UsageError naming the package when what it needs is missing.
-LauncherKind choose_launcher(int ranks);
+// The launcher of a world of `ranks` ranks here: the worker itself for 1, srun inside a Slurm allocation; else mpirun
+// for CPU ranks, and for GPUs the supervisor starts every worker itself. Throws UsageError naming the package when what
+// it needs is missing.
+LauncherKind choose_launcher(int ranks, DeviceKind device);
 bool several_hosts(LauncherKind kind);
 
 struct LaunchRequest {
@@ -24,11 +27,11 @@ struct LaunchRequest {
   std::map<std::string, std::string> environment;  // ASSAY_* of the workers
 };
 
-// A running group: the launcher, or the only worker. It leads a process group of its own, so that a terminal's Ctrl-C
-// does not reach it, and dies with the thread that started it.
+// A running group: the launcher, or the workers themselves (LauncherKind::local). Each leads a process group of its
+// own, so that a terminal's Ctrl-C does not reach it, and dies with the thread that started it.
 class WorkerGroup {
  public:
-  // Throws Error when nothing can be started.
+  // Throws Error when nothing can be started; what was started is then ended.
   explicit WorkerGroup(const LaunchRequest& request);
   // Ends everything that is left.
   ~WorkerGroup();
@@ -43,20 +46,32 @@ class WorkerGroup {
 
   // A worker of this host that said hello: held by a descriptor, so that a reused pid is never killed.
   void add_worker(pid_t pid);
-  // True once the launcher has ended; its wait status is then known.
+  // Whether a launcher stands between, whose status tells of some rank.
+  bool through_launcher() const { return !direct_; }
+  // True once the launcher, or the first of the workers, has ended.
   bool reap();
-  std::optional<int> wait_status() const { return status_; }
-  // Waits for a voluntary end, reading output meanwhile.
-  bool wait_end(double seconds);
+  // The rank that ended first, where the workers were started directly.
+  std::optional<int> first_ended() const { return direct_ ? first_ended_ : std::nullopt; }
+  // How the worker of `rank` ended; through a launcher, or for a rank below 0, what ended first.
+  std::optional<int> wait_status(int rank) const;
+  // Waits for a voluntary end of `rank` (below 0, or through a launcher: of all), reading output meanwhile.
+  bool wait_end(double seconds, int rank = -1);
   // Kills the workers, then the launcher, then whatever of theirs was left to this process.
   void kill_all();
 
  private:
-  pid_t pid_ = -1;
+  struct Process {
+    pid_t pid = -1;
+    std::optional<int> status;
+  };
+  void start(const LaunchRequest& request, int rank, int output);
+  bool ended(int rank) const;
+
+  std::vector<Process> processes_;  // the launcher, or the workers by rank
+  std::optional<int> first_ended_;  // index
   bool direct_ = true;
   int output_fd_ = -1;
   std::string output_;
-  std::optional<int> status_;
   std::vector<int> workers_;
 };
 

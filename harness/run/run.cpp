@@ -7,6 +7,7 @@
 #include "harness/device/cpu/team.h"
 #include "harness/record/run_dir.h"
 #include "harness/run/cpu_share.h"
+#include "harness/run/gpu_place.h"
 #include "harness/run/results.h"
 #include "harness/run/supervisor.h"
 #include "harness/telemetry/environment.h"
@@ -72,6 +73,16 @@ DeviceKind device_of(const Json& run) {
       .value_or(DeviceKind::cpu);
 }
 
+// Where the driver shows which GPUs there are; elsewhere the worker without one says so.
+void refuse_too_few_gpus(int ranks, bool share) {
+  const auto gpus = gpus_of_environment();
+  if (!gpus || share || static_cast<std::size_t>(ranks) <= gpus->size()) return;
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  throw UsageError(fmt::format("--ranks {}: this host has {} {}{}; --share-gpu lets ranks share them", ranks,
+                               gpus->size(), gpus->size() == 1 ? "GPU" : "GPUs",
+                               visible ? fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible) : ""));
+}
+
 // Everything that can be refused is refused here, before the first case.
 Prepared prepare(const RunRequest& request, std::span<const Family> families) {
   Prepared prepared;
@@ -106,9 +117,9 @@ Prepared prepare(const RunRequest& request, std::span<const Family> families) {
   for (const PlannedCase& planned : prepared.plan.cases)
     if (!lacking_on(*planned.family, planned.params, request.plan.device)) most = std::max(most, planned.ranks);
   if (most > 1) {
-    if (request.plan.device != DeviceKind::cpu)
-      throw UsageError(fmt::format("--ranks {}: several GPUs need NCCL, which this build has not", most));
-    prepared.several_ranks = choose_launcher(most);
+    prepared.several_ranks = choose_launcher(most, request.plan.device);
+    if (request.plan.device != DeviceKind::cpu && prepared.several_ranks == LauncherKind::local)
+      refuse_too_few_gpus(most, request.share_gpu);
     if (prepared.several_ranks == LauncherKind::mpirun && most > most_ranks_a_cpu * prepared.cpus)
       throw UsageError(
           fmt::format("--ranks {} is beyond the slots: this machine has {} CPUs, and at most {} ranks a CPU are run",
@@ -204,6 +215,7 @@ std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
     job.estimated_seconds = planned.estimated_seconds;
     if (ranks > prepared_.cores && prepared_.several_ranks == LauncherKind::mpirun)
       job.order.flags.push_back("oversubscribed");
+    if (request_.share_gpu && ranks > 1) job.order.flags.push_back("shared GPU");
     if (const auto lacking = lacking_on(*planned.family, planned.params, request_.plan.device)) {
       Record record = blank_record(job.order, request_.plan.device);
       record.ranks = {{0, this_host(), "", std::nullopt}};
@@ -215,6 +227,22 @@ std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
     jobs.push_back(std::move(job));
   }
   return jobs;
+}
+
+// Jobs whose workers are started in one way, as groups in the order of their first jobs. Training's workers ask more of
+// MPI, which would slow the collectives: groups of their own, after the others.
+void split_by_workers(std::vector<Job> jobs, std::vector<std::vector<Job>>& groups) {
+  using Start = std::pair<bool, std::map<std::string, std::string>>;
+  std::vector<std::pair<Start, std::vector<Job>>> found;
+  for (Job& job : jobs) {
+    const Family& family = *job.order.family;
+    Start start{job.order.world.ranks > 1 && family.workload, environment_of(family, job.order.params)};
+    auto place = std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.first == start; });
+    if (place == found.end()) place = found.insert(found.end(), {std::move(start), {}});
+    place->second.push_back(std::move(job));
+  }
+  std::stable_partition(found.begin(), found.end(), [](const auto& one) { return !one.first.first; });
+  for (auto& one : found) groups.push_back(std::move(one.second));
 }
 
 void write_trace(Supervisor& supervisor, const fs::path& dir, Progress& progress) {
@@ -244,6 +272,7 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
   options.device = request.plan.device;
   options.cache_dir = cache_folder();
   options.trace = request.trace;
+  options.share_gpu = request.share_gpu;
   options.heartbeat_limit_seconds = seconds_from_environment("ASSAY_HEARTBEAT_LIMIT", options.heartbeat_limit_seconds);
   options.launch_limit_seconds = seconds_from_environment("ASSAY_LAUNCH_LIMIT", options.launch_limit_seconds);
 
@@ -285,12 +314,7 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
     for (const int ranks : sizes) {
       std::vector<Job> jobs = todo.jobs(ranks, keep);
       for (const Job& job : jobs) seconds += job.estimated_seconds, ++cases;
-      // Training's workers ask more of MPI, which would slow the collectives: groups of their own, after the others.
-      const auto training = std::stable_partition(
-          jobs.begin(), jobs.end(), [&](const Job& job) { return ranks == 1 || !job.order.family->workload; });
-      groups.emplace_back(std::make_move_iterator(training), std::make_move_iterator(jobs.end()));
-      jobs.erase(training, jobs.end());
-      groups.insert(groups.end() - 1, std::move(jobs));
+      split_by_workers(std::move(jobs), groups);
     }
     Progress progress(cases, seconds);
     Supervisor supervisor(options, prepared.several_ranks, peaks, progress, keep);

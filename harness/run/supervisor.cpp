@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 
@@ -79,6 +80,7 @@ void Supervisor::start_group(const Job& first) {
   ranks_.assign(static_cast<std::size_t>(ranks), {});
   group_worked_ = false;
   failure_.reset();
+  shared_.clear();
   oom_kills_ = oom_kill_count();
   LaunchRequest request;
   request.kind = ranks == 1 ? LauncherKind::local : several_ranks_;
@@ -92,6 +94,14 @@ void Supervisor::start_group(const Job& first) {
                          {"ASSAY_RUN", options_.run_dir.string()},
                          {"ASSAY_MPI_THREADS", first.order.family->workload ? "serialized" : "single"}};
   if (options_.trace) request.environment["ASSAY_TRACE"] = "1";
+  if (options_.device != DeviceKind::cpu) {
+    // CUDA's own order is by speed; by place it is that of the driver's tools, and the CPUs near each GPU are known.
+    if (!std::getenv("CUDA_DEVICE_ORDER")) request.environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+    request.environment["ASSAY_START_LIMIT"] = fmt::format("{}", options_.launch_limit_seconds);
+  }
+  if (options_.share_gpu) request.environment["ASSAY_SHARE_GPU"] = "1";
+  for (const auto& [name, value] : environment_of(*first.order.family, first.order.params))
+    request.environment[name] = value;
   group_ = std::make_unique<WorkerGroup>(request);
 }
 
@@ -142,6 +152,8 @@ void Supervisor::take_message(int rank, const Json& message) {
       state.part = std::move(part);
     else if (!failure_)
       failure_ = Failure{part ? part->reason : reader.text("reason", "it gave up"), std::move(part), false, rank};
+  } else if (type == "share") {
+    shared_.take(rank, message, channel_, static_cast<int>(ranks_.size()));
   } else if (type == "file" && reader.has("text")) {
     if (options_.keep_file) options_.keep_file(reader.text("name"), reader.text("text"), reader.flag("anew", false));
   } else if (type == "file") {
@@ -170,6 +182,7 @@ void Supervisor::take(const ChannelServer::Event& event) {
     state.connected = true;
     state.host = hello.text("host");
     if (state.host == this_host()) group_->add_worker(static_cast<pid_t>(hello.small("pid", 0)));
+    shared_.greet(event.rank, channel_);
   } else if (event.kind == Kind::closed) {
     state.connected = false;
     if (!failure_) failure_ = Failure{"its worker ended", std::nullopt, true, event.rank};
@@ -190,7 +203,8 @@ void Supervisor::pump(int timeout_ms) {
   if (others[1].revents) group_->read_output();
   if (others[0].revents) watch_signals();
   // What a worker sent before it ended comes first.
-  if (events.empty() && !failure_ && group_->reap()) failure_ = Failure{"its worker ended", std::nullopt, true, -1};
+  if (events.empty() && !failure_ && group_->reap())
+    failure_ = Failure{"its worker ended", std::nullopt, true, group_->first_ended().value_or(-1)};
   progress_.tick();
 }
 
@@ -271,10 +285,10 @@ Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
 // The record of a case whose worker is gone; ends the group on the way, since its end tells the signal.
 Record Supervisor::broken_record(const Job& job) {
   const Failure failure = *failure_;
-  if (failure.unexplained) group_->wait_end(2.0);  // mpirun needs a moment to notice
+  if (failure.unexplained) group_->wait_end(2.0, failure.rank);  // mpirun needs a moment to notice
   std::string word;
-  if (failure.unexplained && group_->wait_status())
-    word = describe_status(*group_->wait_status(), job.order.world.ranks > 1);
+  if (const auto status = group_->wait_status(failure.rank); failure.unexplained && status)
+    word = describe_status(*status, group_->through_launcher());
   group_->kill_all();
   const std::string log = group_->tail(log_bytes);
 

@@ -5,6 +5,7 @@
 #include "harness/run/execute.h"
 #include "harness/run/launcher.h"
 #include "harness/run/progress.h"
+#include "harness/run/shared_values.h"
 #include "harness/trace/trace.h"
 
 #include <chrono>
@@ -30,6 +31,7 @@ struct SupervisorOptions {
   // Called with what workers write below the run directory; may throw.
   std::function<void(const std::string& name, std::string_view text, bool anew)> keep_file;
   bool trace = false;
+  bool share_gpu = false;  // ranks may share GPUs
   // A rank that says nothing for so long is taken for dead; heartbeats come every two seconds.
   double heartbeat_limit_seconds = 30;
   double launch_limit_seconds = 60;
@@ -96,6 +98,7 @@ class Supervisor {
     std::optional<Record> part;
   };
   std::vector<RankState> ranks_;
+  SharedValues shared_;
   int case_index_ = -1;
   bool group_worked_ = false;  // a case of this group got as far as a phase
   std::optional<Failure> failure_;

@@ -1,10 +1,13 @@
 // A worker's life: bind, connect, run what is ordered.
 #include "harness/run/worker.h"
 
+#include "harness/comm/nccl_entry.h"
 #include "harness/core/error.h"
+#include "harness/core/units.h"
 #include "harness/device/cpu/team.h"
 #include "harness/run/cpu_share.h"
 #include "harness/run/execute.h"
+#include "harness/run/gpu_place.h"
 #include "harness/run/messages.h"
 #include "harness/run/worker_link.h"
 #include "harness/trace/trace.h"
@@ -24,17 +27,44 @@ namespace {
 constexpr std::size_t entries_a_message = 5000;
 constexpr std::size_t entries_a_case = 50000;
 
-// Confines the process to its share of the host.
+DeviceKind device_kind() {
+  const char* name = std::getenv("ASSAY_DEVICE");
+  return device_kind_from(name ? name : "cpu").value_or(DeviceKind::cpu);
+}
+
+// Confines the process to its share of the host: near its GPU where that place is known.
 void bind_to_share(const RankPlace& place) {
   const bool given = std::getenv("ASSAY_CPUS") || place.local_size == 1;
-  const std::vector<int> share =
-      given ? cpu::rank_cpus() : cpu_share(usable_cores(), place.local_rank, place.local_size);
+  std::vector<int> share;
+  if (given)
+    share = cpu::rank_cpus();
+  else if (const auto gpus = device_kind() == DeviceKind::cpu ? std::nullopt : gpus_of_environment())
+    share = cpu_share_near(usable_cores(), *gpus, place.local_rank, place.local_size);
+  else
+    share = cpu_share(usable_cores(), place.local_rank, place.local_size);
   if (!share.empty()) cpu::restart_on(share);
 }
 
 MpiThreads threads_from_environment() {
   const char* value = std::getenv("ASSAY_MPI_THREADS");
   return value && std::string_view(value) == "serialized" ? MpiThreads::serialized : MpiThreads::single;
+}
+
+// NCCL between GPUs, MPI between CPUs.
+std::unique_ptr<Communicator> make_world(WorkerLink& link, const RankPlace& place, Device& device) {
+  if (place.size == 1) return make_self_communicator(device.kind() == DeviceKind::cpu ? nullptr : &device);
+  if (device.kind() == DeviceKind::cpu) return make_mpi_communicator(threads_from_environment());
+  NcclWorld world;
+  world.rank = place.rank;
+  world.size = place.size;
+  const char* supervisor = std::getenv("ASSAY_SUPERVISOR");
+  world.several_hosts = supervisor && !std::string_view(supervisor).starts_with("127.0.0.1:");
+  world.share_gpu = std::getenv("ASSAY_SHARE_GPU") != nullptr;
+  if (const char* limit = std::getenv("ASSAY_START_LIMIT")) world.patience_seconds = parse_seconds(limit);
+  return make_nccl_communicator(world, [&](const std::string& own) {
+    if (place.rank == 0) link.send({{"type", "share"}, {"name", "nccl_id"}, {"value", own}});
+    return link.shared("nccl_id", world.patience_seconds);
+  });
 }
 
 void send_timeline(WorkerLink& link) {
@@ -49,14 +79,23 @@ void send_timeline(WorkerLink& link) {
     link.send(to_message(std::span(entries).subspan(i, std::min(entries_a_message, entries.size() - i))));
 }
 
+// What the communicator knows of its own ways by now; some are only made at the first call.
+void describe_transport(Record& record, Communicator& comm) {
+  try {
+    if (const std::string way = comm.transport(); !way.empty()) record.labels["transport"] = way;
+    for (std::string& remark : comm.remarks()) record.flags.push_back(std::move(remark));
+  } catch (const std::exception& caught) {
+    record.flags.push_back(fmt::format("the transport is not known: {}", caught.what()));
+  }
+}
+
 [[noreturn]] void wait_for_the_end() {
   for (;;) pause();
 }
 
 void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family> families) {
-  std::unique_ptr<Communicator> comm;
   std::unique_ptr<Device> device;
-  const char* kind_name = std::getenv("ASSAY_DEVICE");
+  std::unique_ptr<Communicator> comm;
   const auto folder = [](const char* name, const char* otherwise) {
     const char* value = std::getenv(name);
     return value ? value : otherwise;
@@ -65,12 +104,12 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
       folder("ASSAY_CACHE", "."), folder("ASSAY_RUN", ""),
       [&link](const std::string& name, std::string_view text, bool anew) { link.send(to_message(name, text, anew)); }};
   try {
-    device = make_device(device_kind_from(kind_name ? kind_name : "cpu").value_or(DeviceKind::cpu), place.local_rank);
-    comm = place.size == 1 ? make_self_communicator() : make_mpi_communicator(threads_from_environment());
+    device = make_device(device_kind(), place.local_rank);
+    comm = make_world(link, place, *device);
     if (comm->size() != place.size || comm->rank() != place.rank)
       throw Error(
-          fmt::format("MPI says rank {} of {}, the launcher rank {} of {}: module and launcher are of different MPIs",
-                      comm->rank(), comm->size(), place.rank, place.size));
+          fmt::format("{} says rank {} of {}, the launcher rank {} of {}: module and launcher are of different MPIs",
+                      comm->implementation(), comm->rank(), comm->size(), place.rank, place.size));
   } catch (const std::exception& error) {
     link.send({{"type", "abort"}, {"reason", error.what()}});
     wait_for_the_end();
@@ -84,6 +123,7 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
       Record record;
       try {
         record = execute_case(order_from(message, families), *device, *comm, surroundings);
+        if (comm->size() > 1) describe_transport(record, *comm);
       } catch (const std::exception& error) {
         link.send({{"type", "abort"}, {"case", index}, {"reason", error.what()}});
         wait_for_the_end();

@@ -134,6 +134,13 @@ Json WorkerLink::next() {
   return order;
 }
 
+std::string WorkerLink::shared(const std::string& name, double seconds) {
+  std::unique_lock lock(mutex_);
+  if (!arrived_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return shared_.contains(name); }))
+    throw Error(fmt::format("{} of rank 0 has not come within {:.3g} s", name, seconds));
+  return shared_.at(name);
+}
+
 void WorkerLink::listen() {
   LineBuffer buffer(order_bytes);
   char block[65536];
@@ -166,6 +173,7 @@ void WorkerLink::listen() {
       }
       const std::lock_guard lock(mutex_);
       if (type == "end") ended_ = true;
+      if (type == "share") shared_[message.value("name", "")] = message.value("value", "");
       if (type == "case") orders_.push_back(std::move(message));
       arrived_.notify_all();
     }

@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -35,6 +36,9 @@ class WorkerLink {
 
   // The next order ("case"); null when the work is done.
   Json next();
+  // What rank 0 shares under this name, once the supervisor has passed it on (harness/run/shared_values.h). Throws
+  // Error when it has not come after `seconds`.
+  std::string shared(const std::string& name, double seconds);
   // Thread-safe. A supervisor that does not read for 30 s counts as gone.
   void send(const Json& message);
 
@@ -47,6 +51,7 @@ class WorkerLink {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<Json> orders_;
+  std::map<std::string, std::string> shared_;
   bool ended_ = false;
   std::thread thread_;
 };

@@ -42,9 +42,15 @@ std::uint64_t mix(std::uint64_t x) {  // the finaliser of SplitMix64
 template <typename T>
 class TypedAnswer final : public Answer {
  public:
+  using Answer::check_receive;
+  using Answer::check_send;
+  using Answer::corrupt;
+  using Answer::fill_in_place;
+  using Answer::fill_send;
+
   TypedAnswer(Op op, DType dtype, const Layout& layout, int rank, int ranks, std::uint64_t seed, int root)
-      : op_(op),
-        layout_(layout),
+      : Answer(layout, sizeof(T)),
+        op_(op),
         rank_(rank),
         ranks_(ranks),
         seed_(seed),
@@ -63,29 +69,32 @@ class TypedAnswer final : public Answer {
     }
   }
 
-  void fill_send(void* send) const override { fill(static_cast<T*>(send), own_, 0, layout_.send); }
-
-  void fill_in_place(void* data) const override {
-    if (op_ != Op::all_gather) return fill_send(data);
-    poison(data);
-    fill(static_cast<T*>(data) + static_cast<std::size_t>(rank_) * layout_.count, own_, 0, layout_.count);
+  void fill_send(void* part, std::size_t first, std::size_t count) const override {
+    fill(static_cast<T*>(part), own_, first, count);
   }
 
-  void poison(void* receive) const override { std::memset(receive, 0xff, layout_.receive * sizeof(T)); }
-
-  Wrong check_send(const void* send) const override {
-    Wrong wrong;
-    compare(wrong, "input element", static_cast<const T*>(send), 0, own_, 0, layout_.send);
-    return wrong;
+  void fill_in_place(void* part, std::size_t first, std::size_t count) const override {
+    if (op_ != Op::all_gather) return fill_send(part, first, count);
+    std::memset(part, 0xff, count * sizeof(T));
+    const std::size_t mine = static_cast<std::size_t>(rank_) * layout_.count;
+    const std::size_t begin = std::max(first, mine), end = std::min(first + count, mine + layout_.count);
+    if (begin < end) fill(static_cast<T*>(part) + (begin - first), own_, begin - mine, end - begin);
   }
 
-  Wrong check_receive(const void* receive, bool in_place) const override {
-    const T* data = static_cast<const T*>(receive) + result_at(in_place);
-    const std::size_t count = layout_.count;
-    const std::size_t mine = static_cast<std::size_t>(rank_) * count;
-    Wrong wrong;
+  void check_send(Wrong& wrong, const void* part, std::size_t first, std::size_t count) const override {
+    compare(wrong, "input element", static_cast<const T*>(part), first, own_, first, count);
+  }
+
+  void check_receive(Wrong& wrong, const void* part, bool in_place, std::size_t first,
+                     std::size_t count) const override {
+    const std::size_t block = layout_.count, result = result_at(in_place);
+    const std::size_t mine = static_cast<std::size_t>(rank_) * block;
+    // The block of the result that begins at element `at` of it, as far as it lies in this part.
     const auto expect = [&](std::size_t at, const std::vector<T>& right, std::size_t phase) {
-      compare(wrong, "element", data, at, right, phase, count);
+      const std::size_t begin = std::max(first, result + at), end = std::min(first + count, result + at + block);
+      if (begin < end)
+        compare(wrong, "element", static_cast<const T*>(part) + (begin - first), begin - result, right,
+                phase + (begin - result - at), end - begin);
     };
     switch (op_) {
       case Op::all_reduce: expect(0, expected_, 0); break;
@@ -94,16 +103,13 @@ class TypedAnswer final : public Answer {
       case Op::send_recv: expect(0, given_[static_cast<std::size_t>((rank_ + ranks_ - 1) % ranks_)], 0); break;
       case Op::all_gather:
       case Op::all_to_all:
-        for (std::size_t r = 0; r < given_.size(); ++r) expect(r * count, given_[r], op_ == Op::all_to_all ? mine : 0);
+        for (std::size_t r = 0; r < given_.size(); ++r) expect(r * block, given_[r], op_ == Op::all_to_all ? mine : 0);
         break;
     }
-    return wrong;
   }
 
-  void corrupt(void* receive, bool in_place) const override {
-    auto* bytes = reinterpret_cast<unsigned char*>(static_cast<T*>(receive) + result_at(in_place) + layout_.count / 2);
-    bytes[sizeof(T) - 1] ^= 0x01;
-  }
+  void corrupt(void* element) const override { static_cast<unsigned char*>(element)[sizeof(T) - 1] ^= 0x01; }
+  std::size_t corruptible(bool in_place) const override { return result_at(in_place) + layout_.count / 2; }
 
  private:
   std::size_t result_at(bool in_place) const {
@@ -122,7 +128,7 @@ class TypedAnswer final : public Answer {
     return elements;
   }
 
-  // data[i] is the pattern's element phase + i, in runs that do not wrap: fn(at, pattern, elements).
+  // Element i of `data` is the pattern's element phase + i, in runs that do not wrap: fn(at, pattern, elements).
   template <typename F>
   static void in_runs(std::size_t phase, std::size_t count, const F& fn) {
     for (std::size_t done = 0; done < count;) {
@@ -137,10 +143,11 @@ class TypedAnswer final : public Answer {
       std::copy_n(pattern.data() + at, run, data + done);
     });
   }
+  // `data` begins with the element that is called `first`.
   static void compare(Wrong& wrong, const char* what, const T* data, std::size_t first, const std::vector<T>& pattern,
                       std::size_t phase, std::size_t count) {
     in_runs(phase, count, [&](std::size_t done, std::size_t at, std::size_t run) {
-      const T* got = data + first + done;
+      const T* got = data + done;
       if (std::memcmp(got, pattern.data() + at, run * sizeof(T)) == 0) return;
       for (std::size_t i = 0; i < run; ++i) {
         if (std::memcmp(got + i, pattern.data() + at + i, sizeof(T)) == 0) continue;
@@ -152,7 +159,6 @@ class TypedAnswer final : public Answer {
   }
 
   Op op_;
-  Layout layout_;
   int rank_;
   int ranks_;
   std::uint64_t seed_;
@@ -164,6 +170,23 @@ class TypedAnswer final : public Answer {
 };
 
 }  // namespace
+
+void Answer::fill_send(void* send) const { fill_send(send, 0, layout_.send); }
+void Answer::fill_in_place(void* data) const { fill_in_place(data, 0, std::max(layout_.send, layout_.receive)); }
+void Answer::poison(void* receive) const { std::memset(receive, 0xff, layout_.receive * element_); }
+Wrong Answer::check_receive(const void* receive, bool in_place) const {
+  Wrong wrong;
+  check_receive(wrong, receive, in_place, 0, std::max(in_place ? layout_.send : 0, layout_.receive));
+  return wrong;
+}
+Wrong Answer::check_send(const void* send) const {
+  Wrong wrong;
+  check_send(wrong, send, 0, layout_.send);
+  return wrong;
+}
+void Answer::corrupt(void* receive, bool in_place) const {
+  corrupt(static_cast<char*>(receive) + corruptible(in_place) * element_);
+}
 
 int most_ranks(DType dtype) { return static_cast<int>(exact_up_to(dtype)); }
 

@@ -23,15 +23,31 @@ class Answer {
  public:
   virtual ~Answer() = default;
 
-  // Pointers are to the buffers of `layout`; in place, to the one that both are.
-  virtual void fill_send(void* send) const = 0;      // layout.send elements
-  virtual void fill_in_place(void* data) const = 0;  // what the call reads; poison elsewhere
-  virtual void poison(void* receive) const = 0;      // NaN or -1 everywhere
-  // The result of a call; `in_place` says where a reduce-scatter leaves it.
-  virtual Wrong check_receive(const void* receive, bool in_place) const = 0;
-  virtual Wrong check_send(const void* send) const = 0;  // still as filled
-  // Makes one element of the result wrong; a drill.
-  virtual void corrupt(void* receive, bool in_place) const = 0;
+  // A part of a buffer of `layout` (in place: of the one that both are): `part` holds elements `first` to `first +
+  // count`.
+  virtual void fill_send(void* part, std::size_t first, std::size_t count) const = 0;
+  // What the call reads; poison elsewhere.
+  virtual void fill_in_place(void* part, std::size_t first, std::size_t count) const = 0;
+  // The result of a call; `in_place` says where a reduce-scatter leaves it. What lies outside it is not looked at.
+  virtual void check_receive(Wrong& wrong, const void* part, bool in_place, std::size_t first,
+                             std::size_t count) const = 0;
+  virtual void check_send(Wrong& wrong, const void* part, std::size_t first, std::size_t count) const = 0;
+  // Makes an element wrong; a drill. It is best tried on the one at `corruptible`.
+  virtual void corrupt(void* element) const = 0;
+  virtual std::size_t corruptible(bool in_place) const = 0;
+
+  // The same of whole buffers in host memory.
+  void fill_send(void* send) const;      // layout.send elements
+  void fill_in_place(void* data) const;  // the larger of layout.send and layout.receive
+  void poison(void* receive) const;      // NaN or -1 everywhere
+  Wrong check_receive(const void* receive, bool in_place) const;
+  Wrong check_send(const void* send) const;
+  void corrupt(void* receive, bool in_place) const;
+
+ protected:
+  Answer(const Layout& layout, std::size_t element) : layout_(layout), element_(element) {}
+  const Layout layout_;
+  const std::size_t element_;  // bytes
 };
 
 // The largest world whose sums are exact in this type.

@@ -5,6 +5,7 @@
 #include "harness/device/cpu/team.h"
 #include "suites/collective/answer.h"
 #include "suites/collective/layout.h"
+#include "suites/collective/staging.h"
 
 #include <algorithm>
 #include <array>
@@ -35,7 +36,8 @@ class CollectiveCase final : public Case {
         bytes_(static_cast<std::size_t>(params.integer("bytes"))),
         dtype_(dtype_of(params)),
         in_place_(params.flag("inplace")),
-        batching_(params.text("batching")) {}
+        batching_(params.text("batching")),
+        registered_(params.has("buffers") && params.text("buffers") == "registered") {}
 
   std::optional<std::string> skip_reason(const Context& context) const override {
     const int ranks = context.comm.size();
@@ -45,27 +47,31 @@ class CollectiveCase final : public Case {
     if (reduces(op_) && ranks > most_ranks(dtype_))
       return fmt::format("sums over more than {} ranks are not exact in {}", most_ranks(dtype_),
                          assay::name_of(dtype_));
+    if (registered_ && ranks == 1) return "one rank has nobody to register its buffers with";
     return std::nullopt;
   }
 
   void setup(Context& context) override {
     context_ = &context;
-    team_.emplace(1);  // the calls are made by this thread: bound to one CPU
+    // On a CPU the calls are made by this thread: bound to one.
+    if (context.device.kind() == DeviceKind::cpu) team_.emplace(1);
+    staging_.emplace(context.device);
     const int ranks = context.comm.size();
     layout_ = layout_of(op_, bytes_, dtype_, ranks);
     answer_ = make_answer(op_, dtype_, layout_, context.comm.rank(), ranks, context.seed, root);
     const std::size_t element = size_of(dtype_);
     if (in_place_) {
-      receive_ = allocate(context.device, std::max(layout_.send, layout_.receive) * element);
+      receive_ = allocate(context, std::max(layout_.send, layout_.receive) * element);
     } else {
-      send_ = allocate(context.device, layout_.send * element);
-      receive_ = allocate(context.device, layout_.receive * element);
+      send_ = allocate(context, layout_.send * element);
+      receive_ = allocate(context, layout_.receive * element);
     }
     fill();
     describe(context);
   }
 
   void measure(Sampler& sampler) override {
+    if (context_->device.kind() != DeviceKind::cpu && context_->comm.size() > 1) learn_choice();
     const std::function<void()> ring = [this, &sampler] { send_and_receive(sampler.stream()); };
     sampler.repeat(1, [&](Stream& stream, int) { call(stream, ring); });
   }
@@ -79,11 +85,23 @@ class CollectiveCase final : public Case {
       call(*stream, [] {});
       stream->synchronize();
     }
-    if (context_->faults.contains(Fault::wrong_sum) && context_->comm.rank() == context_->comm.size() - 1)
-      answer_->corrupt(receive_.data(), in_place_);
-    add_check(checks, "wrong_elements", answer_->check_receive(receive_.data(), in_place_));
-    if (!in_place_) add_check(checks, "changed_inputs", answer_->check_send(send_.data()));
+    if (context_->faults.contains(Fault::wrong_sum) && context_->comm.rank() == context_->comm.size() - 1) corrupt();
+    Wrong wrong, changed;
+    staging_->read(receive_.data(), receive_elements(), size_of(dtype_),
+                   [&](const void* part, std::size_t first, std::size_t count) {
+                     answer_->check_receive(wrong, part, in_place_, first, count);
+                   });
+    add_check(checks, "wrong_elements", wrong);
+    if (!in_place_) {
+      staging_->read(send_.data(), layout_.send, size_of(dtype_),
+                     [&](const void* part, std::size_t first, std::size_t count) {
+                       answer_->check_send(changed, part, first, count);
+                     });
+      add_check(checks, "changed_inputs", changed);
+    }
     fill();  // a further measurement starts anew
+    // Some connections are only made, and told of, by the first call.
+    context_->labels["implementation"] = context_->comm.implementation();
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
@@ -100,15 +118,46 @@ class CollectiveCase final : public Case {
  private:
   // In huge pages also where it is small, as slices of a flat gradient buffer are: Open MPI's copies of 64 KiB from
   // process to process take 15 % less time then (Zen 4).
-  static Buffer allocate(Device& device, std::size_t bytes) {
+  Buffer allocate(Context& context, std::size_t bytes) const {
     constexpr std::size_t huge_page = std::size_t{2} << 20;
-    return device.allocate(std::max(bytes, huge_page));
+    const std::size_t enough = std::max(bytes, huge_page);
+    return registered_ ? context.comm.allocate_registered(enough) : context.device.allocate(enough);
   }
+  std::size_t receive_elements() const { return in_place_ ? std::max(layout_.send, layout_.receive) : layout_.receive; }
 
   void fill() {
-    if (in_place_) return answer_->fill_in_place(receive_.data());
-    answer_->fill_send(send_.data());
-    answer_->poison(receive_.data());
+    const std::size_t element = size_of(dtype_);
+    staging_->write(receive_.data(), receive_elements(), element,
+                    [&](void* part, std::size_t first, std::size_t count) {
+                      if (in_place_)
+                        answer_->fill_in_place(part, first, count);
+                      else
+                        std::memset(part, 0xff, count * element);
+                    });
+    if (in_place_) return;
+    staging_->write(send_.data(), layout_.send, element,
+                    [&](void* part, std::size_t first, std::size_t count) { answer_->fill_send(part, first, count); });
+  }
+
+  void corrupt() {
+    const std::size_t element = size_of(dtype_);
+    char* place = receive_.as<char>() + answer_->corruptible(in_place_) * element;
+    std::array<char, 16> held{};
+    staging_->read(place, 1, element,
+                   [&](const void* part, std::size_t, std::size_t) { std::memcpy(held.data(), part, element); });
+    answer_->corrupt(held.data());
+    staging_->write(place, 1, element,
+                    [&](void* part, std::size_t, std::size_t) { std::memcpy(part, held.data(), element); });
+  }
+
+  // One call of the library's own choosing, before any is timed: which algorithm it takes is only told at a call.
+  void learn_choice() {
+    const auto stream = context_->device.make_stream();
+    const std::string choice = context_->comm.choice_of([&] {
+      call(*stream, [this, &stream] { send_and_receive(*stream); });
+      stream->synchronize();
+    });
+    if (!choice.empty()) context_->labels["algorithm"] = choice;
   }
 
   void describe(Context& context) const {
@@ -158,12 +207,11 @@ class CollectiveCase final : public Case {
     if (wrong.count > wrong.detail.size()) text += fmt::format("; {} in all", wrong.count);
     std::copy_n(text.begin(), std::min(text.size(), text_bytes - 1), own.begin());
 
-    const auto stream = context_->device.make_stream();
     const auto count = static_cast<std::int64_t>(wrong.count);
     std::vector<std::int64_t> counts(ranks);
     std::vector<char> texts(ranks * text_bytes);
-    comm.all_gather(&count, counts.data(), 1, DType::i64, *stream);
-    comm.all_gather(own.data(), texts.data(), text_bytes, DType::u8, *stream);
+    comm.all_gather_host(&count, counts.data(), sizeof count);
+    comm.all_gather_host(own.data(), texts.data(), text_bytes);
 
     std::int64_t total = 0;
     std::vector<std::string> detail;
@@ -180,8 +228,10 @@ class CollectiveCase final : public Case {
   DType dtype_;
   bool in_place_;
   std::string batching_;
+  bool registered_;
   Context* context_ = nullptr;
   std::optional<cpu::Team> team_;
+  std::optional<Staging> staging_;
   Layout layout_;
   std::unique_ptr<Answer> answer_;
   Buffer send_;  // unused in place
@@ -236,9 +286,22 @@ Family collective_family() {
        "calls back to back, or one a sample after a barrier",
        {}},
   };
+  // NCCL reads its switch once a process, and registered memory is its own: parameters of GPUs alone.
+  ParamSpec nvls = choice("nvls", {"auto", "off"}, {"auto"}, "sums in the NVLink switch: as NCCL chooses, or never");
+  ParamSpec buffers =
+      choice("buffers", {"plain", "registered"}, {"plain"}, "the device's own memory, or NCCL's, registered with it");
+  for (ParamSpec* spec : {&nvls, &buffers}) {
+    spec->devices = {DeviceKind::cuda};
+    family.params.push_back(*spec);
+  }
+  family.environment = [](const Params& params) {
+    std::map<std::string, std::string> variables;
+    if (params.has("nvls") && params.text("nvls") == "off") variables["NCCL_NVLS_ENABLE"] = "0";
+    return variables;
+  };
   family.estimate = collective::estimate;
   family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<CollectiveCase>(params); };
-  family.devices = {DeviceKind::cpu};
+  family.devices = {DeviceKind::cpu, DeviceKind::cuda};
   return family;
 }
 

@@ -1,0 +1,195 @@
+#include "harness/comm/nccl/communicator.h"
+
+#include "harness/comm/nccl/check.h"
+#include "harness/comm/nccl/log_capture.h"
+#include "harness/comm/nccl/types.h"
+#include "harness/core/error.h"
+#include "harness/device/cuda/native.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <utility>
+
+namespace assay::nccl {
+
+namespace {
+
+const char* at(const void* base, std::size_t bytes) { return static_cast<const char*>(base) + bytes; }
+char* at(void* base, std::size_t bytes) { return static_cast<char*>(base) + bytes; }
+
+// Containers may share a name, and hosts a container's; together with the boot's own id they are told apart.
+std::uint64_t this_host_hash() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  std::string text = name;
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  if (boot >> id) text += "\n" + id;
+  return std::hash<std::string>()(text);
+}
+
+bool has_infiniband() {
+  std::error_code none;
+  const std::filesystem::directory_iterator devices("/sys/class/infiniband", none);
+  return !none && devices != std::filesystem::directory_iterator();
+}
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(ncclComm_t comm, std::unique_ptr<HostGroup> hosts, bool share_gpu, bool watched)
+    : comm_(comm), hosts_(std::move(hosts)), share_gpu_(share_gpu) {
+  ASSAY_NCCL(ncclCommUserRank(comm_, &rank_));
+  ASSAY_NCCL(ncclCommCount(comm_, &size_));
+  if (!watched) return;
+  watch_.emplace(comm_, rank_);
+  const std::uint64_t own = this_host_hash();
+  host_of_.resize(static_cast<std::size_t>(size_));
+  all_gather_host(&own, host_of_.data(), sizeof own);
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  watch_.reset();
+  ncclCommDestroy(comm_);
+}
+
+std::string NcclCommunicator::implementation() const {
+  const std::string way = log_capture().read().transport();
+  return fmt::format("NCCL {}{}{}", version_text(), way.empty() ? "" : ", ", way);
+}
+
+void NcclCommunicator::all_reduce(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op,
+                                  Stream& stream) {
+  ASSAY_NCCL(ncclAllReduce(send, receive, count, datatype_of(dtype), operation_of(op), comm_, cuda::native(stream)));
+}
+
+void NcclCommunicator::all_gather(const void* send, void* receive, std::size_t count, DType dtype, Stream& stream) {
+  const std::size_t own = count * size_of(dtype) * static_cast<std::size_t>(rank_);
+  const void* from = send == receive ? at(receive, own) : send;
+  ASSAY_NCCL(ncclAllGather(from, receive, count, datatype_of(dtype), comm_, cuda::native(stream)));
+}
+
+void NcclCommunicator::reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op,
+                                      Stream& stream) {
+  const std::size_t own = count * size_of(dtype) * static_cast<std::size_t>(rank_);
+  void* to = send == receive ? at(receive, own) : receive;
+  ASSAY_NCCL(ncclReduceScatter(send, to, count, datatype_of(dtype), operation_of(op), comm_, cuda::native(stream)));
+}
+
+void NcclCommunicator::broadcast(void* data, std::size_t count, DType dtype, int root, Stream& stream) {
+  ASSAY_NCCL(ncclBroadcast(data, data, count, datatype_of(dtype), root, comm_, cuda::native(stream)));
+}
+
+// As nccl-tests does it: older versions have no call of that name.
+void NcclCommunicator::all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream& stream) {
+  const std::size_t block = count * size_of(dtype);
+  group(
+      [&] {
+        for (int r = 0; r < size_; ++r) {
+          const std::size_t offset = block * static_cast<std::size_t>(r);
+          this->send(at(send, offset), count, dtype, r, stream);
+          this->receive(at(receive, offset), count, dtype, r, stream);
+        }
+      },
+      stream);
+}
+
+void NcclCommunicator::send(const void* data, std::size_t count, DType dtype, int to, Stream& stream) {
+  ASSAY_NCCL(ncclSend(data, count, datatype_of(dtype), to, comm_, cuda::native(stream)));
+}
+
+void NcclCommunicator::receive(void* data, std::size_t count, DType dtype, int from, Stream& stream) {
+  ASSAY_NCCL(ncclRecv(data, count, datatype_of(dtype), from, comm_, cuda::native(stream)));
+}
+
+void NcclCommunicator::group(const std::function<void()>& body, Stream&) {
+  ASSAY_NCCL(ncclGroupStart());
+  try {
+    body();
+  } catch (...) {
+    ncclGroupEnd();  // or every later call of this thread would wait for the end of this group
+    throw;
+  }
+  ASSAY_NCCL(ncclGroupEnd());
+}
+
+void NcclCommunicator::barrier() { values_of_all(0); }
+
+std::unique_ptr<Communicator> NcclCommunicator::split(int colour, int key) {
+  ncclComm_t part = nullptr;
+  ASSAY_NCCL(ncclCommSplit(comm_, colour, key, &part, nullptr));
+  ASSAY_CHECK(part, "ncclCommSplit: no communicator of colour {}", colour);
+  return std::make_unique<NcclCommunicator>(part, hosts_->split(colour, key), share_gpu_, false);
+}
+
+void NcclCommunicator::abort(const std::string& why) { leave(comm_, why); }
+
+std::string NcclCommunicator::poll_error() {
+  ncclResult_t state = ncclSuccess;
+  ASSAY_NCCL(ncclCommGetAsyncError(comm_, &state));
+  return state == ncclSuccess || state == ncclInProgress ? std::string() : describe(state, comm_);
+}
+
+std::vector<double> NcclCommunicator::values_of_all(double value) {
+  std::vector<double> values(static_cast<std::size_t>(size_));
+  all_gather_host(&value, values.data(), sizeof value);
+  return values;
+}
+
+double NcclCommunicator::max_of(double value) {
+  const std::vector<double> values = values_of_all(value);
+  return *std::max_element(values.begin(), values.end());
+}
+
+double NcclCommunicator::broadcast_value(double value, int root) {
+  ASSAY_CHECK(root >= 0 && root < size_, "broadcast_value: no rank {} in a world of {}", root, size_);
+  return values_of_all(value)[static_cast<std::size_t>(root)];
+}
+
+void NcclCommunicator::all_gather_host(const void* send, void* receive, std::size_t bytes) {
+  hosts_->all_gather(send, receive, bytes);
+}
+
+std::string NcclCommunicator::transport() { return log_capture().read().transport(); }
+
+std::vector<std::string> NcclCommunicator::remarks() {
+  if (share_gpu_) return {};
+  return socket_remarks(log_capture().read().links(), host_of_, has_infiniband());
+}
+
+std::string NcclCommunicator::choice_of(const std::function<void()>& call) {
+  LogCapture& capture = log_capture();
+  const bool logged = capture.log_choices(true);
+  capture.forget_choice();
+  call();
+  if (!logged) return {};
+  std::string choice = capture.read().choice();
+  capture.log_choices(false);
+  return choice;
+}
+
+Buffer NcclCommunicator::allocate_registered(std::size_t bytes) {
+  void* data = nullptr;
+  void* handle = nullptr;
+  ASSAY_NCCL(ncclMemAlloc(&data, bytes));
+  const ncclResult_t registered = ncclCommRegister(comm_, data, bytes, &handle);
+  if (registered != ncclSuccess) {
+    ncclMemFree(data);
+    fail(registered, "ncclCommRegister", __FILE__, __LINE__);
+  }
+  return Buffer(data, bytes, [comm = comm_, handle](void* held, std::size_t) {
+    ncclCommDeregister(comm, handle);
+    ncclMemFree(held);
+  });
+}
+
+}  // namespace assay::nccl
+
+extern "C" assay::Communicator* assay_nccl_communicator(const assay::NcclWorld& world, const assay::ShareId& share) {
+  auto hosts = assay::nccl::meet_hosts(world, share);
+  const ncclComm_t comm = assay::nccl::meet(world, *hosts);
+  return std::make_unique<assay::nccl::NcclCommunicator>(comm, std::move(hosts), world.share_gpu, true).release();
+}

@@ -1,0 +1,67 @@
+#include "harness/comm/nccl/log_capture.h"
+
+#include <dlfcn.h>
+#include <nccl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace assay::nccl {
+
+namespace {
+
+constexpr const char* subsystems = "INIT,ENV,NET,P2P,SHM,NVLS";
+
+// Makes NCCL read its debug variables again. Exported from 2.24 on and to be removed some day, so it is looked up.
+using Reset = void (*)();
+Reset find_reset() {
+  Dl_info place{};
+  if (!dladdr(reinterpret_cast<void*>(&ncclGetVersion), &place) || !place.dli_fname) return nullptr;
+  void* library = dlopen(place.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  return library ? reinterpret_cast<Reset>(dlsym(library, "ncclResetDebugInit")) : nullptr;
+}
+
+}  // namespace
+
+LogCapture::LogCapture() {
+  if (std::getenv("NCCL_DEBUG")) return;
+  fd_ = ::memfd_create("assay-nccl-log", MFD_CLOEXEC);
+  if (fd_ < 0) return;
+  // NCCL opens the file itself, each time that it reads its variables; it cuts it to nothing then.
+  setenv("NCCL_DEBUG", "INFO", 1);
+  setenv("NCCL_DEBUG_SUBSYS", subsystems, 0);
+  setenv("NCCL_DEBUG_FILE", ("/proc/self/fd/" + std::to_string(fd_)).c_str(), 1);
+}
+
+LogCapture::~LogCapture() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+const NcclLog& LogCapture::read() {
+  if (fd_ < 0) return log_;
+  struct stat state {};
+  if (::fstat(fd_, &state) == 0 && state.st_size < read_) read_ = 0;
+  char block[1 << 16];
+  for (ssize_t got; (got = ::pread(fd_, block, sizeof block, read_)) > 0; read_ += got)
+    log_.add({block, static_cast<std::size_t>(got)});
+  return log_;
+}
+
+bool LogCapture::log_choices(bool on) {
+  static const Reset reset = find_reset();
+  if (fd_ < 0 || !reset) return false;
+  read();
+  setenv("NCCL_DEBUG_SUBSYS", on ? "INIT,ENV,NET,P2P,SHM,NVLS,TUNING" : subsystems, 1);
+  reset();
+  return true;
+}
+
+LogCapture& log_capture() {
+  static LogCapture capture;
+  return capture;
+}
+
+}  // namespace assay::nccl

@@ -1,0 +1,10 @@
+// The entry of a CUDA module that was built without NCCL: says so.
+#include "harness/comm/nccl_entry.h"
+#include "harness/core/error.h"
+
+extern "C" assay::Communicator* assay_nccl_communicator(const assay::NcclWorld& world, const assay::ShareId&) {
+  throw assay::Error(fmt::format(
+      "{} ranks on GPUs need NCCL, which this build of libassay-cuda.so has not: install libnccl-dev (or the "
+      "wheel nvidia-nccl-cu13) and build again with -DASSAY_NCCL=ON",
+      world.size));
+}

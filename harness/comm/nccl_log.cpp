@@ -1,0 +1,171 @@
+// Reading of NCCL's log. The forms are those of NCCL 2.18 to 2.30.
+#include "harness/comm/nccl_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+
+namespace assay {
+
+namespace {
+
+// Up to the first of `stops`, which is left in front of what remains.
+std::string_view take_until(std::string_view& text, std::string_view stops) {
+  const std::size_t end = std::min(text.find_first_of(stops), text.size());
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(end);
+  return word;
+}
+
+std::optional<int> take_int(std::string_view& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+bool skip(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  return true;
+}
+
+// What follows `word`; nothing when it does not occur.
+std::optional<std::string_view> after(std::string_view text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  if (at == text.npos) return std::nullopt;
+  return text.substr(at + word.size());
+}
+
+// "NET/IB/1(2)/GDRDMA/Shared" -> "NET/IB/GDRDMA": device numbers, and whether buffers are shared, say nothing of the
+// way.
+std::string way(std::string_view via) {
+  std::string kept;
+  while (!via.empty()) {
+    const std::string_view part = take_until(via, "/");
+    skip(via, "/");
+    if (part.empty() || (part[0] >= '0' && part[0] <= '9') || part == "Shared") continue;
+    kept += (kept.empty() ? "" : "/") + std::string(part);
+  }
+  return kept;
+}
+
+// "00/0 : 0[0] -> 1[1] [send] via NET/Socket/0 comm 0x55d0 nRanks 02", "02 : 3[3] -> 0[0] via SHM/direct/direct".
+std::optional<NcclLink> link_from(std::string_view text) {
+  NcclLink link;
+  const auto ranks = after(text, " : ");
+  if (!ranks) return std::nullopt;
+  std::string_view rest = *ranks;
+  const auto from = take_int(rest);
+  if (!from || !skip(rest, "[")) return std::nullopt;
+  take_until(rest, "]");
+  if (!skip(rest, "] -> ")) return std::nullopt;
+  const auto to = take_int(rest);
+  if (!to || !skip(rest, "[")) return std::nullopt;
+  const auto via = after(rest, " via ");
+  if (!via) return std::nullopt;
+  std::string_view word = *via;
+  link = {*from, *to, way(take_until(word, " \r"))};
+  if (link.via.empty()) return std::nullopt;
+  return link;
+}
+
+// Before 2.24 algorithms and protocols were written as numbers.
+template <std::size_t n>
+std::string named(std::string_view word, const std::array<std::string_view, n>& names) {
+  std::string_view rest = word;
+  const auto number = take_int(rest);
+  if (!number || !rest.empty() || *number < 0 || static_cast<std::size_t>(*number) >= n) return std::string(word);
+  return std::string(names[static_cast<std::size_t>(*number)]);
+}
+
+// "AllReduce: 4194304 Bytes -> Algo RING proto LL128 channel{Lo..Hi}={0..7}", "... -> Algo 1 proto 2 time 25.1",
+// "AllReduce [Symmetric]: 1024 Bytes -> Kernel AllReduce_RSxLDMC_AGxSTMC nchannels 16".
+std::string choice_from(std::string_view text) {
+  static constexpr std::array<std::string_view, 7> algorithms{
+      "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLSTREE", "PAT"};
+  static constexpr std::array<std::string_view, 3> protocols{"LL", "LL128", "SIMPLE"};
+  if (auto kernel = after(text, " Bytes -> Kernel ")) return "symmetric/" + std::string(take_until(*kernel, " \r"));
+  auto rest = after(text, " Bytes -> Algo ");
+  if (!rest) return {};
+  const std::string algorithm = named(take_until(*rest, " \r"), algorithms);
+  if (!skip(*rest, " proto ")) return {};
+  return algorithm + "/" + named(take_until(*rest, " \r"), protocols);
+}
+
+}  // namespace
+
+void NcclLog::add(std::string_view text) {
+  constexpr std::size_t longest = 1 << 16;  // of a line without an end
+  while (!text.empty()) {
+    const std::size_t newline = text.find('\n');
+    rest_.append(text.substr(0, newline));
+    if (newline == text.npos) {
+      if (rest_.size() > longest) rest_.clear();
+      return;
+    }
+    take_line(rest_);
+    rest_.clear();
+    text.remove_prefix(newline + 1);
+  }
+}
+
+void NcclLog::take_line(std::string_view line) {
+  if (const auto warning = after(line, "NCCL WARN ")) {
+    warning_ = std::string(*warning);
+    while (!warning_.empty() && (warning_.back() == '\r' || warning_.back() == ' ')) warning_.pop_back();
+    return;
+  }
+  const auto info = after(line, "NCCL INFO ");
+  if (!info) return;
+  std::string_view text = *info;
+  if (skip(text, "Channel ")) {
+    if (const auto link = link_from(text)) links_.insert(*link);
+  } else if (text.starts_with("NVLS comm ") || text.starts_with("Connected NVLS tree")) {
+    nvls_ = true;
+  } else if (const std::string choice = choice_from(text); !choice.empty()) {
+    choice_ = choice;
+  }
+}
+
+std::string NcclLog::transport() const {
+  std::set<std::string> ways;
+  for (const NcclLink& link : links_) ways.insert(link.via);
+  if (nvls_) ways.insert("NVLS");
+  std::string text;
+  for (const std::string& via : ways) text += (text.empty() ? "" : ", ") + via;
+  return text;
+}
+
+std::vector<std::string> socket_remarks(const std::set<NcclLink>& links, const std::vector<std::uint64_t>& host_of,
+                                        bool infiniband) {
+  std::optional<NcclLink> inside, between;
+  for (const NcclLink& link : links) {
+    if (!link.via.starts_with("NET/Socket")) continue;
+    const auto known = [&](int rank) { return rank >= 0 && static_cast<std::size_t>(rank) < host_of.size(); };
+    if (!known(link.from) || !known(link.to)) continue;
+    const bool one_host = host_of[static_cast<std::size_t>(link.from)] == host_of[static_cast<std::size_t>(link.to)];
+    std::optional<NcclLink>& first = one_host ? inside : between;
+    if (!first) first = link;
+  }
+  std::vector<std::string> remarks;
+  if (inside)
+    remarks.push_back(
+        fmt::format("NCCL goes over a socket between GPUs of one host (rank {} to {}): see that peer access and shared "
+                    "memory are allowed (NCCL_P2P_DISABLE, NCCL_SHM_DISABLE unset, /dev/shm large enough, ranks in one "
+                    "container with one hostname)",
+                    inside->from, inside->to));
+  if (between && infiniband)
+    remarks.push_back(fmt::format(
+        "NCCL goes over a socket between hosts that have InfiniBand (rank {} to {}): see that NCCL_IB_DISABLE "
+        "is unset, NCCL_IB_HCA names a port that is up, and libibverbs is in the container",
+        between->from, between->to));
+  return remarks;
+}
+
+}  // namespace assay

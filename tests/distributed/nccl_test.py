@@ -1,0 +1,135 @@
+"""Collectives between emulated GPUs through the command line: ranks started by the supervisor, bad surroundings, ends."""
+import json
+import os
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+from testbed import TestbedCase, alive, descendants, wait_for, workers  # noqa: E402
+
+QUICK = {"max_seconds": 0.05, "warmup_seconds": 0.001, "min_samples": 5, "target_relative_ci": 0.5}
+OPS = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv"]
+
+
+class Gpus(TestbedCase):
+    def emulation(self, script="devices=4", **more):
+        return {"ASSAY_MODULE_PATH": os.environ["ASSAY_EMULATED"], "ASSAY_EMULATION": script, **more}
+
+    def plan(self, protocol=QUICK, **values):
+        path = os.path.join(self.folder, "plan.json")
+        with open(path, "w") as file:
+            json.dump({"schema": 1, "name": "t", "protocol": protocol,
+                       "cases": [{"family": "collective", "bytes": 4096, **values}]}, file)
+        return path
+
+    def collective(self, *flags, env=None, protocol=QUICK, **values):
+        return self.run_assay(self.plan(protocol, **values), "--device", "cuda", "--out", self.out, *flags,
+                              env=env or self.emulation())
+
+    def reason(self):
+        return " ".join(record["reason"] for record in self.records())
+
+    def test_every_call_is_right_on_one_two_and_four_gpus(self):
+        done = self.collective("--ranks", "1,2,4", op=OPS, dtype=["f32", "bf16"], inplace=[False, True],
+                               bytes=[8, 1000003])
+        self.assertEqual(done.returncode, 0, done.stderr + self.reason())
+        records = self.records()
+        self.assertEqual(len(records), 3 * 6 * 2 * 2 * 2)
+        measured = [record for record in records if record["status"] == "ok"]
+        self.assertGreater(len(measured), 90)
+        for record in measured:
+            ranks = record["world"]["ranks"]
+            self.assertEqual([check["passed"] for check in record["checks"]], [True] * (1 if record["params"]["inplace"] else 2))
+            self.assertFalse(record["comparable"])
+            self.assertEqual([entry["rank"] for entry in record["ranks"]], list(range(ranks)))
+            self.assertEqual(len({entry["uuid"] for entry in record["ranks"]}), ranks)
+            self.assertEqual(len({entry["pci"] for entry in record["ranks"]}), ranks)
+            bus = next(metric for metric in record["metrics"] if metric["name"] == "busbw")
+            self.assertEqual(bus["value"] is None, ranks == 1)
+            if ranks > 1:
+                self.assertTrue(record["labels"]["implementation"].startswith("NCCL 2."), record["labels"])
+                self.assertIn("SHM/emulated", record["labels"]["transport"])
+        self.assertEqual({r["labels"].get("algorithm") for r in measured
+                          if r["params"]["op"] == "all_reduce" and r["world"]["ranks"] > 1}, {"RING/SIMPLE"})
+
+    def test_nvls_off_and_registered_buffers_are_parameters(self):
+        done = self.collective("--ranks", "2", op="all_reduce", nvls=["auto", "off"], buffers=["plain", "registered"])
+        self.assertEqual(done.returncode, 0, done.stderr + self.reason())
+        ways = {record["key"].split("inplace=false/batching=batched/")[1]: record["labels"]["transport"]
+                for record in self.records()}
+        self.assertEqual(ways, {"nvls=auto/buffers=plain": "NVLS, SHM/emulated", "nvls=off/buffers=plain": "SHM/emulated",
+                                "nvls=auto/buffers=registered": "NVLS, SHM/emulated",
+                                "nvls=off/buffers=registered": "SHM/emulated"})
+
+    def test_a_wrong_sum_fails_and_names_its_rank(self):
+        done = self.collective("--ranks", "2", "--inject", "wrong-sum", op=["all_reduce", "all_gather"])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        for record in self.records():
+            self.assertEqual(record["status"], "failed")
+            self.assertIn("rank 1: element", record["checks"][0]["detail"][0])
+
+    def test_more_ranks_than_gpus_is_refused(self):
+        done = self.collective("--ranks", "3", op="all_reduce", env=self.emulation("devices=2"))
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("local rank 2 has no GPU", self.reason())
+        self.assertIn("--share-gpu", self.reason())
+
+    def test_ranks_that_share_a_gpu(self):
+        done = self.collective("--ranks", "2", "--share-gpu", op=["all_reduce", "send_recv"],
+                               env=self.emulation("devices=1"))
+        self.assertEqual(done.returncode, 0, done.stderr + self.reason())
+        for record in self.records():
+            self.assertFalse(record["comparable"])
+            self.assertIn("shared GPU", record["flags"])
+            self.assertEqual(record["labels"]["transport"], "NET/Socket")
+            self.assertFalse([flag for flag in record["flags"] if "socket" in flag], "it was asked for")
+            self.assertEqual(len({entry["uuid"] for entry in record["ranks"]}), 1)
+
+    def test_an_unexpected_socket_is_a_finding(self):
+        done = self.collective("--ranks", "2", op="all_reduce",
+                               env=self.emulation(NCCL_SHM_DISABLE="1", NCCL_P2P_DISABLE="1"))
+        self.assertEqual(done.returncode, 0, done.stderr + self.reason())
+        record, = self.records()
+        self.assertEqual(record["labels"]["transport"], "NET/Socket")
+        self.assertTrue([flag for flag in record["flags"] if "socket between GPUs of one host" in flag], record["flags"])
+
+    def test_no_network_interface(self):
+        done = self.collective("--ranks", "2", op="all_reduce", env=self.emulation(NCCL_SOCKET_IFNAME="nosuch0"))
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("no socket interface found", self.reason())
+        self.assertIn("NCCL_SOCKET_IFNAME is nosuch0", self.reason())
+
+    def test_a_rank_that_dies_in_a_collective_is_named_and_the_rest_is_measured(self):
+        slow = {**QUICK, "max_seconds": 60, "min_samples": 1000000, "target_relative_ci": 1e-9}
+        plan = self.plan(slow, op=["all_reduce"])
+        process = self.start(plan, "--device", "cuda", "--ranks", "3", "--out", self.out, env=self.emulation())
+        pids = wait_for(lambda: (lambda found: found if len(found) == 3 else None)(workers(process.pid)), "three ranks")
+        ranks = {}
+        for pid in pids:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                words = dict(word.split(b"=", 1) for word in file.read().split(b"\0") if b"=" in word)
+            ranks[int(words[b"ASSAY_RANK"])] = pid
+        # All three have met once one of them has its part of the world's memory.
+        wait_for(lambda: "assay-nccl" in open(f"/proc/{ranks[0]}/maps").read(), "the ranks' world")
+        held = descendants(process.pid)
+        os.kill(ranks[1], signal.SIGKILL)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4)
+        record, = self.records()
+        self.assertEqual(record["status"], "error")
+        self.assertIn("rank 1: killed by SIGKILL", record["reason"])
+        self.assertEqual(alive(held), [])
+
+    def test_kill_9_of_the_supervisor_ends_every_rank(self):
+        slow = {**QUICK, "max_seconds": 60, "min_samples": 1000000, "target_relative_ci": 1e-9}
+        process = self.start(self.plan(slow, op="all_reduce"), "--device", "cuda", "--ranks", "3", "--out", self.out,
+                             env=self.emulation())
+        wait_for(lambda: len(workers(process.pid)) == 3, "three ranks")
+        held = descendants(process.pid)
+        process.send_signal(signal.SIGKILL)
+        wait_for(lambda: not alive(held), "the end of the ranks")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])

@@ -1,0 +1,108 @@
+// The hosts' side of a GPU world, with ranks as threads.
+#include "harness/comm/host_group.h"
+#include "harness/core/error.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace assay {
+namespace {
+
+using testing::HasSubstr;
+
+// Carries rank 0's text to the others.
+class Carrier {
+ public:
+  HostGroup::Share share(int rank) {
+    return [this, rank](const std::string& own) {
+      if (rank == 0) promise_.set_value(own);
+      return text_.get();
+    };
+  }
+
+ private:
+  std::promise<std::string> promise_;
+  std::shared_future<std::string> text_ = promise_.get_future().share();
+};
+
+void run_group(int ranks, const std::function<void(HostGroup&)>& fn) {
+  Carrier carrier;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      HostGroup group(rank, ranks, false, carrier.share(rank), 20, rank == 0 ? "an id" : "");
+      fn(group);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(HostGroup, GathersBytesOfEveryRankAndCarriesTheNote) {
+  for (const int ranks : {1, 2, 5})
+    run_group(ranks, [&](HostGroup& group) {
+      EXPECT_EQ(group.note(), "an id");
+      for (const std::size_t bytes : {0u, 1u, 8u, 3000000u}) {
+        const std::vector<char> own(bytes, static_cast<char>('a' + group.rank()));
+        std::vector<char> all(bytes * static_cast<std::size_t>(ranks));
+        group.all_gather(own.data(), all.data(), bytes);
+        for (std::size_t i = 0; i < all.size(); i += bytes / 3 + 1)
+          ASSERT_EQ(all[i], 'a' + static_cast<char>(i / bytes)) << i;
+      }
+    });
+}
+
+TEST(HostGroup, SplitsByColourInTheOrderOfKeys) {
+  run_group(5, [](HostGroup& group) {
+    const auto part = group.split(group.rank() % 2, -group.rank());
+    EXPECT_EQ(part->size(), group.rank() % 2 ? 2 : 3);
+    EXPECT_EQ(part->rank(), part->size() - 1 - group.rank() / 2);
+    const int own = group.rank();
+    std::vector<int> all(static_cast<std::size_t>(part->size()));
+    part->all_gather(&own, all.data(), sizeof own);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      EXPECT_EQ(all[i], 2 * (part->size() - 1 - static_cast<int>(i)) + group.rank() % 2);
+  });
+}
+
+std::string message_of(const std::function<void()>& fn) {
+  try {
+    fn();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(HostGroup, ARankThatNeverArrivesIsNamed) {
+  Carrier carrier;
+  std::thread first([&] {
+    EXPECT_THAT(message_of([&] { HostGroup(0, 3, false, carrier.share(0), 0.5); }),
+                HasSubstr("in vain for rank 2 of 3"));
+  });
+  std::thread second([&] { HostGroup(1, 3, false, carrier.share(1), 20); });
+  second.join();
+  first.join();
+}
+
+TEST(HostGroup, ARankThatHasGoneIsNamed) {
+  run_group(3, [](HostGroup& group) {
+    if (group.rank() == 2) return;
+    const int own = 0;
+    std::vector<int> all(3);
+    const std::string message = message_of([&] { group.all_gather(&own, all.data(), sizeof own); });
+    EXPECT_EQ(message, group.rank() == 0 ? "rank 2 has gone" : "rank 0 has gone");
+  });
+}
+
+TEST(HostGroup, TextThatIsNoAddressIsAnError) {
+  const auto share = [](const std::string&) { return std::string("nonsense"); };
+  EXPECT_THAT(message_of([&] { HostGroup(1, 2, false, share, 1); }), HasSubstr("nonsense"));
+}
+
+}  // namespace
+}  // namespace assay
