@@ -11,9 +11,22 @@ struct Attention {
   std::vector<int> lengths = {};
 };
 
-struct Inputs {
-  Tensor q, k, v;
-};
+// As arrays hold it.
+DType held(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
+
+// A product of f32 as tf32 rounds both operands to 11 significant bits. Forward, two of them are chained, backward
+// three with a difference between.
+// Values that a few keys of large weight leave may cancel far below what they are.
+Tolerance tolerance(OpGroup op, DType dtype, std::int64_t terms) {
+  Tolerance t = tolerance_of(op, held(dtype), held(dtype), terms, op == OpGroup::attention_forward ? 0.125 : 0);
+  if (dtype == DType::tf32) {
+    const double rounding = op == OpGroup::attention_forward ? 0x1p-10 : 0x1p-8;
+    t.relative_l2 += rounding;
+    t.element_relative += 2 * rounding;
+    t.element_scale += 8 * rounding;
+  }
+  return t;
+}
 
 class AttentionParity : public Parity<Attention> {
  protected:
@@ -33,7 +46,7 @@ struct Places {
   Places(Side& side, const AttentionDesc& d, bool fused, bool inputs) : tokens(d.batch * d.seq) {
     const auto make = [&](std::int64_t count, const char* purpose) {
       // Gradients start from zero bits, so that what lies between heads of a wider row is comparable.
-      return side.put(inputs ? Tensor::normal(d.dtype, count, purpose) : Tensor(d.dtype, count));
+      return side.put(inputs ? Tensor::normal(held(d.dtype), count, purpose) : Tensor(held(d.dtype), count));
     };
     const auto bytes = static_cast<std::int64_t>(size_of(d.dtype));
     if (fused) {
@@ -59,17 +72,17 @@ Outputs forward(Side& side, AttentionForward& op, const Attention& shape, const 
   args.k = in.k;
   args.v = in.v;
   if (d.lengths) args.lengths = static_cast<const std::int32_t*>(side.put(Tensor::integers(shape.lengths)));
-  args.out = side.space(d.dtype, count);
+  args.out = side.space(held(d.dtype), count);
   args.log_sum_exp = side.space(statistic(d.dtype), rows);
   side.run(op, args);
   Tensor log_sum_exp = side.get(args.log_sum_exp, statistic(d.dtype), rows);
   // Nobody reads those of masked queries.
   for (std::int64_t i = 0; d.lengths && i < rows; ++i)
     if (i % d.seq >= shape.lengths[static_cast<std::size_t>(i / d.seq / d.heads)]) log_sum_exp.set(i, 0);
-  return {
-      {"out", side.get(args.out, d.dtype, count), tolerance_of(OpGroup::attention_forward, d.dtype, d.dtype, d.seq)},
-      {"log sum exp", log_sum_exp,
-       tolerance_of(OpGroup::attention_forward, statistic(d.dtype), statistic(d.dtype), d.seq + d.head_dim)}};
+  return {{"out", side.get(args.out, held(d.dtype), count), tolerance(OpGroup::attention_forward, d.dtype, d.seq)},
+          {"log sum exp", log_sum_exp,
+           tolerance(OpGroup::attention_forward, d.dtype == DType::tf32 ? d.dtype : statistic(d.dtype),
+                     d.seq + d.head_dim)}};
 }
 
 TEST_P(AttentionParity, Forward) {
@@ -89,37 +102,59 @@ TEST_P(AttentionParity, Backward) {
     args.v = in.v;
     if (d.lengths) args.lengths = static_cast<const std::int32_t*>(side.put(Tensor::integers(shape().lengths)));
     args.out = side.put(saved[0].value);
-    args.dout = side.put(Tensor::normal(d.dtype, saved[0].value.count(), "dout"));
+    args.dout = side.put(Tensor::normal(held(d.dtype), saved[0].value.count(), "dout"));
     args.log_sum_exp = side.put(saved[1].value);
     args.dq = gradients.q;
     args.dk = gradients.k;
     args.dv = gradients.v;
     side.run(op, args);
-    const auto tolerance = tolerance_of(OpGroup::attention_backward, d.dtype, d.dtype, d.seq + d.head_dim);
-    if (shape().fused) return Outputs{{"dqkv", side.get(args.dq, d.dtype, in.tokens * d.q_stride), tolerance}};
-    return Outputs{{"dq", side.get(args.dq, d.dtype, in.tokens * d.q_stride), tolerance},
-                   {"dk", side.get(args.dk, d.dtype, in.tokens * d.k_stride), tolerance},
-                   {"dv", side.get(args.dv, d.dtype, in.tokens * d.v_stride), tolerance}};
+    const Tolerance limit = tolerance(OpGroup::attention_backward, d.dtype, d.seq + d.head_dim);
+    if (shape().fused) return Outputs{{"dqkv", side.get(args.dq, held(d.dtype), in.tokens * d.q_stride), limit}};
+    return Outputs{{"dq", side.get(args.dq, held(d.dtype), in.tokens * d.q_stride), limit},
+                   {"dk", side.get(args.dk, held(d.dtype), in.tokens * d.k_stride), limit},
+                   {"dv", side.get(args.dv, held(d.dtype), in.tokens * d.v_stride), limit}};
   });
 }
 
+const std::vector<Attention>& cases() {
+  static const std::vector<Attention> all = {
+      {"one", {.batch = 1, .seq = 1, .heads = 1, .kv_heads = 1, .head_dim = 1}},
+      {"causal_2x64_4_heads", {.batch = 2, .seq = 64, .heads = 4, .kv_heads = 4, .head_dim = 32}},
+      {"causal_fused_1x130_3_heads", {.batch = 1, .seq = 130, .heads = 3, .kv_heads = 3, .head_dim = 64}, true},
+      {"causal_blocks_1x300_128_wide", {.batch = 1, .seq = 300, .heads = 2, .kv_heads = 1, .head_dim = 128}, true},
+      {"one_token_2x1_grouped", {.batch = 2, .seq = 1, .heads = 4, .kv_heads = 2, .head_dim = 16}, true},
+      {"causal_odd_3x37", {.batch = 3, .seq = 37, .heads = 2, .kv_heads = 1, .head_dim = 7}},
+      {"grouped_fused_2x65_6_of_2", {.batch = 2, .seq = 65, .heads = 6, .kv_heads = 2, .head_dim = 16}, true},
+      {"full_1x100", {.batch = 1, .seq = 100, .heads = 2, .kv_heads = 2, .head_dim = 40, .causal = false}},
+      {"full_lengths_4x33",
+       {.batch = 4, .seq = 33, .heads = 2, .kv_heads = 2, .head_dim = 16, .causal = false},
+       true,
+       {33, 20, 1, 0}},
+      {"causal_lengths_2x70_scaled",
+       {.batch = 2, .seq = 70, .heads = 2, .kv_heads = 1, .head_dim = 24, .scale = 0.3},
+       false,
+       {70, 41}}};
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AttentionParity, on_every_device(cases()), name_of_case<Attention>);
+// Where one key is seen, gradients are zero but for roundings, which those of tf32 exceed.
+std::vector<Attention> cases_of_many_keys() {
+  std::vector<Attention> many = cases();
+  std::erase_if(many, [](const Attention& shape) { return shape.desc.seq == 1; });
+  return many;
+}
+INSTANTIATE_TEST_SUITE_P(Tf32, AttentionParity,
+                         testing::Combine(testing::Values(DeviceKind::cuda), testing::Values(DType::tf32),
+                                          testing::ValuesIn(cases_of_many_keys())),
+                         name_of_case<Attention>);
+// So many rows that a device takes the heads of a sequence in turns.
 INSTANTIATE_TEST_SUITE_P(
-    All, AttentionParity,
-    on_every_device<Attention>(
-        {{"one", {.batch = 1, .seq = 1, .heads = 1, .kv_heads = 1, .head_dim = 1}},
-         {"causal_2x64_4_heads", {.batch = 2, .seq = 64, .heads = 4, .kv_heads = 4, .head_dim = 32}},
-         {"causal_fused_1x130_3_heads", {.batch = 1, .seq = 130, .heads = 3, .kv_heads = 3, .head_dim = 64}, true},
-         {"causal_odd_3x37", {.batch = 3, .seq = 37, .heads = 2, .kv_heads = 1, .head_dim = 7}},
-         {"grouped_fused_2x65_6_of_2", {.batch = 2, .seq = 65, .heads = 6, .kv_heads = 2, .head_dim = 16}, true},
-         {"full_1x100", {.batch = 1, .seq = 100, .heads = 2, .kv_heads = 2, .head_dim = 40, .causal = false}},
-         {"full_lengths_4x33",
-          {.batch = 4, .seq = 33, .heads = 2, .kv_heads = 2, .head_dim = 16, .causal = false},
-          true,
-          {33, 20, 1, 0}},
-         {"causal_lengths_2x70_scaled",
-          {.batch = 2, .seq = 70, .heads = 2, .kv_heads = 1, .head_dim = 24, .scale = 0.3},
-          false,
-          {70, 41}}}),
+    Turns, AttentionParity,
+    testing::Combine(testing::Values(DeviceKind::cuda), testing::Values(DType::f32),
+                     testing::Values(Attention{
+                         "full_1x257_68_heads",
+                         {.batch = 1, .seq = 257, .heads = 68, .kv_heads = 34, .head_dim = 2, .causal = false}})),
     name_of_case<Attention>);
 
 }  // namespace

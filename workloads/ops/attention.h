@@ -22,7 +22,7 @@ struct AttentionDesc {
   std::int64_t q_stride = 0;
   std::int64_t k_stride = 0;
   std::int64_t v_stride = 0;
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;  // f64, f32, tf32 (f32 as stored), bf16, fp16
 
   bool operator==(const AttentionDesc&) const = default;
 };

@@ -6,8 +6,6 @@ namespace assay::ops {
 #define ASSAY_UNMADE(Op, make, Desc) \
   Made<Op> make(Device&, const Desc&) { return Made<Op>::no("the cuda backend does not make this op yet"); }
 
-ASSAY_UNMADE(AttentionForward, make_cuda_attention_forward, AttentionDesc)
-ASSAY_UNMADE(AttentionBackward, make_cuda_attention_backward, AttentionDesc)
 ASSAY_UNMADE(GradientNorm, make_cuda_gradient_norm, GradientNormDesc)
 ASSAY_UNMADE(Elementwise, make_cuda_elementwise, ElementwiseDesc)
 

@@ -136,16 +136,19 @@ class Backward final : public ReferenceOp<AttentionBackward> {
   Problem<T> p_;
 };
 
+// tf32 is how a GPU multiplies; to the oracle it is f32.
+DType stored(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
+
 }  // namespace
 
 Made<AttentionForward> make_attention_forward(const AttentionDesc& d) {
   if (auto problem = problem_of(d)) return Made<AttentionForward>::no(*problem);
-  return by_type<AttentionForward, Forward>(d.dtype, d);
+  return by_type<AttentionForward, Forward>(stored(d.dtype), d);
 }
 
 Made<AttentionBackward> make_attention_backward(const AttentionDesc& d) {
   if (auto problem = problem_of(d)) return Made<AttentionBackward>::no(*problem);
-  return by_type<AttentionBackward, Backward>(d.dtype, d);
+  return by_type<AttentionBackward, Backward>(stored(d.dtype), d);
 }
 
 }  // namespace assay::ops::reference

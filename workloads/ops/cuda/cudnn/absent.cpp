@@ -1,4 +1,5 @@
 // In place of frontend.cpp where cuDNN was not there to build with.
+#include "workloads/ops/cuda/cudnn/attention.h"
 #include "workloads/ops/cuda/cudnn/convolution.h"
 #include "workloads/ops/cuda/cudnn/plan.h"
 
@@ -7,5 +8,7 @@ namespace assay::ops::cudnn {
 std::string version() { return "no cuDNN"; }
 
 Plans convolution_plans(const ConvolutionGraph&, const Limits&) { return {{}, "Assay was built without cuDNN"}; }
+
+Plans attention_plans(const AttentionGraph&, const Limits&) { return {{}, "Assay was built without cuDNN"}; }
 
 }  // namespace assay::ops::cudnn

@@ -1,5 +1,6 @@
 // Graphs built by cuDNN's C++ front end: the only source that includes it.
 #include "harness/core/error.h"
+#include "workloads/ops/cuda/cudnn/attention.h"
 #include "workloads/ops/cuda/cudnn/check.h"
 #include "workloads/ops/cuda/cudnn/convolution.h"
 #include "workloads/ops/cuda/cudnn/plan.h"
@@ -121,6 +122,8 @@ Plans built(const std::shared_ptr<fe::graph::Graph>& graph, const Limits& limits
   return result;
 }
 
+#include "workloads/ops/cuda/cudnn/attention_graph.inc"
+
 }  // namespace
 
 Plans convolution_plans(const ConvolutionGraph& d, const Limits& limits) {
@@ -170,6 +173,10 @@ Plans convolution_plans(const ConvolutionGraph& d, const Limits& limits) {
     }
   }
   return built(graph, limits);
+}
+
+Plans attention_plans(const AttentionGraph& d, const Limits& limits) {
+  return built(attention_graph(d, limits), limits);
 }
 
 }  // namespace assay::ops::cudnn

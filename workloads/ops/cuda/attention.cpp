@@ -1,0 +1,39 @@
+// Attention on GPUs: cuDNN's fused kernels where they can, products and an own softmax elsewhere.
+#include "workloads/ops/attention.h"
+
+#include "workloads/ops/cuda/attention_composite.h"
+#include "workloads/ops/cuda/attention_cudnn.h"
+#include "workloads/ops/cuda/cuda_ops.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace assay::ops {
+
+namespace {
+
+std::string architecture_of(const Device& device) { return fmt::format("sm_{}", device.info().compute_capability); }
+
+// cuDNN's word on why not may be a page long.
+std::string shortened(const std::string& reason) {
+  constexpr std::size_t most = 160;
+  const std::string line = reason.substr(0, reason.find('\n'));
+  return line.size() <= most ? line : line.substr(0, most) + "...";
+}
+
+}  // namespace
+
+Made<AttentionForward> make_cuda_attention_forward(Device& device, const AttentionDesc& desc) {
+  Made<AttentionForward> fused = make_cudnn_attention_forward(device, desc, architecture_of(device));
+  if (fused) return fused;
+  return make_composite_attention_forward(desc, architecture_of(device), shortened(fused.reason()));
+}
+
+Made<AttentionBackward> make_cuda_attention_backward(Device& device, const AttentionDesc& desc) {
+  Made<AttentionBackward> fused = make_cudnn_attention_backward(device, desc, architecture_of(device));
+  if (fused) return fused;
+  return make_composite_attention_backward(desc, architecture_of(device), shortened(fused.reason()));
+}
+
+}  // namespace assay::ops

@@ -1,0 +1,31 @@
+// Scaled dot-product attention as a cuDNN graph.
+#pragma once
+
+#include "harness/core/dtype.h"
+#include "workloads/ops/cuda/cudnn/plan.h"
+
+#include <cstdint>
+
+namespace assay::ops::cudnn {
+
+// q (B, T, H, D) of `q_stride` elements from token to token, k and v (B, T, KV, D) of theirs, out and dout dense; the
+// gradients lie as q, k and v do. log_sum_exp is (B, H, T) of f32, natural. With `lengths`, int32 (B): keys and queries
+// from there on take no part, and what is written for those queries is undefined.
+struct AttentionGraph {
+  bool backward = false;
+  std::int64_t batch = 1, seq = 1, heads = 1, kv_heads = 1, head_dim = 1;
+  std::int64_t q_stride = 1, k_stride = 1, v_stride = 1;
+  bool causal = true;
+  bool lengths = false;
+  float scale = 1;
+  DType dtype = DType::bf16;  // or fp16
+};
+
+// Ids of the tensors.
+inline constexpr std::int64_t attention_q = 1, attention_k = 2, attention_v = 3, attention_out = 4,
+                              attention_log_sum_exp = 5, attention_lengths = 6, attention_dout = 7, attention_dq = 8,
+                              attention_dk = 9, attention_dv = 10;
+
+Plans attention_plans(const AttentionGraph& graph, const Limits& limits);
+
+}  // namespace assay::ops::cudnn
