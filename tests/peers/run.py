@@ -93,26 +93,30 @@ def measure_command(side):
     return figure
 
 
-def measure_assay(side, binary, work):
-    with tempfile.TemporaryDirectory(dir=work) as folder:
-        out = pathlib.Path(folder) / "run"
-        done = call([binary, "run", *side["assay"], "--out", str(out)])
-        if done.returncode:
-            raise Broken(f"assay run {' '.join(side['assay'])}: {last_words(done)}")
-        best = {}
-        for line in (out / "records.jsonl").read_text().splitlines():
-            record = json.loads(line)
-            if record["status"] == "skipped":
-                raise Skipped(f"{record['key']}: {record['reason']}")
-            if record["status"] != "ok":
-                raise Broken(f"{record['key']}: {record['status']}: {record['reason']}")
-            for metric in record["metrics"]:
-                if metric["value"] is not None:
-                    figures = [metric, best.get(metric["name"], metric)]
-                    best[metric["name"]] = (max if metric["better"] == "higher" else min)(figures, key=lambda m: m["value"])
+def figure_of_run(side, binary, out, options=()):
+    """Runs Assay into the folder `out`: the best value of the side's metric, with the others beside it."""
+    done = call([binary, "run", *side["assay"], *options, "--out", str(out)])
+    if done.returncode:
+        raise Broken(f"assay run {' '.join(side['assay'])}: {last_words(done)}")
+    best = {}
+    for line in (out / "records.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        if record["status"] == "skipped":
+            raise Skipped(f"{record['key']}: {record['reason']}")
+        if record["status"] != "ok":
+            raise Broken(f"{record['key']}: {record['status']}: {record['reason']}")
+        for metric in record["metrics"]:
+            if metric["value"] is not None:
+                figures = [metric, best.get(metric["name"], metric)]
+                best[metric["name"]] = (max if metric["better"] == "higher" else min)(figures, key=lambda m: m["value"])
     if side["metric"] not in best:
         raise Broken(f"assay run {' '.join(side['assay'])}: no metric {side['metric']}")
     return best[side["metric"]] | {"also": best}
+
+
+def measure_assay(side, binary, work):
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        return figure_of_run(side, binary, pathlib.Path(folder) / "run")
 
 
 def measure(side, binary, work):

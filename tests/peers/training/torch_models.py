@@ -1,10 +1,10 @@
-"""The peers' models as users of PyTorch write them: ResNet-50 v1.5 from torchvision, a GPT-2-style and a Llama-style
-decoder with fused projections, scaled_dot_product_attention and cross_entropy. Random weights of deviation 0.02."""
+"""The peers' models as users of PyTorch write them: ResNet-50 v1.5 with torchvision's structure and names (but without
+the package, which not every machine with PyTorch has), a GPT-2-style and a Llama-style decoder with fused projections,
+scaled_dot_product_attention and cross_entropy. Random weights of deviation 0.02."""
 
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torchvision.models import resnet50
 
 
 class GPT2Block(nn.Module):
@@ -29,11 +29,10 @@ class GPT2Block(nn.Module):
 class GPT2(nn.Module):
     """GPT-2 of 124 M parameters: learned positions, biases, head tied to the embedding."""
 
-    vocabulary = 50257
-
-    def __init__(self, layers=12, width=768, heads=12, positions=1024):
+    def __init__(self, layers=12, width=768, heads=12, positions=1024, vocabulary=50257):
         super().__init__()
-        self.tokens = nn.Embedding(self.vocabulary, width)
+        self.vocabulary = vocabulary
+        self.tokens = nn.Embedding(vocabulary, width)
         self.positions = nn.Embedding(positions, width)
         self.blocks = nn.ModuleList(GPT2Block(width, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
@@ -53,37 +52,41 @@ def rotate(x, cosine, sine):
 
 
 class LlamaBlock(nn.Module):
-    def __init__(self, width, heads, mlp):
+    def __init__(self, width, heads, kv_heads, mlp, epsilon):
         super().__init__()
-        self.heads = heads
-        self.norm1 = nn.RMSNorm(width, eps=1e-6)
-        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.head_dim, self.grouped = width // heads, kv_heads != heads
+        self.parts = [width, kv_heads * self.head_dim, kv_heads * self.head_dim]
+        self.norm1 = nn.RMSNorm(width, eps=epsilon)
+        self.qkv = nn.Linear(width, sum(self.parts), bias=False)
         self.proj = nn.Linear(width, width, bias=False)
-        self.norm2 = nn.RMSNorm(width, eps=1e-6)
+        self.norm2 = nn.RMSNorm(width, eps=epsilon)
         self.gate_up = nn.Linear(width, 2 * mlp, bias=False)
         self.down = nn.Linear(mlp, width, bias=False)
 
     def forward(self, x, cosine, sine):
         b, t, c = x.shape
-        q, k, v = (a.view(b, t, self.heads, -1) for a in self.qkv(self.norm1(x)).split(c, dim=2))
+        q, k, v = (a.view(b, t, -1, self.head_dim) for a in self.qkv(self.norm1(x)).split(self.parts, dim=2))
         q, k = rotate(q, cosine, sine).to(v.dtype), rotate(k, cosine, sine).to(v.dtype)
-        y = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), is_causal=True)
+        y = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), is_causal=True,
+                                           enable_gqa=self.grouped)
         x = x + self.proj(y.transpose(1, 2).reshape(b, t, c))
         gate, up = self.gate_up(self.norm2(x)).chunk(2, dim=-1)
         return x + self.down(F.silu(gate) * up)
 
 
 class Llama(nn.Module):
-    """162 M parameters: RMS norm, rotary positions, gated MLP, a head of its own."""
+    """RMS norm, rotary positions, gated MLP; by default 162 M parameters with a head of its own."""
 
-    vocabulary = 32000
-
-    def __init__(self, layers=12, width=768, heads=12, mlp=3072, seq=512, theta=10000.0):
+    def __init__(self, layers=12, width=768, heads=12, kv_heads=12, mlp=3072, seq=512, theta=10000.0, vocabulary=32000,
+                 tied=False, epsilon=1e-6):
         super().__init__()
-        self.tokens = nn.Embedding(self.vocabulary, width)
-        self.blocks = nn.ModuleList(LlamaBlock(width, heads, mlp) for _ in range(layers))
-        self.norm = nn.RMSNorm(width, eps=1e-6)
-        self.head = nn.Linear(width, self.vocabulary, bias=False)
+        self.vocabulary = vocabulary
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.blocks = nn.ModuleList(LlamaBlock(width, heads, kv_heads, mlp, epsilon) for _ in range(layers))
+        self.norm = nn.RMSNorm(width, eps=epsilon)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+        if tied:
+            self.head.weight = self.tokens.weight
         half = width // heads // 2
         angles = torch.outer(torch.arange(seq), theta ** (-torch.arange(half) / half))[:, None]
         self.register_buffer("cosine", angles.cos())
@@ -96,33 +99,82 @@ class Llama(nn.Module):
         return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
 
 
-class ResNet50(nn.Module):
-    def __init__(self):
+class Bottleneck(nn.Module):
+    def __init__(self, channels, width, stride):
         super().__init__()
-        self.net = resnet50()
+        out = 4 * width
+        self.conv1 = nn.Conv2d(channels, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)  # v1.5: the 3 x 3 convolution strides
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, out, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(out)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = None
+        if stride != 1 or channels != out:
+            self.downsample = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+
+    def forward(self, x):
+        shortcut = x if self.downsample is None else self.downsample(x)
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        return self.relu(self.bn3(self.conv3(y)) + shortcut)
+
+
+class ResNet50(nn.Module):
+    def __init__(self, blocks=(3, 4, 6, 3), classes=1000):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, 2, 1)
+        channels = 64
+        for stage, count in enumerate(blocks):
+            width, layers = 64 << stage, []
+            for block in range(count):
+                layers.append(Bottleneck(channels, width, 2 if stage > 0 and block == 0 else 1))
+                channels = 4 * width
+            setattr(self, f"layer{stage + 1}", nn.Sequential(*layers))
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(channels, classes)
+
+    def logits(self, x):
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(self.avgpool(x).flatten(1))
 
     def forward(self, images, targets):
-        return F.cross_entropy(self.net(images), targets, label_smoothing=0.1)
+        return F.cross_entropy(self.logits(images), targets, label_smoothing=0.1)
 
 
-PARAMETERS = {"resnet50": 25557032, "gpt2-124m": 124439808, "llama-160m": 162417408}
+MODELS = {
+    "resnet50": (ResNet50, {}),
+    "gpt2-124m": (GPT2, {}),
+    "llama-160m": (Llama, {}),
+    # The scaling of its rotary frequencies changes numbers in the table alone.
+    "llama-1b": (Llama, {"layers": 16, "width": 2048, "heads": 32, "kv_heads": 8, "mlp": 8192, "theta": 500000.0,
+                         "vocabulary": 128256, "tied": True, "epsilon": 1e-5}),
+}
+PARAMETERS = {"resnet50": 25557032, "gpt2-124m": 124439808, "llama-160m": 162417408, "llama-1b": 1235814400}
 
 
-def make(name):
-    """The model of that name, its matrices and convolutions drawn with deviation 0.02."""
-    model = {"resnet50": ResNet50, "gpt2-124m": GPT2, "llama-160m": Llama}[name]()
+def make(name, device="cpu", **changes):
+    """The model of that name, its matrices and convolutions drawn with deviation 0.02; `changes` to its sizes."""
+    kind, sizes = MODELS[name]
+    with torch.device(device):
+        model = kind(**(sizes | changes))
     for parameter in model.parameters():
         if parameter.dim() > 1:
             nn.init.normal_(parameter, std=0.02)
     count = sum(parameter.numel() for parameter in model.parameters())
-    assert count == PARAMETERS[name], f"{name}: {count} parameters"
-    return model.to(memory_format=torch.channels_last) if name == "resnet50" else model
+    resized = set(changes) - {"seq"}
+    assert resized or count == PARAMETERS[name], f"{name}: {count} parameters"
+    return model.to(memory_format=torch.channels_last) if kind is ResNet50 else model
 
 
-def batch(name, samples, seq):
-    """Random inputs and targets: 224 px images in channels-last, or tokens."""
-    if name == "resnet50":
-        images = torch.randn(samples, 3, 224, 224).to(memory_format=torch.channels_last)
-        return images, torch.randint(1000, (samples,))
-    vocabulary = (GPT2 if name == "gpt2-124m" else Llama).vocabulary
-    return torch.randint(vocabulary, (samples, seq)), torch.randint(vocabulary, (samples, seq))
+def batch(model, samples, seq, device="cpu", size=224):
+    """Random inputs and targets: images of `size` px in channels-last, or tokens."""
+    if isinstance(model, ResNet50):
+        images = torch.randn(samples, 3, size, size, device=device).to(memory_format=torch.channels_last)
+        return images, torch.randint(model.fc.out_features, (samples,), device=device)
+    return tuple(torch.randint(model.vocabulary, (samples, seq), device=device) for _ in range(2))

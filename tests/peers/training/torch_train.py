@@ -51,13 +51,13 @@ def step(name, precision, form):
         import torch
         import torch_models
     except (ImportError, OSError) as error:
-        return {"skip": f"torch and torchvision cannot be imported: {error}"}
+        return {"skip": f"torch cannot be imported: {error}"}
     warm_up, steps = STEPS[name]
     torch.manual_seed(1)
     torch.set_num_threads(threads)
     samples, seq = BATCH[name]
     model = torch_models.make(name)
-    inputs, targets = torch_models.batch(name, samples, seq)
+    inputs, targets = torch_models.batch(model, samples, seq)
     weights = list(model.parameters())
     clip = None
     if name == "resnet50":

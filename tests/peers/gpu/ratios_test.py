@@ -1,0 +1,175 @@
+"""The ratio table on peers and an Assay whose figures are known; PyTorch's scripts on the CPU where there is PyTorch."""
+
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import ratios  # noqa: E402
+
+ASSAY = '''#!{python}
+import json, pathlib, sys
+arguments = sys.argv
+out = pathlib.Path(arguments[arguments.index("--out") + 1])
+out.mkdir(parents=True)
+value = float(arguments[2])
+log = pathlib.Path(__file__).parent / "order"
+log.write_text((log.read_text() if log.exists() else "") + "A")
+metrics = [dict(name="throughput", value=value, unit="tokens/s", better="higher"),
+           dict(name="peak_memory", value=30, unit="B", better="lower")]
+(out / "records.jsonl").write_text(json.dumps(dict(key="k", status="ok", reason="", metrics=metrics)) + "\\n")
+'''
+PEER = '''
+import pathlib, sys
+sys.path.insert(0, {here!r})
+import serve
+log = pathlib.Path({folder!r}) / "order"
+print("a library's own words")
+def measure():
+    log.write_text((log.read_text() if log.exists() else "") + "B")
+    return dict(value={value}, unit="tokens/s", better="higher", form="x", also=dict(peak_memory=dict(value=60, unit="B", better="lower")))
+with (pathlib.Path({folder!r}) / "starts").open("a") as starts:
+    starts.write("x")
+{before}
+serve.serve(measure, dict(torch="2.11", device="fake", cuda="13.0", cudnn=9), False)
+'''
+
+
+class Table(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+        assay = self.path / "assay"
+        assay.write_text(ASSAY.replace("{python}", sys.executable))
+        assay.chmod(0o755)
+
+    def entry(self, name, mine, peers, before="", **more):
+        program = self.path / f"{name}.py"
+        program.write_text(PEER.format(here=str(HERE), folder=str(self.path), value=peers, before=before))
+        return {"name": name, "about": f"about {name}", "ours": {"assay": [str(mine)], "metric": "throughput"},
+                "peer": {"serve": ["{python}", str(program)]}} | more
+
+    def drive(self, entries, *more, out="out"):
+        (self.path / "list.json").write_text(json.dumps(entries))
+        command = [sys.executable, str(HERE / "ratios.py"), "--assay", str(self.path / "assay"), "--out", str(self.path / out),
+                   "--comparisons", str(self.path / "list.json"), "--pairs", "6", *more]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    def rows(self, out="out"):
+        lines = (self.path / out / "ratios.md").read_text().splitlines()
+        return {cells[1].strip(): [cell.strip() for cell in cells[2:-1]]
+                for cells in (line.split("|") for line in lines if line.startswith("| ")) if cells[1].strip() != "comparison"}
+
+    def test_sides_alternate_and_verdicts_are_those_of_the_interval(self):
+        done = self.drive([self.entry("fast", 120, 100, at_least=1.15, also=[{"metric": "peak_memory"}])])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.path / "order").read_text(), "ABBAABBAABBA")
+        self.assertEqual((self.path / "starts").read_text(), "x")  # the peer stays
+        rows = self.rows()
+        self.assertEqual(rows["fast"][3:], ["1.200", "1.200 .. 1.200", ">= 1.15", "6", "held"])
+        self.assertEqual(rows["fast:peak_memory"][3:], ["0.500", "0.500 .. 0.500", "", "6", "measured"])
+        self.assertIn("fake, PyTorch 2.11", (self.path / "out" / "ratios.md").read_text())
+        self.assertTrue((self.path / "out" / "runs" / "fast-6" / "records.jsonl").exists())
+        done = self.drive([self.entry("slow", 110, 100, at_least=1.15)], out="other")
+        self.assertEqual((done.returncode, self.rows("other")["slow"][-1]), (1, "FAILED"))
+
+    def test_goes_on_where_it_ended(self):
+        entries = [self.entry("one", 2, 1, at_least=1), self.entry("two", 2, 1, at_least=1)]
+        done = self.drive(entries, "--minutes", "0")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("unfinished", self.rows()["one"][-1])
+        state = {"one": {"pairs": [{"ours": {"value": 3, "unit": "tokens/s", "better": "higher"},
+                                    "peer": {"value": 1, "unit": "tokens/s", "better": "higher"}}]}}
+        (self.path / "out" / "ratios.json").write_text(json.dumps(state))
+        done = self.drive(entries)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ratios_there = [pair["ours"]["value"] for pair in
+                        json.loads((self.path / "out" / "ratios.json").read_text())["one"]["pairs"]]
+        self.assertEqual(ratios_there, [3, 2, 2, 2, 2, 2])
+
+    def test_what_is_skipped_or_breaks_does_not_stop_the_rest(self):
+        done = self.drive([self.entry("absent", 1, 1, before="serve.skip('no GPU')", at_least=1),
+                           self.entry("broken", 1, 1, before="raise SystemExit('gone')", at_least=1),
+                           self.entry("there", 1, 1, at_least=1)])
+        self.assertEqual(done.returncode, 1)
+        rows = self.rows()
+        self.assertEqual(rows["absent"][-1], "skipped: no GPU")
+        self.assertRegex(rows["broken"][-1], "broken: .*exit code 1: gone")
+        self.assertEqual(rows["there"][-1], "held")
+
+    def test_usage(self):
+        entries = [self.entry("gemm", 1, 1)]
+        self.assertEqual(self.drive(entries, "--pairs", "5").returncode, 2)
+        done = self.drive(entries, "gmem")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("gemm", done.stderr)
+
+    def test_the_list_can_be_run(self):
+        done = subprocess.run([sys.executable, str(HERE / "ratios.py"), "--dry-run"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        names = [entry["name"] for entry in json.loads((HERE / "comparisons.json").read_text())]
+        self.assertEqual(len(set(names)), len(names))
+        for name in names:
+            self.assertIn(f"{name}: ", done.stdout)
+        self.assertNotIn("{", done.stdout)
+
+    def test_scaled(self):
+        self.assertEqual(ratios.scaled(7.5e14, "FLOP/s"), "750 TFLOP/s")
+        self.assertEqual(ratios.scaled(1234.0, "img/s"), "1234 img/s")
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed here")
+class Scripts(unittest.TestCase):
+    def figure(self, *command):
+        done = subprocess.run([sys.executable, str(HERE / command[0]), *command[1:], "--device", "cpu", "--once"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout.strip().splitlines()[-1])
+
+    def test_training(self):
+        for model, unit in (("resnet50", "img/s"), ("gpt2-124m", "tokens/s"), ("llama-1b", "tokens/s")):
+            figure = self.figure("torch_train.py", model, "--tiny", "--form", "eager", "--steps", "3", "--warm-up", "1")
+            self.assertEqual((figure["unit"], figure["steps"], figure["form"]), (unit, 3, "eager"))
+            self.assertGreater(figure["value"], 0)
+            self.assertGreater(figure["median_step"], 0)
+
+    def test_the_whole_models_have_the_parameters_they_should(self):
+        sys.path.insert(0, str(HERE.parent / "training"))
+        import torch_models
+
+        for name, count in torch_models.PARAMETERS.items():
+            kind, sizes = torch_models.MODELS[name]
+            with torch_models.torch.device("meta"):
+                model = kind(**sizes)
+            self.assertEqual(sum(weight.numel() for weight in model.parameters()), count, name)
+
+    @unittest.skipUnless(importlib.util.find_spec("torchvision"), "torchvision is not installed here")
+    def test_resnet_is_torchvisions(self):
+        sys.path.insert(0, str(HERE.parent / "training"))
+        import torch_models
+        from torchvision.models import resnet50
+
+        mine, theirs = torch_models.make("resnet50"), resnet50()
+        theirs.load_state_dict(mine.state_dict())
+        images = torch_models.torch.randn(1, 3, 64, 64)
+        with torch_models.torch.no_grad():
+            difference = (mine.eval().logits(images) - theirs.eval()(images)).abs().max().item()
+        self.assertLess(difference, 1e-6)
+
+    def test_kernels(self):
+        figure = self.figure("torch_kernels.py", "matmul", "--dtype", "f32", "--size", "64", "--samples", "2")
+        self.assertEqual((figure["unit"], set(figure["tried"])), ("FLOP/s", {"nn", "nt", "tn", "tt"}))
+        self.assertEqual(figure["form"], max(figure["tried"], key=figure["tried"].get))
+        figure = self.figure("torch_kernels.py", "copy", "--bytes", "1048576", "--samples", "2")
+        self.assertEqual((figure["unit"], figure["bytes"]), ("B/s", 1048576))
+
+
+if __name__ == "__main__":
+    unittest.main()
