@@ -88,13 +88,12 @@ bool epilogue_supported(const Problem& p) {
   const std::uint32_t epilogue = p.op.epilogue;
   if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return true;
   if (p.op.compute == CUBLAS_COMPUTE_64F || p.op.compute == CUBLAS_COMPUTE_32I) return false;
-  const bool sums = epilogue == CUBLASLT_EPILOGUE_BGRADB;
   const bool biased = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
   const bool gelu = epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
                     epilogue == CUBLASLT_EPILOGUE_DGELU;
-  if (!sums && !biased && !gelu) return false;
-  if ((sums || biased) && p.op.bias_type != static_cast<std::int32_t>(p.d.type)) return false;
-  if (is_fp8(p.a.type) && (sums || (biased && p.d.type == CUDA_R_32F))) return false;
+  if (!biased && !gelu) return false;
+  if (biased && p.op.bias_type != static_cast<std::int32_t>(p.d.type)) return false;
+  if (is_fp8(p.a.type) && biased && p.d.type == CUDA_R_32F) return false;
   if (gelu && (p.op.aux_type != static_cast<std::int32_t>(p.d.type) || p.op.aux_leading % 8 != 0 ||
                p.op.aux_leading < p.m() || p.op.aux_batch_stride % 8 != 0))
     return false;

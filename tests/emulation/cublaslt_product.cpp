@@ -105,12 +105,11 @@ struct Target {
     double value = alpha * sum;
     if (beta != 0) value += beta * read(c, layout.type, at);
     const std::uint32_t epilogue = operation.epilogue;
-    const bool sums = epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue == CUBLASLT_EPILOGUE_BGRADB;
-    if (!sums && (epilogue & CUBLASLT_EPILOGUE_BIAS))
+    if (epilogue & CUBLASLT_EPILOGUE_BIAS)
       value += read(operation.bias, static_cast<cudaDataType_t>(operation.bias_type), row);
     const auto aux_type = static_cast<cudaDataType_t>(operation.aux_type);
     const std::int64_t aux_at = row + column * operation.aux_leading;
-    if (!sums && (epilogue & CUBLASLT_EPILOGUE_GELU)) {
+    if (epilogue & CUBLASLT_EPILOGUE_GELU) {
       if (epilogue & 128u) write(aux, aux_type, aux_at, value);
       value = ops::functors::GeluTanh()(value);
     }
@@ -147,13 +146,6 @@ void multiply(const BlasOperation& operation, double alpha, const void* a, const
           for (std::int64_t i = 0; i < std::min(wide, m - row); ++i)
             target.store(row + i, column + j, sums[j * wide + i]);
       }
-    if (operation.epilogue != CUBLASLT_EPILOGUE_BGRADB) continue;
-    for (std::int64_t column = 0; column < n; ++column) {
-      double sum = 0;
-      for (std::int64_t k = 0; k < terms; ++k)
-        sum += right[static_cast<std::size_t>(column / tall * tall * terms + k * tall + column % tall)];
-      write(operation.bias, static_cast<cudaDataType_t>(operation.bias_type), column, sum);
-    }
   }
 }
 

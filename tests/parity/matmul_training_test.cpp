@@ -194,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"fp8_f32_bias",
          {.m = 5, .n = 16, .k = 32, .a = e4m3, .b = e4m3, .out = DType::f32, .transpose_b = true, .bias = true}},
         {"fp8_copies", {.m = 32, .n = 48, .k = 64, .a = e4m3, .b = e4m3, .out = half, .transpose_a = true}}}),
-    [](const auto& product) { return product.param.name; });
+    [](const auto& product) { return "cuda_" + product.param.name; });
 
 }  // namespace
 }  // namespace assay::ops::parity

@@ -12,6 +12,7 @@
 #include "workloads/ops/norm.h"
 #include "workloads/ops/optimizer.h"
 #include "workloads/ops/pool.h"
+#include "workloads/ops/quantize.h"
 #include "workloads/ops/rotary.h"
 
 #include <memory>
@@ -48,6 +49,8 @@ class Backend {
   virtual Made<Optimizer> optimizer(const OptimizerDesc&) { return none<Optimizer>(); }
   virtual Made<GradientNorm> gradient_norm(const GradientNormDesc&) { return none<GradientNorm>(); }
   virtual Made<Elementwise> elementwise(const ElementwiseDesc&) { return none<Elementwise>(); }
+  virtual Made<Quantize> quantize(const QuantizeDesc&) { return none<Quantize>(); }
+  virtual Made<ScaleUpdate> scale_update(const ScaleUpdateDesc&) { return none<ScaleUpdate>(); }
 
  private:
   template <typename Op>

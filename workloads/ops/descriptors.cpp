@@ -7,6 +7,7 @@
 #include "workloads/ops/norm.h"
 #include "workloads/ops/optimizer.h"
 #include "workloads/ops/pool.h"
+#include "workloads/ops/quantize.h"
 #include "workloads/ops/rotary.h"
 
 namespace assay::ops {
@@ -51,6 +52,20 @@ std::optional<std::string> problem_of(const PoolDesc& d) {
 std::optional<std::string> problem_of(const NormDesc& d) {
   if (auto problem = problem_of_sizes({{"rows", d.rows}, {"columns", d.columns}})) return problem;
   return problem_of_types({d.dtype});
+}
+
+std::optional<std::string> problem_of(const QuantizeDesc& d) {
+  if (auto problem = problem_of_sizes({{"rows", d.rows}, {"columns", d.columns}})) return problem;
+  if (d.from != DType::f32 && d.from != DType::bf16 && d.from != DType::fp16)
+    return fmt::format("what is rounded to 8 bits is f32, bf16 or fp16, not {}", name_of(d.from));
+  if (d.to != DType::fp8_e4m3 && d.to != DType::fp8_e5m2)
+    return fmt::format("{} is not one of fp8_e4m3, fp8_e5m2", name_of(d.to));
+  if (!d.plain && !d.transposed) return "rounding to 8 bits writes the tensor plain, transposed or both ways";
+  return std::nullopt;
+}
+
+std::optional<std::string> problem_of(const ScaleUpdateDesc& d) {
+  return problem_of_sizes({{"tensors", d.tensors}, {"length", d.length}});
 }
 
 std::optional<std::string> problem_of(const RotaryDesc& d) {

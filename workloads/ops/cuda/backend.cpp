@@ -1,6 +1,7 @@
 // The backend of NVIDIA GPUs: which of its files makes which op.
 #include "workloads/ops/backend.h"
 
+#include "workloads/ops/cuda/blaslt.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 
 #include <memory>
@@ -23,7 +24,7 @@ class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(Device& device) : device_(device) {}
   std::string name() const override { return "cuda"; }
-  std::string libraries() const override { return device_.info().software; }
+  std::string libraries() const override { return device_.info().software + "; " + blaslt_version_text(); }
 
   Made<Matmul> make(const MatmulDesc& d) override { return made(make_cuda_matmul, device_, d); }
   Made<ConvForward> conv_forward(const ConvDesc& d) override { return made(make_cuda_conv_forward, device_, d); }
@@ -70,6 +71,8 @@ class CudaBackend final : public Backend {
     return made(make_cuda_gradient_norm, device_, d);
   }
   Made<Elementwise> elementwise(const ElementwiseDesc& d) override { return made(make_cuda_elementwise, device_, d); }
+  Made<Quantize> quantize(const QuantizeDesc& d) override { return made(make_cuda_quantize, device_, d); }
+  Made<ScaleUpdate> scale_update(const ScaleUpdateDesc& d) override { return made(make_cuda_scale_update, device_, d); }
 
  private:
   Device& device_;

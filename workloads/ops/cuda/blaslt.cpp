@@ -113,7 +113,6 @@ cublasLtMatrixLayout_t make_layout(DType dtype, std::int64_t rows, std::int64_t 
 std::int64_t row_of(std::int64_t stride, std::int64_t columns) { return stride > 0 ? stride : columns; }
 
 cublasLtEpilogue_t epilogue_of(const BlasProduct& p) {
-  if (p.row_sums) return CUBLASLT_EPILOGUE_BGRADB;  // of its B, which is our a
   switch (p.gelu) {
     case BlasGelu::forward: return p.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     case BlasGelu::gradient: return CUBLASLT_EPILOGUE_DGELU;
@@ -137,11 +136,11 @@ int number(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttrib
 
 std::string BlasProduct::key() const {
   return fmt::format(
-      "{}x{}x{} {}{} {}{} {} rows {},{},{} batch {} of {},{},{} alpha {} beta {} aligned {},{},{} bias {} gelu {} sums "
-      "{} scaled {} fast {} workspace {}",
+      "{}x{}x{} {}{} {}{} {} rows {},{},{} batch {} of {},{},{} alpha {} beta {} aligned {},{},{} bias {} gelu {} "
+      "scaled {} fast {} workspace {}",
       m, n, k, name_of(a), transpose_a ? "t" : "", name_of(b), transpose_b ? "t" : "", name_of(out), a_stride, b_stride,
       out_stride, batch, a_batch, b_batch, out_batch, alpha, beta, a_alignment, b_alignment, out_alignment, int{bias},
-      static_cast<int>(gelu), int{row_sums}, int{scaled}, int{fast_accumulate}, workspace_limit);
+      static_cast<int>(gelu), int{scaled}, int{fast_accumulate}, workspace_limit);
 }
 
 BlasPlan::~BlasPlan() {
@@ -158,7 +157,7 @@ void BlasPlan::describe() {
   const cublasLtEpilogue_t epilogue = epilogue_of(p);
   set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
   const std::int64_t out_row = row_of(p.out_stride, p.n);
-  if (p.bias || p.row_sums) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(p.out));
+  if (p.bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(p.out));
   if (p.gelu != BlasGelu::none) {
     set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, out_row);
     set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, data_type(p.out));
@@ -175,7 +174,6 @@ void BlasPlan::describe() {
 
 void BlasPlan::set_pointers(const BlasArgs& args) {
   if (product_.bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias);
-  if (product_.row_sums) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.row_sums);
   if (product_.gelu != BlasGelu::none) set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, args.aux);
   if (product_.scaled) {
     set(operation_, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, args.scale_b);
@@ -187,7 +185,7 @@ cublasStatus_t BlasPlan::ask() {
   // The heuristics read off these pointers only how they are aligned.
   void* const aligned = reinterpret_cast<void*>(std::uintptr_t{256});
   const auto* number = static_cast<const float*>(aligned);
-  set_pointers({.bias = aligned, .aux = aligned, .row_sums = aligned, .scale_a = number, .scale_b = number});
+  set_pointers({.bias = aligned, .aux = aligned, .scale_a = number, .scale_b = number});
   cublasLtMatmulPreference_t preference = nullptr;
   ASSAY_CUBLASLT(cublasLtMatmulPreferenceCreate(&preference));
   const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, decltype(&cublasLtMatmulPreferenceDestroy)> owner(

@@ -57,7 +57,6 @@ struct BlasProduct {
   std::int64_t out_alignment = 256;
   bool bias = false;  // adds args.bias (N), of out's type, to each row
   BlasGelu gelu = BlasGelu::none;
-  bool row_sums = false;         // writes the sums of op(a)'s rows (M), in out's type
   bool scaled = false;           // fp8: the product is multiplied by *args.scale_a and *args.scale_b
   bool fast_accumulate = false;  // fp8
   std::size_t workspace_limit = std::size_t{32} << 20;
@@ -73,7 +72,6 @@ struct BlasArgs {
   void* workspace = nullptr;  // workspace_bytes(), aligned to 256
   const void* bias = nullptr;
   void* aux = nullptr;  // (M, N) with out's rows
-  void* row_sums = nullptr;
   const float* scale_a = nullptr;
   const float* scale_b = nullptr;
 };

@@ -26,5 +26,7 @@ Made<CrossEntropy> make_cuda_cross_entropy(Device& device, const CrossEntropyDes
 Made<Optimizer> make_cuda_optimizer(Device& device, const OptimizerDesc& desc);
 Made<GradientNorm> make_cuda_gradient_norm(Device& device, const GradientNormDesc& desc);
 Made<Elementwise> make_cuda_elementwise(Device& device, const ElementwiseDesc& desc);
+Made<Quantize> make_cuda_quantize(Device& device, const QuantizeDesc& desc);
+Made<ScaleUpdate> make_cuda_scale_update(Device& device, const ScaleUpdateDesc& desc);
 
 }  // namespace assay::ops

@@ -51,6 +51,8 @@ class ReferenceBackend final : public Backend {
   Made<Optimizer> optimizer(const OptimizerDesc& d) override { return reference::make_optimizer(d); }
   Made<GradientNorm> gradient_norm(const GradientNormDesc& d) override { return reference::make_gradient_norm(d); }
   Made<Elementwise> elementwise(const ElementwiseDesc& d) override { return reference::make_elementwise(d); }
+  Made<Quantize> quantize(const QuantizeDesc& d) override { return reference::make_quantize(d); }
+  Made<ScaleUpdate> scale_update(const ScaleUpdateDesc& d) override { return reference::make_scale_update(d); }
 };
 
 }  // namespace

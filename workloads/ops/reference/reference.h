@@ -26,5 +26,7 @@ Made<CrossEntropy> make_cross_entropy(const CrossEntropyDesc& desc);
 Made<Optimizer> make_optimizer(const OptimizerDesc& desc);
 Made<GradientNorm> make_gradient_norm(const GradientNormDesc& desc);
 Made<Elementwise> make_elementwise(const ElementwiseDesc& desc);
+Made<Quantize> make_quantize(const QuantizeDesc& desc);
+Made<ScaleUpdate> make_scale_update(const ScaleUpdateDesc& desc);
 
 }  // namespace assay::ops::reference

@@ -1,0 +1,130 @@
+// The search for the fastest algorithm and the cache of those found, with a stand-in for the clock.
+#include "workloads/ops/algorithm_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::ops {
+namespace {
+
+class Scripted final : public CandidateTimer {
+ public:
+  explicit Scripted(std::vector<std::optional<double>> times) : times_(std::move(times)), calls_(times_.size()) {}
+
+  std::optional<double> seconds(std::size_t candidate, int repetitions) override {
+    ++calls_[candidate];
+    most_repetitions = std::max(most_repetitions, repetitions);
+    if (noise_at == static_cast<int>(candidate) && calls_[candidate] == 3) return 100.0;
+    spent += times_[candidate].value_or(0) * repetitions;
+    return times_[candidate];
+  }
+
+  int noise_at = -1;
+  int most_repetitions = 0;
+  double spent = 0;
+  const std::vector<int>& calls() const { return calls_; }
+
+ private:
+  std::vector<std::optional<double>> times_;
+  std::vector<int> calls_;
+};
+
+TEST(FindFastest, TakesTheLeastMedianWhateverOneSampleSays) {
+  Scripted timer({3e-3, 2e-3, 2.5e-3});
+  timer.noise_at = 1;
+  EXPECT_EQ(find_fastest(3, timer), 1u);
+}
+
+TEST(FindFastest, OfEqualOnesTheFirst) {
+  Scripted timer({2.2e-3, 2.005e-3, 2e-3});
+  EXPECT_EQ(find_fastest(3, timer), 1u);
+}
+
+TEST(FindFastest, PassesOverThoseThatFail) {
+  Scripted timer({std::nullopt, 2e-3, std::nullopt, 1e-3});
+  EXPECT_EQ(find_fastest(4, timer), 3u);
+  Scripted none({std::nullopt, std::nullopt});
+  EXPECT_EQ(find_fastest(2, none), std::nullopt);
+  EXPECT_EQ(find_fastest(0, none), std::nullopt);
+}
+
+TEST(FindFastest, TimesHopelessOnesOnceAndKeepsTheBudget) {
+  Scripted timer({1e-2, 1.1e-2, 1.0});
+  EXPECT_EQ(find_fastest(3, timer, {.budget_seconds = 0.1}), 0u);
+  EXPECT_EQ(timer.calls()[2], 1);
+  EXPECT_LT(timer.spent, 1.0 + 0.03 + 0.11);
+  EXPECT_GE(timer.calls()[1], 4);
+}
+
+TEST(FindFastest, SamplesOfShortOnesSpanManyRepetitions) {
+  Scripted timer({2e-6, 1e-6});
+  EXPECT_EQ(find_fastest(2, timer), 1u);
+  EXPECT_EQ(timer.most_repetitions, 100);
+}
+
+class CacheFolder : public testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  static std::string text(const std::filesystem::path& file) {
+    std::ifstream in(file);
+    return (std::ostringstream() << in.rdbuf()).str();
+  }
+
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() /
+      (std::string("assay-algorithms-") + testing::UnitTest::GetInstance()->current_test_info()->name() + "-" +
+       std::to_string(::getpid()));
+};
+
+TEST_F(CacheFolder, SearchesOnceAKeyAndRemembersForTheNextProcess) {
+  int searches = 0;
+  const auto search = [&] { return ++searches, std::string("algorithm 7"); };
+  AlgorithmCache cache(folder_, "library 1 GPU/x");
+  EXPECT_EQ(cache.find("a", search), "algorithm 7");
+  EXPECT_EQ(cache.find("a", search), "algorithm 7");
+  EXPECT_EQ(searches, 1);
+  AlgorithmCache next(folder_, "library 1 GPU/x");
+  EXPECT_EQ(next.find("a", search), "algorithm 7");
+  EXPECT_EQ(searches, 1);
+  next.find("b", search);
+  EXPECT_EQ(searches, 2);
+  AlgorithmCache other(folder_, "library 2 GPU/x");
+  EXPECT_EQ(other.size(), 0u);
+  EXPECT_EQ(text(folder_ / "algorithms" / "library-1-GPU-x.txt"), "a\talgorithm 7.\nb\talgorithm 7.\n");
+}
+
+TEST_F(CacheFolder, WhatIsForgottenIsSearchedAgainAndNothingFoundIsNotKept) {
+  AlgorithmCache cache("", "x");
+  int searches = 0;
+  EXPECT_EQ(cache.find("a", [&] { return ++searches, std::string(); }), "");
+  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_EQ(cache.find("a", [&] { return ++searches, std::string("one"); }), "one");
+  cache.forget("a");
+  EXPECT_EQ(cache.find("a", [&] { return ++searches, std::string("two"); }), "two");
+  EXPECT_EQ(searches, 3);
+}
+
+TEST_F(CacheFolder, TornAndForeignLinesArePassedOver) {
+  const std::filesystem::path file = folder_ / "algorithms" / "x.txt";
+  std::filesystem::create_directories(file.parent_path());
+  std::ofstream(file) << "whole\t1 2.\nno tab\n\nempty\t.\ntorn\t1 2";
+  EXPECT_EQ(AlgorithmCache(folder_, "x").size(), 1u);
+}
+
+TEST_F(CacheFolder, AFolderThatCannotBeWrittenIsNoReasonToFail) {
+  AlgorithmCache cache("/proc/nowhere", "x");
+  EXPECT_EQ(cache.find("a", [] { return std::string("one"); }), "one");
+}
+
+}  // namespace
+}  // namespace assay::ops

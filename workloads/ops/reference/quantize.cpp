@@ -1,0 +1,66 @@
+// The oracle's rounding to 8-bit floats, and the step of their scales.
+#include "workloads/ops/functors/scale.h"
+#include "workloads/ops/reference/reference.h"
+#include "workloads/ops/reference/reference_op.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::ops::reference {
+
+namespace {
+
+class ReferenceQuantize final : public ReferenceOp<Quantize> {
+ public:
+  explicit ReferenceQuantize(const QuantizeDesc& desc) : d_(desc) {}
+
+  void run(Stream&, const Args& args) override {
+    const Array x(args.x, d_.from), y(args.y, d_.to), turned(args.y_transposed, d_.to);
+    float amax = 0;
+    for (std::int64_t i = 0; i < d_.rows; ++i)
+      for (std::int64_t j = 0; j < d_.columns; ++j) {
+        const auto value = static_cast<float>(x[i * d_.columns + j]);
+        if (!(std::fabs(value) <= amax)) amax = std::isnan(amax) ? amax : std::fabs(value);
+        const auto scaled = static_cast<double>(value * *args.scale);
+        if (d_.plain) y.set(i * d_.columns + j, scaled);
+        if (d_.transposed) turned.set(j * d_.rows + i, scaled);
+      }
+    *args.amax = amax;
+  }
+
+ private:
+  QuantizeDesc d_;
+};
+
+class ReferenceScaleUpdate final : public ReferenceOp<ScaleUpdate> {
+ public:
+  explicit ReferenceScaleUpdate(const ScaleUpdateDesc& desc) : d_(desc) {}
+
+  void run(Stream&, const Args& args) override {
+    for (std::int64_t i = 0; i < d_.tensors; ++i) {
+      float* history = args.history + i * d_.length;
+      std::copy(history + 1, history + d_.length, history);
+      history[d_.length - 1] = functors::DelayedScale::remembered(args.amax[i]);
+      const float most = *std::max_element(history, history + d_.length);
+      args.scale[i] = functors::DelayedScale()(most, args.largest[i]);
+      args.inverse[i] = 1.0f / args.scale[i];
+    }
+  }
+
+ private:
+  ScaleUpdateDesc d_;
+};
+
+}  // namespace
+
+Made<Quantize> make_quantize(const QuantizeDesc& d) {
+  if (auto problem = problem_of(d)) return Made<Quantize>::no(*problem);
+  return std::unique_ptr<Quantize>(std::make_unique<ReferenceQuantize>(d));
+}
+
+Made<ScaleUpdate> make_scale_update(const ScaleUpdateDesc& d) {
+  if (auto problem = problem_of(d)) return Made<ScaleUpdate>::no(*problem);
+  return std::unique_ptr<ScaleUpdate>(std::make_unique<ReferenceScaleUpdate>(d));
+}
+
+}  // namespace assay::ops::reference
