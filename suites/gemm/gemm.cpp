@@ -1,9 +1,11 @@
 // The gemm family: every form of a product is tried, the best is measured on fresh samples and verified.
 #include "suites/gemm/gemm.h"
 
+#include "harness/core/configs.h"
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "harness/device/cpu/team.h"
+#include "harness/telemetry/hardware.h"
 #include "suites/gemm/candidates.h"
 #include "suites/gemm/sampled_rows.h"
 #include "suites/gemm/shape.h"
@@ -48,7 +50,7 @@ struct Rotated {
   Rotated() = default;
   Rotated(Device& device, std::size_t bytes, int slots)
       : buffer(device.allocate(stride_of(bytes) * static_cast<std::size_t>(slots))), stride(stride_of(bytes)) {}
-  static std::size_t stride_of(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+  static std::size_t stride_of(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
   void* at(int slot) const { return buffer.as<char>() + stride * static_cast<std::size_t>(slot); }
 };
 
@@ -58,15 +60,19 @@ class GemmCase final : public Case {
 
   std::optional<std::string> skip_reason(const Context& context) const override {
     const std::string& dtype = params_.text("dtype");
-    if (!gemm::types_of(dtype)) return fmt::format("no product of {} on the {}", dtype, name_of(context.device.kind()));
+    const DeviceKind kind = context.device.kind();
+    if (!gemm::types_of(dtype, kind))
+      return fmt::format("no product of {} on the {}", dtype, name_of(context.device.kind()));
     const cpu::Team team(cpu::resolve_threads("all"));
-    const gemm::Offer offer = gemm::candidates_for(*ops::backend_for(context.device), gemm::shape_of(params_));
+    const Shape shape = gemm::shape_of(params_, kind);
+    if (shape.fast_accumulate && !dtype.starts_with("fp8")) return fmt::format("{} has no fast accumulation", dtype);
+    const gemm::Offer offer = gemm::candidates_for(*ops::backend_for(context.device), shape);
     if (offer.candidates.empty()) return fmt::format("{}", fmt::join(offer.refused, "; "));
     return std::nullopt;
   }
 
   void setup(Context& context) override {
-    shape_ = gemm::shape_of(params_);
+    shape_ = gemm::shape_of(params_, context.device.kind());
     faults_ = context.faults;
     ranks_ = context.world.ranks;
     sustained_ = params_.text("duration") == "sustained";
@@ -77,7 +83,7 @@ class GemmCase final : public Case {
 
     Protocol& protocol = context.protocol;
     protocol.cache = params_.text("cache");
-    if (shape_.types.a == DType::u8 && protocol.data == "normal") protocol.data = "uniform";
+    if (shape_.types.out == DType::i32 && protocol.data == "normal") protocol.data = "uniform";
     if (sustained_) {
       protocol.form = "window";
       protocol.max_seconds = sustained_seconds;
@@ -100,13 +106,10 @@ class GemmCase final : public Case {
       sampler.repeat(slots_, [this](Stream& stream, int slot) { multiply(stream, best_, slot); });
       return;
     }
-    int slot = 0;
-    sampler.window([this, &sampler, slot]() mutable {
-      multiply(sampler.stream(), best_, slot);
-      sampler.stream().synchronize();
-      slot = slot + 1 == slots_ ? 0 : slot + 1;
-      return std::int64_t{1};
-    });
+    if (device_->kind() == DeviceKind::cpu)
+      sustain(sampler);
+    else
+      sustain_queue(sampler);
   }
 
   void verify(Checks& checks) override {
@@ -130,7 +133,8 @@ class GemmCase final : public Case {
         answer.compare(i, host_row_.data(), where, mismatch);
       }
     }
-    const ops::Tolerance limits = ops::matmul_tolerance(shape_.types.a, shape_.types.out, shape_.k);
+    const ops::Tolerance limits =
+        ops::matmul_tolerance(shape_.types.a, shape_.types.out, shape_.k, shape_.fast_accumulate);
     checks.at_most("relative_error", mismatch.relative_l2(), limits.relative_l2);
     checks.at_most("wrong_elements", static_cast<double>(mismatch.wrong), 0, mismatch.culprits);
   }
@@ -149,6 +153,35 @@ class GemmCase final : public Case {
   }
 
  private:
+  void sustain(Sampler& sampler) {
+    int slot = 0;
+    sampler.window([this, &sampler, slot]() mutable {
+      multiply(sampler.stream(), best_, slot);
+      slot = slot + 1 == slots_ ? 0 : slot + 1;
+      return std::int64_t{1};
+    });
+  }
+
+  // Some products are always enqueued while others run, so that the device never waits for the host. Those in flight
+  // when the window begins are as many as those when it ends.
+  void sustain_queue(Sampler& sampler) {
+    constexpr double batch_seconds = 0.02;
+    const auto batch = static_cast<std::int64_t>(std::clamp(batch_seconds / best_.seconds, 1.0, 1000.0));
+    const std::unique_ptr<Event> ends[2] = {device_->make_event(), device_->make_event()};
+    int slot = 0, turn = 0;
+    sampler.window([&]() {
+      for (std::int64_t i = 0; i < batch; ++i) {
+        multiply(sampler.stream(), best_, slot);
+        slot = slot + 1 == slots_ ? 0 : slot + 1;
+      }
+      ends[turn % 2]->record(sampler.stream());
+      if (turn > 0) ends[(turn + 1) % 2]->synchronize();
+      ++turn;
+      return batch;
+    });
+    sampler.stream().synchronize();
+  }
+
   void allocate(Context& context, gemm::Offer& offer) {
     device_ = &context.device;
     stream_ = device_->make_stream();
@@ -258,7 +291,8 @@ class GemmCase final : public Case {
     labels["isa"] = best_.op->isa();
     labels["form"] = std::string(ops::name_of(best_.form));
     labels["libraries"] = backend.libraries();
-    labels["threads"] = threads;
+    if (device_->kind() == DeviceKind::cpu) labels["threads"] = threads;
+    labels["accumulation"] = accumulation();
     labels["types"] =
         fmt::format("{} x {} -> {}", name_of(shape_.types.a), name_of(shape_.types.b), name_of(shape_.types.out));
     labels["candidates"] = fmt::format("{}", fmt::join(found_, "; "));
@@ -268,11 +302,32 @@ class GemmCase final : public Case {
     // were it part of the protocol, a close race would make two runs of one machine incomparable.
     context.protocol.details["isa"] = labels["isa"];
 
+    if (device_->kind() == DeviceKind::cuda) return take_sheet_peak(context);
     const MeasuredPeak* peak =
         find_peak(context.peaks, params_.text("dtype"), peak_isa(best_.op->isa()), context.world.ranks, team_->size());
     if (!peak) return;
     peak_ = peak->rate;
     labels["peak"] = fmt::format("{} ({}), measured in this run", peak->key, peak->isa);
+  }
+
+  std::string accumulation() const {
+    if (shape_.types.out == DType::i32) return "s32";
+    if (shape_.types.a == DType::f64) return "f64";
+    return shape_.fast_accumulate ? "fast: the tensor core's own sums, of fewer bits than f32" : "f32";
+  }
+
+  // What the maker says of this GPU, for dense operands; tensor cores do f64 too.
+  void take_sheet_peak(Context& context) {
+    const std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
+    const HardwareSheet* sheet = find_hardware(sheets, context.device.info().name);
+    if (!sheet) return;
+    const std::string& dtype = params_.text("dtype");
+    auto peak = sheet->peak.find(dtype + "_tensor");
+    if (peak == sheet->peak.end()) peak = sheet->peak.find(dtype);
+    if (peak == sheet->peak.end()) return;
+    peak_ = peak->second;
+    context.labels["peak"] = fmt::format("{:.4g} FLOP/s, {} dense, {}: {}", peak_, peak->first, sheet->name,
+                                         sheet->sources.contains("peak") ? sheet->sources.at("peak") : "");
   }
 
   // Makes every output wrong, so that only what the timed runs write can pass.
@@ -321,8 +376,9 @@ class GemmCase final : public Case {
 
 Estimate estimate(const Params& params, const World&) {
   Estimate e;
-  if (!gemm::types_of(params.text("dtype"))) return e;
-  const Shape shape = gemm::shape_of(params);
+  // Sizes do not depend on the device; what a CPU lacks a GPU may have.
+  if (!gemm::types_of(params.text("dtype"), DeviceKind::cuda)) return e;
+  const Shape shape = gemm::shape_of(params, DeviceKind::cuda);
   const double a = static_cast<double>(shape.a_bytes());
   const double b = static_cast<double>(shape.b_bytes());
   const double out = static_cast<double>(shape.out_bytes());
@@ -355,19 +411,28 @@ Family gemm_family() {
   family.name = "gemm";
   family.summary = "matrix product: FLOP/s by dtype, shape and transpose";
   family.params = {
-      choice("dtype", {"f64", "f32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8"},
-             {"f32", "bf16", "int8", "f64"}, "element type of the operands; int8 is u8 x s8 with s32 sums"),
+      choice(
+          "dtype", {"f64", "f32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8"},
+          {"f32", "bf16", "int8", "f64"},
+          "element type of the operands; int8 is u8 x s8 (s8 x s8 on a GPU) with s32 sums, fp8_e5m2 is multiplied by "
+          "fp8_e4m3"),
       size("m", "rows of the first operand and the output"),
       size("n", "columns of the second operand and the output"),
       size("k", "terms of each sum"),
       choice("transpose", {"nn", "nt", "tn", "tt"}, {"nn"}, "for each operand: t when it is stored transposed"),
       choice("cache", {"cold", "hot"}, {"cold"}, "cold: operands rotate and caches are flushed; hot: they stay"),
       choice("duration", {"burst", "sustained"}, {"burst"}, "sustained: a window of 30 s, for clocks and heat"),
+      choice("accumulation", {"full", "fast"}, {"full"}, "fast: fp8 sums stay in the tensor core's own, fewer bits"),
       gpus_param(),
   };
   family.estimate = estimate;
   family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<GemmCase>(params); };
-  family.devices = {DeviceKind::cpu};
+  for (ParamSpec& spec : family.params) {
+    if (spec.name == "dtype") spec.cuda_defaults.assign(spec.allowed.begin(), spec.allowed.end());
+    if (spec.name == "m" || spec.name == "n" || spec.name == "k") spec.cuda_defaults = {std::int64_t{8192}};
+    if (spec.name == "accumulation") spec.devices = {DeviceKind::cuda};
+  }
+  family.devices = {DeviceKind::cpu, DeviceKind::cuda};
   return family;
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 namespace assay::gemm {
 
@@ -16,7 +15,7 @@ constexpr std::size_t most_culprits = 20;
 
 template <typename T>
 double widened(T value) {
-  if constexpr (std::is_same_v<T, bf16>)
+  if constexpr (requires { value.bits; })
     return static_cast<double>(static_cast<float>(value));
   else
     return static_cast<double>(value);
@@ -62,7 +61,12 @@ void answer(const Shape& s, const void* a, const void* b, std::int64_t i, double
 void answer_row(const Shape& s, const void* a, const void* b, std::int64_t i, double* out) {
   switch (s.types.a) {
     case DType::f64: return answer<double, double>(s, a, b, i, out);
-    case DType::f32: return answer<float, float>(s, a, b, i, out);
+    case DType::f32:
+    case DType::tf32: return answer<float, float>(s, a, b, i, out);
+    case DType::fp16: return answer<fp16, fp16>(s, a, b, i, out);
+    case DType::fp8_e4m3: return answer<fp8_e4m3, fp8_e4m3>(s, a, b, i, out);
+    case DType::fp8_e5m2: return answer<fp8_e5m2, fp8_e4m3>(s, a, b, i, out);
+    case DType::s8: return answer<std::int8_t, std::int8_t>(s, a, b, i, out);
     case DType::bf16: return answer<bf16, bf16>(s, a, b, i, out);
     case DType::u8: return answer<std::uint8_t, std::int8_t>(s, a, b, i, out);
     default: throw Error(fmt::format("no float64 answer for {}", name_of(s.types.a)));
@@ -76,6 +80,7 @@ double element(const void* data, DType dtype, std::int64_t i) {
     case DType::f64: return static_cast<const double*>(data)[i];
     case DType::f32: return widened(static_cast<const float*>(data)[i]);
     case DType::bf16: return widened(static_cast<const bf16*>(data)[i]);
+    case DType::fp16: return widened(static_cast<const fp16*>(data)[i]);
     case DType::i32: return widened(static_cast<const std::int32_t*>(data)[i]);
     default: throw Error(fmt::format("products are not written as {}", name_of(dtype)));
   }
@@ -111,7 +116,8 @@ std::int64_t SampledRows::largest_column(std::size_t index) const {
 }
 
 void SampledRows::compare(std::size_t index, const void* got, const std::string& where, Mismatch& into) const {
-  const ops::Tolerance limits = ops::matmul_tolerance(shape_.types.a, shape_.types.out, shape_.k);
+  const ops::Tolerance limits =
+      ops::matmul_tolerance(shape_.types.a, shape_.types.out, shape_.k, shape_.fast_accumulate);
   const double* want = want_.data() + index * static_cast<std::size_t>(shape_.n);
   for (std::int64_t j = 0; j < shape_.n; ++j) {
     const double x = element(got, shape_.types.out, j);

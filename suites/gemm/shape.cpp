@@ -5,11 +5,18 @@
 
 namespace assay::gemm {
 
-std::optional<Types> types_of(const std::string& dtype) {
-  if (dtype == "f64") return Types{DType::f64, DType::f64, DType::f64};
-  if (dtype == "f32") return Types{DType::f32, DType::f32, DType::f32};
-  if (dtype == "bf16") return Types{DType::bf16, DType::bf16, DType::bf16};
-  if (dtype == "int8") return Types{DType::u8, DType::s8, DType::i32};
+std::optional<Types> types_of(const std::string& dtype, DeviceKind kind) {
+  using enum DType;
+  const bool gpu = kind == DeviceKind::cuda;
+  if (dtype == "f64") return Types{f64, f64, f64};
+  if (dtype == "f32") return Types{f32, f32, f32};
+  if (dtype == "bf16") return Types{bf16, bf16, bf16};
+  if (dtype == "int8") return gpu ? Types{s8, s8, i32} : Types{u8, s8, i32};
+  if (!gpu) return std::nullopt;
+  if (dtype == "tf32") return Types{tf32, tf32, f32};
+  if (dtype == "fp16") return Types{fp16, fp16, fp16};
+  if (dtype == "fp8_e4m3") return Types{fp8_e4m3, fp8_e4m3, bf16};
+  if (dtype == "fp8_e5m2") return Types{fp8_e5m2, fp8_e4m3, bf16};
   return std::nullopt;
 }
 
@@ -35,11 +42,12 @@ ops::MatmulDesc Shape::desc(ops::WeightForm form) const {
           .transpose_a = transpose_a,
           .transpose_b = transpose_b,
           .form = form,
-          .pack_from = types.b};
+          .pack_from = types.b,
+          .fast_accumulate = fast_accumulate};
 }
 
-Shape shape_of(const Params& params) {
-  const std::optional<Types> types = types_of(params.text("dtype"));
+Shape shape_of(const Params& params, DeviceKind kind) {
+  const std::optional<Types> types = types_of(params.text("dtype"), kind);
   ASSAY_CHECK(types, "dtype {} is not built", params.text("dtype"));
   const std::string& transpose = params.text("transpose");
   return {.m = params.integer("m"),
@@ -47,7 +55,8 @@ Shape shape_of(const Params& params) {
           .k = params.integer("k"),
           .types = *types,
           .transpose_a = transpose[0] == 't',
-          .transpose_b = transpose[1] == 't'};
+          .transpose_b = transpose[1] == 't',
+          .fast_accumulate = params.has("accumulation") && params.text("accumulation") == "fast"};
 }
 
 }  // namespace assay::gemm

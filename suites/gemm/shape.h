@@ -1,6 +1,7 @@
 // What a gemm case multiplies: its parameters as numbers.
 #pragma once
 
+#include "harness/device/device.h"
 #include "harness/plan/params.h"
 #include "workloads/ops/matmul.h"
 
@@ -11,14 +12,15 @@
 
 namespace assay::gemm {
 
-// The element types that a dtype of the family stands for; nothing for one that is not built.
-// f64, f32: throughout. bf16: bf16 out, f32 sums. int8: u8 x s8, s32 out.
+// The element types that a dtype of the family stands for on a kind of device; nothing for one that is not built.
+// f64, f32: throughout. bf16, fp16: the same out, f32 sums. tf32: stored as f32. fp8: bf16 out; e5m2 is multiplied by
+// e4m3, as a gradient by weights. int8: s32 out, u8 x s8 on a CPU and s8 x s8 on a GPU.
 struct Types {
   DType a;
   DType b;
   DType out;
 };
-std::optional<Types> types_of(const std::string& dtype);
+std::optional<Types> types_of(const std::string& dtype, DeviceKind kind);
 
 struct Shape {
   std::int64_t m = 0;
@@ -27,6 +29,7 @@ struct Shape {
   Types types{};
   bool transpose_a = false;
   bool transpose_b = false;
+  bool fast_accumulate = false;  // fp8: sums stay in the tensor core's own, fewer bits
 
   std::size_t a_bytes() const;
   std::size_t b_bytes() const;
@@ -36,7 +39,7 @@ struct Shape {
   ops::MatmulDesc desc(ops::WeightForm form) const;
 };
 
-// Of a case whose dtype is built.
-Shape shape_of(const Params& params);
+// Of a case whose dtype is built for the kind of device.
+Shape shape_of(const Params& params, DeviceKind kind);
 
 }  // namespace assay::gemm
