@@ -47,6 +47,7 @@ double Tensor::at(std::int64_t i) const {
     case DType::f64: return static_cast<const double*>(data())[i];
     case DType::f32: return static_cast<double>(static_cast<const float*>(data())[i]);
     case DType::bf16: return static_cast<double>(static_cast<float>(static_cast<const bf16*>(data())[i]));
+    case DType::fp16: return static_cast<double>(static_cast<float>(static_cast<const fp16*>(data())[i]));
     case DType::tf32: return static_cast<double>(static_cast<const float*>(data())[i]);
     case DType::fp8_e4m3: return static_cast<double>(static_cast<float>(static_cast<const fp8_e4m3*>(data())[i]));
     case DType::fp8_e5m2: return static_cast<double>(static_cast<float>(static_cast<const fp8_e5m2*>(data())[i]));
@@ -61,6 +62,7 @@ void Tensor::set(std::int64_t i, double value) {
     case DType::f64: static_cast<double*>(data())[i] = value; break;
     case DType::f32: static_cast<float*>(data())[i] = static_cast<float>(value); break;
     case DType::bf16: static_cast<bf16*>(data())[i] = bf16(static_cast<float>(value)); break;
+    case DType::fp16: static_cast<fp16*>(data())[i] = fp16(static_cast<float>(value)); break;
     case DType::tf32: static_cast<float*>(data())[i] = static_cast<float>(value); break;
     case DType::fp8_e4m3: static_cast<fp8_e4m3*>(data())[i] = fp8_e4m3(static_cast<float>(value)); break;
     case DType::fp8_e5m2: static_cast<fp8_e5m2*>(data())[i] = fp8_e5m2(static_cast<float>(value)); break;
