@@ -69,7 +69,7 @@ TEST(FindFastest, TimesHopelessOnesOnceAndKeepsTheBudget) {
 TEST(FindFastest, SamplesOfShortOnesSpanManyRepetitions) {
   Scripted timer({2e-6, 1e-6});
   EXPECT_EQ(find_fastest(2, timer), 1u);
-  EXPECT_EQ(timer.most_repetitions, 100);
+  EXPECT_GE(timer.most_repetitions, 100);
 }
 
 class CacheFolder : public testing::Test {
