@@ -61,4 +61,12 @@ DeviceKind choose_device(std::string_view word) {
   return choose_device(word, gpus_on_pci(), !Module::find("cuda").empty());
 }
 
+int require_gpus(std::string_view word) {
+  const CudaProbe found = probe_cuda();
+  if (found.problem.empty()) return found.gpus;
+  if (word == "cuda") throw UsageError(fmt::format("--device cuda: {}", found.problem));
+  throw Error(
+      fmt::format("--device {}: the GPU cannot be used: {}; --device cpu measures the CPU", word, found.problem));
+}
+
 }  // namespace assay::cli

@@ -22,4 +22,8 @@ std::vector<std::string> gpus_on_pci(const std::filesystem::path& root = "/");
 DeviceKind choose_device(std::string_view word, const std::vector<std::string>& gpus, bool cuda_module);
 DeviceKind choose_device(std::string_view word);
 
+// How many GPUs there are to measure on, by asking the CUDA module, for a run that `--device word` chose them for.
+// Throws UsageError where the GPU was asked for by name and cannot be used, Error (exit code 4) where `auto` found it.
+int require_gpus(std::string_view word);
+
 }  // namespace assay::cli

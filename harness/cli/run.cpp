@@ -149,7 +149,8 @@ ExitCode run(const Options& options) {
     throw UsageError("run: nothing to run: name a plan or a family (assay list shows them)");
   if (options.dry_run && !options.resume.empty())
     throw UsageError("run: --dry-run shows a plan; it does not go with --resume");
-  const RunRequest request = make_request(options);
+  RunRequest request = make_request(options);
+  if (request.plan.device == DeviceKind::cuda && !options.dry_run) request.gpus = require_gpus(options.device);
   if (!options.dry_run) return run_plan(request, catalogue());
   print_plan(expand_plan(request.plan, catalogue(), request.limits), request.plan.device);
   return ExitCode::ok;

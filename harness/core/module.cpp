@@ -24,13 +24,25 @@ std::string Module::find(std::string_view name) {
   return {};
 }
 
+namespace {
+
+// How to get the libraries that a module stands on.
+std::string_view remedy(std::string_view module) {
+  if (module == "cuda")
+    return "; install the CUDA toolkit's libraries, cuDNN and NCCL, or name their folder by LD_LIBRARY_PATH";
+  if (module == "mpi") return "; install openmpi-bin";
+  return "";
+}
+
+}  // namespace
+
 Module Module::load(std::string_view name) {
   const std::string path = find(name);
   if (path.empty())
     throw Error(
         fmt::format("module libassay-{}.so is not beside the binary: this build was made without {}", name, name));
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) throw Error(fmt::format("module {} cannot be loaded: {}", path, dlerror()));
+  if (!handle) throw Error(fmt::format("module {} cannot be loaded: {}{}", path, dlerror(), remedy(name)));
   return Module(path, handle);
 }
 

@@ -95,6 +95,7 @@ struct DeviceInfo {
   int compute_units = 0;                     // CPUs of this rank, or SMs
   int compute_capability = 0;                // 90 for sm_90; 0 on a CPU
   std::string software;                      // "CUDA 13.0, driver 580.159.03"; empty on a CPU
+  bool emulated = false;                     // stands for a GPU in tests: nothing measured on it means anything
 };
 
 class Device {
@@ -120,6 +121,10 @@ class Device {
     return nullptr;
   }
 
+  // Whether an error has made the device useless to this process for good, as a fault in a kernel does; waits for what
+  // is enqueued. Only another process can use it then.
+  virtual bool lost() { return false; }
+
   // The name of the timer that events use ("steady_clock", "cuda_event"), and the cost of one reading pair in seconds.
   virtual std::string_view timer() const = 0;
   virtual double timer_cost() const = 0;
@@ -136,5 +141,12 @@ class Device {
 // The device of this process: the rank's CPU set, or its GPU (through libassay-cuda.so).
 // Throws Error with the reason when it cannot be had.
 std::unique_ptr<Device> make_device(DeviceKind kind, int local_rank);
+
+// What the CUDA module finds on this machine. Asked in a process of its own, so that this one stays small and may fork.
+struct CudaProbe {
+  int gpus = 0;         // that a process here sees
+  std::string problem;  // why none can be used; empty when one can
+};
+CudaProbe probe_cuda();
 
 }  // namespace assay

@@ -251,6 +251,10 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, 
   for (auto& [name, series] : context.series) record.telemetry[name] = std::move(series);
   for (const auto& [name, value] : context.labels) record.labels[name] = value;
   record.flags.insert(record.flags.end(), context.flags.begin(), context.flags.end());
+  if (device.info().emulated) {
+    record.flags.push_back("emulated GPU: not a measurement");
+    record.comparable = false;
+  }
   record.seconds = seconds_since(start);
   return record;
 }

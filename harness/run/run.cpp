@@ -73,13 +73,11 @@ DeviceKind device_of(const Json& run) {
       .value_or(DeviceKind::cpu);
 }
 
-// Where the driver shows which GPUs there are; elsewhere the worker without one says so.
-void refuse_too_few_gpus(int ranks, bool share) {
-  const auto gpus = gpus_of_environment();
-  if (!gpus || share || static_cast<std::size_t>(ranks) <= gpus->size()) return;
+void refuse_too_few_gpus(int ranks, int gpus) {
+  if (ranks <= gpus) return;
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  throw UsageError(fmt::format("--ranks {}: this host has {} {}{}; --share-gpu lets ranks share them", ranks,
-                               gpus->size(), gpus->size() == 1 ? "GPU" : "GPUs",
+  throw UsageError(fmt::format("--ranks {}: this host has {} {}{}; --share-gpu lets ranks share them", ranks, gpus,
+                               gpus == 1 ? "GPU" : "GPUs",
                                visible ? fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible) : ""));
 }
 
@@ -118,8 +116,8 @@ Prepared prepare(const RunRequest& request, std::span<const Family> families) {
     if (!lacking_on(*planned.family, planned.params, request.plan.device)) most = std::max(most, planned.ranks);
   if (most > 1) {
     prepared.several_ranks = choose_launcher(most, request.plan.device);
-    if (request.plan.device != DeviceKind::cpu && prepared.several_ranks == LauncherKind::local)
-      refuse_too_few_gpus(most, request.share_gpu);
+    if (request.gpus && !request.share_gpu && prepared.several_ranks == LauncherKind::local)
+      refuse_too_few_gpus(most, *request.gpus);
     if (prepared.several_ranks == LauncherKind::mpirun && most > most_ranks_a_cpu * prepared.cpus)
       throw UsageError(
           fmt::format("--ranks {} is beyond the slots: this machine has {} CPUs, and at most {} ranks a CPU are run",

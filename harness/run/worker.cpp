@@ -130,7 +130,8 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
       }
       send_timeline(link);
       // The other ranks may be waiting for this one in a collective: only the supervisor can free them.
-      const bool stuck = record.status == Status::error && place.size > 1;
+      // A device that is lost stays so in this process: the next case needs another.
+      const bool stuck = record.status == Status::error && (place.size > 1 || device->lost());
       link.send({{"type", stuck ? "abort" : "record"}, {"case", index}, {"record", record.to_json()}});
       if (stuck) wait_for_the_end();
     }

@@ -2,6 +2,7 @@
 #include "harness/device/cuda/cuda_device.h"
 
 #include "harness/core/error.h"
+#include "harness/device/cpu/cpu_device.h"
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/gate.h"
 #include "harness/device/cuda/native.h"
@@ -9,13 +10,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
+#include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace assay::cuda {
 
 namespace {
+
+std::atomic<int> own_gpu{-1};
 
 class CudaStream final : public Stream {
  public:
@@ -93,14 +97,6 @@ Buffer allocate_pinned(std::size_t bytes) {
   return Buffer(data, bytes, [](void* at, std::size_t) { cudaFreeHost(at); });
 }
 
-Buffer allocate_host(std::size_t bytes) {
-  constexpr std::size_t page = 4096;
-  const std::size_t whole = (bytes + page - 1) / page * page;
-  void* data = std::aligned_alloc(page, whole);
-  if (!data) throw Error(fmt::format("out of memory: {} bytes of host memory asked for", bytes));
-  return Buffer(data, bytes, [](void* at, std::size_t) { std::free(at); });
-}
-
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
 std::string visible_devices() {
@@ -108,7 +104,8 @@ std::string visible_devices() {
   return value ? fmt::format("CUDA_VISIBLE_DEVICES={}", value) : std::string("CUDA_VISIBLE_DEVICES is not set");
 }
 
-// How many GPUs this process sees; throws Error where that is none.
+}  // namespace
+
 int device_count() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
@@ -128,6 +125,8 @@ int device_count() {
   return count;
 }
 
+namespace {
+
 int choose_gpu(int local_rank) {
   const int count = device_count();
   if (local_rank < count) return local_rank;
@@ -145,6 +144,17 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
+// "580.159.03": the first word of the driver's own line that looks like a version.
+std::string driver_release() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  for (std::string word; !emulated() && file >> word;) {
+    const bool version =
+        word.find('.') != std::string::npos && word.find_first_not_of("0123456789.") == std::string::npos;
+    if (version) return word;
+  }
+  return {};
+}
+
 DeviceInfo describe(int gpu) {
   cudaDeviceProp properties{};
   ASSAY_CUDA(cudaGetDeviceProperties(&properties, gpu));
@@ -160,7 +170,10 @@ DeviceInfo describe(int gpu) {
   info.last_level_cache_bytes = static_cast<std::uint64_t>(properties.l2CacheSize);
   info.compute_units = properties.multiProcessorCount;
   info.compute_capability = 10 * properties.major + properties.minor;
-  info.software = fmt::format("CUDA {}, driver for CUDA {}", version_text(runtime), version_text(driver));
+  const std::string release = driver_release();
+  info.software = fmt::format("CUDA {}, driver {}", version_text(runtime),
+                              release.empty() ? "for CUDA " + version_text(driver) : release);
+  info.emulated = emulated();
   return info;
 }
 
@@ -176,28 +189,40 @@ void refuse_unknown_architecture(const DeviceInfo& info) {
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int local_rank) {
-    setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // a kernel loaded at its first launch would wait behind a closed gate
     const int gpu = choose_gpu(local_rank);
+    own_gpu = gpu;
     ASSAY_CUDA(cudaSetDevice(gpu));
     ASSAY_CUDA(cudaFree(nullptr));  // makes the context
     info_ = describe(gpu);
     refuse_unknown_architecture(info_);
     flag_ = allocate_pinned(sizeof(int));
+    // A kernel is loaded at its first launch: the gate's is now, and no sample waits for it.
+    CudaStream stream;
+    open_gate();
+    enqueue_gate(flag_.as<int>(), 1.0, cuda::native(stream));
+    stream.synchronize();
     timer_cost_ = measure_timer_cost();
   }
 
   const DeviceInfo& info() const override { return info_; }
-  std::unique_ptr<Stream> make_stream() override { return std::make_unique<CudaStream>(); }
-  std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(); }
+  std::unique_ptr<Stream> make_stream() override {
+    use_own_gpu();
+    return std::make_unique<CudaStream>();
+  }
+  std::unique_ptr<Event> make_event() override {
+    use_own_gpu();
+    return std::make_unique<CudaEvent>();
+  }
 
   Buffer allocate(std::size_t bytes, Memory memory) override {
     if (bytes == 0) return {};
+    use_own_gpu();
     switch (memory) {
       case Memory::device: return allocate_device(bytes);
       case Memory::pinned: return allocate_pinned(bytes);
       case Memory::host: break;
     }
-    return allocate_host(bytes);
+    return host_->allocate(bytes, memory);
   }
   void copy(void* to, const void* from, std::size_t bytes, Stream& stream) override {
     if (bytes > 0) ASSAY_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda::native(stream)));
@@ -229,6 +254,14 @@ class CudaDevice final : public Device {
       why_not = error.what();
       return nullptr;
     }
+  }
+
+  bool lost() override {
+    use_own_gpu();
+    cudaGetLastError();
+    const bool broken = cudaDeviceSynchronize() != cudaSuccess;
+    cudaGetLastError();
+    return broken;
   }
 
   std::string_view timer() const override { return "cuda_event"; }
@@ -268,6 +301,7 @@ class CudaDevice final : public Device {
   }
 
   DeviceInfo info_;
+  const std::unique_ptr<Device> host_ = cpu::make_cpu_device();
   double timer_cost_ = 0;
   Buffer flush_;
   Buffer flag_;  // of the gate
@@ -275,9 +309,19 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
+void use_own_gpu() {
+  thread_local bool done = false;
+  const int gpu = own_gpu;
+  if (done || gpu < 0) return;
+  ASSAY_CUDA(cudaSetDevice(gpu));
+  done = true;
+}
+
 std::unique_ptr<Device> make_cuda_device(int local_rank) { return std::make_unique<CudaDevice>(local_rank); }
 
 }  // namespace assay::cuda
+
+extern "C" int assay_count_gpus() { return assay::cuda::device_count(); }
 
 extern "C" assay::Device* assay_make_cuda_device(int local_rank) {
   return assay::cuda::make_cuda_device(local_rank).release();

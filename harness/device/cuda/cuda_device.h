@@ -7,10 +7,14 @@
 
 namespace assay::cuda {
 
-// The GPU of `local_rank` among those that CUDA_VISIBLE_DEVICES leaves; made the calling thread's current one, with
-// modules loaded eagerly. Where ASSAY_SHARE_GPU is set, ranks take turns at the GPUs there are. Throws Error that names
-// the driver, the GPUs and the remedy where there is none, the driver is older than the toolkit, the GPU is of an
-// architecture that this build has no code for, or there are fewer GPUs than ranks.
+// How many GPUs this process sees. Throws Error, with the remedy, where that is none, or the driver is missing or older
+// than the toolkit.
+int device_count();
+
+// The GPU of `local_rank` among those that CUDA_VISIBLE_DEVICES leaves; made the calling thread's current one. Where
+// ASSAY_SHARE_GPU is set, ranks take turns at the GPUs there are. Throws Error that names the driver, the GPUs and the
+// remedy where there is none, the driver is older than the toolkit, the GPU is of an architecture that this build has
+// no code for, or there are fewer GPUs than ranks.
 std::unique_ptr<Device> make_cuda_device(int local_rank);
 
 }  // namespace assay::cuda

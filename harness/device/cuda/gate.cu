@@ -33,4 +33,12 @@ cudaError_t has_code_for_current_device() {
   return error;
 }
 
+bool emulated() {
+#ifdef ASSAY_CUDA_EMULATED
+  return true;
+#else
+  return false;
+#endif
+}
+
 }  // namespace assay::cuda

@@ -10,5 +10,7 @@ namespace assay::cuda {
 void enqueue_gate(const int* flag, double limit_seconds, cudaStream_t stream);
 // Whether this build has code for the current GPU, found by asking for the gate's; cudaSuccess or the reason.
 cudaError_t has_code_for_current_device();
+// Whether kernels of this build run on the emulation (tests/emulation), where nothing can be measured.
+bool emulated();
 
 }  // namespace assay::cuda
