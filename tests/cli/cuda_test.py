@@ -1,0 +1,89 @@
+"""`assay run --device cuda` on the emulated GPU: records that say so, and what a user is told where a GPU cannot be used."""
+
+import json
+import os
+import unittest
+
+from assay_case import AssayCase
+
+EMULATION = os.environ["EMULATION"]
+QUICK = {"max_seconds": 0.05, "warmup_seconds": 0.0, "min_samples": 3, "max_samples": 10}
+
+
+class Cuda(AssayCase):
+    def emulated(self, *words, script="", env=None):
+        return self.assay(*words, env={"ASSAY_MODULE_PATH": EMULATION, "ASSAY_EMULATION": script, **(env or {})})
+
+    def records(self, *entries, script="", flags=(), code=0, env=None):
+        """Runs the cases on the emulation; its records, and what it said."""
+        self.plan(*entries, protocol=QUICK)
+        done = self.emulated("run", "p.json", "--device", "cuda", "--out", "out", *flags, script=script, env=env)
+        self.assertEqual(done.returncode, code, done.stderr)
+        lines = (self.dir / "out" / "records.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines], done
+
+    def unusable(self, script, *says, env=None):
+        """One clear line, no run directory."""
+        told = self.refused("run", "launch", "--device", "cuda", "--out", "out", says=("--device cuda: ", *says),
+                            env={"ASSAY_MODULE_PATH": EMULATION, "ASSAY_EMULATION": script, **(env or {})})
+        self.assertFalse((self.dir / "out").exists(), told)
+
+    def test_records_say_that_they_are_no_measurement(self):
+        records, _ = self.records({"family": "gemm", "dtype": "f32", "m": 32, "n": 32, "k": 32})
+        record = records[0]
+        self.assertEqual(record["status"], "ok", record["reason"])
+        self.assertEqual(record["device"], "cuda")
+        self.assertFalse(record["comparable"])
+        self.assertIn("emulated GPU: not a measurement", record["flags"])
+        rank = record["ranks"][0]
+        self.assertEqual(rank["device"], "emulated GPU (not a measurement)")
+        self.assertTrue(rank["uuid"].startswith("GPU-"))
+        self.assertEqual(rank["pci"], "0000:e0:00.0")
+
+    def test_no_driver(self):
+        self.unusable("no_driver", "no NVIDIA driver is loaded")
+
+    def test_a_driver_older_than_the_toolkit(self):
+        self.unusable("driver=11.4", "the NVIDIA driver is too old", "it knows CUDA 11.4")
+
+    def test_an_architecture_that_was_not_built_for(self):
+        self.unusable("capability=70", "compute capability 7.0", "no code")
+
+    def test_no_gpu_is_visible(self):
+        self.unusable("devices=0", "no GPU is visible")
+        self.unusable("", "no GPU is visible", "CUDA_VISIBLE_DEVICES=)", env={"CUDA_VISIBLE_DEVICES": ""})
+
+    def test_more_ranks_than_gpus(self):
+        self.refused("run", "collective", "--device", "cuda", "--ranks", "3", "--out", "out",
+                     says=("--ranks 3", "2 GPUs", "--share-gpu"),
+                     env={"ASSAY_MODULE_PATH": EMULATION, "ASSAY_EMULATION": "devices=2"})
+
+    def test_a_plan_for_gpus_is_shown_without_one(self):
+        done = self.emulated("run", "gemm", "--device", "cuda", "--dry-run", script="no_driver")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("on cuda", done.stdout)
+
+    def test_a_library_that_is_missing_is_named(self):
+        module = self.dir / "libassay-cuda.so"
+        module.write_bytes(b"not a library")
+        self.refused("run", "gemm", "--device", "cuda", says=("libassay-cuda.so", "LD_LIBRARY_PATH"),
+                     env={"ASSAY_MODULE_PATH": str(self.dir)})
+        self.plan({"family": "gemm", "dtype": "f32", "m": 32, "n": 32, "k": 32}, protocol=QUICK)
+        done = self.assay("run", "p.json", "--device", "cpu", "--out", "cpu", env={"ASSAY_MODULE_PATH": str(self.dir)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_out_of_memory_is_that_case_alone(self):
+        sizes = [{"family": "gemm", "dtype": "f32", "m": n, "n": n, "k": n} for n in (16, 2048, 32)]
+        records, _ = self.records(*sizes, script="memory=8MiB", code=4)
+        self.assertEqual([record["status"] for record in records], ["ok", "error", "ok"])
+        self.assertRegex(records[1]["reason"], r"out of device memory: \d+ bytes asked for, \d+ free of 8388608")
+
+    def test_a_kernel_fault_ends_the_worker_and_not_the_run(self):
+        cases = [{"family": "memory", "op": op, "bytes": 1 << 16} for op in ("copy", "triad", "add")]
+        records, _ = self.records(*cases, script="kernel_fault=triad", code=4)
+        self.assertEqual([record["status"] for record in records], ["ok", "error", "ok"], records)
+        self.assertIn("an illegal memory access was encountered", records[1]["reason"])
+
+
+if __name__ == "__main__":
+    unittest.main()
