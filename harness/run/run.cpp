@@ -7,7 +7,6 @@
 #include "harness/device/cpu/team.h"
 #include "harness/record/run_dir.h"
 #include "harness/run/cpu_share.h"
-#include "harness/run/gpu_place.h"
 #include "harness/run/results.h"
 #include "harness/run/supervisor.h"
 #include "harness/telemetry/environment.h"
