@@ -1,6 +1,8 @@
 // Activations, casts, sums, optimizers and the gradient norm against the oracle.
 #include "tests/parity/frame.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 
@@ -63,6 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
                                  {"silu_gate_nan", ActivationKind::silu_gate, 2, 40, false, nan},
                                  {"silu_gate_3x1", ActivationKind::silu_gate, 3, 1},
                                  {"silu_gate_31x130_in_place", ActivationKind::silu_gate, 31, 130, true},
+                                 {"silu_gate_70x264", ActivationKind::silu_gate, 70, 264},
                                  {"silu_gate_far_20x64", ActivationKind::silu_gate, 20, 64, false, 20}}),
     name_of_case<Activation>);
 
@@ -70,6 +73,7 @@ struct Flat {
   std::string name;
   ElementwiseDesc desc;  // in and out f64: the dtype under test
   bool in_place = false;
+  std::int64_t skipped = 0;  // elements before the first, so that it is not aligned
 };
 
 using ElementwiseParity = Parity<Flat>;
@@ -80,10 +84,14 @@ TEST_P(ElementwiseParity, Run) {
   if (d.out == DType::f64) d.out = dtype();
   expect_agreement(kind(), &Backend::elementwise, d, [&](Side& side, Elementwise& op) -> Outputs {
     Elementwise::Args args;
-    void* a = side.put(Tensor::normal(d.in, d.count, "a"));
+    const std::int64_t skipped = shape().skipped, count = d.count + skipped;
+    const auto after = [&](void* data, DType dtype) {
+      return static_cast<std::byte*>(data) + static_cast<std::size_t>(skipped) * size_of(dtype);
+    };
+    void* a = after(side.put(Tensor::normal(d.in, count, "a")), d.in);
     args.a = a;
-    if (d.kind == ElementwiseKind::add) args.b = side.put(Tensor::normal(d.in, d.count, "b"));
-    args.out = shape().in_place ? a : side.space(d.out, d.count);
+    if (d.kind != ElementwiseKind::cast) args.b = after(side.put(Tensor::normal(d.in, count, "b")), d.in);
+    args.out = shape().in_place ? a : after(side.space(d.out, count), d.out);
     side.run(op, args);
     return {{"out", side.get(args.out, d.out, d.count), tolerance_of(OpGroup::elementwise, d.in, d.out, 1)}};
   });
@@ -97,6 +105,18 @@ INSTANTIATE_TEST_SUITE_P(
          {"cast_to_f32_333", {.kind = ElementwiseKind::cast, .count = 333, .in = DType::f64, .out = DType::f32}},
          {"add_4099", {.kind = ElementwiseKind::add, .count = 4099, .in = DType::f64, .out = DType::f64}},
          {"add_into_f32_65", {.kind = ElementwiseKind::add, .count = 65, .in = DType::f64, .out = DType::f32}},
+         {"combine_in_place_1531",
+          {.kind = ElementwiseKind::combine,
+           .count = 1531,
+           .in = DType::f32,
+           .out = DType::f32,
+           .alpha = 0.81,
+           .beta = -0.73},
+          true},
+         {"add_misplaced_777",
+          {.kind = ElementwiseKind::add, .count = 777, .in = DType::f64, .out = DType::f64},
+          false,
+          1},
          {"add_in_place_1000",
           {.kind = ElementwiseKind::add, .count = 1000, .in = DType::f64, .out = DType::f64},
           true}}),
@@ -113,6 +133,14 @@ struct Update {
 };
 
 using OptimizerParity = Parity<Update>;
+
+// Segments of `length` elements, no two neighbours of one decay.
+std::vector<DecaySegment> segments_of(std::int64_t length, std::int64_t count) {
+  std::vector<DecaySegment> segments;
+  for (std::int64_t begin = 0; begin < count; begin += length)
+    segments.push_back({begin, std::min(begin + length, count), segments.size() % 2 == 0 ? 0.1 : 0.0});
+  return segments;
+}
 
 void* put_state(Side& side, const StepState& state) {
   static_assert(sizeof(StepState) % sizeof(std::int64_t) == 0);
@@ -158,6 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
     on_every_device<Update>(
         {{"adamw_1", OptimizerKind::adamw, 1, {{0, 1, 0.1}}},
          {"adamw_5003_two_segments", OptimizerKind::adamw, 5003, {{0, 4001, 0.1}, {4001, 5003, 0}}, 7},
+         {"adamw_4099_short_segments", OptimizerKind::adamw, 4099, segments_of(7, 4099), 3},
          {"adamw_late", OptimizerKind::adamw, 130, {{0, 130, 0}}, 100000},
          {"adamw_infinity", OptimizerKind::adamw, 77, {{0, 77, 0.1}}, 2, true},
          {"sgd_3001_three_segments", OptimizerKind::sgd, 3001, {{0, 17, 0}, {17, 2050, 1e-2}, {2050, 3001, 0}}, 3},
@@ -169,7 +198,8 @@ struct Whole {
   std::int64_t count;
   double max_norm = 0;
   double loss_scale = 1;
-  double broken = 0;  // an element that is not finite; 0: none
+  double broken = 0;        // an element that is not finite; 0: none
+  std::int64_t valid = -1;  // of 1,000 targets that the gradients were scaled for; -1: not counted
 };
 
 using GradientNormParity = Parity<Whole>;
@@ -187,6 +217,12 @@ TEST_P(GradientNormParity, State) {
     GradientNorm::Args args;
     args.gradient = side.put(gradient);
     args.state = static_cast<StepState*>(put_state(side, state));
+    if (s.valid >= 0) {
+      Tensor valid(DType::i64, 1);
+      std::memcpy(valid.data(), &s.valid, sizeof s.valid);
+      args.valid = static_cast<const std::int64_t*>(side.put(valid));
+      args.expected = 1000;
+    }
     side.run(op, args);
     const Tensor words = side.get(args.state, DType::i64, sizeof(StepState) / sizeof(std::int64_t));
     const auto* after = static_cast<const StepState*>(words.data());
@@ -206,6 +242,8 @@ INSTANTIATE_TEST_SUITE_P(All, GradientNormParity,
                                                  {"clipped_100003", 100003, 1},
                                                  {"below_the_limit_99", 99, 1e6},
                                                  {"scaled_1021", 1021, 2, 1024},
+                                                 {"some_targets_valid_777", 777, 0.5, 8, 0, 613},
+                                                 {"no_target_valid_77", 77, 1, 1, 0, 0},
                                                  {"infinity", 4097, 1, 1, infinity},
                                                  {"negative_infinity", 33, 0, 8, -infinity},
                                                  {"nan", 70000, 1, 1, nan}}),

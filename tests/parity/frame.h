@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace assay::ops::parity {
@@ -133,10 +134,15 @@ class Parity : public testing::TestWithParam<Parameters<Case>> {
   const Case& shape() const { return std::get<2>(this->GetParam()); }
 };
 
+// The CPU has no fp16.
 template <typename Case>
-auto on_every_device(std::vector<Case> cases) {
-  return testing::Combine(testing::Values(DeviceKind::cpu, DeviceKind::cuda), testing::Values(DType::f32, DType::bf16),
-                          testing::ValuesIn(std::move(cases)));
+auto on_every_device(const std::vector<Case>& cases) {
+  std::vector<Parameters<Case>> all;
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::fp16})
+      for (const Case& shape : cases)
+        if (kind == DeviceKind::cuda || dtype != DType::fp16) all.emplace_back(kind, dtype, shape);
+  return testing::ValuesIn(std::move(all));
 }
 
 template <typename Case>

@@ -76,6 +76,9 @@ INSTANTIATE_TEST_SUITE_P(
          {"tied_positions_2x32",
           {.batch = 2, .seq = 32, .vocabulary = 50, .width = 64, .positions = true, .accumulate_table = true}},
          {"positions_types_5x13", {.batch = 5, .seq = 13, .vocabulary = 7, .width = 48, .positions = true, .types = 2}},
+         {"many_of_an_id_5x103", {.batch = 5, .seq = 103, .vocabulary = 3, .width = 24, .positions = true, .types = 1}},
+         {"wide_2x40", {.batch = 2, .seq = 40, .vocabulary = 60, .width = 1100}},
+         {"long_ids_1x300", {.batch = 1, .seq = 300, .vocabulary = 70001, .width = 9}},
          {"positions_types_accumulated",
           {.batch = 2,
            .seq = 64,
@@ -118,11 +121,12 @@ TEST_P(RotaryParity, InPlace) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, RotaryParity,
-    on_every_device<Turn>({{"one", {.batch = 1, .seq = 1, .heads = 1, .head_dim = 2, .stride = 2}},
-                           {"dense_2x33_4_heads", {.batch = 2, .seq = 33, .heads = 4, .head_dim = 64, .stride = 256}},
-                           {"in_a_wider_row", {.batch = 2, .seq = 17, .heads = 5, .head_dim = 16, .stride = 144}},
-                           {"odd_pairs_back",
-                            {.batch = 1, .seq = 40, .heads = 3, .head_dim = 6, .stride = 19, .inverse = true}}}),
+    on_every_device<Turn>(
+        {{"one", {.batch = 1, .seq = 1, .heads = 1, .head_dim = 2, .stride = 2}},
+         {"dense_2x33_4_heads", {.batch = 2, .seq = 33, .heads = 4, .head_dim = 64, .stride = 256}},
+         {"grouped_1x700_7_heads", {.batch = 1, .seq = 700, .heads = 7, .head_dim = 16, .stride = 112}},
+         {"in_a_wider_row", {.batch = 2, .seq = 17, .heads = 5, .head_dim = 16, .stride = 144}},
+         {"odd_pairs_back", {.batch = 1, .seq = 40, .heads = 3, .head_dim = 6, .stride = 19, .inverse = true}}}),
     name_of_case<Turn>);
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -181,6 +185,9 @@ INSTANTIATE_TEST_SUITE_P(
         {{"one", {.rows = 1, .classes = 1, .stride = 1}},
          {"plain_33x101", {.rows = 33, .classes = 101, .stride = 101}},
          {"wide_9x5003_padded", {.rows = 9, .classes = 5003, .stride = 5008}},
+         {"beyond_shared_memory_2x60001", {.rows = 2, .classes = 60001, .stride = 60008}},
+         {"many_rows_300x33_odd_stride", {.rows = 300, .classes = 33, .stride = 37}, 7},
+         {"smoothed_3x1000", {.rows = 3, .classes = 1000, .stride = 1003, .smoothing = 0.2}},
          {"sharp_20x64", {.rows = 20, .classes = 64, .stride = 64}, 0, 30},
          {"smoothed_ignored_17x10", {.rows = 17, .classes = 10, .stride = 10, .smoothing = 0.1}, 3},
          {"nan_5x33", {.rows = 5, .classes = 33, .stride = 33}, 2, nan},

@@ -6,8 +6,9 @@
 namespace assay::ops {
 
 enum class ElementwiseKind {
-  cast,  // out = a
-  add,   // out = a + b
+  cast,     // out = a
+  add,      // out = a + b
+  combine,  // out = alpha a + beta b; f32, or f64 in the reference
 };
 
 struct ElementwiseDesc {
@@ -15,6 +16,8 @@ struct ElementwiseDesc {
   std::int64_t count = 0;
   DType in = DType::f32;  // of a and b
   DType out = DType::f32;
+  double alpha = 1;  // combine
+  double beta = 1;
 
   bool operator==(const ElementwiseDesc&) const = default;
 };
@@ -23,7 +26,7 @@ class Elementwise : public Op {
  public:
   struct Args {
     const void* a = nullptr;  // (count)
-    const void* b = nullptr;  // (count); add only
+    const void* b = nullptr;  // (count); add and combine
     void* out = nullptr;      // (count); may be a or b
     void* workspace = nullptr;
   };

@@ -52,7 +52,9 @@ class Optimizer : public Op {
   virtual void run(Stream&, const Args&) = 0;
 };
 
-// Writes norm, coefficient = min(1, max_norm / (norm + 1e-6)) / loss_scale and found_infinity of the state.
+// Writes norm, coefficient = min(1, max_norm / (norm + 1e-6)) / scale and found_infinity of the state; scale is
+// loss_scale, or where valid targets were counted while the step ran, float(loss_scale * valid / expected). Without a
+// valid target found_infinity is set.
 struct GradientNormDesc {
   std::int64_t count = 0;
   DType gradient = DType::f32;
@@ -61,11 +63,21 @@ struct GradientNormDesc {
 class GradientNorm : public Op {
  public:
   struct Args {
-    const void* gradient = nullptr;  // (count)
-    StepState* state = nullptr;      // on the device; norm is of gradients / loss_scale
+    const void* gradient = nullptr;       // (count)
+    StepState* state = nullptr;           // on the device; norm is of gradients / scale
+    const std::int64_t* valid = nullptr;  // (1) on the device: targets that count, of all ranks; null: loss_scale holds
+    std::int64_t expected = 1;            // targets that the gradients were scaled for
     void* workspace = nullptr;
   };
   virtual void run(Stream&, const Args&) = 0;
 };
+
+// The scale that GradientNorm takes gradients to have; 0 without a valid target. For devices that share the host's
+// memory.
+inline float gradients_scale(const StepState& state, const GradientNorm::Args& args) {
+  if (!args.valid) return state.loss_scale;
+  return static_cast<float>(static_cast<double>(state.loss_scale) *
+                            (static_cast<double>(*args.valid) / static_cast<double>(args.expected)));
+}
 
 }  // namespace assay::ops

@@ -80,26 +80,25 @@ using Word = typename WordOf<(sizeof(T) * N < 16 ? sizeof(T) * N : 16)>::type;
 
 template <Keep keep, typename W>
 __device__ __forceinline__ W load_word(const W* at) {
-#ifndef ASSAY_CUDA_EMULATED
-  if constexpr (keep == Keep::no) return __ldcs(at);
-#endif
-  return *at;
+  if constexpr (keep == Keep::no)
+    return __ldcs(at);
+  else
+    return *at;
 }
 
+// By the intrinsic either way: left to itself, the compiler takes a vector apart again that it saw put together.
 template <Keep keep, typename W>
 __device__ __forceinline__ void store_word(W* at, W word) {
-#ifndef ASSAY_CUDA_EMULATED
-  if constexpr (keep == Keep::no) {
+  if constexpr (keep == Keep::no)
     __stcs(at, word);
-    return;
-  }
-#endif
-  *at = word;
+  else
+    __stwb(at, word);
 }
 
 }  // namespace detail
 
-// N elements at `at`, which is aligned to their size or to 16 bytes, whichever is less.
+// N elements at `at` (in global memory, or with Keep::yes in any), which is aligned to their size or to 16 bytes,
+// whichever is less.
 template <int N, Keep keep = Keep::yes, typename T>
 __device__ __forceinline__ Vector<T, N> load(const T* at) {
   using Word = detail::Word<T, N>;
@@ -112,6 +111,7 @@ __device__ __forceinline__ Vector<T, N> load(const T* at) {
   return vector;
 }
 
+// In global memory.
 template <Keep keep = Keep::yes, typename T, int N>
 __device__ __forceinline__ void store(T* at, const Vector<T, N>& vector) {
   using Word = detail::Word<T, N>;

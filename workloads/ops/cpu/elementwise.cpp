@@ -4,6 +4,8 @@
 #include "workloads/ops/cpu/vector_op.h"
 #include "workloads/ops/cpu/vector_ops.h"
 
+#include <cmath>
+
 namespace assay::ops {
 
 namespace {
@@ -31,9 +33,33 @@ class CpuElementwise final : public VectorOp<Elementwise> {
   FlatKernels::Elementwise kernel_;
 };
 
+// Of a few thousand statistics, on whichever thread asks: no work for a team.
+class CpuCombine final : public VectorOp<Elementwise> {
+ public:
+  CpuCombine(const ElementwiseDesc& desc) : d_(desc) {}
+
+  void run(Stream&, const Args& args) override {
+    const auto alpha = static_cast<float>(d_.alpha), beta = static_cast<float>(d_.beta);
+    const auto* a = static_cast<const float*>(args.a);
+    const auto* b = static_cast<const float*>(args.b);
+    auto* out = static_cast<float*>(args.out);
+    for (std::int64_t i = 0; i < d_.count; ++i) out[i] = std::fma(alpha, a[i], beta * b[i]);
+  }
+
+ private:
+  ElementwiseDesc d_;
+};
+
+Made<Elementwise> make_combine(const ElementwiseDesc& desc) {
+  if (desc.in != DType::f32 || desc.out != DType::f32)
+    return Made<Elementwise>::no("the cpu backend combines arrays of f32");
+  return make_unless<Elementwise, CpuCombine>("", desc);
+}
+
 }  // namespace
 
 Made<Elementwise> make_elementwise(const ElementwiseDesc& desc) {
+  if (desc.kind == ElementwiseKind::combine) return make_combine(desc);
   return make_unless<Elementwise, CpuElementwise>(unless_f32_or_bf16("elementwise", {desc.in, desc.out}), desc);
 }
 

@@ -85,10 +85,10 @@ class CpuGradientNorm final : public VectorOp<GradientNorm> {
     double total = 0;
     for (std::int64_t b = 0; b < blocks_; ++b) total += sums[b];
     StepState& state = *args.state;
-    const double scale = static_cast<double>(state.loss_scale);
+    const auto scale = static_cast<double>(gradients_scale(state, args));
     const double norm = std::sqrt(total) / scale;
     // Squares of finite numbers do not overflow f64: the sum is finite where every gradient is.
-    state.found_infinity = std::isfinite(total) ? 0 : 1;
+    state.found_infinity = std::isfinite(total) && scale != 0 ? 0 : 1;
     state.norm = static_cast<float>(norm);
     const double clip = state.max_norm > 0 ? std::min(1.0, static_cast<double>(state.max_norm) / (norm + 1e-6)) : 1.0;
     state.coefficient = static_cast<float>(clip / scale);

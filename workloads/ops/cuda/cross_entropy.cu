@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(most_threads, 2) cross_entropy(Rows<T> p) {
 #pragma unroll
       for (int u = 0; u < unroll; ++u)
         if (const int v = begin + u * threads; v < vectors) {
-          if (gradient && v < p.kept) store(reinterpret_cast<T*>(kept + v), in[u]);
+          if (gradient && v < p.kept) memcpy(kept + v, &in[u], sizeof(uint4));
           share.add(widened(in[u]), head + v * N);
         }
     }

@@ -12,7 +12,15 @@ class ReferenceElementwise final : public ReferenceOp<Elementwise> {
 
   void run(Stream&, const Args& args) override {
     const Array a(args.a, d_.in), b(args.b, d_.in), out(args.out, d_.out);
-    for (std::int64_t i = 0; i < d_.count; ++i) out.set(i, d_.kind == ElementwiseKind::add ? a[i] + b[i] : a[i]);
+    const auto value = [&](std::int64_t i) {
+      switch (d_.kind) {
+        case ElementwiseKind::add: return a[i] + b[i];
+        case ElementwiseKind::combine: return d_.alpha * a[i] + d_.beta * b[i];
+        case ElementwiseKind::cast: break;
+      }
+      return a[i];
+    };
+    for (std::int64_t i = 0; i < d_.count; ++i) out.set(i, value(i));
   }
 
  private:

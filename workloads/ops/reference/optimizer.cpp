@@ -53,10 +53,11 @@ class ReferenceGradientNorm final : public ReferenceOp<GradientNorm> {
     double sum = 0;
     for (std::int64_t i = 0; i < d_.count; ++i) sum += gradient[i] * gradient[i];
     StepState& state = *args.state;
-    const double scale = static_cast<double>(state.loss_scale), limit = static_cast<double>(state.max_norm);
+    const auto scale = static_cast<double>(gradients_scale(state, args));
+    const auto limit = static_cast<double>(state.max_norm);
     const double norm = std::sqrt(sum) / scale;
     state.norm = static_cast<float>(norm);
-    state.found_infinity = !std::isfinite(norm);
+    state.found_infinity = !std::isfinite(norm) || scale == 0;
     const double clipped = limit > 0 ? std::min(1.0, limit / (norm + 1e-6)) : 1.0;
     state.coefficient = static_cast<float>(clipped / scale);
   }

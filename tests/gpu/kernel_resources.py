@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Registers, shared memory and spills of every own kernel in libassay-cuda.so, and what its machine code betrays.
+
+usage: kernel_resources.py MODULE [--cuobjdump FILE] [--record FILE.md]
+
+Prints one line a finding and ends with 1 where there is one:
+  a stack frame          registers spilled, or an array that is indexed while the kernel runs
+  arithmetic in double   in a kernel that is none of those meant to have it
+  narrow accesses        a kernel bound by memory that does not read or write 16 bytes at once
+Needs no GPU. Without cuobjdump (and nvdisasm beside it) it says so and ends with 77, which ctest counts as a skip.
+--record writes the table that workloads/ops/cuda/resources.md holds.
+"""
+import argparse
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+SKIPPED = 77
+# Kernels that may have a stack frame, each with the reason. None has one.
+STACK_ALLOWED = {}
+# Kernels that compute in double by design: sums of squares and of losses, powers once a step, peak rates, f64 cases.
+DOUBLE_ALLOWED = re.compile(r"\b(square_sums|finish_norm|add_losses|prepare_step)\b|double|fp64|f64")
+# Own kernels whose time is that of the bytes they move: with vectors, where these are not the last template argument 1.
+WIDE = re.compile(
+    r"\b(norm_forward|norm_backward|activation|activation_gradient|rotary|embedding|sum_tiles|sum_positions"
+    r"|cross_entropy|optimizer_step|square_sums|elementwise)<(?!.*, 1>)")
+
+READS = re.compile(r"\b(square_sums<|cross_entropy<.*, false>)")  # of these, the ones that write single numbers
+
+Kernel = collections.namedtuple("Kernel", "arch name registers shared stack wide doubles")
+
+
+def run(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def demangled(names):
+    out = subprocess.run(["c++filt"], input="\n".join(names), check=True, stdout=subprocess.PIPE, text=True).stdout
+    return dict(zip(names, out.splitlines()))
+
+
+def short(name):
+    """As it stands in its file: no namespaces, no parameters."""
+    name = re.sub(r"\(anonymous namespace\)::", "", name)
+    name = re.sub(r"\((assay::[\w:]+)\)(\d+)", r"\2", name)  # an enumerator as a template argument
+    name = re.sub(r"\b(assay|ops|cuda|functors|std)::", "", name)
+    depth, end = 0, len(name)
+    for i, c in enumerate(name):
+        if c == "<":
+            depth += 1
+        elif c == ">":
+            depth -= 1
+        elif c == "(" and depth == 0 and i > 0:
+            end = i
+            break
+    return re.sub(r"^void ", "", name[:end])
+
+
+def architecture(line):
+    found = re.search(r"arch = (sm_\w+)", line)
+    return found.group(1) if found else None
+
+
+def machine_code(cuobjdump, module):
+    """(arch, kernel) to the kinds of instructions it has."""
+    kinds = collections.defaultdict(set)
+    arch = kernel = None
+    process = subprocess.Popen([cuobjdump, "-sass", module], stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if "arch =" in line:
+            arch = architecture(line)
+        elif "Function :" in line:
+            kernel = line.split("Function :")[1].strip()
+        elif kernel:
+            found = re.match(r"\s+/\*[0-9a-f]+\*/\s+(?:@!?\w+\s+)?([A-Z][A-Z0-9_.]*)", line)
+            if found:
+                kinds[arch, kernel].add(found.group(1))
+    if process.wait() != 0:
+        sys.exit(f"cuobjdump -sass {module} failed")
+    return kinds
+
+
+def kernels_of(cuobjdump, module):
+    kinds = machine_code(cuobjdump, module)
+    rows, arch, kernel = [], None, None
+    for line in run(cuobjdump, "--dump-resource-usage", module).splitlines():
+        arch = architecture(line) or arch
+        if found := re.match(r"\s*Function (\S+?):?\s*$", line):
+            kernel = found.group(1)
+        elif kernel and (found := re.search(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)", line)):
+            registers, stack, shared = map(int, found.groups())
+            rows.append((arch, kernel, registers, shared, stack))
+            kernel = None
+    names = demangled(sorted({row[1] for row in rows}))
+    kernels = []
+    for arch, mangled, registers, shared, stack in rows:
+        name = names[mangled]
+        if "assay::" not in name:  # a library's
+            continue
+        code = kinds[arch, mangled]
+        wide = {kind.split(".")[0] for kind in code if re.match(r"(LDG|STG)\..*128", kind)}
+        doubles = {kind.split(".")[0] for kind in code} & {"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"}
+        kernels.append(Kernel(arch, short(name), registers, shared, stack, wide, doubles))
+    return sorted(kernels, key=lambda k: (k.arch, k.name))
+
+
+def findings(kernels):
+    for k in kernels:
+        place = f"{k.arch} {k.name}"
+        if k.stack and not any(re.search(pattern, k.name) for pattern in STACK_ALLOWED):
+            yield f"{place}: a stack frame of {k.stack} bytes"
+        if k.doubles and not DOUBLE_ALLOWED.search(k.name):
+            yield f"{place}: arithmetic in double ({', '.join(sorted(k.doubles))})"
+        missing = {"LDG", "STG"} - k.wide - ({"STG"} if READS.search(k.name) else set())
+        if WIDE.search(k.name) and missing:
+            yield f"{place}: no {' and no '.join(sorted(missing))} of 16 bytes"
+
+
+def record(kernels, path):
+    lines = ["# Own kernels", "",
+             "Written by `tests/gpu/kernel_resources.py MODULE --record` from the machine code; the CI fails where a kernel"
+             " has a stack frame.",
+             "Registers a thread; static shared memory a block in bytes, 1,024 of them the system's own."]
+    for arch in sorted({k.arch for k in kernels}):
+        lines += ["", f"## {arch}", "", "| kernel | registers | shared | stack | 16-byte accesses |",
+                  "|---|---:|---:|---:|---|"]
+        for k in kernels:
+            if k.arch == arch:
+                wide = {"LDG": "read", "STG": "write"}
+                accesses = " and ".join(wide[kind] for kind in sorted(k.wide))
+                lines.append(f"| `{k.name}` | {k.registers} | {k.shared} | {k.stack} | {accesses} |")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write("\n".join(lines) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("module")
+    parser.add_argument("--cuobjdump", default="")
+    parser.add_argument("--record")
+    options = parser.parse_args()
+    tool = shutil.which(options.cuobjdump or "cuobjdump")
+    if not tool:
+        print("skipped: no cuobjdump (./dev installs it with the wheel nvidia-cuda-cuobjdump)")
+        return SKIPPED
+    os.environ["PATH"] = os.path.dirname(os.path.abspath(tool)) + os.pathsep + os.environ["PATH"]
+    if not shutil.which("nvdisasm"):
+        print("skipped: no nvdisasm beside cuobjdump (the wheel nvidia-cuda-nvdisasm)")
+        return SKIPPED
+    kernels = kernels_of(tool, options.module)
+    if not kernels:
+        print(f"{options.module} has no kernels of Assay's")
+        return 1
+    if options.record:
+        record(kernels, options.record)
+    wrong = list(findings(kernels))
+    print("\n".join(wrong + [f"{len(kernels)} kernels, {len(wrong)} findings"]))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

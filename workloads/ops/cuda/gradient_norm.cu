@@ -1,0 +1,104 @@
+// The norm of all gradients, and what it makes of the step's state. Reads each gradient once: count x its size bytes
+// are the floor. Squares are summed in double (a square of a finite f32 may be none), which the GPUs of data centres
+// add at half the speed of float: still far faster than memory delivers.
+#include "harness/device/cuda/reduce.h"
+#include "workloads/ops/cuda/cuda_op.h"
+#include "workloads/ops/cuda/cuda_ops.h"
+
+namespace assay::ops {
+
+namespace {
+
+using namespace cuda;
+
+constexpr int threads = 256;
+constexpr int unroll = 4;  // vectors in flight a thread
+
+// One sum a block.
+template <typename T>
+__global__ void __launch_bounds__(threads)
+    square_sums(const T* gradient, std::int64_t vectors, std::int64_t count, double* sums) {
+  constexpr int N = lanes<T>;
+  __shared__ double scratch[warp_threads];
+  const std::int64_t me = std::int64_t{blockIdx.x} * threads + threadIdx.x, all = std::int64_t{gridDim.x} * threads;
+  double sum[unroll] = {};  // apart, so that additions do not wait for each other
+  for (std::int64_t begin = me; begin < vectors; begin += unroll * all) {
+    Vector<T, N> in[unroll];
+#pragma unroll
+    for (int u = 0; u < unroll; ++u)
+      if (const std::int64_t v = begin + u * all; v < vectors) in[u] = load<N>(gradient + v * N);
+#pragma unroll
+    for (int u = 0; u < unroll; ++u)
+      if (begin + u * all < vectors) {
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+          const auto value = static_cast<double>(widen(in[u].lane[k]));
+          sum[u] = fma(value, value, sum[u]);
+        }
+      }
+  }
+  for (std::int64_t i = vectors * N + me; i < count; i += all) {
+    const auto value = static_cast<double>(widen(gradient[i]));
+    sum[0] = fma(value, value, sum[0]);
+  }
+  const double total = block_sum((sum[0] + sum[1]) + (sum[2] + sum[3]), scratch);
+  if (threadIdx.x == 0) sums[blockIdx.x] = total;
+}
+
+__global__ void __launch_bounds__(threads)
+    finish_norm(const double* sums, int blocks, StepState* state, const std::int64_t* valid, std::int64_t expected) {
+  __shared__ double scratch[warp_threads];
+  double sum = 0;
+  for (int b = static_cast<int>(threadIdx.x); b < blocks; b += threads) sum += sums[b];
+  sum = block_sum(sum, scratch);
+  if (threadIdx.x > 0) return;
+  // As gradients_scale() has it.
+  const float counted = valid ? static_cast<float>(static_cast<double>(state->loss_scale) *
+                                                   (static_cast<double>(*valid) / static_cast<double>(expected)))
+                              : state->loss_scale;
+  const auto scale = static_cast<double>(counted), limit = static_cast<double>(state->max_norm);
+  const double norm = sqrt(sum) / scale;
+  state->found_infinity = isfinite(sum) && scale != 0 ? 0 : 1;
+  state->norm = static_cast<float>(norm);
+  const double clip = limit > 0 ? fmin(1.0, limit / (norm + 1e-6)) : 1.0;
+  state->coefficient = static_cast<float>(clip / scale);
+}
+
+class CudaGradientNorm final : public CudaOp<GradientNorm> {
+ public:
+  CudaGradientNorm(Device& device, const GradientNormDesc& desc)
+      : CudaOp(device),
+        d_(desc),
+        blocks_(blocks_for(desc.count, threads * unroll * std::int64_t{8}, std::int64_t{8} * units())) {}
+
+  // A sum a block.
+  std::size_t workspace_bytes() const override { return blocks_ * sizeof(double); }
+
+  void run(Stream& stream, const Args& args) override {
+    by_type(d_.gradient, &CudaGradientNorm::enqueue<float>, &CudaGradientNorm::enqueue<__nv_bfloat16>,
+            &CudaGradientNorm::enqueue<__half>)(*this, args, native(stream));
+  }
+
+ private:
+  template <typename T>
+  static void enqueue(const CudaGradientNorm& op, const Args& args, cudaStream_t stream) {
+    auto* sums = static_cast<double*>(args.workspace);
+    const std::int64_t vectors = aligned(args.gradient) ? op.d_.count / lanes<T> : 0;
+    cuda::launch(square_sums<T>, op.blocks_, threads, 0, stream, static_cast<const T*>(args.gradient), vectors,
+                 op.d_.count, sums);
+    cuda::launch(finish_norm, 1, threads, 0, stream, sums, static_cast<int>(op.blocks_), args.state, args.valid,
+                 args.expected);
+  }
+
+  GradientNormDesc d_;
+  unsigned blocks_;
+};
+
+}  // namespace
+
+Made<GradientNorm> make_cuda_gradient_norm(Device& device, const GradientNormDesc& desc) {
+  return make_unless<GradientNorm, CudaGradientNorm>(unless_f32_bf16_or_fp16("gradient norm", {desc.gradient}), device,
+                                                     desc);
+}
+
+}  // namespace assay::ops
