@@ -1,6 +1,7 @@
-// In place of cuDNN's graphs: convolutions by the oracle, on copies in f32, with cuDNN's habits. It refuses 16-bit
-// tensors of an odd number of channels, so that they come padded; offers several plans for small graphs, so that one
-// has to be chosen; and plans use all of the workspace that they asked for.
+// In place of cuDNN's graphs: convolutions by the oracle, on copies in f32, with cuDNN's habits. It has no gradients of
+// weights in f32 from 16-bit images; refuses 16-bit tensors of an odd number of channels, so that they come padded;
+// offers several plans for small graphs, so that one has to be chosen; and plans use all of the workspace that they
+// asked for.
 #include "harness/core/error.h"
 #include "harness/device/cuda/check.h"
 #include "harness/device/device.h"
@@ -122,6 +123,8 @@ std::string version() { return "emulated cuDNN"; }
 Plans convolution_plans(const ConvolutionGraph& d, const Limits& limits) {
   if (size_of(d.dtype) == 2 && (d.c % 2 != 0 || d.k % 2 != 0))
     return {{}, fmt::format("{}: no engine for {} to {} channels of {}", version(), d.c, d.k, name_of(d.dtype))};
+  if (size_of(d.weights()) != size_of(d.dtype))
+    return {{}, fmt::format("{}: no engine from {} to {}", version(), name_of(d.dtype), name_of(d.weights()))};
   constexpr std::int64_t small = 256;  // pixels
   Plans found;
   found.plans.push_back(std::make_shared<EmulatedConvolution>(d, 0));

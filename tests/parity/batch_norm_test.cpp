@@ -129,6 +129,10 @@ INSTANTIATE_TEST_SUITE_P(
                             {"residual_relu_98x256_join", 98, 256, true, true, true, false, true, Place::dx_on_other},
                             {"residual_50x7_join", 50, 7, false, true, true, true, true, Place::dresidual_on_dy},
                             {"relu_residual_20x17_nan", 20, 17, true, true, true, false, false, Place::apart, nan},
+                            {"relu_7000x3", 7000, 3, true, false, true, false, true, Place::dx_on_other, 2},
+                            {"residual_relu_2100x65_join", 2100, 65, true, true, true, true, true},
+                            {"relu_3000x64_on_dy", 3000, 64, true, false, true, false, false, Place::dx_on_dy, -3},
+                            {"evaluation_relu_1x65", 1, 65, true, false, false},
                             {"evaluation_relu_20x17_nan", 20, 17, true, false, false, false, false, Place::apart, nan},
                             {"evaluation_residual_relu_20x65", 20, 65, true, true, false}}),
     name_of_case<Batch>);

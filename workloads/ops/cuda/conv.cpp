@@ -72,8 +72,11 @@ class CudaConv : public Base {
   std::string implementation() const override {
     const auto& graph = choice_.graph;
     const bool padded = !x_.same() || !y_.same();
-    return fmt::format("{}: {}{}{}", cudnn::version(), choice_.plan->name(),
+    const bool rounded =
+        size_of(graph.weights()) < size_of(w_.dtype) && graph.pass == ConvolutionPass::backward_weights;
+    return fmt::format("{}: {}{}{}{}", cudnn::version(), choice_.plan->name(),
                        padded ? fmt::format(" ({} to {} channels)", graph.c, graph.k) : "",
+                       rounded ? fmt::format(" (rounded to {})", name_of(graph.weights())) : "",
                        choice_.tried ? "" : " (untried)");
   }
   std::string isa() const override { return fmt::format("sm_{}", capability_); }
