@@ -92,10 +92,11 @@ bool epilogue_supported(const Problem& p) {
   const bool gelu = epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
                     epilogue == CUBLASLT_EPILOGUE_DGELU;
   if (!biased && !gelu) return false;
-  if (biased && p.op.bias_type != static_cast<std::int32_t>(p.d.type)) return false;
+  const auto is_output = [&](std::int32_t type) { return type == -1 || type == static_cast<std::int32_t>(p.d.type); };
+  if (biased && !is_output(p.op.bias_type)) return false;
   if (is_fp8(p.a.type) && biased && p.d.type == CUDA_R_32F) return false;
-  if (gelu && (p.op.aux_type != static_cast<std::int32_t>(p.d.type) || p.op.aux_leading % 8 != 0 ||
-               p.op.aux_leading < p.m() || p.op.aux_batch_stride % 8 != 0))
+  if (gelu && (!is_output(p.op.aux_type) || p.op.aux_leading % 8 != 0 || p.op.aux_leading < p.m() ||
+               p.op.aux_batch_stride % 8 != 0))
     return false;
   return true;
 }
@@ -105,6 +106,14 @@ cublasStatus_t check(const Problem& p) {
   if (!is_fp8(p.a.type) && (p.op.a_scale || p.op.b_scale || p.op.fast_accumulate)) return CUBLAS_STATUS_INVALID_VALUE;
   return types_supported(p) && layouts_supported(p) && epilogue_supported(p) ? CUBLAS_STATUS_SUCCESS
                                                                              : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+// The operation with the types that it leaves to the output's.
+BlasOperation with_types(const Problem& p) {
+  BlasOperation op = p.op;
+  if (op.bias_type == -1) op.bias_type = static_cast<std::int32_t>(p.d.type);
+  if (op.aux_type == -1) op.aux_type = static_cast<std::int32_t>(p.d.type);
+  return op;
 }
 
 std::uint64_t workspace_of(std::uint64_t id, const Problem& p) {
@@ -314,10 +323,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
     if (!data || !aligned(data, std::max(alignment, static_cast<std::uintptr_t>(size_of(layout->type)))))
       return CUBLAS_STATUS_INVALID_VALUE;
   const BlasOperation& op = problem.op;
-  const bool aux = op.epilogue & 128u, biased = op.bias_type != -1;
+  const bool aux = op.epilogue & 128u, biased = op.epilogue & CUBLASLT_EPILOGUE_BIAS;
   if ((aux && (!op.aux || !aligned(op.aux, 16))) || (biased && !op.bias)) return CUBLAS_STATUS_INVALID_VALUE;
   const cudaError_t error = enqueue(
-      stream, [op = problem.op, first = problem.a, second = problem.b, result = problem.d, A, B, C, D,
+      stream, [op = with_types(problem), first = problem.a, second = problem.b, result = problem.d, A, B, C, D,
                alpha = scalar(alpha, op.scale), beta = scalar(beta, op.scale), workspace, used = known.workspaceSize] {
         if (used > 0) std::memset(workspace, 0xff, used);
         multiply(op, alpha, A, first, B, second, beta, C, D, result);

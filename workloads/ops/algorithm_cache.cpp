@@ -27,9 +27,9 @@ double median_of(std::vector<double> values) {
 std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer, const SearchLimits& limits) {
   constexpr double failed = std::numeric_limits<double>::infinity();
   std::vector<double> first(count, failed);
-  for (std::size_t i = 0; i < count; ++i) first[i] = timer.seconds(i, 1).value_or(failed);
-  // The very first also paid for what all share: loading code, raising clocks.
-  if (count > 1 && first[0] != failed) first[0] = timer.seconds(0, 1).value_or(failed);
+  // A candidate's first run also pays for loading its code.
+  for (std::size_t i = 0; i < count; ++i)
+    if (timer.seconds(i, 1)) first[i] = timer.seconds(i, 1).value_or(failed);
   const double least = count == 0 ? failed : *std::min_element(first.begin(), first.end());
   if (least == failed) return std::nullopt;
 

@@ -21,10 +21,10 @@ class CandidateTimer {
 };
 
 struct SearchLimits {
-  double budget_seconds = 0.1;     // of all samples after each candidate's first
+  double budget_seconds = 0.1;     // of all samples after each candidate's first two runs
   double sample_seconds = 100e-6;  // that a sample spans at least
   int most_rounds = 15;
-  double hopeless = 1.5;  // a candidate whose first time is that many times the least is not timed again
+  double hopeless = 1.5;  // a candidate whose second run takes that many times the least is not timed again
 };
 
 // The candidate with the least median over rounds in which all take turns, so that drift hits them alike; of those

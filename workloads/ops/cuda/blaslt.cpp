@@ -157,10 +157,10 @@ void BlasPlan::describe() {
   const cublasLtEpilogue_t epilogue = epilogue_of(p);
   set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
   const std::int64_t out_row = row_of(p.out_stride, p.n);
-  if (p.bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(p.out));
+  // Of the output's type, as aux is: the library's default for all but fp8.
+  if (p.bias && p.scaled) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(p.out));
   if (p.gelu != BlasGelu::none) {
     set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, out_row);
-    set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, data_type(p.out));
     if (p.batch > 1) set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, p.out_batch);
   }
   if (p.fast_accumulate) set(operation_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
