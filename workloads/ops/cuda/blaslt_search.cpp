@@ -97,14 +97,17 @@ std::string choose_fastest(BlasPlan& plan, Device& device) {
   const std::size_t offered = plan.candidates();
   AlgorithmCache& cache = cache_of(device);
   const std::string key = plan.product().key();
-  std::string how = "remembered";
+  std::string how = fmt::format("fastest of {} by time", offered);
+  bool searched = false;
   const auto search = [&]() -> std::string {
+    searched = true;
     try {
       PlanTimer timer(plan, device);
       const auto fastest = find_fastest(offered, timer);
       plan.choose(fastest.value_or(0));
-      how = fastest ? fmt::format("fastest of {} by time", offered) : "by the heuristics: none ran alone";
-      return fastest ? plan.packed_algorithm() : "";
+      if (fastest) return plan.packed_algorithm();
+      how = "by the heuristics: none ran alone";
+      return "";
     } catch (const Error& error) {
       plan.choose(0);
       how = fmt::format("by the heuristics: {}", error.what());
@@ -112,7 +115,7 @@ std::string choose_fastest(BlasPlan& plan, Device& device) {
     }
   };
   const std::string known = cache.find(key, search);
-  if (how != "remembered" || plan.choose_packed(known)) return how;
+  if (searched || plan.choose_packed(known)) return how;
   cache.forget(key);
   cache.find(key, search);
   return how;
