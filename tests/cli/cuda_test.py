@@ -73,14 +73,14 @@ class Cuda(AssayCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_out_of_memory_is_that_case_alone(self):
-        sizes = [{"family": "gemm", "dtype": "f32", "m": n, "n": n, "k": n} for n in (16, 2048, 32)]
-        records, _ = self.records(*sizes, script="memory=8MiB", code=4)
+        sizes = [{"family": "gemm", "dtype": "f32", "m": n, "n": n, "k": n} for n in (16, 4096, 32)]
+        records, _ = self.records(*sizes, script="memory=64MiB", code=4)
         self.assertEqual([record["status"] for record in records], ["ok", "error", "ok"])
-        self.assertRegex(records[1]["reason"], r"out of device memory: \d+ bytes asked for, \d+ free of 8388608")
+        self.assertRegex(records[1]["reason"], r"out of device memory: \d+ bytes asked for, \d+ free of 67108864")
 
     def test_a_kernel_fault_ends_the_worker_and_not_the_run(self):
-        cases = [{"family": "memory", "op": op, "bytes": 1 << 16} for op in ("copy", "triad", "add")]
-        records, _ = self.records(*cases, script="kernel_fault=triad", code=4)
+        cases = [{"family": "memory", "op": op, "bytes": 1 << 16} for op in ("copy", "dot", "add")]
+        records, _ = self.records(*cases, script="kernel_fault=::sum<", code=4)
         self.assertEqual([record["status"] for record in records], ["ok", "error", "ok"], records)
         self.assertIn("an illegal memory access was encountered", records[1]["reason"])
 

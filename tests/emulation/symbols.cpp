@@ -17,6 +17,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::emulation {
@@ -74,6 +75,21 @@ Symbols read_symbols() {
   return symbols;
 }
 
+// Where the parameters begin: at the first bracket that is neither a template's nor an anonymous namespace's.
+std::size_t end_of_name(std::string_view name) {
+  constexpr std::string_view anonymous = "(anonymous namespace)";
+  int depth = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name.substr(i).starts_with(anonymous)) {
+      i += anonymous.size() - 1;
+      continue;
+    }
+    depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
+    if (name[i] == '(' && depth == 0) return i;
+  }
+  return name.size();
+}
+
 const Symbols& symbols() {
   static const Symbols& only = *new Symbols(read_symbols());
   return only;
@@ -94,14 +110,7 @@ const char* kernel_name(const void* kernel) {
     const auto& functions = symbols().functions;
     const auto found = functions.find(reinterpret_cast<std::uintptr_t>(kernel) - symbols().base);
     name = found == functions.end() ? fmt::format("at {}", kernel) : demangled(found->second.c_str());
-    if (const auto parameters = name.find('('), start = std::string::npos; parameters != start) {
-      // Anonymous namespaces hold brackets of their own.
-      const std::string anonymous = "(anonymous namespace)";
-      std::size_t at = 0;
-      while ((at = name.find('(', at)) != std::string::npos && name.compare(at, anonymous.size(), anonymous) == 0)
-        at += anonymous.size();
-      if (at != std::string::npos) name.resize(at);
-    }
+    name.resize(end_of_name(name));
   }
   return name.c_str();
 }

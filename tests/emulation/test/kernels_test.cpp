@@ -163,6 +163,17 @@ TEST(Mistakes, AnEndlessWaitIsNamed) {
   EXPECT_EQ(sum[0], 10);
 }
 
+enum class Kind { one };
+template <Kind kind, int count>
+__global__ void templated(int*) {
+  __trap();
+}
+
+TEST(Mistakes, KernelsAreNamedWithTheirTemplateArguments) {
+  const auto kernel = &templated<Kind::one, 4>;
+  EXPECT_THAT(kernel_name(reinterpret_cast<const void*>(kernel)), testing::EndsWith("Kind)0, 4>"));
+}
+
 __global__ void not_in_mask() { __syncwarp(2); }
 
 TEST(Mistakes, AMaskThatLeavesTheCallerOut) {
