@@ -7,6 +7,7 @@
 #include "suites/launch/launch.h"
 #include "suites/memory/memory.h"
 #include "suites/peak/peak.h"
+#include "suites/transfer/transfer.h"
 #include "workloads/resnet/family.h"
 #include "workloads/transformer/family.h"
 
@@ -18,6 +19,7 @@ std::span<const Family> catalogue() {
       peak_family(),
       gemm_family(),
       memory_family(),
+      transfer_family(),
       collective_family(),
       dataloader_family(),
       launch_family(),

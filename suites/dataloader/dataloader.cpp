@@ -74,7 +74,7 @@ Family dataloader_family() {
        words({"read", "decode", "augment", "batch", "all"}),
        {},
        {},
-       "part of the pipeline that is measured; all: the whole",
+       "part of the pipeline that is measured; all: the whole; on a GPU into its memory",
        {}},
       {"workers",
        ParamType::count,
@@ -97,7 +97,11 @@ Family dataloader_family() {
   family.make = [](const Params& params) {
     return params.text("kind") == "token" ? dataloader::make_token_case(params) : dataloader::make_image_case(params);
   };
-  family.devices = {DeviceKind::cpu};
+  // On a GPU the samples go on to its memory; what leaves none behind is the CPU's alone.
+  for (ParamSpec& spec : family.params)
+    if (spec.name == "stage")
+      spec.only_on = {{"read", DeviceKind::cpu}, {"decode", DeviceKind::cpu}, {"augment", DeviceKind::cpu}};
+  family.devices = {DeviceKind::cpu, DeviceKind::cuda};
   family.conflict = dataloader::conflict;
   return family;
 }

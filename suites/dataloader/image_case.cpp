@@ -75,6 +75,9 @@ class ImageCase final : public LoaderCase {
   // Workers that run at once.
   int threads() const { return std::min(workers_, static_cast<int>(cpu::rank_cpus().size())); }
 
+  std::int64_t sample_bytes() const override {
+    return stage_ == "batch" || stage_ == "all" ? data::sample_bytes(image_size) : 0;
+  }
   std::vector<std::string> files_read() const override { return reads() ? set_->files() : std::vector<std::string>{}; }
 
   void delivered(const data::Batch& batch) override {
@@ -89,9 +92,7 @@ class ImageCase final : public LoaderCase {
   }
 
   std::unique_ptr<data::Loader> make_loader(int workers) const override {
-    data::LoaderOptions made = options(workers);
-    if (stage_ == "batch" || stage_ == "all") made.sample_bytes = data::sample_bytes(image_size);
-    return std::make_unique<data::Loader>(made, [this](int) { return make_worker(); });
+    return std::make_unique<data::Loader>(options(workers), [this](int) { return make_worker(); });
   }
 
   std::unique_ptr<data::SampleMaker> make_worker() const {

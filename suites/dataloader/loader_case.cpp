@@ -21,6 +21,9 @@ data::LoaderOptions LoaderCase::options(int workers) const {
   options.cpus = cpu::rank_cpus();
   options.batch = batches_.samples;
   options.prefetch = prefetch_batches;
+  options.sample_bytes = sample_bytes();
+  if (to_device())
+    options.allocate = [this](std::size_t bytes) { return context_->device.allocate(bytes, Memory::pinned); };
   return options;
 }
 
@@ -38,10 +41,66 @@ void LoaderCase::start(Context& context, std::string output) {
   if (cold_) protocol.details["cold_by"] = "O_DIRECT";
   if (!source_->remark.empty()) context.flags.push_back(source_->remark);
   if (workers_ > static_cast<int>(cpu::rank_cpus().size())) context.flags.push_back("oversubscribed");
+  if (to_device()) {
+    protocol.details["memory"] = "device, by two buffers from pinned memory";
+    copies_ = context.device.make_stream();
+    consumer_ = context.device.make_stream();
+    for (DeviceSlot& slot : device_slots_) {
+      slot.data = context.device.allocate(static_cast<std::size_t>(batches_.samples * sample_bytes()));
+      slot.copied = context.device.make_event();
+      slot.consumed = context.device.make_event();
+    }
+  }
   loader_ = make_loader(workers_);
 }
 
+bool LoaderCase::to_device() const {
+  return context_ && context_->device.kind() != DeviceKind::cpu && sample_bytes() > 0;
+}
+
+// The loader may fill a batch's memory again once the next is asked for: its copy is waited for first, and only then
+// does it count. Workers go on meanwhile.
+std::int64_t LoaderCase::deliver_to_device() {
+  const bool before = copied_batches_ > 0;
+  if (before) device_slots_[static_cast<std::size_t>(copied_batches_ + 1) % 2].copied->synchronize();
+  const data::Batch& batch = loader_->next();
+  DeviceSlot& slot = device_slots_[static_cast<std::size_t>(copied_batches_) % 2];
+  if (slot.used) copies_->wait(*slot.consumed);
+  context_->device.copy(slot.data.data(), batch.data, slot.data.bytes(), *copies_);
+  slot.copied->record(*copies_);
+  consumer_->wait(*slot.copied);
+  slot.consumed->record(*consumer_);
+  slot.used = true;
+  last_ = batch.data;
+  ++copied_batches_;
+  if (batch.number < batches_.compared)
+    first_indices_.insert(first_indices_.end(), batch.indices.begin(), batch.indices.end());
+  delivered(batch);
+  return before ? batches_.items : 0;
+}
+
+// The batch that was copied last, which the loader still holds.
+void LoaderCase::check_device(Checks& checks) {
+  std::vector<std::string> detail;
+  std::uint64_t wrong = 0;
+  if (last_) {
+    const DeviceSlot& slot = device_slots_[static_cast<std::size_t>(copied_batches_ + 1) % 2];
+    Device& device = context_->device;
+    slot.copied->synchronize();
+    const Buffer back = device.allocate(slot.data.bytes(), Memory::host);
+    device.copy(back.data(), slot.data.data(), back.bytes(), *copies_);
+    copies_->synchronize();
+    if (context_->faults.contains(Fault::bit_flip) && context_->comm.rank() == context_->comm.size() - 1)
+      back.as<std::uint8_t>()[back.bytes() / 2] ^= 1;
+    for (std::size_t i = 0; i < back.bytes(); ++i)
+      if (back.as<std::byte>()[i] != last_[i] && wrong++ < 20)
+        detail.push_back(fmt::format("byte {} of {}", i, back.bytes()));
+  }
+  checks.at_most("wrong_bytes_on_device", static_cast<double>(wrong), 0, detail);
+}
+
 void LoaderCase::measure(Sampler& sampler) {
+  if (to_device()) return sampler.window([this] { return deliver_to_device(); });
   sampler.window([this] {
     const data::Batch& batch = loader_->next();
     if (batch.number < batches_.compared)
@@ -52,7 +111,10 @@ void LoaderCase::measure(Sampler& sampler) {
 }
 
 void LoaderCase::verify(Checks& checks) {
+  if (to_device()) check_device(checks);
   loader_.reset();
+  copied_batches_ = 0;
+  last_ = nullptr;
   if (!cold_ && !files_read().empty()) flag_eviction(files_read(), *context_);
   check_order(checks);
   check(checks);

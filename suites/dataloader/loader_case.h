@@ -6,6 +6,7 @@
 #include "suites/dataloader/source.h"
 #include "workloads/data/loader.h"
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@ class LoaderCase : public Case {
   // The files that the stage reads; none where its input lies in memory.
   virtual std::vector<std::string> files_read() const = 0;
   virtual void check(Checks& checks) = 0;
+  // Bytes of a sample in a batch; 0: the stage leaves none.
+  virtual std::int64_t sample_bytes() const = 0;
   // Told of each batch of the window.
   virtual void delivered(const data::Batch&) {}
   // Mistakes beside the order in a batch made again by one worker; adds a line each to `detail`.
@@ -59,8 +62,23 @@ class LoaderCase : public Case {
 
  private:
   void check_order(Checks& checks) const;
+  // On a GPU batches of samples go to device memory; a stage that leaves no samples behind has none.
+  bool to_device() const;
+  std::int64_t deliver_to_device();
+  void check_device(Checks& checks);
+
+  // Device memory takes turns, so that one batch can be used while the next arrives.
+  struct DeviceSlot {
+    Buffer data;
+    std::unique_ptr<Event> copied, consumed;
+    bool used = false;
+  };
 
   Batches batches_;
+  std::array<DeviceSlot, 2> device_slots_;
+  std::unique_ptr<Stream> copies_, consumer_;
+  std::int64_t copied_batches_ = 0;
+  const std::byte* last_ = nullptr;  // the batch that was copied last, where the loader has it
   Context* context_ = nullptr;
   std::unique_ptr<data::Loader> loader_;
   std::vector<std::int64_t> first_indices_;

@@ -58,6 +58,7 @@ class TokenCase final : public LoaderCase {
  private:
   std::string file_of(const Source& source) const { return generated() ? source.path + "/tokens.bin" : source.path; }
 
+  std::int64_t sample_bytes() const override { return stage_ == "read" ? 0 : data::window_bytes(window_length); }
   std::vector<std::string> files_read() const override {
     return stage_ == "batch" ? std::vector<std::string>{} : std::vector<std::string>{set_->path()};
   }
@@ -69,7 +70,6 @@ class TokenCase final : public LoaderCase {
   std::unique_ptr<data::Loader> make_loader(int workers) const override {
     data::LoaderOptions made = options(workers);
     made.grain = token_grain;
-    if (stage_ != "read") made.sample_bytes = data::window_bytes(window_length);
     return std::make_unique<data::Loader>(made, [this](int) {
       if (stage_ == "read") return data::make_token_reader(stream_);
       return stage_ == "batch" ? data::make_token_batcher(stream_) : data::make_token_pipeline(stream_);

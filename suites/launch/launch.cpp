@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
+#include "suites/launch/cuda_case.h"
 #include "suites/launch/handoff.h"
 
 #include <vector>
@@ -11,9 +12,6 @@ namespace assay {
 
 namespace launch {
 
-namespace {
-
-// A figure of one launch where a repetition holds many.
 Metric latency_of(const Measurement& measured, std::uint64_t launches) {
   Metric latency = time_metric("latency", measured);
   const auto n = static_cast<double>(launches);
@@ -21,6 +19,8 @@ Metric latency_of(const Measurement& measured, std::uint64_t launches) {
   if (latency.ci95) latency.ci95 = Interval{latency.ci95->low / n, latency.ci95->high / n};
   return latency;
 }
+
+namespace {
 
 // Entering and leaving a parallel region of all cores.
 class ForkJoin final : public Case {
@@ -143,14 +143,21 @@ std::unique_ptr<Case> make(const Params& params) {
 }  // namespace launch
 
 Family launch_family() {
-  const std::vector<std::string> ops{"fork_join", "handoff_spin", "handoff_block"};
+  const std::vector<std::string> host{"fork_join", "handoff_spin", "handoff_block"};
+  const std::vector<std::string>& device = launch::cuda_ops();
+  std::vector<std::string> ops = host;
+  ops.insert(ops.end(), device.begin(), device.end());
   Family family;
   family.name = "launch";
-  family.summary = "latency of starting work on this rank's threads";
-  family.params = {{"op", ParamType::choice, {ops.begin(), ops.end()}, ops, {}, {}, "what is started", {}}};
+  family.summary = "latency of starting work on this rank's threads or its GPU";
+  family.params = {{"op", ParamType::choice, {host.begin(), host.end()}, ops, {}, {}, "what is started", {}}};
+  family.params[0].cuda_defaults.assign(device.begin(), device.end());
+  for (const std::string& op : host) family.params[0].only_on[op] = DeviceKind::cpu;
+  for (const std::string& op : device) family.params[0].only_on[op] = DeviceKind::cuda;
   family.estimate = [](const Params&, const World&) { return Estimate{}; };
   family.make = launch::make;
-  family.devices = {DeviceKind::cpu};
+  family.make_cuda = launch::make_cuda_case;
+  family.devices = {DeviceKind::cpu, DeviceKind::cuda};
   return family;
 }
 

@@ -3,6 +3,7 @@
 
 #include "harness/device/cpu/team.h"
 #include "harness/device/device.h"
+#include "suites/memory/values.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,13 +23,6 @@ struct Slice {
 
 // Equal parts, whole cache lines each, whole pages where parts are large; `elements` is a multiple of a line.
 std::vector<Slice> split(std::size_t elements, int parts);
-
-// Element i of input array 0 or 1: an integer of 1 to 1024 that looks random, so that results are exact in f64 and a
-// misplaced element shows.
-inline double input(int array, std::size_t i) {
-  const auto position = static_cast<std::uint64_t>(i) + (array ? std::uint64_t{0x5bd1e995} : 0);
-  return static_cast<double>(1 + ((position * 0x9e3779b97f4a7c15u) >> 54));
-}
 
 // Fills each slice by the thread that will use it, which so touches it first.
 void fill_input(double* data, int array, const cpu::Team& team, const std::vector<Slice>& slices);

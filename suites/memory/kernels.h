@@ -1,15 +1,11 @@
 // The loops that memory cases time: one set an instruction set, each in a file with its own compiler flags.
 #pragma once
 
+#include "suites/memory/values.h"
+
 #include <cstddef>
 
 namespace assay::memory {
-
-enum class Op { read, write, copy, scale, add, triad, latency };
-
-// The factor of scale and triad, and what write stores; small integers, so that every result is exact.
-inline constexpr double factor = 3.0;
-inline constexpr double written = 7.0;
 
 // One pass over `n` doubles, a multiple of 8, all arrays 64-byte aligned; returns read's sum, else 0.
 //   read: sum of x   write: out = written   copy: out = x   scale: out = factor x   add: out = x + y   triad: out = x +

@@ -6,7 +6,9 @@
 #include "harness/device/cpu/topology.h"
 #include "suites/memory/arrays.h"
 #include "suites/memory/chase.h"
+#include "suites/memory/cuda_case.h"
 #include "suites/memory/kernels.h"
+#include "suites/memory/memory_params.h"
 
 #include <algorithm>
 #include <array>
@@ -19,46 +21,6 @@ namespace assay {
 namespace memory {
 
 namespace {
-
-struct OpInfo {
-  std::string_view name;
-  Op op;
-  int inputs;
-  bool stores;
-  int arrays() const { return inputs + (stores ? 1 : 0); }  // also what STREAM counts
-};
-
-constexpr std::array<OpInfo, 7> ops{{{"read", Op::read, 1, false},
-                                     {"write", Op::write, 0, true},
-                                     {"copy", Op::copy, 1, true},
-                                     {"scale", Op::scale, 1, true},
-                                     {"add", Op::add, 2, true},
-                                     {"triad", Op::triad, 2, true},
-                                     {"latency", Op::latency, 1, false}}};
-
-const OpInfo& info_of(const Params& params) {
-  for (const OpInfo& info : ops)
-    if (info.name == params.text("op")) return info;
-  throw Error("memory: unknown op " + params.text("op"));
-}
-
-// A whole number of cache lines: what is really used of the bytes asked for.
-std::size_t elements_of(const Params& params) {
-  return static_cast<std::size_t>(params.integer("bytes")) / line_bytes * doubles_a_line;
-}
-
-double expected(Op op, std::size_t i) {
-  switch (op) {
-    case Op::write: return written;
-    case Op::copy: return input(0, i);
-    case Op::scale: return factor * input(0, i);
-    case Op::add: return input(0, i) + input(1, i);
-    case Op::triad: return input(0, i) + factor * input(1, i);
-    case Op::read:
-    case Op::latency: break;
-  }
-  return 0;
-}
 
 // A thread count in a key is a number or a word.
 std::string threads_word(const Params& params) {
@@ -338,7 +300,7 @@ Estimate estimate(const Params& params, const World&) {
 Family memory_family() {
   Family family;
   family.name = "memory";
-  family.summary = "memory bandwidth as STREAM counts it, and latency of dependent loads, of a rank";
+  family.summary = "memory bandwidth as STREAM counts it, and latency of dependent loads, of a rank's cores or its GPU";
   std::vector<std::string> names;
   for (const auto& info : memory::ops) names.emplace_back(info.name);
   std::vector<ParamValue> all_ops(names.begin(), names.end());
@@ -356,8 +318,9 @@ Family memory_family() {
        {},
        64.0,
        {},
-       "bytes of one array; the default is 4 x the last-level cache",
-       {}},
+       "bytes of one array; the default is 4 x the last-level cache, on a GPU at least",
+       {},
+       {std::int64_t{1} << 30}},
       {"store",
        ParamType::choice,
        {std::string("auto")},
@@ -365,7 +328,7 @@ Family memory_family() {
        {},
        {},
        "kind of store; auto is the faster, picked on samples of its own",
-       {}},
+       {DeviceKind::cpu}},
       {"threads",
        ParamType::count,
        {std::string("all")},
@@ -373,13 +336,16 @@ Family memory_family() {
        1.0,
        {},
        "threads: of one core, of one NUMA node, of all cores",
-       {}},
+       {DeviceKind::cpu}},
+      gpus_param(),
   };
+  family.params[0].only_on = {{"dot", DeviceKind::cuda}};
   family.estimate = memory::estimate;
   family.make = [](const Params& params) -> std::unique_ptr<Case> {
     return std::make_unique<memory::MemoryCase>(params);
   };
-  family.devices = {DeviceKind::cpu};
+  family.make_cuda = memory::make_cuda_case;
+  family.devices = {DeviceKind::cpu, DeviceKind::cuda};
   return family;
 }
 

@@ -15,8 +15,14 @@ Loader::Loader(const LoaderOptions& options, MakeWorker make_worker)
   const auto batch = static_cast<std::size_t>(options.batch);
   for (Slot& slot : slots_) {
     const std::size_t bytes = batch * static_cast<std::size_t>(options.sample_bytes);
-    slot.data.reserve(bytes);
-    if (bytes) std::memset(slot.data.data(), 0, bytes);
+    if (options.allocate && bytes) {
+      slot.lent = options.allocate(bytes);
+      slot.data = slot.lent.as<std::byte>();
+    } else {
+      slot.own.reserve(bytes);
+      slot.data = slot.own.data();
+    }
+    if (bytes) std::memset(slot.data, 0, bytes);
     slot.labels.resize(batch);
     slot.indices.resize(batch);
     slot.bytes.resize(batch);
@@ -70,8 +76,8 @@ void Loader::work(int worker) {
     Slot& slot = slots_[static_cast<std::size_t>(first / options_.batch % options_.prefetch)];
     for (std::int64_t position = first; position < first + options_.grain; ++position) {
       const auto row = static_cast<std::size_t>(position % options_.batch);
-      maker->make(position, {slot.data.data() + row * static_cast<std::size_t>(options_.sample_bytes),
-                             &slot.labels[row], &slot.indices[row], &slot.bytes[row]});
+      maker->make(position, {slot.data + row * static_cast<std::size_t>(options_.sample_bytes), &slot.labels[row],
+                             &slot.indices[row], &slot.bytes[row]});
     }
     lock.lock();
     slot.remaining -= options_.grain;
@@ -89,7 +95,7 @@ const Batch& Loader::next() {
   Slot& slot = slots_[static_cast<std::size_t>(delivered_ % options_.prefetch)];
   ready_.wait(lock, [&] { return error_ || slot.remaining == 0; });
   if (error_) std::rethrow_exception(error_);
-  current_ = {delivered_, slot.data.data(), slot.labels, slot.indices,
+  current_ = {delivered_, slot.data, slot.labels, slot.indices,
               std::accumulate(slot.bytes.begin(), slot.bytes.end(), std::int64_t{0})};
   ++delivered_;
   return current_;

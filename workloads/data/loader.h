@@ -1,6 +1,7 @@
 // The loader: worker threads fill batches in order, a bounded number ahead of the consumer.
 #pragma once
 
+#include "harness/device/device.h"
 #include "workloads/data/aligned_bytes.h"
 
 #include <condition_variable>
@@ -38,6 +39,8 @@ struct LoaderOptions {
   int prefetch = 4;               // batches that exist at once, the consumer's included; at least 2
   std::int64_t sample_bytes = 0;  // of output; 0 when samples leave nothing behind
   std::int64_t grain = 1;         // samples that a worker takes at a time; divides the batch
+  // Where batches lie (pinned memory of a GPU); null: ordinary memory.
+  std::function<Buffer(std::size_t bytes)> allocate = {};
 };
 
 struct Batch {
@@ -65,7 +68,9 @@ class Loader {
 
  private:
   struct Slot {
-    AlignedBytes data;
+    AlignedBytes own;
+    Buffer lent;                // in place of it, where the options say how to allocate
+    std::byte* data = nullptr;  // of one of them
     std::vector<std::int32_t> labels;
     std::vector<std::int64_t> indices;
     std::vector<std::int64_t> bytes;

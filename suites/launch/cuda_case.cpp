@@ -1,0 +1,167 @@
+#include "suites/launch/cuda_case.h"
+
+#include "harness/core/error.h"
+#include "harness/core/module.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace assay::launch {
+
+namespace {
+
+using Enqueue = void (*)(Stream&, unsigned* counter);
+
+constexpr int graph_nodes = 100;
+
+// What one sample does, and how many launches it counts for. Host time: a sample lasts a millisecond or so.
+struct OpInfo {
+  const char* name;
+  int launches;    // a turn
+  int turns;       // a sample
+  bool wait_each;  // of each turn, else of the sample
+};
+constexpr OpInfo ops[] = {{"kernel", 1, 1000, false},  {"kernel_wait", 1, 100, true}, {"graph", graph_nodes, 20, false},
+                          {"graph_wait", 1, 20, true}, {"event", 1, 100, true},       {"copy_h2d", 1, 100, true},
+                          {"copy_d2h", 1, 100, true}};
+
+const OpInfo& info_of(const std::string& name) {
+  for (const OpInfo& info : ops)
+    if (info.name == name) return info;
+  throw Error("launch: unknown op " + name);
+}
+
+class CudaLaunchCase final : public Case {
+ public:
+  explicit CudaLaunchCase(const Params& params) : op_(params.text("op")), info_(info_of(op_)) {}
+
+  void setup(Context& context) override {
+    device_ = &context.device;
+    empty_ = Module::load("cuda").function<Enqueue>("assay_cuda_launch_empty");
+    stream_ = device_->make_stream();
+    begin_ = device_->make_event();
+    end_ = device_->make_event();
+    host_ = device_->allocate(sizeof(std::uint32_t), Memory::pinned);
+    word_ = device_->allocate(sizeof(std::uint32_t));
+    if (op_.starts_with("graph")) {
+      graph_ = capture(nullptr);
+      counting_graph_ = capture(word_.as<unsigned>());
+    }
+    Protocol& protocol = context.protocol;
+    protocol.form = "steps";
+    protocol.timer = "steady_clock";
+    protocol.cache = "hot";
+    protocol.data = "none";
+    protocol.details["launches"] = std::to_string(info_.launches * info_.turns);
+    if (op_.starts_with("graph")) protocol.details["nodes"] = std::to_string(graph_nodes);
+  }
+
+  void measure(Sampler& sampler) override {
+    sampler.steps([this](std::int64_t) { run(nullptr); });
+  }
+
+  // The same calls once more, with work that leaves a trace.
+  void verify(Checks& checks) override {
+    std::vector<std::string> detail;
+    std::int64_t wrong = 0;
+    const auto expect = [&](std::int64_t got, std::int64_t right, const char* what) {
+      if (got == right) return;
+      wrong += got > right ? got - right : right - got;
+      detail.push_back(fmt::format("{}: {} instead of {}", what, got, right));
+    };
+    if (op_ == "event") {
+      expect(backwards_, 0, "events that ended before they began");
+    } else if (op_.starts_with("copy")) {
+      constexpr std::uint32_t sent = 0x600df00d;
+      *host_.as<std::uint32_t>() = sent;
+      device_->copy(word_.data(), host_.data(), sizeof sent, *stream_);
+      stream_->synchronize();
+      if (op_ == "copy_d2h")
+        *host_.as<std::uint32_t>() = 0;
+      else
+        device_->zero(word_.data(), word_.bytes(), *stream_);
+      run(nullptr);
+      std::uint32_t received = 0;
+      device_->copy(&received, op_ == "copy_d2h" ? host_.data() : word_.data(), sizeof received, *stream_);
+      stream_->synchronize();
+      expect(received, sent, "the word that was copied");
+    } else {
+      device_->zero(word_.data(), word_.bytes(), *stream_);
+      run(word_.as<unsigned>());
+      std::uint32_t counted = 0;
+      device_->copy(&counted, word_.data(), sizeof counted, *stream_);
+      stream_->synchronize();
+      expect(counted, std::int64_t{info_.turns} * (graph_ ? graph_nodes : 1), "kernels that ran");
+    }
+    checks.at_most("lost_or_repeated_tasks", static_cast<double>(wrong), 0, detail);
+  }
+
+  std::vector<Metric> metrics(const Measurement& measured) const override {
+    return {latency_of(measured, static_cast<std::uint64_t>(info_.launches) * static_cast<std::uint64_t>(info_.turns))};
+  }
+
+ private:
+  std::unique_ptr<Graph> capture(unsigned* counter) {
+    std::string why_not;
+    auto graph = device_->capture(
+        *stream_,
+        [&] {
+          for (int i = 0; i < graph_nodes; ++i) empty_(*stream_, counter);
+        },
+        why_not);
+    if (!graph) throw Error("launch: no graph of empty kernels: " + why_not);
+    return graph;
+  }
+
+  void run(unsigned* counter) {
+    for (int turn = 0; turn < info_.turns; ++turn) {
+      start(counter);
+      if (info_.wait_each && op_ != "event") stream_->synchronize();
+    }
+    if (!info_.wait_each) stream_->synchronize();
+  }
+
+  void start(unsigned* counter) {
+    if (graph_) {
+      (counter ? counting_graph_ : graph_)->launch(*stream_);
+    } else if (op_ == "event") {
+      begin_->record(*stream_);
+      end_->record(*stream_);
+      end_->synchronize();
+      backwards_ += end_->seconds_since(*begin_) < 0;
+    } else if (op_ == "copy_h2d") {
+      device_->copy(word_.data(), host_.data(), sizeof(std::uint32_t), *stream_);
+    } else if (op_ == "copy_d2h") {
+      device_->copy(host_.data(), word_.data(), sizeof(std::uint32_t), *stream_);
+    } else {
+      empty_(*stream_, counter);
+    }
+  }
+
+  std::string op_;
+  OpInfo info_;
+  Device* device_ = nullptr;
+  Enqueue empty_ = nullptr;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Event> begin_, end_;
+  Buffer host_, word_;
+  std::unique_ptr<Graph> graph_, counting_graph_;
+  std::int64_t backwards_ = 0;
+};
+
+}  // namespace
+
+const std::vector<std::string>& cuda_ops() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const OpInfo& info : ops) all.emplace_back(info.name);
+    return all;
+  }();
+  return names;
+}
+
+std::unique_ptr<Case> make_cuda_case(const Params& params) { return std::make_unique<CudaLaunchCase>(params); }
+
+}  // namespace assay::launch

@@ -1,0 +1,19 @@
+// Launch cases of a GPU.
+#pragma once
+
+#include "harness/plan/case.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace assay::launch {
+
+// What a GPU starts, in the order of the family's values.
+const std::vector<std::string>& cuda_ops();
+std::unique_ptr<Case> make_cuda_case(const Params& params);
+
+// A figure of one launch where a repetition holds many.
+Metric latency_of(const Measurement& measured, std::uint64_t launches);
+
+}  // namespace assay::launch

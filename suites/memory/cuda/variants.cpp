@@ -1,0 +1,26 @@
+#include "suites/memory/cuda/variants.h"
+
+#include "harness/core/error.h"
+#include "harness/device/cuda/check.h"
+
+#include <algorithm>
+
+namespace assay::memory {
+
+void refuse(const Variant& variant) { throw Error("memory: no kernel with " + variant.text()); }
+
+unsigned grid_of(const Variant& variant, std::size_t vectors) {
+  const std::size_t tile = static_cast<std::size_t>(variant.threads) * static_cast<std::size_t>(variant.unroll);
+  const std::size_t tiles = std::max<std::size_t>(1, (vectors + tile - 1) / tile);
+  std::size_t blocks = tiles;
+  if (variant.blocks_per_unit > 0) {
+    int device = 0, units = 0;
+    ASSAY_CUDA(cudaGetDevice(&device));
+    ASSAY_CUDA(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, device));
+    blocks = std::min(blocks, static_cast<std::size_t>(units) * static_cast<std::size_t>(variant.blocks_per_unit));
+  }
+  constexpr std::size_t most_blocks = (std::size_t{1} << 31) - 1;
+  return static_cast<unsigned>(std::min(blocks, most_blocks));
+}
+
+}  // namespace assay::memory

@@ -1,0 +1,22 @@
+// The cases of the transfer family.
+#pragma once
+
+#include "harness/plan/case.h"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace assay::transfer {
+
+// Copies up to this size also report their time.
+inline constexpr std::size_t small_bytes = 64u << 10;
+
+std::unique_ptr<Case> make_host_case(const Params& params);  // h2d, d2h, both, d2d
+std::unique_ptr<Case> make_pair_case(const Params& params);  // p2p, p2p_staged
+
+// bandwidth, and latency where the copy is small.
+std::vector<Metric> figures(std::size_t bytes, double arriving, const Measurement& measured);
+
+}  // namespace assay::transfer

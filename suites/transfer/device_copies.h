@@ -1,0 +1,51 @@
+// What the transfer suite needs of a GPU beyond Device::copy: copies by kernels, checks, and pairs of GPUs. Given by
+// the CUDA module; no CUDA header.
+#pragma once
+
+#include "harness/device/device.h"
+#include "suites/transfer/pattern.h"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace assay::transfer {
+
+// Copies between two GPUs of this process.
+struct PairOrder {
+  int from = 0;
+  int to = 0;
+  std::size_t bytes = 0;
+  bool access = true;       // peer access; without it the driver goes through the host
+  bool by_kernel = false;   // of the receiving GPU, which reads from the other
+  double seconds = 0.5;     // of sampling
+  int samples = 20;         // at most
+  bool flip_a_bit = false;  // the fault bit-flip: after the copies, before the check
+};
+struct PairResult {
+  std::vector<double> seconds;  // a copy, one a sample
+  Wrong wrong;
+};
+
+class DeviceCopies {
+ public:
+  virtual ~DeviceCopies() = default;
+  // All enqueued. Addresses are aligned to 16 bytes; `from` and `to` are of this GPU or pinned.
+  virtual void copy(void* to, const void* from, std::size_t bytes, Stream& stream) = 0;
+  virtual void fill(void* data, std::size_t bytes, Stream& stream) = 0;
+  // Adds to *wrong, which is in device memory.
+  virtual void compare(const void* data, std::size_t bytes, Wrong* wrong, Stream& stream) = 0;
+
+  // GPUs that this process sees.
+  virtual int gpus() const = 0;
+  // Whether one can read the other's memory.
+  virtual bool can_access(int from, int to) const = 0;
+  // Waits. Throws Error with what broke.
+  virtual PairResult measure(const PairOrder& order) = 0;
+};
+
+// From libassay-cuda.so, for the current device.
+std::unique_ptr<DeviceCopies> load_device_copies();
+
+}  // namespace assay::transfer

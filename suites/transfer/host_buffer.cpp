@@ -1,0 +1,51 @@
+#include "suites/transfer/host_buffer.h"
+
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace assay::transfer {
+
+namespace {
+
+// Of <numaif.h>, which is libnuma's.
+constexpr int policy_default = 0, policy_preferred = 1;
+constexpr unsigned long flag_node = 1, flag_address = 2;
+
+}  // namespace
+
+std::optional<GpuPart> gpu_on_bus(const std::string& pci) {
+  for (GpuPart& gpu : probe_gpus(Root()))
+    if (gpu.pci == pci) return std::move(gpu);
+  return std::nullopt;
+}
+
+Buffer allocate_near(Device& device, std::size_t bytes, Memory memory, std::optional<int> node) {
+  constexpr int most_nodes = 8 * static_cast<int>(sizeof(unsigned long));
+  const bool placed = node && *node < most_nodes;
+  // Preferred, not bound: a full or forbidden node must not end the process.
+  if (placed) {
+    const unsigned long mask = 1ul << *node;
+    syscall(SYS_set_mempolicy, policy_preferred, &mask, most_nodes);
+  }
+  Buffer buffer = device.allocate(bytes, memory);
+  if (bytes > 0) std::memset(buffer.data(), 0, bytes);
+  if (placed) syscall(SYS_set_mempolicy, policy_default, nullptr, 0);
+  return buffer;
+}
+
+std::optional<int> node_of(const void* address) {
+  int node = -1;
+  if (syscall(SYS_get_mempolicy, &node, nullptr, 0, address, flag_node | flag_address) != 0 || node < 0)
+    return std::nullopt;
+  return node;
+}
+
+std::string link_text(std::optional<double> gigatransfers, std::optional<std::int64_t> width) {
+  const std::optional<int> generation = pcie_generation(gigatransfers);
+  return generation && width ? fmt::format("gen {} x{}", *generation, *width) : "unknown";
+}
+
+}  // namespace assay::transfer

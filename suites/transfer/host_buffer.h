@@ -1,0 +1,24 @@
+// Host memory near a GPU, and what the bus between them runs at.
+#pragma once
+
+#include "harness/device/device.h"
+#include "harness/telemetry/machine.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace assay::transfer {
+
+// The GPU at this place of the bus ("0000:e0:00.0"), as the kernel knows it; nothing in a container that hides it.
+std::optional<GpuPart> gpu_on_bus(const std::string& pci);
+
+// Allocates with the pages on the NUMA node, where the system lets it; each page is touched.
+Buffer allocate_near(Device& device, std::size_t bytes, Memory memory, std::optional<int> node);
+// The node that holds the page at this address; nothing when the system does not say.
+std::optional<int> node_of(const void* address);
+
+// "gen 5 x16"; "unknown" where the kernel does not say.
+std::string link_text(std::optional<double> gigatransfers, std::optional<std::int64_t> width);
+
+}  // namespace assay::transfer

@@ -1,0 +1,208 @@
+// Copies between a GPU and its host, one way or both at once, and inside the GPU.
+#include "harness/core/error.h"
+#include "harness/core/module.h"
+#include "suites/transfer/cases.h"
+#include "suites/transfer/device_copies.h"
+#include "suites/transfer/host_buffer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace assay::transfer {
+
+std::unique_ptr<DeviceCopies> load_device_copies() {
+  using Make = DeviceCopies* (*)();
+  return std::unique_ptr<DeviceCopies>(Module::load("cuda").function<Make>("assay_cuda_transfer_copies")());
+}
+
+namespace {
+
+// One way of a copy, with a stream of its own.
+struct Way {
+  const char* name;
+  Buffer from, to;
+  bool up;    // to the device
+  bool down;  // from the device
+  std::unique_ptr<Stream> stream = nullptr;
+  std::unique_ptr<Event> done = nullptr;
+};
+
+class HostCase final : public Case {
+ public:
+  explicit HostCase(const Params& params)
+      : direction_(params.text("direction")),
+        pinned_(params.text("memory") == "pinned"),
+        by_kernel_(params.text("by") == "kernel"),
+        bytes_(static_cast<std::size_t>(params.integer("bytes"))) {}
+
+  std::optional<std::string> skip_reason(const Context&) const override {
+    if (direction_ == "d2d" || pinned_) return std::nullopt;
+    if (by_kernel_) return "a kernel cannot reach pageable memory";
+    if (direction_ == "both") return "copies of pageable memory wait on the host: two of them do not run at once";
+    return std::nullopt;
+  }
+
+  void setup(Context& context) override {
+    context_ = &context;
+    copies_ = load_device_copies();
+    bus_ = gpu_on_bus(context.device.info().pci);
+    stream_ = context.device.make_stream();
+    begun_ = context.device.make_event();
+    if (direction_ == "h2d" || direction_ == "both") add("h2d", true, false);
+    if (direction_ == "d2h" || direction_ == "both") add("d2h", false, true);
+    if (direction_ == "d2d") add("d2d", false, false);
+    describe(context);
+  }
+
+  void measure(Sampler& sampler) override {
+    sampler.repeat(1, [this](Stream& stream, int) { enqueue(stream); });
+  }
+
+  void verify(Checks& checks) override {
+    if (context_->faults.contains(Fault::bit_flip) && context_->comm.rank() == context_->comm.size() - 1)
+      flip_a_bit(ways_.back());
+    std::vector<std::string> detail;
+    std::uint64_t wrong = 0;
+    for (const Way& way : ways_) wrong += wrong_in(way, detail);
+    checks.at_most("wrong_bytes", static_cast<double>(wrong), 0, detail);
+  }
+
+  std::vector<Metric> metrics(const Measurement& measured) const override {
+    return figures(bytes_, static_cast<double>(bytes_ * ways_.size()), measured);
+  }
+
+ private:
+  void add(const char* name, bool up, bool down) {
+    Device& device = context_->device;
+    const auto node = bus_ ? bus_->numa_node : std::nullopt;
+    const auto host = [&] { return allocate_near(device, bytes_, pinned_ ? Memory::pinned : Memory::host, node); };
+    Way way{name, up ? host() : device.allocate(bytes_), down ? host() : device.allocate(bytes_), up, down};
+    way.stream = device.make_stream();
+    if (up)
+      fill_host(way.from.as<std::uint8_t>());
+    else
+      copies_->fill(way.from.data(), bytes_, *stream_);
+    if (!down) device.zero(way.to.data(), bytes_, *stream_);
+    stream_->synchronize();
+    way.done = device.make_event();
+    ways_.push_back(std::move(way));
+  }
+
+  void fill_host(std::uint8_t* to) const {
+    std::size_t i = 0;
+    for (; i < bytes_ / 4; ++i) {
+      const std::uint32_t value = word(i);
+      std::memcpy(to + 4 * i, &value, 4);
+    }
+    for (std::size_t b = 4 * i; b < bytes_; ++b) to[b] = byte(b);
+  }
+
+  void copy(const Way& way, Stream& stream) {
+    if (by_kernel_)
+      copies_->copy(way.to.data(), way.from.data(), bytes_, stream);
+    else
+      context_->device.copy(way.to.data(), way.from.data(), bytes_, stream);
+  }
+
+  // The second way has a stream of its own, that begins and ends with the first.
+  void enqueue(Stream& stream) {
+    if (ways_.size() == 2) {
+      begun_->record(stream);
+      ways_[1].stream->wait(*begun_);
+      copy(ways_[1], *ways_[1].stream);
+      ways_[1].done->record(*ways_[1].stream);
+    }
+    copy(ways_[0], stream);
+    if (ways_.size() == 2) stream.wait(*ways_[1].done);
+  }
+
+  void describe(Context& context) {
+    Protocol& protocol = context.protocol;
+    protocol.cache = "none";
+    protocol.data = "pattern";
+    // A copy of pageable memory waits on the host.
+    if (direction_ == "d2d" || pinned_) protocol.set_gate(ways_.size() == 2 ? 6 : 1);
+    auto& labels = context.labels;
+    labels["counts"] = ways_.size() == 2 ? "bytes of both ways" : "bytes that arrive";
+    if (direction_ == "d2d") return;
+    const Way& way = ways_.front();
+    const int at = node_of(way.up ? way.from.data() : way.to.data()).value_or(-1);
+    const int gpu = bus_ ? bus_->numa_node.value_or(-1) : -1;
+    labels["numa_node"] = at >= 0 ? std::to_string(at) : "unknown";
+    labels["gpu_numa_node"] = gpu >= 0 ? std::to_string(gpu) : "unknown";
+    protocol.details["numa"] = at < 0 || gpu < 0 ? "unknown" : at == gpu ? "near" : "far";
+    read_link(context);
+  }
+
+  // An idle link runs at a lower speed than its own: it is read while it works.
+  void read_link(Context& context) {
+    constexpr double load = 1e9;  // bytes: tens of milliseconds
+    const auto copies = std::clamp<std::int64_t>(static_cast<std::int64_t>(load / static_cast<double>(bytes_)), 2, 256);
+    for (int i = 0; i < 2; ++i) enqueue(*stream_);
+    stream_->synchronize();
+    for (std::int64_t i = 0; i < copies; ++i) enqueue(*stream_);
+    const std::optional<GpuPart> loaded = gpu_on_bus(context.device.info().pci);
+    stream_->synchronize();
+    context.labels["pcie"] = loaded ? link_text(loaded->link_speed, loaded->link_width) : "unknown";
+    if (!loaded) return;
+    const std::string most = link_text(loaded->max_link_speed, loaded->max_link_width);
+    context.labels["pcie_maximum"] = most;
+    if (most != "unknown" && context.labels["pcie"] != "unknown" && context.labels["pcie"] != most)
+      context.flags.push_back(fmt::format("PCIe link at {} of {}", context.labels["pcie"], most));
+  }
+
+  void flip_a_bit(const Way& way) {
+    std::uint8_t* at = way.to.as<std::uint8_t>() + bytes_ / 2;
+    std::uint8_t value = 0;
+    context_->device.copy(&value, at, 1, *stream_);
+    stream_->synchronize();
+    value ^= 4;
+    context_->device.copy(at, &value, 1, *stream_);
+    stream_->synchronize();
+  }
+
+  std::uint64_t wrong_in(const Way& way, std::vector<std::string>& detail) {
+    Wrong wrong;
+    if (way.down) {
+      const auto* data = way.to.as<std::uint8_t>();
+      for (std::size_t b = 0; b < bytes_; ++b)
+        if (data[b] != byte(b) && wrong.count++ < Wrong::kept) wrong.place[wrong.count - 1] = b;
+    } else {
+      const Buffer found = context_->device.allocate(sizeof(Wrong));
+      context_->device.zero(found.data(), sizeof(Wrong), *stream_);
+      copies_->compare(way.to.data(), bytes_, found.as<Wrong>(), *stream_);
+      context_->device.copy(&wrong, found.data(), sizeof wrong, *stream_);
+      stream_->synchronize();
+    }
+    std::vector<std::uint64_t> places(wrong.place, wrong.place + std::min<std::uint64_t>(wrong.count, Wrong::kept));
+    std::sort(places.begin(), places.end());
+    for (const std::uint64_t place : places)
+      detail.push_back(fmt::format("{}: byte {} of {}", way.name, place, bytes_));
+    return wrong.count;
+  }
+
+  std::string direction_;
+  bool pinned_;
+  bool by_kernel_;
+  std::size_t bytes_;
+  Context* context_ = nullptr;
+  std::unique_ptr<DeviceCopies> copies_;
+  std::optional<GpuPart> bus_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Event> begun_;
+  std::vector<Way> ways_;
+};
+
+}  // namespace
+
+std::unique_ptr<Case> make_host_case(const Params& params) { return std::make_unique<HostCase>(params); }
+
+std::vector<Metric> figures(std::size_t bytes, double arriving, const Measurement& measured) {
+  std::vector<Metric> metrics{rate_metric("bandwidth", arriving, "B/s", measured)};
+  if (bytes <= small_bytes) metrics.push_back(time_metric("latency", measured));
+  return metrics;
+}
+
+}  // namespace assay::transfer

@@ -1,0 +1,170 @@
+"""The suites on a GPU as a user sees them, on the emulation: records, checks, faults and what a device lacks. No figure
+of the emulation means anything; every record must say so."""
+
+import json
+import os
+import pathlib
+import shutil
+import unittest
+
+from assay_case import AssayCase
+
+QUICK = {"max_seconds": 0.1, "warmup_seconds": 0.01, "min_samples": 6}
+CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs" / "plans"
+
+
+class GpuSuites(AssayCase):
+    def run_plan(self, *entries, flags=(), device="cuda", emulation=""):
+        out = self.dir / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        env = {"ASSAY_MODULE_PATH": os.environ["ASSAY_EMULATED"], "ASSAY_EMULATION": emulation}
+        done = self.assay("run", self.plan(*entries, protocol=QUICK), "--device", device, "--out", out, *flags, env=env,
+                          timeout=240)
+        path = out / "records.jsonl"
+        records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return done, records
+
+    def ok(self, *entries, **options):
+        """Every case is ok, and none of its figures is for quoting."""
+        done, records = self.run_plan(*entries, **options)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        for record in records:
+            self.assertEqual(record["status"], "ok", record)
+            self.assertFalse(record["comparable"])
+            self.assertTrue(any("emulated" in flag for flag in record["flags"]), record["flags"])
+            self.assertIn("emulated", record["ranks"][0]["device"])
+            self.assertTrue(record["ranks"][0]["uuid"].startswith("GPU-"))
+            self.assertRegex(record["ranks"][0]["pci"], r"^0000:[0-9a-f]{2}:00\.0$")
+        return records
+
+    def failed(self, entry, check, value=1, **options):
+        done, records = self.run_plan(entry, flags=("--inject", "bit-flip"), **options)
+        self.assertEqual(done.returncode, 1, done.stderr + done.stdout)
+        for record in records:
+            self.assertEqual(record["status"], "failed", record)
+            found = next(one for one in record["checks"] if one["name"] == check)
+            self.assertEqual((found["passed"], found["value"]), (False, value), record)
+            self.assertTrue(found["detail"])
+
+    def figure(self, record, name):
+        return next(metric["value"] for metric in record["metrics"] if metric["name"] == name)
+
+    def test_memory(self):
+        ops = ["read", "write", "copy", "scale", "add", "triad", "dot"]
+        for record in self.ok({"family": "memory", "op": ops, "bytes": "64KiB"}):
+            op = record["params"]["op"]
+            self.assertEqual(record["key"], f"memory/op={op}/bytes=65536/gpus=each")
+            self.assertEqual((record["protocol"]["cache"], record["protocol"]["gate"]), ("hot", "launches=1"))
+            self.assertEqual(record["protocol"]["timer"], "cuda_event")
+            self.assertEqual(record["labels"]["level"], "L2")
+            self.assertIn("unroll", record["labels"]["kernel"])
+            # STREAM's counts, of all passes of the median repetition.
+            arrays = {"read": 1, "write": 1, "copy": 2, "scale": 2, "add": 3, "triad": 3, "dot": 2}[op]
+            counted = arrays * 65536 * int(record["labels"]["passes"])
+            self.assertAlmostEqual(self.figure(record, "bandwidth") * record["ranks"][0]["median"] / counted, 1, 6)
+
+    def test_memory_beyond_the_cache_and_its_odd_ends(self):
+        records = self.ok({"family": "memory", "op": ["triad", "dot"], "bytes": "1000056"})
+        for record in records:
+            self.assertEqual((record["labels"]["level"], record["protocol"]["cache"]), ("memory, in part cached", "none"))
+            self.assertEqual((record["labels"]["array_bytes"], record["labels"]["passes"]), ("1000000", "1"))
+
+    def test_memory_latency(self):
+        [record] = self.ok({"family": "memory", "op": "latency", "bytes": "64KiB"})
+        hops = int(record["labels"]["hops"])
+        self.assertAlmostEqual(self.figure(record, "latency") * hops / record["ranks"][0]["median"], 1, 6)
+
+    def test_memory_a_flipped_bit_fails(self):
+        self.failed({"family": "memory", "op": ["read", "copy", "dot"], "bytes": "64KiB"}, "wrong_elements")
+        self.failed({"family": "memory", "op": "latency", "bytes": "64KiB"}, "wrong_elements")
+
+    def test_transfer(self):
+        records = self.ok({"family": "transfer", "direction": ["h2d", "d2h", "both", "d2d"], "memory": "pinned",
+                           "bytes": [4, 4099, "1MiB"], "by": ["engine", "kernel"]})
+        self.assertEqual(len(records), 24)
+        for record in records:
+            params = record["params"]
+            arriving = params["bytes"] * (2 if params["direction"] == "both" else 1)
+            self.assertAlmostEqual(self.figure(record, "bandwidth") * record["ranks"][0]["median"] / arriving, 1, 6)
+            names = [metric["name"] for metric in record["metrics"]]
+            self.assertEqual("latency" in names, params["bytes"] <= 65536)
+            self.assertEqual(params["memory"], "device" if params["direction"] == "d2d" else "pinned")
+            if params["direction"] != "d2d":
+                self.assertIn(record["protocol"]["numa"], ("near", "far", "unknown"))
+                self.assertIn("pcie", record["labels"])
+        pageable = self.ok({"family": "transfer", "direction": ["h2d", "d2h"], "memory": "pageable", "bytes": 5000})
+        self.assertTrue(all("gate" not in record["protocol"] for record in pageable))
+
+    def test_transfer_between_gpus(self):
+        entry = {"family": "transfer", "direction": ["p2p", "p2p_staged"], "bytes": 70000, "by": ["engine", "kernel"]}
+        done, records = self.run_plan(entry, emulation="devices=2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        by = {(record["params"]["direction"], record["params"]["by"]): record for record in records}
+        self.assertEqual(len(by), 4)
+        self.assertIn("peer access", by["p2p_staged", "kernel"]["reason"])
+        for key in (("p2p", "engine"), ("p2p", "kernel"), ("p2p_staged", "engine")):
+            record = by[key]
+            self.assertEqual(record["status"], "ok", record)
+            pairs = [self.figure(record, f"bandwidth_{a}_to_{b}") for a, b in ((0, 1), (1, 0))]
+            self.assertAlmostEqual(self.figure(record, "bandwidth") / min(pairs), 1, 6)
+        self.failed({**entry, "direction": "p2p", "by": "kernel"}, "wrong_bytes", emulation="devices=2")
+        _, records = self.run_plan(entry)
+        self.assertEqual({record["status"] for record in records}, {"skipped"})
+        self.assertIn("one GPU is visible", records[0]["reason"])
+
+    def test_transfer_a_flipped_bit_fails(self):
+        self.failed({"family": "transfer", "direction": ["h2d", "d2h", "both", "d2d"], "memory": "pinned", "bytes": 4099},
+                    "wrong_bytes")
+
+    def test_transfer_what_does_not_go(self):
+        _, records = self.run_plan({"family": "transfer", "direction": ["h2d", "both"], "memory": "pageable", "bytes": 4096,
+                                    "by": ["engine", "kernel"]})
+        reasons = {(r["params"]["direction"], r["params"]["by"]): r["reason"] for r in records if r["status"] == "skipped"}
+        self.assertEqual(len(reasons), 3)
+        self.assertIn("pageable", reasons["h2d", "kernel"])
+        self.assertIn("do not run at once", reasons["both", "engine"])
+        self.refused("run", "transfer", "--set", "transfer.direction=h2d", "--set", "transfer.memory=device", "--device",
+                     "cuda", says="memory=device is for copies inside a GPU",
+                     env={"ASSAY_MODULE_PATH": os.environ["ASSAY_EMULATED"]})
+        _, records = self.run_plan({"family": "transfer", "direction": "h2d", "bytes": 4}, device="cpu")
+        self.assertEqual({record["reason"] for record in records}, {"transfer does not run on cpu"})
+
+    def test_launch(self):
+        records = self.ok({"family": "launch"})
+        self.assertEqual([record["params"]["op"] for record in records],
+                         ["kernel", "kernel_wait", "graph", "graph_wait", "event", "copy_h2d", "copy_d2h"])
+        for record in records:
+            self.assertEqual(record["protocol"]["timer"], "steady_clock")
+            launches = int(record["protocol"]["launches"])
+            self.assertAlmostEqual(self.figure(record, "latency") * launches / record["ranks"][0]["median"], 1, 6)
+
+    def test_values_that_a_device_lacks(self):
+        records = self.ok({"family": "launch", "op": ["fork_join", "event"]})
+        self.assertEqual([record["params"]["op"] for record in records], ["event"])
+        _, records = self.run_plan({"family": "launch", "op": "fork_join"})
+        self.assertEqual([record["reason"] for record in records], ["op=fork_join does not run on cuda"])
+        _, records = self.run_plan({"family": "memory", "op": "dot", "bytes": 4096}, device="cpu")
+        self.assertEqual({record["reason"] for record in records}, {"op=dot does not run on cpu"})
+
+    def test_dataloader(self):
+        entry = {"family": "dataloader", "kind": "token", "stage": ["read", "all"], "workers": 2}
+        [record] = self.ok(entry)
+        self.assertIn("pinned", record["protocol"]["memory"])
+        self.assertGreater(self.figure(record, "throughput"), 0)
+        checks = {check["name"]: check["passed"] for check in record["checks"]}
+        self.assertEqual((checks["wrong_bytes_on_device"], checks["wrong_order"], checks["wrong_tokens"]), (True,) * 3)
+        self.failed({**entry, "stage": "all"}, "wrong_bytes_on_device")
+
+    def test_shipped_plans_expand(self):
+        env = {"ASSAY_MODULE_PATH": os.environ["ASSAY_EMULATED"]}
+        for plan in sorted(CONFIGS.glob("*.json")):
+            listed = self.assay("run", plan, "--device", "cuda", "--dry-run", env=env)
+            self.assertEqual(listed.returncode, 0, listed.stderr)
+            self.assertNotIn("op=fork_join", listed.stdout)
+        quick = self.assay("run", "gpu-quick", "--device", "cuda", "--dry-run", env=env).stdout
+        for family in ("gemm", "memory", "transfer", "launch", "dataloader", "resnet", "transformer", "llama"):
+            self.assertIn(f"{family}/", quick)
+
+
+if __name__ == "__main__":
+    unittest.main()
