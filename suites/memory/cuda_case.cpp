@@ -25,6 +25,7 @@ namespace {
 // Arrays that lie in the cache are gone over again inside one kernel, so that its launch and its ramps do not show:
 // tens of microseconds.
 constexpr double bytes_a_unit = 2.0 * (1 << 20);  // an SM's share of a repetition
+constexpr int the_output = 2;                     // among the arrays, after the inputs
 constexpr std::uint64_t hops_a_repetition = 4096;
 constexpr int rounds = 5;               // of the search, over all variants
 constexpr double search_seconds = 2.0;  // after which no round begins
@@ -98,7 +99,7 @@ class CudaMemoryCase final : public Case {
     }
     if (info_.stores) {
       output_ = device.allocate(array_bytes());
-      kernels_->fill(output_.as<double>(), 2, elements_, *stream_);
+      kernels_->fill(output_.as<double>(), the_output, elements_, *stream_);
     }
     sum_ = device.allocate(sizeof(double));
     scratch_ = device.allocate(kernels_->scratch_bytes());
@@ -106,7 +107,8 @@ class CudaMemoryCase final : public Case {
     arrays_ = {output_.as<double>(), inputs_[0].as<double>(), inputs_[1].as<double>(), elements_,
                sum_.as<double>(),    scratch_.data()};
     choose_variant();
-    if (info_.stores) kernels_->fill(output_.as<double>(), 2, elements_, *stream_);  // what was tried proves nothing
+    if (info_.stores)
+      kernels_->fill(output_.as<double>(), the_output, elements_, *stream_);  // what was tried proves nothing
     stream_->synchronize();
   }
 
@@ -208,12 +210,12 @@ class CudaMemoryCase final : public Case {
     std::sort(places.begin(), places.end());
     for (const std::uint64_t i : places)
       detail.push_back(fmt::format("element {} is {}, not {}", i, element(buffer.as<double>() + i),
-                                   array < info_.inputs ? input(array, i) : expected(info_.op, i)));
+                                   array < the_output ? input(array, i) : expected(info_.op, i)));
     return static_cast<double>(wrong.count);
   }
 
   double check_arrays(std::vector<std::string>& detail) {
-    if (info_.stores) return wrong_in(output_, info_.inputs, detail);
+    if (info_.stores) return wrong_in(output_, the_output, detail);
     double wrong = 0;
     for (int i = 0; i < info_.inputs; ++i) wrong += wrong_in(inputs_[static_cast<std::size_t>(i)], i, detail);
     double right = 0;  // integers far below 2^53: exact in any order
