@@ -9,7 +9,8 @@ from assay_case import AssayCase
 FAMILIES = {
     "gemm": ["dtype", "m", "n", "k", "transpose", "cache", "duration", "gpus"],
     "peak": ["dtype", "isa", "threads"],
-    "memory": ["op", "bytes", "store", "threads"],
+    "memory": ["op", "bytes", "store", "threads", "gpus"],
+    "transfer": ["direction", "memory", "bytes", "by", "gpus"],
     "collective": ["op", "bytes", "dtype", "inplace", "batching"],
     "dataloader": ["kind", "path", "stage", "workers", "cache"],
     "launch": ["op"],
