@@ -37,6 +37,9 @@ if(ASSAY_WITH_CUDA)
   if(ASSAY_WITH_CUDNN)
     target_include_directories(assay_cuda_flags SYSTEM INTERFACE ${CUDNN_FRONTEND_INCLUDE_DIR})
   endif()
+  if(ASSAY_CUPTI_INCLUDE_DIR)
+    target_include_directories(assay_cuda_flags SYSTEM INTERFACE ${ASSAY_CUPTI_INCLUDE_DIR})
+  endif()
 endif()
 
 # Sources of the CUDA module, from the folder that names them. HARDWARE: sources that only a real device and its

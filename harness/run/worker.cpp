@@ -9,6 +9,7 @@
 #include "harness/run/execute.h"
 #include "harness/run/gpu_place.h"
 #include "harness/run/messages.h"
+#include "harness/run/timeline.h"
 #include "harness/run/worker_link.h"
 #include "harness/trace/trace.h"
 
@@ -23,9 +24,6 @@
 namespace assay {
 
 namespace {
-
-constexpr std::size_t entries_a_message = 5000;
-constexpr std::size_t entries_a_case = 50000;
 
 DeviceKind device_kind() {
   const char* name = std::getenv("ASSAY_DEVICE");
@@ -67,18 +65,6 @@ std::unique_ptr<Communicator> make_world(WorkerLink& link, const RankPlace& plac
   });
 }
 
-void send_timeline(WorkerLink& link) {
-  if (!trace::timeline_on()) return;
-  std::vector<trace::Entry> entries = trace::take_timeline();
-  if (entries.size() > entries_a_case) {
-    fmt::print(stderr, "assay worker: trace: {} of {} spans of this case are left out\n",
-               entries.size() - entries_a_case, entries.size());
-    entries.resize(entries_a_case);
-  }
-  for (std::size_t i = 0; i < entries.size(); i += entries_a_message)
-    link.send(to_message(std::span(entries).subspan(i, std::min(entries_a_message, entries.size() - i))));
-}
-
 // What the communicator knows of its own ways by now; some are only made at the first call.
 void describe_transport(Record& record, Communicator& comm) {
   try {
@@ -115,7 +101,7 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
     wait_for_the_end();
   }
   trace::on_phase([&link](std::string_view name) { link.send({{"type", "span"}, {"name", name}}); });
-  if (std::getenv("ASSAY_TRACE")) trace::start_timeline();
+  Timeline timeline(link, device->kind());
   {
     const trace::Span run(trace::Category::run, "run");
     for (Json message = link.next(); !message.is_null(); message = link.next()) {
@@ -128,7 +114,7 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
         link.send({{"type", "abort"}, {"case", index}, {"reason", error.what()}});
         wait_for_the_end();
       }
-      send_timeline(link);
+      timeline.send_case(record);
       // The other ranks may be waiting for this one in a collective: only the supervisor can free them.
       // A device that is lost stays so in this process: the next case needs another.
       const bool stuck = record.status == Status::error && (place.size > 1 || device->lost());
@@ -136,7 +122,7 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
       if (stuck) wait_for_the_end();
     }
   }
-  send_timeline(link);
+  timeline.send_rest();
   trace::on_phase({});
 }
 

@@ -24,6 +24,11 @@ std::string quoted(const std::string& text) {
 // Microseconds with the nanoseconds as decimals, exact: a double would lose them.
 std::string microseconds(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
+std::string track_name(int thread) {
+  if (thread >= first_gpu_track) return fmt::format("GPU stream {}", thread - first_gpu_track);
+  return thread == 0 ? "main" : fmt::format("thread {}", thread);
+}
+
 struct Closer {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
@@ -86,7 +91,7 @@ void write_chrome_trace(const std::string& path, const std::vector<RankTimeline>
     for (const auto& entry : rank.entries) threads.insert(entry.thread);
     for (const int thread : threads)
       out.event(fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})", rank.rank,
-                            thread + 1, thread == 0 ? std::string("main") : fmt::format("thread {}", thread)));
+                            thread + 1, track_name(thread)));
     for (const Entry* entry : in_order(rank.entries))
       out.event(
           fmt::format(R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{"payload":{}}}}})",

@@ -1,6 +1,7 @@
 // Spans: hands each to the sinks that want it and keeps the host timeline, a buffer a thread.
 #include "harness/trace/trace.h"
 
+#include "harness/trace/gpu_activity.h"
 #include "harness/trace/nvtx.h"
 
 #include <algorithm>
@@ -86,6 +87,7 @@ std::string_view name_of(Category category) {
     case Category::layer: return "layer";
     case Category::communication: return "communication";
     case Category::data: return "data";
+    case Category::gpu: return "gpu";
   }
   return "unknown";
 }
@@ -158,6 +160,8 @@ void start_timeline() {
   registry().to_realtime_ns = wall - steady_ns();
   set_sink(detail::timeline, true);
 }
+
+std::int64_t timeline_now() { return steady_ns() + registry().to_realtime_ns.load(); }
 
 bool timeline_on() { return (detail::sinks.load() & detail::timeline) != 0; }
 

@@ -18,9 +18,10 @@ enum class Category : std::uint32_t {
   phase = 4,
   layer = 5,
   communication = 6,
-  data = 7
+  data = 7,
+  gpu = 8  // what a GPU did: no span of the host
 };
-// run, case, sample, phase, layer, communication, data: the names that tools and the timeline show.
+// run, case, sample, phase, layer, communication, data, gpu: the names that tools and the timeline show.
 std::string_view name_of(Category category);
 
 namespace detail {
@@ -72,8 +73,10 @@ struct Entry {
   std::int64_t payload;
   std::int64_t start_ns;  // CLOCK_REALTIME, so that ranks lie side by side
   std::int64_t duration_ns;
-  int thread;  // 0, 1, ... in the order in which threads opened their first span
+  int thread;  // 0, 1, ... in the order in which threads opened their first span; a GPU's stream: first_gpu_track +
+               // number
 };
+inline constexpr int first_gpu_track = 1 << 16;
 // The most entries a thread keeps between two takes; more are counted, not kept.
 inline constexpr std::size_t max_entries_a_thread = std::size_t{1} << 20;
 

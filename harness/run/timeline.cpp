@@ -1,0 +1,59 @@
+#include "harness/run/timeline.h"
+
+#include "harness/run/messages.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <utility>
+
+namespace assay {
+
+namespace {
+
+constexpr std::size_t entries_a_message = 5000;
+constexpr std::size_t entries_a_case = 50000;
+
+}  // namespace
+
+Timeline::Timeline(WorkerLink& link, DeviceKind device) : link_(link) {
+  if (!std::getenv("ASSAY_TRACE")) return;
+  trace::start_timeline();
+  if (device == DeviceKind::cuda) gpu_ = trace::make_gpu_recorder(why_no_gpu_);
+}
+
+void Timeline::send_case(Record& record) {
+  if (!trace::timeline_on()) return;
+  std::vector<trace::Entry> entries = trace::take_timeline();
+  if (gpu_) {
+    const std::vector<trace::GpuActivity> activities = gpu_->take();
+    const auto seconds = trace::gpu_time_by_span(entries, activities);
+    record.spans.insert(record.spans.end(), seconds.begin(), seconds.end());
+    if (const std::int64_t lost = gpu_->dropped())
+      record.flags.push_back(fmt::format("gpu trace: {} activities were lost", lost));
+    std::vector<trace::Entry> added = trace::gpu_entries(entries, activities);
+    entries.insert(entries.end(), std::make_move_iterator(added.begin()), std::make_move_iterator(added.end()));
+  } else if (!why_no_gpu_.empty()) {
+    record.labels["gpu_trace"] = "none: " + why_no_gpu_;
+  }
+  send(std::move(entries));
+}
+
+void Timeline::send_rest() {
+  if (trace::timeline_on()) send(trace::take_timeline());
+}
+
+void Timeline::send(std::vector<trace::Entry> entries) {
+  if (entries.size() > entries_a_case) {
+    fmt::print(stderr, "assay worker: trace: {} of {} spans of this case are left out\n",
+               entries.size() - entries_a_case, entries.size());
+    entries.resize(entries_a_case);
+  }
+  for (std::size_t i = 0; i < entries.size(); i += entries_a_message)
+    link_.send(to_message(std::span(entries).subspan(i, std::min(entries_a_message, entries.size() - i))));
+}
+
+}  // namespace assay

@@ -1,0 +1,34 @@
+// A worker's timeline under --trace: collected case by case, joined with what its GPU did, sent to the supervisor.
+#pragma once
+
+#include "harness/device/device.h"
+#include "harness/record/record.h"
+#include "harness/run/worker_link.h"
+#include "harness/trace/gpu_activity.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+class Timeline {
+ public:
+  // Starts collecting where ASSAY_TRACE is set.
+  Timeline(WorkerLink& link, DeviceKind device);
+
+  // Takes what was collected since the last call and sends it. On a GPU `record` gets its time by span, or a label that
+  // says why there is none.
+  void send_case(Record& record);
+  // What came after the last case.
+  void send_rest();
+
+ private:
+  void send(std::vector<trace::Entry> entries);
+
+  WorkerLink& link_;
+  std::unique_ptr<trace::GpuRecorder> gpu_;
+  std::string why_no_gpu_;
+};
+
+}  // namespace assay
