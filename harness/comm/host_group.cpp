@@ -199,6 +199,29 @@ void HostGroup::all_gather(const void* send, void* receive, std::size_t bytes) {
     }
 }
 
+void HostGroup::barrier() {
+  using Nanoseconds = std::chrono::nanoseconds;
+  std::int64_t go = 0;
+  char arrived = 1;
+  if (rank_ != 0) {
+    if (!move_all(peers_[0], &arrived, 1, true) || !move_all(peers_[0], reinterpret_cast<char*>(&go), sizeof go, false))
+      throw Error("rank 0 has gone");
+  } else {
+    const auto gone = [](int rank) { return Error(fmt::format("rank {} has gone", rank)); };
+    for (int other = 1; other < size_; ++other)
+      if (!move_all(peers_[static_cast<std::size_t>(other)], &arrived, 1, false)) throw gone(other);
+    // By when the last has heard of it, with a message of about 8 us to each.
+    const auto moment = Clock::now() + std::chrono::microseconds(20 + 8 * size_);
+    go = std::chrono::duration_cast<Nanoseconds>(moment.time_since_epoch()).count();
+    for (int other = 1; other < size_; ++other)
+      if (!move_all(peers_[static_cast<std::size_t>(other)], reinterpret_cast<char*>(&go), sizeof go, true))
+        throw gone(other);
+  }
+  if (several_hosts_ || size_ == 1) return;  // their clocks differ
+  while (std::chrono::duration_cast<Nanoseconds>(Clock::now().time_since_epoch()).count() < go) {
+  }
+}
+
 std::unique_ptr<HostGroup> HostGroup::split(int colour, int key) {
   struct Member {
     int colour, key, rank;

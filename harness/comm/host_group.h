@@ -31,6 +31,9 @@ class HostGroup {
   // `bytes` of every rank to every rank; `receive` holds size * bytes. Returns when all have called it. Throws Error
   // naming the rank that has gone.
   void all_gather(const void* send, void* receive, std::size_t bytes);
+  // Returns when all have called it; on one host at nearly the same moment everywhere, by its clock: messages alone let
+  // the ranks go one after another, which would be counted in the first call that they make together.
+  void barrier();
   // Ranks with the same colour, ordered by key, as a group of their own.
   std::unique_ptr<HostGroup> split(int colour, int key);
 

@@ -32,12 +32,12 @@ class Gpus(TestbedCase):
 
     def test_every_call_is_right_on_one_two_and_four_gpus(self):
         done = self.collective("--ranks", "1,2,4", op=OPS, dtype=["f32", "bf16"], inplace=[False, True],
-                               bytes=[8, 1000003])
+                               bytes=1000003)
         self.assertEqual(done.returncode, 0, done.stderr + self.reason())
         records = self.records()
-        self.assertEqual(len(records), 3 * 6 * 2 * 2 * 2)
+        self.assertEqual(len(records), 3 * 6 * 2 * 2)
         measured = [record for record in records if record["status"] == "ok"]
-        self.assertGreater(len(measured), 90)
+        self.assertEqual(len(measured), 3 * (6 + 4) * 2, "two calls have no form in place")
         for record in measured:
             ranks = record["world"]["ranks"]
             self.assertEqual([check["passed"] for check in record["checks"]], [True] * (1 if record["params"]["inplace"] else 2))
@@ -111,7 +111,10 @@ class Gpus(TestbedCase):
                 words = dict(word.split(b"=", 1) for word in file.read().split(b"\0") if b"=" in word)
             ranks[int(words[b"ASSAY_RANK"])] = pid
         # All three have met once one of them has its part of the world's memory.
-        wait_for(lambda: "assay-nccl" in open(f"/proc/{ranks[0]}/maps").read(), "the ranks' world")
+        def met():
+            with open(f"/proc/{ranks[0]}/maps") as maps:
+                return "assay-nccl" in maps.read()
+        wait_for(met, "the ranks' world")
         held = descendants(process.pid)
         os.kill(ranks[1], signal.SIGKILL)
         process.communicate(timeout=60)

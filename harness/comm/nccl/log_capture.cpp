@@ -54,6 +54,9 @@ bool LogCapture::log_choices(bool on) {
   static const Reset reset = find_reset();
   if (fd_ < 0 || !reset) return false;
   read();
+  // What was read goes, so that what comes cannot be mistaken for it.
+  if (::ftruncate(fd_, 0) != 0) return false;
+  read_ = 0;
   setenv("NCCL_DEBUG_SUBSYS", on ? "INIT,ENV,NET,P2P,SHM,NVLS,TUNING" : subsystems, 1);
   reset();
   return true;

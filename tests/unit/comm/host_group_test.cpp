@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -66,6 +69,19 @@ TEST(HostGroup, SplitsByColourInTheOrderOfKeys) {
     part->all_gather(&own, all.data(), sizeof own);
     for (std::size_t i = 0; i < all.size(); ++i)
       EXPECT_EQ(all[i], 2 * (part->size() - 1 - static_cast<int>(i)) + group.rank() % 2);
+  });
+}
+
+TEST(HostGroup, ABarrierHoldsAllUntilTheLastHasCome) {
+  std::atomic<int> come = 0;
+  run_group(4, [&](HostGroup& group) {
+    for (int round = 1; round <= 20; ++round) {
+      if (group.rank() == round % 4) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      ++come;
+      group.barrier();
+      EXPECT_GE(come, 4 * round);
+      group.barrier();
+    }
   });
 }
 
