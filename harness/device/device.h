@@ -35,6 +35,9 @@ class Event {
  public:
   virtual ~Event() = default;
   virtual void record(Stream& stream) = 0;
+  // As record(), for its time alone: in work that is being captured, at every launch of the graph, and nothing can wait
+  // for it there.
+  virtual void stamp(Stream& stream) { record(stream); }
   virtual void synchronize() = 0;
   // Seconds from `start` to this event; both recorded and reached.
   virtual double seconds_since(const Event& start) const = 0;
@@ -108,6 +111,8 @@ class Device {
   virtual std::unique_ptr<Event> make_event() = 0;
   // Throws Error naming the bytes asked for and those free when there is not enough.
   virtual Buffer allocate(std::size_t bytes, Memory memory = Memory::device) = 0;
+  // Bytes of a device's own memory that nobody has taken now; nothing where it is the host's.
+  virtual std::optional<std::uint64_t> free_bytes() { return std::nullopt; }
   // Between any two kinds of memory, in the order of the stream.
   virtual void copy(void* to, const void* from, std::size_t bytes, Stream& stream) = 0;
   virtual void zero(void* at, std::size_t bytes, Stream& stream) = 0;

@@ -155,6 +155,14 @@ std::shared_ptr<ops::Matmul> Builder::weight_matmul(ops::MatmulDesc desc) {
 
 Tensor Builder::plain_operand(Parameter parameter) {
   if (size_of(master()) == size_of(compute())) return weight(parameter);
+  if (layout_.copies_weights) {
+    const std::string name = "copies/" + spec(parameter).name;
+    if (const auto known = lasting_.find(name); known != lasting_.end()) return known->second;
+    TensorInfo info{.name = name, .dtype = compute(), .region = Region::copies};
+    info.bytes = static_cast<std::size_t>(spec(parameter).count()) * size_of(compute());
+    info.parameter = static_cast<std::size_t>(parameter.index);
+    return lasting_[name] = add(std::move(info));
+  }
   ops::ElementwiseDesc desc;
   desc.count = spec(parameter).count();
   desc.in = master();

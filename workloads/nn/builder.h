@@ -38,6 +38,7 @@ class Builder {
   const BatchShape& batch() const { return layout_.options.batch; }
   double smoothing() const { return training() ? layout_.options.smoothing : 0; }  // evaluation has none
   DType compute() const { return layout_.options.precision.compute; }
+  DType product() const { return layout_.options.precision.product; }
   DType master() const { return layout_.options.precision.master; }
   DType gradient_type() const { return layout_.options.precision.grad; }
   // Of norms' parameters and statistics, and of rotary angles.

@@ -4,14 +4,16 @@
 #include "harness/comm/communicator.h"
 #include "workloads/nn/step_memory.h"
 
+#include <memory>
 #include <vector>
 
 namespace assay::nn {
 
+// All of it is enqueued; the host looks at nothing.
 class RunningAverage {
  public:
-  // Both must outlive this.
-  RunningAverage(const StepPlan& plan, Device& device) : plan_(plan), device_(device) {}
+  // Allocates; throws UsageError where the backend lacks an op. `plan` and `device` must outlive this.
+  RunningAverage(const StepPlan& plan, Device& device, const Communicator& comm);
 
   // Before the first micro-batch of a step: remembers the statistics, equal on all ranks.
   void before(const StepMemory& memory, Stream& stream);
@@ -20,10 +22,18 @@ class RunningAverage {
   void reduce(const StepMemory& memory, Communicator& comm, Stream& stream);
 
  private:
+  // Statistics that lie side by side and have the same momentum: bytes from the start of their region.
+  struct Run {
+    std::size_t offset;
+    std::unique_ptr<ops::Elementwise> own;  // d^later (r' - d r)
+    std::unique_ptr<ops::Elementwise> all;  // d^N r + the sum
+  };
+  std::byte* remembered(std::size_t offset) const { return before_.as<std::byte>() + offset; }
+
   const StepPlan& plan_;
   Device& device_;
-  std::vector<std::byte> before_, after_;
-  std::vector<double> old_, now_;
+  Buffer before_;
+  std::vector<Run> runs_;
 };
 
 }  // namespace assay::nn

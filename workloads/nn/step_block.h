@@ -8,8 +8,7 @@ namespace assay::nn {
 
 struct StepBlock {
   ops::StepState state;
-  ops::LossSums sums;
-  double totals[3] = {0, 0, 0};  // loss, valid and correct of all ranks
+  ops::LossSums sums;  // of this rank; once reduced, of all
 };
 
 }  // namespace assay::nn

@@ -49,6 +49,10 @@ struct StepLayout {
   std::map<std::string, std::size_t, std::less<>> index;
   OpCache ops;
 
+  // Layers read weights from a rounded copy of the masters that the optimizer writes: where the backend has no packed
+  // form of its own to round into.
+  bool copies_weights = false;
+
   std::vector<RunningStatistic> running;
   std::size_t running_bytes = 0;
   std::vector<Constant> constants;

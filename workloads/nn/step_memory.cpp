@@ -15,13 +15,6 @@ constexpr std::size_t page = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
 
-void zero(std::byte* at, std::size_t bytes, Device& device, Stream& stream) {
-  const std::vector<std::byte> zeros(std::min(bytes, std::size_t{256} << 10));
-  for (std::size_t done = 0; done < bytes; done += zeros.size())
-    device.copy(at + done, zeros.data(), std::min(zeros.size(), bytes - done), stream);
-  stream.synchronize();
-}
-
 }  // namespace
 
 StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : input_bytes_(plan.layout.input_bytes) {
@@ -32,6 +25,7 @@ StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : i
   const std::size_t master = plan.master_bytes();
   const Piece pieces[] = {
       {&weights_, master},
+      {&copies_, plan.copy_bytes()},
       {&gradients_, plan.gradient_bytes()},
       {&moments_[0], master},
       {&moments_[1], plan.moments() > 1 ? master : 0},
@@ -47,8 +41,8 @@ StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : i
   const auto refuse = [&](const std::string& why) {
     throw Error(fmt::format("the step does not fit into memory: it needs {}; {}", plan.memory.text(), why));
   };
-  if (total > device.info().memory_bytes)
-    refuse(fmt::format("{} may be used", format_bytes(static_cast<double>(device.info().memory_bytes))));
+  const std::uint64_t usable = device.free_bytes().value_or(device.info().memory_bytes);
+  if (total > usable) refuse(fmt::format("{} may be used", format_bytes(static_cast<double>(usable))));
   try {
     buffer_ = device.allocate(total);
   } catch (const Error& error) {
@@ -60,7 +54,8 @@ StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : i
     *piece.at = at;
     at += whole_pages(piece.bytes);
   }
-  zero(buffer_.as<std::byte>(), total, device, stream);
+  device.zero(buffer_.data(), total, stream);
+  stream.synchronize();
   std::vector<double> values;
   for (const Constant& constant : plan.layout.constants) {
     values.assign(static_cast<std::size_t>(constant.elements), 0.0);
@@ -76,6 +71,7 @@ Places StepMemory::places(const Program& program, std::int64_t micro_batch) cons
   Places places(program.tensors);
   places.set(Region::arena, arena_);
   places.set(Region::weights, weights_);
+  places.set(Region::copies, copies_);
   places.set(Region::gradients, gradients_);
   places.set(Region::running, running_);
   places.set(Region::packed, packed_);

@@ -17,6 +17,7 @@ class StepMemory {
   StepMemory(const StepPlan& plan, Device& device, Stream& stream);
 
   std::byte* weights() const { return weights_; }
+  std::byte* copies() const { return copies_; }  // of the weights, as layers read them; null where there are none
   std::byte* gradients() const { return gradients_; }
   std::byte* moment(int which) const { return moments_[which]; }  // 0 or 1; null where there is none
   std::byte* running() const { return running_; }
@@ -33,6 +34,7 @@ class StepMemory {
   Buffer buffer_;
   std::size_t input_bytes_ = 0;
   std::byte* weights_ = nullptr;
+  std::byte* copies_ = nullptr;
   std::byte* gradients_ = nullptr;
   std::byte* moments_[2] = {nullptr, nullptr};
   std::byte* running_ = nullptr;

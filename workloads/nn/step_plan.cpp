@@ -15,10 +15,28 @@ std::string MemoryPlan::text() const {
                      size(weights), size(gradients), size(optimizer), size(activations), size(workspace));
 }
 
+namespace {
+
+bool needs_copies(StepLayout& layout) {
+  const Precision& precision = layout.options.precision;
+  if (size_of(precision.param) == size_of(precision.master)) return false;
+  ops::MatmulDesc desc;
+  desc.m = desc.n = desc.k = 64;
+  desc.a = desc.b = precision.product;
+  desc.out = precision.compute;
+  desc.transpose_b = true;
+  desc.form = ops::WeightForm::packed;
+  desc.pack_from = precision.master;
+  return !layout.ops.backend().make(desc);
+}
+
+}  // namespace
+
 StepPlan::StepPlan(const Model& model, const StepOptions& options, std::shared_ptr<ops::Backend> backend)
     : layout(options, model.parameters(), std::move(backend)) {
   if (options.accumulate < 1) throw UsageError("accumulate must be at least 1");
   if (options.batch.samples < 1) throw UsageError("micro_batch must be at least 1");
+  layout.copies_weights = needs_copies(layout);
   build(model, {.training = true, .packing = accumulates() ? Packing::pack : Packing::transient}, first);
   if (accumulates()) build(model, {.training = true, .accumulate = true, .packing = Packing::reuse}, next);
   build(model, {.training = false}, evaluation);
@@ -26,7 +44,7 @@ StepPlan::StepPlan(const Model& model, const StepOptions& options, std::shared_p
   parameters = lay_out(layout.specs, (accumulates() ? next : first).gradient_ready, options.bucket_bytes / element);
   for (Program* program : {&first, &next, &evaluation})
     for (TensorInfo& info : program->tensors)
-      if (info.region == Region::weights || info.region == Region::gradients)
+      if (info.region == Region::weights || info.region == Region::copies || info.region == Region::gradients)
         info.offset = static_cast<std::size_t>(parameters.begin[info.parameter]) * size_of(info.dtype);
   make_optimizer();
   count_memory();
@@ -50,6 +68,7 @@ void StepPlan::make_optimizer() {
   desc.epsilon = options.epsilon;
   desc.momentum = options.momentum;
   desc.master = desc.parameter = options.precision.master;
+  if (layout.copies_weights) desc.parameter = options.precision.param;
   desc.gradient = options.precision.grad;
   auto made = layout.ops.backend().optimizer(desc);
   if (!made) throw UsageError("optimizer: " + made.reason());
@@ -57,10 +76,23 @@ void StepPlan::make_optimizer() {
   auto made_norm = layout.ops.backend().gradient_norm({.count = parameters.count, .gradient = options.precision.grad});
   if (!made_norm) throw UsageError("gradient norm: " + made_norm.reason());
   norm = made_norm.take();
+  if (!layout.copies_weights) return;
+  ops::ElementwiseDesc cast;
+  cast.count = parameters.count;
+  cast.in = options.precision.master;
+  cast.out = options.precision.param;
+  auto made_copy = layout.ops.backend().elementwise(cast);
+  if (!made_copy) throw UsageError("weights: " + made_copy.reason());
+  copy_weights = made_copy.take();
 }
 
 std::size_t StepPlan::master_bytes() const {
   return static_cast<std::size_t>(parameters.count) * size_of(layout.options.precision.master);
+}
+
+std::size_t StepPlan::copy_bytes() const {
+  if (!layout.copies_weights) return 0;
+  return static_cast<std::size_t>(parameters.count) * size_of(layout.options.precision.param);
 }
 
 std::size_t StepPlan::gradient_bytes() const {
@@ -73,8 +105,8 @@ void StepPlan::count_memory() {
     if (program->arena_bytes > largest->arena_bytes) largest = program;
   const std::size_t scratch = std::max(optimizer->workspace_bytes(), norm->workspace_bytes());
   arena_bytes = std::max(largest->arena_bytes, scratch);
-  memory.weights =
-      master_bytes() + layout.running_bytes + layout.constant_bytes + layout.packed_bytes + largest->packed_at_peak;
+  memory.weights = master_bytes() + copy_bytes() + layout.running_bytes + layout.constant_bytes + layout.packed_bytes +
+                   largest->packed_at_peak;
   memory.gradients = gradient_bytes();
   memory.optimizer = static_cast<std::uint64_t>(moments()) * master_bytes();
   const std::size_t elsewhere = largest->workspace_at_peak + largest->packed_at_peak;

@@ -22,12 +22,14 @@ struct StepPlan {
   ParameterLayout parameters;
   std::unique_ptr<ops::Optimizer> optimizer;
   std::unique_ptr<ops::GradientNorm> norm;
-  std::size_t arena_bytes = 0;  // of the largest program, and of the optimizer's scratch
+  std::unique_ptr<ops::Elementwise> copy_weights;  // null where layers do not read copies
+  std::size_t arena_bytes = 0;                     // of the largest program, and of the optimizer's scratch
   MemoryPlan memory;
 
   bool accumulates() const { return layout.options.accumulate > 1; }
   Program& program(std::int64_t micro_batch) { return micro_batch == 0 ? first : next; }
   std::size_t master_bytes() const;
+  std::size_t copy_bytes() const;
   std::size_t gradient_bytes() const;
   int moments() const { return layout.options.optimizer == ops::OptimizerKind::adamw ? 2 : 1; }
 

@@ -22,6 +22,7 @@ struct Tensor {
 enum class Region : std::uint8_t {
   arena,      // lives from its first to its last use within a program; planned
   weights,    // masters, all parameters
+  copies,     // of the masters, rounded to the type that layers read, in the same order
   gradients,  // all parameters, in the order of the masters
   running,    // running statistics of batch norms
   packed,     // packed weights that live for a whole optimizer step
@@ -29,7 +30,7 @@ enum class Region : std::uint8_t {
   inputs,     // of one micro-batch
   state,      // StepState and LossSums
 };
-inline constexpr std::size_t regions = 8;
+inline constexpr std::size_t regions = 9;
 
 // What a tensor of the arena is for, in the memory plan.
 enum class Purpose : std::uint8_t { activation, workspace, packed };
@@ -41,7 +42,7 @@ struct TensorInfo {
   bool opaque = false;  // an op's own bytes (workspace, packed weights): no numbers to look at
   Region region = Region::arena;
   Purpose purpose = Purpose::activation;
-  std::size_t parameter = 0;  // in the regions weights and gradients
+  std::size_t parameter = 0;  // in the regions weights, copies and gradients
   std::size_t offset = 0;     // within the region
 };
 

@@ -3,17 +3,22 @@
 
 #include "harness/core/error.h"
 #include "harness/trace/trace.h"
+#include "workloads/nn/inputs_ahead.h"
 #include "workloads/nn/loss_scaler.h"
 #include "workloads/nn/probe.h"
-#include "workloads/nn/reducer.h"
+#include "workloads/nn/reduction.h"
 #include "workloads/nn/running_average.h"
+#include "workloads/nn/step_graph.h"
 #include "workloads/nn/step_memory.h"
 #include "workloads/nn/step_plan.h"
 #include "workloads/nn/weights.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <memory>
 #include <optional>
 
 namespace assay::nn {
@@ -22,9 +27,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_between(Clock::time_point start, Clock::time_point end) {
-  return std::chrono::duration<double>(end - start).count();
-}
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 constexpr std::int32_t ignored = -100;
 
@@ -39,24 +42,34 @@ class TrainingStep::Impl {
         comm_(comm),
         stream_(device.make_stream()),
         scaler_(options.precision.loss_scaling),
-        running_(plan, device) {}
+        graphs_{StepGraph(device), StepGraph(device)},
+        evaluation_(device) {
+    if (apart()) plan.memory.activations += staged_bytes();  // of the batch that is sent ahead
+  }
 
   void allocate() {
     memory_.emplace(plan, device_, *stream_);
-    // A device that shares the host's memory is filled in place.
-    if (device_.kind() != DeviceKind::cpu) staged_ = device_.allocate(staged_bytes(), Memory::pinned);
-    if (comm_.size() > 1) reducer_.emplace(comm_, device_);
+    blocks_ = device_.allocate(2 * sizeof(StepBlock), Memory::pinned);
+    std::uninitialized_default_construct_n(blocks_.as<StepBlock>(), 2);
+    if (apart()) ahead_.emplace(device_, staged_bytes());
+    if (comm_.size() > 1) {
+      if (plan.layout.running_bytes > 0) running_.emplace(plan, device_, comm_);
+      reduction_ = make_reduction(comm_, device_);
+    }
   }
 
   void initialise(std::uint64_t seed) {
     memory();
     initialise_weights(plan, *memory_, seed, device_, *stream_);
+    copies_stale_ = true;
     step_ = 0;
     scaler_ = LossScaler(options().precision.loss_scaling);
+    ahead_valid_.reset();
   }
 
   Inputs inputs(std::int64_t micro_batch) {
     ASSAY_CHECK(micro_batch >= 0 && micro_batch < options().accumulate, "micro-batch {}", micro_batch);
+    if (ahead_) ahead_->wait_for_host_copy();
     std::byte* base = host_inputs(micro_batch);
     const auto ints = [&](Input which) -> std::span<std::int32_t> {
       const auto& entry = plan.layout.inputs[static_cast<std::size_t>(which)];
@@ -69,26 +82,41 @@ class TrainingStep::Impl {
     return inputs;
   }
 
-  StepResult step(double learning_rate, bool reduce) {
+  void send_ahead() {
     memory();
-    reducing_ = reduce && reducer_;
-    const double cpu_before = reducer_ ? reducer_->cpu_seconds() : 0;
-    const double wall_before = reducer_ ? reducer_->wall_seconds() : 0;
-    StepResult result;
+    if (!ahead_) return;
+    ahead_valid_ = count_valid();
+    ahead_->send();
+  }
+  void forget_ahead() { ahead_valid_.reset(); }
+
+  StepResult step(double learning_rate, bool reduce, const std::function<void()>& meanwhile) {
+    memory();
+    reducing_ = reduce && reduction_;
+    const double cpu_before = reduction_ ? reduction_->cpu_seconds() : 0;
+    const double wall_before = reduction_ ? reduction_->wall_seconds() : 0;
+    const auto start = Clock::now();
     begin(learning_rate);
-    if (reducing_ && plan.layout.running_bytes > 0) running_.before(*memory_, *stream_);
-    const std::int64_t last = options().accumulate - 1;
-    for (std::int64_t m = 0; m <= last; ++m) {
-      Program& program = plan.program(m);
-      walk(program, memory_->places(program, m), result, reducing_ && m == last, nullptr);
+    StepGraph& graph = graphs_[reducing_ ? 1 : 0];
+    graph.run(*stream_, [this](PartClock& clock) { enqueue(clock); });
+    fetch_block();
+    if (meanwhile && apart()) meanwhile();
+    const double busy = seconds_since(start);
+    stream_->synchronize();
+    StepResult result;
+    const auto parts_seconds = graph.clock().seconds();
+    result.forward = parts_seconds[static_cast<std::size_t>(Part::forward)];
+    result.backward = parts_seconds[static_cast<std::size_t>(Part::backward)];
+    result.exposed_communication = parts_seconds[static_cast<std::size_t>(Part::exposed_communication)];
+    result.optimizer = parts_seconds[static_cast<std::size_t>(Part::optimizer)];
+    if (apart()) {
+      double device = 0;
+      for (const double part : parts_seconds) device += part;
+      result.idle = std::max(0.0, busy - device);
     }
     if (reducing_) {
-      const auto start = Clock::now();
-      const trace::Span span(trace::Category::sample, "exposed_communication");
-      reducer_->wait();
-      result.exposed_communication = seconds_between(start, Clock::now());
-      result.communication_cpu = reducer_->cpu_seconds() - cpu_before;
-      result.communication = reducer_->wall_seconds() - wall_before;
+      result.communication_cpu = reduction_->cpu_seconds() - cpu_before;
+      result.communication = reduction_->wall_seconds() - wall_before;
     }
     finish(result);
     return result;
@@ -96,12 +124,19 @@ class TrainingStep::Impl {
 
   StepResult evaluate() {
     memory();
-    StepResult result;
-    stage(1);
-    block_ = {};
+    refresh_copies();
+    if (apart()) device_.copy(memory_->inputs(0), host_inputs(0), plan.layout.input_bytes, *stream_);
+    sent() = {};
     send_block();
-    walk(plan.evaluation, memory_->places(plan.evaluation, 0), result, false, nullptr);
-    receive_block();
+    evaluation_.run(*stream_, [this](PartClock& clock) {
+      walk(plan.evaluation, memory_->places(plan.evaluation, 0), &clock, false, nullptr);
+      clock.begin(Part::done, *stream_);
+    });
+    fetch_block();
+    stream_->synchronize();
+    StepResult result;
+    const auto parts_seconds = evaluation_.clock().seconds();
+    result.forward = parts_seconds[static_cast<std::size_t>(Part::forward)];
     take_sums(result);
     return result;
   }
@@ -113,10 +148,10 @@ class TrainingStep::Impl {
       if (!probe.finite(weight(i), options().precision.master, plan.layout.specs[i].count()))
         return "weights/" + plan.layout.specs[i].name;
     const KeptRunning kept(plan, *memory_, device_, *stream_);
-    block_.sums = {};
+    sent() = received();
+    sent().sums = {};
     send_block();
     std::string found;
-    StepResult unused;
     for (std::int64_t m = 0; m < options().accumulate && found.empty(); ++m) {
       Program& program = plan.program(m);
       const Places places = memory_->places(program, m);
@@ -131,13 +166,14 @@ class TrainingStep::Impl {
         }
         return found.empty();
       };
-      walk(program, places, unused, false, look);
+      walk(program, places, nullptr, false, look);
     }
     return found;
   }
 
   std::vector<StatePart> state() {
     memory();
+    copies_stale_ = true;  // masters may be written to
     std::vector<StatePart> parts = arrays("weights/", memory_->weights(), options().precision.master);
     for (int m = 0; m < plan.moments(); ++m) {
       const auto moments = arrays(m == 0 ? "moment1/" : "moment2/", memory_->moment(m), options().precision.master);
@@ -157,14 +193,20 @@ class TrainingStep::Impl {
     memory();
     // What the optimizer would have divided by: loss scaling, and targets that turned out not to be valid.
     if (gradient_multiplier_ != 1.0) {
-      ASSAY_CHECK(device_.kind() == DeviceKind::cpu, "scaled gradients are looked at on the host");
-      multiply(memory_->gradients(), options().precision.grad, plan.parameters.count, 1.0 / gradient_multiplier_);
+      scale_array(memory_->gradients(), options().precision.grad, plan.parameters.count, 1.0 / gradient_multiplier_);
       gradient_multiplier_ = 1.0;
     }
     return arrays("gradients/", memory_->gradients(), options().precision.grad);
   }
 
   float loss_scale() const { return scaler_.scale(); }
+
+  std::string graph() const {
+    if (!apart()) return {};
+    const StepGraph& one = graphs_[reduction_ ? 1 : 0];
+    if (one.captured()) return "captured";
+    return "eager: " + (one.why_not().empty() ? std::string("fewer than two steps were taken") : one.why_not());
+  }
 
   StepPlan plan;
 
@@ -175,52 +217,94 @@ class TrainingStep::Impl {
     return memory_->weights() +
            static_cast<std::size_t>(plan.parameters.begin[parameter]) * size_of(options().precision.master);
   }
+  // The device has memory of its own, and runs while the host goes on.
+  bool apart() const { return device_.kind() != DeviceKind::cpu; }
   std::size_t staged_bytes() const { return plan.layout.input_bytes * static_cast<std::size_t>(options().accumulate); }
   std::byte* host_inputs(std::int64_t micro_batch) const {
-    if (!staged_.data()) return memory_->inputs(micro_batch);
-    return staged_.as<std::byte>() + plan.layout.input_bytes * static_cast<std::size_t>(micro_batch);
+    if (!ahead_) return memory_->inputs(micro_batch);
+    return ahead_->host() + plan.layout.input_bytes * static_cast<std::size_t>(micro_batch);
   }
 
-  // Sends what the caller filled in to the device, where that is another place.
-  void stage(std::int64_t micro_batches) {
-    if (!staged_.data()) return;
-    const std::size_t bytes = plan.layout.input_bytes * static_cast<std::size_t>(micro_batches);
-    device_.copy(memory_->inputs(0), staged_.data(), bytes, *stream_);
-  }
-  void send_block() { device_.copy(memory_->block(), &block_, sizeof block_, *stream_); }
-  void receive_block() {
-    device_.copy(&block_, memory_->block(), sizeof block_, *stream_);
-    stream_->synchronize();
+  StepBlock& sent() { return blocks_.as<StepBlock>()[0]; }
+  StepBlock& received() { return blocks_.as<StepBlock>()[1]; }
+  const StepBlock& received() const { return blocks_.as<StepBlock>()[1]; }
+  void send_block() { device_.copy(memory_->block(), &sent(), sizeof(StepBlock), *stream_); }
+  void fetch_block() { device_.copy(&received(), memory_->block(), sizeof(StepBlock), *stream_); }
+
+  // Layers read copies of the masters; the optimizer keeps them, but for masters that others wrote.
+  void refresh_copies() {
+    if (copies_stale_ && plan.copy_weights)
+      plan.copy_weights->run(*stream_,
+                             {.a = memory_->weights(), .out = memory_->copies(), .workspace = memory_->arena()});
+    copies_stale_ = false;
   }
 
   std::int64_t count_valid() {
+    const auto& entry = plan.layout.inputs[static_cast<std::size_t>(Input::targets)];
     std::int64_t valid = 0;
-    for (std::int64_t m = 0; m < options().accumulate; ++m)
-      for (const std::int32_t target : inputs(m).targets) valid += target != ignored;
+    for (std::int64_t m = 0; m < options().accumulate; ++m) {
+      const auto* targets = reinterpret_cast<const std::int32_t*>(host_inputs(m) + entry->offset);
+      valid += entry->elements - std::count(targets, targets + entry->elements, ignored);
+    }
     return valid;
   }
 
   void begin(double learning_rate) {
-    stage(options().accumulate);
+    if (apart() && !ahead_valid_) send_ahead();
+    const std::int64_t valid = apart() ? *ahead_valid_ : count_valid();
+    ahead_valid_.reset();
+    if (valid == 0 && comm_.size() == 1) throw Error("no target of the step is valid: its loss is not defined");
+    if (ahead_) ahead_->take(memory_->inputs(0), *stream_);
+    refresh_copies();
     // Over several ranks the valid targets are counted while the step runs: gradients are scaled as if all were valid,
-    // and finish() makes up for the difference.
+    // and the norm of the gradients makes up for the difference.
     const auto& targets = plan.layout.inputs[static_cast<std::size_t>(Input::targets)];
-    valid_ = count_valid();
-    if (valid_ == 0 && comm_.size() == 1) throw Error("no target of the step is valid: its loss is not defined");
-    expected_ = reducing_ ? targets->elements * options().accumulate * comm_.size() : valid_;
-    block_ = {};
-    block_.state.step = step_ + 1;
-    block_.state.learning_rate = static_cast<float>(learning_rate);
-    block_.state.loss_scale = scaler_.scale();
-    block_.state.gradient_scale = static_cast<float>(static_cast<double>(scaler_.scale()) /
-                                                     static_cast<double>(std::max<std::int64_t>(expected_, 1)));
-    block_.state.max_norm = static_cast<float>(options().max_norm);
+    expected_ = reducing_ ? targets->elements * options().accumulate * comm_.size() : valid;
+    sent() = {};
+    ops::StepState& state = sent().state;
+    state.step = step_ + 1;
+    state.learning_rate = static_cast<float>(learning_rate);
+    state.loss_scale = scaler_.scale();
+    state.gradient_scale = static_cast<float>(static_cast<double>(scaler_.scale()) /
+                                              static_cast<double>(std::max<std::int64_t>(expected_, 1)));
+    state.max_norm = static_cast<float>(options().max_norm);
     send_block();
   }
 
-  // Walks a program. With `fire` gradients are handed to the reducer as they become ready. `look` is called after each
-  // instruction; false ends the walk.
-  void walk(const Program& program, const Places& places, StepResult& result, bool fire,
+  // The whole step, once its inputs and its block are there. Nothing in it depends on the host: it may be captured.
+  void enqueue(PartClock& clock) {
+    if (reducing_ && running_) running_->before(*memory_, *stream_);
+    const std::int64_t last = options().accumulate - 1;
+    for (std::int64_t m = 0; m <= last; ++m) {
+      Program& program = plan.program(m);
+      walk(program, memory_->places(program, m), &clock, reducing_ && m == last, nullptr);
+    }
+    if (reducing_) {
+      clock.begin(Part::exposed_communication, *stream_);
+      const trace::Span span(trace::Category::sample, "exposed_communication");
+      reduction_->join(*stream_);
+    }
+    clock.begin(Part::optimizer, *stream_);
+    const trace::Span span(trace::Category::sample, "optimizer");
+    StepBlock* block = memory_->block();
+    plan.norm->run(*stream_, {.gradient = memory_->gradients(),
+                              .state = &block->state,
+                              .valid = reducing_ ? &block->sums.valid : nullptr,
+                              .expected = expected_,
+                              .workspace = memory_->arena()});
+    plan.optimizer->run(*stream_, {.state = &block->state,
+                                   .master = memory_->weights(),
+                                   .gradient = memory_->gradients(),
+                                   .moment1 = memory_->moment(0),
+                                   .moment2 = memory_->moment(1),
+                                   .parameter = memory_->copies(),
+                                   .workspace = memory_->arena()});
+    clock.begin(Part::done, *stream_);
+  }
+
+  // Walks a program. With `fire` gradients are handed to the reduction as they become ready. `look` is called after
+  // each instruction; false ends the walk.
+  void walk(const Program& program, const Places& places, PartClock* clock, bool fire,
             const std::function<bool(const Instruction&)>& look) {
     const std::vector<Instruction>& list = program.instructions;
     std::size_t bucket = 0;
@@ -234,17 +318,15 @@ class TrainingStep::Impl {
         fire_bucket(plan.parameters.buckets[bucket]);
     };
     for (std::size_t i = 0; i < list.size() && going;) {
-      const auto start = Clock::now();
       const Phase phase = list[i].phase;
       const bool forward = phase == Phase::forward;
+      if (clock) clock->begin(forward ? Part::forward : Part::backward, *stream_);
       const trace::Span phase_span(trace::Category::sample, forward ? "forward" : "backward");
       while (i < list.size() && going && list[i].phase == phase) {
         const std::size_t scope = list[i].scope;
         const trace::Span layer_span(trace::Category::layer, program.scopes[scope].c_str());
         for (; i < list.size() && going && list[i].phase == phase && list[i].scope == scope; ++i) run(i);
       }
-      if (i == list.size()) stream_->synchronize();
-      (forward ? result.forward : result.backward) += seconds_between(start, Clock::now());
     }
   }
 
@@ -252,81 +334,65 @@ class TrainingStep::Impl {
     const DType dtype = options().precision.grad;
     std::byte* at = memory_->gradients() + static_cast<std::size_t>(bucket.begin) * size_of(dtype);
     const auto count = static_cast<std::size_t>(bucket.end - bucket.begin);
-    submit([at, count, dtype](Communicator& comm, Stream& stream) {
+    const auto job = [at, count, dtype](Communicator& comm, Stream& stream) {
       const trace::Span span(trace::Category::communication, "all_reduce",
                              static_cast<std::int64_t>(count * size_of(dtype)));
       comm.all_reduce(at, at, count, dtype, ReduceOp::sum, stream);
-    });
+    };
+    reduction_->submit(job, *stream_);
   }
 
   // The forward pass is over: the loss and the running statistics of all ranks.
   void fire_sums() {
-    if (plan.layout.running_bytes > 0)
-      submit([this](Communicator& comm, Stream& stream) { running_.reduce(*memory_, comm, stream); });
-    submit([this](Communicator& comm, Stream& stream) {
-      const trace::Span span(trace::Category::communication, "all_reduce", sizeof totals_);
-      ops::LossSums sums;
-      device_.copy(&sums, &memory_->block()->sums, sizeof sums, stream);
-      stream.synchronize();
-      totals_[0] = sums.loss;
-      totals_[1] = static_cast<double>(valid_);
-      totals_[2] = static_cast<double>(sums.correct);
-      double* shared = memory_->block()->totals;
-      device_.copy(shared, totals_, sizeof totals_, stream);
-      comm.all_reduce(shared, shared, 3, DType::f64, ReduceOp::sum, stream);
-      device_.copy(totals_, shared, sizeof totals_, stream);
-    });
-  }
-
-  // Hands a job to the reducer that begins when the device has done what was enqueued so far.
-  void submit(Reducer::Job job) {
-    std::shared_ptr<Event> ready = device_.make_event();
-    ready->record(*stream_);
-    reducer_->submit([ready, job = std::move(job)](Communicator& comm, Stream& stream) {
-      ready->synchronize();
-      job(comm, stream);
-    });
+    if (running_)
+      reduction_->submit([this](Communicator& comm, Stream& stream) { running_->reduce(*memory_, comm, stream); },
+                         *stream_);
+    const auto job = [this](Communicator& comm, Stream& stream) {
+      const trace::Span span(trace::Category::communication, "all_reduce", sizeof(ops::LossSums));
+      ops::LossSums& sums = memory_->block()->sums;
+      static_assert(offsetof(ops::LossSums, correct) == offsetof(ops::LossSums, valid) + sizeof(std::int64_t));
+      comm.all_reduce(&sums.loss, &sums.loss, 1, DType::f64, ReduceOp::sum, stream);
+      comm.all_reduce(&sums.valid, &sums.valid, 2, DType::i64, ReduceOp::sum, stream);
+    };
+    reduction_->submit(job, *stream_);
   }
 
   void finish(StepResult& result) {
-    const auto start = Clock::now();
-    const trace::Span span(trace::Category::sample, "optimizer");
-    if (reducing_) {
-      // gradients = sum * loss_scale / expected, while their mean is sum / valid.
-      valid_ = static_cast<std::int64_t>(totals_[1]);
-      if (valid_ == 0) throw Error("no target of the step is valid: its loss is not defined");
-      const double ratio = static_cast<double>(valid_) / static_cast<double>(expected_);
-      const auto scale = static_cast<float>(static_cast<double>(scaler_.scale()) * ratio);
-      device_.copy(&memory_->block()->state.loss_scale, &scale, sizeof scale, *stream_);
-    }
-    plan.norm->run(
-        *stream_, {.gradient = memory_->gradients(), .state = &memory_->block()->state, .workspace = memory_->arena()});
-    plan.optimizer->run(*stream_, {.state = &memory_->block()->state,
-                                   .master = memory_->weights(),
-                                   .gradient = memory_->gradients(),
-                                   .moment1 = memory_->moment(0),
-                                   .moment2 = memory_->moment(1),
-                                   .workspace = memory_->arena()});
-    receive_block();
-    gradient_multiplier_ = static_cast<double>(block_.state.loss_scale);
-    if (reducing_) {
-      block_.sums.loss = totals_[0];
-      block_.sums.valid = valid_;
-      block_.sums.correct = static_cast<std::int64_t>(totals_[2]);
-    }
+    const ops::StepState& state = received().state;
     take_sums(result);
-    result.gradient_norm = static_cast<double>(block_.state.norm);
-    result.skipped = block_.state.found_infinity != 0;
+    if (result.valid == 0) throw Error("no target of the step is valid: its loss is not defined");
+    // gradients = sum * loss_scale / expected, while their mean is sum / valid.
+    gradient_multiplier_ = static_cast<double>(state.loss_scale);
+    if (reducing_) gradient_multiplier_ *= static_cast<double>(result.valid) / static_cast<double>(expected_);
+    result.gradient_norm = static_cast<double>(state.norm);
+    result.skipped = state.found_infinity != 0;
     if (!result.skipped) ++step_;
     scaler_.update(result.skipped);
-    result.optimizer = seconds_between(start, Clock::now());
   }
 
   void take_sums(StepResult& result) const {
-    result.loss_sum = block_.sums.loss;
-    result.valid = block_.sums.valid;
-    result.correct = block_.sums.correct;
+    const ops::LossSums& sums = received().sums;
+    result.loss_sum = sums.loss;
+    result.valid = sums.valid;
+    result.correct = sums.correct;
     result.loss = result.valid > 0 ? result.loss_sum / static_cast<double>(result.valid) : 0.0;
+  }
+
+  // Multiplies on the host, a piece at a time where the array is on a device.
+  void scale_array(std::byte* at, DType dtype, std::int64_t count, double factor) {
+    if (!apart()) return multiply(at, dtype, count, factor);
+    constexpr std::int64_t most = std::int64_t{1} << 20;
+    const Buffer piece = device_.allocate(static_cast<std::size_t>(most) * size_of(dtype), Memory::pinned);
+    for (std::int64_t first = 0; first < count; first += most) {
+      const std::int64_t elements = std::min(most, count - first);
+      const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(dtype);
+      std::byte* from = at + static_cast<std::size_t>(first) * size_of(dtype);
+      device_.copy(piece.data(), from, bytes, *stream_);
+      stream_->synchronize();
+      multiply(piece.data(), dtype, elements, factor);
+      device_.copy(from, piece.data(), bytes, *stream_);
+      stream_->synchronize();
+    }
   }
 
   std::vector<StatePart> arrays(const char* prefix, std::byte* base, DType dtype) const {
@@ -344,16 +410,19 @@ class TrainingStep::Impl {
   Communicator& comm_;
   std::unique_ptr<Stream> stream_;
   std::optional<StepMemory> memory_;
-  Buffer staged_;
+  Buffer blocks_;                            // pinned: the step's block as it is sent, and as it came back
+  std::optional<InputsAhead> ahead_;         // where the device has memory of its own
+  std::optional<std::int64_t> ahead_valid_;  // targets of the batch that was sent ahead; nothing: none was
   LossScaler scaler_;
   std::int64_t step_ = 0;  // taken so far
-  StepBlock block_;        // the host's copy
+  bool copies_stale_ = true;
   bool reducing_ = false;
-  std::int64_t valid_ = 0, expected_ = 1;
+  std::int64_t expected_ = 1;
   double gradient_multiplier_ = 1.0;
-  double totals_[3] = {0, 0, 0};
-  RunningAverage running_;
-  std::optional<Reducer> reducer_;  // last: its thread ends first
+  std::array<StepGraph, 2> graphs_;  // without and with reduction
+  StepGraph evaluation_;
+  std::optional<RunningAverage> running_;
+  std::unique_ptr<Reduction> reduction_;  // last: its thread ends first
 };
 
 TrainingStep::TrainingStep(const Model& model, const StepOptions& options, Device& device,
@@ -366,7 +435,12 @@ std::string TrainingStep::implementations() const { return impl_->plan.layout.op
 void TrainingStep::allocate() { impl_->allocate(); }
 void TrainingStep::initialise(std::uint64_t seed) { impl_->initialise(seed); }
 Inputs TrainingStep::inputs(std::int64_t micro_batch) { return impl_->inputs(micro_batch); }
-StepResult TrainingStep::step(double learning_rate, bool reduce) { return impl_->step(learning_rate, reduce); }
+void TrainingStep::send_ahead() { impl_->send_ahead(); }
+void TrainingStep::forget_ahead() { impl_->forget_ahead(); }
+StepResult TrainingStep::step(double learning_rate, bool reduce, const std::function<void()>& meanwhile) {
+  return impl_->step(learning_rate, reduce, meanwhile);
+}
+std::string TrainingStep::graph() const { return impl_->graph(); }
 StepResult TrainingStep::evaluate() { return impl_->evaluate(); }
 std::string TrainingStep::first_non_finite() { return impl_->first_non_finite(); }
 float TrainingStep::loss_scale() const { return impl_->loss_scale(); }

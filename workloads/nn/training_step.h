@@ -8,6 +8,7 @@
 #include "workloads/ops/backend.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,13 +34,15 @@ struct StepResult {
   double gradient_norm = 0;
   bool skipped = false;  // a gradient was not finite: nothing was updated
 
-  // Seconds of this rank.
+  // Seconds of this rank; on a GPU by events on it.
   double forward = 0;
   double backward = 0;
   // After backward, waiting for the reduction. Gradients are complete on all ranks at once, so the least of all ranks
   // is what the transfer alone takes, and what this rank waits beyond that is for ranks that arrive later.
   double exposed_communication = 0;
   double optimizer = 0;
+  // While the host did what step() was given to do, the device had ended the step: seconds it waited.
+  double idle = 0;
   double communication = 0;      // of the reducer's thread, in collective calls
   double communication_cpu = 0;  // the CPU's share of them
 };
@@ -71,10 +74,19 @@ class TrainingStep {
   // Weights from f(seed, parameter's name, index), the same on every rank.
   void initialise(std::uint64_t seed);
 
+  // Where the batch to come is written, in host memory.
   Inputs inputs(std::int64_t micro_batch);
+  // Sends what inputs() hold towards a device with memory of its own, beside what it is doing; the next step takes it,
+  // and inputs() may be filled for the one after. Without it step() does so itself.
+  void send_ahead();
+  // As if nothing had been sent ahead.
+  void forget_ahead();
   // Runs the micro-batches, reduces over the ranks (unless told not to: for the measure of exposed communication),
-  // clips and updates. Opens the spans forward, backward, exposed_communication, optimizer.
-  StepResult step(double learning_rate, bool reduce = true);
+  // clips and updates. Opens the spans forward, backward, exposed_communication, optimizer. From the second step on a
+  // GPU replays a graph; with `meanwhile` the host makes use of the time until the device has ended, there alone.
+  StepResult step(double learning_rate, bool reduce = true, const std::function<void()>& meanwhile = {});
+  // "captured", or "eager: " and why; empty where streams run inline.
+  std::string graph() const;
   // Forward alone over inputs(0), batch norm by its running statistics; of this rank alone, so that loss_sum, valid and
   // correct can be added up over batches and ranks.
   StepResult evaluate();

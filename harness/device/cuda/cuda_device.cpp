@@ -38,6 +38,13 @@ class CudaEvent final : public Event {
   CudaEvent() { ASSAY_CUDA(cudaEventCreate(&event_)); }
   ~CudaEvent() override { cudaEventDestroy(event_); }
   void record(Stream& stream) override { ASSAY_CUDA(cudaEventRecord(event_, cuda::native(stream))); }
+  void stamp(Stream& stream) override {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    ASSAY_CUDA(cudaStreamIsCapturing(cuda::native(stream), &status));
+    const bool captured = status == cudaStreamCaptureStatusActive;
+    ASSAY_CUDA(cudaEventRecordWithFlags(event_, cuda::native(stream),
+                                        captured ? cudaEventRecordExternal : cudaEventRecordDefault));
+  }
   void synchronize() override { ASSAY_CUDA(cudaEventSynchronize(event_)); }
   double seconds_since(const Event& start) const override {
     float milliseconds = 0;
@@ -224,6 +231,7 @@ class CudaDevice final : public Device {
     }
     return host_->allocate(bytes, memory);
   }
+  std::optional<std::uint64_t> free_bytes() override { return memory_state().free; }
   void copy(void* to, const void* from, std::size_t bytes, Stream& stream) override {
     if (bytes > 0) ASSAY_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda::native(stream)));
   }

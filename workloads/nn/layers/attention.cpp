@@ -41,7 +41,7 @@ ops::AttentionDesc Attention::desc(const Builder& builder) const {
   desc.causal = shape_.causal;
   desc.lengths = shape_.lengths;
   desc.q_stride = desc.k_stride = desc.v_stride = shape_.qkv_columns();
-  desc.dtype = builder.compute();
+  desc.dtype = builder.product();
   return desc;
 }
 

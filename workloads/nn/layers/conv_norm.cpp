@@ -15,7 +15,7 @@ ConvNorm::ConvNorm(const Builder& builder, std::string conv, std::string norm, c
       weight_(builder.parameter(conv_name_ + ".weight")),
       scale_(builder.parameter(norm_name_ + ".weight")),
       shift_(builder.parameter(norm_name_ + ".bias")) {
-  desc_.dtype = builder.compute();
+  desc_.dtype = builder.product();
   desc_.pack_from = builder.master();
   desc_.gradient = builder.gradient_type();
 }

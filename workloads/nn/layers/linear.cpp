@@ -17,7 +17,8 @@ Tensor Linear::forward(Builder& builder, Tensor x, std::int64_t rows, ops::Epilo
   desc.m = rows;
   desc.n = out_;
   desc.k = in_;
-  desc.a = desc.b = desc.out = builder.compute();
+  desc.a = desc.b = builder.product();
+  desc.out = builder.compute();
   desc.transpose_b = true;
   desc.bias = static_cast<bool>(bias_);
   desc.bias_type = builder.master();
@@ -42,7 +43,8 @@ Tensor Linear::backward(Builder& builder, Tensor dy, const Into& into) {
   desc.m = rows_;
   desc.n = in_;
   desc.k = out_;
-  desc.a = desc.b = desc.out = builder.compute();
+  desc.a = desc.b = builder.product();
+  desc.out = builder.compute();
   desc.epilogue = into.epilogue;
   desc.accumulate = into.add;
   const auto op = builder.weight_matmul(desc);
@@ -73,7 +75,7 @@ void append_weight_gradient(Builder& builder, Parameter weight, Parameter bias, 
   desc.m = out;
   desc.n = in;
   desc.k = rows;
-  desc.a = desc.b = builder.compute();
+  desc.a = desc.b = builder.product();
   desc.out = builder.gradient_type();
   desc.transpose_a = true;
   desc.row_sums = static_cast<bool>(bias);

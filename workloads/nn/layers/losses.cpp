@@ -58,7 +58,8 @@ Tensor LmHead::forward(Builder& builder, Tensor h) const {
     product.m = count;
     product.n = vocabulary_;
     product.k = width_;
-    product.a = product.b = product.out = dtype;
+    product.a = product.b = builder.product();
+    product.out = dtype;
     product.transpose_b = true;
     product.bias = static_cast<bool>(bias_);
     product.bias_type = builder.master();
@@ -76,7 +77,8 @@ Tensor LmHead::forward(Builder& builder, Tensor h) const {
     back.m = count;
     back.n = width_;
     back.k = vocabulary_;
-    back.a = back.b = back.out = dtype;
+    back.a = back.b = builder.product();
+    back.out = dtype;
     const auto back_op = builder.weight_matmul(back);
     const Tensor back_w = builder.operand(weight_, back_op);
     builder.run(back_op, {logits, back_w}, {dh}, [=](const Places& at) {

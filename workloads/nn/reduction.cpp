@@ -1,0 +1,67 @@
+#include "workloads/nn/reduction.h"
+
+#include "workloads/nn/reducer.h"
+
+#include <vector>
+
+namespace assay::nn {
+
+namespace {
+
+class ThreadReduction final : public Reduction {
+ public:
+  ThreadReduction(Communicator& comm, Device& device) : device_(device), reducer_(comm, device) {}
+
+  void submit(Job job, Stream& compute) override {
+    std::shared_ptr<Event> ready = device_.make_event();
+    ready->record(compute);
+    reducer_.submit([ready, job = std::move(job)](Communicator& comm, Stream& stream) {
+      ready->synchronize();
+      job(comm, stream);
+    });
+  }
+  void join(Stream&) override { reducer_.wait(); }
+  double cpu_seconds() const override { return reducer_.cpu_seconds(); }
+  double wall_seconds() const override { return reducer_.wall_seconds(); }
+
+ private:
+  Device& device_;
+  Reducer reducer_;
+};
+
+// Fork and join by events: what is captured on `compute` takes the other stream's work along into the graph.
+class StreamReduction final : public Reduction {
+ public:
+  StreamReduction(Communicator& comm, Device& device)
+      : comm_(comm), device_(device), stream_(device.make_stream()), joined_(device.make_event()) {}
+
+  void submit(Job job, Stream& compute) override {
+    if (forked_ == forks_.size()) forks_.push_back(device_.make_event());
+    Event& fork = *forks_[forked_++];
+    fork.record(compute);
+    stream_->wait(fork);
+    job(comm_, *stream_);
+  }
+  void join(Stream& compute) override {
+    forked_ = 0;
+    joined_->record(*stream_);
+    compute.wait(*joined_);
+  }
+
+ private:
+  Communicator& comm_;
+  Device& device_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<std::unique_ptr<Event>> forks_;  // of one step, in order; used again by the next
+  std::size_t forked_ = 0;
+  std::unique_ptr<Event> joined_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reduction> make_reduction(Communicator& comm, Device& device) {
+  if (device.kind() == DeviceKind::cpu) return std::make_unique<ThreadReduction>(comm, device);
+  return std::make_unique<StreamReduction>(comm, device);
+}
+
+}  // namespace assay::nn
