@@ -25,6 +25,7 @@ struct World {
   int ranks = 1;
   int nodes = 1;
   int cpus = 1;  // that the ranks of one node share
+  DeviceKind device = DeviceKind::cpu;
 };
 
 // Faults built in for tests and drills (--inject); a case asks whether one is meant for it.

@@ -265,7 +265,7 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
   Conflicts conflicts;
   for (Expanded& one : cases) {
     PlannedCase& planned = one.planned;
-    const World world{planned.ranks, 1, limits.cpus};
+    const World world{planned.ranks, 1, limits.cpus, device};
     const Family& family = *planned.family;
     if (!family.devices.empty() && lacking_on(family, planned.params, device)) continue;
     if (family.conflict) {

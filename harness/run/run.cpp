@@ -200,7 +200,7 @@ std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
     job.order = {planned.family,
                  planned.params,
                  planned.key,
-                 World{ranks, 1, prepared_.cpus},
+                 World{ranks, 1, prepared_.cpus, request_.plan.device},
                  planned.seed,
                  before ? before->attempt + 1 : 1,
                  planned.protocol,

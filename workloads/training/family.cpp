@@ -104,15 +104,17 @@ Estimate estimate(const ModelFamily& family, const Params& params, const World& 
   estimate.flops = planned.flops;
   estimate.items = planned.items;
   // At a modest rate: ten steps and what the checks add to them, or all runs of a quality case.
-  constexpr double flops_a_second = 2e10;  // of a core
+  constexpr double flops_a_second = 2e10, gpu_flops_a_second = 1e13;  // of a core, of a GPU
   const double cores = std::max(1.0, static_cast<double>(world.cpus) / world.ranks);
-  estimate.seconds = std::max(20 * planned.flops, planned.quality_flops) / (flops_a_second * cores);
+  const double rate = world.device == DeviceKind::cpu ? flops_a_second * cores : gpu_flops_a_second;
+  estimate.seconds = std::max(20 * planned.flops, planned.quality_flops) / rate;
   return estimate;
 }
 
 std::optional<std::string> conflict(const ModelFamily& family, const Params& params, const World& world) {
   const Planned& planned = planned_case(family, params, world);
   if (!planned.problem.empty()) return planned.problem;
+  if (world.device != DeviceKind::cpu) return std::nullopt;  // whoever plans does not see the GPU: the worker says it
   const std::uint64_t usable = cpu::memory_limits().usable();
   const double needed = static_cast<double>(planned.memory.total()) * world.ranks;
   if (usable > 0 && needed > static_cast<double>(usable))

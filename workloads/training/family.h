@@ -40,7 +40,7 @@ Family workload_family() {
   made.params = training_schema(family);
   made.estimate = [](const Params& params, const World& world) { return estimate(family, params, world); };
   made.make = [](const Params& params) { return make_case(family, params); };
-  made.devices = {DeviceKind::cpu};
+  made.devices = {DeviceKind::cpu, DeviceKind::cuda};
   made.complete = [](Params& params) { complete(family, params); };
   made.conflict = [](const Params& params, const World& world) { return conflict(family, params, world); };
   return made;

@@ -34,4 +34,22 @@ bool forget_peak() {
   return done;
 }
 
+MemoryWatch::MemoryWatch(Device& device) : device_(device), free_(device.free_bytes()) {
+  if (free_) return;
+  forget_peak();
+  resident_ = resident_bytes();
+}
+
+std::optional<std::uint64_t> MemoryWatch::peak() const {
+  if (!free_) return peak_resident_bytes();
+  const auto now = device_.free_bytes();
+  return now ? std::optional(*free_ > *now ? *free_ - *now : std::uint64_t{0}) : std::nullopt;
+}
+
+std::optional<double> MemoryWatch::growth() const {
+  const auto most = peak();
+  if (!most || (!free_ && !resident_)) return std::nullopt;
+  return static_cast<double>(*most) - static_cast<double>(free_ ? 0 : *resident_);
+}
+
 }  // namespace assay::training

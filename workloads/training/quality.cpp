@@ -58,10 +58,10 @@ class QualityCase final : public Case {
     const auto set = open_data(settings_);
     goal_.emplace(settings_, set);
     context.protocol.form = "procedure";
-    forget_peak();
+    memory_watch_.emplace(context.device);
     trainer_->allocate();
     // What is made at the first step (pages, kernels) is made before the clock starts, from inputs that are no data.
-    trainer_->warm_up();
+    trainer_->warm_up(true);
     trainer_->describe(context, *set);
     context.labels["target"] = goal_->text();
   }
@@ -80,7 +80,7 @@ class QualityCase final : public Case {
   }
 
   void verify(Checks& checks) override {
-    peak_bytes_ = peak_resident_bytes();
+    peak_bytes_ = memory_watch_->peak();
     const Score score = olympic_score(runs_);
     std::vector<std::string> missed;
     for (const QualityRun& run : runs_)
@@ -239,6 +239,7 @@ class QualityCase final : public Case {
   double evaluation_seconds_ = 0;
   double last_ = 0;
   std::optional<double> worst_beyond_bound_;
+  std::optional<MemoryWatch> memory_watch_;
   std::optional<std::uint64_t> peak_bytes_;
   Transfer written_;
   std::optional<Transfer> read_;

@@ -152,7 +152,7 @@ Schema training_schema(const ModelFamily& family) {
        1.0,
        4096.0,
        "of a rank; a number stays the same at every world size",
-       {}},
+       {DeviceKind::cpu}},
       {"path",
        ParamType::text,
        Values{std::string(generated_path)},

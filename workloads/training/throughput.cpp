@@ -76,7 +76,7 @@ class ThroughputCase final : public Case {
       flip_bit(gradients.front());
     checks.at_most("ranks_with_other_gradients", trainer_->ranks_that_differ(gradients), 0);
     checks.at_most("ranks_with_other_weights", trainer_->ranks_that_differ(trainer_->training_step().state()), 0);
-    peak_bytes_ = peak_resident_bytes();
+    peak_bytes_ = memory_watch_->peak();
     check_memory(checks);
     if (settings_.save_every > 0) check_resume(checks);
     if (context_->comm.size() > 1) compare_without_reduction();
@@ -91,9 +91,9 @@ class ThroughputCase final : public Case {
   // Plans, allocates, starts or resumes.
   void prepare(Context& context) {
     if (!trainer_) trainer_.emplace(context.device, context.comm, settings_);
-    forget_peak();
-    resident_before_ = resident_bytes();
+    memory_watch_.emplace(context.device);
     trainer_->allocate();
+    if (context.device.kind() != DeviceKind::cpu) trainer_->warm_up(false);
     const std::uint64_t seed = settings_.seed + context.seed;
     losses_.clear();
     loss_at_.clear();
@@ -141,10 +141,12 @@ class ThroughputCase final : public Case {
   std::int64_t classes() const { return settings_.model->input().classes; }
 
   void check_memory(Checks& checks) {
-    if (!peak_bytes_ || !resident_before_) return;
-    const auto ahead = static_cast<double>(trainer_->prefetch_bytes());
+    growth_ = memory_watch_->growth();
+    if (!growth_) return;
+    // Samples made ahead are the host's.
+    const bool host = context_->device.kind() == DeviceKind::cpu;
+    const double ahead = host ? static_cast<double>(trainer_->prefetch_bytes()) : 0.0;
     const double planned = static_cast<double>(trainer_->memory().total()) + ahead;
-    growth_ = static_cast<double>(*peak_bytes_) - static_cast<double>(*resident_before_);
     if (trainer_->memory().total() >= memory_checked)
       checks.at_most("planned_memory", std::abs(*growth_ - planned) / planned, memory_tolerance,
                      {fmt::format("planned {}, of which {} for samples made ahead, grew by {}", format_bytes(planned),
@@ -255,8 +257,7 @@ class ThroughputCase final : public Case {
     trainer_.reset();
     {
       Trainer other(context.device, context.comm, plain);
-      forget_peak();
-      const std::optional<std::uint64_t> before = resident_bytes();
+      const MemoryWatch watch(context.device);
       saved_planned_ = static_cast<double>(other.memory().total()) - static_cast<double>(memory_.total());
       try {
         other.allocate();
@@ -264,6 +265,7 @@ class ThroughputCase final : public Case {
         context.flags.push_back(fmt::format("without checkpointing it does not fit: {}", error.what()));
         return;
       }
+      if (context.device.kind() != DeviceKind::cpu) other.warm_up(false);
       other.initialise(settings_.seed + context.seed);
       other.open(data_, settings_.seed + context.seed);
       std::vector<double> seconds;
@@ -276,9 +278,8 @@ class ThroughputCase final : public Case {
         seconds.push_back(comm.max_of(seconds_since(begun)));
       } while (seconds.size() < most_pairs && comm.max_of(seconds_since(start)) < context.protocol.max_seconds);
       extra_seconds_ = step_seconds_ - median(seconds);
-      const std::optional<std::uint64_t> peak = peak_resident_bytes();
-      if (before && peak && grew)
-        saved_measured_ = static_cast<double>(*peak) - static_cast<double>(*before) - with_growth;
+      const std::optional<double> growth = watch.growth();
+      if (growth && grew) saved_measured_ = *growth - with_growth;
     }
   }
 
@@ -320,7 +321,8 @@ class ThroughputCase final : public Case {
   double step_seconds_ = 0;
   std::vector<double> losses_;   // from the first step on
   std::vector<double> loss_at_;  // seconds since the case began; 0 for steps before a resume
-  std::optional<std::uint64_t> resident_before_, peak_bytes_;
+  std::optional<MemoryWatch> memory_watch_;
+  std::optional<std::uint64_t> peak_bytes_;
   std::optional<double> growth_, exposed_, skew_, transfer_, extra_seconds_, saved_planned_, saved_measured_;
   std::vector<Transfer> written_;
   std::optional<Transfer> read_;
@@ -361,7 +363,9 @@ std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
     all.push_back(value_metric("transfer", transfer_, "s"));
     double cpu = 0;
     for (std::size_t i = warm_; i < steps_.size(); ++i) cpu += steps_[i].result.communication_cpu;
-    all.push_back(value_metric("communication_cpu", steps > 0 ? std::optional(cpu / steps) : std::nullopt, "s"));
+    // On a GPU no thread of the host's takes part.
+    if (context_->device.kind() == DeviceKind::cpu)
+      all.push_back(value_metric("communication_cpu", steps > 0 ? std::optional(cpu / steps) : std::nullopt, "s"));
   }
   const bool ten = losses_.size() >= looked_at_step;
   all.push_back(value_metric("loss_step_10", ten ? std::optional(losses_[looked_at_step - 1]) : std::nullopt, "1"));

@@ -19,7 +19,7 @@ data::BatchArrays arrays_of(const nn::Inputs& inputs) {
 std::string isa_of(ops::Backend& backend, const nn::Precision& precision) {
   ops::MatmulDesc desc;
   desc.m = desc.n = desc.k = 64;
-  desc.a = desc.b = precision.compute;
+  desc.a = desc.b = precision.product;
   desc.out = precision.compute;
   auto made = backend.make(desc);
   return made ? made.take()->isa() : "";
@@ -55,16 +55,17 @@ Trainer::Trainer(Device& device, Communicator& comm, const Settings& settings)
     : settings_(settings),
       device_(device),
       comm_(comm),
-      team_(cpu::resolve_threads(settings.threads)),
+      team_(device.kind() == DeviceKind::cpu ? std::optional<cpu::Team>(cpu::resolve_threads(settings.threads))
+                                             : std::nullopt),
       backend_(ops::backend_for(device)),
       step_(std::make_unique<nn::TrainingStep>(*settings.model, settings.step_options(), device, backend_, comm)) {}
 
 void Trainer::allocate() {
-  team_.use();
+  use_threads();
   step_->allocate();
 }
 
-void Trainer::warm_up() {
+void Trainer::warm_up(bool evaluation) {
   step_->initialise(0);
   for (std::int64_t i = 0; i < settings_.accumulate; ++i) {
     const nn::Inputs inputs = step_->inputs(i);
@@ -73,8 +74,12 @@ void Trainer::warm_up() {
     std::fill(inputs.lengths.begin(), inputs.lengths.end(), static_cast<std::int32_t>(settings_.seq));
     std::fill(inputs.images.begin(), inputs.images.end(), 0.0f);
   }
-  step_->step(0);
-  step_->evaluate();
+  // The first step enqueues its work, the second captures it, where there is something to capture.
+  const int times = device_.kind() == DeviceKind::cpu ? 1 : 2;
+  for (int i = 0; i < times; ++i) {
+    step_->step(0);
+    if (evaluation) step_->evaluate();
+  }
 }
 
 void Trainer::initialise(std::uint64_t seed) {
@@ -91,6 +96,8 @@ void Trainer::open(std::shared_ptr<const data::TrainingSet> data, std::uint64_t 
 void Trainer::reopen(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed) {
   validation_.reset();
   stream_.reset();
+  filled_ = false;
+  step_->forget_ahead();
   data_ = std::move(data);
   data::StreamOptions options;
   options.seed = seed;
@@ -99,21 +106,39 @@ void Trainer::reopen(std::shared_ptr<const data::TrainingSet> data, std::uint64_
   options.world = comm_.size();
   options.first = position_;
   options.cpus = cpu::rank_cpus();
-  // Decoding takes what cores there are; generating is cheap.
-  options.workers = settings_.path != generated_path && settings_.seq == 0 ? team_.size() : 1;
+  options.workers = workers();
   stream_ = std::make_unique<data::TrainingStream>(data_, options);
+}
+
+// On a CPU decoding takes what cores there are, and generating, which is cheap, one; a GPU leaves the cores to the
+// data.
+int Trainer::workers() const {
+  constexpr int most = 16;
+  const bool images = settings_.seq == 0;
+  if (device_.kind() != DeviceKind::cpu)
+    return std::min(most, images ? cpu::rank_cores() : (cpu::rank_cores() + 3) / 4);
+  return settings_.path != generated_path && images ? threads() : 1;
+}
+
+double Trainer::fill() {
+  const trace::Span span(trace::Category::data, "data_wait");
+  const Clock::time_point start = Clock::now();
+  for (std::int64_t i = 0; i < settings_.accumulate; ++i) stream_->next(arrays_of(step_->inputs(i)));
+  return seconds_since(start);
 }
 
 Step Trainer::step(double learning_rate, bool reduce) {
   Step step;
-  {
-    const trace::Span span(trace::Category::data, "data_wait");
-    const Clock::time_point start = Clock::now();
-    for (std::int64_t i = 0; i < settings_.accumulate; ++i) stream_->next(arrays_of(step_->inputs(i)));
-    step.parts.data_wait = seconds_since(start);
-  }
-  step.result = step_->step(learning_rate, reduce);
+  if (!filled_) step.parts.data_wait = fill();
+  filled_ = false;
+  // While a GPU runs this step, the next one's batch is made and sent.
+  step.result = step_->step(learning_rate, reduce, [this] {
+    fill();
+    step_->send_ahead();
+    filled_ = true;
+  });
   ++steps_;
+  step.parts.data_wait += step.result.idle;
   step.parts.forward = step.result.forward;
   step.parts.backward = step.result.backward;
   step.parts.exposed_communication = step.result.exposed_communication;
@@ -175,7 +200,7 @@ Transfer Trainer::save(const std::filesystem::path& file, const CheckpointIdenti
   std::string why;
   if (comm_.rank() == 0) {
     meta["steps"] = steps_;
-    meta["position"] = stream_->position();
+    meta["position"] = stream_->position() - (filled_ ? settings_.accumulate : 0);
     try {
       transfer = write_checkpoint(file, identity, meta, step_->state(), device_);
     } catch (const Error& error) {
@@ -225,9 +250,10 @@ void Trainer::describe(Context& context, const data::TrainingSet& set) const {
   auto& labels = context.labels;
   labels["model"] = settings_.model->name();
   labels["implementation"] = step_->implementations();
-  labels["isa"] = isa_of(*backend_, settings_.step_options().precision);
+  if (const std::string isa = isa_of(*backend_, settings_.step_options().precision); !isa.empty()) labels["isa"] = isa;
   labels["libraries"] = backend_->libraries();
-  labels["threads"] = std::to_string(team_.size());
+  if (team_) labels["threads"] = std::to_string(team_->size());
+  if (const std::string graph = step_->graph(); !graph.empty()) labels["graph"] = graph;
   labels["data"] = set.name();
   if (const std::int64_t samples = set.samples(data::Split::train); samples > 0)
     labels["epoch_samples"] = std::to_string(samples);  // reports price an epoch by it
@@ -238,7 +264,7 @@ void Trainer::describe(Context& context, const data::TrainingSet& set) const {
   if (settings_.seq > 0) labels["seq"] = std::to_string(settings_.seq);
   if (comm_.size() > 1) labels["communication"] = comm_.implementation();
   auto& details = context.protocol.details;
-  details["isa"] = labels["isa"];
+  if (labels.contains("isa")) details["isa"] = labels["isa"];
   details["data_set"] = labels["data"];
   // What "recipe" stands for in the key.
   for (const char* name : {"global_batch", "micro_batch", "seq"})

@@ -58,8 +58,9 @@ class Trainer {
   std::int64_t prefetch_bytes() const { return stream_ ? stream_->prefetch_bytes() : 0; }
   // Throws Error with the planned bytes by term where they do not fit.
   void allocate();
-  // One step over inputs that are no data, at rate 0: what is made at the first step is made then.
-  void warm_up();
+  // Steps over inputs that are no data, at rate 0: what is made at the first steps (pages, kernels, a graph) is made
+  // then; with `evaluation`, what is made at the first evaluation too.
+  void warm_up(bool evaluation);
   // Weights of `seed`, everything else as before the first step.
   void initialise(std::uint64_t seed);
   // The data from its start, in the order of `seed`; the first batches are made from here on.
@@ -81,17 +82,23 @@ class Trainer {
   nn::TrainingStep& training_step() { return *step_; }
   // For the record: implementation, isa, threads, libraries, data, ...
   void describe(Context& context, const data::TrainingSet& set) const;
-  void use_threads() const { team_.use(); }
-  int threads() const { return team_.size(); }
+  // On a CPU: the team that computes, and its size; a GPU has none.
+  void use_threads() const {
+    if (team_) team_->use();
+  }
+  int threads() const { return team_ ? team_->size() : 0; }
 
  private:
-  void open_stream(std::uint64_t seed, std::int64_t first);
+  // Writes the batch to come; seconds it took.
+  double fill();
+  // Threads that make samples.
+  int workers() const;
   void refuse_non_finite(const nn::StepResult& result);
 
   const Settings& settings_;
   Device& device_;
   Communicator& comm_;
-  cpu::Team team_;
+  std::optional<cpu::Team> team_;
   std::shared_ptr<ops::Backend> backend_;
   std::shared_ptr<const data::TrainingSet> data_;
   std::unique_ptr<nn::TrainingStep> step_;
@@ -99,6 +106,7 @@ class Trainer {
   std::unique_ptr<data::TrainingStream> validation_;
   std::int64_t steps_ = 0;
   std::int64_t position_ = 0;  // of the data, as the checkpoint said
+  bool filled_ = false;        // the next step's batch is on its way already
 };
 
 }  // namespace assay::training
