@@ -92,6 +92,24 @@ class Builder {
     if (!made) refuse(reason);
     return made;
   }
+  // Whether the backend has an op for it.
+  template <typename Op, typename Desc>
+  bool has(const Desc& desc) {
+    std::string reason;
+    return layout_.ops.find<Op>(desc, reason) != nullptr;
+  }
+  // An op that reads a convolution's weights, and the weights as it wants them: the rounded copy of the masters where
+  // it takes that as it lies.
+  template <typename Op>
+  std::pair<std::shared_ptr<Op>, Tensor> on_weights(ops::ConvDesc desc, Parameter parameter) {
+    if (layout_.copies_weights) {
+      desc.pack_from = compute();
+      if (const auto direct = op<Op>(desc); direct->packed_bytes() == 0) return {direct, plain_operand(parameter)};
+      desc.pack_from = master();
+    }
+    const auto made = op<Op>(desc);
+    return {made, operand(parameter, made)};
+  }
   // A product whose b is a parameter: packed where the backend packs, else as it lies.
   std::shared_ptr<ops::Matmul> weight_matmul(ops::MatmulDesc desc);
   // The parameter as the op wants it (its packed form, made when this program has to).

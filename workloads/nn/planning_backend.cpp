@@ -55,7 +55,10 @@ class PlanningBackend final : public Backend {
   std::string name() const override { return "planning"; }
   std::string libraries() const override { return "none"; }
 
-  Made<Matmul> make(const MatmulDesc& d) override { return done<Matmul>(std::make_unique<PlannedMatmul>(d)); }
+  Made<Matmul> make(const MatmulDesc& d) override {
+    if (d.out_stride > 0) return Made<Matmul>::no("rows are planned without gaps, as the cpu backend has them");
+    return done<Matmul>(std::make_unique<PlannedMatmul>(d));
+  }
   Made<ConvForward> conv_forward(const ConvDesc& d) override { return conv<ConvForward>(d); }
   Made<ConvBackwardData> conv_backward_data(const ConvDesc& d) override { return conv<ConvBackwardData>(d); }
   Made<ConvBackwardWeights> conv_backward_weights(const ConvDesc&) override { return op<ConvBackwardWeights>(); }

@@ -36,8 +36,9 @@ ops::BatchNormDesc ConvNorm::norm_desc(const Builder& builder) const {
 Tensor ConvNorm::convolve(Builder& builder, Tensor x) {
   const Builder::Scope scope(builder, conv_name_);
   x_ = x;
-  const auto op = builder.op<ops::ConvForward>(desc_);
-  const Tensor w = builder.operand(weight_, op);
+  const auto on_weights = builder.on_weights<ops::ConvForward>(desc_, weight_);
+  const auto op = on_weights.first;
+  const Tensor w = on_weights.second;
   const Tensor y = conv_ = builder.tensor("out", desc_.n * desc_.p() * desc_.q() * desc_.k, builder.compute());
   builder.run(op, {x, w}, {y}, [=](const Places& at) {
     return ops::ConvForward::Args{.x = at.at(x), .packed = at.at(w), .y = at.at(y)};
@@ -128,8 +129,9 @@ ConvNorm::Gradients ConvNorm::backward(Builder& builder, TwoGradients dy, bool w
     return ops::ConvBackwardWeights::Args{.x = at.at(x), .dy = at.at(dconv), .dw = at.at(dw)};
   });
   if (!wants_dx) return result;
-  const auto op = builder.op<ops::ConvBackwardData>(desc_);
-  const Tensor w = builder.operand(weight_, op);
+  const auto on_weights = builder.on_weights<ops::ConvBackwardData>(desc_, weight_);
+  const auto op = on_weights.first;
+  const Tensor w = on_weights.second;
   const Tensor dx = result.dx = builder.tensor("dx", desc_.n * desc_.h * desc_.w * desc_.c, builder.compute());
   builder.run(op, {dconv, w}, {dx}, [=](const Places& at) {
     return ops::ConvBackwardData::Args{.dy = at.at(dconv), .packed = at.at(w), .dx = at.at(dx)};

@@ -11,12 +11,12 @@ namespace {
 constexpr std::int64_t block_bytes = std::int64_t{128} << 20;
 constexpr std::int64_t most_blocks = 256;  // so that a batch that fits nowhere is still planned at once
 
-void append_cross_entropy(Builder& builder, Tensor logits, std::int64_t rows, std::int64_t classes,
+void append_cross_entropy(Builder& builder, Tensor logits, std::int64_t rows, std::int64_t classes, std::int64_t stride,
                           std::int64_t first_row, std::int64_t all_rows) {
   ops::CrossEntropyDesc desc;
   desc.rows = rows;
   desc.classes = classes;
-  desc.stride = classes;
+  desc.stride = stride;
   desc.dtype = builder.compute();
   desc.smoothing = builder.smoothing();
   desc.gradient = builder.training();
@@ -30,6 +30,16 @@ void append_cross_entropy(Builder& builder, Tensor logits, std::int64_t rows, st
                                                .scale = at.as<float>(scale),
                                                .sums = at.as<ops::LossSums>(sums)};
               });
+}
+
+// Elements from row to row of the logits: GPUs multiply rows that begin off 16 bytes several times slower, so that
+// those of an odd vocabulary are padded, where the backend has such products.
+std::int64_t stride_of(Builder& builder, ops::MatmulDesc product) {
+  constexpr std::int64_t whole = 64;
+  const std::int64_t padded = (product.n + whole - 1) / whole * whole;
+  product.out_stride = padded;
+  const bool dense = product.n % 8 == 0 || !builder.has<ops::Matmul>(product);
+  return dense ? product.n : padded;
 }
 
 }  // namespace
@@ -63,20 +73,23 @@ Tensor LmHead::forward(Builder& builder, Tensor h) const {
     product.transpose_b = true;
     product.bias = static_cast<bool>(bias_);
     product.bias_type = builder.master();
+    const std::int64_t stride = stride_of(builder, product);
+    product.out_stride = stride == vocabulary_ ? 0 : stride;
     const auto op = builder.weight_matmul(product);
-    const Tensor logits = builder.tensor("logits", count * vocabulary_, dtype);
+    const Tensor logits = builder.tensor("logits", count * stride, dtype);
     const Tensor w = builder.operand(weight_, op);
     builder.run(op, {h, w, bias}, {logits}, [=](const Places& at) {
       return ops::MatmulArgs{.a = at.as<std::byte>(h) + skip, .b = at.at(w), .out = at.at(logits), .bias = at.at(bias)};
     });
-    append_cross_entropy(builder, logits, count, vocabulary_, row, rows);
+    append_cross_entropy(builder, logits, count, vocabulary_, stride, row, rows);
     if (!builder.training()) continue;
     builder.phase(Phase::backward);
-    append_weight_gradient(builder, weight_, bias_, logits, h, count, width_, vocabulary_, row);
+    append_weight_gradient(builder, weight_, bias_, logits, h, count, width_, vocabulary_, row, product.out_stride);
     ops::MatmulDesc back;
     back.m = count;
     back.n = width_;
     back.k = vocabulary_;
+    back.a_stride = product.out_stride;
     back.a = back.b = builder.product();
     back.out = dtype;
     const auto back_op = builder.weight_matmul(back);
@@ -92,7 +105,7 @@ Tensor LmHead::forward(Builder& builder, Tensor h) const {
 Tensor Classifier::forward(Builder& builder, Tensor x) {
   const std::int64_t rows = builder.batch().samples;
   const Tensor logits = linear_.forward(builder, x, rows);
-  append_cross_entropy(builder, logits, rows, classes_, 0, rows);
+  append_cross_entropy(builder, logits, rows, classes_, classes_, 0, rows);
   if (!builder.training()) return {};
   builder.phase(Phase::backward);
   return linear_.backward(builder, logits);

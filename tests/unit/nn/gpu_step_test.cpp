@@ -1,0 +1,197 @@
+// Training steps on a GPU, or on its emulation: a graph's replay, what is sent ahead, and what must be the CPU's.
+#include "harness/core/error.h"
+#include "tests/support/devices.h"
+#include "tests/unit/nn/small_models.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace assay::nn {
+namespace {
+
+using test::small_options;
+using test::SmallStep;
+
+// A GPU that has no graphs.
+class WithoutGraphs final : public Device {
+ public:
+  explicit WithoutGraphs(Device& device) : device_(device) {}
+  const DeviceInfo& info() const override { return device_.info(); }
+  std::unique_ptr<Stream> make_stream() override { return device_.make_stream(); }
+  std::unique_ptr<Event> make_event() override { return device_.make_event(); }
+  Buffer allocate(std::size_t bytes, Memory memory) override { return device_.allocate(bytes, memory); }
+  void copy(void* to, const void* from, std::size_t bytes, Stream& stream) override {
+    device_.copy(to, from, bytes, stream);
+  }
+  void zero(void* at, std::size_t bytes, Stream& stream) override { device_.zero(at, bytes, stream); }
+  std::unique_ptr<Graph> capture(Stream&, const std::function<void()>&, std::string& why_not) override {
+    why_not = "refused by a test";
+    return nullptr;
+  }
+  std::string_view timer() const override { return device_.timer(); }
+  double timer_cost() const override { return device_.timer_cost(); }
+  double shortest_sample() const override { return device_.shortest_sample(); }
+  void flush_cache(Stream& stream) override { device_.flush_cache(stream); }
+
+ private:
+  Device& device_;
+};
+
+// A step on the GPU with its first batches.
+struct GpuStep {
+  GpuStep(const std::string& kind, const StepOptions& options, Device& device, Device& ops_device)
+      : comm(make_self_communicator()), step(*test::model(kind), options, device, ops::backend_for(ops_device), *comm) {
+    step.allocate();
+    step.initialise(1);
+    for (std::int64_t m = 0; m < options.accumulate; ++m)
+      test::fill(step.inputs(m), test::classes_of(kind), static_cast<std::uint64_t>(m));
+  }
+  std::unique_ptr<Communicator> comm;
+  TrainingStep step;
+};
+
+class GpuModels : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    std::string why_not;
+    device_ = assay::test::device_of(DeviceKind::cuda, why_not);
+    if (!device_) GTEST_SKIP() << why_not;
+  }
+  static StepOptions options(std::string_view precision = "f32") {
+    StepOptions made = small_options(GetParam(), precision);
+    made.accumulate = 2;
+    made.max_norm = 0.5;
+    return made;
+  }
+  std::vector<std::vector<std::byte>> bytes(TrainingStep& step) {
+    const auto stream = device_->make_stream();
+    std::vector<std::vector<std::byte>> all;
+    for (const StatePart& part : step.state()) {
+      all.emplace_back(part.bytes);
+      device_->copy(all.back().data(), part.data, part.bytes, *stream);
+      stream->synchronize();
+    }
+    return all;
+  }
+  std::shared_ptr<Device> device_;
+};
+INSTANTIATE_TEST_SUITE_P(All, GpuModels, testing::Values("gpt2", "llama", "bert", "basic", "bottleneck"),
+                         [](const auto& param) { return std::string(param.param); });
+
+TEST_P(GpuModels, FollowTheOracle) {
+  for (const char* precision : {"f32", "bf16"}) {
+    SmallStep oracle(GetParam(), options(precision));
+    GpuStep gpu(GetParam(), options(precision), *device_, *device_);
+    const double tolerance = std::string_view(precision) == "f32" ? 2e-4 : 6e-2;
+    for (int i = 0; i < 4; ++i) {
+      const StepResult want = oracle.step.step(1e-2), got = gpu.step.step(1e-2);
+      EXPECT_NEAR(got.loss, want.loss, tolerance * want.loss) << precision << " step " << i;
+      EXPECT_EQ(got.valid, want.valid);
+      EXPECT_NEAR(got.gradient_norm, want.gradient_norm, 10 * tolerance * want.gradient_norm) << precision;
+    }
+    EXPECT_EQ(gpu.step.graph(), "captured");
+  }
+}
+
+TEST_P(GpuModels, ReplayIsTheSameToTheBit) {
+  WithoutGraphs refusing(*device_);
+  GpuStep captured(GetParam(), options(), *device_, *device_), eager(GetParam(), options(), refusing, *device_);
+  for (int i = 0; i < 4; ++i) {
+    const StepResult a = captured.step.step(1e-2), b = eager.step.step(1e-2);
+    EXPECT_EQ(a.loss, b.loss) << "step " << i;
+    EXPECT_GT(a.forward, 0);
+    EXPECT_GT(a.backward, 0);
+    EXPECT_GT(a.optimizer, 0);
+    EXPECT_EQ(captured.step.evaluate().loss_sum, eager.step.evaluate().loss_sum);
+  }
+  EXPECT_EQ(bytes(captured.step), bytes(eager.step));
+  EXPECT_EQ(captured.step.graph(), "captured");
+  EXPECT_EQ(eager.step.graph(), "eager: refused by a test");
+}
+
+TEST_P(GpuModels, WhatIsSentAheadIsTheNextStepsBatch) {
+  GpuStep plain(GetParam(), options(), *device_, *device_), ahead(GetParam(), options(), *device_, *device_);
+  const auto fill = [&](TrainingStep& step, int batch) {
+    for (std::int64_t m = 0; m < 2; ++m)
+      test::fill(step.inputs(m), test::classes_of(GetParam()), static_cast<std::uint64_t>(10 * batch + m));
+  };
+  fill(ahead.step, 0);
+  for (int i = 0; i < 4; ++i) {
+    fill(plain.step, i);
+    const double want = plain.step.step(1e-2).loss;
+    const double got = ahead.step
+                           .step(1e-2, true,
+                                 [&] {
+                                   fill(ahead.step, i + 1);
+                                   ahead.step.send_ahead();
+                                 })
+                           .loss;
+    EXPECT_EQ(got, want) << "step " << i;
+    fill(ahead.step, 77);  // others use the host's memory between steps
+    ahead.step.evaluate();
+  }
+  fill(ahead.step, 4);
+  ahead.step.forget_ahead();
+  fill(plain.step, 4);
+  EXPECT_EQ(ahead.step.step(1e-2).loss, plain.step.step(1e-2).loss);
+}
+
+TEST_P(GpuModels, GoOnFromTheStateOfACpu) {
+  SmallStep oracle(GetParam(), options());
+  GpuStep gpu(GetParam(), options(), *device_, *device_);
+  for (int i = 0; i < 2; ++i) oracle.step.step(1e-2);
+  gpu.step.step(1e-2);
+  const auto stream = device_->make_stream();
+  const auto from = oracle.step.state(), to = gpu.step.state();
+  ASSERT_EQ(from.size(), to.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    ASSERT_EQ(from[i].name, to[i].name);
+    device_->copy(to[i].data, from[i].data, from[i].bytes, *stream);
+    stream->synchronize();
+  }
+  for (int i = 0; i < 2; ++i) {
+    const double want = oracle.step.step(1e-2).loss;
+    EXPECT_NEAR(gpu.step.step(1e-2).loss, want, 2e-4 * want);
+  }
+}
+
+TEST_P(GpuModels, NameWhatIsNotFinite) {
+  GpuStep gpu(GetParam(), options(), *device_, *device_);
+  for (int i = 0; i < 2; ++i) gpu.step.step(1e-2);
+  EXPECT_EQ(gpu.step.first_non_finite(), "");
+  const auto before = bytes(gpu.step);
+  const StatePart part = gpu.step.state().front();
+  const float broken = std::numeric_limits<float>::quiet_NaN();
+  const auto stream = device_->make_stream();
+  std::vector<float> values(part.bytes / sizeof(float), broken);
+  device_->copy(part.data, values.data(), part.bytes, *stream);
+  stream->synchronize();
+  EXPECT_TRUE(gpu.step.step(1e-2).skipped);
+  EXPECT_EQ(gpu.step.first_non_finite(), part.name);
+  const auto after = bytes(gpu.step);
+  for (std::size_t i = 1; i < after.size(); ++i)
+    if (gpu.step.state()[i].name.starts_with("weights/")) EXPECT_EQ(before[i], after[i]);
+}
+
+TEST_P(GpuModels, FallingScaleOfTheLossSkipsSteps) {
+  StepOptions made = options("fp16");
+  GpuStep gpu(GetParam(), made, *device_, *device_);
+  SmallStep plain(GetParam(), options("f32"));
+  int skipped = 0;
+  for (int i = 0; i < 12 && (i < 3 || skipped == i); ++i) skipped += gpu.step.step(1e-2).skipped ? 1 : 0;
+  EXPECT_LT(skipped, 12);
+  EXPECT_EQ(gpu.step.loss_scale(), std::ldexp(65536.0f, -skipped));
+  EXPECT_NEAR(gpu.step.evaluate().loss, plain.step.evaluate().loss, 0.5);
+}
+
+TEST(StepGraph, IsNotTriedOnADeviceThatRunsInline) {
+  SmallStep small("gpt2", small_options("gpt2"));
+  for (int i = 0; i < 3; ++i) small.step.step(1e-2);
+  EXPECT_EQ(small.step.graph(), "");
+}
+
+}  // namespace
+}  // namespace assay::nn
