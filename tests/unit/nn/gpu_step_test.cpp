@@ -173,7 +173,9 @@ TEST_P(GpuModels, NameWhatIsNotFinite) {
   EXPECT_EQ(gpu.step.first_non_finite(), part.name);
   const auto after = bytes(gpu.step);
   for (std::size_t i = 1; i < after.size(); ++i)
-    if (gpu.step.state()[i].name.starts_with("weights/")) EXPECT_EQ(before[i], after[i]);
+    if (gpu.step.state()[i].name.starts_with("weights/")) {
+      EXPECT_EQ(before[i], after[i]);
+    }
 }
 
 TEST_P(GpuModels, FallingScaleOfTheLossSkipsSteps) {
