@@ -22,13 +22,15 @@ SKIPPED = 77
 # Kernels that may have a stack frame, each with the reason. None has one.
 STACK_ALLOWED = {}
 # Kernels that compute in double by design: sums of squares and of losses, powers once a step, peak rates, f64 cases.
-DOUBLE_ALLOWED = re.compile(r"\b(square_sums|finish_norm|add_losses|prepare_step)\b|double|fp64|f64")
+DOUBLE_ALLOWED = re.compile(r"\b(square_sums|finish_norm|add_losses|prepare_step|batch_norm_statistics"
+                            r"|batch_norm_parameters)\b|double|fp64|f64")
 # Own kernels whose time is that of the bytes they move: with vectors, where these are not the last template argument 1.
 WIDE = re.compile(
     r"\b(norm_forward|norm_backward|activation|activation_gradient|rotary|embedding|sum_tiles|sum_positions"
-    r"|cross_entropy|optimizer_step|square_sums|elementwise)<(?!.*, 1>)")
+    r"|cross_entropy|optimizer_step|square_sums|elementwise|batch_norm_\w+|pool_\w+)<(?!.*, 1>)")
 
-READS = re.compile(r"\b(square_sums<|cross_entropy<.*, false>)")  # of these, the ones that write single numbers
+# Of these, the ones that write single numbers.
+READS = re.compile(r"\b(square_sums<|batch_norm_moments<|cross_entropy<.*, false>)")
 
 Kernel = collections.namedtuple("Kernel", "arch name registers shared stack wide doubles")
 

@@ -13,8 +13,9 @@ namespace {
 using namespace cuda;
 
 constexpr int threads = BatchNormRows::threads;
-constexpr int resident = 4;  // blocks on a multiprocessor
-constexpr int unroll = 4;    // rows in flight a thread
+constexpr int resident = 3;  // blocks on a multiprocessor
+constexpr int unroll = 4;    // rows in flight a thread, for the moments
+constexpr int written = 2;   // and where y is written: more would not leave registers enough
 
 // Mean and sum of squared deviations of some values, joined as by Chan, Golub & LeVeque (1979).
 struct Moments {
@@ -174,15 +175,15 @@ __global__ void __launch_bounds__(threads, resident) batch_norm_apply(BatchNormR
     store_narrow(p.y + to, value);
   };
   int left = rows;
-  for (; left >= unroll; left -= unroll, at -= unroll * step) {
-    Vector<T, N> x[unroll], residual[unroll];
+  for (; left >= written; left -= written, at -= written * step) {
+    Vector<T, N> x[written], residual[written];
 #pragma unroll
-    for (int u = 0; u < unroll; ++u) {
+    for (int u = 0; u < written; ++u) {
       x[u] = load<N>(p.x + at - u * step);
       if (p.residual) residual[u] = load<N, Keep::no>(p.residual + at - u * step);
     }
 #pragma unroll
-    for (int u = 0; u < unroll; ++u) write(at - u * step, x[u], residual[u]);
+    for (int u = 0; u < written; ++u) write(at - u * step, x[u], residual[u]);
   }
   for (; left > 0; --left, at -= step) {
     Vector<T, N> residual{};
