@@ -52,12 +52,10 @@ TEST(QuantizeParity, ANumberThatIsNoneShowsInTheLargest) {
   const QuantizeDesc d{.rows = 70, .columns = 70, .from = DType::f32};
   const auto device = device_side(DeviceKind::cuda);
   if (!device) GTEST_SKIP() << device.reason();
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-    Tensor x = Tensor::normal(d.from, d.rows * d.columns, "x");
-    x.set(4321, static_cast<double>(bad));
-    expect_agreement(DeviceKind::cuda, &Backend::quantize, d,
-                     [&](Side& side, Quantize& op) { return rounded(side, op, d, x); });
-  }
+  Tensor x = Tensor::normal(d.from, d.rows * d.columns, "x");
+  x.set(4321, std::numeric_limits<double>::quiet_NaN());
+  expect_agreement(DeviceKind::cuda, &Backend::quantize, d,
+                   [&](Side& side, Quantize& op) { return rounded(side, op, d, x); });
 }
 
 TEST(ScaleUpdateParity, HistoriesMoveOnAndGiveScales) {
