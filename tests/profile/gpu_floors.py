@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Floors and predicted times of training steps on a GPU, computed from model configurations and a hardware sheet.
+
+    gpu_floors.py > docs/gpu-floors.md            gpu_floors.py --check docs/gpu-floors.md
+
+Nothing here was measured. A floor is what arithmetic and traffic take at the sheet's rates, each op alone; a prediction
+is the same with a share of those rates that was assumed, as stated. Shapes follow
+workloads/transformer and workloads/resnet.
+"""
+import argparse
+import dataclasses
+import json
+import math
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HALF, FULL = 2, 4  # bytes of bf16 and f32
+
+# Shares of the sheet's rates that a prediction assumes, and why.
+BANDWIDTH = 0.85  # copy and triad of 4.0 to 4.15 of 4.8 TB/s that others published for an H200
+GEMM_WIDE, GEMM_NARROW = 0.75, 0.60  # inner sizes of 2,048 and more: published 770 to 800 of 989 TFLOP/s at 8192 cubed
+CONVOLUTION = 0.50
+CONVOLUTION_BANDWIDTH = 0.80
+LAUNCH = 1.0e-6  # between kernels of a graph
+ATTENTION = {1024: (0.25, 0.20), 2048: (0.33, 0.26), 4096: (0.38, 0.31), 8192: (0.55, 0.45)}  # forward, backward
+
+
+@dataclasses.dataclass
+class Op:
+    """One kernel, or several alike."""
+
+    kind: str
+    flops: float
+    bytes: float
+    share: float  # of peak FLOP/s, in a prediction
+    bandwidth: float = BANDWIDTH
+    count: int = 1
+
+
+def read(folder, name):
+    return json.loads((ROOT / "configs" / folder / f"{name}.json").read_text())
+
+
+def gemm(m, n, k, out=HALF, extra=0):
+    """out (m, n) = a (m, k) b (k, n); `extra` elements of bf16 read or written by the epilogue."""
+    share = GEMM_WIDE if min(n, k) >= 2048 or min(m, n) >= 2048 and k >= 2048 else GEMM_NARROW
+    return Op("matrix products", 2.0 * m * n * k, HALF * (m * k + k * n + extra) + out * m * n, share)
+
+
+def linear(rows, inner, outer, epilogue=0):
+    """Forward, then the gradients of the input and of the weights (f32)."""
+    return [gemm(rows, outer, inner, extra=epilogue), gemm(rows, inner, outer, extra=epilogue),
+            gemm(outer, inner, rows, out=FULL)]
+
+
+def passes(kind, elements, times=1):
+    return Op(kind, 0, HALF * elements, 1.0, count=times)
+
+
+def optimizer(parameters, moments):
+    """The norm reads gradients; the update reads and writes masters and moments, reads gradients, writes a bf16 copy."""
+    return [Op("optimizer", 0, FULL * parameters, 1.0),
+            Op("optimizer", 0, parameters * (FULL * (3 + 2 * moments) + HALF), 1.0)]
+
+
+def transformer(model, batch, seq):
+    width, heads, layers = model["width"], model["heads"], model["layers"]
+    kv, head = model.get("kv_heads", heads), model.get("head_dim", width // heads)
+    hidden, vocabulary, rows = model["mlp_width"], model["vocabulary"], batch * seq
+    gated, rotary = model["mlp"] == "silu_gate", model["position"] == "rotary"
+    ops = []
+    for _ in range(layers):
+        ops += linear(rows, width, (heads + 2 * kv) * head) + linear(rows, heads * head, width)
+        if gated:
+            ops += linear(rows, width, 2 * hidden) + linear(rows, hidden, width)
+            ops += [passes("activations", 3 * rows * hidden), passes("activations", 5 * rows * hidden)]
+        else:
+            ops += linear(rows, width, hidden, rows * hidden) + linear(rows, hidden, width)
+        ops += [passes("norms", 4 * rows * width), passes("norms", 4 * rows * width)] * 2
+        if rotary:
+            ops += [passes("rotary", 2 * rows * (heads + kv) * head)] * 2
+        flops = 2.0 * batch * heads * seq * seq * head  # the causal half of two products
+        forward, backward = ATTENTION[seq]
+        ops.append(Op("attention", flops, HALF * 2 * (heads + kv) * rows * head, forward))
+        # A deterministic backward keeps the scores' gradient, 16 bits each, and reads it again.
+        kept = 2.0 * HALF * batch * heads * seq * seq
+        ops.append(Op("attention", 2.5 * flops, HALF * (4 * heads + 4 * kv) * rows * head + kept, backward))
+    padded = math.ceil(vocabulary / 64) * 64
+    ops += linear(rows, width, vocabulary)
+    ops += [passes("cross-entropy", 2 * rows * padded)]
+    ops += [passes("norms", 4 * rows * width)] * 2
+    ops += [passes("embedding", 3 * rows * width), passes("embedding", 3 * rows * width)]
+    ops += optimizer(model["parameters"], 2)
+    weights = layers * (width * (heads + 2 * kv) * head + heads * head * width + (3 if gated else 2) * width * hidden)
+    training = 6.0 * rows * (weights + width * vocabulary) + 3 * layers * 2.0 * batch * heads * seq * seq * head
+    return ops, training
+
+
+def resnet(model, batch):
+    ops, forward = [], 0.0
+
+    def conv(c, k, size, window, stride, first=False, norm=True, residual=False):
+        nonlocal forward
+        out = size // stride
+        flops = 2.0 * batch * out * out * k * c * window * window
+        forward += flops
+        x, y, w = batch * size * size * c, batch * out * out * k, k * c * window * window
+        for kind in ["forward", "weights"] + ([] if first else ["data"]):
+            weight_bytes = FULL * w if kind == "weights" else HALF * w
+            ops.append(Op("convolutions", flops, HALF * (x + y) + weight_bytes, CONVOLUTION, CONVOLUTION_BANDWIDTH))
+        if norm:  # statistics, then the output; backward: sums, then dx, each reading x, dy (and y behind ReLU)
+            ops.append(passes("batch norm", (3 + (1 if residual else 0)) * y))
+            ops.append(passes("batch norm", (5 + (3 if residual else 0)) * y))
+        return out
+
+    size = model["image"]
+    ops.append(Op("input", 0, (FULL + HALF) * batch * 3 * size * size, 1.0))
+    size = conv(3, 64, size, 7, 2, first=True)
+    ops += [passes("pooling", batch * size * size * 64 * 1.25), passes("pooling", batch * size * size * 64 * 1.75)]
+    size //= 2
+    channels = 64
+    for stage, blocks in enumerate(model["stages"]):
+        inner = model["width"] * 2**stage
+        for block in range(blocks):
+            stride = 2 if stage > 0 and block == 0 else 1
+            conv(channels, inner, size, 1, 1)
+            out = conv(inner, inner, size, 3, stride)
+            conv(inner, 4 * inner, out, 1, 1, residual=True)
+            if block == 0:
+                conv(channels, 4 * inner, size, 1, stride)
+            channels, size = 4 * inner, out
+    ops += linear(batch, channels, model["classes"])
+    forward += 2.0 * batch * channels * model["classes"]
+    ops += optimizer(model["parameters"], 1)
+    stem = 2.0 * batch * (model["image"] // 2) ** 2 * 64 * 3 * 49
+    return ops, 3 * forward - stem
+
+
+def report(name, shape, ops, training, items, unit, sheet, targets, out):
+    peak, bandwidth = sheet["peak"]["bf16"], sheet["memory_bandwidth"]
+    classes = {}
+    for op in ops:
+        floor = max(op.flops / peak, op.bytes / bandwidth) * op.count
+        predicted = (max(op.flops / (peak * op.share), op.bytes / (bandwidth * op.bandwidth)) + LAUNCH) * op.count
+        sums = classes.setdefault(op.kind, [0.0, 0.0, 0.0, 0.0, 0])
+        for i, value in enumerate((op.flops * op.count, op.bytes * op.count, floor, predicted, op.count)):
+            sums[i] += value
+    print(f"\n## {name}, {shape}, bf16\n", file=out)
+    print("| ops | kernels | TFLOP | GB | floor, ms | predicted, ms |\n|---|---:|---:|---:|---:|---:|", file=out)
+    total = [0.0] * 5
+    for kind, sums in classes.items():
+        total = [a + b for a, b in zip(total, sums)]
+        print(f"| {kind} | {sums[4]} | {sums[0] / 1e12:.2f} | {sums[1] / 1e9:.1f} | {sums[2] * 1e3:.2f} | "
+              f"{sums[3] * 1e3:.2f} |", file=out)
+    print(f"| **step** | {int(total[4])} | {total[0] / 1e12:.2f} | {total[1] / 1e9:.1f} | {total[2] * 1e3:.2f} | "
+          f"{total[3] * 1e3:.2f} |\n", file=out)
+    for label, seconds in (("at the floor", total[2]), ("predicted", total[3])):
+        print(f"- {label}: {items / seconds:,.0f} {unit}, MFU {training / seconds / peak:.1%} (computed, not measured)",
+              file=out)
+    print(f"- asked for: {targets}", file=out)
+
+
+def write(out, hardware):
+    sheet = read("hardware", hardware)
+    print(f"""# Floors and predicted times of a training step on a GPU
+
+**Every figure on this page is computed; none was measured.** `tests/profile/gpu_floors.py` prints it from the models'
+configurations and configs/hardware/{hardware}.json ({sheet["peak"]["bf16"] / 1e12:.0f} TFLOP/s bf16 dense,
+{sheet["memory_bandwidth"] / 1e12:.1f} TB/s), and a test holds the page to what it prints.
+
+The floor of a step is the sum over its kernels of the longer of FLOPs over peak and bytes over bandwidth: nothing
+overlaps, caches keep nothing between kernels. A prediction takes assumed shares of those rates: {BANDWIDTH:.0%} of the
+bandwidth, {GEMM_WIDE:.0%} of the peak in matrix products whose inner sizes reach 2,048 and {GEMM_NARROW:.0%} in narrower ones,
+{CONVOLUTION:.0%} in convolutions (or {CONVOLUTION_BANDWIDTH:.0%} of the bandwidth), in causal attention {", ".join(f"{f:.0%} and {b:.0%} at {t}" for t, (f, b) in ATTENTION.items() if t <= 2048)}
+tokens (forward, backward), and {LAUNCH * 1e6:.0f} us from kernel to kernel in a graph. FLOPs are those that are done;
+MFU counts the model's (docs: rule 9 of the design), of causal attention half the square.""", file=out)
+    model = read("models", "resnet50")
+    ops, training = resnet(model, 256)
+    report("ResNet-50", "256 images", ops, training, 256, "img/s", sheet,
+           "1.3 x torch channels-last autocast in the same run", out)
+    model = read("models", "gpt2-124m")
+    ops, training = transformer(model, 64, 1024)
+    report("GPT-2 124M", "64 sequences of 1,024", ops, training, 64 * 1024, "tokens/s", sheet,
+           "1.15 x torch.compile in the same run", out)
+    model = read("models", "llama-1b")
+    ops, training = transformer(model, 8, 2048)
+    report("Llama-1B", "8 sequences of 2,048", ops, training, 8 * 2048, "tokens/s", sheet,
+           "1.15 x torch.compile in the same run; 55 % MFU", out)
+
+
+def main():
+    import io
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hardware", default="h200-sxm")
+    parser.add_argument("--check", metavar="FILE", help="fail unless FILE is what would be printed")
+    args = parser.parse_args()
+    text = io.StringIO()
+    write(text, args.hardware)
+    if not args.check:
+        sys.stdout.write(text.getvalue())
+        return 0
+    if pathlib.Path(args.check).read_text() == text.getvalue():
+        return 0
+    print(f"{args.check} is not what tests/profile/gpu_floors.py prints: write it anew", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
