@@ -5,8 +5,8 @@
 #include "harness/comm/communicator.h"
 #include "harness/core/error.h"
 #include "harness/core/json.h"
-#include "harness/device/cpu/cpu_device.h"
 #include "harness/device/cpu/team.h"
+#include "tests/support/devices.h"
 #include "workloads/nn/training_step.h"
 #include "workloads/resnet/resnet.h"
 #include "workloads/transformer/transformer.h"
@@ -40,10 +40,16 @@ constexpr double clipped_relative = 1e-6;
 constexpr double symmetric_f64 = 1e-13;
 constexpr double symmetric_f32 = 1e-6;
 
-enum class Side { reference_f64, reference_f32, cpu_f32 };
+enum class Side { reference_f64, reference_f32, cpu_f32, cuda_f32 };
 
 std::string name_of(Side side) {
-  return side == Side::cpu_f32 ? "cpu_f32" : side == Side::reference_f32 ? "reference_f32" : "reference_f64";
+  switch (side) {
+    case Side::reference_f64: return "reference_f64";
+    case Side::reference_f32: return "reference_f32";
+    case Side::cpu_f32: return "cpu_f32";
+    case Side::cuda_f32: break;
+  }
+  return "cuda_f32";
 }
 
 struct Case {
@@ -86,15 +92,6 @@ nn::StepOptions options_of(const Case& c, bool f64) {
   return options;
 }
 
-std::vector<double> values_of(const nn::StatePart& part) {
-  const std::size_t count = part.bytes / size_of(part.dtype);
-  std::vector<double> values(count);
-  for (std::size_t i = 0; i < count; ++i)
-    values[i] = part.dtype == DType::f64 ? static_cast<const double*>(part.data)[i]
-                                         : static_cast<double>(static_cast<const float*>(part.data)[i]);
-  return values;
-}
-
 double norm_of(std::span<const double> values) {
   double squares = 0;
   for (const double value : values) squares += value * value;
@@ -108,22 +105,36 @@ class GoldenStep : public testing::TestWithParam<Parameters> {
   Side side() const { return std::get<0>(GetParam()); }
   const Case& shape() const { return std::get<1>(GetParam()); }
   bool f64() const { return side() == Side::reference_f64; }
+  bool oracle() const { return side() == Side::reference_f64 || side() == Side::reference_f32; }
 
   // Null where the device lacks an op; `reason` then says which.
   std::unique_ptr<nn::TrainingStep> make_step(nn::StepOptions options, std::string& reason) {
-    static const std::shared_ptr<Device> device = cpu::make_cpu_device();
-    static const cpu::Team team(cpu::rank_cores());
-    team.use();
-    const auto backend = side() == Side::cpu_f32 ? ops::backend_for(*device) : ops::make_reference_backend();
+    device_ = test::device_of(side() == Side::cuda_f32 ? DeviceKind::cuda : DeviceKind::cpu, reason);
+    if (!device_) return nullptr;
+    stream_ = device_->make_stream();
+    if (device_->kind() == DeviceKind::cpu) {
+      static const cpu::Team team(cpu::rank_cores());
+      team.use();
+    }
+    const auto backend = oracle() ? ops::make_reference_backend() : ops::backend_for(*device_);
     try {
-      auto step = std::make_unique<nn::TrainingStep>(*model_, options, *device, backend, *comm_);
+      auto step = std::make_unique<nn::TrainingStep>(*model_, options, *device_, backend, *comm_);
       step->allocate();
       return step;
     } catch (const UsageError& error) {
-      if (side() != Side::cpu_f32) throw;
+      if (oracle()) throw;
       reason = error.what();
       return nullptr;
     }
+  }
+
+  std::vector<double> values_of(const nn::StatePart& part) {
+    std::vector<double> values(part.bytes / size_of(part.dtype));
+    std::vector<float> narrow(part.dtype == DType::f64 ? 0 : values.size());
+    device_->copy(narrow.empty() ? static_cast<void*>(values.data()) : narrow.data(), part.data, part.bytes, *stream_);
+    stream_->synchronize();
+    std::copy(narrow.begin(), narrow.end(), values.begin());
+    return values;
   }
 
   void set_weights(nn::TrainingStep& step) {
@@ -134,12 +145,10 @@ class GoldenStep : public testing::TestWithParam<Parameters> {
       const auto found = file_.find(part.name);
       ASSERT_NE(found, file_.end()) << part.name << " is unknown to PyTorch";
       ASSERT_EQ(part.shape, found->second.shape) << part.name;
-      for (std::size_t i = 0; i < found->second.values.size(); ++i) {
-        if (f64())
-          static_cast<double*>(part.data)[i] = found->second.values[i];
-        else
-          static_cast<float*>(part.data)[i] = static_cast<float>(found->second.values[i]);
-      }
+      const std::vector<double>& values = found->second.values;
+      const std::vector<float> narrow(values.begin(), values.end());
+      device_->copy(part.data, f64() ? static_cast<const void*>(values.data()) : narrow.data(), part.bytes, *stream_);
+      stream_->synchronize();
       ++set;
     }
     EXPECT_EQ(set, std::count_if(file_.begin(), file_.end(),
@@ -205,6 +214,8 @@ class GoldenStep : public testing::TestWithParam<Parameters> {
         << name;
   }
 
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
   const std::unique_ptr<nn::Model> model_ = model_of(shape());
   const std::unique_ptr<Communicator> comm_ = make_self_communicator();
   const File file_ = read(folder / (shape().name + ".golden"));
@@ -269,7 +280,8 @@ std::string test_name(const testing::TestParamInfo<Parameters>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenStep,
-                         testing::Combine(testing::Values(Side::reference_f64, Side::reference_f32, Side::cpu_f32),
+                         testing::Combine(testing::Values(Side::reference_f64, Side::reference_f32, Side::cpu_f32,
+                                                          Side::cuda_f32),
                                           testing::ValuesIn(cases())),
                          test_name);
 

@@ -1,0 +1,139 @@
+// Whole models on a device: its gradients against differences of its own loss, and its losses against the CPU's.
+#include "harness/core/error.h"
+#include "harness/device/cpu/team.h"
+#include "tests/support/devices.h"
+#include "tests/unit/nn/small_models.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace assay::nn {
+namespace {
+
+using test::small_options;
+
+// One small model in training on a device.
+class Training {
+ public:
+  Training(std::shared_ptr<Device> device, const std::string& kind, const StepOptions& options)
+      : device_(std::move(device)),
+        stream_(device_->make_stream()),
+        comm_(make_self_communicator()),
+        step_(*test::model(kind), options, *device_, ops::backend_for(*device_), *comm_) {
+    step_.allocate();
+    step_.initialise(1);
+    test::fill(step_.inputs(0), test::classes_of(kind), 0);
+  }
+
+  double step(double rate) { return step_.step(rate).loss; }
+
+  std::map<std::string, std::vector<float>> gradients() { return read(step_.gradients(), ""); }
+  std::map<std::string, std::vector<float>> weights() { return read(step_.state(), "weights/"); }
+  void set_weights(const std::map<std::string, std::vector<float>>& weights) {
+    for (const StatePart& part : step_.state())
+      if (const auto found = weights.find(part.name); found != weights.end())
+        device_->copy(part.data, found->second.data(), part.bytes, *stream_);
+    stream_->synchronize();
+  }
+
+ private:
+  std::map<std::string, std::vector<float>> read(const std::vector<StatePart>& parts, std::string_view prefix) {
+    std::map<std::string, std::vector<float>> all;
+    for (const StatePart& part : parts) {
+      if (!part.name.starts_with(prefix)) continue;
+      std::vector<float>& values = all[part.name];
+      values.resize(part.bytes / sizeof(float));
+      device_->copy(values.data(), part.data, part.bytes, *stream_);
+    }
+    stream_->synchronize();
+    return all;
+  }
+
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Communicator> comm_;
+  TrainingStep step_;
+};
+
+class OnDevice : public testing::TestWithParam<std::tuple<DeviceKind, const char*>> {
+ protected:
+  std::string model() const { return std::get<1>(GetParam()); }
+  // Null, with the reason, where the machine lacks the device or the device an op.
+  std::unique_ptr<Training> training(DeviceKind kind, std::string_view precision, std::string& why_not) {
+    const auto device = assay::test::device_of(kind, why_not);
+    if (!device) return nullptr;
+    if (kind == DeviceKind::cpu) {
+      static const cpu::Team team(cpu::rank_cores());
+      team.use();
+    }
+    try {
+      return std::make_unique<Training>(device, model(), small_options(model(), precision));
+    } catch (const UsageError& error) {
+      why_not = error.what();
+      return nullptr;
+    }
+  }
+};
+
+// Along its own gradient a loss grows by the gradient's norm: the central difference of length `reach` says how much.
+TEST_P(OnDevice, GradientIsTheSlopeOfTheLoss) {
+  std::string why_not;
+  const auto training_step = training(std::get<0>(GetParam()), "f32", why_not);
+  if (!training_step) GTEST_SKIP() << why_not;
+  training_step->step(0.0);
+  const auto gradients = training_step->gradients();
+  const auto weights = training_step->weights();
+  double squares = 0;
+  for (const auto& [name, values] : gradients)
+    for (const float value : values) squares += static_cast<double>(value) * static_cast<double>(value);
+  const double norm = std::sqrt(squares);
+  ASSERT_GT(norm, 0);
+  constexpr double reach = 2e-2;
+  const auto loss_at = [&](double distance) {
+    auto moved = weights;
+    std::size_t found = 0;
+    for (const auto& [name, values] : gradients) {
+      const auto at = moved.find("weights/" + name.substr(name.find('/') + 1));
+      if (at == moved.end() || at->second.size() != values.size()) continue;
+      ++found;
+      for (std::size_t i = 0; i < values.size(); ++i)
+        at->second[i] += static_cast<float>(distance * static_cast<double>(values[i]) / norm);
+    }
+    EXPECT_EQ(found, gradients.size());
+    training_step->set_weights(moved);
+    return training_step->step(0.0);
+  };
+  const double slope = (loss_at(reach) - loss_at(-reach)) / (2 * reach);
+  EXPECT_NEAR(slope / norm, 1.0, 0.02);
+}
+
+TEST_P(OnDevice, FollowsTheLossesOfTheCpu) {
+  for (const auto& [precision, limit] : {std::pair{"f32", 1e-3}, std::pair{"bf16", 3e-2}}) {
+    std::string why_not;
+    const auto own = training(std::get<0>(GetParam()), precision, why_not);
+    if (!own) GTEST_SKIP() << why_not;
+    const auto cpu = training(DeviceKind::cpu, "f32", why_not);
+    ASSERT_TRUE(cpu) << why_not;
+    for (int i = 0; i < 20; ++i) {
+      const double got = own->step(1e-2), want = cpu->step(1e-2);
+      EXPECT_NEAR(got, want, limit * std::max(want, 1.0)) << precision << ", step " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OnDevice,
+                         testing::Combine(testing::Values(DeviceKind::cpu, DeviceKind::cuda),
+                                          testing::Values("gpt2", "llama", "bert", "basic", "bottleneck")),
+                         [](const auto& instance) {
+                           return std::string(name_of(std::get<0>(instance.param))) + "_" + std::get<1>(instance.param);
+                         });
+
+}  // namespace
+}  // namespace assay::nn
