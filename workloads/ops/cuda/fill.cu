@@ -50,10 +50,13 @@ __global__ void fill_normal(T* to, std::int64_t count, Stream64 bits, const floa
     cuda::Vector<T, 4> values;
 #pragma unroll
     for (int i = 0; i < 4; ++i) values.lane[i] = cuda::narrow<T>(table[(four >> (16 * i)) & 0xffffu]);
-    if (word * 4 + 4 <= count)
+    if (word * 4 + 4 <= count) {
       cuda::store(to + word * 4, values);
-    else
-      for (std::int64_t i = 0; i < count - word * 4; ++i) to[word * 4 + i] = values.lane[i];
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)  // an index known at compile time keeps the lanes in registers
+        if (word * 4 + i < count) to[word * 4 + i] = values.lane[i];
+    }
   }
 }
 
