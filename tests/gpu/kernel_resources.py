@@ -21,8 +21,9 @@ import sys
 SKIPPED = 77
 # Kernels that may have a stack frame, each with the reason. None has one.
 STACK_ALLOWED = {}
-# Kernels that compute in double by design: sums of squares and of losses, powers once a step, peak rates, f64 cases.
-DOUBLE_ALLOWED = re.compile(r"\b(square_sums|finish_norm|add_losses|prepare_step|batch_norm_statistics"
+# Kernels that compute in double by design: the suite of memory, as STREAM; sums of squares and of losses, powers once a
+# step, f64 cases.
+DOUBLE_ALLOWED = re.compile(r"^memory::|\b(square_sums|finish_norm|add_losses|prepare_step|batch_norm_statistics"
                             r"|batch_norm_parameters)\b|double|fp64|f64")
 # Own kernels whose time is that of the bytes they move: with vectors, where these are not the last template argument 1.
 WIDE = re.compile(
