@@ -64,4 +64,5 @@ function(assay_cuda_module)
   get_property(shared GLOBAL PROPERTY ASSAY_CUDA_UNPARSED_ARGUMENTS)
   get_property(hardware GLOBAL PROPERTY ASSAY_CUDA_HARDWARE)
   assay_module(cuda SOURCES ${shared} ${hardware} LINKS assay_cuda_flags assay_ops assay_comm ${ASSAY_CUDA_LIBRARIES})
+  target_link_options(assay_cuda_module PRIVATE LINKER:--no-undefined)  # found out now, not where it is loaded
 endfunction()

@@ -7,11 +7,11 @@ import unittest
 from assay_case import AssayCase
 
 FAMILIES = {
-    "gemm": ["dtype", "m", "n", "k", "transpose", "cache", "duration", "gpus"],
+    "gemm": ["dtype", "m", "n", "k", "transpose", "cache", "duration", "accumulation", "gpus"],
     "peak": ["dtype", "isa", "threads"],
     "memory": ["op", "bytes", "store", "threads", "gpus"],
     "transfer": ["direction", "memory", "bytes", "by", "gpus"],
-    "collective": ["op", "bytes", "dtype", "inplace", "batching"],
+    "collective": ["op", "bytes", "dtype", "inplace", "batching", "nvls", "buffers"],
     "dataloader": ["kind", "path", "stage", "workers", "cache"],
     "launch": ["op"],
 }

@@ -95,7 +95,7 @@ TEST_P(OnDevice, GradientIsTheSlopeOfTheLoss) {
     for (const float value : values) squares += static_cast<double>(value) * static_cast<double>(value);
   const double norm = std::sqrt(squares);
   ASSERT_GT(norm, 0);
-  constexpr double reach = 2e-2;
+  constexpr double reach = 5e-3;  // further away the loss is no parabola
   const auto loss_at = [&](double distance) {
     auto moved = weights;
     std::size_t found = 0;
@@ -115,7 +115,7 @@ TEST_P(OnDevice, GradientIsTheSlopeOfTheLoss) {
 }
 
 TEST_P(OnDevice, FollowsTheLossesOfTheCpu) {
-  for (const auto& [precision, limit] : {std::pair{"f32", 1e-3}, std::pair{"bf16", 3e-2}}) {
+  for (const auto& [precision, limit] : {std::pair{"f32", 1e-3}, std::pair{"bf16", 6e-2}}) {
     std::string why_not;
     const auto own = training(std::get<0>(GetParam()), precision, why_not);
     if (!own) GTEST_SKIP() << why_not;

@@ -67,6 +67,11 @@ Tensor Builder::tensor(std::string_view name, std::int64_t elements, DType dtype
   return add({.name = full_name(name), .bytes = bytes, .dtype = dtype});
 }
 
+Tensor Builder::rows(std::string_view name, std::int64_t rows, std::int64_t row, std::int64_t stride, DType dtype) {
+  const std::size_t bytes = static_cast<std::size_t>(rows * stride) * size_of(dtype);
+  return add({.name = full_name(name), .bytes = bytes, .dtype = dtype, .row = row, .stride = stride});
+}
+
 Tensor Builder::opaque(std::string_view name, std::size_t bytes, Purpose purpose) {
   if (bytes == 0) return {};
   return add({.name = full_name(name), .bytes = bytes, .dtype = DType::u8, .opaque = true, .purpose = purpose});

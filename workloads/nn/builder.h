@@ -64,6 +64,8 @@ class Builder {
 
   // Arrays of the arena. Opaque ones hold an op's own bytes; zero bytes give no tensor.
   Tensor tensor(std::string_view name, std::int64_t elements, DType dtype);
+  // Rows of `row` elements, `stride` apart; what lies between them is padding.
+  Tensor rows(std::string_view name, std::int64_t rows, std::int64_t row, std::int64_t stride, DType dtype);
   Tensor opaque(std::string_view name, std::size_t bytes, Purpose purpose = Purpose::activation);
 
   // A parameter by its name under the current scope. Throws Error when the model does not list it.

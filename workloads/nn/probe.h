@@ -18,6 +18,16 @@ class Probe {
     stream_.synchronize();
     return all_finite(copy_.data(), dtype, count);
   }
+  // Of a tensor, its padding left out.
+  bool finite(const void* values, const TensorInfo& info) {
+    const auto count = static_cast<std::int64_t>(info.bytes / size_of(info.dtype));
+    const bool whole = finite(values, info.dtype, count);
+    if (whole || info.row == info.stride) return whole;
+    for (std::int64_t at = 0; at < count; at += info.stride)
+      if (!all_finite(copy_.data() + static_cast<std::size_t>(at) * size_of(info.dtype), info.dtype, info.row))
+        return false;
+    return true;
+  }
 
  private:
   Device& device_;

@@ -35,8 +35,6 @@ bool needs_copies(StepLayout& layout) {
 StepPlan::StepPlan(const Model& model, const StepOptions& options, std::shared_ptr<ops::Backend> backend)
     : layout(options, model.parameters(), std::move(backend)) {
   if (options.accumulate < 1) throw UsageError("accumulate must be at least 1");
-  if (options.precision.fp8_linear)
-    throw UsageError("precision fp8: no step multiplies in 8 bits yet; bf16 is the nearest");
   if (options.batch.samples < 1) throw UsageError("micro_batch must be at least 1");
   layout.copies_weights = needs_copies(layout);
   build(model, {.training = true, .packing = accumulates() ? Packing::pack : Packing::transient}, first);

@@ -40,6 +40,9 @@ struct TensorInfo {
   std::size_t bytes = 0;
   DType dtype = DType::f32;
   bool opaque = false;  // an op's own bytes (workspace, packed weights): no numbers to look at
+  // Rows of `row` elements, `stride` apart, whose padding nobody writes; 0: dense.
+  std::int64_t row = 0;
+  std::int64_t stride = 0;
   Region region = Region::arena;
   Purpose purpose = Purpose::activation;
   std::size_t parameter = 0;  // in the regions weights, copies and gradients

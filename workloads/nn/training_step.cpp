@@ -161,8 +161,7 @@ class TrainingStep::Impl {
         for (const Tensor tensor : instruction.writes) {
           const TensorInfo& info = program.tensors[static_cast<std::size_t>(tensor.id)];
           if (info.opaque || !found.empty()) continue;
-          const auto count = static_cast<std::int64_t>(info.bytes / size_of(info.dtype));
-          if (!probe.finite(places.at(tensor), info.dtype, count)) found = info.name;
+          if (!probe.finite(places.at(tensor), info)) found = info.name;
         }
         return found.empty();
       };

@@ -57,8 +57,12 @@ Trainer::Trainer(Device& device, Communicator& comm, const Settings& settings)
       comm_(comm),
       team_(device.kind() == DeviceKind::cpu ? std::optional<cpu::Team>(cpu::resolve_threads(settings.threads))
                                              : std::nullopt),
-      backend_(ops::backend_for(device)),
-      step_(std::make_unique<nn::TrainingStep>(*settings.model, settings.step_options(), device, backend_, comm)) {}
+      backend_(ops::backend_for(device)) {
+  const nn::StepOptions options = settings.step_options();
+  if (options.precision.fp8_linear)
+    throw UsageError("precision fp8: no step multiplies in 8 bits yet; bf16 is the nearest");
+  step_ = std::make_unique<nn::TrainingStep>(*settings.model, options, device, backend_, comm);
+}
 
 void Trainer::allocate() {
   use_threads();

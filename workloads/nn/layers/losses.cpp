@@ -76,7 +76,7 @@ Tensor LmHead::forward(Builder& builder, Tensor h) const {
     const std::int64_t stride = stride_of(builder, product);
     product.out_stride = stride == vocabulary_ ? 0 : stride;
     const auto op = builder.weight_matmul(product);
-    const Tensor logits = builder.tensor("logits", count * stride, dtype);
+    const Tensor logits = builder.rows("logits", count, vocabulary_, stride, dtype);
     const Tensor w = builder.operand(weight_, op);
     builder.run(op, {h, w, bias}, {logits}, [=](const Places& at) {
       return ops::MatmulArgs{.a = at.as<std::byte>(h) + skip, .b = at.at(w), .out = at.at(logits), .bias = at.at(bias)};
