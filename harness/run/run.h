@@ -25,7 +25,7 @@ struct RunRequest {
   bool trace = false;
   bool each_host = false;
   bool share_gpu = false;
-  std::optional<int> gpus;  // that a process of this host sees; nothing where nobody asked
+  std::optional<int> gpus;                // that a process of this host sees; nothing where nobody asked
   std::set<Fault> faults;                 // --inject
   std::vector<std::string> command_line;  // as it was typed
   // Prints the results of the directory once the run has ended, complete or not.

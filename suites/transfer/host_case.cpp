@@ -139,7 +139,7 @@ class HostCase final : public Case {
   // An idle link runs at a lower speed than its own: it is read while it works.
   void read_link(Context& context) {
     if (bytes_ < (std::size_t{256} << 10)) return;  // too little of a load to wake it
-    constexpr double load = 1e9;  // bytes: tens of milliseconds
+    constexpr double load = 1e9;                    // bytes: tens of milliseconds
     const auto copies = std::clamp<std::int64_t>(static_cast<std::int64_t>(load / static_cast<double>(bytes_)), 2, 256);
     for (int i = 0; i < 2; ++i) enqueue(*stream_);
     stream_->synchronize();

@@ -1,6 +1,7 @@
 // The sections of the summary: figures by rule, machines side by side, samples of odd shapes; and that the order of
 // runs and records, and copies of runs, change nothing.
 #include "reports/data/figures.h"
+#include "reports/page/page.h"
 #include "reports/render/render.h"
 #include "reports/summary/cases.h"
 #include "reports/summary/environment.h"
@@ -8,7 +9,6 @@
 #include "reports/summary/left_out.h"
 #include "reports/summary/method.h"
 #include "reports/summary/samples.h"
-#include "reports/page/page.h"
 #include "reports/summary/verdict.h"
 
 #include <gtest/gtest.h>
