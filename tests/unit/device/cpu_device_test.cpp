@@ -1,6 +1,7 @@
 #include "harness/device/cpu/cpu_device.h"
 
 #include "harness/core/error.h"
+#include "harness/core/module.h"
 #include "harness/device/cpu/team.h"
 
 #include <gmock/gmock.h>
@@ -32,10 +33,8 @@ TEST(DeviceKind, NamesGoBothWays) {
   EXPECT_EQ(name_of(DeviceKind::cuda), "cuda");
 }
 
-TEST(MakeDevice, SaysWhichModuleIsMissing) {
-  setenv("ASSAY_MODULE_PATH", "/nonexistent", 1);
-  EXPECT_THAT([] { make_device(DeviceKind::cuda, 0); }, ThrowsMessage<Error>(HasSubstr("libassay-cuda.so")));
-  unsetenv("ASSAY_MODULE_PATH");
+TEST(ModuleLoad, SaysWhichModuleIsMissing) {
+  EXPECT_THAT([] { Module::load("absent"); }, ThrowsMessage<Error>(HasSubstr("libassay-absent.so")));
 }
 
 class CpuDeviceTest : public testing::Test {
