@@ -75,8 +75,6 @@ void keep_measurement(Record& record, const Measurement& measured, int rank) {
 
 void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record,
                 Clock::time_point start) {
-  Telemetry telemetry({.gpu_uuid = device.info().uuid, .gpu_pci = device.info().pci, .host = comm.rank() == 0});
-  GpuHealth health(device.info().uuid, device.info().pci);
   const std::unique_ptr<Case> work = make_case(*order.family, order.params, device.kind());
   const std::optional<std::string> reason = work->skip_reason(context);
   if (comm.max_of(reason ? 1 : 0) > 0) {
@@ -84,6 +82,9 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
     record.reason = reason.value_or("");
     return;
   }
+  // Not before it is known that the case runs: both ask the driver.
+  Telemetry telemetry({.gpu_uuid = device.info().uuid, .gpu_pci = device.info().pci, .host = comm.rank() == 0});
+  GpuHealth health(device.info().uuid, device.info().pci);
   order.protocol.apply(context.protocol);
   if (const std::string gpus = gpus_of(order.params); !gpus.empty() && comm.size() > 1)
     context.protocol.details["gpus"] = gpus;

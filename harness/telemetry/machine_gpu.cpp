@@ -2,6 +2,7 @@
 #include "harness/telemetry/machine.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 
@@ -9,6 +10,7 @@ namespace assay {
 namespace {
 
 constexpr std::string_view nvidia = "0x10de";
+constexpr std::array rates = {2.5, 5.0, 8.0, 16.0, 32.0, 64.0};  // GT/s of PCI Express generations 1 to 6
 
 std::string without_prefix(std::string text) { return text.starts_with("0x") ? text.substr(2) : text; }
 
@@ -27,8 +29,8 @@ std::optional<std::int64_t> lanes(std::optional<std::int64_t> width) {
 
 // GT/s of a PCI Express generation.
 std::optional<double> transfer_rate(std::optional<std::int64_t> generation) {
-  constexpr double rates[] = {2.5, 5, 8, 16, 32, 64};
-  return generation && *generation >= 1 && *generation <= 6 ? std::optional(rates[*generation - 1]) : std::nullopt;
+  const bool known = generation && *generation >= 1 && *generation <= std::ssize(rates);
+  return known ? std::optional(rates[static_cast<std::size_t>(*generation - 1)]) : std::nullopt;
 }
 
 void add_nvml(const NvmlDevice& device, GpuPart& gpu) {
@@ -67,9 +69,8 @@ void add_nvml(const Nvml& nvml, std::vector<GpuPart>& gpus) {
 }
 
 std::optional<int> pcie_generation(std::optional<double> rate) {
-  constexpr double rates[] = {2.5, 5, 8, 16, 32, 64};
-  for (int i = 0; rate && i < 6; ++i)
-    if (std::abs(*rate - rates[i]) < 0.1) return i + 1;
+  for (std::size_t i = 0; rate && i < rates.size(); ++i)
+    if (std::abs(*rate - rates[i]) < 0.1) return static_cast<int>(i) + 1;
   return std::nullopt;
 }
 
