@@ -1,8 +1,8 @@
 #include "harness/telemetry/gpu_sensors.h"
 
-#include <fmt/format.h>
+#include "harness/record/series.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
 namespace assay {
 
@@ -15,22 +15,6 @@ std::optional<NvmlDevice> find_device(const std::string& uuid, const std::string
   std::string why_not;
   const auto nvml = Nvml::load(why_not);
   return nvml ? nvml->find(uuid, pci) : std::nullopt;
-}
-
-// The series at `seconds`, between its neighbours.
-std::optional<double> value_at(const Series& series, double seconds) {
-  std::optional<std::pair<double, double>> before;
-  for (std::size_t i = 0; i < std::min(series.at.size(), series.values.size()); ++i) {
-    if (!series.values[i]) continue;
-    const double at = series.at[i], value = *series.values[i];
-    if (at >= seconds) {
-      if (at == seconds) return value;
-      if (!before) return std::nullopt;
-      return before->second + (value - before->second) * (seconds - before->first) / (at - before->first);
-    }
-    before = {at, value};
-  }
-  return std::nullopt;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
+#include "harness/record/series.h"
 #include "reports/data/figures.h"
 #include "reports/data/machine.h"
 
@@ -82,23 +83,6 @@ std::optional<Interval> window_of(const Record& record) {
   const double last = samples.values.back() * static_cast<double>(std::max<std::int64_t>(1, samples.repetitions));
   const Interval window{samples.at.front(), samples.at.back() + last};
   return window.high - window.low >= shortest_window ? std::optional(window) : std::nullopt;
-}
-
-// A series' value at a time, between its neighbours; absent outside.
-std::optional<double> value_at(const Series& series, double time) {
-  std::optional<std::size_t> before;
-  const std::size_t count = std::min(series.at.size(), series.values.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!series.values[i]) continue;
-    if (series.at[i] == time) return series.values[i];
-    if (series.at[i] > time) {
-      if (!before) return std::nullopt;
-      const double share = (time - series.at[*before]) / (series.at[i] - series.at[*before]);
-      return std::lerp(*series.values[*before], *series.values[i], share);
-    }
-    before = i;
-  }
-  return std::nullopt;
 }
 
 // Counter difference over the window. Where the series is shorter, over the part that it covers, if that is most.

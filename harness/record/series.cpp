@@ -1,0 +1,25 @@
+#include "harness/record/series.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace assay {
+
+std::optional<double> value_at(const Series& series, double time) {
+  std::optional<std::size_t> before;
+  const std::size_t count = std::min(series.at.size(), series.values.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!series.values[i]) continue;
+    if (series.at[i] == time) return series.values[i];
+    if (series.at[i] > time) {
+      if (!before) return std::nullopt;
+      const double share = (time - series.at[*before]) / (series.at[i] - series.at[*before]);
+      return std::lerp(*series.values[*before], *series.values[i], share);
+    }
+    before = i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace assay
