@@ -2,6 +2,7 @@
 #include "harness/run/execute.h"
 
 #include "harness/core/error.h"
+#include "harness/core/host.h"
 #include "harness/run/gpu_energy.h"
 #include "harness/telemetry/gpu_sensors.h"
 #include "harness/telemetry/telemetry.h"
@@ -9,7 +10,6 @@
 
 #include <fmt/ranges.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -187,11 +187,6 @@ std::string utc_now() {
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
   return text;
-}
-
-std::string this_host() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
 }
 
 Record blank_record(const CaseOrder& order, DeviceKind device) {

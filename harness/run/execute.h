@@ -50,6 +50,5 @@ Record merge_parts(std::vector<Record> parts);
 
 // This moment as records write it: "2026-01-01T00:00:00Z".
 std::string utc_now();
-std::string this_host();
 
 }  // namespace assay

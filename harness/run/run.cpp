@@ -2,11 +2,12 @@
 #include "harness/run/run.h"
 
 #include "harness/core/error.h"
+#include "harness/core/host.h"
 #include "harness/core/units.h"
 #include "harness/core/version.h"
 #include "harness/device/cpu/team.h"
+#include "harness/launch/cpu_share.h"
 #include "harness/record/run_dir.h"
-#include "harness/run/cpu_share.h"
 #include "harness/run/results.h"
 #include "harness/run/supervisor.h"
 #include "harness/telemetry/environment.h"

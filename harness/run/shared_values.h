@@ -1,7 +1,7 @@
 // What rank 0 tells the other ranks of its group through the supervisor: NCCL's id.
 #pragma once
 
-#include "harness/run/channel.h"
+#include "harness/channel/channel.h"
 
 #include <map>
 #include <string>

@@ -2,6 +2,7 @@
 #include "harness/run/supervisor.h"
 
 #include "harness/core/error.h"
+#include "harness/core/host.h"
 #include "harness/record/json_reader.h"
 #include "harness/run/messages.h"
 

@@ -1,9 +1,9 @@
 // The supervisor's loop: one worker group a world size, one case after another, and what happens when a worker dies.
 #pragma once
 
-#include "harness/run/channel.h"
+#include "harness/channel/channel.h"
+#include "harness/launch/launcher.h"
 #include "harness/run/execute.h"
-#include "harness/run/launcher.h"
 #include "harness/run/progress.h"
 #include "harness/run/shared_values.h"
 #include "harness/trace/trace.h"

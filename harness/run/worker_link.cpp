@@ -1,10 +1,10 @@
 // Connecting, heartbeats, and the watch on the supervisor.
 #include "harness/run/worker_link.h"
 
+#include "harness/channel/channel.h"
 #include "harness/core/error.h"
+#include "harness/core/host.h"
 #include "harness/record/json_reader.h"
-#include "harness/run/channel.h"
-#include "harness/run/execute.h"
 
 #include <fcntl.h>
 #include <netdb.h>

@@ -1,14 +1,10 @@
-// Joining the ranks' parts, messages, CPU shares, exit codes.
+// Joining the ranks' parts, messages, exit codes.
 #include "harness/core/error.h"
 #include "harness/record/json_reader.h"
-#include "harness/run/cpu_share.h"
-#include "harness/run/launcher.h"
 #include "harness/run/messages.h"
 #include "harness/run/results.h"
 
 #include <gtest/gtest.h>
-
-#include <csignal>
 
 namespace assay {
 namespace {
@@ -46,22 +42,6 @@ TEST(MergeParts, ACheckHoldsWhenItHoldsOnEveryRank) {
   EXPECT_EQ(whole.checks[0].detail, std::vector<std::string>{"rank 1: row 7"});
   EXPECT_EQ(whole.flags, std::vector<std::string>{"odd"});
   EXPECT_FALSE(whole.comparable);
-}
-
-TEST(CpuShare, WholeCoresThenSingleCpusThenShared) {
-  const std::vector<std::vector<int>> cores = {{0, 4}, {1, 5}, {2, 6}, {3, 7}};
-  EXPECT_EQ(cpu_share(cores, 0, 1).size(), 8u);
-  EXPECT_EQ(cpu_share(cores, 1, 2), (std::vector<int>{2, 6, 3, 7}));
-  EXPECT_EQ(cpu_share(cores, 2, 4), (std::vector<int>{2, 6}));
-  EXPECT_EQ(cpu_share(cores, 1, 8), (std::vector<int>{4}));
-  EXPECT_EQ(cpu_share(cores, 9, 16), (std::vector<int>{4}));
-  // Every CPU belongs to exactly one rank where there are enough.
-  for (int ranks = 1; ranks <= 8; ++ranks) {
-    std::set<int> seen;
-    for (int rank = 0; rank < ranks; ++rank)
-      for (const int cpu : cpu_share(cores, rank, ranks)) EXPECT_TRUE(seen.insert(cpu).second) << ranks;
-    EXPECT_EQ(seen.size(), 8u) << ranks;
-  }
 }
 
 TEST(Messages, AnOrderArrivesAsItWasGiven) {
@@ -133,13 +113,6 @@ TEST(ExitCodeOf, TheWorstOfTheDirectory) {
   add("d", Status::ok);
   add("c", Status::ok);
   EXPECT_EQ(exit_code_of(data, 4), ExitCode::ok);
-}
-
-TEST(DescribeStatus, SignalsAndCodes) {
-  EXPECT_EQ(describe_status(SIGSEGV, false), "killed by SIGSEGV (signal 11)");
-  EXPECT_EQ(describe_status(3 << 8, false), "ended with code 3");
-  EXPECT_EQ(describe_status(137 << 8, true), "killed by SIGKILL (signal 9)");
-  EXPECT_EQ(describe_status(0, true), "");
 }
 
 }  // namespace

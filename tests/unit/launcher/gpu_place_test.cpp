@@ -1,5 +1,5 @@
 // GPUs as the driver shows them below a made-up root, and the CPUs near them.
-#include "harness/run/gpu_place.h"
+#include "harness/launch/gpu_place.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-#include "harness/run/gpu_place.h"
+#include "harness/launch/gpu_place.h"
 
-#include "harness/run/cpu_share.h"
+#include "harness/launch/cpu_share.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Division of a host's CPUs between its ranks.
-#include "harness/run/cpu_share.h"
+#include "harness/launch/cpu_share.h"
 
 #include "harness/device/cpu/limits.h"
 #include "harness/device/cpu/team.h"

@@ -1,5 +1,5 @@
 // The channel towards strangers: whatever they send costs a log line, and real workers go on.
-#include "harness/run/channel.h"
+#include "harness/channel/channel.h"
 #include "harness/core/rng.h"
 #include "harness/record/json_reader.h"
 

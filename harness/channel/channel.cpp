@@ -1,10 +1,10 @@
 // Listening, telling workers from strangers, and reading bounded lines.
-#include "harness/run/channel.h"
+#include "harness/channel/channel.h"
 
 #include "harness/core/error.h"
+#include "harness/core/host.h"
 #include "harness/core/version.h"
 #include "harness/record/json_reader.h"
-#include "harness/run/execute.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // fork and exec, mpirun, srun; and the end of all of them.
-#include "harness/run/launcher.h"
+#include "harness/launch/launcher.h"
 
 #include "harness/core/error.h"
 #include "harness/core/module.h"

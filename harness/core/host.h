@@ -1,0 +1,11 @@
+// The name of the host that a process runs on.
+#pragma once
+
+#include <string>
+
+namespace assay {
+
+// $ASSAY_HOST, the name by which a launcher of several hosts knows this one, else the kernel's host name.
+std::string this_host();
+
+}  // namespace assay
