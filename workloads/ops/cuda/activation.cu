@@ -70,8 +70,8 @@ __device__ __forceinline__ functors::SiluGateGradients<float> gradients(float x,
 
 // dx may be x: a thread reads what it overwrites.
 template <typename T, ActivationKind kind>
-__global__ void __launch_bounds__(threads) activation_gradient(const T* x, const T* dy, T* dx, std::int64_t vectors,
-                                                               std::int64_t count, std::int64_t columns) {
+__global__ void __launch_bounds__(threads, 3) activation_gradient(const T* x, const T* dy, T* dx, std::int64_t vectors,
+                                                                  std::int64_t count, std::int64_t columns) {
   constexpr int N = lanes<T>;
   constexpr bool gate = kind == ActivationKind::silu_gate;
   const Columns vector_at{columns / N, gate}, at{columns, gate};

@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(threads) pool_average(Pool d, std::int64_t cou
 
 // dx is gathered from the windows that hold the pixel: `saved` tells whose maximum it was; null: the average.
 template <typename T, int N>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(threads, 3)
     pool_gradient(Pool d, std::int64_t count, const T* dy, const unsigned char* saved, T* dx) {
   if (this_thread() >= count) return;
   const Pixel at = pixel_of(this_thread(), d.h, d.w, d.channels / N, N);
