@@ -40,6 +40,9 @@ target_compile_options(assay_flags INTERFACE
 # GCC 12 warns of overlaps in std::string's own assignment (GCC bug 105329).
 target_compile_options(assay_flags INTERFACE
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
+# GCC 13 and 14 take any reference that a function returns for one to its temporary arguments (GCC bugs 107532, 109642).
+target_compile_options(assay_flags INTERFACE
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>)
 if(ASSAY_WERROR)
   target_compile_options(assay_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
