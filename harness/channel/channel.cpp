@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/text.h"
 #include "harness/core/version.h"
 #include "harness/record/json_reader.h"
 
@@ -11,6 +12,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,9 +28,15 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t stranger_line_bytes = 4096;
 constexpr std::size_t worker_line_bytes = 16u << 20;
-constexpr std::size_t max_strangers = 32;
-constexpr std::size_t max_log = 100;
+constexpr std::size_t max_strangers = 128;  // beside ranks that have yet to say hello
+constexpr int accepts_a_round = 64;
+constexpr rlim_t other_descriptors = 256;  // strangers and what else this process holds open
+constexpr std::size_t max_log = 20;
+constexpr auto log_period = std::chrono::minutes(1);
 constexpr auto hello_patience = std::chrono::seconds(10);
+constexpr auto crowded_patience = std::chrono::milliseconds(250);  // when others wait for the place
+constexpr std::string_view second_rank = "a second rank";
+constexpr auto rest = std::chrono::milliseconds(100);
 
 std::string random_token() {
   unsigned char bytes[16];
@@ -50,18 +58,24 @@ bool equal_token(const std::string& a, const std::string& b) {
 
 std::string channel_version() { return fmt::format("{} (channel {})", build_info().version, channel_protocol); }
 
+LineBuffer::Fed LineBuffer::next(std::string_view& bytes, std::string& line) {
+  const std::size_t newline = bytes.find('\n');
+  const std::string_view part = bytes.substr(0, newline);
+  if (text_.size() + part.size() > limit_) return Fed::too_long;
+  text_.append(part);
+  bytes.remove_prefix(newline == bytes.npos ? bytes.size() : newline + 1);
+  if (newline == bytes.npos) return Fed::wants_more;
+  line = std::exchange(text_, {});
+  return Fed::line;
+}
+
 bool LineBuffer::feed(std::string_view bytes, std::vector<std::string>& lines) {
-  while (!bytes.empty()) {
-    const std::size_t newline = bytes.find('\n');
-    const std::string_view part = bytes.substr(0, newline);
-    if (text_.size() + part.size() > limit_) return false;
-    text_.append(part);
-    if (newline == bytes.npos) return true;
-    lines.push_back(std::move(text_));
-    text_.clear();
-    bytes.remove_prefix(newline + 1);
+  std::string line;
+  for (;;) {
+    const Fed fed = next(bytes, line);
+    if (fed != Fed::line) return fed == Fed::wants_more;
+    lines.push_back(std::move(line));
   }
-  return true;
 }
 
 bool send_line(int fd, const Json& message, double seconds) {
@@ -91,7 +105,7 @@ ChannelServer::ChannelServer(bool every_interface) {
   place.sin_family = AF_INET;
   place.sin_addr.s_addr = htonl(every_interface ? INADDR_ANY : INADDR_LOOPBACK);
   socklen_t length = sizeof place;
-  if (::bind(listener_, reinterpret_cast<sockaddr*>(&place), sizeof place) != 0 || ::listen(listener_, 128) != 0 ||
+  if (::bind(listener_, reinterpret_cast<sockaddr*>(&place), sizeof place) != 0 || ::listen(listener_, 1024) != 0 ||
       ::getsockname(listener_, reinterpret_cast<sockaddr*>(&place), &length) != 0) {
     const int error = errno;
     ::close(listener_);
@@ -99,11 +113,13 @@ ChannelServer::ChannelServer(bool every_interface) {
   }
   address_ = fmt::format("{}:{}", every_interface ? this_host() : "127.0.0.1", ntohs(place.sin_port));
   token_ = random_token();
+  spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 ChannelServer::~ChannelServer() {
   close_all();
   ::close(listener_);
+  if (spare_ >= 0) ::close(spare_);
 }
 
 void ChannelServer::close_all() {
@@ -116,34 +132,91 @@ void ChannelServer::expect(int size) {
   close_all();
   token_ = random_token();
   size_ = size;
+  rest_until_ = {};
+  // A rank is a descriptor; no more is asked for than that, since some launchers walk over all there could be.
+  rlimit limit{};
+  const rlim_t needed = static_cast<rlim_t>(size) + other_descriptors;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
+    limit.rlim_cur = std::min(needed, limit.rlim_max);
+    (void)::setrlimit(RLIMIT_NOFILE, &limit);
+  }
 }
 
-std::vector<std::string> ChannelServer::take_log() { return std::exchange(log_, {}); }
+std::vector<std::string> ChannelServer::take_log() {
+  if (Clock::now() - log_since_ > log_period) {
+    if (unsaid_ > 0)
+      log_.push_back(fmt::format("channel: {} more connections or lines like these were refused", unsaid_));
+    else
+      said_ = 0;  // it was quiet: what comes now is told again
+    unsaid_ = 0;
+    log_since_ = Clock::now();
+  }
+  return std::exchange(log_, {});
+}
+
+void ChannelServer::remark(std::string line) {
+  if (said_ >= max_log) {
+    ++unsaid_;
+    return;
+  }
+  if (said_++ == 0) log_since_ = Clock::now();
+  log_.push_back(std::move(line));
+}
 
 void ChannelServer::drop(Peer& peer, const std::string& why) {
-  if (log_.size() < max_log) log_.push_back(fmt::format("channel: {}: {}", peer.from, why));
+  remark(fmt::format("channel: {}: {}", peer.from, why));
   ::close(peer.fd);
   peer.fd = -1;
 }
 
+bool ChannelServer::expecting() const {
+  return std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.fd >= 0 && peer.rank >= 0; }) <
+         size_;
+}
+
+bool ChannelServer::make_room() {
+  std::size_t strangers = 0;
+  Peer* oldest = nullptr;
+  for (Peer& peer : peers_) {
+    if (peer.fd < 0 || peer.rank >= 0) continue;
+    ++strangers;
+    if (!oldest || peer.since < oldest->since) oldest = &peer;
+  }
+  // Ranks that have not said hello yet count as strangers too.
+  if (strangers < max_strangers + static_cast<std::size_t>(size_)) return true;
+  // A worker says hello as soon as it is connected: who is silent makes room.
+  if (Clock::now() - oldest->since < crowded_patience) return false;
+  drop(*oldest, "said no hello while others waited");
+  return true;
+}
+
 void ChannelServer::accept_peers() {
-  for (;;) {
+  for (int i = 0; i < accepts_a_round && make_room(); ++i) {
     sockaddr_in from{};
     socklen_t length = sizeof from;
     const int fd = ::accept4(listener_, reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
+    if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (fd < 0) {
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+      // The connection stays in the queue and would wake every wait: it is ended with the spare descriptor.
+      const std::string why = std::strerror(errno);
+      if (spare_ >= 0) ::close(spare_);
+      if (const int refused = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); refused >= 0)
+        ::close(refused);
+      spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+      remark(fmt::format("channel: a connection could not be taken: {}", why));
+      rest_until_ = Clock::now() + rest;
+      return;
+    }
     char text[INET_ADDRSTRLEN] = {};
     inet_ntop(AF_INET, &from.sin_addr, text, sizeof text);
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    Peer peer{fd, -1, LineBuffer(stranger_line_bytes), Clock::now(), fmt::format("{}:{}", text, ntohs(from.sin_port))};
-    const auto strangers = std::count_if(peers_.begin(), peers_.end(), [](const Peer& p) { return p.rank < 0; });
-    // Ranks that have not said hello yet count as strangers too.
-    if (static_cast<std::size_t>(strangers) >= max_strangers + static_cast<std::size_t>(size_))
-      drop(peer, "too many connections that said no hello");
-    else
-      peers_.push_back(std::move(peer));
+    peers_.push_back(
+        {fd, -1, LineBuffer(stranger_line_bytes), Clock::now(), fmt::format("{}:{}", text, ntohs(from.sin_port))});
   }
+  // Whoever is still in the queue waits for a place.
+  if (!make_room()) rest_until_ = Clock::now() + rest;
 }
 
 std::string ChannelServer::check_hello(const Json& message) const {
@@ -151,13 +224,13 @@ std::string ChannelServer::check_hello(const Json& message) const {
   if (hello.text("type") != "hello") return "no hello";
   if (!equal_token(hello.text("token"), token_)) return "wrong token";
   if (hello.text("version") != channel_version())
-    return fmt::format("version mismatch: worker on {} is {}, supervisor is {}", hello.text("host", "?"),
-                       hello.text("version", "unknown"), channel_version());
+    return fmt::format("version mismatch: worker on {} is {}, supervisor is {}", one_line(hello.text("host", "?")),
+                       one_line(hello.text("version", "unknown")), channel_version());
   const int rank = hello.small("rank", 0), size = hello.small("size", 0);
   if (size != size_) return fmt::format("world of {} ranks where {} were started", size, size_);
   if (rank >= size_) return fmt::format("rank {} in a world of {}", rank, size_);
   for (const Peer& peer : peers_)
-    if (peer.fd >= 0 && peer.rank == rank) return fmt::format("a second rank {}", rank);
+    if (peer.fd >= 0 && peer.rank == rank) return fmt::format("{} {}", second_rank, rank);
   return {};
 }
 
@@ -178,17 +251,18 @@ void ChannelServer::take_line(Peer& peer, const std::string& line, std::vector<E
     why = fmt::format("bad line: {}", error.what());
   }
   if (peer.rank >= 0) {  // a worker's line that was cut or mixed: the line is lost, the worker is not
-    if (log_.size() < max_log) log_.push_back(fmt::format("channel: rank {}: {}", peer.rank, why));
+    remark(fmt::format("channel: rank {}: {}", peer.rank, why));
   } else if (why.empty()) {
     peer.rank = JsonReader(message, "").small("rank", 0);
     peer.lines.set_limit(worker_line_bytes);
     events.push_back({Event::Kind::hello, peer.rank, std::move(message)});
   } else {
-    // Only who knows the token is told why, and only its refusal is the supervisor's concern.
+    // Only who knows the token is told why, and only its refusal is the supervisor's concern: not when every rank is
+    // there or its place is taken, since then a hello was sent twice.
     if (known_token) {
       const Json refusal = {{"type", "refused"}, {"reason", why}};
       send_line(peer.fd, refusal, 1.0);
-      events.push_back({Event::Kind::refused, -1, refusal});
+      if (expecting() && !why.starts_with(second_rank)) events.push_back({Event::Kind::refused, -1, refusal});
     }
     drop(peer, why);
   }
@@ -204,33 +278,44 @@ void ChannelServer::read_peer(Peer& peer, std::vector<Event>& events) {
     peer.fd = -1;
     return;
   }
-  std::vector<std::string> lines;
-  const bool bounded = peer.lines.feed({block, static_cast<std::size_t>(got)}, lines);
-  for (const std::string& line : lines) {
-    if (peer.fd < 0) return;
-    take_line(peer, line, events);
+  std::string_view bytes(block, static_cast<std::size_t>(got));
+  std::string line;
+  while (peer.fd >= 0) {
+    const LineBuffer::Fed fed = peer.lines.next(bytes, line);
+    if (fed == LineBuffer::Fed::wants_more) return;
+    if (fed == LineBuffer::Fed::line) {
+      take_line(peer, line, events);
+      continue;
+    }
+    if (peer.rank >= 0) events.push_back({Event::Kind::closed, peer.rank, nullptr});
+    drop(peer, "a line beyond the limit");
   }
-  if (bounded || peer.fd < 0) return;
-  if (peer.rank >= 0) events.push_back({Event::Kind::closed, peer.rank, nullptr});
-  drop(peer, "a line beyond the limit");
 }
 
 std::vector<ChannelServer::Event> ChannelServer::wait(int timeout_ms, std::vector<pollfd>& others) {
+  // While a rank is missing, those who are in may be it: only the queue rests then.
+  const bool resting = Clock::now() < rest_until_, expected = expecting();
   std::vector<pollfd> fds = others;
-  fds.push_back({listener_, POLLIN, 0});
-  for (const Peer& peer : peers_) fds.push_back({peer.fd, POLLIN, 0});
+  fds.push_back({resting ? -1 : listener_, POLLIN, 0});
+  for (const Peer& peer : peers_) fds.push_back({resting && !expected && peer.rank < 0 ? -1 : peer.fd, POLLIN, 0});
+  if (resting && expected) timeout_ms = std::min(timeout_ms, static_cast<int>(rest.count()));
   std::vector<Event> events;
   if (::poll(fds.data(), fds.size(), timeout_ms) < 0) {
     for (pollfd& other : others) other.revents = 0;
     return events;
   }
   for (std::size_t i = 0; i < others.size(); ++i) others[i].revents = fds[i].revents;
-  for (std::size_t i = 0; i < peers_.size(); ++i)
-    if (fds[others.size() + 1 + i].revents) read_peer(peers_[i], events);
+  bool strangers_came = fds[others.size()].revents != 0;
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    if (!fds[others.size() + 1 + i].revents) continue;
+    strangers_came |= peers_[i].rank < 0;
+    read_peer(peers_[i], events);
+  }
   for (Peer& peer : peers_)
     if (peer.fd >= 0 && peer.rank < 0 && Clock::now() - peer.since > hello_patience) drop(peer, "said no hello");
-  std::erase_if(peers_, [](const Peer& peer) { return peer.fd < 0; });
   if (fds[others.size()].revents) accept_peers();
+  std::erase_if(peers_, [](const Peer& peer) { return peer.fd < 0; });
+  if (strangers_came && !expecting()) rest_until_ = Clock::now() + rest;
   return events;
 }
 

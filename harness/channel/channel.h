@@ -21,9 +21,14 @@ std::string channel_version();
 // Bytes to lines, with a bound.
 class LineBuffer {
  public:
+  enum class Fed { line, wants_more, too_long };
+
   explicit LineBuffer(std::size_t limit) : limit_(limit) {}
-  // Appends bytes and moves whole lines to `lines`; false when a line grows beyond the limit.
+  // Takes bytes off the front until a line is whole, which is moved to `line`, or until none is left.
+  Fed next(std::string_view& bytes, std::string& line);
+  // All of the bytes: moves whole lines to `lines`; false when a line grows beyond the limit.
   bool feed(std::string_view bytes, std::vector<std::string>& lines);
+  // Holds from the next byte on.
   void set_limit(std::size_t limit) { limit_ = limit; }
 
  private:
@@ -34,6 +39,8 @@ class LineBuffer {
 // Sends all of a line within `seconds`; false when the other end is gone or does not read.
 bool send_line(int fd, const Json& message, double seconds);
 
+// What strangers send is bounded in memory, file descriptors, time and log lines. While every rank of the group is
+// there, nobody is expected: then strangers are looked at ten times a second and no oftener, whatever they do.
 class ChannelServer {
  public:
   // Listens on 127.0.0.1, or on every interface when several hosts take part. Throws Error.
@@ -59,32 +66,43 @@ class ChannelServer {
   std::vector<Event> wait(int timeout_ms, std::vector<pollfd>& others);
   // False when the rank is not connected or does not read.
   bool send(int rank, const Json& message);
-  // Lines about strangers since the last call.
+  // Lines about strangers since the last call: a few, then one a minute that counts the rest.
   std::vector<std::string> take_log();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   struct Peer {
     int fd = -1;
     int rank = -1;  // -1 until its hello was accepted
     LineBuffer lines;
-    std::chrono::steady_clock::time_point since;
+    Clock::time_point since;
     std::string from;
   };
 
+  // Whether a rank has yet to say hello.
+  bool expecting() const;
+  // Whether one more stranger may come in; ends the one that has been silent longest to make room.
+  bool make_room();
   void accept_peers();
   void read_peer(Peer& peer, std::vector<Event>& events);
   void take_line(Peer& peer, const std::string& line, std::vector<Event>& events);
   // Empty when the hello is good, else why it is refused.
   std::string check_hello(const Json& hello) const;
   void drop(Peer& peer, const std::string& why);
+  void remark(std::string line);
   void close_all();
 
   int listener_ = -1;
+  int spare_ = -1;  // given up when no descriptor is left, so that the stranger who waits can be sent away
   std::string address_;
   std::string token_;
   int size_ = 0;
   std::vector<Peer> peers_;
+  Clock::time_point rest_until_{};  // strangers wait so long
   std::vector<std::string> log_;
+  Clock::time_point log_since_{};
+  std::size_t said_ = 0, unsaid_ = 0;  // lines since then
 };
 
 }  // namespace assay

@@ -7,11 +7,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <functional>
+#include <iterator>
+#include <memory>
 
 namespace assay {
 namespace {
@@ -21,9 +26,12 @@ using Kind = ChannelServer::Event::Kind;
 
 class Client {
  public:
-  explicit Client(const ChannelServer& server) {
+  Client() : fd_(socket(AF_INET, SOCK_STREAM, 0)) {}
+  explicit Client(const ChannelServer& server) : Client() { connect_to(server); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  void connect_to(const ChannelServer& server) const {
     const std::string& address = server.address();
-    fd_ = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in place{};
     place.sin_family = AF_INET;
     place.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.find(':') + 1))));
@@ -151,6 +159,114 @@ TEST_F(Channel, ABadLineOfAWorkerIsLostAloneAndAClosedOneIsTold) {
   }
   gather([&] { return events_.size() == 3; });
   EXPECT_EQ(events_[2].kind, Kind::closed);
+}
+
+TEST_F(Channel, ALongLineMayFollowAHelloAtOnce) {
+  const Client worker(server_);
+  worker.send_text(hello(0) + "{\"text\":\"" + std::string(20000, 'x') + "\"}\n");
+  gather([&] { return events_.size() == 2; });
+  EXPECT_EQ(events_[1].message["text"].get<std::string>().size(), 20000u);
+}
+
+TEST_F(Channel, AHelloSentAgainIsALogLineAndNoRefusal) {
+  const Client first(server_);
+  first.send_text(hello(0));
+  gather([&] { return events_.size() == 1; });
+  for (const bool complete : {false, true}) {
+    const Client second(server_);
+    if (complete) {
+      const std::size_t before = events_.size();
+      second.send_text(hello(1));
+      gather([&] { return events_.size() > before; });
+    }
+    const Client again(server_);
+    again.send_text(hello(0));
+    const std::size_t said = log_.size(), events = events_.size();
+    gather([&] { return log_.size() > said; });
+    EXPECT_THAT(log_.back(), HasSubstr("a second rank 0"));
+    EXPECT_THAT(again.receive(), HasSubstr("a second rank 0"));
+    EXPECT_EQ(events_.size(), events);
+    expect_worker_goes_on(first);
+  }
+}
+
+TEST_F(Channel, AFloodOfSilentConnectionsKeepsNoWorkerOut) {
+  const auto descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
+  const auto before = descriptors();
+  std::vector<std::unique_ptr<Client>> strangers;
+  for (int i = 0; i < 400; ++i) strangers.push_back(std::make_unique<Client>(server_));
+  const Client worker(server_);
+  worker.send_text(hello(1));
+  gather([&] { return !events_.empty(); });
+  EXPECT_EQ(events_[0].kind, Kind::hello);
+  // Half of them at least are this test's own ends.
+  EXPECT_LE(descriptors() - before - static_cast<std::ptrdiff_t>(strangers.size()), 140);
+  expect_worker_goes_on(worker);
+}
+
+TEST_F(Channel, WhatStrangersDoIsToldBrieflyHoweverMuchItIs) {
+  const Client worker(server_);
+  worker.send_text(hello(0));
+  gather([&] { return events_.size() == 1; });
+  for (int i = 0; i < 300; ++i) {
+    const Client stranger(server_);
+    stranger.send_text("x\n");
+    std::vector<pollfd> others;
+    for (int round = 0; round < 2; ++round) (void)server_.wait(1, others);
+    for (auto& line : server_.take_log()) log_.push_back(std::move(line));
+  }
+  for (int i = 0; i < 300; ++i) worker.send_text("x\n");
+  expect_worker_goes_on(worker);
+  EXPECT_FALSE(log_.empty());
+  EXPECT_LE(log_.size(), 21u);
+}
+
+// The descriptors of this process run out: the connection in the queue must neither stay nor keep the server awake.
+TEST_F(Channel, WithoutDescriptorsItDoesNotSpin) {
+  const Client worker(server_);
+  worker.send_text(hello(0));
+  gather([&] { return events_.size() == 1; });
+  const Client strangers[3];
+  rlimit whole{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &whole), 0);
+  rlimit used = whole;
+  const int next = dup(0);
+  ASSERT_GE(next, 0);
+  close(next);
+  used.rlim_cur = static_cast<rlim_t>(next);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &used), 0);
+  for (const Client& stranger : strangers) stranger.connect_to(server_);
+  int waits = 0;
+  std::vector<pollfd> others;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(400);
+  for (; std::chrono::steady_clock::now() < until; ++waits) (void)server_.wait(200, others);
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &whole), 0);
+  EXPECT_LT(waits, 100);
+  gather([&] { return !log_.empty(); });
+  EXPECT_THAT(log_[0], HasSubstr("could not be taken"));
+  for (const Client& stranger : strangers) EXPECT_EQ(stranger.receive(), "");
+  expect_worker_goes_on(worker);
+}
+
+// With every rank there, strangers who keep talking are looked at now and then, not as often as they like.
+TEST_F(Channel, TalkingStrangersDoNotKeepItAwake) {
+  const Client first(server_), second(server_);
+  first.send_text(hello(0));
+  second.send_text(hello(1));
+  gather([&] { return events_.size() == 2; });
+  const Client stranger(server_);
+  int waits = 0;
+  std::vector<pollfd> others;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(400);
+  for (; std::chrono::steady_clock::now() < until; ++waits) {
+    stranger.send_text("x");
+    const Client silent(server_);
+    EXPECT_TRUE(server_.wait(50, others).empty());
+  }
+  EXPECT_LT(waits, 100);
+  expect_worker_goes_on(first);
 }
 
 TEST_F(Channel, RandomBytesNeverCrash) {
