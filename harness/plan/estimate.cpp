@@ -4,19 +4,30 @@
 
 namespace assay {
 
+namespace {
+
+// Modest ones, so that what is estimated is a limit: of a core, or of a GPU.
+struct Rates {
+  double fill;   // bytes a second: random numbers, then the check reads all again
+  double moved;  // bytes a second
+  double flops;
+};
+constexpr Rates core_rates{1e9, 5e9, 2e10}, gpu_rates{5e10, 1e11, 1e13};
+
+}  // namespace
+
 double estimate_seconds(const PlannedCase& planned, const World& world) {
   constexpr double start_seconds = 0.05;
-  constexpr double fill_bytes_a_second = 1e9;   // random numbers, then the check reads all again
-  constexpr double moved_bytes_a_second = 5e9;  // a core
-  constexpr double flops_a_second = 2e10;       // a core
   Protocol protocol;
   planned.protocol.apply(protocol);
-  const double cores = std::max(1.0, static_cast<double>(world.cpus) / world.ranks);
-  const double repetition = std::max(planned.estimate.flops / (flops_a_second * cores),
-                                     planned.estimate.bytes / (moved_bytes_a_second * cores));
+  const bool on_cpu = world.device == DeviceKind::cpu;
+  const Rates& rates = on_cpu ? core_rates : gpu_rates;
+  const double cores = on_cpu ? std::max(1.0, static_cast<double>(world.cpus) / world.ranks) : 1;
+  const double repetition =
+      std::max(planned.estimate.flops / (rates.flops * cores), planned.estimate.bytes / (rates.moved * cores));
   // One GPU after another: each rank samples in its turn.
   const double turns = gpus_of(planned.params) == "each" ? world.ranks : 1;
-  return start_seconds + planned.estimate.memory_bytes / fill_bytes_a_second +
+  return start_seconds + planned.estimate.memory_bytes / rates.fill +
          turns * (std::max(protocol.warmup_seconds, repetition) +
                   std::max({protocol.max_seconds, planned.estimate.seconds, repetition}));
 }

@@ -6,7 +6,7 @@
 namespace assay {
 
 // Seconds from the case's start to its record, at most about: filling and verifying what it holds, warm-up, and the
-// protocol's limit on measuring (noise may end it sooner). From modest rates a CPU reaches; no promise.
+// protocol's limit on measuring (noise may end it sooner). From modest rates of a core or a GPU; no promise.
 double estimate_seconds(const PlannedCase& planned, const World& world);
 
 }  // namespace assay

@@ -39,7 +39,8 @@ Json Plan::expanded() const {
 
 namespace {
 
-std::optional<PlannedCase> read_case(const Cursor& cursor, std::span<const Family> families, int cpus) {
+std::optional<PlannedCase> read_case(const Cursor& cursor, std::span<const Family> families, int cpus,
+                                     DeviceKind device) {
   const auto name = cursor.need("family");
   const auto key = cursor.need("key");
   const auto params = cursor.need("params");
@@ -68,7 +69,7 @@ std::optional<PlannedCase> read_case(const Cursor& cursor, std::span<const Famil
   if (const auto protocol = cursor.find("protocol")) planned.protocol = read_protocol(*protocol);
   if (const auto timeout = cursor.find("timeout")) planned.timeout_seconds = timeout->number(0, 1e7).value_or(0);
   if (!cursor.problems().empty()) return std::nullopt;
-  const World world{planned.ranks, 1, cpus};
+  const World world{planned.ranks, 1, cpus, device};
   planned.estimate = planned.family->estimate(planned.params, world);
   planned.estimated_seconds = estimate_seconds(planned, world);
   return planned;
@@ -84,7 +85,8 @@ Json work_of(const Json& expanded) {
 
 }  // namespace
 
-Plan plan_from_expanded(const Json& expanded, const std::string& source, std::span<const Family> families, int cpus) {
+Plan plan_from_expanded(const Json& expanded, const std::string& source, std::span<const Family> families, int cpus,
+                        DeviceKind device) {
   Problems problems(source);
   const Cursor root(expanded, problems, "/plan");
   Plan plan;
@@ -94,7 +96,7 @@ Plan plan_from_expanded(const Json& expanded, const std::string& source, std::sp
     for (const auto& [label, value] : labels->members()) plan.labels[label] = value.text().value_or("");
   if (const auto cases = root.need("cases"))
     for (const Cursor& element : cases->elements())
-      if (auto planned = read_case(element, families, cpus)) plan.cases.push_back(std::move(*planned));
+      if (auto planned = read_case(element, families, cpus, device)) plan.cases.push_back(std::move(*planned));
   problems.raise();
   return plan;
 }

@@ -44,7 +44,8 @@ struct Plan {
 };
 
 // The plan that a run.json holds. Throws UsageError when this build does not know a family or parameter of it.
-Plan plan_from_expanded(const Json& expanded, const std::string& source, std::span<const Family> families, int cpus);
+Plan plan_from_expanded(const Json& expanded, const std::string& source, std::span<const Family> families, int cpus,
+                        DeviceKind device);
 
 // Whether two expanded plans are the same work: equal cases; names and timeouts may differ.
 bool same_work(const Json& expanded_a, const Json& expanded_b);

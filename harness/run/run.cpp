@@ -98,7 +98,7 @@ Prepared prepare(const RunRequest& request, std::span<const Family> families) {
       throw UsageError(fmt::format("--device {}: {} was measured on {}", name_of(request.plan.device),
                                    request.resume->string(), name_of(device_of(run))));
     if (request.plan.targets.empty()) {
-      prepared.plan = plan_from_expanded(run["plan"], source, families, request.limits.cpus);
+      prepared.plan = plan_from_expanded(run["plan"], source, families, request.limits.cpus, request.plan.device);
     } else {
       prepared.plan = expand_plan(request.plan, families, request.limits);
       const Json asked = prepared.plan.expanded();

@@ -355,7 +355,7 @@ TEST_F(PlanTest, AnExpandedPlanReadsBack) {
                                {"family":"pair","ranks":[1,2],"timeout":7})";
   const Plan plan = expand_cases(cases);
   const Json json = plan.expanded();
-  const Plan back = plan_from_expanded(parse_json(json.dump(), "run.json"), "run.json", families_, 2);
+  const Plan back = plan_from_expanded(parse_json(json.dump(), "run.json"), "run.json", families_, 2, DeviceKind::cpu);
   EXPECT_EQ(back.expanded(), json);
   EXPECT_EQ(back.cases.size(), plan.cases.size());
   EXPECT_DOUBLE_EQ(back.cases[0].estimated_seconds, plan.cases[0].estimated_seconds);
@@ -368,7 +368,8 @@ TEST_F(PlanTest, AnExpandedPlanReadsBack) {
 
 TEST_F(PlanTest, AForeignExpandedPlanIsRefused) {
   const auto of = [&](const std::string& text) {
-    return refusal_of([&] { plan_from_expanded(parse_json(text, "run.json"), "run.json", families_, 2); });
+    return refusal_of(
+        [&] { plan_from_expanded(parse_json(text, "run.json"), "run.json", families_, 2, DeviceKind::cpu); });
   };
   EXPECT_EQ(
       of(R"({"schema":1,"name":"x","cases":[{"key":"old/a=1","family":"old","params":{"a":1},"ranks":1,"seed":0}]})"),
@@ -389,6 +390,18 @@ TEST_F(PlanTest, EstimatesFollowTheProtocol) {
   const double four = expand_cases(R"({"family":"pair","protocol":{"max_seconds":4}})").cases[0].estimated_seconds;
   EXPECT_DOUBLE_EQ(four - one, 3);
   EXPECT_GT(one, 1);
+}
+
+TEST_F(PlanTest, EstimatesKnowTheDevice) {
+  const std::string cases = R"({"family":"toy","bytes":"128MiB","protocol":{"max_seconds":1}})";
+  request_.device = DeviceKind::cuda;
+  const Plan plan = expand_cases(cases);
+  const Json json = plan.expanded();
+  const auto resumed = [&](DeviceKind device) {
+    return plan_from_expanded(json, "run.json", families_, 2, device).cases[0].estimated_seconds;
+  };
+  EXPECT_DOUBLE_EQ(resumed(DeviceKind::cuda), plan.cases[0].estimated_seconds);
+  EXPECT_LT(resumed(DeviceKind::cuda), resumed(DeviceKind::cpu));
 }
 
 // A plan with some bytes or values changed is either accepted or refused by UsageError.
