@@ -1,6 +1,8 @@
 // Listening, telling workers from strangers, and reading bounded lines.
 #include "harness/channel/channel.h"
 
+#include "harness/channel/connect.h"
+#include "harness/core/build_id.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/core/text.h"
@@ -56,7 +58,10 @@ bool equal_token(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-std::string channel_version() { return fmt::format("{} (channel {})", build_info().version, channel_protocol); }
+std::string channel_version() {
+  return fmt::format("{} (channel {}, build {})", build_info().version, channel_protocol,
+                     build_id().empty() ? "unknown" : build_id().substr(0, 12));
+}
 
 LineBuffer::Fed LineBuffer::next(std::string_view& bytes, std::string& line) {
   const std::size_t newline = bytes.find('\n');
@@ -98,21 +103,35 @@ bool send_line(int fd, const Json& message, double seconds) {
   return true;
 }
 
-ChannelServer::ChannelServer(bool every_interface) {
+ChannelServer::ChannelServer() : ChannelServer(Listen{}) {}
+
+ChannelServer::ChannelServer(const Listen& where)
+    : fixed_token_(!where.token.empty()), token_(fixed_token_ ? where.token : random_token()) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener_ < 0) throw Error(fmt::format("no socket for the channel: {}", std::strerror(errno)));
   sockaddr_in place{};
   place.sin_family = AF_INET;
-  place.sin_addr.s_addr = htonl(every_interface ? INADDR_ANY : INADDR_LOOPBACK);
+  place.sin_addr.s_addr = htonl(where.every_interface ? INADDR_ANY : INADDR_LOOPBACK);
+  place.sin_port = htons(static_cast<std::uint16_t>(where.port));
   socklen_t length = sizeof place;
+  // A port that was named is named again by the next run.
+  const int on = 1;
+  if (where.port > 0) setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(listener_, reinterpret_cast<sockaddr*>(&place), sizeof place) != 0 || ::listen(listener_, 1024) != 0 ||
       ::getsockname(listener_, reinterpret_cast<sockaddr*>(&place), &length) != 0) {
     const int error = errno;
     ::close(listener_);
-    throw Error(fmt::format("the channel cannot listen: {}", std::strerror(error)));
+    throw Error(fmt::format("the channel cannot listen{}: {}",
+                            where.port > 0 ? fmt::format(" at port {}", where.port) : "", std::strerror(error)));
   }
-  address_ = fmt::format("{}:{}", every_interface ? this_host() : "127.0.0.1", ntohs(place.sin_port));
-  token_ = random_token();
+  std::string_view hosts = where.hosts;
+  const std::string own = this_host();
+  if (hosts.empty()) hosts = where.every_interface ? std::string_view(own) : std::string_view("127.0.0.1");
+  while (!hosts.empty()) {
+    const std::size_t comma = std::min(hosts.find(','), hosts.size());
+    address_ += fmt::format("{}{}:{}", address_.empty() ? "" : ",", hosts.substr(0, comma), ntohs(place.sin_port));
+    hosts.remove_prefix(std::min(comma + 1, hosts.size()));
+  }
   spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
@@ -130,8 +149,9 @@ void ChannelServer::close_all() {
 
 void ChannelServer::expect(int size) {
   close_all();
-  token_ = random_token();
+  if (!fixed_token_) token_ = random_token();
   size_ = size;
+  guests_ = 0;
   rest_until_ = {};
   // A rank is a descriptor; no more is asked for than that, since some launchers walk over all there could be.
   rlimit limit{};
@@ -170,8 +190,9 @@ void ChannelServer::drop(Peer& peer, const std::string& why) {
 }
 
 bool ChannelServer::expecting() const {
-  return std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.fd >= 0 && peer.rank >= 0; }) <
-         size_;
+  return std::count_if(peers_.begin(), peers_.end(), [this](const Peer& peer) {
+           return peer.fd >= 0 && peer.rank >= 0 && peer.rank < size_;
+         }) < size_;
 }
 
 bool ChannelServer::make_room() {
@@ -212,6 +233,7 @@ void ChannelServer::accept_peers() {
     inet_ntop(AF_INET, &from.sin_addr, text, sizeof text);
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    watch_connection(fd);
     peers_.push_back(
         {fd, -1, LineBuffer(stranger_line_bytes), Clock::now(), fmt::format("{}:{}", text, ntohs(from.sin_port))});
   }
@@ -223,9 +245,16 @@ std::string ChannelServer::check_hello(const Json& message) const {
   const JsonReader hello(message, "");
   if (hello.text("type") != "hello") return "no hello";
   if (!equal_token(hello.text("token"), token_)) return "wrong token";
+  const std::string who =
+      fmt::format("{} on {}", one_line(hello.text("role", "worker")), one_line(hello.text("host", "?")));
+  // Before the version: builds of two architectures are never one.
+  if (const std::string other = hello.text("architecture", machine_architecture()); other != machine_architecture())
+    return fmt::format("architecture mismatch: {} is {}, supervisor is {}", who, one_line(other),
+                       machine_architecture());
   if (hello.text("version") != channel_version())
-    return fmt::format("version mismatch: worker on {} is {}, supervisor is {}", one_line(hello.text("host", "?")),
-                       one_line(hello.text("version", "unknown")), channel_version());
+    return fmt::format("version mismatch: {} is {}, supervisor is {}", who, one_line(hello.text("version", "unknown")),
+                       channel_version());
+  if (hello.text("role") == "guest") return {};
   const int rank = hello.small("rank", 0), size = hello.small("size", 0);
   if (size != size_) return fmt::format("world of {} ranks where {} were started", size, size_);
   if (rank >= size_) return fmt::format("rank {} in a world of {}", rank, size_);
@@ -253,14 +282,15 @@ void ChannelServer::take_line(Peer& peer, const std::string& line, std::vector<E
   if (peer.rank >= 0) {  // a worker's line that was cut or mixed: the line is lost, the worker is not
     remark(fmt::format("channel: rank {}: {}", peer.rank, why));
   } else if (why.empty()) {
-    peer.rank = JsonReader(message, "").small("rank", 0);
+    const JsonReader hello(message, "");
+    peer.rank = hello.text("role") == "guest" ? size_ + guests_++ : hello.small("rank", 0);
     peer.lines.set_limit(worker_line_bytes);
     events.push_back({Event::Kind::hello, peer.rank, std::move(message)});
   } else {
     // Only who knows the token is told why, and only its refusal is the supervisor's concern: not when every rank is
     // there or its place is taken, since then a hello was sent twice.
     if (known_token) {
-      const Json refusal = {{"type", "refused"}, {"reason", why}};
+      const Json refusal = {{"type", "refused"}, {"reason", why}, {"rank", message.value("rank", Json(-1))}};
       send_line(peer.fd, refusal, 1.0);
       if (expecting() && !why.starts_with(second_rank)) events.push_back({Event::Kind::refused, -1, refusal});
     }
@@ -317,6 +347,18 @@ std::vector<ChannelServer::Event> ChannelServer::wait(int timeout_ms, std::vecto
   std::erase_if(peers_, [](const Peer& peer) { return peer.fd < 0; });
   if (strangers_came && !expecting()) rest_until_ = Clock::now() + rest;
   return events;
+}
+
+void ChannelServer::add_fds(std::vector<pollfd>& fds) const {
+  if (Clock::now() >= rest_until_) fds.push_back({listener_, POLLIN, 0});
+  for (const Peer& peer : peers_)
+    if (peer.fd >= 0 && (peer.rank >= 0 || Clock::now() >= rest_until_)) fds.push_back({peer.fd, POLLIN, 0});
+}
+
+void ChannelServer::part_with(int rank) {
+  for (Peer& peer : peers_)
+    if (peer.fd >= 0 && peer.rank == rank) ::close(std::exchange(peer.fd, -1));
+  std::erase_if(peers_, [](const Peer& peer) { return peer.fd < 0; });
 }
 
 bool ChannelServer::send(int rank, const Json& message) {

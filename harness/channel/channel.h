@@ -43,27 +43,40 @@ bool send_line(int fd, const Json& message, double seconds);
 // there, nobody is expected: then strangers are looked at ten times a second and no oftener, whatever they do.
 class ChannelServer {
  public:
-  // Listens on 127.0.0.1, or on every interface when several hosts take part. Throws Error.
-  explicit ChannelServer(bool every_interface);
+  // Loopback alone, unless several hosts take part.
+  struct Listen {
+    bool every_interface = false;
+    int port = 0;            // 0: any that is free
+    std::string hosts = {};  // how the other hosts reach this one, several separated by commas; empty: by its name
+    std::string token = {};  // stands for the whole life of the server; empty: a random one a group
+  };
+  // Throws Error when it cannot listen there.
+  explicit ChannelServer(const Listen& where);
+  ChannelServer();  // on loopback
   ~ChannelServer();
   ChannelServer(const ChannelServer&) = delete;
   ChannelServer& operator=(const ChannelServer&) = delete;
 
-  // host:port for ASSAY_SUPERVISOR.
+  // host:port for ASSAY_SUPERVISOR, several separated by commas where this host has several names.
   const std::string& address() const { return address_; }
   const std::string& token() const { return token_; }
   // Forgets every peer and makes a new token, so that stragglers of an ended group are strangers.
-  // `size` is the world size that a hello must name.
+  // `size` is the world size that a hello must name. Who says hello as a "guest" is no rank: it gets a number from
+  // `size` on.
   void expect(int size);
+  // Ends the connection of a rank or guest; no event tells of it.
+  void part_with(int rank);
 
   struct Event {
     enum class Kind { hello, message, closed, refused };
     Kind kind;
     int rank;      // -1 for refused
-    Json message;  // of hello and message; a refusal's holds "reason"
+    Json message;  // of hello and message; a refusal's holds "reason" and the "rank" that the hello named
   };
   // Waits for something on the channel or on `others` (their revents are set), at most `timeout_ms`.
   std::vector<Event> wait(int timeout_ms, std::vector<pollfd>& others);
+  // What wait() waits for, so that another wait may watch it too and then call wait(0).
+  void add_fds(std::vector<pollfd>& fds) const;
   // False when the rank is not connected or does not read.
   bool send(int rank, const Json& message);
   // Lines about strangers since the last call: a few, then one a minute that counts the rest.
@@ -96,8 +109,10 @@ class ChannelServer {
   int listener_ = -1;
   int spare_ = -1;  // given up when no descriptor is left, so that the stranger who waits can be sent away
   std::string address_;
+  bool fixed_token_ = false;
   std::string token_;
   int size_ = 0;
+  int guests_ = 0;  // that came since expect()
   std::vector<Peer> peers_;
   Clock::time_point rest_until_{};  // strangers wait so long
   std::vector<std::string> log_;

@@ -42,10 +42,8 @@ HostInfo probe_host(int gpus) {
   HostInfo host;
   host.name = this_host();
   utsname kernel{};
-  if (uname(&kernel) == 0) {
-    host.kernel_name = kernel.nodename;
-    host.architecture = kernel.machine;
-  }
+  if (uname(&kernel) == 0) host.kernel_name = kernel.nodename;
+  host.architecture = machine_architecture();
   std::ifstream("/proc/sys/kernel/random/boot_id") >> host.boot_id;
   std::error_code none;
   host.network = std::filesystem::read_symlink("/proc/self/ns/net", none).string();

@@ -60,7 +60,7 @@ Supervisor::Supervisor(SupervisorOptions options, LauncherKind several_ranks, co
       peaks_(peaks),
       progress_(progress),
       sink_(std::move(sink)),
-      channel_(several_hosts(several_ranks)) {
+      channel_({.every_interface = several_hosts(several_ranks)}) {
   adopt_orphans();
   std::signal(SIGPIPE, SIG_IGN);
   sigset_t set;

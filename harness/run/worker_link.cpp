@@ -2,14 +2,11 @@
 #include "harness/run/worker_link.h"
 
 #include "harness/channel/channel.h"
+#include "harness/channel/connect.h"
 #include "harness/core/error.h"
-#include "harness/core/host.h"
 #include "harness/record/json_reader.h"
 
 #include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -45,33 +42,6 @@ std::optional<int> number_from(std::initializer_list<const char*> names) {
   return std::nullopt;
 }
 
-int connect_to(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  if (colon == address.npos) throw Error(fmt::format("ASSAY_SUPERVISOR={}: not HOST:PORT", address));
-  const std::string host = address.substr(0, colon), port = address.substr(colon + 1);
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0)
-    throw Error(fmt::format("supervisor {} cannot be found: {}", address, gai_strerror(error)));
-  int last = ECONNREFUSED;
-  for (const addrinfo* place = found; place; place = place->ai_next) {
-    const int fd = ::socket(place->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) continue;
-    if (::connect(fd, place->ai_addr, place->ai_addrlen) == 0) {
-      freeaddrinfo(found);
-      const int on = 1;
-      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      return fd;
-    }
-    last = errno;
-    ::close(fd);
-  }
-  freeaddrinfo(found);
-  throw Error(fmt::format("supervisor {} cannot be reached: {}", address, std::strerror(last)));
-}
-
 // No destructors, no MPI_Finalize: other ranks may never arrive there.
 [[noreturn]] void end_now() {
   std::raise(SIGKILL);
@@ -100,13 +70,7 @@ WorkerLink::WorkerLink(const RankPlace& place) {
   if (!address || !token)
     throw UsageError("worker: started without a supervisor (ASSAY_SUPERVISOR, ASSAY_TOKEN); use assay run");
   fd_ = connect_to(address);
-  send({{"type", "hello"},
-        {"token", token},
-        {"rank", place.rank},
-        {"size", place.size},
-        {"host", this_host()},
-        {"pid", static_cast<std::int64_t>(::getpid())},
-        {"version", channel_version()}});
+  send(hello_message("worker", token, place.rank, place.size));
   if (::pipe2(stop_pipe_, O_CLOEXEC) != 0) throw Error(fmt::format("no pipe: {}", std::strerror(errno)));
   thread_ = std::thread([this] { listen(); });
 }

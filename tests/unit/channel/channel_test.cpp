@@ -84,7 +84,7 @@ class Channel : public testing::Test {
     EXPECT_EQ(events_.back().kind, Kind::message);
   }
 
-  ChannelServer server_{false};
+  ChannelServer server_;
   std::vector<ChannelServer::Event> events_;
   std::vector<std::string> log_;
 };

@@ -46,7 +46,7 @@ class Supervisor {
   }
 
   int ranks_;
-  ChannelServer server_{false};
+  ChannelServer server_;
   SharedValues values_;
   std::atomic<bool> ending_ = false;
   std::thread thread_;
@@ -67,7 +67,7 @@ TEST(SharedValues, ReachEveryRankAlsoOneThatComesLater) {
 }
 
 TEST(SharedValues, OnlyRankZeroMayAndWithinBounds) {
-  ChannelServer server(false);
+  ChannelServer server;
   SharedValues values;
   const auto message = [](const std::string& name, const std::string& value) {
     return Json{{"type", "share"}, {"name", name}, {"value", value}};

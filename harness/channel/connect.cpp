@@ -1,0 +1,123 @@
+// Connecting with patience, and keepalive.
+#include "harness/channel/connect.h"
+
+#include "harness/channel/channel.h"
+#include "harness/core/error.h"
+#include "harness/core/host.h"
+#include "harness/core/units.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+namespace assay {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A host that drops packets answers nothing at all.
+constexpr int connect_patience_ms = 5000;
+
+// The connected socket, or -1 with errno set.
+int connect_once(const addrinfo& place) {
+  const int fd = ::socket(place.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  int error = 0;
+  if (::connect(fd, place.ai_addr, place.ai_addrlen) != 0) {
+    error = errno;
+    if (error == EINPROGRESS) {
+      pollfd writable{fd, POLLOUT, 0};
+      socklen_t length = sizeof error;
+      if (::poll(&writable, 1, connect_patience_ms) <= 0)
+        error = ETIMEDOUT;
+      else if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+        error = errno;
+    }
+  }
+  if (error == 0) return fd;
+  ::close(fd);
+  errno = error;
+  return -1;
+}
+
+// The connected socket, or -1 and `why`.
+int try_address(const std::string& address, std::string& why) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == address.npos) throw Error(fmt::format("ASSAY_SUPERVISOR={}: not HOST:PORT", address));
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const std::string host = address.substr(0, colon), port = address.substr(colon + 1);
+  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
+    why = fmt::format("supervisor {} cannot be found: {}", address, gai_strerror(error));
+    return -1;
+  }
+  int fd = -1;
+  for (const addrinfo* place = found; place && fd < 0; place = place->ai_next) fd = connect_once(*place);
+  if (fd < 0) why = fmt::format("supervisor {} cannot be reached: {}", address, std::strerror(errno));
+  freeaddrinfo(found);
+  return fd;
+}
+
+}  // namespace
+
+int connect_to(const std::string& addresses, double patience_seconds) {
+  const auto until = Clock::now() + std::chrono::duration<double>(patience_seconds);
+  for (;;) {
+    std::string why;
+    std::size_t start = 0;
+    while (start <= addresses.size()) {
+      const std::size_t comma = std::min(addresses.find(',', start), addresses.size());
+      if (const int fd = try_address(addresses.substr(start, comma - start), why); fd >= 0) {
+        const int on = 1;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        watch_connection(fd);
+        return fd;
+      }
+      start = comma + 1;
+    }
+    if (Clock::now() >= until) throw Error(why);
+    ::poll(nullptr, 0, 200);
+  }
+}
+
+double connection_limit() {
+  const char* text = std::getenv("ASSAY_HEARTBEAT_LIMIT");
+  return text && *text ? parse_seconds(text) : 30.0;
+}
+
+void watch_connection(int fd) {
+  const double limit = connection_limit();
+  const int on = 1, probes = 3, idle = std::max(1, static_cast<int>(limit / 2)),
+            apart = std::max(1, static_cast<int>(limit / 8)), ms = static_cast<int>(1000 * limit);
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &apart, sizeof apart);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  // Also for what was sent and never acknowledged.
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+}
+
+Json hello_message(const std::string& role, const std::string& token, int rank, int size) {
+  return {{"type", "hello"},
+          {"role", role},
+          {"token", token},
+          {"rank", rank},
+          {"size", size},
+          {"host", this_host()},
+          {"pid", static_cast<std::int64_t>(::getpid())},
+          {"version", channel_version()},
+          {"architecture", machine_architecture()}};
+}
+
+}  // namespace assay
