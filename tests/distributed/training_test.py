@@ -1,5 +1,6 @@
 """Data parallel training through the command line: the losses of N ranks are those of one that accumulates, to rounding;
-equal worlds give equal losses, to the bit."""
+equal worlds give equal losses, to the bit. On CPUs over MPI; on emulated GPUs over NCCL where ASSAY_EMULATED says where
+their module is."""
 import json
 import os
 import pathlib
@@ -10,17 +11,16 @@ import unittest
 STEPS = 10
 
 
-class Training(unittest.TestCase):
+class World(unittest.TestCase):
+    CASES = []
+    WORDS = ()   # more of the command line
+    ENVIRONMENT = {}
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="assay-test-")
-        batch = {"micro_batch": 2, "accumulate": 4, "scaling": "strong", "threads": 1}
-        plan = {"schema": 1, "name": "p", "protocol": {"max_seconds": "100ms", "warmup_seconds": "1ms"}, "cases": [
-            {"family": "transformer", "model": "gpt2-tiny", "seq": 32, **batch, "ranks": [1, 2, 4]},
-            {"family": "resnet", "model": "resnet-tiny", **batch, "ranks": [1, 2, 4]},
-            {"family": "llama", "model": "llama-tiny", "seq": 32, "micro_batch": 4, "threads": 1, "scaling": "strong",
-             "ranks": [1, 2]},
-            {"family": "llama", "model": "llama-tiny", "seq": 32, "micro_batch": 2, "threads": 1, "ranks": 2}]}
+        plan = {"schema": 1, "name": "p", "protocol": {"max_seconds": "100ms", "warmup_seconds": "1ms"},
+                "cases": cls.CASES}
         path = pathlib.Path(cls.folder.name) / "p.json"
         path.write_text(json.dumps(plan))
         cls.first = cls.run_plan(path, "a")
@@ -33,8 +33,8 @@ class Training(unittest.TestCase):
     @classmethod
     def run_plan(cls, path, name, *words):
         out = pathlib.Path(cls.folder.name) / name
-        done = subprocess.run([os.environ["ASSAY"], "run", str(path), "--out", str(out), *words], capture_output=True,
-                              text=True, timeout=600)
+        done = subprocess.run([os.environ["ASSAY"], "run", str(path), "--out", str(out), *words, *cls.WORDS],
+                              capture_output=True, text=True, timeout=600, env={**os.environ, **cls.ENVIRONMENT})
         assert done.returncode == 0, done.stderr + done.stdout
         return [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
 
@@ -45,16 +45,30 @@ class Training(unittest.TestCase):
         self.assertEqual(found[0]["status"], "ok", found[0]["reason"])
         return found[0]["telemetry"]["loss"]["values"][:STEPS]
 
+    def follow(self, family, worlds):
+        one = self.losses(self.first, family, 1)
+        self.assertEqual(len(one), STEPS)
+        if family != "resnet":  # whose batches are too small for a smooth curve
+            self.assertLess(one[-1], one[0])
+        for ranks in worlds:
+            for step, (a, b) in enumerate(zip(one, self.losses(self.first, family, ranks))):
+                # Rounding alone: sums in another order, carried through ten steps.
+                self.assertAlmostEqual(a, b, delta=2e-4 * abs(a), msg=f"{family}, {ranks} ranks, step {step + 1}")
+
+
+BATCH = {"micro_batch": 2, "accumulate": 4, "scaling": "strong", "threads": 1}
+
+
+class Training(World):
+    CASES = [{"family": "transformer", "model": "gpt2-tiny", "seq": 32, **BATCH, "ranks": [1, 2, 4]},
+             {"family": "resnet", "model": "resnet-tiny", **BATCH, "ranks": [1, 2, 4]},
+             {"family": "llama", "model": "llama-tiny", "seq": 32, "micro_batch": 4, "threads": 1, "scaling": "strong",
+              "ranks": [1, 2]},
+             {"family": "llama", "model": "llama-tiny", "seq": 32, "micro_batch": 2, "threads": 1, "ranks": 2}]
+
     def test_ranks_follow_one_that_accumulates(self):
         for family, worlds in (("transformer", (2, 4)), ("resnet", (2, 4)), ("llama", (2,))):
-            one = self.losses(self.first, family, 1)
-            self.assertEqual(len(one), STEPS)
-            if family != "resnet":  # whose batches are too small for a smooth curve
-                self.assertLess(one[-1], one[0])
-            for ranks in worlds:
-                for step, (a, b) in enumerate(zip(one, self.losses(self.first, family, ranks))):
-                    # Rounding alone: sums in another order, carried through ten steps.
-                    self.assertAlmostEqual(a, b, delta=2e-4 * abs(a), msg=f"{family}, {ranks} ranks, step {step + 1}")
+            self.follow(family, worlds)
 
     def test_equal_worlds_give_equal_losses_to_the_bit(self):
         for family in ("transformer", "resnet", "llama"):
@@ -87,6 +101,21 @@ class Training(unittest.TestCase):
         self.assertEqual([r["labels"]["global_batch"] for r in weak], ["4"])
         strong = [r for r in self.first if r["family"] == "transformer"]
         self.assertEqual({r["labels"]["global_batch"] for r in strong}, {"8"})
+
+
+@unittest.skipUnless("ASSAY_EMULATED" in os.environ, "no emulated GPUs in this build")
+class GpuTraining(World):
+    CASES = [{"family": "llama", "model": "llama-tiny", "seq": 16, "micro_batch": 2, "accumulate": 2,
+              "scaling": "strong", "ranks": [1, 2]}]
+    WORDS = ("--device", "cuda")
+    ENVIRONMENT = {"ASSAY_MODULE_PATH": os.environ.get("ASSAY_EMULATED", ""), "ASSAY_EMULATION": "devices=2"}
+
+    def test_ranks_follow_one_that_accumulates(self):
+        self.follow("llama", (2,))
+        self.assertEqual({record["labels"]["graph"] for record in self.first}, {"captured"})
+
+    def test_equal_worlds_give_equal_losses_to_the_bit(self):
+        self.assertEqual(self.losses(self.first, "llama", 2), self.losses(self.again, "llama", 2))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,18 @@
-// Whole models on a device: its gradients against differences of its own loss, and its losses against the CPU's.
+// Whole models on a device: its gradients against differences of its own loss, its losses against the CPU's, and
+// checkpoints that one of them wrote and the other goes on from.
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
 #include "tests/support/devices.h"
 #include "tests/unit/nn/small_models.h"
+#include "workloads/training/checkpoint.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,6 +38,13 @@ class Training {
   }
 
   double step(double rate) { return step_.step(rate).loss; }
+
+  void save(const std::filesystem::path& file) {
+    training::write_checkpoint(file, {"small", "f32", "case"}, Json::object(), step_.state(), *device_);
+  }
+  void restore(const std::filesystem::path& file) {
+    training::read_checkpoint(file, {"small", "f32", "case"}, step_.state(), *device_);
+  }
 
   std::map<std::string, std::vector<float>> gradients() { return read(step_.gradients(), ""); }
   std::map<std::string, std::vector<float>> weights() { return read(step_.state(), "weights/"); }
@@ -126,6 +138,29 @@ TEST_P(OnDevice, FollowsTheLossesOfTheCpu) {
       EXPECT_NEAR(got, want, limit * std::max(want, 1.0)) << precision << ", step " << i;
     }
   }
+}
+
+// A checkpoint is of no device: what one wrote the other reads whole, and both go on alike.
+TEST_P(OnDevice, GoesOnFromACheckpointOfTheCpuAndBack) {
+  const auto file = std::filesystem::temp_directory_path() / fmt::format("assay-checkpoint-{}", ::getpid());
+  for (const bool back : {false, true}) {
+    std::string why_not;
+    const auto own = training(std::get<0>(GetParam()), "f32", why_not);
+    if (!own) GTEST_SKIP() << why_not;
+    const auto cpu = training(DeviceKind::cpu, "f32", why_not);
+    ASSERT_TRUE(cpu) << why_not;
+    Training& writer = back ? *own : *cpu;
+    Training& reader = back ? *cpu : *own;
+    for (int i = 0; i < 3; ++i) writer.step(1e-2);
+    writer.save(file);
+    reader.restore(file);
+    EXPECT_EQ(reader.weights(), writer.weights());
+    for (int i = 0; i < 5; ++i) {
+      const double got = reader.step(1e-2), want = writer.step(1e-2);
+      EXPECT_NEAR(got, want, 1e-3 * std::max(want, 1.0)) << (back ? "back" : "there") << ", step " << i;
+    }
+  }
+  std::filesystem::remove(file);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OnDevice,
