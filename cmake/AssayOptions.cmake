@@ -11,6 +11,10 @@ foreach(option ASSAY_MPI ASSAY_CUDA ASSAY_NCCL)
 endforeach()
 option(ASSAY_TESTS "Build the tests" ON)
 option(ASSAY_WERROR "Treat warnings as errors" ON)
+option(ASSAY_FUZZ "Build the fuzz targets on libFuzzer, and no other test (clang alone has it)" OFF)
+if(ASSAY_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  message(FATAL_ERROR "ASSAY_FUZZ=ON needs clang: cmake --preset fuzz, or ./dev fuzz")
+endif()
 set(ASSAY_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them: address,undefined or thread")
 set(default_deps "$ENV{ASSAY_DEPS}")
 if(NOT default_deps)
@@ -54,6 +58,11 @@ if(ASSAY_SANITIZE)
     # to find, and alignment is checked where memory is cast (ASSAY_CASTS_MEMORY, set by a room's folder).
     target_compile_options(assay_flags INTERFACE -fno-sanitize=null,vptr,object-size
       $<$<NOT:$<BOOL:$<TARGET_PROPERTY:ASSAY_CASTS_MEMORY>>>:-fno-sanitize=alignment>)
+  endif()
+  if(ASSAY_FUZZ)
+    # Every room reports its coverage; undefined behaviour ends the program as a bad access does.
+    target_compile_options(assay_flags INTERFACE -fsanitize=fuzzer-no-link -fno-sanitize-recover=all)
+    target_link_options(assay_flags INTERFACE -fsanitize=fuzzer-no-link)
   endif()
   # GCC warns of <regex> reading what it has not written, in instrumented code alone (GCC bug 105562).
   target_compile_options(assay_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)

@@ -200,11 +200,11 @@ class Dev(unittest.TestCase):
 
     def test_usage(self):
         machine = self.machine({}, {})
-        for arguments in (["tset"], ["build", "now"]):
+        for arguments in (["tset"], ["build", "now"], ["fuzz", "nonsense", "5"]):
             done = machine.dev(*arguments)
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
         commands = set(re.findall(r"^  ([a-z]+)  ?", machine.dev("help").stdout, re.M))
-        self.assertLessEqual({"run", "test", "build", "peers", "soak", "format", "lint", "help"}, commands)
+        self.assertLessEqual({"run", "test", "build", "peers", "soak", "fuzz", "format", "lint", "help"}, commands)
 
 
 if __name__ == "__main__":

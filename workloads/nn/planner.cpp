@@ -78,8 +78,8 @@ ArenaPlan plan_arena(std::span<const Lifetime> lifetimes, std::size_t alignment)
   const auto span_of = [&](std::size_t i) { return at(i).last - at(i).first; };
   ArenaPlan best;
   best.bytes = SIZE_MAX;
-  const auto attempt = [&](auto before) {
-    if (best.bytes == live) return;
+  const auto attempt = [&, least = live](auto before) {
+    if (best.bytes == least) return;
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), before);
     ArenaPlan plan = place(lifetimes, order, alignment, best.bytes);

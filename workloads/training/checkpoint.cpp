@@ -149,10 +149,31 @@ void require_same(const fs::path& file, const char* what, const std::string& fou
     refuse(file, fmt::format("is of another {}: {}, not {}", what, in_quotes(found, 200), in_quotes(wanted, 200)));
 }
 
+struct KeptPart {
+  std::string name;
+  std::string dtype;
+  Json shape;
+  std::uint64_t bytes = 0;
+  std::uint64_t offset = 0;
+  std::string checksum;
+};
+
 struct Header {
-  Json json;
+  CheckpointIdentity identity;
+  Json meta;
+  std::vector<KeptPart> parts;
   std::uint64_t parts_at = 0;  // where in the file the parts start
 };
+
+Header header_from(const Json& json) {
+  const JsonReader reader(json, "");
+  Header header{{reader.text("model"), reader.text("precision"), reader.text("key")}, reader.object("meta"), {}, 0};
+  for (const JsonReader& part : reader.children("parts"))
+    header.parts.push_back({part.text("name"), part.text("dtype"), Json(), part.unsigned_integer("bytes", 0),
+                            part.unsigned_integer("offset", 0), part.text("checksum")});
+  for (std::size_t i = 0; i < header.parts.size(); ++i) header.parts[i].shape = json["parts"][i].value("shape", Json());
+  return header;
+}
 
 // The header, once prefix and checksum are found good.
 Header read_header(const fs::path& file, const data::File& source) {
@@ -168,7 +189,13 @@ Header read_header(const fs::path& file, const data::File& source) {
   std::string text(prefix.header_bytes, '\0');
   source.read(text.data(), text.size(), sizeof prefix);
   if (checksum(as_bytes(text)) != prefix.header_checksum) refuse(file, "is damaged (its header)");
-  return {parse_untrusted(text), aligned(sizeof prefix + text.size())};
+  try {
+    Header header = header_from(parse_untrusted(text));
+    header.parts_at = aligned(sizeof prefix + text.size());
+    return header;
+  } catch (const Error& error) {
+    refuse(file, fmt::format("has a header that cannot be read ({})", error.what()));
+  }
 }
 
 }  // namespace
@@ -222,13 +249,11 @@ Json read_checkpoint(const fs::path& file, const CheckpointIdentity& identity, s
   const auto start = Clock::now();
   const data::File source = data::File::open(file.string());
   const Header header = read_header(file, source);
-  const JsonReader reader(header.json, "");
-  require_same(file, "model", reader.text("model"), identity.model);
-  require_same(file, "precision", reader.text("precision"), identity.precision);
-  require_same(file, "case", reader.text("key"), identity.key);
-  const std::vector<JsonReader> kept = reader.children("parts");
-  if (kept.size() != parts.size())
-    refuse(file, fmt::format("is of another model: it holds {} parts, not {}", kept.size(), parts.size()));
+  require_same(file, "model", header.identity.model, identity.model);
+  require_same(file, "precision", header.identity.precision, identity.precision);
+  require_same(file, "case", header.identity.key, identity.key);
+  if (header.parts.size() != parts.size())
+    refuse(file, fmt::format("is of another model: it holds {} parts, not {}", header.parts.size(), parts.size()));
 
   // All of it is found good before any of it is put in place.
   std::vector<std::uint64_t> offsets;
@@ -236,22 +261,24 @@ Json read_checkpoint(const fs::path& file, const CheckpointIdentity& identity, s
   std::uint64_t bytes = header.parts_at;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const nn::StatePart& part = parts[i];
-    const JsonReader& entry = kept[i];
-    const bool same = entry.text("name") == part.name && entry.text("dtype") == name_of(part.dtype) &&
-                      header.json["parts"][i]["shape"] == Json(part.shape) &&
-                      entry.unsigned_integer("bytes", 0) == part.bytes;
+    const KeptPart& kept = header.parts[i];
+    const bool same = kept.name == part.name && kept.dtype == name_of(part.dtype) && kept.shape == Json(part.shape) &&
+                      kept.bytes == part.bytes;
     if (!same)
-      refuse(file, fmt::format("is of another model: part {} is {}, not {}", i + 1, in_quotes(entry.text("name")),
+      refuse(file, fmt::format("is of another model: part {} is {}, not {}", i + 1, in_quotes(kept.name),
                                in_quotes(part.name)));
-    offsets.push_back(header.parts_at + entry.unsigned_integer("offset", 0));
-    if (offsets[i] + part.bytes > source.bytes()) refuse(file, fmt::format("is truncated (in {})", part.name));
+    const std::uint64_t held = source.bytes();
+    if (held < header.parts_at || kept.offset > held - header.parts_at ||
+        part.bytes > held - header.parts_at - kept.offset)
+      refuse(file, fmt::format("is truncated (in {})", part.name));
+    offsets.push_back(header.parts_at + kept.offset);
     Checksum sum(part.bytes);
     for (std::size_t at = 0; at < part.bytes; at += piece_bytes) {
       const std::size_t count = std::min(piece_bytes, part.bytes - at);
       source.read(piece.data(), count, offsets[i] + at);
       sum.add(std::span(piece).first(count));
     }
-    if (fmt::format("{:016x}", sum.value()) != entry.text("checksum"))
+    if (fmt::format("{:016x}", sum.value()) != kept.checksum)
       refuse(file, fmt::format("is damaged (in {})", part.name));
     bytes = std::max(bytes, offsets[i] + part.bytes);
   }
@@ -263,7 +290,7 @@ Json read_checkpoint(const fs::path& file, const CheckpointIdentity& identity, s
     host.put(device, *stream);
   }
   if (transfer) *transfer = {seconds_since(start), bytes};
-  return header.json.contains("meta") ? header.json["meta"] : Json::object();
+  return header.meta;
 }
 
 }  // namespace assay::training

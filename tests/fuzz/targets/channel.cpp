@@ -1,0 +1,137 @@
+// The supervisor's end of the channel among strangers and workers, over real connections. The input is a script: a byte
+// that says what to do, one that says by which of eight connections, and for words their length and themselves.
+#include "harness/channel/channel.h"
+
+#include "harness/channel/connect.h"
+#include "harness/record/json_reader.h"
+#include "harness/run/shared_values.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <set>
+
+namespace assay::fuzz {
+
+namespace {
+
+constexpr int ranks = 2;
+
+class Connection {
+ public:
+  ~Connection() { close(); }
+  bool open() const { return fd_ >= 0; }
+  void connect(const ChannelServer& server) {
+    close();
+    fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_port =
+        htons(static_cast<std::uint16_t>(std::stoi(server.address().substr(server.address().rfind(':') + 1))));
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    expect(::connect(fd_, reinterpret_cast<sockaddr*>(&place), sizeof place) == 0, "the server does not listen");
+    // No waiting for the last bytes, and no thousand ports in TIME_WAIT.
+    const linger at_once{1, 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  }
+  void send(std::string_view bytes) const {
+    if (fd_ >= 0 && !bytes.empty()) (void)!::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  void end_sending() const {
+    if (fd_ >= 0) ::shutdown(fd_, SHUT_WR);
+  }
+  void close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+class Script {
+ public:
+  explicit Script(std::string_view input) : rest_(input) {}
+  bool over() const { return rest_.empty(); }
+  int byte() {
+    if (rest_.empty()) return 0;
+    const int value = static_cast<unsigned char>(rest_.front());
+    rest_.remove_prefix(1);
+    return value;
+  }
+  std::string_view words() {
+    const auto length = std::min<std::size_t>(static_cast<std::size_t>(byte()), rest_.size());
+    const std::string_view words = rest_.substr(0, length);
+    rest_.remove_prefix(length);
+    return words;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+std::string hello(const ChannelServer& server, int rank, std::string_view host) {
+  Json json = hello_message(rank > ranks ? "guest" : "worker", server.token(), rank, ranks);
+  json["host"] = host;
+  return dump_line(json) + "\n";
+}
+
+// What is true of events whatever was sent.
+void watch(ChannelServer& server, std::set<int>& present, SharedValues& shared) {
+  std::vector<pollfd> others;
+  for (const ChannelServer::Event& event : server.wait(0, others)) {
+    using Kind = ChannelServer::Event::Kind;
+    if (event.kind == Kind::refused) {
+      expect(event.rank == -1, "a refusal of a rank that is in");
+      continue;
+    }
+    expect(event.rank >= 0, "an event of nobody");
+    if (event.kind == Kind::hello) expect(present.insert(event.rank).second, "a rank that came twice");
+    if (event.kind == Kind::message) {
+      expect(present.contains(event.rank) && event.message.is_object(), "a message of nobody");
+      takes("", [&] { shared.take(event.rank, event.message, server, ranks); });
+    }
+    if (event.kind == Kind::closed) expect(present.erase(event.rank) == 1, "a rank that left twice");
+  }
+  for (const std::string& line : server.take_log()) expect_message(line, "channel: ");
+}
+
+}  // namespace
+
+void channel(std::string_view input) {
+  static ChannelServer server;
+  server.expect(ranks);
+  SharedValues shared;
+  std::array<Connection, 8> connections;
+  std::set<int> present;
+  Script script(input);
+  while (!script.over()) {
+    const int what = script.byte();
+    Connection& connection = connections[static_cast<std::size_t>(script.byte()) % connections.size()];
+    if (!connection.open()) connection.connect(server);
+    switch (what % 8) {
+      case 0: watch(server, present, shared); break;
+      case 1: connection.send(hello(server, script.byte() % (ranks + 2), "host")); break;
+      case 2: {  // a hello with some of its bytes changed
+        std::string text = hello(server, 0, script.words());
+        const auto at = static_cast<std::size_t>(script.byte());
+        if (at < text.size()) text[at] = static_cast<char>(script.byte());
+        connection.send(text);
+        break;
+      }
+      case 3: connection.end_sending(); break;
+      case 4: connection.close(); break;
+      case 5:
+        connection.send(std::string(static_cast<std::size_t>(script.byte()) * 64, static_cast<char>(script.byte())));
+        break;
+      default: connection.send(script.words()); break;
+    }
+  }
+  for (int i = 0; i < 3; ++i) watch(server, present, shared);
+}
+
+}  // namespace assay::fuzz

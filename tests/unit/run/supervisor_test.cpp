@@ -1,0 +1,101 @@
+// Supervisor and workers through run_plan(), this program being both: for ThreadSanitizer, which wants every thread of
+// either instrumented and the whole program small. What runs do is tested through the command line (tests/cli).
+#include "harness/core/error.h"
+#include "harness/record/run_dir.h"
+#include "harness/run/run.h"
+#include "harness/run/worker.h"
+#include "tests/testbed/probe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string_view>
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all = {probe_family()};
+  return all;
+}
+
+class Supervised : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/assay-supervised-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    dir_ = name;
+    setenv("ASSAY_CACHE", (dir_ / "cache").c_str(), 1);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  RunRequest request(const std::string& ops) const {
+    RunRequest request;
+    request.plan.targets = {"probe"};
+    request.plan.sets = {"probe.op=" + ops};
+    request.plan.timeout_seconds = 60;
+    request.limits.cpus = 1;
+    request.out = dir_ / "run";
+    return request;
+  }
+  // op -> record
+  std::map<std::string, Record> records() const {
+    std::map<std::string, Record> all;
+    for (Record& record : read_run(dir_ / "run").final_records()) {
+      const std::string op = record.params.at("op").get<std::string>();
+      all[op] = std::move(record);
+    }
+    return all;
+  }
+
+  fs::path dir_;
+};
+
+TEST_F(Supervised, RecordsComeFromWorkersThatLiveAndOfThoseThatDie) {
+  EXPECT_EQ(run_plan(request("ok,skip,fail,throw,kill,exit,sleep"), families()), ExitCode::failed);
+  const auto all = records();
+  ASSERT_EQ(all.size(), 7u);
+  for (const auto& [op, status] : std::map<std::string, Status>{{"ok", Status::ok},
+                                                                {"skip", Status::skipped},
+                                                                {"fail", Status::failed},
+                                                                {"throw", Status::error},
+                                                                {"kill", Status::error},
+                                                                {"exit", Status::error},
+                                                                {"sleep", Status::ok}})
+    EXPECT_EQ(all.at(op).status, status) << op << ": " << all.at(op).reason << "\n" << all.at(op).log;
+  EXPECT_THAT(all.at("kill").reason, HasSubstr("SIGKILL"));
+  EXPECT_THAT(all.at("exit").reason, HasSubstr("code 3"));
+}
+
+TEST_F(Supervised, AHangIsEndedAndTheTimelineKept) {
+  RunRequest asked = request("ok,hang,sleep");
+  asked.plan.timeout_seconds = 5;
+  asked.trace = true;
+  EXPECT_EQ(run_plan(asked, families()), ExitCode::broken);
+  const auto all = records();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all.at("ok").status, Status::ok) << all.at("ok").reason;
+  EXPECT_THAT(all.at("hang").reason, HasSubstr("timeout"));
+  EXPECT_EQ(all.at("sleep").status, Status::ok) << all.at("sleep").reason;
+}
+
+}  // namespace
+}  // namespace assay
+
+int main(int argc, char** argv) {
+  try {
+    if (argc > 1 && std::string_view(argv[1]) == "worker") return assay::worker_main(assay::families());
+  } catch (const assay::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return static_cast<int>(error.code());
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
