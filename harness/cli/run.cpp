@@ -114,6 +114,7 @@ RunRequest make_request(const Options& options) {
   request.trace = options.trace;
   request.each_host = options.each_host;
   request.share_gpu = options.share_gpu;
+  request.allocation = find_allocation({});
   request.command_line = command_line();
   request.report = report_finished_run;
   return request;

@@ -1,7 +1,5 @@
 #include "harness/launch/gpu_place.h"
 
-#include "harness/launch/cpu_share.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,35 +74,24 @@ std::vector<int> cpu_list(std::string_view text) {
   return cpus;
 }
 
-std::vector<int> cpus_of_node(int node, const fs::path& root) {
-  if (node < 0) return {};
-  return cpu_list(first_word(root / fmt::format("sys/devices/system/node/node{}/cpulist", node)));
+std::string cpu_list_text(std::vector<int> cpus) {
+  std::sort(cpus.begin(), cpus.end());
+  cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
+  std::string text;
+  for (std::size_t i = 0; i < cpus.size();) {
+    std::size_t last = i;
+    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", cpus[i]);
+    if (last > i) text += fmt::format("-{}", cpus[last]);
+    i = last + 1;
+  }
+  return text;
 }
 
 std::optional<std::vector<GpuPlace>> gpus_of_environment() {
   const char* order = std::getenv("CUDA_DEVICE_ORDER");
   if ((order && std::string_view(order) != "PCI_BUS_ID") || std::getenv("ASSAY_MODULE_PATH")) return std::nullopt;
   return visible_gpus(std::getenv("CUDA_VISIBLE_DEVICES"));
-}
-
-std::vector<int> cpu_share_near(const std::vector<std::vector<int>>& cores, const std::vector<GpuPlace>& gpus,
-                                int local_rank, int local_size, const fs::path& root) {
-  const auto node_of = [&](int rank) {
-    return gpus.empty() ? -1 : gpus[static_cast<std::size_t>(rank) % gpus.size()].numa_node;
-  };
-  const int node = node_of(local_rank);
-  const std::vector<int> near = cpus_of_node(node, root);
-  std::vector<std::vector<int>> own;
-  for (const std::vector<int>& core : cores)
-    if (!core.empty() && std::find(near.begin(), near.end(), core.front()) != near.end()) own.push_back(core);
-  if (own.empty()) return cpu_share(cores, local_rank, local_size);
-  int place = 0, ranks = 0;
-  for (int rank = 0; rank < local_size; ++rank) {
-    if (node_of(rank) != node) continue;
-    if (rank < local_rank) ++place;
-    ++ranks;
-  }
-  return cpu_share(own, place, ranks);
 }
 
 std::optional<std::vector<GpuPlace>> visible_gpus(const char* visible, const fs::path& root) {

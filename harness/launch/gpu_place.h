@@ -24,15 +24,9 @@ std::optional<std::vector<GpuPlace>> visible_gpus(const char* visible, const std
 // from elsewhere (ASSAY_MODULE_PATH) and may know other devices than the driver's.
 std::optional<std::vector<GpuPlace>> gpus_of_environment();
 
-// The share of one rank out of `local_size`, by local rank: ranks whose GPUs stand on one NUMA node divide the cores of
-// that node; as cpu_share where a node is not known or has no usable core.
-std::vector<int> cpu_share_near(const std::vector<std::vector<int>>& cores, const std::vector<GpuPlace>& gpus,
-                                int local_rank, int local_size, const std::filesystem::path& root = "/");
-
-// The CPUs of a NUMA node; empty when unknown.
-std::vector<int> cpus_of_node(int node, const std::filesystem::path& root = "/");
-
 // "0-3,8" as 0, 1, 2, 3, 8; stops at what is no number.
 std::vector<int> cpu_list(std::string_view text);
+// The other way; each CPU once, ascending.
+std::string cpu_list_text(std::vector<int> cpus);
 
 }  // namespace assay

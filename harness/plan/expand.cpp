@@ -276,15 +276,18 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
     }
     planned.estimate = family.estimate(planned.params, world);
     planned.estimated_seconds = estimate_seconds(planned, world);
-    const double needed = planned.estimate.memory_bytes * planned.ranks;
+    const bool divided = limits.ranks_on_a_host && planned.ranks > 1;
+    const int together = divided ? limits.ranks_on_a_host(planned.ranks) : planned.ranks;
+    const double needed = planned.estimate.memory_bytes * together;
     // Written so that a NaN or infinity is refused.
     if (limits.memory_bytes == 0 || needed <= static_cast<double>(limits.memory_bytes)) continue;
     problems_of(*one.entry)
-        .add(one.entry->pointer,
-             fmt::format("{}{} needs {} ({:.0f} bytes) of memory; this machine has {} ({} bytes)",
-                         one_line(planned.key, 400),
-                         planned.ranks > 1 ? fmt::format(" on {} ranks", planned.ranks) : "", format_bytes(needed),
-                         needed, format_bytes(static_cast<double>(limits.memory_bytes)), limits.memory_bytes));
+        .add(
+            one.entry->pointer,
+            fmt::format("{}{} needs {} ({:.0f} bytes) of memory{}; this machine has {} ({} bytes)",
+                        one_line(planned.key, 400), planned.ranks > 1 ? fmt::format(" on {} ranks", planned.ranks) : "",
+                        format_bytes(needed), needed, divided ? " on one host" : "",
+                        format_bytes(static_cast<double>(limits.memory_bytes)), limits.memory_bytes));
   }
   conflicts.tell(problems_of);
   std::string all;
@@ -324,6 +327,8 @@ Plan expand_plan(const PlanRequest& request, std::span<const Family> families, c
   }
   for (PlanEntry& entry : entries) {
     if (!request.ranks.empty()) entry.ranks = request.ranks;
+    if (entry.ranks.empty() && walks_worlds(*entry.family)) entry.ranks = limits.world_sizes;
+    if (entry.ranks.empty()) entry.ranks = {1};
     if (request.timeout_seconds) entry.timeout_seconds = *request.timeout_seconds;
     leave_out_lacking(entry, request.device);
   }

@@ -10,6 +10,8 @@ std::map<std::string, std::string> environment_of(const Family& family, const Pa
   return family.environment ? family.environment(params) : std::map<std::string, std::string>();
 }
 
+bool walks_worlds(const Family& family) { return family.workload || family.communicates; }
+
 const Family* find_family(std::span<const Family> families, std::string_view name) {
   for (const Family& family : families)
     if (family.name == name) return &family;

@@ -25,8 +25,9 @@ struct Estimate {
 
 struct Family {
   std::string name;
-  std::string summary;    // one line
-  bool workload = false;  // a training family
+  std::string summary;        // one line
+  bool workload = false;      // a training family
+  bool communicates = false;  // ranks exchange data, as those of a training family do
   Schema params;
   Estimate (*estimate)(const Params&, const World&);
   std::unique_ptr<Case> (*make)(const Params&);
@@ -42,6 +43,8 @@ struct Family {
 };
 
 std::map<std::string, std::string> environment_of(const Family& family, const Params& params);
+// Whether a world size is a question to this family; to others it is so many times the same.
+bool walks_worlds(const Family& family);
 
 const Family* find_family(std::span<const Family> families, std::string_view name);
 // The case of these parameters on a device of this kind.

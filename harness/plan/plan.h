@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -61,11 +62,14 @@ struct PlanRequest {
   std::optional<double> timeout_seconds;
 };
 
-// The limit on a plan's cases, and the memory that one may take.
+// The limit on a plan's cases, the memory that one may take, and the worlds that there are.
 struct PlanLimits {
   std::size_t max_cases = 100000;
   std::uint64_t memory_bytes = 0;  // of this machine (or GPU), shared by the ranks of a case; 0: unknown
   int cpus = 1;
+  // Through several hosts, for families that communicate where neither plan nor --ranks says; empty: 1.
+  std::vector<int> world_sizes = {};
+  std::function<int(int ranks)> ranks_on_a_host = {};  // of a world that size, where they are most; null: all
 };
 
 // The cases in the order of the targets and their entries; what two entries both ask for (equal key, ranks and seed)

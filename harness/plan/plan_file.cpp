@@ -15,7 +15,7 @@ namespace {
 
 // What an entry or plan may set beside parameters; a family's parameter of the same name goes first.
 struct Settings {
-  std::vector<int> ranks = {1};
+  std::vector<int> ranks;
   std::uint64_t seed = 0;
   ProtocolOverrides protocol;
   double timeout_seconds = 0;
@@ -195,7 +195,6 @@ PlanSource bare_family(const Family& family, DeviceKind device) {
   PlanEntry entry;
   entry.family = &family;
   entry.source = family.name;
-  entry.ranks = {1};
   for (const ParamSpec& spec : family.params) entry.values.emplace_back(&spec, ValueList{spec.defaults_on(device), {}});
   return {family.name, {}, {std::move(entry)}};
 }

@@ -16,7 +16,7 @@ struct PlanEntry {
   std::string source;                                          // file, or the word of the command line
   std::string pointer;                                         // into the file; empty for a bare family
   std::vector<std::pair<const ParamSpec*, ValueList>> values;  // every parameter, in the family's order
-  std::vector<int> ranks;
+  std::vector<int> ranks;                                      // empty: nobody said
   std::uint64_t seed = 0;
   ProtocolOverrides protocol;
   double timeout_seconds = 0;
@@ -34,7 +34,7 @@ inline constexpr int most_ranks = 65536;
 // Reads and checks a plan file; what it leaves out takes the defaults of the device. Throws UsageError that lists every
 // error of it.
 PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Family> families, DeviceKind device);
-// A bare family: every parameter at its defaults on the device, one rank.
+// A bare family: every parameter at its defaults on the device.
 PlanSource bare_family(const Family& family, DeviceKind device);
 
 // Parts that an expanded plan shares with a file.

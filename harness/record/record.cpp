@@ -100,6 +100,8 @@ Json Record::to_json() const {
     Json part = {{"rank", rank.rank}, {"host", rank.host}, {"device", rank.device}, {"median", number(rank.median)}};
     if (!rank.uuid.empty()) part["uuid"] = rank.uuid;
     if (!rank.pci.empty()) part["pci"] = rank.pci;
+    part["cpus"] = rank.cpus.empty() ? Json(nullptr) : Json(rank.cpus);
+    part["numa_node"] = rank.numa_node ? Json(*rank.numa_node) : Json(nullptr);
     json["ranks"].push_back(std::move(part));
   }
   json["device"] = device;

@@ -27,8 +27,10 @@ struct RankResult {
   std::string host;
   std::string device;
   std::optional<double> median;
-  std::string uuid = {};  // of the rank's GPU; empty on a CPU
-  std::string pci = {};   // its place on the bus
+  std::string uuid = {};              // of the rank's GPU; empty on a CPU
+  std::string pci = {};               // its place on the bus
+  std::string cpus = {};              // that it is bound to, "0-3,8"; empty: unknown
+  std::optional<int> numa_node = {};  // of all these CPUs; absent when they span several, or it is unknown
 };
 
 struct Samples {

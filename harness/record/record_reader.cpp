@@ -61,6 +61,13 @@ void read(Scan& scan, int& to) {
   to = static_cast<int>(value);
 }
 
+void read(Scan& scan, std::optional<int>& to) {
+  if (scan.null()) return;
+  int value = 0;
+  read(scan, value);
+  to = value;
+}
+
 // Nulls within the list become NaN. One buffer a thread, so that lists take no more than they hold.
 std::vector<double>& buffer() {
   thread_local std::vector<double> values;
@@ -244,7 +251,8 @@ Record read_record(std::string_view text, JsonPool& pool) {
       objects(scan, record.ranks, [&](std::string_view part, RankResult& rank) {
         return is(part, "rank", scan, rank.rank) || is(part, "host", scan, rank.host) ||
                is(part, "device", scan, rank.device) || is(part, "median", scan, rank.median) ||
-               is(part, "uuid", scan, rank.uuid) || is(part, "pci", scan, rank.pci);
+               is(part, "uuid", scan, rank.uuid) || is(part, "pci", scan, rank.pci) ||
+               is(part, "cpus", scan, rank.cpus) || is(part, "numa_node", scan, rank.numa_node);
       });
       return true;
     }

@@ -3,6 +3,8 @@
 
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/device/cpu/team.h"
+#include "harness/launch/placement.h"
 #include "harness/run/gpu_energy.h"
 #include "harness/telemetry/gpu_sensors.h"
 #include "harness/telemetry/telemetry.h"
@@ -210,7 +212,8 @@ Record blank_record(const CaseOrder& order, DeviceKind device) {
 Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, const Surroundings& surroundings) {
   const trace::Span span(trace::Category::case_, order.key.c_str());
   Record record = blank_record(order, device.kind());
-  record.ranks = {{comm.rank(), this_host(), device.info().name, std::nullopt, device.info().uuid, device.info().pci}};
+  record.ranks = {{comm.rank(), this_host(), device.info().name, std::nullopt, device.info().uuid, device.info().pci,
+                   cpu_list_text(cpu::rank_cpus()), node_of_cpus(numa_nodes(), cpu::rank_cpus())}};
   const Clock::time_point start = Clock::now();
   Context context{device, comm, order.world};
   context.seed = order.seed;

@@ -6,7 +6,7 @@
 #include "harness/core/units.h"
 #include "harness/core/version.h"
 #include "harness/device/cpu/team.h"
-#include "harness/launch/cpu_share.h"
+#include "harness/launch/placement.h"
 #include "harness/record/run_dir.h"
 #include "harness/run/results.h"
 #include "harness/run/supervisor.h"
@@ -27,7 +27,6 @@ namespace {
 // A case may take so much longer than estimated before it counts as hung.
 constexpr double timeout_factor = 10;
 constexpr double timeout_floor_seconds = 120;
-constexpr int most_ranks_a_cpu = 4;
 
 fs::path default_out() {
   std::string name = utc_now();
@@ -63,9 +62,13 @@ struct Prepared {
   Plan plan;
   std::optional<RunData> before;  // what a resumed run holds already
   LauncherKind several_ranks = LauncherKind::mpirun;
-  int cores = 1;
-  int cpus = 1;
+  std::vector<HostInfo> hosts;  // of the allocation, in its order
 };
+
+Placement place(const RunRequest& request, const Prepared& prepared, int ranks) {
+  return place_ranks(request.allocation.hosts, prepared.hosts,
+                     {ranks, request.plan.device, request.share_gpu, request.allocation.origin});
+}
 
 DeviceKind device_of(const Json& run) {
   const auto device = run.find("device");
@@ -73,21 +76,12 @@ DeviceKind device_of(const Json& run) {
       .value_or(DeviceKind::cpu);
 }
 
-void refuse_too_few_gpus(int ranks, int gpus) {
-  if (ranks <= gpus) return;
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  throw UsageError(fmt::format("--ranks {}: this host has {} {}{}; --share-gpu lets ranks share them", ranks, gpus,
-                               gpus == 1 ? "GPU" : "GPUs",
-                               visible ? fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible) : ""));
-}
-
 // Everything that can be refused is refused here, before the first case.
 Prepared prepare(const RunRequest& request, std::span<const Family> families) {
   Prepared prepared;
   if (std::getenv("OMP_PROC_BIND") || std::getenv("GOMP_CPU_AFFINITY"))
     cpu::bind_this_thread(cpu::rank_cpus());  // OpenMP has bound this thread to one CPU, and workers would inherit it
-  prepared.cores = usable_core_count();
-  prepared.cpus = usable_cpu_count();
+  prepared.hosts = {probe_host(request.gpus.value_or(0))};
   if (request.resume) {
     prepared.before = read_run(*request.resume);
     const Json& run = prepared.before->run;
@@ -116,12 +110,7 @@ Prepared prepare(const RunRequest& request, std::span<const Family> families) {
     if (!lacking_on(*planned.family, planned.params, request.plan.device)) most = std::max(most, planned.ranks);
   if (most > 1) {
     prepared.several_ranks = choose_launcher(most, request.plan.device);
-    if (request.gpus && !request.share_gpu && prepared.several_ranks == LauncherKind::local)
-      refuse_too_few_gpus(most, *request.gpus);
-    if (prepared.several_ranks == LauncherKind::mpirun && most > most_ranks_a_cpu * prepared.cpus)
-      throw UsageError(
-          fmt::format("--ranks {} is beyond the slots: this machine has {} CPUs, and at most {} ranks a CPU are run",
-                      most, prepared.cpus, most_ranks_a_cpu));
+    if (prepared.several_ranks != LauncherKind::srun) place(request, prepared, most);
   }
   return prepared;
 }
@@ -193,6 +182,12 @@ const Record* Todo::last(const PlannedCase& planned) const {
 
 std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
   std::vector<Job> jobs;
+  std::vector<std::string> flags;
+  if (ranks > 1 && prepared_.several_ranks != LauncherKind::srun) {
+    const Placement placement = place(request_, prepared_, ranks);
+    if (placement.oversubscribed) flags.push_back("oversubscribed");
+    if (placement.one_machine) flags.push_back("hosts are one machine");
+  }
   for (const PlannedCase& planned : prepared_.plan.cases) {
     if (planned.ranks != ranks) continue;
     const Record* before = last(planned);
@@ -201,18 +196,16 @@ std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
     job.order = {planned.family,
                  planned.params,
                  planned.key,
-                 World{ranks, 1, prepared_.cpus, request_.plan.device},
+                 World{ranks, 1, prepared_.hosts.front().cpu_count, request_.plan.device},
                  planned.seed,
                  before ? before->attempt + 1 : 1,
                  planned.protocol,
                  labels_,
-                 {},
+                 flags,
                  request_.faults,
                  {}};
     job.timeout_seconds = timeout_of(planned);
     job.estimated_seconds = planned.estimated_seconds;
-    if (ranks > prepared_.cores && prepared_.several_ranks == LauncherKind::mpirun)
-      job.order.flags.push_back("oversubscribed");
     if (request_.share_gpu && ranks > 1) job.order.flags.push_back("shared GPU");
     if (const auto lacking = lacking_on(*planned.family, planned.params, request_.plan.device)) {
       Record record = blank_record(job.order, request_.plan.device);
@@ -271,6 +264,8 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
   options.cache_dir = cache_folder();
   options.trace = request.trace;
   options.share_gpu = request.share_gpu;
+  options.slots = request.allocation.hosts;
+  options.hosts = prepared.hosts;
   options.heartbeat_limit_seconds = seconds_from_environment("ASSAY_HEARTBEAT_LIMIT", options.heartbeat_limit_seconds);
   options.launch_limit_seconds = seconds_from_environment("ASSAY_LAUNCH_LIMIT", options.launch_limit_seconds);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "harness/core/error.h"
+#include "harness/launch/allocation.h"
 #include "harness/plan/plan.h"
 
 #include <filesystem>
@@ -19,6 +20,7 @@ namespace assay {
 struct RunRequest {
   PlanRequest plan;                             // its device is resolved; targets may be empty when resuming
   PlanLimits limits;                            // of this machine
+  Allocation allocation;                        // the hosts that take part
   std::optional<std::filesystem::path> out;     // --out; absent: runs/<start>
   std::optional<std::filesystem::path> resume;  // --resume
   std::map<std::string, std::string> labels;    // --label; joined with the plan's, which they override

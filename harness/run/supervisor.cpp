@@ -101,6 +101,11 @@ void Supervisor::start_group(const Job& first) {
     request.environment["ASSAY_START_LIMIT"] = fmt::format("{}", options_.launch_limit_seconds);
   }
   if (options_.share_gpu) request.environment["ASSAY_SHARE_GPU"] = "1";
+  placement_ = {};
+  if (request.kind != LauncherKind::srun) {
+    placement_ = place_ranks(options_.slots, options_.hosts, {ranks, options_.device, options_.share_gpu, ""});
+    request.environment["ASSAY_CPUS_BY_RANK"] = cpu_sets(placement_.seats);
+  }
   for (const auto& [name, value] : environment_of(*first.order.family, first.order.params))
     request.environment[name] = value;
   group_ = std::make_unique<WorkerGroup>(request);
@@ -301,9 +306,9 @@ Record Supervisor::broken_record(const Job& job) {
   Record record = failure.part ? *failure.part : blank_record(order, options_.device);
   record.world_nodes = order.world.nodes;
   record.ranks.clear();
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-    record.ranks.push_back(
-        {static_cast<int>(rank), ranks_[rank].host.empty() ? this_host() : ranks_[rank].host, "", std::nullopt});
+  for (const RankSeat& seat : placement_.seats)
+    record.ranks.push_back({seat.rank, options_.hosts[static_cast<std::size_t>(seat.host)].name, "", std::nullopt, "",
+                            "", cpu_list_text(seat.cpus), seat.numa_node});
   record.status = Status::error;
   record.metrics.clear();
   record.samples = {};

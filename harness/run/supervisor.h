@@ -3,6 +3,7 @@
 
 #include "harness/channel/channel.h"
 #include "harness/launch/launcher.h"
+#include "harness/launch/placement.h"
 #include "harness/run/execute.h"
 #include "harness/run/progress.h"
 #include "harness/run/shared_values.h"
@@ -25,6 +26,8 @@ struct Job {
 };
 
 struct SupervisorOptions {
+  std::vector<AllocatedHost> slots;  // the hosts that take part, in the order in which they are filled
+  std::vector<HostInfo> hosts;       // the same, as they say of themselves
   DeviceKind device = DeviceKind::cpu;
   std::filesystem::path cache_dir;
   std::filesystem::path run_dir;  // told to the workers
@@ -98,6 +101,7 @@ class Supervisor {
     std::optional<Record> part;
   };
   std::vector<RankState> ranks_;
+  Placement placement_;  // of the group's ranks
   SharedValues shared_;
   int case_index_ = -1;
   bool group_worked_ = false;  // a case of this group got as far as a phase

@@ -5,8 +5,8 @@
 #include "harness/core/error.h"
 #include "harness/core/units.h"
 #include "harness/device/cpu/team.h"
-#include "harness/launch/cpu_share.h"
 #include "harness/launch/gpu_place.h"
+#include "harness/launch/placement.h"
 #include "harness/run/execute.h"
 #include "harness/run/messages.h"
 #include "harness/run/timeline.h"
@@ -30,17 +30,12 @@ DeviceKind device_kind() {
   return device_kind_from(name ? name : "cpu").value_or(DeviceKind::cpu);
 }
 
-// Confines the process to its share of the host: near its GPU where that place is known.
+// Confines the process to the CPUs that its supervisor chose for its rank; all of the host's where none were chosen.
 void bind_to_share(const RankPlace& place) {
-  const bool given = std::getenv("ASSAY_CPUS") || place.local_size == 1;
   std::vector<int> share;
-  if (given)
-    share = cpu::rank_cpus();
-  else if (const auto gpus = device_kind() == DeviceKind::cpu ? std::nullopt : gpus_of_environment())
-    share = cpu_share_near(usable_cores(), *gpus, place.local_rank, place.local_size);
-  else
-    share = cpu_share(usable_cores(), place.local_rank, place.local_size);
-  if (!share.empty()) cpu::restart_on(share);
+  if (const char* sets = std::getenv("ASSAY_CPUS_BY_RANK"); sets && !std::getenv("ASSAY_CPUS"))
+    share = cpu_list(cpu_set_of(sets, place.rank));
+  cpu::restart_on(share.empty() ? cpu::rank_cpus() : share);
 }
 
 MpiThreads threads_from_environment() {

@@ -299,6 +299,7 @@ Family collective_family() {
     if (params.has("nvls") && params.text("nvls") == "off") variables["NCCL_NVLS_ENABLE"] = "0";
     return variables;
   };
+  family.communicates = true;
   family.estimate = collective::estimate;
   family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<CollectiveCase>(params); };
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};

@@ -61,26 +61,12 @@ TEST_F(GpuPlaces, AreThoseOfThisContainerByPlace) {
   EXPECT_EQ(visible_gpus("1", root_).value().front().numa_node, 1);
 }
 
-TEST_F(GpuPlaces, RanksGetTheCoresNearTheirGpus) {
-  for (const auto& [pci, minor, node] :
-       {std::tuple("0000:1b:00.0", 0, 0), {"0000:43:00.0", 1, 0}, {"0000:9b:00.0", 2, 1}})
-    add_gpu(pci, minor, node);
-  write("sys/devices/system/node/node0/cpulist", "0-3\n");
-  write("sys/devices/system/node/node1/cpulist", "4-5,7\n");
-  const auto gpus = visible_gpus(nullptr, root_).value();
-  const std::vector<std::vector<int>> cores{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
-  using Cpus = std::vector<int>;
-  EXPECT_EQ(cpu_share_near(cores, gpus, 0, 3, root_), (Cpus{0, 1}));
-  EXPECT_EQ(cpu_share_near(cores, gpus, 1, 3, root_), (Cpus{2, 3}));
-  EXPECT_EQ(cpu_share_near(cores, gpus, 2, 3, root_), (Cpus{4, 5, 7}));
-  EXPECT_EQ(cpu_share_near(cores, gpus, 0, 1, root_), (Cpus{0, 1, 2, 3})) << "one rank: all of its GPU's node";
-  EXPECT_EQ(cpu_share_near({{9}, {10}}, gpus, 1, 2, root_), (Cpus{10})) << "none of the node's cores may be used";
-}
-
 TEST(CpuList, RangesAndNumbers) {
   EXPECT_EQ(cpu_list("0-2,8,10-11"), (std::vector<int>{0, 1, 2, 8, 10, 11}));
   EXPECT_TRUE(cpu_list("").empty());
   EXPECT_EQ(cpu_list("3,x,4"), std::vector<int>{3});
+  EXPECT_EQ(cpu_list_text({8, 0, 2, 1, 11, 10, 8}), "0-2,8,10-11");
+  EXPECT_EQ(cpu_list_text({}), "");
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ inline std::vector<Family> fake_families() {
 
   Family pair = toy;
   pair.name = "pair";
+  pair.communicates = true;
   pair.params = {{"heads", ParamType::integer, {std::int64_t{4}}, {}, 1.0, {}, "heads", {}},
                  {"width", ParamType::integer, {std::int64_t{64}}, {}, 1.0, {}, "width", {}}};
   pair.estimate = [](const Params&, const World&) { return Estimate{}; };

@@ -136,6 +136,25 @@ TEST_F(PlanTest, EntriesInheritAndOverride) {
   EXPECT_DOUBLE_EQ(forced.cases[1].timeout_seconds, 9);
 }
 
+TEST_F(PlanTest, CommunicatingFamiliesWalkTheWorlds) {
+  limits_.world_sizes = {1, 2, 3};
+  const auto ranks_of = [](const Plan& plan, std::string_view family) {
+    std::vector<int> ranks;
+    for (const PlannedCase& planned : plan.cases)
+      if (planned.family->name == family) ranks.push_back(planned.ranks);
+    return ranks;
+  };
+  const char* cases = R"("cases":[{"family":"pair"},{"family":"toy","op":"read"}]})";
+  const Plan walked = expand_text(std::string(R"({"schema":1,"name":"x",)") + cases);
+  EXPECT_THAT(ranks_of(walked, "pair"), ElementsAre(1, 2, 3));
+  EXPECT_THAT(ranks_of(walked, "toy"), ElementsAre(1));
+  const Plan said = expand_text(std::string(R"({"schema":1,"name":"x","ranks":2,)") + cases);
+  EXPECT_THAT(ranks_of(said, "pair"), ElementsAre(2));
+  EXPECT_THAT(ranks_of(said, "toy"), ElementsAre(2));
+  request_.ranks = {4};
+  EXPECT_THAT(ranks_of(expand(), "pair"), ElementsAre(4));
+}
+
 TEST_F(PlanTest, WhatIsAskedTwiceRunsOnce) {
   EXPECT_EQ(expand_cases(
                 R"({"family":"pair","heads":[2,2,1]},{"family":"pair","heads":2},{"family":"pair","heads":2,"seed":1})")

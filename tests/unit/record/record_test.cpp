@@ -23,7 +23,7 @@ Record sample_record() {
   record.seed = 18446744073709551615ull;
   record.attempt = 2;
   record.world_ranks = 2;
-  record.ranks = {{0, "b", "cpu 0", 0.5}, {1, "a", "cpu 1", std::nullopt, "GPU-1", "0000:07:00.0"}};
+  record.ranks = {{0, "b", "cpu 0", 0.5}, {1, "a", "cpu 1", std::nullopt, "GPU-1", "0000:07:00.0", "0-3,8", 1}};
   record.labels = {{"isa", "avx512_bf16"}};
   record.status = Status::failed;
   record.reason = "wrong_elements";
