@@ -40,14 +40,6 @@ constexpr auto crowded_patience = std::chrono::milliseconds(250);  // when other
 constexpr std::string_view second_rank = "a second rank";
 constexpr auto rest = std::chrono::milliseconds(100);
 
-std::string random_token() {
-  unsigned char bytes[16];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) throw Error("no random numbers for the channel's token");
-  std::string token;
-  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
-}
-
 // Takes as long for a wrong token as for a right one.
 bool equal_token(const std::string& a, const std::string& b) {
   if (a.size() != b.size()) return false;
@@ -103,10 +95,18 @@ bool send_line(int fd, const Json& message, double seconds) {
   return true;
 }
 
+std::string ChannelServer::new_token() {
+  unsigned char bytes[16];
+  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) throw Error("no random numbers for the channel's token");
+  std::string token;
+  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
+  return token;
+}
+
 ChannelServer::ChannelServer() : ChannelServer(Listen{}) {}
 
 ChannelServer::ChannelServer(const Listen& where)
-    : fixed_token_(!where.token.empty()), token_(fixed_token_ ? where.token : random_token()) {
+    : fixed_token_(!where.token.empty()), token_(fixed_token_ ? where.token : new_token()) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener_ < 0) throw Error(fmt::format("no socket for the channel: {}", std::strerror(errno)));
   sockaddr_in place{};
@@ -149,7 +149,7 @@ void ChannelServer::close_all() {
 
 void ChannelServer::expect(int size) {
   close_all();
-  if (!fixed_token_) token_ = random_token();
+  if (!fixed_token_) token_ = new_token();
   size_ = size;
   guests_ = 0;
   rest_until_ = {};

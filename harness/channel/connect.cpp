@@ -6,6 +6,7 @@
 #include "harness/core/host.h"
 #include "harness/core/units.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -43,7 +44,8 @@ int connect_once(const addrinfo& place) {
         error = errno;
     }
   }
-  if (error == 0) return fd;
+  // Whoever reads it waits for what comes.
+  if (error == 0 && ::fcntl(fd, F_SETFL, 0) == 0) return fd;
   ::close(fd);
   errno = error;
   return -1;

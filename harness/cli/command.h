@@ -21,6 +21,8 @@ struct Command {
 Command list_command(CLI::App& root);
 Command run_command(CLI::App& root);
 Command worker_command(CLI::App& root);
+Command agent_command(CLI::App& root);
+Command remote_shell_command(CLI::App& root);
 Command env_command(CLI::App& root);
 
 // The words of the command line that is being run, the program's name first.

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <new>
@@ -162,6 +163,16 @@ std::string join_ways(const std::string& a, const std::string& b) {
   return fmt::format("{}", fmt::join(ways, ", "));
 }
 
+constexpr const char* utc_format = "%Y-%m-%dT%H:%M:%SZ";
+
+std::string utc_text(std::time_t moment) {
+  std::tm parts{};
+  gmtime_r(&moment, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, utc_format, &parts);
+  return text;
+}
+
 int severity(Status status) {
   switch (status) {
     case Status::ok: return 0;
@@ -182,13 +193,13 @@ void join_check(Check& whole, const Check& part, int rank) {
 
 }  // namespace
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
+std::string utc_now() { return utc_text(std::time(nullptr)); }
+
+std::string earlier(const std::string& moment, std::int64_t nanoseconds) {
   std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+  const char* end = strptime(moment.c_str(), utc_format, &parts);
+  if (!end || *end != '\0') return moment;
+  return utc_text(timegm(&parts) - static_cast<std::time_t>(std::llround(1e-9 * static_cast<double>(nanoseconds))));
 }
 
 Record blank_record(const CaseOrder& order, DeviceKind device) {

@@ -50,5 +50,7 @@ Record merge_parts(std::vector<Record> parts);
 
 // This moment as records write it: "2026-01-01T00:00:00Z".
 std::string utc_now();
+// Such a moment, so many nanoseconds earlier; what is no moment stays as it is.
+std::string earlier(const std::string& moment, std::int64_t nanoseconds);
 
 }  // namespace assay

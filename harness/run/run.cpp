@@ -8,6 +8,7 @@
 #include "harness/device/cpu/team.h"
 #include "harness/launch/placement.h"
 #include "harness/record/run_dir.h"
+#include "harness/run/hosts.h"
 #include "harness/run/results.h"
 #include "harness/run/supervisor.h"
 #include "harness/telemetry/environment.h"
@@ -62,12 +63,12 @@ struct Prepared {
   Plan plan;
   std::optional<RunData> before;  // what a resumed run holds already
   LauncherKind several_ranks = LauncherKind::mpirun;
-  std::vector<HostInfo> hosts;  // of the allocation, in its order
+  Hosts hosts;
 };
 
-Placement place(const RunRequest& request, const Prepared& prepared, int ranks) {
-  return place_ranks(request.allocation.hosts, prepared.hosts,
-                     {ranks, request.plan.device, request.share_gpu, request.allocation.origin});
+Placement place(const RunRequest& request, const Hosts& hosts, int ranks) {
+  return place_ranks(hosts.allocation.hosts, hosts.infos,
+                     {ranks, request.plan.device, request.share_gpu, hosts.allocation.origin});
 }
 
 DeviceKind device_of(const Json& run) {
@@ -76,12 +77,8 @@ DeviceKind device_of(const Json& run) {
       .value_or(DeviceKind::cpu);
 }
 
-// Everything that can be refused is refused here, before the first case.
-Prepared prepare(const RunRequest& request, std::span<const Family> families) {
-  Prepared prepared;
-  if (std::getenv("OMP_PROC_BIND") || std::getenv("GOMP_CPU_AFFINITY"))
-    cpu::bind_this_thread(cpu::rank_cpus());  // OpenMP has bound this thread to one CPU, and workers would inherit it
-  prepared.hosts = {probe_host(request.gpus.value_or(0))};
+// The plan of this run, new or resumed.
+void read_plan(const RunRequest& request, std::span<const Family> families, Prepared& prepared) {
   if (request.resume) {
     prepared.before = read_run(*request.resume);
     const Json& run = prepared.before->run;
@@ -105,14 +102,17 @@ Prepared prepare(const RunRequest& request, std::span<const Family> families) {
   } else {
     prepared.plan = expand_plan(request.plan, families, request.limits);
   }
+}
+
+// Everything that can be refused is refused by here, before the first case.
+void settle_launcher(const RunRequest& request, Prepared& prepared) {
   int most = 1;
   for (const PlannedCase& planned : prepared.plan.cases)
     if (!lacking_on(*planned.family, planned.params, request.plan.device)) most = std::max(most, planned.ranks);
   if (most > 1) {
     prepared.several_ranks = choose_launcher(most, request.plan.device);
-    if (prepared.several_ranks != LauncherKind::srun) place(request, prepared, most);
+    place(request, prepared.hosts, most);
   }
-  return prepared;
 }
 
 Json run_json(const RunRequest& request, const Prepared& prepared) {
@@ -127,7 +127,14 @@ Json run_json(const RunRequest& request, const Prepared& prepared) {
   json["plan"] = prepared.plan.expanded();
   const Machine machine = probe_machine();
   json["environment"] = environment_json(machine);
-  json["findings"] = to_json(find_spoilers(machine, present_circumstances()));
+  std::vector<Finding> findings = find_spoilers(machine, present_circumstances());
+  if (prepared.hosts.agents) {
+    json["hosts"] = hosts_json(prepared.hosts);
+    for (const std::string& seen : prepared.hosts.agents->clock_findings())
+      findings.push_back({"clock", Severity::warning, seen, "logs and files of the hosts cannot be laid side by side",
+                          "run a time service on every host: chronyc makestep"});
+  }
+  json["findings"] = to_json(findings);
   return json;
 }
 
@@ -171,8 +178,8 @@ const Record* Todo::last(const PlannedCase& planned) const {
   const auto found =
       last_.find(text(planned.key, planned.ranks, planned.seed, std::string(name_of(request_.plan.device))));
   if (found == last_.end()) return nullptr;
-  // Inside an allocation of several hosts the launcher chooses among them: any of them will do.
-  const bool any_host = planned.ranks > 1 && several_hosts(prepared_.several_ranks);
+  // Of several hosts any will do: an allocation holds others each time.
+  const bool any_host = prepared_.hosts.agents != nullptr;
   for (const Record* record : found->second) {
     const std::vector<std::string> hosts = record->identity().hosts;
     if (any_host || hosts.empty() || hosts == std::vector<std::string>{this_host()}) return record;
@@ -183,8 +190,8 @@ const Record* Todo::last(const PlannedCase& planned) const {
 std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
   std::vector<Job> jobs;
   std::vector<std::string> flags;
-  if (ranks > 1 && prepared_.several_ranks != LauncherKind::srun) {
-    const Placement placement = place(request_, prepared_, ranks);
+  if (ranks > 1) {
+    const Placement placement = place(request_, prepared_.hosts, ranks);
     if (placement.oversubscribed) flags.push_back("oversubscribed");
     if (placement.one_machine) flags.push_back("hosts are one machine");
   }
@@ -196,7 +203,7 @@ std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
     job.order = {planned.family,
                  planned.params,
                  planned.key,
-                 World{ranks, 1, prepared_.hosts.front().cpu_count, request_.plan.device},
+                 World{ranks, 1, prepared_.hosts.infos.front().cpu_count, request_.plan.device},
                  planned.seed,
                  before ? before->attempt + 1 : 1,
                  planned.protocol,
@@ -209,7 +216,7 @@ std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
     if (request_.share_gpu && ranks > 1) job.order.flags.push_back("shared GPU");
     if (const auto lacking = lacking_on(*planned.family, planned.params, request_.plan.device)) {
       Record record = blank_record(job.order, request_.plan.device);
-      record.ranks = {{0, this_host(), "", std::nullopt}};
+      record.ranks = {{0, prepared_.hosts.allocation.hosts.front().name, "", std::nullopt}};
       record.status = Status::skipped;
       record.reason = *lacking;
       skip(std::move(record));
@@ -258,14 +265,22 @@ fs::path cache_folder() {
 DeviceKind device_of_run(const fs::path& dir) { return device_of(read_run(dir).run); }
 
 ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
-  const Prepared prepared = prepare(request, families);
+  if (std::getenv("OMP_PROC_BIND") || std::getenv("GOMP_CPU_AFFINITY"))
+    cpu::bind_this_thread(cpu::rank_cpus());  // OpenMP has bound this thread to one CPU, and workers would inherit it
+  Prepared prepared;
+  read_plan(request, families, prepared);
+  std::variant<Hosts, ExitCode> part = take_part(request, prepared.plan);
+  if (const ExitCode* served = std::get_if<ExitCode>(&part)) return *served;
+  prepared.hosts = std::get<Hosts>(std::move(part));
+  settle_launcher(request, prepared);
   SupervisorOptions options;
   options.device = request.plan.device;
   options.cache_dir = cache_folder();
   options.trace = request.trace;
   options.share_gpu = request.share_gpu;
-  options.slots = request.allocation.hosts;
-  options.hosts = prepared.hosts;
+  options.slots = prepared.hosts.allocation.hosts;
+  options.hosts = prepared.hosts.infos;
+  options.agents = prepared.hosts.agents.get();
   options.heartbeat_limit_seconds = seconds_from_environment("ASSAY_HEARTBEAT_LIMIT", options.heartbeat_limit_seconds);
   options.launch_limit_seconds = seconds_from_environment("ASSAY_LAUNCH_LIMIT", options.launch_limit_seconds);
 

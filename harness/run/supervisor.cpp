@@ -45,6 +45,16 @@ std::string last_lines(const std::string& text, int count) {
   return start == text.npos || start == 0 ? text : text.substr(start + 1);
 }
 
+// Where workers of several hosts reach this one.
+ChannelServer::Listen listen_for(const Agents* agents) {
+  ChannelServer::Listen where;
+  if (!agents) return where;
+  where.hosts = agents->own_addresses();
+  for (const AllocatedHost& host : agents->allocation().hosts)
+    where.every_interface = where.every_interface || !host.here;
+  return where;
+}
+
 bool speaks_of_memory(const std::string& text) {
   for (const char* word : {"bad_alloc", "Cannot allocate memory", "out of memory", "Out of memory"})
     if (text.find(word) != text.npos) return true;
@@ -60,7 +70,7 @@ Supervisor::Supervisor(SupervisorOptions options, LauncherKind several_ranks, co
       peaks_(peaks),
       progress_(progress),
       sink_(std::move(sink)),
-      channel_({.every_interface = several_hosts(several_ranks)}) {
+      channel_(listen_for(options_.agents)) {
   adopt_orphans();
   std::signal(SIGPIPE, SIG_IGN);
   sigset_t set;
@@ -75,7 +85,7 @@ Supervisor::~Supervisor() {
   if (signal_fd_ >= 0) ::close(signal_fd_);
 }
 
-void Supervisor::start_group(const Job& first) {
+bool Supervisor::start_workers(const Job& first) {
   const int ranks = first.order.world.ranks;
   channel_.expect(ranks);
   ranks_.assign(static_cast<std::size_t>(ranks), {});
@@ -101,14 +111,16 @@ void Supervisor::start_group(const Job& first) {
     request.environment["ASSAY_START_LIMIT"] = fmt::format("{}", options_.launch_limit_seconds);
   }
   if (options_.share_gpu) request.environment["ASSAY_SHARE_GPU"] = "1";
-  placement_ = {};
-  if (request.kind != LauncherKind::srun) {
-    placement_ = place_ranks(options_.slots, options_.hosts, {ranks, options_.device, options_.share_gpu, ""});
-    request.environment["ASSAY_CPUS_BY_RANK"] = cpu_sets(placement_.seats);
-  }
+  placement_ = place_ranks(options_.slots, options_.hosts, {ranks, options_.device, options_.share_gpu, ""});
+  request.seats = placement_.seats;
   for (const auto& [name, value] : environment_of(*first.order.family, first.order.params))
     request.environment[name] = value;
-  group_ = std::make_unique<WorkerGroup>(request);
+  try {
+    group_ = start_group(request, options_.agents);
+  } catch (const Error& error) {
+    failure_ = Failure{error.what(), std::nullopt, false, -1};
+  }
+  return group_ != nullptr;
 }
 
 void Supervisor::end_group(bool orderly) {
@@ -165,6 +177,8 @@ void Supervisor::take_message(int rank, const Json& message) {
   } else if (type == "file") {
     if (timeline_entries_ >= max_timeline_entries) return;
     std::vector<trace::Entry> entries = entries_from(message);
+    // As this host's clock would have told it, so that ranks lie side by side.
+    for (trace::Entry& entry : entries) entry.start_ns -= clock_ahead_ns(rank);
     timeline_entries_ += entries.size();
     trace::RankTimeline& timeline = timelines_[rank];
     timeline.rank = rank;
@@ -187,7 +201,7 @@ void Supervisor::take(const ChannelServer::Event& event) {
     const JsonReader hello(event.message, "");
     state.connected = true;
     state.host = hello.text("host");
-    if (state.host == this_host()) group_->add_worker(static_cast<pid_t>(hello.small("pid", 0)));
+    group_->add_worker(event.rank, static_cast<pid_t>(hello.small("pid", 0)));
     shared_.greet(event.rank, channel_);
   } else if (event.kind == Kind::closed) {
     state.connected = false;
@@ -202,16 +216,32 @@ void Supervisor::take(const ChannelServer::Event& event) {
 }
 
 void Supervisor::pump(int timeout_ms) {
-  std::vector<pollfd> others = {{signal_fd_, POLLIN, 0}, {group_->output_fd(), POLLIN, 0}};
+  std::vector<pollfd> others = {{signal_fd_, POLLIN, 0}};
+  group_->add_fds(others);
   const std::vector<ChannelServer::Event> events = channel_.wait(timeout_ms, others);
   for (const ChannelServer::Event& event : events) take(event);
   for (const std::string& line : channel_.take_log()) progress_.note("assay: " + line);
-  if (others[1].revents) group_->read_output();
+  group_->read();
+  blame_lost_host();
   if (others[0].revents) watch_signals();
   // What a worker sent before it ended comes first.
   if (events.empty() && !failure_ && group_->reap())
     failure_ = Failure{"its worker ended", std::nullopt, true, group_->first_ended().value_or(-1)};
   progress_.tick();
+}
+
+void Supervisor::blame_lost_host() {
+  const auto lost = group_->lost();
+  // The workers of a lost host end with it, which may be known first.
+  if (!lost || (failure_ && !failure_->unexplained)) return;
+  failure_ = Failure{lost->reason, std::nullopt, false, lost->rank};
+}
+
+std::int64_t Supervisor::clock_ahead_ns(int rank) const {
+  const auto index = static_cast<std::size_t>(rank);
+  return options_.agents && index < placement_.seats.size()
+             ? options_.agents->clock_ahead_ns(placement_.seats[index].host)
+             : 0;
 }
 
 void Supervisor::watch_clocks(Clock::time_point deadline, double limit) {
@@ -278,7 +308,9 @@ Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
     if (std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.part.has_value(); })) {
       std::vector<Record> parts;
       for (RankState& rank : ranks_) parts.push_back(std::move(*rank.part));
-      deliver(merge_parts(std::move(parts)));
+      Record whole = merge_parts(std::move(parts));
+      whole.started = earlier(whole.started, clock_ahead_ns(0));
+      deliver(std::move(whole));
       return failure_ ? Wait::failed : Wait::done;
     }
     if (interrupted_) return Wait::interrupted;
@@ -290,13 +322,16 @@ Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
 
 // The record of a case whose worker is gone; ends the group on the way, since its end tells the signal.
 Record Supervisor::broken_record(const Job& job) {
+  std::string word, log;
+  if (group_) {
+    if (failure_->unexplained) group_->wait_end(2.0, failure_->rank);  // mpirun needs a moment to notice
+    blame_lost_host();
+    if (const auto status = group_->wait_status(failure_->rank); failure_->unexplained && status)
+      word = describe_status(*status, group_->through_launcher());
+    group_->kill_all();
+    log = group_->tail(log_bytes, failure_->rank);
+  }
   const Failure failure = *failure_;
-  if (failure.unexplained) group_->wait_end(2.0, failure.rank);  // mpirun needs a moment to notice
-  std::string word;
-  if (const auto status = group_->wait_status(failure.rank); failure.unexplained && status)
-    word = describe_status(*status, group_->through_launcher());
-  group_->kill_all();
-  const std::string log = group_->tail(log_bytes);
 
   CaseOrder order = job.order;
   std::set<std::string> hosts;
@@ -304,6 +339,7 @@ Record Supervisor::broken_record(const Job& job) {
     if (!rank.host.empty()) hosts.insert(rank.host);
   if (!hosts.empty()) order.world.nodes = static_cast<int>(hosts.size());
   Record record = failure.part ? *failure.part : blank_record(order, options_.device);
+  if (failure.part) record.started = earlier(record.started, clock_ahead_ns(failure.rank));
   record.world_nodes = order.world.nodes;
   record.ranks.clear();
   for (const RankSeat& seat : placement_.seats)
@@ -342,10 +378,7 @@ bool Supervisor::run(std::vector<Job> jobs) {
     progress_.begin(job.order.key, job.order.world.ranks, job.estimated_seconds);
     case_index_ = -1;
     Wait wait = Wait::done;
-    if (!group_) {
-      start_group(job);
-      wait = wait_hellos();
-    }
+    if (!group_) wait = start_workers(job) ? wait_hellos() : Wait::failed;
     if (wait == Wait::done) wait = run_case(job, static_cast<int>(i));
     if (wait == Wait::done && !interrupted_) continue;
     if (wait == Wait::failed) {

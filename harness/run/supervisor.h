@@ -2,8 +2,8 @@
 #pragma once
 
 #include "harness/channel/channel.h"
-#include "harness/launch/launcher.h"
-#include "harness/launch/placement.h"
+#include "harness/launch/agents.h"
+#include "harness/launch/worker_group.h"
 #include "harness/run/execute.h"
 #include "harness/run/progress.h"
 #include "harness/run/shared_values.h"
@@ -28,6 +28,7 @@ struct Job {
 struct SupervisorOptions {
   std::vector<AllocatedHost> slots;  // the hosts that take part, in the order in which they are filled
   std::vector<HostInfo> hosts;       // the same, as they say of themselves
+  Agents* agents = nullptr;          // theirs; nothing where this host alone takes part
   DeviceKind device = DeviceKind::cpu;
   std::filesystem::path cache_dir;
   std::filesystem::path run_dir;  // told to the workers
@@ -70,7 +71,8 @@ class Supervisor {
   };
   enum class Wait { done, failed, interrupted };
 
-  void start_group(const Job& first);
+  // False when it cannot be started: failure_ says why.
+  bool start_workers(const Job& first);
   void end_group(bool orderly);
   Wait wait_hellos();
   Wait run_case(const Job& job, int index);
@@ -80,6 +82,10 @@ class Supervisor {
   void take_message(int rank, const Json& message);
   void watch_clocks(Clock::time_point deadline, double limit);
   void watch_signals();
+  // A failure for which a lost host is to blame.
+  void blame_lost_host();
+  // How far the clock of a rank's host is ahead of this one.
+  std::int64_t clock_ahead_ns(int rank) const;
   Record broken_record(const Job& job);
   void deliver(Record record);
 

@@ -136,9 +136,12 @@ void WorkerLink::listen() {
         std::_Exit(4);
       }
       const std::lock_guard lock(mutex_);
-      if (type == "end") ended_ = true;
-      if (type == "share") shared_[message.value("name", "")] = message.value("value", "");
-      if (type == "case") orders_.push_back(std::move(message));
+      if (type == "end")
+        ended_ = true;
+      else if (type == "share")
+        shared_[message.value("name", "")] = message.value("value", "");
+      else
+        orders_.push_back(std::move(message));
       arrived_.notify_all();
     }
   }

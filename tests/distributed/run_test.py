@@ -99,15 +99,6 @@ class Ranks(TestbedCase):
             self.assertIn("ended with code 7", record["reason"])
             self.assertIn("the fabric is down", record["reason"])
 
-    def test_srun_is_used_inside_an_allocation(self):
-        env = self.fake("srun", 'while [ "${1#-}" != "$1" ]; do [ "$1" = --ntasks ] && { n=$2; shift; }; shift; done\n'
-                                'touch srun-was-here; exec mpirun --oversubscribe --allow-run-as-root -n "$n" "$@"\n')
-        env.update(SLURM_JOB_ID="7", SLURM_JOB_NUM_NODES="1")
-        done = self.run_assay("probe", "--ranks", "2", "--out", self.out, env=env)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertTrue(os.path.exists(os.path.join(self.folder, "srun-was-here")))
-        self.assertEqual(len(self.records()[0]["ranks"]), 2)
-
     def test_ranks_lie_side_by_side_in_the_trace(self):
         import json
         done = self.run_assay(*self.probe("ok"), "--ranks", "2", "--trace", "--out", self.out)

@@ -1,5 +1,5 @@
 // How processes ended.
-#include "harness/launch/launcher.h"
+#include "harness/launch/process.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,90 @@
+// Supervisor, agent or bystander.
+#include "harness/run/hosts.h"
+
+#include "harness/core/error.h"
+#include "harness/core/units.h"
+#include "harness/launch/agent.h"
+#include "harness/record/content_hash.h"
+#include "harness/record/json_reader.h"
+#include "harness/run/meeting.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace assay {
+
+namespace {
+
+// What two hosts that were given a plan each compare: a resumed run's directory need not be on every host.
+std::string fingerprint(const RunRequest& request, const Plan& plan) {
+  if (request.resume) return {};
+  return fmt::format("plan {} of {} cases ({:016x})", plan.name, plan.cases.size(), hash64(dump_line(plan.expanded())));
+}
+
+double launch_limit() {
+  const char* text = std::getenv("ASSAY_LAUNCH_LIMIT");
+  return text && *text ? parse_seconds(text) : 60;
+}
+
+int serve(const RunRequest& request, const Allocation& allocation, const Plan& plan) {
+  AgentRequest agent;
+  agent.supervisor = allocation.supervisor;
+  agent.token = allocation.token;
+  agent.rank = allocation.rank;
+  agent.size = allocation.size;
+  agent.gpus = request.gpus.value_or(0);
+  agent.plan = fingerprint(request, plan);
+  agent.patience_seconds = launch_limit();
+  return serve_as_agent(agent);
+}
+
+}  // namespace
+
+std::variant<Hosts, ExitCode> take_part(const RunRequest& request, const Plan& plan) {
+  Hosts hosts;
+  hosts.allocation = request.allocation;
+  Allocation& allocation = hosts.allocation;
+  std::unique_ptr<ChannelServer> server;
+  if (allocation.part == Part::unmet) server = meet_through_mpi(allocation);
+  if (allocation.part == Part::bystander) {
+    fmt::print(stderr, "assay: rank {}: rank 0 runs the plan, and starts what it needs itself\n", allocation.rank);
+    return ExitCode::ok;
+  }
+  if (allocation.part == Part::agent && allocation.local_rank > 0) {
+    fmt::print(stderr, "assay: rank {}: a rank of this host serves already\n", allocation.rank);
+    return ExitCode::ok;
+  }
+  if (allocation.part == Part::agent) return static_cast<ExitCode>(serve(request, allocation, plan));
+  if (allocation.only_here()) {
+    hosts.infos = {probe_host(request.gpus.value_or(0))};
+    return hosts;
+  }
+  AgentsOptions options;
+  options.device = std::string(name_of(request.plan.device));
+  options.plan = fingerprint(request, plan);
+  options.start_limit_seconds = launch_limit();
+  options.note = [](const std::string& line) { fmt::print(stderr, "assay: {}\n", line); };
+  options.server = std::move(server);
+  hosts.agents = std::make_unique<Agents>(allocation, std::move(options));
+  allocation = hosts.agents->allocation();
+  hosts.infos = hosts.agents->hosts();
+  for (const std::string& finding : hosts.agents->clock_findings()) fmt::print(stderr, "assay: {}\n", finding);
+  return hosts;
+}
+
+Json hosts_json(const Hosts& hosts) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < hosts.infos.size(); ++i) {
+    Json host = to_json(hosts.infos[i]);
+    if (hosts.agents) {
+      host["clock_ahead_seconds"] = 1e-9 * static_cast<double>(hosts.agents->clock_ahead_ns(static_cast<int>(i)));
+      host["round_trip_seconds"] = 1e-9 * static_cast<double>(hosts.agents->round_trip_ns(static_cast<int>(i)));
+    }
+    list.push_back(std::move(host));
+  }
+  return list;
+}
+
+}  // namespace assay
