@@ -14,12 +14,15 @@
 #include <initializer_list>
 #include <optional>
 #include <system_error>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace assay {
 
 namespace {
 
 constexpr std::size_t most_hosts = 65536;
+constexpr int most_slots = 65536;  // of one host
 constexpr std::size_t most_problems = 20;
 constexpr std::size_t most_bytes = std::size_t{16} << 20;
 
@@ -77,13 +80,6 @@ std::vector<std::string> words_of(std::string_view line) {
   return words;
 }
 
-bool is_host_name(std::string_view name) {
-  return !name.empty() && name.size() <= 255 && name.front() != '-' &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) {
-           return std::isalnum(c) || c == '.' || c == '-' || c == '_' || c == ':' || c == '[' || c == ']';
-         });
-}
-
 bool is_user_name(std::string_view name) {
   return !name.empty() && name.front() != '-' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '.' || c == '-' || c == '_' || c == '$';
@@ -102,8 +98,8 @@ struct Bad {
 int slots_from(const std::string& name, const std::string& value) {
   int slots = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), slots);
-  if (error != std::errc() || end != value.data() + value.size() || slots < 1 || slots > 65536)
-    throw Bad{fmt::format("{}={}: must be a number from 1 to 65536", name, one_line(value, 80))};
+  if (error != std::errc() || end != value.data() + value.size() || slots < 1 || slots > most_slots)
+    throw Bad{fmt::format("{}={}: must be a number from 1 to {}", name, one_line(value, 80), most_slots)};
   return slots;
 }
 
@@ -157,9 +153,18 @@ Line read_line(const std::vector<std::string>& words) {
 
 }  // namespace
 
+bool is_host_name(std::string_view name) {
+  return !name.empty() && name.size() <= 255 && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) || c == '.' || c == '-' || c == '_' || c == ':' || c == '[' || c == ']';
+         });
+}
+
 std::vector<AllocatedHost> parse_hostfile(std::string_view text, const std::string& source) {
   std::vector<AllocatedHost> hosts;
-  std::vector<std::string> excluded, problems;
+  std::unordered_map<std::string, std::size_t> places;  // of the hosts
+  std::unordered_set<std::string> excluded;
+  std::vector<std::string> problems;
   const std::string plain = without_comments(text);
   std::string_view rest = plain;
   for (int number = 1; !rest.empty(); ++number) {
@@ -170,18 +175,20 @@ std::vector<AllocatedHost> parse_hostfile(std::string_view text, const std::stri
     try {
       Line line = read_line(words);
       if (line.excluded) {
-        excluded.push_back(line.host.name);
+        excluded.insert(line.host.name);
         continue;
       }
-      const auto same = std::find_if(hosts.begin(), hosts.end(),
-                                     [&](const AllocatedHost& host) { return host.name == line.host.name; });
-      if (same == hosts.end()) {
+      const auto [place, fresh] = places.try_emplace(line.host.name, hosts.size());
+      if (fresh) {
         if (hosts.size() == most_hosts) throw Bad{fmt::format("more than {} hosts", most_hosts)};
         hosts.push_back(std::move(line.host));
-      } else {
-        same->slots = same->slots.value_or(1) + line.host.slots.value_or(1);
-        if (same->user.empty()) same->user = line.host.user;
+        continue;
       }
+      AllocatedHost& same = hosts[place->second];
+      const int slots = same.slots.value_or(1) + line.host.slots.value_or(1);
+      if (slots > most_slots) throw Bad{fmt::format("more than {} slots on {}", most_slots, same.name)};
+      same.slots = slots;
+      if (same.user.empty()) same.user = line.host.user;
     } catch (const Bad& bad) {
       if (problems.size() < most_problems) problems.push_back(fmt::format("{}:{}: {}", source, number, bad.what));
     }
@@ -191,9 +198,7 @@ std::vector<AllocatedHost> parse_hostfile(std::string_view text, const std::stri
     for (const std::string& problem : problems) all += (all.empty() ? "" : "\n") + problem;
     throw UsageError(all);
   }
-  std::erase_if(hosts, [&](const AllocatedHost& host) {
-    return std::find(excluded.begin(), excluded.end(), host.name) != excluded.end();
-  });
+  std::erase_if(hosts, [&](const AllocatedHost& host) { return excluded.contains(host.name); });
   return hosts;
 }
 

@@ -10,6 +10,10 @@
 
 namespace assay {
 
+// Whether this can be the name or address of a host: up to 255 letters, digits and ".-_:[]", no "-" in front, so that
+// no remote shell takes it for a flag.
+bool is_host_name(std::string_view name);
+
 // One host a line: `[USER@]HOST [slots=N] [max_slots=N] [username=USER]`; `#` and `//` begin comments, /* */ enclose
 // them; `^HOST` takes a host out again; a host that is named again gets more slots. `count`, `cpu` and `cores` are
 // other words for slots. Throws UsageError that lists every bad line as `source:LINE: ...`.

@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/text.h"
+#include "harness/launch/hostfile.h"
 
 #include <algorithm>
 #include <charconv>
@@ -15,6 +16,7 @@ namespace assay {
 namespace {
 
 constexpr std::size_t most_hosts = 65536;
+constexpr std::size_t longest_name = 255;
 
 // One node list, read from the left.
 class NodeList {
@@ -49,6 +51,7 @@ class NodeList {
       if (take('[')) {
         const std::vector<std::string> middles = bracket();
         if (names.size() * middles.size() > most_hosts) fail(fmt::format("more than {} hosts", most_hosts));
+        if (names.front().size() + middles.front().size() > longest_name) fail("a name is longer than any host's");
         std::vector<std::string> crossed;
         for (const std::string& name : names)
           for (const std::string& middle : middles) crossed.push_back(name + middle);
@@ -59,6 +62,9 @@ class NodeList {
       ++at_;
     }
     if (names.front().empty()) fail("a host has no name");
+    // They differ in their numbers alone, and the last ones are the longest.
+    if (!is_host_name(names.front()) || !is_host_name(names.back()))
+      fail(fmt::format("{} is no host's name", in_quotes(names.front())));
     return names;
   }
 
@@ -69,6 +75,7 @@ class NodeList {
       const std::string_view first = digits();
       const bool range = take('-');
       const std::string_view last = range ? digits() : first;
+      if (first.size() > longest_name) fail("a number is longer than any host's name");
       const std::int64_t low = value(first), high = value(last);
       if (high < low) fail(fmt::format("the range {}-{} runs backwards", first, last));
       if (static_cast<std::size_t>(high - low) >= most_hosts) fail(fmt::format("more than {} hosts", most_hosts));

@@ -142,11 +142,12 @@ std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predi
                {"hold_out_error", "error at the largest", Align::right}},
               {}};
   for (const auto& [series, prediction] : predictions) {
-    const auto row = [&](int ranks, Cell time, Cell interval, Cell share) {
-      Cell error = error_cell(prediction.error, tone_of_rms(std::abs(prediction.error)));
-      error.data["ranks"] = prediction.held_out;
-      table.rows.push_back({text_cell(series->title), count_cell(ranks), std::move(time), std::move(interval),
-                            std::move(share), std::move(error)});
+    const auto row = [&, &title = series->title, &judged = prediction](int ranks, Cell time, Cell interval,
+                                                                       Cell share) {
+      Cell error = error_cell(judged.error, tone_of_rms(std::abs(judged.error)));
+      error.data["ranks"] = judged.held_out;
+      table.rows.push_back({text_cell(title), count_cell(ranks), std::move(time), std::move(interval), std::move(share),
+                            std::move(error)});
     };
     for (const Predicted& next : prediction.next) {
       Cell share = share_cell(next.efficiency.value, next.efficiency.interval);
