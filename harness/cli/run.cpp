@@ -4,11 +4,13 @@
 #include "harness/cli/catalogue.h"
 #include "harness/cli/command.h"
 #include "harness/cli/configs.h"
+#include "harness/cli/dry_run.h"
 #include "harness/cli/machine.h"
 #include "harness/cli/report.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/launch/placement.h"
 
 #include <fmt/format.h>
 
@@ -23,7 +25,7 @@ namespace {
 // As typed.
 struct Options {
   std::vector<std::string> targets, sets, labels, inject;
-  std::string filter, device = "auto", ranks, out, resume, timeout;
+  std::string filter, device = "auto", ranks, out, resume, timeout, hostfile;
   bool trace = false, dry_run = false, each_host = false, share_gpu = false;
 };
 
@@ -114,35 +116,22 @@ RunRequest make_request(const Options& options) {
   request.trace = options.trace;
   request.each_host = options.each_host;
   request.share_gpu = options.share_gpu;
-  request.allocation = find_allocation({});
+  request.allocation =
+      find_allocation(options.hostfile.empty() ? std::nullopt : std::optional<std::filesystem::path>(options.hostfile));
   request.command_line = command_line();
   request.report = report_finished_run;
   return request;
 }
 
-// The expanded cases, what each costs a repetition, and about how long it takes.
-void print_plan(const Plan& plan, DeviceKind device) {
-  std::size_t width = 4;
-  for (const PlannedCase& planned : plan.cases) width = std::max(width, planned.key.size());
-  width = std::min<std::size_t>(width, 120);
-  const auto amount = [](double value, std::string_view unit) {
-    return value > 0 ? format_quantity(value, unit) : std::string("-");
+// Limits of a run over several hosts: the worlds that families walk through them, and who shares a host's memory.
+void spread(RunRequest& request, const std::vector<HostInfo>& hosts) {
+  if (hosts.size() < 2) return;
+  request.limits.world_sizes = walk_hosts(request.allocation, request.plan.device, hosts.front().gpu_count);
+  request.limits.ranks_on_a_host = [&request, hosts](int ranks) {
+    int most = 1;
+    for (const RankSeat& seat : place(request, hosts, ranks).seats) most = std::max(most, seat.local_size);
+    return most;
   };
-  std::string text = fmt::format("{:<{}}  {:>5}  {:>10}  {:>10}  {:>12}  {:>8}\n", "case", width, "ranks", "memory",
-                                 "bytes", "flops", "time");
-  double seconds = 0, largest = 0;
-  for (const PlannedCase& planned : plan.cases) {
-    const Estimate& estimate = planned.estimate;
-    text += fmt::format("{:<{}}  {:>5}  {:>10}  {:>10}  {:>12}  {:>8}\n", planned.key, width, planned.ranks,
-                        amount(estimate.memory_bytes * planned.ranks, "B"), amount(estimate.bytes, "B"),
-                        amount(estimate.flops, "FLOP"), format_seconds(planned.estimated_seconds));
-    seconds += planned.estimated_seconds;
-    largest = std::max(largest, estimate.memory_bytes * planned.ranks);
-  }
-  text += fmt::format("plan {} on {}: {} {}, about {} at most, {} of memory at most\n", plan.name,
-                      device == DeviceKind::cpu ? "cpu" : "cuda", plan.cases.size(),
-                      plan.cases.size() == 1 ? "case" : "cases", format_seconds(seconds), format_bytes(largest));
-  fmt::print("{}", text);
 }
 
 ExitCode run(const Options& options) {
@@ -152,8 +141,12 @@ ExitCode run(const Options& options) {
     throw UsageError("run: --dry-run shows a plan; it does not go with --resume");
   RunRequest request = make_request(options);
   if (request.plan.device == DeviceKind::cuda && !options.dry_run) request.gpus = require_gpus(options.device);
+  const std::vector<HostInfo> hosts = hosts_like_this(request);
+  if (!request.each_host) spread(request, hosts);
   if (!options.dry_run) return run_plan(request, catalogue());
-  print_plan(expand_plan(request.plan, catalogue(), request.limits), request.plan.device);
+  // One of the processes that a launcher starts shows the plan.
+  if (request.allocation.rank == 0)
+    print_dry_run(request, expand_plan(request.plan, catalogue(), request.limits), hosts);
   return ExitCode::ok;
 }
 
@@ -177,10 +170,14 @@ Command run_command(CLI::App& root) {
   app->add_option("--out", options->out, "Run directory to make; runs/<start> when left out")->type_name("DIR");
   app->add_option("--resume", options->resume, "Complete this run: only what has no final record runs")
       ->type_name("DIR");
+  app->add_option("--hostfile", options->hostfile,
+                  "Hosts that take part, one a line: HOST [slots=N], as for Open MPI's mpirun")
+      ->type_name("FILE");
   list("--label", options->labels, "A label for every record; may be repeated", "K=V");
   app->add_flag("--trace", options->trace, "Write a Chrome trace of all ranks");
-  app->add_flag("--dry-run", options->dry_run,
-                "Print the expanded cases, their bytes and an estimate of time; run nothing");
+  app->add_flag(
+      "--dry-run", options->dry_run,
+      "Print the expanded cases, their bytes, an estimate of time, and where each rank would go; run nothing");
   app->add_option("--timeout", options->timeout, "Limit of each case, instead of the one derived from its estimate")
       ->type_name("SECONDS");
   app->add_flag("--each-host", options->each_host, "Run the plan on every host by itself");

@@ -276,11 +276,12 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
     }
     planned.estimate = family.estimate(planned.params, world);
     planned.estimated_seconds = estimate_seconds(planned, world);
+    if (limits.memory_bytes == 0) continue;
     const bool divided = limits.ranks_on_a_host && planned.ranks > 1;
     const int together = divided ? limits.ranks_on_a_host(planned.ranks) : planned.ranks;
     const double needed = planned.estimate.memory_bytes * together;
     // Written so that a NaN or infinity is refused.
-    if (limits.memory_bytes == 0 || needed <= static_cast<double>(limits.memory_bytes)) continue;
+    if (needed <= static_cast<double>(limits.memory_bytes)) continue;
     problems_of(*one.entry)
         .add(
             one.entry->pointer,

@@ -17,12 +17,14 @@ class DryRun(AssayCase):
     def test_prints_cases_with_bytes_flops_and_time(self):
         plan = self.plan({**GEMM, "m": [64, 128]})
         done = self.assay("run", plan, "--dry-run", "--device", "cpu")
-        head, *rows, total = done.stdout.splitlines()
+        head, *rows, total, places, seat = done.stdout.splitlines()
         self.assertEqual(head.split(), ["case", "ranks", "memory", "bytes", "flops", "time"])
         self.assertEqual(len(rows), 2)
         self.assertTrue(rows[1].startswith("gemm/dtype=f32/m=128/n=64/k=64/transpose=nn/cache=cold/duration=burst "))
         self.assertIn("1.05 MFLOP", rows[1])   # 2 * 128 * 64 * 64
         self.assertRegex(total, r"^plan p on cpu: 2 cases, about .* at most")
+        self.assertEqual(places.split(), ["ranks", "rank", "host", "NUMA", "GPU", "CPUs"])
+        self.assertRegex(seat, r"^ +1 +0 +\S+ +(\d+|-) +- +\d+[-,\d]*$")
         self.assertEqual(list(self.dir.iterdir()), [plan])   # nothing ran, nothing was written
 
     def test_lists_and_ranges_multiply(self):
@@ -41,7 +43,29 @@ class DryRun(AssayCase):
         self.assertEqual([re.search("n=(.*?)/", key)[1] for key in self.keys(plan, "--set", "gemm.n=8,16", "--filter", "^gemm/.*m=32")],
                          ["8", "16"])
         done = self.assay("run", plan, "--dry-run", "--device", "cpu", "--ranks", "1,2,4", "--filter", "launch")
-        self.assertEqual([line.split()[1] for line in done.stdout.splitlines()[1:-1]], ["1"] * 3 + ["2"] * 3 + ["4"] * 3)
+        words = [line.split() for line in done.stdout.splitlines()]
+        self.assertEqual([word[1] for word in words if "=" in word[0]], ["1"] * 3 + ["2"] * 3 + ["4"] * 3)
+        self.assertEqual([word[:2] for word in words if word[0].isdigit()],
+                         [["1", "0"], *(["2", str(i)] for i in range(2)), *(["4", str(i)] for i in range(4))])
+
+    def test_hosts_and_worlds(self):
+        # Families that communicate walk 1, 2, 4, ... hosts; the others run at one rank.
+        hosts = self.write("hosts.txt", "n1 slots=2\nn2 slots=2  # two more\nn3 slots=1\n")
+        words = ["run", "launch", "collective", "--set", "collective.op=all_reduce", "--set", "collective.bytes=8",
+                 "--dry-run", "--device", "cpu"]
+        done = self.assay(*words, "--hostfile", hosts)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        rows = [line.split() for line in done.stdout.splitlines()]
+        self.assertEqual({row[1] for row in rows if row[0].startswith("collective/")}, {"2", "4", "5"})
+        self.assertEqual({row[1] for row in rows if row[0].startswith("launch/")}, {"1"})
+        self.assertEqual([row[2] for row in rows if row[0] == "5"], ["n1", "n1", "n2", "n2", "n3"])
+        self.assertIn("taken to be like it", done.stdout)
+        self.refused(*words, "--hostfile", hosts, "--ranks", "1,6", says=["--ranks 6 is beyond the 5 slots of --hostfile", "n1 2, n2 2, n3 1"])
+
+    def test_bad_hostfiles_are_named(self):
+        for text, says in (("n1 slots=two\n", ":1: slots=two: must be"), ("n1\nn2 slot=2\n", ":2: "), ("# none\n", "names no host")):
+            self.refused("run", "launch", "--dry-run", "--hostfile", self.write("h.txt", text), says=says)
+        self.refused("run", "launch", "--hostfile", "/nowhere/h", says="/nowhere/h: cannot be read")
 
     def test_targets_are_plans_families_and_files(self):
         self.assertEqual(self.keys("launch"), self.keys(self.plan({"family": "launch"})))
