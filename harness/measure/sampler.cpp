@@ -51,7 +51,8 @@ Sampler::Sampler(Device& device, Communicator& comm, const Protocol& protocol, C
     : device_(device),
       world_(comm),
       comm_(&comm),
-      protocol_(protocol),
+      own_protocol_(protocol),
+      protocol_(&own_protocol_),
       clock_(std::move(clock)),
       stream_(device.make_stream()) {}
 
@@ -107,9 +108,13 @@ void Sampler::join_turns() {
   const double own = measurement_.rank_medians.front();
   std::vector<double> medians;
   for (int rank = 0; rank < world_.size(); ++rank) medians.push_back(world_.broadcast_value(own, rank));
-  const int slowest = static_cast<int>(std::max_element(medians.begin(), medians.end()) - medians.begin());
+  take_from(static_cast<int>(std::max_element(medians.begin(), medians.end()) - medians.begin()));
+  measurement_.rank_medians = std::move(medians);
+}
+
+void Sampler::take_from(int rank) {
   const auto take = [&](auto& value) {
-    value = static_cast<std::decay_t<decltype(value)>>(world_.broadcast_value(static_cast<double>(value), slowest));
+    value = static_cast<std::decay_t<decltype(value)>>(world_.broadcast_value(static_cast<double>(value), rank));
   };
   const auto take_list = [&](auto& list) {
     auto count = list.size();
@@ -133,7 +138,6 @@ void Sampler::join_turns() {
   take(word);
   measurement_.stopped_by = words[static_cast<std::size_t>(word)];
   measurement_.summary = summarize(measurement_.values);
-  measurement_.rank_medians = std::move(medians);
 }
 
 template <typename Form>
@@ -200,13 +204,13 @@ struct Sampler::Repetition {
 void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn) {
   ASSAY_CHECK(slots >= 1, "a case repeats on {} slots", slots);
   begin();
-  const bool cold = protocol_.cache == "cold";
-  const bool isolated = protocol_.batching == "isolated";
+  const bool cold = protocol_->cache == "cold";
+  const bool isolated = protocol_->batching == "isolated";
   const bool single = isolated || (cold && slots == 1);
   Repetition work{
-      *this, fn, protocol_.cache == "hot" ? 1 : slots, cold && single, device_.make_event(), device_.make_event()};
+      *this, fn, protocol_->cache == "hot" ? 1 : slots, cold && single, device_.make_event(), device_.make_event()};
   // The straggler of a drill synchronises after each call, which a gate would hold up.
-  const std::int64_t launches = slow_ ? 0 : protocol_.gated_launches();
+  const std::int64_t launches = slow_ ? 0 : protocol_->gated_launches();
   const std::int64_t most = launches > 0 ? std::max<std::int64_t>(1, most_gated_launches / launches) : most_repetitions;
 
   std::int64_t repetitions = 1;
@@ -215,14 +219,14 @@ void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn
     const double start = clock_();
     const auto spent = [&] { return clock_() - start; };
     // Every slot is touched once, call by call, as long as that does not eat the measuring time.
-    const double patience = std::max(protocol_.warmup_seconds, 0.25 * protocol_.max_seconds);
+    const double patience = std::max(protocol_->warmup_seconds, 0.25 * protocol_->max_seconds);
     const auto touches = static_cast<int>(comm_->max_of(std::min(work.slots, most_first_touch)));
     for (int i = 0; i < touches; ++i) {
       measurement_.first_touch.push_back(work.time(1));
       if (any(spent() >= patience)) break;
     }
     // Warm-up goes on in samples, growing until one spans the shortest time that the timer can be trusted with.
-    while (any(spent() < protocol_.warmup_seconds) || !single) {
+    while (any(spent() < protocol_->warmup_seconds) || !single) {
       const double seconds = work.time(repetitions);
       const bool ungated = launches > 0 && !work.gated;
       work.gated = launches > 0 && launches <= most_gated_launches;
@@ -234,11 +238,11 @@ void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn
         next = std::min(most, 1 + static_cast<std::int64_t>(growth * static_cast<double>(repetitions)));
       }
       repetitions = static_cast<std::int64_t>(comm_->max_of(static_cast<double>(next)));
-      if (!any(too_short || spent() < protocol_.warmup_seconds)) break;
+      if (!any(too_short || spent() < protocol_->warmup_seconds)) break;
     }
   }
 
-  StopRule rule(protocol_);
+  StopRule rule(*protocol_);
   DisturbanceWatch* watch = device_.kind() == DeviceKind::cpu ? &watch_ : nullptr;
   const double start = clock_();
   for (bool enough = false; !enough;) {

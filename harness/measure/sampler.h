@@ -11,12 +11,20 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace assay {
 
 // What sampling gave. Times are seconds a repetition (or step); a multi-rank value is the slowest rank's.
+// Of one of several measurements of a case (Sampler::rounds): seconds a repetition.
+struct RoundResult {
+  double median = 0;
+  double low = 0;  // 95 % interval of the median; NaN where it is not known
+  double high = 0;
+};
+
 struct Measurement {
   std::vector<double> values;
   std::vector<double> at;            // start of each sample, seconds since the case's start; procedure: unknown, empty
@@ -29,6 +37,8 @@ struct Measurement {
   double window_seconds = 0;         // wall time of the whole window
   double items = 0;                  // delivered in that window by all ranks (window form)
   std::vector<double> pieces;        // window form: items a second of all ranks in each piece of the window
+  // Rounds form: by round and rank, what the rank's group measured; nothing where the rank had no part.
+  std::vector<std::vector<std::optional<RoundResult>>> rounds;
 };
 
 // Every rank calls the same form with the same protocol. Errors of the work pass through.
@@ -74,6 +84,18 @@ class Sampler {
   void repeat(int slots, const std::function<void(Stream&, int)>& fn);
   // One call, one sample (a training step); fn(step) returns when its work is done. Steps count on from warm-up's.
   void steps(const std::function<void(std::int64_t)>& fn);
+  // However many rounds share the protocol's time, each measurement is given this much of it (or all).
+  static constexpr double least_round_seconds = 0.1;
+  // What a rank does in one of several measurements.
+  struct Round {
+    Communicator* comm = nullptr;             // of the ranks that measure together; null: this rank has no part in it
+    std::function<void(Stream&, int)> fn;     // as of `repeat`
+    std::function<void(Stream&)> after = {};  // once it is measured; untimed
+  };
+  // `count` measurements one after another, each like `repeat` on one slot with a share of the protocol's time, by
+  // groups of ranks that measure at once, each by itself: make(i) is called on every rank and may communicate. Samples
+  // and first touches are those of the slowest group of all.
+  void rounds(int count, const std::function<Round(int)>& make);
   // Free-running work: each call delivers and returns a number of items (a batch of a loader). The window is cut into
   // pieces of a second, or a tenth of max_seconds where that is less; values are seconds an item, a piece each:
   // the slowest rank's time over the items of all. Throws Error when a piece delivers nothing within max_seconds.
@@ -91,6 +113,8 @@ class Sampler {
   template <typename Form>
   void in_turn(const Form& form);
   void join_turns();
+  // What one rank measured, for all.
+  void take_from(int rank);
   void repeat_here(int slots, const std::function<void(Stream&, int)>& fn);
   void steps_here(const std::function<void(std::int64_t)>& fn);
   void window_here(const std::function<std::int64_t()>& fn);
@@ -109,7 +133,8 @@ class Sampler {
   Device& device_;
   Communicator& world_;
   Communicator* comm_;  // those that measure together: the world, or in turns this rank alone
-  const Protocol& protocol_;
+  const Protocol& own_protocol_;
+  const Protocol* protocol_;  // that samples are taken by: the case's, or a round's share of it
   Clock clock_;
   bool slow_ = false;
   bool turns_ = false;

@@ -25,10 +25,10 @@ void Sampler::steps_here(const std::function<void(std::int64_t)>& fn) {
     const double start = clock_();
     do {
       measurement_.first_touch.push_back(time());
-    } while (any(clock_() - start < protocol_.warmup_seconds));
+    } while (any(clock_() - start < protocol_->warmup_seconds));
   }
 
-  StopRule rule(protocol_);
+  StopRule rule(*protocol_);
   const bool watched = device_.kind() == DeviceKind::cpu;
   if (comm_->size() > 1) comm_->barrier();
   const double start = clock_();
@@ -56,11 +56,11 @@ void Sampler::window_here(const std::function<std::int64_t()>& fn) {
       const double before = clock_();
       call();
       if (measurement_.first_touch.empty()) measurement_.first_touch.push_back(clock_() - before);
-    } while (any(clock_() - start < protocol_.warmup_seconds));
+    } while (any(clock_() - start < protocol_->warmup_seconds));
   }
 
-  StopRule rule(protocol_);
-  const double piece_seconds = std::min(1.0, protocol_.max_seconds / 10.0);
+  StopRule rule(*protocol_);
+  const double piece_seconds = std::min(1.0, protocol_->max_seconds / 10.0);
   if (comm_->size() > 1) comm_->barrier();
   const double start = clock_();
   for (bool enough = false; !enough;) {
@@ -72,9 +72,9 @@ void Sampler::window_here(const std::function<std::int64_t()>& fn) {
     do {
       call();
       seconds = clock_() - piece_start;
-    } while (seconds < piece_seconds || (delivered == 0 && seconds < protocol_.max_seconds));
+    } while (seconds < piece_seconds || (delivered == 0 && seconds < protocol_->max_seconds));
     if (any(delivered == 0))
-      throw Error(fmt::format("the work delivered no item in {:.1f} s on one of the ranks", protocol_.max_seconds));
+      throw Error(fmt::format("the work delivered no item in {:.1f} s on one of the ranks", protocol_->max_seconds));
     own_.push_back(seconds / static_cast<double>(delivered));
     const double items = sum_of(static_cast<double>(delivered));
     const double slowest = comm_->max_of(seconds);

@@ -53,6 +53,7 @@ struct Context {
   // Filled in by the case on rank 0: what the record shows beside the case's own phases and sensors.
   std::vector<std::pair<std::string, double>> spans = {};  // seconds a step by part: forward, backward, ...
   std::map<std::string, Series> series = {};               // loss, ...
+  std::optional<Matrix> matrix = {};                       // what was measured between each two ranks
 };
 
 // Collects the checks of one case.

@@ -3,6 +3,7 @@
 
 #include "harness/measure/statistics.h"
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,17 @@ struct Series {
   std::string unit;
   std::vector<double> at;
   std::vector<std::optional<double>> values;
+};
+
+// A figure between each two members of a world: from the row's to the column's.
+struct Matrix {
+  std::string metric;  // bandwidth, latency
+  std::string unit;
+  Better better = Better::higher;
+  std::vector<int> ranks;      // of rows and columns, in their order
+  std::vector<double> values;  // row by row; NaN where there is none, as on the diagonal
+
+  double at(std::size_t row, std::size_t column) const { return values[row * ranks.size() + column]; }
 };
 
 struct Check {

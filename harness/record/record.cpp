@@ -46,6 +46,23 @@ Json to_json(const Check& check) {
   return json;
 }
 
+// Five digits: hundreds of hosts make a hundred thousand figures of one line.
+Json to_json(const Matrix& matrix) {
+  Json rows = Json::array();
+  for (std::size_t row = 0; row < matrix.ranks.size(); ++row) {
+    Json& figures = rows.emplace_back(Json::array());
+    for (std::size_t column = 0; column < matrix.ranks.size(); ++column) {
+      const double value = matrix.at(row, column);
+      figures.push_back(std::isfinite(value) ? Json(std::stod(fmt::format("{:.5g}", value))) : Json(nullptr));
+    }
+  }
+  return {{"metric", matrix.metric},
+          {"unit", matrix.unit},
+          {"better", matrix.better == Better::higher ? "higher" : "lower"},
+          {"ranks", matrix.ranks},
+          {"values", std::move(rows)}};
+}
+
 Json to_json(const Samples& samples) {
   Json json;
   json["unit"] = samples.unit;
@@ -120,6 +137,7 @@ Json Record::to_json() const {
   json["telemetry"] = Json::object();
   for (const auto& [name, series] : telemetry)
     json["telemetry"][name] = {{"unit", series.unit}, {"at", numbers(series.at)}, {"values", numbers(series.values)}};
+  if (matrix) json["matrix"] = assay::to_json(*matrix);
   json["started"] = started;
   json["seconds"] = number(seconds);
   if (!log.empty()) json["log"] = log;

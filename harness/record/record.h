@@ -79,7 +79,8 @@ struct Record {
   std::vector<Check> checks;
   std::vector<std::pair<std::string, double>> spans;  // seconds by phase
   std::map<std::string, Series> telemetry;
-  std::string started;  // ISO 8601, UTC
+  std::optional<Matrix> matrix;  // of a case that measures every pair
+  std::string started;           // ISO 8601, UTC
   double seconds = 0;
   std::string log;  // tail of the workers' stderr when the case broke; absent when empty
 

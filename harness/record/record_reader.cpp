@@ -201,6 +201,40 @@ void read(Scan& scan, std::map<std::string, Series>& telemetry) {
   });
 }
 
+void read(Scan& scan, std::vector<int>& to) {
+  if (scan.null()) return;
+  to.clear();
+  scan.elements("a list of integers", [&] { read(scan, to.emplace_back()); });
+}
+
+void read(Scan& scan, std::optional<Matrix>& to) {
+  if (scan.null()) return;
+  Matrix matrix;
+  std::size_t rows = 0, columns = 0;
+  bool even = true;
+  object(scan, [&](std::string_view name) {
+    if (name == "better") {
+      if (!scan.null()) matrix.better = scan.string() == "lower" ? Better::lower : Better::higher;
+      return true;
+    }
+    if (name == "values") {
+      scan.elements("a list of lists of numbers", [&] {
+        const std::vector<double>& row = numbers(scan);
+        even = even && (rows == 0 || row.size() == columns);
+        columns = row.size();
+        ++rows;
+        matrix.values.insert(matrix.values.end(), row.begin(), row.end());
+      });
+      return true;
+    }
+    if (name == "ranks") return read(scan, matrix.ranks), true;
+    return is(name, "metric", scan, matrix.metric) || is(name, "unit", scan, matrix.unit);
+  });
+  if (!even || rows != matrix.ranks.size() || (rows > 0 && columns != rows))
+    throw Mismatch{"values", "not a row and a column for each rank"};
+  to = std::move(matrix);
+}
+
 // An object of any members.
 void read(Scan& scan, SharedJson& to, JsonPool& pool) {
   if (scan.peek() != '{' && scan.peek() != 'n') throw Mismatch{"", "not an object"};
@@ -233,6 +267,7 @@ Record read_record(std::string_view text, JsonPool& pool) {
     if (name == "protocol") return read(scan, record.protocol, pool), true;
     if (name == "samples") return read(scan, record.samples), true;
     if (name == "telemetry") return read(scan, record.telemetry), true;
+    if (name == "matrix") return read(scan, record.matrix), true;
     if (name == "status") {
       if (!scan.null()) record.status = status_from(scan.string());
       return true;

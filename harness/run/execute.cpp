@@ -258,6 +258,7 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, 
     record.protocol = Json::object();
   }
   record.spans.insert(record.spans.end(), context.spans.begin(), context.spans.end());
+  record.matrix = std::move(context.matrix);
   for (auto& [name, series] : context.series) record.telemetry[name] = std::move(series);
   for (const auto& [name, value] : context.labels) record.labels[name] = value;
   record.flags.insert(record.flags.end(), context.flags.begin(), context.flags.end());

@@ -14,7 +14,7 @@ struct Known {
   std::string_view families;  // "|gemm|peak|"; empty: any
 };
 
-constexpr std::array<Known, 39> table{{
+constexpr std::array<Known, 43> table{{
     {"throughput", "FLOP/s", "|gemm|peak|"},
     {"throughput", "img/s", "|dataloader|resnet|"},
     {"throughput", "tokens/s", "|dataloader|transformer|llama|"},
@@ -26,6 +26,10 @@ constexpr std::array<Known, 39> table{{
     {"checkpoint_write", "B/s", ""},
     {"checkpoint_read", "B/s", ""},
     {"latency", "s", ""},
+    {"slowest_pair_bandwidth", "B/s", ""},
+    {"median_pair_bandwidth", "B/s", ""},
+    {"slowest_pair_latency", "s", ""},
+    {"median_pair_latency", "s", ""},
     {"step_time", "s", ""},
     {"exposed_communication", "s", ""},
     {"arrival_skew", "s", ""},

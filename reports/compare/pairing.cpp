@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "reports/data/figures.h"
+#include "reports/data/host_runs.h"
 #include "reports/data/machine.h"
 
 #include <fmt/format.h>
@@ -29,6 +30,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 bool each_host(const RunSet& set) {
   return std::all_of(set.runs().begin(), set.runs().end(), [](const RunData& run) {
+    if (ran_on_each_host(run)) return true;
     const Json argv = member(run.run, "/argv");
     return argv.is_array() && std::find(argv.begin(), argv.end(), Json("--each-host")) != argv.end();
   });
@@ -156,7 +158,7 @@ std::vector<Observation> observe(const Entries& entries, const std::string& metr
   std::map<std::size_t, Sum> runs;
   for (const Entry* entry : entries) {
     const Metric* found = positive_metric(*entry->record, metric);
-    Sum& sum = runs[entry->run_index];
+    Sum& sum = runs[entry->directory];
     const double log = std::log(*found->value);
     sum.log += log;
     ++sum.n;

@@ -45,7 +45,7 @@ const Metric* headline_metric(const Record& record) {
   const auto bytes = record.family == "collective" ? param_number(record, "bytes") : std::nullopt;
   const bool small = bytes && *bytes <= small_message_bytes;
   for (const Metric& metric : record.metrics)
-    if (metric.value && (!small || metric.name == "latency")) return &metric;
+    if (metric.value && (!small || metric.unit == "s")) return &metric;
   return nullptr;
 }
 

@@ -79,4 +79,10 @@ const std::vector<MachineRuns>& by_machine(const RunSet& runs) {
   return runs.groups_->machines;
 }
 
+bool crowded(const RunSet& runs) {
+  constexpr std::size_t few = 4;
+  const std::size_t machines = by_machine(runs).size();
+  return machines > few && runs.directories() < machines;
+}
+
 }  // namespace assay::report

@@ -30,4 +30,7 @@ struct MachineRuns {
 // for a RunSet, which keeps them.
 const std::vector<MachineRuns>& by_machine(const RunSet& runs);
 
+// Whether so many machines are hosts of one run that a terminal's tables of each would bury what compares them.
+bool crowded(const RunSet& runs);
+
 }  // namespace assay::report

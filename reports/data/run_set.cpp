@@ -2,6 +2,7 @@
 
 #include "harness/measure/protocol.h"
 #include "harness/record/content_hash.h"
+#include "reports/data/host_runs.h"
 
 #include <fmt/format.h>
 
@@ -63,13 +64,22 @@ RunSet::RunSet(std::vector<RunData> runs) {
     else
       runs_.push_back(std::move(run));
   }
+  directories_ = runs_.size();
+  std::vector<std::size_t> directory;  // of each run
+  std::vector<RunData> parted;
+  for (std::size_t i = 0; i < directories_; ++i)
+    for (RunData& part : split_hosts(std::move(runs_[i]))) {
+      parted.push_back(std::move(part));
+      directory.push_back(i);
+    }
+  runs_ = std::move(parted);
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const RunData& run = runs_[i];
     first_.push_back(entries_.size());
     std::map<std::string, std::size_t> places;
     for (std::size_t r = 0; r < run.records.size(); ++r) {
       const auto [place, fresh] = places.try_emplace(run.records[r].identity().text(), entries_.size());
-      if (fresh) entries_.push_back({&run, nullptr, i, 0});
+      if (fresh) entries_.push_back({&run, nullptr, i, directory[i], 0});
       Entry& entry = entries_[place->second];
       entry.record = &run.records[r];
       entry.line = r < run.lines.size() ? run.lines[r] : static_cast<int>(r) + 1;

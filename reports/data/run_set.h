@@ -18,6 +18,7 @@ struct Entry {
   const RunData* run = nullptr;
   const Record* record = nullptr;
   std::size_t run_index = 0;  // in RunSet::runs()
+  std::size_t directory = 0;  // that it came from, of those that count: hosts of one run share it
   int line = 0;               // of records.jsonl, from 1
 
   // "gemm-f32/records.jsonl line 7": for people.
@@ -27,7 +28,7 @@ struct Entry {
 };
 
 // Runs in an order that depends on what they hold, not on how they were named: by start, then by content. A run that
-// is given twice (or as a copy) counts once.
+// is given twice (or as a copy) counts once. A run on each of several hosts is as many runs (reports/data/host_runs.h).
 class RunSet {
  public:
   explicit RunSet(std::vector<RunData> runs);
@@ -40,12 +41,15 @@ class RunSet {
   std::span<const Entry> entries_of(std::size_t run_index) const;
   // Copies of runs that were left out: "b: the same run as a".
   const std::vector<std::string>& duplicates() const { return duplicates_; }
+  // Directories that count.
+  std::size_t directories() const { return directories_; }
 
  private:
   std::vector<RunData> runs_;
   std::vector<Entry> entries_;
   std::vector<std::size_t> first_;  // entries_ of run i begin here
   std::vector<std::string> duplicates_;
+  std::size_t directories_ = 0;
 
   struct Groups;  // reports/data/groups.h
   mutable std::shared_ptr<Groups> groups_;

@@ -23,6 +23,7 @@ struct Cell {
   Tone tone = Tone::plain;
   std::string link = {};  // of a section or an anchor of this document ("r-0123"), where the figure comes from
   std::optional<double> sort = {};  // what sortable tables sort by; absent: the text
+  int heat = 0;                     // of a heat map: 0 plain, up to 6 the farthest on the bad side
 };
 
 enum class Align { left, right };

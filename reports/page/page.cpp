@@ -1,6 +1,7 @@
 // Puts the sections of the report in order.
 #include "reports/page/page.h"
 
+#include "reports/hosts/hosts.h"
 #include "reports/roofline/roofline.h"
 #include "reports/scaling/scaling.h"
 #include "reports/summary/cases.h"
@@ -27,6 +28,8 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
   add(key_figure_sections(runs));
   add(attention_sections(runs));
   add(environment_sections(runs));
+  add(host_sections(runs));
+  add(pair_sections(runs));
   add(suite_sections(runs));
   add(workload_sections(runs));
   add(collective_sections(runs, options.nccl_table));

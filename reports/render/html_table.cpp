@@ -45,6 +45,8 @@ void cell_html(std::string& out, const Cell& cell, bool heads_row, const Ids& id
     out += " class=strong";
   else if (cell.tone == Tone::faint && text != "–")
     out += " class=faint";
+  else if (cell.heat > 0)
+    out += " class=h" + std::to_string(std::min(cell.heat, 6));
   if (const auto key = sort_key(cell); key && std::isfinite(*key))
     if (const std::string number = short_number(*key); number != text) out += " data-v=" + number;
   out += '>';

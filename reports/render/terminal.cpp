@@ -24,6 +24,9 @@ std::string_view colour_of(Tone tone) {
   return "";
 }
 
+// A terminal has one shade for the slower half of a heat map.
+Tone tone_of(const Cell& cell) { return cell.tone == Tone::plain && cell.heat >= 3 ? Tone::warn : cell.tone; }
+
 class Writer {
  public:
   explicit Writer(const TerminalStyle& style) : style_(style) {}
@@ -144,7 +147,7 @@ class Writer {
     end_line();
     for (const auto& row : table.rows) {
       for (const auto& [c, width] : columns)
-        if (c < row.size()) field(printable(row[c].text), row[c].tone, table.columns[c].align, width, c == 0);
+        if (c < row.size()) field(printable(row[c].text), tone_of(row[c]), table.columns[c].align, width, c == 0);
       end_line();
     }
   }

@@ -83,7 +83,7 @@ CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses)
   std::map<std::string, std::map<Likeness, Group>> configurations;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
-    if (record.family != "collective") continue;
+    if (record.family != "collective" || param_text(record, "op") == "pairwise") continue;  // links, one by one
     const auto leave = [&](const std::string& reason) {
       apart.add(title_of(record), reason, entry, record.status != Status::ok || record.world_ranks == 1);
     };

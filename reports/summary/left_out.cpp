@@ -1,6 +1,7 @@
 #include "reports/summary/left_out.h"
 
 #include "reports/data/figures.h"
+#include "reports/data/host_runs.h"
 #include "reports/summary/cells.h"
 
 #include <fmt/format.h>
@@ -41,9 +42,11 @@ std::vector<Section> attention_sections(const RunSet& runs) {
     const Record& record = *entry.record;
     if (record.status != Status::failed && record.status != Status::error) continue;
     if (++total > most_items) continue;
-    list.items.push_back(fmt::format("{} ({}): {} [{}]", record.key,
-                                     plural(static_cast<std::size_t>(record.world_ranks), "rank"), why_not(record),
-                                     entry.place()));
+    const std::vector<std::string> hosts = record.identity().hosts;
+    const std::string where = ran_on_each_host(*entry.run) && !hosts.empty() ? " on " + hosts.front() : "";
+    list.items.push_back(fmt::format("{} ({}{}): {} [{}]", record.key,
+                                     plural(static_cast<std::size_t>(record.world_ranks), "rank"), where,
+                                     why_not(record), entry.place()));
   }
   end_list(list, total);
   if (total == 0) return {};

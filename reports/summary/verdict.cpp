@@ -35,6 +35,8 @@ Outcome verdict_of(const RunSet& runs) {
   verdict.tone = bad ? Tone::bad : unreadable > 0 ? Tone::warn : runs.entries().empty() ? Tone::plain : Tone::good;
   if (runs.runs().size() == 1) {
     verdict.headline = machine_line(runs, 0);
+  } else if (runs.directories() == 1) {
+    verdict.headline = fmt::format("{} hosts · {}", runs.runs().size(), machine_line(runs, 0));
   } else {
     const std::vector<MachineRuns>& machines = by_machine(runs);
     verdict.headline = fmt::format("{} runs of {}", runs.runs().size(),

@@ -48,13 +48,15 @@ class TypedAnswer final : public Answer {
   using Answer::fill_in_place;
   using Answer::fill_send;
 
-  TypedAnswer(Op op, DType dtype, const Layout& layout, int rank, int ranks, std::uint64_t seed, int root)
+  TypedAnswer(Op op, DType dtype, const Layout& layout, int rank, int ranks, std::uint64_t seed,
+              std::optional<int> from)
       : Answer(layout, sizeof(T)),
         op_(op),
         rank_(rank),
-        ranks_(ranks),
         seed_(seed),
-        root_(root),
+        from_(op == Op::broadcast || op == Op::send_recv
+                  ? from.value_or(op == Op::broadcast ? 0 : (rank + ranks - 1) % ranks)
+                  : -1),
         span_(static_cast<std::uint64_t>(std::min<std::int64_t>(exact_up_to(dtype) / ranks, 999)) + 1) {
     own_ = to_elements(table(rank));
     if (reduces(op)) {
@@ -64,6 +66,8 @@ class TypedAnswer final : public Answer {
         for (std::size_t i = 0; i < period; ++i) sum[i] += part[i];
       }
       expected_ = to_elements(sum);
+    } else if (from_ >= 0) {
+      given_.push_back(to_elements(table(from_)));
     } else {
       for (int r = 0; r < ranks; ++r) given_.push_back(to_elements(table(r)));
     }
@@ -99,8 +103,8 @@ class TypedAnswer final : public Answer {
     switch (op_) {
       case Op::all_reduce: expect(0, expected_, 0); break;
       case Op::reduce_scatter: expect(0, expected_, mine); break;
-      case Op::broadcast: expect(0, given_[static_cast<std::size_t>(root_)], 0); break;
-      case Op::send_recv: expect(0, given_[static_cast<std::size_t>((rank_ + ranks_ - 1) % ranks_)], 0); break;
+      case Op::broadcast:
+      case Op::send_recv: expect(0, given_.front(), 0); break;
       case Op::all_gather:
       case Op::all_to_all:
         for (std::size_t r = 0; r < given_.size(); ++r) expect(r * block, given_[r], op_ == Op::all_to_all ? mine : 0);
@@ -160,13 +164,12 @@ class TypedAnswer final : public Answer {
 
   Op op_;
   int rank_;
-  int ranks_;
   std::uint64_t seed_;
-  int root_;
+  int from_;                           // whose elements arrive; -1: every rank's
   std::uint64_t span_;                 // values are 0 to span - 1
   std::vector<T> own_;                 // what this rank gives, one period
   std::vector<T> expected_;            // sums over the ranks
-  std::vector<std::vector<T>> given_;  // by rank, where nothing is summed
+  std::vector<std::vector<T>> given_;  // by rank, where nothing is summed; of `from_` alone where it is one
 };
 
 }  // namespace
@@ -191,11 +194,11 @@ void Answer::corrupt(void* receive, bool in_place) const {
 int most_ranks(DType dtype) { return static_cast<int>(exact_up_to(dtype)); }
 
 std::unique_ptr<Answer> make_answer(Op op, DType dtype, const Layout& layout, int rank, int ranks, std::uint64_t seed,
-                                    int root) {
+                                    std::optional<int> from) {
   switch (dtype) {
-    case DType::f32: return std::make_unique<TypedAnswer<float>>(op, dtype, layout, rank, ranks, seed, root);
-    case DType::bf16: return std::make_unique<TypedAnswer<bf16>>(op, dtype, layout, rank, ranks, seed, root);
-    case DType::i64: return std::make_unique<TypedAnswer<std::int64_t>>(op, dtype, layout, rank, ranks, seed, root);
+    case DType::f32: return std::make_unique<TypedAnswer<float>>(op, dtype, layout, rank, ranks, seed, from);
+    case DType::bf16: return std::make_unique<TypedAnswer<bf16>>(op, dtype, layout, rank, ranks, seed, from);
+    case DType::i64: return std::make_unique<TypedAnswer<std::int64_t>>(op, dtype, layout, rank, ranks, seed, from);
     default: throw Error(fmt::format("collective: no answer is known for {}", assay::name_of(dtype)));
   }
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,8 +54,9 @@ class Answer {
 // The largest world whose sums are exact in this type.
 int most_ranks(DType dtype);
 
-// Throws Error for types other than f32, bf16, i64. `root` is a broadcast's; send_recv goes round a ring.
+// Throws Error for types other than f32, bf16, i64. `from`: the rank whose elements a broadcast or send-recv brings;
+// absent: a broadcast's rank 0, the one before in a ring.
 std::unique_ptr<Answer> make_answer(Op op, DType dtype, const Layout& layout, int rank, int ranks, std::uint64_t seed,
-                                    int root = 0);
+                                    std::optional<int> from = {});
 
 }  // namespace assay::collective

@@ -5,7 +5,10 @@
 #include "harness/device/cpu/team.h"
 #include "suites/collective/answer.h"
 #include "suites/collective/layout.h"
+#include "suites/collective/pairwise.h"
+#include "suites/collective/slow_pairs.h"
 #include "suites/collective/staging.h"
+#include "suites/collective/world_check.h"
 
 #include <algorithm>
 #include <array>
@@ -29,6 +32,10 @@ DType dtype_of(const Params& params) {
   throw Error("collective: unknown dtype " + params.text("dtype"));
 }
 
+bool is_pairwise(const Params& params) { return params.text("op") == pairwise_op; }
+
+bool registered_of(const Params& params) { return params.has("buffers") && params.text("buffers") == "registered"; }
+
 class CollectiveCase final : public Case {
  public:
   explicit CollectiveCase(const Params& params)
@@ -37,7 +44,7 @@ class CollectiveCase final : public Case {
         dtype_(dtype_of(params)),
         in_place_(params.flag("inplace")),
         batching_(params.text("batching")),
-        registered_(params.has("buffers") && params.text("buffers") == "registered") {}
+        registered_(registered_of(params)) {}
 
   std::optional<std::string> skip_reason(const Context& context) const override {
     const int ranks = context.comm.size();
@@ -58,7 +65,7 @@ class CollectiveCase final : public Case {
     staging_.emplace(context.device);
     const int ranks = context.comm.size();
     layout_ = layout_of(op_, bytes_, dtype_, ranks);
-    answer_ = make_answer(op_, dtype_, layout_, context.comm.rank(), ranks, context.seed, root);
+    answer_ = make_answer(op_, dtype_, layout_, context.comm.rank(), ranks, context.seed);
     const std::size_t element = size_of(dtype_);
     if (in_place_) {
       receive_ = allocate(context, std::max(layout_.send, layout_.receive) * element);
@@ -91,13 +98,13 @@ class CollectiveCase final : public Case {
                    [&](const void* part, std::size_t first, std::size_t count) {
                      answer_->check_receive(wrong, part, in_place_, first, count);
                    });
-    add_check(checks, "wrong_elements", wrong);
+    add_check(checks, context_->comm, "wrong_elements", wrong);
     if (!in_place_) {
       staging_->read(send_.data(), layout_.send, size_of(dtype_),
                      [&](const void* part, std::size_t first, std::size_t count) {
                        answer_->check_send(changed, part, first, count);
                      });
-      add_check(checks, "changed_inputs", changed);
+      add_check(checks, context_->comm, "changed_inputs", changed);
     }
     fill();  // a further measurement starts anew
     // Some connections are only made, and told of, by the first call.
@@ -196,33 +203,6 @@ class CollectiveCase final : public Case {
     comm.receive(receive_.data(), layout_.count, dtype_, (comm.rank() + ranks - 1) % ranks, stream);
   }
 
-  // The check of the whole world, the same on every rank; its culprits, by rank, on rank 0.
-  void add_check(Checks& checks, const char* name, const Wrong& wrong) {
-    Communicator& comm = context_->comm;
-    const auto ranks = static_cast<std::size_t>(comm.size());
-    constexpr std::size_t text_bytes = 320;
-    std::array<char, text_bytes> own{};
-    std::string text;
-    for (const std::string& line : wrong.detail) text += (text.empty() ? "" : "; ") + line;
-    if (wrong.count > wrong.detail.size()) text += fmt::format("; {} in all", wrong.count);
-    std::copy_n(text.begin(), std::min(text.size(), text_bytes - 1), own.begin());
-
-    const auto count = static_cast<std::int64_t>(wrong.count);
-    std::vector<std::int64_t> counts(ranks);
-    std::vector<char> texts(ranks * text_bytes);
-    comm.all_gather_host(&count, counts.data(), sizeof count);
-    comm.all_gather_host(own.data(), texts.data(), text_bytes);
-
-    std::int64_t total = 0;
-    std::vector<std::string> detail;
-    for (std::size_t r = 0; r < ranks; ++r) {
-      total += counts[r];
-      if (counts[r] && comm.rank() == 0 && detail.size() < 20)
-        detail.push_back(fmt::format("rank {}: {}", r, texts.data() + r * text_bytes));
-    }
-    checks.at_most(name, static_cast<double>(total), 0, detail);
-  }
-
   Op op_;
   std::size_t bytes_;
   DType dtype_;
@@ -240,13 +220,15 @@ class CollectiveCase final : public Case {
 
 Estimate estimate(const Params& params, const World& world) {
   const DType dtype = dtype_of(params);
-  const Layout layout =
-      layout_of(op_of(params), static_cast<std::size_t>(params.integer("bytes")), dtype, std::max(world.ranks, 1));
+  const Layout layout = layout_of(is_pairwise(params) ? Op::send_recv : op_of(params),
+                                  static_cast<std::size_t>(params.integer("bytes")), dtype, std::max(world.ranks, 1));
   const std::size_t held =
       params.flag("inplace") ? std::max(layout.send, layout.receive) : layout.send + layout.receive;
   Estimate result;
   result.memory_bytes = static_cast<double>(held * size_of(dtype));
   result.bytes = static_cast<double>(layout.bytes);
+  // However many there are, each direction of each round takes its least time.
+  if (is_pairwise(params)) result.seconds = 2 * pairing_rounds(world.ranks) * Sampler::least_round_seconds;
   return result;
 }
 
@@ -264,6 +246,7 @@ Family collective_family() {
     names.emplace_back(name_of(static_cast<Op>(i)));
     all.emplace_back(names.back());
   }
+  names.emplace_back(pairwise_op);  // asked for by name: it measures links, one after another
   const auto size = [](std::int64_t bytes) { return ParamValue(bytes); };
   family.params = {
       {"op", ParamType::choice, all, names, {}, {}, "the call", {}},
@@ -301,7 +284,12 @@ Family collective_family() {
   };
   family.communicates = true;
   family.estimate = collective::estimate;
-  family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<CollectiveCase>(params); };
+  family.make = [](const Params& params) -> std::unique_ptr<Case> {
+    if (is_pairwise(params))
+      return make_pairwise({static_cast<std::size_t>(params.integer("bytes")), dtype_of(params),
+                            params.text("batching"), params.flag("inplace"), registered_of(params)});
+    return std::make_unique<CollectiveCase>(params);
+  };
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};
   return family;
 }

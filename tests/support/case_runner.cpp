@@ -47,6 +47,8 @@ Outcome run_case(const Family& family, const std::map<std::string, ParamValue>& 
   outcome.metrics = work->metrics(outcome.measurement);
   outcome.protocol = context.protocol;
   outcome.labels = context.labels;
+  outcome.flags = context.flags;
+  outcome.matrix = context.matrix;
   return outcome;
 }
 

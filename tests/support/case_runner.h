@@ -18,6 +18,8 @@ struct Outcome {
   Measurement measurement;
   std::vector<Check> checks;
   std::vector<Metric> metrics;
+  std::vector<std::string> flags;
+  std::optional<Matrix> matrix;
 
   // The check or metric of that name; throws Error when there is none.
   const Check& check(const std::string& name) const;

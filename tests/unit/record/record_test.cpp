@@ -41,6 +41,7 @@ Record sample_record() {
   record.checks = {{"wrong_elements", false, 3, 0, {"row 7"}}};
   record.spans = {{"setup", 0.5}, {"measure", 2}};
   record.telemetry["clock"] = {"Hz", {0, 1}, {2e9, std::nullopt}};
+  record.matrix = Matrix{"bandwidth", "B/s", Better::higher, {0, 1}, {nan, 1.5e9, 1.4e9, nan}};
   record.started = "2026-01-01T00:00:00Z";
   record.seconds = 2.5;
   return record;
@@ -59,6 +60,10 @@ TEST(Record, RoundTrips) {
   EXPECT_FALSE(back.metrics[1].value.has_value());
   EXPECT_EQ(back.metrics[1].better, Better::lower);
   EXPECT_FALSE(back.telemetry.at("clock").values[1].has_value());
+  ASSERT_TRUE(back.matrix);
+  EXPECT_EQ(back.matrix->ranks, record.matrix->ranks);
+  EXPECT_EQ(back.matrix->at(0, 1), 1.5e9);
+  EXPECT_TRUE(std::isnan(back.matrix->at(1, 1)));
   EXPECT_EQ(back.identity().hosts, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(back.identity().text(), record.identity().text());
 }
@@ -111,6 +116,11 @@ TEST(Record, RefusesWithTheMembersName) {
   EXPECT_EQ(refusal(R"({"schema":1,"seed":-1})"), "seed: not an integer from 0 on");
   EXPECT_EQ(refusal(R"({"schema":1,"world":{"ranks":99999999999}})"), "world.ranks: not an integer of 31 bits");
   EXPECT_EQ(refusal(R"({"schema":1,"status":"fine"})"), "status: 'fine' is none of ok, skipped, failed, error");
+  EXPECT_EQ(refusal(R"({"schema":1,"matrix":{"ranks":[0,1],"values":[[null,1]]}})"),
+            "matrix.values: not a row and a column for each rank");
+  EXPECT_EQ(refusal(R"({"schema":1,"matrix":{"ranks":[0,1],"values":[[null,1],[2]]}})"),
+            "matrix.values: not a row and a column for each rank");
+  EXPECT_EQ(refusal(R"({"schema":1,"matrix":{"ranks":[0],"values":[7]}})"), "matrix.values[0]: not a list of numbers");
   EXPECT_EQ(refusal("[1]"), "not an object");
   EXPECT_EQ(refusal("{\"schema\":1"), "not JSON");
   EXPECT_EQ(refusal(R"({"schema":1,"seconds":1e999})"), "not JSON");

@@ -1,0 +1,183 @@
+// Figures between hosts: a matrix, shaded by how slow a pair is.
+#include "harness/core/units.h"
+#include "harness/measure/statistics.h"
+#include "reports/data/figures.h"
+#include "reports/hosts/hosts.h"
+#include "reports/summary/cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <set>
+#include <utility>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::size_t most_records = 20;
+constexpr std::size_t most_in_terminal = 12;  // members of a matrix
+constexpr std::size_t most_in_page = 48;
+constexpr std::size_t most_pairs = 10;
+// Times the median pair's time; each begins a darker shade.
+constexpr std::array<double, 6> shades{1.03, 1.1, 1.25, 1.5, 2, 4};
+
+struct Pair {
+  std::size_t from = 0;
+  std::size_t to = 0;
+  double value = 0;
+};
+
+class Pairs {
+ public:
+  Pairs(const Record& record) : record_(record), matrix_(*record.matrix) {
+    std::set<std::string> distinct;
+    for (const int rank : matrix_.ranks) distinct.insert(names_.emplace_back(host_of(rank)));
+    if (distinct.size() < names_.size() || distinct.contains(""))
+      for (std::size_t i = 0; i < names_.size(); ++i) names_[i] = fmt::format("rank {}", matrix_.ranks[i]);
+    for (std::size_t a = 0; a < names_.size(); ++a)
+      for (std::size_t b = 0; b < names_.size(); ++b)
+        if (const double value = matrix_.at(a, b); a != b && std::isfinite(value) && value > 0)
+          pairs_.push_back({a, b, value});
+    std::stable_sort(pairs_.begin(), pairs_.end(),
+                     [&](const Pair& a, const Pair& b) { return worse(a.value, b.value); });
+    std::vector<double> values;
+    for (const Pair& pair : pairs_) values.push_back(pair.value);
+    if (!values.empty()) middle_ = median(values);
+  }
+  bool empty() const { return pairs_.empty(); }
+  std::size_t members() const { return names_.size(); }
+
+  // What it shows, and who is slow.
+  std::vector<Block> words() const {
+    const Pair& slowest = pairs_.front();
+    std::vector<Block> blocks{
+        Text{fmt::format("{}: {} between {} {}. Slowest: {} to {}, {}; median {}.", case_title(record_), matrix_.metric,
+                         members(), names_.front().starts_with("rank ") ? "ranks" : "hosts", names_[slowest.from],
+                         names_[slowest.to], text(slowest.value), text(middle_))}};
+    bool named = false;
+    for (const std::string& flag : record_.flags) {
+      if (!flag.starts_with("slow ") && !flag.starts_with("slow:")) continue;
+      blocks.push_back(Text{flag, Tone::warn});
+      named = true;
+    }
+    if (!named)
+      blocks.push_back(members() < 3 ? Text{"Two members have no other link to be compared with.", Tone::faint}
+                                     : Text{"No host or link stands out.", Tone::good});
+    return blocks;
+  }
+
+  Table slowest() const {
+    Table table{"slowest_pairs",
+                "The slowest pairs",
+                {{"from", "from"},
+                 {"to", "to"},
+                 {"value", matrix_.metric, Align::right},
+                 {"times", "of the median", Align::right}},
+                {}};
+    for (std::size_t i = 0; i < std::min(pairs_.size(), most_pairs); ++i) {
+      const Pair& pair = pairs_[i];
+      const double share = pair.value / middle_;
+      table.rows.push_back({{names_[pair.from], nullptr},
+                            {names_[pair.to], nullptr},
+                            {text(pair.value), {{"value", pair.value}, {"unit", matrix_.unit}}},
+                            {format_percent(share), share}});
+    }
+    return table;
+  }
+
+  // Of all members, or of those with the slowest links.
+  Table table() const {
+    const std::vector<std::size_t> shown = chosen();
+    const DisplayUnit unit = display_unit(middle_, matrix_.unit);
+    std::string title = fmt::format("{}, {}, from the row's to the column's", matrix_.metric, unit.name);
+    if (shown.size() < members())
+      title += fmt::format("; the {} of {} with the slowest links", shown.size(), members());
+    Table table{"pairs", std::move(title), {{"from", "from"}}, {}};
+    for (const std::size_t to : shown) table.columns.push_back({"to_" + names_[to], names_[to], Align::right});
+    for (const std::size_t from : shown) {
+      std::vector<Cell> row{{names_[from], nullptr}};
+      for (const std::size_t to : shown) row.push_back(cell(from, to, unit));
+      table.rows.push_back(std::move(row));
+    }
+    return table;
+  }
+
+ private:
+  std::string host_of(int rank) const {
+    for (const RankResult& one : record_.ranks)
+      if (one.rank == rank) return one.host;
+    return {};
+  }
+  bool worse(double a, double b) const { return matrix_.better == Better::higher ? a < b : a > b; }
+  std::string text(double value) const { return format_quantity(value, matrix_.unit); }
+
+  // The members of the slowest pairs, in the matrix's order.
+  std::vector<std::size_t> chosen() const {
+    std::set<std::size_t> chosen;
+    for (const Pair& pair : pairs_) {
+      for (const std::size_t member : {pair.from, pair.to})
+        if (chosen.size() < most_in_page) chosen.insert(member);
+      if (chosen.size() >= most_in_page) break;
+    }
+    return {chosen.begin(), chosen.end()};
+  }
+
+  Cell cell(std::size_t from, std::size_t to, const DisplayUnit& unit) const {
+    const double value = matrix_.at(from, to);
+    if (from == to || !std::isfinite(value)) return no_cell();
+    const double shown = value / unit.scale;
+    Cell cell{fmt::format("{:.{}f}", shown, shown < 10 ? 2 : shown < 100 ? 1 : 0), value};
+    cell.sort = value;
+    const double times = matrix_.better == Better::higher ? middle_ / value : value / middle_;
+    cell.heat = static_cast<int>(std::upper_bound(shades.begin(), shades.end(), times) - shades.begin());
+    return cell;
+  }
+
+  const Record& record_;
+  const Matrix& matrix_;
+  std::vector<std::string> names_;
+  std::vector<Pair> pairs_;  // the slowest first
+  double middle_ = 0;
+};
+
+}  // namespace
+
+std::vector<Section> pair_sections(const RunSet& runs) {
+  Section section{"pairs", "Pair by pair", {}}, large{"pair-matrices", "Every pair", {}, false};
+  std::size_t shown = 0, left_out = 0;
+  for (const Entry& entry : runs.entries()) {
+    if (!entry.record->matrix) continue;
+    const Pairs pairs(*entry.record);
+    if (pairs.empty()) continue;
+    if (++shown > most_records) {
+      ++left_out;
+      continue;
+    }
+    std::vector<Block> words = pairs.words();
+    std::move(words.begin(), words.end(), std::back_inserter(section.blocks));
+    if (pairs.members() <= most_in_terminal) {
+      section.blocks.push_back(pairs.table());
+      continue;
+    }
+    section.blocks.push_back(pairs.slowest());
+    large.blocks.push_back(Text{case_title(*entry.record)});
+    large.blocks.push_back(pairs.table());
+  }
+  if (section.blocks.empty()) return {};
+  section.blocks.push_back(
+      Text{"Darker cells are slower than the median pair: from 3 %, 10 %, 25 %, 50 %, 2 times and 4 times its time on.",
+           Tone::faint});
+  if (left_out > 0)
+    section.blocks.push_back(
+        Text{plural(left_out, "more matrix record") + " not shown: give fewer directories to see them.", Tone::warn});
+  std::vector<Section> sections;
+  sections.push_back(std::move(section));
+  if (!large.blocks.empty()) sections.push_back(std::move(large));
+  return sections;
+}
+
+}  // namespace assay::report

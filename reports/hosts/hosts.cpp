@@ -1,0 +1,228 @@
+#include "reports/hosts/hosts.h"
+
+#include "harness/core/units.h"
+#include "reports/data/figures.h"
+#include "reports/hosts/side_by_side.h"
+#include "reports/summary/cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::size_t most_named = 20;  // hosts in words
+constexpr std::size_t most_rows = 5000;
+constexpr std::size_t few_hosts = 8;  // fewer stand side by side
+
+Cell value_cell(const HostCase& one, double value, const std::string& host = "") {
+  Cell cell{figure_text(*one.metric, value) + (host.empty() ? "" : ", " + host),
+            {{"metric", one.metric->name}, {"value", value}, {"unit", one.metric->unit}}};
+  if (!host.empty()) cell.data["host"] = host;
+  cell.sort = value;
+  return cell;
+}
+
+Cell share_cell(double share, bool sign) {
+  if (!std::isfinite(share)) return no_cell();
+  Cell cell{fmt::format("{}{:.{}f} %", sign && share > 0 ? "+" : "", 100 * share, std::abs(share) < 0.1 ? 1 : 0),
+            share};
+  cell.sort = share;
+  return cell;
+}
+
+std::string score_text(double z) {
+  if (!std::isfinite(z)) return z > 0 ? "beyond all" : "below all";
+  return fmt::format("{:.1f}", z);
+}
+
+const HostFigure& with_value(const HostCase& one, double value) {
+  return *std::find_if(one.hosts.begin(), one.hosts.end(), [&](const HostFigure& h) { return h.value == value; });
+}
+
+// "310 GFLOP/s, 25 % below the median of 16 hosts (z -9.1)".
+std::string deviation(const HostCase& one, const HostFigure& host) {
+  const double middle = one.middle(), share = *host.value / middle - 1;
+  const double z = one.statistics->score(*host.value);
+  return fmt::format("{}, {} {} the median of {} hosts ({}){}", figure_text(*one.metric, *host.value),
+                     format_percent(std::abs(share)), share < 0 ? "below" : "above", one.values.size(),
+                     figure_text(*one.metric, middle), std::isfinite(z) ? fmt::format(", z {:.1f}", z) : "");
+}
+
+// A line for each host that stands out, the one with the most cases first.
+std::vector<Block> words(const std::vector<HostCase>& cases) {
+  struct Found {
+    std::string host;
+    std::vector<std::pair<const HostCase*, const HostFigure*>> in;
+  };
+  std::map<std::string, Found> by_host;
+  bool any_statistics = false;
+  for (const HostCase& one : cases) {
+    any_statistics = any_statistics || one.statistics;
+    for (const HostFigure& host : one.hosts)
+      if (one.outlier(host)) by_host[host.host].in.emplace_back(&one, &host), by_host[host.host].host = host.host;
+  }
+  std::vector<Found> found;
+  for (auto& [host, one] : by_host) found.push_back(std::move(one));
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    if (a.in.size() != b.in.size()) return a.in.size() > b.in.size();
+    return natural_less(a.host, b.host);
+  });
+  std::vector<Block> blocks;
+  for (std::size_t i = 0; i < std::min(found.size(), most_named); ++i) {
+    const auto farthest = std::max_element(found[i].in.begin(), found[i].in.end(), [](const auto& a, const auto& b) {
+      const auto off = [](const auto& x) { return std::abs(*x.second->value / x.first->middle() - 1); };
+      return off(a) < off(b);
+    });
+    blocks.push_back(
+        Text{fmt::format("{} stands out in {}, most in {}: {}", found[i].host, plural(found[i].in.size(), "case"),
+                         farthest->first->title, deviation(*farthest->first, *farthest->second)),
+             Tone::warn});
+  }
+  if (found.size() > most_named)
+    blocks.push_back(Text{plural(found.size() - most_named, "more host") + " stand out.", Tone::warn});
+  if (found.empty() && any_statistics) blocks.push_back(Text{"No host stands out.", Tone::good});
+  if (!any_statistics)
+    blocks.push_back(Text{
+        fmt::format("Fewer than {} hosts have figures of a case: nobody is called an outlier.", fewest_for_outliers),
+        Tone::faint});
+  return blocks;
+}
+
+std::size_t outliers_of(const HostCase& one) {
+  return static_cast<std::size_t>(
+      std::count_if(one.hosts.begin(), one.hosts.end(), [&](const HostFigure& host) { return one.outlier(host); }));
+}
+
+Table summary(const std::vector<HostCase>& cases) {
+  Table table{"hosts",
+              "",
+              {{"case", "case"},
+               {"hosts", "hosts", Align::right},
+               {"median", "median host", Align::right},
+               {"least", "least"},
+               {"most", "most"},
+               {"spread", "spread", Align::right},
+               {"outliers", "outliers", Align::right}},
+              {}};
+  for (const HostCase& one : cases) {
+    if (table.rows.size() >= most_rows) break;
+    const double least = one.values.front(), most = one.values.back();
+    const std::size_t outliers = outliers_of(one);
+    Cell count =
+        one.statistics ? Cell{std::to_string(outliers), outliers, outliers > 0 ? Tone::warn : Tone::plain} : no_cell();
+    table.rows.push_back({{one.title, one.hosts.front().newest->record->key},
+                          {std::to_string(one.values.size()), one.values.size()},
+                          value_cell(one, one.middle()),
+                          value_cell(one, least, with_value(one, least).host),
+                          value_cell(one, most, with_value(one, most).host),
+                          share_cell((most - least) / std::abs(one.middle()), false),
+                          std::move(count)});
+  }
+  return table;
+}
+
+Cell host_cell(const HostCase& one, const HostFigure& host) {
+  if (!host.value) {
+    const Record& record = *host.newest->record;
+    Cell cell = verdict_cell(record, headline_metric(record));
+    cell.link = host.newest->anchor();
+    return cell;
+  }
+  Cell cell = value_cell(one, *host.value);
+  if (one.outlier(host)) cell.tone = Tone::warn;
+  cell.link = host.newest->anchor();
+  return cell;
+}
+
+Table side_by_side(const std::vector<HostCase>& cases, const std::set<std::string>& names) {
+  std::vector<std::string> hosts(names.begin(), names.end());
+  std::sort(hosts.begin(), hosts.end(), natural_less);
+  Table table{"hosts_side_by_side", "Side by side", {{"case", "case"}}, {}};
+  for (const std::string& host : hosts) table.columns.push_back({"host_" + host, host, Align::right});
+  for (const HostCase& one : cases) {
+    if (table.rows.size() >= most_rows) break;
+    std::vector<Cell> row{{one.title, one.hosts.front().newest->record->key}};
+    for (const std::string& name : hosts) {
+      const auto found =
+          std::find_if(one.hosts.begin(), one.hosts.end(), [&](const HostFigure& h) { return h.host == name; });
+      row.push_back(found == one.hosts.end() ? no_cell() : host_cell(one, *found));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// Every host's figure, the farthest from the median first.
+Section figures(const std::vector<HostCase>& cases) {
+  Table table{"host_figures",
+              "",
+              {{"case", "case"},
+               {"host", "host"},
+               {"median", "figure", Align::right},
+               {"ci95", "95 %", Align::right},
+               {"off", "off the median host", Align::right},
+               {"z", "robust z", Align::right},
+               {"runs", "runs", Align::right}},
+              {}};
+  std::size_t left_out = 0;
+  for (const HostCase& one : cases) {
+    std::vector<const HostFigure*> hosts;
+    for (const HostFigure& host : one.hosts) hosts.push_back(&host);
+    const double middle = one.middle();
+    const auto off = [&](const HostFigure* host) { return host->value ? std::abs(*host->value - middle) : HUGE_VAL; };
+    std::stable_sort(hosts.begin(), hosts.end(),
+                     [&](const HostFigure* a, const HostFigure* b) { return off(a) > off(b); });
+    for (const HostFigure* host : hosts) {
+      if (table.rows.size() >= most_rows) {
+        ++left_out;
+        continue;
+      }
+      const Metric* metric = headline_metric(*host->newest->record);
+      Cell z = no_cell();
+      if (host->value && one.statistics) {
+        const double score = one.statistics->score(*host->value);
+        z = {score_text(score), std::isfinite(score) ? Json(score) : Json(nullptr)};
+      }
+      table.rows.push_back({{one.title, host->newest->record->key},
+                            {host->host, nullptr},
+                            host_cell(one, *host),
+                            host->runs == 1 ? interval_cell(metric) : no_cell(),
+                            host->value ? share_cell(*host->value / middle - 1, true) : no_cell(),
+                            std::move(z),
+                            {std::to_string(host->runs), host->runs}});
+    }
+  }
+  Section section{"host-figures", "Every host's figures", {std::move(table)}, false};
+  if (left_out > 0)
+    section.blocks.push_back(
+        Text{plural(left_out, "more figure") + " not shown: give fewer directories to see them.", Tone::warn});
+  return section;
+}
+
+}  // namespace
+
+std::vector<Section> host_sections(const RunSet& runs) {
+  std::vector<HostCase> cases = cases_by_host(runs);
+  if (cases.empty()) return {};
+  // Those with outliers first.
+  std::stable_partition(cases.begin(), cases.end(), [](const HostCase& one) { return outliers_of(one) > 0; });
+  std::set<std::string> names;
+  for (const HostCase& one : cases)
+    for (const HostFigure& host : one.hosts) names.insert(host.host);
+  Section section{"hosts", "Hosts", words(cases)};
+  section.blocks.push_back(summary(cases));
+  if (names.size() < few_hosts) section.blocks.push_back(side_by_side(cases, names));
+  std::vector<Section> sections;
+  sections.push_back(std::move(section));
+  sections.push_back(figures(cases));
+  return sections;
+}
+
+}  // namespace assay::report

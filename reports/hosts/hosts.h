@@ -1,0 +1,24 @@
+// Hosts beside each other: the same case on several of them, and the links between them.
+#pragma once
+
+#include "reports/data/run_set.h"
+#include "reports/model/document.h"
+
+#include <string_view>
+#include <vector>
+
+namespace assay::report {
+
+// For each case that several hosts measured by themselves: median, least, most and spread over the hosts. From 8 hosts
+// on, outliers by robust z-score (harness/measure/outliers.h), in words; below, the hosts side by side. Every host's
+// figure stands in an appendix. Nothing where no case has two hosts.
+std::vector<Section> host_sections(const RunSet& runs);
+
+// For each record that holds a matrix of pairs: the slow host or link in words, and the figures by pair, as a heat map
+// in HTML. Large matrices are cut to the slowest members and stand in an appendix.
+std::vector<Section> pair_sections(const RunSet& runs);
+
+// "n2" before "n10".
+bool natural_less(std::string_view a, std::string_view b);
+
+}  // namespace assay::report

@@ -1,0 +1,122 @@
+#include "reports/hosts/side_by_side.h"
+
+#include "harness/measure/statistics.h"
+#include "reports/data/figures.h"
+#include "reports/hosts/hosts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace assay::report {
+
+namespace {
+
+struct NaturalLess {
+  bool operator()(const std::string& a, const std::string& b) const { return natural_less(a, b); }
+};
+
+struct Group {
+  std::map<std::string, std::vector<const Entry*>, NaturalLess> hosts;
+};
+
+const Metric* figure_of(const Entry& entry) {
+  const Record& record = *entry.record;
+  if (record.status != Status::ok || !record.comparable || injected(record)) return nullptr;
+  const Metric* metric = headline_metric(record);
+  return metric && std::isfinite(*metric->value) ? metric : nullptr;
+}
+
+HostCase case_of(const Group& group) {
+  HostCase one;
+  for (const auto& [host, entries] : group.hosts) {
+    HostFigure figure{host, entries.back(), 0, {}};
+    std::vector<double> values;
+    for (const Entry* entry : entries) {
+      const Metric* metric = figure_of(*entry);
+      if (!metric) continue;
+      if (!one.metric) one.metric = metric, one.title = case_title(*entry->record);
+      if (metric->name == one.metric->name && metric->unit == one.metric->unit) values.push_back(*metric->value);
+    }
+    figure.runs = values.size();
+    if (!values.empty()) one.values.push_back(*(figure.value = median(values)));
+    one.hosts.push_back(std::move(figure));
+  }
+  std::sort(one.values.begin(), one.values.end());
+  if (one.values.size() >= static_cast<std::size_t>(fewest_for_outliers)) one.statistics = robust(one.values);
+  return one;
+}
+
+}  // namespace
+
+bool natural_less(std::string_view a, std::string_view b) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (!digit(a[i]) || !digit(b[j])) {
+      if (a[i] != b[j]) return a[i] < b[j];
+      ++i, ++j;
+      continue;
+    }
+    const auto number = [&](std::string_view text, std::size_t& at) {
+      while (at < text.size() && text[at] == '0') ++at;
+      const std::size_t start = at;
+      while (at < text.size() && digit(text[at])) ++at;
+      return text.substr(start, at - start);
+    };
+    const std::string_view x = number(a, i), y = number(b, j);
+    if (x.size() != y.size()) return x.size() < y.size();
+    if (x != y) return x < y;
+  }
+  if (i < a.size() || j < b.size()) return j < b.size() && i == a.size();
+  return a < b;  // "n01" and "n1"
+}
+
+double HostCase::middle() const { return median(values); }
+
+bool HostCase::outlier(const HostFigure& one) const {
+  return one.value && statistics && is_outlier(*one.value, *statistics);
+}
+
+std::vector<HostCase> cases_by_host(const RunSet& runs) {
+  std::vector<Group> groups;
+  std::map<std::string, std::size_t> places;
+  for (const Entry& entry : runs.entries()) {
+    const Record& record = *entry.record;
+    const std::vector<std::string> hosts = record.identity().hosts;
+    if (hosts.size() != 1) continue;
+    const auto [place, fresh] = places.try_emplace(fmt::format("{}\n{}\n{}\n{}\n{}", record.key, record.device,
+                                                               record.world_ranks, record.world_nodes, record.seed),
+                                                   groups.size());
+    if (fresh) groups.emplace_back();
+    groups[place->second].hosts[hosts.front()].push_back(&entry);
+  }
+  std::vector<HostCase> cases;
+  for (Group& group : groups) {
+    if (group.hosts.size() < 2) continue;
+    // Figures of other protocols are other cases; records without a figure (skips know no protocol) stay with the most.
+    std::map<std::string, std::size_t> protocols;
+    for (const auto& [host, entries] : group.hosts)
+      for (const Entry* entry : entries)
+        if (figure_of(*entry)) ++protocols[protocol_of(*entry->record)];
+    if (protocols.empty()) continue;
+    const auto most = std::max_element(protocols.begin(), protocols.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    for (const auto& [protocol, count] : protocols) {
+      Group alike;
+      for (const auto& [host, entries] : group.hosts)
+        for (const Entry* entry : entries)
+          if (figure_of(*entry) ? protocol_of(*entry->record) == protocol : protocol == most->first)
+            alike.hosts[host].push_back(entry);
+      HostCase one = case_of(alike);
+      if (one.values.size() >= 2) cases.push_back(std::move(one));
+    }
+  }
+  return cases;
+}
+
+}  // namespace assay::report

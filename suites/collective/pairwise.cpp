@@ -1,0 +1,251 @@
+#include "suites/collective/pairwise.h"
+
+#include "harness/core/error.h"
+#include "harness/core/host.h"
+#include "harness/device/cpu/team.h"
+#include "suites/collective/answer.h"
+#include "suites/collective/layout.h"
+#include "suites/collective/slow_pairs.h"
+#include "suites/collective/staging.h"
+#include "suites/collective/world_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace assay::collective {
+
+namespace {
+
+// Messages up to here are bound by latency, as reports see them too.
+constexpr std::size_t small_message_bytes = 32 << 10;
+
+// The launcher's name of every rank's host.
+std::vector<std::string> hosts_of_ranks(Communicator& comm) {
+  constexpr std::size_t name_bytes = 256;
+  std::array<char, name_bytes> own{};
+  const std::string name = this_host();
+  std::copy_n(name.begin(), std::min(name.size(), name_bytes - 1), own.begin());
+  std::vector<char> all(static_cast<std::size_t>(comm.size()) * name_bytes);
+  comm.all_gather_host(own.data(), all.data(), name_bytes);
+  std::vector<std::string> hosts;
+  for (std::size_t at = 0; at < all.size(); at += name_bytes) hosts.emplace_back(all.data() + at);
+  return hosts;
+}
+
+class PairwiseCase final : public Case {
+ public:
+  explicit PairwiseCase(const PairwiseParams& params) : params_(params) {}
+
+  std::optional<std::string> skip_reason(const Context& context) const override {
+    if (context.comm.size() == 1) return "one rank has no other to send to";
+    if (params_.in_place) return "pairwise has no in-place form";
+    if (params_.registered) return "pairwise: only the whole world's communicator knows registered buffers";
+    if (layout_of(Op::send_recv, params_.bytes, params_.dtype, context.comm.size()).count == 0)
+      return fmt::format("{} bytes hold no element of {}", params_.bytes, assay::name_of(params_.dtype));
+    return std::nullopt;
+  }
+
+  void setup(Context& context) override {
+    context_ = &context;
+    if (context.device.kind() == DeviceKind::cpu) team_.emplace(1);
+    staging_.emplace(context.device);
+    layout_ = layout_of(Op::send_recv, params_.bytes, params_.dtype, context.comm.size());
+    small_ = layout_.bytes <= small_message_bytes;
+    choose_members();
+    members_comm_ = context.comm.split(member_ >= 0 ? 0 : 1, context.comm.rank());
+    if (member_ >= 0) {
+      send_ = context.device.allocate(layout_.bytes);
+      receive_ = context.device.allocate(layout_.bytes);
+      const auto answer = answer_from(context.comm.rank());
+      staging_->write(send_.data(), layout_.send, size_of(params_.dtype),
+                      [&](void* part, std::size_t first, std::size_t n) { answer->fill_send(part, first, n); });
+    }
+    context.protocol.batching = params_.batching;
+    context.protocol.cache = "hot";
+    context.protocol.data = "integers";
+    context.protocol.details["direction"] = small_ ? "back and forth" : "one way at a time";
+    context.labels["implementation"] = context.comm.implementation();
+    context.labels["bytes_used"] = std::to_string(layout_.bytes);
+    context.labels["members"] = several_hosts_ ? "one rank of each host" : "every rank of the host";
+  }
+
+  void measure(Sampler& sampler) override {
+    wrong_ = {};
+    const int rounds = pairing_rounds(static_cast<int>(ranks_.size()));
+    sampler.rounds(2 * rounds, [&](int index) { return round(index); });
+    pair_.reset();
+    if (!ways_.empty()) context_->labels["transport"] = fmt::format("{}", fmt::join(ways_, ", "));
+    times_ = pair_times(sampler.measurement(), rounds);
+    if (context_->comm.rank() != 0) return;
+    keep_matrix();
+    for (std::string& finding : name_slow(times_, names_)) context_->flags.push_back(std::move(finding));
+  }
+
+  void verify(Checks& checks) override {
+    Wrong changed;
+    if (member_ >= 0) {
+      const auto answer = answer_from(context_->comm.rank());
+      staging_->read(
+          send_.data(), layout_.send, size_of(params_.dtype),
+          [&](const void* part, std::size_t first, std::size_t n) { answer->check_send(changed, part, first, n); });
+    }
+    add_check(checks, context_->comm, "wrong_elements", wrong_);
+    add_check(checks, context_->comm, "changed_inputs", changed);
+  }
+
+  std::vector<Metric> metrics(const Measurement& measured) const override {
+    std::vector<double> all;
+    for (const auto& row : times_)
+      for (const auto& time : row)
+        if (time) all.push_back(time->median);
+    const auto bytes = static_cast<double>(layout_.bytes);
+    const double middle = median(all);
+    // The samples are those of the slowest pair.
+    if (small_)
+      return {time_metric("slowest_pair_latency", measured), value_metric("median_pair_latency", middle, "s")};
+    return {rate_metric("slowest_pair_bandwidth", bytes, "B/s", measured),
+            value_metric("median_pair_bandwidth", bytes / middle, "B/s", Better::higher)};
+  }
+
+ private:
+  // The first rank of each host; all ranks where there is but one host.
+  void choose_members() {
+    const std::vector<std::string> hosts = hosts_of_ranks(context_->comm);
+    several_hosts_ = std::set<std::string>(hosts.begin(), hosts.end()).size() > 1;
+    std::set<std::string> seen;
+    ranks_.clear();
+    names_.clear();
+    for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+      if (several_hosts_ && !seen.insert(hosts[rank]).second) continue;
+      if (static_cast<int>(rank) == context_->comm.rank()) member_ = static_cast<int>(ranks_.size());
+      ranks_.push_back(static_cast<int>(rank));
+      names_.push_back(several_hosts_ ? hosts[rank] : fmt::format("rank {}", rank));
+    }
+  }
+
+  std::unique_ptr<Answer> answer_from(int rank) const {
+    return make_answer(Op::send_recv, params_.dtype, layout_, context_->comm.rank(), context_->comm.size(),
+                       context_->seed, rank);
+  }
+
+  // Two measurements a round: from the lower member of each pair, then to it.
+  Sampler::Round round(int index) {
+    if (member_ < 0) return {};
+    const auto other = partner_of(member_, index / 2, static_cast<int>(ranks_.size()));
+    if (index % 2 == 0) {
+      pair_.reset();
+      pair_ = members_comm_->split(other ? std::min(member_, *other) : member_, member_);
+    }
+    if (!other) return {};
+    const bool first = (index % 2 == 0) == (member_ < *other);  // this rank's message goes first
+    calls_ = 0;
+    poison();
+    return {pair_.get(),
+            [this, first](Stream& stream, int) {
+              const bool there = !small_ || calls_++ % 2 == 0;
+              message(stream, there == first);
+            },
+            [this, first, other = *other](Stream&) {
+              // Who only sends has nothing to look at.
+              if (!first || (small_ && calls_ > 1)) check_from(other);
+              if (const std::string way = pair_->transport(); !way.empty()) ways_.insert(way);
+            }};
+  }
+
+  void message(Stream& stream, bool sends) {
+    const int other = 1 - pair_->rank();
+    if (sends)
+      pair_->send(send_.data(), layout_.count, params_.dtype, other, stream);
+    else
+      pair_->receive(receive_.data(), layout_.count, params_.dtype, other, stream);
+  }
+
+  void poison() {
+    const std::size_t element = size_of(params_.dtype);
+    staging_->write(receive_.data(), layout_.receive, element,
+                    [&](void* part, std::size_t, std::size_t count) { std::memset(part, 0xff, count * element); });
+  }
+
+  // What the timed messages of that member left here.
+  void check_from(int other) {
+    const auto answer = answer_from(ranks_[static_cast<std::size_t>(other)]);
+    const bool corrupt =
+        context_->faults.contains(Fault::wrong_sum) && context_->comm.rank() == context_->comm.size() - 1;
+    Wrong wrong;
+    staging_->read(
+        receive_.data(), layout_.receive, size_of(params_.dtype),
+        [&](const void* part, std::size_t first, std::size_t count) {
+          const std::size_t at = answer->corruptible(false);
+          if (corrupt && first <= at && at < first + count)
+            answer->corrupt(static_cast<char*>(const_cast<void*>(part)) + (at - first) * size_of(params_.dtype));
+          answer->check_receive(wrong, part, false, first, count);
+        });
+    if (wrong.count == 0) return;
+    wrong_.count += wrong.count;
+    if (wrong_.detail.size() < 3)
+      wrong_.detail.push_back(
+          fmt::format("from {}: {}", names_[static_cast<std::size_t>(other)], wrong.detail.front()));
+  }
+
+  PairTimes pair_times(const Measurement& measured, int rounds) const {
+    const auto members = static_cast<int>(ranks_.size());
+    PairTimes times(ranks_.size(), std::vector<std::optional<RoundResult>>(ranks_.size()));
+    for (int round = 0; round < rounds; ++round)
+      for (int a = 0; a < members; ++a) {
+        const auto b = partner_of(a, round, members);
+        if (!b || *b < a) continue;
+        const auto low = static_cast<std::size_t>(a), high = static_cast<std::size_t>(*b);
+        const auto of = [&](int index) -> const std::optional<RoundResult>& {
+          return measured.rounds[static_cast<std::size_t>(index)][static_cast<std::size_t>(ranks_[low])];
+        };
+        times[low][high] = of(2 * round);
+        times[high][low] = of(2 * round + 1);
+      }
+    return times;
+  }
+
+  void keep_matrix() {
+    Matrix matrix{
+        small_ ? "latency" : "bandwidth", small_ ? "s" : "B/s", small_ ? Better::lower : Better::higher, ranks_, {}};
+    for (const auto& row : times_)
+      for (const auto& time : row)
+        matrix.values.push_back(!time    ? std::numeric_limits<double>::quiet_NaN()
+                                : small_ ? time->median
+                                         : static_cast<double>(layout_.bytes) / time->median);
+    context_->matrix = std::move(matrix);
+  }
+
+  PairwiseParams params_;
+  Context* context_ = nullptr;
+  std::optional<cpu::Team> team_;
+  std::optional<Staging> staging_;
+  Layout layout_;
+  bool small_ = false;
+  bool several_hosts_ = false;
+  std::vector<int> ranks_;          // of the members
+  std::vector<std::string> names_;  // of the members' hosts
+  int member_ = -1;                 // this rank's place among them; -1: it is none
+  std::unique_ptr<Communicator> members_comm_;
+  std::unique_ptr<Communicator> pair_;
+  std::int64_t calls_ = 0;  // of the measurement at hand
+  std::set<std::string> ways_;
+  Buffer send_;
+  Buffer receive_;
+  PairTimes times_;
+  Wrong wrong_;
+};
+
+}  // namespace
+
+std::unique_ptr<Case> make_pairwise(const PairwiseParams& params) { return std::make_unique<PairwiseCase>(params); }
+
+}  // namespace assay::collective
