@@ -79,10 +79,6 @@ const std::vector<MachineRuns>& by_machine(const RunSet& runs) {
   return runs.groups_->machines;
 }
 
-bool crowded(const RunSet& runs) {
-  constexpr std::size_t few = 4;
-  const std::size_t machines = by_machine(runs).size();
-  return machines > few && runs.directories() < machines;
-}
+bool hosts_of_one_run(const RunSet& runs) { return runs.directories() < by_machine(runs).size(); }
 
 }  // namespace assay::report

@@ -30,7 +30,7 @@ struct MachineRuns {
 // for a RunSet, which keeps them.
 const std::vector<MachineRuns>& by_machine(const RunSet& runs);
 
-// Whether so many machines are hosts of one run that a terminal's tables of each would bury what compares them.
-bool crowded(const RunSet& runs);
+// Whether machines are hosts of one run: a terminal shows them beside each other, files have the tables of each too.
+bool hosts_of_one_run(const RunSet& runs);
 
 }  // namespace assay::report

@@ -169,7 +169,7 @@ std::vector<Section> pair_sections(const RunSet& runs) {
   }
   if (section.blocks.empty()) return {};
   section.blocks.push_back(
-      Text{"Darker cells are slower than the median pair: from 3 %, 10 %, 25 %, 50 %, 2 times and 4 times its time on.",
+      Text{"Redder cells are slower than the median pair: from 3 %, 10 %, 25 %, 50 %, 2 times and 4 times its time on.",
            Tone::faint});
   if (left_out > 0)
     section.blocks.push_back(

@@ -31,6 +31,7 @@ Cell value_cell(const HostCase& one, double value, const std::string& host = "")
 
 Cell share_cell(double share, bool sign) {
   if (!std::isfinite(share)) return no_cell();
+  if (std::abs(share) < 0.0005) share = 0;  // no "-0.0 %"
   Cell cell{fmt::format("{}{:.{}f} %", sign && share > 0 ? "+" : "", 100 * share, std::abs(share) < 0.1 ? 1 : 0),
             share};
   cell.sort = share;
@@ -39,7 +40,7 @@ Cell share_cell(double share, bool sign) {
 
 std::string score_text(double z) {
   if (!std::isfinite(z)) return z > 0 ? "beyond all" : "below all";
-  return fmt::format("{:.1f}", z);
+  return fmt::format("{:.1f}", std::abs(z) < 0.05 ? 0 : z);
 }
 
 const HostFigure& with_value(const HostCase& one, double value) {
@@ -219,10 +220,13 @@ std::vector<Section> host_sections(const RunSet& runs) {
   Section section{"hosts", "Hosts", words(cases)};
   section.blocks.push_back(summary(cases));
   if (names.size() < few_hosts) section.blocks.push_back(side_by_side(cases, names));
-  std::vector<Section> sections;
-  sections.push_back(std::move(section));
-  sections.push_back(figures(cases));
-  return sections;
+  return {std::move(section)};
+}
+
+std::vector<Section> host_figure_sections(const RunSet& runs) {
+  const std::vector<HostCase> cases = cases_by_host(runs);
+  if (cases.empty()) return {};
+  return {figures(cases)};
 }
 
 }  // namespace assay::report

@@ -10,9 +10,11 @@
 namespace assay::report {
 
 // For each case that several hosts measured by themselves: median, least, most and spread over the hosts. From 8 hosts
-// on, outliers by robust z-score (harness/measure/outliers.h), in words; below, the hosts side by side. Every host's
-// figure stands in an appendix. Nothing where no case has two hosts.
+// on, outliers by robust z-score (harness/measure/outliers.h), in words; below, the hosts side by side. Nothing where
+// no case has two hosts.
 std::vector<Section> host_sections(const RunSet& runs);
+// Every host's figure of those cases, for files.
+std::vector<Section> host_figure_sections(const RunSet& runs);
 
 // For each record that holds a matrix of pairs: the slow host or link in words, and the figures by pair, as a heat map
 // in HTML. Large matrices are cut to the slowest members and stand in an appendix.

@@ -36,6 +36,7 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
   add(scaling_sections(runs));
   add(cost_sections(runs, options.prices));
   add(roofline_sections(runs));
+  add(host_figure_sections(runs));
   add(sample_sections(runs));
   add(skipped_sections(runs));
   add(unreadable_sections(runs));

@@ -55,8 +55,13 @@ void cell_html(std::string& out, const Cell& cell, bool heads_row, const Ids& id
   out += target.empty() ? text : fmt::format("<a href=#{}>{}</a>", target, text);
 }
 
-// "r2 r4": which columns are set to the right.
+// "r2 r4": which columns are set to the right; "rest": all but the first, of a table wider than the style has names
+// for.
 std::string right_columns(const Table& table) {
+  constexpr std::size_t named = 16;
+  if (table.columns.size() > named && std::all_of(table.columns.begin() + 1, table.columns.end(),
+                                                  [](const Column& column) { return column.align == Align::right; }))
+    return "rest";
   std::string names;
   for (std::size_t c = 0; c < table.columns.size(); ++c)
     if (table.columns[c].align == Align::right) names += fmt::format("{}r{}", names.empty() ? "" : " ", c + 1);

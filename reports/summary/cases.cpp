@@ -31,7 +31,7 @@ CaseRow row_of(const CaseRuns& one) {
 
 std::vector<Section> tables_of(const RunSet& runs, const char* id, const char* title, bool training) {
   const std::vector<MachineRuns>& machines = by_machine(runs);
-  Section section{id, title, {}, !crowded(runs)};
+  Section section{id, title, {}, !hosts_of_one_run(runs)};
   std::size_t rows = 0, left_out = 0;
   for (const MachineRuns& machine : machines) {
     std::map<std::string, std::vector<CaseRow>> families;

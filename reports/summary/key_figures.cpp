@@ -186,7 +186,7 @@ std::vector<Section> key_figure_sections(const RunSet& runs) {
         Text{plural(shown - most_machines, "more machine") + ": give fewer directories to see their figures."});
   if (section.blocks.empty()) return {};
   // Few cases: the table of cases says it all already.
-  section.in_terminal = runs.entries().size() > cases && !crowded(runs);
+  section.in_terminal = runs.entries().size() > cases && !hosts_of_one_run(runs);
   return {std::move(section)};
 }
 

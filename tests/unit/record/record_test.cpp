@@ -120,7 +120,7 @@ TEST(Record, RefusesWithTheMembersName) {
             "matrix.values: not a row and a column for each rank");
   EXPECT_EQ(refusal(R"({"schema":1,"matrix":{"ranks":[0,1],"values":[[null,1],[2]]}})"),
             "matrix.values: not a row and a column for each rank");
-  EXPECT_EQ(refusal(R"({"schema":1,"matrix":{"ranks":[0],"values":[7]}})"), "matrix.values[0]: not a list of numbers");
+  EXPECT_EQ(refusal(R"({"schema":1,"matrix":{"ranks":[0],"values":[7]}})"), "matrix.values: not a list of numbers");
   EXPECT_EQ(refusal("[1]"), "not an object");
   EXPECT_EQ(refusal("{\"schema\":1"), "not JSON");
   EXPECT_EQ(refusal(R"({"schema":1,"seconds":1e999})"), "not JSON");
