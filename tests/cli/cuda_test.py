@@ -14,12 +14,12 @@ class Cuda(AssayCase):
     def emulated(self, *words, script="", env=None):
         return self.assay(*words, env={"ASSAY_MODULE_PATH": EMULATION, "ASSAY_EMULATION": script, **(env or {})})
 
-    def records(self, *entries, script="", flags=(), code=0, env=None):
+    def records(self, *entries, script="", flags=(), code=0, env=None, out="out"):
         """Runs the cases on the emulation; its records, and what it said."""
         self.plan(*entries, protocol=QUICK)
-        done = self.emulated("run", "p.json", "--device", "cuda", "--out", "out", *flags, script=script, env=env)
+        done = self.emulated("run", "p.json", "--device", "cuda", "--out", out, *flags, script=script, env=env)
         self.assertEqual(done.returncode, code, done.stderr)
-        lines = (self.dir / "out" / "records.jsonl").read_text().splitlines()
+        lines = (self.dir / out / "records.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines], done
 
     def unusable(self, script, *says, env=None):
@@ -39,6 +39,34 @@ class Cuda(AssayCase):
         self.assertEqual(rank["device"], "emulated GPU (not a measurement)")
         self.assertTrue(rank["uuid"].startswith("GPU-"))
         self.assertEqual(rank["pci"], "0000:e0:00.0")
+
+    def test_models_train_in_8_bits(self):
+        shape = {"micro_batch": 2, "accumulate": 2, "seq": 16}
+        records, _ = self.records(
+            {"family": "llama", "model": "llama-tiny", "precision": ["fp8", "bf16"], "save_every": 4, **shape},
+            {"family": "transformer", "model": "gpt2-tiny", "precision": "fp8", "checkpointing": "full", **shape})
+        for record in records:
+            self.assertEqual(record["status"], "ok", record["reason"])
+            self.assertEqual(record["labels"]["graph"], "captured")
+        fp8, bf16 = records[:2]
+        self.assertIn("e4m3", fp8["labels"]["fp8"])
+        self.assertNotIn("fp8", bf16["labels"])
+        self.assertIn("quantize", fp8["labels"]["implementation"])
+        checks = {check["name"]: check for check in fp8["checks"]}
+        self.assertEqual(checks["losses_after_resume_that_differ"]["value"], 0)
+        loss = {name: next(metric["value"] for metric in record["metrics"] if metric["name"] == "loss_step_10")
+                for name, record in (("fp8", fp8), ("bf16", bf16))}
+        self.assertAlmostEqual(loss["fp8"], loss["bf16"], delta=0.05 * loss["bf16"])
+        self.assertNotEqual(loss["fp8"], loss["bf16"])
+
+    def test_what_cannot_train_in_8_bits_says_why(self):
+        entry = {"family": "llama", "model": "llama-tiny", "precision": "fp8", "micro_batch": 1}
+        records, _ = self.records({**entry, "seq": 16}, script="capability=80")
+        self.assertEqual(records[0]["status"], "skipped")
+        self.assertIn("fp8 needs compute capability 8.9, this is 8.0", records[0]["reason"])
+        records, _ = self.records({**entry, "seq": 10}, out="odd")
+        self.assertEqual(records[0]["status"], "skipped")
+        self.assertIn("block.0.attention.qkv: fp8 products need k and n in multiples of 16", records[0]["reason"])
 
     def test_no_driver(self):
         self.unusable("no_driver", "no NVIDIA driver is loaded")

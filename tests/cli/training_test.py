@@ -269,6 +269,7 @@ class Training(AssayCase):
         self.refused("run", "llama", "--set", "llama.model=llama-8b", "--set", "llama.micro_batch=1024",
                      says=["does not fit", "weights", "gradients", "optimizer", "activations"])
         self.refused("run", "resnet", "--set", "resnet.seq=8", says="reads images")
+        self.refused("run", "resnet", "--set", "resnet.precision=fp8", says="no layer of this model multiplies in 8 bits")
         self.write("bad.bin", bytes([40, 0]) * 4000)
         self.refused(*run, "--set", f"transformer.path={self.dir}/bad.bin", says="bad.bin")
         self.write("odd.json", {"schema": 1, "family": "transformer", "vocabulary": 32, "positions": 64, "layers": 1,
@@ -282,6 +283,8 @@ class Training(AssayCase):
         for record in self.run_plan(self.entry(precision=["fp8", "tf32"])):
             self.assertEqual(record["status"], "skipped")
             self.assertTrue(record["reason"])
+            if record["params"]["precision"] == "fp8":
+                self.assertEqual(record["reason"], "precision fp8 multiplies in 8 bits: the cpu backend has no such op")
 
     def test_dry_run_tells_memory_and_work(self):
         done = self.assay("run", "llama", "--set", "llama.model=llama-160m", "--dry-run")

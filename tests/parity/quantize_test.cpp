@@ -2,6 +2,7 @@
 #include "tests/parity/frame.h"
 
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
 namespace assay::ops::parity {
@@ -21,9 +22,16 @@ Outputs rounded(Side& side, Quantize& op, const QuantizeDesc& d, const Tensor& x
   if (d.plain) args.y = side.space(d.to, count);
   if (d.transposed) args.y_transposed = side.space(d.to, count);
   args.scale = static_cast<const float*>(side.put(Tensor::normal(DType::f32, 1, "scale", 0, 100)));
-  args.amax = static_cast<float*>(side.space(DType::f32, 1));
+  // What other micro-batches have shown: less than most of these tensors hold, more than the single element does.
+  Tensor seen(DType::f32, 1);
+  seen.set(0, 5.5);
+  args.amax = static_cast<float*>(side.put(seen));
+  if (d.column_sums) args.column_sums = static_cast<float*>(side.put(Tensor::normal(DType::f32, d.columns, "sums")));
   side.run(op, args);
   Outputs outputs{{"amax", side.get(args.amax, DType::f32, 1), {}}};
+  if (d.column_sums)
+    outputs.push_back({"column sums", side.get(args.column_sums, DType::f32, d.columns),
+                       tolerance_of(OpGroup::elementwise, DType::f32, DType::f32, d.rows, 20)});
   if (d.plain) outputs.push_back({"y", side.get(args.y, d.to, count), {}});
   if (d.transposed) outputs.push_back({"y transposed", side.get(args.y_transposed, d.to, count), {}});
   return outputs;
@@ -38,15 +46,18 @@ TEST_P(QuantizeParity, Run) {
 
 constexpr auto e4m3 = DType::fp8_e4m3, e5m2 = DType::fp8_e5m2;
 
-INSTANTIATE_TEST_SUITE_P(All, QuantizeParity,
-                         testing::ValuesIn(std::vector<Rounding>{
-                             {"both_ways", {.rows = 128, .columns = 192, .transposed = true}},
-                             {"odd_both_ways", {.rows = 67, .columns = 131, .to = e5m2, .transposed = true}},
-                             {"plain", {.rows = 100, .columns = 64, .from = DType::f32}},
-                             {"transposed_alone",
-                              {.rows = 80, .columns = 24, .from = DType::fp16, .plain = false, .transposed = true}},
-                             {"one", {.rows = 1, .columns = 1, .from = DType::f32, .to = e5m2, .transposed = true}}}),
-                         [](const auto& rounding) { return "cuda_" + rounding.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    All, QuantizeParity,
+    testing::ValuesIn(std::vector<Rounding>{
+        {"both_ways", {.rows = 128, .columns = 192, .transposed = true}},
+        {"odd_both_ways", {.rows = 67, .columns = 131, .to = e5m2, .transposed = true}},
+        {"plain", {.rows = 100, .columns = 64, .from = DType::f32}},
+        {"transposed_alone", {.rows = 80, .columns = 24, .from = DType::fp16, .plain = false, .transposed = true}},
+        {"bias_gradient", {.rows = 192, .columns = 128, .to = e5m2, .transposed = true, .column_sums = true}},
+        {"bias_gradient_odd", {.rows = 131, .columns = 67, .to = e5m2, .column_sums = true, .accumulate = true}},
+        {"bias_gradient_f32", {.rows = 3, .columns = 200, .from = DType::f32, .column_sums = true, .accumulate = true}},
+        {"one", {.rows = 1, .columns = 1, .from = DType::f32, .to = e5m2, .transposed = true}}}),
+    [](const auto& rounding) { return "cuda_" + rounding.param.name; });
 
 TEST(QuantizeParity, ANumberThatIsNoneShowsInTheLargest) {
   const QuantizeDesc d{.rows = 70, .columns = 70, .from = DType::f32};
@@ -56,6 +67,43 @@ TEST(QuantizeParity, ANumberThatIsNoneShowsInTheLargest) {
   x.set(4321, std::numeric_limits<double>::quiet_NaN());
   expect_agreement(DeviceKind::cuda, &Backend::quantize, d,
                    [&](Side& side, Quantize& op) { return rounded(side, op, d, x); });
+}
+
+TEST(QuantizeParity, MagnitudesNeedNotBeLookedFor) {
+  const QuantizeDesc d{.rows = 16, .columns = 48};
+  const Tensor x = Tensor::normal(d.from, d.rows * d.columns, "x", 2);
+  expect_agreement(DeviceKind::cuda, &Backend::quantize, d, [&](Side& side, Quantize& op) {
+    Quantize::Args args;
+    args.x = side.put(x);
+    args.y = side.space(d.to, d.rows * d.columns);
+    args.scale = static_cast<const float*>(side.put(Tensor::normal(DType::f32, 1, "scale", 0, 100)));
+    side.run(op, args);
+    return Outputs{{"y", side.get(args.y, d.to, d.rows * d.columns), {}}};
+  });
+}
+
+// By hand: a history of 3 that holds at most 4 gives 448 / 4 = 112 for e4m3; with a margin of 2 a quarter of that.
+TEST(ScaleUpdate, LeavesTheMargin) {
+  Side oracle = oracle_side();
+  const auto scale_with = [&](int margin) {
+    float amax = 4, largest = 448, history[3] = {9, 1, 2}, scale = 0, inverse = 0;
+    StepState state;
+    oracle.backend()
+        .scale_update({.tensors = 1, .length = 3, .margin = margin})
+        .take()
+        ->run(oracle.stream(), {.amax = &amax,
+                                .history = history,
+                                .largest = &largest,
+                                .scale = &scale,
+                                .inverse = &inverse,
+                                .state = &state,
+                                .workspace = nullptr});
+    EXPECT_EQ(scale * inverse, 1);
+    EXPECT_EQ(state.found_infinity, 0);
+    return scale;
+  };
+  EXPECT_EQ(scale_with(0), 112);
+  EXPECT_EQ(scale_with(2), 28);
 }
 
 TEST(ScaleUpdateParity, HistoriesMoveOnAndGiveScales) {
@@ -76,10 +124,15 @@ TEST(ScaleUpdateParity, HistoriesMoveOnAndGiveScales) {
     args.largest = static_cast<const float*>(side.put(largest));
     args.scale = static_cast<float*>(side.space(DType::f32, 4));
     args.inverse = static_cast<float*>(side.space(DType::f32, 4));
+    static_assert(sizeof(StepState) % sizeof(std::int32_t) == 0 && offsetof(StepState, found_infinity) % 4 == 0);
+    constexpr std::int64_t words = sizeof(StepState) / sizeof(std::int32_t);
+    auto* state = static_cast<std::int32_t*>(side.put(Tensor::integers(words, 1, "zeros")));
+    args.state = reinterpret_cast<StepState*>(state);
     side.run(op, args);
     return Outputs{{"history", side.get(args.history, DType::f32, 12), {}},
                    {"scale", side.get(args.scale, DType::f32, 4), {}},
-                   {"inverse", side.get(args.inverse, DType::f32, 4), {}}};
+                   {"inverse", side.get(args.inverse, DType::f32, 4), {}},
+                   {"found infinity", side.get(&args.state->found_infinity, DType::i32, 1), {}}};
   };
   Side oracle = oracle_side();
   const Outputs want = body(oracle, *oracle.backend().scale_update(d).take());
@@ -87,6 +140,7 @@ TEST(ScaleUpdateParity, HistoriesMoveOnAndGiveScales) {
   for (int i = 0; i < 12; ++i) EXPECT_EQ(want[0].value.at(i), moved[static_cast<std::size_t>(i)]) << i;
   const std::vector<double> scales{224, 112, 1, static_cast<double>(57344.0f / 3.0f)};
   for (int i = 0; i < 4; ++i) EXPECT_EQ(want[1].value.at(i), scales[static_cast<std::size_t>(i)]) << i;
+  EXPECT_EQ(want[3].value.at(0), 1) << "one magnitude is infinite";
   expect_agreement(DeviceKind::cuda, &Backend::scale_update, d, body);
 }
 
@@ -97,6 +151,7 @@ TEST(QuantizeDescriptor, SaysWhatIsWrong) {
   EXPECT_EQ(problem_of(QuantizeDesc{.rows = 1, .columns = 3, .to = DType::bf16}),
             "bf16 is not one of fp8_e4m3, fp8_e5m2");
   EXPECT_TRUE(problem_of(QuantizeDesc{.rows = 1, .columns = 3, .plain = false}));
+  EXPECT_TRUE(problem_of(QuantizeDesc{.rows = 1, .columns = 3, .accumulate = true}));
 }
 
 }  // namespace

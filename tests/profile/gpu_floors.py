@@ -36,6 +36,7 @@ class Op:
     share: float  # of peak FLOP/s, in a prediction
     bandwidth: float = BANDWIDTH
     count: int = 1
+    dtype: str = "bf16"  # of its operands: which peak
 
 
 def read(folder, name):
@@ -54,6 +55,21 @@ def linear(rows, inner, outer, epilogue=0):
             gemm(outer, inner, rows, out=FULL)]
 
 
+def fp8_linear(rows, inner, outer, epilogue=0):
+    """The same with operands of 8 bits. Input and output's gradient are rounded from bf16, the weight from its f32 master,
+    each as it lies and transposed in one pass; the GELU of an epilogue is a pass of its own."""
+    def product(m, n, k, out):
+        wide = gemm(m, n, k, out)
+        return Op(wide.kind, wide.flops, m * k + k * n + out * m * n, wide.share, dtype="fp8_e4m3")
+
+    def rounding(elements, read):
+        return Op("rounding to 8 bits", 0, (read + 2) * elements, 1.0)
+
+    ops = [rounding(rows * inner, HALF), rounding(inner * outer, FULL), rounding(rows * outer, HALF),
+           product(rows, outer, inner, HALF), product(rows, inner, outer, HALF), product(outer, inner, rows, FULL)]
+    return ops + [passes("activations", 2 * epilogue), passes("activations", 3 * epilogue)] * (1 if epilogue else 0)
+
+
 def passes(kind, elements, times=1):
     return Op(kind, 0, HALF * elements, 1.0, count=times)
 
@@ -64,19 +80,19 @@ def optimizer(parameters, moments):
             Op("optimizer", 0, parameters * (FULL * (3 + 2 * moments) + HALF), 1.0)]
 
 
-def transformer(model, batch, seq):
+def transformer(model, batch, seq, block_linear=linear):
     width, heads, layers = model["width"], model["heads"], model["layers"]
     kv, head = model.get("kv_heads", heads), model.get("head_dim", width // heads)
     hidden, vocabulary, rows = model["mlp_width"], model["vocabulary"], batch * seq
     gated, rotary = model["mlp"] == "silu_gate", model["position"] == "rotary"
     ops = []
     for _ in range(layers):
-        ops += linear(rows, width, (heads + 2 * kv) * head) + linear(rows, heads * head, width)
+        ops += block_linear(rows, width, (heads + 2 * kv) * head) + block_linear(rows, heads * head, width)
         if gated:
-            ops += linear(rows, width, 2 * hidden) + linear(rows, hidden, width)
+            ops += block_linear(rows, width, 2 * hidden) + block_linear(rows, hidden, width)
             ops += [passes("activations", 3 * rows * hidden), passes("activations", 5 * rows * hidden)]
         else:
-            ops += linear(rows, width, hidden, rows * hidden) + linear(rows, hidden, width)
+            ops += block_linear(rows, width, hidden, rows * hidden) + block_linear(rows, hidden, width)
         ops += [passes("norms", 4 * rows * width), passes("norms", 4 * rows * width)] * 2
         if rotary:
             ops += [passes("rotary", 2 * rows * (heads + kv) * head)] * 2
@@ -87,7 +103,7 @@ def transformer(model, batch, seq):
         kept = 2.0 * HALF * batch * heads * seq * seq
         ops.append(Op("attention", 2.5 * flops, HALF * (4 * heads + 4 * kv) * rows * head + kept, backward))
     padded = math.ceil(vocabulary / 64) * 64
-    ops += linear(rows, width, vocabulary)
+    ops += linear(rows, width, vocabulary)  # in bf16 whatever the blocks
     ops += [passes("cross-entropy", 2 * rows * padded)]
     ops += [passes("norms", 4 * rows * width)] * 2
     ops += [passes("embedding", 3 * rows * width), passes("embedding", 3 * rows * width)]
@@ -137,16 +153,18 @@ def resnet(model, batch):
     return ops, 3 * forward - stem
 
 
-def report(name, shape, ops, training, items, unit, sheet, targets, out):
-    peak, bandwidth = sheet["peak"]["bf16"], sheet["memory_bandwidth"]
+def report(name, shape, ops, training, items, unit, sheet, targets, out, dtype="bf16"):
+    bandwidth = sheet["memory_bandwidth"]
+    roof = sheet["peak"]["fp8_e4m3" if dtype == "fp8" else dtype]  # of MFU
     classes = {}
     for op in ops:
+        peak = sheet["peak"][op.dtype]
         floor = max(op.flops / peak, op.bytes / bandwidth) * op.count
         predicted = (max(op.flops / (peak * op.share), op.bytes / (bandwidth * op.bandwidth)) + LAUNCH) * op.count
         sums = classes.setdefault(op.kind, [0.0, 0.0, 0.0, 0.0, 0])
         for i, value in enumerate((op.flops * op.count, op.bytes * op.count, floor, predicted, op.count)):
             sums[i] += value
-    print(f"\n## {name}, {shape}, bf16\n", file=out)
+    print(f"\n## {name}, {shape}, {dtype}\n", file=out)
     print("| ops | kernels | TFLOP | GB | floor, ms | predicted, ms |\n|---|---:|---:|---:|---:|---:|", file=out)
     total = [0.0] * 5
     for kind, sums in classes.items():
@@ -156,7 +174,7 @@ def report(name, shape, ops, training, items, unit, sheet, targets, out):
     print(f"| **step** | {int(total[4])} | {total[0] / 1e12:.2f} | {total[1] / 1e9:.1f} | {total[2] * 1e3:.2f} | "
           f"{total[3] * 1e3:.2f} |\n", file=out)
     for label, seconds in (("at the floor", total[2]), ("predicted", total[3])):
-        print(f"- {label}: {items / seconds:,.0f} {unit}, MFU {training / seconds / peak:.1%} (computed, not measured)",
+        print(f"- {label}: {items / seconds:,.0f} {unit}, MFU {training / seconds / roof:.1%} (computed, not measured)",
               file=out)
     print(f"- asked for: {targets}", file=out)
 
@@ -174,7 +192,8 @@ overlaps, caches keep nothing between kernels. A prediction takes assumed shares
 bandwidth, {GEMM_WIDE:.0%} of the peak in matrix products whose inner sizes reach 2,048 and {GEMM_NARROW:.0%} in narrower ones,
 {CONVOLUTION:.0%} in convolutions (or {CONVOLUTION_BANDWIDTH:.0%} of the bandwidth), in causal attention {", ".join(f"{f:.0%} and {b:.0%} at {t}" for t, (f, b) in ATTENTION.items() if t <= 2048)}
 tokens (forward, backward), and {LAUNCH * 1e6:.0f} us from kernel to kernel in a graph. FLOPs are those that are done;
-MFU counts the model's (docs: rule 9 of the design), of causal attention half the square.""", file=out)
+MFU counts the model's (docs: rule 9 of the design), of causal attention half the square. In fp8 the linear layers of
+blocks multiply at {sheet["peak"]["fp8_e4m3"] / 1e12:.0f} TFLOP/s, at the same assumed shares.""", file=out)
     model = read("models", "resnet50")
     ops, training = resnet(model, 256)
     report("ResNet-50", "256 images", ops, training, 256, "img/s", sheet,
@@ -187,6 +206,9 @@ MFU counts the model's (docs: rule 9 of the design), of causal attention half th
     ops, training = transformer(model, 8, 2048)
     report("Llama-1B", "8 sequences of 2,048", ops, training, 8 * 2048, "tokens/s", sheet,
            "1.15 x torch.compile in the same run; 55 % MFU", out)
+    ops, training = transformer(model, 8, 2048, fp8_linear)
+    report("Llama-1B", "8 sequences of 2,048", ops, training, 8 * 2048, "tokens/s", sheet,
+           "nothing; MFU is of the fp8 peak, which LM head and attention, in bf16, cannot reach", out, "fp8")
 
 
 def main():

@@ -9,14 +9,6 @@
 
 namespace assay::nn {
 
-namespace {
-
-constexpr std::size_t alignment = 64;
-
-std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
-}  // namespace
-
 Builder::Builder(StepLayout& layout, const Variant& variant, Program& program)
     : layout_(layout), variant_(variant), program_(program), contributed_(layout.specs.size()) {
   // Weights and gradients of parameter p are tensors 2 p and 2 p + 1.
@@ -252,7 +244,7 @@ void Builder::plan() {
     for (const Tensor tensor : instruction.writes) use(tensor, true);
     for (const Tensor tensor : instruction.reads) use(tensor, false);
   }
-  const ArenaPlan plan = plan_arena(lifetimes, alignment);
+  const ArenaPlan plan = plan_arena(lifetimes, lasting_alignment);
   program_.arena_bytes = plan.bytes;
   for (std::size_t i = 0; i < lifetimes.size(); ++i) {
     TensorInfo& info = program_.tensors[owners[i]];

@@ -17,6 +17,13 @@ struct Parameter {
   explicit operator bool() const { return index >= 0; }
 };
 
+// A tensor rounded to 8 bits; products want the terms of their sums side by side.
+struct Rounded {
+  Tensor plain;       // (rows, columns)
+  Tensor transposed;  // (columns, rows)
+  Tensor inverse;     // one number that undoes its scale
+};
+
 // How packed forms of weights live: made where they are used, or kept for the micro-batches of an optimizer step.
 enum class Packing : std::uint8_t { transient, pack, reuse };
 
@@ -39,6 +46,8 @@ class Builder {
   double smoothing() const { return training() ? layout_.options.smoothing : 0; }  // evaluation has none
   DType compute() const { return layout_.options.precision.compute; }
   DType product() const { return layout_.options.precision.product; }
+  // Whether linear layers of blocks multiply in 8 bits.
+  bool fp8() const { return layout_.options.precision.fp8_linear; }
   DType master() const { return layout_.options.precision.master; }
   DType gradient_type() const { return layout_.options.precision.grad; }
   // Of norms' parameters and statistics, and of rotary angles.
@@ -123,6 +132,24 @@ class Builder {
     return packed_operand(parameter, op.get(), bytes, std::move(pack));
   }
 
+  // Whether what is built now is read again by the backward pass of this run of it: not where a later one makes it
+  // anew.
+  bool kept_for_backward() const { return training() && (!checkpointing() || recomputing_); }
+  // What of a tensor is rounded to 8 bits; `name` tells it from the scope's others.
+  struct Rounding {
+    std::string_view name;
+    DType from = DType::bf16;
+    DType to = DType::fp8_e4m3;
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;
+    bool plain = true;
+    bool transposed = false;
+    Parameter column_sums = {};  // whose gradient the sums of the columns are
+  };
+  Rounded rounded(Tensor x, const Rounding& rounding);
+  // A matrix's weight, rounded from the masters once an optimizer step; transposed only when training.
+  Rounded rounded_weight(Parameter parameter);
+
   // Appends a run of the op. `args` makes its arguments from places; its workspace is lent here. Handles that name
   // nothing are passed over; what is updated in place stands in both lists.
   template <typename Op, typename MakeArgs>
@@ -151,6 +178,9 @@ class Builder {
   Tensor plain_operand(Parameter parameter);
   Tensor packed_operand(Parameter parameter, const ops::Op* key, std::size_t bytes, Pack pack);
   void plan();
+  std::size_t slot_of(const std::string& name, DType dtype);
+  Tensor scaling(Region region, std::size_t slot);
+  void append_rounding(Tensor x, const Rounding& rounding, const Rounded& to, std::size_t slot);
 
   StepLayout& layout_;
   Variant variant_;
@@ -161,6 +191,7 @@ class Builder {
   std::vector<bool> contributed_;                                    // to each parameter's gradient, in this program
   std::map<std::pair<std::size_t, const ops::Op*>, Tensor> packed_;  // lasting forms that this program uses
   std::map<std::string, Tensor> lasting_;
+  std::map<std::int32_t, Rounded> rounded_weights_;
   Tensor sums_;
   Tensor scale_;
 };

@@ -67,6 +67,7 @@ class OpCache {
     else if constexpr (std::is_same_v<Op, EmbeddingForward>) return backend_->embedding_forward(d);
     else if constexpr (std::is_same_v<Op, EmbeddingBackward>) return backend_->embedding_backward(d);
     else if constexpr (std::is_same_v<Op, CrossEntropy>) return backend_->cross_entropy(d);
+    else if constexpr (std::is_same_v<Op, Quantize>) return backend_->quantize(d);
     else return backend_->elementwise(d);
     // clang-format on
   }
@@ -85,6 +86,7 @@ class OpCache {
     else if constexpr (std::is_same_v<Op, ActivationForward> || std::is_same_v<Op, ActivationBackward>) return "activation";
     else if constexpr (std::is_same_v<Op, EmbeddingForward> || std::is_same_v<Op, EmbeddingBackward>) return "embedding";
     else if constexpr (std::is_same_v<Op, CrossEntropy>) return "cross_entropy";
+    else if constexpr (std::is_same_v<Op, Quantize>) return "quantize";
     else return "elementwise";
     // clang-format on
   }
@@ -100,7 +102,7 @@ class OpCache {
              Known<ops::Rotary, ops::RotaryDesc>, Known<ops::ActivationForward, ops::ActivationDesc>,
              Known<ops::ActivationBackward, ops::ActivationDesc>, Known<ops::EmbeddingForward, ops::EmbeddingDesc>,
              Known<ops::EmbeddingBackward, ops::EmbeddingDesc>, Known<ops::CrossEntropy, ops::CrossEntropyDesc>,
-             Known<ops::Elementwise, ops::ElementwiseDesc>>
+             Known<ops::Quantize, ops::QuantizeDesc>, Known<ops::Elementwise, ops::ElementwiseDesc>>
       known_;
 };
 

@@ -81,6 +81,8 @@ class PlanningBackend final : public Backend {
   Made<Optimizer> optimizer(const OptimizerDesc&) override { return op<Optimizer>(); }
   Made<GradientNorm> gradient_norm(const GradientNormDesc&) override { return op<GradientNorm>(); }
   Made<Elementwise> elementwise(const ElementwiseDesc&) override { return op<Elementwise>(); }
+  Made<Quantize> quantize(const QuantizeDesc&) override { return op<Quantize>(); }
+  Made<ScaleUpdate> scale_update(const ScaleUpdateDesc&) override { return op<ScaleUpdate>(); }
 
  private:
   template <typename Base>

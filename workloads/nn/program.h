@@ -19,6 +19,7 @@ struct Instruction {
   std::vector<Tensor> reads;
   std::vector<Tensor> writes;  // in-place operands stand in both
   std::function<void(Stream&, const Places&)> run;
+  std::int32_t rounds = -1;  // a tensor to 8 bits: which of StepLayout::rounded
 };
 
 struct Program {

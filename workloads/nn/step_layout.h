@@ -14,6 +14,12 @@
 
 namespace assay::nn {
 
+// Of arrays in every region.
+inline constexpr std::size_t lasting_alignment = 64;
+inline std::size_t aligned(std::size_t bytes) {
+  return (bytes + lasting_alignment - 1) / lasting_alignment * lasting_alignment;
+}
+
 // An array in one of the regions that outlive a program; byte offset from the start of its region.
 struct Lasting {
   std::string name;
@@ -27,6 +33,12 @@ struct Lasting {
 struct RunningStatistic : Lasting {
   double momentum = 0.1;
   double initial = 0;
+};
+
+// A tensor that is rounded to 8 bits by a scale of its own.
+struct RoundedTensor {
+  std::string name;  // "block.3.mlp.in/gradient"
+  DType dtype = DType::fp8_e4m3;
 };
 
 struct Constant : Lasting {
@@ -59,6 +71,7 @@ struct StepLayout {
   std::size_t constant_bytes = 0;
   std::map<std::pair<std::size_t, const ops::Op*>, std::size_t> packed;  // (parameter, op) to offset
   std::size_t packed_bytes = 0;
+  std::vector<RoundedTensor> rounded;
   std::optional<Lasting> inputs[input_kinds];
   std::size_t input_bytes = 0;  // of one micro-batch
 };

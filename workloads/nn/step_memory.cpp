@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
+float largest_of(DType fp8) { return fp8 == DType::fp8_e4m3 ? 448.0f : 57344.0f; }
+
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
 
 }  // namespace
@@ -23,6 +25,7 @@ StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : i
     std::size_t bytes;
   };
   const std::size_t master = plan.master_bytes();
+  std::byte* scales = nullptr;
   const Piece pieces[] = {
       {&weights_, master},
       {&copies_, plan.copy_bytes()},
@@ -34,6 +37,7 @@ StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : i
       {&constants_, plan.layout.constant_bytes},
       {&inputs_, input_bytes_ * static_cast<std::size_t>(plan.layout.options.accumulate)},
       {&block_, sizeof(StepBlock)},
+      {&scales, plan.scale_floats() * sizeof(float)},
       {&arena_, plan.arena_bytes},
   };
   std::size_t total = 0;
@@ -56,6 +60,16 @@ StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : i
   }
   device.zero(buffer_.data(), total, stream);
   stream.synchronize();
+  if (scales) {
+    const auto& rounded = plan.layout.rounded;
+    auto* first = reinterpret_cast<float*>(scales);
+    const std::size_t count = rounded.size();
+    scales_ = {first, first + count, first + 2 * count, first + 3 * count, first + 4 * count};
+    std::vector<float> largest;
+    for (const RoundedTensor& tensor : rounded) largest.push_back(largest_of(tensor.dtype));
+    device.copy(scales_.largest, largest.data(), count * sizeof(float), stream);
+    stream.synchronize();
+  }
   std::vector<double> values;
   for (const Constant& constant : plan.layout.constants) {
     values.assign(static_cast<std::size_t>(constant.elements), 0.0);
@@ -78,6 +92,9 @@ Places StepMemory::places(const Program& program, std::int64_t micro_batch) cons
   places.set(Region::constants, constants_);
   places.set(Region::inputs, inputs(micro_batch));
   places.set(Region::state, block_);
+  places.set(Region::amax, scales_.amax);
+  places.set(Region::scales, scales_.scale);
+  places.set(Region::inverse_scales, scales_.inverse);
   return places;
 }
 

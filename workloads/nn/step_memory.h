@@ -10,6 +10,15 @@
 
 namespace assay::nn {
 
+// Of the tensors that are rounded to 8 bits, in the order of StepLayout::rounded.
+struct ScalePlaces {
+  float* amax = nullptr;
+  float* scale = nullptr;
+  float* inverse = nullptr;
+  float* largest = nullptr;
+  float* history = nullptr;  // (tensors, length)
+};
+
 class StepMemory {
  public:
   // Throws Error with the planned bytes by term where they do not fit. All of it is touched, so that no step takes page
@@ -25,6 +34,7 @@ class StepMemory {
   std::byte* inputs(std::int64_t micro_batch) const {
     return inputs_ + static_cast<std::size_t>(micro_batch) * input_bytes_;
   }
+  const ScalePlaces& scales() const { return scales_; }
   StepBlock* block() const { return reinterpret_cast<StepBlock*>(block_); }
 
   // Places of a program's tensors for one micro-batch.
@@ -42,6 +52,7 @@ class StepMemory {
   std::byte* constants_ = nullptr;
   std::byte* inputs_ = nullptr;
   std::byte* block_ = nullptr;
+  ScalePlaces scales_;
   std::byte* arena_ = nullptr;
 };
 

@@ -36,6 +36,9 @@ StepPlan::StepPlan(const Model& model, const StepOptions& options, std::shared_p
     : layout(options, model.parameters(), std::move(backend)) {
   if (options.accumulate < 1) throw UsageError("accumulate must be at least 1");
   if (options.batch.samples < 1) throw UsageError("micro_batch must be at least 1");
+  if (options.precision.fp8_linear)
+    if (const auto made = layout.ops.backend().quantize({.rows = 16, .columns = 16}); !made)
+      throw UsageError("precision fp8 multiplies in 8 bits: " + made.reason());
   layout.copies_weights = needs_copies(layout);
   build(model, {.training = true, .packing = accumulates() ? Packing::pack : Packing::transient}, first);
   if (accumulates()) build(model, {.training = true, .accumulate = true, .packing = Packing::reuse}, next);
@@ -47,6 +50,7 @@ StepPlan::StepPlan(const Model& model, const StepOptions& options, std::shared_p
       if (info.region == Region::weights || info.region == Region::copies || info.region == Region::gradients)
         info.offset = static_cast<std::size_t>(parameters.begin[info.parameter]) * size_of(info.dtype);
   make_optimizer();
+  if (options.precision.fp8_linear) make_scales();
   count_memory();
 }
 
@@ -86,6 +90,17 @@ void StepPlan::make_optimizer() {
   copy_weights = made_copy.take();
 }
 
+void StepPlan::make_scales() {
+  if (layout.rounded.empty()) throw UsageError("precision fp8: no layer of this model multiplies in 8 bits; use bf16");
+  const auto make = [&](std::int64_t tensors, std::int64_t length) {
+    auto made = layout.ops.backend().scale_update({.tensors = tensors, .length = length, .margin = fp8_scaling.margin});
+    if (!made) throw UsageError("scales of fp8: " + made.reason());
+    return made.take();
+  };
+  update_scales = make(static_cast<std::int64_t>(layout.rounded.size()), fp8_scaling.history);
+  update_one_scale = make(1, 1);
+}
+
 std::size_t StepPlan::master_bytes() const {
   return static_cast<std::size_t>(parameters.count) * size_of(layout.options.precision.master);
 }
@@ -106,7 +121,7 @@ void StepPlan::count_memory() {
   const std::size_t scratch = std::max(optimizer->workspace_bytes(), norm->workspace_bytes());
   arena_bytes = std::max(largest->arena_bytes, scratch);
   memory.weights = master_bytes() + copy_bytes() + layout.running_bytes + layout.constant_bytes + layout.packed_bytes +
-                   largest->packed_at_peak;
+                   scale_floats() * sizeof(float) + largest->packed_at_peak;
   memory.gradients = gradient_bytes();
   memory.optimizer = static_cast<std::uint64_t>(moments()) * master_bytes();
   const std::size_t elsewhere = largest->workspace_at_peak + largest->packed_at_peak;

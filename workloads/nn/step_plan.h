@@ -22,8 +22,10 @@ struct StepPlan {
   ParameterLayout parameters;
   std::unique_ptr<ops::Optimizer> optimizer;
   std::unique_ptr<ops::GradientNorm> norm;
-  std::unique_ptr<ops::Elementwise> copy_weights;  // null where layers do not read copies
-  std::size_t arena_bytes = 0;                     // of the largest program, and of the optimizer's scratch
+  std::unique_ptr<ops::Elementwise> copy_weights;      // null where layers do not read copies
+  std::unique_ptr<ops::ScaleUpdate> update_scales;     // null where nothing is rounded to 8 bits
+  std::unique_ptr<ops::ScaleUpdate> update_one_scale;  // of a history of length 1
+  std::size_t arena_bytes = 0;                         // of the largest program, and of the optimizer's scratch
   MemoryPlan memory;
 
   bool accumulates() const { return layout.options.accumulate > 1; }
@@ -31,11 +33,16 @@ struct StepPlan {
   std::size_t master_bytes() const;
   std::size_t copy_bytes() const;
   std::size_t gradient_bytes() const;
+  // Floats for each tensor that is rounded to 8 bits: magnitude, scale, its inverse, the type's largest, history.
+  std::size_t scale_floats() const {
+    return layout.rounded.size() * (4 + static_cast<std::size_t>(fp8_scaling.history));
+  }
   int moments() const { return layout.options.optimizer == ops::OptimizerKind::adamw ? 2 : 1; }
 
  private:
   void build(const Model& model, const Variant& variant, Program& program);
   void make_optimizer();
+  void make_scales();
   void count_memory();
 };
 

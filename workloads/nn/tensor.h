@@ -29,8 +29,13 @@ enum class Region : std::uint8_t {
   constants,  // tables computed once (rotary angles)
   inputs,     // of one micro-batch
   state,      // StepState and LossSums
+  // Of the tensors that are rounded to 8 bits, a float each: the largest magnitude that the step has seen so far, what
+  // they are multiplied by before they are rounded, and what undoes that.
+  amax,
+  scales,
+  inverse_scales,
 };
-inline constexpr std::size_t regions = 9;
+inline constexpr std::size_t regions = 12;
 
 // What a tensor of the arena is for, in the memory plan.
 enum class Purpose : std::uint8_t { activation, workspace, packed };

@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/trace/trace.h"
+#include "workloads/nn/fp8_scales.h"
 #include "workloads/nn/inputs_ahead.h"
 #include "workloads/nn/loss_scaler.h"
 #include "workloads/nn/probe.h"
@@ -49,6 +50,7 @@ class TrainingStep::Impl {
 
   void allocate() {
     memory_.emplace(plan, device_, *stream_);
+    scales_.emplace(plan, *memory_, device_);
     blocks_ = device_.allocate(2 * sizeof(StepBlock), Memory::pinned);
     std::uninitialized_default_construct_n(blocks_.as<StepBlock>(), 2);
     if (apart()) ahead_.emplace(device_, staged_bytes());
@@ -61,6 +63,7 @@ class TrainingStep::Impl {
   void initialise(std::uint64_t seed) {
     memory();
     initialise_weights(plan, *memory_, seed, device_, *stream_);
+    scales_->initialise(*stream_);
     copies_stale_ = true;
     step_ = 0;
     scaler_ = LossScaler(options().precision.loss_scaling);
@@ -181,6 +184,7 @@ class TrainingStep::Impl {
     for (const RunningStatistic& entry : plan.layout.running)
       parts.push_back({entry.name, entry.dtype, {entry.elements}, memory_->running() + entry.offset, entry.bytes()});
     parts.push_back({"step", DType::i64, {1}, &step_, sizeof step_});
+    for (StatePart& part : scales_->state()) parts.push_back(std::move(part));
     if (options().precision.loss_scaling) {
       parts.push_back({"loss_scale", DType::f32, {1}, &scaler_.state().scale, sizeof(float)});
       parts.push_back({"loss_scale_steps", DType::i32, {1}, &scaler_.state().good_steps, sizeof(std::int32_t)});
@@ -268,11 +272,43 @@ class TrainingStep::Impl {
                                               static_cast<double>(std::max<std::int64_t>(expected_, 1)));
     state.max_norm = static_cast<float>(options().max_norm);
     send_block();
+    if (step_ == 0 && scales_->any()) find_first_scales();
+  }
+
+  // No step has left a history: each micro-batch runs once more before the first one, where each tensor that is rounded
+  // to 8 bits is scaled by its own magnitude, and the history begins with what all have shown. A scale of 1 would lose
+  // small gradients until histories have filled.
+  void find_first_scales() {
+    const KeptRunning kept(plan, *memory_, device_, *stream_);
+    scales_->initialise(*stream_);
+    for (std::int64_t m = 0; m < options().accumulate; ++m) {
+      const Program& program = plan.program(m);
+      const Places places = memory_->places(program, m);
+      scales_->forget_magnitudes(*stream_);
+      walk(program, places, nullptr, false, [&](const Instruction& instruction) {
+        if (instruction.rounds < 0) return true;
+        scales_->take_current(static_cast<std::size_t>(instruction.rounds), *stream_);
+        instruction.run(*stream_, places);
+        return true;
+      });
+      if (reducing_) {
+        reduce_magnitudes();
+        reduction_->join(*stream_);
+      }
+      scales_->update(nullptr, *stream_);
+    }
+    send_block();  // without the sums of the loss
+  }
+
+  void reduce_magnitudes() {
+    if (!scales_->any()) return;
+    reduction_->submit([this](Communicator& comm, Stream& stream) { scales_->all_reduce(comm, stream); }, *stream_);
   }
 
   // The whole step, once its inputs and its block are there. Nothing in it depends on the host: it may be captured.
   void enqueue(PartClock& clock) {
     if (reducing_ && running_) running_->before(*memory_, *stream_);
+    scales_->forget_magnitudes(*stream_);
     const std::int64_t last = options().accumulate - 1;
     for (std::int64_t m = 0; m <= last; ++m) {
       Program& program = plan.program(m);
@@ -281,6 +317,7 @@ class TrainingStep::Impl {
     if (reducing_) {
       clock.begin(Part::exposed_communication, *stream_);
       const trace::Span span(trace::Category::sample, "exposed_communication");
+      reduce_magnitudes();
       reduction_->join(*stream_);
     }
     clock.begin(Part::optimizer, *stream_);
@@ -291,6 +328,7 @@ class TrainingStep::Impl {
                               .valid = reducing_ ? &block->sums.valid : nullptr,
                               .expected = expected_,
                               .workspace = memory_->arena()});
+    scales_->update(&block->state, *stream_);
     plan.optimizer->run(*stream_, {.state = &block->state,
                                    .master = memory_->weights(),
                                    .gradient = memory_->gradients(),
@@ -409,6 +447,7 @@ class TrainingStep::Impl {
   Communicator& comm_;
   std::unique_ptr<Stream> stream_;
   std::optional<StepMemory> memory_;
+  std::optional<Fp8Scales> scales_;
   Buffer blocks_;                            // pinned: the step's block as it is sent, and as it came back
   std::optional<InputsAhead> ahead_;         // where the device has memory of its own
   std::optional<std::int64_t> ahead_valid_;  // targets of the batch that was sent ahead; nothing: none was

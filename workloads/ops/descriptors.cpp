@@ -61,6 +61,7 @@ std::optional<std::string> problem_of(const QuantizeDesc& d) {
   if (d.to != DType::fp8_e4m3 && d.to != DType::fp8_e5m2)
     return fmt::format("{} is not one of fp8_e4m3, fp8_e5m2", name_of(d.to));
   if (!d.plain && !d.transposed) return "rounding to 8 bits writes the tensor plain, transposed or both ways";
+  if (d.accumulate && !d.column_sums) return "only column sums are added to what is there";
   return std::nullopt;
 }
 

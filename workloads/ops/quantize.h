@@ -3,6 +3,7 @@
 #pragma once
 
 #include "workloads/ops/op.h"
+#include "workloads/ops/step_state.h"
 
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@ struct QuantizeDesc {
   DType to = DType::fp8_e4m3;  // fp8_e4m3, fp8_e5m2
   bool plain = true;           // writes y
   bool transposed = false;     // writes y_transposed
+  bool column_sums = false;    // writes or adds the sums of x's columns: the bias gradient of a product that x is the
+  bool accumulate = false;     // output's gradient of; accumulate: adds
 
   bool operator==(const QuantizeDesc&) const = default;
 };
@@ -30,17 +33,20 @@ class Quantize : public Op {
     void* y = nullptr;             // (rows, columns)
     void* y_transposed = nullptr;  // (columns, rows)
     const float* scale = nullptr;  // one number in the device's memory
-    float* amax = nullptr;         // one number: the largest |x|, written over; NaN where there is a NaN
+    float* amax = nullptr;         // one number that rises to the largest |x|, to NaN where there is one; may be null
+    float* column_sums = nullptr;  // (columns)
     void* workspace = nullptr;
   };
   virtual void run(Stream&, const Args&) = 0;
 };
 
 // For each tensor: the history moves on by one and takes in amax (what is not finite as 0, so that it does not count);
-// scale = largest / the history's maximum, 1 where that is 0.
+// scale = largest / (the history's maximum * 2^margin), 1 where the maximum is 0. An amax that is not finite sets the
+// state's found_infinity: rounding would hide it.
 struct ScaleUpdateDesc {
   std::int64_t tensors = 0;
   std::int64_t length = 16;  // of each history
+  int margin = 0;            // powers of two kept free above the history's maximum
 
   bool operator==(const ScaleUpdateDesc&) const = default;
 };
@@ -54,6 +60,7 @@ class ScaleUpdate : public Op {
     const float* largest = nullptr;  // (tensors): of the type, 448 or 57,344
     float* scale = nullptr;          // (tensors)
     float* inverse = nullptr;        // (tensors): 1 / scale
+    StepState* state = nullptr;      // on the device; may be null
     void* workspace = nullptr;
   };
   virtual void run(Stream&, const Args&) = 0;

@@ -58,10 +58,7 @@ Trainer::Trainer(Device& device, Communicator& comm, const Settings& settings)
       team_(device.kind() == DeviceKind::cpu ? std::optional<cpu::Team>(cpu::resolve_threads(settings.threads))
                                              : std::nullopt),
       backend_(ops::backend_for(device)) {
-  const nn::StepOptions options = settings.step_options();
-  if (options.precision.fp8_linear)
-    throw UsageError("precision fp8: no step multiplies in 8 bits yet; bf16 is the nearest");
-  step_ = std::make_unique<nn::TrainingStep>(*settings.model, options, device, backend_, comm);
+  step_ = std::make_unique<nn::TrainingStep>(*settings.model, settings.step_options(), device, backend_, comm);
 }
 
 void Trainer::allocate() {
@@ -258,6 +255,9 @@ void Trainer::describe(Context& context, const data::TrainingSet& set) const {
   labels["libraries"] = backend_->libraries();
   if (team_) labels["threads"] = std::to_string(team_->size());
   if (const std::string graph = step_->graph(); !graph.empty()) labels["graph"] = graph;
+  if (settings_.step_options().precision.fp8_linear)
+    labels["fp8"] = fmt::format("linear layers of blocks, e4m3 and e5m2 of gradients; scales by {} steps, margin {}",
+                                nn::fp8_scaling.history, nn::fp8_scaling.margin);
   labels["data"] = set.name();
   if (const std::int64_t samples = set.samples(data::Split::train); samples > 0)
     labels["epoch_samples"] = std::to_string(samples);  // reports price an epoch by it

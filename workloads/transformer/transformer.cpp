@@ -74,14 +74,16 @@ class Block {
   void recompute(Builder& builder) {
     const Builder::Scope scope(builder, name_);
     const std::int64_t rows = builder.batch().samples * builder.batch().seq;
+    builder.recomputing(true);
     if (config_.post_norm) {
       const Tensor h = norm1_.forward(builder, attention_.forward(builder, in_), in_, rows);
       norm2_.forward(builder, mlp_.forward(builder, h, rows), h, rows);
-      return;
+    } else {
+      const Tensor n1 = norm1_.forward(builder, in_, {}, rows);
+      const Tensor n2 = norm2_.forward(builder, attention_.forward(builder, n1), in_, rows);
+      mlp_.recompute(builder, n2, rows);
     }
-    const Tensor n1 = norm1_.forward(builder, in_, {}, rows);
-    const Tensor n2 = norm2_.forward(builder, attention_.forward(builder, n1), in_, rows);
-    mlp_.recompute(builder, n2, rows);
+    builder.recomputing(false);
   }
 
   // The gradient of the stream that left to the gradient of the stream that came in.

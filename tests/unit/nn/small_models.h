@@ -52,6 +52,16 @@ inline transformer::Config bert() {
   return c;
 }
 
+// Sizes in multiples of 16, which products of 8 bits want.
+inline transformer::Config widened(transformer::Config c) {
+  c.width = 32;
+  c.heads = 2;
+  c.kv_heads = c.kv_heads < 3 ? 1 : 2;
+  c.head_dim = 16;
+  c.mlp_width = 48;
+  return c;
+}
+
 inline resnet::Config resnet(resnet::BlockKind block) {
   resnet::Config c;
   c.name = "resnet";
@@ -68,6 +78,9 @@ inline std::unique_ptr<Model> model(const std::string& kind) {
   if (kind == "gpt2") return transformer::make_transformer(gpt2());
   if (kind == "llama") return transformer::make_transformer(llama());
   if (kind == "bert") return transformer::make_transformer(bert());
+  if (kind == "wide_gpt2") return transformer::make_transformer(widened(gpt2()));
+  if (kind == "wide_llama") return transformer::make_transformer(widened(llama()));
+  if (kind == "wide_bert") return transformer::make_transformer(widened(bert()));
   return resnet::make_resnet(resnet(kind == "basic" ? resnet::BlockKind::basic : resnet::BlockKind::bottleneck));
 }
 
@@ -75,7 +88,7 @@ inline StepOptions small_options(const std::string& kind, std::string_view preci
   StepOptions options;
   options.precision = precision_from(precision);
   const bool images = kind == "basic" || kind == "bottleneck";
-  options.batch = {.samples = images ? 3 : 2, .seq = images ? 0 : 5};
+  options.batch = {.samples = images ? 3 : 2, .seq = images ? 0 : kind.starts_with("wide_") ? 8 : 5};
   return options;
 }
 

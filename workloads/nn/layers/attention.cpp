@@ -9,7 +9,7 @@ namespace assay::nn {
 namespace {
 
 Linear projection(const Builder& builder, const std::string& name, std::int64_t in, std::int64_t out, bool bias) {
-  return Linear(builder, name, in, out, bias);
+  return Linear(builder, name, in, out, bias, builder.fp8());
 }
 
 // Queries, keys and values side by side in each row: byte offsets of the latter two.

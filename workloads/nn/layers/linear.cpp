@@ -4,9 +4,29 @@
 
 namespace assay::nn {
 
-Linear::Linear(const Builder& builder, std::string name, std::int64_t in, std::int64_t out, bool bias)
-    : name_(std::move(name)), in_(in), out_(out), weight_(builder.parameter(name_ + ".weight")) {
+Linear::Linear(const Builder& builder, std::string name, std::int64_t in, std::int64_t out, bool bias, bool fp8)
+    : name_(std::move(name)), in_(in), out_(out), weight_(builder.parameter(name_ + ".weight")), fp8_(fp8) {
   if (bias) bias_ = builder.parameter(name_ + ".bias");
+}
+
+Rounded Linear::rounded_input(Builder& builder, Tensor x, bool plain) const {
+  return builder.rounded(x, {.name = "input",
+                             .from = builder.compute(),
+                             .rows = rows_,
+                             .columns = in_,
+                             .plain = plain,
+                             .transposed = builder.kept_for_backward()});
+}
+
+// The bias gradient comes of the same pass over memory.
+Rounded Linear::rounded_gradient(Builder& builder, Tensor dy) const {
+  return builder.rounded(dy, {.name = "gradient",
+                              .from = builder.compute(),
+                              .to = DType::fp8_e5m2,
+                              .rows = rows_,
+                              .columns = out_,
+                              .transposed = true,
+                              .column_sums = bias_});
 }
 
 Tensor Linear::forward(Builder& builder, Tensor x, std::int64_t rows, ops::Epilogue epilogue) {
@@ -17,44 +37,96 @@ Tensor Linear::forward(Builder& builder, Tensor x, std::int64_t rows, ops::Epilo
   desc.m = rows;
   desc.n = out_;
   desc.k = in_;
-  desc.a = desc.b = builder.product();
+  desc.a = desc.b = fp8_ ? DType::fp8_e4m3 : builder.product();
   desc.out = builder.compute();
   desc.transpose_b = true;
   desc.bias = static_cast<bool>(bias_);
   desc.bias_type = builder.master();
   desc.epilogue = epilogue;
-  const auto op = builder.weight_matmul(desc);
-  const Tensor w = builder.operand(weight_, op);
+  Rounded w8;
+  if (fp8_) {
+    x8_ = rounded_input(builder, x, true);
+    w8 = builder.rounded_weight(weight_);
+  }
+  const auto op = fp8_ ? builder.op<ops::Matmul>(desc) : builder.weight_matmul(desc);
+  const Tensor a = fp8_ ? x8_.plain : x, w = fp8_ ? w8.plain : builder.operand(weight_, op);
   const Tensor y = builder.tensor("out", rows * out_, builder.compute());
   aux_ = epilogue == ops::Epilogue::none ? Tensor{} : builder.tensor("linear", rows * out_, builder.compute());
-  const Tensor bias = builder.weight(bias_), aux = aux_;
-  builder.run(op, {x, w, bias}, {y, aux}, [=](const Places& at) {
-    return ops::MatmulArgs{.a = at.at(x), .b = at.at(w), .out = at.at(y), .bias = at.at(bias), .aux = at.at(aux)};
+  const Tensor bias = builder.weight(bias_), aux = aux_, scale_a = x8_.inverse, scale_b = w8.inverse;
+  builder.run(op, {a, w, bias, scale_a, scale_b}, {y, aux}, [=](const Places& at) {
+    return ops::MatmulArgs{.a = at.at(a),
+                           .b = at.at(w),
+                           .out = at.at(y),
+                           .bias = at.at(bias),
+                           .aux = at.at(aux),
+                           .scale_a = at.as<float>(scale_a),
+                           .scale_b = at.as<float>(scale_b)};
   });
   return y;
+}
+
+void Linear::refresh(Builder& builder, Tensor x) {
+  const Builder::Scope scope(builder, name_);
+  x_ = x;
+  if (fp8_) x8_ = rounded_input(builder, x, false);
 }
 
 Tensor Linear::backward(Builder& builder, Tensor dy) { return backward(builder, dy, Into{}); }
 
 Tensor Linear::backward(Builder& builder, Tensor dy, const Into& into) {
   const Builder::Scope scope(builder, name_);
-  append_weight_gradient(builder, weight_, bias_, dy, x_, rows_, in_, out_);
+  Rounded dy8, w8;
+  if (fp8_) {
+    dy8 = rounded_gradient(builder, dy);
+    w8 = builder.rounded_weight(weight_);
+    append_fp8_weight_gradient(builder, dy8);
+  } else {
+    append_weight_gradient(builder, weight_, bias_, dy, x_, rows_, in_, out_);
+  }
   ops::MatmulDesc desc;
   desc.m = rows_;
   desc.n = in_;
   desc.k = out_;
-  desc.a = desc.b = builder.product();
+  desc.a = fp8_ ? DType::fp8_e5m2 : builder.product();
+  desc.b = fp8_ ? DType::fp8_e4m3 : builder.product();
   desc.out = builder.compute();
+  desc.transpose_b = fp8_;
   desc.epilogue = into.epilogue;
   desc.accumulate = into.add;
-  const auto op = builder.weight_matmul(desc);
-  const Tensor w = builder.operand(weight_, op);
+  const auto op = fp8_ ? builder.op<ops::Matmul>(desc) : builder.weight_matmul(desc);
+  const Tensor a = fp8_ ? dy8.plain : dy, w = fp8_ ? w8.transposed : builder.operand(weight_, op);
   const Tensor dx = into.dx ? into.dx : builder.tensor("dx", rows_ * in_, builder.compute());
-  const Tensor aux = into.aux;
-  builder.run(op, {dy, w, aux, into.add ? dx : Tensor{}}, {dx}, [=](const Places& at) {
-    return ops::MatmulArgs{.a = at.at(dy), .b = at.at(w), .out = at.at(dx), .aux = at.at(aux)};
+  const Tensor aux = into.aux, scale_a = dy8.inverse, scale_b = w8.inverse;
+  builder.run(op, {a, w, aux, into.add ? dx : Tensor{}, scale_a, scale_b}, {dx}, [=](const Places& at) {
+    return ops::MatmulArgs{.a = at.at(a),
+                           .b = at.at(w),
+                           .out = at.at(dx),
+                           .aux = at.at(aux),
+                           .scale_a = at.as<float>(scale_a),
+                           .scale_b = at.as<float>(scale_b)};
   });
   return dx;
+}
+
+void Linear::append_fp8_weight_gradient(Builder& builder, const Rounded& dy) const {
+  ops::MatmulDesc desc;
+  desc.m = out_;
+  desc.n = in_;
+  desc.k = rows_;
+  desc.a = DType::fp8_e5m2;
+  desc.b = DType::fp8_e4m3;
+  desc.out = builder.gradient_type();
+  desc.transpose_b = true;
+  desc.accumulate = builder.adds_to(weight_);
+  const Tensor a = dy.transposed, b = x8_.transposed, scale_a = dy.inverse, scale_b = x8_.inverse;
+  const Tensor dw = builder.gradient(weight_);
+  builder.run(builder.op<ops::Matmul>(desc), {a, b, scale_a, scale_b}, {dw}, [=](const Places& at) {
+    return ops::MatmulArgs{.a = at.at(a),
+                           .b = at.at(b),
+                           .out = at.at(dw),
+                           .scale_a = at.as<float>(scale_a),
+                           .scale_b = at.as<float>(scale_b)};
+  });
 }
 
 Tensor Linear::backward_through_gelu(Builder& builder, Tensor dy, ops::ActivationKind kind) {

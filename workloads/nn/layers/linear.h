@@ -9,8 +9,9 @@ namespace assay::nn {
 
 class Linear {
  public:
-  // Parameters NAME.weight (out, in) and, with `bias`, NAME.bias (out), under the builder's scope.
-  Linear(const Builder& builder, std::string name, std::int64_t in, std::int64_t out, bool bias);
+  // Parameters NAME.weight (out, in) and, with `bias`, NAME.bias (out), under the builder's scope. With `fp8` its three
+  // products take operands of 8 bits.
+  Linear(const Builder& builder, std::string name, std::int64_t in, std::int64_t out, bool bias, bool fp8 = false);
 
   // x (rows, in) to (rows, out). With a gelu epilogue, what goes into gelu is kept for backward.
   Tensor forward(Builder& builder, Tensor x, std::int64_t rows, ops::Epilogue epilogue = ops::Epilogue::none);
@@ -30,16 +31,22 @@ class Linear {
   Tensor backward_through_gelu(Builder& builder, Tensor dy, ops::ActivationKind kind);
 
   // Takes x as the input of the last forward pass, made anew for the backward pass.
-  void refresh(Tensor x) { x_ = x; }
+  void refresh(Builder& builder, Tensor x);
   // What went into the gelu of the last forward pass.
   Tensor before_epilogue() const { return aux_; }
 
  private:
+  Rounded rounded_input(Builder& builder, Tensor x, bool plain) const;
+  Rounded rounded_gradient(Builder& builder, Tensor dy) const;
+  void append_fp8_weight_gradient(Builder& builder, const Rounded& dy) const;
+
   std::string name_;
   std::int64_t in_, out_;
   Parameter weight_, bias_;
+  bool fp8_;
   std::int64_t rows_ = 0;
   Tensor x_, aux_;
+  Rounded x8_;
 };
 
 // Appends dw (out, in) += or = dy^T x and, with a bias, its gradient; dy (rows, out) and x (rows, in) may start at a

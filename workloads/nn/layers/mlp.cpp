@@ -9,8 +9,8 @@ namespace {
 bool gated(const MlpShape& shape) { return shape.kind == ops::ActivationKind::silu_gate; }
 
 Linear first(const Builder& builder, const std::string& name, const MlpShape& shape) {
-  if (gated(shape)) return Linear(builder, name + ".gate_up", shape.width, 2 * shape.hidden, shape.bias);
-  return Linear(builder, name + ".in", shape.width, shape.hidden, shape.bias);
+  if (gated(shape)) return Linear(builder, name + ".gate_up", shape.width, 2 * shape.hidden, shape.bias, builder.fp8());
+  return Linear(builder, name + ".in", shape.width, shape.hidden, shape.bias, builder.fp8());
 }
 
 }  // namespace
@@ -19,7 +19,7 @@ Mlp::Mlp(const Builder& builder, std::string name, const MlpShape& shape)
     : name_(std::move(name)),
       shape_(shape),
       in_(first(builder, name_, shape)),
-      out_(builder, name_ + ".out", shape.hidden, shape.width, shape.bias) {}
+      out_(builder, name_ + ".out", shape.hidden, shape.width, shape.bias, builder.fp8()) {}
 
 Tensor Mlp::hidden(Builder& builder, Tensor x, std::int64_t rows) {
   rows_ = rows;
@@ -40,7 +40,7 @@ Tensor Mlp::forward(Builder& builder, Tensor x, std::int64_t rows) {
   return out_.forward(builder, hidden(builder, x, rows), rows);
 }
 
-void Mlp::recompute(Builder& builder, Tensor x, std::int64_t rows) { out_.refresh(hidden(builder, x, rows)); }
+void Mlp::recompute(Builder& builder, Tensor x, std::int64_t rows) { out_.refresh(builder, hidden(builder, x, rows)); }
 
 Tensor Mlp::backward(Builder& builder, Tensor dy, const Linear::Into& into) {
   if (!gated(shape_)) {

@@ -16,7 +16,7 @@ class ReferenceQuantize final : public ReferenceOp<Quantize> {
 
   void run(Stream&, const Args& args) override {
     const Array x(args.x, d_.from), y(args.y, d_.to), turned(args.y_transposed, d_.to);
-    float amax = 0;
+    float amax = args.amax ? *args.amax : 0;
     for (std::int64_t i = 0; i < d_.rows; ++i)
       for (std::int64_t j = 0; j < d_.columns; ++j) {
         const auto value = static_cast<float>(x[i * d_.columns + j]);
@@ -25,7 +25,12 @@ class ReferenceQuantize final : public ReferenceOp<Quantize> {
         if (d_.plain) y.set(i * d_.columns + j, scaled);
         if (d_.transposed) turned.set(j * d_.rows + i, scaled);
       }
-    *args.amax = amax;
+    if (args.amax) *args.amax = amax;
+    for (std::int64_t j = 0; d_.column_sums && j < d_.columns; ++j) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < d_.rows; ++i) sum += x[i * d_.columns + j];
+      put(args.column_sums[j], sum, d_.accumulate);
+    }
   }
 
  private:
@@ -42,8 +47,9 @@ class ReferenceScaleUpdate final : public ReferenceOp<ScaleUpdate> {
       std::copy(history + 1, history + d_.length, history);
       history[d_.length - 1] = functors::DelayedScale::remembered(args.amax[i]);
       const float most = *std::max_element(history, history + d_.length);
-      args.scale[i] = functors::DelayedScale()(most, args.largest[i]);
+      args.scale[i] = functors::DelayedScale()(most, args.largest[i], d_.margin);
       args.inverse[i] = 1.0f / args.scale[i];
+      if (args.state && functors::DelayedScale::betrays(args.amax[i])) args.state->found_infinity = 1;
     }
   }
 
