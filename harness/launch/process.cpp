@@ -70,7 +70,7 @@ std::vector<pid_t> children(const std::set<pid_t>& foreign) {
   return found;
 }
 
-// The launcher frames its own remarks with lines of dashes, and prefixes some with its host and pid.
+// The launcher frames its own remarks with lines of dashes, or begins them with its name.
 std::string without_boilerplate(std::string_view text) {
   std::string kept;
   bool framed = false;
@@ -80,7 +80,8 @@ std::string without_boilerplate(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     const bool dashes = line.size() >= 20 && line.find_first_not_of('-') == line.npos;
     if (dashes) framed = !framed;
-    if (dashes || framed || line.find_first_not_of(" \t\r") == line.npos) continue;
+    const bool remark = line.starts_with("mpirun: ") || line.starts_with("prterun: ");
+    if (dashes || framed || remark || line.find_first_not_of(" \t\r") == line.npos) continue;
     kept.append(line).push_back('\n');
   }
   return kept;

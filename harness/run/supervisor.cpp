@@ -324,7 +324,7 @@ Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
 Record Supervisor::broken_record(const Job& job) {
   std::string word, log;
   if (group_) {
-    if (failure_->unexplained) group_->wait_end(2.0, failure_->rank);  // mpirun needs a moment to notice
+    if (failure_->unexplained) group_->wait_end(5.0, failure_->rank);  // mpirun needs a moment to end what is left
     blame_lost_host();
     if (const auto status = group_->wait_status(failure_->rank); failure_->unexplained && status)
       word = describe_status(*status, group_->through_launcher());
@@ -337,7 +337,7 @@ Record Supervisor::broken_record(const Job& job) {
   std::set<std::string> hosts;
   for (const RankState& rank : ranks_)
     if (!rank.host.empty()) hosts.insert(rank.host);
-  if (!hosts.empty()) order.world.nodes = static_cast<int>(hosts.size());
+  order.world.nodes = hosts.empty() ? placement_.hosts : static_cast<int>(hosts.size());
   Record record = failure.part ? *failure.part : blank_record(order, options_.device);
   if (failure.part) record.started = earlier(record.started, clock_ahead_ns(failure.rank));
   record.world_nodes = order.world.nodes;

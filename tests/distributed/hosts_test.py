@@ -1,0 +1,286 @@
+"""assay run over several hosts, which here are agents under other names on this machine: by remote shell, by plain
+environment variables, by mpirun; what is refused before the first case, and what happens when a part dies."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+from testbed import BINARY, TestbedCase, alive, main, parents, wait_for  # noqa: E402
+
+# As ssh: options, the host, then words for a shell there.
+REMOTE_SHELL = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift 2; done
+host=$1; shift
+[ "$host" = nowhere ] && { echo "connect to host nowhere: No route to host" >&2; exit 255; }
+exec sh -c "$*"
+"""
+
+
+class Proxy:
+    """Stands between an agent and its supervisor and changes what the agent says, line by line."""
+
+    def __init__(self, port, change):
+        self.change, self.target = change, port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        try:
+            near, _ = self.listener.accept()
+            far = wait_for(self.reach, "the supervisor")
+        except (OSError, AssertionError):
+            return
+        back = threading.Thread(target=self.pass_on, args=(far, near, lambda line: line), daemon=True)
+        back.start()
+        self.pass_on(near, far, lambda line: json.dumps(self.change(json.loads(line))) + "\n")
+        back.join()
+        for end in (near, far):
+            end.close()
+
+    def reach(self):
+        try:
+            return socket.create_connection(("127.0.0.1", self.target))
+        except OSError:
+            return None
+
+    @staticmethod
+    def pass_on(source, sink, change):
+        try:
+            for line in source.makefile("r"):
+                sink.sendall(change(line).encode())
+        except OSError:
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self.listener.close()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Hosts(TestbedCase):
+    def setUp(self):
+        super().setUp()
+        self.mark = f"ASSAY_TEST_MARK={os.getpid()}-{id(self)}"
+        self.rsh = os.path.join(self.folder, "rsh")
+        with open(self.rsh, "w") as file:
+            file.write(REMOTE_SHELL)
+        os.chmod(self.rsh, 0o755)
+
+    def tearDown(self):
+        for pid in self.marked():
+            os.kill(pid, signal.SIGKILL)
+        super().tearDown()
+
+    def marked(self, end=""):
+        """Every process below this test, however far from it; whose command line ends so."""
+        found = []
+        for pid, row in parents().items():
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    if self.mark.encode() in file.read().split(b"\0") and row[2].rstrip().endswith(end):
+                        found.append(pid)
+            except OSError:
+                pass
+        return alive(found)
+
+    def hosts(self, *names, **more):
+        """The environment of a run on these hosts, by remote shell."""
+        path = os.path.join(self.folder, "hosts")
+        with open(path, "w") as file:
+            file.write("\n".join(names) + "\n")
+        name, value = self.mark.split("=")
+        return {"ASSAY_RSH": self.rsh, "OMPI_MCA_orte_default_hostfile": path, name: value,
+                "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **more}
+
+    def rank(self, rank, size, port, **more):
+        """The environment of one host among several that run the same command."""
+        name, value = self.mark.split("=")
+        return {"ASSAY_HOST": f"host{rank}", "ASSAY_RANK": str(rank), "ASSAY_SIZE": str(size), "ASSAY_TOKEN": "secret",
+                "ASSAY_SUPERVISOR": f"127.0.0.1:{port}", name: value, **more}
+
+    def gone(self):
+        wait_for(lambda: not self.marked(), "the end of every process")
+
+    def run_with_agent(self, change=None, agent_words=None, **more):
+        """A run of two hosts by environment, the second behind a proxy; the supervisor's and the agent's results."""
+        port = free_port()
+        proxy = Proxy(port, change) if change else None
+        words = [*self.probe("ok"), "--ranks", "2", "--trace"]
+        agent = self.start(*(agent_words or words), env=self.rank(1, 2, proxy.port if proxy else port, **more))
+        done = self.run_assay(*words, "--out", self.out, env=self.rank(0, 2, port, **more))
+        agent.stderr_text = agent.communicate(timeout=60)[1]
+        if proxy:
+            proxy.close()
+        return done, agent
+
+    def test_world_sizes_walk_over_hosts_by_remote_shell(self):
+        done = self.run_assay(*self.probe("ok"), "--ranks", "1,2,3", "--out", self.out,
+                              env=self.hosts("one", "two slots=2"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ranks = {r["world"]["ranks"]: [rank["host"] for rank in r["ranks"]] for r in self.records()}
+        self.assertEqual(ranks, {1: ["one"], 2: ["one", "two"], 3: ["one", "two", "two"]})
+        whole = self.records()[-1]
+        self.assertEqual(whole["world"]["nodes"], 2)
+        # Both are this machine: no measurement of two.
+        self.assertIn("hosts are one machine", whole["flags"])
+        self.assertFalse(whole["comparable"])
+        self.assertEqual([host["name"] for host in self.run_json()["hosts"]], ["one", "two"])
+        self.gone()
+
+    def test_hosts_by_environment_alone(self):
+        done, agent = self.run_with_agent()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(agent.returncode, 0, agent.stderr_text)
+        self.assertEqual([rank["host"] for rank in self.records()[0]["ranks"]], ["host0", "host1"])
+        self.assertFalse([f for f in self.run_json()["findings"] if f["id"] == "clock"])
+        self.gone()
+
+    def refused(self, done, *words):
+        self.assertEqual(done.returncode, 4, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+        self.assertFalse(os.path.exists(self.out))
+        self.gone()
+
+    def change_hello(self, **members):
+        return lambda message: {**message, **members} if message["type"] == "hello" else message
+
+    def test_another_build_is_refused_with_both_versions(self):
+        done, agent = self.run_with_agent(self.change_hello(version="9.9.9 (channel 1, build 0)"))
+        version = subprocess.run([BINARY, "--version"], capture_output=True, text=True).stdout.split()[1]
+        self.refused(done, "host1", "9.9.9", version)
+        self.assertEqual(agent.returncode, 4)
+        self.assertIn("9.9.9", agent.stderr_text)
+
+    def test_another_architecture_is_refused_with_both(self):
+        done, _ = self.run_with_agent(self.change_hello(architecture="riscv64"))
+        self.refused(done, "host1", "riscv64", os.uname().machine)
+
+    def test_another_plan_is_refused_with_both(self):
+        done, agent = self.run_with_agent(agent_words=[*self.probe("ok", "fail"), "--ranks", "2"])
+        self.refused(done, "plan mismatch", "host1", "of 1 cases", "of 2 cases")
+        self.assertEqual(agent.returncode, 4)
+
+    def test_a_wrong_token_is_a_stranger(self):
+        port = free_port()
+        agent = self.start(*self.probe("ok"), env=self.rank(1, 2, port, ASSAY_TOKEN="guess"))
+        done = self.run_assay(*self.probe("ok"), "--out", self.out, env=self.rank(0, 2, port, ASSAY_LAUNCH_LIMIT="3"))
+        agent.communicate(timeout=60)
+        self.assertEqual(agent.returncode, 4)
+        self.refused(done, "rank 1", "ASSAY_SUPERVISOR")
+
+    def test_a_clock_that_differs_is_told_and_corrected(self):
+        ahead = 1000
+        done, _ = self.run_with_agent(
+            lambda m: {**m, "wall": m["wall"] + ahead * 10**9} if m["type"] == "clock" else m)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        finding, = [f for f in self.run_json()["findings"] if f["id"] == "clock"]
+        self.assertIn("host1", finding["seen"])
+        self.assertIn("1000.0 s ahead", finding["seen"])
+        self.assertIn("host1", done.stderr)
+        # The proxy lies: what is corrected by it is early by that much.
+        with open(os.path.join(self.out, "trace.json")) as file:
+            events = json.load(file)["traceEvents"]
+        begin = {rank: min(e["ts"] for e in events if e["pid"] == rank and "ts" in e and e.get("ph") == "X")
+                 for rank in (0, 1)}
+        self.assertAlmostEqual(1e-6 * (begin[0] - begin[1]), ahead, delta=60)
+
+    def test_an_unreachable_host_is_named(self):
+        done = self.run_assay(*self.probe("ok"), "--out", self.out, env=self.hosts("one", "nowhere", "two"))
+        self.refused(done, "host nowhere cannot be reached", "No route to host")
+
+    def test_last_words_and_statuses_come_from_other_hosts(self):
+        done = self.run_assay(*self.probe("abort", "exit", "ok", rank="1"), "--ranks", "2", "--out", self.out,
+                              env=self.hosts("one", "two"))
+        self.assertEqual(done.returncode, 4, done.stderr)
+        records = self.by_op()
+        self.assertIn("rank 1: killed by SIGABRT", records["abort"]["reason"])
+        self.assertIn("last words of rank 1", records["abort"]["log"])
+        self.assertIn("ended with code 3", records["exit"]["reason"])
+        self.assertEqual(records["ok"]["status"], "ok")
+        self.gone()
+
+    def hanging(self, *ops, ranks=2):
+        process = self.start(*self.probe("hang", *ops), "--ranks", str(ranks), "--out", self.out,
+                             env=self.hosts("one", "two"))
+        wait_for(lambda: len(self.marked("testbed worker")) >= ranks, "the ranks")
+        return process
+
+    def test_kill_9_of_the_supervisor_leaves_nothing_on_any_host(self):
+        process = self.hanging()
+        process.send_signal(signal.SIGKILL)
+        self.gone()
+
+    def test_kill_9_of_an_agent_costs_the_case_and_names_its_host(self):
+        process = self.hanging("ok")
+        agents = {pid: self.host_of(pid) for pid in self.marked("testbed agent")}
+        victim, = [pid for pid, host in agents.items() if host == "two"]
+        os.kill(victim, signal.SIGKILL)
+        error = process.communicate(timeout=90)[1]
+        self.assertEqual(process.returncode, 4, error)
+        self.assertIn("host two is lost", self.by_op()["hang"]["reason"])
+        self.assertEqual(self.by_op()["ok"]["status"], "ok")
+        self.gone()
+
+    @staticmethod
+    def host_of(pid):
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return dict(word.split("=", 1) for word in file.read().decode().split("\0") if "=" in word)["ASSAY_HOST"]
+
+    def test_one_rank_on_a_lone_host_elsewhere_dies_with_its_agent(self):
+        process = self.hanging(ranks=1)
+        rank, = self.marked("testbed worker")
+        agent, = [pid for pid in self.marked("testbed agent") if self.host_of(pid) == "one"]
+        os.kill(agent, signal.SIGKILL)
+        wait_for(lambda: not alive([rank]), "the end of the rank")
+        process.communicate(timeout=90)
+        self.assertIn("host one is lost", self.by_op()["hang"]["reason"])
+        self.gone()
+
+    def test_sigint_ends_every_host_and_resume_completes(self):
+        process = self.hanging("ok")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 3)
+        self.gone()
+        done = self.run_assay("--resume", self.out, "--timeout", "3", env=self.hosts("one", "two"))
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertEqual(self.by_op()["ok"]["status"], "ok")
+        self.gone()
+
+    def test_ranks_of_mpirun_meet_through_mpi(self):
+        env = {**os.environ, **self.hosts()}
+        del env["OMPI_MCA_orte_default_hostfile"]
+        shell = os.path.join(self.folder, "shell")
+        with open(shell, "w") as file:
+            file.write('#!/bin/sh\nexport ASSAY_HOST=$1; shift; exec sh -c "$*"\n')
+        os.chmod(shell, 0o755)
+        for name in ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"):
+            env[name] = shell
+        for name in ("OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_prte_if_include"):
+            env[name] = "lo"
+        done = subprocess.run(["mpirun", "--host", "one:1,two:1", "-n", "2", *self.command(*self.probe("ok")),
+                               "--ranks", "2", "--out", self.out], env=env, cwd=self.folder, capture_output=True,
+                              text=True, timeout=90)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([rank["host"] for rank in self.records()[0]["ranks"]], ["one", "two"])
+        self.gone()
+
+
+if __name__ == "__main__":
+    main()
