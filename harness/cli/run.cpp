@@ -11,6 +11,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/launch/placement.h"
+#include "harness/launch/process.h"
 
 #include <fmt/format.h>
 
@@ -95,6 +96,7 @@ std::set<Fault> parse_faults(const std::vector<std::string>& texts) {
 }
 
 RunRequest make_request(const Options& options) {
+  leave_binding_of_mpirun();
   RunRequest request;
   request.plan.targets = options.targets;
   request.plan.sets = options.sets;

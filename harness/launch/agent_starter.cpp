@@ -139,10 +139,11 @@ std::string addresses_towards(const std::vector<AllocatedHost>& hosts) {
     // A name that leads to loopback is of this machine here, and of another one there.
     if (!address.starts_with("127.")) add(address);
   }
-  const auto elsewhere = [](const AllocatedHost& host) { return !host.here; };
-  if (unknown || addresses.empty())
+  const auto here = [](const AllocatedHost& host) { return host.here; };
+  const bool alone = std::all_of(hosts.begin(), hosts.end(), here);
+  if (!alone && (unknown || addresses.empty()))
     for (const std::string& address : all_addresses()) add(address);
-  if (addresses.empty() || std::none_of(hosts.begin(), hosts.end(), elsewhere)) add("127.0.0.1");
+  if (addresses.empty()) add("127.0.0.1");
   std::string all;
   for (const std::string& address : addresses) all += (all.empty() ? "" : ",") + address;
   return all;

@@ -8,6 +8,7 @@
 #include "harness/record/json_reader.h"
 
 #include <fmt/ranges.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -35,6 +36,15 @@ std::int64_t wall_clock_ns() {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
+// A host is a connection, a pipe from what carries its agent, and a guest while MPI's daemon runs there.
+void reserve_descriptors(std::size_t hosts) {
+  rlimit limit{};
+  const rlim_t needed = 3 * static_cast<rlim_t>(hosts) + 256;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  limit.rlim_cur = std::min(needed, limit.rlim_max);
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 std::vector<int> all_of(std::size_t count) {
   std::vector<int> all;
   for (std::size_t i = 0; i < count; ++i) all.push_back(static_cast<int>(i));
@@ -51,6 +61,7 @@ Agents::Agents(Allocation allocation, AgentsOptions options)
   const bool ranks_are_hosts = allocation_.source != LaunchSource::environment;
   const int size = ranks_are_hosts ? static_cast<int>(states_.size()) : allocation_.size;
   channel_->expect(size);
+  reserve_descriptors(states_.size());
   Variables variables = {{"ASSAY_SUPERVISOR", channel_->address()},
                          {"ASSAY_SIZE", std::to_string(size)},
                          {"ASSAY_DEVICE", options_.device}};
@@ -146,6 +157,7 @@ std::vector<std::string> Agents::problems_of(const std::vector<int>& hosts) cons
 }
 
 void Agents::wait_for(const std::vector<int>& hosts) {
+  refused_.clear();
   const auto ready = [this](int host) { return states_[at(host)].ready; };
   const auto begin = Clock::now();
   std::optional<Clock::time_point> first_problem;

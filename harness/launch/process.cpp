@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -87,10 +88,11 @@ std::string without_boilerplate(std::string_view text) {
   return kept;
 }
 
+const bool below_mpirun = std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("PMIX_RANK");
+
 // Set by a launcher for one rank or step. Settings that a person makes for Open MPI (OMPI_MCA_*) are not, unless
 // mpirun itself started this process: then it has written them.
 bool of_a_launcher(std::string_view name) {
-  static const bool below_mpirun = std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("PMIX_RANK");
   for (const char* prefix : {"SLURM", "PMI_", "PMI2_", "PMIX_", "PALS_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_"})
     if (name.starts_with(prefix)) return true;
   if (below_mpirun && (name.starts_with("OMPI_") || name.starts_with("PRTE_") || name.starts_with("ORTE_")))
@@ -123,6 +125,13 @@ Variables inherited_variables() {
 }
 
 Variables variables_of_launcher() { return variables_without(of_a_supervisor); }
+
+void leave_binding_of_mpirun() {
+  if (!below_mpirun) return;
+  cpu_set_t all;
+  std::memset(&all, 0xff, sizeof all);
+  (void)::sched_setaffinity(0, sizeof all, &all);
+}
 
 std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");

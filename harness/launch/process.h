@@ -21,6 +21,9 @@ Variables inherited_variables();
 // All of it but for the latter.
 Variables variables_of_launcher();
 
+// mpirun binds its ranks, each to its own core: a rank that starts others goes by all that its host allows.
+void leave_binding_of_mpirun();
+
 // The file of a program on the PATH; empty when there is none.
 std::string find_program(const std::string& name);
 // Throws Error.
