@@ -18,9 +18,9 @@ namespace {
 std::vector<std::string> words;
 
 // A subcommand is one line here and one file.
-constexpr Command (*commands[])(CLI::App&) = {list_command,         run_command,  worker_command, agent_command,
-                                              remote_shell_command, env_command,  report_command, check_command,
-                                              compare_command,      bench_command};
+constexpr Command (*commands[])(CLI::App&) = {list_command,      run_command,          worker_command, agent_command,
+                                              each_host_command, remote_shell_command, env_command,    report_command,
+                                              check_command,     compare_command,      bench_command};
 
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;

@@ -21,6 +21,7 @@ struct Command {
 Command list_command(CLI::App& root);
 Command run_command(CLI::App& root);
 Command worker_command(CLI::App& root);
+Command each_host_command(CLI::App& root);
 Command agent_command(CLI::App& root);
 Command remote_shell_command(CLI::App& root);
 Command env_command(CLI::App& root);

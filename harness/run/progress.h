@@ -4,6 +4,7 @@
 #include "harness/record/record.h"
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 
 namespace assay {
@@ -12,16 +13,16 @@ class Progress {
  public:
   // `seconds` is the estimate for all `cases`.
   Progress(std::size_t cases, double seconds);
-  ~Progress();
+  virtual ~Progress();
 
-  void begin(const std::string& key, int ranks, double estimated_seconds);
-  void phase(const std::string& name);
+  virtual void begin(const std::string& key, int ranks, double estimated_seconds);
+  virtual void phase(const std::string& name);
   // The case's outcome, with its first figure.
-  void finish(const Record& record);
+  virtual void finish(const Record& record);
   // A remark on a line of its own.
-  void note(const std::string& text);
+  virtual void note(const std::string& text);
   // Redraws the live line; to be called about once a second. Does nothing where stderr is no terminal.
-  void tick();
+  virtual void tick();
 
  private:
   void clear_live();
@@ -37,6 +38,9 @@ class Progress {
   std::chrono::steady_clock::time_point started_;
   std::chrono::steady_clock::time_point case_started_;
 };
+
+// Columns of the terminal behind stderr, 80 where there is none.
+std::size_t terminal_width();
 
 // "412 GFLOP/s", the first metric that has a value; else the reason or the status.
 std::string headline(const Record& record);

@@ -8,26 +8,20 @@
 #include "harness/device/cpu/team.h"
 #include "harness/launch/placement.h"
 #include "harness/record/run_dir.h"
-#include "harness/run/hosts.h"
+#include "harness/run/cases.h"
+#include "harness/run/each_host.h"
 #include "harness/run/results.h"
-#include "harness/run/supervisor.h"
 #include "harness/telemetry/environment.h"
 #include "harness/telemetry/findings.h"
 
 #include <algorithm>
 #include <cstdlib>
-#include <deque>
-#include <set>
 
 namespace assay {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-// A case may take so much longer than estimated before it counts as hung.
-constexpr double timeout_factor = 10;
-constexpr double timeout_floor_seconds = 120;
 
 fs::path default_out() {
   std::string name = utc_now();
@@ -36,11 +30,6 @@ fs::path default_out() {
   fs::path path = fs::path("runs") / name;
   for (int i = 2; fs::exists(path); ++i) path = fs::path("runs") / fmt::format("{}-{}", name, i);
   return path;
-}
-
-double seconds_from_environment(const char* name, double otherwise) {
-  const char* text = std::getenv(name);
-  return text && *text ? parse_seconds(text) : otherwise;
 }
 
 // The first case by which two plans differ, as a person says it.
@@ -57,18 +46,6 @@ std::string difference(const Json& asked, const Json& kept) {
       return fmt::format("case {} is {}, the run's is {}", i + 1, word(a[i]), word(b[i]));
     }
   return fmt::format("it has {} cases, the run {}", a.size(), b.size());
-}
-
-struct Prepared {
-  Plan plan;
-  std::optional<RunData> before;  // what a resumed run holds already
-  LauncherKind several_ranks = LauncherKind::mpirun;
-  Hosts hosts;
-};
-
-Placement place(const RunRequest& request, const Hosts& hosts, int ranks) {
-  return place_ranks(hosts.allocation.hosts, hosts.infos,
-                     {ranks, request.plan.device, request.share_gpu, hosts.allocation.origin});
 }
 
 DeviceKind device_of(const Json& run) {
@@ -104,17 +81,6 @@ void read_plan(const RunRequest& request, std::span<const Family> families, Prep
   }
 }
 
-// Everything that can be refused is refused by here, before the first case.
-void settle_launcher(const RunRequest& request, Prepared& prepared) {
-  int most = 1;
-  for (const PlannedCase& planned : prepared.plan.cases)
-    if (!lacking_on(*planned.family, planned.params, request.plan.device)) most = std::max(most, planned.ranks);
-  if (most > 1) {
-    prepared.several_ranks = choose_launcher(most, request.plan.device);
-    place(request, prepared.hosts, most);
-  }
-}
-
 Json run_json(const RunRequest& request, const Prepared& prepared) {
   Json json = {
       {"schema", record_schema}, {"started", utc_now()}, {"finished", nullptr}, {"argv", request.command_line}};
@@ -138,119 +104,87 @@ Json run_json(const RunRequest& request, const Prepared& prepared) {
   return json;
 }
 
-double timeout_of(const PlannedCase& planned) {
-  if (planned.timeout_seconds > 0) return planned.timeout_seconds;
-  return std::max(timeout_floor_seconds, timeout_factor * planned.estimated_seconds);
-}
-
-// What is left to do, each case with what the records say of it.
-class Todo {
- public:
-  Todo(const RunRequest& request, const Prepared& prepared, const std::map<std::string, std::string>& labels)
-      : request_(request), prepared_(prepared), labels_(labels) {
-    if (!prepared.before) return;
-    for (const Record& record : prepared.before->final_records())
-      last_[name_of_record(record)].push_back(&record_of(record));
-  }
-
-  // The jobs of one world size; skips that need no worker are handed to `skip`.
-  std::vector<Job> jobs(int ranks, const Supervisor::Sink& skip);
-
- private:
-  static std::string text(const std::string& key, int ranks, std::uint64_t seed, const std::string& device) {
-    return fmt::format("{}\n{}\n{}\n{}", key, ranks, seed, device);
-  }
-  static std::string name_of_record(const Record& record) {
-    return text(record.key, record.world_ranks, record.seed, record.device);
-  }
-  const Record& record_of(const Record& record) { return kept_.emplace_back(record); }
-  // The last record of the case on these hosts; null when there is none.
-  const Record* last(const PlannedCase& planned) const;
-
-  const RunRequest& request_;
-  const Prepared& prepared_;
-  const std::map<std::string, std::string>& labels_;
-  std::deque<Record> kept_;
-  std::map<std::string, std::vector<const Record*>> last_;
-};
-
-const Record* Todo::last(const PlannedCase& planned) const {
-  const auto found =
-      last_.find(text(planned.key, planned.ranks, planned.seed, std::string(name_of(request_.plan.device))));
-  if (found == last_.end()) return nullptr;
-  // Of several hosts any will do: an allocation holds others each time.
-  const bool any_host = prepared_.hosts.agents != nullptr;
-  for (const Record* record : found->second) {
-    const std::vector<std::string> hosts = record->identity().hosts;
-    if (any_host || hosts.empty() || hosts == std::vector<std::string>{this_host()}) return record;
-  }
-  return nullptr;
-}
-
-std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
-  std::vector<Job> jobs;
-  std::vector<std::string> flags;
-  if (ranks > 1) {
-    const Placement placement = place(request_, prepared_.hosts, ranks);
-    if (placement.oversubscribed) flags.push_back("oversubscribed");
-    if (placement.one_machine) flags.push_back("hosts are one machine");
-  }
-  for (const PlannedCase& planned : prepared_.plan.cases) {
-    if (planned.ranks != ranks) continue;
-    const Record* before = last(planned);
-    if (before && before->status != Status::error) continue;
-    Job job;
-    job.order = {planned.family,
-                 planned.params,
-                 planned.key,
-                 World{ranks, 1, prepared_.hosts.infos.front().cpu_count, request_.plan.device},
-                 planned.seed,
-                 before ? before->attempt + 1 : 1,
-                 planned.protocol,
-                 labels_,
-                 flags,
-                 request_.faults,
-                 {}};
-    job.timeout_seconds = timeout_of(planned);
-    job.estimated_seconds = planned.estimated_seconds;
-    if (request_.share_gpu && ranks > 1) job.order.flags.push_back("shared GPU");
-    if (const auto lacking = lacking_on(*planned.family, planned.params, request_.plan.device)) {
-      Record record = blank_record(job.order, request_.plan.device);
-      record.ranks = {{0, prepared_.hosts.allocation.hosts.front().name, "", std::nullopt}};
-      record.status = Status::skipped;
-      record.reason = *lacking;
-      skip(std::move(record));
-      continue;
-    }
-    jobs.push_back(std::move(job));
-  }
-  return jobs;
-}
-
-// Jobs whose workers are started in one way, as groups in the order of their first jobs. Training's workers ask more of
-// MPI, which would slow the collectives: groups of their own, after the others.
-void split_by_workers(std::vector<Job> jobs, std::vector<std::vector<Job>>& groups) {
-  using Start = std::pair<bool, std::map<std::string, std::string>>;
-  std::vector<std::pair<Start, std::vector<Job>>> found;
-  for (Job& job : jobs) {
-    const Family& family = *job.order.family;
-    Start start{job.order.world.ranks > 1 && family.workload, environment_of(family, job.order.params)};
-    auto place = std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.first == start; });
-    if (place == found.end()) place = found.insert(found.end(), {std::move(start), {}});
-    place->second.push_back(std::move(job));
-  }
-  std::stable_partition(found.begin(), found.end(), [](const auto& one) { return !one.first.first; });
-  for (auto& one : found) groups.push_back(std::move(one.second));
-}
-
-void write_trace(Supervisor& supervisor, const fs::path& dir, Progress& progress) {
-  const auto timelines = supervisor.take_timelines();
+void write_trace(const std::vector<trace::RankTimeline>& timelines, const fs::path& dir, Progress& progress) {
   if (timelines.empty()) return;
   try {
     trace::write_chrome_trace((dir / "trace.json").string(), timelines);
   } catch (const std::exception& error) {
     progress.note(fmt::format("assay: {}", error.what()));
   }
+}
+
+bool said_each_host(const Json& run) {
+  const auto said = run.find("each_host");
+  return said != run.end() && said->is_boolean() && said->get<bool>();
+}
+
+// Whether every host runs the plan by itself. A resumed run goes on as it began.
+bool wants_each_host(const RunRequest& request, const Prepared& prepared) {
+  const bool several = prepared.hosts.agents != nullptr;
+  if (!prepared.before) return request.each_host && several;
+  const bool before = said_each_host(prepared.before->run);
+  if (before && !several)
+    throw UsageError(fmt::format("--resume {}: it ran on each of several hosts; name them again (--hostfile)",
+                                 request.resume->string()));
+  if (!before && several && request.each_host)
+    throw UsageError(fmt::format("--each-host: {} was not run on each host", request.resume->string()));
+  return before;
+}
+
+// What can be refused before the first case, of every host by itself.
+void settle_each_host(const RunRequest& request, const Prepared& prepared) {
+  if (request.trace) throw UsageError("--trace shows the ranks of one world; it does not go with --each-host");
+  for (std::size_t i = 0; i < prepared.hosts.infos.size(); ++i) {
+    Prepared one;
+    one.plan = prepared.plan;
+    one.hosts.allocation = prepared.hosts.allocation;
+    one.hosts.allocation.hosts = {prepared.hosts.allocation.hosts[i]};
+    one.hosts.infos = {prepared.hosts.infos[i]};
+    settle_launcher(request, one);
+  }
+}
+
+// The entry of a host in run.json.
+Json& entry_of_host(Json& run, const std::string& name) {
+  if (!run.contains("hosts") || !run["hosts"].is_array()) run["hosts"] = Json::array();
+  for (Json& host : run["hosts"])
+    if (host.is_object() && host.value("name", "") == name) return host;
+  return run["hosts"].emplace_back(Json{{"name", name}});
+}
+
+bool run_on_each_host(const RunRequest& request, const Prepared& prepared,
+                      const std::map<std::string, std::string>& labels, Json& run, RunWriter& writer) {
+  EachHostOrder order;
+  order.plan = &prepared.plan;
+  order.device = request.plan.device;
+  order.labels = labels;
+  order.faults = request.faults;
+  order.share_gpu = request.share_gpu;
+  std::vector<AllocatedHost> singly = prepared.hosts.allocation.hosts;
+  for (AllocatedHost& host : singly) host.slots = 1;
+  const Placement seats = place_ranks(singly, prepared.hosts.infos, {static_cast<int>(singly.size()), DeviceKind::cpu});
+  if (seats.one_machine)
+    for (const RankSeat& seat : seats.seats) order.cpus.push_back(seat.cpus);
+  order.heartbeat_limit_seconds = seconds_from_environment("ASSAY_HEARTBEAT_LIMIT", order.heartbeat_limit_seconds);
+  order.launch_limit_seconds = seconds_from_environment("ASSAY_LAUNCH_LIMIT", order.launch_limit_seconds);
+  if (prepared.before)
+    for (Record& record : prepared.before->final_records())
+      if (const auto hosts = record.identity().hosts; !hosts.empty()) {
+        record.samples = {};
+        record.telemetry.clear();
+        record.log.clear();
+        order.before[hosts.front()].push_back(std::move(record));
+      }
+  EachHostSinks sinks;
+  sinks.record = [&](Record record) { writer.append(std::move(record)); };
+  sinks.file = [&](const std::string& name, std::string_view text, bool anew) { writer.write_file(name, text, anew); };
+  sinks.host = [&](Json host) {
+    Json& entry = entry_of_host(run, host.at("name").get<std::string>());
+    entry["environment"] = std::move(host["environment"]);
+    entry["findings"] = std::move(host["findings"]);
+    writer.update_run(run);
+  };
+  return EachHost(*prepared.hosts.agents, order, sinks).run();
 }
 
 }  // namespace
@@ -272,66 +206,43 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
   std::variant<Hosts, ExitCode> part = take_part(request, prepared.plan);
   if (const ExitCode* served = std::get_if<ExitCode>(&part)) return *served;
   prepared.hosts = std::get<Hosts>(std::move(part));
-  settle_launcher(request, prepared);
-  SupervisorOptions options;
-  options.device = request.plan.device;
-  options.cache_dir = cache_folder();
-  options.trace = request.trace;
-  options.share_gpu = request.share_gpu;
-  options.slots = prepared.hosts.allocation.hosts;
-  options.hosts = prepared.hosts.infos;
-  options.agents = prepared.hosts.agents.get();
-  options.heartbeat_limit_seconds = seconds_from_environment("ASSAY_HEARTBEAT_LIMIT", options.heartbeat_limit_seconds);
-  options.launch_limit_seconds = seconds_from_environment("ASSAY_LAUNCH_LIMIT", options.launch_limit_seconds);
-
+  const bool each_host = wants_each_host(request, prepared);
+  if (each_host)
+    settle_each_host(request, prepared);
+  else
+    settle_launcher(request, prepared);
   Json run = prepared.before ? prepared.before->run : run_json(request, prepared);
   std::map<std::string, std::string> labels = request.labels;
   if (run.contains("labels") && run["labels"].is_object())
     for (const auto& label : run["labels"].items())
       if (label.value().is_string()) labels.try_emplace(label.key(), label.value().get<std::string>());
+  if (each_host) {
+    run["each_host"] = true;
+    for (const AllocatedHost& host : prepared.hosts.allocation.hosts) entry_of_host(run, host.name);
+  }
   RunWriter writer =
       request.resume ? RunWriter::resume(*request.resume) : RunWriter::create(request.out.value_or(default_out()), run);
 
-  std::vector<MeasuredPeak> peaks;
   if (prepared.before) {
     for (const std::string& problem : prepared.before->problems) fmt::print(stderr, "assay: {}\n", problem);
-    for (const Record& record : prepared.before->final_records())
-      if (auto peak = measured_peak(record)) peaks.push_back(std::move(*peak));
     run["resumed"].push_back(
         {{"started", utc_now()}, {"argv", request.command_line}, {"version", build_info().version}});
   }
-  options.run_dir = writer.dir();
-  options.keep_file = [&](const std::string& name, std::string_view text, bool anew) {
-    writer.write_file(name, text, anew);
-  };
-  const Supervisor::Sink keep = [&](Record record) {
-    if (auto peak = measured_peak(record)) peaks.push_back(std::move(*peak));
-    writer.append(std::move(record));
+  CaseSinks sinks;
+  sinks.run_dir = writer.dir();
+  sinks.record = [&](Record record) { writer.append(std::move(record)); };
+  sinks.file = [&](const std::string& name, std::string_view text, bool anew) { writer.write_file(name, text, anew); };
+  sinks.progress = [](std::size_t cases, double seconds) { return std::make_unique<Progress>(cases, seconds); };
+  sinks.timelines = [&](const std::vector<trace::RankTimeline>& timelines, Progress& progress) {
+    write_trace(timelines, writer.dir(), progress);
   };
 
   ExitCode code = ExitCode::ok;
   bool interrupted = false;
-  Todo todo(request, prepared, labels);
-  std::set<int> sizes;
-  double seconds = 0;
-  std::size_t cases = 0;
-  for (const PlannedCase& planned : prepared.plan.cases) sizes.insert(planned.ranks);
   bool writable = true;
   try {
-    std::vector<std::vector<Job>> groups;
-    for (const int ranks : sizes) {
-      std::vector<Job> jobs = todo.jobs(ranks, keep);
-      for (const Job& job : jobs) seconds += job.estimated_seconds, ++cases;
-      split_by_workers(std::move(jobs), groups);
-    }
-    Progress progress(cases, seconds);
-    Supervisor supervisor(options, prepared.several_ranks, peaks, progress, keep);
-    for (std::vector<Job>& jobs : groups)
-      if (!jobs.empty() && !supervisor.run(std::move(jobs))) {
-        interrupted = true;
-        break;
-      }
-    if (request.trace) write_trace(supervisor, writer.dir(), progress);
+    interrupted = each_host ? !run_on_each_host(request, prepared, labels, run, writer)
+                            : !run_cases(request, prepared, labels, sinks);
     if (!interrupted) run["finished"] = utc_now();
     writer.update_run(run);
   } catch (const Error& error) {
@@ -343,8 +254,10 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
   }
 
   const RunData data = read_run(writer.dir());
+  // Also of hosts of an earlier part of the run that do not take part any more.
+  const std::size_t planned = prepared.plan.cases.size() * (each_host ? run["hosts"].size() : 1);
   if (request.report && writable) request.report(fs::proximate(writer.dir()));
-  code = worst(code, exit_code_of(data, prepared.plan.cases.size()));
+  code = worst(code, exit_code_of(data, planned));
   const std::string dir = (request.resume ? *request.resume : fs::proximate(writer.dir())).string();
   if (interrupted) fmt::print(stderr, "assay: not complete; continue with: assay run --resume {}\n", dir);
   return interrupted ? worst(code, ExitCode::no_data) : code;

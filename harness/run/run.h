@@ -29,6 +29,7 @@ struct RunRequest {
   bool share_gpu = false;
   std::optional<int> gpus;                // that a process of this host sees; nothing where nobody asked
   std::set<Fault> faults;                 // --inject
+  std::vector<std::string> flags;         // that every record is to have, beside its own
   std::vector<std::string> command_line;  // as it was typed
   // Prints the results of the directory once the run has ended, complete or not.
   std::function<void(const std::filesystem::path& dir)> report;

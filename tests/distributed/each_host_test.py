@@ -1,0 +1,138 @@
+"""--each-host: several hosts, here processes of this machine that know of each other by environment variables."""
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from testbed import TestbedCase, alive, descendants, main, wait_for  # noqa: E402
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class EachHost(TestbedCase):
+    def hosts(self, names, *words):
+        """Starts the command on every host; their processes, the supervisor's first."""
+        token, port = secrets.token_hex(16), free_port()
+        processes = []
+        for rank, name in enumerate(names):
+            env = dict(os.environ, ASSAY_SUPERVISOR=f"127.0.0.1:{port}", ASSAY_TOKEN=token, ASSAY_RANK=str(rank),
+                       ASSAY_SIZE=str(len(names)), ASSAY_HOST=name)
+            env.pop("ASSAY_LOCAL_RANK", None)
+            process = subprocess.Popen(self.command(*words), env=env, cwd=self.folder, text=True,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.started.append(process)
+            processes.append(process)
+        return processes
+
+    def finished(self, processes):
+        outs = [process.communicate(timeout=120) for process in processes]
+        return [process.returncode for process in processes], outs
+
+    def plan(self, *ops, **params):
+        return [*self.probe(*ops, **params), "--device", "cpu", "--out", self.out]
+
+    def at_work(self, hosts):
+        """Every host has told what it is, so its run has begun."""
+        def begun():
+            if not os.path.exists(os.path.join(self.out, "run.json")):
+                return False
+            said = self.run_json().get("hosts", [])
+            return len(said) == hosts and all("environment" in host for host in said)
+        wait_for(begun, "all hosts at work", 60)
+
+    def by_host(self, out=None):
+        found = {}
+        for record in self.records(out):
+            self.assertEqual(len({rank["host"] for rank in record["ranks"]}), 1)
+            found.setdefault(record["ranks"][0]["host"], []).append(record)
+        return found
+
+    def test_every_host_runs_every_case_and_the_directory_tells_them_apart(self):
+        codes, outs = self.finished(self.hosts(["n1", "n2", "n3"], *self.plan("ok", "skip"), "--each-host"))
+        self.assertEqual(codes, [0, 0, 0], outs)
+        records = self.by_host()
+        self.assertEqual(sorted(records), ["n1", "n2", "n3"])
+        for host in records.values():
+            self.assertEqual(sorted(record["status"] for record in host), ["ok", "skipped"])
+            self.assertTrue(all(record["world"] == {"ranks": 1, "nodes": 1} for record in host))
+            self.assertTrue(all("hosts are one machine" in record["flags"] and not record["comparable"]
+                                for record in host))
+        run = self.run_json()
+        self.assertIs(run["each_host"], True)
+        self.assertEqual([host["name"] for host in run["hosts"]], ["n1", "n2", "n3"])
+        for host in run["hosts"]:
+            self.assertTrue(host["environment"]["cpu"]["name"])
+            self.assertIsInstance(host["findings"], list)
+        for name in ("n1", "n2", "n3"):
+            self.assertIn(f"{name}: probe/", outs[0][1])
+        self.assertIn("3 hosts", outs[0][0])
+
+    def test_world_sizes_of_one_host_run_on_each(self):
+        codes, outs = self.finished(self.hosts(["n1", "n2"], *self.plan("ok"), "--each-host", "--ranks", "1,2"))
+        self.assertEqual(codes, [0, 0], outs)
+        for host in self.by_host().values():
+            self.assertEqual(sorted(record["world"]["ranks"] for record in host), [1, 2])
+
+    def test_a_worker_that_dies_costs_its_case_on_each_host(self):
+        codes, outs = self.finished(self.hosts(["n1", "n2"], *self.plan("crash", "ok"), "--each-host"))
+        self.assertEqual(codes[0], 4, outs)
+        for name, host in self.by_host().items():
+            by_op = {record["params"]["op"]: record for record in host}
+            self.assertEqual(by_op["ok"]["status"], "ok")
+            self.assertEqual(by_op["crash"]["status"], "error")
+            self.assertIn("SIGSEGV", by_op["crash"]["reason"])
+
+    def test_a_host_that_dies_costs_its_own_cases_and_resume_completes_them(self):
+        processes = self.hosts(["n1", "n2", "n3"], *self.plan("sleep", "ok", seconds=3), "--each-host")
+        self.at_work(3)
+        family = descendants(processes[1].pid)
+        processes[1].kill()
+        codes, outs = self.finished(processes)
+        self.assertEqual(codes[0], 4, outs)
+        records = self.by_host()
+        self.assertEqual({record["status"] for record in records["n1"] + records["n3"]}, {"ok"})
+        self.assertEqual({record["status"] for record in records["n2"]}, {"error"})
+        for record in records["n2"]:
+            self.assertIn("host n2", record["reason"])
+        wait_for(lambda: not alive(family), "the end of the lost host's processes")
+        before = len(self.records())
+        codes, outs = self.finished(self.hosts(["n1", "n2", "n3"], "--resume", self.out))
+        self.assertEqual(codes, [0, 0, 0], outs)
+        new = self.records()[before:]
+        self.assertEqual({record["ranks"][0]["host"] for record in new}, {"n2"})
+        self.assertEqual({record["attempt"] for record in new}, {2})
+
+    def test_an_interrupted_run_is_resumable_and_leaves_no_process(self):
+        processes = self.hosts(["n1", "n2"], *self.plan("sleep", "ok", seconds=30), "--each-host")
+        self.at_work(2)
+        family = [pid for process in processes for pid in descendants(process.pid)]
+        processes[0].send_signal(signal.SIGTERM)
+        codes, outs = self.finished(processes)
+        self.assertEqual(codes[0], 3, outs)
+        self.assertIn("--resume", outs[0][1])
+        wait_for(lambda: not alive(family), "the end of all processes")
+
+    def test_one_host_is_an_ordinary_run(self):
+        done = self.run_assay(*self.plan("ok"), "--each-host")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(self.records()), 1)
+
+    def test_a_trace_is_refused(self):
+        codes, outs = self.finished(self.hosts(["n1", "n2"], *self.plan("ok"), "--each-host", "--trace"))
+        self.assertEqual(codes[0], 2, outs)
+        self.assertIn("--trace", outs[0][1])
+        self.assertFalse(os.path.exists(self.out))
+
+
+if __name__ == "__main__":
+    main()
