@@ -51,25 +51,22 @@ void HostsGroup::start_launcher(const LaunchRequest& request) {
     // mpirun starts the ranks of its own host itself.
     if (allocated.here) beyond.variables["ASSAY_HOST"] = allocated.name;
   }
-  // Daemons come through the agents, whatever launcher there is around; they stay attached, so that they end with them.
+  // Daemons come through the agents, whatever launcher there is around.
   const std::string shell = own_binary() + " remote-shell";
   for (const auto& [name, value] : Variables{{"OMPI_MCA_plm", "rsh"},
                                              {"OMPI_MCA_plm_rsh_agent", shell},
                                              {"OMPI_MCA_plm_rsh_no_tree_spawn", "1"},
-                                             {"OMPI_MCA_orte_leave_session_attached", "1"},
                                              {"PRTE_MCA_plm", "ssh"},
                                              {"PRTE_MCA_plm_ssh_agent", shell},
                                              {"PRTE_MCA_plm_ssh_no_tree_spawn", "1"},
-                                             {"PRTE_MCA_prte_leave_session_attached", "1"},
                                              {"ASSAY_AGENTS", agents_.shell_address()},
                                              {"ASSAY_AGENTS_TOKEN", agents_.token()}})
     beyond.variables[name] = value;
+  // Ranks that share one network namespace reach each other over its loopback, if over anything.
   const Variables own = inherited_variables();
-  // Hosts that share one network namespace reach each other over its loopback, if over anything.
-  if (agents_.one_network(hosts_))
-    for (const char* layer : {"OMPI_MCA_btl_tcp_if", "OMPI_MCA_oob_tcp_if", "PRTE_MCA_prte_if"})
-      if (!own.contains(std::string(layer) + "_include") && !own.contains(std::string(layer) + "_exclude"))
-        beyond.variables[std::string(layer) + "_include"] = "lo";
+  if (agents_.one_network(hosts_) && !own.contains("OMPI_MCA_btl_tcp_if_include") &&
+      !own.contains("OMPI_MCA_btl_tcp_if_exclude"))
+    beyond.variables["OMPI_MCA_btl_tcp_if_include"] = "lo";
   agents_.serve_shells(true);
   launcher_ = std::make_unique<LocalGroup>(request, beyond);
 }

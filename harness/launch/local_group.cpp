@@ -25,7 +25,8 @@ std::vector<std::string> command_for(const LaunchRequest& request, const BeyondT
     if (beyond.hosts.empty())
       words.push_back("--oversubscribe");
     else
-      words.insert(words.end(), {"--host", beyond.hosts, "--map-by", "slot:OVERSUBSCRIBE"});
+      // Daemons stay attached to what started them, so that they end with it.
+      words.insert(words.end(), {"--host", beyond.hosts, "--map-by", "slot:OVERSUBSCRIBE", "--leave-session-attached"});
     if (::geteuid() == 0) words.push_back("--allow-run-as-root");
     for (const auto& [name, value] : request.environment) words.insert(words.end(), {"-x", name});
   }
