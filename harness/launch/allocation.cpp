@@ -137,6 +137,13 @@ Allocation of_this_host() {
   return allocation;
 }
 
+// The host that supervises goes first: so mpirun orders its ranks, whatever the list says.
+Allocation here_first(Allocation allocation) {
+  std::stable_partition(allocation.hosts.begin(), allocation.hosts.end(),
+                        [](const AllocatedHost& host) { return host.here; });
+  return allocation;
+}
+
 }  // namespace
 
 std::string_view name_of(LaunchSource source) {
@@ -176,18 +183,18 @@ Allocation find_allocation(const std::optional<std::filesystem::path>& hostfile,
       throw UsageError(
           "--hostfile: every rank of this mpirun would start a run of its own; give the hostfile to mpirun, or start "
           "assay run without mpirun");
-    return of_hostfile(*hostfile, "--hostfile", environment);
+    return here_first(of_hostfile(*hostfile, "--hostfile", environment));
   }
   if (address) return from_environment(*address, environment);
   if (mpirun) return of_mpirun(environment);
   if (auto slurm = slurm_allocation(environment)) {
     // One node that is this one needs nothing of Slurm, and its CPUs are the ranks' to divide.
     if (slurm->part == Part::supervisor && slurm->only_here()) return of_this_host();
-    return std::move(*slurm);
+    return here_first(std::move(*slurm));
   }
   for (const char* variable : {"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"})
     if (const auto path = environment(variable); path && *path != "none" && !mpi_size)
-      return of_hostfile(*path, variable, environment);
+      return here_first(of_hostfile(*path, variable, environment));
   return of_this_host();
 }
 

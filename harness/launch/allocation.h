@@ -31,7 +31,7 @@ enum class Part {
 struct Allocation {
   LaunchSource source = LaunchSource::local;
   std::string origin;                // for messages: "--hostfile hosts.txt", "Slurm job 17", "ASSAY_SUPERVISOR=n1:2900"
-  std::vector<AllocatedHost> hosts;  // never empty, each name once, in the launcher's order
+  std::vector<AllocatedHost> hosts;  // never empty, each name once; this host first, then the launcher's order
   Part part = Part::supervisor;
 
   // Of `environment`: every host runs the same command, this is the one of `rank`. Ranks of the launcher are hosts

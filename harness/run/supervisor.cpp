@@ -152,6 +152,14 @@ void Supervisor::watch_signals() {
   }
 }
 
+void Supervisor::await_signal(double seconds) {
+  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  for (watch_signals(); !interrupted_ && Clock::now() < until; watch_signals()) {
+    pollfd fd{signal_fd_, POLLIN, 0};
+    ::poll(&fd, 1, 50);
+  }
+}
+
 void Supervisor::take_message(int rank, const Json& message) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
   const JsonReader reader(message, "");
@@ -334,10 +342,7 @@ Record Supervisor::broken_record(const Job& job) {
   const Failure failure = *failure_;
 
   CaseOrder order = job.order;
-  std::set<std::string> hosts;
-  for (const RankState& rank : ranks_)
-    if (!rank.host.empty()) hosts.insert(rank.host);
-  order.world.nodes = hosts.empty() ? placement_.hosts : static_cast<int>(hosts.size());
+  order.world.nodes = placement_.hosts;  // also where not all of them were heard of: the case stays the same
   Record record = failure.part ? *failure.part : blank_record(order, options_.device);
   if (failure.part) record.started = earlier(record.started, clock_ahead_ns(failure.rank));
   record.world_nodes = order.world.nodes;
@@ -381,7 +386,9 @@ bool Supervisor::run(std::vector<Job> jobs) {
     if (!group_) wait = start_workers(job) ? wait_hellos() : Wait::failed;
     if (wait == Wait::done) wait = run_case(job, static_cast<int>(i));
     if (wait == Wait::done && !interrupted_) continue;
-    if (wait == Wait::failed) {
+    // What keeps workers from starting must not keep this process from being ended.
+    if (wait == Wait::failed) await_signal(options_.agents ? 1.5 : 0);
+    if (wait == Wait::failed && !interrupted_) {
       const bool delivered =
           std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.part.has_value(); });
       const bool worked = group_worked_;
@@ -395,6 +402,7 @@ bool Supervisor::run(std::vector<Job> jobs) {
         for (std::size_t j = i + 1; fruitless >= 2 && j < jobs.size(); ++j, ++i) {
           Record same = blank_record(jobs[j].order, options_.device);
           same.ranks = record->ranks;
+          same.world_nodes = record->world_nodes;
           same.status = Status::error;
           same.reason = record->reason;
           progress_.begin(same.key, same.world_ranks, jobs[j].estimated_seconds);

@@ -82,6 +82,8 @@ class Supervisor {
   void take_message(int rank, const Json& message);
   void watch_clocks(Clock::time_point deadline, double limit);
   void watch_signals();
+  // A launcher that ends a job reaches its hosts in any order: the signal to this one may still be on its way.
+  void await_signal(double seconds);
   // A failure for which a lost host is to blame.
   void blame_lost_host();
   // How far the clock of a rank's host is ahead of this one.

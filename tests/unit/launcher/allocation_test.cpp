@@ -190,7 +190,7 @@ class HostfileOnDisk : public testing::Test {
  protected:
   void SetUp() override {
     path_ = testing::TempDir() + "/assay-hosts-" + std::to_string(::getpid());
-    std::ofstream(path_) << "localhost slots=2\nfar slots=4\n";
+    std::ofstream(path_) << "far slots=4\nlocalhost slots=2\n";
   }
   void TearDown() override { std::filesystem::remove(path_); }
   std::string path_;

@@ -1,0 +1,162 @@
+"""Hosts as network namespaces: each its own addresses and name, joined by veth and one bridge in a namespace of its own.
+
+A remote-shell program takes the place of ssh: it enters the namespace of the host that it is asked for.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+
+# As ssh: options, then [USER@]HOST, then words that are joined and given to a shell there.
+REMOTE_SHELL = """#!/bin/sh
+echo "$*" >>'{folder}/rsh.log'
+while :; do
+  case "$1" in
+    -o | -l | -p | -i) shift 2 ;;
+    -*) shift ;;
+    *) break ;;
+  esac
+done
+host=${{1#*@}}
+shift
+case " {hosts} " in
+  *" $host "*) ;;
+  *" $host:gone "*) exec sleep 1000 ;;   # a host that swallows packets
+  *) echo "ssh: connect to host $host port 22: No route to host" >&2; exit 255 ;;
+esac
+exec ip netns exec "{prefix}$host" unshare --uts sh -c 'hostname "$0"; exec sh -c "$1"' "$host" "$*"
+"""
+
+
+def ip(*words, check=True):
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, env={**os.environ, "PATH": SEARCH})
+    if check and done.returncode:
+        raise RuntimeError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+    return done
+
+
+def missing():
+    """Why there can be no namespaces here; None when there can."""
+    absent = [name for name in ("ip", "tc", "unshare") if not shutil.which(name, path=SEARCH)]
+    if absent:
+        return "not installed: " + ", ".join(absent) + " (iproute2)"
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    name = f"assay{os.getpid()}try"
+    try:
+        ip("netns", "add", name)
+        try:
+            ip("-n", name, "link", "add", "br0", "type", "bridge")
+            ip("-n", name, "link", "add", "v0", "type", "veth", "peer", "name", "v1")
+        finally:
+            ip("netns", "del", name, check=False)
+    except RuntimeError as error:
+        return f"this kernel gives none: {error}"
+    return None
+
+
+class Hosts:
+    """Hosts h1, h2, ... with the addresses 10.77.0.1, 10.77.0.2, ..."""
+
+    def __init__(self, count):
+        self.names = [f"h{i + 1}" for i in range(count)]
+        self.prefix = f"assay{os.getpid()}-"
+        self.switch = self.prefix + "switch"
+        self.folder = tempfile.mkdtemp(prefix="assay-hosts-")
+        os.chmod(self.folder, 0o755)
+        self.rsh = os.path.join(self.folder, "rsh")
+        try:
+            self._make()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _make(self):
+        ip("netns", "add", self.switch)
+        ip("-n", self.switch, "link", "add", "br0", "type", "bridge")
+        ip("-n", self.switch, "link", "set", "br0", "up")
+        for name in self.names:
+            space = self.prefix + name
+            ip("netns", "add", space)
+            ip("-n", space, "link", "add", "eth0", "type", "veth", "peer", "name", name, "netns", self.switch)
+            ip("-n", self.switch, "link", "set", name, "master", "br0", "up")
+            ip("-n", space, "addr", "add", self.address(name) + "/24", "dev", "eth0")
+            ip("-n", space, "link", "set", "lo", "up")
+            ip("-n", space, "link", "set", "eth0", "up")
+        with open(self.rsh, "w") as file:
+            file.write(REMOTE_SHELL.format(folder=self.folder, prefix=self.prefix, hosts=" ".join(self.names) + " swallowed:gone"))
+        os.chmod(self.rsh, 0o755)
+
+    def address(self, name):
+        return f"10.77.0.{self.names.index(name) + 1}"
+
+    def hostfile(self, *lines):
+        """The path of a hostfile of these lines; of every host without any."""
+        path = os.path.join(self.folder, "hosts.txt")
+        with open(path, "w") as file:
+            file.write("\n".join(lines or self.names) + "\n")
+        return path
+
+    def on(self, name, *words):
+        """The command that runs `words` on a host."""
+        return ["ip", "netns", "exec", self.prefix + name, "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"',
+                name, *words]
+
+    def environment(self, **more):
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "OMPI", "PRTE", "PMIX"))}
+        return {**env, "PATH": SEARCH, "ASSAY_RSH": self.rsh, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **more}
+
+    def cut(self, name):
+        """Pulls the host's cable."""
+        ip("-n", self.switch, "link", "set", name, "down")
+
+    def mend(self, name):
+        ip("-n", self.switch, "link", "set", name, "up")
+
+    def _tc(self, name, *words):
+        done = subprocess.run(["ip", "netns", "exec", self.prefix + name, "tc", *words], capture_output=True, text=True,
+                              env={**os.environ, "PATH": SEARCH})
+        if done.returncode:
+            raise RuntimeError(f"tc {' '.join(words)}: {done.stderr.strip()}")
+
+    def slow(self, name, peer, rate):
+        """What `name` sends to `peer` goes no faster than `rate` ("100mbit"); htb, else the kernel has none of it."""
+        self._tc(name, "qdisc", "replace", "dev", "eth0", "root", "handle", "1:", "htb", "default", "10")
+        self._tc(name, "class", "add", "dev", "eth0", "parent", "1:", "classid", "1:10", "htb", "rate", "100gbit")
+        self._tc(name, "class", "add", "dev", "eth0", "parent", "1:", "classid", "1:20", "htb", "rate", rate, "burst", "64k")
+        self._tc(name, "filter", "add", "dev", "eth0", "protocol", "ip", "parent", "1:", "prio", "1", "u32", "match", "ip",
+                 "dst", self.address(peer), "flowid", "1:20")
+
+    def slow_host(self, name, rate):
+        """All that `name` sends goes no faster than `rate`."""
+        self._tc(name, "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "64k", "latency", "50ms")
+
+    def fast(self, name):
+        subprocess.run(["ip", "netns", "exec", self.prefix + name, "tc", "qdisc", "del", "dev", "eth0", "root"],
+                       capture_output=True, env={**os.environ, "PATH": SEARCH})
+
+    def processes(self):
+        """pid -> command line of what runs on the hosts."""
+        found = {}
+        for name in self.names:
+            for pid in ip("netns", "pids", self.prefix + name, check=False).stdout.split():
+                try:
+                    with open(f"/proc/{pid}/cmdline", "rb") as file:
+                        found[int(pid)] = file.read().replace(b"\0", b" ").decode(errors="replace").strip()
+                except OSError:
+                    pass
+        return {pid: words for pid, words in found.items() if words}
+
+    def stop(self):
+        for pid in self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        for name in [*self.names, "switch"]:
+            ip("netns", "del", self.prefix + name, check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)

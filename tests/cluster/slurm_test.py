@@ -1,0 +1,158 @@
+"""assay run inside a real Slurm of four nodes: srun, sbatch, scancel, the time limit, requeueing."""
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(__file__))
+import slurm  # noqa: E402
+from cluster_case import BINARY_PATH, ClusterCase, main, wait_for  # noqa: E402
+
+CONFIGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../configs/launch")
+
+
+class InSlurm(ClusterCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.slurm = slurm.Slurm(4)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.slurm.stop()
+
+    def setUp(self):
+        super().setUp()
+        self.jobs = []
+
+    def tearDown(self):
+        for job in self.jobs:
+            self.slurm.run("scancel", "--signal=KILL", "--full", job, check=False)
+            self.slurm.run("scancel", job, check=False)
+        super().tearDown()
+
+    def srun(self, *flags, run):
+        return self.slurm.run("srun", *flags, BINARY_PATH, "run", *run, cwd=self.folder, check=False, env=self.mark)
+
+    def batch(self, script, *flags, env=None):
+        job = self.slurm.submit("#!/bin/bash\n" + script, *flags, cwd=self.folder, env={**self.mark, **(env or {})})
+        self.jobs.append(job)
+        return job
+
+    def words_of(self, job):
+        text = f"job {job} is {self.slurm.state(job)}\n"
+        for name in ("out", "err"):
+            path = os.path.join(self.folder, name)
+            if os.path.exists(path):
+                with open(path, errors="replace") as file:
+                    text += file.read()[-3000:]
+        return text
+
+    def end_of(self, job, seconds=90):
+        wait_for(lambda: self.slurm.ended(job), f"the end of job {job}: {self.words_of(job)}", seconds)
+        return self.slurm.state(job)
+
+    def at_work(self, job):
+        wait_for(lambda: self.records(), f"a first record: {self.words_of(job)}", 60)
+
+    def test_srun_of_1_2_and_4_tasks(self):
+        for tasks, nodes in ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4)):
+            with self.subTest(tasks=tasks, nodes=nodes):
+                out = os.path.join(self.folder, f"run-{tasks}-{nodes}")
+                done = self.srun(f"-n{tasks}", f"-N{nodes}", run=["probe", "--ranks", str(tasks), "--out", out])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                (ranks, on, hosts), = self.worlds(out)
+                self.assertEqual((ranks, on, len(hosts), len(set(hosts))), (tasks, nodes, tasks, nodes))
+                if nodes > 1:
+                    self.assertLessEqual(set(hosts), set(self.slurm.nodes))
+                    # Tasks beside the first have nothing to do, and say so.
+                    self.assertEqual(done.stderr.count("rank 0 runs the plan"), tasks - 1, done.stderr)
+                self.assertEqual(len([line for line in done.stdout.splitlines() if "report:" in line]), 1)
+        self.nothing_left()
+
+    def test_sbatch_on_1_2_and_4_nodes(self):
+        for nodes, flags in ((1, ["-N1", "-n1"]), (2, ["-N2", "-n2"]), (4, ["-N4", "--ntasks-per-node=1"])):
+            with self.subTest(nodes=nodes):
+                out = os.path.join(self.folder, f"run-{nodes}")
+                job = self.batch(f"{BINARY_PATH} run probe --ranks {nodes} --out {out}\n", *flags)
+                self.assertEqual(self.end_of(job), "COMPLETED", self.words_of(job))
+                (ranks, on, hosts), = self.worlds(out)
+                self.assertEqual((ranks, on, len(set(hosts))), (nodes, nodes, nodes))
+        self.nothing_left()
+
+    def test_worlds_walk_through_the_allocation(self):
+        job = self.batch(f"{BINARY_PATH} run collective probe --set collective.op=all_reduce --set collective.bytes=8 "
+                         f"--out {self.out}\n", "-N4")
+        self.assertEqual(self.end_of(job), "COMPLETED", self.words_of(job))
+        by_family = {family: sorted(r["world"]["ranks"] for r in self.records() if r["family"] == family)
+                     for family in ("collective", "probe")}
+        self.assertEqual(by_family, {"collective": [1, 2, 4], "probe": [1]})
+        self.assertTrue(all(r["status"] == "ok" for r in self.records()), self.records())
+        four = [r for r in self.records() if r["world"]["ranks"] == 4][0]
+        self.assertEqual([rank["host"] for rank in four["ranks"]], self.slurm.nodes)
+        self.assertTrue(all(rank["cpus"] for rank in four["ranks"]))
+        # These four are one machine, and the record does not hide it.
+        self.assertFalse(four["comparable"])
+        self.assertIn("hosts are one machine", four["flags"])
+
+    def test_more_ranks_than_the_job_has_tasks_are_refused(self):
+        done = self.srun("-n2", "-N2", run=["probe", "--ranks", "3", "--out", self.out])
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("--ranks 3 is beyond the 2 slots of Slurm job", done.stderr)
+        self.assertFalse(os.path.exists(self.out))
+
+    def resume(self, count):
+        """What a job left is completed by another one."""
+        before = self.records()
+        job = self.batch(f"{BINARY_PATH} run --resume {self.out}\n", "-N2")
+        self.assertEqual(self.end_of(job), "COMPLETED", self.words_of(job))
+        self.assertEqual(self.records()[:len(before)], before)
+        self.complete(count)
+
+    def test_scancel_leaves_a_resumable_run_and_no_process(self):
+        words = " ".join(self.steps(12))
+        for launch in ("", "srun "):
+            with self.subTest(launch=launch):
+                shutil.rmtree(self.out, ignore_errors=True)
+                job = self.batch(f"{launch}{BINARY_PATH} run {words} --ranks 2 --out {self.out}\n", "-N2", "-n2")
+                self.at_work(job)
+                self.slurm.run("scancel", job)
+                wait_for(lambda: self.slurm.ended(job), "the job's end", 60)
+                self.nothing_left()
+                self.assertLess(len(self.records()), 12)
+                self.resume(12)
+
+    def test_the_time_limit_leaves_a_resumable_run(self):
+        # Slurm looks for jobs to warn twice a minute, and may be early by as much as it likes to: not too late.
+        words = " ".join(self.steps(200))
+        job = self.batch(f"exec {BINARY_PATH} run {words} --ranks 2 --out {self.out}\n", "-N2", "-n2", "--time=1",
+                         "--signal=B:TERM@50")
+        self.at_work(job)
+        self.end_of(job)
+        self.nothing_left()
+        self.assertIn("not complete; continue with: assay run --resume", self.words_of(job))
+        held = len(self.records())
+        self.assertTrue(0 < held < 200)
+        self.assertEqual({r["status"] for r in self.records()}, {"ok"})
+
+    def test_the_shipped_script_is_requeued_and_goes_on(self):
+        script = os.path.join(self.folder, "assay.sbatch")
+        shutil.copy(os.path.join(CONFIGS, "assay.sbatch"), script)
+        tools = os.path.join(self.folder, "bin")
+        os.mkdir(tools)
+        os.symlink(BINARY_PATH, os.path.join(tools, "assay"))
+        plan = os.path.join(self.folder, "plan.json")
+        with open(plan, "w") as file:
+            file.write('{"schema":1,"name":"steps","ranks":2,"cases":[{"family":"probe","op":"sleep","seconds":0.5,"n":%s}]}'
+                       % list(range(40)))
+        job = self.slurm.run("sbatch", "--parsable", "--nodes=2", "--ntasks-per-node=1", "--gpus-per-node=0", "--time=1",
+                             "--signal=B:TERM@55", "--output=out", script, plan, cwd=self.folder,
+                             env={**self.mark, "PATH": tools + ":" + slurm.SEARCH}).stdout.strip()
+        self.jobs.append(job)
+        self.out = os.path.join(self.folder, f"assay-{job}")
+        state = self.end_of(job, 170)
+        self.assertEqual(state, "COMPLETED", self.words_of(job))
+        self.complete(40)
+        self.assertGreaterEqual(len(self.run_json().get("resumed", [])), 1, self.words_of(job))
+
+
+if __name__ == "__main__":
+    main(slurm.missing())
