@@ -116,11 +116,22 @@ void Sampler::take_from(int rank) {
   const auto take = [&](auto& value) {
     value = static_cast<std::decay_t<decltype(value)>>(world_.broadcast_value(static_cast<double>(value), rank));
   };
+  // Many values a call: ranks without a core of their own take long for each.
   const auto take_list = [&](auto& list) {
+    constexpr std::size_t most = 1024;
     auto count = list.size();
     take(count);
     list.resize(count);
-    for (auto& value : list) take(value);
+    std::vector<double> own, all;
+    for (std::size_t first = 0; first < count; first += own.size()) {
+      const auto from = list.begin() + static_cast<std::ptrdiff_t>(first);
+      own.assign(from, from + static_cast<std::ptrdiff_t>(std::min(most, count - first)));
+      all.resize(own.size() * static_cast<std::size_t>(world_.size()));
+      world_.all_gather_host(own.data(), all.data(), own.size() * sizeof(double));
+      for (std::size_t i = 0; i < own.size(); ++i)
+        list[first + i] = static_cast<typename std::decay_t<decltype(list)>::value_type>(
+            all[own.size() * static_cast<std::size_t>(rank) + i]);
+    }
   };
   take_list(measurement_.values);
   take_list(measurement_.at);

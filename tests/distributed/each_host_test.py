@@ -19,7 +19,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class EachHost(TestbedCase):
+class SeveralHosts(TestbedCase):
     def hosts(self, names, *words):
         """Starts the command on every host; their processes, the supervisor's first."""
         token, port = secrets.token_hex(16), free_port()
@@ -27,6 +27,8 @@ class EachHost(TestbedCase):
         for rank, name in enumerate(names):
             env = dict(os.environ, ASSAY_SUPERVISOR=f"127.0.0.1:{port}", ASSAY_TOKEN=token, ASSAY_RANK=str(rank),
                        ASSAY_SIZE=str(len(names)), ASSAY_HOST=name)
+            # Open MPI names its shared memory by the kernel's host name, which these hosts have in common.
+            env["OMPI_MCA_btl"] = "self,tcp"
             env.pop("ASSAY_LOCAL_RANK", None)
             process = subprocess.Popen(self.command(*words), env=env, cwd=self.folder, text=True,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -38,6 +40,47 @@ class EachHost(TestbedCase):
         outs = [process.communicate(timeout=120) for process in processes]
         return [process.returncode for process in processes], outs
 
+
+class Pairwise(SeveralHosts):
+    """The matrix between hosts: one rank of each takes part."""
+
+    def measured(self, names, *words):
+        codes, outs = self.finished(self.hosts(names, "collective", "--set", "collective.op=pairwise", "--set",
+                                               "collective.bytes=8,1MiB", "--device", "cpu", "--out", self.out, *words))
+        self.assertEqual(codes, [0] * len(names), outs)
+        return self.records(), outs[0][0]
+
+    def test_the_matrix_is_of_hosts_and_every_direction_is_in_it(self):
+        records, shown = self.measured(["a", "b", "c"], "--ranks", "3")
+        self.assertEqual([record["matrix"]["metric"] for record in records], ["latency", "bandwidth"])
+        for record in records:
+            self.assertEqual(record["status"], "ok", record["reason"])
+            self.assertEqual([rank["host"] for rank in record["ranks"]], ["a", "b", "c"])
+            matrix = record["matrix"]
+            self.assertEqual(matrix["ranks"], [0, 1, 2])
+            for row, figures in enumerate(matrix["values"]):
+                for column, figure in enumerate(figures):
+                    self.assertTrue(figure is None if row == column else figure > 0, matrix)
+        self.assertIn("between 3 hosts", shown)
+
+    def test_one_rank_of_each_host_takes_part(self):
+        records, _ = self.measured(["a", "b"], "--ranks", "4")
+        for record in records:
+            self.assertEqual(record["world"], {"ranks": 4, "nodes": 2})
+            first = [next(rank["rank"] for rank in record["ranks"] if rank["host"] == host) for host in ("a", "b")]
+            self.assertEqual(record["matrix"]["ranks"], first)
+
+    def test_on_one_host_every_rank_takes_part(self):
+        done = self.run_assay("collective", "--set", "collective.op=pairwise", "--set", "collective.bytes=8", "--ranks",
+                              "1,3", "--device", "cpu", "--out", self.out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lone, three = self.records()
+        self.assertEqual((lone["status"], lone["reason"]), ("skipped", "one rank has no other to send to"))
+        self.assertEqual(three["matrix"]["ranks"], [0, 1, 2])
+        self.assertIn("between 3 ranks", done.stdout)
+
+
+class EachHost(SeveralHosts):
     def plan(self, *ops, **params):
         return [*self.probe(*ops, **params), "--device", "cpu", "--out", self.out]
 
