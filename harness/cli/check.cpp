@@ -22,6 +22,7 @@ struct Options {
   std::string floors;
   std::string json;
   std::string junit;
+  bool injected = false;
 };
 
 // A file that is there, whatever it is called, else one of configs/floors by its name.
@@ -33,7 +34,7 @@ std::filesystem::path floors_file(const std::string& word) {
 
 ExitCode run_check(const Options& options) {
   const report::Floors floors = report::load_floors(floors_file(options.floors));
-  const report::RunSet runs(read_runs(options.dirs));
+  const report::RunSet runs(read_runs(options.dirs), options.injected ? report::Drills::take : report::Drills::keep);
   std::vector<std::string> families;
   for (const Family& family : catalogue()) families.push_back(family.name);
   const report::CheckResult result = report::check(runs, floors, families);
@@ -60,6 +61,7 @@ Command check_command(CLI::App& root) {
   app->add_option("--floors", options->floors, "A floors file, or the name of one of configs/floors")->required();
   app->add_option("--json", options->json, "Write all verdicts as JSON to FILE, in base units");
   app->add_option("--junit", options->junit, "Write a test case a floor as JUnit XML to FILE");
+  app->add_flag("--injected", options->injected, "Take records with injected faults as if they were measurements");
   return {app, [options] { return run_check(*options); }};
 }
 

@@ -24,6 +24,7 @@ struct Options {
   std::string html;
   std::string markdown;
   std::string json;
+  bool injected = false;
 };
 
 constexpr const char* footer =
@@ -57,7 +58,8 @@ bool said_of_empty(const char* side, const report::RunSet& set, const std::vecto
 ExitCode run_compare(const Options& options) {
   const report::CompareOptions asked{.tolerance = read_tolerance(options.tolerance),
                                      .prices = report::load_prices(options.prices)};
-  const report::RunSet base(read_runs(options.base)), head(read_runs(options.head));
+  const report::Drills drills = options.injected ? report::Drills::take : report::Drills::keep;
+  const report::RunSet base(read_runs(options.base), drills), head(read_runs(options.head), drills);
   const report::CompareResult result = report::compare(base, head, asked);
   if (!options.html.empty()) write_named_file("compare", options.html, report::render_html(result.document));
   if (!options.markdown.empty())
@@ -83,6 +85,7 @@ Command compare_command(CLI::App& root) {
   app->add_option("--html", options->html, "Write the whole comparison as one HTML page to FILE");
   app->add_option("--md", options->markdown, "Write the whole comparison as Markdown to FILE");
   app->add_option("--json", options->json, "Write the whole comparison as JSON to FILE, in base units");
+  app->add_flag("--injected", options->injected, "Take records with injected faults as if they were measurements");
   app->footer(footer);
   return {app, [options] { return run_compare(*options); }};
 }

@@ -28,6 +28,7 @@ struct Options {
   std::string json;
   report::PriceFlags prices;
   bool nccl_table = false;
+  bool injected = false;
 };
 
 void print(const report::Document& document) {
@@ -38,7 +39,10 @@ void print(const report::Document& document) {
 
 ExitCode run_report(const Options& options) {
   report::PageOptions page{.prices = report::load_prices(options.prices), .nccl_table = options.nccl_table};
-  const report::RunSet runs(read_runs(options.dirs));
+  const report::RunSet runs(read_runs(options.dirs),
+                            options.injected ? report::Drills::take : report::Drills::leave_out);
+  if (const std::string drills = injected_text(runs); !drills.empty())
+    fmt::print(stderr, "assay: report: {}\n", drills);
   for (const std::string& copy : runs.duplicates()) fmt::print(stderr, "assay: report: {}\n", copy);
   report::Document document = report::whole_report(runs, page);
   if (!options.html.empty()) write_named_file("report", options.html, report::render_html(document));
@@ -48,20 +52,23 @@ ExitCode run_report(const Options& options) {
   if (!written.empty()) document.verdict += " · report: " + written;
   print(document);
   const bool empty = runs.entries().empty();
-  if (empty) fmt::print(stderr, "assay: report: no finished case in {}\n", fmt::join(options.dirs, ", "));
+  if (empty && runs.injected() == 0)
+    fmt::print(stderr, "assay: report: no finished case in {}\n", fmt::join(options.dirs, ", "));
   return empty ? ExitCode::no_data : ExitCode::ok;
 }
 
 }  // namespace
 
-void report_finished_run(const fs::path& dir) {
+void report_finished_run(const fs::path& dir, bool drill) {
   std::vector<RunData> read;
   read.push_back(read_run(dir));
-  const report::RunSet runs(std::move(read));
+  const report::RunSet runs(std::move(read), drill ? report::Drills::take : report::Drills::leave_out);
+  if (const std::string drills = injected_text(runs); !drills.empty()) fmt::print(stderr, "assay: {}\n", drills);
   report::Document document = report::whole_report(runs, {.prices = report::load_prices({})});
   const fs::path page = dir / "report.html";
   replace_file(page, report::render_html(document));
   replace_file(dir / "report.md", report::render_markdown(document));
+  if (drill) document.verdict += " · with injected faults: no measurement";
   document.verdict += " · report: " + page.string();
   print(document);
 }
@@ -77,6 +84,7 @@ Command report_command(CLI::App& root) {
   app->add_option("--prices", options->prices.file,
                   "Prices of machines: JSON (as configs/prices) or CSV, before shipped ones");
   app->add_option("--price", options->prices.price, "What each machine costs, whole: USD an hour");
+  app->add_flag("--injected", options->injected, "Take records with injected faults as if they were measurements");
   app->add_flag("--nccl-table", options->nccl_table, "Print collectives in nccl-tests' form too");
   return {app, [options] { return run_report(*options); }};
 }

@@ -4,6 +4,7 @@
 #include "harness/core/dtype.h"
 #include "harness/device/device.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,45 @@
 namespace assay {
 
 enum class ReduceOp { sum, max, min };
+
+// How far this rank has come in the calls that all ranks make in the same order. Written by one thread at a time, read
+// by another that answers for a rank which hangs. Two plain stores a call: 1 ns.
+class CallCount {
+ public:
+  struct Seen {
+    std::uint64_t begun = 0;
+    std::uint64_t ended = 0;
+    const char* name = "";  // of the last one begun
+  };
+  Seen seen() const {
+    Seen now;
+    now.ended = ended_.load(std::memory_order_relaxed);
+    now.begun = begun_.load(std::memory_order_relaxed);
+    now.name = name_.load(std::memory_order_relaxed);
+    return now;
+  }
+  void begin(const char* name) {
+    name_.store(name, std::memory_order_relaxed);
+    begun_.store(begun_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  void end() { ended_.store(begun_.load(std::memory_order_relaxed), std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> begun_{0}, ended_{0};
+  std::atomic<const char*> name_{""};
+};
+
+// A call while it lasts.
+class CountedCall {
+ public:
+  CountedCall(CallCount& count, const char* name) : count_(count) { count_.begin(name); }
+  ~CountedCall() { count_.end(); }
+  CountedCall(const CountedCall&) = delete;
+  CountedCall& operator=(const CountedCall&) = delete;
+
+ private:
+  CallCount& count_;
+};
 
 // Buffers are dense arrays of `count` elements; every call is enqueued on `stream` (inline on a CPU).
 // `send == receive` means in place, by MPI's and NCCL's conventions: in an all-gather the rank's part lies at
@@ -45,6 +85,8 @@ class Communicator {
   virtual std::unique_ptr<Communicator> split(int colour, int key) = 0;
   // Ends the whole world, now.
   [[noreturn]] virtual void abort(const std::string& why) = 0;
+  // Collectives, groups and barriers so far; sends and receives outside groups are not counted.
+  virtual const CallCount& calls() const { return calls_; }
   // An error that arrived since the last call; empty when all is well.
   virtual std::string poll_error() { return {}; }
 
@@ -70,6 +112,9 @@ class Communicator {
     (void)bytes;
     return {};
   }
+
+ protected:
+  CallCount calls_;
 };
 
 // One rank, no library. `device`, where given, makes the copies, in the order of the stream; it must outlive this.

@@ -10,12 +10,14 @@
 #include <cmath>
 #include <iterator>
 #include <type_traits>
+#include <utility>
 
 namespace assay {
 
 namespace {
 
 constexpr int most_first_touch = 32;                  // single calls timed and reported before warm-up
+constexpr int single_calls = 9;                       // of collectives, after the measurement, to tell ranks' paces
 constexpr std::int64_t most_repetitions = 1'000'000;  // a sample; work that takes no time would grow for ever
 constexpr std::int64_t most_gated_launches = 400;     // a queue of 1,024 launches must never fill behind a closed gate
 
@@ -75,6 +77,8 @@ double Sampler::sum_of(double value) {
 void Sampler::begin() {
   measurement_ = {};
   own_.clear();
+  paces_.clear();
+  waited_ = 0;
   watch_ = {};
 }
 
@@ -85,8 +89,15 @@ void Sampler::finish(std::vector<double> values, std::string stopped_by) {
   const double own = median(own_);
   for (int rank = 0; rank < comm_->size(); ++rank)
     measurement_.rank_medians.push_back(comm_->broadcast_value(own, rank));
+  // The lower quartile: what disturbs some of a rank's samples does not make it slow.
+  std::vector<double>& paces = paces_.empty() ? own_ : paces_;
+  const double pace = paces.empty() ? 0 : quantile(paces, 0.25);
+  for (int rank = 0; rank < comm_->size(); ++rank)
+    measurement_.rank_paces.push_back(comm_->broadcast_value(pace, rank));
   gather_disturbed();
 }
+
+void Sampler::keep_pace(double seconds) { paces_.push_back(std::max(0.0, seconds - std::exchange(waited_, 0.0))); }
 
 // Each rank tells its list in turn; they are short.
 void Sampler::gather_disturbed() {
@@ -108,8 +119,12 @@ void Sampler::join_turns() {
   const double own = measurement_.rank_medians.front();
   std::vector<double> medians;
   for (int rank = 0; rank < world_.size(); ++rank) medians.push_back(world_.broadcast_value(own, rank));
+  const double own_pace = measurement_.rank_paces.front();
+  std::vector<double> paces;
+  for (int rank = 0; rank < world_.size(); ++rank) paces.push_back(world_.broadcast_value(own_pace, rank));
   take_from(static_cast<int>(std::max_element(medians.begin(), medians.end()) - medians.begin()));
   measurement_.rank_medians = std::move(medians);
+  measurement_.rank_paces = std::move(paces);
 }
 
 void Sampler::take_from(int rank) {
@@ -265,6 +280,7 @@ void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn
   }
   measurement_.window_seconds = clock_() - start;
   measurement_.repetitions = repetitions;
+  for (int i = 0; meet_ && comm_->size() > 1 && i < single_calls; ++i) paces_.push_back(work.time(1));
   finish(rule.values(), rule.stopped_by());
 }
 

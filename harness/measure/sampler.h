@@ -32,6 +32,7 @@ struct Measurement {
   std::string stopped_by;            // noise, plateau, time, count, done
   Summary summary;                   // of `values`
   std::vector<double> rank_medians;  // one a rank, of its own times
+  std::vector<double> rank_paces;    // one a rank: lower quartile of its times without what it waited for other ranks
   std::vector<double> first_touch;   // single calls before warm-up ended, reported apart
   std::vector<int> disturbed;        // indices of samples that the system disturbed, on any rank
   double window_seconds = 0;         // wall time of the whole window
@@ -72,6 +73,11 @@ class Sampler {
   // The fault slow-rank: from here on every call on this rank is made to last about twice as long, inside the timed
   // region. Called before measuring, on the straggler only.
   void slow_down() { slow_ = true; }
+  // The calls of `repeat` are collectives, so that a batch of them takes every rank as long as the slowest. Paces are
+  // then told by single calls after the measurement. Called before measuring, on every rank.
+  void calls_meet() { meet_ = true; }
+  // Seconds of the call that runs now in which this rank waited for others: no part of its pace.
+  void waited(double seconds) { waited_ += seconds; }
   // gpus=each: ranks measure one after another, the others wait outside the timed region. What is then kept is the
   // slowest rank's series, and every rank's own median. Called before measuring, on every rank.
   void take_turns() { turns_ = true; }
@@ -128,6 +134,8 @@ class Sampler {
   bool any(bool yes);
   double sum_of(double value);
   void finish(std::vector<double> values, std::string stopped_by);
+  // Seconds of one call on this rank, less what it waited for others; `paces_` keeps them.
+  void keep_pace(double seconds);
   void gather_disturbed();
 
   Device& device_;
@@ -138,9 +146,12 @@ class Sampler {
   Clock clock_;
   bool slow_ = false;
   bool turns_ = false;
+  bool meet_ = false;
+  double waited_ = 0;
   std::unique_ptr<Stream> stream_;
   DisturbanceWatch watch_;
-  std::vector<double> own_;  // this rank's times
+  std::vector<double> own_;    // this rank's times
+  std::vector<double> paces_;  // the same without waiting, where that differs
   Measurement measurement_;
 };
 

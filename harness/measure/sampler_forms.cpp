@@ -35,8 +35,10 @@ void Sampler::steps_here(const std::function<void(std::int64_t)>& fn) {
   for (bool enough = false; !enough;) {
     measurement_.at.push_back(clock_());
     if (watched) watch_.before();
+    waited_ = 0;
     own_.push_back(time());
     if (watched) watch_.after();
+    keep_pace(own_.back());
     const double slowest = comm_->max_of(own_.back());
     const double elapsed = comm_->max_of(clock_() - start);
     measurement_.window_seconds = elapsed;
@@ -90,6 +92,7 @@ void Sampler::procedure_here(const std::function<std::vector<double>()>& fn) {
   begin();
   const double start = clock_();
   run([&] { own_ = fn(); });
+  keep_pace(clock_() - start);
   measurement_.window_seconds = comm_->max_of(clock_() - start);
   const double count = static_cast<double>(own_.size());
   const double most = comm_->max_of(count);

@@ -62,6 +62,7 @@ void Sampler::rounds(int count, const std::function<Round(int)>& make) {
   world_.all_gather_host(own.data(), all.data(), each * sizeof(RoundResult));
   measurement_.rounds.assign(each, std::vector<std::optional<RoundResult>>(ranks));
   measurement_.rank_medians.clear();
+  measurement_.rank_paces.clear();  // in pairs none has one of its own
   for (std::size_t r = 0; r < ranks; ++r) {
     std::vector<double> mine;
     for (std::size_t i = 0; i < each; ++i) {

@@ -38,6 +38,12 @@ std::optional<Fault> fault_from(std::string_view name) {
   return std::nullopt;
 }
 
+bool Context::inject(Fault fault) {
+  if (!faults.contains(fault)) return false;
+  if (injected.insert(fault).second && on_inject) on_inject(fault);
+  return true;
+}
+
 void Checks::at_most(std::string name, double value, double limit, std::vector<std::string> detail) {
   // Written so that a NaN on either side fails.
   const bool passed = value <= limit;

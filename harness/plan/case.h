@@ -28,7 +28,7 @@ struct World {
   DeviceKind device = DeviceKind::cpu;
 };
 
-// Faults built in for tests and drills (--inject); a case asks whether one is meant for it.
+// Faults built in for tests and drills (--inject).
 enum class Fault { crash, hang, slow_rank, wrong_sum, bit_flip, slow_link, oom, corrupt_image };
 std::string_view name_of(Fault fault);
 std::optional<Fault> fault_from(std::string_view name);
@@ -40,7 +40,7 @@ struct Context {
   World world;
   std::uint64_t seed = 0;
   std::filesystem::path cache_dir = {};  // generated data sets are kept here
-  std::set<Fault> faults = {};
+  std::set<Fault> faults = {};           // that were asked for
   // Filled in by the case:
   Protocol protocol = {};                          // changed in setup() only
   std::map<std::string, std::string> labels = {};  // implementation, isa, peak source, ...
@@ -54,6 +54,13 @@ struct Context {
   std::vector<std::pair<std::string, double>> spans = {};  // seconds a step by part: forward, backward, ...
   std::map<std::string, Series> series = {};               // loss, ...
   std::optional<Matrix> matrix = {};                       // what was measured between each two ranks
+  // Faults that this rank was given, and who is told of each before it is.
+  std::set<Fault> injected = {};
+  std::function<void(Fault)> on_inject = {};
+
+  // Whether to break this now. Asked right where it is done and by the rank that does it: what is answered with yes
+  // stands in the record as injected, and a fault that nobody asked about as not injected.
+  bool inject(Fault fault);
 };
 
 // Collects the checks of one case.

@@ -12,6 +12,23 @@ std::map<std::string, std::string> environment_of(const Family& family, const Pa
 
 bool walks_worlds(const Family& family) { return family.workload || family.communicates; }
 
+bool can_inject(const Family& family, Fault fault, int ranks) {
+  switch (fault) {
+    case Fault::crash:
+    case Fault::hang:
+    case Fault::oom:
+    case Fault::slow_rank: return true;
+    case Fault::slow_link:
+      if (ranks < 2) return false;
+      break;
+    case Fault::wrong_sum:
+      if (ranks < 2 && family.workload) return false;
+      break;
+    default: break;
+  }
+  return std::find(family.faults.begin(), family.faults.end(), fault) != family.faults.end();
+}
+
 const Family* find_family(std::span<const Family> families, std::string_view name) {
   for (const Family& family : families)
     if (family.name == name) return &family;

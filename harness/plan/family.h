@@ -38,6 +38,8 @@ struct Family {
   std::map<std::string, std::string> (*environment)(const Params&) = nullptr;
   // Why these values do not go together (heads that do not divide, ...); null when any do.
   std::optional<std::string> (*conflict)(const Params&, const World&) = nullptr;
+  // Faults that its cases have a check for, beside those that any case can be given (can_inject).
+  std::vector<Fault> faults = {};
   // The case on a GPU; null: `make` serves every device.
   std::unique_ptr<Case> (*make_cuda)(const Params&) = nullptr;
 };
@@ -45,6 +47,10 @@ struct Family {
 std::map<std::string, std::string> environment_of(const Family& family, const Params& params);
 // Whether a world size is a question to this family; to others it is so many times the same.
 bool walks_worlds(const Family& family);
+
+// Whether a case of the family can be given the fault on so many ranks: crash, hang, oom and slow-rank any; what is of
+// the communication between ranks needs two.
+bool can_inject(const Family& family, Fault fault, int ranks);
 
 const Family* find_family(std::span<const Family> families, std::string_view name);
 // The case of these parameters on a device of this kind.

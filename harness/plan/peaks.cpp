@@ -12,7 +12,7 @@
 namespace assay {
 
 std::optional<MeasuredPeak> measured_peak(const Record& record) {
-  if (record.family != "peak" || record.status != Status::ok) return std::nullopt;
+  if (record.family != "peak" || record.status != Status::ok || record.injected()) return std::nullopt;
   const auto metric = std::find_if(record.metrics.begin(), record.metrics.end(),
                                    [](const Metric& m) { return m.name == "throughput" && m.value; });
   const auto isa = record.labels.find("isa");

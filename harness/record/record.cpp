@@ -102,6 +102,10 @@ Identity Record::identity() const {
   return {key, device, world_ranks, world_nodes, {hosts.begin(), hosts.end()}, seed};
 }
 
+bool Record::injected() const {
+  return std::any_of(flags.begin(), flags.end(), [](const std::string& flag) { return flag.starts_with("injected:"); });
+}
+
 Json Record::to_json() const {
   Json json;
   json["schema"] = record_schema;
@@ -119,6 +123,7 @@ Json Record::to_json() const {
     if (!rank.pci.empty()) part["pci"] = rank.pci;
     part["cpus"] = rank.cpus.empty() ? Json(nullptr) : Json(rank.cpus);
     part["numa_node"] = rank.numa_node ? Json(*rank.numa_node) : Json(nullptr);
+    if (rank.pace) part["pace"] = number(rank.pace);
     json["ranks"].push_back(std::move(part));
   }
   json["device"] = device;

@@ -31,6 +31,7 @@ struct RankResult {
   std::string pci = {};               // its place on the bus
   std::string cpus = {};              // that it is bound to, "0-3,8"; empty: unknown
   std::optional<int> numa_node = {};  // of all these CPUs; absent when they span several, or it is unknown
+  std::optional<double> pace = {};    // Measurement::rank_paces; in a world of several ranks
 };
 
 struct Samples {
@@ -85,6 +86,8 @@ struct Record {
   std::string log;  // tail of the workers' stderr when the case broke; absent when empty
 
   Identity identity() const;
+  // A flag that fault injection left: such a record proves a check and is no measurement.
+  bool injected() const;
   Json to_json() const;
   // Members that are absent take their defaults; unknown ones are ignored. Throws Error naming the member whose
   // type is wrong, and on a schema this build does not know.

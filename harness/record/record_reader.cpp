@@ -287,7 +287,8 @@ Record read_record(std::string_view text, JsonPool& pool) {
         return is(part, "rank", scan, rank.rank) || is(part, "host", scan, rank.host) ||
                is(part, "device", scan, rank.device) || is(part, "median", scan, rank.median) ||
                is(part, "uuid", scan, rank.uuid) || is(part, "pci", scan, rank.pci) ||
-               is(part, "cpus", scan, rank.cpus) || is(part, "numa_node", scan, rank.numa_node);
+               is(part, "cpus", scan, rank.cpus) || is(part, "numa_node", scan, rank.numa_node) ||
+               is(part, "pace", scan, rank.pace);
       });
       return true;
     }

@@ -8,7 +8,6 @@
 #include "harness/record/json_reader.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,29 +25,6 @@ namespace {
 
 constexpr std::size_t inline_samples = 200;
 constexpr std::size_t max_line_bytes = 64u << 20;
-
-// Takes the run's lock or throws UsageError naming the process that holds it. The kernel frees it with the process.
-int lock_run(const fs::path& dir) {
-  const fs::path path = dir / ".lock";
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) throw UsageError(fmt::format("{} is not writable: {}", dir.string(), std::strerror(errno)));
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    char pid[32] = {};
-    const ssize_t got = ::pread(fd, pid, sizeof pid - 1, 0);
-    ::close(fd);
-    throw UsageError(fmt::format("{} is in use by another assay run{}", dir.string(),
-                                 got > 0 ? fmt::format(" (process {})", std::atol(pid)) : std::string()));
-  }
-  try {
-    if (::ftruncate(fd, 0) != 0) throw Error(std::strerror(errno));
-    write_all(fd, std::to_string(::getpid()) + "\n", path);
-  } catch (const Error& caught) {
-    ::close(fd);
-    ::unlink(path.c_str());
-    throw UsageError(fmt::format("{} cannot be written: {}", dir.string(), caught.what()));
-  }
-  return fd;
-}
 
 bool holds_anything(const fs::path& dir) {
   for (const auto& entry : fs::directory_iterator(dir))
@@ -117,20 +93,17 @@ void spill_samples(const fs::path& dir, Record& record) {
 RunWriter::RunWriter(fs::path dir) : dir_(std::move(dir)) {}
 
 RunWriter::RunWriter(RunWriter&& other) noexcept
-    : dir_(std::move(other.dir_)),
-      lock_fd_(std::exchange(other.lock_fd_, -1)),
-      records_fd_(std::exchange(other.records_fd_, -1)) {}
+    : dir_(std::move(other.dir_)), lock_(std::move(other.lock_)), records_fd_(std::exchange(other.records_fd_, -1)) {}
 
 RunWriter& RunWriter::operator=(RunWriter&& other) noexcept {
   std::swap(dir_, other.dir_);
-  std::swap(lock_fd_, other.lock_fd_);
+  std::swap(lock_, other.lock_);
   std::swap(records_fd_, other.records_fd_);
   return *this;
 }
 
 RunWriter::~RunWriter() {
   if (records_fd_ >= 0) ::close(records_fd_);
-  if (lock_fd_ >= 0) ::close(lock_fd_);
 }
 
 RunWriter RunWriter::create(const fs::path& dir, const Json& run) {
@@ -156,7 +129,7 @@ RunWriter RunWriter::create(const fs::path& dir, const Json& run) {
   }
   RunWriter writer(path);
   try {
-    writer.lock_fd_ = lock_run(path);
+    writer.lock_ = RunLock(path);
   } catch (...) {
     if (!existed) fs::remove(path, error);
     throw;
@@ -181,7 +154,7 @@ RunWriter RunWriter::resume(const fs::path& dir) {
   if (!fs::exists(path / "run.json", error))
     throw UsageError(fmt::format("{} holds no run (no run.json): nothing to resume", dir.string()));
   RunWriter writer(path);
-  writer.lock_fd_ = lock_run(path);
+  writer.lock_ = RunLock(path);
   writer.records_fd_ = open_records(path);
   try {
     mend_end(writer.records_fd_, path / "records.jsonl");
@@ -197,18 +170,25 @@ void RunWriter::append(Record record) {
   try {
     spill_samples(dir_, record);
   } catch (const fs::filesystem_error& caught) {
-    throw Error(fmt::format("cannot write {}: {}", (dir_ / "series").string(), caught.code().message()));
+    throw RunDirError(fmt::format("cannot write {}: {}", (dir_ / "series").string(), caught.code().message()));
+  } catch (const Error& caught) {
+    throw RunDirError(caught.what());
   }
   struct stat before {};
   if (::fstat(records_fd_, &before) != 0)
-    throw Error(fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
+    throw RunDirError(fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
+  // A line written into a file that was moved or removed would be lost without a word.
+  struct stat named {};
+  if (::stat(path.c_str(), &named) != 0 || named.st_ino != before.st_ino || named.st_dev != before.st_dev)
+    throw RunDirError(
+        fmt::format("{} is no longer there: it was moved or removed while the run went on", path.string()));
   try {
     write_all(records_fd_, dump_line(record.to_json()) + "\n", path);
     if (::fsync(records_fd_) != 0) throw Error(fmt::format("cannot sync {}: {}", path.string(), std::strerror(errno)));
-  } catch (...) {
+  } catch (const Error& caught) {
     // Half a line must not stay; where even that fails, the next resume cuts it.
     if (::ftruncate(records_fd_, before.st_size) != 0) errno = 0;
-    throw;
+    throw RunDirError(caught.what());
   }
 }
 
@@ -225,13 +205,13 @@ void RunWriter::write_file(const std::string& name, std::string_view text, bool 
   std::error_code error;
   fs::create_directory(dir_ / "mllog", error);
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (anew ? O_TRUNC : 0), 0644);
-  if (fd < 0) throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+  if (fd < 0) throw RunDirError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
   try {
     write_all(fd, text, path);
     if (::fsync(fd) != 0) throw Error(fmt::format("cannot sync {}: {}", path.string(), std::strerror(errno)));
-  } catch (...) {
+  } catch (const Error& caught) {
     ::close(fd);
-    throw;
+    throw RunDirError(caught.what());
   }
   ::close(fd);
 }

@@ -1,7 +1,9 @@
 // The run directory: run.json, records.jsonl, series/, mllog/. The only code that knows its format.
 #pragma once
 
+#include "harness/core/error.h"
 #include "harness/record/record.h"
+#include "harness/record/run_lock.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -13,9 +15,15 @@
 
 namespace assay {
 
+// The run directory takes nothing more: a full disk, mostly, or it has gone. Whatever it was for, the run must stop.
+class RunDirError : public Error {
+ public:
+  using Error::Error;
+};
+
 // Writes one run. A record is one line, written and synced when its case ends; run.json is replaced atomically.
-// Throws UsageError while opening (not writable, not empty, locked by another supervisor) and Error afterwards
-// (disk full). A torn last line, left by a kill, is cut off on open.
+// Throws UsageError while opening (not writable, not empty, locked by another supervisor) and RunDirError afterwards. A
+// torn last line, left by a kill, is cut off on open.
 class RunWriter {
  public:
   static RunWriter create(const std::filesystem::path& dir, const Json& run);
@@ -30,12 +38,14 @@ class RunWriter {
   void update_run(const Json& run);
   // Adds text to the file `name` below mllog/, or starts it anew; synced. Throws Error on any other name.
   void write_file(const std::string& name, std::string_view text, bool anew);
+  // Says to other hosts that this run goes on; to be called every few seconds.
+  void refresh_lock() { lock_.refresh(); }
 
  private:
   explicit RunWriter(std::filesystem::path dir);
 
   std::filesystem::path dir_;
-  int lock_fd_ = -1;
+  RunLock lock_;
   int records_fd_ = -1;
 };
 

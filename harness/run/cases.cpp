@@ -155,6 +155,7 @@ bool run_cases(const RunRequest& request, const Prepared& prepared, const std::m
   options.share_gpu = request.share_gpu;
   options.run_dir = sinks.run_dir;
   options.keep_file = sinks.file;
+  options.go_on = sinks.go_on;
   options.slots = prepared.hosts.allocation.hosts;
   options.hosts = prepared.hosts.infos;
   options.agents = prepared.hosts.agents.get();

@@ -33,6 +33,8 @@ struct CaseSinks {
   Supervisor::Sink record;
   std::function<void(const std::string& name, std::string_view text, bool anew)> file;
   std::function<std::unique_ptr<Progress>(std::size_t cases, double seconds)> progress;
+  // Called about every second while the run goes on.
+  std::function<void()> go_on = {};
   // Under --trace.
   std::function<void(std::vector<trace::RankTimeline>, Progress&)> timelines = {};
 };

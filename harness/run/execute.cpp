@@ -5,6 +5,9 @@
 #include "harness/core/host.h"
 #include "harness/device/cpu/team.h"
 #include "harness/launch/placement.h"
+#include "harness/measure/links.h"
+#include "harness/measure/slow_link.h"
+#include "harness/measure/straggler.h"
 #include "harness/run/gpu_energy.h"
 #include "harness/telemetry/gpu_sensors.h"
 #include "harness/telemetry/telemetry.h"
@@ -19,6 +22,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <new>
+#include <optional>
 #include <thread>
 
 namespace assay {
@@ -44,18 +48,20 @@ void phase(Record& record, const char* name, F&& body) {
   keep();
 }
 
-// Faults that break a rank from outside the case; the others are the case's own.
-void inject(const std::set<Fault>& faults, Device& device) {
-  if (faults.contains(Fault::crash)) {
+// Faults that break a rank from outside the case; the others are the case's own. Where there are several ranks the last
+// one hangs: that the others wait for it is what a watchdog must tell.
+void inject_breakdown(Context& context) {
+  const bool last = context.comm.rank() == context.comm.size() - 1;
+  if (last && context.inject(Fault::crash)) {
     const rlimit none{0, 0};
     setrlimit(RLIMIT_CORE, &none);
     std::abort();
   }
-  if (faults.contains(Fault::hang))
+  if (last && context.inject(Fault::hang))
     for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
-  if (faults.contains(Fault::oom)) {
+  if (last && context.inject(Fault::oom)) {
     // More than any machine maps (64 PiB), so that no real memory is taken from others.
-    const Buffer buffer = device.allocate(std::size_t{1} << 56);
+    const Buffer buffer = context.device.allocate(std::size_t{1} << 56);
     throw std::bad_alloc();
   }
 }
@@ -74,6 +80,20 @@ void keep_measurement(Record& record, const Measurement& measured, int rank) {
       measured.first_touch.begin() + static_cast<std::ptrdiff_t>(std::min(kept, measured.first_touch.size())));
   const auto index = static_cast<std::size_t>(rank);
   if (index < measured.rank_medians.size()) record.ranks.front().median = measured.rank_medians[index];
+  if (measured.rank_paces.size() > 1 && index < measured.rank_paces.size())
+    record.ranks.front().pace = measured.rank_paces[index];
+}
+
+// In families whose figures a slow link spoils for all ranks alike: whose it is.
+void find_links(const CaseOrder& order, Device& device, Communicator& comm, Context& context) {
+  const auto& faults = order.family->faults;
+  if (std::find(faults.begin(), faults.end(), Fault::slow_link) == faults.end()) return;
+  // Ranks that share a core wait for it more than for any link.
+  if (std::find(order.flags.begin(), order.flags.end(), "oversubscribed") != order.flags.end()) return;
+  const auto slow = find_slow_link(comm, device);
+  if (slow && comm.rank() == 0)
+    context.flags.push_back(fmt::format("slow link: that of rank {} on {} took {:.2g} times as long as the others'",
+                                        slow->rank, slow->host, slow->ratio));
 }
 
 void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record,
@@ -104,9 +124,11 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   const bool watched = comm.rank() == 0 || on_gpu;
   if (watched) telemetry.start(start);
   phase(record, "measure", [&] {
-    inject(context.faults, device);
+    inject_breakdown(context);
     // The last rank is the straggler, so that rank 0's own median cannot be mistaken for it.
-    if (context.faults.contains(Fault::slow_rank) && comm.rank() == comm.size() - 1) sampler.slow_down();
+    // Training slows its own steps down, so that what it times beside the samples feels it too.
+    if (!order.family->workload && comm.rank() == comm.size() - 1 && context.inject(Fault::slow_rank))
+      sampler.slow_down();
     work->measure(sampler);
   });
   const double end = seconds_since(start);
@@ -119,6 +141,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
 
   Checks checks;
   phase(record, "verify", [&] { work->verify(checks); });
+  find_links(order, device, comm, context);
   if (health.present()) {
     const std::vector<std::string> errors = health.take();
     checks.at_most("gpu_errors", static_cast<double>(errors.size()), 0, errors);
@@ -149,6 +172,19 @@ void name_slowest_gpu(Record& whole) {
   whole.labels["slowest_gpu"] =
       fmt::format("rank {} on {}{}{}", slowest->rank, slowest->host, slowest->pci.empty() ? "" : ", ", slowest->pci);
   whole.metrics.push_back(value_metric("slowest_over_fastest", *slowest->median / *fastest->median, "1"));
+}
+
+// The rank that is slower than the others of its own accord, whoever waited for whom. More ranks than cores share them
+// unevenly: nothing is said of those.
+void name_straggler(Record& whole) {
+  if (std::find(whole.flags.begin(), whole.flags.end(), "oversubscribed") != whole.flags.end()) return;
+  std::vector<double> paces;
+  for (const RankResult& rank : whole.ranks) paces.push_back(rank.pace.value_or(0));
+  const auto straggler = find_straggler(paces);
+  if (!straggler) return;
+  const RankResult& rank = whole.ranks[static_cast<std::size_t>(straggler->rank)];
+  whole.flags.push_back(fmt::format("slow rank: rank {} on {}{}{} took {:.2g} times as long as the others", rank.rank,
+                                    rank.host, rank.pci.empty() ? "" : ", ", rank.pci, straggler->ratio));
 }
 
 // "NVLS, P2P/CUMEM" and "NET/IB, P2P/CUMEM": each way once.
@@ -214,15 +250,30 @@ Record blank_record(const CaseOrder& order, DeviceKind device) {
   record.device = std::string(name_of(device));
   record.labels = order.labels;
   record.flags = order.flags;
-  for (const Fault fault : order.faults) record.flags.push_back(fmt::format("injected:{}", name_of(fault)));
   record.comparable = record.flags.empty();
   record.started = utc_now();
   return record;
 }
 
-Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, const Surroundings& surroundings) {
+void flag_faults(Record& record, const std::set<Fault>& asked, const std::set<Fault>& injected) {
+  if (record.status == Status::skipped) return;
+  for (const Fault fault : asked) {
+    const bool given = injected.contains(fault);
+    record.flags.push_back(fmt::format("{}:{}", given ? "injected" : "not injected", name_of(fault)));
+    record.comparable = record.comparable && !given;
+  }
+}
+
+Record execute_case(const CaseOrder& order, Device& device, Communicator& world, const Surroundings& surroundings) {
   const trace::Span span(trace::Category::case_, order.key.c_str());
   Record record = blank_record(order, device.kind());
+  const bool last = world.rank() == world.size() - 1;
+  std::optional<SlowLink> slow_link;
+  if (order.faults.contains(Fault::slow_link) && last && world.size() > 1)
+    slow_link.emplace(world, device, [&] {
+      if (surroundings.tell_fault) surroundings.tell_fault(Fault::slow_link);
+    });
+  Communicator& comm = slow_link ? static_cast<Communicator&>(*slow_link) : world;
   record.ranks = {{comm.rank(), this_host(), device.info().name, std::nullopt, device.info().uuid, device.info().pci,
                    cpu_list_text(cpu::rank_cpus()), node_of_cpus(numa_nodes(), cpu::rank_cpus())}};
   const Clock::time_point start = Clock::now();
@@ -230,6 +281,7 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, 
   context.seed = order.seed;
   context.cache_dir = surroundings.cache_dir;
   context.faults = order.faults;
+  context.on_inject = surroundings.tell_fault;
   context.peaks = order.peaks;
   context.run_dir = surroundings.run_dir;
   context.write_file = surroundings.write_file;
@@ -301,6 +353,7 @@ Record merge_parts(std::vector<Record> parts) {
     whole.seconds = std::max(whole.seconds, part.seconds);
   }
   if (whole.ranks.size() > 1 && whole.params.contains("gpus")) name_slowest_gpu(whole);
+  name_straggler(whole);
   return whole;
 }
 

@@ -26,8 +26,8 @@ struct CaseOrder {
   std::vector<MeasuredPeak> peaks;  // measured so far in this run
 };
 
-// A record with everything that is known before the case runs: key, params, seed, labels, faults' flags, start.
-// A fault or oversubscription makes it not comparable.
+// A record with everything that is known before the case runs: key, params, seed, labels, flags, start.
+// Oversubscription makes it not comparable.
 Record blank_record(const CaseOrder& order, DeviceKind device);
 
 // What a worker lends to its cases beside device and ranks.
@@ -35,6 +35,7 @@ struct Surroundings {
   std::filesystem::path cache_dir;
   std::filesystem::path run_dir;
   std::function<void(const std::string& name, std::string_view text, bool anew)> write_file;
+  std::function<void(Fault)> tell_fault;  // before a fault is injected: it may end this process
 };
 
 // Runs the case and returns this rank's part of its record: rank 0's holds samples, metrics and telemetry, the others'
@@ -45,8 +46,12 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, 
 
 // One record from one part a rank, in any order; throws Error when rank 0's is missing. The worst status wins
 // (error, failed, skipped, ok), a check passes when it passes on every rank, and its worst value is kept. The label
-// `transport` holds the ways of all ranks.
+// `transport` holds the ways of all ranks. A rank that is much slower than the others is named by a flag.
 Record merge_parts(std::vector<Record> parts);
+
+// Says in a record which of the faults that were asked for were injected, on any rank, and which were not. Injected
+// ones make it not comparable. Nothing for a case that was skipped.
+void flag_faults(Record& record, const std::set<Fault>& asked, const std::set<Fault>& injected);
 
 // This moment as records write it: "2026-01-01T00:00:00Z".
 std::string utc_now();

@@ -54,6 +54,19 @@ DeviceKind device_of(const Json& run) {
       .value_or(DeviceKind::cpu);
 }
 
+// A drill in which nothing can be broken would look like a check that does not work.
+void refuse_idle_faults(const std::set<Fault>& faults, const Plan& plan) {
+  for (const Fault fault : faults) {
+    const auto able = [fault](const PlannedCase& one) { return can_inject(*one.family, fault, one.ranks); };
+    if (plan.cases.empty() || std::any_of(plan.cases.begin(), plan.cases.end(), able)) continue;
+    const auto with_ranks = [fault](const PlannedCase& one) { return can_inject(*one.family, fault, 2); };
+    throw UsageError(fmt::format("--inject {}: no case of this plan can be given it{}", name_of(fault),
+                                 std::any_of(plan.cases.begin(), plan.cases.end(), with_ranks)
+                                     ? " on one rank: --ranks 2 runs them on two"
+                                     : ""));
+  }
+}
+
 // The plan of this run, new or resumed.
 void read_plan(const RunRequest& request, std::span<const Family> families, Prepared& prepared) {
   if (request.resume) {
@@ -79,6 +92,7 @@ void read_plan(const RunRequest& request, std::span<const Family> families, Prep
   } else {
     prepared.plan = expand_plan(request.plan, families, request.limits);
   }
+  refuse_idle_faults(request.faults, prepared.plan);
 }
 
 Json run_json(const RunRequest& request, const Prepared& prepared) {
@@ -232,6 +246,7 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
   sinks.run_dir = writer.dir();
   sinks.record = [&](Record record) { writer.append(std::move(record)); };
   sinks.file = [&](const std::string& name, std::string_view text, bool anew) { writer.write_file(name, text, anew); };
+  sinks.go_on = [&] { writer.refresh_lock(); };
   sinks.progress = [](std::size_t cases, double seconds) { return std::make_unique<Progress>(cases, seconds); };
   sinks.timelines = [&](const std::vector<trace::RankTimeline>& timelines, Progress& progress) {
     write_trace(timelines, writer.dir(), progress);
@@ -243,6 +258,9 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
   try {
     interrupted = each_host ? !run_on_each_host(request, prepared, labels, run, writer)
                             : !run_cases(request, prepared, labels, sinks);
+    // An end that was asked for when all was done already leaves nothing to go on with.
+    interrupted =
+        interrupted && (each_host || read_run(writer.dir()).final_records().size() < prepared.plan.cases.size());
     if (!interrupted) run["finished"] = utc_now();
     writer.update_run(run);
   } catch (const Error& error) {
@@ -253,12 +271,14 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
     writable = false;
   }
 
+  const std::string dir = (request.resume ? *request.resume : fs::proximate(writer.dir())).string();
+  std::error_code none;
+  if (!writable && !fs::exists(writer.dir() / "run.json", none)) return code;  // it has gone: nothing is left to resume
   const RunData data = read_run(writer.dir());
+  if (request.report && writable) request.report(fs::proximate(writer.dir()), !request.faults.empty());
   // Also of hosts of an earlier part of the run that do not take part any more.
   const std::size_t planned = prepared.plan.cases.size() * (each_host ? run["hosts"].size() : 1);
-  if (request.report && writable) request.report(fs::proximate(writer.dir()));
   code = worst(code, exit_code_of(data, planned));
-  const std::string dir = (request.resume ? *request.resume : fs::proximate(writer.dir())).string();
   if (interrupted) fmt::print(stderr, "assay: not complete; continue with: assay run --resume {}\n", dir);
   return interrupted ? worst(code, ExitCode::no_data) : code;
 }

@@ -31,8 +31,9 @@ struct RunRequest {
   std::set<Fault> faults;                 // --inject
   std::vector<std::string> flags;         // that every record is to have, beside its own
   std::vector<std::string> command_line;  // as it was typed
-  // Prints the results of the directory once the run has ended, complete or not.
-  std::function<void(const std::filesystem::path& dir)> report;
+  // Prints the results of the directory once the run has ended, complete or not; those of a drill (--inject) with the
+  // records that faults were injected into.
+  std::function<void(const std::filesystem::path& dir, bool drill)> report;
 };
 
 // Where generated data sets are kept: $ASSAY_CACHE, else assay/ in the user's cache folder.

@@ -4,6 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/record/json_reader.h"
+#include "harness/record/run_dir.h"
 #include "harness/run/messages.h"
 
 #include <sys/signalfd.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <set>
 
@@ -21,6 +23,15 @@ namespace {
 
 constexpr std::size_t log_bytes = 4096;
 constexpr std::size_t max_timeline_entries = 200000;
+constexpr auto answer_patience = std::chrono::milliseconds(1500);
+
+// Signals that end a run in good order. A hangup that was ignored from the start (nohup) stays ignored.
+std::vector<int> ending_signals() {
+  std::vector<int> signals{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+  struct sigaction hangup {};
+  if (sigaction(SIGHUP, nullptr, &hangup) != 0 || hangup.sa_handler != SIG_IGN) signals.push_back(SIGHUP);
+  return signals;
+}
 
 // How often the kernel has killed for want of memory, on this machine and in this cgroup.
 std::int64_t oom_kill_count() {
@@ -75,7 +86,8 @@ Supervisor::Supervisor(SupervisorOptions options, LauncherKind several_ranks, co
   std::signal(SIGPIPE, SIG_IGN);
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
+  sigaddset(&set, SIGCHLD);
+  for (const int signal : ending_signals()) sigaddset(&set, signal);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signal_fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -145,9 +157,12 @@ void Supervisor::watch_signals() {
     if (info.ssi_signo == SIGCHLD) continue;
     if (interrupted_ && info.ssi_signo == SIGINT) {
       if (group_) group_->kill_all();
+      progress_.note("assay: interrupted again; ended at once");
       ::_exit(static_cast<int>(ExitCode::no_data));
     }
-    if (!interrupted_) progress_.note("assay: interrupted; ending the workers");
+    if (!interrupted_)
+      progress_.note(fmt::format("assay: interrupted by SIG{}; ending the workers",
+                                 sigabbrev_np(static_cast<int>(info.ssi_signo))));
     interrupted_ = true;
   }
 }
@@ -166,8 +181,16 @@ void Supervisor::take_message(int rank, const Json& message) {
   const std::string type = reader.text("type");
   if (type == "span") {
     state.phase = reader.text("name");
+    state.phase_since = Clock::now();
     group_worked_ = true;
     if (rank == 0) progress_.phase(state.phase);
+  } else if (type == "heartbeat") {
+    state.answered = true;
+    state.begun = reader.unsigned_integer("begun", 0);
+    state.ended = reader.unsigned_integer("ended", 0);
+    state.call = reader.text("call", "");
+  } else if (type == "fault") {
+    if (const auto fault = fault_from(reader.text("name"))) state.injected.insert(*fault);
   } else if (type == "record" || type == "abort") {
     if (reader.has("case") && reader.integer("case", -1) != case_index_) return;
     std::optional<Record> part;
@@ -209,7 +232,12 @@ void Supervisor::take(const ChannelServer::Event& event) {
     const JsonReader hello(event.message, "");
     state.connected = true;
     state.host = hello.text("host");
-    group_->add_worker(event.rank, static_cast<pid_t>(hello.small("pid", 0)));
+    const std::int64_t pid = hello.small("pid", 0);
+    const auto index = static_cast<std::size_t>(event.rank);
+    const std::size_t host =
+        index < placement_.seats.size() ? static_cast<std::size_t>(placement_.seats[index].host) : 0;
+    if (host >= options_.slots.size() || options_.slots[host].here) state.pid = pid;
+    group_->add_worker(event.rank, static_cast<pid_t>(pid));
     shared_.greet(event.rank, channel_);
   } else if (event.kind == Kind::closed) {
     state.connected = false;
@@ -217,6 +245,8 @@ void Supervisor::take(const ChannelServer::Event& event) {
   } else {
     try {
       take_message(event.rank, event.message);
+    } catch (const RunDirError&) {
+      throw;  // no later file or record would fare better
     } catch (const std::exception& error) {
       progress_.note(fmt::format("assay: channel: rank {}: {}", event.rank, error.what()));
     }
@@ -236,6 +266,7 @@ void Supervisor::pump(int timeout_ms) {
   if (events.empty() && !failure_ && group_->reap())
     failure_ = Failure{"its worker ended", std::nullopt, true, group_->first_ended().value_or(-1)};
   progress_.tick();
+  if (options_.go_on) options_.go_on();
 }
 
 void Supervisor::blame_lost_host() {
@@ -255,29 +286,47 @@ std::int64_t Supervisor::clock_ahead_ns(int rank) const {
 void Supervisor::watch_clocks(Clock::time_point deadline, double limit) {
   const Clock::time_point now = Clock::now();
   if (failure_) return;
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-    if (ranks_[rank].connected &&
-        std::chrono::duration<double>(now - ranks_[rank].heard).count() > options_.heartbeat_limit_seconds)
-      failure_ = Failure{
-          fmt::format("timeout: rank {} gave no sign of life for {:.3g} s", rank, options_.heartbeat_limit_seconds),
-          std::nullopt, false, static_cast<int>(rank)};
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const RankState& state = ranks_[rank];
+    const double silent = std::chrono::duration<double>(now - state.heard).count();
+    if (!state.connected || silent <= options_.heartbeat_limit_seconds) continue;
+    std::string reason = fmt::format("timeout: rank {} on {} gave no sign of life for {:.3g} s", rank, state.host,
+                                     options_.heartbeat_limit_seconds);
+    if (state.pid > 0 && process_state(state.pid) == 'T') reason += ": its process is stopped";
+    failure_ = Failure{std::move(reason), std::nullopt, false, static_cast<int>(rank)};
+  }
   if (now < deadline) return;
-  // Who has not answered is the one that hangs; with several, those are named.
+  if (case_index_ >= 0) return find_the_late(now, limit);
   std::string missing;
   int first = -1;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-    if (!ranks_[rank].part && (!ranks_[rank].connected || case_index_ >= 0)) {
+    if (!ranks_[rank].connected) {
       missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
       if (first < 0) first = static_cast<int>(rank);
     }
   failure_ =
-      case_index_ < 0
-          ? Failure{fmt::format("timeout: the workers did not start within {:.3g} s (missing: rank {})", limit,
-                                missing),
-                    std::nullopt, false, first}
-          : Failure{ranks_.size() == 1 ? fmt::format("timeout: not done after {:.3g} s", limit)
-                                       : fmt::format("timeout: not done after {:.3g} s (rank {})", limit, missing),
-                    std::nullopt, false, first};
+      Failure{fmt::format("timeout: the workers did not start within {:.3g} s (missing: rank {})", limit, missing),
+              std::nullopt, false, first};
+}
+
+void Supervisor::find_the_late(Clock::time_point now, double limit) {
+  if (!asked_) {
+    asked_ = now;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      ranks_[rank].answered = false;
+      channel_.send(static_cast<int>(rank), {{"type", "where"}});
+    }
+  }
+  const bool all = std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.answered; });
+  if (!all && now - *asked_ < answer_patience) return;
+  std::vector<RankSight> sights;
+  for (const RankState& rank : ranks_)
+    sights.push_back({rank.host, rank.part.has_value(), rank.answered, rank.phase,
+                      std::chrono::duration<double>(now - rank.phase_since).count(),
+                      rank.pid > 0 ? process_state(rank.pid) : '?', rank.begun, rank.ended, rank.call});
+  const Lateness late = find_late(sights);
+  failure_ =
+      Failure{fmt::format("timeout: not done after {:.3g} s: {}", limit, late.words), std::nullopt, false, late.rank};
 }
 
 Supervisor::Wait Supervisor::wait_hellos() {
@@ -295,10 +344,12 @@ Supervisor::Wait Supervisor::wait_hellos() {
 
 Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
   case_index_ = index;
+  asked_.reset();
   std::set<std::string> hosts;
   for (RankState& rank : ranks_) {
     hosts.insert(rank.host);
     rank.phase.clear();
+    rank.injected.clear();
     rank.part.reset();
     rank.heard = Clock::now();
   }
@@ -318,7 +369,7 @@ Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
       for (RankState& rank : ranks_) parts.push_back(std::move(*rank.part));
       Record whole = merge_parts(std::move(parts));
       whole.started = earlier(whole.started, clock_ahead_ns(0));
-      deliver(std::move(whole));
+      deliver(job, std::move(whole));
       return failure_ ? Wait::failed : Wait::done;
     }
     if (interrupted_) return Wait::interrupted;
@@ -326,6 +377,21 @@ Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
     pump(500);
     watch_clocks(deadline, job.timeout_seconds);
   }
+}
+
+// A batch system that ends a job signals everybody at once: a worker may fall before the word is read here.
+bool Supervisor::fell_by_order() {
+  if (!failure_->unexplained || !group_) return interrupted_;
+  group_->wait_end(2.0, failure_->rank);
+  const auto status = group_->wait_status(failure_->rank);
+  const std::string word = status ? describe_status(*status, group_->through_launcher()) : "";
+  for (const int signal : ending_signals())
+    if (word.find(fmt::format("(signal {})", signal)) != word.npos) {
+      pollfd signals{signal_fd_, POLLIN, 0};
+      ::poll(&signals, 1, 500);
+      watch_signals();
+    }
+  return interrupted_;
 }
 
 // The record of a case whose worker is gone; ends the group on the way, since its end tells the signal.
@@ -358,8 +424,9 @@ Record Supervisor::broken_record(const Job& job) {
   const auto culprit = static_cast<std::size_t>(std::max(failure.rank, 0));
   if (failure.rank >= 0 && ranks_.size() > 1 && reason.find("rank ") == reason.npos)
     reason = fmt::format("rank {}: {}", failure.rank, reason);
-  if (!failure.part && culprit < ranks_.size() && !ranks_[culprit].phase.empty())
-    reason += fmt::format(" in {}", ranks_[culprit].phase);
+  if (const std::string phase = culprit < ranks_.size() ? ranks_[culprit].phase : "";
+      !failure.part && !phase.empty() && reason.find("in " + phase) == reason.npos)
+    reason += " in " + phase;
   if (failure.unexplained) {
     if (speaks_of_memory(log) || (word.find("SIGKILL") != word.npos && oom_kill_count() > oom_kills_))
       reason = "out of memory: " + reason;
@@ -371,12 +438,16 @@ Record Supervisor::broken_record(const Job& job) {
   return record;
 }
 
-void Supervisor::deliver(Record record) {
+void Supervisor::deliver(const Job& job, Record record) {
+  std::set<Fault> injected;
+  for (const RankState& rank : ranks_) injected.insert(rank.injected.begin(), rank.injected.end());
+  flag_faults(record, job.order.faults, injected);
   progress_.finish(record);
   sink_(std::move(record));
 }
 
 bool Supervisor::run(std::vector<Job> jobs) {
+  if (interrupted_) return false;
   int fruitless = 0;  // launches in a row that did not come as far as a case's first phase
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Job& job = jobs[i];
@@ -393,11 +464,11 @@ bool Supervisor::run(std::vector<Job> jobs) {
           std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.part.has_value(); });
       const bool worked = group_worked_;
       std::optional<Record> record;
-      if (!delivered) record = broken_record(job);
+      if (!delivered && !fell_by_order()) record = broken_record(job);
       end_group(false);
       fruitless = worked ? 0 : fruitless + 1;
       if (record) {
-        deliver(*record);
+        deliver(job, *record);
         // What keeps workers from starting keeps all of them: the rest shares the reason.
         for (std::size_t j = i + 1; fruitless >= 2 && j < jobs.size(); ++j, ++i) {
           Record same = blank_record(jobs[j].order, options_.device);
@@ -406,7 +477,7 @@ bool Supervisor::run(std::vector<Job> jobs) {
           same.status = Status::error;
           same.reason = record->reason;
           progress_.begin(same.key, same.world_ranks, jobs[j].estimated_seconds);
-          deliver(std::move(same));
+          deliver(jobs[j], std::move(same));
         }
       }
     }
@@ -416,7 +487,7 @@ bool Supervisor::run(std::vector<Job> jobs) {
     }
   }
   end_group(true);
-  return true;
+  return !interrupted_;
 }
 
 std::vector<trace::RankTimeline> Supervisor::take_timelines() {

@@ -5,6 +5,7 @@
 #include "harness/launch/agents.h"
 #include "harness/launch/worker_group.h"
 #include "harness/run/execute.h"
+#include "harness/run/lateness.h"
 #include "harness/run/progress.h"
 #include "harness/run/shared_values.h"
 #include "harness/trace/trace.h"
@@ -14,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,7 @@ struct SupervisorOptions {
   std::filesystem::path run_dir;  // told to the workers
   // Called with what workers write below the run directory; may throw.
   std::function<void(const std::string& name, std::string_view text, bool anew)> keep_file;
+  std::function<void()> go_on;  // called about every second while the run goes on
   bool trace = false;
   bool share_gpu = false;  // ranks may share GPUs
   // A rank that says nothing for so long is taken for dead; heartbeats come every two seconds.
@@ -42,7 +45,8 @@ struct SupervisorOptions {
 };
 
 // Runs jobs and hands over one record for each. What breaks a worker costs the case at hand; the group is started anew
-// for the rest. SIGINT and SIGTERM end the run between two records; a second SIGINT ends the process at once.
+// for the rest. SIGINT, SIGTERM, SIGHUP (unless it was ignored already: nohup), SIGUSR1 and SIGUSR2 (which batch
+// systems send ahead of a time limit) end the run between two records; a second SIGINT ends the process at once.
 class Supervisor {
  public:
   // Called with each finished record. What it throws ends the run after the workers were ended.
@@ -81,6 +85,8 @@ class Supervisor {
   void take(const ChannelServer::Event& event);
   void take_message(int rank, const Json& message);
   void watch_clocks(Clock::time_point deadline, double limit);
+  // At a case's deadline: asks every rank where it is, and once they had time to answer says who is late.
+  void find_the_late(Clock::time_point now, double limit);
   void watch_signals();
   // A launcher that ends a job reaches its hosts in any order: the signal to this one may still be on its way.
   void await_signal(double seconds);
@@ -88,8 +94,11 @@ class Supervisor {
   void blame_lost_host();
   // How far the clock of a rank's host is ahead of this one.
   std::int64_t clock_ahead_ns(int rank) const;
+  // Whether a rank's end is that of the whole run, which was asked for.
+  bool fell_by_order();
   Record broken_record(const Job& job);
-  void deliver(Record record);
+  // With what was injected of the faults that were asked for.
+  void deliver(const Job& job, Record record);
 
   SupervisorOptions options_;
   LauncherKind several_ranks_;
@@ -104,15 +113,22 @@ class Supervisor {
   struct RankState {
     bool connected = false;
     std::string host;
+    std::int64_t pid = 0;  // on this host; 0: on another
     std::string phase;
+    Clock::time_point phase_since;
     Clock::time_point heard;
+    std::uint64_t begun = 0, ended = 0;  // collectives entered and left, as its last heartbeat said
+    std::string call;                    // the last one entered
+    bool answered = false;               // since it was asked where it is
+    std::set<Fault> injected;            // into the case at hand
     std::optional<Record> part;
   };
   std::vector<RankState> ranks_;
   Placement placement_;  // of the group's ranks
   SharedValues shared_;
   int case_index_ = -1;
-  bool group_worked_ = false;  // a case of this group got as far as a phase
+  std::optional<Clock::time_point> asked_;  // every rank where it is, in this case
+  bool group_worked_ = false;               // a case of this group got as far as a phase
   std::optional<Failure> failure_;
   std::int64_t oom_kills_ = 0;
   std::map<int, trace::RankTimeline> timelines_;

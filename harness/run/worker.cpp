@@ -70,6 +70,25 @@ void describe_transport(Record& record, Communicator& comm) {
   }
 }
 
+// While it lives the supervisor can ask how far this rank has come, also when it hangs.
+class Whereabouts {
+ public:
+  Whereabouts(WorkerLink& link, const Communicator& comm) : link_(link) {
+    link_.tell_where([&calls = comm.calls()](Json& heartbeat) {
+      const CallCount::Seen seen = calls.seen();
+      heartbeat["begun"] = seen.begun;
+      heartbeat["ended"] = seen.ended;
+      heartbeat["call"] = seen.name;
+    });
+  }
+  ~Whereabouts() { link_.tell_where({}); }
+  Whereabouts(const Whereabouts&) = delete;
+  Whereabouts& operator=(const Whereabouts&) = delete;
+
+ private:
+  WorkerLink& link_;
+};
+
 [[noreturn]] void wait_for_the_end() {
   for (;;) pause();
 }
@@ -83,7 +102,10 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
   };
   const Surroundings surroundings{
       folder("ASSAY_CACHE", "."), folder("ASSAY_RUN", ""),
-      [&link](const std::string& name, std::string_view text, bool anew) { link.send(to_message(name, text, anew)); }};
+      [&link](const std::string& name, std::string_view text, bool anew) { link.send(to_message(name, text, anew)); },
+      [&link](Fault fault) {
+        link.send({{"type", "fault"}, {"name", name_of(fault)}});
+      }};
   try {
     device = make_device(device_kind(), place.local_rank);
     comm = make_world(link, place, *device);
@@ -95,6 +117,7 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
     link.send({{"type", "abort"}, {"reason", error.what()}});
     wait_for_the_end();
   }
+  const Whereabouts whereabouts(link, *comm);
   trace::on_phase([&link](std::string_view name) { link.send({{"type", "span"}, {"name", name}}); });
   Timeline timeline(link, device->kind());
   {

@@ -89,6 +89,20 @@ void WorkerLink::send(const Json& message) {
   if (!send_line(fd_, message, 30.0)) end_now();
 }
 
+void WorkerLink::tell_where(std::function<void(Json& heartbeat)> where) {
+  const std::lock_guard lock(where_mutex_);
+  where_ = std::move(where);
+}
+
+void WorkerLink::send_heartbeat() {
+  Json heartbeat = {{"type", "heartbeat"}};
+  {
+    const std::lock_guard lock(where_mutex_);
+    if (where_) where_(heartbeat);
+  }
+  send(heartbeat);
+}
+
 Json WorkerLink::next() {
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [this] { return ended_ || !orders_.empty(); });
@@ -114,7 +128,7 @@ void WorkerLink::listen() {
     if (ready < 0 && errno == EINTR) continue;
     if (fds[1].revents) return;
     if (ready == 0) {
-      send({{"type", "heartbeat"}});
+      send_heartbeat();
       continue;
     }
     const ssize_t got = ::recv(fd_, block, sizeof block, 0);
@@ -135,6 +149,7 @@ void WorkerLink::listen() {
         fmt::print(stderr, "assay worker: {}\n", JsonReader(message, "").text("reason"));
         std::_Exit(4);
       }
+      if (type == "where") send_heartbeat();
       const std::lock_guard lock(mutex_);
       if (type == "end")
         ended_ = true;

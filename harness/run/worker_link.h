@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -41,9 +42,13 @@ class WorkerLink {
   std::string shared(const std::string& name, double seconds);
   // Thread-safe. A supervisor that does not read for 30 s counts as gone.
   void send(const Json& message);
+  // Heartbeats carry what `where` says of this rank: its collectives so far. Called by the link's own thread, whatever
+  // the worker does meanwhile; an empty function ends it.
+  void tell_where(std::function<void(Json& heartbeat)> where);
 
  private:
   void listen();
+  void send_heartbeat();
 
   int fd_ = -1;
   int stop_pipe_[2] = {-1, -1};
@@ -52,6 +57,8 @@ class WorkerLink {
   std::condition_variable arrived_;
   std::deque<Json> orders_;
   std::map<std::string, std::string> shared_;
+  std::mutex where_mutex_;
+  std::function<void(Json&)> where_;
   bool ended_ = false;
   std::thread thread_;
 };

@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <string_view>
 
 namespace assay::report {
 
@@ -35,6 +37,22 @@ std::uint64_t content_hash(const RunData& run) {
   return hash64(run.run.dump(-1, ' ', false, Json::error_handler_t::replace), lines);
 }
 
+// What keeps a record from being compared, beside a fault.
+bool spoils(const std::string& flag) {
+  constexpr std::string_view words[] = {"oversubscribed", "shared GPU", "emulated GPU", "hosts are one machine"};
+  return std::any_of(std::begin(words), std::end(words), [&](std::string_view word) { return flag.starts_with(word); });
+}
+
+void take_as_measured(Record& record) {
+  constexpr std::string_view mark = "injected:";
+  std::string faults;
+  for (const std::string& flag : record.flags)
+    if (flag.starts_with(mark)) faults += (faults.empty() ? "" : ", ") + flag.substr(mark.size());
+  std::erase_if(record.flags, [&](const std::string& flag) { return flag.starts_with(mark); });
+  record.labels["injected"] = faults;
+  record.comparable = std::none_of(record.flags.begin(), record.flags.end(), spoils);
+}
+
 }  // namespace
 
 std::string Entry::place() const { return fmt::format("{}/records.jsonl line {}", run->dir.filename().string(), line); }
@@ -45,7 +63,7 @@ std::string Entry::anchor() const {
   return fmt::format("r-{:012x}", hash >> 16);  // as long as two thousand rows need, as short as a page wants
 }
 
-RunSet::RunSet(std::vector<RunData> runs) {
+RunSet::RunSet(std::vector<RunData> runs, Drills drills) {
   struct Place {
     std::string started;
     std::uint64_t hash;
@@ -74,6 +92,9 @@ RunSet::RunSet(std::vector<RunData> runs) {
     }
   runs_ = std::move(parted);
   for (std::size_t i = 0; i < runs_.size(); ++i) {
+    if (drills == Drills::take)
+      for (Record& record : runs_[i].records)
+        if (record.injected()) take_as_measured(record);
     const RunData& run = runs_[i];
     first_.push_back(entries_.size());
     std::map<std::string, std::size_t> places;
@@ -84,6 +105,13 @@ RunSet::RunSet(std::vector<RunData> runs) {
       entry.record = &run.records[r];
       entry.line = r < run.lines.size() ? run.lines[r] : static_cast<int>(r) + 1;
     }
+    if (drills != Drills::leave_out) continue;
+    // The last attempt counts, and only then whether it is a drill's: an older one is not its measurement.
+    const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(first_.back());
+    const auto kept =
+        std::remove_if(first, entries_.end(), [](const Entry& entry) { return entry.record->injected(); });
+    injected_ += static_cast<std::size_t>(entries_.end() - kept);
+    entries_.erase(kept, entries_.end());
   }
   first_.push_back(entries_.size());
 }
@@ -100,9 +128,16 @@ std::string protocol_of(const Record& record) {
   return protocol_hash(record.protocol.is_object() ? record.protocol.get() : Json::object());
 }
 
-bool injected(const Record& record) {
-  return std::any_of(record.flags.begin(), record.flags.end(),
-                     [](const std::string& flag) { return flag.starts_with("injected:"); });
+bool injected(const Record& record) { return record.injected(); }
+
+std::string injected_text(const RunSet& runs) {
+  const std::size_t count = runs.injected();
+  if (count == 0) return {};
+  return fmt::format(
+      "{} record{} injected faults and {} left out: such records prove checks and are no measurements (--injected "
+      "takes "
+      "them)",
+      count, count == 1 ? " has" : "s have", count == 1 ? "was" : "were");
 }
 
 }  // namespace assay::report

@@ -79,6 +79,7 @@ class CollectiveCase final : public Case {
 
   void measure(Sampler& sampler) override {
     if (context_->device.kind() != DeviceKind::cpu && context_->comm.size() > 1) learn_choice();
+    sampler.calls_meet();
     const std::function<void()> ring = [this, &sampler] { send_and_receive(sampler.stream()); };
     sampler.repeat(1, [&](Stream& stream, int) { call(stream, ring); });
   }
@@ -92,7 +93,7 @@ class CollectiveCase final : public Case {
       call(*stream, [] {});
       stream->synchronize();
     }
-    if (context_->faults.contains(Fault::wrong_sum) && context_->comm.rank() == context_->comm.size() - 1) corrupt();
+    if (context_->comm.rank() == context_->comm.size() - 1 && context_->inject(Fault::wrong_sum)) corrupt();
     Wrong wrong, changed;
     staging_->read(receive_.data(), receive_elements(), size_of(dtype_),
                    [&](const void* part, std::size_t first, std::size_t count) {
@@ -290,6 +291,7 @@ Family collective_family() {
                             params.text("batching"), params.flag("inplace"), registered_of(params)});
     return std::make_unique<CollectiveCase>(params);
   };
+  family.faults = {Fault::wrong_sum, Fault::slow_link};
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};
   return family;
 }

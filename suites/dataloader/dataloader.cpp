@@ -101,6 +101,7 @@ Family dataloader_family() {
   for (ParamSpec& spec : family.params)
     if (spec.name == "stage")
       spec.only_on = {{"read", DeviceKind::cpu}, {"decode", DeviceKind::cpu}, {"augment", DeviceKind::cpu}};
+  family.faults = {Fault::bit_flip, Fault::corrupt_image};
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};
   family.conflict = dataloader::conflict;
   return family;

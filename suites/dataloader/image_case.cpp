@@ -51,7 +51,7 @@ class ImageCase final : public LoaderCase {
     stream_.direct = cold_;
     stream_.bad = &bad_;
     stream_.kernels = &data::best_resize_kernels();
-    if (context.faults.contains(Fault::corrupt_image)) stream_.injected = stream_.order.image(0);
+    if (context.inject(Fault::corrupt_image)) stream_.injected = stream_.order.image(0);
     if (!cold_ && reads())
       for (const std::string& file : set_->files()) data::warm(data::File::open(file));
     if (stage_ == "decode") inputs_ = data::load_compressed(stream_, decode_inputs, decode_input_bytes);

@@ -90,7 +90,7 @@ void LoaderCase::check_device(Checks& checks) {
     const Buffer back = device.allocate(slot.data.bytes(), Memory::host);
     device.copy(back.data(), slot.data.data(), back.bytes(), *copies_);
     copies_->synchronize();
-    if (context_->faults.contains(Fault::bit_flip) && context_->comm.rank() == context_->comm.size() - 1)
+    if (context_->comm.rank() == context_->comm.size() - 1 && context_->inject(Fault::bit_flip))
       back.as<std::uint8_t>()[back.bytes() / 2] ^= 1;
     for (std::size_t i = 0; i < back.bytes(); ++i)
       if (back.as<std::byte>()[i] != last_[i] && wrong++ < 20)

@@ -73,7 +73,7 @@ class GemmCase final : public Case {
 
   void setup(Context& context) override {
     shape_ = gemm::shape_of(params_, context.device.kind());
-    faults_ = context.faults;
+    context_ = &context;
     ranks_ = context.world.ranks;
     sustained_ = params_.text("duration") == "sustained";
     team_.emplace(cpu::resolve_threads("all"));
@@ -122,7 +122,7 @@ class GemmCase final : public Case {
     checks.that("ran", !ran.empty());
     if (static_cast<std::int64_t>(ran.size()) > slots_to_compare)
       ran.resize(static_cast<std::size_t>(slots_to_compare));
-    if (!ran.empty() && faults_.contains(Fault::bit_flip)) flip_bit(answer, ran.back());
+    if (!ran.empty() && context_->inject(Fault::bit_flip)) flip_bit(answer, ran.back());
 
     Mismatch mismatch;
     for (const int slot : ran) {
@@ -361,7 +361,7 @@ class GemmCase final : public Case {
   Shape shape_;
   bool sustained_ = false;
   int ranks_ = 1;
-  std::set<Fault> faults_;
+  Context* context_ = nullptr;
   std::optional<cpu::Team> team_;
   Device* device_ = nullptr;
   std::unique_ptr<Stream> stream_;
@@ -432,6 +432,7 @@ Family gemm_family() {
     if (spec.name == "m" || spec.name == "n" || spec.name == "k") spec.cuda_defaults = {std::int64_t{8192}};
     if (spec.name == "accumulation") spec.devices = {DeviceKind::cuda};
   }
+  family.faults = {Fault::bit_flip};
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};
   return family;
 }

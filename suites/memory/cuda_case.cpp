@@ -58,7 +58,7 @@ class CudaMemoryCase final : public Case {
   }
 
   void verify(Checks& checks) override {
-    if (context_->faults.contains(Fault::bit_flip) && context_->comm.rank() == context_->comm.size() - 1) flip_a_bit();
+    if (context_->comm.rank() == context_->comm.size() - 1 && context_->inject(Fault::bit_flip)) flip_a_bit();
     std::vector<std::string> detail;
     const double wrong = info_.op == Op::latency ? check_cycle(detail) : check_arrays(detail);
     checks.at_most("wrong_elements", wrong, 0, detail);

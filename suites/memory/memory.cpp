@@ -88,7 +88,7 @@ class MemoryCase final : public Case {
   }
 
   void verify(Checks& checks) override {
-    if (context_->faults.contains(Fault::bit_flip) && context_->comm.rank() == context_->comm.size() - 1) flip_a_bit();
+    if (context_->comm.rank() == context_->comm.size() - 1 && context_->inject(Fault::bit_flip)) flip_a_bit();
     team_->run([this](int thread) { check_thread(thread); });
     std::uint64_t wrong = 0;
     std::vector<std::string> detail;
@@ -345,6 +345,7 @@ Family memory_family() {
     return std::make_unique<memory::MemoryCase>(params);
   };
   family.make_cuda = memory::make_cuda_case;
+  family.faults = {Fault::bit_flip};
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};
   return family;
 }

@@ -67,7 +67,7 @@ class PeakCase final : public Case {
 
   void setup(Context& context) override {
     team_.emplace(cpu::resolve_threads(threads_));
-    faults_ = context.faults;
+    context_ = &context;
     workers_ = std::vector<Worker>(static_cast<std::size_t>(team_->size()));
     std::vector<std::string> found;
     use(isa_ == "auto" ? fastest(context.seed, found) : peak::find_kernel(dtype_, isa_), context.seed);
@@ -94,7 +94,7 @@ class PeakCase final : public Case {
   }
 
   void verify(Checks& checks) override {
-    if (faults_.contains(Fault::bit_flip)) workers_.front().sums.front() ^= std::byte{1};
+    if (context_->inject(Fault::bit_flip)) workers_.front().sums.front() ^= std::byte{1};
     std::int64_t wrong = 0;
     std::vector<std::string> culprits;
     for (std::size_t t = 0; t < workers_.size(); ++t) {
@@ -217,7 +217,7 @@ class PeakCase final : public Case {
   std::string dtype_;
   std::string isa_;
   std::string threads_;
-  std::set<Fault> faults_;
+  Context* context_ = nullptr;
   std::optional<cpu::Team> team_;
   const Kernel* chosen_ = nullptr;
   peak::Operands operands_;
@@ -263,6 +263,7 @@ Family peak_family() {
   family.params.back().type = ParamType::count;
   family.estimate = estimate;
   family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<PeakCase>(params); };
+  family.faults = {Fault::bit_flip};
   family.devices = {DeviceKind::cpu};
   family.conflict = conflict;
   return family;

@@ -61,7 +61,7 @@ class HostCase final : public Case {
   }
 
   void verify(Checks& checks) override {
-    if (context_->faults.contains(Fault::bit_flip) && context_->comm.rank() == context_->comm.size() - 1)
+    if (context_->comm.rank() == context_->comm.size() - 1 && context_->inject(Fault::bit_flip))
       flip_a_bit(ways_.back());
     std::vector<std::string> detail;
     std::uint64_t wrong = 0;

@@ -55,7 +55,7 @@ class PairCase final : public Case {
           if (from == to || (!staged_ && !copies_->can_access(to, from))) continue;
           PairOrder order{from, to, bytes_, !staged_, by_kernel_, context_->protocol.max_seconds / pairs};
           order.samples = std::max(order.samples, context_->protocol.min_samples);
-          order.flip_a_bit = context_->faults.contains(Fault::bit_flip) && results_.empty();
+          order.flip_a_bit = results_.empty() && context_->inject(Fault::bit_flip);
           results_[{from, to}] = copies_->measure(order);
         }
       const auto slowest = std::max_element(results_.begin(), results_.end(), [](const auto& a, const auto& b) {

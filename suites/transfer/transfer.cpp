@@ -64,6 +64,7 @@ Family transfer_family() {
   };
   family.estimate = transfer::estimate;
   family.make = transfer::make;
+  family.faults = {Fault::bit_flip};
   family.devices = {DeviceKind::cuda};
   family.complete = transfer::complete;
   family.conflict = transfer::conflict;

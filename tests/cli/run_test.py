@@ -1,14 +1,16 @@
 """assay run through the command line: exit codes, the run directory, faults of a single worker, resume."""
 import os
 import resource
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
-from testbed import TestbedCase, alive, descendants, main, wait_for, workers  # noqa: E402
+from testbed import BINARY, TestbedCase, alive, descendants, main, wait_for, workers  # noqa: E402
 
 
 class ExitCodes(TestbedCase):
@@ -189,9 +191,40 @@ class InterruptAndResume(TestbedCase):
         self.assertEqual(self.run_assay("--resume", self.out).returncode, 0)   # nothing left to do
         self.assertEqual(len(self.records()), 3)
 
-    def test_sigterm_too(self):
-        process, errors = self.interrupt(*self.probe("sleep", n="0,1,2", seconds="0.7"), how=signal.SIGTERM)
+    def test_other_signals_too(self):
+        """SIGTERM and what sbatch --signal asks for ahead of a time limit."""
+        for how in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+            with self.subTest(how):
+                self.out = os.path.join(self.folder, how.name)
+                process, errors = self.interrupt(*self.probe("sleep", n="0,1,2", seconds="0.7"), how=how)
+                self.assertEqual(process.returncode, 3, errors)
+                self.assertIn(f"interrupted by {how.name}", errors)
+                self.assertIn("--resume", errors)
+
+    def test_workers_that_are_told_to_end_first(self):
+        """A batch system at its time limit signals every process of the job."""
+        process = self.start(*self.probe("hang", "ok"), "--out", self.out)
+        worker, = self.phase_reached(process)
+        wait_for(lambda: len(descendants(process.pid)) == 1, "the worker alone")
+        time.sleep(0.5)
+        os.kill(worker, signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
+        errors = process.communicate(timeout=30)[1]
         self.assertEqual(process.returncode, 3, errors)
+        self.assertEqual(self.records(), [])
+        self.assertEqual(self.run_assay("--resume", self.out, "--timeout", "1").returncode, 4)
+
+    def test_nohup_is_respected(self):
+        def ignore():
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        process = subprocess.Popen(self.command(*self.probe("sleep", n="0,1", seconds="0.7"), "--out", self.out),
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=ignore)
+        self.started.append(process)
+        wait_for(lambda: len(self.records()) >= 1, "the first record")
+        process.send_signal(signal.SIGHUP)
+        process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(len(self.records()), 2)
 
     def test_kill_9_of_the_supervisor_takes_all_along_and_leaves_whole_lines(self):
         process, _ = self.interrupt(*self.probe("sleep", n="0,1,2", seconds="0.7"), how=signal.SIGKILL)
@@ -249,9 +282,38 @@ class InterruptAndResume(TestbedCase):
         for words in (["probe", "--out", self.out], ["--resume", self.out]):
             second = self.run_assay(*words)
             self.assertEqual(second.returncode, 2, second.stderr)
-        self.assertIn(str(first.pid), second.stderr)
+        self.assertIn(f"process {first.pid} on {socket.gethostname()}", second.stderr)
         first.send_signal(signal.SIGINT)
         first.wait(timeout=30)
+
+    def test_a_run_of_another_host_is_left_alone_while_it_lives(self):
+        """Over a network file system the kernel's lock may end at the host: the file's own word counts."""
+        self.run_assay("probe", "--out", self.out)
+        lock = os.path.join(self.out, ".lock")
+        with open(lock, "w") as file:
+            file.write("77 far-away another-boot\n")
+        done = self.run_assay("--resume", self.out)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("process 77 on far-away", done.stderr)
+        os.utime(lock, (time.time() - 100, time.time() - 100))
+        self.assertEqual(self.run_assay("--resume", self.out).returncode, 0)
+
+    def test_a_directory_that_goes_ends_the_run(self):
+        for how in ("moved", "removed"):
+            with self.subTest(how):
+                self.out = os.path.join(self.folder, how)
+                process = self.start(*self.probe("sleep", n="0,1,2", seconds="0.7"), "--out", self.out)
+                wait_for(lambda: len(self.records()) >= 1, "the first record")
+                os.rename(self.out, self.out + "-elsewhere")
+                if how == "removed":
+                    shutil.rmtree(self.out + "-elsewhere")
+                errors = process.communicate(timeout=30)[1]
+                self.assertEqual(process.returncode, 4, errors)
+                self.assertEqual(errors.count("is no longer there"), 1, errors)
+                self.assertEqual(left_over(self.folder), [])
+        self.out = os.path.join(self.folder, "moved-elsewhere")
+        self.assertEqual(self.run_assay("--resume", self.out).returncode, 0)
+        self.assertEqual(len(self.records()), 3)
 
     def test_foreign_schema_is_refused(self):
         self.run_assay("probe", "--out", self.out)
@@ -294,6 +356,28 @@ class FullDisk(TestbedCase):
             self.assertTrue(file.read().endswith("\n"))
         self.assertEqual(self.run_assay("--resume", self.out).returncode, 0)
         self.assertEqual(len(self.records()), 12)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "a file system of one's own needs root")
+    def test_a_file_system_without_room(self):
+        os.mkdir(os.path.join(self.folder, "small"))
+        words = self.probe("ok", n=",".join(map(str, range(12))))
+        self.assertEqual(self.run_assay(*words, "--out", "whole").returncode, 0)
+        plan, records = (os.path.getsize(os.path.join(self.folder, "whole", name)) for name in ("run.json", "records.jsonl"))
+        room = 4 * (plan // 4096 + records // 8192 + 2)   # KiB: the plan, and about half of the records
+        run = " ".join(self.command(*words, "--out", "small/run"))
+        script = f"""mount -t tmpfs -o size=8m none small && head -c {8192 - room}k /dev/zero >small/filler || exit 77
+            {run} 2>errors; echo $?; rm small/filler
+            {BINARY} run --resume small/run 2>more; echo $?; cp -r small/run kept"""
+        done = subprocess.run(["unshare", "--mount", "bash", "-c", script], cwd=self.folder, capture_output=True,
+                              text=True, timeout=120)
+        if done.returncode == 77:
+            self.skipTest("no mounts here: " + done.stderr)
+        with open(os.path.join(self.folder, "errors")) as file:
+            errors = file.read()
+        self.assertEqual([line for line in done.stdout.splitlines() if line.isdigit()], ["4", "0"], errors)
+        self.assertEqual(errors.count("No space left"), 1, errors)
+        self.assertIn("--resume small/run", errors)
+        self.assertEqual(len(self.records(os.path.join(self.folder, "kept"))), 12)
 
     def test_at_the_start_is_2(self):
         def none():

@@ -2,6 +2,7 @@
 import os
 import signal
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
@@ -32,8 +33,23 @@ class Ranks(TestbedCase):
     def test_a_rank_that_hangs_is_named(self):
         done = self.run_assay(*self.probe("hang", "ok", rank="1"), "--ranks", "2", "--timeout", "3", "--out", self.out)
         self.assertEqual(done.returncode, 4, done.stderr)
-        self.assertIn("timeout", self.by_op()["hang"]["reason"])
+        self.assertRegex(self.by_op()["hang"]["reason"], r"rank 1 on \S+, in measure for .*, has not arrived at \w+ \(call "
+                                                         r"\d+ of their world\), where rank 0 waits")
         self.assertEqual(self.by_op()["ok"]["status"], "ok")
+        self.assertEqual(len(self.by_op()["hang"]["ranks"]), 2)
+
+    def test_ranks_that_cannot_answer_are_named_with_the_reason(self):
+        words = {"stop": "does not answer: its process is stopped", "blocked": "its process sleeps uninterruptibly"}
+        process = self.start(*self.probe(*words, "ok", rank="1"), "--ranks", "2", "--timeout", "3", "--out", self.out)
+        held = {}
+        while process.poll() is None:
+            held.update(descendants(process.pid))
+            time.sleep(0.1)
+        self.assertEqual(process.returncode, 4)
+        for op, word in words.items():
+            self.assertRegex(self.by_op()[op]["reason"], rf"rank 1 on \S+, in measure for .*{word}")
+        self.assertEqual(self.by_op()["ok"]["status"], "ok")
+        self.assertEqual(alive(held), [])
 
     def test_slow_rank_is_seen_in_its_own_median(self):
         done = self.run_assay("probe", "--ranks", "2", "--inject", "slow-rank", "--out", self.out)

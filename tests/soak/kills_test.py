@@ -1,5 +1,6 @@
-"""Kills at random moments, of workers and of the supervisor: no finished record is lost or torn, --resume completes the
-run, and no process is left. usage: kills_test.py KILLS [SEED]"""
+"""Kills at random moments, of workers and of the supervisor, of one rank and of two, also while training writes its
+checkpoints: no finished record is lost or torn, --resume completes the run, and no process is left.
+usage: kills_test.py KILLS [SEED]"""
 import json
 import os
 import random
@@ -9,14 +10,20 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
-from testbed import TestbedCase, alive, descendants, wait_for, workers  # noqa: E402
+from testbed import BINARY, TestbedCase, alive, descendants, wait_for, workers  # noqa: E402
 
 KILLS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 32)
 CASES = 12
+ASSAY = os.environ.get("ASSAY")
 
 
 class Kills(TestbedCase):
+    binary = BINARY
+
+    def command(self, *words):
+        return [self.binary, "run", *words]
+
     def lines(self):
         """The whole lines of the records so far."""
         path = os.path.join(self.out, "records.jsonl")
@@ -25,19 +32,39 @@ class Kills(TestbedCase):
         with open(path, "rb") as file:
             return [line for line in file.read().split(b"\n")[:-1]]
 
-    def kill_one(self, chance, process):
+    def kill_one(self, chance, process, longest):
         """Kills a worker or the supervisor after a random while; what was killed, or None when the run was over."""
-        time.sleep(chance.uniform(0, 0.8))
-        victims = workers(process.pid)
+        time.sleep(chance.uniform(0, longest))
+        victims = workers(process.pid, self.binary)
         supervisor = chance.random() < 0.5 or not victims
         if process.poll() is not None:
             return None
         family = list(descendants(process.pid))
-        os.kill(process.pid if supervisor else chance.choice(victims), signal.SIGKILL)
+        try:
+            os.kill(process.pid if supervisor else chance.choice(victims), signal.SIGKILL)
+        except ProcessLookupError:
+            return None
         if supervisor:
             process.wait(timeout=30)
             wait_for(lambda: not alive(family), "the end of the killed supervisor's processes", 10)
         return "supervisor" if supervisor else "worker"
+
+    def run_and_kill(self, chance, words, longest):
+        """Starts the run and kills into it, once; what was killed. Leaves a directory in which --resume has completed."""
+        while True:
+            process = self.start(*words)
+            victim = self.kill_one(chance, process, longest)
+            before = self.lines()
+            process.communicate(timeout=300)
+            for line in before:
+                json.loads(line)
+            self.assertEqual(self.lines()[:len(before)], before)   # what was finished stays as it was
+            if os.path.exists(os.path.join(self.out, "run.json")):
+                break   # else killed before the directory was there: the same command starts it
+        done = self.run_assay("--resume", self.out, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(alive(descendants(process.pid)), [])
+        return victim
 
     def test_nothing_is_lost(self):
         print(f"seed {SEED}", flush=True)
@@ -48,26 +75,40 @@ class Kills(TestbedCase):
             words = self.probe("ok", n=",".join(map(str, range(CASES)))) + ["--out", self.out]
             if chance.random() < 0.3:
                 words += ["--ranks", "2"]
-            while True:
-                process = self.start(*words)
-                victim = self.kill_one(chance, process)
-                before = self.lines()
-                process.communicate(timeout=120)
-                if victim:
-                    killed[victim] += 1
-                for line in before:
-                    json.loads(line)
-                self.assertEqual(self.lines()[:len(before)], before)   # what was finished stays as it was
-                if not os.path.exists(os.path.join(self.out, "run.json")):
-                    continue   # killed before the directory was there: the same command starts it
-                done = self.run_assay("--resume", self.out)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                break
+            if victim := self.run_and_kill(chance, words, 0.8):
+                killed[victim] += 1
             last = {}
             for record in self.records():
                 last[record["key"]] = record["status"]
             self.assertEqual(list(last.values()), ["ok"] * CASES)
         print(f"{killed['worker']} workers and {killed['supervisor']} supervisors killed", flush=True)
+
+    @unittest.skipUnless(ASSAY, "no binary that trains")
+    def test_training_goes_on_from_its_last_whole_checkpoint(self):
+        print(f"seed {SEED}", flush=True)
+        self.binary = ASSAY
+        chance = random.Random(SEED)
+        killed, resumed = {"supervisor": 0, "worker": 0}, 0
+        plan = os.path.join(self.folder, "plan.json")
+        with open(plan, "w") as file:
+            json.dump({"schema": 1, "name": "p", "cases": [
+                {"family": "transformer", "model": "gpt2-tiny", "micro_batch": 2, "seq": 32, "threads": 1, "save_every": 2,
+                 "protocol": {"max_seconds": "2s", "warmup_seconds": "1ms", "min_samples": 20,
+                              "target_relative_ci": 1e-6}}]}, file)
+        while sum(killed.values()) < max(2, KILLS // 5):
+            self.out = os.path.join(self.folder, f"run-{sum(killed.values())}")
+            words = [plan, "--device", "cpu", "--out", self.out]
+            if chance.random() < 0.5:
+                words += ["--ranks", "2"]
+            if victim := self.run_and_kill(chance, words, 3):
+                killed[victim] += 1
+            last = self.records()[-1]
+            self.assertEqual(last["status"], "ok", last["reason"])
+            resumed += any(flag.startswith("resumed from step") for flag in last["flags"])
+            self.assertEqual([name for name in os.listdir(os.path.join(self.out, "checkpoints"))
+                              if not name.endswith(".ckpt")], [])
+        print(f"{killed['worker']} workers and {killed['supervisor']} supervisors killed, {resumed} went on from a "
+              "checkpoint", flush=True)
 
 
 if __name__ == "__main__":

@@ -46,10 +46,10 @@ def descendants(pid):
     return {child: row for child, row in found.items() if row[1] != "Z"}
 
 
-def workers(pid):
+def workers(pid, binary=BINARY):
     """Ranks, not what launches them: its name differs (Open MPI 5: prterun), and the worker's command line is its end."""
     return [child for child, row in descendants(pid).items()
-            if row[2].rstrip().endswith("worker") and os.path.basename(row[2].split()[0]) == os.path.basename(BINARY)]
+            if row[2].rstrip().endswith("worker") and os.path.basename(row[2].split()[0]) == os.path.basename(binary)]
 
 
 def alive(pids):

@@ -50,6 +50,8 @@ class Probe final : public Case {
     if (doing("exit")) ::_exit(3);
     if (doing("kill")) ::raise(SIGKILL);
     if (doing("stop")) ::raise(SIGSTOP);
+    if (doing("blocked") && ::vfork() == 0)  // the kernel holds the parent uninterruptibly meanwhile
+      for (;;) ::pause();
     if (doing("noisy"))
       for (int i = 0; i < 20000; ++i) std::fprintf(stderr, "noise %d of rank %d\n", i, context_->comm.rank());
     if (doing("noisy")) std::abort();
@@ -100,7 +102,7 @@ Family probe_family() {
        ParamType::choice,
        {std::string("ok")},
        {"ok", "skip", "fail", "setup-throw", "throw", "unknown-throw", "crash", "abort", "exit", "kill", "stop",
-        "noisy", "hang", "orphan", "oom", "oom-thread", "sleep"},
+        "blocked", "noisy", "hang", "orphan", "oom", "oom-thread", "sleep"},
        {},
        {},
        "what to do",

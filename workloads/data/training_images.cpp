@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 namespace assay::data {
 
@@ -127,7 +128,13 @@ class TrainingImages final : public TrainingSet {
     stream.size = size_;
     stream.bad = &bad_of(split);
     stream.kernels = &best_resize_kernels();
+    if (damaged_seed_ == seed) stream.injected = stream.order.image(0);
     return std::make_unique<Cropped>(stream);
+  }
+
+  bool damage_first_image(std::uint64_t seed) const override {
+    damaged_seed_ = seed;
+    return true;
   }
 
   std::vector<std::string> unusable() const override {
@@ -184,6 +191,7 @@ class TrainingImages final : public TrainingSet {
   std::string validation_path_;  // empty: held out of the training folder
   Part train_;
   Part validation_;
+  mutable std::optional<std::uint64_t> damaged_seed_;
 };
 
 }  // namespace

@@ -39,6 +39,12 @@ class TrainingSet {
   // Samples from files that could not be used so far, "name: reason" each; another was shown in their place, or, in
   // validation, none.
   virtual std::vector<std::string> unusable() const { return {}; }
+  // The fault corrupt-image: the first training image of this seed's order is cut in half for makers made from here on.
+  // False where samples are no images from files. Not while makers are at work.
+  virtual bool damage_first_image(std::uint64_t seed) const {
+    (void)seed;
+    return false;
+  }
 
   std::int64_t sample_bytes() const;
   // Of the first `most` samples of each split, for who compares platforms.

@@ -15,6 +15,10 @@ const training::ModelFamily family{"resnet", "training of convolutional models: 
 
 }  // namespace
 
-Family resnet_family() { return training::workload_family<family>(); }
+Family resnet_family() {
+  Family made = training::workload_family<family>();
+  made.faults.push_back(Fault::corrupt_image);
+  return made;
+}
 
 }  // namespace assay

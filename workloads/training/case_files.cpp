@@ -37,4 +37,15 @@ void CaseFiles::evict() const {
 
 std::string CaseFiles::log_name(std::uint64_t seed) const { return fmt::format("mllog/{}-seed{}.log", stem_, seed); }
 
+void damage_image(const data::TrainingSet& set, std::uint64_t seed, Context& context) {
+  if (context.comm.rank() != 0 || !context.faults.contains(Fault::corrupt_image)) return;
+  if (set.damage_first_image(seed)) context.inject(Fault::corrupt_image);
+}
+
+void check_unusable(const data::TrainingSet& set, Checks& checks) {
+  if (set.name() != "files") return;
+  const std::vector<std::string> lines = set.unusable();
+  checks.at_most("unusable_samples", static_cast<double>(lines.size()), 0, lines);
+}
+
 }  // namespace assay::training

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "harness/plan/case.h"
+#include "workloads/data/training_stream.h"
 #include "workloads/training/checkpoint.h"
 #include "workloads/training/settings.h"
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace assay::training {
 
@@ -33,5 +35,10 @@ class CaseFiles {
   CheckpointIdentity identity_;
   bool saves_ = false;
 };
+
+// The fault corrupt-image, where it was asked for and samples are images from files: rank 0's first image of this seed.
+void damage_image(const data::TrainingSet& set, std::uint64_t seed, Context& context);
+// Samples from files that could not be used: the check `unusable_samples`, with their names. None for generated data.
+void check_unusable(const data::TrainingSet& set, Checks& checks);
 
 }  // namespace assay::training

@@ -70,6 +70,9 @@ class QualityCase final : public Case {
     trainer_->use_threads();
     runs_.clear();
     resume_.reset();
+    sampler_ = &sampler;
+    const bool last = context_->comm.rank() == context_->comm.size() - 1;
+    if (last && context_->inject(Fault::slow_rank)) trainer_->slow_down();
     if (const auto file = files_->to_resume()) begin_where_it_left(*file);
     sampler.procedure([this] {
       while (static_cast<std::int64_t>(runs_.size()) < settings_.runs) runs_.push_back(run_once(runs_.size()));
@@ -88,7 +91,12 @@ class QualityCase final : public Case {
     checks.at_most("runs_that_missed_the_target", score.missed, runs_.size() >= 3 ? 1 : 0, missed);
     if (worst_beyond_bound_)
       checks.at_most("standard_errors_beyond_bound", *worst_beyond_bound_, most_errors_beyond_bound);
-    checks.at_most("ranks_with_other_weights", trainer_->ranks_that_differ(trainer_->training_step().state()), 0);
+    const std::vector<nn::StatePart> state = trainer_->training_step().state();
+    const int ranks = context_->comm.size();
+    if (ranks > 1 && context_->comm.rank() == ranks - 1 && context_->inject(Fault::wrong_sum))
+      trainer_->flip_bit(state.front());
+    checks.at_most("ranks_with_other_weights", trainer_->ranks_that_differ(state), 0);
+    check_unusable(*data_, checks);
     judge(checks);
     context_->labels["scoring"] = score.rule;
     fill_record();
@@ -116,7 +124,11 @@ class QualityCase final : public Case {
       log.run_start();
     }
     const Clock::time_point start = Clock::now();
-    if (!resumed) trainer_->open(open_data(settings_), seed);
+    if (!resumed) {
+      data_ = open_data(settings_);
+      damage_image(*data_, seed, *context_);
+      trainer_->open(data_, seed);
+    }
     QualityRun run{seed, false, 0, 0};
     for (;;) {
       const std::int64_t done = trainer_->steps() % steps_between();
@@ -147,6 +159,7 @@ class QualityCase final : public Case {
     const std::int64_t next = trainer_->steps() + 1;
     const Step step = trainer_->step(learning_rate(settings_.recipe.schedule, next));
     losses_.add(seconds_since(started_), step.result.loss);
+    sampler_->waited(step.parts.exposed_communication);
     parts_ += step.parts;
     ++steps_;
   }
@@ -184,7 +197,8 @@ class QualityCase final : public Case {
     const Json meta = trainer_->restore(file, files_->identity(), &read);
     for (const Json& run : meta.value("runs", Json::array()))
       runs_.push_back({run.at("seed"), run.at("reached"), run.at("seconds"), run.at("samples")});
-    trainer_->reopen(open_data(settings_), seed_of(runs_.size()));
+    data_ = open_data(settings_);
+    trainer_->reopen(data_, seed_of(runs_.size()));
     losses_.restore(meta.at("losses"));
     evaluations_.restore(meta.at("evaluations"));
     read_ = read;
@@ -230,6 +244,8 @@ class QualityCase final : public Case {
   mutable std::optional<Trainer> trainer_;
   std::optional<CaseFiles> files_;
   std::optional<Goal> goal_;
+  Sampler* sampler_ = nullptr;                     // while it measures
+  std::shared_ptr<const data::TrainingSet> data_;  // of the run at hand
 
   std::vector<QualityRun> runs_;
   std::optional<Json> resume_;  // what the checkpoint says of the run that it was in

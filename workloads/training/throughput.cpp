@@ -62,7 +62,11 @@ class ThroughputCase final : public Case {
     if (!trainer_) prepare(*context_);
     trainer_->use_threads();
     steps_.clear();
-    sampler.steps([this](std::int64_t) { steps_.push_back(train_one()); });
+    if (last_rank() && context_->inject(Fault::slow_rank)) trainer_->slow_down();
+    sampler.steps([this, &sampler](std::int64_t) {
+      steps_.push_back(train_one());
+      sampler.waited(steps_.back().parts.exposed_communication);
+    });
     warm_ = steps_.size() - sampler.measurement().values.size();
     step_seconds_ = sampler.measurement().summary.median;
   }
@@ -72,12 +76,13 @@ class ThroughputCase final : public Case {
     reach_step_ten();
     check_losses(checks);
     const std::vector<nn::StatePart> gradients = trainer_->training_step().gradients();
-    if (context_->faults.contains(Fault::wrong_sum) && context_->comm.rank() == context_->comm.size() - 1)
-      flip_bit(gradients.front());
+    if (context_->comm.size() > 1 && last_rank() && context_->inject(Fault::wrong_sum))
+      trainer_->flip_bit(gradients.front());
     checks.at_most("ranks_with_other_gradients", trainer_->ranks_that_differ(gradients), 0);
     checks.at_most("ranks_with_other_weights", trainer_->ranks_that_differ(trainer_->training_step().state()), 0);
     peak_bytes_ = memory_watch_->peak();
     check_memory(checks);
+    check_unusable(*data_, checks);
     if (settings_.save_every > 0) check_resume(checks);
     if (context_->comm.size() > 1) compare_without_reduction();
     check_repetition(checks);
@@ -95,6 +100,7 @@ class ThroughputCase final : public Case {
     trainer_->allocate();
     if (context.device.kind() != DeviceKind::cpu) trainer_->warm_up(false);
     const std::uint64_t seed = settings_.seed + context.seed;
+    damage_image(*data_, seed, context);
     losses_.clear();
     loss_at_.clear();
     trainer_->initialise(seed);
@@ -138,6 +144,7 @@ class ThroughputCase final : public Case {
     if (!losses_.empty()) checks.at_most("loss_step_1_over_guess", losses_.front() / guess, 2);
   }
 
+  bool last_rank() const { return context_->comm.rank() == context_->comm.size() - 1; }
   std::int64_t classes() const { return settings_.model->input().classes; }
 
   void check_memory(Checks& checks) {
@@ -183,7 +190,7 @@ class ThroughputCase final : public Case {
     const std::uint64_t seed = settings_.seed + context_->seed;
     trainer_->initialise(seed);
     trainer_->open(data_, seed);
-    if (context_->faults.contains(Fault::bit_flip)) flip_bit(trainer_->training_step().state().front());
+    if (last_rank() && context_->inject(Fault::bit_flip)) trainer_->flip_bit(trainer_->training_step().state().front());
     std::vector<std::string> detail;
     for (std::size_t i = 0; i < steps; ++i) {
       const double loss = train_one_unsaved().result.loss;
@@ -201,18 +208,6 @@ class ThroughputCase final : public Case {
     const double again = train_one_unsaved().result.loss;
     checks.that("first_batch_learned", again < losses_.front(),
                 {fmt::format("loss {}, then {}", losses_.front(), again)});
-  }
-
-  // The upper bit of one element's mantissa, as the faults ask for: it stays finite.
-  void flip_bit(const nn::StatePart& part) const {
-    const auto stream = context_->device.make_stream();
-    auto* at = static_cast<std::byte*>(part.data) + size_of(part.dtype) - 2;
-    std::byte byte{};
-    context_->device.copy(&byte, at, 1, *stream);
-    stream->synchronize();
-    byte ^= std::byte{0x40};
-    context_->device.copy(at, &byte, 1, *stream);
-    stream->synchronize();
   }
 
   Step train_one_unsaved(bool reduce = true) {

@@ -130,6 +130,7 @@ double Trainer::fill() {
 
 Step Trainer::step(double learning_rate, bool reduce) {
   Step step;
+  const Clock::time_point start = Clock::now();
   if (!filled_) step.parts.data_wait = fill();
   filled_ = false;
   // While a GPU runs this step, the next one's batch is made and sent.
@@ -144,8 +145,24 @@ Step Trainer::step(double learning_rate, bool reduce) {
   step.parts.backward = step.result.backward;
   step.parts.exposed_communication = step.result.exposed_communication;
   step.parts.optimizer = step.result.optimizer;
+  if (slow_) {
+    const double seconds = seconds_since(start), end = 2 * seconds - step.parts.exposed_communication;
+    while (seconds_since(start) < end) {
+    }
+  }
   refuse_non_finite(step.result);
   return step;
+}
+
+void Trainer::flip_bit(const nn::StatePart& part) {
+  const auto stream = device_.make_stream();
+  auto* at = static_cast<std::byte*>(part.data) + size_of(part.dtype) - 2;
+  std::byte byte{};
+  device_.copy(&byte, at, 1, *stream);
+  stream->synchronize();
+  byte ^= std::byte{0x40};
+  device_.copy(at, &byte, 1, *stream);
+  stream->synchronize();
 }
 
 // Every rank sees the same loss and the same reduced gradients, so all of them end here together.

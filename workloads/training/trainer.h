@@ -68,6 +68,10 @@ class Trainer {
   // One optimizer step. Throws Error naming step and first tensor when a value is not finite.
   Step step(double learning_rate, bool reduce = true);
   Evaluation evaluate();
+  // The fault slow-rank: from here on every step takes this rank twice as long, but for what it waits for others.
+  void slow_down() { slow_ = true; }
+  // Flips the upper bit of the mantissa of the part's first element, as the faults ask for: it stays finite.
+  void flip_bit(const nn::StatePart& part);
   // Optimizer steps taken since initialise().
   std::int64_t steps() const { return steps_; }
 
@@ -106,7 +110,8 @@ class Trainer {
   std::unique_ptr<data::TrainingStream> validation_;
   std::int64_t steps_ = 0;
   std::int64_t position_ = 0;  // of the data, as the checkpoint said
-  bool filled_ = false;        // the next step's batch is on its way already
+  bool slow_ = false;
+  bool filled_ = false;  // the next step's batch is on its way already
 };
 
 }  // namespace assay::training

@@ -48,6 +48,7 @@ std::string MpiCommunicator::implementation() const { return world_->implementat
 
 void MpiCommunicator::all_reduce(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op,
                                  Stream&) {
+  const CountedCall call(calls_, "all_reduce");
   const MPI_Datatype type = datatype_of(dtype);
   const MPI_Op reduction = world_->reductions.find(op, dtype);
   const bool in_place = send == receive;
@@ -59,6 +60,7 @@ void MpiCommunicator::all_reduce(const void* send, void* receive, std::size_t co
 }
 
 void MpiCommunicator::all_gather(const void* send, void* receive, std::size_t count, DType dtype, Stream&) {
+  const CountedCall call(calls_, "all_gather");
   const std::size_t own = count * size_of(dtype) * static_cast<std::size_t>(rank_);
   const void* from = send == receive || send == at(receive, own) ? MPI_IN_PLACE : send;
   const MPI_Datatype type = datatype_of(dtype);
@@ -72,6 +74,7 @@ void MpiCommunicator::all_gather(const void* send, void* receive, std::size_t co
 
 void MpiCommunicator::reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op,
                                      Stream&) {
+  const CountedCall call(calls_, "reduce_scatter");
   const MPI_Datatype type = datatype_of(dtype);
   const MPI_Op reduction = world_->reductions.find(op, dtype);
   const std::size_t block = count * size_of(dtype);
@@ -108,6 +111,7 @@ void MpiCommunicator::reduce_scatter_large(const void* send, void* receive, std:
 }
 
 void MpiCommunicator::broadcast(void* data, std::size_t count, DType dtype, int root, Stream&) {
+  const CountedCall call(calls_, "broadcast");
   const MPI_Datatype type = datatype_of(dtype);
   in_pieces(count, largest_, [&](std::size_t offset, int piece) {
     check(MPI_Bcast(at(data, offset * size_of(dtype)), piece, type, root, comm_), "MPI_Bcast");
@@ -115,6 +119,7 @@ void MpiCommunicator::broadcast(void* data, std::size_t count, DType dtype, int 
 }
 
 void MpiCommunicator::all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream&) {
+  const CountedCall call(calls_, "all_to_all");
   const void* from = send == receive ? MPI_IN_PLACE : send;
   const MPI_Datatype type = datatype_of(dtype);
   if (fits(count)) {
@@ -148,6 +153,7 @@ void MpiCommunicator::receive(void* data, std::size_t count, DType dtype, int fr
 }
 
 void MpiCommunicator::group(const std::function<void()>& body, Stream&) {
+  const CountedCall call(calls_, "group");
   ASSAY_CHECK(!in_group_, "groups do not nest");
   struct Open {
     explicit Open(MpiCommunicator& owner) : comm(owner) { comm.in_group_ = true; }
@@ -166,7 +172,10 @@ void MpiCommunicator::group(const std::function<void()>& body, Stream&) {
   check(code, "MPI_Waitall");
 }
 
-void MpiCommunicator::barrier() { check(MPI_Barrier(comm_), "MPI_Barrier"); }
+void MpiCommunicator::barrier() {
+  const CountedCall call(calls_, "barrier");
+  check(MPI_Barrier(comm_), "MPI_Barrier");
+}
 
 std::unique_ptr<Communicator> MpiCommunicator::split(int colour, int key) {
   MPI_Comm part = MPI_COMM_NULL;

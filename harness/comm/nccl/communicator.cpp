@@ -63,10 +63,12 @@ std::string NcclCommunicator::implementation() const {
 
 void NcclCommunicator::all_reduce(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op,
                                   Stream& stream) {
+  const CountedCall call(calls_, "all_reduce");
   ASSAY_NCCL(ncclAllReduce(send, receive, count, datatype_of(dtype), operation_of(op), comm_, cuda::native(stream)));
 }
 
 void NcclCommunicator::all_gather(const void* send, void* receive, std::size_t count, DType dtype, Stream& stream) {
+  const CountedCall call(calls_, "all_gather");
   const std::size_t own = count * size_of(dtype) * static_cast<std::size_t>(rank_);
   const void* from = send == receive ? at(receive, own) : send;
   ASSAY_NCCL(ncclAllGather(from, receive, count, datatype_of(dtype), comm_, cuda::native(stream)));
@@ -74,12 +76,14 @@ void NcclCommunicator::all_gather(const void* send, void* receive, std::size_t c
 
 void NcclCommunicator::reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op,
                                       Stream& stream) {
+  const CountedCall call(calls_, "reduce_scatter");
   const std::size_t own = count * size_of(dtype) * static_cast<std::size_t>(rank_);
   void* to = send == receive ? at(receive, own) : receive;
   ASSAY_NCCL(ncclReduceScatter(send, to, count, datatype_of(dtype), operation_of(op), comm_, cuda::native(stream)));
 }
 
 void NcclCommunicator::broadcast(void* data, std::size_t count, DType dtype, int root, Stream& stream) {
+  const CountedCall call(calls_, "broadcast");
   ASSAY_NCCL(ncclBroadcast(data, data, count, datatype_of(dtype), root, comm_, cuda::native(stream)));
 }
 
@@ -106,6 +110,7 @@ void NcclCommunicator::receive(void* data, std::size_t count, DType dtype, int f
 }
 
 void NcclCommunicator::group(const std::function<void()>& body, Stream&) {
+  const CountedCall call(calls_, "group");
   ASSAY_NCCL(ncclGroupStart());
   try {
     body();
@@ -116,7 +121,10 @@ void NcclCommunicator::group(const std::function<void()>& body, Stream&) {
   ASSAY_NCCL(ncclGroupEnd());
 }
 
-void NcclCommunicator::barrier() { hosts_->barrier(); }
+void NcclCommunicator::barrier() {
+  const CountedCall call(calls_, "barrier");
+  hosts_->barrier();
+}
 
 std::unique_ptr<Communicator> NcclCommunicator::split(int colour, int key) {
   ncclComm_t part = nullptr;
@@ -150,6 +158,7 @@ double NcclCommunicator::broadcast_value(double value, int root) {
 }
 
 void NcclCommunicator::all_gather_host(const void* send, void* receive, std::size_t bytes) {
+  const CountedCall call(calls_, "all_gather_host");
   hosts_->all_gather(send, receive, bytes);
 }
 

@@ -334,3 +334,7 @@ extern "C" int assay_count_gpus() { return assay::cuda::device_count(); }
 extern "C" assay::Device* assay_make_cuda_device(int local_rank) {
   return assay::cuda::make_cuda_device(local_rank).release();
 }
+
+extern "C" void assay_cuda_delay(assay::Stream& stream, double seconds) {
+  assay::cuda::enqueue_delay(seconds, assay::cuda::native(stream));
+}

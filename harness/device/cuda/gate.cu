@@ -6,17 +6,28 @@ namespace assay::cuda {
 
 namespace {
 
+#ifdef ASSAY_CUDA_EMULATED
+__device__ long long nanoseconds_now() { return clock64(); }
+#else
+__device__ long long nanoseconds_now() {
+  long long nanoseconds;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
+  return nanoseconds;
+}
+#endif
+
+__global__ void delay(long long nanoseconds) {
+  const long long start = nanoseconds_now();
+  while (nanoseconds_now() - start < nanoseconds) __nanosleep(1000);
+}
+
 __global__ void gate(const int* flag, long long limit_nanoseconds) {
 #ifdef ASSAY_CUDA_EMULATED
   (void)flag, (void)limit_nanoseconds;  // an inline stream is never held back
 #else
-  const auto now = [] {
-    long long nanoseconds;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
-    return nanoseconds;
-  };
-  const long long start = now();
-  while (*static_cast<const volatile int*>(flag) == 0 && now() - start < limit_nanoseconds) __nanosleep(200);
+  const long long start = nanoseconds_now();
+  while (*static_cast<const volatile int*>(flag) == 0 && nanoseconds_now() - start < limit_nanoseconds)
+    __nanosleep(200);
 #endif
 }
 
@@ -24,6 +35,10 @@ __global__ void gate(const int* flag, long long limit_nanoseconds) {
 
 void enqueue_gate(const int* flag, double limit_seconds, cudaStream_t stream) {
   launch(gate, 1, 1, 0, stream, flag, static_cast<long long>(limit_seconds * 1e9));
+}
+
+void enqueue_delay(double seconds, cudaStream_t stream) {
+  launch(delay, 1, 1, 0, stream, static_cast<long long>(seconds * 1e9));
 }
 
 cudaError_t has_code_for_current_device() {

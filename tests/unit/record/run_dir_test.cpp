@@ -162,7 +162,7 @@ TEST_F(RunDir, ForeignSchemaAndForeignFoldersAreRefused) {
 TEST_F(RunDir, ASecondSupervisorIsToldThePid) {
   const RunWriter first = RunWriter::create(dir_, run_);
   const std::string word = usage_error([&] { (void)RunWriter::resume(dir_); });
-  EXPECT_THAT(word, HasSubstr("in use by another assay run (process " + std::to_string(getpid()) + ")"));
+  EXPECT_THAT(word, HasSubstr("in use by another assay run (process " + std::to_string(getpid()) + " on "));
 }
 
 // Runs `body` in a child whose files may not grow beyond `bytes`.

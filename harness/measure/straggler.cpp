@@ -1,0 +1,28 @@
+#include "harness/measure/straggler.h"
+
+#include "harness/measure/statistics.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace assay {
+
+namespace {
+
+constexpr double least_ratio = 1.5;
+constexpr double least_seconds = 10e-6;
+
+}  // namespace
+
+std::optional<Straggler> find_straggler(std::span<const double> paces) {
+  if (paces.size() < 2 || std::any_of(paces.begin(), paces.end(), [](double pace) { return !(pace > 0); }))
+    return std::nullopt;
+  const auto slowest = std::max_element(paces.begin(), paces.end());
+  std::vector<double> others(paces.begin(), paces.end());
+  others.erase(others.begin() + (slowest - paces.begin()));
+  const double usual = median(others);
+  if (*slowest < least_ratio * usual || *slowest - usual < least_seconds) return std::nullopt;
+  return Straggler{static_cast<int>(slowest - paces.begin()), *slowest / usual};
+}
+
+}  // namespace assay

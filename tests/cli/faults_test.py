@@ -1,0 +1,199 @@
+"""Every fault that --inject knows, in every family that can be given it: its check fires and names the culprit; records say
+what was injected and what was not; reports leave such records out unless asked. Clean runs of the same cases raise none of
+it. usage: faults_test.py [CLEAN_RUNS]"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import sys
+import unittest
+
+from assay_case import AssayCase
+
+CLEAN_RUNS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 1
+QUICK = {"max_seconds": "100ms", "warmup_seconds": "1ms", "min_samples": 5}
+STEPS = {"max_seconds": "200ms", "warmup_seconds": "1ms", "min_samples": 10}
+GEMM = {"family": "gemm", "m": 128, "n": 128, "k": 128, "dtype": "f32", "protocol": QUICK}
+PEAK = {"family": "peak", "dtype": "f32", "threads": "core", "protocol": QUICK}
+MEMORY = {"family": "memory", "op": "copy", "bytes": "256KiB", "threads": "core", "protocol": QUICK}
+COLLECTIVE = {"family": "collective", "op": "all_reduce", "bytes": "256KiB", "protocol": QUICK}
+LAUNCH = {"family": "launch", "op": "fork_join", "protocol": QUICK}
+GPT = {"family": "transformer", "model": "gpt2-tiny", "micro_batch": 2, "seq": 32, "threads": 1, "protocol": STEPS}
+LLAMA = {**GPT, "family": "llama", "model": "llama-tiny"}
+RESNET = {"family": "resnet", "model": "resnet-tiny", "micro_batch": 8, "threads": 1, "protocol": STEPS}
+
+
+def cores():
+    return len(os.sched_getaffinity(0))
+
+
+class Faults(AssayCase):
+    def run_plan(self, *entries, words=(), name="out"):
+        shutil.rmtree(self.dir / name, ignore_errors=True)
+        done = self.assay("run", self.plan(*entries), "--device", "cpu", "--out", name, *words, timeout=600)
+        path = self.dir / name / "records.jsonl"
+        records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return done, records
+
+    def inject(self, fault, *entries, code, words=()):
+        done, records = self.run_plan(*entries, words=("--inject", fault, *words))
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(len(records), len(entries), done.stderr)
+        for record in records:
+            self.assertIn("injected:" + fault, record["flags"], record["key"])
+            self.assertFalse(record["comparable"])
+        return records
+
+    def failing(self, record):
+        return [check for check in record["checks"] if not check["passed"]]
+
+    def images(self):
+        """A few images in two classes, written by the set that Assay makes for itself."""
+        folder = self.dir / "images"
+        if not folder.exists():
+            cache = self.dir / "cache"
+            done = self.assay("run", "dataloader", "--set", "dataloader.stage=read", "--set", "dataloader.kind=image",
+                              "--device", "cpu", "--out", "made", timeout=600)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            home = pathlib.Path(os.environ.get("ASSAY_CACHE") or pathlib.Path(
+                os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "assay")
+            made = sorted(sorted(home.glob("images-*/SHA256SUMS"))[-1].parent.glob("*/*.jpg"))[:24]
+            self.assertEqual(len(made), 24, cache)
+            for number, image in enumerate(made):
+                target = folder / f"class-{number % 2}"
+                target.mkdir(parents=True, exist_ok=True)
+                shutil.copy(image, target / f"{number:03}.jpg")
+        return folder
+
+    # --- what breaks a rank ------------------------------------------------------------------------------------------
+
+    ALL = [GEMM, PEAK, MEMORY, COLLECTIVE, LAUNCH, GPT, LLAMA, RESNET]
+
+    def test_a_crash_costs_its_case_in_every_family(self):
+        for record in self.inject("crash", *self.ALL, code=4):
+            self.assertEqual(record["status"], "error")
+            self.assertIn("SIGABRT", record["reason"])
+
+    def test_out_of_memory_is_told_in_every_family(self):
+        for record in self.inject("oom", *self.ALL, code=4):
+            self.assertEqual(record["status"], "error")
+            self.assertIn("out of memory", record["reason"])
+
+    def test_a_hang_ends_within_its_limit_in_every_family(self):
+        for record in self.inject("hang", *self.ALL, code=4, words=("--timeout", "2")):
+            self.assertRegex(record["reason"], r"timeout: not done after 2 s: in measure for ")
+
+    def test_of_two_ranks_the_one_that_broke_is_named(self):
+        entries = [{**entry, "ranks": 2} for entry in (COLLECTIVE, GPT, GEMM)]
+        for record in self.inject("crash", *entries, code=4):
+            self.assertIn("SIGABRT", record["reason"])
+        for record in self.inject("oom", *entries, code=4):
+            self.assertRegex(record["reason"], "^rank 1: .*out of memory")
+        for record in self.inject("hang", *entries, code=4, words=("--timeout", "3")):
+            self.assertRegex(record["reason"], r"rank 1 on \S+, in measure for .*, has not arrived at \w+ \(call \d+ of "
+                                               r"their world\), where rank 0 waits")
+
+    # --- what spoils answers -----------------------------------------------------------------------------------------
+
+    def test_a_flipped_bit_fails_the_check_of_the_answer(self):
+        for record in self.inject("bit-flip", GEMM, PEAK, MEMORY, GPT, LLAMA, RESNET, code=1):
+            self.assertEqual(record["status"], "failed", record["key"])
+            self.assertTrue(any(check["detail"] for check in self.failing(record)), record["checks"])
+
+    def test_a_wrong_sum_is_found_and_its_rank_named(self):
+        collective, gpt = self.inject("wrong-sum", {**COLLECTIVE, "ranks": 2}, {**GPT, "ranks": 2}, code=1)
+        self.assertIn("rank 1: element", self.failing(collective)[0]["detail"][0])
+        self.assertIn("ranks_with_other_gradients", [check["name"] for check in self.failing(gpt)])
+
+    def test_a_corrupt_image_is_found_and_its_file_named(self):
+        folder = str(self.images())
+        loader = {"family": "dataloader", "kind": "image", "path": folder, "stage": "all", "workers": 1, "protocol": QUICK}
+        for record in self.inject("corrupt-image", loader, {**RESNET, "path": folder}, code=1):
+            self.assertEqual(record["status"], "failed")
+            self.assertRegex(" ".join(self.failing(record)[0]["detail"]), r"class-\d/\d+\.jpg")
+
+    # --- what is slow ------------------------------------------------------------------------------------------------
+
+    SLOW = [{**entry, "ranks": 2} for entry in (GEMM, MEMORY, COLLECTIVE, GPT, RESNET)]
+
+    def found_slow(self, fault, entries, words):
+        """A machine that is busy with other things may hide it once."""
+        for attempt in range(3):
+            missing = [record["key"] for record in self.inject(fault, *entries, code=0)
+                       if not any(re.match(words, flag) for flag in record["flags"])]
+            if not missing:
+                return
+        self.fail(f"{fault}: not found in {missing}")
+
+    @unittest.skipIf(cores() < 2, "two ranks need two cores")
+    def test_a_slow_rank_is_named(self):
+        self.found_slow("slow-rank", self.SLOW, r"slow rank: rank 1 on \S+ took ")
+
+    @unittest.skipIf(cores() < 2, "two ranks need two cores")
+    def test_a_slow_link_is_named(self):
+        entries = [{**COLLECTIVE, "op": ["all_reduce"], "ranks": 2}, {**GPT, "ranks": 2}]
+        self.found_slow("slow-link", entries, r"slow link: that of rank 1 on \S+ took ")
+
+    # --- what records and reports say --------------------------------------------------------------------------------
+
+    def test_a_fault_that_nothing_can_be_given_is_refused(self):
+        for fault, entry, says in [("corrupt-image", GEMM, "no case of this plan"), ("slow-link", COLLECTIVE, "--ranks 2"),
+                                   ("wrong-sum", GPT, "--ranks 2"), ("bit-flip", LAUNCH, "no case")]:
+            self.refused("run", self.plan(entry), "--inject", fault, "--out", "never", says=["--inject " + fault, says])
+            self.assertFalse((self.dir / "never").exists())
+
+    def test_records_say_which_faults_were_not_injected(self):
+        done, (gemm, memory, launch) = self.run_plan(GEMM, MEMORY, LAUNCH, words=("--inject", "bit-flip"))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("injected:bit-flip", gemm["flags"])
+        self.assertIn("not injected:bit-flip", launch["flags"])
+        self.assertTrue(launch["comparable"])
+        done, (record,) = self.run_plan(GEMM, words=("--inject", "crash,bit-flip"))
+        self.assertLessEqual({"injected:crash", "not injected:bit-flip"}, set(record["flags"]))
+
+    def test_reports_leave_drills_out_unless_asked(self):
+        self.run_plan(MEMORY, name="clean")
+        self.inject("slow-rank", MEMORY, code=0)
+        done = self.assay("report", "out")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("1 record has injected faults and was left out", done.stderr)
+        self.assertIn("--injected", done.stderr)
+        self.assertNotIn("B/s", done.stdout)
+        done = self.assay("report", "clean", "out")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("left out", done.stderr)
+        done = self.assay("report", "out", "--injected")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("B/s", done.stdout)
+
+        done = self.assay("compare", "--base", "clean", "--head", "out")
+        self.assertEqual(done.returncode, 3, done.stdout)
+        self.assertIn("a fault was injected", done.stdout)
+        done = self.assay("compare", "--base", "clean", "--head", "out", "--injected", "--tolerance", "20%")
+        self.assertEqual(done.returncode, 1, done.stdout)
+
+        key = json.loads((self.dir / "clean" / "records.jsonl").read_text())["key"]
+        floors = self.write("floors.json", {"schema": 1, "floors": [
+            {"key": key, "metric": "bandwidth", "unit": "B/s", "at_least": 1e20, "source": "test", "required": True}]})
+        done = self.assay("check", "out", "--floors", floors)
+        self.assertIn("injected faults", done.stdout)
+        done = self.assay("check", "out", "--floors", floors, "--injected")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertNotIn("injected faults", done.stdout)
+
+    # --- clean runs --------------------------------------------------------------------------------------------------
+
+    def test_clean_runs_raise_nothing(self):
+        entries = [GEMM, PEAK, MEMORY, LAUNCH, GPT, LLAMA, RESNET, *(self.SLOW if cores() >= 2 else [])]
+        for number in range(CLEAN_RUNS):
+            done, records = self.run_plan(*entries)
+            self.assertEqual(done.returncode, 0, f"run {number}: {done.stderr}")
+            self.assertEqual(len(records), len(entries))
+            for record in records:
+                raised = [flag for flag in record["flags"] if re.match("slow |(not )?injected", flag)]
+                self.assertEqual(raised, [], f"run {number}: {record['key']}")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[1:]])

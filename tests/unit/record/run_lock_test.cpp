@@ -1,0 +1,89 @@
+// One supervisor a directory: by the kernel's lock on one host, by the file's own word between hosts.
+#include "harness/record/run_lock.h"
+
+#include "harness/core/error.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class RunLockTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/assay-lock-XXXXXX";
+    dir_ = mkdtemp(name);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  std::string text() const {
+    std::ifstream file(dir_ / ".lock");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write(const std::string& content, int seconds_old) const {
+    std::ofstream(dir_ / ".lock") << content;
+    timespec times[2] = {{0, UTIME_OMIT}, {::time(nullptr) - seconds_old, 0}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, (dir_ / ".lock").c_str(), times, 0), 0);
+  }
+  std::string refusal() const {
+    try {
+      const RunLock lock(dir_);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return {};
+  }
+
+  fs::path dir_;
+};
+
+TEST_F(RunLockTest, NamesItsHolderAndIsFreeAfterwards) {
+  {
+    const RunLock lock(dir_);
+    EXPECT_THAT(text(), HasSubstr(std::to_string(::getpid())));
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("in use"), HasSubstr(std::to_string(::getpid())), HasSubstr(" on ")));
+  }
+  EXPECT_EQ(text(), "");
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(RunLockTest, AnotherHostsFreshWordHoldsWhateverTheKernelSays) {
+  write("77 far another-boot\n", 5);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("process 77 on far"), HasSubstr("sign of life 5 s ago")));
+  EXPECT_THAT(text(), HasSubstr("77 far"));
+}
+
+TEST_F(RunLockTest, AnotherHostsOldWordIsThatOfADeadRun) {
+  write("77 far another-boot\n", 100);
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(RunLockTest, OnOneHostTheKernelKnowsThatTheHolderDied) {
+  { const RunLock lock(dir_); }
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  boot >> id;
+  write("77 here " + id + "\n", 0);
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(RunLockTest, NothingIsLeftBesideTheLock) {
+  write("77 far another-boot\n", 5);
+  refusal();
+  for (const auto& entry : fs::directory_iterator(dir_)) EXPECT_EQ(entry.path().filename(), ".lock");
+}
+
+}  // namespace
+}  // namespace assay
