@@ -1,6 +1,7 @@
 // Supervisor and workers through run_plan(), this program being both: for ThreadSanitizer, which wants every thread of
 // either instrumented and the whole program small. What runs do is tested through the command line (tests/cli).
 #include "harness/core/error.h"
+#include "harness/launch/allocation.h"
 #include "harness/record/run_dir.h"
 #include "harness/run/run.h"
 #include "harness/run/worker.h"
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string_view>
 
 namespace assay {
@@ -38,6 +40,7 @@ class Supervised : public testing::Test {
 
   RunRequest request(const std::string& ops) const {
     RunRequest request;
+    request.allocation = find_allocation(std::nullopt);
     request.plan.targets = {"probe"};
     request.plan.sets = {"probe.op=" + ops};
     request.plan.timeout_seconds = 60;
