@@ -234,15 +234,18 @@ void end_children(double seconds, const std::function<void(pid_t, int)>& reaped)
   }
 }
 
-std::string describe_status(int wait_status, bool through_launcher) {
-  int signal = 0;
-  if (WIFSIGNALED(wait_status)) signal = WTERMSIG(wait_status);
+int ending_signal(int wait_status, bool through_launcher) {
+  if (WIFSIGNALED(wait_status)) return WTERMSIG(wait_status);
   const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
-  if (through_launcher && code > 128 && code < 128 + 65) signal = code - 128;
-  if (signal != 0) {
+  return through_launcher && code > 128 && code < 128 + 65 ? code - 128 : 0;
+}
+
+std::string describe_status(int wait_status, bool through_launcher) {
+  if (const int signal = ending_signal(wait_status, through_launcher); signal != 0) {
     const char* name = sigabbrev_np(signal);
     return fmt::format("killed by {} (signal {})", name ? fmt::format("SIG{}", name) : "a signal", signal);
   }
+  const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
   return code != 0 ? fmt::format("ended with code {}", code) : std::string();
 }
 

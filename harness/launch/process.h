@@ -81,7 +81,9 @@ void spare_child(pid_t pid);
 // have passed. `reaped` is told of each, with its wait status.
 void end_children(double seconds, const std::function<void(pid_t, int)>& reaped);
 
-// "killed by SIGSEGV (signal 11)", "ended with code 3"; a launcher's 128 + signal is understood. Empty for a clean end.
+// The signal that a process ended by, a launcher's 128 + signal understood; 0: none.
+int ending_signal(int wait_status, bool through_launcher);
+// "killed by SIGSEGV (signal 11)", "ended with code 3". Empty for a clean end.
 std::string describe_status(int wait_status, bool through_launcher);
 
 }  // namespace assay

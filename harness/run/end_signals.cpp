@@ -35,6 +35,11 @@ EndSignals::~EndSignals() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+bool EndSignals::holds(int signal) const {
+  const sigset_t set = end_signals();
+  return signal > 0 && signal != SIGCHLD && sigismember(&set, signal) == 1;
+}
+
 std::vector<int> EndSignals::take() {
   std::vector<int> came;
   signalfd_siginfo info;

@@ -15,6 +15,8 @@ class EndSignals {
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
 
+  // Whether a process that this signal ended was ended in good order.
+  bool holds(int signal) const;
   // For a poll.
   int fd() const { return fd_; }
   // Those that have come since the last call, SIGCHLD left out.

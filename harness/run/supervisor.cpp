@@ -7,7 +7,6 @@
 #include "harness/record/run_dir.h"
 #include "harness/run/messages.h"
 
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,14 +23,6 @@ namespace {
 constexpr std::size_t log_bytes = 4096;
 constexpr std::size_t max_timeline_entries = 200000;
 constexpr auto answer_patience = std::chrono::milliseconds(1500);
-
-// Signals that end a run in good order. A hangup that was ignored from the start (nohup) stays ignored.
-std::vector<int> ending_signals() {
-  std::vector<int> signals{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
-  struct sigaction hangup {};
-  if (sigaction(SIGHUP, nullptr, &hangup) != 0 || hangup.sa_handler != SIG_IGN) signals.push_back(SIGHUP);
-  return signals;
-}
 
 // How often the kernel has killed for want of memory, on this machine and in this cgroup.
 std::int64_t oom_kill_count() {
@@ -84,18 +75,9 @@ Supervisor::Supervisor(SupervisorOptions options, LauncherKind several_ranks, co
       channel_(listen_for(options_.agents)) {
   adopt_orphans();
   std::signal(SIGPIPE, SIG_IGN);
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGCHLD);
-  for (const int signal : ending_signals()) sigaddset(&set, signal);
-  sigprocmask(SIG_BLOCK, &set, nullptr);
-  signal_fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-Supervisor::~Supervisor() {
-  group_.reset();
-  if (signal_fd_ >= 0) ::close(signal_fd_);
-}
+Supervisor::~Supervisor() { group_.reset(); }
 
 bool Supervisor::start_workers(const Job& first) {
   const int ranks = first.order.world.ranks;
@@ -152,17 +134,14 @@ void Supervisor::end_group(bool orderly) {
 }
 
 void Supervisor::watch_signals() {
-  signalfd_siginfo info;
-  while (::read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    if (info.ssi_signo == SIGCHLD) continue;
-    if (interrupted_ && info.ssi_signo == SIGINT) {
+  for (const int signal : signals_.take()) {
+    if (interrupted_ && signal == SIGINT) {
       if (group_) group_->kill_all();
       progress_.note("assay: interrupted again; ended at once");
       ::_exit(static_cast<int>(ExitCode::no_data));
     }
     if (!interrupted_)
-      progress_.note(fmt::format("assay: interrupted by SIG{}; ending the workers",
-                                 sigabbrev_np(static_cast<int>(info.ssi_signo))));
+      progress_.note(fmt::format("assay: interrupted by SIG{}; ending the workers", sigabbrev_np(signal)));
     interrupted_ = true;
   }
 }
@@ -170,7 +149,7 @@ void Supervisor::watch_signals() {
 void Supervisor::await_signal(double seconds) {
   const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   for (watch_signals(); !interrupted_ && Clock::now() < until; watch_signals()) {
-    pollfd fd{signal_fd_, POLLIN, 0};
+    pollfd fd{signals_.fd(), POLLIN, 0};
     ::poll(&fd, 1, 50);
   }
 }
@@ -254,7 +233,7 @@ void Supervisor::take(const ChannelServer::Event& event) {
 }
 
 void Supervisor::pump(int timeout_ms) {
-  std::vector<pollfd> others = {{signal_fd_, POLLIN, 0}};
+  std::vector<pollfd> others = {{signals_.fd(), POLLIN, 0}};
   group_->add_fds(others);
   const std::vector<ChannelServer::Event> events = channel_.wait(timeout_ms, others);
   for (const ChannelServer::Event& event : events) take(event);
@@ -384,13 +363,7 @@ bool Supervisor::fell_by_order() {
   if (!failure_->unexplained || !group_) return interrupted_;
   group_->wait_end(2.0, failure_->rank);
   const auto status = group_->wait_status(failure_->rank);
-  const std::string word = status ? describe_status(*status, group_->through_launcher()) : "";
-  for (const int signal : ending_signals())
-    if (word.find(fmt::format("(signal {})", signal)) != word.npos) {
-      pollfd signals{signal_fd_, POLLIN, 0};
-      ::poll(&signals, 1, 500);
-      watch_signals();
-    }
+  if (status && signals_.holds(ending_signal(*status, group_->through_launcher()))) await_signal(0.5);
   return interrupted_;
 }
 

@@ -4,6 +4,7 @@
 #include "harness/channel/channel.h"
 #include "harness/launch/agents.h"
 #include "harness/launch/worker_group.h"
+#include "harness/run/end_signals.h"
 #include "harness/run/execute.h"
 #include "harness/run/lateness.h"
 #include "harness/run/progress.h"
@@ -107,7 +108,7 @@ class Supervisor {
   Sink sink_;
   ChannelServer channel_;
   std::unique_ptr<WorkerGroup> group_;
-  int signal_fd_ = -1;
+  EndSignals signals_;
   bool interrupted_ = false;
 
   struct RankState {
