@@ -32,7 +32,10 @@ class ClusterCase(TestbedCase):
     def setUp(self):
         super().setUp()
         os.chmod(self.folder, 0o755)
-        self.mark = {"ASSAY_CACHE": os.path.join(self.folder, "cache")}
+        # Open MPI's daemons remove a folder that others on this machine may just be making theirs in: one for each test.
+        temporary = os.path.join(self.folder, "tmp")
+        os.mkdir(temporary)
+        self.mark = {"ASSAY_CACHE": os.path.join(self.folder, "cache"), "TMPDIR": temporary}
 
     def tearDown(self):
         left = self.left()

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-PROGRAMS = ["munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "sinfo", "squeue"]
+PROGRAMS = ["unshare", "munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "sinfo", "squeue"]
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
@@ -86,14 +86,16 @@ class Slurm:
         if old:
             lines += ["SwitchType=switch/none", "AccountingStorageType=accounting_storage/none"]
         for name, port in zip(self.nodes, ports):
-            lines.append(f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} State=UNKNOWN")
+            lines.append(f"NodeName={name} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} State=UNKNOWN")
         lines.append(f"PartitionName=all Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE State=UP "
                      "OverSubscribe=FORCE:8 OverTimeLimit=0")
         with open(self.path("slurm.conf"), "w") as file:
             file.write("\n".join(line for line in lines if line) + "\n")
         self._spawn("slurmctld", [shutil.which("slurmctld", path=SEARCH), "-D", "-c", "-f", self.path("slurm.conf")])
         for name in self.nodes:
-            self._spawn(name, [shutil.which("slurmd", path=SEARCH), "-D", "-N", name, "-f", self.path("slurm.conf")])
+            # A host name of its own, as hosts have: Open MPI's daemons name their folders by it.
+            self._spawn(name, ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', name,
+                               shutil.which("slurmd", path=SEARCH), "-D", "-N", name, "-f", self.path("slurm.conf")])
         self._wait(self._all_idle, "every node to be idle", 60)
 
     def _all_idle(self):
@@ -144,13 +146,20 @@ class Slurm:
                         cwd=cwd, env=env or {})
         return done.stdout.strip().split(";")[0]
 
-    def state(self, job):
-        """PENDING, RUNNING, COMPLETED, ...; empty once Slurm has forgotten the job."""
+    def field(self, job, name):
+        """What Slurm says of a job under this name; empty once it has forgotten the job."""
         done = self.run("scontrol", "show", "job", "-o", job, check=False)
         for word in done.stdout.split():
-            if word.startswith("JobState="):
+            if word.startswith(name + "="):
                 return word.split("=")[1]
         return ""
+
+    def state(self, job):
+        """PENDING, RUNNING, COMPLETED, ..."""
+        return self.field(job, "JobState")
+
+    def restarts(self, job):
+        return int(self.field(job, "Restarts") or 0)
 
     def ended(self, job):
         return self.state(job) in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")

@@ -148,7 +148,10 @@ class InSlurm(ClusterCase):
                              env={**self.mark, "PATH": tools + ":" + slurm.SEARCH}).stdout.strip()
         self.jobs.append(job)
         self.out = os.path.join(self.folder, f"assay-{job}")
-        state = self.end_of(job, 170)
+        # A requeued job waits two minutes by Slurm's own rule: it is let go at once.
+        wait_for(lambda: self.slurm.restarts(job) > 0, f"the job's requeue: {self.words_of(job)}", 90)
+        self.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now", check=False)
+        state = self.end_of(job)
         self.assertEqual(state, "COMPLETED", self.words_of(job))
         self.complete(40)
         self.assertGreaterEqual(len(self.run_json().get("resumed", [])), 1, self.words_of(job))

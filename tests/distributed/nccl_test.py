@@ -63,6 +63,16 @@ class Gpus(TestbedCase):
                                 "nvls=auto/buffers=registered": "NVLS, SHM/emulated",
                                 "nvls=off/buffers=registered": "SHM/emulated"})
 
+    def test_every_pair_of_gpus_is_measured_each_way(self):
+        done = self.collective("--ranks", "3", op="pairwise", bytes=[8, 65536])
+        self.assertEqual(done.returncode, 0, done.stderr + self.reason())
+        records = self.records()
+        self.assertEqual([record["matrix"]["metric"] for record in records], ["latency", "bandwidth"])
+        for record in records:
+            self.assertEqual([check["passed"] for check in record["checks"]], [True, True])
+            for row, figures in enumerate(record["matrix"]["values"]):
+                self.assertEqual([figure is None for figure in figures], [row == column for column in range(3)])
+
     def test_a_wrong_sum_fails_and_names_its_rank(self):
         done = self.collective("--ranks", "2", "--inject", "wrong-sum", op=["all_reduce", "all_gather"])
         self.assertEqual(done.returncode, 1, done.stderr)
