@@ -10,6 +10,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from apart import APART, with_mpi  # noqa: E402
 from testbed import TestbedCase, alive, descendants, main, wait_for  # noqa: E402
 
 
@@ -27,10 +28,10 @@ class SeveralHosts(TestbedCase):
         for rank, name in enumerate(names):
             env = dict(os.environ, ASSAY_SUPERVISOR=f"127.0.0.1:{port}", ASSAY_TOKEN=token, ASSAY_RANK=str(rank),
                        ASSAY_SIZE=str(len(names)), ASSAY_HOST=name)
-            # Open MPI names its shared memory by the kernel's host name, which these hosts have in common.
-            env["OMPI_MCA_btl"] = "self,tcp"
+            if not APART:  # Open MPI names its shared memory by the kernel's host name, which they have in common
+                env["OMPI_MCA_btl"] = "self,tcp"
             env.pop("ASSAY_LOCAL_RANK", None)
-            process = subprocess.Popen(self.command(*words), env=env, cwd=self.folder, text=True,
+            process = subprocess.Popen([*APART, *self.command(*words)], env=env, cwd=self.folder, text=True,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.started.append(process)
             processes.append(process)
@@ -50,6 +51,7 @@ class Pairwise(SeveralHosts):
         self.assertEqual(codes, [0] * len(names), outs)
         return self.records(), outs[0][0]
 
+    @with_mpi
     def test_the_matrix_is_of_hosts_and_every_direction_is_in_it(self):
         records, shown = self.measured(["a", "b", "c"], "--ranks", "3")
         self.assertEqual([record["matrix"]["metric"] for record in records], ["latency", "bandwidth"])
@@ -63,6 +65,7 @@ class Pairwise(SeveralHosts):
                     self.assertTrue(figure is None if row == column else figure > 0, matrix)
         self.assertIn("between 3 hosts", shown)
 
+    @with_mpi
     def test_one_rank_of_each_host_takes_part(self):
         records, _ = self.measured(["a", "b"], "--ranks", "4")
         for record in records:

@@ -11,6 +11,7 @@ import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+from apart import APART, with_mpi  # noqa: E402
 from testbed import BINARY, TestbedCase, alive, main, parents, wait_for  # noqa: E402
 
 # As ssh: options, the host, then words for a shell there.
@@ -21,26 +22,6 @@ host=$1; shift
 export ASSAY_HOST=$host
 exec APART sh -c "$*"
 """
-
-
-def apart():
-    """What gives a command a kernel host name of its own, $ASSAY_HOST; nothing where that is not allowed."""
-    for words in (["unshare", "--uts"], ["unshare", "--user", "--map-root-user", "--uts"]):
-        named = [*words, "sh", "-c", 'hostname "$ASSAY_HOST"; exec "$@"', "sh"]
-        try:
-            done = subprocess.run([*named, "true"], env={**os.environ, "ASSAY_HOST": "try"}, capture_output=True)
-        except OSError:
-            return []
-        if done.returncode == 0 and not done.stderr:
-            return named
-    return []
-
-
-APART = apart()
-# Open MPI 5 tells hosts apart by their kernels' names in one place and by its own in another.
-MPI_NEEDS_NAMES = not APART and ") 5." in subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout
-
-with_mpi = unittest.skipIf(MPI_NEEDS_NAMES, "Open MPI 5 needs hosts of different kernel names: no unshare --uts here")
 
 
 class Proxy:
