@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
+#include <fstream>
 
 namespace assay {
 
@@ -17,6 +19,18 @@ std::string this_host() {
 std::string machine_architecture() {
   utsname kernel{};
   return uname(&kernel) == 0 ? kernel.machine : "";
+}
+
+std::string boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
+}
+
+std::int64_t wall_clock_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 }  // namespace assay

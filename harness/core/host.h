@@ -1,6 +1,7 @@
 // The host that a process runs on.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace assay {
@@ -10,5 +11,10 @@ std::string this_host();
 
 // "x86_64", "aarch64": as the kernel calls it.
 std::string machine_architecture();
+
+// Of the running kernel, whatever namespaces a process is in; empty where it is not told.
+std::string boot_id();
+// By this host's clock, since 1970.
+std::int64_t wall_clock_ns();
 
 }  // namespace assay

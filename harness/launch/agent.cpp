@@ -18,7 +18,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 
 namespace assay {
@@ -32,12 +31,6 @@ constexpr auto heartbeat_period = std::chrono::seconds(2);
 constexpr int token_patience_ms = 30000;
 // MPI's daemons remove their files when they are asked to end.
 constexpr auto polite_period = std::chrono::milliseconds(700);
-
-std::int64_t wall_clock_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 // The last command of a line is run in the shell's place, so that ending the one ends the other.
 std::string in_place_of_the_shell(const std::string& line) {

@@ -3,6 +3,7 @@
 
 #include "harness/channel/connect.h"
 #include "harness/core/error.h"
+#include "harness/core/host.h"
 #include "harness/core/text.h"
 #include "harness/launch/agent_starter.h"
 #include "harness/record/json_reader.h"
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <set>
 
 namespace assay {
@@ -27,12 +27,6 @@ constexpr double after_a_problem_seconds = 12;
 constexpr double clear_limit_seconds = 8;
 constexpr auto heartbeat_period = std::chrono::seconds(2);
 constexpr int killed = SIGKILL;  // as a wait status
-
-std::int64_t wall_clock_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 namespace assay {
@@ -44,7 +43,7 @@ HostInfo probe_host(int gpus) {
   utsname kernel{};
   if (uname(&kernel) == 0) host.kernel_name = kernel.nodename;
   host.architecture = machine_architecture();
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> host.boot_id;
+  host.boot_id = boot_id();
   std::error_code none;
   host.network = std::filesystem::read_symlink("/proc/self/ns/net", none).string();
   host.version = channel_version();

@@ -15,7 +15,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -30,10 +29,9 @@ namespace {
 constexpr auto refresh_interval = std::chrono::seconds(15);
 constexpr double dead_after_seconds = 60;
 
-std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  file >> id;
+// One word, which a lock must have.
+std::string this_boot() {
+  const std::string id = boot_id();
   return id.empty() ? "unknown" : id;
 }
 
@@ -82,7 +80,7 @@ double age_of(int fd, const fs::path& dir) {
 void refuse_while_held(int fd, const fs::path& dir, bool locked) {
   const std::optional<Holder> holder = read_holder(fd);
   if (!holder) return;
-  if (holder->boot == boot_id()) {  // one kernel: a lock that it gave is free, else the process tells
+  if (holder->boot == this_boot()) {  // one kernel: a lock that it gave is free, else the process tells
     if (!locked && ::kill(static_cast<pid_t>(holder->pid), 0) == 0) refuse(dir, holder);
     return;
   }
@@ -112,7 +110,7 @@ RunLock::RunLock(const fs::path& dir) : refreshed_(std::chrono::steady_clock::no
   }
   try {
     if (::ftruncate(fd_, 0) != 0 || ::lseek(fd_, 0, SEEK_SET) != 0) throw Error(std::strerror(errno));
-    write_all(fd_, fmt::format("{} {} {}\n", ::getpid(), this_host(), boot_id()), path);
+    write_all(fd_, fmt::format("{} {} {}\n", ::getpid(), this_host(), this_boot()), path);
   } catch (const Error& caught) {
     give_up();
     ::unlink(path.c_str());

@@ -2,11 +2,9 @@
 
 #include "harness/core/error.h"
 #include "harness/core/host.h"
-#include "harness/core/units.h"
 #include "harness/launch/placement.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <set>
 #include <utility>
@@ -130,11 +128,6 @@ void split_by_workers(std::vector<Job> jobs, std::vector<std::vector<Job>>& grou
 }
 
 }  // namespace
-
-double seconds_from_environment(const char* name, double otherwise) {
-  const char* text = std::getenv(name);
-  return text && *text ? parse_seconds(text) : otherwise;
-}
 
 void settle_launcher(const RunRequest& request, Prepared& prepared) {
   int most = 1;

@@ -43,6 +43,4 @@ struct CaseSinks {
 bool run_cases(const RunRequest& request, const Prepared& prepared, const std::map<std::string, std::string>& labels,
                const CaseSinks& sinks);
 
-double seconds_from_environment(const char* name, double otherwise);
-
 }  // namespace assay

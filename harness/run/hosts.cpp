@@ -23,10 +23,7 @@ std::string fingerprint(const RunRequest& request, const Plan& plan) {
   return fmt::format("plan {} of {} cases ({:016x})", plan.name, plan.cases.size(), hash64(dump_line(plan.expanded())));
 }
 
-double launch_limit() {
-  const char* text = std::getenv("ASSAY_LAUNCH_LIMIT");
-  return text && *text ? parse_seconds(text) : 60;
-}
+double launch_limit() { return seconds_from_environment("ASSAY_LAUNCH_LIMIT", 60); }
 
 int serve(const RunRequest& request, const Allocation& allocation, const Plan& plan) {
   AgentRequest agent;
@@ -72,6 +69,11 @@ std::variant<Hosts, ExitCode> take_part(const RunRequest& request, const Plan& p
   hosts.infos = hosts.agents->hosts();
   for (const std::string& finding : hosts.agents->clock_findings()) fmt::print(stderr, "assay: {}\n", finding);
   return hosts;
+}
+
+double seconds_from_environment(const char* name, double otherwise) {
+  const char* text = std::getenv(name);
+  return text && *text ? parse_seconds(text) : otherwise;
 }
 
 Json hosts_json(const Hosts& hosts) {

@@ -21,6 +21,9 @@ struct Hosts {
 // the exit code. Throws Error or UsageError naming the hosts that cannot take part.
 std::variant<Hosts, ExitCode> take_part(const RunRequest& request, const Plan& plan);
 
+// A duration from the environment ("30", "500ms"); absent and empty are the same. Throws UsageError.
+double seconds_from_environment(const char* name, double otherwise);
+
 // What run.json holds of each host: name, kernel's name, boot id, architecture, cores, GPUs, how far its clock is
 // ahead.
 Json hosts_json(const Hosts& hosts);
