@@ -28,10 +28,14 @@ def cores():
     return len(os.sched_getaffinity(0))
 
 
-class Faults(AssayCase):
+class FaultCase(AssayCase):
+    DEVICE = "cpu"
+    ENVIRONMENT = {}
+
     def run_plan(self, *entries, words=(), name="out"):
         shutil.rmtree(self.dir / name, ignore_errors=True)
-        done = self.assay("run", self.plan(*entries), "--device", "cpu", "--out", name, *words, timeout=600)
+        done = self.assay("run", self.plan(*entries), "--device", self.DEVICE, "--out", name, *words,
+                          env=self.ENVIRONMENT, timeout=600)
         path = self.dir / name / "records.jsonl"
         records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         return done, records
@@ -66,6 +70,8 @@ class Faults(AssayCase):
                 shutil.copy(image, target / f"{number:03}.jpg")
         return folder
 
+
+class Faults(FaultCase):
     # --- what breaks a rank ------------------------------------------------------------------------------------------
 
     ALL = [GEMM, PEAK, MEMORY, COLLECTIVE, LAUNCH, GPT, LLAMA, RESNET]
@@ -193,6 +199,31 @@ class Faults(AssayCase):
             for record in records:
                 raised = [flag for flag in record["flags"] if re.match("slow |(not )?injected", flag)]
                 self.assertEqual(raised, [], f"run {number}: {record['key']}")
+
+
+@unittest.skipUnless("ASSAY_EMULATED" in os.environ, "no emulated GPU in this build")
+class FaultsOnGpu(FaultCase):
+    """What differs from the CPU: where the answers lie. Collectives between GPUs: tests/distributed/nccl_test.py."""
+    DEVICE = "cuda"
+    ENVIRONMENT = {"ASSAY_MODULE_PATH": os.environ.get("ASSAY_EMULATED", "")}
+    SMALL = {"max_seconds": "20ms", "warmup_seconds": "1ms", "min_samples": 3}
+    SUITES = [{**GEMM, "m": 32, "n": 32, "k": 32, "protocol": SMALL}, {"family": "memory", "op": "copy", "bytes": "64KiB", "protocol": SMALL},
+              {"family": "transfer", "direction": "h2d", "memory": "pinned", "bytes": "64KiB", "protocol": SMALL}]
+    TRAINING = [{**GPT, "protocol": SMALL}, {**LLAMA, "protocol": SMALL},
+                {**RESNET, "micro_batch": 2, "protocol": SMALL}]
+
+    def test_a_lost_rank_costs_its_case(self):
+        for record in self.inject("crash", *self.SUITES, *self.TRAINING, code=4):
+            self.assertIn("SIGABRT", record["reason"])
+        for record in self.inject("oom", *self.SUITES, *self.TRAINING, code=4):
+            self.assertRegex(record["reason"], r"out of (device )?memory")
+        for record in self.inject("hang", self.SUITES[0], self.TRAINING[0], code=4, words=("--timeout", "8")):
+            self.assertRegex(record["reason"], r"timeout: not done after 8 s: in measure for ")
+
+    def test_a_flipped_bit_fails_the_check_of_the_answer(self):
+        for record in self.inject("bit-flip", *self.SUITES, *self.TRAINING, code=1):
+            self.assertEqual(record["status"], "failed", record["key"])
+            self.assertTrue(any(check["detail"] for check in self.failing(record)), record["checks"])
 
 
 if __name__ == "__main__":
