@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -34,6 +35,21 @@ class AssayCase(unittest.TestCase):
 
     def plan(self, *entries, name="p.json", **members):
         return self.write(name, {"schema": 1, "name": "p", "cases": list(entries), **members})
+
+    def mini_model(self, target):
+        """A model of a few hundred weights and a folder of configurations whose only quality recipe is its own: it soon
+        reaches a loss of 2.6. What the environment must say."""
+        shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "configs", self.dir / "configs")
+        self.write("configs/models/mini.json", {
+            "schema": 1, "family": "transformer", "vocabulary": 16, "positions": 16, "layers": 1, "width": 16, "heads": 2,
+            "mlp_width": 32, "norm": "layer", "position": "learned", "mlp": "gelu_tanh", "bias": True, "tied": True,
+            "causal": True})
+        self.write("configs/recipes/mini.json", {
+            "schema": 1, "optimizer": {"name": "adamw", "weight_decay": 0.1},
+            "schedule": {"decay": "constant", "base": 1e-2, "warmup_steps": 0},
+            "batch": {"micro_batch": 16, "seq": 16}, "data": {"chains": 2},
+            "quality": {"target": target, "evaluate_every": 64, "evaluation_samples": 64, "most_samples": 12800}})
+        return {"ASSAY_CONFIGS": str(self.dir / "configs")}
 
     def refused(self, *words, code=2, says=(), lines=1, env=None):
         """The command ends with `code`, nothing on stdout, `lines` lines on stderr that hold every word of `says`."""

@@ -32,16 +32,16 @@ class FaultCase(AssayCase):
     DEVICE = "cpu"
     ENVIRONMENT = {}
 
-    def run_plan(self, *entries, words=(), name="out"):
+    def run_plan(self, *entries, words=(), name="out", env=None):
         shutil.rmtree(self.dir / name, ignore_errors=True)
         done = self.assay("run", self.plan(*entries), "--device", self.DEVICE, "--out", name, *words,
-                          env=self.ENVIRONMENT, timeout=600)
+                          env={**self.ENVIRONMENT, **(env or {})}, timeout=600)
         path = self.dir / name / "records.jsonl"
         records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         return done, records
 
-    def inject(self, fault, *entries, code, words=()):
-        done, records = self.run_plan(*entries, words=("--inject", fault, *words))
+    def inject(self, fault, *entries, code, words=(), env=None):
+        done, records = self.run_plan(*entries, words=("--inject", fault, *words), env=env)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual(len(records), len(entries), done.stderr)
         for record in records:
@@ -111,6 +111,12 @@ class Faults(FaultCase):
         collective, gpt = self.inject("wrong-sum", {**COLLECTIVE, "ranks": 2}, {**GPT, "ranks": 2}, code=1)
         self.assertIn("rank 1: element", self.failing(collective)[0]["detail"][0])
         self.assertIn("ranks_with_other_gradients", [check["name"] for check in self.failing(gpt)])
+
+    def test_a_wrong_sum_is_found_after_training_to_a_target(self):
+        to_target = {"family": "transformer", "model": "mini", "mode": "quality", "runs": 2, "threads": 1, "ranks": 2}
+        record, = self.inject("wrong-sum", to_target, code=1, env=self.mini_model({"value": 2.6}))
+        self.assertEqual([check["name"] for check in self.failing(record)], ["ranks_with_other_weights"])
+        self.assertEqual(len(record["samples"]["values"]), 2)   # both runs came to their end all the same
 
     def test_a_corrupt_image_is_found_and_its_file_named(self):
         folder = str(self.images())

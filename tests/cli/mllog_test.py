@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import unittest
@@ -86,24 +85,10 @@ class Validator(unittest.TestCase):
 class QualityRuns(AssayCase):
     """Two short runs of a model of a few hundred weights to a target that it soon reaches."""
 
-    def configs(self, target):
-        """A folder of configurations whose only quality recipe is `mini`'s."""
-        shutil.copytree(ROOT / "configs", self.dir / "configs")
-        self.write("configs/models/mini.json", {
-            "schema": 1, "family": "transformer", "vocabulary": 16, "positions": 16, "layers": 1, "width": 16, "heads": 2,
-            "mlp_width": 32, "norm": "layer", "position": "learned", "mlp": "gelu_tanh", "bias": True, "tied": True,
-            "causal": True})
-        self.write("configs/recipes/mini.json", {
-            "schema": 1, "optimizer": {"name": "adamw", "weight_decay": 0.1},
-            "schedule": {"decay": "constant", "base": 1e-2, "warmup_steps": 0},
-            "batch": {"micro_batch": 16, "seq": 16}, "data": {"chains": 2},
-            "quality": {"target": target, "evaluate_every": 64, "evaluation_samples": 64, "most_samples": 12800}})
-        return {"ASSAY_CONFIGS": str(self.dir / "configs")}
-
     def run_quality(self, target, runs=2):
         done = self.assay("run", "transformer", "--set", "transformer.model=mini", "--set", "transformer.mode=quality",
                           "--set", f"transformer.runs={runs}", "--set", "transformer.threads=1", "--out", "out",
-                          env=self.configs(target))
+                          env=self.mini_model(target))
         record = json.loads((self.dir / "out" / "records.jsonl").read_text().splitlines()[-1])
         logs = {path: path.read_text() for path in sorted((self.dir / "out" / "mllog").glob("*.log"))}
         return done, record, logs
