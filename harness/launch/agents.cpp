@@ -64,7 +64,8 @@ Agents::Agents(Allocation allocation, AgentsOptions options)
   starter_ = std::make_unique<AgentStarter>(allocation_, std::move(variables), channel_->token());
   const std::vector<int> everyone = all_of(states_.size());
   starter_->start(everyone);
-  wait_for(everyone);
+  if (const std::vector<std::string> problems = wait_for(everyone, [] { return false; }); !problems.empty())
+    throw Error(fmt::format("{}", fmt::join(problems, "\n")));
   if (!ranks_are_hosts) sort_by_rank();
 }
 
@@ -150,7 +151,7 @@ std::vector<std::string> Agents::problems_of(const std::vector<int>& hosts) cons
   return problems;
 }
 
-void Agents::wait_for(const std::vector<int>& hosts) {
+std::vector<std::string> Agents::wait_for(const std::vector<int>& hosts, const std::function<bool()>& stop) {
   refused_.clear();
   const auto ready = [this](int host) { return states_[at(host)].ready; };
   const auto begin = Clock::now();
@@ -160,7 +161,8 @@ void Agents::wait_for(const std::vector<int>& hosts) {
     const std::size_t problems = problems_of(hosts).size();
     if (problems > 0 && !first_problem) first_problem = Clock::now();
     const auto come = static_cast<std::size_t>(std::count_if(hosts.begin(), hosts.end(), ready));
-    return come + problems >= hosts.size() || (first_problem && since(*first_problem) > after_a_problem_seconds);
+    return come + problems >= hosts.size() || (first_problem && since(*first_problem) > after_a_problem_seconds) ||
+           stop();
   });
   std::vector<std::string> problems = problems_of(hosts);
   std::string missing;
@@ -173,20 +175,35 @@ void Agents::wait_for(const std::vector<int>& hosts) {
       problems.back() += fmt::format(": it must run the same command with ASSAY_SUPERVISOR={} and the same ASSAY_TOKEN",
                                      allocation_.supervisor);
   }
-  if (!problems.empty()) throw Error(fmt::format("{}", fmt::join(problems, "\n")));
+  return problems;
 }
 
-void Agents::require(const std::vector<int>& hosts) {
-  std::vector<int> gone;
-  for (const int host : hosts)
-    if (!lost(host).empty()) gone.push_back(host);
-  if (gone.empty()) return;
-  if (starter_->passive())
-    for (const int host : gone)
-      if (!allocation_.hosts[at(host)].here) throw Error(lost(host));
-  for (const int host : gone) states_[at(host)].ready = false;
-  starter_->start(gone);
-  wait_for(gone);
+bool Agents::bring_back(const std::vector<int>& hosts, const std::function<bool()>& stop) {
+  std::vector<int> gone, silent;
+  for (const int host : hosts) {
+    if (lost(host).empty()) continue;
+    gone.push_back(host);
+    if (states_[at(host)].peer < 0) silent.push_back(host);
+  }
+  if (gone.empty()) return true;
+  std::vector<std::string> problems;
+  try {
+    starter_->start(silent);
+    problems = wait_for(gone, stop);
+  } catch (const Error& error) {
+    problems = {error.what()};
+  }
+  std::erase_if(gone, [this](int host) { return states_[at(host)].ready; });
+  if (gone.empty()) return true;
+  if (stop()) return false;
+  for (const int host : gone) {
+    State& state = states_[at(host)];
+    const std::vector<std::string> own = problems_of({host});
+    state.given_up = true;
+    state.lost += fmt::format("; {}", fmt::join(own.empty() ? problems : own, "; "));
+    if (options_.note) options_.note(fmt::format("{}; the run goes on without it", state.lost));
+  }
+  return false;
 }
 
 void Agents::add_fds(std::vector<pollfd>& fds) const {
@@ -301,10 +318,14 @@ void Agents::take_hello(int peer, const Json& message) {
     return;
   }
   if (allocation_.hosts[at(host)].name.empty()) allocation_.hosts[at(host)].name = name;
+  State fresh;
+  fresh.peer = peer;
+  fresh.heard = Clock::now();
+  // One that was lost is so until it is ready.
   State& state = states_[at(host)];
-  state = {};
-  state.peer = peer;
-  state.heard = Clock::now();
+  fresh.lost = std::move(state.lost);
+  fresh.given_up = state.given_up;
+  state = std::move(fresh);
 }
 
 void Agents::ask_clock(int host) { send(host, {{"type", "clock"}, {"sent", wall_clock_ns()}}); }
@@ -319,7 +340,10 @@ void Agents::take_clock(int host, const Json& message) {
     state.ahead_ns = reader.integer("wall", 0) - (sent + state.round_trip_ns / 2);
   }
   state.ready = ++state.clocks_asked >= clock_questions;
-  if (!state.ready) ask_clock(host);
+  if (!state.ready) return ask_clock(host);
+  if (!state.lost.empty() && options_.note) options_.note(fmt::format("host {} is back", name_of_host(host)));
+  state.lost.clear();
+  state.given_up = false;
 }
 
 void Agents::take_message(int host, const Json& message) {

@@ -27,7 +27,8 @@ struct AgentsOptions {
   std::unique_ptr<ChannelServer> server = {};
 };
 
-// Everything happens in take(), on the caller's thread. A host whose agent has gone is lost until it is needed again.
+// Everything happens in take(), on the caller's thread. A host whose agent has gone is lost until an agent of its name
+// comes again: one that bring_back() had started, or that others did.
 class Agents {
  public:
   // Starts an agent on every host, all at once, and waits for their hellos. Throws Error that names each host that
@@ -60,8 +61,12 @@ class Agents {
 
   // Why a host is lost; empty while it is not.
   const std::string& lost(int host) const { return states_[static_cast<std::size_t>(host)].lost; }
-  // Starts the agents of lost hosts anew. Throws Error naming those that stay lost.
-  void require(const std::vector<int>& hosts);
+  // Whether it is lost and bring_back() was in vain: nobody waits for it any more, but it may still come.
+  bool given_up(int host) const { return states_[static_cast<std::size_t>(host)].given_up; }
+  // Starts the agents of the lost among these hosts anew, or where hosts come by themselves waits for them, as long as
+  // at the start of the run or until `stop` holds. True when all are there; else, unless stopped, the others are given
+  // up.
+  bool bring_back(const std::vector<int>& hosts, const std::function<bool()>& stop);
 
   struct Remote {
     int host = 0;
@@ -90,6 +95,7 @@ class Agents {
     int peer = -1;       // its number at the channel; -1 while it is not connected
     bool ready = false;  // it has said what it has, and what time it is
     std::string lost;
+    bool given_up = false;
     Clock::time_point heard{};
     std::int64_t ahead_ns = 0;
     std::int64_t round_trip_ns = 0;
@@ -99,7 +105,8 @@ class Agents {
 
   void listen();
   void sort_by_rank();
-  void wait_for(const std::vector<int>& hosts);
+  // Until all of these hosts are ready or `stop` holds. What keeps them from that otherwise, a sentence each.
+  std::vector<std::string> wait_for(const std::vector<int>& hosts, const std::function<bool()>& stop);
   std::vector<std::string> problems_of(const std::vector<int>& hosts) const;
   void take_event(const ChannelServer::Event& event);
   void take_hello(int peer, const Json& hello);

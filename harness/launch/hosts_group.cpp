@@ -23,7 +23,6 @@ HostsGroup::HostsGroup(const LaunchRequest& request, Agents& agents) : agents_(a
   for (const RankSeat& seat : seats_)
     if (hosts_.empty() || std::find(hosts_.begin(), hosts_.end(), seat.host) == hosts_.end())
       hosts_.push_back(seat.host);
-  agents_.require(hosts_);
   LaunchRequest whole = request;
   for (const auto& [name, value] : inherited_variables())
     if (is_setting(name)) whole.environment.try_emplace(name, value);

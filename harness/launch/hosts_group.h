@@ -9,7 +9,7 @@ namespace assay {
 
 class HostsGroup : public WorkerGroup {
  public:
-  // `agents` must outlive this. Lost hosts that have a seat are tried anew first.
+  // `agents` must outlive this. A seat on a lost host is that of a lost rank.
   HostsGroup(const LaunchRequest& request, Agents& agents);
   ~HostsGroup() override;
   HostsGroup(const HostsGroup&) = delete;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace assay {
@@ -179,6 +180,31 @@ Placement place_ranks(const std::vector<AllocatedHost>& slots, const std::vector
       placement.oversubscribed = true;
   }
   return placement;
+}
+
+std::optional<Placement> place_elsewhere(const Placement& planned, const std::vector<bool>& gone,
+                                         const std::vector<AllocatedHost>& slots, const std::vector<HostInfo>& hosts,
+                                         const PlacementRequest& request) {
+  std::vector<int> left;
+  std::vector<AllocatedHost> slots_left;
+  std::vector<HostInfo> hosts_left;
+  for (std::size_t h = 0; h < hosts.size(); ++h) {
+    if (gone[h]) continue;
+    left.push_back(static_cast<int>(h));
+    slots_left.push_back(slots[h]);
+    hosts_left.push_back(hosts[h]);
+  }
+  if (left.empty()) return std::nullopt;
+  try {
+    Placement placement = place_ranks(slots_left, hosts_left, request);
+    if (std::tie(placement.hosts, placement.oversubscribed, placement.one_machine) !=
+        std::tie(planned.hosts, planned.oversubscribed, planned.one_machine))
+      return std::nullopt;
+    for (RankSeat& seat : placement.seats) seat.host = left[static_cast<std::size_t>(seat.host)];
+    return placement;
+  } catch (const UsageError&) {
+    return std::nullopt;
+  }
 }
 
 std::map<int, std::vector<int>> numa_nodes() {

@@ -46,6 +46,12 @@ struct PlacementRequest {
 Placement place_ranks(const std::vector<AllocatedHost>& slots, const std::vector<HostInfo>& hosts,
                       const PlacementRequest& request);
 
+// Seats for the very world of `planned` on those hosts alone that are not `gone`; absent where they have no room for
+// it, or where it would be another world: over more or fewer hosts, or with ranks that share what they did not share.
+std::optional<Placement> place_elsewhere(const Placement& planned, const std::vector<bool>& gone,
+                                         const std::vector<AllocatedHost>& slots, const std::vector<HostInfo>& hosts,
+                                         const PlacementRequest& request);
+
 // NUMA nodes of this host by the OS's number, each with its CPUs.
 std::map<int, std::vector<int>> numa_nodes();
 // The NUMA node that all of these CPUs belong to; absent when there is none such, or it is unknown.

@@ -105,8 +105,18 @@ bool Supervisor::start_workers(const Job& first) {
     request.environment["ASSAY_START_LIMIT"] = fmt::format("{}", options_.launch_limit_seconds);
   }
   if (options_.share_gpu) request.environment["ASSAY_SHARE_GPU"] = "1";
-  placement_ = place_ranks(options_.slots, options_.hosts, {ranks, options_.device, options_.share_gpu, ""});
+  Seating seating = seat_ranks(options_.slots, options_.hosts, {ranks, options_.device, options_.share_gpu, ""},
+                               options_.agents, [this] {
+                                 watch_signals();
+                                 progress_.tick();
+                                 if (options_.go_on) options_.go_on();
+                                 return interrupted_;
+                               });
+  placement_ = std::move(seating.placement);
   request.seats = placement_.seats;
+  without_seats_ = !seating.missing.empty();
+  if (without_seats_) failure_ = Failure{seating.missing, std::nullopt, false, -1};
+  if (without_seats_ || interrupted_) return false;
   for (const auto& [name, value] : environment_of(*first.order.family, first.order.params))
     request.environment[name] = value;
   try {
@@ -383,7 +393,12 @@ Record Supervisor::broken_record(const Job& job) {
   CaseOrder order = job.order;
   order.world.nodes = placement_.hosts;  // also where not all of them were heard of: the case stays the same
   Record record = failure.part ? *failure.part : blank_record(order, options_.device);
-  if (failure.part) record.started = earlier(record.started, clock_ahead_ns(failure.rank));
+  if (failure.part) {
+    record.started = earlier(record.started, clock_ahead_ns(failure.rank));
+  } else {
+    record.started = begun_at_;
+    record.seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
+  }
   record.world_nodes = order.world.nodes;
   record.ranks.clear();
   for (const RankSeat& seat : placement_.seats)
@@ -425,13 +440,15 @@ bool Supervisor::run(std::vector<Job> jobs) {
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Job& job = jobs[i];
     progress_.begin(job.order.key, job.order.world.ranks, job.estimated_seconds);
+    begun_ = Clock::now();
+    begun_at_ = utc_now();
     case_index_ = -1;
     Wait wait = Wait::done;
     if (!group_) wait = start_workers(job) ? wait_hellos() : Wait::failed;
     if (wait == Wait::done) wait = run_case(job, static_cast<int>(i));
     if (wait == Wait::done && !interrupted_) continue;
     // What keeps workers from starting must not keep this process from being ended.
-    if (wait == Wait::failed) await_signal(options_.agents ? 1.5 : 0);
+    if (wait == Wait::failed) await_signal(options_.agents && !without_seats_ ? 1.5 : 0);
     if (wait == Wait::failed && !interrupted_) {
       const bool delivered =
           std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.part.has_value(); });
@@ -443,7 +460,7 @@ bool Supervisor::run(std::vector<Job> jobs) {
       if (record) {
         deliver(job, *record);
         // What keeps workers from starting keeps all of them: the rest shares the reason.
-        for (std::size_t j = i + 1; fruitless >= 2 && j < jobs.size(); ++j, ++i) {
+        for (std::size_t j = i + 1; (fruitless >= 2 || without_seats_) && j < jobs.size(); ++j, ++i) {
           Record same = blank_record(jobs[j].order, options_.device);
           same.ranks = record->ranks;
           same.world_nodes = record->world_nodes;

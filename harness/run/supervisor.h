@@ -3,6 +3,7 @@
 
 #include "harness/channel/channel.h"
 #include "harness/launch/agents.h"
+#include "harness/launch/seating.h"
 #include "harness/launch/worker_group.h"
 #include "harness/run/end_signals.h"
 #include "harness/run/execute.h"
@@ -128,8 +129,11 @@ class Supervisor {
   Placement placement_;  // of the group's ranks
   SharedValues shared_;
   int case_index_ = -1;
+  Clock::time_point begun_;                 // the case at hand, the start of its workers included
+  std::string begun_at_;                    // the same as a record says it
   std::optional<Clock::time_point> asked_;  // every rank where it is, in this case
   bool group_worked_ = false;               // a case of this group got as far as a phase
+  bool without_seats_ = false;              // no group can be had: hosts are lost for good
   std::optional<Failure> failure_;
   std::int64_t oom_kills_ = 0;
   std::map<int, trace::RankTimeline> timelines_;

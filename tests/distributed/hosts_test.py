@@ -12,16 +12,8 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 from apart import APART, with_mpi  # noqa: E402
-from testbed import BINARY, TestbedCase, alive, main, parents, wait_for  # noqa: E402
-
-# As ssh: options, the host, then words for a shell there.
-REMOTE_SHELL = """#!/bin/sh
-while [ "${1#-}" != "$1" ]; do shift 2; done
-host=$1; shift
-[ "$host" = nowhere ] && { echo "connect to host nowhere: No route to host" >&2; exit 255; }
-export ASSAY_HOST=$host
-exec APART sh -c "$*"
-"""
+from hosts import HostsCase, free_port  # noqa: E402
+from testbed import BINARY, alive, main, wait_for  # noqa: E402
 
 
 class Proxy:
@@ -69,56 +61,7 @@ class Proxy:
         self.listener.close()
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Hosts(TestbedCase):
-    def setUp(self):
-        super().setUp()
-        self.mark = f"ASSAY_TEST_MARK={os.getpid()}-{id(self)}"
-        self.rsh = os.path.join(self.folder, "rsh")
-        with open(self.rsh, "w") as file:
-            file.write(REMOTE_SHELL.replace("APART", shlex.join(APART)))
-        os.chmod(self.rsh, 0o755)
-
-    def tearDown(self):
-        for pid in self.marked():
-            os.kill(pid, signal.SIGKILL)
-        super().tearDown()
-
-    def marked(self, end=""):
-        """Every process below this test, however far from it; whose command line ends so."""
-        found = []
-        for pid, row in parents().items():
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    if self.mark.encode() in file.read().split(b"\0") and row[2].rstrip().endswith(end):
-                        found.append(pid)
-            except OSError:
-                pass
-        return alive(found)
-
-    def hosts(self, *names, **more):
-        """The environment of a run on these hosts, by remote shell."""
-        path = os.path.join(self.folder, "hosts")
-        with open(path, "w") as file:
-            file.write("\n".join(names) + "\n")
-        name, value = self.mark.split("=")
-        return {"ASSAY_RSH": self.rsh, "OMPI_MCA_orte_default_hostfile": path, name: value,
-                "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **more}
-
-    def rank(self, rank, size, port, **more):
-        """The environment of one host among several that run the same command."""
-        name, value = self.mark.split("=")
-        return {"ASSAY_HOST": f"host{rank}", "ASSAY_RANK": str(rank), "ASSAY_SIZE": str(size), "ASSAY_TOKEN": "secret",
-                "ASSAY_SUPERVISOR": f"127.0.0.1:{port}", name: value, **more}
-
-    def gone(self):
-        wait_for(lambda: not self.marked(), "the end of every process")
-
+class Hosts(HostsCase):
     def run_with_agent(self, change=None, agent_words=None, **more):
         """A run of two hosts by environment, the second behind a proxy; the supervisor's and the agent's results."""
         port = free_port()
@@ -210,6 +153,7 @@ class Hosts(TestbedCase):
         self.assertAlmostEqual(1e-6 * (begin[0] - begin[1]), ahead, delta=60)
 
     def test_an_unreachable_host_is_named(self):
+        self.unplug("nowhere")
         done = self.run_assay(*self.probe("ok"), "--out", self.out, env=self.hosts("one", "nowhere", "two"))
         self.refused(done, "host nowhere cannot be reached", "No route to host")
 
@@ -248,11 +192,6 @@ class Hosts(TestbedCase):
         self.assertIn("host two is lost", self.by_op()["hang"]["reason"])
         self.assertEqual(self.by_op()["ok"]["status"], "ok")
         self.gone()
-
-    @staticmethod
-    def host_of(pid):
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return dict(word.split("=", 1) for word in file.read().decode().split("\0") if "=" in word)["ASSAY_HOST"]
 
     def test_one_rank_on_a_lone_host_elsewhere_dies_with_its_agent(self):
         process = self.hanging(ranks=1)

@@ -175,6 +175,37 @@ Allocation of_hosts(const std::vector<std::optional<int>>& slots) {
   return allocation;
 }
 
+// Where the ranks go without the hosts `lost`.
+std::optional<Placement> elsewhere(const std::vector<Offered>& offered, const PlacementRequest& request,
+                                   const std::vector<std::size_t>& lost) {
+  std::vector<AllocatedHost> slots;
+  std::vector<HostInfo> hosts;
+  std::vector<bool> gone(offered.size());
+  for (const std::size_t host : lost) gone[host] = true;
+  for (const Offered& one : offered) {
+    slots.push_back({one.info.name, one.slots, "", false});
+    hosts.push_back(one.info);
+  }
+  return place_elsewhere(place(offered, request), gone, slots, hosts, request);
+}
+
+TEST(PlaceElsewhere, TheSameWorldOnOtherHosts) {
+  const std::vector<Offered> three = {host("a", 4), host("b", 4), host("c", 4)};
+  EXPECT_THAT(hosts_of(*elsewhere(three, on_cpu(2), {})), ElementsAre(0, 1));
+  EXPECT_THAT(hosts_of(*elsewhere(three, on_cpu(2), {0})), ElementsAre(1, 2));
+  EXPECT_THAT(hosts_of(*elsewhere(three, on_cpu(2), {1})), ElementsAre(0, 2));
+  EXPECT_THAT(hosts_of(*elsewhere(three, on_cpu(1), {0, 1})), ElementsAre(2));
+}
+
+TEST(PlaceElsewhere, AnotherWorldIsNotRun) {
+  const std::vector<Offered> three = {host("a", 4), host("b", 4), host("c", 4)};
+  EXPECT_FALSE(elsewhere(three, on_cpu(3), {2}));  // it would be on two hosts
+  EXPECT_FALSE(elsewhere(three, on_cpu(1), {0, 1, 2}));
+  EXPECT_FALSE(elsewhere({with_slots(host("a", 4), 2), with_slots(host("b", 4), 2)}, on_cpu(4), {0}));
+  EXPECT_FALSE(elsewhere({with_gpus(host("a", 4), 2), with_gpus(host("b", 4), 2)}, on_gpu(3), {1}));
+  EXPECT_FALSE(elsewhere({with_slots(host("a", 4), 2), with_slots(host("b", 1), 2)}, on_cpu(2), {0}));  // two on a core
+}
+
 TEST(WalkHosts, ByDoublingUpToAll) {
   const auto none = std::optional<int>();
   EXPECT_THAT(walk_hosts(of_hosts({none}), DeviceKind::cpu, 0), IsEmpty());

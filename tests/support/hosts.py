@@ -1,0 +1,84 @@
+"""Hosts of a test that are this machine, reached by a remote shell of its own: who they are is a word in the environment,
+and every process below the test bears its mark, however far from it."""
+import os
+import shlex
+import signal
+import socket
+
+from apart import APART
+from testbed import TestbedCase, alive, parents, wait_for
+
+# As ssh: options, the host, then words for a shell there.
+REMOTE_SHELL = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift 2; done
+host=$1; shift
+[ -e "$0.without.$host" ] && { echo "connect to host $host: No route to host" >&2; exit 255; }
+export ASSAY_HOST=$host
+exec APART sh -c "$*"
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class HostsCase(TestbedCase):
+    def setUp(self):
+        super().setUp()
+        self.mark = f"ASSAY_TEST_MARK={os.getpid()}-{id(self)}"
+        self.rsh = os.path.join(self.folder, "rsh")
+        with open(self.rsh, "w") as file:
+            file.write(REMOTE_SHELL.replace("APART", shlex.join(APART)))
+        os.chmod(self.rsh, 0o755)
+
+    def tearDown(self):
+        for pid in self.marked():
+            os.kill(pid, signal.SIGKILL)
+        super().tearDown()
+
+    def marked(self, end=""):
+        """Every process below this test, however far from it; whose command line ends so."""
+        found = []
+        for pid, row in parents().items():
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    if self.mark.encode() in file.read().split(b"\0") and row[2].rstrip().endswith(end):
+                        found.append(pid)
+            except OSError:
+                pass
+        return alive(found)
+
+    def hosts(self, *names, **more):
+        """The environment of a run on these hosts, by remote shell."""
+        path = os.path.join(self.folder, "hosts")
+        with open(path, "w") as file:
+            file.write("\n".join(names) + "\n")
+        name, value = self.mark.split("=")
+        return {"ASSAY_RSH": self.rsh, "OMPI_MCA_orte_default_hostfile": path, name: value,
+                "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **more}
+
+    def unplug(self, host):
+        """From now on the remote shell does not reach it."""
+        open(f"{self.rsh}.without.{host}", "w").close()
+
+    def plug_in(self):
+        """Every host."""
+        for name in os.listdir(self.folder):
+            if name.startswith("rsh.without."):
+                os.remove(os.path.join(self.folder, name))
+
+    def rank(self, rank, size, port, **more):
+        """The environment of one host among several that run the same command."""
+        name, value = self.mark.split("=")
+        return {"ASSAY_HOST": f"host{rank}", "ASSAY_RANK": str(rank), "ASSAY_SIZE": str(size), "ASSAY_TOKEN": "secret",
+                "ASSAY_SUPERVISOR": f"127.0.0.1:{port}", name: value, **more}
+
+    def gone(self):
+        wait_for(lambda: not self.marked(), "the end of every process")
+
+    @staticmethod
+    def host_of(pid):
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return dict(word.split("=", 1) for word in file.read().decode().split("\0") if "=" in word)["ASSAY_HOST"]
