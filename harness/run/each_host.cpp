@@ -240,6 +240,7 @@ void EachHost::pump() {
     interrupted_ = true;
   }
   watch();
+  if (sinks_.go_on) sink(sinks_.go_on);
   if (broken_) std::rethrow_exception(broken_);
   tick();
 }

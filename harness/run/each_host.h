@@ -40,6 +40,7 @@ struct EachHostSinks {
   // Environment and findings of a host, before its first record: {"name", "environment", "findings"}.
   std::function<void(Json)> host;
   std::function<void(const std::string& name, std::string_view text, bool anew)> file;
+  std::function<void()> go_on;  // called about every second while the run goes on
 };
 
 // On each host one process of `assay each-host`, started by its agent, which runs the cases there with a Supervisor of

@@ -198,6 +198,7 @@ bool run_on_each_host(const RunRequest& request, const Prepared& prepared,
     entry["findings"] = std::move(host["findings"]);
     writer.update_run(run);
   };
+  sinks.go_on = [&] { writer.refresh_lock(); };
   return EachHost(*prepared.hosts.agents, order, sinks).run();
 }
 

@@ -159,9 +159,13 @@ class EachHost(SeveralHosts):
         self.assertEqual({record["attempt"] for record in new}, {2})
 
     def test_an_interrupted_run_is_resumable_and_leaves_no_process(self):
-        processes = self.hosts(["n1", "n2"], *self.plan("sleep", "ok", seconds=30), "--each-host")
+        processes = self.hosts(["n1", "n2"], *self.plan("sleep", "ok", seconds=120), "--each-host")
         self.at_work(2)
         family = [pid for process in processes for pid in descendants(process.pid)]
+        # A supervisor elsewhere takes the run for dead whose lock is old.
+        lock = os.path.join(self.out, ".lock")
+        os.utime(lock, (1000, 1000))
+        wait_for(lambda: os.stat(lock).st_mtime > 1000, "a sign of life", 60)
         processes[0].send_signal(signal.SIGTERM)
         codes, outs = self.finished(processes)
         self.assertEqual(codes[0], 3, outs)
