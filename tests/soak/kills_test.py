@@ -1,5 +1,5 @@
-"""Kills at random moments, of workers and of the supervisor, of one rank and of two, also while training writes its
-checkpoints: no finished record is lost or torn, --resume completes the run, and no process is left.
+"""Kills at random moments, of workers, of the supervisor and of hosts' agents, of one rank and of two, also while training
+writes its checkpoints: no finished record is lost or torn, --resume completes the run, and no process is left.
 usage: kills_test.py KILLS [SEED]"""
 import json
 import os
@@ -10,7 +10,9 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
-from testbed import BINARY, TestbedCase, alive, descendants, wait_for, workers  # noqa: E402
+from apart import with_mpi  # noqa: E402
+from hosts import HostsCase  # noqa: E402
+from testbed import BINARY, alive, descendants, wait_for, workers  # noqa: E402
 
 KILLS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 32)
@@ -18,7 +20,7 @@ CASES = 12
 ASSAY = os.environ.get("ASSAY")
 
 
-class Kills(TestbedCase):
+class Kills(HostsCase):
     binary = BINARY
 
     def command(self, *words):
@@ -32,36 +34,43 @@ class Kills(TestbedCase):
         with open(path, "rb") as file:
             return [line for line in file.read().split(b"\n")[:-1]]
 
-    def kill_one(self, chance, process, longest):
-        """Kills a worker or the supervisor after a random while; what was killed, or None when the run was over."""
+    def kill_one(self, chance, process, longest, kinds):
+        """Kills one of these kinds after a random while; what was killed, or None when the run was over."""
         time.sleep(chance.uniform(0, longest))
-        victims = workers(process.pid, self.binary)
-        supervisor = chance.random() < 0.5 or not victims
+        kind = chance.choice(kinds)
+        victims = {"worker": lambda: workers(process.pid, self.binary), "agent": lambda: self.marked("testbed agent"),
+                   "supervisor": list}[kind]()
         if process.poll() is not None:
             return None
+        if not victims:
+            kind, victims = "supervisor", [process.pid]
         family = list(descendants(process.pid))
         try:
-            os.kill(process.pid if supervisor else chance.choice(victims), signal.SIGKILL)
-        except ProcessLookupError:
+            victim = chance.choice(victims)
+            if kind == "agent" and chance.random() < 0.3:
+                self.unplug(self.host_of(victim))   # it stays away
+            os.kill(victim, signal.SIGKILL)
+        except (ProcessLookupError, FileNotFoundError):
             return None
-        if supervisor:
+        if kind == "supervisor":
             process.wait(timeout=30)
             wait_for(lambda: not alive(family), "the end of the killed supervisor's processes", 10)
-        return "supervisor" if supervisor else "worker"
+        return kind
 
-    def run_and_kill(self, chance, words, longest):
+    def run_and_kill(self, chance, words, longest, kinds=("supervisor", "worker"), env=None):
         """Starts the run and kills into it, once; what was killed. Leaves a directory in which --resume has completed."""
         while True:
-            process = self.start(*words)
-            victim = self.kill_one(chance, process, longest)
+            process = self.start(*words, env=env)
+            victim = self.kill_one(chance, process, longest, kinds)
             before = self.lines()
             process.communicate(timeout=300)
             for line in before:
                 json.loads(line)
             self.assertEqual(self.lines()[:len(before)], before)   # what was finished stays as it was
+            self.plug_in()
             if os.path.exists(os.path.join(self.out, "run.json")):
                 break   # else killed before the directory was there: the same command starts it
-        done = self.run_assay("--resume", self.out, timeout=300)
+        done = self.run_assay("--resume", self.out, timeout=300, env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(alive(descendants(process.pid)), [])
         return victim
@@ -82,6 +91,27 @@ class Kills(TestbedCase):
                 last[record["key"]] = record["status"]
             self.assertEqual(list(last.values()), ["ok"] * CASES)
         print(f"{killed['worker']} workers and {killed['supervisor']} supervisors killed", flush=True)
+
+    @with_mpi
+    def test_nothing_is_lost_with_an_agent(self):
+        print(f"seed {SEED}", flush=True)
+        chance = random.Random(SEED)
+        env = self.hosts("one", "two")
+        killed = {"supervisor": 0, "worker": 0, "agent": 0}
+        while killed["agent"] < max(2, KILLS // 2):
+            self.out = os.path.join(self.folder, f"run-{sum(killed.values())}")
+            words = self.probe("ok", n=",".join(map(str, range(CASES)))) + ["--out", self.out]
+            each = chance.random() < 0.3
+            words += ["--each-host"] if each else ["--ranks", "1,2"]
+            if victim := self.run_and_kill(chance, words, 3, ("agent", "agent", "agent", "worker", "supervisor"), env):
+                killed[victim] += 1
+            self.gone()
+            last = {}
+            for record in self.records():
+                place = record["ranks"][0]["host"] if each else record["world"]["ranks"]
+                last[record["key"], place] = record["status"]
+            self.assertEqual(list(last.values()), ["ok"] * 2 * CASES)
+        print(", ".join(f"{number} {kind}s" for kind, number in killed.items()), "killed", flush=True)
 
     @unittest.skipUnless(ASSAY, "no binary that trains")
     def test_training_goes_on_from_its_last_whole_checkpoint(self):
