@@ -22,9 +22,15 @@ ASSAY = os.environ.get("ASSAY")
 
 class Kills(HostsCase):
     binary = BINARY
+    runs = 0
 
     def command(self, *words):
         return [self.binary, "run", *words]
+
+    def new_out(self):
+        """A directory of its own for each run, also after one that was over before its kill."""
+        self.runs += 1
+        self.out = os.path.join(self.folder, f"run-{self.runs}")
 
     def lines(self):
         """The whole lines of the records so far."""
@@ -80,7 +86,7 @@ class Kills(HostsCase):
         chance = random.Random(SEED)
         killed = {"supervisor": 0, "worker": 0}
         while sum(killed.values()) < KILLS:
-            self.out = os.path.join(self.folder, f"run-{sum(killed.values())}")
+            self.new_out()
             words = self.probe("ok", n=",".join(map(str, range(CASES)))) + ["--out", self.out]
             if chance.random() < 0.3:
                 words += ["--ranks", "2"]
@@ -99,7 +105,7 @@ class Kills(HostsCase):
         env = self.hosts("one", "two")
         killed = {"supervisor": 0, "worker": 0, "agent": 0}
         while killed["agent"] < max(2, KILLS // 2):
-            self.out = os.path.join(self.folder, f"run-{sum(killed.values())}")
+            self.new_out()
             words = self.probe("ok", n=",".join(map(str, range(CASES)))) + ["--out", self.out]
             each = chance.random() < 0.3
             words += ["--each-host"] if each else ["--ranks", "1,2"]
@@ -126,7 +132,7 @@ class Kills(HostsCase):
                  "protocol": {"max_seconds": "2s", "warmup_seconds": "1ms", "min_samples": 20,
                               "target_relative_ci": 1e-6}}]}, file)
         while sum(killed.values()) < max(2, KILLS // 5):
-            self.out = os.path.join(self.folder, f"run-{sum(killed.values())}")
+            self.new_out()
             words = [plan, "--device", "cpu", "--out", self.out]
             if chance.random() < 0.5:
                 words += ["--ranks", "2"]
