@@ -33,6 +33,8 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+constexpr std::size_t most_links_named = 4;
+
 // A phase of the case: a span of the trace, and its seconds in the record.
 template <typename F>
 void phase(Record& record, const char* name, F&& body) {
@@ -84,16 +86,24 @@ void keep_measurement(Record& record, const Measurement& measured, int rank) {
     record.ranks.front().pace = measured.rank_paces[index];
 }
 
-// In families whose figures a slow link spoils for all ranks alike: whose it is.
-void find_links(const CaseOrder& order, Device& device, Communicator& comm, Context& context) {
+// In families whose figures a slow link spoils for all ranks alike: which one it is.
+void find_links(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record) {
   const auto& faults = order.family->faults;
   if (std::find(faults.begin(), faults.end(), Fault::slow_link) == faults.end()) return;
   // Ranks that share a core wait for it more than for any link.
   if (std::find(order.flags.begin(), order.flags.end(), "oversubscribed") != order.flags.end()) return;
-  const auto slow = find_slow_link(comm, device);
-  if (slow && comm.rank() == 0)
-    context.flags.push_back(fmt::format("slow link: that of rank {} on {} took {:.2g} times as long as the others'",
-                                        slow->rank, slow->host, slow->ratio));
+  const SlowLinks slow = find_slow_links(comm, device);
+  for (std::size_t i = 0; i < slow.findings.size(); ++i) {
+    const LinkFinding& finding = slow.findings[i];
+    if (comm.rank() == 0 && i < most_links_named)
+      context.flags.push_back("slow link: " + describe(finding, slow.hosts));
+    // A call that is nothing but messages takes these ranks as long as their link does: it says nothing of their pace.
+    const std::vector<int> held_up = finding.culprits();
+    if (!order.family->workload && std::find(held_up.begin(), held_up.end(), comm.rank()) != held_up.end())
+      record.ranks.front().pace.reset();
+  }
+  if (comm.rank() == 0 && slow.findings.size() > most_links_named)
+    context.flags.push_back(fmt::format("slow link: {} more", slow.findings.size() - most_links_named));
 }
 
 void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record,
@@ -141,7 +151,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
 
   Checks checks;
   phase(record, "verify", [&] { work->verify(checks); });
-  find_links(order, device, comm, context);
+  find_links(order, device, comm, context, record);
   if (health.present()) {
     const std::vector<std::string> errors = health.take();
     checks.at_most("gpu_errors", static_cast<double>(errors.size()), 0, errors);

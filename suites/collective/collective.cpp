@@ -3,10 +3,10 @@
 
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
+#include "harness/measure/pairs.h"
 #include "suites/collective/answer.h"
 #include "suites/collective/layout.h"
 #include "suites/collective/pairwise.h"
-#include "suites/collective/slow_pairs.h"
 #include "suites/collective/staging.h"
 #include "suites/collective/world_check.h"
 

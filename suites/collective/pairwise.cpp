@@ -1,8 +1,9 @@
 #include "suites/collective/pairwise.h"
 
+#include "harness/comm/rank_hosts.h"
 #include "harness/core/error.h"
-#include "harness/core/host.h"
 #include "harness/device/cpu/team.h"
+#include "harness/measure/pairs.h"
 #include "suites/collective/answer.h"
 #include "suites/collective/layout.h"
 #include "suites/collective/slow_pairs.h"
@@ -13,7 +14,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -27,19 +27,6 @@ namespace {
 
 // Messages up to here are bound by latency, as reports see them too.
 constexpr std::size_t small_message_bytes = 32 << 10;
-
-// The launcher's name of every rank's host.
-std::vector<std::string> hosts_of_ranks(Communicator& comm) {
-  constexpr std::size_t name_bytes = 256;
-  std::array<char, name_bytes> own{};
-  const std::string name = this_host();
-  std::copy_n(name.begin(), std::min(name.size(), name_bytes - 1), own.begin());
-  std::vector<char> all(static_cast<std::size_t>(comm.size()) * name_bytes);
-  comm.all_gather_host(own.data(), all.data(), name_bytes);
-  std::vector<std::string> hosts;
-  for (std::size_t at = 0; at < all.size(); at += name_bytes) hosts.emplace_back(all.data() + at);
-  return hosts;
-}
 
 class PairwiseCase final : public Case {
  public:
@@ -87,7 +74,8 @@ class PairwiseCase final : public Case {
     times_ = pair_times(sampler.measurement(), rounds);
     if (context_->comm.rank() != 0) return;
     keep_matrix();
-    for (std::string& finding : name_slow(times_, names_)) context_->flags.push_back(std::move(finding));
+    const Members members = several_hosts_ ? Members::hosts : Members::ranks;
+    for (std::string& finding : name_slow(times_, names_, members)) context_->flags.push_back(std::move(finding));
   }
 
   void verify(Checks& checks) override {

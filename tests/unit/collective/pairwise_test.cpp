@@ -1,7 +1,8 @@
-// The matrix of pairs: its schedule, who is named slow, and the case over threads.
+// The matrix of pairs: who is named slow, and the case over threads.
 #include "suites/collective/pairwise.h"
 
 #include "harness/core/error.h"
+#include "harness/measure/pairs.h"
 #include "suites/collective/collective.h"
 #include "suites/collective/slow_pairs.h"
 #include "tests/support/case_runner.h"
@@ -24,34 +25,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(PairSchedule, EveryPairMeetsOnceAndNobodyHasTwoPartnersInARound) {
-  for (const int members : {2, 3, 4, 5, 8, 13, 64, 101}) {
-    SCOPED_TRACE(members);
-    EXPECT_EQ(pairing_rounds(members), members % 2 ? members : members - 1);
-    std::set<std::pair<int, int>> met;
-    for (int round = 0; round < pairing_rounds(members); ++round) {
-      int idle = 0;
-      for (int member = 0; member < members; ++member) {
-        const auto partner = partner_of(member, round, members);
-        if (!partner) {
-          ++idle;
-          continue;
-        }
-        ASSERT_NE(*partner, member);
-        ASSERT_GE(*partner, 0);
-        ASSERT_LT(*partner, members);
-        ASSERT_EQ(partner_of(*partner, round, members), member) << "round " << round;
-        if (member < *partner) {
-          EXPECT_TRUE(met.insert({member, *partner}).second);
-        }
-      }
-      EXPECT_EQ(idle, members % 2);
-    }
-    EXPECT_EQ(met.size(), static_cast<std::size_t>(members * (members - 1) / 2));
-  }
-  EXPECT_EQ(pairing_rounds(1), 0);
-}
-
 // Links of `members` hosts, 1 s each within a per cent.
 class SlowPairs : public testing::Test {
  protected:
@@ -70,7 +43,9 @@ class SlowPairs : public testing::Test {
   static void set(PairTimes& times, std::size_t from, std::size_t to, double seconds) {
     times[from][to] = RoundResult{seconds, seconds * 0.995, seconds * 1.005};
   }
-  std::vector<std::string> named(const PairTimes& times) const { return name_slow(times, names_); }
+  std::vector<std::string> named(const PairTimes& times, Members members = Members::hosts) const {
+    return name_slow(times, names_, members);
+  }
   std::vector<std::string> names_;
 };
 
@@ -107,6 +82,16 @@ TEST_F(SlowPairs, AHostWhoseLinksAreAllSlowIsTheHostAndItsLinksAreNotNamed) {
     }
     EXPECT_THAT(named(slow), ElementsAre(HasSubstr("slow host n2: even its fastest link takes 3.1")));
   }
+}
+
+TEST_F(SlowPairs, WhereAllRanksAreOnOneHostARankIsNotCalledAHost) {
+  PairTimes slow = times(4);
+  for (int i = 0; i < 4; ++i) names_[static_cast<std::size_t>(i)] = fmt::format("rank {}", i);
+  for (std::size_t other : {0, 2, 3}) set(slow, 1, other, 3), set(slow, other, 1, 3);
+  set(slow, 2, 3, 3);
+  EXPECT_THAT(named(slow, Members::ranks),
+              ElementsAre(testing::MatchesRegex("slow rank 1: even its fastest link takes .* as the median rank's"),
+                          HasSubstr("slow link rank 2 -> rank 3: ")));
 }
 
 TEST_F(SlowPairs, AHostThatIsSlowInSendingAloneIsToldSo) {
