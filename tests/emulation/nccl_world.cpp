@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -35,6 +34,7 @@ class WorldMemory {
  public:
   struct Rank {
     std::atomic<std::int32_t> pid;
+    std::atomic<std::uint32_t> bell;  // futex: grows when another has put something down for it, or taken it away
     std::uint64_t stamp;
     std::uint64_t bytes;  // of the whole message
   };
@@ -184,13 +184,18 @@ bool SharedWorld::step(Transfer& one) {
     one.moved += length;
     slot.bytes.store(0, std::memory_order_release);
   }
+  auto& bell = shared_->ranks[one.peer].bell;
+  bell.fetch_add(1, std::memory_order_release);
+  wake_all(bell);
   one.done = one.moved == one.bytes;
   return true;
 }
 
 bool SharedWorld::transfer(std::vector<Transfer> transfers) {
   auto seen = Clock::now();
+  auto& bell = shared_->ranks[rank_].bell;
   for (;;) {
+    const std::uint32_t rung = bell.load(std::memory_order_acquire);
     bool open = false, moved = false;
     for (std::size_t i = 0; i < transfers.size(); ++i) {
       Transfer& one = transfers[i];
@@ -205,7 +210,8 @@ bool SharedWorld::transfer(std::vector<Transfer> transfers) {
     if (fault() != WorldFault::none) return false;
     if (!open) return true;
     if (moved) continue;
-    ::sched_yield();
+    // On a busy machine who yields waits for the others' time slices; who is woken does not.
+    sleep_on(bell, rung, 100);
     if (Clock::now() - seen > std::chrono::milliseconds(100)) {
       watch_peers();
       seen = Clock::now();
