@@ -4,13 +4,13 @@
 #include "harness/comm/nccl/log_capture.h"
 #include "harness/comm/nccl/types.h"
 #include "harness/core/error.h"
+#include "harness/core/host.h"
 #include "harness/device/cuda/native.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <utility>
 
@@ -26,9 +26,7 @@ std::uint64_t this_host_hash() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
   std::string text = name;
-  std::ifstream boot("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  if (boot >> id) text += "\n" + id;
+  if (const std::string boot = boot_id(); !boot.empty()) text += "\n" + boot;
   return std::hash<std::string>()(text);
 }
 
