@@ -5,6 +5,7 @@
 #include "harness/channel/connect.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/launch/allocation.h"
 #include "harness/launch/host_info.h"
 #include "harness/launch/process.h"
 #include "harness/record/json_reader.h"
@@ -15,7 +16,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -234,20 +234,6 @@ int Agent::run() {
   return let_go_ ? 0 : static_cast<int>(ExitCode::broken);
 }
 
-int number_of(const char* name, const char* otherwise, int absent) {
-  for (const char* variable : {name, otherwise}) {
-    const char* text = std::getenv(variable);
-    if (!text || !*text) continue;
-    const std::string_view word = text;
-    int value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || value < 0)
-      throw UsageError(fmt::format("{}={}: not a number from 0 on", variable, text));
-    return value;
-  }
-  return absent;
-}
-
 std::string line_of_input() {
   std::string line;
   for (char c = 0;;) {
@@ -266,8 +252,8 @@ AgentRequest agent_request_from_environment() {
   if (!supervisor) throw UsageError("agent: started without a supervisor (ASSAY_SUPERVISOR); use assay run");
   request.supervisor = supervisor;
   if (const char* node = std::getenv("SLURMD_NODENAME")) ::setenv("ASSAY_HOST", node, 0);
-  request.rank = number_of("ASSAY_RANK", "SLURM_PROCID", 0);
-  request.size = number_of("ASSAY_SIZE", "SLURM_NTASKS", 1);
+  if (const auto rank = number_of(own_environment, {"ASSAY_RANK", "SLURM_PROCID"})) request.rank = rank->value;
+  if (const auto size = number_of(own_environment, {"ASSAY_SIZE", "SLURM_NTASKS"})) request.size = size->value;
   const char* token = std::getenv("ASSAY_TOKEN");
   request.token = token ? token : line_of_input();
   return request;

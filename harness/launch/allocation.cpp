@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <initializer_list>
 #include <system_error>
 #include <utility>
 
@@ -21,26 +20,6 @@ namespace assay {
 namespace {
 
 constexpr int most_processes = 65536;
-
-struct Numbered {
-  std::string variable;
-  int value = 0;
-};
-
-// The first of these variables that is set.
-std::optional<Numbered> number_of(const Environment& environment, std::initializer_list<const char*> variables) {
-  for (const char* variable : variables) {
-    const auto text = environment(variable);
-    if (!text) continue;
-    int value = 0;
-    const char* end = text->data() + text->size();
-    const auto [rest, error] = std::from_chars(text->data(), end, value);
-    if (error != std::errc() || rest != end || value < 0 || value > most_processes)
-      throw UsageError(fmt::format("{}={}: not a number from 0 to {}", variable, one_line(*text), most_processes));
-    return Numbered{variable, value};
-  }
-  return std::nullopt;
-}
 
 void check_address(const std::string& address) {
   const std::size_t colon = address.rfind(':');
@@ -154,6 +133,20 @@ std::string_view name_of(LaunchSource source) {
     case LaunchSource::local: break;
   }
   return "local";
+}
+
+std::optional<Numbered> number_of(const Environment& environment, std::initializer_list<const char*> variables) {
+  for (const char* variable : variables) {
+    const auto text = environment(variable);
+    if (!text) continue;
+    int value = 0;
+    const char* end = text->data() + text->size();
+    const auto [rest, error] = std::from_chars(text->data(), end, value);
+    if (error != std::errc() || rest != end || value < 0 || value > most_processes)
+      throw UsageError(fmt::format("{}={}: not a number from 0 to {}", variable, one_line(*text), most_processes));
+    return Numbered{variable, value};
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> own_environment(const char* name) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,6 +51,14 @@ struct Allocation {
 // An environment variable's value; absent and empty are the same.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 std::optional<std::string> own_environment(const char* name);
+
+// What launchers tell of ranks and sizes: the first of these variables that is set. Throws UsageError naming the
+// variable where it is no number from 0 to 65,536.
+struct Numbered {
+  std::string variable;
+  int value = 0;
+};
+std::optional<Numbered> number_of(const Environment& environment, std::initializer_list<const char*> variables);
 
 // The allocation of this process, from the first of these that there is: `hostfile` (--hostfile) · ASSAY_SUPERVISOR ·
 // several ranks of Open MPI's mpirun · Slurm · Open MPI's variables that name a default hostfile · this host alone.

@@ -4,6 +4,8 @@
 #include "harness/channel/channel.h"
 #include "harness/channel/connect.h"
 #include "harness/core/error.h"
+#include "harness/launch/allocation.h"
+#include "harness/launch/slurm.h"
 #include "harness/record/json_reader.h"
 
 #include <fcntl.h>
@@ -11,14 +13,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
-#include <optional>
 
 namespace assay {
 
@@ -26,21 +26,6 @@ namespace {
 
 constexpr int heartbeat_ms = 2000;
 constexpr std::size_t order_bytes = 1u << 20;
-
-std::optional<int> number_from(std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    const char* text = std::getenv(name);
-    if (!text || !*text) continue;
-    int value = 0;
-    const char* end = text + std::strlen(text);
-    const auto [rest, error] = std::from_chars(text, end, value);
-    // Slurm writes lists such as 2(x3): the count on this node comes first.
-    if (error != std::errc() || value < 0 || (rest != end && *rest != '(' && *rest != ','))
-      throw Error(fmt::format("{}={}: not a number from 0 on", name, text));
-    return value;
-  }
-  return std::nullopt;
-}
 
 // No destructors, no MPI_Finalize: other ranks may never arrive there.
 [[noreturn]] void end_now() {
@@ -51,15 +36,21 @@ std::optional<int> number_from(std::initializer_list<const char*> names) {
 }  // namespace
 
 RankPlace rank_place() {
+  const auto number = [](std::initializer_list<const char*> variables, int otherwise) {
+    const auto found = number_of(own_environment, variables);
+    return found ? found->value : otherwise;
+  };
   RankPlace place;
-  place.rank = number_from({"ASSAY_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}).value_or(0);
-  place.size = number_from({"ASSAY_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "SLURM_NTASKS"}).value_or(1);
+  place.rank = number({"ASSAY_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}, 0);
+  place.size = number({"ASSAY_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, 1);
   if (place.rank >= place.size) throw Error(fmt::format("rank {} in a world of {}", place.rank, place.size));
-  place.local_rank = number_from({"ASSAY_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})
-                         .value_or(place.rank);
-  place.local_size =
-      number_from({"ASSAY_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"})
-          .value_or(place.size);
+  place.local_rank =
+      number({"ASSAY_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}, place.rank);
+  place.local_size = number({"ASSAY_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}, 0);
+  constexpr const char* of_slurm = "SLURM_STEP_TASKS_PER_NODE";
+  if (const auto tasks = own_environment(of_slurm); tasks && place.local_size == 0)
+    place.local_size = parse_tasks_per_node(*tasks, of_slurm).front();
+  if (place.local_size == 0) place.local_size = place.size;
   place.local_size = std::max(place.local_size, place.local_rank + 1);
   return place;
 }
