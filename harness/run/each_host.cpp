@@ -4,14 +4,12 @@
 #include "harness/core/units.h"
 #include "harness/record/json_reader.h"
 #include "harness/run/execute.h"
-#include "harness/run/progress.h"
 
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 
 namespace assay {
@@ -42,8 +40,7 @@ EachHost::EachHost(Agents& agents, const EachHostOrder& order, EachHostSinks sin
     : agents_(agents),
       order_(order),
       sinks_(std::move(sinks)),
-      channel_(ChannelServer::Listen{.every_interface = true, .hosts = agents.own_addresses()}),
-      live_(::isatty(STDERR_FILENO) == 1) {
+      channel_(ChannelServer::Listen{.every_interface = true, .hosts = agents.own_addresses()}) {
   for (const AllocatedHost& allocated : agents_.allocation().hosts) {
     Host& host = hosts_.emplace_back();
     host.name = allocated.name;
@@ -60,8 +57,6 @@ EachHost::EachHost(Agents& agents, const EachHostOrder& order, EachHostSinks sin
     host.finished = host.left.empty();
   }
 }
-
-EachHost::~EachHost() { clear_live(); }
 
 void EachHost::start(std::size_t index) {
   Host& host = hosts_[index];
@@ -123,11 +118,9 @@ void EachHost::keep(std::size_t index, Record record) {
   for (RankResult& rank : record.ranks) rank.host = host.name;
   host.left.erase(found);
   ++done_;
-  clear_live();
-  fmt::print(stderr, "[{}/{}] {}: {}{}  {}  ({})\n", done_, all_, host.name, record.key,
-             record.world_ranks == 1 ? "" : fmt::format(" x {} ranks", record.world_ranks), headline(record),
-             format_seconds(host.key == record.key ? seconds_since(host.begun) : record.seconds));
-  std::fflush(stderr);
+  note(fmt::format("[{}/{}] {}: {}{}  {}  ({})", done_, all_, host.name, record.key,
+                   record.world_ranks == 1 ? "" : fmt::format(" x {} ranks", record.world_ranks), headline(record),
+                   format_seconds(host.key == record.key ? seconds_since(host.begun) : record.seconds)));
   sink([&] { sinks_.record(std::move(record)); });
 }
 
@@ -265,28 +258,15 @@ bool EachHost::run() {
   return !interrupted_;
 }
 
-void EachHost::note(const std::string& text) {
-  clear_live();
-  fmt::print(stderr, "{}\n", text);
-  std::fflush(stderr);
-}
-
-void EachHost::clear_live() {
-  if (live_) fmt::print(stderr, "\r\033[K");
-}
-
 // Every host that is at work, with what it measures, as far as the line goes.
 void EachHost::tick() {
-  if (!live_) return;
+  if (!live_.shown()) return;
   const auto working = std::count_if(hosts_.begin(), hosts_.end(), [](const Host& host) { return !host.finished; });
   std::string line = fmt::format("[{}/{}] {} elapsed, {} hosts at work", done_, all_,
                                  format_seconds(seconds_since(started_)), working);
   for (const Host& host : hosts_)
-    if (!host.finished && line.size() < terminal_width())
-      line += fmt::format("; {}: {}", host.name, host.key.empty() ? "starting" : host.key);
-  if (const std::size_t width = terminal_width(); line.size() >= width) line.resize(width - 1);
-  fmt::print(stderr, "\r\033[K{}", line);
-  std::fflush(stderr);
+    if (!host.finished) line += fmt::format("; {}: {}", host.name, host.key.empty() ? "starting" : host.key);
+  live_.draw(std::move(line));
 }
 
 }  // namespace assay

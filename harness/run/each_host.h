@@ -6,6 +6,7 @@
 #include "harness/plan/plan.h"
 #include "harness/record/record.h"
 #include "harness/run/end_signals.h"
+#include "harness/run/progress.h"
 
 #include <chrono>
 #include <cstddef>
@@ -50,7 +51,6 @@ class EachHost {
  public:
   // All must outlive this.
   EachHost(Agents& agents, const EachHostOrder& order, EachHostSinks sinks);
-  ~EachHost();
 
   // False when the run was interrupted.
   bool run();
@@ -82,9 +82,8 @@ class EachHost {
   void watch();
   // The cases that are left of a host become errors.
   void give_up(std::size_t host, const std::string& why);
-  void note(const std::string& text);
+  void note(const std::string& text) { live_.note(text); }
   void tick();
-  void clear_live();
 
   Agents& agents_;
   const EachHostOrder& order_;
@@ -94,7 +93,7 @@ class EachHost {
   std::vector<Host> hosts_;
   std::exception_ptr broken_;  // what a sink threw
   bool interrupted_ = false;
-  bool live_;
+  LiveLine live_;
   std::size_t done_ = 0;
   std::size_t all_ = 0;
   Clock::time_point started_{};

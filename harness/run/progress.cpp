@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 namespace assay {
 
@@ -20,11 +21,32 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-}  // namespace
-
+// Columns of the terminal behind stderr, 80 where there is none.
 std::size_t terminal_width() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+}
+
+}  // namespace
+
+LiveLine::LiveLine() : shown_(isatty(STDERR_FILENO) == 1) {}
+
+void LiveLine::clear() {
+  if (shown_) fmt::print(stderr, "\r\033[K");
+}
+
+void LiveLine::draw(std::string text) {
+  if (!shown_) return;
+  if (const std::size_t width = terminal_width(); text.size() >= width) text.resize(width - 1);
+  clear();
+  fmt::print(stderr, "{}", text);
+  std::fflush(stderr);
+}
+
+void LiveLine::note(const std::string& text) {
+  clear();
+  fmt::print(stderr, "{}\n", text);
+  std::fflush(stderr);
 }
 
 std::string headline(const Record& record) {
@@ -35,13 +57,7 @@ std::string headline(const Record& record) {
 }
 
 Progress::Progress(std::size_t cases, double seconds)
-    : live_(isatty(STDERR_FILENO) == 1),
-      cases_(cases),
-      left_seconds_(seconds),
-      started_(Clock::now()),
-      case_started_(started_) {}
-
-Progress::~Progress() { clear_live(); }
+    : cases_(cases), left_seconds_(seconds), started_(Clock::now()), case_started_(started_) {}
 
 void Progress::begin(const std::string& key, int ranks, double estimated_seconds) {
   key_ = ranks == 1 ? key : fmt::format("{} x {} ranks", key, ranks);
@@ -57,31 +73,19 @@ void Progress::finish(const Record& record) {
   ++done_;
   left_seconds_ = std::max(0.0, left_seconds_ - case_seconds_);
   last_ = headline(record);
-  clear_live();
-  fmt::print(stderr, "[{}/{}] {}  {}  ({})\n", done_, cases_, key_, last_, format_seconds(since(case_started_)));
-  std::fflush(stderr);
+  live_.note(fmt::format("[{}/{}] {}  {}  ({})", done_, cases_, key_, last_, format_seconds(since(case_started_))));
 }
 
-void Progress::note(const std::string& text) {
-  clear_live();
-  fmt::print(stderr, "{}\n", text);
-  std::fflush(stderr);
-}
-
-void Progress::clear_live() {
-  if (live_) fmt::print(stderr, "\r\033[K");
-}
+void Progress::note(const std::string& text) { live_.note(text); }
 
 void Progress::tick() {
-  if (!live_ || key_.empty()) return;
+  if (!live_.shown() || key_.empty()) return;
   const double spent = std::min(since(case_started_), case_seconds_);
   std::string line = fmt::format("[{}/{}] {}{}  {} elapsed, about {} left", std::min(done_ + 1, cases_), cases_, key_,
                                  phase_.empty() ? "" : ", " + phase_, format_seconds(since(started_)),
                                  format_seconds(std::max(0.0, left_seconds_ - spent)));
   if (!last_.empty()) line += fmt::format("; last {}", last_);
-  if (const std::size_t width = terminal_width(); line.size() >= width) line.resize(width - 1);
-  fmt::print(stderr, "\r\033[K{}", line);
-  std::fflush(stderr);
+  live_.draw(std::move(line));
 }
 
 }  // namespace assay

@@ -9,11 +9,32 @@
 
 namespace assay {
 
+// A line at the foot of the terminal that is drawn anew, and lines that go above it. Without a terminal behind stderr
+// there is no such line.
+class LiveLine {
+ public:
+  LiveLine();
+  ~LiveLine() { clear(); }
+  LiveLine(const LiveLine&) = delete;
+  LiveLine& operator=(const LiveLine&) = delete;
+
+  bool shown() const { return shown_; }
+  // Cut at the width of the terminal.
+  void draw(std::string text);
+  // A line of its own, which stays.
+  void note(const std::string& text);
+
+ private:
+  void clear();
+
+  bool shown_;
+};
+
 class Progress {
  public:
   // `seconds` is the estimate for all `cases`.
   Progress(std::size_t cases, double seconds);
-  virtual ~Progress();
+  virtual ~Progress() = default;
 
   virtual void begin(const std::string& key, int ranks, double estimated_seconds);
   virtual void phase(const std::string& name);
@@ -25,9 +46,7 @@ class Progress {
   virtual void tick();
 
  private:
-  void clear_live();
-
-  bool live_;
+  LiveLine live_;
   std::size_t cases_;
   std::size_t done_ = 0;
   double left_seconds_;
@@ -38,9 +57,6 @@ class Progress {
   std::chrono::steady_clock::time_point started_;
   std::chrono::steady_clock::time_point case_started_;
 };
-
-// Columns of the terminal behind stderr, 80 where there is none.
-std::size_t terminal_width();
 
 // "412 GFLOP/s", the first metric that has a value; else the reason or the status.
 std::string headline(const Record& record);
