@@ -1,8 +1,8 @@
 // Memory and CPU limits read from made-up /proc and /sys trees.
 #include "harness/device/cpu/limits.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <fstream>
 #include <string>
@@ -14,19 +14,15 @@ namespace fs = std::filesystem;
 
 class LimitsTest : public testing::Test {
  protected:
-  LimitsTest() {
-    std::string pattern = (fs::temp_directory_path() / "assay-limits-XXXXXX").string();
-    root_ = mkdtemp(pattern.data());
-    write("proc/meminfo", "MemTotal:       1000000 kB\nMemFree:  5 kB\nMemAvailable:    800000 kB\n");
-  }
-  ~LimitsTest() override { fs::remove_all(root_); }
+  LimitsTest() { write("proc/meminfo", "MemTotal:       1000000 kB\nMemFree:  5 kB\nMemAvailable:    800000 kB\n"); }
 
   void write(const std::string& path, const std::string& text) {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
 
-  fs::path root_;
+  test::TemporaryFolder folder_;
+  const fs::path root_ = folder_.path();
 };
 
 TEST_F(LimitsTest, AMachineWithoutGroups) {

@@ -1,5 +1,6 @@
 // GPUs as the driver shows them below a made-up root, and the CPUs near them.
 #include "harness/launch/gpu_place.h"
+#include "tests/support/temporary_folder.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,13 +15,6 @@ namespace fs = std::filesystem;
 
 class GpuPlaces : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "assay-gpus-XXXXXX").string();
-    ASSERT_TRUE(mkdtemp(pattern.data()));
-    root_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   void write(const fs::path& path, const std::string& text) {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
@@ -41,7 +35,8 @@ class GpuPlaces : public testing::Test {
     return found;
   }
 
-  fs::path root_;
+  test::TemporaryFolder folder_;
+  const fs::path root_ = folder_.path();
 };
 
 using Texts = std::vector<std::string>;

@@ -4,6 +4,7 @@
 #include "harness/core/rng.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/run_dir.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -154,8 +155,8 @@ TEST(JsonPool, EqualTextsShareOneValueAndWritingDoesNot) {
 
 TEST(RunReader, ManyRunsKeepTheirOrderAndDropWhatNoReportReads) {
   namespace fs = std::filesystem;
-  char name[] = "/tmp/assay-run-reader-XXXXXX";
-  const fs::path root = mkdtemp(name);
+  const test::TemporaryFolder folder;
+  const fs::path& root = folder.path();
   std::vector<fs::path> dirs;
   for (int i = 0; i < 9; ++i) {
     dirs.push_back(root / std::to_string(i));
@@ -180,7 +181,6 @@ TEST(RunReader, ManyRunsKeepTheirOrderAndDropWhatNoReportReads) {
   }
   EXPECT_EQ(read_run(dirs[0]).records[0].telemetry.size(), 2u);
   EXPECT_THROW((void)read_runs({dirs[0], root / "none"}), UsageError);
-  fs::remove_all(root);
 }
 
 }  // namespace

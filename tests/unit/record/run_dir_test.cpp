@@ -1,6 +1,7 @@
 // The run directory: what survives a kill, a full disk, a second supervisor and foreign files.
 #include "harness/record/run_dir.h"
 #include "harness/core/error.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,13 +19,6 @@ using testing::HasSubstr;
 
 class RunDir : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/assay-run-dir-XXXXXX";
-    root_ = mkdtemp(name);
-    dir_ = root_ / "run";
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   static Record record(const std::string& key, Status status = Status::ok, int attempt = 1) {
     Record made;
     made.key = key;
@@ -45,7 +39,8 @@ class RunDir : public testing::Test {
   }
 
   const Json run_ = {{"schema", 1}, {"labels", {{"a", "b"}}}};
-  fs::path root_, dir_;
+  test::TemporaryFolder folder_;
+  const fs::path dir_ = folder_.path() / "run";
 };
 
 TEST_F(RunDir, WorkersWriteBelowMllogAndNowhereElse) {

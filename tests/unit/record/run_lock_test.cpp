@@ -2,6 +2,7 @@
 #include "harness/record/run_lock.h"
 
 #include "harness/core/error.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,12 +24,6 @@ using testing::HasSubstr;
 
 class RunLockTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/assay-lock-XXXXXX";
-    dir_ = mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
   std::string text() const {
     std::ifstream file(dir_ / ".lock");
     return {std::istreambuf_iterator<char>(file), {}};
@@ -47,7 +42,8 @@ class RunLockTest : public testing::Test {
     return {};
   }
 
-  fs::path dir_;
+  test::TemporaryFolder folder_;
+  const fs::path dir_ = folder_.path();
 };
 
 TEST_F(RunLockTest, NamesItsHolderAndIsFreeAfterwards) {

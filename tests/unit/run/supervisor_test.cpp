@@ -5,6 +5,7 @@
 #include "harness/record/run_dir.h"
 #include "harness/run/run.h"
 #include "harness/run/worker.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/testbed/probe.h"
 
 #include <gmock/gmock.h>
@@ -30,13 +31,7 @@ const std::vector<Family>& families() {
 
 class Supervised : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/assay-supervised-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    dir_ = name;
-    setenv("ASSAY_CACHE", (dir_ / "cache").c_str(), 1);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
+  void SetUp() override { setenv("ASSAY_CACHE", (dir_ / "cache").c_str(), 1); }
 
   RunRequest request(const std::string& ops) const {
     RunRequest request;
@@ -59,7 +54,8 @@ class Supervised : public testing::Test {
     return all;
   }
 
-  fs::path dir_;
+  test::TemporaryFolder folder_;
+  const fs::path dir_ = folder_.path();
 };
 
 TEST_F(Supervised, RecordsComeFromWorkersThatLiveAndOfThoseThatDie) {

@@ -1,6 +1,7 @@
 // Checkpoints: bit-exact, atomic, and what is not one is refused with a clear word and touches nothing.
 #include "workloads/training/checkpoint.h"
 #include "harness/core/error.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,14 +22,10 @@ using testing::HasSubstr;
 class CheckpointFile : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/assay-checkpoint-XXXXXX";
-    root_ = mkdtemp(name);
-    file_ = root_ / "checkpoints" / "a.ckpt";
     std::iota(weights_.begin(), weights_.end(), 0.5f);
     moments_.assign(17, -0.0);
     moments_[3] = std::numeric_limits<double>::quiet_NaN();
   }
-  void TearDown() override { fs::remove_all(root_); }
 
   std::vector<nn::StatePart> parts() {
     return {{"weights/a", DType::f32, {100, 10}, weights_.data(), weights_.size() * 4},
@@ -55,7 +52,8 @@ class CheckpointFile : public testing::Test {
   }
   void replace(const std::string& text) { std::ofstream(file_, std::ios::binary | std::ios::trunc) << text; }
 
-  fs::path root_, file_;
+  test::TemporaryFolder folder_;
+  const fs::path file_ = folder_.path() / "checkpoints" / "a.ckpt";
   std::vector<float> weights_ = std::vector<float>(1000);
   std::vector<double> moments_;
   std::int64_t step_ = 41;
