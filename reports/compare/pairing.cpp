@@ -5,6 +5,7 @@
 #include "reports/data/figures.h"
 #include "reports/data/host_runs.h"
 #include "reports/data/machine.h"
+#include "reports/data/why_left_out.h"
 
 #include <fmt/format.h>
 
@@ -26,8 +27,6 @@ struct Case {
   Entries base, head;
 };
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 bool each_host(const RunSet& set) {
   return std::all_of(set.runs().begin(), set.runs().end(), [](const RunData& run) {
     if (ran_on_each_host(run)) return true;
@@ -46,32 +45,11 @@ std::string joined(const std::set<std::string>& parts, const char* separator) {
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
-// Why a record is no measurement: "skipped", and more of it; empty when it is one.
-struct State {
-  std::string what;
-  std::string detail;
-};
-
-State state_of(const Record& record) {
-  if (injected(record)) return {"a fault was injected", ""};
-  std::vector<std::string> checks;
-  for (const Check& check : record.checks)
-    if (!check.passed) checks.push_back(check.name);
-  switch (record.status) {
-    case Status::skipped: return {"skipped", first_line(record.reason)};
-    case Status::error: return {"error", first_line(record.reason)};
-    case Status::failed:
-      if (checks.empty()) return {"failed", first_line(record.reason)};
-      return {"failed", fmt::format("check {}", fmt::join(checks, ", "))};
-    case Status::ok: break;
-  }
-  if (!record.comparable) return {"not comparable", fmt::format("{}", fmt::join(record.flags, ", "))};
-  if (!headline_metric(record)) return {"no figure", ""};
-  return {};
-}
-
-std::string with_detail(const std::string& what, const std::string& detail) {
-  return detail.empty() ? what : what + ": " + detail;
+// Why a record is no measurement; nothing when it is one.
+std::optional<WhyLeftOut> why_none(const Record& record) {
+  if (auto why = why_left_out(record)) return why;
+  if (!headline_metric(record)) return WhyLeftOut{"no figure", ""};
+  return std::nullopt;
 }
 
 bool broke(const Entry* entry) {
@@ -188,9 +166,9 @@ class Pairer {
     if (one.base.empty() || one.head.empty()) {
       const bool in_base = one.head.empty();
       const Entry* entry = in_base ? one.base.front() : one.head.front();
-      const State state = state_of(*entry->record);
+      const auto why = why_none(*entry->record);
       const std::string side = in_base ? "base" : "head";
-      leave_out(entry, side, with_detail("only in " + side, with_detail(state.what, state.detail)));
+      leave_out(entry, side, WhyLeftOut{"only in " + side, why ? why->text() : ""}.text());
       return;
     }
     const Entries base = usable(one.base, "base", false), head = usable(one.head, "head", found);
@@ -229,8 +207,7 @@ class Pairer {
     const auto count = std::count_if(one.head.begin(), one.head.end(), broke);
     if (!base_held || count == 0) return false;
     const Entry* first = *std::find_if(one.head.begin(), one.head.end(), broke);
-    const State state = state_of(*first->record);
-    std::string text = with_detail(state.what, state.detail);
+    std::string text = why_left_out(*first->record)->text();
     if (one.head.size() > 1) text += fmt::format(" (in {} of {} runs of head)", count, one.head.size());
     out_.broken.push_back({first, std::move(text)});
     return true;
@@ -239,21 +216,19 @@ class Pairer {
   // The measurements among them; the others are left out, each reason once, but for broken ones that are told already.
   Entries usable(const Entries& entries, const char* side, bool broken_told) {
     Entries good;
-    std::vector<std::pair<State, Entries>> bad;
+    std::vector<std::pair<WhyLeftOut, Entries>> bad;
     for (const Entry* entry : entries) {
-      const State state = state_of(*entry->record);
-      if (state.what.empty()) good.push_back(entry);
-      if (state.what.empty() || (broken_told && broke(entry))) continue;
-      auto found = std::find_if(bad.begin(), bad.end(), [&](const auto& known) {
-        return known.first.what == state.what && known.first.detail == state.detail;
-      });
-      if (found == bad.end()) found = bad.insert(bad.end(), {state, {}});
+      const auto why = why_none(*entry->record);
+      if (!why) good.push_back(entry);
+      if (!why || (broken_told && broke(entry))) continue;
+      auto found = std::find_if(bad.begin(), bad.end(), [&](const auto& known) { return known.first == *why; });
+      if (found == bad.end()) found = bad.insert(bad.end(), {*why, {}});
       found->second.push_back(entry);
     }
-    for (const auto& [state, those] : bad) {
+    for (const auto& [why, those] : bad) {
       const std::string part =
           entries.size() == 1 ? "" : fmt::format(" ({} of {} records)", those.size(), entries.size());
-      leave_out(those.front(), side, with_detail(fmt::format("{} in {}{}", state.what, side, part), state.detail));
+      leave_out(those.front(), side, WhyLeftOut{fmt::format("{} in {}{}", why.what, side, part), why.detail}.text());
     }
     return good;
   }

@@ -6,6 +6,7 @@
 #include "reports/compare/words.h"
 #include "reports/cost/cost.h"
 #include "reports/data/figures.h"
+#include "reports/data/why_left_out.h"
 
 #include <fmt/format.h>
 
@@ -174,7 +175,7 @@ std::vector<Front> fronts(const RunSet& base, const RunSet& head, const Costs& b
     for (const RunData& run : set.runs()) sides.push_back(side_of(run, name));
     for (const Entry& entry : set.entries()) {
       const Metric* metric = throughput_of(*entry.record);
-      if (!metric || !reason_left_out(*entry.record).empty()) continue;
+      if (!metric || why_left_out(*entry.record)) continue;
       const auto [place, fresh] = places.try_emplace(work_of(*entry.record) + "\n" + metric->unit, works.size());
       if (fresh) works.push_back({&entry, {}});
       (works[place->second].sides[sides[entry.run_index]].*entries).push_back(&entry);

@@ -4,6 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "reports/data/why_left_out.h"
 
 #include <fmt/format.h>
 
@@ -45,13 +46,6 @@ PriceSource load_prices(const PriceFlags& flags) {
   return source;
 }
 
-std::string reason_left_out(const Record& record) {
-  if (injected(record)) return "faults were injected";
-  if (record.status != Status::ok) return std::string(name_of(record.status));
-  if (record.comparable) return {};
-  return record.flags.empty() ? "not comparable" : fmt::format("not comparable ({})", fmt::join(record.flags, ", "));
-}
-
 std::string warning_of_use(const Record& record, const Machine& machine) {
   if (machine.gpus == 0) return {};
   if (record.device == "cpu")
@@ -66,7 +60,7 @@ std::string warning_of_use(const Record& record, const Machine& machine) {
 std::vector<Cost> costs_of(const Entry& entry, const MachinePrices& prices) {
   const Record& record = *entry.record;
   std::vector<Cost> costs;
-  if (!reason_left_out(record).empty()) return costs;
+  if (why_left_out(record)) return costs;
   if (std::none_of(prices.offers.begin(), prices.offers.end(), [](const HourlyPrice& p) { return p.usd.has_value(); }))
     return costs;
   const std::string idle = warning_of_use(record, prices.machine);

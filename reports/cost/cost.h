@@ -41,9 +41,6 @@ std::vector<Cost> costs_of(const Entry& entry, const MachinePrices& prices);
 // The first of costs_of(). Asks for the run's prices each time: who has many records takes prices_of() once a run.
 std::optional<Cost> cost_of(const Entry& entry, const PriceSource& prices);
 
-// Why a record is in no cost and no comparison: "skipped", "not comparable (oversubscribed)"; empty when it may be.
-std::string reason_left_out(const Record& record);
-
 // What of the machine was not used though it is priced: "1 of 8 GPUs used; ..."; empty when all was.
 std::string warning_of_use(const Record& record, const Machine& machine);
 

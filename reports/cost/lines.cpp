@@ -1,5 +1,7 @@
 #include "reports/cost/lines.h"
 
+#include "reports/data/why_left_out.h"
+
 #include <fmt/format.h>
 #include <boost/math/distributions/students_t.hpp>
 
@@ -165,9 +167,9 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
     bool results = false;
     for (const Entry& entry : runs.entries_of(i)) {
       const Record& record = *entry.record;
-      if (const std::string reason = reason_left_out(record); !reason.empty()) {
-        LeftOut& left = left_out[reason];
-        if (left.count++ == 0) left = {reason, 1, entry.place()};
+      if (const auto why = why_left_out(record)) {
+        LeftOut& left = left_out[why->text()];
+        if (left.count++ == 0) left = {why->text(), 1, entry.place()};
         continue;
       }
       const std::vector<Result> all = results_of(entry);

@@ -2,11 +2,11 @@
 
 #include "harness/measure/protocol.h"
 #include "reports/data/machine.h"
+#include "reports/data/why_left_out.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <regex>
 #include <set>
@@ -200,21 +200,7 @@ std::string distinction(const Likeness& own, std::span<const Likeness> all) {
 }
 
 std::optional<std::string> unfit(const Record& record) {
-  const std::string reason = record.reason.substr(0, record.reason.find('\n'));
-  if (record.status == Status::skipped) return reason.empty() ? "skipped" : "skipped: " + reason;
-  if (record.status == Status::failed) return reason.empty() ? "a check failed" : "a check failed: " + reason;
-  if (record.status == Status::error) return reason.empty() ? "it broke" : "it broke: " + reason;
-  for (const std::string& flag : record.flags) {
-    std::string lower = flag;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-    if (lower.starts_with("injected:")) return "a fault was injected (" + flag + ")";
-    if (lower.starts_with("oversubscribed")) return "oversubscribed: more ranks or threads than cores";
-    if (lower.find("share") != std::string::npos && lower.find("gpu") != std::string::npos)
-      return "ranks shared a GPU (" + flag + ")";
-  }
-  if (!record.comparable)
-    return record.flags.empty() ? "its record says that it does not compare"
-                                : fmt::format("not comparable: {}", fmt::join(record.flags, ", "));
+  if (const auto why = why_left_out(record)) return why->text();
   if (record.world_ranks < 1) return "its world size is not said";
   return std::nullopt;
 }

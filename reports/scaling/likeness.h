@@ -41,8 +41,8 @@ std::string difference(const Entry& entry, const Likeness& own, const Entry& oth
 // What tells a series from others of the same title: the aspects in which any two of them differ.
 std::string distinction(const Likeness& own, std::span<const Likeness> all);
 
-// Why a record can enter no series; absent when it can: it was skipped or broke, was injected, oversubscribed, shared a
-// GPU, or says that it does not compare.
+// Why a record can enter no series; absent when it can: its figures count for nothing (why_left_out), or its world size
+// is not said.
 std::optional<std::string> unfit(const Record& record);
 
 }  // namespace assay::report::scaling

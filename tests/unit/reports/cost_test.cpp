@@ -214,8 +214,8 @@ TEST(Cost, RecordsThatMayNotBeCostedAreNot) {
   bad.push_back(record);
   const RunSet one_good({run_on("box", bad)});
   const std::string said = texts_of(cost_sections(one_good, box_price(1)));
-  EXPECT_THAT(said, HasSubstr("not comparable (oversubscribed): 1 record, first n1/records.jsonl line 4"));
-  EXPECT_THAT(said, HasSubstr("faults were injected: 1 record"));
+  EXPECT_THAT(said, HasSubstr("not comparable: oversubscribed: 1 record, first n1/records.jsonl line 4"));
+  EXPECT_THAT(said, HasSubstr("a fault was injected: 1 record"));
 }
 
 TEST(Cost, IdleGpusArePricedAndSaidSo) {

@@ -162,15 +162,15 @@ INSTANTIATE_TEST_SUITE_P(
                             r.flags = {"shared_gpu"};
                             r.comparable = false;
                           },
-                          "shared a GPU"},
+                          "not comparable: shared_gpu"},
                     Stray{"injected", [](Record& r) { r.flags = {"injected:slow-rank"}; }, "injected"},
-                    Stray{"incomparable", [](Record& r) { r.comparable = false; }, "does not compare"},
+                    Stray{"incomparable", [](Record& r) { r.comparable = false; }, "not comparable"},
                     Stray{"failed",
                           [](Record& r) {
                             r.status = Status::failed;
                             r.reason = "loss";
                           },
-                          "a check failed: loss"},
+                          "failed: loss"},
                     Stray{"skipped",
                           [](Record& r) {
                             r.status = Status::skipped;

@@ -1,0 +1,50 @@
+#include "reports/data/why_left_out.h"
+
+#include "reports/data/run_set.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+namespace assay::report {
+
+namespace {
+
+std::string reason_of(const Record& record) { return record.reason.substr(0, record.reason.find('\n')); }
+
+// The checks that did not hold, else the reason.
+std::string failure_of(const Record& record) {
+  std::vector<std::string> checks;
+  for (const Check& check : record.checks)
+    if (!check.passed) checks.push_back(check.name);
+  return checks.empty() ? reason_of(record) : fmt::format("check {}", fmt::join(checks, ", "));
+}
+
+struct Cause {
+  const char* what;
+  bool (*holds)(const Record& record);
+  std::string (*detail)(const Record& record);
+};
+
+// The first that holds is said.
+constexpr Cause causes[] = {
+    {"a fault was injected", injected, [](const Record&) { return std::string(); }},
+    {"skipped", [](const Record& record) { return record.status == Status::skipped; }, reason_of},
+    {"error", [](const Record& record) { return record.status == Status::error; }, reason_of},
+    {"failed", [](const Record& record) { return record.status == Status::failed; }, failure_of},
+    {"not comparable", [](const Record& record) { return !record.comparable; },
+     [](const Record& record) { return fmt::format("{}", fmt::join(record.flags, ", ")); }},
+};
+
+}  // namespace
+
+std::string WhyLeftOut::text() const { return detail.empty() ? what : what + ": " + detail; }
+
+std::optional<WhyLeftOut> why_left_out(const Record& record) {
+  for (const Cause& cause : causes)
+    if (cause.holds(record)) return WhyLeftOut{cause.what, cause.detail(record)};
+  return std::nullopt;
+}
+
+}  // namespace assay::report
