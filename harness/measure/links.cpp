@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t message_bytes = std::size_t{1} << 20;
-constexpr int exchanges = 7;            // in a round
+constexpr int exchanges = 11;           // in a round
 constexpr int most_rounds = 8;          // of each part
 constexpr double patience_seconds = 2;  // for all rounds
 constexpr double least_ratio = 2.5;
