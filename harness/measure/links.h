@@ -64,7 +64,7 @@ struct SlowLinks {
 // call it. Nothing in a world of one, nor where memory lacks.
 //
 // Its time: 16 rounds of 11 exchanges are 1.5 s where every message takes 8 ms (Gigabit Ethernet), and 16 new
-// connections between GPUs, of tens of ms each, as much again. So all rounds together have 2 s: one that has had its
+// connections between GPUs, of tens of ms each, half as much again. So all rounds together have 2 s: one that has had its
 // share ends with its second exchange, and once they are over no further one begins. Small worlds, which have few
 // rounds, are measured whole on links a hundred times slower than others; what has been measured by then is judged.
 SlowLinks find_slow_links(Communicator& comm, Device& device);
