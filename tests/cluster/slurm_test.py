@@ -142,18 +142,22 @@ class InSlurm(ClusterCase):
         plan = os.path.join(self.folder, "plan.json")
         with open(plan, "w") as file:
             file.write('{"schema":1,"name":"steps","ranks":2,"cases":[{"family":"probe","op":"sleep","seconds":0.5,"n":%s}]}'
-                       % list(range(40)))
+                       % list(range(90)))   # longer than Slurm may take to look for jobs to warn
         job = self.slurm.run("sbatch", "--parsable", "--nodes=2", "--ntasks-per-node=1", "--gpus-per-node=0", "--time=1",
                              "--signal=B:TERM@55", "--output=out", script, plan, cwd=self.folder,
                              env={**self.mark, "PATH": tools + ":" + slurm.SEARCH}).stdout.strip()
         self.jobs.append(job)
         self.out = os.path.join(self.folder, f"assay-{job}")
-        # A requeued job waits two minutes by Slurm's own rule: it is let go at once.
+        # A requeued job waits two minutes by Slurm's own rule: it is let go as soon as the script of before has ended, whose
+        # status would else be taken for the new one's.
         wait_for(lambda: self.slurm.restarts(job) > 0, f"the job's requeue: {self.words_of(job)}", 90)
-        self.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now", check=False)
-        state = self.end_of(job)
+        self.nothing_left()
+        wait_for(lambda: self.slurm.state(job) == "PENDING", f"the job's turn: {self.words_of(job)}", 60)
+        # The rest is not to be warned again.
+        self.slurm.run("scontrol", "update", f"jobid={job}", "timelimit=10", "starttime=now")
+        state = self.end_of(job, 150)
         self.assertEqual(state, "COMPLETED", self.words_of(job))
-        self.complete(40)
+        self.complete(90)
         self.assertGreaterEqual(len(self.run_json().get("resumed", [])), 1, self.words_of(job))
 
 
