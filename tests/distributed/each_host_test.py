@@ -1,6 +1,7 @@
 """--each-host: several hosts, here processes of this machine that know of each other by environment variables."""
 
 import os
+import re
 import secrets
 import signal
 import socket
@@ -81,6 +82,21 @@ class Pairwise(SeveralHosts):
         self.assertEqual((lone["status"], lone["reason"]), ("skipped", "one rank has no other to send to"))
         self.assertEqual(three["matrix"]["ranks"], [0, 1, 2])
         self.assertIn("between 3 ranks", done.stdout)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two hosts need two cores")
+    @with_mpi
+    def test_the_slow_link_of_a_collective_is_named_with_both_hosts(self):
+        flags = []
+        for attempt in range(3):  # a machine that is busy with other things may hide it once
+            self.out = os.path.join(self.folder, f"slow-link-{attempt}")
+            codes, outs = self.finished(self.hosts(["a", "b"], "collective", "--set", "collective.op=all_reduce", "--set",
+                                                   "collective.bytes=256KiB", "--device", "cpu", "--ranks", "2",
+                                                   "--inject", "slow-link", "--out", self.out))
+            self.assertEqual(codes, [0, 0], outs)
+            flags = self.records()[0]["flags"]
+            if any(re.match("slow link: that between rank 0 on a and rank 1 on b took ", flag) for flag in flags):
+                return
+        self.fail(f"not found in {flags}")
 
 
 class EachHost(SeveralHosts):
