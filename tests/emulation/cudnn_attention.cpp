@@ -3,7 +3,7 @@
 // for heads that are not a multiple of 16 wide, so that products and softmax run in those places.
 #include "harness/core/error.h"
 #include "harness/device/cuda/check.h"
-#include "harness/device/device.h"
+#include "tests/emulation/cudnn_tensors.h"
 #include "tests/emulation/runtime.h"
 #include "workloads/ops/backend.h"
 #include "workloads/ops/cuda/cudnn/attention.h"
@@ -17,11 +17,6 @@
 namespace assay::ops::cudnn {
 
 namespace {
-
-class NoStream final : public Stream {
- public:
-  void synchronize() override {}
-};
 
 class EmulatedAttention final : public Plan {
  public:

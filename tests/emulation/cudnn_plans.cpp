@@ -2,16 +2,13 @@
 // weights in f32 from 16-bit images; refuses 16-bit tensors of an odd number of channels, so that they come padded;
 // offers several plans for small graphs, so that one has to be chosen; and plans use all of the workspace that they
 // asked for.
-#include "harness/core/error.h"
 #include "harness/device/cuda/check.h"
-#include "harness/device/device.h"
+#include "tests/emulation/cudnn_tensors.h"
 #include "tests/emulation/runtime.h"
 #include "workloads/ops/backend.h"
 #include "workloads/ops/cuda/cudnn/convolution.h"
 #include "workloads/ops/cuda/cudnn/plan.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <fmt/format.h>
 
 #include <cstring>
@@ -19,28 +16,6 @@
 namespace assay::ops::cudnn {
 
 namespace {
-
-float read(const void* data, DType dtype, std::size_t i) {
-  switch (dtype) {
-    case DType::bf16: return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[i]);
-    case DType::fp16: return __half2float(static_cast<const __half*>(data)[i]);
-    default: return static_cast<const float*>(data)[i];
-  }
-}
-
-void write(void* data, DType dtype, std::size_t i, float value) {
-  switch (dtype) {
-    case DType::bf16: static_cast<__nv_bfloat16*>(data)[i] = __float2bfloat16_rn(value); break;
-    case DType::fp16: static_cast<__half*>(data)[i] = __float2half_rn(value); break;
-    default: static_cast<float*>(data)[i] = value;
-  }
-}
-
-// The oracle's ops run as they are called and look at no stream.
-class NoStream final : public Stream {
- public:
-  void synchronize() override {}
-};
 
 class EmulatedConvolution final : public Plan {
  public:
@@ -53,9 +28,7 @@ class EmulatedConvolution final : public Plan {
     void *x = nullptr, *w = nullptr, *y = nullptr;
     for (const Operand& operand : operands)
       (operand.id == convolution_x ? x : operand.id == convolution_w ? w : y) = operand.data;
-    for (const void* data : {x, w, y})
-      if (!emulation::known_to_device(data) || reinterpret_cast<std::uintptr_t>(data) % 16 != 0)
-        throw Error("emulated cuDNN: a tensor is not device memory aligned to 16 bytes");
+    for (const void* data : {x, w, y}) check_tensor(data);
     ASSAY_CUDA(emulation::enqueue(stream, [=, this] { convolve(x, w, y, workspace); }));
   }
 
@@ -63,12 +36,6 @@ class EmulatedConvolution final : public Plan {
   std::size_t x_count() const { return static_cast<std::size_t>(d_.n * d_.h * d_.w * d_.c); }
   std::size_t w_count() const { return static_cast<std::size_t>(d_.k * d_.r * d_.s * d_.c / d_.groups); }
   std::size_t y_count() const { return static_cast<std::size_t>(d_.n * d_.p() * d_.q() * d_.k); }
-
-  static std::vector<float> copy_of(const void* data, DType dtype, std::size_t count) {
-    std::vector<float> copy(count);
-    for (std::size_t i = 0; i < count; ++i) copy[i] = read(data, dtype, i);
-    return copy;
-  }
 
   void convolve(void* x, void* w, void* y, void* workspace) const {
     static const std::shared_ptr<Backend> oracle = make_reference_backend();
@@ -106,10 +73,6 @@ class EmulatedConvolution final : public Plan {
         return put(out, w, d_.gradient);
       }
     }
-  }
-
-  static void put(const std::vector<float>& from, void* to, DType dtype) {
-    for (std::size_t i = 0; i < from.size(); ++i) write(to, dtype, i, from[i]);
   }
 
   ConvolutionGraph d_;

@@ -43,7 +43,8 @@ int number(std::string_view text) {
 }
 
 std::map<std::string, std::string, std::less<>> read_script() {
-  constexpr std::string_view known[] = {"no_driver", "driver", "devices", "capability", "memory", "kernel_fault"};
+  constexpr std::string_view known[] = {"no_driver", "driver",       "devices", "capability",
+                                        "memory",    "kernel_fault", "cudnn"};
   std::map<std::string, std::string, std::less<>> script;
   const char* text = std::getenv("ASSAY_EMULATION");
   for (const std::string& word : words_of(text ? text : "")) {

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -27,6 +28,9 @@ class OpenMemory {
   OpenMemory(const OpenMemory&) = delete;
   OpenMemory& operator=(const OpenMemory&) = delete;
 };
+// Takes time that has passed from what events count: a stand-in's, which takes far longer than what it stands for.
+void uncount(std::chrono::steady_clock::duration time);
+
 // Whether the address lies in device, pinned, managed or registered memory: what a kernel may be given.
 bool known_to_device(const void* address);
 
@@ -45,7 +49,7 @@ void run_kernel(const void* kernel, dim3 grid, dim3 block, std::size_t shared, v
 std::size_t& shared_limit(const void* kernel);
 
 // ASSAY_EMULATION: words apart by commas, `name` or `name=value`:
-//   no_driver  driver=12.4  devices=2  capability=70  memory=512MiB  kernel_fault=PART_OF_A_NAME
+//   no_driver  driver=12.4  devices=2  capability=70  memory=512MiB  kernel_fault=PART_OF_A_NAME  cudnn=absent|refuses
 // The value of `name` ("" where it has none); nothing where the script does not have it. Throws Error at an unknown
 // name.
 std::optional<std::string> scripted(std::string_view name);

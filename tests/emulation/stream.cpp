@@ -3,6 +3,8 @@
 #include "tests/emulation/capture.h"
 #include "tests/emulation/runtime.h"
 
+#include <atomic>
+#include <chrono>
 #include <mutex>
 #include <set>
 
@@ -47,6 +49,12 @@ cudaError_t refuse_in_capture() {
   }
   return cudaSuccess;
 }
+
+namespace {
+std::atomic<std::chrono::steady_clock::rep> uncounted_ticks{0};
+}
+
+void uncount(std::chrono::steady_clock::duration time) { uncounted_ticks += time.count(); }
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   if (const cudaError_t lost = sticky_error(); lost != cudaSuccess) return report(lost);
@@ -157,7 +165,10 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   const std::lock_guard lock(mutex);
   if (const cudaError_t lost = sticky_error(); lost != cudaSuccess) return report(lost);
-  const auto stamp = [event] { event->at = std::chrono::steady_clock::now(), event->recorded = true; };
+  const auto stamp = [event] {
+    event->at = std::chrono::steady_clock::now() - std::chrono::steady_clock::duration(uncounted_ticks),
+    event->recorded = true;
+  };
   const auto capture = capture_of(stream);
   if (!capture || flags & cudaEventRecordExternal) {
     event->capture.reset();

@@ -4,7 +4,7 @@
 #include "harness/device/cuda/reduce.h"
 #include "workloads/ops/cuda/batch_norm_rows.h"
 #include "workloads/ops/cuda/cuda_op.h"
-#include "workloads/ops/cuda/cuda_ops.h"
+#include "workloads/ops/cuda/own_kernels.h"
 
 namespace assay::ops {
 
@@ -255,9 +255,8 @@ class CudaBatchNormForward final : public CudaOp<BatchNormForward> {
 
 }  // namespace
 
-Made<BatchNormForward> make_cuda_batch_norm_forward(Device& device, const BatchNormDesc& desc) {
-  return make_unless<BatchNormForward, CudaBatchNormForward>(unless_f32_bf16_or_fp16("batch norm", {desc.dtype}),
-                                                             device, desc);
+std::unique_ptr<BatchNormForward> own_batch_norm_forward(Device& device, const BatchNormDesc& desc) {
+  return std::make_unique<CudaBatchNormForward>(device, desc);
 }
 
 }  // namespace assay::ops

@@ -107,7 +107,8 @@ __device__ cuda::Two<double> sum_of_partials(const float* partials, int blocks, 
 }
 constexpr int partial_threads = 1024;
 
-// What x - mean is multiplied by. Forward and backward compute it alike, so that both know the same y from x.
+// What x - mean is multiplied by. Forward and backward compute it alike, so that both know the same y from x; where
+// cuDNN did the forward pass they may take one for above 0 and the other not where y is 0 but for rounding.
 __device__ __forceinline__ float batch_norm_factor(float scale, float inverse_deviation) {
   return __fmul_rn(scale, inverse_deviation);
 }

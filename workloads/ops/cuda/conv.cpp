@@ -2,18 +2,16 @@
 // Around it: weights cast to the op's type, channels padded to what tensor cores take and cropped again, gradients
 // added to those that are there.
 #include "harness/core/error.h"
-#include "harness/core/rng.h"
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/conv_choice.h"
 #include "workloads/ops/cuda/convert_rows.h"
 #include "workloads/ops/cuda/cuda_ops.h"
-#include "workloads/ops/cuda/fill.h"
+#include "workloads/ops/cuda/trial.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -199,45 +197,16 @@ struct TrialArrays {
     }
     TrialArrays arrays;
     try {
-      arrays.x = device.allocate(static_cast<std::size_t>(d.n * d.h * d.w * d.c) * size_of(dtype));
-      arrays.w = device.allocate(weights);
-      arrays.y = device.allocate(static_cast<std::size_t>(d.n * d.p() * d.q() * d.k) * size_of(dtype));
+      arrays.x = random_array(device, stream, dtype, d.n * d.h * d.w * d.c, "x");
+      arrays.w = random_array(device, stream, dtype, static_cast<std::int64_t>(weights / size_of(dtype)), "w");
+      arrays.y = random_array(device, stream, dtype, d.n * d.p() * d.q() * d.k, "y");
       arrays.workspace = device.allocate(scratch);
     } catch (const Error&) {
       return std::nullopt;
     }
-    const auto fill = [&](const Buffer& buffer, const char* purpose) {
-      fill_random_on_device(buffer.data(), dtype, static_cast<std::int64_t>(buffer.bytes() / size_of(dtype)),
-                            Rng(1, purpose), cuda::native(stream));
-    };
-    fill(arrays.x, "x"), fill(arrays.w, "w"), fill(arrays.y, "y");
     return arrays;
   }
 };
-
-// The fastest op on the arrays, or of those that are level the one with the least workspace; by its index. Nothing
-// where no op ran: a plan that cuDNN built and cannot run is passed over.
-template <typename Op>
-std::optional<std::size_t> fastest(Device& device, Stream& stream, const TrialArrays& arrays,
-                                   const std::vector<std::unique_ptr<Op>>& ops) {
-  constexpr double level = 1.01, never = std::numeric_limits<double>::infinity();
-  std::vector<double> seconds(ops.size(), never);
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    try {
-      seconds[i] = trial_seconds(device, stream, [&] {
-        ops[i]->try_out(stream, arrays.x.data(), arrays.w.data(), arrays.y.data(), arrays.workspace.data());
-      });
-    } catch (const cudnn::RunError&) {
-    }
-  }
-  const double least = *std::min_element(seconds.begin(), seconds.end());
-  std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < ops.size(); ++i)
-    if (seconds[i] < never && seconds[i] <= level * least &&
-        (!best || ops[i]->workspace_bytes() < ops[*best]->workspace_bytes()))
-      best = i;
-  return best;
-}
 
 std::string problem(const ConvDesc& d) {
   const auto known = [](DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::fp16; };
@@ -254,7 +223,7 @@ std::string problem(const ConvDesc& d) {
 template <typename Interface, typename Op>
 Made<Interface> make(Device& device, const ConvDesc& desc, ConvolutionPass pass) {
   if (auto why = problem(desc); !why.empty()) return Made<Interface>::no(std::move(why));
-  if (const ConvChoice* choice = known_choice(desc, pass))
+  if (const auto choice = known_choice(desc, pass))
     return std::unique_ptr<Interface>(std::make_unique<Op>(device, desc, *choice));
   ConvCandidates candidates = conv_candidates(desc, pass);
   if (candidates.choices.empty()) return Made<Interface>::no(candidates.why_none);
@@ -264,7 +233,9 @@ Made<Interface> make(Device& device, const ConvDesc& desc, ConvolutionPass pass)
   if (ops.size() > 1) {
     const auto stream = device.make_stream();
     if (const auto arrays = TrialArrays::of(device, *stream, desc, ops)) {
-      best = fastest(device, *stream, *arrays, ops);
+      best = fastest(device, *stream, ops, [&](Op& op) {
+        op.try_out(*stream, arrays->x.data(), arrays->w.data(), arrays->y.data(), arrays->workspace.data());
+      });
     } else {
       candidates.choices[0].tried = false;
       ops[0] = std::make_unique<Op>(device, desc, candidates.choices[0]);

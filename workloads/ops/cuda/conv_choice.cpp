@@ -1,10 +1,8 @@
 #include "workloads/ops/cuda/conv_choice.h"
 
+#include "workloads/ops/cuda/trial.h"
+
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
-#include <mutex>
 #include <utility>
 
 namespace assay::ops {
@@ -48,13 +46,9 @@ std::vector<ConvolutionGraph> variants(const ConvolutionGraph& graph) {
   return all;
 }
 
-// Choices made in this process, by the graph as asked for.
-struct Known {
-  std::mutex mutex;
-  std::map<ConvolutionGraph, ConvChoice> choices;
-};
-Known& known() {
-  static Known value;
+// By the graph as asked for.
+KnownChoices<ConvolutionGraph, ConvChoice>& known() {
+  static KnownChoices<ConvolutionGraph, ConvChoice> value;
   return value;
 }
 
@@ -80,34 +74,12 @@ ConvCandidates conv_candidates(const ConvDesc& desc, ConvolutionPass pass) {
   return found;
 }
 
-double trial_seconds(Device& device, Stream& stream, const std::function<void()>& run) {
-  constexpr double enough = 200e-6;  // seconds of a round
-  constexpr int most_runs = 20, rounds = 3;
-  const auto start = device.make_event(), end = device.make_event();
-  const auto timed = [&](int runs) {
-    start->record(stream);
-    for (int i = 0; i < runs; ++i) run();
-    end->record(stream);
-    end->synchronize();
-    return end->seconds_since(*start) / runs;
-  };
-  run();
-  const double once = timed(1);
-  const int runs = once * most_runs > enough ? std::max(1, static_cast<int>(std::ceil(enough / once))) : most_runs;
-  double least = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < rounds; ++round) least = std::min(least, timed(runs));
-  return least;
-}
-
-const ConvChoice* known_choice(const ConvDesc& desc, ConvolutionPass pass) {
-  const std::lock_guard lock(known().mutex);
-  const auto found = known().choices.find(graph_of(desc, pass));
-  return found == known().choices.end() ? nullptr : &found->second;
+std::optional<ConvChoice> known_choice(const ConvDesc& desc, ConvolutionPass pass) {
+  return known().find(graph_of(desc, pass));
 }
 
 void remember_choice(const ConvDesc& desc, ConvolutionPass pass, ConvChoice choice) {
-  const std::lock_guard lock(known().mutex);
-  known().choices.insert_or_assign(graph_of(desc, pass), std::move(choice));
+  known().remember(graph_of(desc, pass), std::move(choice));
 }
 
 }  // namespace assay::ops

@@ -1,13 +1,11 @@
 // Which of cuDNN's plans does a convolution: candidates by its heuristics, and the fastest of them by trial.
 #pragma once
 
-#include "harness/device/device.h"
 #include "workloads/ops/conv.h"
 #include "workloads/ops/cuda/cudnn/convolution.h"
 
-#include <cstddef>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,11 +27,8 @@ struct ConvCandidates {
 // of weights in the type asked for, or rounded to that of x where cuDNN has no other.
 ConvCandidates conv_candidates(const ConvDesc& desc, cudnn::ConvolutionPass pass);
 
-// Seconds of `run` on the stream: the least of three rounds, after one that is not timed.
-double trial_seconds(Device& device, Stream& stream, const std::function<void()>& run);
-
-// The choice made before in this process for the descriptor, or null.
-const ConvChoice* known_choice(const ConvDesc& desc, cudnn::ConvolutionPass pass);
+// The choice made before in this process for the descriptor.
+std::optional<ConvChoice> known_choice(const ConvDesc& desc, cudnn::ConvolutionPass pass);
 void remember_choice(const ConvDesc& desc, cudnn::ConvolutionPass pass, ConvChoice choice);
 
 }  // namespace assay::ops

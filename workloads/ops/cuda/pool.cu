@@ -2,6 +2,7 @@
 // fixed order, backward too. Floor, in bytes: x and y once each, and a byte an element of y for the maximum's place.
 #include "workloads/ops/cuda/cuda_op.h"
 #include "workloads/ops/cuda/cuda_ops.h"
+#include "workloads/ops/cuda/own_kernels.h"
 
 namespace assay::ops {
 
@@ -207,7 +208,9 @@ class CudaPoolBackward final : public CudaPool<PoolBackward> {
 
 std::string sizes(std::int64_t one, std::int64_t two) { return std::to_string(one) + " x " + std::to_string(two); }
 
-std::string problem(const PoolDesc& d) {
+}  // namespace
+
+std::string own_pool_problem(const PoolDesc& d) {
   if (d.kind == PoolKind::maximum && d.window_h * d.window_w > largest_window)
     return "the cuda backend's maximum pooling takes windows of up to " + std::to_string(largest_window) +
            " pixels, not " + sizes(d.window_h, d.window_w);
@@ -216,14 +219,12 @@ std::string problem(const PoolDesc& d) {
   return unless_f32_bf16_or_fp16("pooling", {d.dtype});
 }
 
-}  // namespace
-
-Made<PoolForward> make_cuda_pool_forward(Device& device, const PoolDesc& desc) {
-  return make_unless<PoolForward, CudaPoolForward>(problem(desc), device, desc);
+std::unique_ptr<PoolForward> own_pool_forward(Device& device, const PoolDesc& desc) {
+  return std::make_unique<CudaPoolForward>(device, desc);
 }
 
 Made<PoolBackward> make_cuda_pool_backward(Device& device, const PoolDesc& desc) {
-  return make_unless<PoolBackward, CudaPoolBackward>(problem(desc), device, desc);
+  return make_unless<PoolBackward, CudaPoolBackward>(own_pool_problem(desc), device, desc);
 }
 
 }  // namespace assay::ops

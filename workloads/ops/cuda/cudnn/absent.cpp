@@ -1,7 +1,9 @@
 // In place of frontend.cpp where cuDNN was not there to build with.
 #include "workloads/ops/cuda/cudnn/attention.h"
+#include "workloads/ops/cuda/cudnn/batch_norm.h"
 #include "workloads/ops/cuda/cudnn/convolution.h"
 #include "workloads/ops/cuda/cudnn/plan.h"
+#include "workloads/ops/cuda/cudnn/pool.h"
 
 namespace assay::ops::cudnn {
 
@@ -10,5 +12,9 @@ std::string version() { return "no cuDNN"; }
 Plans convolution_plans(const ConvolutionGraph&, const Limits&) { return {{}, "Assay was built without cuDNN"}; }
 
 Plans attention_plans(const AttentionGraph&, const Limits&) { return {{}, "Assay was built without cuDNN"}; }
+
+Plans batch_norm_forward_plans(const BatchNormGraph&, const Limits&) { return {{}, "Assay was built without cuDNN"}; }
+
+Plans average_pool_plans(const AveragePoolGraph&, const Limits&) { return {{}, "Assay was built without cuDNN"}; }
 
 }  // namespace assay::ops::cudnn

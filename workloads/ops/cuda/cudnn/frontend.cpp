@@ -1,9 +1,11 @@
 // Graphs built by cuDNN's C++ front end: the only source that includes it.
 #include "harness/core/error.h"
 #include "workloads/ops/cuda/cudnn/attention.h"
+#include "workloads/ops/cuda/cudnn/batch_norm.h"
 #include "workloads/ops/cuda/cudnn/check.h"
 #include "workloads/ops/cuda/cudnn/convolution.h"
 #include "workloads/ops/cuda/cudnn/plan.h"
+#include "workloads/ops/cuda/cudnn/pool.h"
 
 #define CUDNN_FRONTEND_SKIP_JSON_LIB
 #include <cudnn_frontend.h>
@@ -122,51 +124,63 @@ Plans built(const std::shared_ptr<fe::graph::Graph>& graph, const Limits& limits
   return result;
 }
 
+// Sizes in cuDNN's order (N, C, H, W); memory as (N, H, W, C), dense.
+struct Layout {
+  std::vector<std::int64_t> sizes, strides;
+};
+Layout images(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
+  return {{n, c, h, w}, {h * w * c, 1, w * c, c}};
+}
+
+std::shared_ptr<fe::graph::Tensor_attributes> input(fe::graph::Graph& graph, std::int64_t id, const char* name,
+                                                    const Layout& layout, DType dtype) {
+  return graph.tensor(fe::graph::Tensor_attributes()
+                          .set_name(name)
+                          .set_uid(id)
+                          .set_dim(layout.sizes)
+                          .set_stride(layout.strides)
+                          .set_data_type(data_type(dtype)));
+}
+
+void output(const std::shared_ptr<fe::graph::Tensor_attributes>& tensor, std::int64_t id, const char* name,
+            const Layout& layout, DType dtype) {
+  tensor->set_output(true).set_name(name).set_uid(id);
+  tensor->set_dim(layout.sizes).set_stride(layout.strides).set_data_type(data_type(dtype));
+}
+
 #include "workloads/ops/cuda/cudnn/attention_graph.inc"
+#include "workloads/ops/cuda/cudnn/batch_norm_graph.inc"
+#include "workloads/ops/cuda/cudnn/pool_graph.inc"
 
 }  // namespace
 
 Plans convolution_plans(const ConvolutionGraph& d, const Limits& limits) {
   auto graph = std::make_shared<fe::graph::Graph>();
   graph->set_compute_data_type(fe::DataType_t::FLOAT).set_intermediate_data_type(fe::DataType_t::FLOAT);
-  // Sizes in cuDNN's order (N, C, H, W); memory as (N, H, W, C).
-  const auto images = [](std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
-    return std::pair(std::vector<std::int64_t>{n, c, h, w}, std::vector<std::int64_t>{h * w * c, 1, w * c, c});
-  };
-  const auto x_layout = images(d.n, d.h, d.w, d.c);
-  const auto w_layout = images(d.k, d.r, d.s, d.c / d.groups);
-  const auto y_layout = images(d.n, d.p(), d.q(), d.k);
-  const auto input = [&](std::int64_t id, const char* name, const auto& layout, DType dtype) {
-    return graph->tensor(fe::graph::Tensor_attributes()
-                             .set_name(name)
-                             .set_uid(id)
-                             .set_dim(layout.first)
-                             .set_stride(layout.second)
-                             .set_data_type(data_type(dtype)));
-  };
-  const auto output = [](const auto& tensor, std::int64_t id, const char* name, const auto& layout, DType dtype) {
-    tensor->set_output(true).set_name(name).set_uid(id);
-    tensor->set_dim(layout.first).set_stride(layout.second).set_data_type(data_type(dtype));
-  };
+  const Layout x_layout = images(d.n, d.h, d.w, d.c), w_layout = images(d.k, d.r, d.s, d.c / d.groups);
+  const Layout y_layout = images(d.n, d.p(), d.q(), d.k);
   const auto with_window = [&](auto attributes) {
     attributes.set_padding({d.padding, d.padding}).set_stride({d.stride, d.stride}).set_dilation({1, 1});
     return attributes;
   };
   switch (d.pass) {
     case ConvolutionPass::forward: {
-      const auto x = input(convolution_x, "x", x_layout, d.dtype), w = input(convolution_w, "w", w_layout, d.dtype);
+      const auto x = input(*graph, convolution_x, "x", x_layout, d.dtype),
+                 w = input(*graph, convolution_w, "w", w_layout, d.dtype);
       output(graph->conv_fprop(x, w, with_window(fe::graph::Conv_fprop_attributes())), convolution_y, "y", y_layout,
              d.dtype);
       break;
     }
     case ConvolutionPass::backward_data: {
-      const auto dy = input(convolution_y, "dy", y_layout, d.dtype), w = input(convolution_w, "w", w_layout, d.dtype);
+      const auto dy = input(*graph, convolution_y, "dy", y_layout, d.dtype),
+                 w = input(*graph, convolution_w, "w", w_layout, d.dtype);
       output(graph->conv_dgrad(dy, w, with_window(fe::graph::Conv_dgrad_attributes())), convolution_x, "dx", x_layout,
              d.dtype);
       break;
     }
     case ConvolutionPass::backward_weights: {
-      const auto dy = input(convolution_y, "dy", y_layout, d.dtype), x = input(convolution_x, "x", x_layout, d.dtype);
+      const auto dy = input(*graph, convolution_y, "dy", y_layout, d.dtype),
+                 x = input(*graph, convolution_x, "x", x_layout, d.dtype);
       output(graph->conv_wgrad(dy, x, with_window(fe::graph::Conv_wgrad_attributes())), convolution_w, "dw", w_layout,
              d.weights());
       break;
@@ -177,6 +191,14 @@ Plans convolution_plans(const ConvolutionGraph& d, const Limits& limits) {
 
 Plans attention_plans(const AttentionGraph& d, const Limits& limits) {
   return built(attention_graph(d, limits), limits);
+}
+
+Plans batch_norm_forward_plans(const BatchNormGraph& d, const Limits& limits) {
+  return built(batch_norm_graph(d), limits);
+}
+
+Plans average_pool_plans(const AveragePoolGraph& d, const Limits& limits) {
+  return built(average_pool_graph(d), limits);
 }
 
 }  // namespace assay::ops::cudnn

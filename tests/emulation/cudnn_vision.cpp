@@ -1,0 +1,160 @@
+// In place of cuDNN's batch norm and average pooling: the oracle's, on copies in f32, with cuDNN's habits. In training
+// it has no engine for a residual without ReLU, nor for channels that do not fill whole 16 bytes; running statistics
+// are read in one place and written in another; plans use all of the workspace that they asked for. They take no time
+// by events, so that they are chosen before the own kernels, which are emulated thread by thread. As the script asks,
+// cudnn=absent has none of these engines, and with cudnn=refuses their plans are built and do not run.
+#include "harness/core/error.h"
+#include "harness/device/cuda/check.h"
+#include "tests/emulation/cudnn_tensors.h"
+#include "tests/emulation/runtime.h"
+#include "workloads/ops/backend.h"
+#include "workloads/ops/cuda/cudnn/batch_norm.h"
+#include "workloads/ops/cuda/cudnn/pool.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <string_view>
+
+namespace assay::ops::cudnn {
+
+namespace {
+
+bool is(std::string_view mood) { return emulation::scripted("cudnn") == mood; }
+
+constexpr std::size_t scratch_bytes = 1000;
+
+class EmulatedPlan : public Plan {
+ public:
+  std::string name() const override { return "emulated plan"; }
+  std::size_t workspace_bytes() const override { return scratch_bytes; }
+
+  void run(cudaStream_t stream, std::span<const Operand> operands, void* workspace) const final {
+    if (refuses_) throw RunError("emulated cuDNN: this plan does not run");
+    Places at{};
+    for (const Operand& operand : operands) {
+      check_tensor(operand.data);
+      at.at(static_cast<std::size_t>(operand.id)) = operand.data;
+    }
+    if (operands.size() != tensors())
+      throw Error(fmt::format("emulated cuDNN: {} tensors in place of {}", operands.size(), tensors()));
+    check(at);
+    ASSAY_CUDA(emulation::enqueue(stream, [=, this] {
+      const auto start = std::chrono::steady_clock::now();
+      std::memset(workspace, 0xff, scratch_bytes);
+      compute(at);
+      emulation::uncount(std::chrono::steady_clock::now() - start);
+    }));
+  }
+
+ protected:
+  using Places = std::array<void*, 12>;  // by id
+
+  virtual std::size_t tensors() const = 0;
+  virtual void check(const Places&) const {}
+  virtual void compute(const Places& at) const = 0;
+
+  static Backend& oracle() {
+    static const std::shared_ptr<Backend> backend = make_reference_backend();
+    return *backend;
+  }
+
+ private:
+  bool refuses_ = is("refuses");
+};
+
+class EmulatedBatchNorm final : public EmulatedPlan {
+ public:
+  explicit EmulatedBatchNorm(const BatchNormGraph& graph) : d_(graph) {}
+
+ private:
+  std::size_t tensors() const override { return (d_.training ? 10u : 6u) + (d_.residual ? 1u : 0u); }
+
+  void check(const Places& at) const override {
+    if (d_.training && (at[batch_norm_next_mean] == at[batch_norm_running_mean] ||
+                        at[batch_norm_next_variance] == at[batch_norm_running_variance]))
+      throw Error("emulated cuDNN: running statistics are read and written in one place");
+  }
+
+  void compute(const Places& at) const override {
+    const auto channels = static_cast<std::size_t>(d_.channels), count = static_cast<std::size_t>(d_.rows) * channels;
+    const auto statistic = [&](std::int64_t id) { return static_cast<float*>(at.at(static_cast<std::size_t>(id))); };
+    const std::vector<float> x = copy_of(at[batch_norm_x], d_.dtype, count);
+    std::vector<float> residual, y(count);
+    if (d_.residual) residual = copy_of(at[batch_norm_residual], d_.dtype, count);
+    std::vector<float> mean = copy_of(at[batch_norm_running_mean], DType::f32, channels);
+    std::vector<float> variance = copy_of(at[batch_norm_running_variance], DType::f32, channels);
+    NoStream stream;
+    oracle()
+        .batch_norm_forward({.rows = d_.rows,
+                             .channels = d_.channels,
+                             .relu = d_.relu,
+                             .residual = d_.residual,
+                             .training = d_.training,
+                             .epsilon = static_cast<double>(d_.epsilon),
+                             .momentum = static_cast<double>(d_.momentum)})
+        .take()
+        ->run(stream, {.x = x.data(),
+                       .residual = residual.data(),
+                       .scale = statistic(batch_norm_scale),
+                       .shift = statistic(batch_norm_shift),
+                       .running_mean = mean.data(),
+                       .running_variance = variance.data(),
+                       .y = y.data(),
+                       .saved_mean = at[batch_norm_saved_mean],
+                       .saved_inverse_deviation = at[batch_norm_saved_inverse_deviation]});
+    put(y, at[batch_norm_y], d_.dtype);
+    if (!d_.training) return;
+    put(mean, at[batch_norm_next_mean], DType::f32);
+    put(variance, at[batch_norm_next_variance], DType::f32);
+  }
+
+  BatchNormGraph d_;
+};
+
+class EmulatedAveragePool final : public EmulatedPlan {
+ public:
+  explicit EmulatedAveragePool(const AveragePoolGraph& graph) : d_(graph) {}
+
+ private:
+  std::size_t tensors() const override { return 2; }
+
+  void compute(const Places& at) const override {
+    const std::vector<float> x = copy_of(at[pool_x], d_.dtype, static_cast<std::size_t>(d_.n * d_.h * d_.w * d_.c));
+    std::vector<float> y(static_cast<std::size_t>(d_.n * d_.p() * d_.q() * d_.c));
+    NoStream stream;
+    oracle()
+        .pool_forward({.kind = PoolKind::average,
+                       .n = d_.n,
+                       .h = d_.h,
+                       .w = d_.w,
+                       .c = d_.c,
+                       .window_h = d_.window_h,
+                       .window_w = d_.window_w,
+                       .stride = d_.stride,
+                       .padding = d_.padding})
+        .take()
+        ->run(stream, {.x = x.data(), .y = y.data()});
+    put(y, at[pool_y], d_.dtype);
+  }
+
+  AveragePoolGraph d_;
+};
+
+}  // namespace
+
+Plans batch_norm_forward_plans(const BatchNormGraph& d, const Limits&) {
+  if (is("absent") || (d.training && d.residual && !d.relu) ||
+      (d.training && d.channels * static_cast<std::int64_t>(size_of(d.dtype)) % 16 != 0))
+    return {{}, fmt::format("{}: no engine for batch norm of {} channels", version(), d.channels)};
+  return {{std::make_shared<EmulatedBatchNorm>(d)}, {}};
+}
+
+Plans average_pool_plans(const AveragePoolGraph& d, const Limits&) {
+  if (is("absent")) return {{}, fmt::format("{}: no engine for average pooling", version())};
+  return {{std::make_shared<EmulatedAveragePool>(d)}, {}};
+}
+
+}  // namespace assay::ops::cudnn

@@ -1,0 +1,35 @@
+// Batch norm, forward, as a cuDNN graph.
+#pragma once
+
+#include "harness/core/dtype.h"
+#include "workloads/ops/cuda/cudnn/plan.h"
+
+#include <compare>
+#include <cstdint>
+
+namespace assay::ops::cudnn {
+
+// As BatchNormDesc: x, residual and y (rows, channels) dense, of `dtype`; all else f32 (channels). Training: batch norm
+// that saves its statistics and writes moved running statistics beside those that it reads. Evaluation: operations
+// element by element on the running statistics.
+struct BatchNormGraph {
+  std::int64_t rows = 1, channels = 1;
+  DType dtype = DType::f32;  // or bf16, fp16
+  bool relu = false;
+  bool residual = false;
+  bool training = true;
+  float epsilon = 1e-5f;
+  float momentum = 0.1f;
+
+  auto operator<=>(const BatchNormGraph&) const = default;
+};
+
+// Ids of the tensors; from saved_mean on they are only there in training.
+inline constexpr std::int64_t batch_norm_x = 1, batch_norm_residual = 2, batch_norm_scale = 3, batch_norm_shift = 4,
+                              batch_norm_running_mean = 5, batch_norm_running_variance = 6, batch_norm_y = 7,
+                              batch_norm_saved_mean = 8, batch_norm_saved_inverse_deviation = 9,
+                              batch_norm_next_mean = 10, batch_norm_next_variance = 11;
+
+Plans batch_norm_forward_plans(const BatchNormGraph& graph, const Limits& limits);
+
+}  // namespace assay::ops::cudnn

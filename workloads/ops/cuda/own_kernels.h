@@ -1,0 +1,18 @@
+// Ops by own kernels that have cuDNN's plans beside them (own_or_cudnn.h).
+#pragma once
+
+#include "workloads/ops/batch_norm.h"
+#include "workloads/ops/pool.h"
+
+#include <memory>
+#include <string>
+
+namespace assay::ops {
+
+// For descriptors of f32, bf16 and fp16.
+std::unique_ptr<BatchNormForward> own_batch_norm_forward(Device& device, const BatchNormDesc& desc);
+std::unique_ptr<PoolForward> own_pool_forward(Device& device, const PoolDesc& desc);
+// What the own kernels of pooling have against a descriptor; empty: nothing.
+std::string own_pool_problem(const PoolDesc& desc);
+
+}  // namespace assay::ops

@@ -1,0 +1,81 @@
+// Ops that an own kernel always does, and one of cuDNN's plans where it is faster: tried when the first op of a
+// descriptor is made, on random data.
+#pragma once
+
+#include "workloads/ops/cuda/trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+namespace assay::ops {
+
+// An op by a plan. cuDNN takes arrays that are aligned to 16 bytes; run() leaves others to the own kernel.
+template <typename Base>
+class CudnnOp : public Base {
+ public:
+  CudnnOp(std::unique_ptr<Base> own, std::shared_ptr<cudnn::Plan> plan)
+      : own_(std::move(own)), plan_(std::move(plan)) {}
+
+  std::string implementation() const override { return fmt::format("{}: {}", cudnn::version(), plan_->name()); }
+  std::string isa() const override { return own_->isa(); }
+  std::size_t workspace_bytes() const override {
+    return std::max(own_->workspace_bytes(), plan_bytes() + scratch_bytes());
+  }
+
+ protected:
+  std::size_t plan_bytes() const { return (plan_->workspace_bytes() + 255) / 256 * 256; }
+  // Beyond what the plan asks for, behind it in the workspace.
+  virtual std::size_t scratch_bytes() const { return 0; }
+
+  static bool on_16_bytes(std::initializer_list<const void*> arrays) {
+    return std::all_of(arrays.begin(), arrays.end(),
+                       [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; });
+  }
+
+  std::unique_ptr<Base> own_;
+  std::shared_ptr<cudnn::Plan> plan_;
+};
+
+// What ops of one descriptor are tried on: enqueues one of them.
+template <typename Op>
+using TryOut = std::function<void(Op&)>;
+
+// `own()` and `by_plan(plan)` make the op, `trial(stream, workspace bytes)` makes its TryOut and throws Error where the
+// device has no memory left: then the own kernel does the op. So it does where cuDNN has no plan or cannot run it.
+// Few plans are tried: cuDNN compiles each when it is built.
+template <typename Op, typename Graph, typename Own, typename ByPlan, typename Trial>
+std::unique_ptr<Op> own_or_cudnn(Device& device, const Graph& graph,
+                                 cudnn::Plans (*plans_of)(const Graph&, const cudnn::Limits&), const Own& own,
+                                 const ByPlan& by_plan, const Trial& trial) {
+  using Choice = std::shared_ptr<cudnn::Plan>;  // null: the own kernel
+  static KnownChoices<Graph, Choice> known;
+  const auto op_by = [&](const Choice& choice) -> std::unique_ptr<Op> { return choice ? by_plan(choice) : own(); };
+  if (const auto choice = known.find(graph)) return op_by(*choice);
+  std::vector<Choice> choices = plans_of(graph, {.most = 2}).plans;
+  choices.insert(choices.begin(), nullptr);
+  std::vector<std::unique_ptr<Op>> ops;
+  std::size_t workspace = 1;
+  for (const Choice& choice : choices) {
+    ops.push_back(op_by(choice));
+    workspace = std::max(workspace, ops.back()->workspace_bytes());
+  }
+  std::size_t best = 0;
+  if (ops.size() > 1) {
+    const auto stream = device.make_stream();
+    TryOut<Op> run;
+    try {
+      run = trial(*stream, workspace);
+    } catch (const Error&) {
+    }
+    if (run) best = fastest(device, *stream, ops, run).value_or(0);
+    stream->synchronize();  // before what it was tried on goes
+  }
+  known.remember(graph, choices[best]);
+  return std::move(ops[best]);
+}
+
+}  // namespace assay::ops

@@ -1,0 +1,63 @@
+// Average pooling forward by an own kernel or by cuDNN. The rest is own kernels alone: the front end has no gradient of
+// pooling, and where cuDNN saves the place of a maximum and which of equal ones it takes is its own affair.
+#include "harness/device/cuda/native.h"
+#include "workloads/ops/cuda/cuda_ops.h"
+#include "workloads/ops/cuda/cudnn/pool.h"
+#include "workloads/ops/cuda/own_kernels.h"
+#include "workloads/ops/cuda/own_or_cudnn.h"
+
+#include <array>
+
+namespace assay::ops {
+
+namespace {
+
+class CudnnAveragePool final : public CudnnOp<PoolForward> {
+ public:
+  using CudnnOp::CudnnOp;
+
+  void run(Stream& stream, const Args& args) override {
+    if (!on_16_bytes({args.x, args.y})) return own_->run(stream, args);
+    plan_->run(cuda::native(stream),
+               std::array{cudnn::operand(cudnn::pool_x, args.x), cudnn::operand(cudnn::pool_y, args.y)},
+               args.workspace);
+  }
+};
+
+// Random arrays for the ops of one descriptor.
+TryOut<PoolForward> trial_of(Device& device, const PoolDesc& d, Stream& stream, std::size_t workspace) {
+  struct Arrays {
+    Buffer x, y, workspace;
+  };
+  const auto arrays = std::make_shared<Arrays>();
+  arrays->x = random_array(device, stream, d.dtype, d.n * d.h * d.w * d.c, "x");
+  arrays->y = random_array(device, stream, d.dtype, d.n * d.p() * d.q() * d.c, "y");
+  arrays->workspace = device.allocate(workspace);
+  return [arrays, &stream](PoolForward& op) {
+    op.run(stream, {.x = arrays->x.data(), .y = arrays->y.data(), .workspace = arrays->workspace.data()});
+  };
+}
+
+}  // namespace
+
+Made<PoolForward> make_cuda_pool_forward(Device& device, const PoolDesc& d) {
+  if (auto why = own_pool_problem(d); !why.empty()) return Made<PoolForward>::no(std::move(why));
+  if (d.kind == PoolKind::maximum) return own_pool_forward(device, d);
+  const cudnn::AveragePoolGraph graph{.n = d.n,
+                                      .h = d.h,
+                                      .w = d.w,
+                                      .c = d.c,
+                                      .window_h = d.window_h,
+                                      .window_w = d.window_w,
+                                      .stride = d.stride,
+                                      .padding = d.padding,
+                                      .dtype = d.dtype};
+  return own_or_cudnn<PoolForward>(
+      device, graph, cudnn::average_pool_plans, [&] { return own_pool_forward(device, d); },
+      [&](const std::shared_ptr<cudnn::Plan>& plan) {
+        return std::make_unique<CudnnAveragePool>(own_pool_forward(device, d), plan);
+      },
+      [&](Stream& stream, std::size_t workspace) { return trial_of(device, d, stream, workspace); });
+}
+
+}  // namespace assay::ops
