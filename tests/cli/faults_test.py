@@ -1,6 +1,6 @@
 """Every fault that --inject knows, in every family that can be given it: its check fires and names the culprit; records say
 what was injected and what was not; reports leave such records out unless asked. Clean runs of the same cases raise none of
-it. usage: faults_test.py [CLEAN_RUNS]"""
+it. usage: faults_test.py [CLEAN_RUNS] [CLASS...]"""
 import json
 import os
 import pathlib
@@ -125,6 +125,27 @@ class Faults(FaultCase):
             self.assertEqual(record["status"], "failed")
             self.assertRegex(" ".join(self.failing(record)[0]["detail"]), r"class-\d/\d+\.jpg")
 
+    # --- what records and reports say --------------------------------------------------------------------------------
+
+    def test_a_fault_that_nothing_can_be_given_is_refused(self):
+        for fault, entry, says in [("corrupt-image", GEMM, "no case of this plan"), ("slow-link", COLLECTIVE, "--ranks 2"),
+                                   ("wrong-sum", GPT, "--ranks 2"), ("bit-flip", LAUNCH, "no case")]:
+            self.refused("run", self.plan(entry), "--inject", fault, "--out", "never", says=["--inject " + fault, says])
+            self.assertFalse((self.dir / "never").exists())
+
+    def test_records_say_which_faults_were_not_injected(self):
+        done, (gemm, memory, launch) = self.run_plan(GEMM, MEMORY, LAUNCH, words=("--inject", "bit-flip"))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("injected:bit-flip", gemm["flags"])
+        self.assertIn("not injected:bit-flip", launch["flags"])
+        self.assertTrue(launch["comparable"])
+        done, (record,) = self.run_plan(GEMM, words=("--inject", "crash,bit-flip"))
+        self.assertLessEqual({"injected:crash", "not injected:bit-flip"}, set(record["flags"]))
+
+
+class Measured(FaultCase):
+    """What a busy machine would disturb: ctest runs it beside nothing else."""
+
     # --- what is slow ------------------------------------------------------------------------------------------------
 
     SLOW = [{**entry, "ranks": 2} for entry in (GEMM, MEMORY, COLLECTIVE, GPT, RESNET)]
@@ -155,23 +176,6 @@ class Faults(FaultCase):
         self.found_slow("slow-link", entries, r"slow link: every one of rank 2 on \S+ \(to rank 0 on \S+, rank 1 on \S+\)",
                         never="slow rank")
         self.found_slow("slow-rank", entries, r"slow rank: rank 2 on \S+ took ", never="slow link")
-
-    # --- what records and reports say --------------------------------------------------------------------------------
-
-    def test_a_fault_that_nothing_can_be_given_is_refused(self):
-        for fault, entry, says in [("corrupt-image", GEMM, "no case of this plan"), ("slow-link", COLLECTIVE, "--ranks 2"),
-                                   ("wrong-sum", GPT, "--ranks 2"), ("bit-flip", LAUNCH, "no case")]:
-            self.refused("run", self.plan(entry), "--inject", fault, "--out", "never", says=["--inject " + fault, says])
-            self.assertFalse((self.dir / "never").exists())
-
-    def test_records_say_which_faults_were_not_injected(self):
-        done, (gemm, memory, launch) = self.run_plan(GEMM, MEMORY, LAUNCH, words=("--inject", "bit-flip"))
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("injected:bit-flip", gemm["flags"])
-        self.assertIn("not injected:bit-flip", launch["flags"])
-        self.assertTrue(launch["comparable"])
-        done, (record,) = self.run_plan(GEMM, words=("--inject", "crash,bit-flip"))
-        self.assertLessEqual({"injected:crash", "not injected:bit-flip"}, set(record["flags"]))
 
     def test_reports_leave_drills_out_unless_asked(self):
         self.run_plan(MEMORY, name="clean")

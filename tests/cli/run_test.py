@@ -112,7 +112,7 @@ class BrokenWorkers(TestbedCase):
         self.assertLess(time.monotonic() - started, 60)
 
     def test_hang_ends_at_its_timeout(self):
-        done = self.run_assay(*self.probe("hang", "ok"), "--timeout", "0.5", "--out", self.out)
+        done = self.run_assay(*self.probe("hang", "ok"), "--timeout", "2", "--out", self.out)
         self.assertEqual(done.returncode, 4)
         records = self.by_op()
         self.assertIn("timeout", records["hang"]["reason"])
