@@ -196,11 +196,12 @@ TEST(JudgeLinks, OfAWorldThatRanOutOfTimeWhatWasMeasuredIsJudged) {
   EXPECT_THAT(describe(found[0], hosts(1, 4)), HasSubstr("rank 3 on h0 took 500 times"));
 }
 
-// Before a rank's communicator: exchanges take 4 ms longer, so that a machine that is busy with other things does not
-// decide; those of some pairs 40 ms.
+// Before a rank's communicator: exchanges take `usual_ms` longer, so that a machine that is busy with other things does
+// not decide; those of some pairs 40 ms.
 class SlowPartners final : public Communicator {
  public:
-  SlowPartners(Communicator& inner, std::function<bool(int, int)> slow) : inner_(inner), slow_(std::move(slow)) {}
+  SlowPartners(Communicator& inner, std::function<bool(int, int)> slow, int usual_ms = 4)
+      : inner_(inner), slow_(std::move(slow)), usual_ms_(usual_ms) {}
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
   std::string implementation() const override { return inner_.implementation(); }
@@ -221,7 +222,7 @@ class SlowPartners final : public Communicator {
     inner_.all_to_all(send, receive, count, dtype, s);
   }
   void send(const void* data, std::size_t count, DType dtype, int to, Stream& s) override {
-    late_ = slow_(rank(), to) ? 40 : 4;
+    late_ = slow_(rank(), to) ? 40 : usual_ms_;
     inner_.send(data, count, dtype, to, s);
   }
   void receive(void* data, std::size_t count, DType dtype, int from, Stream& s) override {
@@ -238,6 +239,7 @@ class SlowPartners final : public Communicator {
  private:
   Communicator& inner_;
   std::function<bool(int, int)> slow_;
+  int usual_ms_;
   int late_ = 0;  // ms, in the open group
 };
 
@@ -284,7 +286,7 @@ TEST(FindSlowLinks, TheFaultSlowLinkIsTheLinksOfItsRank) {
   for (const int ranks : {2, 3}) {
     const Wrap wrap = [&](Communicator& comm, Device& device) -> std::unique_ptr<Communicator> {
       if (comm.rank() == ranks - 1) return std::make_unique<SlowLink>(comm, device, nullptr);
-      return std::make_unique<SlowPartners>(comm, nothing);
+      return std::make_unique<SlowPartners>(comm, nothing, 1);  // the fault adds 8.5 ms
     };
     if (ranks == 2)
       expect_found(ranks, wrap, HasSubstr(" times as long at rank 1 as at rank 0"));
