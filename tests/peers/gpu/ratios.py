@@ -4,8 +4,9 @@ ratios.py --assay PATH --out FOLDER [NAME...]     NAME: comparisons by prefix; d
 
 comparisons.json lists them as tests/peers/run.py's lists do, with two differences: a peer may be {"serve": [...]}, a
 program that is set up once and then asked for each figure (serve.py), and a comparison without a bound is measured and
-not judged. Sides alternate (ours peer, peer ours, ...); a row is the median ratio of its pairs with its order-statistic
-95 % interval, whose bound on the wrong side decides. A peer that stays keeps its memory on the GPU while Assay runs.
+not judged. Where the peer is Assay too, the row is what a flag or a parameter costs. Sides alternate (ours peer,
+peer ours, ...); a row is the median ratio of its pairs with its order-statistic 95 % interval, whose bound on the wrong
+side decides. A peer that stays keeps its memory on the GPU while Assay runs.
 
 In FOLDER: ratios.json (every figure), ratios.md (the table), runs/ (Assay's own run directories), peers/ (what peers
 said). What is there is kept: a second call goes on where the first ended. With --minutes it ends in time by itself,
@@ -93,6 +94,12 @@ def ours(side, options, folder):
     return run.figure_of_run(side, str(options.assay), folder, ["--device", options.device])
 
 
+def theirs(side, stays, options, folder):
+    if stays:
+        return stays.figure()
+    return ours(side, options, folder) if "assay" in side else run.measure_command(side)
+
+
 def positive(figure):
     if not figure["value"] > 0:
         raise run.Broken(f"the figure {figure['value']} is not positive")
@@ -117,7 +124,7 @@ def measure(entry, pairs, options, done, keep, deadline):
                     raise OutOfTime
             folder = options.out / "runs" / f"{entry['name']}-{len(done) + 1}"
             sides = {"ours": lambda f=folder: ours(entry["ours"], options, f),
-                     "peer": peer.figure if peer else lambda: run.measure_command(entry["peer"])}
+                     "peer": lambda f=folder: theirs(entry["peer"], peer, options, f.with_name(f.name + "-peer"))}
             order = ("ours", "peer") if len(done) % 2 == 0 else ("peer", "ours")
             pair = {name: positive(sides[name]()) for name in order}
             ratio = run.ratio_of(entry, **pair)
@@ -237,10 +244,13 @@ def main():
     entries = chosen(parser, options)
     if options.dry_run:
         for entry in entries:
-            peer = entry["peer"].get("serve") or entry["peer"]["command"]
             print(f"{entry['name']}: {entry['about']}")
-            print(f"  ours: {options.assay or 'assay'} run {' '.join(entry['ours']['assay'])} --device {options.device}")
-            print(f"  peer: {' '.join(peer)}{' (stays)' if 'serve' in entry['peer'] else ''}")
+            for name in ("ours", "peer"):
+                side = entry[name]
+                words = side.get("serve") or side.get("command")
+                if not words:
+                    words = [str(options.assay or "assay"), "run", *side["assay"], "--device", options.device]
+                print(f"  {name}: {' '.join(words)}{' (stays)' if 'serve' in side else ''}")
         return 0
     deadline = time.monotonic() + 60 * options.minutes
     options.out.mkdir(parents=True, exist_ok=True)

@@ -104,6 +104,15 @@ class Table(unittest.TestCase):
         self.assertRegex(rows["broken"][-1], "broken: .*exit code 1: gone")
         self.assertEqual(rows["there"][-1], "held")
 
+    def test_assay_beside_itself(self):
+        entry = self.entry("cost", 95, 0)
+        entry["peer"] = {"assay": ["100"], "metric": "throughput"}
+        done = self.drive([entry])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.path / "order").read_text(), "A" * 12)
+        self.assertEqual(self.rows()["cost"][3:], ["0.950", "0.950 .. 0.950", "", "6", "measured"])
+        self.assertTrue((self.path / "out" / "runs" / "cost-6-peer" / "records.jsonl").exists())
+
     def test_usage(self):
         entries = [self.entry("gemm", 1, 1)]
         self.assertEqual(self.drive(entries, "--pairs", "5").returncode, 2)
