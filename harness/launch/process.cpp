@@ -71,14 +71,19 @@ std::vector<pid_t> children(const std::set<pid_t>& foreign) {
   return found;
 }
 
-// The launcher frames its own remarks with lines of dashes, or begins them with its name.
+// The launcher frames its own remarks with lines of dashes, or begins them with its name. Open MPI 5 has each rank that
+// misses another one report that at length, and zero bytes between what ranks print.
 std::string without_boilerplate(std::string_view text) {
   std::string kept;
-  bool framed = false;
+  bool framed = false, missing_a_rank = false;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
+    std::string line(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
+    std::erase(line, '\0');
+    const bool report = line.starts_with("[") && line.find("] *** ") != line.npos;
+    missing_a_rank = report && (missing_a_rank || line.ends_with("*** An error occurred in Socket closed"));
+    if (missing_a_rank) continue;
     const bool dashes = line.size() >= 20 && line.find_first_not_of('-') == line.npos;
     if (dashes) framed = !framed;
     const bool remark = line.starts_with("mpirun: ") || line.starts_with("prterun: ");
@@ -87,6 +92,10 @@ std::string without_boilerplate(std::string_view text) {
   }
   return kept;
 }
+
+// MPI_ERR_UNKNOWN: the code with which Open MPI ends a rank that has lost another one. mpirun may hand on that in place
+// of how the other ended.
+constexpr int ended_for_want_of_another = 14;
 
 const bool below_mpirun = std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("PMIX_RANK");
 
@@ -246,6 +255,7 @@ std::string describe_status(int wait_status, bool through_launcher) {
     return fmt::format("killed by {} (signal {})", name ? fmt::format("SIG{}", name) : "a signal", signal);
   }
   const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
+  if (through_launcher && code == ended_for_want_of_another) return {};
   return code != 0 ? fmt::format("ended with code {}", code) : std::string();
 }
 

@@ -83,7 +83,8 @@ void end_children(double seconds, const std::function<void(pid_t, int)>& reaped)
 
 // The signal that a process ended by, a launcher's 128 + signal understood; 0: none.
 int ending_signal(int wait_status, bool through_launcher);
-// "killed by SIGSEGV (signal 11)", "ended with code 3". Empty for a clean end.
+// "killed by SIGSEGV (signal 11)", "ended with code 3". Empty for a clean end, and where a launcher's status tells how
+// another rank ended.
 std::string describe_status(int wait_status, bool through_launcher);
 
 }  // namespace assay

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <string>
+#include <string_view>
 
 namespace assay {
 namespace {
@@ -13,6 +15,9 @@ TEST(DescribeStatus, SignalsAndCodes) {
   EXPECT_EQ(describe_status(3 << 8, false), "ended with code 3");
   EXPECT_EQ(describe_status(137 << 8, true), "killed by SIGKILL (signal 9)");
   EXPECT_EQ(describe_status(0, true), "");
+  // Open MPI's mpirun hands on what it did to the rank that is left.
+  EXPECT_EQ(describe_status(14 << 8, true), "");
+  EXPECT_EQ(describe_status(14 << 8, false), "ended with code 14");
 }
 
 TEST(TailOf, LeavesOutWhatALauncherSaysOfItself) {
@@ -20,6 +25,17 @@ TEST(TailOf, LeavesOutWhatALauncherSaysOfItself) {
   EXPECT_EQ(
       tail_of("one\n" + frame + "\nPrimary job terminated\n" + frame + "\nmpirun: Forwarding signal 18\n\ntwo\n", 100),
       "one\ntwo");
+}
+
+TEST(TailOf, LeavesOutThatRanksMissTheOneThatIsGone) {
+  using namespace std::string_view_literals;
+  const std::string missing(
+      "last words\n\0[one:00000] *** An error occurred in Socket closed\n[one:00000] *** on a NULL communicator\n"
+      "[one:00000] *** Unknown error\n\0\n"sv);
+  EXPECT_EQ(tail_of(missing, 400), "last words");
+  // An error of MPI's own may be what it broke by.
+  const std::string own = "[one:00001] *** An error occurred in MPI_Recv\n[one:00001] *** MPI_ERR_TRUNCATE";
+  EXPECT_EQ(tail_of(own, 400), own);
 }
 
 TEST(TailOf, HoldsWholeLines) {
