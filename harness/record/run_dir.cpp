@@ -26,9 +26,10 @@ namespace {
 constexpr std::size_t inline_samples = 200;
 constexpr std::size_t max_line_bytes = 64u << 20;
 
+// Beside what a run that was killed at its very start leaves: it has no run.json yet, and nothing to lose.
 bool holds_anything(const fs::path& dir) {
   for (const auto& entry : fs::directory_iterator(dir))
-    if (entry.path().filename() != ".lock") return true;
+    if (const fs::path name = entry.path().filename(); name != ".lock" && name != "run.json.tmp") return true;
   return false;
 }
 

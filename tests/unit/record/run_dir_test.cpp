@@ -154,6 +154,15 @@ TEST_F(RunDir, ForeignSchemaAndForeignFoldersAreRefused) {
   EXPECT_THAT(usage_error([&] { (void)RunWriter::create(dir_ / "mine.txt", run_); }), HasSubstr("not a directory"));
 }
 
+TEST_F(RunDir, WhatWasKilledBeforeItsFirstFileWasWholeIsNoRun) {
+  fs::create_directories(dir_);
+  std::ofstream(dir_ / ".lock") << "";
+  std::ofstream(dir_ / "run.json.tmp") << "{\"sche";
+  (void)RunWriter::create(dir_, run_);
+  EXPECT_TRUE(read_run(dir_).problems.empty());
+  EXPECT_FALSE(fs::exists(dir_ / "run.json.tmp"));
+}
+
 TEST_F(RunDir, ASecondSupervisorIsToldThePid) {
   const RunWriter first = RunWriter::create(dir_, run_);
   const std::string word = usage_error([&] { (void)RunWriter::resume(dir_); });
