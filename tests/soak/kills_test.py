@@ -69,7 +69,8 @@ class Kills(HostsCase):
             process = self.start(*words, env=env)
             victim = self.kill_one(chance, process, longest, kinds)
             before = self.lines()
-            process.communicate(timeout=300)
+            said = process.communicate(timeout=300)[1]
+            self.assertNotEqual(process.returncode, 2, said)   # what a kill left is no bad input
             for line in before:
                 json.loads(line)
             self.assertEqual(self.lines()[:len(before)], before)   # what was finished stays as it was
