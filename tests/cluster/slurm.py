@@ -96,9 +96,9 @@ class Slurm:
             # A host name of its own, as hosts have: Open MPI's daemons name their folders by it.
             self._spawn(name, ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', name,
                                shutil.which("slurmd", path=SEARCH), "-D", "-N", name, "-f", self.path("slurm.conf")])
-        self._wait(self._all_idle, "every node to be idle", 60)
+        self._wait(self.all_idle, "every node to be idle", 60)
 
-    def _all_idle(self):
+    def all_idle(self):
         done = self.run("sinfo", "-h", "-N", "-o", "%N %t", check=False)
         states = dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)
         return all(states.get(name) == "idle" for name in self.nodes)

@@ -153,6 +153,7 @@ class InSlurm(ClusterCase):
         wait_for(lambda: self.slurm.restarts(job) > 0, f"the job's requeue: {self.words_of(job)}", 90)
         self.nothing_left()
         wait_for(lambda: self.slurm.state(job) == "PENDING", f"the job's turn: {self.words_of(job)}", 60)
+        wait_for(self.slurm.all_idle, "the nodes' word that it has ended", 60)
         # The rest is not to be warned again.
         self.slurm.run("scontrol", "update", f"jobid={job}", "timelimit=10", "starttime=now")
         state = self.end_of(job, 150)
