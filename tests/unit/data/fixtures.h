@@ -1,35 +1,27 @@
 // Small images and files for the tests of data loading.
 #pragma once
 
+#include "tests/support/temporary_folder.h"
 #include "workloads/data/synthetic_image.h"
 
 #include <jpeglib.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <unistd.h>
-
 namespace assay::data::test {
 
 using Bytes = std::vector<std::byte>;
 
-// A folder of the test's own, removed at the end.
+// A folder of the test's own that files are written into.
 class Folder {
  public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "assay-data-XXXXXX").string();
-    path_ = mkdtemp(name.data());
+  std::string path(const std::string& name = "") const {
+    return name.empty() ? folder_.path().string() : (folder_.path() / name).string();
   }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string path(const std::string& name = "") const { return name.empty() ? path_ : path_ + "/" + name; }
   std::string write(const std::string& name, std::span<const std::byte> bytes) const {
     std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
     std::ofstream(path(name), std::ios::binary)
@@ -41,7 +33,7 @@ class Folder {
   }
 
  private:
-  std::string path_;
+  assay::test::TemporaryFolder folder_;
 };
 
 inline Bytes picture(std::uint64_t index) {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "reports/cost/cost.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -17,20 +17,9 @@ namespace assay::report {
 // A folder of the test's own.
 class Folder {
  public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "assay-cost-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code none;
-    std::filesystem::remove_all(path_, none);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
   std::filesystem::path write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name, std::ios::binary) << text;
-    return path_ / name;
+    std::ofstream(folder_.path() / name, std::ios::binary) << text;
+    return folder_.path() / name;
   }
   PriceFile read(const std::string& name, const std::string& text) const { return read_price_file(write(name, text)); }
   // What is wrong with a file, in the message's words.
@@ -44,7 +33,7 @@ class Folder {
   }
 
  private:
-  std::filesystem::path path_;
+  test::TemporaryFolder folder_;
 };
 
 inline Metric rate(const char* name, double value, const char* unit, std::optional<Interval> ci95 = {}) {
