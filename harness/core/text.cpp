@@ -38,6 +38,14 @@ std::string one_line(std::string_view text, std::size_t most) {
   return out;
 }
 
+std::string last_lines(std::string_view text, int count) {
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  std::size_t start = text.size();
+  while (count > 0 && start > 0)
+    if (text[--start] == '\n' && --count == 0) return std::string(text.substr(start + 1));
+  return std::string(text.substr(start));
+}
+
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     const std::size_t length = character_length(text);

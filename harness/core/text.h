@@ -10,6 +10,9 @@ namespace assay {
 // `most` bytes, with "..." added.
 std::string one_line(std::string_view text, std::size_t most = 200);
 
+// The last `count` lines of it, without the newlines that end it.
+std::string last_lines(std::string_view text, int count);
+
 // Whether all of it is UTF-8, as JSON needs.
 bool is_utf8(std::string_view text);
 

@@ -15,10 +15,10 @@ constexpr int most_hosts_told = 4;
 
 std::string missing_for(const Placement& planned, const Agents& agents, const std::vector<bool>& gone) {
   std::string text;
-  int told = 0, lost = 0;
+  int lost = 0;
   for (std::size_t host = 0; host < gone.size(); ++host)
-    if (gone[host] && ++lost <= most_hosts_told) text += agents.lost(static_cast<int>(host)) + "; ", ++told;
-  if (lost > told) text += fmt::format("so are {} more; ", lost - told);
+    if (gone[host] && ++lost <= most_hosts_told) text += agents.lost(static_cast<int>(host)) + "; ";
+  if (lost > most_hosts_told) text += fmt::format("so are {} more; ", lost - most_hosts_told);
   const std::size_t ranks = planned.seats.size();
   return fmt::format("{}what is left has no room for {} rank{} on {} host{}", text, ranks, ranks == 1 ? "" : "s",
                      planned.hosts, planned.hosts == 1 ? "" : "s");

@@ -1,6 +1,7 @@
 #include "harness/run/each_host.h"
 
 #include "harness/core/error.h"
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/record/json_reader.h"
 #include "harness/run/execute.h"
@@ -17,11 +18,6 @@ namespace assay {
 namespace {
 
 constexpr std::size_t cases_a_message = 200;
-
-std::string last_line(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
-}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -213,7 +209,7 @@ void EachHost::watch() {
     if (const std::string& lost = agents_.lost(static_cast<int>(i)); !lost.empty())
       give_up(i, lost);
     else if (const Agents::Remote& remote = agents_.remote(host.process); !host.connected && remote.status)
-      give_up(i, fmt::format("its run ended{}{}", remote.printed.empty() ? "" : ": ", last_line(remote.printed)));
+      give_up(i, fmt::format("its run ended{}{}", remote.printed.empty() ? "" : ": ", last_lines(remote.printed, 1)));
     else if (host.connected && silent > order_.heartbeat_limit_seconds)
       give_up(i, fmt::format("no sign of life for {:.3g} s", silent));
     else if (!host.connected && silent > order_.launch_limit_seconds)

@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/text.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/run_dir.h"
 #include "harness/run/messages.h"
@@ -34,17 +35,6 @@ std::int64_t oom_kill_count() {
       if (name == "oom_kill") total += value;
   }
   return total;
-}
-
-std::string last_line(const std::string& text) {
-  const std::size_t newline = text.rfind('\n');
-  return newline == text.npos ? text : text.substr(newline + 1);
-}
-
-std::string last_lines(const std::string& text, int count) {
-  std::size_t start = text.size();
-  while (count-- > 0 && start != text.npos && start > 0) start = text.rfind('\n', start - 1);
-  return start == text.npos || start == 0 ? text : text.substr(start + 1);
 }
 
 // Where workers of several hosts reach this one.
@@ -418,7 +408,7 @@ Record Supervisor::broken_record(const Job& job) {
   if (failure.unexplained) {
     if (speaks_of_memory(log) || (word.find("SIGKILL") != word.npos && oom_kill_count() > oom_kills_))
       reason = "out of memory: " + reason;
-    if (!log.empty()) reason += fmt::format("; stderr: {}", last_line(log).substr(0, 300));
+    if (!log.empty()) reason += fmt::format("; stderr: {}", one_line(last_lines(log, 1), 300));
   }
   record.reason = reason;
   record.log = log;

@@ -138,5 +138,13 @@ TEST(Text, StaysOnOneLine) {
   EXPECT_FALSE(is_utf8("a\xc3"));
 }
 
+TEST(Text, EndsWithItsLastLines) {
+  EXPECT_EQ(last_lines("a\nb\nc\n\n", 1), "c");
+  EXPECT_EQ(last_lines("a\nb\nc", 2), "b\nc");
+  EXPECT_EQ(last_lines("a\nb\n", 5), "a\nb");
+  EXPECT_EQ(last_lines("\nb", 2), "\nb");
+  EXPECT_EQ(last_lines("\n", 1), "");
+}
+
 }  // namespace
 }  // namespace assay
