@@ -43,6 +43,7 @@ class Builder {
   bool training() const { return variant_.training; }
   bool checkpointing() const { return layout_.options.checkpointing == Checkpointing::full; }
   const BatchShape& batch() const { return layout_.options.batch; }
+  std::int64_t logits_bytes() const { return layout_.options.logits_bytes; }
   double smoothing() const { return training() ? layout_.options.smoothing : 0; }  // evaluation has none
   DType compute() const { return layout_.options.precision.compute; }
   DType product() const { return layout_.options.precision.product; }

@@ -25,6 +25,7 @@ struct StepOptions {
   double smoothing = 0;                  // of labels
   double max_norm = 0;                   // 0: gradients are not clipped
   std::int64_t bucket_bytes = 25 << 20;  // of gradients reduced at once
+  std::int64_t logits_bytes = 0;         // that an LM head holds at once; 0: as the device has memory
 };
 
 }  // namespace assay::nn

@@ -112,6 +112,26 @@ TEST_P(GpuModels, ReplayIsTheSameToTheBit) {
   EXPECT_EQ(eager.step.graph(), "eager: refused by a test");
 }
 
+// A GPU holds all logits that fit a share of its memory; where they do not, blocks add up to the same gradient.
+class GpuLogits : public GpuModels {};
+INSTANTIATE_TEST_SUITE_P(All, GpuLogits, testing::Values("gpt2", "llama", "bert"),
+                         [](const auto& param) { return std::string(param.param); });
+
+TEST_P(GpuLogits, InBlocksAreTheSameStep) {
+  StepOptions in_blocks = options();
+  in_blocks.batch.samples = 16;
+  GpuStep whole(GetParam(), in_blocks, *device_, *device_);
+  in_blocks.logits_bytes = 256;
+  GpuStep blocks(GetParam(), in_blocks, *device_, *device_);
+  for (int i = 0; i < 3; ++i) {
+    const StepResult a = whole.step.step(1e-2), b = blocks.step.step(1e-2);
+    EXPECT_NEAR(a.loss, b.loss, 1e-5) << "step " << i;
+    EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-4 * a.gradient_norm) << "step " << i;
+    EXPECT_EQ(a.correct, b.correct);
+  }
+  EXPECT_EQ(blocks.step.graph(), "captured");
+}
+
 class Fp8Gpu : public GpuModels {};
 INSTANTIATE_TEST_SUITE_P(All, Fp8Gpu, testing::Values("wide_gpt2", "wide_llama", "wide_bert"),
                          [](const auto& param) { return std::string(param.param); });

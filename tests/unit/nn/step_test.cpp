@@ -85,6 +85,25 @@ TEST(Accumulation, TwoMicroBatchesAreOneBatchOfTwice) {
   }
 }
 
+// The head's gradient is a sum over blocks of rows, the first of which writes it.
+TEST(Logits, ComeInBlocksOfRows) {
+  for (const char* kind : {"gpt2", "llama", "bert"}) {
+    StepOptions options = small_options(kind);
+    options.batch.samples = 16;  // times 5 tokens: five blocks of 16 rows
+    SmallStep whole(kind, options);
+    options.logits_bytes = 256;
+    SmallStep blocks(kind, options);
+    EXPECT_LT(blocks.step.memory().total(), whole.step.memory().total());
+    for (int i = 0; i < 3; ++i) {
+      const StepResult a = whole.step.step(1e-2), b = blocks.step.step(1e-2);
+      EXPECT_NEAR(a.loss, b.loss, 1e-12) << kind << " step " << i;
+      EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-6) << kind << " step " << i;
+      EXPECT_EQ(a.valid, b.valid);
+      EXPECT_EQ(a.correct, b.correct);
+    }
+  }
+}
+
 TEST_P(Models, RanksFollowOneRankThatAccumulates) {
   const std::string kind = GetParam();
   StepOptions options = small_options(kind);

@@ -7,7 +7,7 @@ namespace assay::nn {
 namespace {
 
 // Each block adds to the weight's whole gradient, a pass over memory: blocks are as large as leaves the peak of memory
-// to the layers.
+// to the layers. On a GPU the step says how large (training_step.cpp).
 constexpr std::int64_t block_bytes = std::int64_t{128} << 20;
 constexpr std::int64_t most_blocks = 256;  // so that a batch that fits nowhere is still planned at once
 
@@ -44,8 +44,9 @@ std::int64_t stride_of(Builder& builder, ops::MatmulDesc product) {
 
 }  // namespace
 
-std::int64_t rows_a_block(std::int64_t rows, std::int64_t vocabulary, DType dtype) {
-  const std::int64_t fit = block_bytes / (vocabulary * static_cast<std::int64_t>(size_of(dtype)));
+std::int64_t rows_a_block(std::int64_t rows, std::int64_t vocabulary, DType dtype, std::int64_t bytes) {
+  const std::int64_t room = bytes > 0 ? bytes : block_bytes;
+  const std::int64_t fit = room / (vocabulary * static_cast<std::int64_t>(size_of(dtype)));
   const std::int64_t most = std::max({std::int64_t{1}, fit, rows / most_blocks});
   if (rows <= most) return rows;
   // Equal blocks of whole cache lines of rows where that works out.
@@ -57,7 +58,7 @@ std::int64_t rows_a_block(std::int64_t rows, std::int64_t vocabulary, DType dtyp
 Tensor LmHead::forward(Builder& builder, Tensor h) const {
   const Builder::Scope scope(builder, "head");
   const std::int64_t rows = builder.batch().samples * builder.batch().seq;
-  const std::int64_t block = rows_a_block(rows, vocabulary_, builder.compute());
+  const std::int64_t block = rows_a_block(rows, vocabulary_, builder.compute(), builder.logits_bytes());
   const DType dtype = builder.compute();
   const Tensor dh = builder.training() ? builder.tensor("dh", rows * width_, dtype) : Tensor{};
   const Tensor bias = builder.weight(bias_);

@@ -36,7 +36,7 @@ class Classifier {
   std::int64_t classes_;
 };
 
-// Rows of logits that are held at once.
-std::int64_t rows_a_block(std::int64_t rows, std::int64_t vocabulary, DType dtype);
+// Rows of logits that are held at once: about `bytes` of them, or a default that suits a CPU where that is 0.
+std::int64_t rows_a_block(std::int64_t rows, std::int64_t vocabulary, DType dtype, std::int64_t bytes);
 
 }  // namespace assay::nn
