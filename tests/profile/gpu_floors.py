@@ -5,7 +5,8 @@
 
 Nothing here was measured. A floor is what arithmetic and traffic take at the sheet's rates, each op alone; a prediction
 is the same with a share of those rates that was assumed, as stated. Shapes follow
-workloads/transformer and workloads/resnet.
+workloads/transformer and workloads/resnet, kernels workloads/ops/cuda; what cuDNN launches for one attention or
+convolution is a guess.
 """
 import argparse
 import dataclasses
@@ -23,20 +24,25 @@ GEMM_WIDE, GEMM_NARROW = 0.75, 0.60  # inner sizes of 2,048 and more: published 
 CONVOLUTION = 0.50
 CONVOLUTION_BANDWIDTH = 0.80
 LAUNCH = 1.0e-6  # between kernels of a graph
+SMALL = 2.0e-6  # a kernel that joins partial sums or prepares numbers: what a few microseconds of nearly no work take
 ATTENTION = {1024: (0.25, 0.20), 2048: (0.33, 0.26), 4096: (0.38, 0.31), 8192: (0.55, 0.45)}  # forward, backward
+
+
+LOGITS = 4 << 30  # bytes that an LM head holds at once (workloads/nn/training_step.cpp)
+MULTIPROCESSORS = 132
 
 
 @dataclasses.dataclass
 class Op:
-    """One kernel, or several alike."""
+    """A kernel, and `small` ones beside it that have next to nothing to read."""
 
     kind: str
     flops: float
     bytes: float
     share: float  # of peak FLOP/s, in a prediction
     bandwidth: float = BANDWIDTH
-    count: int = 1
     dtype: str = "bf16"  # of its operands: which peak
+    small: int = 0
 
 
 def read(folder, name):
@@ -49,13 +55,14 @@ def gemm(m, n, k, out=HALF, extra=0):
     return Op("matrix products", 2.0 * m * n * k, HALF * (m * k + k * n + extra) + out * m * n, share)
 
 
-def linear(rows, inner, outer, epilogue=0):
-    """Forward, then the gradients of the input and of the weights (f32)."""
-    return [gemm(rows, outer, inner, extra=epilogue), gemm(rows, inner, outer, extra=epilogue),
-            gemm(outer, inner, rows, out=FULL)]
+def linear(rows, inner, outer, epilogue=0, bias=False):
+    """Forward, then the gradients of the input and of the weights (f32). The bias' gradient reads the output's again."""
+    ops = [gemm(rows, outer, inner, extra=epilogue), gemm(rows, inner, outer, extra=epilogue),
+           gemm(outer, inner, rows, out=FULL)]
+    return ops + [passes("bias gradients", rows * outer, small=1)] * bias
 
 
-def fp8_linear(rows, inner, outer, epilogue=0):
+def fp8_linear(rows, inner, outer, epilogue=0, bias=False):
     """The same with operands of 8 bits. Input and output's gradient are rounded from bf16, the weight from its f32 master,
     each as it lies and transposed in one pass; the GELU of an epilogue is a pass of its own."""
     def product(m, n, k, out):
@@ -70,46 +77,81 @@ def fp8_linear(rows, inner, outer, epilogue=0):
     return ops + [passes("activations", 2 * epilogue), passes("activations", 3 * epilogue)] * (1 if epilogue else 0)
 
 
-def passes(kind, elements, times=1):
-    return Op(kind, 0, HALF * elements, 1.0, count=times)
+def passes(kind, elements, small=0):
+    return Op(kind, 0, HALF * elements, 1.0, small=small)
 
 
 def optimizer(parameters, moments):
     """The norm reads gradients; the update reads and writes masters and moments, reads gradients, writes a bf16 copy."""
-    return [Op("optimizer", 0, FULL * parameters, 1.0),
-            Op("optimizer", 0, parameters * (FULL * (3 + 2 * moments) + HALF), 1.0)]
+    return [Op("optimizer", 0, FULL * parameters, 1.0, small=1),
+            Op("optimizer", 0, parameters * (FULL * (3 + 2 * moments) + HALF), 1.0, small=1)]
+
+
+def norm(rows, width, residual):
+    """Forward, then backward, whose blocks each leave a row of sums (f32) for the parameters' gradients."""
+    threads = math.ceil(width / 8 / 32) * 32
+    partial = 2 * MULTIPROCESSORS * max(1, 1024 // threads) * width * FULL // HALF
+    return [passes("norms", (4 if residual else 2) * rows * width),
+            passes("norms", (4 if residual else 3) * rows * width + 2 * partial, small=1)]
+
+
+def head(rows, width, vocabulary):
+    """Logits in blocks of rows, each with its gradients at once; all but the first add to the weight's. Rows of logits
+    are padded to whole cache lines."""
+    padded = vocabulary if vocabulary % 8 == 0 else math.ceil(vocabulary / 64) * 64
+    blocks = math.ceil(rows / (LOGITS // (HALF * vocabulary)))
+    ops = []
+    for block in range(blocks):
+        count = rows / blocks
+        ops += linear(count, width, vocabulary)
+        if block > 0:
+            ops[-1].bytes += FULL * vocabulary * width
+        ops += [passes("cross-entropy", 2 * count * padded, small=1)]
+    return ops
+
+
+def attention(batch, seq, heads, kv, head_dim):
+    """Forward; backward, which is deterministic: it leaves the scores' gradient, 16 bits each and of the causal half,
+    for a kernel of its own to make dq of. Gradients of shared keys and values are summed after."""
+    rows, scores = batch * seq, 0.5 * batch * heads * seq * seq
+    product = 2.0 * scores * head_dim
+    forward, backward = ATTENTION[seq]
+    q, k = rows * heads * head_dim, rows * kv * head_dim
+    ops = [Op("attention", 2 * product, HALF * (2 * q + 2 * k), forward),
+           Op("attention", 4 * product, HALF * (3 * q + 2 * k + 2 * q + scores), backward, small=1),
+           Op("attention", product, HALF * (scores + k + q), GEMM_NARROW)]
+    return ops + [passes("attention", 2 * q + 2 * k)] * (kv < heads)
 
 
 def transformer(model, batch, seq, block_linear=linear):
     width, heads, layers = model["width"], model["heads"], model["layers"]
-    kv, head = model.get("kv_heads", heads), model.get("head_dim", width // heads)
+    kv, head_dim = model.get("kv_heads", heads), model.get("head_dim", width // heads)
     hidden, vocabulary, rows = model["mlp_width"], model["vocabulary"], batch * seq
-    gated, rotary = model["mlp"] == "silu_gate", model["position"] == "rotary"
+    gated, rotary, bias = model["mlp"] == "silu_gate", model["position"] == "rotary", model["bias"]
     ops = []
-    for _ in range(layers):
-        ops += block_linear(rows, width, (heads + 2 * kv) * head) + block_linear(rows, heads * head, width)
+    for layer in range(layers):
+        ops += block_linear(rows, width, (heads + 2 * kv) * head_dim, bias=bias)
+        ops += block_linear(rows, heads * head_dim, width, bias=bias)
         if gated:
             ops += block_linear(rows, width, 2 * hidden) + block_linear(rows, hidden, width)
             ops += [passes("activations", 3 * rows * hidden), passes("activations", 5 * rows * hidden)]
         else:
-            ops += block_linear(rows, width, hidden, rows * hidden) + block_linear(rows, hidden, width)
-        ops += [passes("norms", 4 * rows * width), passes("norms", 4 * rows * width)] * 2
+            ops += block_linear(rows, width, hidden, rows * hidden, bias=bias)
+            ops += block_linear(rows, hidden, width, bias=bias)
+        ops += norm(rows, width, layer > 0) + norm(rows, width, True)
         if rotary:
-            ops += [passes("rotary", 2 * rows * (heads + kv) * head)] * 2
-        flops = 2.0 * batch * heads * seq * seq * head  # the causal half of two products
-        forward, backward = ATTENTION[seq]
-        ops.append(Op("attention", flops, HALF * 2 * (heads + kv) * rows * head, forward))
-        # A deterministic backward keeps the scores' gradient, 16 bits each, and reads it again.
-        kept = 2.0 * HALF * batch * heads * seq * seq
-        ops.append(Op("attention", 2.5 * flops, HALF * (4 * heads + 4 * kv) * rows * head + kept, backward))
-    padded = math.ceil(vocabulary / 64) * 64
-    ops += linear(rows, width, vocabulary)  # in bf16 whatever the blocks
-    ops += [passes("cross-entropy", 2 * rows * padded)]
-    ops += [passes("norms", 4 * rows * width)] * 2
-    ops += [passes("embedding", 3 * rows * width), passes("embedding", 3 * rows * width)]
+            ops += [passes("rotary", 2 * rows * (heads + kv) * head_dim)] * 2
+        ops += attention(batch, seq, heads, kv, head_dim)
+    ops += head(rows, width, vocabulary)  # in bf16 whatever the blocks
+    ops += norm(rows, width, True)
+    # Tokens are sorted by one multiprocessor, rows of dy summed, sums of tiles joined, positions summed.
+    ops += [passes("embedding", 3 * rows * width), passes("embedding", 3 * rows * width, small=2)]
+    if not rotary:
+        ops += [passes("embedding", rows * width)]
     ops += optimizer(model["parameters"], 2)
-    weights = layers * (width * (heads + 2 * kv) * head + heads * head * width + (3 if gated else 2) * width * hidden)
-    training = 6.0 * rows * (weights + width * vocabulary) + 3 * layers * 2.0 * batch * heads * seq * seq * head
+    weights = layers * (width * (heads + 2 * kv) * head_dim + heads * head_dim * width +
+                        (3 if gated else 2) * width * hidden)
+    training = 6.0 * rows * (weights + width * vocabulary) + 3 * layers * 2.0 * batch * heads * seq * seq * head_dim
     return ops, training
 
 
@@ -123,18 +165,26 @@ def resnet(model, batch):
         forward += flops
         x, y, w = batch * size * size * c, batch * out * out * k, k * c * window * window
         for kind in ["forward", "weights"] + ([] if first else ["data"]):
-            weight_bytes = FULL * w if kind == "weights" else HALF * w
-            ops.append(Op("convolutions", flops, HALF * (x + y) + weight_bytes, CONVOLUTION, CONVOLUTION_BANDWIDTH))
-        if norm:  # statistics, then the output; backward: sums, then dx, each reading x, dy (and y behind ReLU)
-            ops.append(passes("batch norm", (3 + (1 if residual else 0)) * y))
-            ops.append(passes("batch norm", (5 + (3 if residual else 0)) * y))
+            ops.append(Op("convolutions", flops, HALF * (x + y + w), CONVOLUTION, CONVOLUTION_BANDWIDTH))
+            if kind == "weights":  # cuDNN writes 16 bits, which are widened
+                ops.append(Op("convolutions", 0, (HALF + FULL) * w, 1.0))
+            if first:  # three channels are padded to eight
+                ops.append(passes("convolutions", x + x / c * 8))
+        # Forward: moments, then the output. Backward: sums, then dx, each reading x and dy; behind a residual the first
+        # reads two gradients (one in the last block) and y, and writes the residual's gradient, which the second reads.
+        if norm:
+            extra = 1 if residual else 0
+            ops.extend([passes("batch norm", y, small=1), passes("batch norm", (2 + extra) * y)])
+            ops.extend([passes("batch norm", (2 + 3 * extra) * y, small=1), passes("batch norm", 3 * y)])
         return out
 
     size = model["image"]
-    ops.append(Op("input", 0, (FULL + HALF) * batch * 3 * size * size, 1.0))
+    pixels = batch * 3 * size * size
+    ops += [Op("input", 0, 2 * FULL * pixels, 1.0), Op("input", 0, (FULL + HALF) * pixels, 1.0)]  # taken, then rounded
     size = conv(3, 64, size, 7, 2, first=True)
-    ops += [passes("pooling", batch * size * size * 64 * 1.25), passes("pooling", batch * size * size * 64 * 1.75)]
+    ops += [passes("pooling", batch * size * size * 64 * 1.375), passes("pooling", batch * size * size * 64 * 1.375)]
     size //= 2
+    ops += [passes("pooling", 3 * batch * size * size * 64)]  # both gradients of what the pool left
     channels = 64
     for stage, blocks in enumerate(model["stages"]):
         inner = model["width"] * 2**stage
@@ -146,7 +196,9 @@ def resnet(model, batch):
             if block == 0:
                 conv(channels, 4 * inner, size, 1, stride)
             channels, size = 4 * inner, out
-    ops += linear(batch, channels, model["classes"])
+    ops += [passes("pooling", batch * size * size * channels)] * 2
+    ops += linear(batch, channels, model["classes"], bias=True)
+    ops += [passes("cross-entropy", 2 * batch * model["classes"], small=1)]
     forward += 2.0 * batch * channels * model["classes"]
     ops += optimizer(model["parameters"], 1)
     stem = 2.0 * batch * (model["image"] // 2) ** 2 * 64 * 3 * 49
@@ -159,10 +211,11 @@ def report(name, shape, ops, training, items, unit, sheet, targets, out, dtype="
     classes = {}
     for op in ops:
         peak = sheet["peak"][op.dtype]
-        floor = max(op.flops / peak, op.bytes / bandwidth) * op.count
-        predicted = (max(op.flops / (peak * op.share), op.bytes / (bandwidth * op.bandwidth)) + LAUNCH) * op.count
+        floor = max(op.flops / peak, op.bytes / bandwidth)
+        predicted = max(op.flops / (peak * op.share), op.bytes / (bandwidth * op.bandwidth)) + LAUNCH
+        predicted += op.small * (LAUNCH + SMALL)
         sums = classes.setdefault(op.kind, [0.0, 0.0, 0.0, 0.0, 0])
-        for i, value in enumerate((op.flops * op.count, op.bytes * op.count, floor, predicted, op.count)):
+        for i, value in enumerate((op.flops, op.bytes, floor, predicted, 1 + op.small)):
             sums[i] += value
     print(f"\n## {name}, {shape}, {dtype}\n", file=out)
     print("| ops | kernels | TFLOP | GB | floor, ms | predicted, ms |\n|---|---:|---:|---:|---:|---:|", file=out)
@@ -191,9 +244,10 @@ The floor of a step is the sum over its kernels of the longer of FLOPs over peak
 overlaps, caches keep nothing between kernels. A prediction takes assumed shares of those rates: {BANDWIDTH:.0%} of the
 bandwidth, {GEMM_WIDE:.0%} of the peak in matrix products whose inner sizes reach 2,048 and {GEMM_NARROW:.0%} in narrower ones,
 {CONVOLUTION:.0%} in convolutions (or {CONVOLUTION_BANDWIDTH:.0%} of the bandwidth), in causal attention {", ".join(f"{f:.0%} and {b:.0%} at {t}" for t, (f, b) in ATTENTION.items() if t <= 2048)}
-tokens (forward, backward), and {LAUNCH * 1e6:.0f} us from kernel to kernel in a graph. FLOPs are those that are done;
-MFU counts the model's (docs: rule 9 of the design), of causal attention half the square. In fp8 the linear layers of
-blocks multiply at {sheet["peak"]["fp8_e4m3"] / 1e12:.0f} TFLOP/s, at the same assumed shares.""", file=out)
+tokens (forward, backward), {LAUNCH * 1e6:.0f} us from kernel to kernel in a graph, and {SMALL * 1e6:.0f} us for a small one that joins partial
+sums. Kernels are those of the captured step; for what cuDNN launches for one attention or convolution it is a guess.
+FLOPs are those that are done; MFU counts the model's (docs: rule 9 of the design), of causal attention half the square.
+In fp8 the linear layers of blocks multiply at {sheet["peak"]["fp8_e4m3"] / 1e12:.0f} TFLOP/s, at the same assumed shares.""", file=out)
     model = read("models", "resnet50")
     ops, training = resnet(model, 256)
     report("ResNet-50", "256 images", ops, training, 256, "img/s", sheet,
