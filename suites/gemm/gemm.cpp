@@ -29,7 +29,9 @@ using gemm::SampledRows;
 using gemm::Shape;
 
 constexpr double sustained_seconds = 30;
+constexpr double burst_seconds = 0.9;  // of a GPU, whose power limit a burst ends before
 constexpr double search_seconds = 0.3;
+constexpr int most_launches = 5;  // of a product: transposed copies of both operands, zeros, parts of a sum, their sum
 constexpr std::int64_t most_compared = std::int64_t{1} << 26;  // elements, over all rotated outputs
 
 // How a `peak` case calls what a kernel of a library runs.
@@ -90,6 +92,9 @@ class GemmCase final : public Case {
       protocol.target_relative_ci = 0;  // steady figures are no reason to stop: heat takes its time
       protocol.min_samples = static_cast<int>(sustained_seconds);  // pieces of the window last a second
       protocol.warmup_seconds = 1;
+    } else if (context.device.kind() == DeviceKind::cuda) {
+      protocol.max_seconds = std::min(protocol.max_seconds, burst_seconds);
+      protocol.set_gate(most_launches);
     }
     const std::uint64_t bytes = shape_.a_bytes() + shape_.b_bytes() + shape_.out_bytes();
     slots_ = Sampler::rotation_slots(context.device, protocol, bytes);

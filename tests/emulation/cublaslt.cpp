@@ -101,6 +101,10 @@ bool epilogue_supported(const Problem& p) {
   return true;
 }
 
+// What heuristics offer and cublasLtMatmul() then refuses, as the documentation warns of ("doesn't fully guarantee algo
+// will run"): here GELU's gradient behind a product of 8 bits.
+bool refused_at_run(const Problem& p) { return is_fp8(p.a.type) && p.op.epilogue == CUBLASLT_EPILOGUE_DGELU; }
+
 cublasStatus_t check(const Problem& p) {
   if (!consistent(p)) return CUBLAS_STATUS_INVALID_VALUE;
   if (!is_fp8(p.a.type) && (p.op.a_scale || p.op.b_scale || p.op.fast_accumulate)) return CUBLAS_STATUS_INVALID_VALUE;
@@ -146,6 +150,13 @@ double scalar(const void* value, cudaDataType_t type) {
 }
 
 bool aligned(const void* data, std::uintptr_t bytes) { return reinterpret_cast<std::uintptr_t>(data) % bytes == 0; }
+
+// The heuristics expect pointers of the epilogue to be aligned at every run as those are that they are asked with.
+std::uint64_t epilogue_alignment(const BlasOperation& op) {
+  std::uint64_t bytes = 256;
+  while (!aligned(op.bias, bytes) || !aligned(op.aux, bytes)) bytes /= 2;
+  return bytes;
+}
 
 }  // namespace
 
@@ -279,7 +290,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     if (id == split && (epilogue || !(wanted.reductions & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) ||
                         workspace_of(id, problem) > wanted.workspace))
       continue;
-    *given += describe(id, problem, results[*given]) == CUBLAS_STATUS_SUCCESS;
+    if (describe(id, problem, results[*given]) != CUBLAS_STATUS_SUCCESS) continue;
+    results[*given].algo.data[1] = epilogue_alignment(problem.op);
+    ++*given;
   }
   return *given > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
@@ -315,8 +328,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   if (const cublasStatus_t status = check(problem); status != CUBLAS_STATUS_SUCCESS) return status;
   cublasLtMatmulHeuristicResult_t known;
   if (!algo || describe(algo->data[0], problem, known) != CUBLAS_STATUS_SUCCESS) return CUBLAS_STATUS_INVALID_VALUE;
-  if (workspace_bytes < known.workspaceSize || (known.workspaceSize > 0 && !aligned(workspace, 16)))
-    return CUBLAS_STATUS_INVALID_VALUE;
+  // "Must be 256B aligned (i.e. lowest 8 bits of address must be 0)."
+  if (workspace_bytes < known.workspaceSize || !aligned(workspace, 256)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (refused_at_run(problem)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const std::uintptr_t alignment = algo->data[0] == tiled ? 16 : 1;
   for (const auto& [data, layout] :
        {std::pair{A, &problem.a}, std::pair{B, &problem.b}, std::pair{static_cast<const void*>(D), &problem.d}})
@@ -324,7 +338,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
       return CUBLAS_STATUS_INVALID_VALUE;
   const BlasOperation& op = problem.op;
   const bool aux = op.epilogue & 128u, biased = op.epilogue & CUBLASLT_EPILOGUE_BIAS;
-  if ((aux && (!op.aux || !aligned(op.aux, 16))) || (biased && !op.bias)) return CUBLAS_STATUS_INVALID_VALUE;
+  const std::uintptr_t expected = algo->data[1];
+  if ((aux && (!op.aux || !aligned(op.aux, expected))) || (biased && (!op.bias || !aligned(op.bias, expected))))
+    return CUBLAS_STATUS_INVALID_VALUE;
   const cudaError_t error = enqueue(
       stream, [op = with_types(problem), first = problem.a, second = problem.b, result = problem.d, A, B, C, D,
                alpha = scalar(alpha, op.scale), beta = scalar(beta, op.scale), workspace, used = known.workspaceSize] {

@@ -14,8 +14,8 @@
 
 namespace assay::nn {
 
-// Of arrays in every region.
-inline constexpr std::size_t lasting_alignment = 64;
+// Of arrays in every region: a cache line, and what cuBLASLt demands of its workspace.
+inline constexpr std::size_t lasting_alignment = 256;
 inline std::size_t aligned(std::size_t bytes) {
   return (bytes + lasting_alignment - 1) / lasting_alignment * lasting_alignment;
 }

@@ -26,10 +26,23 @@ double median_of(std::vector<double> values) {
 
 std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer, const SearchLimits& limits) {
   constexpr double failed = std::numeric_limits<double>::infinity();
-  std::vector<double> first(count, failed);
+  const auto repetitions_of = [&](double seconds) {
+    const double many = std::ceil(limits.sample_seconds / std::max(seconds, 1e-7));
+    return static_cast<int>(std::clamp(many, 1.0, static_cast<double>(limits.most_repetitions)));
+  };
   // A candidate's first run also pays for loading its code.
+  std::vector<std::size_t> loaded;
   for (std::size_t i = 0; i < count; ++i)
-    if (timer.seconds(i, 1)) first[i] = timer.seconds(i, 1).value_or(failed);
+    if (timer.seconds(i, 1)) loaded.push_back(i);
+  for (double warm = 0, last = limits.sample_seconds; !loaded.empty() && warm < limits.warmup_seconds;) {
+    const int repetitions = repetitions_of(last);
+    const std::optional<double> seconds = timer.seconds(loaded.front(), repetitions);
+    if (!seconds) break;
+    last = *seconds;
+    warm += std::max(last * repetitions, 1e-6);
+  }
+  std::vector<double> first(count, failed);
+  for (const std::size_t i : loaded) first[i] = timer.seconds(i, 1).value_or(failed);
   const double least = count == 0 ? failed : *std::min_element(first.begin(), first.end());
   if (least == failed) return std::nullopt;
 
@@ -39,8 +52,7 @@ std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer
   for (std::size_t i = 0; i < count; ++i) {
     if (first[i] > least * limits.hopeless) continue;
     runners.push_back(i);
-    const double many = std::ceil(limits.sample_seconds / std::max(first[i], 1e-7));
-    repetitions.push_back(static_cast<int>(std::clamp(many, 1.0, 1000.0)));
+    repetitions.push_back(repetitions_of(first[i]));
     round_seconds += first[i] * repetitions.back();
   }
   const double fit = limits.budget_seconds / round_seconds;

@@ -25,10 +25,12 @@ class Scripted final : public CandidateTimer {
     ++calls_[candidate];
     most_repetitions = std::max(most_repetitions, repetitions);
     if (noise_at == static_cast<int>(candidate) && calls_[candidate] == 3) return 100.0;
-    spent += times_[candidate].value_or(0) * repetitions;
-    return times_[candidate];
+    const double factor = spent < slow_for ? 5 : 1;
+    spent += times_[candidate].value_or(0) * factor * repetitions;
+    return times_[candidate] ? std::optional(*times_[candidate] * factor) : std::nullopt;
   }
 
+  double slow_for = 0;  // seconds of work until clocks are up
   int noise_at = -1;
   int most_repetitions = 0;
   double spent = 0;
@@ -62,14 +64,21 @@ TEST(FindFastest, LeavesHopelessOnesAndKeepsTheBudget) {
   Scripted timer({1e-2, 1.1e-2, 1.0});
   EXPECT_EQ(find_fastest(3, timer, {.budget_seconds = 0.1}), 0u);
   EXPECT_EQ(timer.calls()[2], 2);
-  EXPECT_LT(timer.spent, 2 * (1.0 + 0.021) + 0.11);
+  EXPECT_LT(timer.spent, 2 * (1.0 + 0.021) + 0.11 + 0.021);
   EXPECT_GE(timer.calls()[1], 4);
+}
+
+TEST(FindFastest, NoneIsHopelessForHavingRunWhileClocksWereLow) {
+  Scripted timer({1e-3, 1.4e-3});
+  timer.slow_for = 0.015;
+  EXPECT_EQ(find_fastest(2, timer), 0u);
 }
 
 TEST(FindFastest, SamplesOfShortOnesSpanManyRepetitions) {
   Scripted timer({2e-6, 1e-6});
   EXPECT_EQ(find_fastest(2, timer), 1u);
   EXPECT_GE(timer.most_repetitions, 100);
+  EXPECT_LE(timer.most_repetitions, SearchLimits{}.most_repetitions);
 }
 
 class CacheFolder : public testing::Test {

@@ -4,6 +4,7 @@
 
 #include "harness/core/error.h"
 #include "harness/device/cuda/check.h"
+#include "harness/device/cuda/native.h"
 
 #include <fmt/format.h>
 
@@ -26,12 +27,22 @@ std::string blaslt_version_text() {
 
 namespace {
 
-constexpr int most_candidates = 64;
+constexpr int most_candidates = 64, least_candidates = 8;
+
+// As many candidates as a search runs in seconds, whatever the size: by the work of a product in units of what takes
+// tensor cores as long (f32 and f64 are a sixteenth as fast).
+int candidates_for(const BlasProduct& p) {
+  const bool slow = p.a == DType::f32 || p.a == DType::f64;
+  const double work = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
+                      static_cast<double>(p.batch) * (slow ? 16 : 1);
+  return static_cast<int>(std::clamp(1e15 / work, double{least_candidates}, double{most_candidates}));
+}
 
 // One a device, for the life of the process: its end would wait for a device that may be gone by then.
 cublasLtHandle_t handle_of_current_device() {
   static std::mutex mutex;
   static std::map<int, cublasLtHandle_t> handles;
+  cuda::use_own_gpu();  // a new thread is on the first
   int device = 0;
   ASSAY_CUDA(cudaGetDevice(&device));
   const std::lock_guard lock(mutex);
@@ -182,10 +193,13 @@ void BlasPlan::set_pointers(const BlasArgs& args) {
 }
 
 cublasStatus_t BlasPlan::ask() {
-  // The heuristics read off these pointers only how they are aligned.
-  void* const aligned = reinterpret_cast<void*>(std::uintptr_t{256});
-  const auto* number = static_cast<const float*>(aligned);
-  set_pointers({.bias = aligned, .aux = aligned, .scale_a = number, .scale_b = number});
+  // The heuristics read off these pointers only how they are aligned, and hold them to it at every run.
+  const auto at_multiple_of = [](std::int64_t bytes) { return reinterpret_cast<void*>(bytes); };
+  const auto* number = static_cast<const float*>(at_multiple_of(4));
+  set_pointers({.bias = at_multiple_of(bias_alignment),
+                .aux = at_multiple_of(product_.out_alignment),
+                .scale_a = number,
+                .scale_b = number});
   cublasLtMatmulPreference_t preference = nullptr;
   ASSAY_CUBLASLT(cublasLtMatmulPreferenceCreate(&preference));
   const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, decltype(&cublasLtMatmulPreferenceDestroy)> owner(
@@ -200,10 +214,11 @@ cublasStatus_t BlasPlan::ask() {
   align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product_.a_alignment);
   align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product_.out_alignment);
   align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product_.out_alignment);
-  std::vector<cublasLtMatmulHeuristicResult_t> found(most_candidates);
+  const int asked = candidates_for(product_);
+  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(asked));
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, operation_, first_, second_, result_, result_,
-                                                               preference, most_candidates, found.data(), &count);
+                                                               preference, asked, found.data(), &count);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   for (int i = 0; i < count; ++i)
     if (found[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
@@ -271,7 +286,8 @@ Made<BlasPlan> make_blas_plan(const BlasProduct& product) {
   plan->describe();
   const cublasStatus_t status = plan->ask();
   if (status == CUBLAS_STATUS_SUCCESS) return plan;
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
+      status == CUBLAS_STATUS_ARCH_MISMATCH)
     return Made<BlasPlan>::no(fmt::format("cuBLASLt has no {} x {} into {} of {} x {} x {}{} ({})", name_of(product.a),
                                           name_of(product.b), name_of(product.out), product.m, product.n, product.k,
                                           epilogue_of(product) == CUBLASLT_EPILOGUE_DEFAULT ? "" : " with its epilogue",

@@ -26,6 +26,8 @@ namespace assay::ops {
 // "cuBLASLt 13.1.0".
 std::string blaslt_version_text();
 
+inline constexpr std::int64_t bias_alignment = 16;  // bytes; parameters lie in slices of flat buffers
+
 // What the library does to a product before it stores it.
 enum class BlasGelu { none, forward, gradient };  // the tanh form; z is written to, or read from, aux
 
@@ -55,7 +57,7 @@ struct BlasProduct {
   std::int64_t a_alignment = 256;
   std::int64_t b_alignment = 256;
   std::int64_t out_alignment = 256;
-  bool bias = false;  // adds args.bias (N), of out's type, to each row
+  bool bias = false;  // adds args.bias (N), of out's type and aligned to bias_alignment, to each row
   BlasGelu gelu = BlasGelu::none;
   bool scaled = false;           // fp8: the product is multiplied by *args.scale_a and *args.scale_b
   bool fast_accumulate = false;  // fp8
@@ -86,7 +88,8 @@ class BlasPlan {
   BlasPlan& operator=(const BlasPlan&) = delete;
 
   const BlasProduct& product() const { return product_; }
-  // Algorithms in the order that the library's heuristics have them in; the first is chosen at first.
+  // Algorithms in the order that the library's heuristics have them in, fewer for large products, so that a search ends
+  // in seconds; the first is chosen at first.
   std::size_t candidates() const { return algorithms_.size(); }
   void choose(std::size_t index) { chosen_ = index; }
   // An algorithm as bytes of one library version and device, for a cache.

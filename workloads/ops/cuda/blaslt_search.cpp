@@ -25,7 +25,8 @@ class PlanTimer final : public CandidateTimer {
         device_(device),
         stream_(device.make_stream()),
         start_(device.make_event()),
-        stop_(device.make_event()) {
+        stop_(device.make_event()),
+        ran_(plan.candidates()) {
     const BlasProduct& p = plan.product();
     const auto elements = [](std::int64_t rows, std::int64_t columns, std::int64_t stride) {
       return rows * (stride > 0 ? stride : columns);
@@ -39,20 +40,32 @@ class PlanTimer final : public CandidateTimer {
     args_.workspace = zeros(static_cast<std::int64_t>(plan.largest_workspace_bytes()), DType::u8);
   }
 
+  // Behind the device's gate, so that launches of short products are not what is timed; but for a candidate's first
+  // run, which loads its code and could wait for the gate for ever.
   std::optional<double> seconds(std::size_t candidate, int repetitions) override {
     plan_.choose(candidate);
+    const OpenedAtLast gate{device_};
+    if (ran_[candidate]) device_.close_gate(*stream_);
     start_->record(*stream_);
     for (int i = 0; i < repetitions; ++i)
       if (plan_.try_run(cuda::native(*stream_), args_) != CUBLAS_STATUS_SUCCESS) {
+        device_.open_gate();
         stream_->synchronize();
         return std::nullopt;
       }
     stop_->record(*stream_);
+    device_.open_gate();
     stop_->synchronize();
+    ran_[candidate] = true;
     return stop_->seconds_since(*start_) / repetitions;
   }
 
  private:
+  struct OpenedAtLast {
+    Device& device;
+    ~OpenedAtLast() { device.open_gate(); }
+  };
+
   void* take(std::int64_t count, DType dtype) {
     buffers_.push_back(device_.allocate(std::max<std::size_t>(static_cast<std::size_t>(count) * size_of(dtype), 1)));
     return buffers_.back().data();
@@ -72,6 +85,7 @@ class PlanTimer final : public CandidateTimer {
   Device& device_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> start_, stop_;
+  std::vector<bool> ran_;
   std::vector<Buffer> buffers_;
   BlasArgs args_;
 };
@@ -91,34 +105,35 @@ AlgorithmCache& cache_of(const Device& device) {
 
 }  // namespace
 
-std::string choose_fastest(BlasPlan& plan, Device& device) {
+SearchResult choose_fastest(BlasPlan& plan, Device& device) {
   ASSAY_CHECK(plan.product().batch == 1, "a batch of {} has no operands to search with", plan.product().batch);
-  if (plan.candidates() == 1) return "the only one";
   const std::size_t offered = plan.candidates();
   AlgorithmCache& cache = cache_of(device);
   const std::string key = plan.product().key();
-  std::string how = fmt::format("fastest of {} by time", offered);
+  SearchResult result{true, offered == 1 ? "the only one" : fmt::format("fastest of {} by time", offered)};
   bool searched = false;
   const auto search = [&]() -> std::string {
     searched = true;
     try {
       PlanTimer timer(plan, device);
-      const auto fastest = find_fastest(offered, timer);
+      SearchLimits limits;
+      if (device.info().emulated) limits.warmup_seconds = 0;
+      const auto fastest = find_fastest(offered, timer, limits);
       plan.choose(fastest.value_or(0));
       if (fastest) return plan.packed_algorithm();
-      how = "by the heuristics: none ran alone";
-      return "";
+      result = {false, fmt::format("cuBLASLt refuses to run any of the {} algorithms it offers", offered)};
     } catch (const Error& error) {
+      if (device.lost()) throw;
       plan.choose(0);
-      how = fmt::format("by the heuristics: {}", error.what());
-      return "";
+      result.how = fmt::format("by the heuristics: {}", error.what());
     }
+    return "";
   };
   const std::string known = cache.find(key, search);
-  if (searched || plan.choose_packed(known)) return how;
+  if (searched || plan.choose_packed(known)) return result;
   cache.forget(key);
   cache.find(key, search);
-  return how;
+  return result;
 }
 
 }  // namespace assay::ops

@@ -133,7 +133,7 @@ std::string add_activation(Device& device, const MatmulDesc& d, Parts& parts) {
   return "";
 }
 
-// A plan with as much fused as the library takes: bias and GELU, then bias alone, then the bare product.
+// A plan with as much fused as the library takes and runs: bias and GELU, then bias alone, then the bare product.
 std::string plan_product(Device& device, const MatmulDesc& d, BlasProduct product, Parts& parts) {
   // The library's GELU has an approximate tanh, which 16 bits of output hide and 32 do not.
   const bool gelu = d.epilogue != Epilogue::none;
@@ -151,6 +151,12 @@ std::string plan_product(Device& device, const MatmulDesc& d, BlasProduct produc
         continue;
       }
       parts.plan = made.take();
+      const SearchResult found = choose_fastest(*parts.plan, device);
+      if (!found.runs) {
+        reason = found.how;
+        continue;
+      }
+      parts.choice = found.how;
       parts.bias = d.bias && !fuse_bias;
       return gelu && !fuse_gelu ? add_activation(device, d, parts) : "";
     }
@@ -190,12 +196,12 @@ Made<Matmul> make_cuda_matmul(Device& device, const MatmulDesc& d) {
   product.out_stride = d.out_stride;
   product.beta = d.accumulate ? 1 : 0;
   product.a_alignment = product.b_alignment = product.out_alignment = 16;  // slices of arenas
+  product.workspace_limit = std::size_t{128} << 20;  // parts of a gradient of GPT-2's weights, split seven ways, fit
   product.scaled = is_fp8(d.a);
   product.fast_accumulate = d.fast_accumulate;
   Parts parts;
   if (std::string reason = plan_product(device, d, product, parts); !reason.empty())
     return Made<Matmul>::no(std::move(reason));
-  parts.choice = choose_fastest(*parts.plan, device);
   return std::unique_ptr<Matmul>(std::make_unique<CudaMatmul>(device, d, std::move(parts), copies_a, copies_b));
 }
 
