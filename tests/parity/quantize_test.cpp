@@ -51,6 +51,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::ValuesIn(std::vector<Rounding>{
         {"both_ways", {.rows = 128, .columns = 192, .transposed = true}},
         {"odd_both_ways", {.rows = 67, .columns = 131, .to = e5m2, .transposed = true}},
+        {"several_tiles_both_ways", {.rows = 272, .columns = 136, .from = DType::f32, .transposed = true}},
+        {"ragged_tiles", {.rows = 250, .columns = 72, .to = e5m2, .transposed = true, .column_sums = true}},
         {"plain", {.rows = 100, .columns = 64, .from = DType::f32}},
         {"transposed_alone", {.rows = 80, .columns = 24, .from = DType::fp16, .plain = false, .transposed = true}},
         {"bias_gradient", {.rows = 192, .columns = 128, .to = e5m2, .transposed = true, .column_sums = true}},

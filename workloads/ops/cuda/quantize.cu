@@ -15,41 +15,44 @@ namespace assay::ops {
 namespace {
 
 constexpr int threads = 256;
-constexpr int tile = 64;
-constexpr int wide = 8;                 // elements that a thread reads at once
-constexpr int gap = 16;                 // keeps rows of the transposed tile whole 16-byte words, in other banks
-constexpr int across = tile / wide;     // threads of a row of the tile
-constexpr int down = threads / across;  // rows that all threads cover at once
+constexpr int wide = 8;                                // neighbours in a row that a thread reads at once
+constexpr int stacked = 4;                             // rows that it reads: a word of the turned tile for each column
+constexpr int across = 8;                              // threads of a row
+constexpr int tile_columns = across * wide;            // 64
+constexpr int tile_rows = threads / across * stacked;  // 128
+constexpr int words = tile_rows / stacked;             // of a column of the turned tile
+constexpr int group = 16 / stacked;                    // of those that are stored at once
 
-// A tile of 64 x 64 a block. The largest magnitude is joined by an atomic maximum of bit patterns, which for numbers
-// without a sign have the numbers' order (NaN above all): the same whatever the order of blocks. With `sums` a block
-// writes the sums of its columns to its row of `partials`.
-template <typename From, typename To, bool sums>
-__global__ void __launch_bounds__(threads)
-    quantize_tiles(const From* x, To* y, To* turned, std::int64_t rows, std::int64_t columns, const float* scale,
-                   unsigned* amax, float* partials, bool plain_words, bool turned_words) {
-  __shared__ __align__(16) std::uint8_t kept[tile][tile + gap];
-  __shared__ int joined[32];
-  __shared__ float added[sums ? threads / cuda::warp_threads : 1][tile];
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.y) * tile;
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile;
-  const int lane = static_cast<int>(threadIdx.x) % across * wide, line = static_cast<int>(threadIdx.x) / across;
-  const float factor = *scale;
-  unsigned largest = 0;
-  float sum[sums ? wide : 1] = {};
+// Where a column of the turned tile keeps a word: groups are exchanged by the thread that the column comes from, so
+// that a warp's 32 words, of 8 columns, lie in 32 banks when they are written and when they are read.
+__device__ __forceinline__ int place_of(int word, int lane) { return word ^ (lane * group); }
+
+using Turned = std::uint32_t[tile_columns][words];
+
+// A thread's rows and columns of a tile. `inside`: all of them are in the matrix and begin on 16 bytes, so that all are
+// on their way before the first is looked at. Returns the bits of the largest magnitude, and adds to sums of columns.
+template <bool inside, bool sums, typename From, typename To>
+__device__ __forceinline__ unsigned round_patch(const From* x, To* y, bool turn, Turned& kept, std::int64_t rows,
+                                                std::int64_t columns, std::int64_t row, std::int64_t column,
+                                                float factor, float* sum) {
+  const int lane = static_cast<int>(threadIdx.x) % across, line = static_cast<int>(threadIdx.x) / across;
+  cuda::Vector<From, wide> in[stacked] = {};
 #pragma unroll
-  for (int pass = 0; pass < tile; pass += down) {
-    const int i = pass + line;
-    if (row + i >= rows) continue;
-    const std::int64_t at = (row + i) * columns + column + lane;
-    cuda::Vector<float, wide> values{};
-    if (plain_words && column + lane + wide <= columns) {
-      values = cuda::load_wide<wide>(x + at);
+  for (int s = 0; s < stacked; ++s) {
+    const From* from = x + (row + s) * columns + column;
+    if constexpr (inside) {
+      in[s] = cuda::load<wide>(from);
     } else {
 #pragma unroll
       for (int j = 0; j < wide; ++j)
-        if (column + lane + j < columns) values.lane[j] = cuda::widen(x[at + j]);
+        if (row + s < rows && column + j < columns) in[s].lane[j] = from[j];
     }
+  }
+  unsigned largest = 0;
+  cuda::Vector<To, wide> out[stacked];
+#pragma unroll
+  for (int s = 0; s < stacked; ++s) {
+    cuda::Vector<float, wide> values = cuda::widened(in[s]);
 #pragma unroll
     for (int j = 0; j < wide; ++j) {
       const unsigned bits = __float_as_uint(fabsf(values.lane[j]));
@@ -57,24 +60,54 @@ __global__ void __launch_bounds__(threads)
       if constexpr (sums) sum[j] += values.lane[j];
       values.lane[j] *= factor;
     }
-    const cuda::Vector<To, wide> stored = cuda::narrowed<To>(values);
-    if (y) {
-      if (plain_words && column + lane + wide <= columns) {
-        cuda::store(y + at, stored);
-      } else {
+    out[s] = cuda::narrowed<To>(values);
+    if (!y) continue;
+    To* to = y + (row + s) * columns + column;
+    if constexpr (inside) {
+      cuda::store(to, out[s]);
+    } else {
 #pragma unroll
-        for (int j = 0; j < wide; ++j)
-          if (column + lane + j < columns) y[at + j] = stored.lane[j];
-      }
-    }
-    if (turned) {
-#pragma unroll
-      for (int j = 0; j < wide; ++j) memcpy(&kept[lane + j][i], &stored.lane[j], 1);
+      for (int j = 0; j < wide; ++j)
+        if (row + s < rows && column + j < columns) to[j] = out[s].lane[j];
     }
   }
+  if (turn) {
+#pragma unroll
+    for (int j = 0; j < wide; ++j) {
+      const cuda::Vector<To, stacked> word{{out[0].lane[j], out[1].lane[j], out[2].lane[j], out[3].lane[j]}};
+      memcpy(&kept[lane * wide + j][place_of(line, lane)], &word, sizeof(word));
+    }
+  }
+  return largest;
+}
+
+// A tile of 128 x 64 a block. The largest magnitude is joined by an atomic maximum of bit patterns, which for numbers
+// without a sign have the numbers' order (NaN above all): the same whatever the order of blocks. With `sums` a block
+// writes the sums of its columns to its row of `partials`.
+template <typename From, typename To, bool sums>
+__global__ void __launch_bounds__(threads)
+    quantize_tiles(const From* x, To* y, To* turned, std::int64_t rows, std::int64_t columns, const float* scale,
+                   unsigned* amax, float* partials, bool plain_words, bool turned_words) {
+  __shared__ __align__(16) Turned kept;
+  __shared__ int joined[32];
+  __shared__ float added[sums ? threads / cuda::warp_threads : 1][tile_columns];
+  const auto tiles_across = static_cast<unsigned>((columns + tile_columns - 1) / tile_columns);
+  const unsigned down = blockIdx.x / tiles_across;
+  const std::int64_t row = static_cast<std::int64_t>(down) * tile_rows;
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x - down * tiles_across) * tile_columns;
+  const int lane = static_cast<int>(threadIdx.x) % across, line = static_cast<int>(threadIdx.x) / across;
+  const std::int64_t own_row = row + line * stacked, own_column = column + lane * wide;
+  const float factor = *scale;
+  float sum[sums ? wide : 1] = {};
+  const bool inside = plain_words && own_row + stacked <= rows && own_column + wide <= columns;
+  const unsigned largest =
+      inside ? round_patch<true, sums>(x, y, turned != nullptr, kept, rows, columns, own_row, own_column, factor, sum)
+             : round_patch<false, sums>(x, y, turned != nullptr, kept, rows, columns, own_row, own_column, factor, sum);
   // Magnitudes have no sign bit: they compare as signed numbers too.
   const int most = cuda::block_reduce(static_cast<int>(largest), cuda::Largest(), 0, joined);
-  if (threadIdx.x == 0 && amax) atomicMax(amax, static_cast<unsigned>(most));
+  // What is there only rises: most blocks find that theirs is not above it.
+  if (threadIdx.x == 0 && amax && static_cast<unsigned>(most) > __ldcg(amax))
+    atomicMax(amax, static_cast<unsigned>(most));
   if constexpr (sums) {
     // Lanes `across` apart hold the same columns, warps other rows.
 #pragma unroll
@@ -85,29 +118,36 @@ __global__ void __launch_bounds__(threads)
     const int warp = static_cast<int>(threadIdx.x) / cuda::warp_threads;
     if (static_cast<int>(threadIdx.x) % cuda::warp_threads < across) {
 #pragma unroll
-      for (int j = 0; j < wide; ++j) added[warp][lane + j] = sum[j];
+      for (int j = 0; j < wide; ++j) added[warp][lane * wide + j] = sum[j];
     }
   }
   __syncthreads();
   if constexpr (sums) {
     const int i = static_cast<int>(threadIdx.x);
-    if (i < tile && column + i < columns) {
+    if (i < tile_columns && column + i < columns) {
       float total = 0;
 #pragma unroll
       for (int warp = 0; warp < threads / cuda::warp_threads; ++warp) total += added[warp][i];
-      partials[blockIdx.y * columns + column + i] = total;
+      partials[down * columns + column + i] = total;
     }
   }
   if (!turned) return;
-  // A column of the tile is 64 bytes, four threads' words.
-  const int i = static_cast<int>(threadIdx.x) / 4, first = static_cast<int>(threadIdx.x) % 4 * 16;
-  if (column + i >= columns) return;
-  To* to = turned + (column + i) * rows + row + first;
-  if (turned_words && row + first + 16 <= rows) {
-    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(&kept[i][first]);
-  } else {
-    for (int j = 0; j < 16; ++j)
-      if (row + first + j < rows) memcpy(to + j, &kept[i][first + j], 1);
+  // A column of the tile is 128 bytes, eight threads' words.
+  constexpr int groups = words / group;
+  const int first = static_cast<int>(threadIdx.x) % groups;
+#pragma unroll
+  for (int i = static_cast<int>(threadIdx.x) / groups; i < tile_columns; i += threads / groups) {
+    if (column + i >= columns) break;
+    const std::int64_t begin = row + first * 16;
+    const cuda::Vector<To, 16> bytes =
+        cuda::load<16>(reinterpret_cast<const To*>(&kept[i][place_of(first * group, i / wide)]));
+    To* to = turned + (column + i) * rows + begin;
+    if (turned_words && begin + 16 <= rows) {
+      cuda::store(to, bytes);
+    } else {
+      for (int j = 0; j < 16; ++j)
+        if (begin + j < rows) to[j] = bytes.lane[j];
+    }
   }
 }
 
@@ -129,21 +169,21 @@ __global__ void update_scales(const float* amax, float* history, const float* la
   if (state && functors::DelayedScale::betrays(amax[i])) state->found_infinity = 1;
 }
 
-std::int64_t tiles(std::int64_t elements) { return (elements + tile - 1) / tile; }
+std::int64_t tiles(std::int64_t elements, int tile) { return (elements + tile - 1) / tile; }
 
 template <typename From, typename To, bool sums>
 void enqueue(const QuantizeDesc& d, const Quantize::Args& args, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(tiles(d.columns)), static_cast<unsigned>(tiles(d.rows)));
+  const auto blocks = static_cast<unsigned>(tiles(d.columns, tile_columns) * tiles(d.rows, tile_rows));
   const bool plain_words = d.columns % wide == 0 && cuda::aligned(args.x, args.y);
   const bool turned_words = d.rows % 16 == 0 && cuda::aligned(args.y_transposed);
   auto* partials = static_cast<float*>(args.workspace);
-  cuda::launch(quantize_tiles<From, To, sums>, grid, threads, 0, stream, static_cast<const From*>(args.x),
+  cuda::launch(quantize_tiles<From, To, sums>, blocks, threads, 0, stream, static_cast<const From*>(args.x),
                d.plain ? static_cast<To*>(args.y) : nullptr,
                d.transposed ? static_cast<To*>(args.y_transposed) : nullptr, d.rows, d.columns, args.scale,
                reinterpret_cast<unsigned*>(args.amax), partials, plain_words, turned_words);
   if constexpr (sums)
     enqueue_column_sums({.partials = partials,
-                         .parts = tiles(d.rows),
+                         .parts = tiles(d.rows, tile_rows),
                          .row_stride = d.columns,
                          .columns = d.columns,
                          .first = args.column_sums,
@@ -157,7 +197,7 @@ class CudaQuantize final : public Quantize {
   std::string implementation() const override { return "tiles"; }
   std::string isa() const override { return "cuda"; }
   std::size_t workspace_bytes() const override {
-    return d_.column_sums ? static_cast<std::size_t>(tiles(d_.rows) * d_.columns) * sizeof(float) : 0;
+    return d_.column_sums ? static_cast<std::size_t>(tiles(d_.rows, tile_rows) * d_.columns) * sizeof(float) : 0;
   }
 
   void run(Stream& to, const Args& args) override {
