@@ -57,8 +57,8 @@ class DeviceKernels {
   // Those worth trying for arrays that lie in the second-level cache, or do not.
   virtual std::vector<Variant> variants(Op op, bool in_cache) const = 0;
   virtual std::size_t scratch_bytes() const = 0;
-  // `passes` over the arrays in one kernel; each touches what another part of the GPU touched in the pass before, so
-  // that no first-level cache helps. The sum is that of all passes.
+  // `passes` over the arrays in one kernel; those worth trying in the cache pass the first level by, so that it does
+  // not help. The sum is that of all passes.
   virtual void run(Op op, const Variant& variant, const Arrays& arrays, std::uint64_t passes, Stream& stream) = 0;
 
   // Input array 0 or 1; NaN for any other number, so that an element that no loop wrote shows.

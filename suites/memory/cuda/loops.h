@@ -31,20 +31,18 @@ __device__ __forceinline__ void store(double2* at, double2 value) {
 }
 
 // Calls body(first, whole) for each tile of blockDim.x * unroll vectors that is this block's; `first` is the thread's
-// first vector, the others follow at distances of blockDim.x; not whole: some lie beyond the end. In each pass the
-// tiles move on by one third of them, so that another block reads what this one has.
+// first vector, the others follow at distances of blockDim.x; not whole: some lie beyond the end. Passes follow each
+// other without waiting: blocks share the tiles of all of them, so that few tiles keep every SM busy too.
+// Nothing is divided on the way to the first load: a block of one tile lives no longer than its loads take.
 template <int unroll, typename Body>
-__device__ __forceinline__ void walk(std::size_t vectors, unsigned long long passes, const Body& body) {
+__device__ __forceinline__ void walk(std::size_t vectors, const Walk& way, const Body& body) {
   const std::size_t tile = static_cast<std::size_t>(blockDim.x) * unroll;
-  const std::size_t tiles = (vectors + tile - 1) / tile;
-  const std::size_t step = tiles / 3 + 1;
-  std::size_t shift = 0;
-  for (unsigned long long pass = 0; pass < passes; ++pass) {
-    for (std::size_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-      const std::size_t place = t + shift < tiles ? t + shift : t + shift - tiles;
-      body(place * tile + threadIdx.x, (place + 1) * tile <= vectors);
-    }
-    shift = shift + step < tiles ? shift + step : (shift + step) % tiles;
+  std::size_t place = blockIdx.x;
+  if (place >= way.tiles) place = static_cast<unsigned>(place) % static_cast<unsigned>(way.tiles);
+  for (std::size_t turn = blockIdx.x; turn < way.turns; turn += gridDim.x) {
+    body(place * tile + threadIdx.x, (place + 1) * tile <= vectors);
+    place += way.step;
+    if (place >= way.tiles) place -= way.tiles;
   }
 }
 

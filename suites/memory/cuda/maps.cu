@@ -17,11 +17,10 @@ __device__ __forceinline__ double2 result(double2 a, double2 b) {
 }
 
 template <Op op, int unroll, Access access>
-__global__ void __launch_bounds__(most_threads, 1)
-    map(double2* __restrict__ out, const double2* __restrict__ x, const double2* __restrict__ y, std::size_t vectors,
-        unsigned long long passes) {
+__global__ void __launch_bounds__(most_threads, 1) map(double2* __restrict__ out, const double2* __restrict__ x,
+                                                       const double2* __restrict__ y, std::size_t vectors, Walk way) {
   constexpr bool first_input = op != Op::write, second_input = op == Op::add || op == Op::triad;
-  walk<unroll>(vectors, passes, [&](std::size_t first, bool whole) {
+  walk<unroll>(vectors, way, [&](std::size_t first, bool whole) {
     double2 a[unroll] = {}, b[unroll] = {};
     const unsigned stride = blockDim.x;
     if (whole) {
@@ -42,7 +41,7 @@ __global__ void __launch_bounds__(most_threads, 1)
   });
 }
 
-using Kernel = void (*)(double2*, const double2*, const double2*, std::size_t, unsigned long long);
+using Kernel = void (*)(double2*, const double2*, const double2*, std::size_t, Walk);
 
 template <Op op>
 Kernel kernel_of(const Variant& variant) {
@@ -77,9 +76,10 @@ Kernel kernel_of(Op op, const Variant& variant) {
 
 void run_map(Op op, const Variant& variant, const Arrays& arrays, std::uint64_t passes, cudaStream_t stream) {
   const std::size_t vectors = arrays.elements / 2;
-  cuda::launch(kernel_of(op, variant), grid_of(variant, vectors), static_cast<unsigned>(variant.threads), 0, stream,
+  const Walk way = walk_of(variant, vectors, passes);
+  cuda::launch(kernel_of(op, variant), way.grid, static_cast<unsigned>(variant.threads), 0, stream,
                reinterpret_cast<double2*>(arrays.out), reinterpret_cast<const double2*>(arrays.x),
-               reinterpret_cast<const double2*>(arrays.y), vectors, passes);
+               reinterpret_cast<const double2*>(arrays.y), vectors, way);
 }
 
 }  // namespace assay::memory

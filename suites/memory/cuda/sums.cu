@@ -16,14 +16,13 @@ struct Scratch {
 };
 
 template <Op op, int unroll, Access access>
-__global__ void __launch_bounds__(most_threads)
-    sum(double* result, Scratch* scratch, const double2* __restrict__ x, const double2* __restrict__ y,
-        std::size_t vectors, unsigned long long passes) {
+__global__ void __launch_bounds__(most_threads) sum(double* result, Scratch* scratch, const double2* __restrict__ x,
+                                                    const double2* __restrict__ y, std::size_t vectors, Walk way) {
   __shared__ double warps[32];
   __shared__ int last;
   double sums[unroll] = {};
   const auto term = [](double2 a, double2 b) { return op == Op::dot ? a.x * b.x + a.y * b.y : a.x + a.y; };
-  walk<unroll>(vectors, passes, [&](std::size_t first, bool whole) {
+  walk<unroll>(vectors, way, [&](std::size_t first, bool whole) {
     const unsigned stride = blockDim.x;
     if (whole) {
       double2 a[unroll], b[unroll] = {};
@@ -62,7 +61,7 @@ __global__ void __launch_bounds__(most_threads)
   }
 }
 
-using Kernel = void (*)(double*, Scratch*, const double2*, const double2*, std::size_t, unsigned long long);
+using Kernel = void (*)(double*, Scratch*, const double2*, const double2*, std::size_t, Walk);
 
 template <Op op>
 Kernel kernel_of(const Variant& variant) {
@@ -86,11 +85,11 @@ Kernel kernel_of(const Variant& variant) {
 
 void run_sum(Op op, const Variant& variant, const Arrays& arrays, std::uint64_t passes, cudaStream_t stream) {
   const std::size_t vectors = arrays.elements / 2;
-  const unsigned grid = grid_of(variant, vectors);
-  if (grid > most_partial_sums) refuse(variant);
-  cuda::launch(op == Op::dot ? kernel_of<Op::dot>(variant) : kernel_of<Op::read>(variant), grid,
+  const Walk way = walk_of(variant, vectors, passes);
+  if (way.grid > most_partial_sums) refuse(variant);
+  cuda::launch(op == Op::dot ? kernel_of<Op::dot>(variant) : kernel_of<Op::read>(variant), way.grid,
                static_cast<unsigned>(variant.threads), 0, stream, arrays.sum, static_cast<Scratch*>(arrays.scratch),
-               reinterpret_cast<const double2*>(arrays.x), reinterpret_cast<const double2*>(arrays.y), vectors, passes);
+               reinterpret_cast<const double2*>(arrays.x), reinterpret_cast<const double2*>(arrays.y), vectors, way);
 }
 
 }  // namespace assay::memory

@@ -9,10 +9,11 @@ namespace assay::memory {
 
 void refuse(const Variant& variant) { throw Error("memory: no kernel with " + variant.text()); }
 
-unsigned grid_of(const Variant& variant, std::size_t vectors) {
+Walk walk_of(const Variant& variant, std::size_t vectors, std::uint64_t passes) {
   const std::size_t tile = static_cast<std::size_t>(variant.threads) * static_cast<std::size_t>(variant.unroll);
   const std::size_t tiles = std::max<std::size_t>(1, (vectors + tile - 1) / tile);
-  std::size_t blocks = tiles;
+  const std::size_t turns = tiles * passes;
+  std::size_t blocks = turns;
   if (variant.blocks_per_unit > 0) {
     int device = 0, units = 0;
     ASSAY_CUDA(cudaGetDevice(&device));
@@ -20,7 +21,8 @@ unsigned grid_of(const Variant& variant, std::size_t vectors) {
     blocks = std::min(blocks, static_cast<std::size_t>(units) * static_cast<std::size_t>(variant.blocks_per_unit));
   }
   constexpr std::size_t most_blocks = (std::size_t{1} << 31) - 1;
-  return static_cast<unsigned>(std::min(blocks, most_blocks));
+  blocks = std::min(blocks, most_blocks);
+  return {tiles, turns, blocks % tiles, static_cast<unsigned>(blocks)};
 }
 
 }  // namespace assay::memory
