@@ -123,6 +123,8 @@ CpuPart probe_cpu(const Root& root);
 std::vector<GpuPart> probe_gpus(const Root& root);
 // Adds what NVML knows; GPUs that no file shows (a container without /sys) are appended.
 void add_nvml(const Nvml& nvml, std::vector<GpuPart>& gpus);
+// What is not known yet of its link to the bus.
+void add_link(const NvmlDevice& device, GpuPart& gpu);
 SystemPart probe_system(const Root& root, const CpuPart& cpu);
 
 }  // namespace assay

@@ -37,10 +37,7 @@ void add_nvml(const NvmlDevice& device, GpuPart& gpu) {
   if (gpu.name.empty()) gpu.name = device.name();
   if (gpu.uuid.empty()) gpu.uuid = device.uuid();
   gpu.driver = "nvidia";
-  if (!gpu.link_width) gpu.link_width = device.link_width();
-  if (!gpu.max_link_width) gpu.max_link_width = device.max_link_width();
-  if (!gpu.link_speed) gpu.link_speed = transfer_rate(device.link_generation());
-  if (!gpu.max_link_speed) gpu.max_link_speed = transfer_rate(device.max_link_generation());
+  add_link(device, gpu);
   gpu.mig = device.mig();
   gpu.ecc = device.ecc();
   gpu.mps = device.mps();
@@ -53,6 +50,13 @@ void add_nvml(const NvmlDevice& device, GpuPart& gpu) {
 }
 
 }  // namespace
+
+void add_link(const NvmlDevice& device, GpuPart& gpu) {
+  if (!gpu.link_width) gpu.link_width = device.link_width();
+  if (!gpu.max_link_width) gpu.max_link_width = device.max_link_width();
+  if (!gpu.link_speed) gpu.link_speed = transfer_rate(device.link_generation());
+  if (!gpu.max_link_speed) gpu.max_link_speed = transfer_rate(device.max_link_generation());
+}
 
 void add_nvml(const Nvml& nvml, std::vector<GpuPart>& gpus) {
   std::vector<std::string> known;

@@ -14,21 +14,35 @@ namespace {
 constexpr int policy_default = 0, policy_preferred = 1;
 constexpr unsigned long flag_node = 1, flag_address = 2;
 
+// Somebody who started this process with a policy of his own (numactl) is to have it.
+bool free_to_place() {
+  int policy = policy_default;
+  return syscall(SYS_get_mempolicy, &policy, nullptr, 0, nullptr, 0) != 0 || policy == policy_default;
+}
+
 }  // namespace
 
-std::optional<GpuPart> gpu_on_bus(const std::string& pci) {
+std::optional<GpuPart> gpu_on_bus(const std::string& uuid, const std::string& pci) {
+  std::optional<GpuPart> found;
   for (GpuPart& gpu : probe_gpus(Root()))
-    if (gpu.pci == pci) return std::move(gpu);
-  return std::nullopt;
+    if (gpu.pci == pci) found = std::move(gpu);
+  if (found && found->link_speed && found->link_width && found->max_link_speed && found->max_link_width) return found;
+  std::string why_not;
+  const auto nvml = Nvml::load(why_not);
+  const auto device = nvml ? nvml->find(uuid, pci) : std::nullopt;
+  if (!device) return found;
+  if (!found) found.emplace();
+  add_link(*device, *found);
+  return found;
 }
 
 Buffer allocate_near(Device& device, std::size_t bytes, Memory memory, std::optional<int> node) {
   constexpr int most_nodes = 8 * static_cast<int>(sizeof(unsigned long));
-  const bool placed = node && *node < most_nodes;
+  const bool placed = node && *node < most_nodes && free_to_place();
   // Preferred, not bound: a full or forbidden node must not end the process.
   if (placed) {
     const unsigned long mask = 1ul << *node;
-    syscall(SYS_set_mempolicy, policy_preferred, &mask, most_nodes);
+    syscall(SYS_set_mempolicy, policy_preferred, &mask, most_nodes + 1);  // the kernel looks at one bit less
   }
   Buffer buffer = device.allocate(bytes, memory);
   if (bytes > 0) std::memset(buffer.data(), 0, bytes);

@@ -10,10 +10,12 @@
 
 namespace assay::transfer {
 
-// The GPU at this place of the bus ("0000:e0:00.0"), as the kernel knows it; nothing in a container that hides it.
-std::optional<GpuPart> gpu_on_bus(const std::string& pci);
+// The GPU at this place of the bus ("0000:e0:00.0"), as the kernel knows it; its link also by NVML, where a container
+// or a virtual bus hides it. Nothing where neither knows it.
+std::optional<GpuPart> gpu_on_bus(const std::string& uuid, const std::string& pci);
 
-// Allocates with the pages on the NUMA node, where the system lets it; each page is touched.
+// Allocates with the pages on the NUMA node, where the system lets it and nobody asked for others; each page is
+// touched.
 Buffer allocate_near(Device& device, std::size_t bytes, Memory memory, std::optional<int> node);
 // The node that holds the page at this address; nothing when the system does not say.
 std::optional<int> node_of(const void* address);

@@ -14,10 +14,10 @@ CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs" / "plans"
 
 
 class GpuSuites(AssayCase):
-    def run_plan(self, *entries, flags=(), device="cuda", emulation=""):
+    def run_plan(self, *entries, flags=(), device="cuda", emulation="", more=None):
         out = self.dir / "out"
         shutil.rmtree(out, ignore_errors=True)
-        env = {"ASSAY_MODULE_PATH": os.environ["ASSAY_EMULATED"], "ASSAY_EMULATION": emulation}
+        env = {"ASSAY_MODULE_PATH": os.environ["ASSAY_EMULATED"], "ASSAY_EMULATION": emulation, **(more or {})}
         done = self.assay("run", self.plan(*entries, protocol=QUICK), "--device", device, "--out", out, *flags, env=env,
                           timeout=240)
         path = out / "records.jsonl"
@@ -92,8 +92,18 @@ class GpuSuites(AssayCase):
             if params["direction"] != "d2d":
                 self.assertIn(record["protocol"]["numa"], ("near", "far", "unknown"))
                 self.assertEqual("pcie" in record["labels"], params["bytes"] >= 1 << 18)
-        pageable = self.ok({"family": "transfer", "direction": ["h2d", "d2h"], "memory": "pageable", "bytes": 5000})
+        pageable = self.ok({"family": "transfer", "direction": ["h2d", "d2h", "both"], "memory": "pageable", "bytes": 5000})
         self.assertTrue(all("gate" not in record["protocol"] for record in pageable))
+
+    def test_transfer_names_a_link_that_only_the_driver_knows(self):
+        script = self.dir / "nvml"
+        link = "link_generation 4\nlink_width 8\nmax_link_generation 5\nmax_link_width 16\n"
+        for text, pcie in ((link, "gen 4 x8"), ("link_width 16\n", "unknown")):
+            script.write_text(text)
+            [record] = self.ok({"family": "transfer", "direction": "h2d", "memory": "pinned", "bytes": "1MiB"},
+                               more={"LD_LIBRARY_PATH": os.environ["ASSAY_NVML"], "ASSAY_NVML_SCRIPT": str(script)})
+            self.assertEqual(record["labels"]["pcie"], pcie)
+            self.assertEqual("PCIe link at gen 4 x8 of gen 5 x16" in record["flags"], pcie != "unknown")
 
     def test_transfer_between_gpus(self):
         entry = {"family": "transfer", "direction": ["p2p", "p2p_staged"], "bytes": 70000, "by": ["engine", "kernel"]}
@@ -120,9 +130,8 @@ class GpuSuites(AssayCase):
         _, records = self.run_plan({"family": "transfer", "direction": ["h2d", "both"], "memory": "pageable", "bytes": 4096,
                                     "by": ["engine", "kernel"]})
         reasons = {(r["params"]["direction"], r["params"]["by"]): r["reason"] for r in records if r["status"] == "skipped"}
-        self.assertEqual(len(reasons), 3)
+        self.assertEqual(set(reasons), {("h2d", "kernel"), ("both", "kernel")})
         self.assertIn("pageable", reasons["h2d", "kernel"])
-        self.assertIn("do not run at once", reasons["both", "engine"])
         self.refused("run", "transfer", "--set", "transfer.direction=h2d", "--set", "transfer.memory=device", "--device",
                      "cuda", says="memory=device is for copies inside a GPU",
                      env={"ASSAY_MODULE_PATH": os.environ["ASSAY_EMULATED"]})
@@ -164,6 +173,11 @@ class GpuSuites(AssayCase):
         quick = self.assay("run", "gpu-quick", "--device", "cuda", "--dry-run", env=env).stdout
         for family in ("gemm", "memory", "transfer", "launch", "dataloader", "resnet", "transformer", "llama"):
             self.assertIn(f"{family}/", quick)
+        sweep = self.assay("run", "gpu-collective", "--device", "cuda", "--ranks", "2", "--dry-run",
+                           env={**env, "ASSAY_EMULATION": "devices=2"}).stdout
+        for part in ("op=broadcast/bytes=8/", "op=all_reduce/bytes=8589934592/", "nvls=off", "buffers=registered",
+                     "inplace=true", "op=pairwise"):
+            self.assertIn(part, sweep)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
 
 #include "harness/core/error.h"
 #include "harness/device/cuda/check.h"
+#include "harness/device/cuda/gate.h"
 #include "harness/device/cuda/native.h"
 #include "suites/transfer/device_copies.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 namespace assay::transfer {
@@ -28,10 +30,11 @@ class OnGpu {
   int before_ = 0;
 };
 
-// The current GPU may read the other's memory while this lives; one that could already still can.
+// A GPU may read another's memory while this lives, or may not; one that could already still can.
 class PeerAccess {
  public:
-  PeerAccess(int peer, bool wanted) : peer_(peer) {
+  PeerAccess(int gpu, int peer, bool wanted) : gpu_(gpu), peer_(peer) {
+    const OnGpu here(gpu_);
     const cudaError_t error = wanted ? cudaDeviceEnablePeerAccess(peer, 0) : cudaDeviceDisablePeerAccess(peer);
     if (error != cudaSuccess) cudaGetLastError();
     if (error == cudaErrorPeerAccessAlreadyEnabled || error == cudaErrorPeerAccessNotEnabled) return;
@@ -39,15 +42,20 @@ class PeerAccess {
     undo_ = wanted ? Undo::disable : Undo::enable;
   }
   ~PeerAccess() {
+    if (undo_ == Undo::nothing) return;
+    int before = 0;
+    cudaGetDevice(&before);
+    cudaSetDevice(gpu_);
     if (undo_ == Undo::disable) cudaDeviceDisablePeerAccess(peer_);
     if (undo_ == Undo::enable) cudaDeviceEnablePeerAccess(peer_, 0);
+    cudaSetDevice(before);
   }
   PeerAccess(const PeerAccess&) = delete;
   PeerAccess& operator=(const PeerAccess&) = delete;
 
  private:
   enum class Undo { nothing, disable, enable };
-  int peer_;
+  int gpu_, peer_;
   Undo undo_ = Undo::nothing;
 };
 
@@ -71,6 +79,33 @@ struct EventOwner {
   EventOwner(const EventOwner&) = delete;
   EventOwner& operator=(const EventOwner&) = delete;
   cudaEvent_t event = nullptr;
+};
+
+// Holds a stream of the current GPU back while it is closed, so that copies which take less than their launches do are
+// timed without those. In memory of the host, which every GPU sees.
+class Gate {
+ public:
+  Gate() {
+    ASSAY_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&flag_), sizeof *flag_, cudaHostAllocPortable));
+    open();
+  }
+  ~Gate() {
+    open();
+    cudaFreeHost(flag_);
+  }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  // Without closing it: a kernel is loaded at its first launch.
+  void load(cudaStream_t stream) { cuda::enqueue_gate(flag_, longest_wait, stream); }
+  void close(cudaStream_t stream) {
+    std::atomic_ref<int>(*flag_).store(0, std::memory_order_release);
+    cuda::enqueue_gate(flag_, longest_wait, stream);
+  }
+  void open() { std::atomic_ref<int>(*flag_).store(1, std::memory_order_release); }
+
+ private:
+  static constexpr double longest_wait = 5.0;  // seconds
+  int* flag_ = nullptr;
 };
 
 class CudaCopies final : public DeviceCopies {
@@ -103,11 +138,18 @@ class CudaCopies final : public DeviceCopies {
       ASSAY_CUDA(cudaStreamSynchronize(nullptr));
     }
     const OnGpu receiver(order.to);
-    const PeerAccess access(order.from, order.access);
+    // Both ways where there are two, as samples of such copies have it: which GPU's engine copies is the driver's
+    // choice.
+    const PeerAccess there(order.to, order.from, order.access),
+        back(order.from, order.to, order.access && can_access(order.from, order.to));
     const StreamOwner owner;
     const EventOwner start, stop;
+    Gate gate;
+    gate.load(owner.stream);
     ASSAY_CUDA(cudaMemsetAsync(target.data(), 0, order.bytes, owner.stream));
+    bool gated = false;
     const auto time = [&](int copies) {
+      if (gated) gate.close(owner.stream);
       ASSAY_CUDA(cudaEventRecord(start.event, owner.stream));
       for (int i = 0; i < copies; ++i) {
         if (order.by_kernel)
@@ -117,6 +159,9 @@ class CudaCopies final : public DeviceCopies {
               cudaMemcpyPeerAsync(target.data(), order.to, source.data(), order.from, order.bytes, owner.stream));
       }
       ASSAY_CUDA(cudaEventRecord(stop.event, owner.stream));
+      gate.open();
+      // The first call loads and maps. A copy through the host is the driver's business, which may wait for its parts.
+      gated = order.access;
       ASSAY_CUDA(cudaEventSynchronize(stop.event));
       float milliseconds = 0;
       ASSAY_CUDA(cudaEventElapsedTime(&milliseconds, start.event, stop.event));
@@ -128,8 +173,8 @@ class CudaCopies final : public DeviceCopies {
  private:
   template <typename Time>
   static std::vector<double> sampled(const PairOrder& order, const Time& time) {
-    constexpr double shortest = 500e-6;  // of a sample: 1,000 x the resolution of events
-    constexpr int most_copies = 4096;
+    constexpr double shortest = 500e-6;                 // of a sample: 1,000 x the resolution of events
+    const int most_copies = order.access ? 256 : 4096;  // a queue must never fill behind a closed gate
     time(1);
     int copies = 1;
     for (double seconds = time(1); seconds < shortest && copies < most_copies; seconds = time(copies)) copies *= 2;
