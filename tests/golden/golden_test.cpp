@@ -28,7 +28,9 @@
 namespace assay::golden {
 namespace {
 
-const std::filesystem::path root = ASSAY_SOURCE_ROOT;
+// Where the files lie: the tree it was built from, or the one it was carried to.
+const std::filesystem::path root =
+    std::getenv("ASSAY_SOURCE_ROOT") ? std::getenv("ASSAY_SOURCE_ROOT") : ASSAY_SOURCE_ROOT;
 const std::filesystem::path folder = root / "tests/golden";
 
 constexpr int steps = 10;

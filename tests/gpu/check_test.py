@@ -1,5 +1,5 @@
-"""tests/gpu/check without a GPU: what it names exists, a build is packed, steps that fail or take too long are said,
-and a second call goes on where the first ended."""
+"""tests/gpu/check without a GPU: what it names exists, a build is packed, steps that fail, do nothing or take too long
+are said, and a second call goes on where the first ended."""
 
 import importlib.machinery
 import importlib.util
@@ -8,76 +8,239 @@ import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 import tempfile
+import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ["ASSAY"]).parent
+EMULATED = BUILD / "emulated"
+sys.dont_write_bytecode = True
 
 loader = importlib.machinery.SourceFileLoader("check", str(HERE / "check"))
-spec = importlib.util.spec_from_loader("check", loader)
-check = importlib.util.module_from_spec(spec)
-sys.dont_write_bytecode = True
+check = importlib.util.module_from_spec(importlib.util.spec_from_loader("check", loader))
 loader.exec_module(check)
 
+# A GoogleTest program of three tests: the first fault in a process makes every test after it fail.
+PROGRAM = '''#!{python}
+import fnmatch, json, os, sys, time
+tests = {tests!r}
+flags = dict(word[2:].split("=", 1) if "=" in word else (word[2:], "") for word in sys.argv[1:])
+chosen = [t for t in tests if any(fnmatch.fnmatchcase(t, p) for p in flags["gtest_filter"].split(":"))]
+if "gtest_list_tests" in flags:
+    print("Running main() from somewhere")
+    for suite in dict.fromkeys(t.split(".")[0] for t in chosen):
+        print(suite + ".")
+        for t in chosen:
+            if t.startswith(suite + "."):
+                print("  " + t.split(".")[1] + "  # GetParam() = x")
+    sys.exit(0)
+with open({calls!r}, "a") as calls:
+    calls.write(" ".join(chosen) + "\\n")
+broken = False
+for t in chosen:
+    print("[ RUN      ] " + t, flush=True)
+    broken = broken or tests[t] == "fault"
+    if tests[t] == "crash":
+        os._exit(139)
+    if tests[t] == "slow" and not os.path.exists({calls!r} + ".go"):
+        time.sleep(60)
+    word = "  FAILED  " if broken else "  SKIPPED " if tests[t] == "skip" else "       OK "
+    print("[" + word + "] " + t + (", where GetParam() = x" if broken else "") + " (0 ms)", flush=True)
+sys.exit(1 if broken else 0)
+'''
 
-class Check(unittest.TestCase):
+
+class Folder(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="assay-check-")
         self.addCleanup(folder.cleanup)
         self.dir = pathlib.Path(folder.name)
 
+    def program(self, **tests):
+        path = self.dir / "program"
+        path.write_text(PROGRAM.format(python=sys.executable, calls=str(self.dir / "calls"),
+                                       tests={name.replace("__", "."): outcome for name, outcome in tests.items()}))
+        path.chmod(0o755)
+        return path
+
+    def calls(self):
+        return (self.dir / "calls").read_text().splitlines()
+
+    def run_tests(self, program, chosen="*", seconds=60):
+        return check.gtests.Tests(str(program), chosen, start=start).run(self.dir / "log", time.monotonic() + seconds)
+
+
+def start(command, **more):
+    return subprocess.Popen(command, start_new_session=True, **more)
+
+
+class GoogleTests(Folder):
+    def test_each_suite_has_a_process(self):
+        status = self.run_tests(self.program(A__x="ok", A__y="skip", B__z="ok"))
+        self.assertEqual(status, ("passed", "2 of 3 passed, 1 skipped"))
+        self.assertEqual(self.calls(), ["A.x A.y", "B.z"])
+
+    def test_victims_of_a_fault_are_told_apart(self):
+        status, remark = self.run_tests(self.program(A__x="fault", A__y="ok", B__z="ok"))
+        self.assertEqual((status, remark), ("failed", "1 of 3 passed, 2 failed (alone too: A.x)"))
+
+    def test_a_crash_costs_its_test_alone(self):
+        status, remark = self.run_tests(self.program(A__x="crash", A__y="ok"))
+        self.assertEqual((status, remark), ("failed", "1 of 2 passed, 1 failed (alone too: A.x)"))
+
+    def test_nothing_is_no_success(self):
+        program = self.program(A__x="skip")
+        self.assertEqual(self.run_tests(program), ("failed", "0 of 1 passed, 1 skipped"))
+        self.assertEqual(self.run_tests(program, "*/cuda_*"), ("failed", "no test is chosen by */cuda_*"))
+        self.assertEqual(self.run_tests(self.dir / "absent")[0], "failed")
+
+    def test_what_is_cut_short_goes_on(self):
+        program = self.program(A__x="ok", A__y="slow", B__z="ok")
+        status, remark = self.run_tests(program, seconds=1.5)
+        self.assertEqual((status, remark), ("timeout", "1 of 3 passed, 2 did not run"))
+        (self.dir / "calls.go").touch()
+        self.assertEqual(self.run_tests(program), ("passed", "3 of 3 passed"))
+        self.assertEqual(self.calls(), ["A.x A.y", "A.y", "B.z"])
+
+
+class Steps(Folder):
     def test_each_part_fits_into_its_time(self):
-        for part in {step[0] for step in check.steps()}:
-            seconds = [step[2] for step in check.steps() if step[0] == part]
-            self.assertLess(max(seconds), check.PART_SECONDS)
-        names = [step[1] for step in check.steps()]
+        for step in check.steps():
+            self.assertLess(step.seconds, check.PART_SECONDS, step.name)
+        names = [step.name for step in check.steps()]
         self.assertEqual(len(names), len(set(names)))
 
-    def test_every_run_expands_on_the_emulation(self):
-        if not (BUILD / "emulated" / "libassay-cuda.so").exists():
+    def test_every_filter_chooses_tests(self):
+        if not EMULATED.exists():
             self.skipTest("a build without CUDA")
-        environment = {**os.environ, "ASSAY_MODULE_PATH": str(BUILD / "emulated")}
-        for part, name, _, command in check.steps():
-            if command[:2] != ["{bin}/assay", "run"]:
+        for step in check.steps():
+            program = BUILD / step.command[-1].removeprefix("{bin}/")
+            if step.kind != "tests" or not program.exists():
                 continue
-            words = [word.format(bin=BUILD, out=self.dir, python=sys.executable) for word in command]
-            done = subprocess.run(words + ["--dry-run"], env=environment, capture_output=True, text=True, timeout=60)
-            self.assertEqual(done.returncode, 0, f"part {part}, {name}: {done.stderr}")
+            for part in step.chosen.split(":"):
+                tests = check.gtests.Tests(str(program), part, environment=os.environ | {"ASSAY_TEST_RANKS": "1"}).list()
+                self.assertTrue(tests, f"{step.name}: {part}")
+
+    def test_every_run_expands_on_the_emulation(self):
+        if not EMULATED.exists():
+            self.skipTest("a build without CUDA")
+        environment = {**os.environ, "ASSAY_MODULE_PATH": str(EMULATED)}
+        commands = {step.name: [word.format(bin=BUILD, out=self.dir) for word in step.command]
+                    for step in check.steps() if step.kind == "assay"}
+        for entry in json.loads((HERE.parent / "peers/gpu/comparisons.json").read_text()):
+            commands[entry["name"]] = [str(BUILD / "assay"), "run", *entry["ours"]["assay"], "--device", "cuda"]
+        for name, command in commands.items():
+            done = subprocess.run(command + ["--dry-run"], env=environment, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, f"{name}: {done.stderr}")
 
     def test_comparisons_are_known(self):
         known = {entry["name"] for entry in json.loads((HERE.parent / "peers/gpu/comparisons.json").read_text())}
-        asked = {command[-1] for _, name, _, command in check.steps() if name.startswith("peer-")}
+        asked = {step.command[-1] for step in check.steps() if step.kind == "ratios"}
         self.assertLessEqual(asked, known)
+        # What the issue's table asks of a GPU.
+        self.assertLessEqual({"gemm-bf16", "gemm-fp8", "memory-copy", "memory-triad", "resnet50", "gpt2-124m", "llama-1b"}, asked)
 
-    def test_programs_are_those_of_a_build(self):
-        if not (BUILD / "libassay-cuda.so").exists():
-            self.skipTest("a build without CUDA")
-        for name in check.FILES + [program for program in check.PROGRAMS if not program.startswith("peers/")]:
-            self.assertTrue((BUILD / name).exists(), name)
 
+class Bundle(Folder):
     def test_a_build_is_packed_with_its_libraries(self):
-        if not (BUILD / "libassay-cuda.so").exists():
+        names = check.bundle.FILES + check.bundle.PROGRAMS
+        absent = [name for name in names if not (BUILD / name).exists()]
+        if not EMULATED.exists():
             self.skipTest("a build without CUDA")
-        check.pack(BUILD, self.dir / "bundle")
-        self.assertTrue((self.dir / "bundle/assay").exists())
+        self.assertLessEqual(set(absent), {"peers/babelstream"})  # of the target `peers`
+        for name in names:
+            (self.dir / "build" / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.dir / "build" / name).symlink_to(BUILD / (name if name not in absent else "assay"))
+        check.bundle.pack(self.dir / "build", self.dir / "bundle")
+        libraries = {file.name.split(".so")[0] for file in (self.dir / "bundle/lib").iterdir()}
+        self.assertLessEqual({"libfmt", "libstdc++", "libdnnl", "libhwloc"}, libraries)
+        self.assertFalse({"libcublasLt", "libcudnn", "libnccl", "libc"} & libraries)
         self.assertTrue((self.dir / "bundle/configs/plans/gpu-quick.json").exists())
-        self.assertTrue(any(file.name.startswith("libfmt") for file in (self.dir / "bundle/lib").iterdir()))
-        self.assertFalse(any(file.name.startswith("libcublas") for file in (self.dir / "bundle/lib").iterdir()))
+        self.assertFalse((self.dir / "bundle/assay").is_symlink())
 
-    def test_a_second_call_goes_on(self):
-        programs = self.dir / "programs"
-        programs.mkdir()
-        runner = check.Runner(programs, self.dir / "out", sys.executable)
-        runner.run(1, "good", 30, ["true"])
-        runner.run(1, "bad", 30, [sys.executable, "-c", "print('reason'); raise SystemExit(3)"])
-        runner.run(1, "slow", 0.2, ["sleep", "30"])
-        runner.run(2, "absent", 30, ["no-such-program"])
-        results = check.Runner(programs, self.dir / "out", sys.executable).results
-        self.assertEqual({name: result["status"] for name, result in results.items()},
-                         {"good": "passed", "bad": "failed", "slow": "timeout", "absent": "skipped"})
-        self.assertEqual(results["bad"]["remark"], "reason")
-        self.assertEqual((self.dir / "out/logs/bad.txt").read_text(), "reason\n")
+    def test_a_build_that_lacks_something_is_named(self):
+        (self.dir / "build").mkdir()
+        with self.assertRaisesRegex(SystemExit, "lacks assay, libassay-cuda.so"):
+            check.bundle.pack(self.dir / "build", self.dir / "bundle")
+
+    def test_a_file_is_unpacked_once(self):
+        (self.dir / "assay").write_text("x")
+        with tarfile.open(self.dir / "b.tar.xz", "w:xz") as archive:
+            archive.add(self.dir / "assay", arcname="./assay")
+        folder = check.bundle.unpacked(self.dir / "b.tar.xz")
+        try:
+            self.assertEqual((folder / "assay").read_text(), "x")
+            (folder / "mark").touch()
+            self.assertEqual(check.bundle.unpacked(self.dir / "b.tar.xz"), folder)
+            self.assertTrue((folder / "mark").exists())
+        finally:
+            for file in folder.iterdir():
+                file.unlink()
+            folder.rmdir()
+
+    def test_only_a_bundle_brings_libraries(self):
+        self.assertEqual(check.bundle.environment_of(self.dir, sys.executable).get("LD_LIBRARY_PATH"),
+                         os.environ.get("LD_LIBRARY_PATH"))
+        (self.dir / "lib").mkdir()
+        folders = check.bundle.environment_of(self.dir, sys.executable)["LD_LIBRARY_PATH"].split(":")
+        self.assertEqual(folders[0], str(self.dir / "lib"))
+        self.assertEqual(folders[-1], "/usr/local/cuda/extras/CUPTI/lib64")
+
+
+class Running(Folder):
+    def runner(self, out="out", archive=None):
+        return check.Runner(self.dir, self.dir / out, sys.executable, archive)
+
+    def program_step(self, name, *command, seconds=30):
+        return check.Step(1, name, seconds, "program", list(command))
+
+    def test_outcomes_are_kept(self):
+        runner = self.runner()
+        runner.run(self.program_step("good", "true"))
+        runner.run(self.program_step("bad", sys.executable, "-c", "print('reason'); raise SystemExit(3)"))
+        runner.run(self.program_step("slow", "sleep", "30", seconds=0.2))
+        runner.run(self.program_step("absent", "no-such-program"))
+        archive = self.dir / "all.tar.gz"
+        runner.archive = archive
+        runner.run(self.program_step("last", "true"))
+        want = {"good": "passed", "bad": "failed", "slow": "timeout", "absent": "skipped", "last": "passed"}
+        for again in (self.runner(), self.runner("elsewhere", archive)):
+            self.assertEqual({name: result["status"] for name, result in again.results.items()}, want)
+            self.assertFalse(again.is_done(self.program_step("slow", "true")))
+            self.assertEqual(again.results["bad"]["remark"], "reason")
+        self.assertEqual((self.dir / "elsewhere/logs/bad.txt").read_text(), "reason\n")
+
+    def test_records_say_how_a_run_went(self):
+        assay = self.dir / "assay"
+        lines = [{"key": "a", "status": "ok", "reason": ""}, {"key": "b", "status": "skipped", "reason": "no fp8"}]
+        assay.write_text(f"#!{sys.executable}\nimport pathlib, sys\nout = pathlib.Path(sys.argv[-1])\n"
+                         "out.mkdir(exist_ok=True)\n(out / 'run.json').touch()\n(out / 'words').open('a').write(sys.argv[-2])\n"
+                         f"(out / 'records.jsonl').write_text({chr(10).join(map(json.dumps, lines))!r})\n"
+                         "sys.exit(3 if len((out / 'words').read_text()) < 6 else 0)\n")
+        assay.chmod(0o755)
+        step = check.Step(1, "run", 30, "assay", ["{bin}/assay", "run", "--out", "{out}/run"])
+        runner = self.runner()
+        runner.run(step)
+        self.assertEqual(runner.results["run"]["status"], "timeout")
+        runner.run(step)
+        self.assertEqual(runner.results["run"]["status"], "passed")
+        self.assertEqual(runner.results["run"]["remark"], "1 ok, 1 skipped, b: skipped: no fp8")
+        self.assertEqual((self.dir / "out/run/words").read_text(), "--out--resume")
+        (self.dir / "out/run/records.jsonl").write_text(json.dumps(lines[1]))
+        self.assertEqual(check.of_records(self.dir / "out/run"), (False, "1 skipped, b: skipped: no fp8"))
+
+    def test_without_a_gpu_nothing_is_run(self):
+        if not EMULATED.exists() or not (BUILD / "cuda_device_test").exists():
+            self.skipTest("a build without CUDA")
+        environment = os.environ | {"ASSAY_MODULE_PATH": str(EMULATED), "ASSAY_EMULATION": "no_driver"}
+        done = subprocess.run([sys.executable, HERE / "check", "run", "--build", BUILD, "--out", self.dir / "out"],
+                              env=environment, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("cannot use a GPU here: ", done.stderr)
+        self.assertIn("driver", done.stderr)
+        self.assertEqual(check.no_gpu(BUILD, os.environ | {"ASSAY_MODULE_PATH": str(EMULATED)}), "")
 
 
 if __name__ == "__main__":

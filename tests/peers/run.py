@@ -65,9 +65,10 @@ def median_interval(values, confidence=0.95):
     return ordered[below - 1], ordered[n - below]
 
 
-def call(command):
+def call(command, environment=None):
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SIDE_TIMEOUT, stdin=subprocess.DEVNULL)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SIDE_TIMEOUT, stdin=subprocess.DEVNULL,
+                              env=environment)
     except FileNotFoundError as error:
         raise Broken(f"{command[0]}: not built or not installed") from error
     except subprocess.TimeoutExpired as error:
@@ -93,9 +94,9 @@ def measure_command(side):
     return figure
 
 
-def figure_of_run(side, binary, out, options=()):
+def figure_of_run(side, binary, out, options=(), environment=None):
     """Runs Assay into the folder `out`: the best value of the side's metric, with the others beside it."""
-    done = call([binary, "run", *side["assay"], *options, "--out", str(out)])
+    done = call([binary, "run", *side["assay"], *options, "--out", str(out)], environment)
     if done.returncode:
         raise Broken(f"assay run {' '.join(side['assay'])}: {last_words(done)}")
     best = {}

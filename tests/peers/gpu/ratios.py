@@ -1,6 +1,6 @@
 """The ratio table of a GPU: Assay beside BabelStream-style kernels and PyTorch, in alternation on one machine.
 
-ratios.py --assay PATH --out FOLDER [NAME...]     NAME: comparisons by prefix; default all, in the order of the list
+ratios.py --assay PATH --out FOLDER [NAME...]     NAME: comparisons, by their whole name or a prefix; default all
 
 comparisons.json lists them as tests/peers/run.py's lists do, with two differences: a peer may be {"serve": [...]}, a
 program that is set up once and then asked for each figure (serve.py), and a comparison without a bound is measured and
@@ -8,10 +8,10 @@ not judged. Where the peer is Assay too, the row is what a flag or a parameter c
 peer ours, ...); a row is the median ratio of its pairs with its order-statistic 95 % interval, whose bound on the wrong
 side decides. A peer that stays keeps its memory on the GPU while Assay runs.
 
-In FOLDER: ratios.json (every figure), ratios.md (the table), runs/ (Assay's own run directories), peers/ (what peers
-said). What is there is kept: a second call goes on where the first ended. With --minutes it ends in time by itself,
-between two pairs, with exit code 3 while pairs are missing. Exit code otherwise: 0 all held, 1 one did not or broke,
-2 usage.
+In FOLDER: ratios.json (every figure), rows.json and ratios.md (the table, of all that was ever compared there), runs/
+(Assay's own run directories), peers/ (what peers said). What is there is kept: a second call goes on where the first
+ended, with the form that the peer had chosen (ASSAY_PEER_FORM). With --minutes it ends in time by itself, between two
+pairs, with exit code 3 while pairs are missing. Exit code otherwise: 0 all held, 1 one did not or broke, 2 usage.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import os
 import pathlib
 import select
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -31,6 +32,7 @@ sys.path.insert(0, str(HERE.parent))
 import run  # noqa: E402
 
 LEAST_PAIRS = 6  # of which the extremes are a 95 % interval of the median
+PAIRS = 9  # of which the second of either end are
 SETUP_SECONDS = 1200
 SCALES = {"FLOP/s": (1e12, "TFLOP/s"), "B/s": (1e9, "GB/s"), "B": (1e9, "GB")}
 
@@ -38,17 +40,18 @@ SCALES = {"FLOP/s": (1e12, "TFLOP/s"), "B/s": (1e9, "GB/s"), "B": (1e9, "GB")}
 class Stays:
     """A peer that is set up once; figure() asks it for one more."""
 
-    def __init__(self, command, log):
+    def __init__(self, command, log, form=""):
         self.command, self.rest = command, b""
         log.parent.mkdir(parents=True, exist_ok=True)
         try:
             with open(log, "ab") as words:
-                self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, bufsize=0)
+                self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, bufsize=0,
+                                                env=os.environ | {"ASSAY_PEER_FORM": form})
         except FileNotFoundError as error:
             raise run.Broken(f"{command[0]}: not installed") from error
         self.log = log
         try:
-            self.about = self.answer(SETUP_SECONDS).get("ready")
+            self.answer(SETUP_SECONDS)
         except BaseException:
             self.close()
             raise
@@ -91,7 +94,8 @@ def ours(side, options, folder):
     if folder.exists():
         shutil.rmtree(folder)  # of a pair that was cut short
     folder.parent.mkdir(parents=True, exist_ok=True)
-    return run.figure_of_run(side, str(options.assay), folder, ["--device", options.device])
+    environment = os.environ | ({"LD_LIBRARY_PATH": options.libraries} if options.libraries else {})
+    return run.figure_of_run(side, str(options.assay), folder, ["--device", options.device], environment)
 
 
 def theirs(side, stays, options, folder):
@@ -110,18 +114,19 @@ class OutOfTime(Exception):
     """The next pair would not end in time."""
 
 
-def measure(entry, pairs, options, done, keep, deadline):
-    """Adds pairs to `done` until there are enough; keep() after each."""
-    peer, longest = None, 0.0
+def measure(entry, pairs, options, mine, keep, deadline):
+    """Adds pairs to mine["pairs"] until there are enough; keep() after each. Starts none that would end too late."""
+    peer, done = None, mine["pairs"]
     try:
         while len(done) < pairs:
-            begin = time.monotonic()
-            if begin + longest > deadline:
+            if time.monotonic() + mine.get("seconds", 0) > deadline:
                 raise OutOfTime
             if peer is None and "serve" in entry["peer"]:
-                peer = Stays(entry["peer"]["serve"], options.out / "peers" / f"{entry['name']}.log")
-                if time.monotonic() > deadline:
+                form = done[-1]["peer"].get("form", "") if done else ""
+                peer = Stays(entry["peer"]["serve"], options.out / "peers" / f"{entry['name']}.log", form)
+                if time.monotonic() + mine.get("seconds", 0) > deadline:
                     raise OutOfTime
+            begin = time.monotonic()
             folder = options.out / "runs" / f"{entry['name']}-{len(done) + 1}"
             sides = {"ours": lambda f=folder: ours(entry["ours"], options, f),
                      "peer": lambda f=folder: theirs(entry["peer"], peer, options, f.with_name(f.name + "-peer"))}
@@ -129,8 +134,8 @@ def measure(entry, pairs, options, done, keep, deadline):
             pair = {name: positive(sides[name]()) for name in order}
             ratio = run.ratio_of(entry, **pair)
             done.append(pair)
+            mine["seconds"] = max(mine.get("seconds", 0), time.monotonic() - begin)
             keep()
-            longest = max(longest, time.monotonic() - begin)
             print(f"{entry['name']}: pair {len(done)} of {pairs}, ratio {ratio:.3f}", file=sys.stderr, flush=True)
     finally:
         if peer:
@@ -197,6 +202,24 @@ def table(entries, rows, state):
     return "\n".join(lines + ["", *(f"- {entry['name']}: {entry['about']}" for entry in entries), ""])
 
 
+def pairs_of(entry, options):
+    return options.pairs or entry.get("pairs", PAIRS)
+
+
+def tell(options, state, entries):
+    """Writes the table of all that this folder holds, prints that of `entries`; their rows."""
+    def rows(names):
+        return {name: rows_of(known[name], state.get(name, {}), pairs_of(known[name], options)) for name in names}
+
+    known = {entry["name"]: entry for entry in json.loads(options.comparisons.read_text())}
+    everything = rows([name for name in known if name in state])
+    replace(options.out / "rows.json", json.dumps(everything, indent=1) + "\n")
+    replace(options.out / "ratios.md", table([known[name] for name in everything], sum(everything.values(), []), state))
+    mine = sum(rows([entry["name"] for entry in entries]).values(), [])
+    print(table(entries, mine, state))
+    return mine
+
+
 def replace(path, text):
     new = path.with_suffix(".new")
     new.write_text(text)
@@ -207,15 +230,16 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--assay", type=pathlib.Path, help="the program")
+    parser.add_argument("--libraries", help="LD_LIBRARY_PATH of that program alone")
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="of Assay's side")
     parser.add_argument("--python", default=sys.executable, help="one that has PyTorch")
-    parser.add_argument("--pairs", type=int, default=8, help=f"at least {LEAST_PAIRS}")
+    parser.add_argument("--pairs", type=int, help=f"at least {LEAST_PAIRS}; default the comparison's own, else {PAIRS}")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="end in time; a later call goes on")
     parser.add_argument("--comparisons", type=pathlib.Path, default=HERE / "comparisons.json")
     parser.add_argument("--dry-run", action="store_true", help="print what would be run")
     options = parser.parse_args()
-    if options.pairs < LEAST_PAIRS:
+    if options.pairs is not None and options.pairs < LEAST_PAIRS:
         parser.error(f"--pairs {options.pairs}: at least {LEAST_PAIRS}")
     if not options.dry_run and not (options.assay and options.out):
         parser.error("--assay and --out are needed")
@@ -233,7 +257,9 @@ def chosen(parser, options):
         if not any(entry["name"].startswith(name) for entry in entries):
             parser.error(f"no comparison begins with '{name}'; there are: {', '.join(entry['name'] for entry in entries)}")
     if options.names:
-        entries = [entry for entry in entries if any(entry["name"].startswith(name) for name in options.names)]
+        whole = {entry["name"] for entry in entries}
+        entries = [entry for entry in entries
+                   if any(entry["name"] == name if name in whole else entry["name"].startswith(name) for name in options.names)]
     build = options.assay.resolve().parent if options.assay else "BUILD"
     places = {"python": options.python, "here": str(HERE), "build": str(build), "root": str(HERE.parents[2])}
     return run.fill(entries, places)
@@ -252,6 +278,7 @@ def main():
                     words = [str(options.assay or "assay"), "run", *side["assay"], "--device", options.device]
                 print(f"  {name}: {' '.join(words)}{' (stays)' if 'serve' in side else ''}")
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))  # ends the side that runs, too
     deadline = time.monotonic() + 60 * options.minutes
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "ratios.json"
@@ -266,7 +293,7 @@ def main():
         for why in ("verdict", "reason"):
             mine.pop(why, None)  # what was skipped or broke is tried again
         try:
-            measure(entry, options.pairs, options, mine["pairs"], keep, deadline)
+            measure(entry, pairs_of(entry, options), options, mine, keep, deadline)
         except OutOfTime:
             unfinished = True
             break
@@ -275,10 +302,8 @@ def main():
         except run.Broken as why:
             mine |= {"verdict": "broken", "reason": str(why)}
         keep()
-    rows = [row for entry in entries for row in rows_of(entry, state.get(entry["name"], {}), options.pairs)]
-    text = table(entries, rows, state)
-    replace(options.out / "ratios.md", text)
-    print(text)
+    keep()
+    rows = tell(options, state, entries)
     if any(row["verdict"] in ("FAILED", "broken") for row in rows):
         return 1
     return 3 if unfinished else 0

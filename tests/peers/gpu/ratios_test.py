@@ -80,6 +80,27 @@ class Table(unittest.TestCase):
         done = self.drive([self.entry("slow", 110, 100, at_least=1.15)], out="other")
         self.assertEqual((done.returncode, self.rows("other")["slow"][-1]), (1, "FAILED"))
 
+    def test_a_whole_name_is_that_comparison_alone(self):
+        entries = [self.entry("one", 2, 1), self.entry("one-more", 2, 1), self.entry("two", 2, 1)]
+        self.assertEqual(self.drive(entries, "one").returncode, 0)
+        self.assertEqual(set(self.rows()), {"one"})
+        self.assertEqual(self.drive(entries, "tw").returncode, 0)
+        self.assertEqual(set(self.rows()), {"one", "two"})  # the folder's table has all of it
+        self.assertEqual(set(json.loads((self.path / "out/rows.json").read_text())), {"one", "two"})
+
+    def test_libraries_are_the_programs_alone(self):
+        words = 'import os; (pathlib.Path({0!r}) / "{1}").write_text(os.environ.get("LD_LIBRARY_PATH", "") + os.environ.get("ASSAY_PEER_FORM", ""))'
+        assay = self.path / "assay"
+        assay.write_text(assay.read_text() + words.format(str(self.path), "ours") + "\n")
+        state = {"one": {"pairs": [{"ours": {"value": 3, "unit": "tokens/s", "better": "higher"},
+                                    "peer": {"value": 1, "unit": "tokens/s", "better": "higher", "form": "eager"}}]}}
+        (self.path / "out").mkdir()
+        (self.path / "out" / "ratios.json").write_text(json.dumps(state))
+        done = self.drive([self.entry("one", 2, 1, before=words.format(str(self.path), "theirs"))], "--libraries", "/nowhere")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.path / "ours").read_text(), "/nowhere")
+        self.assertEqual((self.path / "theirs").read_text(), "eager")  # the form that it had before
+
     def test_goes_on_where_it_ended(self):
         entries = [self.entry("one", 2, 1, at_least=1), self.entry("two", 2, 1, at_least=1)]
         done = self.drive(entries, "--minutes", "0")

@@ -5,15 +5,19 @@ torch_train.py MODEL [--form eager|compiled|fastest] [--batch N] [--seq N] [--st
 
 MODEL: resnet50, gpt2-124m, llama-1b, llama-160m (tests/peers/training/torch_models.py). Autocast to bf16 over f32
 parameters; fused AdamW (clipped at 1, as configs/recipes) or fused SGD with momentum; channels-last images and cuDNN's
-own search; flash attention. The vocabulary of gpt2-124m is padded to 50304, as those who train it do.
-Forms: eager; compiled (torch.compile); fastest: compiled without and with CUDA graphs (mode reduce-overhead), and with
---search also max-autotune, of which the fastest over a few steps is kept.
-A figure is items over the wall time of the steps, the device idle before and after, with the median step by events and
-the peak memory that PyTorch reserved. Protocol: serve.py. --tiny: sizes for a test of this very program.
+own search; of flash and cuDNN's attention the one that is faster at the model's sizes. The vocabulary of gpt2-124m is
+padded to 50304, as those who train it do.
+Forms: eager; compiled (torch.compile); fastest: eager, compiled without and with CUDA graphs (mode reduce-overhead), and
+with --search also max-autotune, of which the fastest over a few steps is kept; ASSAY_PEER_FORM names it where it is known.
+A figure is items over the wall time of the steps, on a GPU of four seconds or more after a few that warm it up, the
+device idle before and after, with the median step by events and the peak memory that PyTorch reserved. Protocol:
+serve.py. --tiny: sizes for a test of this very program.
 """
 
 import argparse
 import contextlib
+import math
+import os
 import pathlib
 import statistics
 import sys
@@ -32,6 +36,8 @@ TINY = {"resnet50": {"blocks": (1, 1, 1, 1), "classes": 10},
         "llama-160m": {"layers": 2, "width": 64, "heads": 4, "kv_heads": 4, "mlp": 128, "vocabulary": 128}}
 MODES = {"eager": None, "compiled": "default", "compiled with CUDA graphs": "reduce-overhead",
          "compiled by search": "max-autotune"}
+LEAST_SECONDS = 4.0  # of a figure on a GPU
+AGAIN = 3  # steps before each figure: the other side had the GPU meanwhile
 
 
 def arguments():
@@ -76,17 +82,59 @@ class Training:
         self.about = {"model": options.model, "batch": samples, "seq": seq,
                       "precision": "autocast bf16, f32 parameters and moments",
                       "parameters": sum(w.numel() for w in self.weights)}
+        self.backends = []
+        if self.device == "cuda" and seq:
+            self.backends = self.faster_attention(samples, seq)
+            self.about["attention"] = self.backends[0].name
 
     def loss_in(self, form):
         mode = MODES[form]
         return self.model if mode is None else self.torch.compile(self.model, mode=mode)
 
-    def attention(self):
-        if self.device != "cuda":
-            return contextlib.nullcontext()
+    def faster_attention(self, samples, seq):
+        """The backend of scaled_dot_product_attention that is fastest forward and backward, and no other."""
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
-        return sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION])
+        torch, block = self.torch, self.model.blocks[0]
+        width = block.proj.in_features
+        dim = width // block.heads if hasattr(block, "heads") else block.head_dim
+        heads, kv_heads = width // dim, (block.qkv.out_features - width) // 2 // dim
+
+        def values(count):  # as the model lays them out
+            return torch.randn(samples, seq, count, dim, device=self.device, dtype=torch.bfloat16, requires_grad=True)
+
+        q, k, v, gradient = (values(count) for count in (heads, kv_heads, kv_heads, heads))
+
+        def once():
+            y = torch.nn.functional.scaled_dot_product_attention(
+                q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), is_causal=True, enable_gqa=kv_heads != heads)
+            torch.autograd.grad(y, (q, k, v), gradient.transpose(1, 2))
+
+        seconds, reasons = {}, {}
+        for backend in (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION):
+            try:
+                with sdpa_kernel(backend):
+                    for _ in range(3):
+                        once()
+                    clock = serve.Clock(torch, self.device)
+                    clock.mark()
+                    for _ in range(10):
+                        once()
+                    clock.mark()
+                seconds[backend] = clock.seconds()[0]
+            except RuntimeError as error:
+                reasons[backend.name] = str(error).splitlines()[0]
+        if not seconds:
+            sys.exit(f"no fused attention runs: {reasons}")
+        self.about["attention_tried"] = {backend.name: taken / 10 for backend, taken in seconds.items()} | reasons
+        return [min(seconds, key=seconds.get)]
+
+    def attention(self):
+        if not self.backends:
+            return contextlib.nullcontext()
+        from torch.nn.attention import sdpa_kernel
+
+        return sdpa_kernel(self.backends)
 
     def step(self, loss_of, form):
         if "graphs" in form or "search" in form:
@@ -105,6 +153,13 @@ class Training:
             self.torch.cuda.synchronize()
 
     def measure(self, loss_of, form, steps):
+        if self.device == "cuda":
+            clock = serve.Clock(self.torch, self.device)
+            clock.mark()
+            for _ in range(AGAIN):
+                self.step(loss_of, form)
+                clock.mark()
+            steps = max(steps, math.ceil(LEAST_SECONDS / statistics.median(clock.seconds())))
         self.synchronize()
         clock = serve.Clock(self.torch, self.device)
         begin = time.perf_counter()
@@ -122,36 +177,40 @@ class Training:
         return figure
 
 
+def ready(training, form, options):
+    """The loss in this form, compiled and warmed up, in memory that no other form holds."""
+    training.torch.compiler.reset()
+    training.optimizer.zero_grad(set_to_none=True)
+    if training.device == "cuda":
+        training.torch.cuda.empty_cache()
+        training.torch.cuda.reset_peak_memory_stats()
+    loss_of = training.loss_in(form)
+    for _ in range(options.warm_up):
+        training.step(loss_of, form)
+    return loss_of
+
+
 def fastest(training, forms, options):
     """The form that is fastest over a few steps, ready to run; and every form's figure or why it has none."""
-    tried, best = {}, None
+    if len(forms) == 1:
+        return forms[0], ready(training, forms[0], options), {}
+    tried, best, loss_of = {}, None, None
     for form in forms:
-        training.torch.compiler.reset()
+        loss_of = None  # what the form before it holds
         try:
-            loss_of = training.loss_in(form)
-            for _ in range(options.warm_up):
-                training.step(loss_of, form)
-            if len(forms) == 1:
-                return form, loss_of, {}
+            loss_of = ready(training, form, options)
             figure = training.measure(loss_of, form, max(options.steps // 2, 2))
         except Exception as error:  # noqa: BLE001: whatever the compiler breaks on, another form may do
-            if len(forms) == 1:
-                raise
             tried[form] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-            training.optimizer.zero_grad(set_to_none=True)
             continue
         tried[form] = figure["value"]
         if best is None or figure["value"] > tried[best]:
             best = form
     if best is None:
         sys.exit(f"no form runs: {tried}")
-    training.torch.compiler.reset()
-    if training.device == "cuda":
-        training.torch.cuda.empty_cache()
-        training.torch.cuda.reset_peak_memory_stats()
-    loss_of = training.loss_in(best)
-    for _ in range(options.warm_up):
-        training.step(loss_of, best)
+    if best != forms[-1]:
+        loss_of = None
+        loss_of = ready(training, best, options)
     return best, loss_of, tried
 
 
@@ -162,9 +221,10 @@ def main():
     torch.backends.cudnn.benchmark = True
     training = Training(torch, options)
     forms = {"eager": ["eager"], "compiled": ["compiled"],
-             "fastest": ["compiled", "compiled with CUDA graphs"] if options.device == "cuda" else ["eager", "compiled"]}
+             "fastest": ["eager", "compiled"] + ["compiled with CUDA graphs"] * (options.device == "cuda")}
     chosen = forms[options.form] + (["compiled by search"] if options.search and options.form == "fastest" else [])
-    form, loss_of, tried = fastest(training, chosen, options)
+    known = os.environ.get("ASSAY_PEER_FORM")
+    form, loss_of, tried = fastest(training, [known] if known in chosen else chosen, options)
     about = serve.versions(torch, options.device) | training.about | ({"tried": tried} if tried else {})
     serve.serve(lambda: training.measure(loss_of, form, options.steps), about, options.once)
 
