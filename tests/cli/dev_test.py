@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOOLS = ("bash env cat dirname mktemp sort head tail grep sed rm awk nproc printf mkdir touch").split()
+TOOLS = ("bash env cat dirname mktemp sort head tail grep sed rm awk nproc printf mkdir touch readlink").split()
 PACKAGES = [line.split()[1] for line in (ROOT / "cmake/packages.txt").read_text().splitlines() if line.startswith("apt ")]
 
 
@@ -129,8 +129,28 @@ class Dev(unittest.TestCase):
     def test_a_toolkit_gets_what_the_module_needs_beside_it(self):
         machine = self.machine(everything(), {}, tools=[("nvcc", "13.0")])
         self.assertEqual(machine.dev("build").returncode, 0)
-        self.assertIn("nvidia-cudnn-frontend==", self.installs(machine))
+        for wheel in ["nvidia-cudnn-frontend==", "nvidia-cudnn-cu13==", "nvidia-nccl-cu13=="]:
+            self.assertIn(wheel, self.installs(machine))
         self.assertNotIn("nvidia-cuda-nvcc==", self.installs(machine))
+
+    def test_a_toolkit_keeps_its_own_cudnn(self):
+        machine = self.machine(everything(), {}, tools=[("nvcc", "12.9")])
+        (machine.bin.parent / "include").mkdir()
+        (machine.bin.parent / "include/cudnn_graph.h").touch()
+        self.assertEqual(machine.dev("build").returncode, 0)
+        self.assertNotIn("nvidia-cudnn-cu", self.installs(machine))
+        self.assertIn("nvidia-nccl-cu12==", self.installs(machine))
+
+    def test_a_toolkit_too_old_for_a_gpu_is_left_aside(self):
+        gpu = pathlib.Path(self.folder.name) / "sys/bus/pci/devices/0000:1b:00.0"
+        gpu.mkdir(parents=True)
+        (gpu / "vendor").write_text("0x10de\n")
+        (gpu / "class").write_text("0x030200\n")
+        machine = self.machine(everything(), {}, tools=[("nvcc", "12.4")])
+        done = machine.dev("build", ASSAY_SYS=str(gpu.parents[3]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("CUDA 12.4 is older than 12.8", done.stderr)
+        self.assertIn("nvidia-cuda-nvcc==", self.installs(machine))
 
     def test_a_command_of_the_users_own_will_do(self):
         installed = everything()
