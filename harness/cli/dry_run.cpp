@@ -63,7 +63,7 @@ std::vector<HostInfo> hosts_like_this(const RunRequest& request) {
   int gpus = 0;
   if (request.plan.device != DeviceKind::cpu) {
     const auto visible = gpus_of_environment();
-    gpus = request.gpus.value_or(static_cast<int>(visible ? visible->size() : gpus_on_pci().size()));
+    gpus = request.gpus.value_or(static_cast<int>(visible ? visible->size() : gpus_here().size()));
   }
   const HostInfo here = probe_host(gpus);
   std::vector<HostInfo> hosts;

@@ -23,7 +23,7 @@ PlanLimits machine_limits() {
   return limits;
 }
 
-std::vector<std::string> gpus_on_pci(const fs::path& root) {
+std::vector<std::string> gpus_here(const fs::path& root) {
   const auto read = [](const fs::path& path) {
     std::ifstream file(path);
     std::string word;
@@ -35,6 +35,14 @@ std::vector<std::string> gpus_on_pci(const fs::path& root) {
   for (const fs::directory_entry& entry : fs::directory_iterator(root / "sys/bus/pci/devices", none))
     if (read(entry.path() / "vendor") == "0x10de" && read(entry.path() / "class").starts_with("0x03"))
       found.push_back(entry.path().filename().string());
+  if (found.empty())
+    for (const fs::directory_entry& entry : fs::directory_iterator(root / "dev", none)) {
+      const std::string name = entry.path().filename().string();
+      constexpr std::string_view driver = "nvidia";  // nvidiactl and nvidia-uvm are no GPUs
+      if (name.starts_with(driver) && name.size() > driver.size() &&
+          name.find_first_not_of("0123456789", driver.size()) == name.npos)
+        found.push_back("/dev/" + name);
+    }
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -52,13 +60,13 @@ DeviceKind choose_device(std::string_view word, const std::vector<std::string>& 
   if (gpus.empty()) return DeviceKind::cpu;
   if (cuda_module) return DeviceKind::cuda;
   throw Error(
-      fmt::format("--device auto: a GPU is on the PCI bus ({}) but this build has no CUDA module; build it with the "
+      fmt::format("--device auto: a GPU is here ({}) but this build has no CUDA module; build it with the "
                   "CUDA toolkit, or say --device cpu",
                   gpus.front()));
 }
 
 DeviceKind choose_device(std::string_view word) {
-  return choose_device(word, gpus_on_pci(), !Module::find("cuda").empty());
+  return choose_device(word, gpus_here(), !Module::find("cuda").empty());
 }
 
 int require_gpus(std::string_view word) {

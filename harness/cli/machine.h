@@ -13,10 +13,11 @@ namespace assay::cli {
 // The machine's memory (as cgroups and rlimits leave it) and CPUs.
 PlanLimits machine_limits();
 
-// PCI addresses of NVIDIA display and 3D controllers, in order. `root` is where /sys is found.
-std::vector<std::string> gpus_on_pci(const std::filesystem::path& root = "/");
+// PCI addresses of NVIDIA display and 3D controllers, in order; where /sys shows none, as in a sandbox that has no PCI
+// bus, the driver's device files ("/dev/nvidia0"). `root` is where /sys and /dev are found.
+std::vector<std::string> gpus_here(const std::filesystem::path& root = "/");
 
-// The device that `--device auto|cpu|cuda` means. auto: the GPU where one is on the PCI bus, else the CPU. Throws
+// The device that `--device auto|cpu|cuda` means. auto: the GPU where this machine has one, else the CPU. Throws
 // UsageError for another word, or `cuda` in a build without its module; Error (exit code 4) when auto finds a GPU that
 // this build cannot use: it never falls back in silence.
 DeviceKind choose_device(std::string_view word, const std::vector<std::string>& gpus, bool cuda_module);

@@ -94,7 +94,7 @@ bool Supervisor::start_workers(const Job& first) {
     if (!std::getenv("CUDA_DEVICE_ORDER")) request.environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
     request.environment["ASSAY_START_LIMIT"] = fmt::format("{}", options_.launch_limit_seconds);
   }
-  if (options_.share_gpu) request.environment["ASSAY_SHARE_GPU"] = "1";
+  if (options_.share_gpu && ranks > 1) request.environment["ASSAY_SHARE_GPU"] = "1";
   Seating seating = seat_ranks(options_.slots, options_.hosts, {ranks, options_.device, options_.share_gpu, ""},
                                options_.agents, [this] {
                                  watch_signals();

@@ -14,7 +14,7 @@ struct Known {
   std::string_view families;  // "|gemm|peak|"; empty: any
 };
 
-constexpr std::array<Known, 43> table{{
+constexpr std::array<Known, 44> table{{
     {"throughput", "FLOP/s", "|gemm|peak|"},
     {"throughput", "img/s", "|dataloader|resnet|"},
     {"throughput", "tokens/s", "|dataloader|transformer|llama|"},
@@ -31,6 +31,7 @@ constexpr std::array<Known, 43> table{{
     {"slowest_pair_latency", "s", ""},
     {"median_pair_latency", "s", ""},
     {"step_time", "s", ""},
+    {"step_overhead", "1", ""},
     {"exposed_communication", "s", ""},
     {"arrival_skew", "s", ""},
     {"transfer", "s", ""},

@@ -49,6 +49,8 @@ class Cuda(AssayCase):
         for record in records:
             self.assertEqual(record["status"], "ok", record["reason"])
             self.assertEqual(record["labels"]["graph"], "captured")
+            overhead = next(metric for metric in record["metrics"] if metric["name"] == "step_overhead")
+            self.assertTrue(0 <= overhead["value"] < 1, overhead)
         fp8, bf16 = records[:2]
         self.assertIn("e4m3", fp8["labels"]["fp8"])
         self.assertNotIn("fp8", bf16["labels"])
@@ -77,6 +79,11 @@ class Cuda(AssayCase):
 
     def test_an_architecture_that_was_not_built_for(self):
         self.unusable("capability=70", "compute capability 7.0", "no code")
+
+    def test_a_driver_that_does_not_serve_says_what_to_mend(self):
+        self.unusable("count_error=802", "nvidia-fabricmanager", "cudaErrorSystemNotReady")
+        self.unusable("count_error=803", "of different versions", "cudaErrorSystemDriverMismatch")
+        self.unusable("context_error=46", "another process has it for itself", "cudaErrorDevicesUnavailable")
 
     def test_no_gpu_is_visible(self):
         self.unusable("devices=0", "no GPU is visible")

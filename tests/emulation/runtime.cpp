@@ -43,8 +43,8 @@ int number(std::string_view text) {
 }
 
 std::map<std::string, std::string, std::less<>> read_script() {
-  constexpr std::string_view known[] = {"no_driver", "driver",       "devices", "capability",
-                                        "memory",    "kernel_fault", "cudnn"};
+  constexpr std::string_view known[] = {"no_driver",    "driver",      "devices",       "capability", "memory",
+                                        "kernel_fault", "count_error", "context_error", "cudnn"};
   std::map<std::string, std::string, std::less<>> script;
   const char* text = std::getenv("ASSAY_EMULATION");
   for (const std::string& word : words_of(text ? text : "")) {
@@ -71,6 +71,12 @@ cudaError_t device_error() {
   if (driver_version() == 0 || driver_version() / 1000 < CUDART_VERSION / 1000) return cudaErrorInsufficientDriver;
   if (visible_devices() == 0) return cudaErrorNoDevice;
   return sticky_error();
+}
+
+// What the script makes a call answer, as the number of an error.
+cudaError_t scripted_error(std::string_view name) {
+  const auto text = scripted(name);
+  return text ? static_cast<cudaError_t>(number(*text)) : cudaSuccess;
 }
 
 int capability() {
@@ -177,6 +183,9 @@ const char* cudaGetErrorName(cudaError_t error) {
     ASSAY_NAME(cudaErrorInsufficientDriver)
     ASSAY_NAME(cudaErrorNoDevice)
     ASSAY_NAME(cudaErrorInvalidDevice)
+    ASSAY_NAME(cudaErrorDevicesUnavailable)
+    ASSAY_NAME(cudaErrorSystemNotReady)
+    ASSAY_NAME(cudaErrorSystemDriverMismatch)
     ASSAY_NAME(cudaErrorNoKernelImageForDevice)
     ASSAY_NAME(cudaErrorIllegalAddress)
     ASSAY_NAME(cudaErrorLaunchFailure)
@@ -240,6 +249,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 0;
   if (const cudaError_t error = device_error(); error != cudaSuccess) return report(error);
+  if (const cudaError_t error = scripted_error("count_error"); error != cudaSuccess) return report(error);
   *count = visible_devices();
   return cudaSuccess;
 }
@@ -247,7 +257,7 @@ cudaError_t cudaSetDevice(int number) {
   if (const cudaError_t error = device_error(); error != cudaSuccess) return report(error);
   if (number < 0 || number >= visible_devices()) return report(cudaErrorInvalidDevice);
   device = number;
-  return cudaSuccess;
+  return report(scripted_error("context_error"));
 }
 cudaError_t cudaInitDevice(int number, unsigned, unsigned) { return cudaSetDevice(number); }
 cudaError_t cudaSetDeviceFlags(unsigned) { return report(device_error()); }

@@ -50,6 +50,7 @@ std::size_t& shared_limit(const void* kernel);
 
 // ASSAY_EMULATION: words apart by commas, `name` or `name=value`:
 //   no_driver  driver=12.4  devices=2  capability=70  memory=512MiB  kernel_fault=PART_OF_A_NAME  cudnn=absent|refuses
+//   count_error=802 (what cudaGetDeviceCount answers)  context_error=46 (cudaSetDevice, which makes a context)
 // The value of `name` ("" where it has none); nothing where the script does not have it. Throws Error at an unknown
 // name.
 std::optional<std::string> scripted(std::string_view name);

@@ -1,5 +1,6 @@
 #include "workloads/nn/reduction.h"
 
+#include "harness/device/urgent_stream.h"
 #include "workloads/nn/reducer.h"
 
 #include <vector>
@@ -29,11 +30,13 @@ class ThreadReduction final : public Reduction {
   Reducer reducer_;
 };
 
-// Fork and join by events: what is captured on `compute` takes the other stream's work along into the graph.
+// Fork and join by events: what is captured on `compute` takes the other stream's work along into the graph. Its stream
+// is urgent: a collective takes few places on the device, and would wait behind every block of a large product for
+// them.
 class StreamReduction final : public Reduction {
  public:
   StreamReduction(Communicator& comm, Device& device)
-      : comm_(comm), device_(device), stream_(device.make_stream()), joined_(device.make_event()) {}
+      : comm_(comm), device_(device), stream_(make_urgent_stream(device)), joined_(device.make_event()) {}
 
   void submit(Job job, Stream& compute) override {
     if (forked_ == forks_.size()) forks_.push_back(device_.make_event());

@@ -3,12 +3,16 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
 namespace assay::training {
 
 namespace {
+
+// Then what the GPU has free tells nothing of one of its processes.
+bool gpu_is_shared() { return std::getenv("ASSAY_SHARE_GPU") != nullptr; }
 
 std::optional<std::uint64_t> status_bytes(const std::string& wanted) {
   std::ifstream status("/proc/self/status");
@@ -34,13 +38,16 @@ bool forget_peak() {
   return done;
 }
 
-MemoryWatch::MemoryWatch(Device& device) : device_(device), free_(device.free_bytes()) {
+MemoryWatch::MemoryWatch(Device& device) : device_(device) {
+  if (device.kind() != DeviceKind::cpu && gpu_is_shared()) return;
+  free_ = device.free_bytes();
   if (free_) return;
   forget_peak();
   resident_ = resident_bytes();
 }
 
 std::optional<std::uint64_t> MemoryWatch::peak() const {
+  if (!free_ && !resident_) return std::nullopt;
   if (!free_) return peak_resident_bytes();
   const auto now = device_.free_bytes();
   return now ? std::optional(*free_ > *now ? *free_ - *now : std::uint64_t{0}) : std::nullopt;

@@ -20,7 +20,7 @@ class MemoryWatch {
  public:
   explicit MemoryWatch(Device& device);
   // The most bytes held: resident on a CPU; on a GPU those taken since the start, of which none is given back before
-  // the end. Nothing where nobody counts them.
+  // the end. Nothing where nobody counts them, or others take of the same GPU.
   std::optional<std::uint64_t> peak() const;
   // By how much the peak is above what was held at the start.
   std::optional<double> growth() const;

@@ -24,6 +24,7 @@ struct StepParts {
   double optimizer = 0;
 
   StepParts& operator+=(const StepParts& other);
+  double sum() const { return data_wait + forward + backward + exposed_communication + optimizer; }
   // Of the mean step of `steps`, by name.
   std::vector<std::pair<std::string, double>> spans(std::int64_t steps) const;
 };

@@ -99,10 +99,10 @@ void prepare_environment(const NcclWorld& world) {
   if (!world.share_gpu) return;
   // Without it NCCL takes two ranks on one GPU for a mistake: each rank is given a host of its own.
   setenv("NCCL_HOSTID", fmt::format("assay-rank-{}", world.rank).c_str(), 1);
-  // Between such "hosts" only a network is left, and loopback is the one that is always there.
+  // Between such "hosts" only a network is left, and loopback is the one that every machine has.
   setenv("NCCL_NET", "Socket", 0);
   setenv("NCCL_IB_DISABLE", "1", 0);
-  setenv("NCCL_SOCKET_IFNAME", "=lo", 0);
+  if (!world.several_hosts) setenv("NCCL_SOCKET_IFNAME", "=lo", 0);
   setenv("NCCL_MNNVL_ENABLE", "0", 0);
   setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);  // NCCL's own switch, from 2.30 on
 }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -23,7 +24,9 @@ std::atomic<int> own_gpu{-1};
 
 class CudaStream final : public Stream {
  public:
-  CudaStream() { ASSAY_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  explicit CudaStream(int priority = 0) {
+    ASSAY_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority));
+  }
   ~CudaStream() override { cudaStreamDestroy(stream_); }
   void synchronize() override { ASSAY_CUDA(cudaStreamSynchronize(stream_)); }
   void wait(Event& event) override;
@@ -63,7 +66,10 @@ void CudaStream::wait(Event& event) {
 
 class CudaGraph final : public Graph {
  public:
-  explicit CudaGraph(cudaGraph_t graph) { ASSAY_CUDA(cudaGraphInstantiate(&exec_, graph, 0)); }
+  // Without the flag every node has the priority of the stream that the graph is launched into.
+  explicit CudaGraph(cudaGraph_t graph) {
+    ASSAY_CUDA(cudaGraphInstantiate(&exec_, graph, cudaGraphInstantiateFlagUseNodePriority));
+  }
   ~CudaGraph() override { cudaGraphExecDestroy(exec_); }
   void launch(Stream& stream) override { ASSAY_CUDA(cudaGraphLaunch(exec_, cuda::native(stream))); }
 
@@ -76,9 +82,18 @@ struct MemoryState {
   std::size_t total = 0;
 };
 MemoryState memory_state() {
+  use_own_gpu();
   MemoryState state;
   ASSAY_CUDA(cudaMemGetInfo(&state.free, &state.total));
   return state;
+}
+
+// In a thread that has not called CUDA yet the first call would make a context on GPU 0, whose ever this one is.
+template <cudaError_t (*give_back)(void*)>
+void release(void* data, std::size_t) {
+  const int gpu = own_gpu;
+  if (gpu >= 0) cudaSetDevice(gpu);
+  give_back(data);
 }
 
 Buffer allocate_device(std::size_t bytes) {
@@ -90,7 +105,7 @@ Buffer allocate_device(std::size_t bytes) {
     throw Error(fmt::format("out of device memory: {} bytes asked for, {} free of {}", bytes, state.free, state.total));
   }
   ASSAY_CUDA(error);
-  return Buffer(data, bytes, [](void* at, std::size_t) { cudaFree(at); });
+  return Buffer(data, bytes, release<cudaFree>);
 }
 
 Buffer allocate_pinned(std::size_t bytes) {
@@ -101,7 +116,7 @@ Buffer allocate_pinned(std::size_t bytes) {
     throw Error(fmt::format("out of memory: {} bytes of pinned host memory asked for", bytes));
   }
   ASSAY_CUDA(error);
-  return Buffer(data, bytes, [](void* at, std::size_t) { cudaFreeHost(at); });
+  return Buffer(data, bytes, release<cudaFreeHost>);
 }
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
@@ -109,6 +124,47 @@ std::string version_text(int version) { return fmt::format("{}.{}", version / 10
 std::string visible_devices() {
   const char* value = std::getenv("CUDA_VISIBLE_DEVICES");
   return value ? fmt::format("CUDA_VISIBLE_DEVICES={}", value) : std::string("CUDA_VISIBLE_DEVICES is not set");
+}
+
+// What CUDA's short words for a driver that does not serve this process mean, and the mend; empty for other errors.
+std::string driver_trouble(cudaError_t error) {
+  switch (error) {
+    case cudaErrorStubLibrary:
+      return "the toolkit's stub of libcuda.so.1 is loaded, not the driver's own: take its folder (lib64/stubs) out of "
+             "LD_LIBRARY_PATH";
+    case cudaErrorSystemNotReady:
+      return "the driver waits for the GPUs' switches to be set up: see that nvidia-fabricmanager runs, in the "
+             "driver's "
+             "own version";
+    case cudaErrorSystemDriverMismatch:
+      return "libcuda.so.1 and the kernel's driver are of different versions: reboot after a driver's update, or let "
+             "the container have the host's libraries";
+    case cudaErrorCompatNotSupportedOnDevice:
+      return "the libcuda.so.1 of the compatibility package does not serve this GPU: take its folder (cuda/compat) out "
+             "of LD_LIBRARY_PATH";
+    case cudaErrorDevicesUnavailable:
+      return "the GPU is taken: another process has it for itself (nvidia-smi -q -d COMPUTE tells whether its mode is "
+             "exclusive or prohibited)";
+    case cudaErrorUnsupportedPtxVersion:
+      return "this build has no code for the GPU itself, and the driver is too old to translate the newer one that it "
+             "has: install a newer driver, or build with this GPU in ASSAY_CUDA_ARCHITECTURES";
+    case cudaErrorMemoryAllocation: return "there is no device memory left for a context: other processes hold it";
+    case cudaErrorUnknown:
+    case cudaErrorOperatingSystem:
+      return "the driver cannot open its devices: see that /dev/nvidiactl, /dev/nvidia-uvm and the GPU's own "
+             "/dev/nvidia "
+             "file are here and may be opened";
+    default: return {};
+  }
+}
+
+// As ASSAY_CUDA, for the calls that a process makes first.
+void check_first_call(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return;
+  const std::string trouble = driver_trouble(error);
+  if (trouble.empty()) fail(error, call, __FILE__, __LINE__);
+  cudaGetLastError();
+  throw Error(fmt::format("{} ({}: {}; {})", trouble, call, cudaGetErrorName(error), visible_devices()));
 }
 
 }  // namespace
@@ -128,7 +184,7 @@ int device_count() {
                             version_text(runtime)));
   if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
     throw Error(fmt::format("no GPU is visible ({})", visible_devices()));
-  ASSAY_CUDA(error);
+  check_first_call(error, "cudaGetDeviceCount");
   return count;
 }
 
@@ -142,8 +198,9 @@ int choose_gpu(int local_rank) {
                           count, visible_devices()));
 }
 
-std::string uuid_text(const cudaUUID_t& uuid) {
-  std::string text = "GPU-";
+// Slices of a GPU have identities of their own, which only their names tell from a whole one's ("... MIG 1g.10gb").
+std::string uuid_text(const cudaUUID_t& uuid, std::string_view name) {
+  std::string text = name.find(" MIG ") == name.npos ? "GPU-" : "MIG-";
   for (int i = 0; i < 16; ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
     text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
@@ -171,7 +228,7 @@ DeviceInfo describe(int gpu) {
   DeviceInfo info;
   info.kind = DeviceKind::cuda;
   info.name = properties.name;
-  info.uuid = uuid_text(properties.uuid);
+  info.uuid = uuid_text(properties.uuid, info.name);
   info.pci = fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
   info.memory_bytes = memory_state().free;
   info.last_level_cache_bytes = static_cast<std::uint64_t>(properties.l2CacheSize);
@@ -190,7 +247,7 @@ void refuse_unknown_architecture(const DeviceInfo& info) {
     throw Error(fmt::format("{} has compute capability {}.{}, for which this build has no code (it was built for {})",
                             info.name, info.compute_capability / 10, info.compute_capability % 10,
                             ASSAY_CUDA_ARCHITECTURES));
-  ASSAY_CUDA(error);
+  check_first_call(error, "cudaFuncGetAttributes");
 }
 
 class CudaDevice final : public Device {
@@ -198,8 +255,8 @@ class CudaDevice final : public Device {
   explicit CudaDevice(int local_rank) {
     const int gpu = choose_gpu(local_rank);
     own_gpu = gpu;
-    ASSAY_CUDA(cudaSetDevice(gpu));
-    ASSAY_CUDA(cudaFree(nullptr));  // makes the context
+    check_first_call(cudaSetDevice(gpu), "cudaSetDevice");
+    check_first_call(cudaFree(nullptr), "cudaFree");  // makes the context, where cudaSetDevice has not
     info_ = describe(gpu);
     refuse_unknown_architecture(info_);
     flag_ = allocate_pinned(sizeof(int));
@@ -283,9 +340,14 @@ class CudaDevice final : public Device {
   }
 
   void close_gate(Stream& stream) override {
+    using Clock = std::chrono::steady_clock;
     constexpr double longest_wait = 5.0;  // seconds
+    if (launches_wait_) return;
     std::atomic_ref<int>(*flag_.as<int>()).store(0, std::memory_order_release);
+    const Clock::time_point before = Clock::now();
     enqueue_gate(flag_.as<int>(), longest_wait, cuda::native(stream));
+    // Under CUDA_LAUNCH_BLOCKING, and some sanitizers and debuggers, a launch ends with its kernel: no gate then.
+    launches_wait_ = std::chrono::duration<double>(Clock::now() - before).count() > 0.5 * longest_wait;
   }
   void open_gate() override { std::atomic_ref<int>(*flag_.as<int>()).store(1, std::memory_order_release); }
 
@@ -313,6 +375,7 @@ class CudaDevice final : public Device {
   double timer_cost_ = 0;
   Buffer flush_;
   Buffer flag_;  // of the gate
+  bool launches_wait_ = false;
 };
 
 }  // namespace
@@ -327,6 +390,13 @@ void use_own_gpu() {
 
 std::unique_ptr<Device> make_cuda_device(int local_rank) { return std::make_unique<CudaDevice>(local_rank); }
 
+std::unique_ptr<Stream> make_urgent_stream() {
+  use_own_gpu();
+  int least = 0, greatest = 0;  // the greatest is the lowest number
+  ASSAY_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  return std::make_unique<CudaStream>(greatest);
+}
+
 }  // namespace assay::cuda
 
 extern "C" int assay_count_gpus() { return assay::cuda::device_count(); }
@@ -334,6 +404,8 @@ extern "C" int assay_count_gpus() { return assay::cuda::device_count(); }
 extern "C" assay::Device* assay_make_cuda_device(int local_rank) {
   return assay::cuda::make_cuda_device(local_rank).release();
 }
+
+extern "C" assay::Stream* assay_cuda_urgent_stream() { return assay::cuda::make_urgent_stream().release(); }
 
 extern "C" void assay_cuda_delay(assay::Stream& stream, double seconds) {
   assay::cuda::enqueue_delay(seconds, assay::cuda::native(stream));

@@ -17,4 +17,7 @@ int device_count();
 // no code for, or there are fewer GPUs than ranks.
 std::unique_ptr<Device> make_cuda_device(int local_rank);
 
+// A stream of the highest priority there is.
+std::unique_ptr<Stream> make_urgent_stream();
+
 }  // namespace assay::cuda

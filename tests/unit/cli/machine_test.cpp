@@ -20,7 +20,7 @@ TEST(Machine, HasMemoryAndCpus) {
   EXPECT_EQ(limits.max_cases, 100000u);
 }
 
-TEST(Machine, FindsGpusOnThePciBus) {
+TEST(Machine, FindsGpusOnThePciBusOrByTheirDeviceFiles) {
   const fs::path root = fs::path(testing::TempDir()) / ("pci" + std::to_string(getpid()));
   const auto device = [&](const char* name, const char* vendor, const char* kind) {
     const fs::path dir = root / "sys/bus/pci/devices" / name;
@@ -28,12 +28,17 @@ TEST(Machine, FindsGpusOnThePciBus) {
     std::ofstream(dir / "vendor") << vendor << '\n';
     std::ofstream(dir / "class") << kind << '\n';
   };
-  EXPECT_TRUE(gpus_on_pci(root).empty());
+  EXPECT_TRUE(gpus_here(root).empty());
+  fs::create_directories(root / "dev");
+  for (const char* file : {"nvidiactl", "nvidia-uvm", "nvidia"}) std::ofstream(root / "dev" / file) << '\n';
+  EXPECT_TRUE(gpus_here(root).empty());
+  for (const char* file : {"nvidia1", "nvidia0"}) std::ofstream(root / "dev" / file) << '\n';
+  EXPECT_EQ(gpus_here(root), (std::vector<std::string>{"/dev/nvidia0", "/dev/nvidia1"}));
   device("0000:3b:00.0", "0x10de", "0x030200");
   device("0000:00:02.0", "0x10de", "0x030000");
   device("0000:00:03.0", "0x10de", "0x040300");  // its sound device
   device("0000:00:04.0", "0x8086", "0x030000");
-  EXPECT_EQ(gpus_on_pci(root), (std::vector<std::string>{"0000:00:02.0", "0000:3b:00.0"}));
+  EXPECT_EQ(gpus_here(root), (std::vector<std::string>{"0000:00:02.0", "0000:3b:00.0"}));
   fs::remove_all(root);
 }
 
