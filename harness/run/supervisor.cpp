@@ -24,6 +24,7 @@ namespace {
 constexpr std::size_t log_bytes = 4096;
 constexpr std::size_t max_timeline_entries = 200000;
 constexpr auto answer_patience = std::chrono::milliseconds(1500);
+constexpr auto blame_patience = std::chrono::milliseconds(1000);
 
 // How often the kernel has killed for want of memory, on this machine and in this cgroup.
 std::int64_t oom_kill_count() {
@@ -179,7 +180,8 @@ void Supervisor::take_message(int rank, const Json& message) {
     if (type == "record" && part)
       state.part = std::move(part);
     else if (!failure_)
-      failure_ = Failure{part ? part->reason : reader.text("reason", "it gave up"), std::move(part), false, rank};
+      failure_ = Failure{part ? part->reason : reader.text("reason", "it gave up"), std::move(part), false, rank,
+                         Clock::now()};
   } else if (type == "share") {
     shared_.take(rank, message, channel_, static_cast<int>(ranks_.size()));
   } else if (type == "file" && reader.has("text")) {
@@ -220,7 +222,7 @@ void Supervisor::take(const ChannelServer::Event& event) {
     shared_.greet(event.rank, channel_);
   } else if (event.kind == Kind::closed) {
     state.connected = false;
-    if (!failure_) failure_ = Failure{"its worker ended", std::nullopt, true, event.rank};
+    blame_ended(event.rank);
   } else {
     try {
       take_message(event.rank, event.message);
@@ -242,16 +244,25 @@ void Supervisor::pump(int timeout_ms) {
   blame_lost_host();
   if (others[0].revents) watch_signals();
   // What a worker sent before it ended comes first.
-  if (events.empty() && !failure_ && group_->reap())
-    failure_ = Failure{"its worker ended", std::nullopt, true, group_->first_ended().value_or(-1)};
+  if (events.empty() && group_->reap()) blame_ended(group_->first_ended().value_or(-1));
   progress_.tick();
   if (options_.go_on) options_.go_on();
 }
 
+// Who gave up with a word stays, so a worker that ended is why the others gave up: they missed it.
+void Supervisor::blame_ended(int rank) {
+  if (!failure_ || (failure_->told && rank >= 0)) failure_ = Failure{"its worker ended", std::nullopt, true, rank};
+}
+
+// Ranks that miss another may say so before the end of that one is known.
+bool Supervisor::failed_for_good() const {
+  return failure_ && (!failure_->told || ranks_.size() == 1 || Clock::now() - *failure_->told >= blame_patience);
+}
+
 void Supervisor::blame_lost_host() {
   const auto lost = group_->lost();
-  // The workers of a lost host end with it, which may be known first.
-  if (!lost || (failure_ && !failure_->unexplained)) return;
+  // The workers of a lost host end with it, and others miss them, which may be known first.
+  if (!lost || (failure_ && !failure_->unexplained && !failure_->told)) return;
   failure_ = Failure{lost->reason, std::nullopt, false, lost->rank};
 }
 
@@ -313,7 +324,7 @@ Supervisor::Wait Supervisor::wait_hellos() {
                                            std::chrono::duration<double>(options_.launch_limit_seconds));
   for (;;) {
     if (interrupted_) return Wait::interrupted;
-    if (failure_) return Wait::failed;
+    if (failed_for_good()) return Wait::failed;
     if (std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.connected; }))
       return Wait::done;
     pump(500);
@@ -352,7 +363,7 @@ Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
       return failure_ ? Wait::failed : Wait::done;
     }
     if (interrupted_) return Wait::interrupted;
-    if (failure_) return Wait::failed;
+    if (failed_for_good()) return Wait::failed;
     pump(500);
     watch_clocks(deadline, job.timeout_seconds);
   }

@@ -74,6 +74,7 @@ class Supervisor {
     std::optional<Record> part;  // of the rank that reported it
     bool unexplained = false;    // the launcher's status may say more
     int rank = -1;
+    std::optional<Clock::time_point> told = std::nullopt;  // when that rank gave up with a word of its own
   };
   enum class Wait { done, failed, interrupted };
 
@@ -93,7 +94,9 @@ class Supervisor {
   // A launcher that ends a job reaches its hosts in any order: the signal to this one may still be on its way.
   void await_signal(double seconds);
   // A failure for which a lost host is to blame.
+  void blame_ended(int rank);
   void blame_lost_host();
+  bool failed_for_good() const;
   // How far the clock of a rank's host is ahead of this one.
   std::int64_t clock_ahead_ns(int rank) const;
   // Whether a rank's end is that of the whole run, which was asked for.

@@ -96,7 +96,7 @@ class Faults(FaultCase):
             self.assertIn("SIGABRT", record["reason"])
         for record in self.inject("oom", *entries, code=4):
             self.assertRegex(record["reason"], "^rank 1: .*out of memory")
-        for record in self.inject("hang", *entries, code=4, words=("--timeout", "3")):
+        for record in self.inject("hang", *entries, code=4, words=("--timeout", "6")):
             self.assertRegex(record["reason"], r"rank 1 on \S+, in measure for .*, has not arrived at \w+ \(call \d+ of "
                                                r"their world\), where rank 0 waits")
 
