@@ -26,8 +26,10 @@ constexpr int tile = 64;
 __global__ void transpose_tiles(const std::uint8_t* from, std::uint8_t* to, std::int64_t rows, std::int64_t columns,
                                 std::int64_t stride, bool words) {
   __shared__ std::uint8_t kept[tile][tile + 4];
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.y) * tile;
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * tile;
+  const auto across = static_cast<unsigned>((columns + tile - 1) / tile);
+  const unsigned down = blockIdx.x / across;
+  const std::int64_t row = static_cast<std::int64_t>(down) * tile;
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x - down * across) * tile;
   const int x = static_cast<int>(threadIdx.x) % 16 * 4, y = static_cast<int>(threadIdx.x) / 16;
   for (int i = y; i < tile; i += threads / 16) {
     if (row + i >= rows) break;
@@ -141,9 +143,9 @@ void for_type(DType dtype, Work work) {
 
 void transpose_bytes(const void* from, void* to, std::int64_t rows, std::int64_t columns, std::int64_t stride,
                      cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>((columns + tile - 1) / tile), static_cast<unsigned>((rows + tile - 1) / tile));
+  const auto blocks = static_cast<unsigned>((columns + tile - 1) / tile * ((rows + tile - 1) / tile));
   const bool words = rows % 4 == 0 && stride % 4 == 0 && cuda::aligned(from, to);
-  cuda::launch(transpose_tiles, grid, threads, 0, stream, static_cast<const std::uint8_t*>(from),
+  cuda::launch(transpose_tiles, blocks, threads, 0, stream, static_cast<const std::uint8_t*>(from),
                static_cast<std::uint8_t*>(to), rows, columns, stride, words);
 }
 
