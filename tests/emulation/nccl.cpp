@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct ncclComm {
   std::unique_ptr<SharedWorld> world;
   int device = 0;
   std::string host;
+  std::shared_ptr<int> calls = std::make_shared<int>(0);  // held by each call that a graph keeps
 };
 
 namespace assay::emulation {
@@ -262,7 +264,8 @@ ncclResult_t submit(std::vector<Op> ops) {
                              call_names[static_cast<std::size_t>(one.call)], one.count * size_of(one.type)));
   const ncclComm_t comm = ops.front().comm;
   const cudaStream_t stream = ops.front().stream;
-  if (enqueue(stream, [ops = std::move(ops)] { run_group(ops); }) != cudaSuccess) return ncclUnhandledCudaError;
+  if (enqueue(stream, [ops = std::move(ops), held = comm->calls] { run_group(ops); }) != cudaSuccess)
+    return ncclUnhandledCudaError;
   return result_of(comm);
 }
 
@@ -418,6 +421,11 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t* par
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  // NCCL waits until the last graph that captured a call is gone, for ever where its owner waits for this call.
+  if (comm->calls.use_count() > 1) {
+    fmt::print(stderr, "ncclCommDestroy: a graph still holds calls of this communicator\n");
+    std::abort();
+  }
   delete comm;
   return ncclSuccess;
 }
