@@ -22,6 +22,17 @@ Placement place(const RunRequest& request, const Hosts& hosts, int ranks) {
                      {ranks, request.plan.device, request.share_gpu, hosts.allocation.origin});
 }
 
+// Why a world that the plan itself asks for, and not the user, has too few GPUs here: a plan for any machine goes on.
+std::optional<std::string> without_place(const RunRequest& request, const Hosts& hosts, int ranks) {
+  if (ranks == 1 || request.plan.device == DeviceKind::cpu || !request.plan.ranks.empty()) return std::nullopt;
+  try {
+    place(request, hosts, ranks);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return std::nullopt;
+}
+
 double timeout_of(const PlannedCase& planned) {
   if (planned.timeout_seconds > 0) return planned.timeout_seconds;
   return std::max(timeout_floor_seconds, timeout_factor * planned.estimated_seconds);
@@ -74,7 +85,8 @@ const Record* Todo::last(const PlannedCase& planned) const {
 std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
   std::vector<Job> jobs;
   std::vector<std::string> flags = request_.flags;
-  if (ranks > 1) {
+  const std::optional<std::string> no_place = without_place(request_, prepared_.hosts, ranks);
+  if (ranks > 1 && !no_place) {
     const Placement placement = place(request_, prepared_.hosts, ranks);
     if (placement.oversubscribed) flags.push_back("oversubscribed");
     if (placement.one_machine) flags.push_back("hosts are one machine");
@@ -98,7 +110,8 @@ std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
     job.timeout_seconds = timeout_of(planned);
     job.estimated_seconds = planned.estimated_seconds;
     if (request_.share_gpu && ranks > 1) job.order.flags.push_back("shared GPU");
-    if (const auto lacking = lacking_on(*planned.family, planned.params, request_.plan.device)) {
+    const auto lacking = no_place ? no_place : lacking_on(*planned.family, planned.params, request_.plan.device);
+    if (lacking) {
       Record record = blank_record(job.order, request_.plan.device);
       record.ranks = {{0, prepared_.hosts.allocation.hosts.front().name, "", std::nullopt}};
       record.status = Status::skipped;
@@ -132,7 +145,9 @@ void split_by_workers(std::vector<Job> jobs, std::vector<std::vector<Job>>& grou
 void settle_launcher(const RunRequest& request, Prepared& prepared) {
   int most = 1;
   for (const PlannedCase& planned : prepared.plan.cases)
-    if (!lacking_on(*planned.family, planned.params, request.plan.device)) most = std::max(most, planned.ranks);
+    if (!lacking_on(*planned.family, planned.params, request.plan.device) &&
+        !without_place(request, prepared.hosts, planned.ranks))
+      most = std::max(most, planned.ranks);
   if (most > 1) {
     prepared.several_ranks = choose_launcher(most, request.plan.device);
     place(request, prepared.hosts, most);

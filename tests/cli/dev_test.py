@@ -105,13 +105,17 @@ class Dev(unittest.TestCase):
         self.assertIn("libdnnl-dev", self.installs(machine))
         self.assertNotIn("onednn", self.installs(machine))
 
-    def test_a_gpu_without_a_toolkit_gets_one_from_wheels(self):
+    def gpu(self):
+        """What tells ./dev of a GPU without a toolkit."""
         gpu = pathlib.Path(self.folder.name) / "sys/bus/pci/devices/0000:1b:00.0"
         gpu.mkdir(parents=True)
         (gpu / "vendor").write_text("0x10de\n")
         (gpu / "class").write_text("0x030200\n")
-        machine = self.machine(everything(), {})
-        here = {"ASSAY_SYS": str(gpu.parents[3]), "CUDA_HOME": "/nonexistent"}
+        return {"ASSAY_SYS": str(gpu.parents[3]), "CUDA_HOME": "/nonexistent"}
+
+    def test_a_gpu_without_a_toolkit_gets_one_from_wheels(self):
+        machine, here = self.machine(everything(), {}), self.gpu()
+        gpu = next(pathlib.Path(here["ASSAY_SYS"]).glob("bus/pci/devices/*"))
         self.assertEqual(machine.dev("build", **here).returncode, 0)
         for wheel in ["nvidia-cuda-nvcc==13.0", "nvidia-cublas==", "nvidia-cudnn-cu13==", "nvidia-nccl-cu13==",
                       "nvidia-cudnn-frontend=="]:
@@ -142,12 +146,8 @@ class Dev(unittest.TestCase):
         self.assertIn("nvidia-nccl-cu12==", self.installs(machine))
 
     def test_a_toolkit_too_old_for_a_gpu_is_left_aside(self):
-        gpu = pathlib.Path(self.folder.name) / "sys/bus/pci/devices/0000:1b:00.0"
-        gpu.mkdir(parents=True)
-        (gpu / "vendor").write_text("0x10de\n")
-        (gpu / "class").write_text("0x030200\n")
         machine = self.machine(everything(), {}, tools=[("nvcc", "12.4")])
-        done = machine.dev("build", ASSAY_SYS=str(gpu.parents[3]))
+        done = machine.dev("build", **self.gpu())
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("CUDA 12.4 is older than 12.8", done.stderr)
         self.assertIn("nvidia-cuda-nvcc==", self.installs(machine))
@@ -217,6 +217,10 @@ class Dev(unittest.TestCase):
                 (["--resume", "runs/1"], "run --resume runs/1")]:
             done = machine.dev("run", *arguments, ASSAY_NO_INSTALL="1", script=root / "dev")
             self.assertEqual((done.stdout.strip(), done.returncode), (expected, 3))
+        here = self.gpu()
+        for arguments, expected in [([], "run gpu-quick"), (["--device", "cpu"], "run quick --device cpu"), (["micro"], "run micro")]:
+            done = machine.dev("run", *arguments, ASSAY_NO_INSTALL="1", script=root / "dev", **here)
+            self.assertEqual(done.stdout.strip(), expected)
 
     def test_usage(self):
         machine = self.machine({}, {})

@@ -155,6 +155,15 @@ class GpuSuites(AssayCase):
         _, records = self.run_plan({"family": "memory", "op": "dot", "bytes": 4096}, device="cpu")
         self.assertEqual({record["reason"] for record in records}, {"op=dot does not run on cpu"})
 
+    def test_worlds_of_a_plan_that_has_too_few_gpus(self):
+        entries = [{"family": "launch", "op": "event"}, {"family": "collective", "op": "all_reduce", "bytes": 8, "ranks": 2}]
+        done, records = self.run_plan(*entries)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({record["family"]: record["status"] for record in records}, {"launch": "ok", "collective": "skipped"})
+        self.assertIn("this host has 1 GPU", [record["reason"] for record in records if record["reason"]][0])
+        done, records = self.run_plan(*entries, flags=("--ranks", "2"))  # asked for, so refused
+        self.assertEqual((done.returncode, records), (2, []))
+
     def test_dataloader(self):
         entry = {"family": "dataloader", "kind": "token", "stage": ["read", "all"], "workers": 2}
         [record] = self.ok(entry)
