@@ -6,10 +6,13 @@
 #include "harness/device/cpu/cpu_device.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -40,6 +43,8 @@ std::unique_ptr<Device> make_device(DeviceKind kind, int local_rank) {
 }
 
 CudaProbe probe_cuda() {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto patience = std::chrono::seconds(120);  // a driver that starts eight GPUs takes a few seconds
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return {0, fmt::format("no pipe: {}", std::strerror(errno))};
   const pid_t child = ::fork();
@@ -57,16 +62,31 @@ CudaProbe probe_cuda() {
   }
   ::close(ends[1]);
   std::string line;
-  char block[4096];
-  for (ssize_t got = 0; (got = ::read(ends[0], block, sizeof block)) > 0 || (got < 0 && errno == EINTR);)
+  bool late = false;
+  for (const Clock::time_point end = Clock::now() + patience; child > 0 && !late;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+    pollfd answer{ends[0], POLLIN, 0};
+    late = left <= 0 || ::poll(&answer, 1, static_cast<int>(left)) == 0;
+    if (late || answer.revents == 0) continue;
+    char block[4096];
+    const ssize_t got = ::read(ends[0], block, sizeof block);
+    if (got == 0 || (got < 0 && errno != EINTR)) break;
     if (got > 0) line.append(block, static_cast<std::size_t>(got));
+  }
   ::close(ends[0]);
+  if (late) {
+    // It may hang inside the driver, where no signal reaches it: it is not waited for.
+    ::kill(child, SIGKILL);
+    return {0, fmt::format("the NVIDIA driver has not answered for {} s (does nvidia-smi?)", patience.count())};
+  }
   int status = 0;
   if (child > 0)
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
   const std::size_t space = line.find(' ');
-  if (space == std::string::npos) return {0, "the process that was to ask for GPUs broke down"};
+  if (space == std::string::npos)
+    return {0, fmt::format("the process that was to ask for GPUs broke down{}",
+                           WIFSIGNALED(status) ? fmt::format(" (signal {})", WTERMSIG(status)) : "")};
   return {std::atoi(line.c_str()), line.substr(space + 1)};
 }
 
