@@ -91,9 +91,12 @@ bool epilogue_supported(const Problem& p) {
   const bool biased = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
   const bool gelu = epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
                     epilogue == CUBLASLT_EPILOGUE_DGELU;
-  if (!biased && !gelu) return false;
+  // Sums of B's columns: of D's type, where D is the product and nothing else.
+  const bool sums = epilogue == CUBLASLT_EPILOGUE_BGRADB;
+  if (!biased && !gelu && !sums) return false;
   const auto is_output = [&](std::int32_t type) { return type == -1 || type == static_cast<std::int32_t>(p.d.type); };
-  if (biased && !is_output(p.op.bias_type)) return false;
+  if ((biased || sums) && !is_output(p.op.bias_type)) return false;
+  if (sums && (is_fp8(p.a.type) || p.d.batch > 1)) return false;
   if (is_fp8(p.a.type) && biased && p.d.type == CUDA_R_32F) return false;
   if (gelu && (!is_output(p.op.aux_type) || p.op.aux_leading % 8 != 0 || p.op.aux_leading < p.m() ||
                p.op.aux_batch_stride % 8 != 0))
@@ -337,7 +340,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
     if (!data || !aligned(data, std::max(alignment, static_cast<std::uintptr_t>(size_of(layout->type)))))
       return CUBLAS_STATUS_INVALID_VALUE;
   const BlasOperation& op = problem.op;
-  const bool aux = op.epilogue & 128u, biased = op.epilogue & CUBLASLT_EPILOGUE_BIAS;
+  const bool aux = op.epilogue & 128u, biased = op.epilogue & (CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_BGRADB);
   const std::uintptr_t expected = algo->data[1];
   if ((aux && (!op.aux || !aligned(op.aux, expected))) || (biased && (!op.bias || !aligned(op.bias, expected))))
     return CUBLAS_STATUS_INVALID_VALUE;

@@ -146,6 +146,13 @@ void multiply(const BlasOperation& operation, double alpha, const void* a, const
           for (std::int64_t i = 0; i < std::min(wide, m - row); ++i)
             target.store(row + i, column + j, sums[j * wide + i]);
       }
+    if (operation.epilogue != CUBLASLT_EPILOGUE_BGRADB) continue;
+    for (std::int64_t column = 0; column < n; ++column) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < terms; ++k)
+        sum += right[static_cast<std::size_t>(column / tall * tall * terms + k * tall + column % tall)];
+      write(operation.bias, static_cast<cudaDataType_t>(operation.bias_type), column, sum);
+    }
   }
 }
 

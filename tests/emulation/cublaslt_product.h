@@ -38,7 +38,8 @@ std::int64_t size_of(cudaDataType_t type);
 double read(const void* data, cudaDataType_t type, std::int64_t index);
 void write(void* data, cudaDataType_t type, std::int64_t index, double value);
 
-// D = epilogue(alpha op(A) op(B) + beta C), sums in double, each result rounded once.
+// D = epilogue(alpha op(A) op(B) + beta C), sums in double, each result rounded once. BGRADB leaves D alone and writes
+// the sums of op(B)'s columns to where a bias would be read.
 void multiply(const BlasOperation& operation, double alpha, const void* a, const BlasMatrix& a_layout, const void* b,
               const BlasMatrix& b_layout, double beta, const void* c, void* d, const BlasMatrix& d_layout);
 

@@ -133,6 +133,13 @@ class Builder {
     return packed_operand(parameter, op.get(), bytes, std::move(pack));
   }
 
+  // A product's bias and its type: the rounded copy where there are copies, since what rounds a bias would be one more
+  // kernel a product.
+  DType bias_type() const { return layout_.copies_weights ? compute() : master(); }
+  Tensor bias(Parameter parameter) {
+    return parameter && layout_.copies_weights ? plain_operand(parameter) : weight(parameter);
+  }
+
   // Whether what is built now is read again by the backward pass of this run of it: not where a later one makes it
   // anew.
   bool kept_for_backward() const { return training() && (!checkpointing() || recomputing_); }

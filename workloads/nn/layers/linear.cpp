@@ -41,7 +41,7 @@ Tensor Linear::forward(Builder& builder, Tensor x, std::int64_t rows, ops::Epilo
   desc.out = builder.compute();
   desc.transpose_b = true;
   desc.bias = static_cast<bool>(bias_);
-  desc.bias_type = builder.master();
+  desc.bias_type = builder.bias_type();
   desc.epilogue = epilogue;
   Rounded w8;
   if (fp8_) {
@@ -52,7 +52,7 @@ Tensor Linear::forward(Builder& builder, Tensor x, std::int64_t rows, ops::Epilo
   const Tensor a = fp8_ ? x8_.plain : x, w = fp8_ ? w8.plain : builder.operand(weight_, op);
   const Tensor y = builder.tensor("out", rows * out_, builder.compute());
   aux_ = epilogue == ops::Epilogue::none ? Tensor{} : builder.tensor("linear", rows * out_, builder.compute());
-  const Tensor bias = builder.weight(bias_), aux = aux_, scale_a = x8_.inverse, scale_b = w8.inverse;
+  const Tensor bias = builder.bias(bias_), aux = aux_, scale_a = x8_.inverse, scale_b = w8.inverse;
   builder.run(op, {a, w, bias, scale_a, scale_b}, {y, aux}, [=](const Places& at) {
     return ops::MatmulArgs{.a = at.at(a),
                            .b = at.at(w),

@@ -61,7 +61,7 @@ Tensor LmHead::forward(Builder& builder, Tensor h) const {
   const std::int64_t block = rows_a_block(rows, vocabulary_, builder.compute(), builder.logits_bytes());
   const DType dtype = builder.compute();
   const Tensor dh = builder.training() ? builder.tensor("dh", rows * width_, dtype) : Tensor{};
-  const Tensor bias = builder.weight(bias_);
+  const Tensor bias = builder.bias(bias_);
   for (std::int64_t row = 0; row < rows; row += block) {
     const std::int64_t count = std::min(block, rows - row);
     const std::size_t skip = static_cast<std::size_t>(row * width_) * size_of(dtype);
@@ -73,7 +73,7 @@ Tensor LmHead::forward(Builder& builder, Tensor h) const {
     product.out = dtype;
     product.transpose_b = true;
     product.bias = static_cast<bool>(bias_);
-    product.bias_type = builder.master();
+    product.bias_type = builder.bias_type();
     const std::int64_t stride = stride_of(builder, product);
     product.out_stride = stride == vocabulary_ ? 0 : stride;
     const auto op = builder.weight_matmul(product);

@@ -129,6 +129,7 @@ cublasLtEpilogue_t epilogue_of(const BlasProduct& p) {
     case BlasGelu::gradient: return CUBLASLT_EPILOGUE_DGELU;
     case BlasGelu::none: break;
   }
+  if (p.sums) return CUBLASLT_EPILOGUE_BGRADB;  // our a is the library's B
   return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
@@ -148,10 +149,10 @@ int number(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttrib
 std::string BlasProduct::key() const {
   return fmt::format(
       "{}x{}x{} {}{} {}{} {} rows {},{},{} batch {} of {},{},{} alpha {} beta {} aligned {},{},{} bias {} gelu {} "
-      "scaled {} fast {} workspace {}",
+      "sums {} scaled {} fast {} workspace {}",
       m, n, k, name_of(a), transpose_a ? "t" : "", name_of(b), transpose_b ? "t" : "", name_of(out), a_stride, b_stride,
       out_stride, batch, a_batch, b_batch, out_batch, alpha, beta, a_alignment, b_alignment, out_alignment, int{bias},
-      static_cast<int>(gelu), int{scaled}, int{fast_accumulate}, workspace_limit);
+      static_cast<int>(gelu), int{sums}, int{scaled}, int{fast_accumulate}, workspace_limit);
 }
 
 BlasPlan::~BlasPlan() {
@@ -185,6 +186,7 @@ void BlasPlan::describe() {
 
 void BlasPlan::set_pointers(const BlasArgs& args) {
   if (product_.bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias);
+  if (product_.sums) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.sums);  // written to
   if (product_.gelu != BlasGelu::none) set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, args.aux);
   if (product_.scaled) {
     set(operation_, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, args.scale_b);
@@ -198,6 +200,7 @@ cublasStatus_t BlasPlan::ask() {
   const auto* number = static_cast<const float*>(at_multiple_of(4));
   set_pointers({.bias = at_multiple_of(bias_alignment),
                 .aux = at_multiple_of(product_.out_alignment),
+                .sums = at_multiple_of(bias_alignment),
                 .scale_a = number,
                 .scale_b = number});
   cublasLtMatmulPreference_t preference = nullptr;

@@ -59,6 +59,7 @@ struct BlasProduct {
   std::int64_t out_alignment = 256;
   bool bias = false;  // adds args.bias (N), of out's type and aligned to bias_alignment, to each row
   BlasGelu gelu = BlasGelu::none;
+  bool sums = false;  // writes the sums of op(a)'s rows to args.sums (M), of out's type; not beside bias, gelu or beta
   bool scaled = false;           // fp8: the product is multiplied by *args.scale_a and *args.scale_b
   bool fast_accumulate = false;  // fp8
   std::size_t workspace_limit = std::size_t{32} << 20;
@@ -73,7 +74,8 @@ struct BlasArgs {
   void* out = nullptr;
   void* workspace = nullptr;  // workspace_bytes(), aligned to 256
   const void* bias = nullptr;
-  void* aux = nullptr;  // (M, N) with out's rows
+  void* aux = nullptr;   // (M, N) with out's rows
+  void* sums = nullptr;  // aligned to bias_alignment
   const float* scale_a = nullptr;
   const float* scale_b = nullptr;
 };

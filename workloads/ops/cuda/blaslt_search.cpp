@@ -37,6 +37,7 @@ class PlanTimer final : public CandidateTimer {
     args_.out = zeros(out, p.out);
     if (p.bias) args_.bias = zeros(p.n, p.out);
     if (p.gelu != BlasGelu::none) args_.aux = zeros(out, p.out);
+    if (p.sums) args_.sums = zeros(p.m, p.out);
     args_.workspace = zeros(static_cast<std::int64_t>(plan.largest_workspace_bytes()), DType::u8);
   }
 

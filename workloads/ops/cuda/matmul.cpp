@@ -7,11 +7,14 @@
 #include "workloads/ops/cuda/blaslt_search.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 #include "workloads/ops/cuda/matmul_kernels.h"
+#include "workloads/ops/cuda/trial.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
+#include <vector>
 
 namespace assay::ops {
 
@@ -43,7 +46,7 @@ class CudaMatmul final : public Matmul {
         architecture_(device.info().compute_capability),
         copies_a_(copies_a),
         copies_b_(copies_b) {
-    if (d_.row_sums) row_sums_.emplace(d_.a, d_.transpose_a, d_.m, d_.k, d_.a_row());
+    if (d_.row_sums && !parts_.plan->product().sums) row_sums_.emplace(d_.a, d_.transpose_a, d_.m, d_.k, d_.a_row());
     casts_bias_ = d_.bias && stored(d_.bias_type) != stored(d_.out);
     const std::size_t blas = aligned(parts_.plan->workspace_bytes());
     a_at_ = blas;
@@ -61,7 +64,7 @@ class CudaMatmul final : public Matmul {
     if (copies_a_ || copies_b_) text += " + transposed copies";
     if (parts_.bias) text += " + bias";
     if (parts_.gelu) text += " + GELU";
-    if (row_sums_) text += " + row sums";
+    if (d_.row_sums) text += row_sums_ ? " + row sums" : " with row sums";
     return text;
   }
   std::string isa() const override { return fmt::format("sm_{}", architecture_); }
@@ -82,6 +85,7 @@ class CudaMatmul final : public Matmul {
                   .workspace = workspace,
                   .bias = args.bias,
                   .aux = args.aux,
+                  .sums = args.row_sums,
                   .scale_a = args.scale_a,
                   .scale_b = args.scale_b};
     if (copies_a_) {
@@ -164,6 +168,90 @@ std::string plan_product(Device& device, const MatmulDesc& d, BlasProduct produc
   return reason;
 }
 
+// A product with row sums on random operands.
+class SumsTrial {
+ public:
+  SumsTrial(Device& device, const MatmulDesc& d, std::size_t workspace)
+      : device_(device),
+        stream_(device.make_stream()),
+        a_(random_array(device, *stream_, d.a, (d.transpose_a ? d.k : d.m) * d.a_row(), "a")),
+        b_(random_array(device, *stream_, d.b, (d.transpose_b ? d.n : d.k) * d.b_row(), "b")),
+        out_(device.allocate(bytes_of(d.m * d.out_row(), d.out))),
+        sums_(device.allocate(bytes_of(d.m, DType::f32))),
+        workspace_(device.allocate(std::max<std::size_t>(workspace, 1))) {}
+  ~SumsTrial() { stream_->synchronize(); }
+
+  Stream& stream() { return *stream_; }
+  void run(Matmul& op) {
+    op.run(
+        *stream_,
+        {.a = a_.data(), .b = b_.data(), .out = out_.data(), .workspace = workspace_.data(), .row_sums = sums_.data()});
+  }
+  // The product's elements, in rows as they lie, then the sums.
+  std::vector<float> results(Matmul& op) {
+    device_.zero(out_.data(), out_.bytes(), *stream_);
+    run(op);
+    std::vector<float> all((out_.bytes() + sums_.bytes()) / sizeof(float));
+    device_.copy(all.data(), out_.data(), out_.bytes(), *stream_);
+    device_.copy(all.data() + out_.bytes() / sizeof(float), sums_.data(), sums_.bytes(), *stream_);
+    stream_->synchronize();
+    return all;
+  }
+
+ private:
+  Device& device_;
+  std::unique_ptr<Stream> stream_;
+  Buffer a_, b_, out_, sums_, workspace_;
+};
+
+bool alike(const std::vector<float>& one, const std::vector<float>& other, std::size_t begin, std::size_t end) {
+  double squares = 0, differences = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    const auto x = static_cast<double>(one[i]), y = static_cast<double>(other[i]);
+    squares += x * x;
+    differences += (x - y) * (x - y);
+  }
+  return differences <= 1e-6 * squares;  // NaN is not
+}
+
+// The library can sum a's rows while it multiplies, which saves a pass over them, but not in each GPU's fastest
+// kernels, and of the order of these sums its documentation has no word. So it does where it is the faster of the two,
+// with the own kernel's numbers, and the same ones twice.
+std::unique_ptr<Matmul> with_best_sums(Device& device, const MatmulDesc& d, BlasProduct product,
+                                       std::unique_ptr<CudaMatmul> own) {
+  static KnownChoices<std::string, bool> known;  // whether the library sums
+  product.sums = true;
+  const std::string key = product.key();
+  const std::optional<bool> decided = known.find(key);
+  if (decided && !*decided) return own;
+  auto made = make_blas_plan(product);
+  if (!made) return own;
+  Parts parts;
+  parts.plan = made.take();
+  const SearchResult found = choose_fastest(*parts.plan, device);
+  if (!found.runs) {
+    known.remember(key, false);
+    return own;
+  }
+  parts.choice = found.how;
+  std::vector<std::unique_ptr<CudaMatmul>> ops;
+  ops.push_back(std::move(own));
+  ops.push_back(std::make_unique<CudaMatmul>(device, d, std::move(parts), false, false));
+  if (decided) return std::move(ops[1]);
+  std::size_t best = 0;
+  try {
+    SumsTrial trial(device, d, std::max(ops[0]->workspace_bytes(), ops[1]->workspace_bytes()));
+    const std::vector<float> want = trial.results(*ops[0]), got = trial.results(*ops[1]);
+    const std::size_t product_end = want.size() - static_cast<std::size_t>(d.m);
+    if (got == trial.results(*ops[1]) && alike(want, got, 0, product_end) && alike(want, got, product_end, want.size()))
+      best = fastest(device, trial.stream(), ops, [&](Matmul& op) { trial.run(op); }).value_or(0);
+  } catch (const Error&) {  // no memory for the trial, or the library refuses to run what it offered
+    if (device.lost()) throw;
+  }
+  known.remember(key, best == 1);
+  return std::move(ops[best]);
+}
+
 std::string refusal(const Device& device, const MatmulDesc& d) {
   const int capability = device.info().compute_capability;
   if (d.form == WeightForm::inner_product) return "cuBLASLt has no inner products";
@@ -202,7 +290,12 @@ Made<Matmul> make_cuda_matmul(Device& device, const MatmulDesc& d) {
   Parts parts;
   if (std::string reason = plan_product(device, d, product, parts); !reason.empty())
     return Made<Matmul>::no(std::move(reason));
-  return std::unique_ptr<Matmul>(std::make_unique<CudaMatmul>(device, d, std::move(parts), copies_a, copies_b));
+  auto op = std::make_unique<CudaMatmul>(device, d, std::move(parts), copies_a, copies_b);
+  // The layout of a weight's gradient, the one that others have the library sum in.
+  const bool fusable = d.row_sums && d.transpose_a && !d.transpose_b && !d.accumulate && !d.bias &&
+                       d.epilogue == Epilogue::none && size_of(d.a) == 2 && d.out == DType::f32;
+  if (fusable) return with_best_sums(device, d, product, std::move(op));
+  return std::unique_ptr<Matmul>(std::move(op));
 }
 
 }  // namespace assay::ops
