@@ -34,8 +34,11 @@ void Timeline::send_case(Record& record) {
     record.spans.insert(record.spans.end(), seconds.begin(), seconds.end());
     if (const std::int64_t lost = gpu_->dropped())
       record.flags.push_back(fmt::format("gpu trace: {} activities were lost", lost));
-    std::vector<trace::Entry> added = trace::gpu_entries(entries, activities);
+    std::vector<trace::Entry> added = trace::gpu_entries(entries, activities, entries_a_case);
     entries.insert(entries.end(), std::make_move_iterator(added.begin()), std::make_move_iterator(added.end()));
+    // What is left out of a long case is its end: of the host and of the GPU alike.
+    std::stable_sort(entries.begin(), entries.end(),
+                     [](const trace::Entry& a, const trace::Entry& b) { return a.start_ns < b.start_ns; });
   } else if (!why_no_gpu_.empty()) {
     record.labels["gpu_trace"] = "none: " + why_no_gpu_;
   }

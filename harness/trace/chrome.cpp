@@ -25,7 +25,10 @@ std::string quoted(const std::string& text) {
 std::string microseconds(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
 std::string track_name(int thread) {
-  if (thread >= first_gpu_track) return fmt::format("GPU stream {}", thread - first_gpu_track);
+  if (const int track = thread - first_gpu_track; track >= 0) {
+    const auto name = fmt::format("GPU stream {}", track / gpu_lanes);
+    return track % gpu_lanes == 0 ? name : fmt::format("{} ({})", name, track % gpu_lanes + 1);
+  }
   return thread == 0 ? "main" : fmt::format("thread {}", thread);
 }
 

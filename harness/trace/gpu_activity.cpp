@@ -5,6 +5,7 @@
 #include "harness/core/module.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <optional>
@@ -144,16 +145,31 @@ std::vector<std::pair<std::string, double>> gpu_time_by_span(const std::vector<E
   return seconds;
 }
 
-std::vector<Entry> gpu_entries(const std::vector<Entry>& spans, const std::vector<GpuActivity>& activities) {
+std::vector<Entry> gpu_entries(const std::vector<Entry>& spans, const std::vector<GpuActivity>& activities,
+                               std::size_t most) {
+  std::vector<const GpuActivity*> order;
+  order.reserve(activities.size());
+  for (const GpuActivity& activity : activities) order.push_back(&activity);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const GpuActivity* a, const GpuActivity* b) { return a->start_ns < b->start_ns; });
+  if (order.size() > most) order.resize(most);
+
   const SpanTree tree(spans);
+  std::map<std::uint32_t, std::array<std::int64_t, gpu_lanes>> busy_until;
   std::vector<Entry> entries;
-  entries.reserve(activities.size());
-  for (const GpuActivity& activity : activities) {
-    const std::size_t span = activity.launched_ns ? tree.innermost(activity.launched_ns) : SpanTree::none;
-    std::string name = activity.name;
+  entries.reserve(order.size());
+  for (const GpuActivity* activity : order) {
+    const std::size_t span = activity->launched_ns ? tree.innermost(activity->launched_ns) : SpanTree::none;
+    std::string name = activity->name;
     if (span != SpanTree::none) name += " [" + spans[span].name + "]";
-    entries.push_back({std::move(name), Category::gpu, 0, activity.start_ns, activity.duration_ns,
-                       first_gpu_track + static_cast<int>(activity.stream)});
+    constexpr std::uint32_t most_streams = 1 << 20;  // CUPTI's "no stream" is 2^32 - 1
+    const std::uint32_t stream = std::min(activity->stream, most_streams);
+    auto& lanes = busy_until[stream];
+    auto lane = std::find_if(lanes.begin(), lanes.end(), [&](std::int64_t end) { return end <= activity->start_ns; });
+    if (lane == lanes.end()) lane = std::min_element(lanes.begin(), lanes.end());
+    *lane = activity->start_ns + activity->duration_ns;
+    entries.push_back({std::move(name), Category::gpu, 0, activity->start_ns, activity->duration_ns,
+                       gpu_track(static_cast<int>(stream), static_cast<int>(lane - lanes.begin()))});
   }
   return entries;
 }

@@ -3,7 +3,9 @@
 
 #include "harness/trace/trace.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,7 +28,7 @@ class GpuRecorder {
   virtual ~GpuRecorder() = default;
   // Everything that has ended since the last call; waits for what the driver still holds back.
   virtual std::vector<GpuActivity> take() = 0;
-  // Activities that were lost for want of buffers since the last call.
+  // Activities since the last call that were lost for want of buffers, or whose time the driver could not tell.
   virtual std::int64_t dropped() = 0;
 };
 
@@ -45,7 +47,9 @@ std::int64_t timeline_now();
 std::vector<std::pair<std::string, double>> gpu_time_by_span(const std::vector<Entry>& spans,
                                                              const std::vector<GpuActivity>& activities);
 
-// The activities as entries of the timeline, a track a stream, with the innermost span's name behind each.
-std::vector<Entry> gpu_entries(const std::vector<Entry>& spans, const std::vector<GpuActivity>& activities);
+// The first `most` activities as entries of the timeline, by start, with the innermost span's name behind each. A
+// stream has a track, and others where its activities overlap.
+std::vector<Entry> gpu_entries(const std::vector<Entry>& spans, const std::vector<GpuActivity>& activities,
+                               std::size_t most = std::numeric_limits<std::size_t>::max());
 
 }  // namespace assay::trace

@@ -73,10 +73,12 @@ struct Entry {
   std::int64_t payload;
   std::int64_t start_ns;  // CLOCK_REALTIME, so that ranks lie side by side
   std::int64_t duration_ns;
-  int thread;  // 0, 1, ... in the order in which threads opened their first span; a GPU's stream: first_gpu_track +
-               // number
+  int thread;  // 0, 1, ... in the order in which threads opened their first span; or gpu_track()
 };
-inline constexpr int first_gpu_track = 1 << 16;
+// The tracks of a GPU's streams: several each, since branches of a replayed graph run side by side in one stream, and
+// slices of one track may not overlap.
+inline constexpr int first_gpu_track = 1 << 16, gpu_lanes = 8;
+constexpr int gpu_track(int stream, int lane) { return first_gpu_track + stream * gpu_lanes + lane; }
 // The most entries a thread keeps between two takes; more are counted, not kept.
 inline constexpr std::size_t max_entries_a_thread = std::size_t{1} << 20;
 

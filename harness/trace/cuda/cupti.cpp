@@ -4,11 +4,16 @@
 #include <cupti.h>
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <link.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace assay::trace {
 
@@ -16,6 +21,50 @@ namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{4} << 20;
 constexpr std::size_t buffer_alignment = 8;
+// Between two takes; more are counted, not kept. A launch has its call's record, calls without work have theirs.
+constexpr std::size_t most_activities = std::size_t{1} << 20, most_calls = 4 * most_activities;
+
+// Folders that may hold CUPTI beside those that the loader searches: the toolkit keeps it apart, and Python's wheels
+// beside their other libraries.
+std::vector<std::string> folders() {
+  std::vector<std::string> found;
+  const auto add = [&](const std::string& base) {
+    for (const char* place : {"", "/lib64", "/extras/CUPTI/lib64"}) found.push_back(base + place);
+  };
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* all) {
+        const std::string_view path(object->dlpi_name ? object->dlpi_name : "");
+        const std::size_t slash = path.rfind('/');
+        if (slash == std::string_view::npos) return 0;
+        const std::string_view file = path.substr(slash + 1);
+        if (file.starts_with("libcublasLt.so") || file.starts_with("libcudart.so"))
+          static_cast<std::vector<std::string>*>(all)->emplace_back(path.substr(0, slash));
+        return 0;
+      },
+      &found);
+  for (const std::string& beside : std::vector<std::string>(found)) {
+    found.push_back(beside + "/../extras/CUPTI/lib64");
+    found.push_back(beside + "/../../../extras/CUPTI/lib64");  // .../targets/x86_64-linux/lib
+    found.push_back(beside + "/../../cuda_cupti/lib");         // wheels of CUDA 12: a folder a library
+  }
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* base = std::getenv(variable)) add(base);
+  add("/usr/local/cuda");
+  return found;
+}
+
+// Of this build's CUDA first: another's knows neither its calls nor, perhaps, the driver's.
+void* open_library(std::string& why_not) {
+  const std::string own = "libcupti.so." + std::to_string(CUDA_VERSION / 1000);
+  for (const std::string& name : {own, std::string("libcupti.so")}) {
+    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    const char* error = dlerror();
+    if (why_not.empty()) why_not = error ? error : name;
+    for (const std::string& folder : folders())
+      if (void* library = dlopen((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  }
+  return nullptr;
+}
 
 // The functions that are used.
 struct Cupti {
@@ -30,10 +79,9 @@ struct Cupti {
 
   // Empty when all were found.
   std::string load() {
-    void* library = nullptr;
-    for (const char* name : {"libcupti.so.13", "libcupti.so.12", "libcupti.so"})
-      if ((library = dlopen(name, RTLD_NOW | RTLD_LOCAL))) break;
-    if (!library) return std::string("CUPTI cannot be loaded: ") + dlerror();
+    std::string why_not;
+    void* library = open_library(why_not);
+    if (!library) return "CUPTI cannot be loaded: " + why_not;
     std::string missing;
     const auto find = [&](auto& function, const char* symbol) {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
@@ -80,6 +128,11 @@ struct Collected {
     std::uint32_t correlation;
   };
   std::vector<Waiting> activities;
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  // As people read them, by their names in the code: a program has few kernels and launches them often.
+  std::unordered_map<std::string, std::string, Hash, std::equal_to<>> names;
   std::unordered_map<std::uint32_t, std::int64_t> calls;  // start of a host call by its correlation
   std::int64_t dropped = 0;
 };
@@ -96,41 +149,52 @@ void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t*
   *most_records = 0;  // as many as fit
 }
 
-template <typename Activity>
-GpuActivity timed(const Activity& record, std::string name) {
+const std::string& name_of_kernel(Collected& all, const char* mangled) {
+  const std::string_view key(mangled ? mangled : "");
+  const auto found = all.names.find(key);
+  return found != all.names.end() ? found->second : all.names.emplace(key, readable(mangled)).first->second;
+}
+
+// Null where the driver told no time, as it does when its own buffers run over, or where too many are kept already.
+template <typename Record>
+GpuActivity* add(Collected& all, const Record& record, std::string name) {
+  if (record.start == 0 || record.end < record.start || all.activities.size() >= most_activities) {
+    ++all.dropped;
+    return nullptr;
+  }
   GpuActivity activity;
   activity.name = std::move(name);
   activity.start_ns = static_cast<std::int64_t>(record.start);
   activity.duration_ns = static_cast<std::int64_t>(record.end - record.start);
   activity.stream = record.streamId;
-  return activity;
+  all.activities.push_back({std::move(activity), record.correlationId});
+  return &all.activities.back().activity;
 }
 
 void keep(Collected& all, const CUpti_Activity* record) {
   switch (record->kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
-      // The first members are the same in every version of the record since CUDA 12.
+      // Later versions of the record (10 with CUDA 13.0, 11 with 13.2) have these members at the same places.
       const auto& kernel = *reinterpret_cast<const CUpti_ActivityKernel9*>(record);
-      GpuActivity activity = timed(kernel, readable(kernel.name));
-      activity.communication = kernel.name && std::string_view(kernel.name).find("nccl") != std::string_view::npos;
-      all.activities.push_back({std::move(activity), kernel.correlationId});
+      if (GpuActivity* activity = add(all, kernel, name_of_kernel(all, kernel.name)))
+        activity->communication = kernel.name && std::string_view(kernel.name).find("nccl") != std::string_view::npos;
       break;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
       const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
-      all.activities.push_back({timed(copy, copy_name(copy.copyKind)), copy.correlationId});
+      add(all, copy, copy_name(copy.copyKind));
       break;
     }
     case CUPTI_ACTIVITY_KIND_MEMSET: {
       const auto& set = *reinterpret_cast<const CUpti_ActivityMemset4*>(record);
-      all.activities.push_back({timed(set, "memset"), set.correlationId});
+      add(all, set, "memset");
       break;
     }
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER: {
       const auto& call = *reinterpret_cast<const CUpti_ActivityAPI*>(record);
-      all.calls.emplace(call.correlationId, static_cast<std::int64_t>(call.start));
+      if (all.calls.size() < most_calls) all.calls.emplace(call.correlationId, static_cast<std::int64_t>(call.start));
       break;
     }
     default: break;
@@ -157,12 +221,17 @@ constexpr CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, C
 class CuptiRecorder final : public GpuRecorder {
  public:
   ~CuptiRecorder() override {
-    for (const CUpti_ActivityKind kind : kinds) collected().cupti.disable(kind);
+    Collected& all = collected();
+    for (const CUpti_ActivityKind kind : kinds) all.cupti.disable(kind);
+    const std::lock_guard lock(all.mutex);
+    all.activities.clear();
+    all.calls.clear();
+    all.dropped = 0;
   }
 
   std::vector<GpuActivity> take() override {
     Collected& all = collected();
-    all.cupti.flush(0);
+    all.cupti.flush(0);  // waits for no work: whoever measures has synchronised
     const std::lock_guard lock(all.mutex);
     std::vector<GpuActivity> taken;
     taken.reserve(all.activities.size());
@@ -200,7 +269,8 @@ extern "C" assay::trace::GpuRecorder* assay_make_gpu_recorder(std::int64_t (*now
   };
   if (refused(all.cupti.register_clock(clock_callback), "cuptiActivityRegisterTimestampCallback")) return nullptr;
   if (refused(all.cupti.register_callbacks(give_buffer, take_buffer), "cuptiActivityRegisterCallbacks")) return nullptr;
+  auto recorder = std::make_unique<CuptiRecorder>();  // which ends what was begun, should one kind be refused
   for (const CUpti_ActivityKind kind : kinds)
     if (refused(all.cupti.enable(kind), "cuptiActivityEnable")) return nullptr;
-  return std::make_unique<CuptiRecorder>().release();
+  return recorder.release();
 }

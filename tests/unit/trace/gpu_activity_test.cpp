@@ -78,9 +78,24 @@ TEST(GpuEntries, AreTracksOfTheirOwnThatNameTheInnermostSpan) {
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].name, "k [block.0]");
   EXPECT_EQ(entries[0].category, Category::gpu);
-  EXPECT_EQ(entries[0].thread, first_gpu_track + 7);
+  EXPECT_EQ(entries[0].thread, gpu_track(7, 0));
   EXPECT_EQ(entries[0].start_ns, 20 * ms);
   EXPECT_EQ(entries[1].name, "k");
+}
+
+// Perfetto nests the slices of a track: what overlaps without nesting would be shown wrongly.
+TEST(GpuEntries, ThatOverlapInAStreamLieOnTracksBesideEachOther) {
+  const auto entries = gpu_entries({}, {kernel(0, 25, 30), kernel(0, 10, 20), kernel(0, 15, 30), kernel(0, 20, 22)});
+  std::vector<int> tracks;
+  for (const Entry& entry : entries) tracks.push_back(entry.thread);
+  EXPECT_THAT(tracks, testing::ElementsAre(gpu_track(7, 0), gpu_track(7, 1), gpu_track(7, 0), gpu_track(7, 0)));
+}
+
+TEST(GpuEntries, AreTheFirstOnesWhereNotAllCanBeKept) {
+  const auto entries = gpu_entries({}, {kernel(0, 25, 30), kernel(0, 10, 20), kernel(0, 15, 30)}, 2);
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].start_ns, 10 * ms);
+  EXPECT_EQ(entries[1].start_ns, 15 * ms);
 }
 
 }  // namespace
