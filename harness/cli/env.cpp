@@ -108,7 +108,10 @@ void print_machine(const Answer& answer) {
   if (machine.numa.size() > 1) row("NUMA nodes", std::to_string(machine.numa.size()));
   if (machine.gpus.empty()) row("GPU", "none on the PCI bus");
   for (const auto& gpu : machine.gpus) row("GPU", gpu_line(gpu, answer.sheets));
-  if (!machine.system.nvidia_driver.empty()) row("driver", "NVIDIA " + machine.system.nvidia_driver);
+  if (!machine.system.nvidia_driver.empty()) {
+    const auto& cuda = machine.system.nvidia_cuda;
+    row("driver", "NVIDIA " + machine.system.nvidia_driver + (cuda.empty() ? "" : ", CUDA up to " + cuda));
+  }
   row("system",
       fmt::format("{}, kernel {}", machine.system.os.empty() ? "Linux" : machine.system.os, machine.system.kernel));
   row("place", system_line(machine.system));

@@ -154,6 +154,7 @@ void Sampler::take_from(int rank) {
   take_list(measurement_.disturbed);
   take_list(measurement_.pieces);
   take(measurement_.repetitions);
+  take(measurement_.window_start);
   take(measurement_.window_seconds);
   take(measurement_.items);
   // Words cannot be broadcast; every way of stopping has its number.
@@ -278,6 +279,7 @@ void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn
     const double slowest = comm_->max_of(own_.back());
     enough = rule.add(slowest, comm_->max_of(clock_() - start));
   }
+  measurement_.window_start = start;
   measurement_.window_seconds = clock_() - start;
   measurement_.repetitions = repetitions;
   for (int i = 0; meet_ && comm_->size() > 1 && i < single_calls; ++i) paces_.push_back(work.time(1));

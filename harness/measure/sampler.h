@@ -35,6 +35,7 @@ struct Measurement {
   std::vector<double> rank_paces;    // one a rank: lower quartile of its times without what it waited for other ranks
   std::vector<double> first_touch;   // single calls before warm-up ended, reported apart
   std::vector<int> disturbed;        // indices of samples that the system disturbed, on any rank
+  double window_start = 0;           // seconds since the case's start
   double window_seconds = 0;         // wall time of the whole window
   double items = 0;                  // delivered in that window by all ranks (window form)
   std::vector<double> pieces;        // window form: items a second of all ranks in each piece of the window

@@ -41,6 +41,7 @@ void Sampler::steps_here(const std::function<void(std::int64_t)>& fn) {
     keep_pace(own_.back());
     const double slowest = comm_->max_of(own_.back());
     const double elapsed = comm_->max_of(clock_() - start);
+    measurement_.window_start = start;
     measurement_.window_seconds = elapsed;
     enough = rule.add(slowest, elapsed);
   }
@@ -82,6 +83,7 @@ void Sampler::window_here(const std::function<std::int64_t()>& fn) {
     const double slowest = comm_->max_of(seconds);
     measurement_.items += items;
     measurement_.pieces.push_back(items / slowest);
+    measurement_.window_start = start;
     measurement_.window_seconds = comm_->max_of(clock_() - start);
     enough = rule.add(slowest / items, measurement_.window_seconds);
   }
@@ -93,6 +95,7 @@ void Sampler::procedure_here(const std::function<std::vector<double>()>& fn) {
   const double start = clock_();
   run([&] { own_ = fn(); });
   keep_pace(clock_() - start);
+  measurement_.window_start = start;
   measurement_.window_seconds = comm_->max_of(clock_() - start);
   const double count = static_cast<double>(own_.size());
   const double most = comm_->max_of(count);

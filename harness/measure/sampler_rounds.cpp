@@ -55,6 +55,7 @@ void Sampler::rounds(int count, const std::function<Round(int)>& make) {
   int rank = 0;
   while (world_.broadcast_value(worst, rank) < all_worst) ++rank;
   take_from(rank);
+  measurement_.window_start = start;
   measurement_.window_seconds = seconds;
 
   const auto ranks = static_cast<std::size_t>(world_.size()), each = own.size();

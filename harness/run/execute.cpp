@@ -118,10 +118,20 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   // Not before it is known that the case runs: both ask the driver.
   Telemetry telemetry({.gpu_uuid = device.info().uuid, .gpu_pci = device.info().pci, .host = comm.rank() == 0});
   GpuHealth health(device.info().uuid, device.info().pci);
+  // What the GPU reported is why a call failed.
+  const auto watched_by_health = [&](auto&& body) {
+    try {
+      body();
+    } catch (const std::exception& error) {
+      const std::vector<std::string> errors = health.take();
+      if (errors.empty()) throw;
+      throw Error(fmt::format("{} ({})", error.what(), fmt::join(errors, ", ")));
+    }
+  };
   order.protocol.apply(context.protocol);
   if (const std::string gpus = gpus_of(order.params); !gpus.empty() && comm.size() > 1)
     context.protocol.details["gpus"] = gpus;
-  phase(record, "setup", [&] { work->setup(context); });
+  phase(record, "setup", [&] { watched_by_health([&] { work->setup(context); }); });
   // The plan's limits go before the case's own; what the inputs hold is settled by now, and only the case knows it.
   const std::string data = context.protocol.data;
   order.protocol.apply(context.protocol);
@@ -139,18 +149,25 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
     // Training slows its own steps down, so that what it times beside the samples feels it too.
     if (!order.family->workload && comm.rank() == comm.size() - 1 && context.inject(Fault::slow_rank))
       sampler.slow_down();
-    work->measure(sampler);
+    watched_by_health([&] { work->measure(sampler); });
   });
-  const double end = seconds_since(start);
   if (watched) record.telemetry = telemetry.stop();
   keep_measurement(record, sampler.measurement(), comm.rank());
-  // GPUs that take turns, or do the same each by itself, have no common efficiency.
+  // What the case did after its window has other sensors' values.
+  const double from = sampler.measurement().window_start, to = from + sampler.measurement().window_seconds;
+  // GPUs that take turns, or do the same each by itself, have no common efficiency; one that ranks share would count
+  // twice.
   std::optional<double> watts;
-  if (on_gpu && (comm.size() == 1 || gpus_of(order.params).empty()))
-    watts = gpu_watts(record.telemetry, end - sampler.measurement().window_seconds, end, comm);
+  const bool shared = std::find(order.flags.begin(), order.flags.end(), "shared GPU") != order.flags.end();
+  if (on_gpu && !shared && (comm.size() == 1 || gpus_of(order.params).empty()))
+    watts = gpu_watts(record.telemetry, from, to, comm);
+  if (const auto reasons = record.telemetry.find("gpu_throttle_reasons"); reasons != record.telemetry.end())
+    if (const std::string slowed = slowed_by(reasons->second, from, to); !slowed.empty())
+      context.flags.push_back(fmt::format("GPU slowed down: {}{}", slowed,
+                                          comm.size() > 1 ? fmt::format(" (rank {})", comm.rank()) : std::string()));
 
   Checks checks;
-  phase(record, "verify", [&] { work->verify(checks); });
+  phase(record, "verify", [&] { watched_by_health([&] { work->verify(checks); }); });
   find_links(order, device, comm, context, record);
   if (health.present()) {
     const std::vector<std::string> errors = health.take();
@@ -167,7 +184,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
     return;
   }
   record.metrics = work->metrics(sampler.measurement());
-  if (watts) add_gpu_energy(*watts, record.metrics);
+  if (watts) add_gpu_energy(*watts, samples_fill_window(sampler.measurement()), record.metrics);
 }
 
 // A case of one GPU a rank on several of them: who is slowest, and by how much.

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace assay {
 
@@ -23,10 +24,17 @@ std::optional<double> gpu_watts(const std::map<std::string, Series>& telemetry, 
   return whole ? std::optional(sum) : std::nullopt;
 }
 
-void add_gpu_energy(double watts, std::vector<Metric>& metrics) {
+bool samples_fill_window(const Measurement& measured) {
+  if (!measured.pieces.empty()) return true;  // one piece begins where the last has ended
+  constexpr double nearly_all = 0.9;
+  const double a_repetition = std::accumulate(measured.values.begin(), measured.values.end(), 0.0);
+  return a_repetition * static_cast<double>(measured.repetitions) >= nearly_all * measured.window_seconds;
+}
+
+void add_gpu_energy(double watts, bool filled, std::vector<Metric>& metrics) {
   std::vector<Metric> added = {value_metric("gpu_power", watts, "W")};
   for (const Metric& metric : metrics) {
-    if (metric.name != "throughput" || !metric.value || !metric.unit.ends_with("/s")) continue;
+    if (!filled || metric.name != "throughput" || !metric.value || !metric.unit.ends_with("/s")) continue;
     const std::string unit = metric.unit.substr(0, metric.unit.size() - 1) + "J";
     added.push_back(value_metric("gpu_energy_efficiency", *metric.value / watts, unit, Better::higher));
   }

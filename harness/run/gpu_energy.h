@@ -2,6 +2,7 @@
 #pragma once
 
 #include "harness/comm/communicator.h"
+#include "harness/measure/sampler.h"
 #include "harness/record/metric.h"
 
 #include <map>
@@ -16,8 +17,12 @@ namespace assay {
 std::optional<double> gpu_watts(const std::map<std::string, Series>& telemetry, double from, double to,
                                 Communicator& comm);
 
-// Adds "gpu_power" (W), and for a throughput in X/s "gpu_energy_efficiency" in X/J: FLOP/J (which is FLOP/s per W),
-// tokens/J, img/J.
-void add_gpu_energy(double watts, std::vector<Metric>& metrics);
+// Whether samples fill the window: else its energy is also that of what lies between them (flushed caches, agreement of
+// ranks), and no work a joule can be told.
+bool samples_fill_window(const Measurement& measured);
+
+// Adds "gpu_power" (W), and with `filled`, for a throughput in X/s, "gpu_energy_efficiency" in X/J: FLOP/J (which is
+// FLOP/s per W), tokens/J, img/J.
+void add_gpu_energy(double watts, bool filled, std::vector<Metric>& metrics);
 
 }  // namespace assay

@@ -64,6 +64,13 @@ Json memory_json(const MemoryPart& memory) {
           {"shm_bytes", known(memory.shm_bytes)}};
 }
 
+Json errors_json(const GpuErrorCounts& errors) {
+  return {{"ecc_corrected", known(errors.ecc_corrected)},   {"ecc_uncorrected", known(errors.ecc_uncorrected)},
+          {"rows_remapped", known(errors.rows_remapped)},   {"remap_pending", known(errors.remap_pending)},
+          {"remap_failures", known(errors.remap_failures)}, {"nvlink", known(errors.nvlink_errors)},
+          {"pcie_replays", known(errors.pcie_replays)}};
+}
+
 Json gpus_json(const std::vector<GpuPart>& gpus) {
   Json all = Json::array();
   for (const auto& gpu : gpus)
@@ -83,6 +90,8 @@ Json gpus_json(const std::vector<GpuPart>& gpus) {
                    {"mig", known(gpu.mig)},
                    {"mps", known(gpu.mps)},
                    {"ecc", known(gpu.ecc)},
+                   {"persistence", known(gpu.persistence)},
+                   {"errors", errors_json(gpu.errors)},
                    {"power_limit_watts", known(gpu.power_limit)},
                    {"default_power_limit_watts", known(gpu.default_power_limit)},
                    {"applications_clock_hz", known(gpu.applications_clock)},
@@ -100,6 +109,8 @@ Json environment_json(const Machine& machine) {
   Json numa = Json::array();
   for (const auto& node : machine.numa)
     numa.push_back({{"node", node.number}, {"cpus", format_cpu_list(node.cpus)}, {"bytes", known(node.bytes)}});
+  auto found = libraries();
+  found.insert(machine.cuda_libraries.begin(), machine.cuda_libraries.end());
   return {
       {"assay",
        {{"version", std::string(build.version)},
@@ -108,7 +119,7 @@ Json environment_json(const Machine& machine) {
         {"compiler", std::string(build.compiler)},
         {"build_type", std::string(build.build_type)},
         {"flags", std::string(build.flags)}}},
-      {"libraries", libraries()},
+      {"libraries", std::move(found)},
       {"hostnames", Json::array({system.hostname})},
       {"os",
        {{"name", known(system.os)}, {"kernel", known(system.kernel)}, {"architecture", known(system.architecture)}}},
@@ -116,7 +127,7 @@ Json environment_json(const Machine& machine) {
       {"numa_nodes", std::move(numa)},
       {"memory", memory_json(machine.memory)},
       {"gpus", gpus_json(machine.gpus)},
-      {"drivers", {{"nvidia", known(system.nvidia_driver)}}},
+      {"drivers", {{"nvidia", known(system.nvidia_driver)}, {"cuda", known(system.nvidia_cuda)}}},
       {"container", known(system.container)},
       {"virtual_machine", known(system.hypervisor)},
       {"cloud", {{"provider", known(system.provider)}, {"instance_type", known(system.instance_type)}}},

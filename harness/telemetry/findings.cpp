@@ -238,6 +238,20 @@ class Rules {
     if (gpu.ecc && !*gpu.ecc)
       warn("gpu-ecc", fmt::format("{}: ECC is off", which), "memory errors go unseen; figures are not those of others",
            select + " -e 1, then reboot");
+    std::vector<std::string> faults;
+    const auto fault = [&](std::optional<std::uint64_t> count, std::string_view what) {
+      if (count.value_or(0) > 0) faults.push_back(fmt::format("{} {}", *count, what));
+    };
+    fault(gpu.errors.ecc_uncorrected, "uncorrectable ECC errors");
+    fault(gpu.errors.remap_pending, "memory rows to be remapped by a reset");
+    fault(gpu.errors.remap_failures, "memory rows that could not be remapped");
+    if (!faults.empty())
+      warn("gpu-memory-errors", fmt::format("{}: {}", which, fmt::join(faults, ", ")),
+           "its memory fails: results may be wrong, and cases end early", select + " --gpu-reset, or replace the card");
+    if (gpu.persistence && !*gpu.persistence)
+      tell("gpu-persistence", fmt::format("{}: persistence mode is off", which),
+           "its driver starts anew for the first program that uses it: seconds, and counters from 0",
+           select + " -pm 1");
     if (gpu.power_limit && gpu.default_power_limit && *gpu.power_limit < 0.99 * *gpu.default_power_limit)
       warn("gpu-power-limit",
            fmt::format("{}: limited to {:.0f} W of {:.0f} W", which, *gpu.power_limit, *gpu.default_power_limit),

@@ -8,7 +8,8 @@ namespace assay {
 
 namespace {
 
-constexpr double pcie_period_seconds = 1.0;
+constexpr double slow_period_seconds = 1.0;
+constexpr double shortest_window_seconds = 1.0;
 
 std::optional<NvmlDevice> find_device(const std::string& uuid, const std::string& pci) {
   if (uuid.empty() && pci.empty()) return std::nullopt;  // a CPU
@@ -24,7 +25,8 @@ GpuSensor::GpuSensor(NvmlDevice device) : device_(std::move(device)) {}
 void GpuSensor::begin() {
   energy_at_begin_ = device_.energy();
   sent_ = received_ = {};
-  pcie_at_ = -1e9;
+  errors_at_begin_ = device_.errors();
+  slowly_at_ = -1e9;
 }
 
 void GpuSensor::read(double seconds, std::vector<Reading>& readings) {
@@ -44,12 +46,28 @@ void GpuSensor::read(double seconds, std::vector<Reading>& readings) {
   add("gpu_throttle_reasons", "1", Kind::mask, reasons ? std::optional(static_cast<double>(*reasons)) : std::nullopt);
   add("gpu_utilisation", "1", Kind::level, device_.utilisation());
   add("gpu_memory_used", "B", Kind::level, device_.memory_used());
-  if (seconds - pcie_at_ >= pcie_period_seconds) {
-    pcie_at_ = seconds;
-    add("gpu_pcie_sent", "B/s", Kind::rate, device_.pcie_bytes_per_second(true));
-    add("gpu_pcie_received", "B/s", Kind::rate, device_.pcie_bytes_per_second(false));
-  }
-  read_links(seconds, readings);
+  add("gpu_memory_temperature", "degC", Kind::level, device_.memory_temperature());
+  read_links(seconds, readings);  // before what holds the thread up, so that a rate's seconds are its own
+  if (seconds - slowly_at_ < slow_period_seconds) return;
+  slowly_at_ = seconds;
+  read_slowly(readings);
+}
+
+void GpuSensor::read_slowly(std::vector<Reading>& readings) {
+  readings.push_back({"gpu_pcie_sent", "B/s", Reading::Kind::rate, device_.pcie_bytes_per_second(true)});
+  readings.push_back({"gpu_pcie_received", "B/s", Reading::Kind::rate, device_.pcie_bytes_per_second(false)});
+  const GpuErrorCounts errors = device_.errors();
+  const auto count = [&](std::string_view name, std::optional<std::uint64_t> GpuErrorCounts::*which) {
+    const auto now = errors.*which, before = errors_at_begin_.*which;
+    const bool known = now && before && *now >= *before;
+    readings.push_back(
+        {name, "1", Reading::Kind::level, known ? std::optional(static_cast<double>(*now - *before)) : std::nullopt});
+  };
+  count("gpu_ecc_corrected", &GpuErrorCounts::ecc_corrected);
+  count("gpu_ecc_uncorrected", &GpuErrorCounts::ecc_uncorrected);
+  count("gpu_rows_remapped", &GpuErrorCounts::rows_remapped);
+  count("gpu_pcie_replays", &GpuErrorCounts::pcie_replays);
+  count("gpu_nvlink_errors", &GpuErrorCounts::nvlink_errors);
 }
 
 void GpuSensor::read_links(double seconds, std::vector<Reading>& readings) {
@@ -69,11 +87,24 @@ std::unique_ptr<Sensor> find_gpu_sensor(const std::string& uuid, const std::stri
 }
 
 std::optional<double> mean_watts(const Series& energy, double from, double to) {
-  constexpr double finest = 1.0;
-  if (!(to - from >= finest)) return std::nullopt;
+  if (!(to - from >= shortest_window_seconds)) return std::nullopt;
   const auto first = value_at(energy, from), last = value_at(energy, to);
   if (!first || !last || !(*last > *first)) return std::nullopt;
   return (*last - *first) / (to - from);
+}
+
+std::string slowed_by(const Series& reasons, double from, double to) {
+  if (!(to - from >= shortest_window_seconds)) return {};
+  constexpr auto slowing = static_cast<std::uint64_t>(ThrottleReason::applications_clocks) |
+                           static_cast<std::uint64_t>(ThrottleReason::hardware_slowdown) |
+                           static_cast<std::uint64_t>(ThrottleReason::software_thermal) |
+                           static_cast<std::uint64_t>(ThrottleReason::hardware_thermal) |
+                           static_cast<std::uint64_t>(ThrottleReason::power_brake);
+  std::uint64_t seen = 0;
+  for (std::size_t i = 0; i < reasons.at.size() && i < reasons.values.size(); ++i)
+    if (reasons.at[i] >= from && reasons.at[i] <= to && reasons.values[i])
+      seen |= static_cast<std::uint64_t>(*reasons.values[i]);
+  return throttle_text(seen & slowing);
 }
 
 GpuHealth::GpuHealth(const std::string& uuid, const std::string& pci) : device_(find_device(uuid, pci)) {
@@ -86,12 +117,15 @@ std::vector<std::string> GpuHealth::take() {
   std::vector<std::string> found;
   if (!device_) return found;
   for (const std::uint64_t xid : xids_->take()) found.push_back(fmt::format("XID {}", xid));
+  if (device_->lost()) found.push_back("the GPU is lost: it fell off the bus, or needs a reset");
   const GpuErrorCounts now = device_->errors();
   const auto grown = [&](std::optional<std::uint64_t> before, std::optional<std::uint64_t> after, const char* what) {
     if (before && after && *after > *before) found.push_back(fmt::format("{} {}", *after - *before, what));
   };
   grown(before_.ecc_uncorrected, now.ecc_uncorrected, "uncorrectable ECC errors");
   grown(before_.rows_remapped, now.rows_remapped, "memory rows remapped");
+  grown(before_.remap_pending, now.remap_pending, "memory rows to be remapped by a reset");
+  grown(before_.remap_failures, now.remap_failures, "memory rows that could not be remapped");
   grown(before_.nvlink_errors, now.nvlink_errors, "NVLink errors");
   before_ = now;
   return found;

@@ -15,7 +15,9 @@ namespace assay {
 // "gpu_clock", "gpu_memory_clock" (Hz), "gpu_power" (W, averaged by the GPU), "gpu_power_instant" (W), "gpu_energy" (J
 // since the case began), "gpu_temperature" (degC), "gpu_throttle_reasons" (bits of ThrottleReason), "gpu_utilisation"
 // (share of time), "gpu_memory_used" (B), "gpu_pcie_sent", "gpu_pcie_received", "gpu_nvlink_sent",
-// "gpu_nvlink_received" (B/s). What the driver refuses is absent.
+// "gpu_nvlink_received" (B/s), "gpu_memory_temperature" (degC), and counts since the case began: "gpu_ecc_corrected",
+// "gpu_ecc_uncorrected", "gpu_rows_remapped", "gpu_pcie_replays", "gpu_nvlink_errors" (1). What the driver refuses is
+// absent.
 class GpuSensor : public Sensor {
  public:
   explicit GpuSensor(NvmlDevice device);
@@ -28,19 +30,26 @@ class GpuSensor : public Sensor {
     double seconds = 0;
   };
   void read_links(double seconds, std::vector<Reading>& readings);
+  void read_slowly(std::vector<Reading>& readings);
 
   NvmlDevice device_;
   std::optional<double> energy_at_begin_;
+  GpuErrorCounts errors_at_begin_;
   Link sent_, received_;
-  double pcie_at_ = -1e9;  // when the bus was last asked: each answer takes the driver 20 ms
+  double slowly_at_ = -1e9;  // when the bus and the error counters were last asked: the bus takes the driver 20 ms
 };
 
 // The sensor of the GPU with this UUID or PCI place; null without NVML or where it knows neither.
 std::unique_ptr<Sensor> find_gpu_sensor(const std::string& uuid, const std::string& pci);
 
 // Mean power over [from, to] by an energy counter's series, interpolated between its readings; absent for less than a
-// second (the counter is no finer) or where the series does not cover it. Watts.
+// second or where the series does not cover it. Watts. The counter moves some ten times a second, so a mean over one
+// second may be off by a tenth, over ten seconds by a hundredth.
 std::optional<double> mean_watts(const Series& energy, double from, double to);
+
+// Why the GPU was slowed down in [from, to]: "thermal (software), power brake"; empty where it was not, and for less
+// than a second. Running into the power limit is no such reason: dense matrix work does.
+std::string slowed_by(const Series& reasons, double from, double to);
 
 // Watches one GPU for errors from its making on.
 class GpuHealth {

@@ -1,6 +1,11 @@
 // Libraries as installed, by the names of their files.
 #include "harness/telemetry/libraries.h"
 
+#include "harness/core/module.h"
+#include "harness/telemetry/ask_process.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
 #include <gnu/libc-version.h>
 
 namespace assay {
@@ -15,6 +20,31 @@ std::string openblas_version(const std::string& name) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> cuda_libraries() {
+  const std::string module = Module::find("cuda");
+  if (module.empty()) return {};
+  constexpr int patience_ms = 20000;  // gigabytes that may come from a slow disk
+  const std::string answer = ask_in_a_process(patience_ms, [&] {
+    void* const handle = dlopen(module.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    std::string text;
+    // Found through the module, since a handle's search covers what it stands on. 22807 is NCCL 2.28.7.
+    const auto add = [&](const char* name, std::size_t version) {
+      if (version > 0) text += fmt::format("{} {}.{}.{}\n", name, version / 10000, version / 100 % 100, version % 100);
+    };
+    const auto find = [&](const char* symbol) { return handle ? dlsym(handle, symbol) : nullptr; };
+    if (void* const symbol = find("cublasLtGetVersion")) add("cublaslt", reinterpret_cast<std::size_t (*)()>(symbol)());
+    if (void* const symbol = find("cudnnGetVersion")) add("cudnn", reinterpret_cast<std::size_t (*)()>(symbol)());
+    int version = 0;
+    if (void* const symbol = find("ncclGetVersion"); symbol && reinterpret_cast<int (*)(int*)>(symbol)(&version) == 0)
+      add("nccl", static_cast<std::size_t>(version));
+    return text;
+  });
+  std::map<std::string, std::string> found;
+  for (const std::string& line : lines(answer))
+    if (const auto pair = words(line); pair.size() == 2) found[pair[0]] = pair[1];
+  return found;
+}
 
 std::map<std::string, std::string> libraries(const Root& root) {
   auto found = built_with();

@@ -80,8 +80,10 @@ struct GpuPart {
   std::optional<int> numa_node;
 
   // As the driver's management library tells it; absent without one.
-  std::optional<bool> mig, ecc, mps;                       // partitioned; memory errors corrected; shared by MPS
-  std::optional<double> power_limit, default_power_limit;  // W
+  std::optional<bool> mig, ecc, mps;  // partitioned; memory errors corrected; shared by MPS
+  std::optional<bool> persistence;    // its driver stays ready while nobody uses it
+  GpuErrorCounts errors;
+  std::optional<double> power_limit, default_power_limit;                // W
   std::optional<double> applications_clock, default_applications_clock;  // Hz, of the SMs
   std::optional<std::uint64_t> throttle_reasons;                         // now, bits of ThrottleReason
   std::vector<GpuClient> clients;                                        // processes that compute on it
@@ -101,6 +103,7 @@ struct SystemPart {
   std::string instance_type;               // where the firmware tells it (AWS); empty: unknown
   std::map<std::string, std::string> dmi;  // sys_vendor, product_name, ...: no serial numbers
   std::string nvidia_driver;               // version; empty: none loaded
+  std::string nvidia_cuda;                 // the newest CUDA that driver knows
   std::string clocksource;
   std::optional<std::int64_t> open_files;  // soft limit; absent when unlimited or unknown
   std::optional<double> load;              // one-minute load average
@@ -108,6 +111,7 @@ struct SystemPart {
 };
 
 struct Machine {
+  std::map<std::string, std::string> cuda_libraries;  // where there is a GPU: versions that would be loaded
   CpuPart cpu;
   std::vector<NumaPart> numa;
   MemoryPart memory;

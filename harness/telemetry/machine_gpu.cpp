@@ -34,6 +34,8 @@ std::optional<double> transfer_rate(std::optional<std::int64_t> generation) {
 }
 
 void add_nvml(const NvmlDevice& device, GpuPart& gpu) {
+  if (gpu.pci.empty()) gpu.pci = device.pci();
+  if (gpu.id.empty()) gpu.id = device.pci_id();
   if (gpu.name.empty()) gpu.name = device.name();
   if (gpu.uuid.empty()) gpu.uuid = device.uuid();
   gpu.driver = "nvidia";
@@ -41,6 +43,8 @@ void add_nvml(const NvmlDevice& device, GpuPart& gpu) {
   gpu.mig = device.mig();
   gpu.ecc = device.ecc();
   gpu.mps = device.mps();
+  gpu.persistence = device.persistence();
+  gpu.errors = device.errors();
   gpu.power_limit = device.power_limit();
   gpu.default_power_limit = device.default_power_limit();
   gpu.applications_clock = device.applications_clock();

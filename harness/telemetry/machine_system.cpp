@@ -1,6 +1,7 @@
 // Memory, operating system, container or virtual machine, cloud.
 #include "harness/device/cpu/cpuid.h"
 #include "harness/device/cpu/limits.h"
+#include "harness/telemetry/libraries.h"
 #include "harness/telemetry/machine.h"
 #include "harness/telemetry/sensors.h"
 
@@ -200,9 +201,14 @@ Machine probe_machine(const Root& root) {
   machine.numa = probe_numa(root);
   machine.memory = probe_memory(root);
   machine.gpus = probe_gpus(root);
-  if (std::string why_not; root.real())
-    if (const auto nvml = Nvml::load(why_not)) add_nvml(*nvml, machine.gpus);
   machine.system = probe_system(root, machine.cpu);
+  std::string why_not;
+  if (const auto nvml = root.real() ? Nvml::load(why_not) : nullptr) {
+    add_nvml(*nvml, machine.gpus);
+    if (machine.system.nvidia_driver.empty()) machine.system.nvidia_driver = nvml->driver_version();
+    machine.system.nvidia_cuda = nvml->cuda_version();
+    if (!machine.gpus.empty()) machine.cuda_libraries = cuda_libraries();
+  }
   return machine;
 }
 

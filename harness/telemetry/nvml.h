@@ -26,11 +26,12 @@ enum class ThrottleReason : std::uint64_t {
 // "power cap, software thermal"; empty for none but idle.
 std::string throttle_text(std::uint64_t reasons);
 
-// Errors that a GPU has counted since its driver was loaded. Absent: it does not say.
+// Errors that a GPU has counted: since its driver was loaded, remapped rows since it was made. Absent: it does not say.
 struct GpuErrorCounts {
-  std::optional<std::uint64_t> ecc_uncorrected;
-  std::optional<std::uint64_t> rows_remapped;  // for corrected and uncorrected errors together
-  std::optional<std::uint64_t> nvlink_errors;  // replays, recoveries and CRC errors of all links
+  std::optional<std::uint64_t> ecc_corrected, ecc_uncorrected;
+  std::optional<std::uint64_t> rows_remapped;                  // for corrected and uncorrected errors together
+  std::optional<std::uint64_t> remap_pending, remap_failures;  // 1: a row waits for a reset; one could not be remapped
+  std::optional<std::uint64_t> nvlink_errors;                  // of all links, of every kind
   std::optional<std::uint64_t> pcie_replays;
 };
 
@@ -46,6 +47,9 @@ class NvmlDevice {
  public:
   std::string name() const;
   std::string uuid() const;
+  std::string pci() const;     // as the kernel writes it, 0000:1b:00.0
+  std::string pci_id() const;  // vendor:device, 10de:2335
+  bool lost() const;           // fallen off the bus, or of no use before a reset
 
   std::optional<double> clock() const;         // Hz, of the SMs
   std::optional<double> memory_clock() const;  // Hz
@@ -53,6 +57,7 @@ class NvmlDevice {
   std::optional<double> power_instant() const;
   std::optional<double> energy() const;  // J since the driver was loaded
   std::optional<double> temperature() const;
+  std::optional<double> memory_temperature() const;
   std::optional<std::uint64_t> throttle_reasons() const;
   std::optional<double> utilisation() const;  // share of time in which a kernel ran
   std::optional<double> memory_used() const;  // B
@@ -62,6 +67,7 @@ class NvmlDevice {
 
   std::optional<bool> mig() const;
   std::optional<bool> ecc() const;
+  std::optional<bool> persistence() const;    // the driver stays ready while nobody uses the GPU
   std::optional<double> power_limit() const;  // W
   std::optional<double> default_power_limit() const;
   std::optional<double> applications_clock() const;  // Hz, of the SMs
@@ -88,6 +94,7 @@ class Nvml {
   static std::shared_ptr<Nvml> load(std::string& why_not);
 
   std::string driver_version() const;  // empty: unknown
+  std::string cuda_version() const;    // the newest that the driver knows, "13.0"
   std::vector<NvmlDevice> devices() const;
   // By UUID ("GPU-..."), else by its place on the PCI bus; absent when NVML knows neither.
   std::optional<NvmlDevice> find(std::string_view uuid, std::string_view pci) const;

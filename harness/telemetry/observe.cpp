@@ -1,20 +1,16 @@
 // What other processes do, and what OpenBLAS takes the CPU for.
 #include "harness/core/version.h"
+#include "harness/telemetry/ask_process.h"
 #include "harness/telemetry/findings.h"
 #include "harness/telemetry/libraries.h"
 #include "harness/telemetry/sensors.h"
 
 #include <dlfcn.h>
-#include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <thread>
 
@@ -80,34 +76,16 @@ Activity observe(const Root& root, const std::function<void()>& wait) {
 std::optional<BlasCore> ask_openblas() {
   const auto installed = libraries();
   if (!installed.contains("openblas")) return std::nullopt;
-  std::array<int, 2> ends;
-  if (pipe(ends.data()) != 0) return std::nullopt;
-  const auto child = fork();
-  if (child == 0) {
-    // The library starts threads when it is loaded: not in our process. Its own choice is asked for, not the user's.
+  constexpr int patience_ms = 2000;  // a library that hangs while it loads does not hold up the answer
+  const std::string core = ask_in_a_process(patience_ms, [] {
+    // Its own choice is asked for, not the user's.
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     unsetenv("OPENBLAS_CORETYPE");
     void* const library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     void* const symbol = library ? dlsym(library, "openblas_get_corename") : nullptr;
-    if (symbol) {
-      const char* const name = reinterpret_cast<char* (*)()>(symbol)();
-      if (name && write(ends[1], name, strlen(name)) < 0) _exit(1);
-    }
-    _exit(0);
-  }
-  close(ends[1]);
-  std::string core;
-  if (child > 0) {
-    std::array<char, 64> text;
-    constexpr int patience_ms = 2000;  // a library that hangs while it loads does not hold up the answer
-    pollfd ready{ends[0], POLLIN, 0};
-    if (poll(&ready, 1, patience_ms) > 0)
-      if (const auto got = read(ends[0], text.data(), text.size()); got > 0)
-        core.assign(text.data(), static_cast<std::size_t>(got));
-    kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
-  }
-  close(ends[0]);
+    const char* const name = symbol ? reinterpret_cast<char* (*)()>(symbol)() : nullptr;
+    return std::string(name ? name : "");
+  });
   if (core.empty()) return std::nullopt;
   return BlasCore{installed.at("openblas"), core};
 }

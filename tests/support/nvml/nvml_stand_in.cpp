@@ -18,7 +18,7 @@
 
 namespace {
 
-constexpr int success = 0, not_supported = 3, not_found = 6, timeout = 10;
+constexpr int success = 0, not_supported = 3, not_found = 6, timeout = 10, gpu_is_lost = 15;
 
 double seconds() {
   static const auto start = std::chrono::steady_clock::now();
@@ -77,6 +77,11 @@ struct FieldValue {
   int type, result;
   unsigned long long value;
 };
+struct Pci {
+  char old_bus_id[16];
+  unsigned domain, bus, device, device_id, subsystem_id;
+  char bus_id[32];
+};
 struct Process {
   unsigned pid;
   unsigned long long bytes;
@@ -108,6 +113,7 @@ int nvmlInit_v2() { return static_cast<int>(value_of("init").value_or(0)); }
 int nvmlShutdown() { return success; }
 const char* nvmlErrorString(int code) { return code == 9 ? "Driver Not Loaded" : "an error of the stand-in"; }
 int nvmlSystemGetDriverVersion(char* out, unsigned size) { return text("999.1", out, size); }
+int nvmlSystemGetCudaDriverVersion_v2(int* version) { return answer("cuda_version", version); }
 int nvmlDeviceGetCount_v2(unsigned* count) {
   *count = static_cast<unsigned>(value_of("count").value_or(1));
   return success;
@@ -128,6 +134,11 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char*, void** handle) {
 }
 int nvmlDeviceGetName(void*, char* out, unsigned size) { return text("Stand-in GPU", out, size); }
 int nvmlDeviceGetUUID(void*, char* out, unsigned size) { return text("GPU-stand-in", out, size); }
+int nvmlDeviceGetPciInfo_v3(void*, Pci* pci) {
+  *pci = {"", 0, 0x1b, 0, 0x233510de, 0, ""};
+  return success;
+}
+int nvmlDeviceGetPersistenceMode(void*, int* mode) { return answer("persistence", mode); }
 int nvmlDeviceGetClockInfo(void*, int type, unsigned* mhz) { return answer(type == 2 ? "memory_clock" : "clock", mhz); }
 int nvmlDeviceGetApplicationsClock(void*, int, unsigned* mhz) { return answer("applications_clock", mhz); }
 int nvmlDeviceGetDefaultApplicationsClock(void*, int, unsigned* mhz) {
@@ -148,6 +159,7 @@ int nvmlDeviceGetUtilizationRates(void*, unsigned* shares) {
   return answer("utilisation", &shares[0]);
 }
 int nvmlDeviceGetMemoryInfo(void*, unsigned long long* memory) {
+  if (value_of("lost")) return gpu_is_lost;
   memory[0] = memory[1] = 0;
   return answer("memory_used", &memory[2]);
 }
@@ -157,9 +169,14 @@ int nvmlDeviceGetFieldValues(void*, int count, FieldValue* fields) {
                        : fields[i].field == 186 ? "power_instant"
                        : fields[i].field == 138 ? "nvlink_sent"
                        : fields[i].field == 139 ? "nvlink_received"
+                       : fields[i].field == 202 ? "nvlink5_sent"
+                       : fields[i].field == 208 ? "nvlink5_errors"
+                       : fields[i].field == 82  ? "memory_temperature"
                                                 : "";
     fields[i].type = 3;  // unsigned long long
     fields[i].result = answer(name, &fields[i].value);
+    const bool of_one_link = fields[i].field > 200;
+    if (of_one_link && fields[i].scope >= value_of("nvlinks").value_or(0)) fields[i].result = not_supported;
   }
   return success;
 }
@@ -171,7 +188,8 @@ int nvmlDeviceGetTotalEccErrors(void*, int type, int, unsigned long long* count)
   return answer(type == 1 ? "ecc_uncorrected" : "ecc_corrected", count);
 }
 int nvmlDeviceGetRemappedRows(void*, unsigned* corrected, unsigned* uncorrected, unsigned* pending, unsigned* failed) {
-  *corrected = *pending = *failed = 0;
+  *corrected = *failed = 0;
+  *pending = static_cast<unsigned>(value_of("remap_pending").value_or(0));
   return answer("rows_remapped", uncorrected);
 }
 int nvmlDeviceGetMigMode(void*, unsigned* now, unsigned* pending) {
@@ -192,7 +210,8 @@ int nvmlDeviceGetNvLinkState(void*, unsigned link, int* active) {
 }
 int nvmlDeviceGetNvLinkErrorCounter(void*, unsigned, int counter, unsigned long long* count) {
   *count = 0;
-  return counter == 0 ? answer("nvlink_replays", count) : success;
+  if (value_of("nvlink5_errors")) return not_supported;
+  return counter == 0 ? answer("nvlink_replays", count) : counter == 4 ? answer("nvlink_ecc", count) : success;
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, Process* processes) {
   unsigned found = 0;

@@ -1,9 +1,12 @@
 // Findings about a GPU's state, and what NVML adds to the machine; over the stand-in of libnvidia-ml.
+#include "harness/telemetry/ask_process.h"
 #include "harness/telemetry/findings.h"
 #include "tests/unit/telemetry/nvml_script.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <unistd.h>
 
 namespace assay {
 namespace {
@@ -32,7 +35,8 @@ std::vector<std::string> gpu_findings(const Machine& machine) {
 TEST(GpuFindings, AHealthyGpuHasNone) {
   GpuPart gpu;
   gpu.mig = gpu.mps = false;
-  gpu.ecc = true;
+  gpu.ecc = gpu.persistence = true;
+  gpu.errors.ecc_uncorrected = gpu.errors.remap_pending = 0;
   gpu.power_limit = gpu.default_power_limit = 700;
   gpu.applications_clock = gpu.default_applications_clock = 1.98e9;
   gpu.throttle_reasons = static_cast<std::uint64_t>(ThrottleReason::idle);
@@ -44,21 +48,34 @@ TEST(GpuFindings, WhatIsUnknownIsNotHeldAgainstIt) { EXPECT_THAT(gpu_findings(ma
 TEST(GpuFindings, EachSpoilerIsFound) {
   GpuPart gpu;
   gpu.mig = gpu.mps = true;
-  gpu.ecc = false;
+  gpu.ecc = gpu.persistence = false;
+  gpu.errors.remap_pending = 1;
   gpu.power_limit = 400;
   gpu.default_power_limit = 700;
   gpu.applications_clock = 1.2e9;
   gpu.default_applications_clock = 1.98e9;
   gpu.throttle_reasons = static_cast<std::uint64_t>(ThrottleReason::hardware_thermal);
   gpu.clients = {{1, std::uint64_t{3} << 30}};
-  EXPECT_THAT(gpu_findings(machine_with(gpu)), testing::ElementsAre("gpu-mig", "gpu-mps", "gpu-ecc", "gpu-power-limit",
-                                                                    "gpu-clocks", "gpu-throttled", "gpu-other-load"));
+  EXPECT_THAT(gpu_findings(machine_with(gpu)),
+              testing::ElementsAre("gpu-mig", "gpu-mps", "gpu-ecc", "gpu-memory-errors", "gpu-power-limit",
+                                   "gpu-clocks", "gpu-throttled", "gpu-other-load", "gpu-persistence"));
 }
 
 TEST(GpuFindings, ThrottleReasonsHaveWords) {
   EXPECT_EQ(throttle_text(0), "");
   EXPECT_EQ(throttle_text(1), "");
   EXPECT_EQ(throttle_text(0x4 | 0x20), "power cap, thermal (software)");
+}
+
+TEST(AskInAProcess, GivesTheAnswerOrNothing) {
+  EXPECT_EQ(ask_in_a_process(20000, [] { return std::string("13.1\n"); }), "13.1\n");
+  EXPECT_EQ(ask_in_a_process(20000, [] { return std::string(); }), "");
+  EXPECT_EQ(ask_in_a_process(20000, []() -> std::string { _exit(3); }), "");
+  EXPECT_EQ(ask_in_a_process(10,
+                             []() -> std::string {
+                               for (;;) pause();
+                             }),
+            "");
 }
 
 TEST(AddNvml, FillsInWhatFilesLackAndAppendsGpusThatTheyDoNotShow) {
@@ -84,6 +101,8 @@ TEST(AddNvml, FillsInWhatFilesLackAndAppendsGpusThatTheyDoNotShow) {
   add_nvml(*nvml, none);
   ASSERT_EQ(none.size(), 1u);
   EXPECT_EQ(none[0].uuid, "GPU-stand-in");
+  EXPECT_EQ(none[0].pci, "0000:1b:00.0");
+  EXPECT_EQ(none[0].id, "10de:2335");
 }
 
 }  // namespace

@@ -83,6 +83,38 @@ TEST_F(GpuSensors, LinksAreRatesOfTheirCounters) {
   EXPECT_EQ(values.at("gpu_nvlink_received"), 0);
 }
 
+TEST_F(GpuSensors, LinksOfNvlink5AreSummedUp) {
+  NvmlScript script("nvlinks 3\nnvlink5_sent 100\nnvlink5_errors 4\n");
+  const auto sensor = find_gpu_sensor("GPU-1", "");
+  sensor->begin();
+  read(*sensor, 10);
+  script.say("nvlinks 3\nnvlink5_sent 500\nnvlink5_errors 5\n");
+  const auto values = read(*sensor, 12);
+  EXPECT_EQ(values.at("gpu_nvlink_sent"), 3 * 400 / 2.0);
+  EXPECT_FALSE(values.contains("gpu_nvlink_received"));
+  EXPECT_EQ(values.at("gpu_nvlink_errors"), 3);
+}
+
+TEST_F(GpuSensors, ErrorCountsAreThoseOfTheCase) {
+  NvmlScript script("ecc_corrected 7\npcie_replays 2\n");
+  const auto sensor = find_gpu_sensor("GPU-1", "");
+  sensor->begin();
+  script.say("ecc_corrected 9\npcie_replays 2\n");
+  auto values = read(*sensor, 0);
+  EXPECT_EQ(values.at("gpu_ecc_corrected"), 2);
+  EXPECT_EQ(values.at("gpu_pcie_replays"), 0);
+  EXPECT_FALSE(values.contains("gpu_ecc_uncorrected"));
+  EXPECT_FALSE(read(*sensor, 0.5).contains("gpu_pcie_replays"));  // asked once a second
+}
+
+TEST_F(GpuSensors, AClockOfZeroIsNone) {
+  const NvmlScript script("clock 0\nmemory_temperature 0\nutilisation 0\n");
+  const auto values = read(*find_gpu_sensor("GPU-1", ""), 0);
+  EXPECT_FALSE(values.contains("gpu_clock"));
+  EXPECT_FALSE(values.contains("gpu_memory_temperature"));
+  EXPECT_EQ(values.at("gpu_utilisation"), 0);
+}
+
 TEST_F(GpuSensors, AGpuThatNvmlDoesNotKnowHasNone) {
   const NvmlScript script("unknown_uuid 1\nunknown_pci 1\n");
   EXPECT_FALSE(find_gpu_sensor("GPU-1", "0000:01:00.0"));
@@ -94,9 +126,18 @@ TEST_F(GpuSensors, ErrorsDuringACaseAreNamedAndOlderOnesAreNot) {
   GpuHealth health("GPU-1", "");
   ASSERT_TRUE(health.present());
   EXPECT_THAT(health.take(), IsEmpty());
-  script.say("ecc_uncorrected 5\nrows_remapped 2\nnvlinks 2\nnvlink_replays 6\n");
-  EXPECT_THAT(health.take(), ElementsAre("2 uncorrectable ECC errors", "1 memory rows remapped", "2 NVLink errors"));
+  script.say("ecc_uncorrected 5\nrows_remapped 2\nremap_pending 1\nnvlinks 2\nnvlink_replays 6\nnvlink_ecc 1\n");
+  EXPECT_THAT(health.take(), ElementsAre("2 uncorrectable ECC errors", "1 memory rows remapped",
+                                         "1 memory rows to be remapped by a reset", "4 NVLink errors"));
   EXPECT_THAT(health.take(), IsEmpty());
+}
+
+TEST_F(GpuSensors, ALostGpuIsNamed) {
+  NvmlScript script("memory_used 1\n");
+  GpuHealth health("GPU-1", "");
+  EXPECT_THAT(health.take(), IsEmpty());
+  script.say("lost 1\n");
+  EXPECT_THAT(health.take(), ElementsAre(testing::HasSubstr("lost")));
 }
 
 TEST_F(GpuSensors, AnXidDuringACaseIsNamed) {
@@ -126,6 +167,29 @@ TEST(GpuEnergy, IsACounterDifferenceOverASecondOrMore) {
   EXPECT_FALSE(mean_watts({"J", {0, 3}, {5, 5}}, 0, 3));
 }
 
+TEST(SlowedBy, NamesWhatHeldClocksDownInTheWindow) {
+  const Series reasons{"1", {0, 1, 2, 3, 4}, {0x40, 0x4, 0x20 | 0x4, std::nullopt, 0x80}};
+  EXPECT_EQ(slowed_by(reasons, 0.5, 3.5), "thermal (software)");
+  EXPECT_EQ(slowed_by(reasons, 0.5, 1.7), "");  // a power limit is what dense work meets
+  EXPECT_EQ(slowed_by(reasons, 1.8, 2.2), "");  // too short for the sensor
+  EXPECT_EQ(slowed_by(reasons, 0, 4), "thermal (software), thermal (hardware), power brake");
+}
+
+TEST(GpuEnergy, IsToldOnlyWhereSamplesFillTheWindow) {
+  Measurement measured;
+  measured.values = {0.1, 0.1, 0.1};
+  measured.repetitions = 10;
+  measured.window_seconds = 3.2;
+  EXPECT_TRUE(samples_fill_window(measured));
+  measured.window_seconds = 4;
+  EXPECT_FALSE(samples_fill_window(measured));
+  std::vector<Metric> metrics(1);
+  metrics[0].name = "throughput", metrics[0].value = 1e15, metrics[0].unit = "FLOP/s";
+  add_gpu_energy(500, false, metrics);
+  ASSERT_EQ(metrics.size(), 2u);
+  EXPECT_EQ(metrics[1].name, "gpu_power");
+}
+
 TEST(GpuEnergy, GivesWorkAJoule) {
   const auto comm = make_self_communicator();
   EXPECT_EQ(gpu_watts({{"gpu_energy", {"J", {0, 4}, {0, 2000}}}}, 1, 3, *comm), 500);
@@ -133,7 +197,7 @@ TEST(GpuEnergy, GivesWorkAJoule) {
   std::vector<Metric> metrics(2);
   metrics[0].name = "throughput", metrics[0].value = 1e15, metrics[0].unit = "FLOP/s";
   metrics[1].name = "step_time", metrics[1].value = 0.1, metrics[1].unit = "s";
-  add_gpu_energy(500, metrics);
+  add_gpu_energy(500, true, metrics);
   ASSERT_EQ(metrics.size(), 4u);
   EXPECT_EQ(metrics[2].name, "gpu_power");
   EXPECT_EQ(metrics[2].unit, "W");
