@@ -162,8 +162,14 @@ class Dev(unittest.TestCase):
         installed = everything()
         del installed["g++"]
         machine = self.machine(installed, {}, tools=[("g++", "10.2.1")])
-        self.assertEqual(machine.dev("build").returncode, 0)
+        machine.script("apt-get", f'echo "apt-get $*" >>{machine.log}; echo "echo g++ 12.2.0" >>{machine.bin}/g++')
+        (machine.bin / "g++").write_text("#!/bin/bash\necho g++ 10.2.1; exit\n")
+        done = machine.dev("build")
         self.assertTrue(self.installs(machine).startswith("apt-get install"))
+        self.assertEqual(done.returncode, 1)  # what the system has is no newer
+        self.assertIn("g++ is older than 12: put a newer one on PATH", done.stderr)
+        (machine.bin / "g++").write_text("#!/bin/bash\n")
+        self.assertEqual(machine.dev("build").returncode, 0)
 
     def test_without_root_the_packages_are_named_in_one_line(self):
         installed = everything()
