@@ -1,10 +1,12 @@
-// A radix sort by one block, four bits a pass: a batch has some ten thousand tokens, which one multiprocessor sorts
-// while a step's least product runs on all of them; a sort by the whole GPU would be many more launches. Each thread
-// keeps a stretch of the tokens in their order, so the sort is stable.
+// A radix sort by one block, eight bits a pass: a batch has some ten thousand tokens, and a sort by the whole GPU would
+// be many more launches. Each warp keeps a stretch of the tokens in their order, so the sort is stable; it reads 32
+// neighbours at once, and between passes ids travel with their tokens: only writes are scattered.
 #include "workloads/ops/cuda/token_order.h"
 
 #include "harness/device/cuda/launch.h"
 #include "harness/device/cuda/reduce.h"
+
+#include <vector_types.h>
 
 #include <algorithm>
 #include <bit>
@@ -16,10 +18,12 @@ namespace {
 
 using namespace cuda;
 
-constexpr int threads = 512;
-constexpr int digit_bits = 4;
+constexpr int threads = 1024;
+constexpr int warps = threads / warp_threads;
+constexpr int digit_bits = 8;
 constexpr int digits = 1 << digit_bits;
-constexpr int ahead = 8;  // tokens that a thread reads at once
+constexpr int counts = warps * digits / threads;  // that a thread adds up
+constexpr int ahead = 8;                          // tokens that a lane reads at once
 
 // The sum of `value` over the threads before this one.
 __device__ int sum_before(int value, int* scratch) {
@@ -34,76 +38,100 @@ __device__ int sum_before(int value, int* scratch) {
   __syncthreads();
   int before = 0;
 #pragma unroll
-  for (int w = 0; w < threads / warp_threads; ++w)
+  for (int w = 0; w < warps; ++w)
     if (w < warp) before += scratch[w];
   __syncthreads();
   return before + sum - value;
 }
 
-// Passes over `bits` bits; each reads one of the two orders and writes the other. The last one's is the result.
-__global__ void __launch_bounds__(threads)
-    token_order(const std::int32_t* ids, std::int32_t tokens, int bits, std::int32_t* order, std::int32_t* other) {
-  __shared__ int starts[digits][threads];  // by digit, then by thread: where its next token of that digit goes
-  __shared__ int scratch[threads / warp_threads];
-  const int me = static_cast<int>(threadIdx.x);
-  const std::int32_t stretch = (tokens + threads - 1) / threads;
-  const std::int32_t begin = min(me * stretch, tokens), end = min(begin + stretch, tokens);
-  for (int shift = 0; shift < bits; shift += digit_bits) {
+// A token and its id.
+using Pair = int2;
+
+// Each pass but the last writes pairs, `first` and `second` in turn.
+__global__ void __launch_bounds__(threads) token_order(const std::int32_t* ids, std::int32_t tokens, int passes,
+                                                       Pair* first, Pair* second, std::int32_t* order) {
+  __shared__ int places[warps][digits];  // where a warp's next token of a digit goes
+  __shared__ int scratch[warps];
+  const int me = static_cast<int>(threadIdx.x), lane = me % warp_threads, warp = me / warp_threads;
+  const std::int64_t stretch = (std::int64_t{tokens} + threads - 1) / threads * warp_threads;
+  const std::int64_t begin = min(warp * stretch, std::int64_t{tokens}),
+                     end = min(begin + stretch, std::int64_t{tokens});
+  for (int pass = 0; pass < passes; ++pass) {
+    const Pair* from = pass % 2 == 0 ? second : first;
+    Pair* to = pass % 2 == 0 ? first : second;
+    const auto digit_of = [&](Pair pair) { return pair.y >> (pass * digit_bits) & (digits - 1); };
+    // For the whole warp at once; a token of -1 is none.
     const auto each = [&](auto visit) {
-      for (std::int32_t i = begin; i < end; i += ahead) {
-        std::int32_t token[ahead];
-        int digit[ahead];
+      for (std::int64_t i = begin; i < end; i += ahead * warp_threads) {
+        Pair pair[ahead];
 #pragma unroll
-        for (int k = 0; k < ahead; ++k) token[k] = i + k < end ? (shift == 0 ? i + k : order[i + k]) : -1;
+        for (int k = 0; k < ahead; ++k) {
+          pair[k] = {-1, -1};
+          if (const std::int64_t at = i + k * warp_threads + lane; at < end)
+            pair[k] = pass == 0 ? Pair{static_cast<int>(at), ids[at]} : from[at];
+        }
 #pragma unroll
-        for (int k = 0; k < ahead; ++k) digit[k] = token[k] < 0 ? 0 : ids[token[k]] >> shift & (digits - 1);
-#pragma unroll
-        for (int k = 0; k < ahead; ++k)
-          if (token[k] >= 0) visit(token[k], digit[k]);
+        for (int k = 0; k < ahead; ++k) visit(pair[k]);
       }
     };
-#pragma unroll
-    for (int d = 0; d < digits; ++d) starts[d][me] = 0;
-    each([&](std::int32_t, int digit) { ++starts[digit][me]; });
+    for (int i = me; i < warps * digits; i += threads) (&places[0][0])[i] = 0;
     __syncthreads();
-    // Thread t sums the counts of `digits` neighbours in the order (digit, thread), of which there are `threads` x
-    // `digits`.
-    int* const mine = &starts[0][0] + me * digits;
+    each([&](Pair pair) {
+      if (pair.x >= 0) atomicAdd(&places[warp][digit_of(pair)], 1);
+    });
+    __syncthreads();
+    // Thread t sums `counts` neighbours in the order (digit, warp).
+    const int digit = me / (warps / counts), first_warp = me % (warps / counts) * counts;
     int sum = 0;
 #pragma unroll
-    for (int k = 0; k < digits; ++k) sum += mine[k];
+    for (int k = 0; k < counts; ++k) sum += places[first_warp + k][digit];
     int next = sum_before(sum, scratch);
 #pragma unroll
-    for (int k = 0; k < digits; ++k) {
-      const int count = mine[k];
-      mine[k] = next;
+    for (int k = 0; k < counts; ++k) {
+      const int count = places[first_warp + k][digit];
+      places[first_warp + k][digit] = next;
       next += count;
     }
     __syncthreads();
-    each([&](std::int32_t token, int digit) { other[starts[digit][me]++] = token; });
+    each([&](Pair pair) {
+      const bool is = pair.x >= 0;
+      const int own = is ? digit_of(pair) : digits;
+      const unsigned alike = __match_any_sync(whole_warp, own);
+      const int before = __popc(alike & ((1u << lane) - 1));
+      const int start = is ? places[warp][own] : 0;
+      __syncwarp();
+      if (is && before == 0) places[warp][own] = start + __popc(alike);
+      __syncwarp();
+      if (!is) return;
+      if (pass == passes - 1)
+        order[start + before] = pair.x;
+      else
+        to[start + before] = pair;
+    });
     __syncthreads();
-    std::int32_t* const written = other;
-    other = order;
-    order = written;
   }
 }
 
+// Of the order, and of each of the two arrays of pairs behind it.
 std::size_t order_bytes(std::int64_t tokens) {
   return (static_cast<std::size_t>(tokens) * sizeof(std::int32_t) + 15) / 16 * 16;
 }
 
 }  // namespace
 
-std::size_t token_order_bytes(std::int64_t tokens) { return 2 * order_bytes(tokens); }
+std::size_t token_order_bytes(std::int64_t tokens) { return 5 * order_bytes(tokens); }
 
 const std::int32_t* enqueue_token_order(const std::int32_t* ids, std::int64_t tokens, std::int64_t bound, void* scratch,
                                         cudaStream_t stream) {
-  auto* first = static_cast<std::int32_t*>(scratch);
-  auto* second = reinterpret_cast<std::int32_t*>(static_cast<std::byte*>(scratch) + order_bytes(tokens));
+  auto* bytes = static_cast<std::byte*>(scratch);
+  auto* order = reinterpret_cast<std::int32_t*>(bytes);
+  auto* first = reinterpret_cast<Pair*>(bytes + order_bytes(tokens));
+  auto* second = reinterpret_cast<Pair*>(bytes + 3 * order_bytes(tokens));
   // One pass at least: it writes the order of tokens that have no choice.
   const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bound - 1))));
-  cuda::launch(token_order, 1, threads, 0, stream, ids, static_cast<std::int32_t>(tokens), bits, first, second);
-  return (bits + digit_bits - 1) / digit_bits % 2 == 0 ? first : second;
+  cuda::launch(token_order, 1, threads, 0, stream, ids, static_cast<std::int32_t>(tokens),
+               (bits + digit_bits - 1) / digit_bits, first, second, order);
+  return order;
 }
 
 }  // namespace assay::ops
