@@ -28,6 +28,11 @@ constexpr unsigned most_threads = 1024;
 constexpr std::byte garbage{0xff};  // not a number, and an index that is out of bounds
 constexpr std::size_t guard = 256;  // bytes after the dynamic shared memory that must stay as they were
 
+// Which of the threads that can run does: the one that could first (all warps keep abreast), the one that could last (a
+// warp runs ahead to the next barrier), or any. What one order hides another shows.
+enum class Order { first, last, any };
+constexpr std::uint64_t orders = 3;
+
 enum class State { waiting_to_start, running, at_barrier, in_collective, done };
 
 struct Thread {
@@ -71,6 +76,7 @@ class Block {
   void finish(Thread& thread);
   void wait(State state);
   void switch_away();
+  Thread& take_ready();
   void release_barrier(const Thread* last);
   void settle(Warp& warp, unsigned first_thread);
   void close(const Meeting& meeting, unsigned first_thread);
@@ -85,6 +91,9 @@ class Block {
   unsigned live_ = 0;
   unsigned at_barrier_ = 0;
   bool backwards_ = false;
+  Order order_ = Order::first;
+  std::uint64_t runs_ = 0;
+  std::uint64_t random_ = 1;
   Thread* current_ = nullptr;
   std::vector<std::byte> shared_;
   void (*body_)(void*) = nullptr;
@@ -111,6 +120,7 @@ void Block::run(const void* kernel, std::size_t shared_bytes, std::uint64_t numb
   next_ = at_barrier_ = 0;
   live_ = count;
   backwards_ = number % 2 == 1;
+  order_ = static_cast<Order>(runs_++ / 2 % orders);
   shared_.resize(shared_bytes + guard + alignment);
   std::fill(shared_.begin(), shared_.end(), garbage);
   body_ = body, context_ = context;
@@ -188,8 +198,7 @@ void Block::switch_away() {
   Fibre* target = &main_;
   if (error_) {
   } else if (next_ready_ < ready_.size()) {
-    target = ready_[next_ready_++]->fibre;
-    if (next_ready_ == ready_.size()) ready_.clear(), next_ready_ = 0;
+    target = take_ready().fibre;
   } else if (next_ < threads_.size()) {
     if (idle_.empty()) {
       fibres_.push_back(std::make_unique<Fibre>(&Block::work, this));
@@ -203,6 +212,20 @@ void Block::switch_away() {
   self_ = target;
   switch_fibre(*me, *target);
   self_ = me;
+}
+
+Thread& Block::take_ready() {
+  if (order_ == Order::any) {
+    random_ = random_ * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX
+    std::swap(ready_[next_ready_ + (random_ >> 33) % (ready_.size() - next_ready_)], ready_.back());
+  }
+  Thread* taken = nullptr;
+  if (order_ == Order::first)
+    taken = ready_[next_ready_++];
+  else
+    taken = ready_.back(), ready_.pop_back();
+  if (next_ready_ == ready_.size()) ready_.clear(), next_ready_ = 0;
+  return *taken;
 }
 
 Votes Block::barrier(int predicate) {
@@ -377,6 +400,12 @@ void run_grid(const void* kernel, dim3 grid, dim3 block_size, std::size_t shared
     if (i < 4 || i % 64 == 0) fill_shared_arrays(garbage);
     block().run(kernel, shared_bytes, i, thread, context);
   }
+}
+
+void check_alignment(const void* address, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0)
+    throw Error(fmt::format("thread ({}, {}, {}) of block ({}, {}, {}) accesses {} bytes at a misaligned address, {}",
+                            threadIdx.x, threadIdx.y, threadIdx.z, blockIdx.x, blockIdx.y, blockIdx.z, bytes, address));
 }
 
 void* dynamic_shared() { return block().shared(); }

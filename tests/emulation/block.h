@@ -15,9 +15,9 @@ inline constexpr int warpSize = 32;
 namespace assay::emulation {
 
 // Runs a grid to its end: `thread(context)` is called for every thread with the indices set. Blocks run in an order
-// that is shuffled the same way in every process, threads of some blocks backwards; shared memory is garbage at the
-// start of a block. Throws Error that names kernel and block where threads wait for others that never come, or where
-// the block wrote past its dynamic shared memory.
+// that is shuffled the same way in every process, threads of some blocks backwards, warps abreast, one ahead of the
+// others or at random; shared memory is garbage at the start of a block. Throws Error that names kernel and block where
+// threads wait for others that never come, or where the block wrote past its dynamic shared memory.
 void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*thread)(void*),
               void* context);
 
@@ -43,6 +43,9 @@ unsigned live_lanes();
 
 // Ends the kernel as a fault does: the context is lost.
 [[noreturn]] void trap();
+
+// For every access by words: throws Error where the address is no multiple of their size, which on a device is a fault.
+void check_alignment(const void* address, std::size_t bytes);
 
 // The name of a kernel from the module's symbol table; its address where that has none.
 const char* kernel_name(const void* kernel);

@@ -104,10 +104,11 @@ inline double min(double x, double y) { return fmin(x, y); }
 inline double max(double x, double y) { return fmax(x, y); }
 
 // Caching hints.
-#define ASSAY_EMULATION_LOAD(name)  \
-  template <typename T>             \
-  inline T name(const T* address) { \
-    return *address;                \
+#define ASSAY_EMULATION_LOAD(name)                         \
+  template <typename T>                                    \
+  inline T name(const T* address) {                        \
+    assay::emulation::check_alignment(address, sizeof(T)); \
+    return *address;                                       \
   }
 ASSAY_EMULATION_LOAD(__ldg)
 ASSAY_EMULATION_LOAD(__ldca)
@@ -119,6 +120,7 @@ ASSAY_EMULATION_LOAD(__ldcv)
 #define ASSAY_EMULATION_STORE(name)                             \
   template <typename T>                                         \
   inline void name(T* address, std::type_identity_t<T> value) { \
+    assay::emulation::check_alignment(address, sizeof(T));      \
     *address = value;                                           \
   }
 ASSAY_EMULATION_STORE(__stwb)

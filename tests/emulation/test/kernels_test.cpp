@@ -1,6 +1,7 @@
 // The emulation itself: barriers, warps, threads that leave early, shared memory, and mistakes that it must name.
 #include "harness/core/error.h"
 #include "harness/device/cuda/launch.h"
+#include "harness/device/cuda/vector.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -200,6 +201,41 @@ TEST(Blocks, AMissingBarrierShows) {
   int wrong = 0;
   for (int i = 0; i < 128; ++i) wrong += out[static_cast<std::size_t>(i)] != 63 - i % 64;
   EXPECT_GT(wrong, 0);
+}
+
+// A sum over the block, three times; the sums of a turn may be overwritten by those of the next before all have read
+// them.
+__global__ void no_second_barrier(int* out) {
+  __shared__ int sums[2];
+  int wrong = 0;
+  for (int turn = 0; turn < 3; ++turn) {
+    int sum = turn;
+    for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+    if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
+    __syncthreads();
+    sum = threadIdx.x % 32 < 2 ? sums[threadIdx.x % 32] : 0;
+    for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+    wrong += sum != 64 * turn;
+  }
+  out[blockIdx.x * 64 + threadIdx.x] = wrong;
+}
+
+TEST(Blocks, AMissingBarrierBeforeSharedMemoryIsUsedAgainShows) {
+  Pinned<int> out(12 * 64);
+  run(no_second_barrier, 12, 64, out.data());
+  EXPECT_GT(std::accumulate(out.begin(), out.end(), 0), 0);
+}
+
+__global__ void vectors_at(float* data, int first) {
+  cuda::store(data + first, cuda::load<4>(data + first));
+  cuda::store<cuda::Keep::no>(data + first, cuda::load<4, cuda::Keep::no>(data + first));
+}
+
+TEST(Mistakes, AVectorAtAMisalignedAddressIsNamed) {
+  Pinned<float> data(16);
+  EXPECT_NO_THROW(run(vectors_at, 1, 1, data.data(), 4));
+  EXPECT_THAT([&] { run(vectors_at, 1, 1, data.data(), 2); },
+              ThrowsMessage<Error>(HasSubstr("16 bytes at a misaligned address")));
 }
 
 __global__ void shared_is_garbage(float* out) {
