@@ -7,6 +7,7 @@ Prints one line a finding and ends with 1 where there is one:
   a stack frame          registers spilled, or an array that is indexed while the kernel runs
   arithmetic in double   in a kernel that is none of those meant to have it
   narrow accesses        a kernel bound by memory that does not read or write 16 bytes at once
+  few loads in flight    one that waits for a load before it has started those that it could have started
 Needs no GPU. Without cuobjdump (and nvdisasm beside it) it says so and ends with 77, which ctest counts as a skip.
 --record writes the table that workloads/ops/cuda/resources.md holds.
 """
@@ -24,16 +25,24 @@ STACK_ALLOWED = {}
 # Kernels that compute in double by design: the suite of memory, as STREAM; sums of squares and of losses, powers once a
 # step, f64 cases.
 DOUBLE_ALLOWED = re.compile(r"^memory::|\b(square_sums|finish_norm|add_losses|prepare_step|batch_norm_statistics"
-                            r"|batch_norm_parameters)\b|double|fp64|f64")
+                            r"|batch_norm_parameters|join_parts)\b|double|fp64|f64")
 # Own kernels whose time is that of the bytes they move: with vectors, where these are not the last template argument 1.
 WIDE = re.compile(
     r"\b(norm_forward|norm_backward|activation|activation_gradient|rotary|embedding|sum_tiles|sum_positions"
     r"|cross_entropy|optimizer_step|square_sums|elementwise|batch_norm_\w+|pool_\w+)<(?!.*, 1>)")
 
 # Of these, the ones that write single numbers.
-READS = re.compile(r"\b(square_sums<|batch_norm_moments<|cross_entropy<.*, false>)")
+READS = re.compile(r"\b(square_sums<|batch_norm_moments<|cross_entropy<\w+, false, )")
 
-Kernel = collections.namedtuple("Kernel", "arch name registers shared stack wide doubles")
+# 16-byte loads that a thread has in flight together: their number an array times the arrays.
+AHEAD = {
+    r"\bactivation<.*, 2>": 4, r"\bactivation_gradient<.*, [01]>": 4, r"\bactivation_gradient<.*, 2>": 6,
+    r"\bbatch_norm_apply<.*, [48]>": 4, r"\bbatch_norm_input<.*, [48]>": 8, r"\bbatch_norm_moments<.*, [48]>": 4,
+    r"\bbatch_norm_sums<.*, [48]>": 8, r"\bcross_entropy<": 4, r"\belementwise<.*, 1>": 4, r"\bembedding<.*, [48]>": 2,
+    r"\bnorm_backward<": 3, r"\bnorm_forward<": 2, r"\boptimizer_step<0, float,": 8, r"\boptimizer_step<0,": 6,
+    r"\brotary<.*, [48]>": 8, r"\bsquare_sums<": 4, r"\bsum_positions<.*, [48]>": 4, r"\bsum_tiles<.*, [48]>": 4}
+
+Kernel = collections.namedtuple("Kernel", "arch name registers shared stack wide doubles ahead")
 
 
 def run(*command):
@@ -67,9 +76,27 @@ def architecture(line):
     return found.group(1) if found else None
 
 
+class LoadsAhead:
+    """The most 16-byte loads in a row, as the code stands, before the first instruction that reads what one loaded."""
+
+    def __init__(self):
+        self.most, self.now, self.loaded = 0, 0, set()
+
+    def add(self, kind, operands):
+        numbers = [int(n) for n in re.findall(r"\bR(\d+)\b", operands)]
+        if re.match(r"LDG\..*128", kind):
+            self.loaded.update(range(numbers[0], numbers[0] + 4))
+            self.now += 1
+            self.most = max(self.most, self.now)
+            return
+        writes_first = re.match(r"\s*U?R\d+", operands)
+        if self.loaded & set(numbers[1:] if writes_first and not kind.startswith("ST") else numbers):
+            self.now, self.loaded = 0, set()
+
+
 def machine_code(cuobjdump, module):
-    """(arch, kernel) to the kinds of instructions it has."""
-    kinds = collections.defaultdict(set)
+    """(arch, kernel) to the kinds of instructions it has, and to its LoadsAhead."""
+    kinds, ahead = collections.defaultdict(set), collections.defaultdict(LoadsAhead)
     arch = kernel = None
     process = subprocess.Popen([cuobjdump, "-sass", module], stdout=subprocess.PIPE, text=True)
     for line in process.stdout:
@@ -78,16 +105,17 @@ def machine_code(cuobjdump, module):
         elif "Function :" in line:
             kernel = line.split("Function :")[1].strip()
         elif kernel:
-            found = re.match(r"\s+/\*[0-9a-f]+\*/\s+(?:@!?\w+\s+)?([A-Z][A-Z0-9_.]*)", line)
+            found = re.match(r"\s+/\*[0-9a-f]+\*/\s+(?:@!?\w+\s+)?([A-Z][A-Z0-9_.]*)([^;]*)", line)
             if found:
                 kinds[arch, kernel].add(found.group(1))
+                ahead[arch, kernel].add(*found.groups())
     if process.wait() != 0:
         sys.exit(f"cuobjdump -sass {module} failed")
-    return kinds
+    return kinds, ahead
 
 
 def kernels_of(cuobjdump, module):
-    kinds = machine_code(cuobjdump, module)
+    kinds, ahead = machine_code(cuobjdump, module)
     rows, arch, kernel = [], None, None
     for line in run(cuobjdump, "--dump-resource-usage", module).splitlines():
         arch = architecture(line) or arch
@@ -106,7 +134,8 @@ def kernels_of(cuobjdump, module):
         code = kinds[arch, mangled]
         wide = {kind.split(".")[0] for kind in code if re.match(r"(LDG|STG)\..*128", kind)}
         doubles = {kind.split(".")[0] for kind in code} & {"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"}
-        kernels.append(Kernel(arch, short(name), registers, shared, stack, wide, doubles))
+        kernels.append(
+            Kernel(arch, short(name), registers, shared, stack, wide, doubles, ahead[arch, mangled].most))
     return sorted(kernels, key=lambda k: (k.arch, k.name))
 
 
@@ -120,6 +149,9 @@ def findings(kernels):
         missing = {"LDG", "STG"} - k.wide - ({"STG"} if READS.search(k.name) else set())
         if WIDE.search(k.name) and missing:
             yield f"{place}: no {' and no '.join(sorted(missing))} of 16 bytes"
+        least = next((n for pattern, n in AHEAD.items() if re.search(pattern, k.name)), 0)
+        if k.ahead < least:
+            yield f"{place}: {k.ahead} loads of 16 bytes in flight, not {least}"
 
 
 def record(kernels, path):

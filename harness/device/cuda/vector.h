@@ -21,7 +21,16 @@ using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 __host__ __device__ inline double widen(double x) { return x; }
 __host__ __device__ inline float widen(float x) { return x; }
-__host__ __device__ inline float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
+// By its bits, which the compiler sees through (it does not through the library's conversion): a half of a word is
+// widened by one shift or mask.
+__host__ __device__ inline float widen(__nv_bfloat16 x) {
+  std::uint16_t bits = 0;
+  memcpy(&bits, &x, sizeof(bits));
+  const std::uint32_t word = static_cast<std::uint32_t>(bits) << 16;
+  float wide = 0;
+  memcpy(&wide, &word, sizeof(wide));
+  return wide;
+}
 __host__ __device__ inline float widen(__half x) { return __half2float(x); }
 __host__ __device__ inline float widen(__nv_fp8_e4m3 x) { return static_cast<float>(x); }
 __host__ __device__ inline float widen(__nv_fp8_e5m2 x) { return static_cast<float>(x); }
@@ -37,7 +46,7 @@ __host__ __device__ T narrow(Compute<T> x) {
     return T(x);
 }
 
-// N elements, a power of two of bytes.
+// N elements to compute with.
 template <typename T, int N>
 struct Vector {
   T lane[N];
@@ -64,26 +73,28 @@ struct WordOf<8> {
 };
 template <>
 struct WordOf<4> {
-  using type = unsigned int;
+  using type = std::uint32_t;
 };
 template <>
 struct WordOf<2> {
-  using type = unsigned short;
+  using type = std::uint16_t;
 };
 template <>
 struct WordOf<1> {
-  using type = unsigned char;
+  using type = std::uint8_t;
 };
 
-template <typename T, int N>
-using Word = typename WordOf<(sizeof(T) * N < 16 ? sizeof(T) * N : 16)>::type;
+// What `bytes` are read or written by: up to 16 at once.
+template <int bytes>
+using Word = typename WordOf<(bytes < 16 ? bytes : 16)>::type;
 
 template <Keep keep, typename W>
 __device__ __forceinline__ W load_word(const W* at) {
-  if constexpr (keep == Keep::no)
-    return __ldcs(at);
-  else
-    return *at;
+  if constexpr (keep == Keep::no) return __ldcs(at);
+#ifdef ASSAY_CUDA_EMULATED
+  emulation::check_alignment(at, sizeof(W));
+#endif
+  return *at;
 }
 
 // By the intrinsic either way: left to itself, the compiler takes a vector apart again that it saw put together.
@@ -97,62 +108,111 @@ __device__ __forceinline__ void store_word(W* at, W word) {
 
 }  // namespace detail
 
+// N elements, a power of two of bytes, as they lie in memory: in whole registers, which are taken apart only where an
+// element is used. Taken apart where it is loaded, a conditional load would be waited for before the next one starts.
+template <typename T, int N>
+struct Packed {
+  static constexpr int bytes = static_cast<int>(sizeof(T)) * N;
+  using Part = typename detail::WordOf<(bytes < 4 ? bytes : 4)>::type;
+  static constexpr int in_part = static_cast<int>(sizeof(Part) / sizeof(T));  // 0: an element is several parts
+
+  Part part[bytes / sizeof(Part)];
+
+  __device__ __forceinline__ T operator[](int i) const {
+    T element;
+    if constexpr (in_part > 1) {
+      const std::uint32_t shifted = part[i / in_part] >> (8 * static_cast<int>(sizeof(T)) * (i % in_part));
+      const auto bits = static_cast<typename detail::WordOf<static_cast<int>(sizeof(T))>::type>(shifted);
+      memcpy(static_cast<void*>(&element), &bits, sizeof(T));
+    } else {
+      constexpr int parts = static_cast<int>(sizeof(T) / sizeof(Part));
+      memcpy(static_cast<void*>(&element), part + i * parts, sizeof(T));
+    }
+    return element;
+  }
+};
+
 // N elements at `at` (in global memory, or with Keep::yes in any), which is aligned to their size or to 16 bytes,
 // whichever is less.
 template <int N, Keep keep = Keep::yes, typename T>
-__device__ __forceinline__ Vector<T, N> load(const T* at) {
-  using Word = detail::Word<T, N>;
-  constexpr int count = static_cast<int>(sizeof(T) * N / sizeof(Word));
+__device__ __forceinline__ Packed<T, N> load(const T* at) {
+  using Word = detail::Word<Packed<T, N>::bytes>;
+  constexpr int count = static_cast<int>(Packed<T, N>::bytes / sizeof(Word));
   Word words[count];
 #pragma unroll
   for (int i = 0; i < count; ++i) words[i] = detail::load_word<keep>(reinterpret_cast<const Word*>(at) + i);
-  Vector<T, N> vector;
-  memcpy(static_cast<void*>(&vector), words, sizeof(vector));
-  return vector;
+  Packed<T, N> packed;
+  memcpy(packed.part, words, sizeof(words));
+  return packed;
 }
 
 // In global memory.
 template <Keep keep = Keep::yes, typename T, int N>
-__device__ __forceinline__ void store(T* at, const Vector<T, N>& vector) {
-  using Word = detail::Word<T, N>;
-  constexpr int count = static_cast<int>(sizeof(T) * N / sizeof(Word));
+__device__ __forceinline__ void store(T* at, const Packed<T, N>& packed) {
+  using Word = detail::Word<Packed<T, N>::bytes>;
+  constexpr int count = static_cast<int>(Packed<T, N>::bytes / sizeof(Word));
   Word words[count];
-  memcpy(words, &vector, sizeof(vector));
+  memcpy(words, packed.part, sizeof(words));
 #pragma unroll
   for (int i = 0; i < count; ++i) detail::store_word<keep>(reinterpret_cast<Word*>(at) + i, words[i]);
 }
 
 template <typename T, int N>
-__device__ __forceinline__ Vector<Compute<T>, N> widened(const Vector<T, N>& from) {
+__device__ __forceinline__ Vector<Compute<T>, N> widened(const Packed<T, N>& from) {
   Vector<Compute<T>, N> to;
 #pragma unroll
-  for (int i = 0; i < N; ++i) to.lane[i] = widen(from.lane[i]);
+  for (int i = 0; i < N; ++i) to.lane[i] = widen(from[i]);
   return to;
 }
 
+// The other way, for element types of any size.
+template <typename T, int N>
+__device__ __forceinline__ Packed<T, N> packed(const Vector<T, N>& from) {
+  Packed<T, N> to;
+  memcpy(to.part, static_cast<const void*>(from.lane), sizeof(to.part));
+  return to;
+}
+
+namespace detail {
+
+// Two elements' bits, the first one's lowest.
+template <typename T>
+__device__ __forceinline__ std::uint32_t bits_of_two(float first, float second) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
+    std::uint32_t bits = 0;
+    memcpy(&bits, static_cast<const void*>(&pair), sizeof(bits));
+    return bits;
+  } else if constexpr (std::is_same_v<T, __half>) {
+    const __half2 pair = __floats2half2_rn(first, second);
+    std::uint32_t bits = 0;
+    memcpy(&bits, static_cast<const void*>(&pair), sizeof(bits));
+    return bits;
+  } else {
+    constexpr auto kind = std::is_same_v<T, __nv_fp8_e4m3> ? __NV_E4M3 : __NV_E5M2;
+    return __nv_cvt_float2_to_fp8x2(make_float2(first, second), __NV_SATFINITE, kind);
+  }
+}
+
+}  // namespace detail
+
 // Two at a time where the hardware converts so.
 template <typename T, int N>
-__device__ __forceinline__ Vector<T, N> narrowed(const Vector<Compute<T>, N>& from) {
-  Vector<T, N> to;
-  if constexpr (sizeof(T) < 4 && N % 2 == 0) {
+__device__ __forceinline__ Packed<T, N> narrowed(const Vector<Compute<T>, N>& from) {
+  Packed<T, N> to;
+  if constexpr (sizeof(T) == 2 && N % 2 == 0) {
 #pragma unroll
-    for (int i = 0; i < N; i += 2) {
-      const float low = from.lane[i], high = from.lane[i + 1];
-      if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-        const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-        memcpy(static_cast<void*>(to.lane + i), &pair, sizeof(pair));
-      } else if constexpr (std::is_same_v<T, __half>) {
-        const __half2 pair = __floats2half2_rn(low, high);
-        memcpy(static_cast<void*>(to.lane + i), &pair, sizeof(pair));
-      } else {
-        constexpr auto kind = std::is_same_v<T, __nv_fp8_e4m3> ? __NV_E4M3 : __NV_E5M2;
-        const __nv_fp8x2_storage_t pair = __nv_cvt_float2_to_fp8x2(make_float2(low, high), __NV_SATFINITE, kind);
-        memcpy(static_cast<void*>(to.lane + i), &pair, sizeof(pair));
-      }
-    }
+    for (int i = 0; i < N / 2; ++i) to.part[i] = detail::bits_of_two<T>(from.lane[2 * i], from.lane[2 * i + 1]);
+  } else if constexpr (sizeof(T) == 1 && N % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < N / 4; ++i)
+      to.part[i] = detail::bits_of_two<T>(from.lane[4 * i], from.lane[4 * i + 1]) |
+                   detail::bits_of_two<T>(from.lane[4 * i + 2], from.lane[4 * i + 3]) << 16;
   } else {
+    Vector<T, N> each;
 #pragma unroll
-    for (int i = 0; i < N; ++i) to.lane[i] = narrow<T>(from.lane[i]);
+    for (int i = 0; i < N; ++i) each.lane[i] = narrow<T>(from.lane[i]);
+    to = packed(each);
   }
   return to;
 }

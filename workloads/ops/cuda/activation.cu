@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(threads)
   constexpr bool gate = kind == ActivationKind::silu_gate;
   const Columns vector_at{columns / N, gate}, at{columns, gate};
   const std::int64_t first = std::int64_t{blockIdx.x} * (threads * unroll) + threadIdx.x;
-  Vector<T, N> in[unroll], up[unroll];
+  Packed<T, N> in[unroll], up[unroll];
 #pragma unroll
   for (int u = 0; u < unroll; ++u)
     if (const std::int64_t i = first + u * threads; i < vectors) {
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(threads)
     if (const std::int64_t i = first + u * threads; i < vectors) {
       Vector<float, N> value = widened(in[u]);
 #pragma unroll
-      for (int k = 0; k < N; ++k) value.lane[k] = activated<kind>(value.lane[k], gate ? widen(up[u].lane[k]) : 0.0f);
+      for (int k = 0; k < N; ++k) value.lane[k] = activated<kind>(value.lane[k], gate ? widen(up[u][k]) : 0.0f);
       store_narrow(y + i * N, value);
     }
   const std::int64_t all = std::int64_t{gridDim.x} * threads;
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(threads, 3) activation_gradient(const T* x, co
   constexpr bool gate = kind == ActivationKind::silu_gate;
   const Columns vector_at{columns / N, gate}, at{columns, gate};
   const std::int64_t first = std::int64_t{blockIdx.x} * (threads * unroll) + threadIdx.x;
-  Vector<T, N> in[unroll], up[unroll], out[unroll];
+  Packed<T, N> in[unroll], up[unroll], out[unroll];
 #pragma unroll
   for (int u = 0; u < unroll; ++u)
     if (const std::int64_t i = first + u * threads; i < vectors) {
@@ -91,8 +91,7 @@ __global__ void __launch_bounds__(threads, 3) activation_gradient(const T* x, co
       Vector<float, N> dgate, dup;
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        const auto both =
-            gradients<kind>(widen(in[u].lane[k]), gate ? widen(up[u].lane[k]) : 0.0f, widen(out[u].lane[k]));
+        const auto both = gradients<kind>(widen(in[u][k]), gate ? widen(up[u][k]) : 0.0f, widen(out[u][k]));
         dgate.lane[k] = both.gate;
         dup.lane[k] = both.up;
       }

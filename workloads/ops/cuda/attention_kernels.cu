@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(threads)
   const S scale = static_cast<S>(rows.scale), none = -static_cast<S>(INFINITY);
   S largest = none, sum = 0;
   for (std::int64_t j = row.lane * width; j < row.visible; j += stride) {
-    auto values = cuda::load<width>(x + j);
+    auto values = cuda::load_wide<width>(x + j);
     S top = largest;
 #pragma unroll
     for (int i = 0; i < width; ++i) {
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(threads)
         row.visible > 0 ? shift + log(sum) : 0;
   T* p = probabilities + row.index * rows.row_stride;
   for (std::int64_t j = row.lane * width; j < rows.keys; j += stride) {
-    auto values = cuda::load<width>(x + j);
+    auto values = cuda::load_wide<width>(x + j);
 #pragma unroll
     for (int i = 0; i < width; ++i)
       values.lane[i] = j + i < row.visible ? exp(values.lane[i] * scale - shift) * inverse : 0;
@@ -105,8 +105,8 @@ __global__ void __launch_bounds__(threads)
   const S scale = static_cast<S>(rows.scale);
   const std::int64_t begin = row.index * rows.row_stride;
   for (std::int64_t j = row.lane * width; j < rows.keys; j += stride) {
-    auto p = cuda::load<width>(scores + begin + j);
-    auto ds = cuda::load<width>(dprobabilities + begin + j);
+    auto p = cuda::load_wide<width>(scores + begin + j);
+    auto ds = cuda::load_wide<width>(dprobabilities + begin + j);
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       const bool seen = j + i < row.visible;

@@ -15,7 +15,10 @@ using namespace cuda;
 
 constexpr int threads = BatchNormRows::threads;
 constexpr int resident = 2;  // blocks on a multiprocessor
-constexpr int unroll = 2;    // rows in flight a thread
+
+// Rows in flight a thread. `lean` kernels read dy and x alone.
+template <bool lean>
+constexpr int unroll_of = lean ? 4 : 2;
 
 template <typename T>
 struct Gradient {
@@ -47,32 +50,33 @@ __device__ __forceinline__ Constants<N> constants(const Gradient<T>& p, std::int
 }
 
 // A thread's elements of one row, as read.
-template <typename T, int N>
+template <typename T, int N, bool lean>
 struct Row {
-  Vector<T, N> dy, other, x, y;
+  Packed<T, N> dy, x, other, y;
 
   template <Keep keep>
   __device__ __forceinline__ void read(const Gradient<T>& p, std::int64_t at) {
     dy = load<N, keep>(p.dy + at);
-    if (p.other) other = load<N, keep>(p.other + at);
     x = load<N, keep>(p.x + at);
+    if constexpr (lean) return;
+    if (p.other) other = load<N, keep>(p.other + at);
     if (p.y) y = load<N, keep>(p.y + at);
   }
   // The gradient behind ReLU.
   __device__ __forceinline__ float gradient(const Gradient<T>& p, const Constants<N>& c, int k) const {
-    float g = widen(dy.lane[k]);
-    if (p.other) g += widen(other.lane[k]);
-    if (p.y) return widen(y.lane[k]) > 0 ? g : 0.0f;
-    if (p.shift)
-      return batch_norm_value(widen(x.lane[k]), c.mean.lane[k], c.factor.lane[k], c.shift.lane[k]) > 0 ? g : 0.0f;
+    float g = widen(dy[k]);
+    if (!lean && p.other) g += widen(other[k]);
+    if (!lean && p.y) return widen(y[k]) > 0 ? g : 0.0f;
+    if (p.shift) return batch_norm_value(widen(x[k]), c.mean.lane[k], c.factor.lane[k], c.shift.lane[k]) > 0 ? g : 0.0f;
     return g;
   }
 };
 
 // partials (blocks down, 2, channels): sums of g and of g (x - mean) over each block's rows. dresidual: g, or null.
-template <typename T, int N>
+template <typename T, bool lean, int N>
 __global__ void __launch_bounds__(threads, resident)
     batch_norm_sums(BatchNormRows all, Gradient<T> p, T* dresidual, float* partials) {
+  constexpr int unroll = unroll_of<lean>;
   __shared__ float sums[N][threads], products[N][threads];
   const BatchNormShare<N> share(all);
   const int thread = static_cast<int>(threadIdx.x);
@@ -82,26 +86,26 @@ __global__ void __launch_bounds__(threads, resident)
     const Constants<N> c = constants<N>(p, share.channel);
     const std::int64_t step = share.down * all.channels;
     std::int64_t at = share.first * all.channels + share.channel;
-    const auto add = [&](std::int64_t to, const Row<T, N>& row) {
+    const auto add = [&](std::int64_t to, const Row<T, N, lean>& row) {
       Vector<float, N> gradient;
 #pragma unroll
       for (int k = 0; k < N; ++k) {
         const float g = gradient.lane[k] = row.gradient(p, c, k);
         sum.lane[k] += g;
-        product.lane[k] = fmaf(g, widen(row.x.lane[k]) - c.mean.lane[k], product.lane[k]);
+        product.lane[k] = fmaf(g, widen(row.x[k]) - c.mean.lane[k], product.lane[k]);
       }
       if (dresidual) store_narrow(dresidual + to, gradient);
     };
     int i = 0;
     for (; i + unroll <= rows; i += unroll, at += unroll * step) {
-      Row<T, N> row[unroll];
+      Row<T, N, lean> row[unroll];
 #pragma unroll
       for (int u = 0; u < unroll; ++u) row[u].template read<Keep::yes>(p, at + u * step);
 #pragma unroll
       for (int u = 0; u < unroll; ++u) add(at + u * step, row[u]);
     }
     for (; i < rows; ++i, at += step) {
-      Row<T, N> row;
+      Row<T, N, lean> row;
       row.template read<Keep::yes>(p, at);
       add(at, row);
     }
@@ -162,9 +166,10 @@ __global__ void __launch_bounds__(partial_threads)
 }
 
 // Each block's rows from the last to the first: the caches still hold the last of the pass before.
-template <typename T, int N>
+template <typename T, bool lean, int N>
 __global__ void __launch_bounds__(threads, resident)
     batch_norm_input(BatchNormRows all, Gradient<T> p, const float* slopes, const float* offsets, T* dx) {
+  constexpr int unroll = unroll_of<lean>;
   const BatchNormShare<N> share(all);
   const int rows = share.active ? share.count() : 0;
   if (rows == 0) return;
@@ -177,25 +182,25 @@ __global__ void __launch_bounds__(threads, resident)
   }
   const std::int64_t step = share.down * all.channels;
   std::int64_t at = (share.first + std::int64_t{rows - 1} * share.down) * all.channels + share.channel;
-  const auto write = [&](std::int64_t to, const Row<T, N>& row) {
+  const auto write = [&](std::int64_t to, const Row<T, N, lean>& row) {
     Vector<float, N> value;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      const float g = row.gradient(p, c, k), off = widen(row.x.lane[k]) - c.mean.lane[k];
+      const float g = row.gradient(p, c, k), off = widen(row.x[k]) - c.mean.lane[k];
       value.lane[k] = fmaf(c.factor.lane[k], g, fmaf(slope.lane[k], off, offset.lane[k]));
     }
     store_narrow(dx + to, value);
   };
   int left = rows;
   for (; left >= unroll; left -= unroll, at -= unroll * step) {
-    Row<T, N> row[unroll];
+    Row<T, N, lean> row[unroll];
 #pragma unroll
     for (int u = 0; u < unroll; ++u) row[u].template read<Keep::no>(p, at - u * step);
 #pragma unroll
     for (int u = 0; u < unroll; ++u) write(at - u * step, row[u]);
   }
   for (; left > 0; --left, at -= step) {
-    Row<T, N> row;
+    Row<T, N, lean> row;
     row.template read<Keep::no>(p, at);
     write(at, row);
   }
@@ -247,7 +252,9 @@ class CudaBatchNormBackward final : public CudaOp<BatchNormBackward> {
     auto* slope = static_cast<float*>(args.workspace);
     float* offset = slope + d_.channels;
     float* partials = offset + d_.channels;
-    launch(batch_norm_sums<T, N>, rows.grid(), threads, 0, stream, rows, gradient, dresidual, partials);
+    const auto lean = [&] { return !gradient.other && !gradient.y; };
+    launch(lean() ? batch_norm_sums<T, true, N> : batch_norm_sums<T, false, N>, rows.grid(), threads, 0, stream, rows,
+           gradient, dresidual, partials);
     launch(batch_norm_parameters, blocks_for(d_.channels, warp_threads), partial_threads, 0, stream, rows, partials,
            Parameters{.scale = gradient.scale,
                       .inverse_deviation = gradient.inverse_deviation,
@@ -261,8 +268,8 @@ class CudaBatchNormBackward final : public CudaOp<BatchNormBackward> {
       gradient.other = nullptr;
       gradient.y = nullptr;
     }
-    launch(batch_norm_input<T, N>, rows.grid(), threads, 0, stream, rows, gradient, slope, offset,
-           static_cast<T*>(args.dx));
+    launch(lean() ? batch_norm_input<T, true, N> : batch_norm_input<T, false, N>, rows.grid(), threads, 0, stream, rows,
+           gradient, slope, offset, static_cast<T*>(args.dx));
   }
 
   BatchNormDesc d_;

@@ -45,16 +45,16 @@ __global__ void __launch_bounds__(threads, resident)
     const std::int64_t step = share.down * all.channels;
     origin = load_wide<N>(at);
     int i = 0;
-    const auto add = [&](const Vector<T, N>& row) {
+    const auto add = [&](const Packed<T, N>& row) {
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        const float off = widen(row.lane[k]) - origin.lane[k];
+        const float off = widen(row[k]) - origin.lane[k];
         sum.lane[k] += off;
         square.lane[k] = fmaf(off, off, square.lane[k]);
       }
     };
     for (; i + unroll <= rows; i += unroll) {
-      Vector<T, N> row[unroll];
+      Packed<T, N> row[unroll];
 #pragma unroll
       for (int u = 0; u < unroll; ++u) row[u] = load<N>(at + u * step);
       at += unroll * step;
@@ -164,19 +164,19 @@ __global__ void __launch_bounds__(threads, resident) batch_norm_apply(BatchNormR
   }
   const std::int64_t step = share.down * all.channels;
   std::int64_t at = (share.first + std::int64_t{rows - 1} * share.down) * all.channels + share.channel;
-  const auto write = [&](std::int64_t to, const Vector<T, N>& x, const Vector<T, N>& residual) {
+  const auto write = [&](std::int64_t to, const Packed<T, N>& x, const Packed<T, N>& residual) {
     Vector<float, N> value;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      value.lane[k] = batch_norm_value(widen(x.lane[k]), mean.lane[k], factor.lane[k], shift.lane[k]);
-      if (p.residual) value.lane[k] += widen(residual.lane[k]);
+      value.lane[k] = batch_norm_value(widen(x[k]), mean.lane[k], factor.lane[k], shift.lane[k]);
+      if (p.residual) value.lane[k] += widen(residual[k]);
       if (p.relu) value.lane[k] = value.lane[k] < 0 ? 0.0f : value.lane[k];  // NaN stays
     }
     store_narrow(p.y + to, value);
   };
   int left = rows;
   for (; left >= written; left -= written, at -= written * step) {
-    Vector<T, N> x[written], residual[written];
+    Packed<T, N> x[written], residual[written];
 #pragma unroll
     for (int u = 0; u < written; ++u) {
       x[u] = load<N>(p.x + at - u * step);
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(threads, resident) batch_norm_apply(BatchNormR
     for (int u = 0; u < written; ++u) write(at - u * step, x[u], residual[u]);
   }
   for (; left > 0; --left, at -= step) {
-    Vector<T, N> residual{};
+    Packed<T, N> residual{};
     if (p.residual) residual = load<N, Keep::no>(p.residual + at);
     write(at, load<N>(p.x + at), residual);
   }

@@ -5,6 +5,7 @@
 #include "harness/device/cuda/reduce.h"
 #include "workloads/ops/cuda/cuda_op.h"
 #include "workloads/ops/cuda/cuda_ops.h"
+#include "workloads/ops/functors/math.h"
 
 #include <cfloat>
 
@@ -14,8 +15,9 @@ namespace {
 
 using namespace cuda;
 
-constexpr int most_threads = 512;
-constexpr int unroll = 4;  // vectors in flight a thread: 64 KiB a multiprocessor of two blocks
+constexpr int most_threads = 1024;  // of a block that has a multiprocessor for itself
+constexpr int pair_threads = 512;   // of two that share one
+constexpr int unroll = 4;           // vectors in flight a thread: 64 KiB a multiprocessor
 
 template <typename T>
 struct Rows {
@@ -32,7 +34,9 @@ struct Rows {
   std::int32_t ignored;
 };
 
-// A thread's share of a row: the largest logit so far, the sum of exponentials against it, the sum of logits.
+// A thread's share of a row: the largest logit so far, the sum of exponentials against it; for smoothing, the sum of
+// logits.
+template <bool smooth>
 struct Share {
   float largest = -FLT_MAX;  // finite: exp(-inf - largest) is 0
   float sum = 0;
@@ -45,7 +49,7 @@ struct Share {
 #pragma unroll
     for (int k = 1; k < N; ++k) most = fmaxf(most, x.lane[k]);
     if (most > largest) {
-      sum *= __expf(largest - most);
+      sum *= functors::exp_of_negative(largest - most);
       largest = most;
 #pragma unroll
       for (int k = N - 1; k >= 0; --k)
@@ -53,15 +57,15 @@ struct Share {
     }
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      sum += __expf(x.lane[k] - largest);
-      logits += x.lane[k];
+      sum += functors::exp_of_negative(x.lane[k] - largest);
+      if constexpr (smooth) logits += x.lane[k];
     }
   }
 };
 
 // Rows may start anywhere: elements before the first 16 bytes and after the last are taken one by one.
-template <typename T, bool gradient>
-__global__ void __launch_bounds__(most_threads, 2) cross_entropy(Rows<T> p) {
+template <typename T, bool gradient, bool smooth>
+__global__ void __launch_bounds__(most_threads) cross_entropy(Rows<T> p) {
   constexpr int N = lanes<T>;
   ASSAY_DYNAMIC_SHARED(uint4, kept);
   __shared__ float scratch[warp_threads];
@@ -90,11 +94,11 @@ __global__ void __launch_bounds__(most_threads, 2) cross_entropy(Rows<T> p) {
       continue;
     }
 
-    Share share;
+    Share<smooth> share;
     if (me == 0) share.first_largest = 0;  // where no logit is larger than the least
     if (before >= 0) share.add(Vector<float, 1>{{widen(x[before])}}, before);
     for (int begin = me; begin < vectors; begin += unroll * threads) {
-      Vector<T, N> in[unroll];
+      Packed<T, N> in[unroll];
 #pragma unroll
       for (int u = 0; u < unroll; ++u)
         if (const int v = begin + u * threads; v < vectors) in[u] = load<N>(body + std::int64_t{v} * N);
@@ -109,8 +113,8 @@ __global__ void __launch_bounds__(most_threads, 2) cross_entropy(Rows<T> p) {
 
     const Ranked top =
         block_reduce(Ranked{share.largest, share.first_largest}, Largest(), Ranked{-FLT_MAX, 0x7fffffff}, ranks);
-    const float sum = block_sum(share.sum * __expf(share.largest - top.value), scratch);
-    const float mean = p.smoothing > 0 ? block_sum(share.logits, scratch) / static_cast<float>(p.classes) : 0.0f;
+    const float sum = block_sum(share.sum * functors::exp_of_negative(share.largest - top.value), scratch);
+    const float mean = smooth ? block_sum(share.logits, scratch) / static_cast<float>(p.classes) : 0.0f;
     if (me == 0) {
       const float own = widen(x[target]);
       p.losses[row] = (top.value - own) + logf(sum) + p.smoothing * (own - mean);
@@ -119,39 +123,62 @@ __global__ void __launch_bounds__(most_threads, 2) cross_entropy(Rows<T> p) {
     if constexpr (gradient) {
       __syncthreads();  // the target's logit has been read
       const float scale = *p.scale, factor = scale / sum;
-      const float shift = scale * p.smoothing / static_cast<float>(p.classes), hit = scale * (1 - p.smoothing);
-      const auto value = [&](float logit, int index) {
-        const float softmax = __expf(logit - top.value) * factor - shift;
-        return index == target ? softmax - hit : softmax;
+      const float shift = smooth ? scale * p.smoothing / static_cast<float>(p.classes) : 0.0f;
+      const float hit = scale * (1 - p.smoothing);
+      const auto value = [&](float logit) {
+        const float power = functors::exp_of_negative(logit - top.value);
+        return smooth ? fmaf(power, factor, -shift) : power * factor;
       };
-      for (int v = me; v < vectors; v += threads) {
-        T* const at = body + std::int64_t{v} * N;
-        Vector<float, N> wide = v < p.kept ? load_wide<N>(reinterpret_cast<const T*>(kept + v)) : load_wide<N>(at);
+      const auto write = [&](int v, const Packed<T, N>& logits) {
+        Vector<float, N> wide = widened(logits);
 #pragma unroll
-        for (int k = 0; k < N; ++k) wide.lane[k] = value(wide.lane[k], head + v * N + k);
-        store_narrow(at, wide);
-      }
-      if (before >= 0) x[before] = narrow<T>(value(widen(x[before]), before));
-      if (after >= 0) x[after] = narrow<T>(value(widen(x[after]), after));
+        for (int k = 0; k < N; ++k) wide.lane[k] = value(wide.lane[k]);
+        if (const int own = target - (head + v * N); own >= 0 && own < N) {
+#pragma unroll
+          for (int k = 0; k < N; ++k) wide.lane[k] -= k == own ? hit : 0.0f;
+        }
+        store_narrow(body + std::int64_t{v} * N, wide);
+      };
+      const auto write_one = [&](int index) {
+        const float rest = index == target ? hit : 0.0f;
+        x[index] = narrow<T>(value(widen(x[index])) - rest);
+      };
+      int v = me;
+#pragma unroll 2
+      for (const int end = min(vectors, p.kept); v < end; v += threads)
+        write(v, load<N>(reinterpret_cast<const T*>(kept + v)));
+      for (; v < vectors; v += threads) write(v, load<N>(body + std::int64_t{v} * N));
+      if (before >= 0) write_one(before);
+      if (after >= 0) write_one(after);
     }
   }
 }
 
 // Adds the rows' losses, in one order whatever the GPU, and counts.
-constexpr int sum_threads = 512;
+constexpr int sum_threads = 1024;
+constexpr int sum_ahead = 8;  // rows that a thread reads at once
 __global__ void __launch_bounds__(sum_threads)
     add_losses(const float* losses, const std::uint8_t* counts, std::int64_t rows, float* row_losses, LossSums* sums) {
   __shared__ double scratch[warp_threads];
   __shared__ Two<int> count_scratch[warp_threads];
   double loss = 0;
   Two<int> count{};  // valid, correct
-#pragma unroll 4
-  for (std::int64_t row = threadIdx.x; row < rows; row += sum_threads) {
-    const float own = losses[row];
-    loss += static_cast<double>(own);
-    count.a += counts[row] & 1;
-    count.b += counts[row] >> 1;
-    if (row_losses) row_losses[row] = own;
+  for (std::int64_t begin = threadIdx.x; begin < rows; begin += sum_threads * sum_ahead) {
+    float own[sum_ahead];
+    int bits[sum_ahead];
+#pragma unroll
+    for (int k = 0; k < sum_ahead; ++k) {
+      const std::int64_t row = begin + k * sum_threads;
+      own[k] = row < rows ? losses[row] : 0.0f;
+      bits[k] = row < rows ? counts[row] : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < sum_ahead; ++k) {
+      loss += static_cast<double>(own[k]);
+      count.a += bits[k] & 1;
+      count.b += bits[k] >> 1;
+      if (const std::int64_t row = begin + k * sum_threads; row_losses && row < rows) row_losses[row] = own[k];
+    }
   }
   loss = block_sum(loss, scratch);
   count = block_sum(count, count_scratch);
@@ -169,14 +196,18 @@ class CudaCrossEntropy final : public CudaOp<CrossEntropy> {
         enqueue_(by_type(desc.dtype, &enqueue<float>, &enqueue<__nv_bfloat16>, &enqueue<__half>)) {
     const auto per_vector = static_cast<std::int64_t>(16 / size_of(desc.dtype));
     const std::int64_t vectors = desc.classes / per_vector;
-    threads_ = static_cast<unsigned>(std::clamp<std::int64_t>(
-        (vectors + warp_threads - 1) / warp_threads * warp_threads, warp_threads, most_threads));
+    const int limit = desc.gradient ? shared_limit() : 0;
+    kept_ = static_cast<int>(std::min<std::int64_t>(vectors, limit / 16));
+    // The system takes a KiB of each block.
+    const bool shares = 2 * kept_ * 16 <= limit - 1024 || !desc.gradient;
+    threads_ =
+        static_cast<unsigned>(std::clamp<std::int64_t>((vectors + warp_threads - 1) / warp_threads * warp_threads,
+                                                       warp_threads, shares ? pair_threads : most_threads));
     if (!desc.gradient) return;
-    kept_ = static_cast<int>(std::min<std::int64_t>(vectors, shared_limit() / 16));
-    for (const void* kernel : {reinterpret_cast<const void*>(&cross_entropy<float, true>),
-                               reinterpret_cast<const void*>(&cross_entropy<__nv_bfloat16, true>),
-                               reinterpret_cast<const void*>(&cross_entropy<__half, true>)})
-      ASSAY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_limit()));
+    for (const void* kernel : {reinterpret_cast<const void*>(kernel_of<float>(desc)),
+                               reinterpret_cast<const void*>(kernel_of<__nv_bfloat16>(desc)),
+                               reinterpret_cast<const void*>(kernel_of<__half>(desc))})
+      ASSAY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
   }
 
   // By row: the loss, then what it counts as.
@@ -196,6 +227,13 @@ class CudaCrossEntropy final : public CudaOp<CrossEntropy> {
   }
 
   template <typename T>
+  static void (*kernel_of(const CrossEntropyDesc& d))(Rows<T>) {
+    const bool smooth = d.smoothing > 0;
+    return d.gradient ? (smooth ? cross_entropy<T, true, true> : cross_entropy<T, true, false>)
+                      : (smooth ? cross_entropy<T, false, true> : cross_entropy<T, false, false>);
+  }
+
+  template <typename T>
   static void enqueue(const CudaCrossEntropy& op, const Args& args, cudaStream_t stream) {
     const CrossEntropyDesc& d = op.d_;
     auto* losses = static_cast<float*>(args.workspace);
@@ -210,8 +248,7 @@ class CudaCrossEntropy final : public CudaOp<CrossEntropy> {
                        .kept = op.kept_,
                        .smoothing = static_cast<float>(d.smoothing),
                        .ignored = d.ignored};
-    cuda::launch(d.gradient ? cross_entropy<T, true> : cross_entropy<T, false>,
-                 blocks_for(d.rows, 1, std::int64_t{64} * op.units()), op.threads_,
+    cuda::launch(kernel_of<T>(d), blocks_for(d.rows, 1, std::int64_t{64} * op.units()), op.threads_,
                  static_cast<std::size_t>(op.kept_) * 16, stream, rows);
     cuda::launch(add_losses, 1, sum_threads, 0, stream, losses, rows.counts, d.rows,
                  static_cast<float*>(args.row_losses), args.sums);

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(threads)
   constexpr int N = elements<In, Out>;
   constexpr bool both = kind != ElementwiseKind::cast;
   const std::int64_t first = std::int64_t{blockIdx.x} * (threads * unroll) + threadIdx.x;
-  Vector<In, N> x[unroll], y[unroll];
+  Packed<In, N> x[unroll], y[unroll];
 #pragma unroll
   for (int u = 0; u < unroll; ++u)
     if (const std::int64_t i = first + u * threads; i < vectors) {

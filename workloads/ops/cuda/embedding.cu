@@ -38,14 +38,17 @@ __global__ void __launch_bounds__(threads) embedding(Lookup<T, Table> p) {
        i += std::int64_t{gridDim.x} * threads) {
     const Quotient at = divide(i, places);
     const std::int64_t token = at.whole, column = at.rest * N;
-    Vector<float, N> value = load_wide<N>(p.table + std::int64_t{p.ids[token]} * p.width + column);
-    const auto add = [&](const Table* row) {
-      const Vector<float, N> other = load_wide<N>(row + column);
+    const Packed<Table, N> row = load<N>(p.table + std::int64_t{p.ids[token]} * p.width + column);
+    Packed<Table, N> position{}, type{};
+    if (p.positions) position = load<N>(p.positions + divide(token, p.seq).rest * p.width + column);
+    if (p.types) type = load<N>(p.types + std::int64_t{p.type_ids[token]} * p.width + column);
+    Vector<float, N> value = widened(row);
+    const auto add = [&](const Packed<Table, N>& other) {
 #pragma unroll
-      for (int k = 0; k < N; ++k) value.lane[k] += other.lane[k];
+      for (int k = 0; k < N; ++k) value.lane[k] += widen(other[k]);
     };
-    if (p.positions) add(p.positions + divide(token, p.seq).rest * p.width);
-    if (p.types) add(p.types + std::int64_t{p.type_ids[token]} * p.width);
+    if (p.positions) add(position);
+    if (p.types) add(type);
     store_narrow(p.y + token * p.width + column, value);
   }
 }
@@ -98,7 +101,7 @@ __global__ void __launch_bounds__(row_threads) sum_tiles(RowSums<T, G> p) {
   float* const partial = p.partials + std::int64_t{blockIdx.x} * 2 * p.width + column;
   Vector<float, N> sum = {};
   for (int i = 0; i < count; i += rows_ahead) {
-    Vector<T, N> row[rows_ahead];
+    Packed<T, N> row[rows_ahead];
 #pragma unroll
     for (int k = 0; k < rows_ahead; ++k)
       if (i + k < count) row[k] = load<N>(p.dy + std::int64_t{tokens[i + k]} * p.width + column);
@@ -113,9 +116,9 @@ __global__ void __launch_bounds__(row_threads) sum_tiles(RowSums<T, G> p) {
         if (!last && id_of(i + k + 1) == id) continue;
         // The end of an id's tokens in this tile.
         if (id == before)
-          store(partial, sum);
+          store_narrow(partial, sum);
         else if (last && id == after)
-          store(partial + p.width, sum);
+          store_narrow(partial + p.width, sum);
         else
           put(p.gradient + std::int64_t{id} * p.width + column, sum, p.accumulate);
         sum = {};
@@ -134,10 +137,10 @@ __global__ void __launch_bounds__(row_threads) join_tiles(RowSums<T, G> p) {
   const std::int64_t column = (std::int64_t{blockIdx.y} * row_threads + threadIdx.x) * N;
   if (column >= p.width) return;
   const float* partial = p.partials + std::int64_t{blockIdx.x} * 2 * p.width + column;
-  Vector<float, N> sum = load<N>(partial + p.width);
+  Vector<float, N> sum = load_wide<N>(partial + p.width);
   for (std::int64_t next = end; next < p.tokens && id_at(next) == id; next += tile) {
     partial += 2 * p.width;
-    const Vector<float, N> value = load<N>(partial);
+    const Vector<float, N> value = load_wide<N>(partial);
 #pragma unroll
     for (int lane = 0; lane < N; ++lane) sum.lane[lane] += value.lane[lane];
   }
@@ -152,11 +155,17 @@ __global__ void __launch_bounds__(threads)
   for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < count;
        i += std::int64_t{gridDim.x} * threads) {
     Vector<float, N> sum = {};
-#pragma unroll 2
-    for (std::int64_t b = 0; b < batch; ++b) {
-      const Vector<float, N> value = load_wide<N>(dy + b * elements + i * N);
+    for (std::int64_t b = 0; b < batch; b += rows_ahead) {
+      Packed<T, N> row[rows_ahead];
 #pragma unroll
-      for (int lane = 0; lane < N; ++lane) sum.lane[lane] += value.lane[lane];
+      for (int k = 0; k < rows_ahead; ++k)
+        if (b + k < batch) row[k] = load<N>(dy + (b + k) * elements + i * N);
+#pragma unroll
+      for (int k = 0; k < rows_ahead; ++k)
+        if (b + k < batch) {
+#pragma unroll
+          for (int lane = 0; lane < N; ++lane) sum.lane[lane] += widen(row[k][lane]);
+        }
     }
     put(gradient + i * N, sum, accumulate);
   }

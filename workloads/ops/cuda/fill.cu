@@ -51,7 +51,7 @@ __global__ void fill_normal(T* to, std::int64_t count, Stream64 bits, const floa
 #pragma unroll
     for (int i = 0; i < 4; ++i) values.lane[i] = cuda::narrow<T>(table[(four >> (16 * i)) & 0xffffu]);
     if (word * 4 + 4 <= count) {
-      cuda::store(to + word * 4, values);
+      cuda::store(to + word * 4, cuda::packed(values));
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i)  // an index known at compile time keeps the lanes in registers
@@ -87,8 +87,9 @@ __global__ void fill_bytes(std::uint8_t* to, std::int64_t count, Stream64 bits) 
   }
 }
 
-// On the current device, made once.
-const float* device_table() {
+// On the current device, made once, on `stream`: a copy from pageable memory may return before it is done, which only
+// its own stream waits for.
+const float* device_table(cudaStream_t stream) {
   static std::mutex mutex;
   static std::map<int, const float*> tables;
   int device = 0;
@@ -99,7 +100,8 @@ const float* device_table() {
     const std::vector<float>& values = normal_table();
     void* data = nullptr;
     ASSAY_CUDA(cudaMalloc(&data, values.size() * sizeof(float)));
-    ASSAY_CUDA(cudaMemcpy(data, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice));
+    ASSAY_CUDA(cudaMemcpyAsync(data, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice, stream));
+    ASSAY_CUDA(cudaStreamSynchronize(stream));
     table = static_cast<const float*>(data);
   }
   return table;
@@ -112,7 +114,7 @@ unsigned blocks_for(std::int64_t words) {
 template <typename T>
 void normal(void* data, std::int64_t count, Stream64 bits, cudaStream_t stream) {
   cuda::launch(fill_normal<T>, blocks_for(count / 4), threads, 0, stream, static_cast<T*>(data), count, bits,
-               device_table());
+               device_table(stream));
 }
 
 }  // namespace
@@ -124,7 +126,7 @@ void fill_random_on_device(void* data, DType dtype, std::int64_t count, const Rn
   switch (dtype) {
     case DType::f64:
       cuda::launch(fill_normal_f64, blocks_for(count), threads, 0, stream, static_cast<double*>(data), count, bits,
-                   device_table());
+                   device_table(stream));
       return;
     case DType::f32:
     case DType::tf32: return normal<float>(data, count, bits, stream);

@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(threads)
   const std::int64_t me = std::int64_t{blockIdx.x} * threads + threadIdx.x, all = std::int64_t{gridDim.x} * threads;
   double sum[unroll] = {};  // apart, so that additions do not wait for each other
   for (std::int64_t begin = me; begin < vectors; begin += unroll * all) {
-    Vector<T, N> in[unroll];
+    Packed<T, N> in[unroll];
 #pragma unroll
     for (int u = 0; u < unroll; ++u)
       if (const std::int64_t v = begin + u * all; v < vectors) in[u] = load<N>(gradient + v * N);
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(threads)
       if (begin + u * all < vectors) {
 #pragma unroll
         for (int k = 0; k < N; ++k) {
-          const auto value = static_cast<double>(widen(in[u].lane[k]));
+          const auto value = static_cast<double>(widen(in[u][k]));
           sum[u] = fma(value, value, sum[u]);
         }
       }
@@ -69,7 +69,7 @@ class CudaGradientNorm final : public CudaOp<GradientNorm> {
   CudaGradientNorm(Device& device, const GradientNormDesc& desc)
       : CudaOp(device),
         d_(desc),
-        blocks_(blocks_for(desc.count, threads * unroll * std::int64_t{8}, std::int64_t{8} * units())) {}
+        blocks_(blocks_for(desc.count, threads * unroll * std::int64_t{8}, std::int64_t{4} * units())) {}
 
   // A sum a block.
   std::size_t workspace_bytes() const override { return blocks_ * sizeof(double); }

@@ -4,9 +4,11 @@
 #include "harness/device/cuda/launch.h"
 #include "harness/device/cuda/reduce.h"
 #include "harness/device/cuda/vector.h"
+#include "workloads/ops/cuda/column_sums.h"
 #include "workloads/ops/cuda/refuse.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace assay::ops {
 
@@ -104,11 +106,12 @@ __global__ void column_sums(const T* a, Compute<T>* partial, std::int64_t column
   }
 }
 
-template <typename C>
-__global__ void join_parts(const C* partial, C* sums, std::int64_t columns, int parts, bool accumulate) {
+// In double; column_sums.h has what sums parts in float.
+__global__ void join_parts(const double* partial, double* sums, std::int64_t columns, int parts, bool accumulate) {
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= columns) return;
-  C sum = 0;
+  double sum = 0;
+#pragma unroll 8
   for (int part = 0; part < parts; ++part) sum += partial[part * columns + column];
   sums[column] = accumulate ? sums[column] + sum : sum;
 }
@@ -152,8 +155,8 @@ void transpose_bytes(const void* from, void* to, std::int64_t rows, std::int64_t
 void cast_bias(const void* from, DType from_type, void* to, DType to_type, std::int64_t count, cudaStream_t stream) {
   for_type(from_type, [&]<typename From>(From) {
     for_type(to_type, [&]<typename To>(To) {
-      cuda::launch(cast<To, From>, blocks_for(count, threads), threads, 0, stream, static_cast<const From*>(from),
-                   static_cast<To*>(to), count);
+      cuda::launch(cast<To, From>, static_cast<unsigned>((count + threads - 1) / threads), threads, 0, stream,
+                   static_cast<const From*>(from), static_cast<To*>(to), count);
     });
   });
 }
@@ -197,8 +200,17 @@ void RowSums::run(const void* a, void* sums, void* workspace, bool accumulate, c
     else
       cuda::launch(column_sums<T, 1>, dim3(across(1), static_cast<unsigned>(parts_)), threads, 0, stream, from, partial,
                    m_, k_, stride_);
-    cuda::launch(join_parts<C>, static_cast<unsigned>((m_ + threads - 1) / threads), threads, 0, stream,
-                 static_cast<const C*>(partial), to, m_, parts_, accumulate);
+    if constexpr (std::is_same_v<C, double>)
+      cuda::launch(join_parts, static_cast<unsigned>((m_ + threads - 1) / threads), threads, 0, stream, partial, to, m_,
+                   parts_, accumulate);
+    else
+      enqueue_column_sums({.partials = partial,
+                           .parts = parts_,
+                           .row_stride = m_,
+                           .columns = m_,
+                           .first = to,
+                           .accumulate = accumulate},
+                          stream);
   });
 }
 

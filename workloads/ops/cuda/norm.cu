@@ -46,17 +46,19 @@ __global__ void __launch_bounds__(V == 1 ? most_threads : long_threads) norm_for
       for (int u = 0; u < V; ++u)
         if (const int at = static_cast<int>(threadIdx.x + u * blockDim.x); at < vectors) visit(u, at * N);
     };
+    Packed<T, N> x[V], residual[V];
+    each([&](int u, int c) { x[u] = load<N>(p.x + base + c); });
+    if (p.residual) each([&](int u, int c) { residual[u] = load<N>(p.residual + base + c); });
     Vector<float, N> value[V];
-    each([&](int u, int c) { value[u] = load_wide<N>(p.x + base + c); });
-    if (p.residual)
-      each([&](int u, int c) {
-        const Vector<float, N> other = load_wide<N>(p.residual + base + c);
+    each([&](int u, int c) {
+      value[u] = widened(x[u]);
+      if (!p.residual) return;
 #pragma unroll
-        for (int k = 0; k < N; ++k) value[u].lane[k] += other.lane[k];
-        const Vector<T, N> stored = narrowed<T>(value[u]);
-        store(p.sum + base + c, stored);
-        value[u] = widened(stored);
-      });
+      for (int k = 0; k < N; ++k) value[u].lane[k] += widen(residual[u][k]);
+      const Packed<T, N> stored = narrowed<T>(value[u]);
+      store(p.sum + base + c, stored);
+      value[u] = widened(stored);
+    });
     float mean = 0;
     if (p.mean) {
       float total = 0;
@@ -76,11 +78,11 @@ __global__ void __launch_bounds__(V == 1 ? most_threads : long_threads) norm_for
     });
     const float inverse = rsqrtf(block_sum(squares, scratch) * share + p.epsilon);
     each([&](int u, int c) {
-      const Vector<float, N> weight = load<N>(p.weight + c);
+      const Vector<float, N> weight = load_wide<N>(p.weight + c);
 #pragma unroll
       for (int k = 0; k < N; ++k) value[u].lane[k] *= weight.lane[k] * inverse;
       if (p.bias) {
-        const Vector<float, N> bias = load<N>(p.bias + c);
+        const Vector<float, N> bias = load_wide<N>(p.bias + c);
 #pragma unroll
         for (int k = 0; k < N; ++k) value[u].lane[k] += bias.lane[k];
       }
@@ -161,20 +163,21 @@ __global__ void __launch_bounds__(backward_threads) norm_backward(BackwardRows<T
   for (std::int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
     const std::int64_t base = row * p.columns;
     const float mean = p.mean ? p.mean[row] : 0.0f, inverse = p.inverse[row];
-    Vector<T, N> dsum[V];
-    Vector<float, N> gradient[V], normal[V];  // weight * dy, (sum - mean) * inverse
+    Packed<T, N> dy[V], sum[V], dsum[V];
     each([&](int u, int c) {
-      gradient[u] = load_wide<N>(p.dy + base + c);
-      normal[u] = load_wide<N>(p.sum + base + c);
+      dy[u] = load<N>(p.dy + base + c);
+      sum[u] = load<N>(p.sum + base + c);
       if (p.dsum) dsum[u] = load<N>(p.dsum + base + c);
     });
+    Vector<float, N> gradient[V], normal[V];  // weight * dy, (sum - mean) * inverse
     Two<float> sums{};
     each([&](int u, int c) {
-      const Vector<float, N> weight = load<N>(p.weight + c);
+      const Vector<float, N> weight = load_wide<N>(p.weight + c);
 #pragma unroll
       for (int k = 0; k < N; ++k) {
         float &g = gradient[u].lane[k], &h = normal[u].lane[k];
-        h = (h - mean) * inverse;
+        g = widen(dy[u][k]);
+        h = (widen(sum[u][k]) - mean) * inverse;
         dweight[u].lane[k] += g * h;
         dbias[u].lane[k] += g;
         g *= weight.lane[k];
@@ -200,8 +203,8 @@ __global__ void __launch_bounds__(backward_threads) norm_backward(BackwardRows<T
   }
   float* mine = p.partials + std::int64_t{blockIdx.x} * 2 * p.columns;
   each([&](int u, int c) {
-    store(mine + c, dweight[u]);
-    if (p.mean) store(mine + p.columns + c, dbias[u]);
+    store_narrow(mine + c, dweight[u]);
+    if (p.mean) store_narrow(mine + p.columns + c, dbias[u]);
   });
 }
 

@@ -97,14 +97,14 @@ __global__ void __launch_bounds__(threads) optimizer_step(FlatStep<kind, Gradien
   if (p.state->found_infinity != 0) return;
   const std::int64_t first = std::int64_t{blockIdx.x} * (threads * unroll) + threadIdx.x;
   Vector<float, N> weight[unroll], moment1[unroll], moment2[unroll];
-  Vector<Gradient, N> gradient[unroll];
+  Packed<Gradient, N> gradient[unroll];
 #pragma unroll
   for (int u = 0; u < unroll; ++u)
     if (const std::int64_t i = (first + u * threads) * N; i < p.vectors * N) {
-      weight[u] = load<N, Keep::no>(p.master + i);
+      weight[u] = load_wide<N, Keep::no>(p.master + i);
       gradient[u] = load<N, Keep::no>(p.gradient + i);
-      moment1[u] = load<N, Keep::no>(p.moment1 + i);
-      if constexpr (adamw) moment2[u] = load<N, Keep::no>(p.moment2 + i);
+      moment1[u] = load_wide<N, Keep::no>(p.moment1 + i);
+      if constexpr (adamw) moment2[u] = load_wide<N, Keep::no>(p.moment2 + i);
     }
   const Update<kind> update = *p.update;
   const auto step = [&](float& w, float& m1, float& m2, float g, float kept) {
@@ -121,11 +121,11 @@ __global__ void __launch_bounds__(threads) optimizer_step(FlatStep<kind, Gradien
 #pragma unroll
         for (int k = 0; k < N; ++k) {
           segment.move_to(i + k);
-          step(weight[u].lane[k], moment1[u].lane[k], moment2[u].lane[k], widen(gradient[u].lane[k]), segment.kept);
+          step(weight[u].lane[k], moment1[u].lane[k], moment2[u].lane[k], widen(gradient[u][k]), segment.kept);
         }
-        store<Keep::no>(p.master + i, weight[u]);
-        store<Keep::no>(p.moment1 + i, moment1[u]);
-        if constexpr (adamw) store<Keep::no>(p.moment2 + i, moment2[u]);
+        store_narrow<Keep::no>(p.master + i, weight[u]);
+        store_narrow<Keep::no>(p.moment1 + i, moment1[u]);
+        if constexpr (adamw) store_narrow<Keep::no>(p.moment2 + i, moment2[u]);
         if constexpr (!std::is_same_v<Parameter, float>) store_narrow(p.parameter + i, weight[u]);
       }
   }

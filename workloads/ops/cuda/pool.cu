@@ -1,5 +1,6 @@
-// Pooling: a thread has 16 bytes of channels of one pixel that is written, so each element is summed by one thread in a
-// fixed order, backward too. Floor, in bytes: x and y once each, and a byte an element of y for the maximum's place.
+// Pooling: a thread has 16 bytes of channels of one pixel that is written (backward of four), so each element is summed
+// by one thread in a fixed order, backward too. Floor, in bytes: x and y once each, and a byte an element of y for the
+// maximum's place.
 #include "workloads/ops/cuda/cuda_op.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 #include "workloads/ops/cuda/own_kernels.h"
@@ -53,28 +54,31 @@ __global__ void __launch_bounds__(threads)
   if (this_thread() >= count) return;
   const Pixel at = pixel_of(this_thread(), d.p, d.q, d.channels / N, N);
   const Window window(d, at.row, at.column);
-  Vector<T, N> best{};
-  Vector<unsigned char, N> place{};
+  Vector<float, N> most{};
+  Vector<int, N> place{};
   for (int h = window.top; h < window.bottom; ++h) {
     const T* line = x + (at.image * d.h + h) * d.w * d.channels + at.channel;
 #pragma unroll 3
     for (int w = window.left; w < window.right; ++w) {
-      const Vector<T, N> value = load<N>(line + w * d.channels);
-      const auto here = static_cast<unsigned char>((h - window.row) * d.window_w + w - window.column);
+      const Vector<float, N> value = load_wide<N>(line + w * d.channels);
+      const int here = (h - window.row) * d.window_w + w - window.column;
       const bool first = h == window.top && w == window.left;
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        const float mine = widen(value.lane[k]), most = widen(best.lane[k]);
         // The first of the largest, and of those that are not numbers.
-        if (first || mine > most || (mine != mine && most == most)) {
-          best.lane[k] = value.lane[k];
+        const float mine = value.lane[k], best = most.lane[k];
+        if (first || (!(mine <= best) && best == best)) {
+          most.lane[k] = mine;
           place.lane[k] = here;
         }
       }
     }
   }
-  store(y + this_thread() * N, best);
-  store(saved + this_thread() * N, place);
+  Vector<unsigned char, N> bytes;
+#pragma unroll
+  for (int k = 0; k < N; ++k) bytes.lane[k] = static_cast<unsigned char>(place.lane[k]);
+  store_narrow(y + this_thread() * N, most);
+  store(saved + this_thread() * N, packed(bytes));
 }
 
 template <typename T, int N>
@@ -87,9 +91,9 @@ __global__ void __launch_bounds__(threads) pool_average(Pool d, std::int64_t cou
     const T* line = x + (at.image * d.h + h) * d.w * d.channels + at.channel;
 #pragma unroll 4
     for (int w = window.left; w < window.right; ++w) {
-      const Vector<T, N> value = load<N>(line + w * d.channels);
+      const Vector<float, N> value = load_wide<N>(line + w * d.channels);
 #pragma unroll
-      for (int k = 0; k < N; ++k) sum.lane[k] += widen(value.lane[k]);
+      for (int k = 0; k < N; ++k) sum.lane[k] += value.lane[k];
     }
   }
 #pragma unroll
@@ -97,40 +101,81 @@ __global__ void __launch_bounds__(threads) pool_average(Pool d, std::int64_t cou
   store_narrow(y + this_thread() * N, sum);
 }
 
-// dx is gathered from the windows that hold the pixel: `saved` tells whose maximum it was; null: the average.
+// dx is gathered from the windows that hold the pixel: `saved` tells whose maximum it was; null: the average. A thread
+// has `cell` x `cell` neighbouring pixels, which share most of their windows: of windows of 3 x 3, two apart, it reads
+// four, and pixels one by one would read nine.
+constexpr int cell = 2;
 template <typename T, int N>
-__global__ void __launch_bounds__(threads, 3)
+__global__ void __launch_bounds__(threads, 2)
     pool_gradient(Pool d, std::int64_t count, const T* dy, const unsigned char* saved, T* dx) {
   if (this_thread() >= count) return;
-  const Pixel at = pixel_of(this_thread(), d.h, d.w, d.channels / N, N);
+  const Pixel at = pixel_of(this_thread(), (d.h + cell - 1) / cell, (d.w + cell - 1) / cell, d.channels / N, N);
+  const int row = at.row * cell, column = at.column * cell;
   // Windows [first, last] along one side.
   const auto first = [&](int place, int window) { return max(0, (place + d.padding - window + d.stride) / d.stride); };
-  const auto last = [&](int place, int windows) { return min(windows - 1, (place + d.padding) / d.stride); };
-  const int top = first(at.row, d.window_h), bottom = last(at.row, d.p);
-  const int left = first(at.column, d.window_w), right = last(at.column, d.q);
-  Vector<float, N> sum{};
-  for (int p = top; p <= bottom; ++p)
-    for (int q = left; q <= right; ++q) {
-      const std::int64_t from = ((at.image * d.p + p) * d.q + q) * d.channels + at.channel;
-      const Vector<T, N> gradient = load<N>(dy + from);
-      const Window window(d, p, q);
-      if (saved) {
-        const Vector<unsigned char, N> place = load<N>(saved + from);
-        const int here = (at.row - window.row) * d.window_w + at.column - window.column;
+  const auto last = [&](int place, int places, int windows) {
+    return min(windows - 1, (min(place + cell, places) - 1 + d.padding) / d.stride);
+  };
+  const int top = first(row, d.window_h), bottom = last(row, d.h, d.p);
+  const int left = first(column, d.window_w), right = last(column, d.w, d.q);
+  Vector<float, N> sum[cell][cell] = {};
+  const auto read = [&](int p, int q, Packed<T, N>& gradient, Packed<unsigned char, N>& place) {
+    const std::int64_t from = ((at.image * d.p + p) * d.q + q) * d.channels + at.channel;
+    gradient = load<N>(dy + from);
+    if (saved) place = load<N>(saved + from);
+  };
+  const auto add = [&](int p, int q, const Packed<T, N>& gradient, const Packed<unsigned char, N>& place) {
+    const Window window(d, p, q);
 #pragma unroll
-        for (int k = 0; k < N; ++k) sum.lane[k] += place.lane[k] == here ? widen(gradient.lane[k]) : 0.0f;
-      } else {
+    for (int i = 0; i < cell; ++i)
 #pragma unroll
-        for (int k = 0; k < N; ++k) sum.lane[k] = fmaf(widen(gradient.lane[k]), window.inverse_count(), sum.lane[k]);
+      for (int j = 0; j < cell; ++j) {
+        const int below = row + i - window.row, beside = column + j - window.column;
+        if (below < 0 || below >= d.window_h || beside < 0 || beside >= d.window_w) continue;
+        if (saved) {
+          const int here = below * d.window_w + beside;
+#pragma unroll
+          for (int k = 0; k < N; ++k) sum[i][j].lane[k] += place[k] == here ? widen(gradient[k]) : 0.0f;
+        } else {
+          const float share = window.inverse_count();
+#pragma unroll
+          for (int k = 0; k < N; ++k) sum[i][j].lane[k] = fmaf(widen(gradient[k]), share, sum[i][j].lane[k]);
+        }
       }
-    }
-  store_narrow(dx + this_thread() * N, sum);
+  };
+  if (bottom - top < 2 && right - left < 2) {  // all at once
+    Packed<T, N> gradient[2][2];
+    Packed<unsigned char, N> place[2][2];
+    const auto each = [&](auto visit) {
+#pragma unroll
+      for (int p = 0; p < 2; ++p)
+#pragma unroll
+        for (int q = 0; q < 2; ++q)
+          if (top + p <= bottom && left + q <= right) visit(top + p, left + q, gradient[p][q], place[p][q]);
+    };
+    each(read);
+    each(add);
+  } else {
+    for (int p = top; p <= bottom; ++p)
+      for (int q = left; q <= right; ++q) {
+        Packed<T, N> gradient;
+        Packed<unsigned char, N> place;
+        read(p, q, gradient, place);
+        add(p, q, gradient, place);
+      }
+  }
+#pragma unroll
+  for (int i = 0; i < cell; ++i)
+#pragma unroll
+    for (int j = 0; j < cell; ++j)
+      if (row + i < d.h && column + j < d.w)
+        store_narrow(dx + ((at.image * d.h + row + i) * d.w + column + j) * d.channels + at.channel, sum[i][j]);
 }
 
 template <typename Base>
 class CudaPool : public CudaOp<Base> {
  public:
-  // A thread for each vector of channels of `pixels`.
+  // A thread for each vector of channels of `pixels`, or of cells of them.
   CudaPool(Device& device, const PoolDesc& desc, std::int64_t pixels)
       : CudaOp<Base>(device),
         d_(desc),
@@ -193,7 +238,8 @@ class CudaPoolForward final : public CudaPool<PoolForward> {
 
 class CudaPoolBackward final : public CudaPool<PoolBackward> {
  public:
-  CudaPoolBackward(Device& device, const PoolDesc& d) : CudaPool(device, d, d.n * d.h * d.w) {}
+  CudaPoolBackward(Device& device, const PoolDesc& d)
+      : CudaPool(device, d, d.n * ((d.h + cell - 1) / cell) * ((d.w + cell - 1) / cell)) {}
 
   void run(Stream& stream, const Args& args) override {
     with_type(aligned(args.dy, args.dx, args.saved), [&]<typename T, typename Width>(T, Width) {

@@ -36,20 +36,22 @@ __device__ __forceinline__ unsigned round_patch(const From* x, To* y, bool turn,
                                                 std::int64_t columns, std::int64_t row, std::int64_t column,
                                                 float factor, float* sum) {
   const int lane = static_cast<int>(threadIdx.x) % across, line = static_cast<int>(threadIdx.x) / across;
-  cuda::Vector<From, wide> in[stacked] = {};
+  cuda::Packed<From, wide> in[stacked];
 #pragma unroll
   for (int s = 0; s < stacked; ++s) {
     const From* from = x + (row + s) * columns + column;
     if constexpr (inside) {
       in[s] = cuda::load<wide>(from);
     } else {
+      cuda::Vector<From, wide> each = {};
 #pragma unroll
       for (int j = 0; j < wide; ++j)
-        if (row + s < rows && column + j < columns) in[s].lane[j] = from[j];
+        if (row + s < rows && column + j < columns) each.lane[j] = from[j];
+      in[s] = cuda::packed(each);
     }
   }
   unsigned largest = 0;
-  cuda::Vector<To, wide> out[stacked];
+  cuda::Packed<To, wide> out[stacked];
 #pragma unroll
   for (int s = 0; s < stacked; ++s) {
     cuda::Vector<float, wide> values = cuda::widened(in[s]);
@@ -68,13 +70,13 @@ __device__ __forceinline__ unsigned round_patch(const From* x, To* y, bool turn,
     } else {
 #pragma unroll
       for (int j = 0; j < wide; ++j)
-        if (row + s < rows && column + j < columns) to[j] = out[s].lane[j];
+        if (row + s < rows && column + j < columns) to[j] = out[s][j];
     }
   }
   if (turn) {
 #pragma unroll
     for (int j = 0; j < wide; ++j) {
-      const cuda::Vector<To, stacked> word{{out[0].lane[j], out[1].lane[j], out[2].lane[j], out[3].lane[j]}};
+      const cuda::Vector<To, stacked> word{{out[0][j], out[1][j], out[2][j], out[3][j]}};
       memcpy(&kept[lane * wide + j][place_of(line, lane)], &word, sizeof(word));
     }
   }
@@ -139,14 +141,15 @@ __global__ void __launch_bounds__(threads)
   for (int i = static_cast<int>(threadIdx.x) / groups; i < tile_columns; i += threads / groups) {
     if (column + i >= columns) break;
     const std::int64_t begin = row + first * 16;
-    const cuda::Vector<To, 16> bytes =
+    const cuda::Packed<To, 16> bytes =
         cuda::load<16>(reinterpret_cast<const To*>(&kept[i][place_of(first * group, i / wide)]));
     To* to = turned + (column + i) * rows + begin;
     if (turned_words && begin + 16 <= rows) {
       cuda::store(to, bytes);
     } else {
+#pragma unroll
       for (int j = 0; j < 16; ++j)
-        if (begin + j < rows) to[j] = bytes.lane[j];
+        if (begin + j < rows) to[j] = bytes[j];
     }
   }
 }

@@ -24,15 +24,15 @@ __global__ void __launch_bounds__(threads)
     const std::int64_t token = group.whole, at = pair.rest * N, head = group.rest * heads_a_thread;
     const std::int64_t angle = divide(token, d.seq).rest * half + at;
     T* first = x + token * d.stride + head * d.head_dim + at;
-    Vector<T, N> low[heads_a_thread], high[heads_a_thread];
+    Packed<T, N> low[heads_a_thread], high[heads_a_thread];
 #pragma unroll
     for (int h = 0; h < heads_a_thread; ++h)
       if (head + h < d.heads) {
         low[h] = load<N>(first + h * d.head_dim);
         high[h] = load<N>(first + h * d.head_dim + half);
       }
-    const Vector<float, N> c = load<N>(cosine + angle);
-    Vector<float, N> s = load<N>(sine + angle);
+    const Vector<float, N> c = load_wide<N>(cosine + angle);
+    Vector<float, N> s = load_wide<N>(sine + angle);
     if (d.inverse) {
 #pragma unroll
       for (int k = 0; k < N; ++k) s.lane[k] = -s.lane[k];

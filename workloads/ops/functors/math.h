@@ -77,7 +77,7 @@ ASSAY_HOST_DEVICE inline double tanh(double x) { return std::tanh(x); }
 // in hardware, within 2 + 1.2 |x| ulp: the terms that it goes into are small where it is less exact.
 ASSAY_HOST_DEVICE inline float exp_of_negative(float x) {
 #ifdef __CUDA_ARCH__
-  return __expf(x);
+  return hardware::exp(x);
 #else
   const detail::Reduced reduced = detail::reduce(x < -88.0f ? -88.0f : x);  // NaN stays
   // power_of_two(-127), which -88 comes to, is zero.
