@@ -83,6 +83,8 @@ class Cuda(AssayCase):
     def test_a_driver_that_does_not_serve_says_what_to_mend(self):
         self.unusable("count_error=802", "nvidia-fabricmanager", "cudaErrorSystemNotReady")
         self.unusable("count_error=803", "of different versions", "cudaErrorSystemDriverMismatch")
+        self.unusable("count_error=101", "names a GPU twice", "CUDA_VISIBLE_DEVICES=0,0",
+                      env={"CUDA_VISIBLE_DEVICES": "0,0"})
         self.unusable("context_error=46", "another process has it for itself", "cudaErrorDevicesUnavailable")
 
     def test_no_gpu_is_visible(self):

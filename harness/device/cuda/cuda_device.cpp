@@ -182,6 +182,7 @@ std::string driver_trouble(cudaError_t error) {
     case cudaErrorCompatNotSupportedOnDevice:
       return "the libcuda.so.1 of the compatibility package does not serve this GPU: take its folder (cuda/compat) out "
              "of LD_LIBRARY_PATH";
+    case cudaErrorInvalidDevice: return "CUDA_VISIBLE_DEVICES names a GPU twice, or one that is not here";
     case cudaErrorDevicesUnavailable:
       return "the GPU is taken: another process has it for itself (nvidia-smi -q -d COMPUTE tells whether its mode is "
              "exclusive or prohibited)";
@@ -191,9 +192,8 @@ std::string driver_trouble(cudaError_t error) {
     case cudaErrorMemoryAllocation: return "there is no device memory left for a context: other processes hold it";
     case cudaErrorUnknown:
     case cudaErrorOperatingSystem:
-      return "the driver cannot open its devices: see that /dev/nvidiactl, /dev/nvidia-uvm and the GPU's own "
-             "/dev/nvidia "
-             "file are here and may be opened";
+      return "the driver cannot open its devices: see that /dev/nvidiactl, /dev/nvidia-uvm and /dev/nvidia0, 1, ... "
+             "are here and may be opened";
     default: return {};
   }
 }
@@ -210,6 +210,7 @@ void check_first_call(cudaError_t error, const char* call) {
 }  // namespace
 
 int device_count() {
+  constexpr int oldest_toolkit = 12080;  // that Assay builds with
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) cudaGetLastError();
@@ -220,10 +221,14 @@ int device_count() {
     throw Error(
         "no NVIDIA driver is loaded (libcuda.so.1 is missing or does not answer): install it, or say --device cpu");
   if (error == cudaErrorInsufficientDriver)
-    throw Error(fmt::format("the NVIDIA driver is too old: it knows CUDA {}, this build uses {}", version_text(driver),
-                            version_text(runtime)));
+    throw Error(
+        fmt::format("the NVIDIA driver is too old: it knows CUDA {}, this build uses {}; install a newer driver{}",
+                    version_text(driver), version_text(runtime),
+                    driver >= oldest_toolkit ? ", or build with a toolkit of its version" : ""));
   if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
-    throw Error(fmt::format("no GPU is visible ({})", visible_devices()));
+    throw Error(
+        fmt::format("no GPU is visible ({}){}", visible_devices(),
+                    std::getenv("CUDA_VISIBLE_DEVICES") ? "" : "; does nvidia-smi show one, and a container get it?"));
   check_first_call(error, "cudaGetDeviceCount");
   return count;
 }
