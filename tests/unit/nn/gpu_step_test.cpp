@@ -15,10 +15,10 @@ namespace {
 using test::small_options;
 using test::SmallStep;
 
-// A GPU that has no graphs.
+// A GPU that has no graphs, or, `late`, gives each up once all of it is captured.
 class WithoutGraphs final : public Device {
  public:
-  explicit WithoutGraphs(Device& device) : device_(device) {}
+  explicit WithoutGraphs(Device& device, bool late = false) : device_(device), late_(late) {}
   const DeviceInfo& info() const override { return device_.info(); }
   std::unique_ptr<Stream> make_stream() override { return device_.make_stream(); }
   std::unique_ptr<Event> make_event() override { return device_.make_event(); }
@@ -27,7 +27,12 @@ class WithoutGraphs final : public Device {
     device_.copy(to, from, bytes, stream);
   }
   void zero(void* at, std::size_t bytes, Stream& stream) override { device_.zero(at, bytes, stream); }
-  std::unique_ptr<Graph> capture(Stream&, const std::function<void()>&, std::string& why_not) override {
+  std::unique_ptr<Graph> capture(Stream& stream, const std::function<void()>& body, std::string& why_not) override {
+    const auto given_up = [&] {
+      body();
+      throw Error("refused by a test");
+    };
+    if (late_) return device_.capture(stream, given_up, why_not);
     why_not = "refused by a test";
     return nullptr;
   }
@@ -38,6 +43,7 @@ class WithoutGraphs final : public Device {
 
  private:
   Device& device_;
+  bool late_;
 };
 
 // A step on the GPU with its first batches.
@@ -97,19 +103,23 @@ TEST_P(GpuModels, FollowTheOracle) {
 }
 
 TEST_P(GpuModels, ReplayIsTheSameToTheBit) {
-  WithoutGraphs refusing(*device_);
-  GpuStep captured(GetParam(), options(), *device_, *device_), eager(GetParam(), options(), refusing, *device_);
+  WithoutGraphs refusing(*device_), giving_up(*device_, true);
+  GpuStep captured(GetParam(), options(), *device_, *device_), eager(GetParam(), options(), refusing, *device_),
+      given_up(GetParam(), options(), giving_up, *device_);
   for (int i = 0; i < 4; ++i) {
     const StepResult a = captured.step.step(1e-2), b = eager.step.step(1e-2);
     EXPECT_EQ(a.loss, b.loss) << "step " << i;
+    EXPECT_EQ(given_up.step.step(1e-2).loss, b.loss) << "step " << i;
     EXPECT_GT(a.forward, 0);
     EXPECT_GT(a.backward, 0);
     EXPECT_GT(a.optimizer, 0);
     EXPECT_EQ(captured.step.evaluate().loss_sum, eager.step.evaluate().loss_sum);
   }
   EXPECT_EQ(bytes(captured.step), bytes(eager.step));
+  EXPECT_EQ(bytes(given_up.step), bytes(eager.step)) << "what a failed capture enqueued has not run";
   EXPECT_EQ(captured.step.graph(), "captured");
   EXPECT_EQ(eager.step.graph(), "eager: refused by a test");
+  EXPECT_EQ(given_up.step.graph(), "eager: refused by a test");
 }
 
 // A GPU holds all logits that fit a share of its memory; where they do not, blocks add up to the same gradient.
