@@ -19,6 +19,8 @@ FILES = ["assay", "libassay-cuda.so", "libassay-cpu.so"]
 # Left to the machine: CUDA's are large and belong to its driver, glibc's to its kernel and loader.
 FROM_THE_MACHINE = ("libcublas", "libcudnn", "libnccl", "libcupti", "libcuda.", "libcudart", "libnvidia", "libnvrtc",
                     "ld-linux", "libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so", "libresolv.so")
+# The compiler's own, which a machine mostly has: ours only where its are too old, or its other libraries may miss them.
+RUNTIME = ("libstdc++", "libgcc_s", "libgomp")
 # Where toolkits keep libraries that the loader may not know of.
 TOOLKIT = ("/usr/local/cuda/lib64", "/usr/local/cuda/lib", "/usr/local/cuda/extras/CUPTI/lib64")
 
@@ -40,13 +42,13 @@ def fill(build, to):
     missing = [name for name in FILES + PROGRAMS if not (build / name).exists()]
     if missing:
         sys.exit(f"check: {build} lacks {', '.join(missing)}: cmake --preset cuda && cmake --build build/cuda --target all peers")
-    (to / "lib").mkdir(parents=True, exist_ok=True)
+    (to / "lib/runtime").mkdir(parents=True, exist_ok=True)
     for name in FILES + PROGRAMS:
         (to / name).parent.mkdir(exist_ok=True)
         shutil.copy2(build / name, to / name)
         subprocess.run(["strip", "--strip-unneeded", to / name], check=False)
         for library in needed_libraries(build / name):
-            shutil.copy2(library, to / "lib" / library.name)
+            shutil.copy2(library, to / "lib" / ("runtime" if library.name.startswith(RUNTIME) else "") / library.name)
     shutil.copytree(ROOT / "configs", to / "configs", dirs_exist_ok=True)
     return len(FILES + PROGRAMS)
 
@@ -98,4 +100,9 @@ def environment_of(programs, python):
     if not (programs / "lib").is_dir():
         return own
     folders = [str(programs / "lib"), *cuda_of_python(python), os.environ.get("LD_LIBRARY_PATH", ""), *TOOLKIT]
-    return own | {"LD_LIBRARY_PATH": ":".join(filter(None, folders)), "ASSAY_CONFIGS": str(programs / "configs")}
+    own |= {"LD_LIBRARY_PATH": ":".join(filter(None, folders)), "ASSAY_CONFIGS": str(programs / "configs")}
+    try:
+        starts = subprocess.run([programs / "assay", "list", "families"], env=own, capture_output=True).returncode == 0
+    except OSError:
+        starts = False
+    return own if starts else own | {"LD_LIBRARY_PATH": f"{programs / 'lib/runtime'}:{own['LD_LIBRARY_PATH']}"}

@@ -155,8 +155,9 @@ class Bundle(Folder):
             (self.dir / "build" / name).symlink_to(BUILD / (name if name not in absent else "assay"))
         check.bundle.pack(self.dir / "build", self.dir / "bundle")
         libraries = {file.name.split(".so")[0] for file in (self.dir / "bundle/lib").iterdir()}
-        self.assertLessEqual({"libfmt", "libstdc++", "libdnnl", "libhwloc"}, libraries)
-        self.assertFalse({"libcublasLt", "libcudnn", "libnccl", "libc"} & libraries)
+        self.assertLessEqual({"libfmt", "libdnnl", "libhwloc"}, libraries)
+        self.assertFalse({"libcublasLt", "libcudnn", "libnccl", "libc", "libstdc++"} & libraries)
+        self.assertTrue((self.dir / "bundle/lib/runtime/libstdc++.so.6").exists())
         self.assertTrue((self.dir / "bundle/configs/plans/gpu-quick.json").exists())
         self.assertFalse((self.dir / "bundle/assay").is_symlink())
 
@@ -184,9 +185,13 @@ class Bundle(Folder):
         self.assertEqual(check.bundle.environment_of(self.dir, sys.executable).get("LD_LIBRARY_PATH"),
                          os.environ.get("LD_LIBRARY_PATH"))
         (self.dir / "lib").mkdir()
-        folders = check.bundle.environment_of(self.dir, sys.executable)["LD_LIBRARY_PATH"].split(":")
-        self.assertEqual(folders[0], str(self.dir / "lib"))
-        self.assertEqual(folders[-1], "/usr/local/cuda/extras/CUPTI/lib64")
+        for starts in (True, False):  # with the machine's own runtime, or only with the bundle's
+            (self.dir / "assay").write_text(f"#!/bin/sh\nexit {0 if starts else 1}\n")
+            (self.dir / "assay").chmod(0o755)
+            folders = check.bundle.environment_of(self.dir, sys.executable)["LD_LIBRARY_PATH"].split(":")
+            self.assertEqual(folders[0], str(self.dir / ("lib" if starts else "lib/runtime")))
+            self.assertIn(str(self.dir / "lib"), folders)
+            self.assertEqual(folders[-1], "/usr/local/cuda/extras/CUPTI/lib64")
 
 
 class Running(Folder):
