@@ -161,10 +161,9 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   const bool shared = std::find(order.flags.begin(), order.flags.end(), "shared GPU") != order.flags.end();
   if (on_gpu && !shared && (comm.size() == 1 || gpus_of(order.params).empty()))
     watts = gpu_watts(record.telemetry, from, to, comm);
-  if (const auto reasons = record.telemetry.find("gpu_throttle_reasons"); reasons != record.telemetry.end())
-    if (const std::string slowed = slowed_by(reasons->second, from, to); !slowed.empty())
-      context.flags.push_back(fmt::format("GPU slowed down: {}{}", slowed,
-                                          comm.size() > 1 ? fmt::format(" (rank {})", comm.rank()) : std::string()));
+  if (const std::string slow = health.slowness(record.telemetry, from, to); !slow.empty())
+    context.flags.push_back(fmt::format("GPU slowed down: {}{}", slow,
+                                        comm.size() > 1 ? fmt::format(" (rank {})", comm.rank()) : std::string()));
 
   Checks checks;
   phase(record, "verify", [&] { watched_by_health([&] { work->verify(checks); }); });

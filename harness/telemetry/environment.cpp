@@ -96,6 +96,7 @@ Json gpus_json(const std::vector<GpuPart>& gpus) {
                    {"default_power_limit_watts", known(gpu.default_power_limit)},
                    {"applications_clock_hz", known(gpu.applications_clock)},
                    {"default_applications_clock_hz", known(gpu.default_applications_clock)},
+                   {"max_clock_hz", known(gpu.max_clock)},
                    {"throttle_reasons", known(gpu.throttle_reasons)},
                    {"clients", gpu.clients.size()}});
   return all;

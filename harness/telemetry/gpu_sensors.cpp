@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace assay {
 
 namespace {
@@ -20,7 +22,7 @@ std::optional<NvmlDevice> find_device(const std::string& uuid, const std::string
 
 }  // namespace
 
-GpuSensor::GpuSensor(NvmlDevice device) : device_(std::move(device)) {}
+GpuSensor::GpuSensor(NvmlDevice device) : device_(std::move(device)), partitioned_(device_.mig().value_or(false)) {}
 
 void GpuSensor::begin() {
   energy_at_begin_ = device_.energy();
@@ -38,7 +40,7 @@ void GpuSensor::read(double seconds, std::vector<Reading>& readings) {
   add("gpu_memory_clock", "Hz", Kind::level, device_.memory_clock());
   add("gpu_power", "W", Kind::level, device_.power());
   add("gpu_power_instant", "W", Kind::level, device_.power_instant());
-  const auto energy = device_.energy();
+  const auto energy = partitioned_ ? std::nullopt : device_.energy();
   if (!energy_at_begin_) energy_at_begin_ = energy;
   add("gpu_energy", "J", Kind::level, energy ? std::optional(*energy - *energy_at_begin_) : std::nullopt);
   add("gpu_temperature", "degC", Kind::level, device_.temperature());
@@ -107,10 +109,37 @@ std::string slowed_by(const Series& reasons, double from, double to) {
   return throttle_text(seen & slowing);
 }
 
+std::string locked_clock(const Series& clock, const Series& reasons, double max_clock, double from, double to) {
+  constexpr std::size_t fewest = 3;
+  // Cards with a graphics part seldom reach the highest clock of all that they name; nothing of that is told either.
+  constexpr double still = 0.01, clearly_below = 0.85;
+  const auto known = [&](const Series& series) {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < series.at.size() && i < series.values.size(); ++i)
+      if (series.at[i] >= from && series.at[i] <= to && series.values[i]) values.push_back(*series.values[i]);
+    return values;
+  };
+  const std::vector<double> clocks = known(clock), whys = known(reasons);
+  if (!(to - from >= shortest_window_seconds) || clocks.size() < fewest || whys.size() < fewest) return {};
+  if (std::any_of(whys.begin(), whys.end(), [](double why) { return why != 0; })) return {};
+  const auto [lowest, highest] = std::minmax_element(clocks.begin(), clocks.end());
+  if (*highest - *lowest > still * *highest || *highest > clearly_below * max_clock) return {};
+  return fmt::format("locked at {:.2f} of {:.2f} GHz", *highest / 1e9, max_clock / 1e9);
+}
+
 GpuHealth::GpuHealth(const std::string& uuid, const std::string& pci) : device_(find_device(uuid, pci)) {
   if (!device_) return;
   xids_ = std::make_unique<XidWatch>(*device_);
   before_ = device_->errors();
+}
+
+std::string GpuHealth::slowness(const std::map<std::string, Series>& telemetry, double from, double to) const {
+  const auto clock = telemetry.find("gpu_clock"), reasons = telemetry.find("gpu_throttle_reasons");
+  if (!device_ || clock == telemetry.end() || reasons == telemetry.end()) return {};
+  const std::string reason = slowed_by(reasons->second, from, to);
+  if (!reason.empty()) return reason;
+  const auto most = device_->max_clock();
+  return most ? locked_clock(clock->second, reasons->second, *most, from, to) : std::string();
 }
 
 std::vector<std::string> GpuHealth::take() {

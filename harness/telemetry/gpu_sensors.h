@@ -5,6 +5,7 @@
 #include "harness/telemetry/nvml.h"
 #include "harness/telemetry/sensors.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@ class GpuSensor : public Sensor {
   void read_slowly(std::vector<Reading>& readings);
 
   NvmlDevice device_;
+  bool partitioned_;  // by MIG: its energy is that of all slices, whoever uses them
   std::optional<double> energy_at_begin_;
   GpuErrorCounts errors_at_begin_;
   Link sent_, received_;
@@ -50,6 +52,10 @@ std::optional<double> mean_watts(const Series& energy, double from, double to);
 // Why the GPU was slowed down in [from, to]: "thermal (software), power brake"; empty where it was not, and for less
 // than a second. Running into the power limit is no such reason: dense matrix work does.
 std::string slowed_by(const Series& reasons, double from, double to);
+// A locked clock leaves no reason behind: in [from, to] it stood still below `max_clock` (Hz) while the driver gave
+// none, not even idleness. "locked at 1.41 of 1.98 GHz"; empty where that was not so, is not known, or for less than a
+// second.
+std::string locked_clock(const Series& clock, const Series& reasons, double max_clock, double from, double to);
 
 // Watches one GPU for errors from its making on.
 class GpuHealth {
@@ -57,6 +63,8 @@ class GpuHealth {
   GpuHealth(const std::string& uuid, const std::string& pci);
   // Whether there is anything to watch: NVML knows the GPU.
   bool present() const { return device_.has_value(); }
+  // Why the GPU was slow in [from, to] of a case with these series, by the two above; empty where it was not.
+  std::string slowness(const std::map<std::string, Series>& telemetry, double from, double to) const;
   // What went wrong since: "XID 79", "2 uncorrectable ECC errors", ...; empty when all is well. One culprit a line.
   std::vector<std::string> take();
 

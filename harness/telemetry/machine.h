@@ -85,6 +85,7 @@ struct GpuPart {
   GpuErrorCounts errors;
   std::optional<double> power_limit, default_power_limit;                // W
   std::optional<double> applications_clock, default_applications_clock;  // Hz, of the SMs
+  std::optional<double> max_clock;                                       // Hz, of the SMs
   std::optional<std::uint64_t> throttle_reasons;                         // now, bits of ThrottleReason
   std::vector<GpuClient> clients;                                        // processes that compute on it
 };

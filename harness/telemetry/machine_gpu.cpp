@@ -49,6 +49,7 @@ void add_nvml(const NvmlDevice& device, GpuPart& gpu) {
   gpu.default_power_limit = device.default_power_limit();
   gpu.applications_clock = device.applications_clock();
   gpu.default_applications_clock = device.default_applications_clock();
+  gpu.max_clock = device.max_clock();
   gpu.throttle_reasons = device.throttle_reasons();
   gpu.clients = device.clients();
 }

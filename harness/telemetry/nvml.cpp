@@ -103,6 +103,7 @@ std::optional<double> hertz(std::optional<unsigned> megahertz) {
 }  // namespace
 
 std::optional<double> NvmlDevice::clock() const { return hertz(ask<unsigned>(api_->clock, handle_, clock_sm)); }
+std::optional<double> NvmlDevice::max_clock() const { return hertz(ask<unsigned>(api_->max_clock, handle_, clock_sm)); }
 std::optional<double> NvmlDevice::memory_clock() const {
   return hertz(ask<unsigned>(api_->clock, handle_, clock_memory));
 }

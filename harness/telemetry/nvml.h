@@ -52,6 +52,7 @@ class NvmlDevice {
   bool lost() const;           // fallen off the bus, or of no use before a reset
 
   std::optional<double> clock() const;         // Hz, of the SMs
+  std::optional<double> max_clock() const;     // the highest of them
   std::optional<double> memory_clock() const;  // Hz
   std::optional<double> power() const;         // W, mean of about a second where the GPU says which
   std::optional<double> power_instant() const;

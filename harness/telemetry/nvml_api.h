@@ -93,6 +93,7 @@ struct NvmlDevice::Api {
   Return (*uuid)(Handle, char*, unsigned) = nullptr;
   Return (*pci)(Handle, PciInfo*) = nullptr;
   Return (*clock)(Handle, int, unsigned*) = nullptr;
+  Return (*max_clock)(Handle, int, unsigned*) = nullptr;
   Return (*applications_clock)(Handle, int, unsigned*) = nullptr;
   Return (*default_applications_clock)(Handle, int, unsigned*) = nullptr;
   Return (*power)(Handle, unsigned*) = nullptr;
@@ -145,6 +146,7 @@ struct NvmlDevice::Api {
     find(uuid, "nvmlDeviceGetUUID");
     find(pci, "nvmlDeviceGetPciInfo_v3");
     find(clock, "nvmlDeviceGetClockInfo");
+    find(max_clock, "nvmlDeviceGetMaxClockInfo");
     find(applications_clock, "nvmlDeviceGetApplicationsClock");
     find(default_applications_clock, "nvmlDeviceGetDefaultApplicationsClock");
     find(power, "nvmlDeviceGetPowerUsage");

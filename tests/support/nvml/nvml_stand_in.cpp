@@ -140,6 +140,7 @@ int nvmlDeviceGetPciInfo_v3(void*, Pci* pci) {
 }
 int nvmlDeviceGetPersistenceMode(void*, int* mode) { return answer("persistence", mode); }
 int nvmlDeviceGetClockInfo(void*, int type, unsigned* mhz) { return answer(type == 2 ? "memory_clock" : "clock", mhz); }
+int nvmlDeviceGetMaxClockInfo(void*, int, unsigned* mhz) { return answer("max_clock", mhz); }
 int nvmlDeviceGetApplicationsClock(void*, int, unsigned* mhz) { return answer("applications_clock", mhz); }
 int nvmlDeviceGetDefaultApplicationsClock(void*, int, unsigned* mhz) {
   return answer("default_applications_clock", mhz);

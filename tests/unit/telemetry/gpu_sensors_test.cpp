@@ -175,6 +175,32 @@ TEST(SlowedBy, NamesWhatHeldClocksDownInTheWindow) {
   EXPECT_EQ(slowed_by(reasons, 0, 4), "thermal (software), thermal (hardware), power brake");
 }
 
+TEST(LockedClock, StandsStillBelowTheHighestWithoutAReason) {
+  const Series none{"1", {0, 1, 2, 3}, {1, 0, 0, 0}}, capped{"1", {0, 1, 2, 3}, {0, 4, 4, 4}};
+  const Series low{"Hz", {0, 1, 2, 3}, {0.3e9, 1.41e9, 1.41e9, 1.41e9}};
+  EXPECT_EQ(locked_clock(low, none, 1.98e9, 0.5, 3.5), "locked at 1.41 of 1.98 GHz");
+  EXPECT_EQ(locked_clock(low, capped, 1.98e9, 0.5, 3.5), "");
+  EXPECT_EQ(locked_clock(low, none, 1.98e9, 0, 3.5), "");    // it was idle at first
+  EXPECT_EQ(locked_clock(low, none, 1.42e9, 0.5, 3.5), "");  // as fast as it goes
+  EXPECT_EQ(locked_clock({"Hz", {1, 2, 3}, {1.41e9, 1.5e9, 1.6e9}}, none, 1.98e9, 0.5, 3.5), "");
+}
+
+TEST_F(GpuSensors, SlownessIsWhatTheDriverSaysOrALockedClock) {
+  const NvmlScript script("max_clock 1980\n");
+  const GpuHealth health("GPU-1", "");
+  std::map<std::string, Series> telemetry = {{"gpu_clock", {"Hz", {1, 2, 3}, {1.2e9, 1.2e9, 1.2e9}}},
+                                             {"gpu_throttle_reasons", {"1", {1, 2, 3}, {0, 0, 0}}}};
+  EXPECT_EQ(health.slowness(telemetry, 0.5, 3.5), "locked at 1.20 of 1.98 GHz");
+  telemetry["gpu_throttle_reasons"].values[1] = 0x20;
+  EXPECT_EQ(health.slowness(telemetry, 0.5, 3.5), "thermal (software)");
+  EXPECT_EQ(health.slowness({}, 0.5, 3.5), "");
+}
+
+TEST_F(GpuSensors, ThePowerOfASliceIsNotKnown) {
+  const NvmlScript script("mig 1\nenergy 5000\n");
+  EXPECT_FALSE(read(*find_gpu_sensor("GPU-1", ""), 0).contains("gpu_energy"));
+}
+
 TEST(GpuEnergy, IsToldOnlyWhereSamplesFillTheWindow) {
   Measurement measured;
   measured.values = {0.1, 0.1, 0.1};
