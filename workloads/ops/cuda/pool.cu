@@ -5,6 +5,8 @@
 #include "workloads/ops/cuda/cuda_ops.h"
 #include "workloads/ops/cuda/own_kernels.h"
 
+#include <cmath>
+
 namespace assay::ops {
 
 namespace {
@@ -54,20 +56,24 @@ __global__ void __launch_bounds__(threads)
   if (this_thread() >= count) return;
   const Pixel at = pixel_of(this_thread(), d.p, d.q, d.channels / N, N);
   const Window window(d, at.row, at.column);
-  Vector<float, N> most{};
-  Vector<int, N> place{};
+  Vector<float, N> most;
+  Vector<int, N> place;
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    most.lane[k] = -INFINITY;
+    place.lane[k] = (window.top - window.row) * d.window_w + window.left - window.column;
+  }
   for (int h = window.top; h < window.bottom; ++h) {
     const T* line = x + (at.image * d.h + h) * d.w * d.channels + at.channel;
 #pragma unroll 3
     for (int w = window.left; w < window.right; ++w) {
       const Vector<float, N> value = load_wide<N>(line + w * d.channels);
       const int here = (h - window.row) * d.window_w + w - window.column;
-      const bool first = h == window.top && w == window.left;
 #pragma unroll
       for (int k = 0; k < N; ++k) {
         // The first of the largest, and of those that are not numbers.
         const float mine = value.lane[k], best = most.lane[k];
-        if (first || (!(mine <= best) && best == best)) {
+        if (!(mine <= best) && best == best) {
           most.lane[k] = mine;
           place.lane[k] = here;
         }
