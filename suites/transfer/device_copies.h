@@ -31,8 +31,9 @@ struct PairResult {
 class DeviceCopies {
  public:
   virtual ~DeviceCopies() = default;
-  // All enqueued. Addresses are aligned to 16 bytes; `from` and `to` are of this GPU or pinned.
-  virtual void copy(void* to, const void* from, std::size_t bytes, Stream& stream) = 0;
+  // All enqueued. Addresses are aligned to 16 bytes; `from` and `to` are of this GPU or pinned. `at_once`: copies that
+  // are to run side by side, of which this is one; each leaves the others room on every SM.
+  virtual void copy(void* to, const void* from, std::size_t bytes, int at_once, Stream& stream) = 0;
   virtual void fill(void* data, std::size_t bytes, Stream& stream) = 0;
   // Adds to *wrong, which is in device memory.
   virtual void compare(const void* data, std::size_t bytes, Wrong* wrong, Stream& stream) = 0;

@@ -108,7 +108,7 @@ class HostCase final : public Case {
 
   void copy(const Way& way, Stream& stream) {
     if (by_kernel_)
-      copies_->copy(way.to.data(), way.from.data(), bytes_, stream);
+      copies_->copy(way.to.data(), way.from.data(), bytes_, static_cast<int>(ways_.size()), stream);
     else
       context_->device.copy(way.to.data(), way.from.data(), bytes_, stream);
   }
@@ -141,7 +141,13 @@ class HostCase final : public Case {
     if (direction_ == "d2d" || pinned_) protocol.set_gate(ways_.size() == 2 ? 6 : 1);
     auto& labels = context.labels;
     labels["counts"] = ways_.size() == 2 ? "bytes of both ways" : "bytes that arrive";
-    if (direction_ == "d2d") return;
+    if (direction_ == "d2d") {
+      // The same buffers each time: small ones stay in the cache.
+      const bool in_cache = 2 * bytes_ <= context.device.info().last_level_cache_bytes;
+      protocol.cache = in_cache ? "hot" : "none";
+      labels["level"] = in_cache ? "L2" : "memory";
+      return;
+    }
     const Way& way = ways_.front();
     const int at = node_of(way.up ? way.from.data() : way.to.data()).value_or(-1);
     const int gpu = bus_ ? bus_->numa_node.value_or(-1) : -1;

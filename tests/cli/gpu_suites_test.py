@@ -89,7 +89,10 @@ class GpuSuites(AssayCase):
             names = [metric["name"] for metric in record["metrics"]]
             self.assertEqual("latency" in names, params["bytes"] <= 65536)
             self.assertEqual(params["memory"], "device" if params["direction"] == "d2d" else "pinned")
-            if params["direction"] != "d2d":
+            if params["direction"] == "d2d":
+                level = "L2" if params["bytes"] < 1 << 19 else "memory"
+                self.assertEqual(record["labels"]["level"], level)
+            else:
                 self.assertIn(record["protocol"]["numa"], ("near", "far", "unknown"))
                 self.assertEqual("pcie" in record["labels"], params["bytes"] >= 1 << 18)
         pageable = self.ok({"family": "transfer", "direction": ["h2d", "d2h", "both"], "memory": "pageable", "bytes": 5000})

@@ -98,20 +98,35 @@ class Gate {
   // Without closing it: a kernel is loaded at its first launch.
   void load(cudaStream_t stream) { cuda::enqueue_gate(flag_, longest_wait, stream); }
   void close(cudaStream_t stream) {
+    using Clock = std::chrono::steady_clock;
+    if (launches_wait_) return;
     std::atomic_ref<int>(*flag_).store(0, std::memory_order_release);
+    const Clock::time_point before = Clock::now();
     cuda::enqueue_gate(flag_, longest_wait, stream);
+    // Under CUDA_LAUNCH_BLOCKING a launch ends with its kernel: no gate then.
+    launches_wait_ = std::chrono::duration<double>(Clock::now() - before).count() > 0.5 * longest_wait;
   }
   void open() { std::atomic_ref<int>(*flag_).store(1, std::memory_order_release); }
 
  private:
   static constexpr double longest_wait = 5.0;  // seconds
   int* flag_ = nullptr;
+  bool launches_wait_ = false;
 };
+
+// Blocks of 512 threads for a copy on the current GPU. Alone it fills it. Of several each has one block an SM, 32 KiB
+// in flight, which is more than a bus asks for: all of them are there from the start, none waits for another's end.
+unsigned blocks_of_copy(int at_once) {
+  int gpu = 0, units = 0;
+  ASSAY_CUDA(cudaGetDevice(&gpu));
+  ASSAY_CUDA(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, gpu));
+  return static_cast<unsigned>(at_once > 1 ? units : 4 * units);
+}
 
 class CudaCopies final : public DeviceCopies {
  public:
-  void copy(void* to, const void* from, std::size_t bytes, Stream& stream) override {
-    enqueue_copy(to, from, bytes, cuda::native(stream));
+  void copy(void* to, const void* from, std::size_t bytes, int at_once, Stream& stream) override {
+    enqueue_copy(to, from, bytes, blocks_of_copy(at_once), cuda::native(stream));
   }
   void fill(void* data, std::size_t bytes, Stream& stream) override { enqueue_fill(data, bytes, cuda::native(stream)); }
   void compare(const void* data, std::size_t bytes, Wrong* wrong, Stream& stream) override {
@@ -147,13 +162,14 @@ class CudaCopies final : public DeviceCopies {
     Gate gate;
     gate.load(owner.stream);
     ASSAY_CUDA(cudaMemsetAsync(target.data(), 0, order.bytes, owner.stream));
+    const unsigned most_blocks = blocks_of_copy(1);
     bool gated = false;
     const auto time = [&](int copies) {
       if (gated) gate.close(owner.stream);
       ASSAY_CUDA(cudaEventRecord(start.event, owner.stream));
       for (int i = 0; i < copies; ++i) {
         if (order.by_kernel)
-          enqueue_copy(target.data(), source.data(), order.bytes, owner.stream);
+          enqueue_copy(target.data(), source.data(), order.bytes, most_blocks, owner.stream);
         else
           ASSAY_CUDA(
               cudaMemcpyPeerAsync(target.data(), order.to, source.data(), order.from, order.bytes, owner.stream));
