@@ -29,7 +29,7 @@ double Communicator::max_of(double value) {
 double Communicator::broadcast_value(double value, int root) {
   if (size() == 1) return value;
   InlineStream stream;
-  broadcast(&value, 1, DType::f64, root, stream);
+  broadcast(&value, &value, 1, DType::f64, root, stream);
   return value;
 }
 

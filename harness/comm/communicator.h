@@ -72,7 +72,8 @@ class Communicator {
   virtual void all_gather(const void* send, void* receive, std::size_t count, DType, Stream&) = 0;
   // send holds size * count elements, receive count.
   virtual void reduce_scatter(const void* send, void* receive, std::size_t count, DType, ReduceOp, Stream&) = 0;
-  virtual void broadcast(void* data, std::size_t count, DType, int root, Stream&) = 0;
+  // The root's `send` to every rank's `receive`, its own too; elsewhere `send` is not read.
+  virtual void broadcast(const void* send, void* receive, std::size_t count, DType, int root, Stream&) = 0;
   // send and receive hold size * count elements: count to and from every rank.
   virtual void all_to_all(const void* send, void* receive, std::size_t count, DType, Stream&) = 0;
   virtual void send(const void* data, std::size_t count, DType, int to, Stream&) = 0;

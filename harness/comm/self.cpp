@@ -29,7 +29,10 @@ class SelfCommunicator final : public Communicator {
                       Stream& stream) override {
     copy(send, receive, count, dtype, stream);
   }
-  void broadcast(void*, std::size_t, DType, int root, Stream&) override { check_rank("broadcast", root); }
+  void broadcast(const void* send, void* receive, std::size_t count, DType dtype, int root, Stream& stream) override {
+    check_rank("broadcast", root);
+    copy(send, receive, count, dtype, stream);
+  }
   void all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream& stream) override {
     copy(send, receive, count, dtype, stream);
   }

@@ -47,8 +47,8 @@ void SlowLink::reduce_scatter(const void* send, void* receive, std::size_t count
   hold_up(count * size_of(dtype) * static_cast<std::size_t>(size() - 1), stream);
 }
 
-void SlowLink::broadcast(void* data, std::size_t count, DType dtype, int root, Stream& stream) {
-  inner_.broadcast(data, count, dtype, root, stream);
+void SlowLink::broadcast(const void* send, void* receive, std::size_t count, DType dtype, int root, Stream& stream) {
+  inner_.broadcast(send, receive, count, dtype, root, stream);
   hold_up(count * size_of(dtype), stream);
 }
 

@@ -27,7 +27,7 @@ class SlowLink final : public Communicator {
   void all_reduce(const void* send, void* receive, std::size_t count, DType, ReduceOp, Stream&) override;
   void all_gather(const void* send, void* receive, std::size_t count, DType, Stream&) override;
   void reduce_scatter(const void* send, void* receive, std::size_t count, DType, ReduceOp, Stream&) override;
-  void broadcast(void* data, std::size_t count, DType, int root, Stream&) override;
+  void broadcast(const void* send, void* receive, std::size_t count, DType, int root, Stream&) override;
   void all_to_all(const void* send, void* receive, std::size_t count, DType, Stream&) override;
   void send(const void* data, std::size_t count, DType, int to, Stream&) override;
   void receive(void* data, std::size_t count, DType, int from, Stream&) override;

@@ -189,10 +189,7 @@ class CollectiveCase final : public Case {
       case Op::reduce_scatter: return comm.reduce_scatter(send, receive, layout_.count, dtype_, ReduceOp::sum, stream);
       case Op::all_to_all: return comm.all_to_all(send, receive, layout_.count, dtype_, stream);
       case Op::send_recv: return comm.group(ring, stream);
-      case Op::broadcast:
-        // Out of place as NCCL has it: the root's own receive buffer is filled too.
-        if (!in_place_ && comm.rank() == root) context_->device.copy(receive, send, layout_.bytes, stream);
-        return comm.broadcast(receive, layout_.count, dtype_, root, stream);
+      case Op::broadcast: return comm.broadcast(send, receive, layout_.count, dtype_, root, stream);
     }
   }
 
@@ -270,6 +267,9 @@ Family collective_family() {
        "calls back to back, or one a sample after a barrier",
        {}},
   };
+  // Where the links between GPUs begin to show what they carry.
+  family.params[1].cuda_defaults = family.params[1].defaults;
+  family.params[1].cuda_defaults.push_back(size(std::int64_t{1} << 30));
   // NCCL reads its switch once a process, and registered memory is its own: parameters of GPUs alone.
   ParamSpec nvls = choice("nvls", {"auto", "off"}, {"auto"}, "sums in the NVLink switch: as NCCL chooses, or never");
   ParamSpec buffers =

@@ -50,7 +50,7 @@ TEST(MpiCommunicator, ErrorsNameTheCallAndMpisWords) {
     }
     return "no error";
   };
-  EXPECT_EQ(message([&] { comm->broadcast(&x, 1, DType::f32, comm->size(), stream); }),
+  EXPECT_EQ(message([&] { comm->broadcast(&x, &x, 1, DType::f32, comm->size(), stream); }),
             "MPI_Bcast: MPI_ERR_ROOT: invalid root");
   EXPECT_EQ(message([&] { comm->send(&x, 1, DType::f32, comm->size(), stream); }),
             "MPI_Send: MPI_ERR_RANK: invalid rank");

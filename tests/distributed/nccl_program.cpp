@@ -160,7 +160,7 @@ TEST_F(NcclCommunicator, ErrorsNameTheCallAndNcclsWords) {
   const Buffer buffer = ones(1, *stream);
   std::string message;
   try {
-    comm_->broadcast(buffer.data(), 1, DType::f32, world_size, *stream);
+    comm_->broadcast(buffer.data(), buffer.data(), 1, DType::f32, world_size, *stream);
   } catch (const Error& error) {
     message = error.what();
   }

@@ -114,9 +114,15 @@ void expect_moves(Communicator& comm, std::size_t count, DType dtype) {
 
   for (int root = 0; root < n; ++root) {
     auto data = contribution<T>(comm.rank(), count);
-    comm.broadcast(data.data(), count, dtype, root, stream);
+    std::vector<T> apart(count);
+    comm.broadcast(data.data(), apart.data(), count, dtype, root, stream);
     expect_each(
-        data, 0, count, [&](std::size_t i) { return given(root, i); }, "broadcast");
+        apart, 0, count, [&](std::size_t i) { return given(root, i); }, "broadcast");
+    expect_each(
+        data, 0, count, [&](std::size_t i) { return given(comm.rank(), i); }, "what broadcast sends");
+    comm.broadcast(data.data(), data.data(), count, dtype, root, stream);
+    expect_each(
+        data, 0, count, [&](std::size_t i) { return given(root, i); }, "broadcast in place");
   }
 
   const int next = (comm.rank() + 1) % n;

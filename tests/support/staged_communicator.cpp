@@ -35,9 +35,9 @@ class StagedCommunicator final : public Communicator {
     both(send, all(block), receive, send == receive ? all(block) : block,
          [&](const void* from, void* to) { inner_.reduce_scatter(from, to, count, dtype, op, *stream_); });
   }
-  void broadcast(void* data, std::size_t count, DType dtype, int root, Stream&) override {
-    both(data, count * size_of(dtype), data, count * size_of(dtype),
-         [&](const void*, void* at) { inner_.broadcast(at, count, dtype, root, *stream_); });
+  void broadcast(const void* send, void* receive, std::size_t count, DType dtype, int root, Stream&) override {
+    both(send, count * size_of(dtype), receive, count * size_of(dtype),
+         [&](const void* from, void* to) { inner_.broadcast(from, to, count, dtype, root, *stream_); });
   }
   void all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream&) override {
     const std::size_t bytes = all(count * size_of(dtype));

@@ -87,10 +87,10 @@ class ThreadCommunicator final : public Communicator {
       put(to, sum.data(), block);
     });
   }
-  void broadcast(void* data, std::size_t count, DType dtype, int root, Stream&) override {
+  void broadcast(const void* send, void* receive, std::size_t count, DType dtype, int root, Stream&) override {
     const std::size_t bytes = count * size_of(dtype);
-    exchange(data, rank_ == root ? bytes : 0,
-             [&](const std::vector<Bytes>& all) { put(data, all[index(root)].data(), bytes); });
+    exchange(send, rank_ == root ? bytes : 0,
+             [&](const std::vector<Bytes>& all) { put(receive, all[index(root)].data(), bytes); });
   }
   void all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream&) override {
     const std::size_t block = count * size_of(dtype);

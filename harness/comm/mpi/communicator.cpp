@@ -110,11 +110,13 @@ void MpiCommunicator::reduce_scatter_large(const void* send, void* receive, std:
   }
 }
 
-void MpiCommunicator::broadcast(void* data, std::size_t count, DType dtype, int root, Stream&) {
+// MPI has it in place only.
+void MpiCommunicator::broadcast(const void* send, void* receive, std::size_t count, DType dtype, int root, Stream&) {
   const CountedCall call(calls_, "broadcast");
+  if (rank() == root && send != receive) std::memcpy(receive, send, count * size_of(dtype));
   const MPI_Datatype type = datatype_of(dtype);
   in_pieces(count, largest_, [&](std::size_t offset, int piece) {
-    check(MPI_Bcast(at(data, offset * size_of(dtype)), piece, type, root, comm_), "MPI_Bcast");
+    check(MPI_Bcast(at(receive, offset * size_of(dtype)), piece, type, root, comm_), "MPI_Bcast");
   });
 }
 

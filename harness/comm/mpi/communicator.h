@@ -41,7 +41,7 @@ class MpiCommunicator final : public Communicator {
   void all_reduce(const void*, void*, std::size_t, DType, ReduceOp, Stream&) override;
   void all_gather(const void*, void*, std::size_t, DType, Stream&) override;
   void reduce_scatter(const void*, void*, std::size_t, DType, ReduceOp, Stream&) override;
-  void broadcast(void*, std::size_t, DType, int root, Stream&) override;
+  void broadcast(const void*, void*, std::size_t, DType, int root, Stream&) override;
   void all_to_all(const void*, void*, std::size_t, DType, Stream&) override;
   void send(const void*, std::size_t, DType, int to, Stream&) override;
   void receive(void*, std::size_t, DType, int from, Stream&) override;

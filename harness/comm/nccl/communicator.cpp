@@ -80,9 +80,10 @@ void NcclCommunicator::reduce_scatter(const void* send, void* receive, std::size
   ASSAY_NCCL(ncclReduceScatter(send, to, count, datatype_of(dtype), operation_of(op), comm_, cuda::native(stream)));
 }
 
-void NcclCommunicator::broadcast(void* data, std::size_t count, DType dtype, int root, Stream& stream) {
+void NcclCommunicator::broadcast(const void* send, void* receive, std::size_t count, DType dtype, int root,
+                                 Stream& stream) {
   const CountedCall call(calls_, "broadcast");
-  ASSAY_NCCL(ncclBroadcast(data, data, count, datatype_of(dtype), root, comm_, cuda::native(stream)));
+  ASSAY_NCCL(ncclBroadcast(send, receive, count, datatype_of(dtype), root, comm_, cuda::native(stream)));
 }
 
 // As nccl-tests does it: older versions have no call of that name.

@@ -58,10 +58,7 @@ void call(Communicator& comm, const Given& given, const Layout& layout, void* se
     case Op::all_gather: return comm.all_gather(send, receive, count, given.dtype, stream);
     case Op::reduce_scatter: return comm.reduce_scatter(send, receive, count, given.dtype, ReduceOp::sum, stream);
     case Op::all_to_all: return comm.all_to_all(send, receive, count, given.dtype, stream);
-    case Op::broadcast:
-      if (send != receive && comm.rank() == 0)
-        std::copy_n(static_cast<char*>(send), layout.bytes, static_cast<char*>(receive));
-      return comm.broadcast(receive, count, given.dtype, 0, stream);
+    case Op::broadcast: return comm.broadcast(send, receive, count, given.dtype, 0, stream);
     case Op::send_recv:
       return comm.group(
           [&] {

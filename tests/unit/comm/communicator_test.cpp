@@ -26,7 +26,7 @@ TEST(SelfCommunicator, UnmatchedOrForeignMessagesAreErrors) {
   EXPECT_THROW(comm->send(&x, 1, DType::f32, 0, stream), Error);
   EXPECT_THROW(comm->group([&] { comm->send(&x, 1, DType::f32, 0, stream); }, stream), Error);
   EXPECT_THROW(comm->group([&] { comm->send(&x, 1, DType::f32, 1, stream); }, stream), Error);
-  EXPECT_THROW(comm->broadcast(&x, 1, DType::f32, 1, stream), Error);
+  EXPECT_THROW(comm->broadcast(&x, &x, 1, DType::f32, 1, stream), Error);
   // A group that failed leaves nothing behind.
   float y = 0;
   comm->group([&] { comm->send(&x, 1, DType::f32, 0, stream), comm->receive(&y, 1, DType::f32, 0, stream); }, stream);

@@ -215,8 +215,8 @@ class SlowPartners final : public Communicator {
                       Stream& s) override {
     inner_.reduce_scatter(send, receive, count, dtype, op, s);
   }
-  void broadcast(void* data, std::size_t count, DType dtype, int root, Stream& s) override {
-    inner_.broadcast(data, count, dtype, root, s);
+  void broadcast(const void* send, void* receive, std::size_t count, DType dtype, int root, Stream& s) override {
+    inner_.broadcast(send, receive, count, dtype, root, s);
   }
   void all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream& s) override {
     inner_.all_to_all(send, receive, count, dtype, s);
