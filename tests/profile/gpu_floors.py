@@ -96,17 +96,16 @@ def norm(rows, width, residual):
 
 
 def head(rows, width, vocabulary):
-    """Logits in blocks of rows, each with its gradients at once; all but the first add to the weight's. Rows of logits
-    are padded to whole cache lines."""
-    padded = vocabulary if vocabulary % 8 == 0 else math.ceil(vocabulary / 64) * 64
+    """Logits in blocks of rows, each with its gradients at once; all but the first add to the weight's. A vocabulary that
+    is no multiple of 8 is widened to one of 64."""
+    columns = vocabulary if vocabulary % 8 == 0 else math.ceil(vocabulary / 64) * 64
     blocks = math.ceil(rows / (LOGITS // (HALF * vocabulary)))
     ops = []
     for block in range(blocks):
-        count = rows / blocks
-        ops += linear(count, width, vocabulary)
+        ops += linear(rows / blocks, width, columns)
         if block > 0:
-            ops[-1].bytes += FULL * vocabulary * width
-        ops += [passes("cross-entropy", 2 * count * padded, small=1)]
+            ops[-1].bytes += FULL * columns * width
+        ops += [passes("cross-entropy", 2 * rows / blocks * columns, small=1)]
     return ops
 
 
@@ -245,7 +244,8 @@ overlaps, caches keep nothing between kernels. A prediction takes assumed shares
 bandwidth, {GEMM_WIDE:.0%} of the peak in matrix products whose inner sizes reach 2,048 and {GEMM_NARROW:.0%} in narrower ones,
 {CONVOLUTION:.0%} in convolutions (or {CONVOLUTION_BANDWIDTH:.0%} of the bandwidth), in causal attention {", ".join(f"{f:.0%} and {b:.0%} at {t}" for t, (f, b) in ATTENTION.items() if t <= 2048)}
 tokens (forward, backward), {LAUNCH * 1e6:.0f} us from kernel to kernel in a graph, and {SMALL * 1e6:.0f} us for a small one that joins partial
-sums. Kernels are those of the captured step; for what cuDNN launches for one attention or convolution it is a guess.
+sums. Kernels are those of the captured step; for what cuDNN launches for one attention or convolution it is a guess. Bias
+gradients cost nothing of their own where cuBLASLt's fused sums turn out faster; here they are a pass over memory.
 FLOPs are those that are done; MFU counts the model's (docs: rule 9 of the design), of causal attention half the square.
 In fp8 the linear layers of blocks multiply at {sheet["peak"]["fp8_e4m3"] / 1e12:.0f} TFLOP/s, at the same assumed shares.""", file=out)
     model = read("models", "resnet50")

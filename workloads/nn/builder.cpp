@@ -80,6 +80,12 @@ Tensor Builder::weight(Parameter parameter) const { return parameter ? Tensor{2 
 
 Tensor Builder::gradient(Parameter parameter) const { return parameter ? Tensor{2 * parameter.index + 1} : Tensor{}; }
 
+void Builder::widen(Parameter parameter, std::int64_t elements) {
+  if (!parameter) return;
+  std::int64_t& room = layout_.room[static_cast<std::size_t>(parameter.index)];
+  room = std::max(room, elements - spec(parameter).count());
+}
+
 bool Builder::adds_to(Parameter parameter) {
   const auto index = static_cast<std::size_t>(parameter.index);
   const bool again = contributed_[index];
@@ -161,7 +167,7 @@ Tensor Builder::plain_operand(Parameter parameter) {
     return lasting_[name] = add(std::move(info));
   }
   ops::ElementwiseDesc desc;
-  desc.count = spec(parameter).count();
+  desc.count = spec(parameter).count() + layout_.room[static_cast<std::size_t>(parameter.index)];
   desc.in = master();
   desc.out = compute();
   const auto cast = op<ops::Elementwise>(desc);

@@ -85,6 +85,9 @@ class Builder {
   }
   Tensor weight(Parameter parameter) const;
   Tensor gradient(Parameter parameter) const;
+  // As if the parameter had `elements` in all: what lies beyond its own is zero, as are gradients that are written
+  // there.
+  void widen(Parameter parameter, std::int64_t elements);
   // Whether the next contribution to this gradient adds to what is there; to be asked once for each contribution.
   bool adds_to(Parameter parameter);
 

@@ -6,7 +6,7 @@
 namespace assay::nn {
 
 ParameterLayout lay_out(std::span<const ParameterSpec> specs, std::span<const std::size_t> ready,
-                        std::int64_t bucket_elements) {
+                        std::int64_t bucket_elements, std::span<const std::int64_t> room) {
   constexpr std::int64_t line = 16;  // elements of 4 bytes in a cache line
   ParameterLayout layout;
   layout.begin.resize(specs.size());
@@ -23,7 +23,8 @@ ParameterLayout lay_out(std::span<const ParameterSpec> specs, std::span<const st
     for (const std::size_t index : order) {
       if (specs[index].decay != decay) continue;
       layout.begin[index] = layout.count;
-      layout.count += (specs[index].count() + line - 1) / line * line;
+      const std::int64_t elements = specs[index].count() + (room.empty() ? 0 : room[index]);
+      layout.count += (elements + line - 1) / line * line;
       bucket.ready = std::max(bucket.ready, ready[index]);
       if (layout.count - bucket.begin >= bucket_elements) close();
     }

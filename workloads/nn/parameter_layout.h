@@ -26,8 +26,9 @@ struct ParameterLayout {
 
 // `ready` of each parameter: one beyond the last instruction that adds to its gradient. Within each half of the buffer
 // parameters lie in that order, so that buckets are slices; each starts on a cache line. A bucket holds at least
-// `bucket_elements` where that many are left.
+// `bucket_elements` where that many are left. `room`, of each parameter or empty: elements of the gap behind it at
+// least.
 ParameterLayout lay_out(std::span<const ParameterSpec> specs, std::span<const std::size_t> ready,
-                        std::int64_t bucket_elements);
+                        std::int64_t bucket_elements, std::span<const std::int64_t> room = {});
 
 }  // namespace assay::nn

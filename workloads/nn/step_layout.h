@@ -52,7 +52,7 @@ inline constexpr std::size_t input_kinds = 5;
 struct StepLayout {
   StepLayout(const StepOptions& step_options, std::vector<ParameterSpec> parameters,
              std::shared_ptr<ops::Backend> backend)
-      : options(step_options), specs(std::move(parameters)), ops(std::move(backend)) {
+      : options(step_options), specs(std::move(parameters)), ops(std::move(backend)), room(specs.size()) {
     for (std::size_t i = 0; i < specs.size(); ++i) index.emplace(specs[i].name, i);
   }
 
@@ -60,6 +60,7 @@ struct StepLayout {
   std::vector<ParameterSpec> specs;
   std::map<std::string, std::size_t, std::less<>> index;
   OpCache ops;
+  std::vector<std::int64_t> room;  // elements behind each parameter that are zero, in all its arrays
 
   // Layers read weights from a rounded copy of the masters that the optimizer writes: where the backend has no packed
   // form of its own to round into.

@@ -44,7 +44,8 @@ StepPlan::StepPlan(const Model& model, const StepOptions& options, std::shared_p
   if (accumulates()) build(model, {.training = true, .accumulate = true, .packing = Packing::reuse}, next);
   build(model, {.training = false}, evaluation);
   const auto element = static_cast<std::int64_t>(size_of(options.precision.grad));
-  parameters = lay_out(layout.specs, (accumulates() ? next : first).gradient_ready, options.bucket_bytes / element);
+  parameters =
+      lay_out(layout.specs, (accumulates() ? next : first).gradient_ready, options.bucket_bytes / element, layout.room);
   for (Program* program : {&first, &next, &evaluation})
     for (TensorInfo& info : program->tensors)
       if (info.region == Region::weights || info.region == Region::copies || info.region == Region::gradients)

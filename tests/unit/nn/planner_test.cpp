@@ -138,5 +138,15 @@ TEST(ParameterLayout, BucketsAreSlicesInTheOrderOfReadiness) {
   for (std::size_t p = 0; p < specs.size(); ++p) EXPECT_EQ(layout.begin[p] < layout.decayed, specs[p].decay);
 }
 
+TEST(ParameterLayout, LeavesRoomWhereItIsAskedFor) {
+  const std::vector<ParameterSpec> specs = {{.name = "a", .shape = {40}}, {.name = "b", .shape = {3, 16}}};
+  const std::vector<std::size_t> ready = {1, 2};
+  const std::vector<std::int64_t> room = {9, 16};
+  const ParameterLayout layout = lay_out(specs, ready, 1000, room);
+  EXPECT_EQ(layout.begin, (std::vector<std::int64_t>{0, 64}));
+  EXPECT_EQ(layout.count, 128);
+  EXPECT_EQ(layout.buckets.back().end, 128);
+}
+
 }  // namespace
 }  // namespace assay::nn

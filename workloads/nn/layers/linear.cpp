@@ -142,7 +142,7 @@ Tensor Linear::backward_through_gelu(Builder& builder, Tensor dy, ops::Activatio
 }
 
 void append_weight_gradient(Builder& builder, Parameter weight, Parameter bias, Tensor dy, Tensor x, std::int64_t rows,
-                            std::int64_t in, std::int64_t out, std::int64_t x_row, std::int64_t dy_stride) {
+                            std::int64_t in, std::int64_t out, std::int64_t x_row) {
   ops::MatmulDesc desc;
   desc.m = out;
   desc.n = in;
@@ -150,7 +150,6 @@ void append_weight_gradient(Builder& builder, Parameter weight, Parameter bias, 
   desc.a = desc.b = builder.product();
   desc.out = builder.gradient_type();
   desc.transpose_a = true;
-  desc.a_stride = dy_stride;
   desc.row_sums = static_cast<bool>(bias);
   desc.accumulate = builder.adds_to(weight);
   if (bias) builder.adds_to(bias);

@@ -49,9 +49,8 @@ class Linear {
   Rounded x8_;
 };
 
-// Appends dw (out, in) += or = dy^T x and, with a bias, its gradient; dy (rows, out) and x (rows, in) may start at a
-// row; rows of dy lie `dy_stride` elements apart, 0: dense.
+// Appends dw (out, in) += or = dy^T x and, with a bias, its gradient; dy (rows, out), x (rows, in) from row `x_row` on.
 void append_weight_gradient(Builder& builder, Parameter weight, Parameter bias, Tensor dy, Tensor x, std::int64_t rows,
-                            std::int64_t in, std::int64_t out, std::int64_t x_row = 0, std::int64_t dy_stride = 0);
+                            std::int64_t in, std::int64_t out, std::int64_t x_row = 0);
 
 }  // namespace assay::nn
