@@ -126,8 +126,8 @@ class Steps(Folder):
     def test_every_run_expands_on_the_emulation(self):
         if not EMULATED.exists():
             self.skipTest("a build without CUDA")
-        environment = {**os.environ, "ASSAY_MODULE_PATH": str(EMULATED)}
-        commands = {step.name: [word.format(bin=BUILD, out=self.dir) for word in step.command]
+        environment = {**os.environ, "ASSAY_MODULE_PATH": str(EMULATED), "ASSAY_EMULATION": "devices=4"}
+        commands = {step.name: [word.format(bin=BUILD, out=self.dir, gpus=4) for word in step.command]
                     for step in check.steps() if step.kind == "assay"}
         for entry in json.loads((HERE.parent / "peers/gpu/comparisons.json").read_text()):
             commands[entry["name"]] = [str(BUILD / "assay"), "run", *entry["ours"]["assay"], "--device", "cuda"]
@@ -235,6 +235,12 @@ class Running(Folder):
         self.assertEqual((self.dir / "out/run/words").read_text(), "--out--resume")
         (self.dir / "out/run/records.jsonl").write_text(json.dumps(lines[1]))
         self.assertEqual(check.of_records(self.dir / "out/run"), (False, "1 skipped, b: skipped: no fp8"))
+        slow = lines[0] | {"metrics": [{"name": "step_overhead", "value": 0.01}]}
+        (self.dir / "out/run/records.jsonl").write_text(json.dumps(slow))
+        self.assertEqual(check.of_records(self.dir / "out/run"), (True, "1 ok"))
+        self.assertEqual(check.of_records(self.dir / "out/run", 0.005), (False, "1 ok, step overhead 1.00 %, above 0.5 %"))
+        runner.run(check.Step(1, "several", 30, "program", ["true"], least_gpus=99))
+        self.assertEqual(runner.results["several"]["remark"], "needs 99 GPUs")
 
     def test_without_a_gpu_nothing_is_run(self):
         if not EMULATED.exists() or not (BUILD / "cuda_device_test").exists():
