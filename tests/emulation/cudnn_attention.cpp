@@ -1,6 +1,8 @@
 // In place of cuDNN's attention: the oracle's, with cuDNN's habits. Rows of queries that take no part come out as NaN;
-// so does the gradient of the last queries where a tile of 128 keys has a tail that no lengths mask; there is no engine
-// for heads that are not a multiple of 16 wide, so that products and softmax run in those places.
+// so does the gradient of the last queries where a tile of 128 keys has a tail that no lengths mask; a backward pass
+// takes no scratch that lies behind sums of rows which do not fill whole 16 bytes; there is no engine for heads that
+// are not a multiple of 16 wide, so that products and softmax run in those places. As the script asks, cudnn=absent has
+// none of these engines, and with cudnn=refuses their plans are built and do not run.
 #include "harness/core/error.h"
 #include "harness/device/cuda/check.h"
 #include "tests/emulation/cudnn_tensors.h"
@@ -20,12 +22,16 @@ namespace {
 
 class EmulatedAttention final : public Plan {
  public:
-  explicit EmulatedAttention(const AttentionGraph& graph) : d_(graph) {}
+  EmulatedAttention(const AttentionGraph& graph, bool repeats)
+      : d_(graph), repeats_(repeats), refuses_(emulation::scripted("cudnn") == "refuses") {}
 
-  std::string name() const override { return "emulated attention"; }
+  std::string name() const override { return repeats_ ? "emulated attention" : "emulated attention in any order"; }
   std::size_t workspace_bytes() const override { return 1000; }
 
   void run(cudaStream_t stream, std::span<const Operand> operands, void* workspace) const override {
+    if (refuses_) throw RunError("emulated cuDNN: this plan does not run");
+    if (d_.backward && d_.batch * d_.heads * d_.seq % 4 != 0)
+      throw Error(fmt::format("emulated cuDNN: scratch behind sums of {} rows", d_.batch * d_.heads * d_.seq));
     Places at{};
     for (const Operand& operand : operands) {
       const std::size_t alignment =
@@ -115,13 +121,15 @@ class EmulatedAttention final : public Plan {
   }
 
   AttentionGraph d_;
+  bool repeats_, refuses_;
 };
 
 }  // namespace
 
-Plans attention_plans(const AttentionGraph& d, const Limits&) {
-  if (d.head_dim % 16 != 0) return {{}, fmt::format("{}: no engine for heads of {}", version(), d.head_dim)};
-  return {{std::make_shared<EmulatedAttention>(d)}, {}};
+Plans attention_plans(const AttentionGraph& d, const Limits& limits) {
+  if (emulation::scripted("cudnn") == "absent" || d.head_dim % 16 != 0)
+    return {{}, fmt::format("{}: no engine for heads of {}", version(), d.head_dim)};
+  return {{std::make_shared<EmulatedAttention>(d, limits.deterministic)}, {}};
 }
 
 }  // namespace assay::ops::cudnn

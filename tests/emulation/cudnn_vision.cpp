@@ -1,6 +1,6 @@
 // In place of cuDNN's batch norm and average pooling: the oracle's, on copies in f32, with cuDNN's habits. In training
-// it has no engine for a residual without ReLU, nor for channels that do not fill whole 16 bytes; running statistics
-// are read in one place and written in another; plans use all of the workspace that they asked for. They take no time
+// it has no engine for a residual without ReLU, nor for channels that do not fill whole 16 bytes; what is written lies
+// over nothing that is read; plans use all of the workspace that they asked for. They take no time
 // by events, so that they are chosen before the own kernels, which are emulated thread by thread. As the script asks,
 // cudnn=absent has none of these engines, and with cudnn=refuses their plans are built and do not run.
 #include "harness/core/error.h"
@@ -50,7 +50,7 @@ class EmulatedPlan : public Plan {
   }
 
  protected:
-  using Places = std::array<void*, 12>;  // by id
+  using Places = std::array<void*, 18>;  // by id
 
   virtual std::size_t tensors() const = 0;
   virtual void check(const Places&) const {}
@@ -114,6 +114,56 @@ class EmulatedBatchNorm final : public EmulatedPlan {
   BatchNormGraph d_;
 };
 
+class EmulatedBatchNormGradient final : public EmulatedPlan {
+ public:
+  explicit EmulatedBatchNormGradient(const BatchNormGradientGraph& graph) : d_(graph) {}
+
+ private:
+  std::size_t tensors() const override { return 8u + (d_.relu_and_residual ? 2u : 0u) + (d_.two_gradients ? 1u : 0u); }
+
+  void check(const Places& at) const override {
+    for (const std::int64_t written : {batch_norm_dx, batch_norm_dresidual, batch_norm_dscale, batch_norm_dshift})
+      for (const std::int64_t read : {batch_norm_dy, batch_norm_dy_other, batch_norm_x, batch_norm_y, batch_norm_scale})
+        if (at[static_cast<std::size_t>(written)] &&
+            at[static_cast<std::size_t>(written)] == at[static_cast<std::size_t>(read)])
+          throw Error(fmt::format("emulated cuDNN: tensor {} is written over tensor {}", written, read));
+  }
+
+  void compute(const Places& at) const override {
+    const auto channels = static_cast<std::size_t>(d_.channels), count = static_cast<std::size_t>(d_.rows) * channels;
+    const auto image = [&](std::int64_t id) {
+      const void* data = at.at(static_cast<std::size_t>(id));
+      return data ? copy_of(data, d_.dtype, count) : std::vector<float>();
+    };
+    const std::vector<float> dy = image(batch_norm_dy), other = image(batch_norm_dy_other), x = image(batch_norm_x),
+                             y = image(batch_norm_y);
+    std::vector<float> dx(count), dresidual(d_.relu_and_residual ? count : 0);
+    NoStream stream;
+    oracle()
+        .batch_norm_backward({.rows = d_.rows,
+                              .channels = d_.channels,
+                              .relu = d_.relu_and_residual,
+                              .residual = d_.relu_and_residual,
+                              .two_gradients = d_.two_gradients})
+        .take()
+        ->run(stream, {.dy = dy.data(),
+                       .dy_other = d_.two_gradients ? other.data() : nullptr,
+                       .x = x.data(),
+                       .y = y.data(),
+                       .scale = at[batch_norm_scale],
+                       .saved_mean = at[batch_norm_saved_mean],
+                       .saved_inverse_deviation = at[batch_norm_saved_inverse_deviation],
+                       .dx = dx.data(),
+                       .dresidual = dresidual.data(),
+                       .dscale = at[batch_norm_dscale],
+                       .dshift = at[batch_norm_dshift]});
+    put(dx, at[batch_norm_dx], d_.dtype);
+    if (d_.relu_and_residual) put(dresidual, at[batch_norm_dresidual], d_.dtype);
+  }
+
+  BatchNormGradientGraph d_;
+};
+
 class EmulatedAveragePool final : public EmulatedPlan {
  public:
   explicit EmulatedAveragePool(const AveragePoolGraph& graph) : d_(graph) {}
@@ -150,6 +200,13 @@ Plans batch_norm_forward_plans(const BatchNormGraph& d, const Limits&) {
       (d.training && d.channels * static_cast<std::int64_t>(size_of(d.dtype)) % 16 != 0))
     return {{}, fmt::format("{}: no engine for batch norm of {} channels", version(), d.channels)};
   return {{std::make_shared<EmulatedBatchNorm>(d)}, {}};
+}
+
+Plans batch_norm_backward_plans(const BatchNormGradientGraph& d, const Limits&) {
+  if (is("absent") || d.channels * static_cast<std::int64_t>(size_of(d.dtype)) % 16 != 0 ||
+      (d.two_gradients && !d.relu_and_residual))
+    return {{}, fmt::format("{}: no engine for the gradient of batch norm of {} channels", version(), d.channels)};
+  return {{std::make_shared<EmulatedBatchNormGradient>(d)}, {}};
 }
 
 Plans average_pool_plans(const AveragePoolGraph& d, const Limits&) {

@@ -33,7 +33,8 @@ class BatchNormParity : public Parity<Batch> {
             .relu = s.relu,
             .residual = s.residual,
             .training = s.training,
-            .accumulate = s.accumulate};
+            .accumulate = s.accumulate,
+            .two_gradients = s.other};
   }
 };
 
@@ -101,8 +102,9 @@ TEST_P(BatchNormParity, Backward) {
     args.shift = side.put(Tensor::normal(stored, s.channels, "shift"));
     args.saved_mean = side.put(saved[3].value);
     args.saved_inverse_deviation = side.put(saved[4].value);
-    args.dx = s.place == Place::dx_on_dy ? dy : s.place == Place::dx_on_other ? other : side.space(dtype(), count);
-    if (s.residual) args.dresidual = s.place == Place::dresidual_on_dy ? dy : side.space(dtype(), count);
+    const Place place = op.in_place() ? s.place : Place::apart;
+    args.dx = place == Place::dx_on_dy ? dy : place == Place::dx_on_other ? other : side.space(dtype(), count);
+    if (s.residual) args.dresidual = place == Place::dresidual_on_dy ? dy : side.space(dtype(), count);
     const auto gradient = [&] {
       return s.accumulate ? side.put(Tensor::normal(stored, s.channels, "gradient")) : side.space(stored, s.channels);
     };

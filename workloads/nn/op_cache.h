@@ -34,12 +34,16 @@ class OpCache {
     }
     std::shared_ptr<Op> op = made.take();
     implementations_.insert(fmt::format("{} {}", kind_of<Op>(), op->implementation()));
+    if (const std::string choice = op->choice(); !choice.empty())
+      choices_.insert(fmt::format("{} {}", kind_of<Op>(), choice));
     known.emplace_back(desc, op);
     return op;
   }
 
   // "attention blockwise; convolution brgconv:avx512_core": each kind of op with each of its implementations.
   std::string implementations() const { return fmt::format("{}", fmt::join(implementations_, "; ")); }
+  // What ops chose by trial, in the same form.
+  std::string choices() const { return fmt::format("{}", fmt::join(choices_, "; ")); }
 
  private:
   template <typename Op, typename Desc>
@@ -92,7 +96,7 @@ class OpCache {
   }
 
   std::shared_ptr<ops::Backend> backend_;
-  std::set<std::string> implementations_;
+  std::set<std::string> implementations_, choices_;
   std::tuple<Known<ops::Matmul, ops::MatmulDesc>, Known<ops::ConvForward, ops::ConvDesc>,
              Known<ops::ConvBackwardData, ops::ConvDesc>, Known<ops::ConvBackwardWeights, ops::ConvDesc>,
              Known<ops::BatchNormForward, ops::BatchNormDesc>, Known<ops::BatchNormBackward, ops::BatchNormDesc>,

@@ -482,6 +482,7 @@ TrainingStep::~TrainingStep() = default;
 
 const MemoryPlan& TrainingStep::memory() const { return impl_->plan.memory; }
 std::string TrainingStep::implementations() const { return impl_->plan.layout.ops.implementations(); }
+std::string TrainingStep::choices() const { return impl_->plan.layout.ops.choices(); }
 void TrainingStep::allocate() { impl_->allocate(); }
 void TrainingStep::initialise(std::uint64_t seed) { impl_->initialise(seed); }
 Inputs TrainingStep::inputs(std::int64_t micro_batch) { return impl_->inputs(micro_batch); }

@@ -68,6 +68,8 @@ class TrainingStep {
   const MemoryPlan& memory() const;
   // What ran each op, for the record's labels: "conv brgconv:avx512_core; matmul brg:avx512_core".
   std::string implementations() const;
+  // Which of several ways some of them chose by trial.
+  std::string choices() const;
 
   // Throws Error with the planned bytes by term where they do not fit.
   void allocate();

@@ -20,7 +20,8 @@ struct BatchNormDesc {
   bool training = true;
   double epsilon = 1e-5;
   double momentum = 0.1;
-  bool accumulate = false;  // backward adds to the parameters' gradients
+  bool accumulate = false;     // backward adds to the parameters' gradients
+  bool two_gradients = false;  // backward is given dy_other
 
   bool operator==(const BatchNormDesc&) const = default;
 };
@@ -50,20 +51,22 @@ class BatchNormBackward : public Op {
  public:
   struct Args {
     const void* dy = nullptr;        // (rows, channels)
-    const void* dy_other = nullptr;  // (rows, channels): added to dy (a branch joins here); null: none
+    const void* dy_other = nullptr;  // (rows, channels), with two_gradients: added to dy (a branch joins here)
     const void* x = nullptr;         // (rows, channels)
     const void* y = nullptr;         // (rows, channels); which elements ReLU let through
     const void* scale = nullptr;
     const void* shift = nullptr;  // (channels), or null: with it a device may tell from x what ReLU let through
     const void* saved_mean = nullptr;
     const void* saved_inverse_deviation = nullptr;
-    void* dx = nullptr;         // (rows, channels); may be dy or dy_other
-    void* dresidual = nullptr;  // (rows, channels); may be dy or dy_other where dx is not
+    void* dx = nullptr;         // (rows, channels); may be dy or dy_other where the op works in place
+    void* dresidual = nullptr;  // (rows, channels); so may this, where dx is not it
     void* dscale = nullptr;     // (channels)
     void* dshift = nullptr;     // (channels)
     void* workspace = nullptr;
   };
   virtual void run(Stream&, const Args&) = 0;
+  // Whether gradients may be written over those that are read.
+  virtual bool in_place() const { return true; }
 };
 
 }  // namespace assay::ops

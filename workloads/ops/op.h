@@ -35,9 +35,14 @@ class Made {
 class Op {
  public:
   virtual ~Op() = default;
-  // The library's name for what it chose ("brg_matmul:avx512_core_bf16") and its instruction set, as recorded.
+  // The library's name for what it runs ("brg_matmul:avx512_core_bf16") and its instruction set, as recorded: the same
+  // wherever the machine is the same, for only records of equal ones are compared.
   virtual std::string implementation() const = 0;
   virtual std::string isa() const = 0;
+  // What was chosen among several ways by how long they took, which may be another one the next time; or nothing.
+  virtual std::string choice() const { return {}; }
+  // Whether the same operands give the same bits again. Not where sums are in the order in which threads come.
+  virtual bool repeats() const { return true; }
   virtual std::size_t workspace_bytes() const { return 0; }  // scratch that the caller lends to each run
   virtual std::size_t saved_bytes() const { return 0; }      // kept from forward to backward
 };

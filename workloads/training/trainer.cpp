@@ -268,6 +268,7 @@ void Trainer::describe(Context& context, const data::TrainingSet& set) const {
   auto& labels = context.labels;
   labels["model"] = settings_.model->name();
   labels["implementation"] = step_->implementations();
+  if (const std::string choices = step_->choices(); !choices.empty()) labels["choices"] = choices;
   if (const std::string isa = isa_of(*backend_, settings_.step_options().precision); !isa.empty()) labels["isa"] = isa;
   labels["libraries"] = backend_->libraries();
   if (team_) labels["threads"] = std::to_string(team_->size());

@@ -93,20 +93,23 @@ ConvNorm::Gradients ConvNorm::backward(Builder& builder, TwoGradients dy, bool w
   norm.accumulate = builder.adds_to(scale_);
   builder.adds_to(shift_);
   const std::int64_t elements = norm.rows * norm.channels;
-  // Over dy where that is allowed: the residual's gradient first, since it is dy behind ReLU.
   const Tensor first = dy.first, second = dy.second;
-  Tensor dconv = first;
+  norm.two_gradients = static_cast<bool>(second);
+  Tensor dconv;
   {
     const Builder::Scope scope(builder, norm_name_);
-    if (residual_) {
-      result.residual = first;
-      dconv = second ? second : builder.tensor("dx", elements, builder.compute());
-    }
+    const auto op = builder.op<ops::BatchNormBackward>(norm);
+    // Over dy where the op bears it: the residual's gradient first, since it is dy behind ReLU.
+    const auto over = [&](Tensor gradient, const char* name) {
+      return gradient && op->in_place() ? gradient : builder.tensor(name, elements, builder.compute());
+    };
+    if (residual_) result.residual = over(first, "dresidual");
+    dconv = over(residual_ ? second : first, "dx");
     const Tensor x = conv_, y = relu_ ? y_ : Tensor{}, mean = mean_, inverse = inverse_;
     const Tensor scale = builder.weight(scale_), shift = builder.weight(shift_);
     const Tensor dresidual = result.residual, dscale = builder.gradient(scale_), dshift = builder.gradient(shift_);
-    builder.run(builder.op<ops::BatchNormBackward>(norm), {first, second, x, y, scale, shift, mean, inverse},
-                {dconv, dresidual, dscale, dshift}, [=](const Places& at) {
+    builder.run(op, {first, second, x, y, scale, shift, mean, inverse}, {dconv, dresidual, dscale, dshift},
+                [=](const Places& at) {
                   return ops::BatchNormBackward::Args{.dy = at.at(first),
                                                       .dy_other = at.at(second),
                                                       .x = at.at(x),

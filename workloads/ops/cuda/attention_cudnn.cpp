@@ -3,12 +3,16 @@
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/attention_kernels.h"
 #include "workloads/ops/cuda/cudnn/attention.h"
+#include "workloads/ops/cuda/trial.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -17,9 +21,9 @@ namespace assay::ops {
 
 namespace {
 
-// The deterministic backward pass keeps the gradient of all scores of the sequences that it is given, in 16 bits: more
-// sequences than fit these bytes are taken in turns.
-constexpr std::int64_t most_bytes_of_scores = std::int64_t{1} << 30;
+// A backward pass that repeats its bits keeps the gradient of all scores of the sequences that it is given, in 16 bits;
+// one that does not keeps dq in f32. More sequences than fit these bytes are taken in turns.
+constexpr std::int64_t most_bytes_kept = std::int64_t{1} << 30;
 // Keys are taken in tiles of these; the tail of the last one must be masked by lengths (cuDNN before 9.26 computes
 // NaN from it where the log-sum-exp is far below zero: NVIDIA/cudnn-frontend#160, #1072).
 constexpr std::int64_t tile = 128;
@@ -34,25 +38,38 @@ std::string refusal(const AttentionDesc& d) {
   return {};
 }
 
+// A way to do it: sequences at a time, a divisor of the batch, and the plan that takes so many.
+struct Way {
+  std::int64_t slice = 1;
+  bool repeats = true;  // the same bits each time
+  std::shared_ptr<cudnn::Plan> plan;
+};
+
+// Lengths of `count` whole sequences.
+Buffer whole_lengths(Device& device, Stream& stream, std::int64_t count, std::int64_t seq) {
+  const std::vector<std::int32_t> whole(static_cast<std::size_t>(count), static_cast<std::int32_t>(seq));
+  Buffer lengths = device.allocate(whole.size() * sizeof(whole[0]));
+  device.copy(lengths.data(), whole.data(), lengths.bytes(), stream);
+  stream.synchronize();
+  return lengths;
+}
+
 template <typename Base>
 class CudnnAttention : public Base {
  public:
-  CudnnAttention(Device& device, const AttentionDesc& desc, std::int64_t slice, bool masked_tail,
-                 std::shared_ptr<cudnn::Plan> plan, std::string architecture)
+  CudnnAttention(Device& device, const AttentionDesc& desc, const Way& way, bool masked_tail, std::string architecture)
       : d_(desc),
-        slice_(slice),
-        plan_(std::move(plan)),
-        implementation_("flash:" + plan_->name()),
+        slice_(way.slice),
+        plan_(way.plan),
+        repeats_(way.repeats),
+        choice_(fmt::format("{}{}", plan_->name(), way.repeats ? "" : " (sums in any order)")),
         architecture_(std::move(architecture)) {
-    if (!masked_tail) return;
-    const std::vector<std::int32_t> whole(static_cast<std::size_t>(slice), static_cast<std::int32_t>(d_.seq));
-    whole_ = device.allocate(whole.size() * sizeof(whole[0]));
-    const auto stream = device.make_stream();
-    device.copy(whole_.data(), whole.data(), whole.size() * sizeof(whole[0]), *stream);
-    stream->synchronize();
+    if (masked_tail) whole_ = whole_lengths(device, *device.make_stream(), slice_, d_.seq);
   }
-  std::string implementation() const override { return implementation_; }
+  std::string implementation() const override { return "flash:" + cudnn::version(); }
+  std::string choice() const override { return choice_; }
   std::string isa() const override { return architecture_; }
+  bool repeats() const override { return repeats_; }
   std::size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
 
  protected:
@@ -85,7 +102,8 @@ class CudnnAttention : public Base {
 
  private:
   Buffer whole_;  // lengths of `slice_` whole sequences, or nothing
-  std::string implementation_;
+  bool repeats_;
+  std::string choice_;
   std::string architecture_;
 };
 
@@ -136,22 +154,22 @@ class Backward final : public CudnnAttention<AttentionBackward> {
   }
 };
 
-// The most sequences at a time, a divisor of the batch.
-std::int64_t slice_of(const AttentionDesc& d, bool backward) {
-  const std::int64_t keys = (d.seq + tile - 1) / tile * tile;
-  const std::int64_t bytes = backward ? d.heads * keys * keys * 2 : 0;
-  std::int64_t slice = d.batch;
-  while (slice > 1 && (d.batch % slice != 0 || slice * bytes > most_bytes_of_scores)) --slice;
-  return slice;
+// The most sequences at a time, a divisor of the batch, of each of which `bytes` are kept. None where the front end
+// would give cuDNN scratch that is not aligned to 16 bytes: it lies behind a sum in f32 for each of the rows.
+std::optional<std::int64_t> slice_of(const AttentionDesc& d, bool backward, std::int64_t bytes) {
+  for (std::int64_t slice = d.batch; slice > 0; --slice) {
+    if (d.batch % slice != 0 || (slice > 1 && slice * bytes > most_bytes_kept)) continue;
+    if (!backward || slice * d.heads * d.seq % 4 == 0) return slice;
+  }
+  return std::nullopt;
 }
 
-template <typename Base, typename Op>
-Made<Base> make(Device& device, const AttentionDesc& d, bool backward, const std::string& architecture) {
-  if (const std::string reason = refusal(d); !reason.empty()) return Made<Base>::no(reason);
-  const bool masked_tail = backward && !d.lengths && d.seq % tile != 0;
+bool has_masked_tail(const AttentionDesc& d, bool backward) { return backward && !d.lengths && d.seq % tile != 0; }
+
+cudnn::AttentionGraph graph_of(const AttentionDesc& d, bool backward) {
   cudnn::AttentionGraph graph;
   graph.backward = backward;
-  graph.batch = slice_of(d, backward);
+  graph.batch = d.batch;
   graph.seq = d.seq;
   graph.heads = d.heads;
   graph.kv_heads = d.kv_heads;
@@ -160,15 +178,147 @@ Made<Base> make(Device& device, const AttentionDesc& d, bool backward, const std
   graph.k_stride = d.k_stride;
   graph.v_stride = d.v_stride;
   graph.causal = d.causal;
-  graph.lengths = d.lengths || masked_tail;
+  graph.lengths = d.lengths || has_masked_tail(d, backward);
   graph.scale = static_cast<float>(d.scale != 0 ? d.scale : 1 / std::sqrt(static_cast<double>(d.head_dim)));
   graph.dtype = d.dtype;
-  cudnn::Limits limits;
-  limits.workspace_bytes = std::size_t{8} << 30;  // one long sequence may need more than it should
-  limits.most = 1;
-  const cudnn::Plans found = cudnn::attention_plans(graph, limits);
-  if (found.plans.empty()) return Made<Base>::no(found.why_not);
-  return Made<Base>(std::make_unique<Op>(device, d, graph.batch, masked_tail, found.plans.front(), architecture));
+  return graph;
+}
+
+// The best guesses of cuDNN's heuristics: forward; backward with sums in a fixed order and, where keys are more than a
+// tile so that an order matters, in any, which spares memory traffic that grows with the square of the sequence.
+std::vector<Way> ways_of(const AttentionDesc& d, bool backward, std::string& why_none) {
+  cudnn::AttentionGraph graph = graph_of(d, backward);
+  std::vector<Way> ways;
+  const auto add = [&](bool repeats, std::int64_t bytes_kept, std::size_t most) {
+    const auto slice = slice_of(d, backward, bytes_kept);
+    if (!slice) {
+      why_none = fmt::format("cuDNN: {} rows of queries do not fill whole 16 bytes", d.batch * d.heads * d.seq);
+      return;
+    }
+    graph.batch = *slice;
+    cudnn::Limits limits;
+    limits.workspace_bytes = std::size_t{8} << 30;  // one long sequence may need more than it should
+    limits.most = most;
+    limits.deterministic = repeats;
+    cudnn::Plans found = cudnn::attention_plans(graph, limits);
+    if (why_none.empty()) why_none = found.why_not;
+    for (auto& plan : found.plans) ways.push_back({*slice, repeats, std::move(plan)});
+  };
+  const std::int64_t keys = (d.seq + tile - 1) / tile * tile;
+  if (!backward) {
+    add(true, 0, 3);
+  } else {
+    add(true, d.heads * keys * keys * 2, 2);
+    if (d.seq > tile) add(false, d.heads * keys * d.head_dim * static_cast<std::int64_t>(sizeof(float)), 2);
+  }
+  return ways;
+}
+
+// Random arrays that ways to do one attention are tried on.
+class TrialArrays {
+ public:
+  // Throws Error where the device has no memory left for them.
+  TrialArrays(Device& device, Stream& stream, const AttentionDesc& d, bool backward, std::size_t scratch)
+      : device_(device), stream_(stream), d_(d), in_(rows("qkv")) {
+    const std::int64_t tokens = d.batch * d.seq, row = d.heads * d.head_dim;
+    out_ = array(d.dtype, tokens * row, "out");
+    sums_ = array(DType::f32, tokens * d.heads, "log_sum_exp");
+    if (backward) {
+      gradients_ = rows("dqkv");
+      dout_ = array(d.dtype, tokens * row, "dout");
+    }
+    if (d.lengths) buffers_.push_back(whole_lengths(device, stream, d.batch, d.seq));
+    if (d.lengths) lengths_ = buffers_.back().as<std::int32_t>();
+    buffers_.push_back(device.allocate(std::max<std::size_t>(scratch, 1)));
+    workspace_ = buffers_.back().data();
+  }
+
+  void run(AttentionForward& op) const {
+    op.run(stream_, {.q = in_.q,
+                     .k = in_.k,
+                     .v = in_.v,
+                     .lengths = lengths_,
+                     .out = out_,
+                     .log_sum_exp = sums_,
+                     .workspace = workspace_});
+  }
+  void run(AttentionBackward& op) const {
+    op.run(stream_, {.q = in_.q,
+                     .k = in_.k,
+                     .v = in_.v,
+                     .lengths = lengths_,
+                     .out = out_,
+                     .dout = dout_,
+                     .log_sum_exp = sums_,
+                     .dq = gradients_.q,
+                     .dk = gradients_.k,
+                     .dv = gradients_.v,
+                     .workspace = workspace_});
+  }
+
+ private:
+  struct Rows {
+    void *q = nullptr, *k = nullptr, *v = nullptr;
+  };
+
+  void* array(DType dtype, std::int64_t count, const char* purpose) {
+    buffers_.push_back(random_array(device_, stream_, dtype, count, purpose));
+    return buffers_.back().data();
+  }
+  // In one array where they lie side by side in rows.
+  Rows rows(const char* purpose) {
+    const std::int64_t tokens = d_.batch * d_.seq, q = d_.heads * d_.head_dim, kv = d_.kv_heads * d_.head_dim;
+    const auto bytes = static_cast<std::int64_t>(size_of(d_.dtype));
+    if (d_.q_stride == d_.k_stride && d_.q_stride == d_.v_stride && d_.q_stride >= q + 2 * kv) {
+      auto* base = static_cast<std::byte*>(array(d_.dtype, tokens * d_.q_stride, purpose));
+      return {base, base + q * bytes, base + (q + kv) * bytes};
+    }
+    return {array(d_.dtype, tokens * d_.q_stride, purpose), array(d_.dtype, tokens * d_.k_stride, purpose),
+            array(d_.dtype, tokens * d_.v_stride, purpose)};
+  }
+
+  Device& device_;
+  Stream& stream_;
+  AttentionDesc d_;
+  std::vector<Buffer> buffers_;
+  Rows in_, gradients_;
+  void *out_ = nullptr, *sums_ = nullptr, *dout_ = nullptr, *workspace_ = nullptr;
+  const std::int32_t* lengths_ = nullptr;
+};
+
+// The fastest by trial; the first where the device has no memory for one.
+template <typename Base, typename Op>
+Made<Base> make(Device& device, const AttentionDesc& d, bool backward, const std::string& architecture) {
+  if (const std::string reason = refusal(d); !reason.empty()) return Made<Base>::no(reason);
+  static auto& known = *new KnownChoices<cudnn::AttentionGraph, Way>;
+  const auto op_by = [&](const Way& way) {
+    return std::make_unique<Op>(device, d, way, has_masked_tail(d, backward), architecture);
+  };
+  const cudnn::AttentionGraph graph = graph_of(d, backward);
+  if (const auto way = known.find(graph)) return Made<Base>(op_by(*way));
+  std::string why_none;
+  const std::vector<Way> ways = ways_of(d, backward, why_none);
+  if (ways.empty()) return Made<Base>::no(why_none);
+  std::vector<std::unique_ptr<Op>> ops;
+  std::size_t scratch = 0;
+  for (const Way& way : ways) {
+    ops.push_back(op_by(way));
+    scratch = std::max(scratch, ops.back()->workspace_bytes());
+  }
+  std::optional<std::size_t> best = 0;
+  if (ops.size() > 1) {
+    const auto stream = device.make_stream();
+    std::optional<TrialArrays> arrays;
+    try {
+      arrays.emplace(device, *stream, d, backward, scratch);
+    } catch (const Error&) {
+    }
+    if (arrays) best = fastest(device, *stream, ops, [&](Op& op) { arrays->run(op); });
+    stream->synchronize();  // before what it was tried on goes
+  }
+  if (!best) return Made<Base>::no(fmt::format("{} could run none of its {} plans", cudnn::version(), ops.size()));
+  known.remember(graph, ways[*best]);
+  return Made<Base>(std::move(ops[*best]));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "harness/device/cuda/reduce.h"
 #include "workloads/ops/cuda/batch_norm_rows.h"
 #include "workloads/ops/cuda/cuda_op.h"
-#include "workloads/ops/cuda/cuda_ops.h"
+#include "workloads/ops/cuda/own_kernels.h"
 
 namespace assay::ops {
 
@@ -278,10 +278,8 @@ class CudaBatchNormBackward final : public CudaOp<BatchNormBackward> {
 
 }  // namespace
 
-Made<BatchNormBackward> make_cuda_batch_norm_backward(Device& device, const BatchNormDesc& desc) {
-  if (!desc.training) return Made<BatchNormBackward>::no("batch norm has no backward pass in evaluation");
-  return make_unless<BatchNormBackward, CudaBatchNormBackward>(unless_f32_bf16_or_fp16("batch norm", {desc.dtype}),
-                                                               device, desc);
+std::unique_ptr<BatchNormBackward> own_batch_norm_backward(Device& device, const BatchNormDesc& desc) {
+  return std::make_unique<CudaBatchNormBackward>(device, desc);
 }
 
 }  // namespace assay::ops

@@ -1,7 +1,8 @@
-// Batch norm forward by an own kernel or by cuDNN. Backward is an own kernel alone: its outputs may lie over its
-// inputs, as models have them, which no graph of cuDNN promises to bear.
+// Batch norm by own kernels or by cuDNN. No graph of cuDNN promises to bear outputs that lie over inputs: where it does
+// the backward pass, that does not work in place.
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/native.h"
+#include "workloads/ops/cuda/convert_rows.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 #include "workloads/ops/cuda/cudnn/batch_norm.h"
 #include "workloads/ops/cuda/own_kernels.h"
@@ -18,8 +19,8 @@ class CudnnBatchNormForward final : public CudnnOp<BatchNormForward> {
       : CudnnOp(own_batch_norm_forward(device, desc), std::move(plan)), d_(desc) {}
 
   void run(Stream& stream, const Args& args) override {
-    if (!on_16_bytes({args.x, args.residual, args.scale, args.shift, args.running_mean, args.running_variance, args.y,
-                      args.saved_mean, args.saved_inverse_deviation}))
+    if (!takes({args.x, args.residual, args.scale, args.shift, args.running_mean, args.running_variance, args.y,
+                args.saved_mean, args.saved_inverse_deviation}))
       return own_->run(stream, args);
     using cudnn::operand;
     const cudaStream_t native = cuda::native(stream);
@@ -61,28 +62,113 @@ class CudnnBatchNormForward final : public CudnnOp<BatchNormForward> {
   BatchNormDesc d_;
 };
 
+class CudnnBatchNormBackward final : public CudnnOp<BatchNormBackward> {
+ public:
+  CudnnBatchNormBackward(Device& device, const BatchNormDesc& desc, std::shared_ptr<cudnn::Plan> plan)
+      : CudnnOp(own_batch_norm_backward(device, desc), std::move(plan)), d_(desc) {}
+
+  bool in_place() const override { return !plan_; }
+
+  void run(Stream& stream, const Args& args) override {
+    if (!takes({args.dy, args.dy_other, args.x, d_.relu ? args.y : nullptr, args.scale, args.saved_mean,
+                args.saved_inverse_deviation, args.dx, d_.residual ? args.dresidual : nullptr, args.dscale,
+                args.dshift}))
+      return own_->run(stream, args);
+    using cudnn::operand;
+    const cudaStream_t native = cuda::native(stream);
+    // It writes the parameters' gradients; those that are added to come by way of the workspace.
+    char* const scratch = static_cast<char*>(args.workspace) + plan_bytes();
+    void* const dscale = d_.accumulate ? scratch : args.dscale;
+    void* const dshift = d_.accumulate ? scratch + gradient_bytes() : args.dshift;
+    std::vector<cudnn::Operand> operands = {
+        operand(cudnn::batch_norm_dy, args.dy),
+        operand(cudnn::batch_norm_x, args.x),
+        operand(cudnn::batch_norm_scale, args.scale),
+        operand(cudnn::batch_norm_saved_mean, args.saved_mean),
+        operand(cudnn::batch_norm_saved_inverse_deviation, args.saved_inverse_deviation),
+        operand(cudnn::batch_norm_dx, args.dx),
+        operand(cudnn::batch_norm_dscale, dscale),
+        operand(cudnn::batch_norm_dshift, dshift)};
+    if (d_.residual) {
+      operands.push_back(operand(cudnn::batch_norm_y, args.y));
+      operands.push_back(operand(cudnn::batch_norm_dresidual, args.dresidual));
+    }
+    if (d_.two_gradients) operands.push_back(operand(cudnn::batch_norm_dy_other, args.dy_other));
+    plan_->run(native, operands, args.workspace);
+    if (!d_.accumulate) return;
+    convert_rows(row(dscale), row(args.dscale), true, native);
+    convert_rows(row(dshift), row(args.dshift), true, native);
+  }
+
+ private:
+  Rows row(void* data) const { return {data, DType::f32, 1, d_.channels}; }
+  std::size_t gradient_bytes() const { return (static_cast<std::size_t>(d_.channels) * sizeof(float) + 15) / 16 * 16; }
+  std::size_t scratch_bytes() const override { return d_.accumulate ? 2 * gradient_bytes() : 0; }
+
+  BatchNormDesc d_;
+};
+
 // Random arrays for the ops of one descriptor.
-TryOut<BatchNormForward> trial_of(Device& device, const BatchNormDesc& d, Stream& stream, std::size_t workspace) {
-  const std::int64_t count = d.rows * d.channels;
-  auto buffers = std::make_shared<std::vector<Buffer>>();
-  const auto array = [&](DType dtype, std::int64_t elements, const char* purpose) -> void* {
-    buffers->push_back(random_array(device, stream, dtype, elements, purpose));
-    return buffers->back().data();
-  };
-  const auto statistic = [&](const char* purpose) { return array(DType::f32, d.channels, purpose); };
+class TrialArrays {
+ public:
+  // Throws Error where the device has no memory left for them.
+  TrialArrays(Device& device, Stream& stream, const BatchNormDesc& desc, std::size_t workspace)
+      : device_(device), stream_(stream), d_(desc) {
+    buffers_.push_back(device.allocate(workspace));
+    workspace_ = buffers_.back().data();
+  }
+  void* image(const char* purpose) { return array(d_.dtype, d_.rows * d_.channels, purpose); }
+  void* statistic(const char* purpose) { return array(DType::f32, d_.channels, purpose); }
+  void* workspace() const { return workspace_; }
+
+ private:
+  void* array(DType dtype, std::int64_t elements, const char* purpose) {
+    buffers_.push_back(random_array(device_, stream_, dtype, elements, purpose));
+    return buffers_.back().data();
+  }
+
+  Device& device_;
+  Stream& stream_;
+  BatchNormDesc d_;
+  std::vector<Buffer> buffers_;
+  void* workspace_ = nullptr;
+};
+
+TryOut<BatchNormForward> trial_of_forward(Device& device, const BatchNormDesc& d, Stream& stream,
+                                          std::size_t workspace) {
+  const auto arrays = std::make_shared<TrialArrays>(device, stream, d, workspace);
   BatchNormForward::Args args;
-  args.x = array(d.dtype, count, "x");
-  if (d.residual) args.residual = array(d.dtype, count, "residual");
-  args.y = array(d.dtype, count, "y");
-  args.scale = statistic("scale");
-  args.shift = statistic("shift");
-  args.running_mean = statistic("running mean");
-  args.running_variance = statistic("running variance");
-  if (d.training) args.saved_mean = statistic("mean");
-  if (d.training) args.saved_inverse_deviation = statistic("inverse deviation");
-  buffers->push_back(device.allocate(workspace));
-  args.workspace = buffers->back().data();
-  return [buffers, args, &stream](BatchNormForward& op) { op.run(stream, args); };
+  args.x = arrays->image("x");
+  if (d.residual) args.residual = arrays->image("residual");
+  args.y = arrays->image("y");
+  args.scale = arrays->statistic("scale");
+  args.shift = arrays->statistic("shift");
+  args.running_mean = arrays->statistic("running mean");
+  args.running_variance = arrays->statistic("running variance");
+  if (d.training) args.saved_mean = arrays->statistic("mean");
+  if (d.training) args.saved_inverse_deviation = arrays->statistic("inverse deviation");
+  args.workspace = arrays->workspace();
+  return [arrays, args, &stream](BatchNormForward& op) { op.run(stream, args); };
+}
+
+TryOut<BatchNormBackward> trial_of_backward(Device& device, const BatchNormDesc& d, Stream& stream,
+                                            std::size_t workspace) {
+  const auto arrays = std::make_shared<TrialArrays>(device, stream, d, workspace);
+  BatchNormBackward::Args args;
+  args.dy = arrays->image("dy");
+  if (d.two_gradients) args.dy_other = arrays->image("other dy");
+  args.x = arrays->image("x");
+  if (d.relu) args.y = arrays->image("y");
+  args.scale = arrays->statistic("scale");
+  args.shift = arrays->statistic("shift");
+  args.saved_mean = arrays->statistic("mean");
+  args.saved_inverse_deviation = arrays->statistic("inverse deviation");
+  args.dx = arrays->image("dx");
+  if (d.residual) args.dresidual = arrays->image("dresidual");
+  args.dscale = arrays->statistic("dscale");
+  args.dshift = arrays->statistic("dshift");
+  args.workspace = arrays->workspace();
+  return [arrays, args, &stream](BatchNormBackward& op) { op.run(stream, args); };
 }
 
 }  // namespace
@@ -103,7 +189,26 @@ Made<BatchNormForward> make_cuda_batch_norm_forward(Device& device, const BatchN
       [&](const std::shared_ptr<cudnn::Plan>& plan) {
         return std::make_unique<CudnnBatchNormForward>(device, d, plan);
       },
-      [&](Stream& stream, std::size_t workspace) { return trial_of(device, d, stream, workspace); });
+      [&](Stream& stream, std::size_t workspace) { return trial_of_forward(device, d, stream, workspace); });
+}
+
+Made<BatchNormBackward> make_cuda_batch_norm_backward(Device& device, const BatchNormDesc& d) {
+  if (!d.training) return Made<BatchNormBackward>::no("batch norm has no backward pass in evaluation");
+  if (auto why = unless_f32_bf16_or_fp16("batch norm", {d.dtype}); !why.empty())
+    return Made<BatchNormBackward>::no(std::move(why));
+  const bool alone = !d.relu && !d.residual && !d.two_gradients, whole = d.relu && d.residual;
+  if (!alone && !whole) return own_batch_norm_backward(device, d);
+  const cudnn::BatchNormGradientGraph graph{.rows = d.rows,
+                                            .channels = d.channels,
+                                            .dtype = d.dtype,
+                                            .relu_and_residual = whole,
+                                            .two_gradients = d.two_gradients};
+  return own_or_cudnn<BatchNormBackward>(
+      device, graph, cudnn::batch_norm_backward_plans, [&] { return own_batch_norm_backward(device, d); },
+      [&](const std::shared_ptr<cudnn::Plan>& plan) {
+        return std::make_unique<CudnnBatchNormBackward>(device, d, plan);
+      },
+      [&](Stream& stream, std::size_t workspace) { return trial_of_backward(device, d, stream, workspace); });
 }
 
 }  // namespace assay::ops

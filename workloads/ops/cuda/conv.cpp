@@ -67,15 +67,15 @@ class CudaConv : public Base {
            .plan_width = choice_.graph.c / d.groups,
            .plan_dtype = stored(choice_.graph.weights())} {}
 
-  std::string implementation() const override {
+  std::string implementation() const override { return cudnn::version(); }
+  std::string choice() const override {
     const auto& graph = choice_.graph;
     const bool padded = !x_.same() || !y_.same();
     const bool rounded =
         size_of(graph.weights()) < size_of(w_.dtype) && graph.pass == ConvolutionPass::backward_weights;
-    return fmt::format("{}: {}{}{}{}", cudnn::version(), choice_.plan->name(),
-                       padded ? fmt::format(" ({} to {} channels)", graph.c, graph.k) : "",
-                       rounded ? fmt::format(" (rounded to {})", name_of(graph.weights())) : "",
-                       choice_.tried ? "" : " (untried)");
+    return fmt::format(
+        "{}{}{}{}", choice_.plan->name(), padded ? fmt::format(" ({} to {} channels)", graph.c, graph.k) : "",
+        rounded ? fmt::format(" (rounded to {})", name_of(graph.weights())) : "", choice_.tried ? "" : " (untried)");
   }
   std::string isa() const override { return fmt::format("sm_{}", capability_); }
 

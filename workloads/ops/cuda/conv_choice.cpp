@@ -48,7 +48,7 @@ std::vector<ConvolutionGraph> variants(const ConvolutionGraph& graph) {
 
 // By the graph as asked for.
 KnownChoices<ConvolutionGraph, ConvChoice>& known() {
-  static KnownChoices<ConvolutionGraph, ConvChoice> value;
+  static auto& value = *new KnownChoices<ConvolutionGraph, ConvChoice>;
   return value;
 }
 

@@ -11,6 +11,7 @@ namespace assay::ops {
 
 // For descriptors of f32, bf16 and fp16.
 std::unique_ptr<BatchNormForward> own_batch_norm_forward(Device& device, const BatchNormDesc& desc);
+std::unique_ptr<BatchNormBackward> own_batch_norm_backward(Device& device, const BatchNormDesc& desc);
 std::unique_ptr<PoolForward> own_pool_forward(Device& device, const PoolDesc& desc);
 // What the own kernels of pooling have against a descriptor; empty: nothing.
 std::string own_pool_problem(const PoolDesc& desc);

@@ -13,17 +13,19 @@
 
 namespace assay::ops {
 
-// An op by a plan. cuDNN takes arrays that are aligned to 16 bytes; run() leaves others to the own kernel.
+// An op that was tried both ways: by a plan, or with none by the own kernel. cuDNN takes arrays that are aligned to 16
+// bytes; run() leaves others to the own kernel.
 template <typename Base>
 class CudnnOp : public Base {
  public:
   CudnnOp(std::unique_ptr<Base> own, std::shared_ptr<cudnn::Plan> plan)
       : own_(std::move(own)), plan_(std::move(plan)) {}
 
-  std::string implementation() const override { return fmt::format("{}: {}", cudnn::version(), plan_->name()); }
+  std::string implementation() const override { return fmt::format("assay or {}", cudnn::version()); }
+  std::string choice() const override { return plan_ ? plan_->name() : own_->implementation(); }
   std::string isa() const override { return own_->isa(); }
   std::size_t workspace_bytes() const override {
-    return std::max(own_->workspace_bytes(), plan_bytes() + scratch_bytes());
+    return std::max(own_->workspace_bytes(), plan_ ? plan_bytes() + scratch_bytes() : 0);
   }
 
  protected:
@@ -31,9 +33,9 @@ class CudnnOp : public Base {
   // Beyond what the plan asks for, behind it in the workspace.
   virtual std::size_t scratch_bytes() const { return 0; }
 
-  static bool on_16_bytes(std::initializer_list<const void*> arrays) {
-    return std::all_of(arrays.begin(), arrays.end(),
-                       [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; });
+  bool takes(std::initializer_list<const void*> arrays) const {
+    return plan_ && std::all_of(arrays.begin(), arrays.end(),
+                                [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; });
   }
 
   std::unique_ptr<Base> own_;
@@ -44,19 +46,25 @@ class CudnnOp : public Base {
 template <typename Op>
 using TryOut = std::function<void(Op&)>;
 
-// `own()` and `by_plan(plan)` make the op, `trial(stream, workspace bytes)` makes its TryOut and throws Error where the
-// device has no memory left: then the own kernel does the op. So it does where cuDNN has no plan or cannot run it.
-// Few plans are tried: cuDNN compiles each when it is built.
+// `own()` makes the op by own kernels alone, `by_plan(plan)` the one that was tried; `trial(stream, workspace bytes)`
+// makes its TryOut and throws Error where the device has no memory left: then the own kernel does the op. So it does
+// where cuDNN has no plan or cannot run it. Few plans are tried: cuDNN compiles each when it is built.
 template <typename Op, typename Graph, typename Own, typename ByPlan, typename Trial>
 std::unique_ptr<Op> own_or_cudnn(Device& device, const Graph& graph,
                                  cudnn::Plans (*plans_of)(const Graph&, const cudnn::Limits&), const Own& own,
                                  const ByPlan& by_plan, const Trial& trial) {
-  using Choice = std::shared_ptr<cudnn::Plan>;  // null: the own kernel
-  static KnownChoices<Graph, Choice> known;
-  const auto op_by = [&](const Choice& choice) -> std::unique_ptr<Op> { return choice ? by_plan(choice) : own(); };
+  struct Choice {
+    bool tried = false;
+    std::shared_ptr<cudnn::Plan> plan;  // null: the own kernel
+  };
+  static auto& known = *new KnownChoices<Graph, Choice>;
+  const auto op_by = [&](const Choice& choice) -> std::unique_ptr<Op> {
+    return choice.tried ? by_plan(choice.plan) : own();
+  };
   if (const auto choice = known.find(graph)) return op_by(*choice);
-  std::vector<Choice> choices = plans_of(graph, {.most = 2}).plans;
-  choices.insert(choices.begin(), nullptr);
+  std::vector<Choice> choices;
+  for (auto& plan : plans_of(graph, {.most = 2}).plans) choices.push_back({true, std::move(plan)});
+  choices.insert(choices.begin(), {!choices.empty(), nullptr});
   std::vector<std::unique_ptr<Op>> ops;
   std::size_t workspace = 1;
   for (const Choice& choice : choices) {

@@ -17,7 +17,7 @@ class CudnnAveragePool final : public CudnnOp<PoolForward> {
   using CudnnOp::CudnnOp;
 
   void run(Stream& stream, const Args& args) override {
-    if (!on_16_bytes({args.x, args.y})) return own_->run(stream, args);
+    if (!takes({args.x, args.y})) return own_->run(stream, args);
     plan_->run(cuda::native(stream),
                std::array{cudnn::operand(cudnn::pool_x, args.x), cudnn::operand(cudnn::pool_y, args.y)},
                args.workspace);

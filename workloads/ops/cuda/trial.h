@@ -6,6 +6,7 @@
 #include "workloads/ops/cuda/cudnn/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,13 +21,15 @@
 
 namespace assay::ops {
 
-// Seconds of `run` on the stream: the least of three rounds, after one that is not timed.
-double trial_seconds(Device& device, Stream& stream, const std::function<void()>& run);
+// Seconds on the stream of one run of each of the ways, the least of a few rounds in which they take turns; infinity
+// where cuDNN refuses to run it. What it takes to launch them is not counted.
+std::vector<double> trial_seconds(Device& device, Stream& stream, const std::vector<std::function<void()>>& ways);
 
 // Device memory full of random numbers, written in the order of the stream. Throws Error where there is none left.
 Buffer random_array(Device& device, Stream& stream, DType dtype, std::int64_t count, std::string_view purpose);
 
-// Choices made in this process; ops are made by several threads.
+// Choices made in this process; ops are made by several threads. One lives for ever: at the process's end cuDNN's
+// libraries, loaded after it was made, are tidied up before it would be.
 template <typename Key, typename Choice>
 class KnownChoices {
  public:
@@ -50,18 +53,15 @@ class KnownChoices {
 template <typename Op, typename Run>
 std::optional<std::size_t> fastest(Device& device, Stream& stream, const std::vector<std::unique_ptr<Op>>& ops,
                                    const Run& run) {
-  constexpr double level = 1.01, never = std::numeric_limits<double>::infinity();
-  std::vector<double> seconds(ops.size(), never);
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    try {
-      seconds[i] = trial_seconds(device, stream, [&] { run(*ops[i]); });
-    } catch (const cudnn::RunError&) {
-    }
-  }
+  constexpr double level = 1.01;
+  if (ops.empty()) return std::nullopt;
+  std::vector<std::function<void()>> ways;
+  for (const std::unique_ptr<Op>& op : ops) ways.push_back([&run, at = op.get()] { run(*at); });
+  const std::vector<double> seconds = trial_seconds(device, stream, ways);
   const double least = *std::min_element(seconds.begin(), seconds.end());
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < ops.size(); ++i)
-    if (seconds[i] < never && seconds[i] <= level * least &&
+    if (std::isfinite(seconds[i]) && seconds[i] <= level * least &&
         (!best || ops[i]->workspace_bytes() < ops[*best]->workspace_bytes()))
       best = i;
   return best;

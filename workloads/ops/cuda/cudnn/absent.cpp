@@ -15,6 +15,10 @@ Plans attention_plans(const AttentionGraph&, const Limits&) { return {{}, "Assay
 
 Plans batch_norm_forward_plans(const BatchNormGraph&, const Limits&) { return {{}, "Assay was built without cuDNN"}; }
 
+Plans batch_norm_backward_plans(const BatchNormGradientGraph&, const Limits&) {
+  return {{}, "Assay was built without cuDNN"};
+}
+
 Plans average_pool_plans(const AveragePoolGraph&, const Limits&) { return {{}, "Assay was built without cuDNN"}; }
 
 }  // namespace assay::ops::cudnn

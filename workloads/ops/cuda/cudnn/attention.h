@@ -4,6 +4,7 @@
 #include "harness/core/dtype.h"
 #include "workloads/ops/cuda/cudnn/plan.h"
 
+#include <compare>
 #include <cstdint>
 
 namespace assay::ops::cudnn {
@@ -19,6 +20,8 @@ struct AttentionGraph {
   bool lengths = false;
   float scale = 1;
   DType dtype = DType::bf16;  // or fp16
+
+  auto operator<=>(const AttentionGraph&) const = default;
 };
 
 // Ids of the tensors.
@@ -26,6 +29,7 @@ inline constexpr std::int64_t attention_q = 1, attention_k = 2, attention_v = 3,
                               attention_log_sum_exp = 5, attention_lengths = 6, attention_dout = 7, attention_dq = 8,
                               attention_dk = 9, attention_dv = 10;
 
+// Backward with Limits.deterministic: dq is summed in a fixed order, by way of the gradient of all scores in 16 bits.
 Plans attention_plans(const AttentionGraph& graph, const Limits& limits);
 
 }  // namespace assay::ops::cudnn

@@ -1,4 +1,4 @@
-// Batch norm, forward, as a cuDNN graph.
+// Batch norm as cuDNN graphs.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -31,5 +31,22 @@ inline constexpr std::int64_t batch_norm_x = 1, batch_norm_residual = 2, batch_n
                               batch_norm_next_mean = 10, batch_norm_next_variance = 11;
 
 Plans batch_norm_forward_plans(const BatchNormGraph& graph, const Limits& limits);
+
+// As BatchNormDesc in training: alone, or behind ReLU with a residual, whose gradient is written: what ReLU let through
+// is told from y. cuDNN has nothing for ReLU alone.
+struct BatchNormGradientGraph {
+  std::int64_t rows = 1, channels = 1;
+  DType dtype = DType::f32;  // or bf16, fp16
+  bool relu_and_residual = false;
+  bool two_gradients = false;  // with the former alone
+
+  auto operator<=>(const BatchNormGradientGraph&) const = default;
+};
+
+// Ids of its tensors beside those above.
+inline constexpr std::int64_t batch_norm_dy = 12, batch_norm_dy_other = 13, batch_norm_dx = 14,
+                              batch_norm_dresidual = 15, batch_norm_dscale = 16, batch_norm_dshift = 17;
+
+Plans batch_norm_backward_plans(const BatchNormGradientGraph& graph, const Limits& limits);
 
 }  // namespace assay::ops::cudnn

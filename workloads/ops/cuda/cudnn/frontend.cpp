@@ -1,5 +1,6 @@
 // Graphs built by cuDNN's C++ front end: the only source that includes it.
 #include "harness/core/error.h"
+#include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/cudnn/attention.h"
 #include "workloads/ops/cuda/cudnn/batch_norm.h"
 #include "workloads/ops/cuda/cudnn/check.h"
@@ -45,7 +46,9 @@ class Handle {
   cudnnHandle_t handle_ = nullptr;
 };
 
+// Of this process's GPU.
 cudnnHandle_t this_threads_handle() {
+  cuda::use_own_gpu();
   thread_local const Handle handle;
   return handle.get();
 }
@@ -63,8 +66,10 @@ class GraphPlan final : public Plan {
     ASSAY_CUDNN(cudnnSetStream(handle, stream));
     std::unordered_map<std::int64_t, void*> places;
     for (const Operand& operand : operands) places.emplace(operand.id, operand.data);
-    if (fe::error_t error = graph_->execute_plan_at_index(handle, places, workspace, index_); error.is_bad())
+    if (fe::error_t error = graph_->execute_plan_at_index(handle, places, workspace, index_); error.is_bad()) {
+      cudaGetLastError();  // it is no later launch's
       throw RunError(fmt::format("cuDNN cannot run {}: {}", name_, error.get_message()));
+    }
   }
 
  private:
@@ -194,6 +199,10 @@ Plans attention_plans(const AttentionGraph& d, const Limits& limits) {
 }
 
 Plans batch_norm_forward_plans(const BatchNormGraph& d, const Limits& limits) {
+  return built(batch_norm_graph(d), limits);
+}
+
+Plans batch_norm_backward_plans(const BatchNormGradientGraph& d, const Limits& limits) {
   return built(batch_norm_graph(d), limits);
 }
 
