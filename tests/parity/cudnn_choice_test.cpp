@@ -129,8 +129,8 @@ TEST_F(CudnnChoice, AttentionBackward) {
   };
   const char* script = std::getenv("ASSAY_EMULATION");
   const std::string_view mood = script ? script : "";
-  EXPECT_THAT(made(130), StartsWith(mood.find("cudnn=") == mood.npos ? "flash:emulated cuDNN" : "products"));
-  EXPECT_THAT(made(128), StartsWith(mood.find("cudnn=absent") == mood.npos ? "flash:emulated cuDNN" : "products"));
+  EXPECT_THAT(made(130), StartsWith(mood.find("cudnn=") == mood.npos ? "flash:cuDNN" : "products"));
+  EXPECT_THAT(made(128), StartsWith(mood.find("cudnn=absent") == mood.npos ? "flash:cuDNN" : "products"));
   EXPECT_THAT(made(128), testing::Not(testing::HasSubstr("any order")));
   // cuDNN's scratch would not be aligned behind the sums of 2 x 1 x 129 rows.
   const AttentionDesc odd{.batch = 2,

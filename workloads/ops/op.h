@@ -36,7 +36,7 @@ class Op {
  public:
   virtual ~Op() = default;
   // The library's name for what it runs ("brg_matmul:avx512_core_bf16") and its instruction set, as recorded: the same
-  // wherever the machine is the same, for only records of equal ones are compared.
+  // from run to run on a machine, for only records of equal ones are compared. Versions are the backend's libraries().
   virtual std::string implementation() const = 0;
   virtual std::string isa() const = 0;
   // What was chosen among several ways by how long they took, which may be another one the next time; or nothing.

@@ -66,7 +66,7 @@ class CudnnAttention : public Base {
         architecture_(std::move(architecture)) {
     if (masked_tail) whole_ = whole_lengths(device, *device.make_stream(), slice_, d_.seq);
   }
-  std::string implementation() const override { return "flash:" + cudnn::version(); }
+  std::string implementation() const override { return "flash:cuDNN"; }
   std::string choice() const override { return choice_; }
   std::string isa() const override { return architecture_; }
   bool repeats() const override { return repeats_; }

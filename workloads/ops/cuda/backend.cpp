@@ -3,6 +3,9 @@
 
 #include "workloads/ops/cuda/blaslt.h"
 #include "workloads/ops/cuda/cuda_ops.h"
+#include "workloads/ops/cuda/cudnn/plan.h"
+
+#include <fmt/format.h>
 
 #include <memory>
 #include <string>
@@ -24,7 +27,9 @@ class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(Device& device) : device_(device) {}
   std::string name() const override { return "cuda"; }
-  std::string libraries() const override { return device_.info().software + "; " + blaslt_version_text(); }
+  std::string libraries() const override {
+    return fmt::format("{}; {}; {}", device_.info().software, blaslt_version_text(), cudnn::version());
+  }
 
   Made<Matmul> make(const MatmulDesc& d) override { return made(make_cuda_matmul, device_, d); }
   Made<ConvForward> conv_forward(const ConvDesc& d) override { return made(make_cuda_conv_forward, device_, d); }

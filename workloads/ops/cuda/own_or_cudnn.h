@@ -21,7 +21,7 @@ class CudnnOp : public Base {
   CudnnOp(std::unique_ptr<Base> own, std::shared_ptr<cudnn::Plan> plan)
       : own_(std::move(own)), plan_(std::move(plan)) {}
 
-  std::string implementation() const override { return fmt::format("assay or {}", cudnn::version()); }
+  std::string implementation() const override { return "assay or cuDNN"; }
   std::string choice() const override { return plan_ ? plan_->name() : own_->implementation(); }
   std::string isa() const override { return own_->isa(); }
   std::size_t workspace_bytes() const override {
