@@ -110,15 +110,16 @@ def head(rows, width, vocabulary):
 
 
 def attention(batch, seq, heads, kv, head_dim):
-    """Forward; backward, which is deterministic: it leaves the scores' gradient, 16 bits each and of the causal half,
-    for a kernel of its own to make dq of. Gradients of shared keys and values are summed after."""
-    rows, scores = batch * seq, 0.5 * batch * heads * seq * seq
-    product = 2.0 * scores * head_dim
+    """Forward; backward by a plan that adds dq up in f32 in any order, between small kernels that prepare it and a pass
+    that rounds it. Gradients of shared keys and values are summed after. (What a deterministic plan leaves in memory,
+    16 bits for each score, is not counted: it is taken where it is the faster.)"""
+    rows = batch * seq
+    product = 2.0 * 0.5 * batch * heads * seq * seq * head_dim
     forward, backward = ATTENTION[seq]
     q, k = rows * heads * head_dim, rows * kv * head_dim
     ops = [Op("attention", 2 * product, HALF * (2 * q + 2 * k), forward),
-           Op("attention", 4 * product, HALF * (3 * q + 2 * k + 2 * q + scores), backward, small=1),
-           Op("attention", product, HALF * (scores + k + q), GEMM_NARROW)]
+           Op("attention", 5 * product, HALF * (3 * q + 4 * k) + FULL * q, backward, small=1),
+           Op("attention", 0, (FULL + HALF) * q, 1.0)]
     return ops + [passes("attention", 2 * q + 2 * k)] * (kv < heads)
 
 
