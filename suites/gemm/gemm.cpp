@@ -283,9 +283,12 @@ class GemmCase final : public Case {
     const auto best =
         static_cast<std::size_t>(context.comm.broadcast_value(static_cast<double>(gemm::choose(offer.candidates))));
     ASSAY_CHECK(best < offer.candidates.size(), "ranks do not have the same forms of this product");
-    for (const Candidate& candidate : offer.candidates)
-      found_.push_back(fmt::format("{} {} {:.4g} GFLOP/s", ops::name_of(candidate.form), candidate.op->implementation(),
+    for (const Candidate& candidate : offer.candidates) {
+      const std::string choice = candidate.op->choice();
+      found_.push_back(fmt::format("{} {} {:.4g} GFLOP/s", ops::name_of(candidate.form),
+                                   choice.empty() ? candidate.op->implementation() : choice,
                                    shape_.flops() / candidate.seconds / 1e9));
+    }
     return std::move(offer.candidates[best]);
   }
 
@@ -293,6 +296,7 @@ class GemmCase final : public Case {
     const std::string threads = fmt::format("{}", team_->size());
     auto& labels = context.labels;
     labels["implementation"] = best_.op->implementation();
+    if (const std::string choice = best_.op->choice(); !choice.empty()) labels["choice"] = choice;
     labels["isa"] = best_.op->isa();
     labels["form"] = std::string(ops::name_of(best_.form));
     labels["libraries"] = backend.libraries();
