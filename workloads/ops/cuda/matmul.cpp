@@ -59,7 +59,9 @@ class CudaMatmul final : public Matmul {
     workspace_bytes_ = rest_at_ + rest;
   }
 
-  std::string implementation() const override {
+  std::string implementation() const override { return "cublasLt"; }
+  // The algorithm and how it was found, and what is left to own kernels.
+  std::string choice() const override {
     std::string text = fmt::format("{} ({})", parts_.plan->algorithm(), parts_.choice);
     if (copies_a_ || copies_b_) text += " + transposed copies";
     if (parts_.bias) text += " + bias";
@@ -139,9 +141,10 @@ std::string add_activation(Device& device, const MatmulDesc& d, Parts& parts) {
 
 // A plan with as much fused as the library takes and runs: bias and GELU, then bias alone, then the bare product.
 std::string plan_product(Device& device, const MatmulDesc& d, BlasProduct product, Parts& parts) {
-  // The library's GELU has an approximate tanh, which 16 bits of output hide and 32 do not.
+  // The library's GELU has an approximate tanh, which 16 bits of output hide and 32 do not. Before Hopper it is a
+  // kernel of its own behind the product, slower than ours (seen by llm.c, pull requests 338 and 591).
   const bool gelu = d.epilogue != Epilogue::none;
-  const bool fusable = gelu && !is_erf(d.epilogue) && size_of(d.out) == 2;
+  const bool fusable = gelu && !is_erf(d.epilogue) && size_of(d.out) == 2 && device.info().compute_capability >= 90;
   std::string reason;
   for (const bool fuse_gelu : {true, false}) {
     if (fuse_gelu && !fusable) continue;
