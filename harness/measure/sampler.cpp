@@ -2,6 +2,7 @@
 #include "harness/measure/sampler.h"
 
 #include "harness/core/error.h"
+#include "harness/device/gate.h"
 #include "harness/measure/sampler_run.h"
 #include "harness/measure/stop_rule.h"
 #include "harness/trace/trace.h"
@@ -20,24 +21,6 @@ constexpr int most_first_touch = 32;                  // single calls timed and 
 constexpr int single_calls = 9;                       // of collectives, after the measurement, to tell ranks' paces
 constexpr std::int64_t most_repetitions = 1'000'000;  // a sample; work that takes no time would grow for ever
 constexpr std::int64_t most_gated_launches = 400;     // a queue of 1,024 launches must never fill behind a closed gate
-
-// Closed while it lives, or until it is opened; not at all where it is not wanted.
-class Gate {
- public:
-  Gate(Device& device, Stream& stream, bool wanted) : device_(wanted ? &device : nullptr) {
-    if (device_) device_->close_gate(stream);
-  }
-  ~Gate() { open(); }
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
-  void open() {
-    if (device_) device_->open_gate();
-    device_ = nullptr;
-  }
-
- private:
-  Device* device_;
-};
 
 Sampler::Clock steady_clock_from(std::chrono::steady_clock::time_point started) {
   return [started] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(); };

@@ -5,6 +5,7 @@
 #include "harness/core/rng.h"
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/native.h"
+#include "harness/device/gate.h"
 #include "workloads/ops/algorithm_cache.h"
 #include "workloads/ops/cuda/fill.h"
 
@@ -45,28 +46,22 @@ class PlanTimer final : public CandidateTimer {
   // run, which loads its code and could wait for the gate for ever.
   std::optional<double> seconds(std::size_t candidate, int repetitions) override {
     plan_.choose(candidate);
-    const OpenedAtLast gate{device_};
-    if (ran_[candidate]) device_.close_gate(*stream_);
+    Gate gate(device_, *stream_, ran_[candidate]);
     start_->record(*stream_);
     for (int i = 0; i < repetitions; ++i)
       if (plan_.try_run(cuda::native(*stream_), args_) != CUBLAS_STATUS_SUCCESS) {
-        device_.open_gate();
+        gate.open();
         stream_->synchronize();
         return std::nullopt;
       }
     stop_->record(*stream_);
-    device_.open_gate();
+    gate.open();
     stop_->synchronize();
     ran_[candidate] = true;
     return stop_->seconds_since(*start_) / repetitions;
   }
 
  private:
-  struct OpenedAtLast {
-    Device& device;
-    ~OpenedAtLast() { device.open_gate(); }
-  };
-
   void* take(std::int64_t count, DType dtype) {
     buffers_.push_back(device_.allocate(std::max<std::size_t>(static_cast<std::size_t>(count) * size_of(dtype), 1)));
     return buffers_.back().data();

@@ -2,21 +2,12 @@
 
 #include "harness/core/rng.h"
 #include "harness/device/cuda/native.h"
+#include "harness/device/gate.h"
 #include "workloads/ops/cuda/fill.h"
 
 #include <cmath>
 
 namespace assay::ops {
-
-namespace {
-
-// Opens the device's gate on the way out, whichever that is.
-struct Opened {
-  Device& device;
-  ~Opened() { device.open_gate(); }
-};
-
-}  // namespace
 
 std::vector<double> trial_seconds(Device& device, Stream& stream, const std::vector<std::function<void()>>& ways) {
   constexpr double enough = 200e-6;  // seconds of a round
@@ -24,13 +15,11 @@ std::vector<double> trial_seconds(Device& device, Stream& stream, const std::vec
   const auto start = device.make_event(), end = device.make_event();
   // Behind a gate: in a captured step nothing waits for launches, so they are not to be timed here.
   const auto timed = [&](const std::function<void()>& run, int runs) {
-    device.close_gate(stream);
-    {
-      const Opened gate{device};
-      start->record(stream);
-      for (int i = 0; i < runs; ++i) run();
-      end->record(stream);
-    }
+    Gate gate(device, stream);
+    start->record(stream);
+    for (int i = 0; i < runs; ++i) run();
+    end->record(stream);
+    gate.open();
     end->synchronize();
     return end->seconds_since(*start) / runs;
   };
