@@ -136,6 +136,7 @@ struct Loss {
   CrossEntropyDesc desc;
   std::int64_t every_ignored = 0;  // every so many targets is ignored
   double deviation = 1;            // of the logits
+  std::int64_t every_masked = 0;   // every so many logits is -inf, targets' too
 };
 
 using CrossEntropyParity = Parity<Loss>;
@@ -154,7 +155,10 @@ TEST_P(CrossEntropyParity, InPlace) {
     Tensor scale(DType::f32, 1);
     scale.set(0, 0.37);
     CrossEntropy::Args args;
-    args.logits = side.put(Tensor::normal(d.dtype, count, "logits", shape().deviation));
+    Tensor logits = Tensor::normal(d.dtype, count, "logits", shape().deviation);
+    for (std::int64_t i = 0; shape().every_masked > 0 && i < count; i += shape().every_masked)
+      logits.set(i, -std::numeric_limits<double>::infinity());
+    args.logits = side.put(logits);
     args.targets = put_integers(side, Tensor::integers(targets));
     args.scale = static_cast<const float*>(side.put(scale));
     args.row_losses = side.space(statistic(d.dtype), d.rows);
@@ -191,6 +195,9 @@ INSTANTIATE_TEST_SUITE_P(
          {"sharp_20x64", {.rows = 20, .classes = 64, .stride = 64}, 0, 30},
          {"smoothed_ignored_17x10", {.rows = 17, .classes = 10, .stride = 10, .smoothing = 0.1}, 3},
          {"nan_5x33", {.rows = 5, .classes = 33, .stride = 33}, 2, nan},
+         {"masked_30x101", {.rows = 30, .classes = 101, .stride = 103}, 4, 1, 3},
+         {"masked_smoothed_6x50", {.rows = 6, .classes = 50, .stride = 50, .smoothing = 0.1}, 0, 1, 7},
+         {"all_masked_4x70", {.rows = 4, .classes = 70, .stride = 71}, 3, 1, 1},
          {"all_ignored_5x9", {.rows = 5, .classes = 9, .stride = 9}, 1},
          {"evaluation_40x300_ignored", {.rows = 40, .classes = 300, .stride = 320, .gradient = false}, 2}}),
     name_of_case<Loss>);

@@ -117,7 +117,8 @@ __global__ void __launch_bounds__(most_threads) cross_entropy(Rows<T> p) {
     const float mean = smooth ? block_sum(share.logits, scratch) / static_cast<float>(p.classes) : 0.0f;
     if (me == 0) {
       const float own = widen(x[target]);
-      p.losses[row] = (top.value - own) + logf(sum) + p.smoothing * (own - mean);
+      const float below = top.value - own;  // terms of one sign: a masked target's loss is infinite, not NaN
+      p.losses[row] = (smooth ? (1 - p.smoothing) * below + p.smoothing * (top.value - mean) : below) + logf(sum);
       p.counts[row] = static_cast<std::uint8_t>(top.index == target ? 3 : 1);
     }
     if constexpr (gradient) {

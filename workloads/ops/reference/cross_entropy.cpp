@@ -22,9 +22,9 @@ class ReferenceCrossEntropy final : public ReferenceOp<CrossEntropy> {
       const double log_sum_exp = valid ? log_sum_exp_of(logits) : 0;
       double loss = 0;
       if (valid) {
-        double mean = 0;
-        for (std::int64_t c = 0; c < d_.classes; ++c) mean += widen(logits[c]) / static_cast<double>(d_.classes);
-        loss = log_sum_exp - (1 - d_.smoothing) * widen(logits[target]) - d_.smoothing * mean;
+        loss = log_sum_exp - (1 - d_.smoothing) * widen(logits[target]);
+        for (std::int64_t c = 0; d_.smoothing > 0 && c < d_.classes; ++c)  // 0 x -inf is NaN
+          loss -= d_.smoothing / static_cast<double>(d_.classes) * widen(logits[c]);
         args.sums->loss += loss;
         args.sums->valid += 1;
         args.sums->correct += first_largest(logits) == target;
