@@ -158,7 +158,7 @@ def record(kernels, path):
     lines = ["# Own kernels", "",
              "Written by `tests/gpu/kernel_resources.py MODULE --record` from the machine code; the CI fails where a kernel"
              " has a stack frame.",
-             "Registers a thread; static shared memory a block in bytes, 1,024 of them the system's own."]
+             "Registers a thread; static shared memory a block in bytes, from sm_90 on 1,024 of them the system's own."]
     for arch in sorted({k.arch for k in kernels}):
         lines += ["", f"## {arch}", "", "| kernel | registers | shared | stack | 16-byte accesses |",
                   "|---|---:|---:|---:|---|"]
