@@ -28,7 +28,7 @@ SMALL = 2.0e-6  # a kernel that joins partial sums or prepares numbers: what a f
 ATTENTION = {1024: (0.25, 0.20), 2048: (0.33, 0.26), 4096: (0.38, 0.31), 8192: (0.55, 0.45)}  # forward, backward
 
 
-LOGITS = 4 << 30  # bytes that an LM head holds at once (workloads/nn/training_step.cpp)
+LOGITS = 4 << 30  # bytes that an LM head holds at once (workloads/nn/step_options.cpp)
 MULTIPROCESSORS = 132
 
 

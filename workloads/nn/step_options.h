@@ -7,6 +7,10 @@
 
 #include <cstdint>
 
+namespace assay {
+class Device;
+}
+
 namespace assay::nn {
 
 enum class Checkpointing { none, full };
@@ -27,5 +31,8 @@ struct StepOptions {
   std::int64_t bucket_bytes = 25 << 20;  // of gradients reduced at once
   std::int64_t logits_bytes = 0;         // that an LM head holds at once; 0: as the device has memory
 };
+
+// With what is left to the device filled in.
+StepOptions for_device(StepOptions options, const Device& device);
 
 }  // namespace assay::nn

@@ -6,13 +6,13 @@
 #include "harness/device/cpu/topology.h"
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/gate.h"
+#include "harness/device/cuda/host_gate.h"
 #include "harness/device/cuda/native.h"
 
 #include <sched.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -305,11 +305,9 @@ class CudaDevice final : public Device {
     info_ = describe(gpu);
     refuse_unknown_architecture(info_);
     near_ = cpus_near(info_.pci);
-    flag_ = allocate_pinned(sizeof(int), near_);
-    // A kernel is loaded at its first launch: the gate's is now, and no sample waits for it.
+    gate_.emplace();
     CudaStream stream;
-    open_gate();
-    enqueue_gate(flag_.as<int>(), 1.0, cuda::native(stream));
+    gate_->load(cuda::native(stream));
     stream.synchronize();
     timer_cost_ = measure_timer_cost();
   }
@@ -385,17 +383,8 @@ class CudaDevice final : public Device {
     ASSAY_CUDA(cudaMemsetAsync(flush_.data(), 0, bytes, cuda::native(stream)));
   }
 
-  void close_gate(Stream& stream) override {
-    using Clock = std::chrono::steady_clock;
-    constexpr double longest_wait = 5.0;  // seconds
-    if (launches_wait_) return;
-    std::atomic_ref<int>(*flag_.as<int>()).store(0, std::memory_order_release);
-    const Clock::time_point before = Clock::now();
-    enqueue_gate(flag_.as<int>(), longest_wait, cuda::native(stream));
-    // Under CUDA_LAUNCH_BLOCKING, and some sanitizers and debuggers, a launch ends with its kernel: no gate then.
-    launches_wait_ = std::chrono::duration<double>(Clock::now() - before).count() > 0.5 * longest_wait;
-  }
-  void open_gate() override { std::atomic_ref<int>(*flag_.as<int>()).store(1, std::memory_order_release); }
+  void close_gate(Stream& stream) override { gate_->close(cuda::native(stream)); }
+  void open_gate() override { gate_->open(); }
 
  private:
   // Of event time stamps, by the CUDA runtime's documentation of cudaEventElapsedTime: about half a microsecond. Their
@@ -421,8 +410,7 @@ class CudaDevice final : public Device {
   cpu_set_t near_{};  // CPUs of its memory node
   double timer_cost_ = 0;
   Buffer flush_;
-  Buffer flag_;  // of the gate
-  bool launches_wait_ = false;
+  std::optional<HostGate> gate_;
 };
 
 }  // namespace

@@ -3,12 +3,11 @@
 
 #include "harness/core/error.h"
 #include "harness/device/cuda/check.h"
-#include "harness/device/cuda/gate.h"
+#include "harness/device/cuda/host_gate.h"
 #include "harness/device/cuda/native.h"
 #include "suites/transfer/device_copies.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 
 namespace assay::transfer {
@@ -81,39 +80,6 @@ struct EventOwner {
   cudaEvent_t event = nullptr;
 };
 
-// Holds a stream of the current GPU back while it is closed, so that copies which take less than their launches do are
-// timed without those. In memory of the host, which every GPU sees.
-class Gate {
- public:
-  Gate() {
-    ASSAY_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&flag_), sizeof *flag_, cudaHostAllocPortable));
-    open();
-  }
-  ~Gate() {
-    open();
-    cudaFreeHost(flag_);
-  }
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
-  // Without closing it: a kernel is loaded at its first launch.
-  void load(cudaStream_t stream) { cuda::enqueue_gate(flag_, longest_wait, stream); }
-  void close(cudaStream_t stream) {
-    using Clock = std::chrono::steady_clock;
-    if (launches_wait_) return;
-    std::atomic_ref<int>(*flag_).store(0, std::memory_order_release);
-    const Clock::time_point before = Clock::now();
-    cuda::enqueue_gate(flag_, longest_wait, stream);
-    // Under CUDA_LAUNCH_BLOCKING a launch ends with its kernel: no gate then.
-    launches_wait_ = std::chrono::duration<double>(Clock::now() - before).count() > 0.5 * longest_wait;
-  }
-  void open() { std::atomic_ref<int>(*flag_).store(1, std::memory_order_release); }
-
- private:
-  static constexpr double longest_wait = 5.0;  // seconds
-  int* flag_ = nullptr;
-  bool launches_wait_ = false;
-};
-
 // Blocks of 512 threads for a copy on the current GPU. Alone it fills it. Of several each has one block an SM, 32 KiB
 // in flight, which is more than a bus asks for: all of them are there from the start, none waits for another's end.
 unsigned blocks_of_copy(int at_once) {
@@ -159,7 +125,7 @@ class CudaCopies final : public DeviceCopies {
         back(order.from, order.to, order.access && can_access(order.from, order.to));
     const StreamOwner owner;
     const EventOwner start, stop;
-    Gate gate;
+    cuda::HostGate gate;  // copies may take less than their launches do
     gate.load(owner.stream);
     ASSAY_CUDA(cudaMemsetAsync(target.data(), 0, order.bytes, owner.stream));
     const unsigned most_blocks = blocks_of_copy(1);

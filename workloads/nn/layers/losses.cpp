@@ -7,7 +7,7 @@ namespace assay::nn {
 namespace {
 
 // Each block adds to the weight's whole gradient, a pass over memory: blocks are as large as leaves the peak of memory
-// to the layers. On a GPU the step says how large (training_step.cpp).
+// to the layers. On a GPU the step says how large (step_options.cpp).
 constexpr std::int64_t block_bytes = std::int64_t{128} << 20;
 constexpr std::int64_t most_blocks = 256;  // so that a batch that fits nowhere is still planned at once
 
