@@ -145,6 +145,17 @@ class Dev(unittest.TestCase):
         self.assertNotIn("nvidia-cudnn-cu", self.installs(machine))
         self.assertIn("nvidia-nccl-cu12==", self.installs(machine))
 
+    def test_a_toolkit_is_found_by_cuda_home(self):
+        machine = self.machine(everything(), {})
+        nvcc = pathlib.Path(self.folder.name) / "cuda/bin/nvcc"
+        nvcc.parent.mkdir(parents=True)
+        nvcc.write_text("#!/bin/bash\necho release 13.0, V13.0.88\n")
+        nvcc.chmod(0o755)
+        done = machine.dev("build", **self.gpu() | {"CUDA_HOME": str(nvcc.parents[1])})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("nvidia-cudnn-frontend==", self.installs(machine))
+        self.assertNotIn("nvidia-cuda-nvcc==", self.installs(machine))
+
     def test_a_toolkit_too_old_for_a_gpu_is_left_aside(self):
         machine = self.machine(everything(), {}, tools=[("nvcc", "12.4")])
         done = machine.dev("build", **self.gpu())
