@@ -217,6 +217,16 @@ class Running(Folder):
             self.assertEqual(again.results["bad"]["remark"], "reason")
         self.assertEqual((self.dir / "elsewhere/logs/bad.txt").read_text(), "reason\n")
 
+    def test_comparisons_have_the_configurations_of_a_bundle_and_the_machines_libraries(self):
+        (self.dir / "lib").mkdir()
+        (self.dir / "assay").write_text("#!/bin/sh\n")
+        (self.dir / "assay").chmod(0o755)
+        code = "import os; print(os.environ['ASSAY_CONFIGS'], os.environ['LD_LIBRARY_PATH'])"
+        runner = self.runner()
+        runner.run(check.Step(1, "ratios", 30, "ratios", [sys.executable, "-c", code, "name"]))
+        self.assertEqual(runner.results["ratios"]["remark"],
+                         f"{self.dir / 'configs'} {os.environ.get('LD_LIBRARY_PATH', '')}".strip())
+
     def test_records_say_how_a_run_went(self):
         assay = self.dir / "assay"
         lines = [{"key": "a", "status": "ok", "reason": ""}, {"key": "b", "status": "skipped", "reason": "no fp8"}]
