@@ -249,9 +249,10 @@ void Supervisor::pump(int timeout_ms) {
   if (options_.go_on) options_.go_on();
 }
 
-// Who gave up with a word stays, so a worker that ended is why the others gave up: they missed it.
+// Who gave up with a word stays, so another worker that ended is why it gave up: it missed that one.
 void Supervisor::blame_ended(int rank) {
-  if (!failure_ || (failure_->told && rank >= 0)) failure_ = Failure{"its worker ended", std::nullopt, true, rank};
+  if (!failure_ || (failure_->told && rank >= 0 && rank != failure_->rank))
+    failure_ = Failure{"its worker ended", std::nullopt, true, rank};
 }
 
 // Ranks that miss another may say so before the end of that one is known.

@@ -93,9 +93,10 @@ class Supervisor {
   void watch_signals();
   // A launcher that ends a job reaches its hosts in any order: the signal to this one may still be on its way.
   void await_signal(double seconds);
-  // A failure for which a lost host is to blame.
+  // A failure for which the end of a worker, or a lost host, is to blame.
   void blame_ended(int rank);
   void blame_lost_host();
+  // Whether nothing that may still come in tells better why.
   bool failed_for_good() const;
   // How far the clock of a rank's host is ahead of this one.
   std::int64_t clock_ahead_ns(int rank) const;
