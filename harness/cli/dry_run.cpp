@@ -3,6 +3,7 @@
 
 #include "harness/cli/machine.h"
 #include "harness/core/units.h"
+#include "harness/run/cases.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace assay::cli {
 
@@ -84,14 +86,22 @@ void print_dry_run(const RunRequest& request, const Plan& plan, const std::vecto
   std::set<int> sizes;
   for (const PlannedCase& planned : plan.cases) sizes.insert(planned.ranks);
   std::map<int, Placement> placements;
+  std::map<int, std::string> skipped;
   // GPU plans may be looked at where there are no GPUs; nothing is known of their places then.
-  if (!request.each_host && (request.plan.device == DeviceKind::cpu || hosts.front().gpu_count > 0))
-    for (const int ranks : sizes) placements[ranks] = place(request, hosts, ranks);
+  if (!request.each_host && (request.plan.device == DeviceKind::cpu || hosts.front().gpu_count > 0)) {
+    for (const int ranks : sizes) {
+      if (auto why = without_place(request, request.allocation.hosts, hosts, ranks))
+        skipped[ranks] = std::move(*why);
+      else
+        placements[ranks] = place(request, hosts, ranks);
+    }
+  }
   print_cases(plan, request.plan.device);
+  for (const auto& [ranks, why] : skipped) fmt::print("cases of {} ranks are skipped: {}\n", ranks, why);
   const std::string& origin = request.allocation.origin;
   if (request.each_host)
     fmt::print("on each of the {} hosts of {} by itself\n", hosts.size(), origin);
-  else if (placements.empty())
+  else if (placements.empty() && skipped.empty())
     fmt::print("no GPU is here: where ranks would go is not known\n");
   if (placements.empty()) return;
   std::size_t width = 4;

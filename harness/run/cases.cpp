@@ -22,15 +22,8 @@ Placement place(const RunRequest& request, const Hosts& hosts, int ranks) {
                      {ranks, request.plan.device, request.share_gpu, hosts.allocation.origin});
 }
 
-// Why a world that the plan itself asks for, and not the user, has too few GPUs here: a plan for any machine goes on.
 std::optional<std::string> without_place(const RunRequest& request, const Hosts& hosts, int ranks) {
-  if (ranks == 1 || request.plan.device == DeviceKind::cpu || !request.plan.ranks.empty()) return std::nullopt;
-  try {
-    place(request, hosts, ranks);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return std::nullopt;
+  return without_place(request, hosts.allocation.hosts, hosts.infos, ranks);
 }
 
 double timeout_of(const PlannedCase& planned) {
@@ -141,6 +134,17 @@ void split_by_workers(std::vector<Job> jobs, std::vector<std::vector<Job>>& grou
 }
 
 }  // namespace
+
+std::optional<std::string> without_place(const RunRequest& request, const std::vector<AllocatedHost>& slots,
+                                         const std::vector<HostInfo>& hosts, int ranks) {
+  if (ranks == 1 || request.plan.device == DeviceKind::cpu || !request.plan.ranks.empty()) return std::nullopt;
+  try {
+    place_ranks(slots, hosts, {ranks, request.plan.device, request.share_gpu, request.allocation.origin});
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return std::nullopt;
+}
 
 void settle_launcher(const RunRequest& request, Prepared& prepared) {
   int most = 1;

@@ -27,6 +27,11 @@ struct Prepared {
 // Everything that can be refused of a plan on these hosts is refused by here, before the first case. Throws UsageError.
 void settle_launcher(const RunRequest& request, Prepared& prepared);
 
+// Why a world that the plan itself asks for, and not the user (--ranks), has too few GPUs on these hosts: its cases are
+// skipped, since a plan is for any machine.
+std::optional<std::string> without_place(const RunRequest& request, const std::vector<AllocatedHost>& slots,
+                                         const std::vector<HostInfo>& hosts, int ranks);
+
 // Who takes what comes of the cases. Each may throw, which ends the run after the workers were ended.
 struct CaseSinks {
   std::filesystem::path run_dir = {};  // told to the workers; empty: there is none here

@@ -1,0 +1,35 @@
+// What --dry-run says of worlds that have no room.
+#include "harness/cli/dry_run.h"
+
+#include "harness/core/error.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace assay::cli {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(DryRun, AWorldThatThePlanAsksForAndThatHasTooFewGpusIsSkippedAsInTheRun) {
+  RunRequest request;
+  request.plan.device = DeviceKind::cuda;
+  request.allocation.hosts = {{.name = "here", .slots = std::nullopt, .user = {}, .here = true}};
+  HostInfo host = probe_host(1);
+  host.name = "here";
+  Plan plan;
+  for (const int ranks : {1, 2}) {
+    plan.cases.emplace_back();
+    plan.cases.back().ranks = ranks;
+  }
+  testing::internal::CaptureStdout();
+  print_dry_run(request, plan, {host});
+  const std::string printed = testing::internal::GetCapturedStdout();
+  EXPECT_THAT(printed, HasSubstr("cases of 2 ranks are skipped: --ranks 2: this host has 1 GPU"));
+  EXPECT_THAT(printed, HasSubstr("NUMA  GPU  CPUs\n    1      0  here"));
+  request.plan.ranks = {1, 2};  // asked for, so refused
+  EXPECT_THROW(print_dry_run(request, plan, {host}), UsageError);
+}
+
+}  // namespace
+}  // namespace assay::cli
