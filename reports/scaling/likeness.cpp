@@ -17,10 +17,11 @@ namespace {
 
 constexpr std::array<std::string_view, 3> batch_fields{"global_batch", "micro_batch", "accumulate"};
 
-// Labels that follow from the world size, or that are prose about the figure.
-constexpr std::array<std::string_view, 15> free_labels{
-    "global_batch", "micro_batch",    "accumulate", "threads",     "communication", "formula", "peak", "peak_measured",
-    "count",        "planned_memory", "bytes_used", "convergence", "root",          "redop",   "note"};
+// Labels that follow from the world size, that are prose about the figure, or that say what a trial chose.
+constexpr std::array<std::string_view, 17> free_labels{
+    "global_batch", "micro_batch",   "accumulate", "threads",        "communication", "formula",
+    "peak",         "peak_measured", "count",      "planned_memory", "bytes_used",    "convergence",
+    "root",         "redop",         "note",       "choice",         "choices"};
 
 bool within(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();

@@ -48,7 +48,8 @@ TEST(ScalingSeries, ExposedCommunicationIsAShareOfTheStep) {
   EXPECT_FALSE(found.series[0].points[0].exposed);
 }
 
-// The global batch is the protocol's in Assay's own records, and differs over a weak series.
+// The global batch is the protocol's in Assay's own records, and differs over a weak series; what trials chose follows
+// from the shapes of a rank's batch, and from chance.
 TEST(ScalingSeries, BatchOfTheProtocolDoesNotPartASeries) {
   std::vector<Record> records;
   for (const int ranks : {1, 2, 4}) {
@@ -61,7 +62,9 @@ TEST(ScalingSeries, BatchOfTheProtocolDoesNotPartASeries) {
                        {"global_batch", "8"},
                        {"micro_batch", std::to_string(4 / ranks)},
                        {"hash", fmt::format("s{}", ranks)}};
-    weak.labels = {{"global_batch", std::to_string(8 * ranks)}, {"peak", fmt::format("of {}", ranks)}};
+    weak.labels = {{"global_batch", std::to_string(8 * ranks)},
+                   {"peak", fmt::format("of {}", ranks)},
+                   {"choices", fmt::format("matmul algorithm {}", ranks)}};
     records.push_back(weak);
     records.push_back(strong);
   }
