@@ -2,6 +2,7 @@
 #include "harness/core/error.h"
 #include "tests/support/thread_communicator.h"
 #include "tests/unit/nn/small_models.h"
+#include "workloads/nn/layers/losses.h"
 
 #include <gtest/gtest.h>
 
@@ -243,6 +244,17 @@ TEST(Memory, CheckpointingTakesLess) {
   SmallStep full("gpt2", options);
   EXPECT_LT(full.step.memory().activations, none.step.memory().activations);
   EXPECT_EQ(full.step.memory().gradients, none.step.memory().gradients);
+}
+
+// GPT-2's, and a vocabulary of which 4 GiB are 2^31 elements.
+TEST(Shapes, BlocksOfLogitsAreFewerElementsThanProductsCount) {
+  constexpr std::int64_t room = std::int64_t{4} << 30;
+  for (const std::int64_t columns : {50304, 32768})
+    for (const std::int64_t rows : {42729, 65536, 2 * 42729}) {
+      const std::int64_t block = rows_a_block(rows, columns, DType::bf16, room);
+      EXPECT_LT(block * columns, std::int64_t{1} << 31) << rows;
+      EXPECT_GT(block * columns, std::int64_t{1} << 29) << rows;
+    }
 }
 
 TEST(Shapes, SequencesBeyondThePositionsAreRefused) {

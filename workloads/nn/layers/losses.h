@@ -36,7 +36,8 @@ class Classifier {
   std::int64_t classes_;
 };
 
-// Rows of logits that are held at once: about `bytes` of them, or a default that suits a CPU where that is 0.
-std::int64_t rows_a_block(std::int64_t rows, std::int64_t vocabulary, DType dtype, std::int64_t bytes);
+// Rows of logits that are held at once: about `bytes` of them, or a default that suits a CPU where that is 0; fewer
+// than 2^31 elements.
+std::int64_t rows_a_block(std::int64_t rows, std::int64_t columns, DType dtype, std::int64_t bytes);
 
 }  // namespace assay::nn
