@@ -2,11 +2,13 @@
 
 import json
 import os
+import pathlib
 import unittest
 
 from assay_case import AssayCase
 
 EMULATION = os.environ["EMULATION"]
+CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
 QUICK = {"max_seconds": 0.05, "warmup_seconds": 0.0, "min_samples": 3}
 
 
@@ -61,6 +63,15 @@ class Cuda(AssayCase):
                 for name, record in (("fp8", fp8), ("bf16", bf16))}
         self.assertAlmostEqual(loss["fp8"], loss["bf16"], delta=0.05 * loss["bf16"])
         self.assertNotEqual(loss["fp8"], loss["bf16"])
+
+    def test_attention_that_adds_in_any_order_trains(self):
+        """Its losses, but the first from one state, repeat to some digits and not to the bit."""
+        model = json.loads((CONFIGS / "models" / "llama-tiny.json").read_text())
+        self.write("long.json", {**model, "positions": 130})
+        (record,), _ = self.records({"family": "llama", "model": "./long.json", "precision": "bf16", "micro_batch": 1,
+                                     "seq": 130, "save_every": 4}, script="cudnn=any_order")
+        self.assertEqual(record["status"], "ok", record["reason"])
+        self.assertIn("sums in any order", record["labels"]["choices"])
 
     def test_what_cannot_train_in_8_bits_says_why(self):
         entry = {"family": "llama", "model": "llama-tiny", "precision": "fp8", "micro_batch": 1}

@@ -1,8 +1,9 @@
 // In place of cuDNN's attention: the oracle's, with cuDNN's habits. Rows of queries that take no part come out as NaN;
 // so does the gradient of the last queries where a tile of 128 keys has a tail that no lengths mask; a backward pass
 // takes no scratch that lies behind sums of rows which do not fill whole 16 bytes; there is no engine for heads that
-// are not a multiple of 16 wide, so that products and softmax run in those places. As the script asks, cudnn=absent has
-// none of these engines, and with cudnn=refuses their plans are built and do not run.
+// are not a multiple of 16 wide, so that products and softmax run in those places. A backward pass in any order leaves
+// other last bits in dq each time. As the script asks, cudnn=absent has none of these engines, with cudnn=refuses their
+// plans are built and do not run, and with cudnn=any_order there are no others backward.
 #include "harness/core/error.h"
 #include "harness/device/cuda/check.h"
 #include "tests/emulation/cudnn_tensors.h"
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 
@@ -101,6 +103,7 @@ class EmulatedAttention final : public Plan {
                      .dk = at[attention_dk],
                      .dv = at[attention_dv],
                      .workspace = scratch.data()});
+    if (!repeats_) reorder(at[attention_dq]);
     if (d_.lengths) {
       spoil_masked(at[attention_dq], d_.heads, d_.q_stride, lengths);
       spoil_masked(at[attention_dk], d_.kv_heads, d_.k_stride, lengths);
@@ -112,6 +115,15 @@ class EmulatedAttention final : public Plan {
 
   void* token(void* base, std::int64_t index, std::int64_t stride) const {
     return static_cast<char*>(base) + index * stride * static_cast<std::int64_t>(size_of(d_.dtype));
+  }
+  // As if each token's terms had been added in an order that no two runs share.
+  void reorder(void* dq) const {
+    static std::atomic<std::uint32_t> runs = 0;
+    const std::int64_t first = runs++ * 2654435769u >> 28;
+    for (std::int64_t t = 0; t < d_.batch * d_.seq; ++t) {
+      auto* bits = static_cast<std::uint16_t*>(token(dq, t, d_.q_stride));
+      for (std::int64_t i = first; i < d_.heads * d_.head_dim; i += 16) bits[i] ^= 1;
+    }
   }
   static void spoil(void* at, std::size_t bytes) { std::memset(at, 0xff, bytes); }
   void spoil_masked(void* base, std::int64_t heads, std::int64_t stride, const std::int32_t* lengths) const {
@@ -129,6 +141,8 @@ class EmulatedAttention final : public Plan {
 Plans attention_plans(const AttentionGraph& d, const Limits& limits) {
   if (emulation::scripted("cudnn") == "absent" || d.head_dim % 16 != 0)
     return {{}, fmt::format("{}: no engine for heads of {}", version(), d.head_dim)};
+  if (emulation::scripted("cudnn") == "any_order" && d.backward && limits.deterministic)
+    return {{}, fmt::format("{}: no engine that repeats its bits", version())};
   return {{std::make_shared<EmulatedAttention>(d, limits.deterministic)}, {}};
 }
 

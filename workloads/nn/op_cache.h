@@ -36,6 +36,7 @@ class OpCache {
     implementations_.insert(fmt::format("{} {}", kind_of<Op>(), op->implementation()));
     if (const std::string choice = op->choice(); !choice.empty())
       choices_.insert(fmt::format("{} {}", kind_of<Op>(), choice));
+    repeats_ = repeats_ && op->repeats();
     known.emplace_back(desc, op);
     return op;
   }
@@ -44,6 +45,8 @@ class OpCache {
   std::string implementations() const { return fmt::format("{}", fmt::join(implementations_, "; ")); }
   // What ops chose by trial, in the same form.
   std::string choices() const { return fmt::format("{}", fmt::join(choices_, "; ")); }
+  // Whether all of them give the same bits again.
+  bool repeats() const { return repeats_; }
 
  private:
   template <typename Op, typename Desc>
@@ -97,6 +100,7 @@ class OpCache {
 
   std::shared_ptr<ops::Backend> backend_;
   std::set<std::string> implementations_, choices_;
+  bool repeats_ = true;
   std::tuple<Known<ops::Matmul, ops::MatmulDesc>, Known<ops::ConvForward, ops::ConvDesc>,
              Known<ops::ConvBackwardData, ops::ConvDesc>, Known<ops::ConvBackwardWeights, ops::ConvDesc>,
              Known<ops::BatchNormForward, ops::BatchNormDesc>, Known<ops::BatchNormBackward, ops::BatchNormDesc>,

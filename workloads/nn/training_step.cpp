@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/trace/trace.h"
+#include "workloads/nn/arrays.h"
 #include "workloads/nn/fp8_scales.h"
 #include "workloads/nn/inputs_ahead.h"
 #include "workloads/nn/loss_scaler.h"
@@ -196,7 +197,8 @@ class TrainingStep::Impl {
     memory();
     // What the optimizer would have divided by: loss scaling, and targets that turned out not to be valid.
     if (gradient_multiplier_ != 1.0) {
-      scale_array(memory_->gradients(), options().precision.grad, plan.parameters.count, 1.0 / gradient_multiplier_);
+      multiply(device_, *stream_, memory_->gradients(), options().precision.grad, plan.parameters.count,
+               1.0 / gradient_multiplier_);
       gradient_multiplier_ = 1.0;
     }
     return arrays("gradients/", memory_->gradients(), options().precision.grad);
@@ -415,23 +417,6 @@ class TrainingStep::Impl {
     result.loss = result.valid > 0 ? result.loss_sum / static_cast<double>(result.valid) : 0.0;
   }
 
-  // Multiplies on the host, a piece at a time where the array is on a device.
-  void scale_array(std::byte* at, DType dtype, std::int64_t count, double factor) {
-    if (!apart()) return multiply(at, dtype, count, factor);
-    constexpr std::int64_t most = std::int64_t{1} << 20;
-    const Buffer piece = device_.allocate(static_cast<std::size_t>(most) * size_of(dtype), Memory::pinned);
-    for (std::int64_t first = 0; first < count; first += most) {
-      const std::int64_t elements = std::min(most, count - first);
-      const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(dtype);
-      std::byte* from = at + static_cast<std::size_t>(first) * size_of(dtype);
-      device_.copy(piece.data(), from, bytes, *stream_);
-      stream_->synchronize();
-      multiply(piece.data(), dtype, elements, factor);
-      device_.copy(from, piece.data(), bytes, *stream_);
-      stream_->synchronize();
-    }
-  }
-
   std::vector<StatePart> arrays(const char* prefix, std::byte* base, DType dtype) const {
     std::vector<StatePart> parts;
     for (std::size_t i = 0; i < plan.layout.specs.size(); ++i) {
@@ -471,6 +456,7 @@ TrainingStep::~TrainingStep() = default;
 const MemoryPlan& TrainingStep::memory() const { return impl_->plan.memory; }
 std::string TrainingStep::implementations() const { return impl_->plan.layout.ops.implementations(); }
 std::string TrainingStep::choices() const { return impl_->plan.layout.ops.choices(); }
+bool TrainingStep::repeats() const { return impl_->plan.layout.ops.repeats(); }
 void TrainingStep::allocate() { impl_->allocate(); }
 void TrainingStep::initialise(std::uint64_t seed) { impl_->initialise(seed); }
 Inputs TrainingStep::inputs(std::int64_t micro_batch) { return impl_->inputs(micro_batch); }

@@ -70,6 +70,9 @@ class TrainingStep {
   std::string implementations() const;
   // Which of several ways some of them chose by trial.
   std::string choices() const;
+  // Whether a step from the same state, with the same inputs, leaves the same bits again on this rank. The loss of its
+  // forward pass is the same in any case.
+  bool repeats() const;
 
   // Throws Error with the planned bytes by term where they do not fit.
   void allocate();
