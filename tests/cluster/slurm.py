@@ -1,5 +1,6 @@
 """A Slurm of its own: munge, slurmctld and several slurmd on this machine, in one folder, on ports of its own."""
 import os
+import re
 import shutil
 import signal
 import socket
@@ -81,7 +82,7 @@ class Slurm:
             f"SlurmctldPidFile={self.path('slurmctld.pid')}", f"SlurmdPidFile={self.path('slurmd')}-%n.pid",
             f"SlurmctldLogFile={self.path('slurmctld.log')}", f"SlurmdLogFile={self.path('slurmd')}-%n.log",
             "SlurmdParameters=config_overrides", "ReturnToService=2", "SlurmdTimeout=300", "KillWait=2",
-            "FirstJobId=1000", "PropagateResourceLimits=NONE",
+            "FirstJobId=1000", "PropagateResourceLimits=NONE", "SlurmctldDebug=debug2",
         ]
         if old:
             lines += ["SwitchType=switch/none", "AccountingStorageType=accounting_storage/none"]
@@ -160,6 +161,16 @@ class Slurm:
 
     def restarts(self, job):
         return int(self.field(job, "Restarts") or 0)
+
+    def await_script_end(self, job, seconds=10):
+        """Until the controller's log holds that it was told how a script of the job ended; some version may not log it."""
+        told = re.compile(rf"complete_batch_script.*JobId={job}\b")
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with open(self.path("slurmctld.log"), errors="replace") as log:
+                if told.search(log.read()):
+                    return
+            time.sleep(0.1)
 
     def ended(self, job):
         return self.state(job) in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")

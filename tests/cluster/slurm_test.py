@@ -148,12 +148,13 @@ class InSlurm(ClusterCase):
                              env={**self.mark, "PATH": tools + ":" + slurm.SEARCH}).stdout.strip()
         self.jobs.append(job)
         self.out = os.path.join(self.folder, f"assay-{job}")
-        # A requeued job waits two minutes by Slurm's own rule: it is let go as soon as the script of before has ended, whose
-        # status would else be taken for the new one's.
+        # A requeued job waits two minutes by Slurm's own rule: it is let go as soon as Slurm knows how the script of before
+        # has ended, whose status would else be taken for the new one's.
         wait_for(lambda: self.slurm.restarts(job) > 0, f"the job's requeue: {self.words_of(job)}", 90)
         self.nothing_left()
         wait_for(lambda: self.slurm.state(job) == "PENDING", f"the job's turn: {self.words_of(job)}", 60)
         wait_for(self.slurm.all_idle, "the nodes' word that it has ended", 60)
+        self.slurm.await_script_end(job)
         # The rest is not to be warned again.
         self.slurm.run("scontrol", "update", f"jobid={job}", "timelimit=10", "starttime=now")
         state = self.end_of(job, 150)
