@@ -38,6 +38,11 @@ def ip(*words, check=True):
     return done
 
 
+def is_mounted(place):
+    with open("/proc/self/mountinfo") as mounts:
+        return any(line.split()[4] == place for line in mounts)
+
+
 def missing():
     """Why there can be no namespaces here; None when there can."""
     absent = [name for name in ("ip", "tc", "unshare") if not shutil.which(name, path=SEARCH)]
@@ -45,7 +50,8 @@ def missing():
         return "not installed: " + ", ".join(absent) + " (iproute2)"
     if os.geteuid() != 0:
         return "network namespaces need root"
-    name = f"assay{os.getpid()}try"
+    name, place = f"assay{os.getpid()}try", "/run/netns"
+    before = is_mounted(place)
     try:
         ip("netns", "add", name)
         try:
@@ -54,6 +60,8 @@ def missing():
         finally:
             ip("netns", "del", name, check=False)
     except RuntimeError as error:
+        if not before and is_mounted(place):  # ip leaves it, and who made the folder could not remove it
+            subprocess.run(["umount", place], check=False)
         return f"this kernel gives none: {error}"
     return None
 
