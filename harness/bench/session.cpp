@@ -7,7 +7,7 @@ namespace assay::bench {
 
 namespace {
 
-constexpr std::int64_t most_samples = 1000000;
+constexpr std::int64_t max_sample_count = 1000000;
 
 }  // namespace
 
@@ -47,7 +47,7 @@ std::vector<double> Session::measure(std::int64_t iterations) {
   Protocol protocol = open_->context.protocol;
   const std::int64_t each = std::max<std::int64_t>(open_->each, 1);
   protocol.min_samples = protocol.max_samples =
-      static_cast<int>(std::min<std::int64_t>((iterations + each - 1) / each, most_samples));
+      static_cast<int>(std::min<std::int64_t>((iterations + each - 1) / each, max_sample_count));
   if (open_->each > 0) {
     protocol.warmup_seconds = 0;
     protocol.max_seconds += 2 * open_->measured.summary.median * static_cast<double>(iterations);

@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t stranger_line_bytes = 4096;
 constexpr std::size_t worker_line_bytes = 16u << 20;
 constexpr std::size_t max_strangers = 128;  // beside ranks that have yet to say hello
-constexpr int accepts_a_round = 64;
+constexpr int accepts_per_round = 64;
 constexpr rlim_t other_descriptors = 256;  // strangers and what else this process holds open
 constexpr std::size_t max_log = 20;
 constexpr auto log_period = std::chrono::minutes(1);
@@ -212,7 +212,7 @@ bool ChannelServer::make_room() {
 }
 
 void ChannelServer::accept_peers() {
-  for (int i = 0; i < accepts_a_round && make_room(); ++i) {
+  for (int i = 0; i < accepts_per_round && make_room(); ++i) {
     sockaddr_in from{};
     socklen_t length = sizeof from;
     const int fd = ::accept4(listener_, reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC | SOCK_NONBLOCK);

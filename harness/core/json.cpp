@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t deepest = 64;
 constexpr std::uintmax_t largest_file = std::uintmax_t{64} << 20;
-constexpr std::size_t most_lines = 50;
+constexpr std::size_t max_lines = 50;
 
 // A JSON pointer's token: ~ and / are escaped.
 std::string token(std::string_view name) {
@@ -171,7 +171,7 @@ Json read_json(const std::filesystem::path& path) {
 
 void Problems::add(const std::string& pointer, const std::string& what) {
   ++count_;
-  if (lines_.size() >= most_lines) return;
+  if (lines_.size() >= max_lines) return;
   lines_.push_back(pointer.empty() ? fmt::format("{}: {}", source_, what)
                                    : fmt::format("{}: {}: {}", source_, one_line(pointer), what));
 }

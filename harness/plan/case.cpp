@@ -8,7 +8,7 @@ namespace assay {
 
 namespace {
 
-constexpr std::size_t most_culprits = 20;
+constexpr std::size_t max_culprits = 20;
 
 constexpr std::array<std::pair<Fault, std::string_view>, 8> faults{{{Fault::crash, "crash"},
                                                                     {Fault::hang, "hang"},
@@ -20,7 +20,7 @@ constexpr std::array<std::pair<Fault, std::string_view>, 8> faults{{{Fault::cras
                                                                     {Fault::corrupt_image, "corrupt-image"}}};
 
 std::vector<std::string> first_culprits(std::vector<std::string> detail) {
-  if (detail.size() > most_culprits) detail.resize(most_culprits);
+  if (detail.size() > max_culprits) detail.resize(max_culprits);
   return detail;
 }
 

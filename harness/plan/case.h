@@ -3,10 +3,10 @@
 
 #include "harness/comm/communicator.h"
 #include "harness/device/device.h"
-#include "harness/measure/sampler.h"
 #include "harness/plan/params.h"
 #include "harness/plan/peaks.h"
 #include "harness/record/metric.h"
+#include "harness/sampling/sampler.h"
 
 #include <cstdint>
 #include <filesystem>

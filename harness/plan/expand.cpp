@@ -305,8 +305,8 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
 void check_request(const PlanRequest& request) {
   if (request.targets.empty()) throw UsageError("nothing to run: name a plan or a family (assay list shows them)");
   for (const int ranks : request.ranks)
-    if (ranks < 1 || ranks > most_ranks)
-      throw UsageError(fmt::format("--ranks {}: must be from 1 to {}", ranks, most_ranks));
+    if (ranks < 1 || ranks > max_ranks)
+      throw UsageError(fmt::format("--ranks {}: must be from 1 to {}", ranks, max_ranks));
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ std::optional<PlannedCase> read_case(const Cursor& cursor, std::span<const Famil
   planned.key = planned.params.key(family);
   if (key->text().value_or("") != planned.key)
     key->error(fmt::format("this build makes it {}", in_quotes(planned.key, 400)));
-  planned.ranks = static_cast<int>(ranks->integer(1, most_ranks).value_or(1));
+  planned.ranks = static_cast<int>(ranks->integer(1, max_ranks).value_or(1));
   planned.seed = read_seed(*seed);
   if (const auto protocol = cursor.find("protocol")) planned.protocol = read_protocol(*protocol);
   if (const auto timeout = cursor.find("timeout")) planned.timeout_seconds = timeout->number(0, 1e7).value_or(0);

@@ -26,7 +26,7 @@ constexpr double longest_seconds = 1e7;
 std::vector<int> read_ranks(const Cursor& cursor) {
   std::vector<int> ranks;
   const auto add = [&](const Cursor& one) {
-    const auto value = one.integer(1, most_ranks);
+    const auto value = one.integer(1, max_ranks);
     if (value && std::find(ranks.begin(), ranks.end(), *value) == ranks.end())
       ranks.push_back(static_cast<int>(*value));
   };

@@ -29,7 +29,7 @@ struct PlanSource {
 };
 
 inline constexpr int plan_schema = 1;
-inline constexpr int most_ranks = 65536;
+inline constexpr int max_ranks = 65536;
 
 // Reads and checks a plan file; what it leaves out takes the defaults of the device. Throws UsageError that lists every
 // error of it.

@@ -183,8 +183,8 @@ JsonScanner::Number JsonScanner::number(const char* wanted) {
   }
   if (number.integer) {
     const auto [end, error] = std::from_chars(digits, at_, number.magnitude);
-    constexpr auto most_negative = std::uint64_t{1} << 63;
-    number.integer = error == std::errc() && !(number.negative && number.magnitude > most_negative);
+    constexpr auto max_negative = std::uint64_t{1} << 63;
+    number.integer = error == std::errc() && !(number.negative && number.magnitude > max_negative);
     if (number.integer) {
       number.real = static_cast<double>(number.magnitude);
       if (number.negative) number.real = -number.real;

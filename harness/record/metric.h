@@ -1,7 +1,7 @@
 // Figures and checks of a record; free of JSON, so that cases need not know the file format.
 #pragma once
 
-#include "harness/measure/statistics.h"
+#include "harness/statistics/statistics.h"
 
 #include <cstddef>
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/host.h"
-#include "harness/launch/placement.h"
+#include "harness/hosts/placement.h"
 
 #include <algorithm>
 #include <deque>

@@ -17,7 +17,7 @@ namespace assay {
 
 namespace {
 
-constexpr std::size_t cases_a_message = 200;
+constexpr std::size_t cases_per_message = 200;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -79,9 +79,9 @@ void EachHost::send_order(std::size_t index) {
     for (const Record& record : before->second) channel_.send(rank, {{"type", "before"}, {"record", record.to_json()}});
   const Json plan = order_.plan->expanded();
   const Json& cases = plan.at("cases");
-  for (std::size_t first = 0; first < cases.size(); first += cases_a_message) {
+  for (std::size_t first = 0; first < cases.size(); first += cases_per_message) {
     const auto from = cases.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto count = static_cast<std::ptrdiff_t>(std::min(cases_a_message, cases.size() - first));
+    const auto count = static_cast<std::ptrdiff_t>(std::min(cases_per_message, cases.size() - first));
     channel_.send(rank, {{"type", "plan"}, {"cases", Json(Json::array_t(from, from + count))}});
   }
   Json go = {{"type", "go"}, {"device", name_of(order_.device)}, {"share_gpu", order_.share_gpu}};

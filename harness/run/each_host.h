@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/channel/channel.h"
-#include "harness/launch/agents.h"
+#include "harness/hosts/agents.h"
 #include "harness/plan/plan.h"
 #include "harness/record/record.h"
 #include "harness/run/end_signals.h"

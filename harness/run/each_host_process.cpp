@@ -3,14 +3,14 @@
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/device/cpu/team.h"
+#include "harness/machine/environment.h"
+#include "harness/machine/findings.h"
 #include "harness/record/json_reader.h"
 #include "harness/run/cases.h"
 #include "harness/run/end_signals.h"
 #include "harness/run/messages.h"
 #include "harness/run/progress.h"
 #include "harness/run/worker_link.h"
-#include "harness/telemetry/environment.h"
-#include "harness/telemetry/findings.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,16 +1,16 @@
 // One case on one rank: skip, setup, measure, verify, figures.
 #include "harness/run/execute.h"
 
+#include "harness/comm/slow_link.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/device/cpu/team.h"
-#include "harness/launch/placement.h"
-#include "harness/measure/links.h"
-#include "harness/measure/slow_link.h"
-#include "harness/measure/straggler.h"
+#include "harness/hosts/placement.h"
 #include "harness/run/gpu_energy.h"
-#include "harness/telemetry/gpu_sensors.h"
-#include "harness/telemetry/telemetry.h"
+#include "harness/sampling/links.h"
+#include "harness/sampling/straggler.h"
+#include "harness/sensors/gpu_sensors.h"
+#include "harness/sensors/telemetry.h"
 #include "harness/trace/trace.h"
 
 #include <fmt/ranges.h>
@@ -33,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-constexpr std::size_t most_links_named = 4;
+constexpr std::size_t max_links_named = 4;
 
 // A phase of the case: a span of the trace, and its seconds in the record.
 template <typename F>
@@ -95,15 +95,14 @@ void find_links(const CaseOrder& order, Device& device, Communicator& comm, Cont
   const SlowLinks slow = find_slow_links(comm, device);
   for (std::size_t i = 0; i < slow.findings.size(); ++i) {
     const LinkFinding& finding = slow.findings[i];
-    if (comm.rank() == 0 && i < most_links_named)
-      context.flags.push_back("slow link: " + describe(finding, slow.hosts));
+    if (comm.rank() == 0 && i < max_links_named) context.flags.push_back("slow link: " + describe(finding, slow.hosts));
     // A call that is nothing but messages takes these ranks as long as their link does: it says nothing of their pace.
     const std::vector<int> held_up = finding.culprits();
     if (!order.family->workload && std::find(held_up.begin(), held_up.end(), comm.rank()) != held_up.end())
       record.ranks.front().pace.reset();
   }
-  if (comm.rank() == 0 && slow.findings.size() > most_links_named)
-    context.flags.push_back(fmt::format("slow link: {} more", slow.findings.size() - most_links_named));
+  if (comm.rank() == 0 && slow.findings.size() > max_links_named)
+    context.flags.push_back(fmt::format("slow link: {} more", slow.findings.size() - max_links_named));
 }
 
 void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record,

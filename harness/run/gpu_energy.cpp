@@ -1,7 +1,7 @@
 #include "harness/run/gpu_energy.h"
 
 #include "harness/plan/case.h"
-#include "harness/telemetry/gpu_sensors.h"
+#include "harness/sensors/gpu_sensors.h"
 
 #include <cmath>
 #include <limits>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "harness/comm/communicator.h"
-#include "harness/measure/sampler.h"
 #include "harness/record/metric.h"
+#include "harness/sampling/sampler.h"
 
 #include <map>
 #include <optional>

@@ -3,7 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/units.h"
-#include "harness/launch/agent.h"
+#include "harness/hosts/agent.h"
 #include "harness/record/content_hash.h"
 #include "harness/record/json_reader.h"
 #include "harness/run/meeting.h"

@@ -1,7 +1,7 @@
 // This process's part in a run: to supervise it with the hosts that take part, or to serve one.
 #pragma once
 
-#include "harness/launch/agents.h"
+#include "harness/hosts/agents.h"
 #include "harness/run/run.h"
 
 #include <memory>

@@ -16,7 +16,7 @@ namespace {
 using Sights = std::vector<RankSight>;
 using Ranks = std::vector<int>;
 
-constexpr std::size_t most_named = 8;
+constexpr std::size_t max_named = 8;
 
 const RankSight& at(const Sights& all, int rank) { return all[static_cast<std::size_t>(rank)]; }
 
@@ -29,9 +29,9 @@ Ranks those(const Ranks& from, const Keep& keep) {
 
 std::string numbers(const Ranks& ranks) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(ranks.size(), most_named); ++i)
+  for (std::size_t i = 0; i < std::min(ranks.size(), max_named); ++i)
     text += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
-  if (ranks.size() > most_named) text += fmt::format(" and {} more", ranks.size() - most_named);
+  if (ranks.size() > max_named) text += fmt::format(" and {} more", ranks.size() - max_named);
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", text);
 }
 

@@ -3,7 +3,7 @@
 
 #include "harness/comm/communicator.h"
 #include "harness/core/error.h"
-#include "harness/launch/agent_starter.h"
+#include "harness/hosts/agent_starter.h"
 
 #include <poll.h>
 #include <sys/wait.h>

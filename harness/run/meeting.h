@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/channel/channel.h"
-#include "harness/launch/allocation.h"
+#include "harness/hosts/allocation.h"
 
 #include <memory>
 

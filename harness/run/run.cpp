@@ -6,13 +6,13 @@
 #include "harness/core/units.h"
 #include "harness/core/version.h"
 #include "harness/device/cpu/team.h"
-#include "harness/launch/placement.h"
+#include "harness/hosts/placement.h"
+#include "harness/machine/environment.h"
+#include "harness/machine/findings.h"
 #include "harness/record/run_dir.h"
 #include "harness/run/cases.h"
 #include "harness/run/each_host.h"
 #include "harness/run/results.h"
-#include "harness/telemetry/environment.h"
-#include "harness/telemetry/findings.h"
 
 #include <algorithm>
 #include <cstdlib>

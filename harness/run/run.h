@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/core/error.h"
-#include "harness/launch/allocation.h"
+#include "harness/hosts/allocation.h"
 #include "harness/plan/plan.h"
 
 #include <filesystem>

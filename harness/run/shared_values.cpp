@@ -7,7 +7,7 @@ namespace assay {
 
 namespace {
 
-constexpr std::size_t most_values = 16;
+constexpr std::size_t max_values = 16;
 constexpr std::size_t longest_value = 4096;
 
 Json to_message(const std::string& name, const std::string& value) {
@@ -22,7 +22,7 @@ void SharedValues::take(int rank, const Json& message, ChannelServer& channel, i
   if (rank != 0) throw Error(fmt::format("share {}: only rank 0 may", name));
   if (name.empty() || name.size() > longest_value || value.size() > longest_value)
     throw Error("share: a name or value that is empty or too long");
-  if (values_.size() >= most_values && !values_.contains(name)) throw Error("share: too many values");
+  if (values_.size() >= max_values && !values_.contains(name)) throw Error("share: too many values");
   values_[name] = value;
   // A rank that has not said hello yet is greeted with it.
   for (int other = 0; other < ranks; ++other) channel.send(other, to_message(name, value));

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "harness/channel/channel.h"
-#include "harness/launch/agents.h"
-#include "harness/launch/seating.h"
-#include "harness/launch/worker_group.h"
+#include "harness/hosts/agents.h"
+#include "harness/hosts/seating.h"
+#include "harness/hosts/worker_group.h"
 #include "harness/run/end_signals.h"
 #include "harness/run/execute.h"
 #include "harness/run/lateness.h"

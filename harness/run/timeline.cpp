@@ -14,8 +14,8 @@ namespace assay {
 
 namespace {
 
-constexpr std::size_t entries_a_message = 5000;
-constexpr std::size_t entries_a_case = 50000;
+constexpr std::size_t entries_per_message = 5000;
+constexpr std::size_t entries_per_case = 50000;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ void Timeline::send_case(Record& record) {
     record.spans.insert(record.spans.end(), seconds.begin(), seconds.end());
     if (const std::int64_t lost = gpu_->dropped())
       record.flags.push_back(fmt::format("gpu trace: {} activities were lost", lost));
-    std::vector<trace::Entry> added = trace::gpu_entries(entries, activities, entries_a_case);
+    std::vector<trace::Entry> added = trace::gpu_entries(entries, activities, entries_per_case);
     entries.insert(entries.end(), std::make_move_iterator(added.begin()), std::make_move_iterator(added.end()));
     // What is left out of a long case is its end: of the host and of the GPU alike.
     std::stable_sort(entries.begin(), entries.end(),
@@ -50,13 +50,13 @@ void Timeline::send_rest() {
 }
 
 void Timeline::send(std::vector<trace::Entry> entries) {
-  if (entries.size() > entries_a_case) {
+  if (entries.size() > entries_per_case) {
     fmt::print(stderr, "assay worker: trace: {} of {} spans of this case are left out\n",
-               entries.size() - entries_a_case, entries.size());
-    entries.resize(entries_a_case);
+               entries.size() - entries_per_case, entries.size());
+    entries.resize(entries_per_case);
   }
-  for (std::size_t i = 0; i < entries.size(); i += entries_a_message)
-    link_.send(to_message(std::span(entries).subspan(i, std::min(entries_a_message, entries.size() - i))));
+  for (std::size_t i = 0; i < entries.size(); i += entries_per_message)
+    link_.send(to_message(std::span(entries).subspan(i, std::min(entries_per_message, entries.size() - i))));
 }
 
 }  // namespace assay

@@ -4,8 +4,8 @@
 #include "harness/channel/channel.h"
 #include "harness/channel/connect.h"
 #include "harness/core/error.h"
-#include "harness/launch/allocation.h"
-#include "harness/launch/slurm.h"
+#include "harness/hosts/allocation.h"
+#include "harness/hosts/slurm.h"
 #include "harness/record/json_reader.h"
 
 #include <fcntl.h>

@@ -162,8 +162,8 @@ std::vector<Entry> gpu_entries(const std::vector<Entry>& spans, const std::vecto
     const std::size_t span = activity->launched_ns ? tree.innermost(activity->launched_ns) : SpanTree::none;
     std::string name = activity->name;
     if (span != SpanTree::none) name += " [" + spans[span].name + "]";
-    constexpr std::uint32_t most_streams = 1 << 20;  // CUPTI's "no stream" is 2^32 - 1
-    const std::uint32_t stream = std::min(activity->stream, most_streams);
+    constexpr std::uint32_t max_streams = 1 << 20;  // CUPTI's "no stream" is 2^32 - 1
+    const std::uint32_t stream = std::min(activity->stream, max_streams);
     auto& lanes = busy_until[stream];
     auto lane = std::find_if(lanes.begin(), lanes.end(), [&](std::int64_t end) { return end <= activity->start_ns; });
     if (lane == lanes.end()) lane = std::min_element(lanes.begin(), lanes.end());

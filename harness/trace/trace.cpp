@@ -125,7 +125,7 @@ void close(std::uint32_t opened, Category category, const char* name, std::int64
     auto& mine = buffer();
     std::lock_guard lock(mine.mutex);
     try {
-      if (mine.entries.size() < max_entries_a_thread)
+      if (mine.entries.size() < max_entries_per_thread)
         mine.entries.push_back(
             {name, category, payload, start_ns + registry().to_realtime_ns.load(), end_ns - start_ns, mine.thread});
       else

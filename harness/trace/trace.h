@@ -80,7 +80,7 @@ struct Entry {
 inline constexpr int first_gpu_track = 1 << 16, gpu_lanes = 8;
 constexpr int gpu_track(int stream, int lane) { return first_gpu_track + stream * gpu_lanes + lane; }
 // The most entries a thread keeps between two takes; more are counted, not kept.
-inline constexpr std::size_t max_entries_a_thread = std::size_t{1} << 20;
+inline constexpr std::size_t max_entries_per_thread = std::size_t{1} << 20;
 
 // Takes what was collected since the last call: spans that have ended, in the order of their start. Where a thread
 // had more than it may keep, an entry "(dropped)" carries the count as its payload.

@@ -19,7 +19,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t most_keys_compared = 200;
+constexpr std::size_t max_keys_compared = 200;
 
 // Entries by key: runs repeat their keys, patterns need to look at each but once.
 using Index = std::map<std::string_view, std::vector<std::size_t>>;
@@ -58,7 +58,7 @@ std::string nearest_key(const Floor& floor, const Index& index, std::span<const 
   std::set<std::string, std::less<>> measured;
   for (const auto& [key, places] : index) {
     measured.emplace(family_of(key));
-    if (family_of(key) == family && keys.size() < most_keys_compared) keys.emplace_back(key);
+    if (family_of(key) == family && keys.size() < max_keys_compared) keys.emplace_back(key);
   }
   if (!open && !measured.contains(family)) {
     std::vector<std::string> known(families.begin(), families.end());

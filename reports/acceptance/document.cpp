@@ -16,8 +16,8 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t most_culprits = 5;    // told of one floor
-constexpr std::size_t most_in_json = 1000;  // records of one floor, worst first; all are counted
+constexpr std::size_t max_culprits = 5;    // told of one floor
+constexpr std::size_t max_in_json = 1000;  // records of one floor, worst first; all are counted
 
 std::string_view word_of(Verdict verdict) {
   switch (verdict) {
@@ -101,7 +101,7 @@ std::vector<std::string> details_of(const FloorResult& result) {
   for (const Judgement& each : result.records) {
     if (each.outcome == Outcome::refused && refused++ == 0) first_refused = &each;
     if (each.outcome == Outcome::pass || each.outcome == Outcome::refused || &each == worst) continue;
-    if (lines.size() <= most_culprits)
+    if (lines.size() <= max_culprits)
       lines.push_back(culprit_line(floor, each));
     else
       ++more;
@@ -171,7 +171,7 @@ Json floor_json(const FloorResult& result) {
         std::count_if(result.records.begin(), result.records.end(),
                       [outcome](const Judgement& each) { return each.outcome == outcome; });
   json["records"] = Json::array();
-  for (std::size_t i = 0; i < std::min(result.records.size(), most_in_json); ++i)
+  for (std::size_t i = 0; i < std::min(result.records.size(), max_in_json); ++i)
     json["records"].push_back(record_json(result.records[i]));
   return json;
 }

@@ -1,7 +1,7 @@
 #include "reports/acceptance/fleet.h"
 
 #include "harness/core/text.h"
-#include "harness/measure/statistics.h"
+#include "harness/statistics/statistics.h"
 #include "reports/acceptance/judge.h"
 #include "reports/data/machine.h"
 

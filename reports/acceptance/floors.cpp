@@ -17,7 +17,7 @@ namespace {
 
 constexpr int floors_schema = 1;
 constexpr double most = std::numeric_limits<double>::max();
-constexpr int most_members = 1000000;
+constexpr int max_members = 1000000;
 
 bool blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
 
@@ -117,7 +117,7 @@ void read_filters(const Cursor& at, Floor& floor) {
   if (const auto device = at.find("device")) floor.device = device->choice(devices).value_or("");
   const auto count = [&](const char* name) -> std::optional<int> {
     const auto found = at.find(name);
-    const auto value = found ? found->integer(1, most_members) : std::nullopt;
+    const auto value = found ? found->integer(1, max_members) : std::nullopt;
     return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
   };
   floor.ranks = count("ranks");
@@ -131,7 +131,7 @@ void read_relation(const Cursor& at, Floor& floor) {
   if (const auto relative = at.find("relative_to")) floor.relative = relative->choice(relations).has_value();
   if (const auto members = at.find("min_members")) {
     if (!at.find("relative_to")) members->error("is of floors with \"relative_to\"");
-    floor.min_members = static_cast<int>(members->integer(2, most_members).value_or(floor.min_members));
+    floor.min_members = static_cast<int>(members->integer(2, max_members).value_or(floor.min_members));
   }
 }
 

@@ -2,7 +2,7 @@
 #include "reports/compare/difference.h"
 
 #include "harness/core/units.h"
-#include "harness/measure/statistics.h"
+#include "harness/statistics/statistics.h"
 #include "reports/data/machine.h"
 
 #include <fmt/format.h>

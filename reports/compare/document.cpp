@@ -18,8 +18,8 @@ namespace assay::report::comparison {
 
 namespace {
 
-constexpr std::size_t most_rows = 20;       // of what was left out, in the terminal
-constexpr std::size_t most_in_figure = 60;  // cases
+constexpr std::size_t max_rows = 20;       // of what was left out, in the terminal
+constexpr std::size_t max_in_figure = 60;  // cases
 
 Tone tone_of(Verdict verdict) {
   switch (verdict) {
@@ -252,7 +252,7 @@ class Builder {
       least = std::min(least, one.change.ratio);
       most = std::max(most, one.change.ratio);
     }
-    if (figure.x.categories.size() > most_in_figure) return;
+    if (figure.x.categories.size() > max_in_figure) return;
     figure.y.logarithmic = most > 4 * least;
     for (auto& [verdict, curve] : curves) figure.curves.push_back(std::move(curve));
     figure.alt = fmt::format(
@@ -281,7 +281,7 @@ class Builder {
           {{case_title(record), record.key}, {one.side, nullptr}, std::move(figure), {one.reason, nullptr}});
       ++kinds[one.reason.substr(0, one.reason.find(':'))];
     }
-    const bool many = table.rows.size() > most_rows;
+    const bool many = table.rows.size() > max_rows;
     if (many) {
       List list{"left_out_kinds", {}};
       for (const auto& [kind, n] : kinds) list.items.push_back(fmt::format("{}: {}", kind, n));
@@ -300,7 +300,7 @@ class Builder {
               fmt::format("{}: {}: {}", set == &c_.base ? "base" : "head", run.dir.filename().string(), problem));
     if (list.items.empty()) return;
     const std::string title = fmt::format("Unreadable: {}", counted(list.items.size(), "line"));
-    const bool many = list.items.size() > most_rows;
+    const bool many = list.items.size() > max_rows;
     if (many) document_.sections.push_back({"unreadable_count", title, {}});
     document_.sections.push_back({"unreadable", title, {std::move(list)}, !many});
   }

@@ -19,7 +19,7 @@ namespace assay::report::comparison {
 
 namespace {
 
-constexpr std::size_t most_figures = 6;
+constexpr std::size_t max_figures = 6;
 
 std::string side_of(const RunData& run, const char* otherwise) {
   if (const std::string label = text_member(run.run, "/labels/side"); !label.empty()) return label;
@@ -125,7 +125,7 @@ Section front_section(const std::vector<Front>& found) {
       "On the front: no other side is at least as fast and as cheap. Implementation and instruction set may differ "
       "between sides here; a side with one run stands for that run alone.",
       Tone::faint});
-  for (std::size_t i = 0; i < std::min(found.size(), most_figures); ++i)
+  for (std::size_t i = 0; i < std::min(found.size(), max_figures); ++i)
     section.blocks.push_back(figure_of(found[i], i + 1));
   return section;
 }

@@ -17,9 +17,9 @@ namespace bm = boost::math;
 
 constexpr double confidence_tail = 0.025;  // of a two-sided 95 %
 constexpr double power = 0.80;
-constexpr double most_log = 230;  // 1e100: ratios of any figures stay finite
+constexpr double max_log = 230;  // 1e100: ratios of any figures stay finite
 
-double bounded_exp(double log) { return std::exp(std::clamp(log, -most_log, most_log)); }
+double bounded_exp(double log) { return std::exp(std::clamp(log, -max_log, most_log)); }
 
 // Upper quantile and two-sided probability; without degrees of freedom of the normal distribution.
 double upper_quantile(std::optional<double> freedom, double tail) {
@@ -37,7 +37,7 @@ double two_sided(double statistic, std::optional<double> freedom) {
 // (Bloom, "Minimum detectable effects", Evaluation Review 1995).
 std::optional<double> detectable(double error, std::optional<double> freedom) {
   const double log = (upper_quantile(freedom, confidence_tail) + upper_quantile(freedom, 1 - power)) * error;
-  return log < most_log ? std::optional(std::expm1(log)) : std::nullopt;
+  return log < max_log ? std::optional(std::expm1(log)) : std::nullopt;
 }
 
 double mean_log(std::span<const Observation> side) {
@@ -62,7 +62,7 @@ double run_variance(std::span<const Observation> side) {
     within += within_error(run) * within_error(run);
   }
   const double n = static_cast<double>(side.size());
-  const double least = std::max(within / n, least_run_noise * least_run_noise);
+  const double least = std::max(within / n, min_run_noise * min_run_noise);
   return side.size() > 1 ? std::max(between / (n - 1), least) : least;
 }
 
@@ -105,7 +105,7 @@ void test_within_runs(const Observation& base, const Observation& head, double d
   if (!noise.scatter) return;
   // A case noisier than the median one has more than its share in the scatter.
   const double more = std::sqrt(std::max(0.0, within * within - noise.within * noise.within));
-  const double seen = std::max(std::hypot(*noise.scatter, more), least_run_noise);
+  const double seen = std::max(std::hypot(*noise.scatter, more), min_run_noise);
   const double p = two_sided(difference / seen, noise.freedom);
   if (p > *change.p) change.p = p, change.freedom = noise.freedom;
   const auto wider = detectable(seen, noise.freedom);

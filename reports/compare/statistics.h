@@ -1,8 +1,8 @@
 // How much a figure changed between two sides, how sure that is, and how small a change would have been seen.
 #pragma once
 
-#include "harness/measure/statistics.h"
 #include "harness/record/metric.h"
+#include "harness/statistics/statistics.h"
 
 #include <cstddef>
 #include <optional>
@@ -37,7 +37,7 @@ struct Change {
 
 // No machine repeats better than this: the standard deviation, from run to run, that is always reckoned with. It keeps
 // three runs that happen to agree from proving anything.
-inline constexpr double least_run_noise = 0.001;
+inline constexpr double min_run_noise = 0.001;
 // What one run a side is taken to differ from the next, as nobody measured it: a quiet machine's, and one's of which
 // too few cases were compared to see it.
 inline constexpr double quiet_run_noise = 0.010;

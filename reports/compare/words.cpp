@@ -10,8 +10,8 @@ namespace assay::report::comparison {
 
 namespace {
 
-constexpr double most_ratio = 9999;
-constexpr double most_percent = 999;
+constexpr double max_ratio = 9999;
+constexpr double max_percent = 999;
 
 // Places after the point of a percentage that is known to +- half: the last one is the first that half moves.
 int places(double half_percent) {
@@ -30,7 +30,7 @@ std::string signed_number(double percent, int digits) {
 }  // namespace
 
 std::string change_text(double ratio, const std::optional<Interval>& ci95) {
-  if (ratio >= 2) return ratio > most_ratio ? fmt::format("{:.1e} x", ratio) : fmt::format("{:.3g} x", ratio);
+  if (ratio >= 2) return ratio > max_ratio ? fmt::format("{:.1e} x", ratio) : fmt::format("{:.3g} x", ratio);
   return signed_number(100 * (ratio - 1), ci95 ? places(half_percent(*ci95)) : 1) + " %";
 }
 
@@ -40,7 +40,7 @@ std::string interval_text(const std::optional<Interval>& ci95) {
   const int digits = half >= 10 ? 0 : std::min(2, places(half) + 1);
   const auto end = [&](double ratio) {
     const double percent = 100 * (ratio - 1);
-    return percent > most_percent ? fmt::format("> +{:.0f}", most_percent) : signed_number(percent, digits);
+    return percent > max_percent ? fmt::format("> +{:.0f}", max_percent) : signed_number(percent, digits);
   };
   return end(ci95->low) + " .. " + end(ci95->high) + " %";
 }
@@ -48,7 +48,7 @@ std::string interval_text(const std::optional<Interval>& ci95) {
 std::string detectable_text(const std::optional<double>& detectable) {
   if (!detectable) return "–";
   const double percent = 100 * *detectable;
-  if (percent > most_percent) return fmt::format("> {:.0f} %", most_percent);
+  if (percent > max_percent) return fmt::format("> {:.0f} %", max_percent);
   return fmt::format("± {:.{}f} %", percent, percent < 10 ? 1 : 0);
 }
 

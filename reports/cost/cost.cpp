@@ -15,7 +15,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr double seconds_an_hour = 3600;
+constexpr double seconds_per_hour = 3600;
 
 double parse_price(const std::string& text) {
   double value = 0;
@@ -68,7 +68,7 @@ std::vector<Cost> costs_of(const Entry& entry, const MachinePrices& prices) {
     for (const HourlyPrice& price : prices.offers) {
       if (!price.usd) continue;
       const int machines = std::max(1, record.world_nodes);
-      const double usd_per_second = *price.usd * machines / seconds_an_hour;
+      const double usd_per_second = *price.usd * machines / seconds_per_hour;
       Cost cost{result.per, usd_per_second * result.seconds, {}, price, machines, price.warnings};
       if (result.ci95) cost.ci95 = Interval{usd_per_second * result.ci95->low, usd_per_second * result.ci95->high};
       if (!idle.empty()) cost.warnings.push_back(idle);

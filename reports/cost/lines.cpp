@@ -19,7 +19,7 @@ namespace assay::report {
 namespace {
 
 constexpr std::size_t fewest = 3;  // machines or runs that a mean may stand for
-constexpr double seconds_an_hour = 3600;
+constexpr double seconds_per_hour = 3600;
 
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -136,11 +136,11 @@ std::size_t order_of(const std::string& per) {
 
 }  // namespace
 
-double CostLine::usd(const HourlyPrice& price) const { return *price.usd * machines / seconds_an_hour * seconds; }
+double CostLine::usd(const HourlyPrice& price) const { return *price.usd * machines / seconds_per_hour * seconds; }
 
 std::optional<Interval> CostLine::usd_ci95(const HourlyPrice& price) const {
   if (!ci95) return std::nullopt;
-  const double usd_per_second = *price.usd * machines / seconds_an_hour;
+  const double usd_per_second = *price.usd * machines / seconds_per_hour;
   return Interval{usd_per_second * ci95->low, usd_per_second * ci95->high};
 }
 

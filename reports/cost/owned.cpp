@@ -4,14 +4,14 @@
 
 namespace assay::report {
 
-static constexpr double hours_a_year = 8760;
+static constexpr double hours_per_year = 8760;
 
 double usd_per_useful_hour(const Ownership& owned) {
   const double depreciation = owned.capex * (1 - owned.residual.value_or(0)) / owned.years;
   const double capital = owned.capex * owned.cost_of_capital.value_or(0);
   const double energy = owned.power_kw * owned.pue * owned.usd_per_kwh;
   const double running = energy + owned.colocation.value_or(0) + owned.staff.value_or(0);
-  return ((depreciation + capital) / hours_a_year + running) / owned.utilisation.value_or(1);
+  return ((depreciation + capital) / hours_per_year + running) / owned.utilisation.value_or(1);
 }
 
 std::string not_counted(const Ownership& owned) {

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::uintmax_t largest_file = std::uintmax_t{64} << 20;
-constexpr double most_usd = 1e9;
+constexpr double max_usd = 1e9;
 
 // What holds for entries that do not say it themselves.
 struct Defaults {
@@ -35,7 +35,7 @@ struct Defaults {
 
 // Money: above 0.
 std::optional<double> read_usd(const Cursor& cursor) {
-  const auto value = cursor.number(-HUGE_VAL, most_usd);
+  const auto value = cursor.number(-HUGE_VAL, max_usd);
   if (!value || *value > 0) return value;
   cursor.error(fmt::format("{} is not above 0", cursor.json().dump()));
   return std::nullopt;
@@ -167,8 +167,8 @@ void read_owned(const Cursor& cursor, const Defaults& defaults, PriceFile& file)
   owned.usd_per_kwh = need_number(cursor, "usd_per_kwh", 0, 100);
   owned.residual = maybe_number(cursor, "residual", 0, 1);
   owned.cost_of_capital = maybe_number(cursor, "cost_of_capital", 0, 1);
-  owned.colocation = maybe_number(cursor, "colocation", 0, most_usd);
-  owned.staff = maybe_number(cursor, "staff", 0, most_usd);
+  owned.colocation = maybe_number(cursor, "colocation", 0, max_usd);
+  owned.staff = maybe_number(cursor, "staff", 0, max_usd);
   owned.utilisation = maybe_number(cursor, "utilisation", 0.001, 1);
   owned.note = text_of(cursor, "note");
   take_origin(cursor, defaults, owned.source, owned.date);

@@ -1,7 +1,7 @@
 // Prices of machines as files state them: shipped ones (configs/prices), the user's own, SkyPilot catalogues.
 #pragma once
 
-#include "harness/measure/statistics.h"
+#include "harness/statistics/statistics.h"
 #include "reports/cost/owned.h"
 
 #include <filesystem>

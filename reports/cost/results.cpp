@@ -1,8 +1,8 @@
 #include "reports/cost/results.h"
 
 #include "harness/core/error.h"
-#include "harness/measure/statistics.h"
 #include "harness/record/series.h"
+#include "harness/statistics/statistics.h"
 #include "reports/data/figures.h"
 #include "reports/data/machine.h"
 

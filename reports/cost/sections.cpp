@@ -14,10 +14,10 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t most_rows = 16;     // of the table side by side; files have them all
-constexpr std::size_t most_bars = 24;     // of the figure
-constexpr std::size_t most_machines = 5;  // named as being without a price
-constexpr double joules_a_kwh = 3.6e6;
+constexpr std::size_t max_rows = 16;     // of the table side by side; files have them all
+constexpr std::size_t max_bars = 24;     // of the figure
+constexpr std::size_t max_machines = 5;  // named as being without a price
+constexpr double joules_per_kwh = 3.6e6;
 constexpr std::array all_bases = {Basis::given, Basis::on_demand, Basis::spot, Basis::owned};
 
 std::string plural(std::size_t n, const char* word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); }
@@ -100,7 +100,7 @@ Table side_by_side(const std::vector<CostLine>& lines, const std::vector<Basis>&
   table.columns.push_back({"stands_for", "from"});
   std::size_t rows = 0;
   for (const CostLine& line : lines) {
-    if (line.offers.empty() || ++rows > most_rows) continue;
+    if (line.offers.empty() || ++rows > max_rows) continue;
     std::vector<Cell> row{{case_title(*line.record), line.record->key}};
     row[0].link = line.anchor;
     if (machines.size() > 1) row.push_back({line.machine, nullptr});
@@ -112,8 +112,8 @@ Table side_by_side(const std::vector<CostLine>& lines, const std::vector<Basis>&
     table.rows.push_back(std::move(row));
   }
   if (machines.size() == 1) table.title = "On " + *machines.begin();
-  if (rows > most_rows)
-    table.title += fmt::format("{}the first {} of {} rows", table.title.empty() ? "" : ", ", most_rows, rows);
+  if (rows > max_rows)
+    table.title += fmt::format("{}the first {} of {} rows", table.title.empty() ? "" : ", ", max_rows, rows);
   return table;
 }
 
@@ -231,8 +231,9 @@ Table energy_table(const std::vector<CostLine>& lines) {
       const auto interval = line.ci95
                                 ? std::optional(Interval{power.watts * line.ci95->low, power.watts * line.ci95->high})
                                 : std::nullopt;
-      const auto kwh = interval ? std::optional(Interval{interval->low / joules_a_kwh, interval->high / joules_a_kwh})
-                                : std::nullopt;
+      const auto kwh = interval
+                           ? std::optional(Interval{interval->low / joules_per_kwh, interval->high / joules_per_kwh})
+                           : std::nullopt;
       Cell of{case_title(*line.record), line.record->key};
       of.link = line.anchor;
       table.rows.push_back({std::move(of),
@@ -242,8 +243,8 @@ Table energy_table(const std::vector<CostLine>& lines) {
                             {power.sensor, nullptr},
                             {format_quantity(joules, "J", half_of(interval)),
                              {{"value", joules}, {"unit", "J"}, {"ci95", interval_json(interval)}}},
-                            {format_quantity(joules / joules_a_kwh, "kWh", half_of(kwh)),
-                             {{"value", joules / joules_a_kwh}, {"unit", "kWh"}, {"ci95", interval_json(kwh)}}},
+                            {format_quantity(joules / joules_per_kwh, "kWh", half_of(kwh)),
+                             {{"value", joules / joules_per_kwh}, {"unit", "kWh"}, {"ci95", interval_json(kwh)}}},
                             {line.interval.empty() ? "–" : line.interval, line.interval}});
     }
   }
@@ -262,7 +263,7 @@ std::optional<Figure> cost_figure(const std::vector<CostLine>& lines, const std:
     if (line.per == first->per && priced(line)) machines.insert(line.machine);
   std::vector<std::string> told;
   for (const CostLine& line : lines) {
-    if (line.per != first->per || !priced(line) || figure.x.categories.size() == most_bars) continue;
+    if (line.per != first->per || !priced(line) || figure.x.categories.size() == max_bars) continue;
     const std::string title = case_title(*line.record) + (machines.size() > 1 ? " · " + line.machine : "");
     const auto x = static_cast<double>(figure.x.categories.size());
     figure.x.categories.push_back(title);
@@ -281,7 +282,7 @@ std::optional<Figure> cost_figure(const std::vector<CostLine>& lines, const std:
 }
 
 void say_unpriced(Section& section, const CostLines& costs, const PriceSource& prices) {
-  const std::size_t shown = std::min(most_machines, costs.unpriced.size());
+  const std::size_t shown = std::min(max_machines, costs.unpriced.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const UnpricedMachine& without = costs.unpriced[i];
     const std::string name = without.machine.name.empty() ? "this machine" : without.machine.name;

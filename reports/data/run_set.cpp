@@ -1,7 +1,7 @@
 #include "reports/data/run_set.h"
 
-#include "harness/measure/protocol.h"
 #include "harness/record/content_hash.h"
+#include "harness/record/protocol.h"
 #include "reports/data/host_runs.h"
 
 #include <fmt/format.h>

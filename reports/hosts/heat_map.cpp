@@ -1,6 +1,6 @@
 // Figures between hosts: a matrix, shaded by how slow a pair is.
 #include "harness/core/units.h"
-#include "harness/measure/statistics.h"
+#include "harness/statistics/statistics.h"
 #include "reports/data/figures.h"
 #include "reports/hosts/hosts.h"
 #include "reports/summary/cells.h"
@@ -18,10 +18,10 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t most_records = 20;
-constexpr std::size_t most_in_terminal = 12;  // members of a matrix
-constexpr std::size_t most_in_page = 48;
-constexpr std::size_t most_pairs = 10;
+constexpr std::size_t max_records = 20;
+constexpr std::size_t max_in_terminal = 12;  // members of a matrix
+constexpr std::size_t max_in_page = 48;
+constexpr std::size_t max_pairs = 10;
 // Times the median pair's time; each begins a darker shade.
 constexpr std::array<double, 6> shades{1.03, 1.1, 1.25, 1.5, 2, 4};
 
@@ -78,7 +78,7 @@ class Pairs {
                  {"value", matrix_.metric, Align::right},
                  {"times", "of the median", Align::right}},
                 {}};
-    for (std::size_t i = 0; i < std::min(pairs_.size(), most_pairs); ++i) {
+    for (std::size_t i = 0; i < std::min(pairs_.size(), max_pairs); ++i) {
       const Pair& pair = pairs_[i];
       const double share = pair.value / middle_;
       table.rows.push_back({{names_[pair.from], nullptr},
@@ -120,8 +120,8 @@ class Pairs {
     std::set<std::size_t> chosen;
     for (const Pair& pair : pairs_) {
       for (const std::size_t member : {pair.from, pair.to})
-        if (chosen.size() < most_in_page) chosen.insert(member);
-      if (chosen.size() >= most_in_page) break;
+        if (chosen.size() < max_in_page) chosen.insert(member);
+      if (chosen.size() >= max_in_page) break;
     }
     return {chosen.begin(), chosen.end()};
   }
@@ -153,13 +153,13 @@ std::vector<Section> pair_sections(const RunSet& runs) {
     if (!entry.record->matrix) continue;
     const Pairs pairs(*entry.record);
     if (pairs.empty()) continue;
-    if (++shown > most_records) {
+    if (++shown > max_records) {
       ++left_out;
       continue;
     }
     std::vector<Block> words = pairs.words();
     std::move(words.begin(), words.end(), std::back_inserter(section.blocks));
-    if (pairs.members() <= most_in_terminal) {
+    if (pairs.members() <= max_in_terminal) {
       section.blocks.push_back(pairs.table());
       continue;
     }

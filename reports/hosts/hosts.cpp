@@ -17,8 +17,8 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t most_named = 20;  // hosts in words
-constexpr std::size_t most_rows = 5000;
+constexpr std::size_t max_named = 20;  // hosts in words
+constexpr std::size_t max_rows = 5000;
 constexpr std::size_t few_hosts = 8;  // fewer stand side by side
 
 Cell value_cell(const HostCase& one, double value, const std::string& host = "") {
@@ -76,7 +76,7 @@ std::vector<Block> words(const std::vector<HostCase>& cases) {
     return natural_less(a.host, b.host);
   });
   std::vector<Block> blocks;
-  for (std::size_t i = 0; i < std::min(found.size(), most_named); ++i) {
+  for (std::size_t i = 0; i < std::min(found.size(), max_named); ++i) {
     const auto farthest = std::max_element(found[i].in.begin(), found[i].in.end(), [](const auto& a, const auto& b) {
       const auto off = [](const auto& x) { return std::abs(*x.second->value / x.first->middle() - 1); };
       return off(a) < off(b);
@@ -86,8 +86,8 @@ std::vector<Block> words(const std::vector<HostCase>& cases) {
                          farthest->first->title, deviation(*farthest->first, *farthest->second)),
              Tone::warn});
   }
-  if (found.size() > most_named)
-    blocks.push_back(Text{plural(found.size() - most_named, "more host") + " stand out.", Tone::warn});
+  if (found.size() > max_named)
+    blocks.push_back(Text{plural(found.size() - max_named, "more host") + " stand out.", Tone::warn});
   if (found.empty() && any_statistics) blocks.push_back(Text{"No host stands out.", Tone::good});
   if (!any_statistics)
     blocks.push_back(Text{
@@ -113,7 +113,7 @@ Table summary(const std::vector<HostCase>& cases) {
                {"outliers", "outliers", Align::right}},
               {}};
   for (const HostCase& one : cases) {
-    if (table.rows.size() >= most_rows) break;
+    if (table.rows.size() >= max_rows) break;
     const double least = one.values.front(), most = one.values.back();
     const std::size_t outliers = outliers_of(one);
     Cell count =
@@ -148,7 +148,7 @@ Table side_by_side(const std::vector<HostCase>& cases, const std::set<std::strin
   Table table{"hosts_side_by_side", "Side by side", {{"case", "case"}}, {}};
   for (const std::string& host : hosts) table.columns.push_back({"host_" + host, host, Align::right});
   for (const HostCase& one : cases) {
-    if (table.rows.size() >= most_rows) break;
+    if (table.rows.size() >= max_rows) break;
     std::vector<Cell> row{{one.title, one.hosts.front().newest->record->key}};
     for (const std::string& name : hosts) {
       const auto found =
@@ -181,7 +181,7 @@ Section figures(const std::vector<HostCase>& cases) {
     std::stable_sort(hosts.begin(), hosts.end(),
                      [&](const HostFigure* a, const HostFigure* b) { return off(a) > off(b); });
     for (const HostFigure* host : hosts) {
-      if (table.rows.size() >= most_rows) {
+      if (table.rows.size() >= max_rows) {
         ++left_out;
         continue;
       }

@@ -10,8 +10,8 @@
 namespace assay::report {
 
 // For each case that several hosts measured by themselves: median, least, most and spread over the hosts. From 8 hosts
-// on, outliers by robust z-score (harness/measure/outliers.h), in words; below, the hosts side by side. Nothing where
-// no case has two hosts.
+// on, outliers by robust z-score (harness/statistics/outliers.h), in words; below, the hosts side by side. Nothing
+// where no case has two hosts.
 std::vector<Section> host_sections(const RunSet& runs);
 // Every host's figure of those cases, for files.
 std::vector<Section> host_figure_sections(const RunSet& runs);

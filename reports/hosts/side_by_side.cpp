@@ -1,6 +1,6 @@
 #include "reports/hosts/side_by_side.h"
 
-#include "harness/measure/statistics.h"
+#include "harness/statistics/statistics.h"
 #include "reports/data/figures.h"
 #include "reports/hosts/hosts.h"
 

@@ -1,7 +1,7 @@
 // A case as several hosts measured it.
 #pragma once
 
-#include "harness/measure/outliers.h"
+#include "harness/statistics/outliers.h"
 #include "reports/data/run_set.h"
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "harness/core/json_fwd.h"
-#include "harness/measure/statistics.h"
+#include "harness/statistics/statistics.h"
 
 #include <nlohmann/json.hpp>
 

@@ -19,9 +19,9 @@ namespace assay::report {
 namespace {
 
 // Of all pictures of a page together: 100 bytes each.
-constexpr std::size_t most_points = 3000;
+constexpr std::size_t max_points = 3000;
 // Beyond it, long tables show their first rows alone: a page is mailed, and opened on telephones.
-constexpr std::size_t most_bytes = 1000000;
+constexpr std::size_t max_bytes = 1000000;
 
 std::vector<std::size_t> curve_lengths(const Document& document) {
   std::vector<std::size_t> lengths;
@@ -84,13 +84,13 @@ void verbatim_html(std::string& out, const std::string& text) {
   out += "</pre>\n";
 }
 
-void block_html(std::string& out, const Section& section, const Block& block, std::size_t points, std::size_t most_rows,
+void block_html(std::string& out, const Section& section, const Block& block, std::size_t points, std::size_t max_rows,
                 Ids& ids) {
   if (const auto* text = std::get_if<Text>(&block))
     out += fmt::format("<p{}>{}{}</p>\n", text->tone == Tone::faint ? " class=faint" : "", sign_html(text->tone),
                        html_escape(text->text));
   if (const auto* table = std::get_if<Table>(&block))
-    table_html(out, *table, section.title.empty() ? "table" : section.title, most_rows, ids);
+    table_html(out, *table, section.title.empty() ? "table" : section.title, max_rows, ids);
   if (const auto* figure = std::get_if<Figure>(&block)) figure_html(out, *figure, points, ids);
   if (const auto* verbatim = std::get_if<Verbatim>(&block)) verbatim_html(out, verbatim->text);
   if (const auto* list = std::get_if<List>(&block); list && !list->items.empty()) {
@@ -102,7 +102,7 @@ void block_html(std::string& out, const Section& section, const Block& block, st
 
 std::string page(const Document& document, const RowLimits& limits) {
   const std::vector<std::size_t> lengths = curve_lengths(document);
-  const std::size_t points = points_per_curve(lengths, most_points);
+  const std::size_t points = points_per_curve(lengths, max_points);
   Ids ids(document, limits);
   std::string out = head(document, !lengths.empty());
   out += "<body>\n<a class=skip href=#page-main>Skip to the figures</a>\n";
@@ -129,7 +129,7 @@ std::string render_html(const Document& document) {
   std::string out;
   for (const RowLimits& limit : limits) {
     out = page(document, limit);
-    if (out.size() <= most_bytes) break;
+    if (out.size() <= max_bytes) break;
   }
   return out;
 }

@@ -80,7 +80,7 @@ std::string column_title(const Axis& axis, const char* otherwise) {
 
 }  // namespace
 
-void figure_html(std::string& out, const Figure& figure, std::size_t most_points, Ids& ids) {
+void figure_html(std::string& out, const Figure& figure, std::size_t max_points, Ids& ids) {
   std::vector<double> xs, ys;
   Columns columns;
   bool bars = false, all_bars = true;
@@ -91,7 +91,7 @@ void figure_html(std::string& out, const Figure& figure, std::size_t most_points
     bars = bars || curve.mark == Mark::bars;
     all_bars = all_bars && curve.mark == Mark::bars;
     curves.push_back({{"name", printable(curve.name)}, {"mark", name_of(curve.mark)}, {"reference", curve.reference}});
-    drawn.push_back(thin(curve.points, most_points));
+    drawn.push_back(thin(curve.points, max_points));
     count += curve.points.size();
     shown += drawn.back().size();
     for (const Point& point : drawn.back()) {

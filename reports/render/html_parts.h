@@ -44,10 +44,10 @@ std::string short_number(double value);
 
 // A table in a box of its own that scrolls sideways where the page is narrow. `name`: for who cannot see where it
 // stands, when it has no title.
-// At most `most_rows`; what is left out is said.
-void table_html(std::string& out, const Table& table, const std::string& name, std::size_t most_rows, Ids& ids);
+// At most `max_rows`; what is left out is said.
+void table_html(std::string& out, const Table& table, const std::string& name, std::size_t max_rows, Ids& ids);
 // A canvas with its alternative text, and what it draws as a table: the script reads the points from there.
-// `most_points`: of a curve.
-void figure_html(std::string& out, const Figure& figure, std::size_t most_points, Ids& ids);
+// `max_points`: of a curve.
+void figure_html(std::string& out, const Figure& figure, std::size_t max_points, Ids& ids);
 
 }  // namespace assay::report

@@ -125,7 +125,7 @@ std::string short_number(double value) {
   return text;
 }
 
-void table_html(std::string& out, const Table& table, const std::string& name, std::size_t most_rows, Ids& ids) {
+void table_html(std::string& out, const Table& table, const std::string& name, std::size_t max_rows, Ids& ids) {
   if (table.columns.empty()) return;
   const std::string title = html_escape(table.title);
   // The box takes the keyboard's focus, so that it can be scrolled without a mouse.
@@ -135,7 +135,7 @@ void table_html(std::string& out, const Table& table, const std::string& name, s
   out += "<thead><tr>";
   for (const Column& column : table.columns) out += "<th scope=col>" + html_escape(column.title);
   out += "\n<tbody>\n";
-  const std::size_t shown = std::min(most_rows, table.rows.size());
+  const std::size_t shown = std::min(max_rows, table.rows.size());
   for (std::size_t r = 0; r < shown; ++r) {
     out += "<tr" + (r < table.anchors.size() ? ids.attribute(table.anchors[r]) : "") + ">";
     for (std::size_t c = 0; c < table.columns.size() && c < table.rows[r].size(); ++c)

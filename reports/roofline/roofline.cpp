@@ -20,8 +20,8 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t most_machines = 10;
-constexpr std::size_t most_rows = 500;  // of one table
+constexpr std::size_t max_machines = 10;
+constexpr std::size_t max_rows = 500;  // of one table
 
 enum class Kind { gemm, memory, training };
 
@@ -177,7 +177,7 @@ Table dot_table(const std::vector<Dot>& dots, const Roofs& roofs, const std::str
   if (sheet) table.columns.push_back({"of_sheet", "of the sheet's roof", Align::right});
   const bool both = roofs.compute && roofs.memory;
   for (const Dot& dot : dots) {
-    if (table.rows.size() == most_rows) break;
+    if (table.rows.size() == max_rows) break;
     const bool memory = both && roofs.memory->value * dot.intensity < roofs.compute->value;
     std::vector<Cell> row{{case_title(*dot.entry->record), dot.entry->record->key, Tone::plain, dot.entry->anchor()},
                           number_cell(dot.intensity, "FLOP/B"),
@@ -253,7 +253,7 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
       const Entry& entry = one.newest();
       const Record& record = *entry.record;
       const Metric* rate = find_metric(record, "model_flops");
-      if (!is_training(record) || !rate || *rate->value <= 0 || !usable(record) || table.rows.size() == most_rows)
+      if (!is_training(record) || !rate || *rate->value <= 0 || !usable(record) || table.rows.size() == max_rows)
         continue;
       const std::string dtype = param_text(record, "precision");
       std::vector<const Entry*> same;
@@ -315,7 +315,7 @@ std::vector<Section> roofline_sections(const RunSet& runs) {
   Section section{"roofline", "Rooflines", {}, false};
   std::size_t drawn = 0;
   for (const MachineRuns& machine : machines) {
-    if (drawn == most_machines) break;
+    if (drawn == max_machines) break;
     std::vector<const Entry*> entries;
     for (const CaseRuns& one : machine.cases)
       if (usable(*one.newest().record)) entries.push_back(&one.newest());

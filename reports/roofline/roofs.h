@@ -2,7 +2,7 @@
 // for: a GPU, or the cores of a host that work together.
 #pragma once
 
-#include "harness/telemetry/hardware.h"
+#include "harness/machine/hardware.h"
 #include "reports/data/groups.h"
 
 #include <optional>

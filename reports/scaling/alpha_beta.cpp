@@ -17,7 +17,7 @@ constexpr double akaike_margin = 10;
 constexpr double resolution = 1e-3;  // relative; no clock and no model is better, so that exact figures compare too
 // A coefficient that may be ten times as large or small is not determined.
 constexpr double widest = 10;
-constexpr std::size_t most_searched = 64;  // sizes: the search for two breaks takes their cube
+constexpr std::size_t max_searched = 64;  // sizes: the search for two breaks takes their cube
 
 double steps(int ranks) { return std::bit_width(static_cast<unsigned>(ranks - 1)); }  // ceil(log2 n)
 double neighbours(int ranks) { return ranks - 1; }
@@ -128,7 +128,7 @@ std::optional<LineFit> fit_line(const MessageLine& line) {
 std::vector<MessageLine> split_by_size(const MessageLine& line) {
   const std::size_t sizes = line.points.size(), fewest = fewest_sizes;
   const auto count = static_cast<double>(sizes);
-  if (sizes < 2 * fewest || sizes > most_searched) return {line};
+  if (sizes < 2 * fewest || sizes > max_searched) return {line};
   const double whole = misfit(line.points);
   if (whole <= good_rms * good_rms * count) return {line};
   const auto cost = [&](std::size_t from, std::size_t to) {

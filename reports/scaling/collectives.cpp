@@ -51,7 +51,7 @@ struct Group {
 };
 
 // How much a fit can draw on: sizes at the world size that has the most.
-std::size_t most_sizes(const Group& group) {
+std::size_t max_sizes(const Group& group) {
   std::size_t most = 0;
   for (const auto& [ranks, sizes] : group.worlds) most = std::max(most, sizes.size());
   return most;
@@ -110,7 +110,7 @@ CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses)
     for (const auto& [likeness, group] : alike) all.push_back(likeness);
     // What the others are told apart from: the most sizes, then the most records.
     const auto main = std::max_element(alike.begin(), alike.end(), [](const auto& a, const auto& b) {
-      return std::pair(most_sizes(a.second), a.second.records) < std::pair(most_sizes(b.second), b.second.records);
+      return std::pair(max_sizes(a.second), a.second.records) < std::pair(max_sizes(b.second), b.second.records);
     });
     for (const auto& [likeness, group] : alike) {
       const std::string title = title_of(*group.first.record);

@@ -1,7 +1,7 @@
 // Positive figures with their 95 % intervals, and what becomes of the intervals when figures are pooled and divided.
 #pragma once
 
-#include "harness/measure/statistics.h"
+#include "harness/statistics/statistics.h"
 
 #include <optional>
 #include <span>

@@ -9,8 +9,8 @@ namespace assay::report::scaling {
 
 namespace {
 
-using Matrix = std::array<Terms, most_terms>;
-using Mask = std::array<bool, most_terms>;
+using Matrix = std::array<Terms, max_terms>;
+using Mask = std::array<bool, max_terms>;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
@@ -157,7 +157,7 @@ std::optional<double> TermFit::log_half_width(const Terms& x) const {
 }
 
 std::optional<TermFit> fit_terms(std::span<const Observation> observations, std::size_t terms) {
-  if (terms < 1 || terms > most_terms || observations.size() < terms) return std::nullopt;
+  if (terms < 1 || terms > max_terms || observations.size() < terms) return std::nullopt;
   // Terms in units of their own size: coefficients of seconds and of seconds a byte then weigh alike.
   Terms unit{};
   std::vector<Observation> all(observations.begin(), observations.end());

@@ -10,8 +10,8 @@
 
 namespace assay::report::scaling {
 
-inline constexpr std::size_t most_terms = 3;
-using Terms = std::array<double, most_terms>;  // what each coefficient is multiplied by, or each coefficient
+inline constexpr std::size_t max_terms = 3;
+using Terms = std::array<double, max_terms>;  // what each coefficient is multiplied by, or each coefficient
 
 struct Observation {
   Terms x{};                                  // at least 0
@@ -38,7 +38,7 @@ class TermFit {
 
  private:
   friend std::optional<TermFit> fit_terms(std::span<const Observation>, std::size_t);
-  using Matrix = std::array<Terms, most_terms>;
+  using Matrix = std::array<Terms, max_terms>;
   std::size_t terms_ = 0;
   Matrix inverse_{};               // (J'J)^-1 of the relative residuals
   std::optional<Matrix> carried_;  // (J'J)^-1 J' D J (J'J)^-1 with the observations' variances D

@@ -1,6 +1,6 @@
 #include "reports/scaling/likeness.h"
 
-#include "harness/measure/protocol.h"
+#include "harness/record/protocol.h"
 #include "reports/data/machine.h"
 #include "reports/data/why_left_out.h"
 

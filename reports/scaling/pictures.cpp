@@ -14,8 +14,8 @@ namespace assay::report::scaling {
 
 namespace {
 
-constexpr std::size_t series_a_picture = 4;  // and the ideal: five curves
-constexpr int steps_of_a_fit = 24;           // points of a drawn model
+constexpr std::size_t series_per_picture = 4;  // and the ideal: five curves
+constexpr int steps_of_a_fit = 24;             // points of a drawn model
 
 // From low to high, evenly on a logarithmic axis.
 std::vector<double> spread_out(double low, double high) {
@@ -51,7 +51,7 @@ std::vector<Figure> efficiency_pictures(const std::vector<Series>& all, Mode mod
     if (series.mode == mode) shown.push_back(&series);
   std::vector<Figure> figures;
   const std::string word = mode == Mode::strong ? "strong" : "weak";
-  for (std::size_t from = 0; from < shown.size() && figures.size() < most_pictures; from += series_a_picture) {
+  for (std::size_t from = 0; from < shown.size() && figures.size() < max_pictures; from += series_per_picture) {
     Figure figure{numbered("scaling-" + word, figures.size()),
                   fmt::format("{} scaling efficiency over ranks", mode == Mode::strong ? "Strong" : "Weak"),
                   "",
@@ -60,7 +60,7 @@ std::vector<Figure> efficiency_pictures(const std::vector<Series>& all, Mode mod
                   {}};
     std::vector<std::string> told;
     double low = 0, high = 0;
-    for (std::size_t i = from; i < std::min(shown.size(), from + series_a_picture); ++i) {
+    for (std::size_t i = from; i < std::min(shown.size(), from + series_per_picture); ++i) {
       const Series& series = *shown[i];
       Curve curve{series.title, Mark::line_and_points, {}};
       for (std::size_t p = 0; p < series.points.size(); ++p) {
@@ -87,7 +87,7 @@ std::vector<Figure> time_pictures(const std::vector<Series>& all, const std::vec
                                   const std::vector<SeriesPrediction>& predictions) {
   std::vector<Figure> figures;
   for (const Series& series : all) {
-    if (figures.size() == most_pictures) break;
+    if (figures.size() == max_pictures) break;
     const bool quality = series.figure == "time_to_quality";
     Figure figure{fmt::format("scaling-time-{}", figures.size() + 1),
                   fmt::format("{} over ranks: {}", quality ? "Time to quality" : "Step time", series.title),
@@ -147,7 +147,7 @@ std::vector<Figure> collective_pictures(const std::vector<FittedLine>& lines) {
   }
   std::vector<Figure> figures;
   for (const auto& [series, worlds] : all) {
-    if (figures.size() == most_pictures) break;
+    if (figures.size() == max_pictures) break;
     Figure figure{fmt::format("scaling-collective-{}", figures.size() + 1),
                   fmt::format("Algorithm bandwidth over message size: {}", series->title),
                   "",

@@ -18,6 +18,6 @@ std::vector<Figure> time_pictures(const std::vector<Series>& series, const std::
 std::vector<Figure> collective_pictures(const std::vector<FittedLine>& lines);
 
 // Pictures of one kind at most; the tables hold the rest.
-inline constexpr std::size_t most_pictures = 6;
+inline constexpr std::size_t max_pictures = 6;
 
 }  // namespace assay::report::scaling

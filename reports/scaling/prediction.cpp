@@ -18,7 +18,7 @@ using Term = double (*)(double ranks);
 struct Model {
   const char* name;
   std::size_t terms;
-  std::array<Term, most_terms> term;
+  std::array<Term, max_terms> term;
 
   Terms at(double ranks) const {
     Terms x{};

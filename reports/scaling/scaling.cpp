@@ -17,7 +17,7 @@ namespace {
 
 using namespace scaling;
 
-constexpr std::size_t most_terminal_rows = 40;  // a longer front page stays in files
+constexpr std::size_t max_terminal_rows = 40;  // a longer front page stays in files
 
 struct Fits {
   std::vector<StrongFit> amdahl;
@@ -155,7 +155,7 @@ std::vector<Section> scaling_sections(const RunSet& runs) {
   front.add(efficiency_pictures(training.series, Mode::weak));
   front.add(time_pictures(training.series, fits.amdahl, fits.predictions));
   front.add(collective_pictures(fits.lines));
-  const bool fits_terminal = front.rows() <= most_terminal_rows;
+  const bool fits_terminal = front.rows() <= max_terminal_rows;
   const std::size_t rows = front.rows();
   front.finish(fits_terminal, sections);
   if (!fits_terminal) {

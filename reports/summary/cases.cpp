@@ -12,7 +12,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t most_rows = 5000;  // of one section; nobody reads more, and a page must open
+constexpr std::size_t max_rows = 5000;  // of one section; nobody reads more, and a page must open
 
 // The newest figure of a case, with the range over its runs that count.
 CaseRow row_of(const CaseRuns& one) {
@@ -38,7 +38,7 @@ std::vector<Section> tables_of(const RunSet& runs, const char* id, const char* t
     CaseColumns wanted;
     for (const CaseRuns& one : machine.cases) {
       if (is_training(*one.newest().record) != training) continue;
-      if (++rows > most_rows) {
+      if (++rows > max_rows) {
         ++left_out;
         continue;
       }
@@ -69,10 +69,10 @@ std::vector<Section> suite_sections(const RunSet& runs) { return tables_of(runs,
 std::vector<Section> workload_sections(const RunSet& runs) { return tables_of(runs, "workloads", "Workloads", true); }
 
 std::vector<Section> collective_sections(const RunSet& runs, bool in_terminal) {
-  constexpr std::size_t most_machines = 20;
+  constexpr std::size_t max_machines = 20;
   const std::vector<MachineRuns>& machines = by_machine(runs);
   Section section{"collectives", "Collectives, in nccl-tests' form", {}, in_terminal};
-  for (std::size_t i = 0; i < std::min(machines.size(), most_machines); ++i) {
+  for (std::size_t i = 0; i < std::min(machines.size(), max_machines); ++i) {
     std::vector<const Record*> records;
     for (const CaseRuns& one : machines[i].cases) records.push_back(one.newest().record);
     std::string table = collective_table(records);

@@ -119,7 +119,8 @@ std::string collective_table(std::span<const Record* const> records) {
   std::map<TableKey, Table> tables;
   for (const Record* at : records) {
     const Record& record = *at;
-    if (record.family != "collective" || record.metrics.empty() || !record.params.is_object() || record.matrix) continue;
+    if (record.family != "collective" || record.metrics.empty() || !record.params.is_object() || record.matrix)
+      continue;
     Table& table = tables[{text_of(record.params, "op"), record.world_ranks, text_of(record.params, "batching")}];
     table.implementation = label_of(record, "implementation");
     std::string size = label_of(record, "bytes_used");

@@ -16,7 +16,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t most_columns = 6;  // machines side by side
+constexpr std::size_t max_columns = 6;  // machines side by side
 
 using Facts = std::vector<std::pair<std::string, std::string>>;  // in the order they are shown
 
@@ -153,7 +153,7 @@ std::optional<Table> findings_table(const RunSet& runs, const std::vector<Machin
 
 std::vector<Section> environment_sections(const RunSet& runs) {
   const std::vector<MachineRuns>& machines = by_machine(runs);
-  const std::size_t columns = std::min(machines.size(), most_columns);
+  const std::size_t columns = std::min(machines.size(), max_columns);
   std::vector<std::string> order;
   std::vector<std::map<std::string, std::string>> facts;
   for (std::size_t i = 0; i < columns; ++i) facts.push_back(facts_of(runs, machines[i], order));

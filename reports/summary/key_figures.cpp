@@ -12,8 +12,8 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t most_figures = 10;
-constexpr std::size_t most_machines = 20;
+constexpr std::size_t max_figures = 10;
+constexpr std::size_t max_machines = 20;
 
 struct Candidate {
   int place = 0;  // in the table
@@ -36,7 +36,7 @@ class Chooser {
     others();
     std::stable_sort(found_.begin(), found_.end(),
                      [](const Candidate& a, const Candidate& b) { return a.worth < b.worth; });
-    if (found_.size() > most_figures) found_.resize(most_figures);
+    if (found_.size() > max_figures) found_.resize(max_figures);
     std::stable_sort(found_.begin(), found_.end(),
                      [](const Candidate& a, const Candidate& b) { return a.place < b.place; });
     std::vector<KeyFigure> figures;
@@ -174,16 +174,16 @@ std::vector<Section> key_figure_sections(const RunSet& runs) {
   std::size_t shown = 0, cases = 0;
   for (const MachineRuns& machine : machines) {
     const std::vector<KeyFigure> figures = key_figures(machine);
-    if (figures.empty() || ++shown > most_machines) continue;
+    if (figures.empty() || ++shown > max_machines) continue;
     Table table{"figures", machines.size() > 1 ? machine.title : "", case_columns({}), {}};
     for (const KeyFigure& figure : figures)
       table.rows.push_back(case_row({figure.entry, figure.metric, figure.title}, {}));
     cases += figures.size();
     section.blocks.push_back(std::move(table));
   }
-  if (shown > most_machines)
+  if (shown > max_machines)
     section.blocks.push_back(
-        Text{plural(shown - most_machines, "more machine") + ": give fewer directories to see their figures."});
+        Text{plural(shown - max_machines, "more machine") + ": give fewer directories to see their figures."});
   if (section.blocks.empty()) return {};
   // Few cases: the table of cases says it all already.
   section.in_terminal = runs.entries().size() > cases && !hosts_of_one_run(runs);

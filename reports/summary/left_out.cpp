@@ -12,7 +12,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t most_items = 200;  // a list that nobody reads to its end helps nobody
+constexpr std::size_t max_items = 200;  // a list that nobody reads to its end helps nobody
 
 std::string why_not(const Record& record) {
   std::vector<std::string> why;
@@ -41,7 +41,7 @@ std::vector<Section> attention_sections(const RunSet& runs) {
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
     if (record.status != Status::failed && record.status != Status::error) continue;
-    if (++total > most_items) continue;
+    if (++total > max_items) continue;
     const std::vector<std::string> hosts = record.identity().hosts;
     const std::string where = ran_on_each_host(*entry.run) && !hosts.empty() ? " on " + hosts.front() : "";
     list.items.push_back(fmt::format("{} ({}{}): {} [{}]", record.key,
@@ -82,7 +82,7 @@ std::vector<Section> unreadable_sections(const RunSet& runs) {
   std::size_t total = 0;
   for (const RunData& run : runs.runs()) {
     for (const std::string& problem : run.problems)
-      if (++total <= most_items)
+      if (++total <= max_items)
         list.items.push_back(runs.runs().size() == 1 ? problem : run.dir.filename().string() + "/" + problem);
   }
   end_list(list, total);

@@ -20,18 +20,18 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t most_records = 2000;  // rows; beyond, the newest of each case, then nothing
+constexpr std::size_t max_records = 2000;  // rows; beyond, the newest of each case, then nothing
 
 // What is shown in full: every record while they are few, else the newest of each case.
 std::vector<const Entry*> shown_entries(const RunSet& runs) {
   std::vector<const Entry*> entries;
-  if (runs.entries().size() <= most_records) {
+  if (runs.entries().size() <= max_records) {
     for (const Entry& entry : runs.entries()) entries.push_back(&entry);
     return entries;
   }
   for (const MachineRuns& machine : by_machine(runs))
     for (const CaseRuns& one : machine.cases)
-      if (entries.size() < most_records) entries.push_back(&one.newest());
+      if (entries.size() < max_records) entries.push_back(&one.newest());
   return entries;
 }
 
@@ -251,7 +251,7 @@ std::vector<Section> method_sections(const RunSet& runs) {
 }
 
 std::vector<Section> normal_sections(const RunSet& runs) {
-  constexpr std::size_t most_rows = 500;
+  constexpr std::size_t max_rows = 500;
   const std::vector<const Entry*> entries = shown_entries(runs);
   std::map<std::pair<std::string, std::string>, int> peaks;  // metric, source
   Table references{"references",
@@ -267,7 +267,7 @@ std::vector<Section> normal_sections(const RunSet& runs) {
     for (const Metric& metric : record.metrics) {
       if (!metric.value) continue;
       if (metric.of_peak) ++peaks[{metric.name, label_cell(record, "peak").text}];
-      if (metric.reference && references.rows.size() < most_rows)
+      if (metric.reference && references.rows.size() < max_rows)
         references.rows.push_back({{case_title(record), record.key, Tone::plain, entry->anchor()},
                                    {metric.name, nullptr},
                                    figure_cell(&metric),

@@ -1,7 +1,7 @@
 #include "reports/summary/samples.h"
 
 #include "harness/core/units.h"
-#include "harness/measure/statistics.h"
+#include "harness/statistics/statistics.h"
 #include "reports/data/figures.h"
 #include "reports/data/groups.h"
 #include "reports/summary/cells.h"
@@ -23,11 +23,11 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t most_pictured = 12;  // cases; each takes some 15 kB of a page that may have 1 MB
-constexpr std::size_t most_points = 200;   // of a time line
-constexpr std::size_t most_bins = 24;      // of a distribution
+constexpr std::size_t max_pictured = 12;  // cases; each takes some 15 kB of a page that may have 1 MB
+constexpr std::size_t max_points = 200;   // of a time line
+constexpr std::size_t max_bins = 24;      // of a distribution
 
-// Bin width 2 IQR / cbrt(n) (Freedman & Diaconis 1981), within 1 and `most_bins` bins.
+// Bin width 2 IQR / cbrt(n) (Freedman & Diaconis 1981), within 1 and `max_bins` bins.
 Figure distribution(const Taken& taken, const std::string& id, const std::string& title, const std::string& unit) {
   const double low = *std::min_element(taken.values.begin(), taken.values.end());
   const double high = *std::max_element(taken.values.begin(), taken.values.end());
@@ -35,8 +35,8 @@ Figure distribution(const Taken& taken, const std::string& id, const std::string
   const double width = 2 * spread / std::cbrt(static_cast<double>(taken.values.size()));
   std::size_t bins = 1;
   if (high > low)
-    bins = width > 0 ? static_cast<std::size_t>(std::clamp(std::ceil((high - low) / width), 1.0, double{most_bins}))
-                     : most_bins;
+    bins = width > 0 ? static_cast<std::size_t>(std::clamp(std::ceil((high - low) / width), 1.0, double{max_bins}))
+                     : max_bins;
   Figure figure{id, title + ": distribution", "", {"a sample", "", false}, {"samples", "1", false}, {}};
   Curve curve{"samples", Mark::bars, {}};
   const double step = (high - low) / static_cast<double>(bins);
@@ -56,11 +56,11 @@ Figure distribution(const Taken& taken, const std::string& id, const std::string
   return figure;
 }
 
-// Thins a series to `most_points`: of each stretch its least and its greatest, so that no spike is lost.
+// Thins a series to `max_points`: of each stretch its least and its greatest, so that no spike is lost.
 void thin(std::vector<Point>& points) {
-  if (points.size() <= most_points) return;
+  if (points.size() <= max_points) return;
   std::vector<Point> kept;
-  const std::size_t stretches = most_points / 2;
+  const std::size_t stretches = max_points / 2;
   for (std::size_t s = 0; s < stretches; ++s) {
     const auto from = points.begin() + static_cast<std::ptrdiff_t>(s * points.size() / stretches);
     const auto to = points.begin() + static_cast<std::ptrdiff_t>((s + 1) * points.size() / stretches);
@@ -144,7 +144,7 @@ std::vector<Section> sample_sections(const RunSet& runs) {
   for (const MachineRuns& machine : machines) {
     for (const KeyFigure& figure : key_figures(machine)) {
       const Entry& entry = *figure.entry;
-      if (pictured.size() == most_pictured || !pictured.insert(&entry).second) continue;
+      if (pictured.size() == max_pictured || !pictured.insert(&entry).second) continue;
       const Record& record = *entry.record;
       const Taken taken = samples_of(entry);
       const auto numbers = numbers_of(taken);

@@ -1,7 +1,7 @@
 #include "reports/summary/taken.h"
 
 #include "harness/core/error.h"
-#include "harness/measure/statistics.h"
+#include "harness/statistics/statistics.h"
 
 #include <algorithm>
 #include <cmath>

@@ -191,7 +191,7 @@ void Answer::corrupt(void* receive, bool in_place) const {
   corrupt(static_cast<char*>(receive) + corruptible(in_place) * element_);
 }
 
-int most_ranks(DType dtype) { return static_cast<int>(exact_up_to(dtype)); }
+int max_ranks(DType dtype) { return static_cast<int>(exact_up_to(dtype)); }
 
 std::unique_ptr<Answer> make_answer(Op op, DType dtype, const Layout& layout, int rank, int ranks, std::uint64_t seed,
                                     std::optional<int> from) {

@@ -52,7 +52,7 @@ class Answer {
 };
 
 // The largest world whose sums are exact in this type.
-int most_ranks(DType dtype);
+int max_ranks(DType dtype);
 
 // Throws Error for types other than f32, bf16, i64. `from`: the rank whose elements a broadcast or send-recv brings;
 // absent: a broadcast's rank 0, the one before in a ring.

@@ -3,7 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
-#include "harness/measure/pairs.h"
+#include "harness/sampling/pairs.h"
 #include "suites/collective/answer.h"
 #include "suites/collective/layout.h"
 #include "suites/collective/pairwise.h"
@@ -51,9 +51,8 @@ class CollectiveCase final : public Case {
     if (in_place_ && !has_in_place(op_)) return fmt::format("{} has no in-place form", name_of(op_));
     if (layout_of(op_, bytes_, dtype_, ranks).count == 0)
       return fmt::format("{} bytes hold no element of {} for each of {} ranks", bytes_, assay::name_of(dtype_), ranks);
-    if (reduces(op_) && ranks > most_ranks(dtype_))
-      return fmt::format("sums over more than {} ranks are not exact in {}", most_ranks(dtype_),
-                         assay::name_of(dtype_));
+    if (reduces(op_) && ranks > max_ranks(dtype_))
+      return fmt::format("sums over more than {} ranks are not exact in {}", max_ranks(dtype_), assay::name_of(dtype_));
     if (registered_ && ranks == 1) return "one rank has nobody to register its buffers with";
     return std::nullopt;
   }
@@ -226,7 +225,7 @@ Estimate estimate(const Params& params, const World& world) {
   result.memory_bytes = static_cast<double>(held * size_of(dtype));
   result.bytes = static_cast<double>(layout.bytes);
   // However many there are, each direction of each round takes its least time.
-  if (is_pairwise(params)) result.seconds = 2 * pairing_rounds(world.ranks) * Sampler::least_round_seconds;
+  if (is_pairwise(params)) result.seconds = 2 * pairing_rounds(world.ranks) * Sampler::min_round_seconds;
   return result;
 }
 

@@ -3,7 +3,7 @@
 #include "harness/comm/rank_hosts.h"
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
-#include "harness/measure/pairs.h"
+#include "harness/sampling/pairs.h"
 #include "suites/collective/answer.h"
 #include "suites/collective/layout.h"
 #include "suites/collective/slow_pairs.h"

@@ -1,6 +1,6 @@
 #include "suites/collective/slow_pairs.h"
 
-#include "harness/measure/pairs.h"
+#include "harness/sampling/pairs.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@ namespace assay::collective {
 
 namespace {
 
-constexpr std::size_t most_named = 20;
+constexpr std::size_t max_named = 20;
 
 std::string times_text(double times) { return fmt::format("{:.{}f}", times, times < 10 ? 2 : 0); }
 
@@ -36,9 +36,9 @@ std::vector<std::string> name_slow(const PairTimes& times, const std::vector<std
     texts.push_back(fmt::format("slow link {} {} {}: {} times the median link's time{}", name(one.from),
                                 one.both_ways ? "-" : "->", name(one.to), times_text(one.times),
                                 one.both_ways ? ", both ways" : ", that way alone"));
-  if (texts.size() > most_named) {
-    const std::size_t more = texts.size() - most_named;
-    texts.resize(most_named);
+  if (texts.size() > max_named) {
+    const std::size_t more = texts.size() - max_named;
+    texts.resize(max_named);
     texts.push_back(fmt::format("slow: {} more {} or links", more, hosts ? "hosts" : "ranks"));
   }
   return texts;

@@ -1,7 +1,7 @@
 // What the matrix of pairs says in words: which link, or which member, is the slow one.
 #pragma once
 
-#include "harness/measure/sampler.h"
+#include "harness/sampling/sampler.h"
 
 #include <optional>
 #include <string>

@@ -66,8 +66,8 @@ std::optional<std::string> not_warm(std::uint64_t bytes) {
 }
 
 void flag_eviction(const std::vector<std::string>& files, Context& context) {
-  constexpr std::size_t most_files = 4096;
-  const data::Residency held = data::residency(files, most_files);
+  constexpr std::size_t max_files = 4096;
+  const data::Residency held = data::residency(files, max_files);
   if (held.share >= 0.99) return;
   context.flags.push_back(fmt::format("the page cache held {:.1f} % of the data ({} of {} files looked at)",
                                       100 * held.share, held.looked_at, files.size()));

@@ -1,7 +1,7 @@
 // Search among the forms of a product.
 #include "suites/gemm/candidates.h"
 
-#include "harness/measure/statistics.h"
+#include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace assay::gemm {
 
 namespace {
 
-constexpr int most_rounds = 25;
+constexpr int max_rounds = 25;
 constexpr double indistinguishable = 1.01;
 
 int preference(ops::WeightForm form) {
@@ -55,7 +55,7 @@ void time_candidates(std::span<Candidate> candidates, Device& device, Stream& st
     candidate.seconds = sample(candidate, 1);  // warms up; stands when there is no time for more
     total += candidate.seconds;
   }
-  const int rounds = static_cast<int>(std::clamp(budget_seconds / total, 0.0, double{most_rounds}));
+  const int rounds = static_cast<int>(std::clamp(budget_seconds / total, 0.0, double{max_rounds}));
   if (rounds == 0) return;
   std::vector<std::vector<double>> times(candidates.size());
   for (int round = 0; round < rounds; ++round)

@@ -5,7 +5,7 @@
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "harness/device/cpu/team.h"
-#include "harness/telemetry/hardware.h"
+#include "harness/machine/hardware.h"
 #include "suites/gemm/candidates.h"
 #include "suites/gemm/sampled_rows.h"
 #include "suites/gemm/shape.h"
@@ -31,8 +31,8 @@ using gemm::Shape;
 constexpr double sustained_seconds = 30;
 constexpr double burst_seconds = 0.9;  // of a GPU, whose power limit a burst ends before
 constexpr double search_seconds = 0.3;
-constexpr int most_launches = 5;  // of a product: transposed copies of both operands, zeros, parts of a sum, their sum
-constexpr std::int64_t most_compared = std::int64_t{1} << 26;  // elements, over all rotated outputs
+constexpr int max_launches = 5;  // of a product: transposed copies of both operands, zeros, parts of a sum, their sum
+constexpr std::int64_t max_compared = std::int64_t{1} << 26;  // elements, over all rotated outputs
 
 // How a `peak` case calls what a kernel of a library runs.
 std::string peak_isa(std::string_view isa) {
@@ -94,7 +94,7 @@ class GemmCase final : public Case {
       protocol.warmup_seconds = 1;
     } else if (context.device.kind() == DeviceKind::cuda) {
       protocol.max_seconds = std::min(protocol.max_seconds, burst_seconds);
-      protocol.set_gate(most_launches);
+      protocol.set_gate(max_launches);
     }
     const std::uint64_t bytes = shape_.a_bytes() + shape_.b_bytes() + shape_.out_bytes();
     slots_ = Sampler::rotation_slots(context.device, protocol, bytes);
@@ -120,7 +120,7 @@ class GemmCase final : public Case {
   void verify(Checks& checks) override {
     const SampledRows answer(shape_, host_a_.data(), host_b_.data(), *team_);
     const auto rows = static_cast<std::int64_t>(answer.rows().size());
-    const std::int64_t slots_to_compare = std::max<std::int64_t>(1, most_compared / (rows * shape_.n));
+    const std::int64_t slots_to_compare = std::max<std::int64_t>(1, max_compared / (rows * shape_.n));
     std::vector<int> ran;
     for (int slot = 0; slot < slots_; ++slot)
       if (ran_[static_cast<std::size_t>(slot)] != 0) ran.push_back(slot);

@@ -11,7 +11,7 @@ namespace assay::gemm {
 
 namespace {
 
-constexpr std::size_t most_culprits = 20;
+constexpr std::size_t max_culprits = 20;
 
 template <typename T>
 double widened(T value) {
@@ -127,7 +127,7 @@ void SampledRows::compare(std::size_t index, const void* got, const std::string&
     // Written so that a NaN is wrong.
     if (std::abs(miss) <= limits.element_relative * std::abs(want[j]) + limits.element_scale * scale_) continue;
     ++into.wrong;
-    if (into.culprits.size() < most_culprits)
+    if (into.culprits.size() < max_culprits)
       into.culprits.push_back(
           fmt::format("row {}, column {}{}: {:.9g}, not {:.9g}", rows_[index], j, where, x, want[j]));
   }

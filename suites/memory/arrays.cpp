@@ -52,7 +52,7 @@ std::string size_word(std::uint64_t bytes) {
 std::vector<Slice> split(std::size_t elements, int parts) {
   constexpr std::size_t page = 4096 / sizeof(double);
   const auto n = static_cast<std::size_t>(parts);
-  const std::size_t unit = elements >= n * page * 16 ? page : doubles_a_line;
+  const std::size_t unit = elements >= n * page * 16 ? page : doubles_per_line;
   const std::size_t units = elements / unit;
   std::vector<Slice> slices(n);
   for (std::size_t i = 0; i < n; ++i) {

@@ -13,7 +13,7 @@
 namespace assay::memory {
 
 inline constexpr std::size_t line_bytes = 64;
-inline constexpr std::size_t doubles_a_line = line_bytes / sizeof(double);
+inline constexpr std::size_t doubles_per_line = line_bytes / sizeof(double);
 
 // One thread's part of an array, in elements.
 struct Slice {

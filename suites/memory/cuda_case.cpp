@@ -24,10 +24,10 @@ namespace {
 
 // Arrays that lie in the cache are gone over again inside one kernel, so that its launch and its ramps, some 3 us, do
 // not show: at 40 GB/s an SM it takes 200 us (computed).
-constexpr double bytes_a_unit = 8.0 * (1 << 20);  // an SM's share of a repetition
-constexpr double most_passes = 1 << 16;
+constexpr double bytes_per_unit = 8.0 * (1 << 20);  // an SM's share of a repetition
+constexpr double max_passes = 1 << 16;
 constexpr int the_output = 2;  // among the arrays, after the inputs
-constexpr std::uint64_t hops_a_repetition = 4096;
+constexpr std::uint64_t hops_per_repetition = 4096;
 constexpr int rounds = 5;               // of the search, over all variants
 constexpr double search_seconds = 2.0;  // after which no round begins
 
@@ -36,7 +36,7 @@ class CudaMemoryCase final : public Case {
   explicit CudaMemoryCase(const Params& params) : info_(info_of(params)), elements_(elements_of(params)) {}
 
   std::optional<std::string> skip_reason(const Context&) const override {
-    const std::size_t least = (info_.op == Op::latency ? 2 : 1) * doubles_a_line;
+    const std::size_t least = (info_.op == Op::latency ? 2 : 1) * doubles_per_line;
     if (elements_ >= least) return std::nullopt;
     return fmt::format("{} bytes are less than {} bytes", elements_ * sizeof(double), least * sizeof(double));
   }
@@ -68,7 +68,7 @@ class CudaMemoryCase final : public Case {
   std::vector<Metric> metrics(const Measurement& measured) const override {
     if (info_.op != Op::latency) return {rate_metric("bandwidth", counted_bytes(), "B/s", measured)};
     Metric latency = time_metric("latency", measured);
-    const auto hops = static_cast<double>(hops_a_repetition);
+    const auto hops = static_cast<double>(hops_per_repetition);
     if (latency.value) *latency.value /= hops;
     if (latency.ci95) latency.ci95 = Interval{latency.ci95->low / hops, latency.ci95->high / hops};
     return {latency};
@@ -82,8 +82,8 @@ class CudaMemoryCase final : public Case {
 
   void enqueue(Stream& stream) {
     if (info_.op == Op::latency) {
-      kernels_->chase(static_cast<const void**>(position_.data()), hops_a_repetition, stream);
-      hops_ += hops_a_repetition;
+      kernels_->chase(static_cast<const void**>(position_.data()), hops_per_repetition, stream);
+      hops_ += hops_per_repetition;
     } else {
       kernels_->run(info_.op, variant_, arrays_, passes_, stream);
     }
@@ -91,8 +91,8 @@ class CudaMemoryCase final : public Case {
 
   void allocate() {
     Device& device = context_->device;
-    const double wanted = bytes_a_unit * device.info().compute_units;
-    if (in_cache_) passes_ = static_cast<std::uint64_t>(std::clamp(std::ceil(wanted / footprint()), 1.0, most_passes));
+    const double wanted = bytes_per_unit * device.info().compute_units;
+    if (in_cache_) passes_ = static_cast<std::uint64_t>(std::clamp(std::ceil(wanted / footprint()), 1.0, max_passes));
     for (int i = 0; i < info_.inputs; ++i) {
       Buffer& buffer = inputs_[static_cast<std::size_t>(i)];
       buffer = device.allocate(array_bytes());
@@ -140,7 +140,7 @@ class CudaMemoryCase final : public Case {
                     counted_bytes() / median(seconds[best]) * 1e-9, counted_bytes() / median(seconds[0]) * 1e-9);
   }
 
-  std::size_t lines() const { return elements_ / doubles_a_line; }
+  std::size_t lines() const { return elements_ / doubles_per_line; }
 
   // The cycle is linked on the host, with the addresses that its lines have on the device.
   void link() {
@@ -156,7 +156,7 @@ class CudaMemoryCase final : public Case {
     device.copy(position_.data(), first.data(), sizeof(void*), *stream_);
     // Warm-up is shorter than once around all that a large cache holds.
     for (std::uint64_t left = in_cache_ ? lines() : 0; left > 0;) {
-      const std::uint64_t hops = std::min<std::uint64_t>(left, hops_a_repetition);
+      const std::uint64_t hops = std::min<std::uint64_t>(left, hops_per_repetition);
       kernels_->chase(static_cast<const void**>(position_.data()), hops, *stream_);
       left -= hops;
     }
@@ -177,7 +177,7 @@ class CudaMemoryCase final : public Case {
     context.protocol.data = "integers";
     auto& labels = context.labels;
     if (info_.op == Op::latency)
-      labels["hops"] = std::to_string(hops_a_repetition);
+      labels["hops"] = std::to_string(hops_per_repetition);
     else
       labels["passes"] = std::to_string(passes_);
     labels["array_bytes"] = std::to_string(array_bytes());
@@ -189,7 +189,7 @@ class CudaMemoryCase final : public Case {
   void flip_a_bit() {
     const Buffer& target = info_.stores ? output_ : inputs_[0];
     // The place of a line in a chase is its second word.
-    std::uint64_t* word = target.as<std::uint64_t>() + elements_ / 2 / doubles_a_line * doubles_a_line + 1;
+    std::uint64_t* word = target.as<std::uint64_t>() + elements_ / 2 / doubles_per_line * doubles_per_line + 1;
     const Buffer host = context_->device.allocate(sizeof(std::uint64_t), Memory::pinned);
     read_back(host.data(), word, sizeof(std::uint64_t));
     *host.as<std::uint64_t>() ^= std::uint64_t{1} << 50;

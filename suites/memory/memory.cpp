@@ -31,7 +31,7 @@ std::string threads_word(const Params& params) {
 
 // Each thread repeats its own part inside one parallel region, as likwid-bench does, until entering and leaving the
 // region (a few microseconds) is below one part in a hundred even in the first-level cache.
-constexpr double bytes_a_repetition = 64.0 * (1 << 20);  // a thread
+constexpr double bytes_per_repetition = 64.0 * (1 << 20);  // a thread
 constexpr std::uint64_t hops_in_cache = 1u << 20;
 constexpr std::uint64_t hops_beyond = 1u << 18;
 constexpr std::size_t small_chase_bytes = 1u << 20;
@@ -60,7 +60,7 @@ class MemoryCase final : public Case {
     } catch (const UsageError& error) {
       return error.what();
     }
-    if (elements_ < static_cast<std::size_t>(threads) * doubles_a_line * (info_.op == Op::latency ? 2 : 1))
+    if (elements_ < static_cast<std::size_t>(threads) * doubles_per_line * (info_.op == Op::latency ? 2 : 1))
       return fmt::format("{} bytes are less than {} for each of {} threads", elements_ * sizeof(double),
                          info_.op == Op::latency ? "two cache lines" : "a cache line", threads);
     if (store_ == "nontemporal") {
@@ -122,7 +122,7 @@ class MemoryCase final : public Case {
       make(inputs_[0]);
       team_->run([&](int thread) {
         Line* lines = lines_of(thread);
-        link_cycle(lines, slice(thread).count / doubles_a_line,
+        link_cycle(lines, slice(thread).count / doubles_per_line,
                    Rng(context.seed + static_cast<std::uint64_t>(thread), "chase"));
         state(thread).position = lines;
       });
@@ -142,7 +142,7 @@ class MemoryCase final : public Case {
 
   void plan_repetition() {
     const double share = array_bytes() / team_->size();
-    passes_ = static_cast<std::uint64_t>(std::max(1.0, std::ceil(bytes_a_repetition / (share * info_.arrays()))));
+    passes_ = static_cast<std::uint64_t>(std::max(1.0, std::ceil(bytes_per_repetition / (share * info_.arrays()))));
     hops_ = share <= static_cast<double>(small_chase_bytes) ? hops_in_cache : hops_beyond;
   }
 
@@ -237,7 +237,7 @@ class MemoryCase final : public Case {
     Buffer& target = info_.stores ? output_ : inputs_[0];
     std::uint64_t* words = target.as<std::uint64_t>();
     // The place of a line in a chase is its second word.
-    words[elements_ / 2 / doubles_a_line * doubles_a_line + 1] ^= std::uint64_t{1} << 50;
+    words[elements_ / 2 / doubles_per_line * doubles_per_line + 1] ^= std::uint64_t{1} << 50;
   }
 
   void check_thread(int thread) {
@@ -247,7 +247,7 @@ class MemoryCase final : public Case {
       if (own.wrong++ < 5) own.detail.push_back(std::move(what));
     };
     if (info_.op == Op::latency) {
-      const std::size_t lines = part.count / doubles_a_line;
+      const std::size_t lines = part.count / doubles_per_line;
       own.wrong = wrong_lines(lines_of(thread), lines);
       if (own.wrong)
         own.detail.push_back(fmt::format("thread {}: {} lines out of order in the cycle", thread, own.wrong));
@@ -290,7 +290,7 @@ Estimate estimate(const Params& params, const World&) {
   Estimate result;
   result.memory_bytes = bytes;
   result.bytes =
-      info.op == Op::latency ? static_cast<double>(hops_beyond * line_bytes) : std::max(bytes, bytes_a_repetition);
+      info.op == Op::latency ? static_cast<double>(hops_beyond * line_bytes) : std::max(bytes, bytes_per_repetition);
   return result;
 }
 

@@ -15,7 +15,7 @@ inline const OpInfo& info_of(const Params& params) {
 
 // A whole number of cache lines: what is really used of the bytes asked for.
 inline std::size_t elements_of(const Params& params) {
-  return static_cast<std::size_t>(params.integer("bytes")) / line_bytes * doubles_a_line;
+  return static_cast<std::size_t>(params.integer("bytes")) / line_bytes * doubles_per_line;
 }
 
 }  // namespace assay::memory

@@ -17,7 +17,7 @@ struct alignas(64) TileConfig {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
   std::uint8_t reserved[14] = {};
-  std::uint16_t bytes_a_row[16] = {};
+  std::uint16_t bytes_per_row[16] = {};
   std::uint8_t rows[16] = {};
 };
 
@@ -45,7 +45,7 @@ void start_tiles() {
 void configure(const Operands& operands) {
   TileConfig config;
   for (int i = 0; i < 8; ++i) {
-    config.bytes_a_row[i] = row_bytes;
+    config.bytes_per_row[i] = row_bytes;
     config.rows[i] = 16;
   }
   _tile_loadconfig(&config);

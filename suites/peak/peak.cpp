@@ -3,8 +3,8 @@
 
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
-#include "harness/measure/statistics.h"
-#include "harness/telemetry/telemetry.h"
+#include "harness/sensors/telemetry.h"
+#include "harness/statistics/statistics.h"
 #include "suites/peak/kernels.h"
 #include "suites/peak/operands.h"
 

@@ -37,12 +37,12 @@ std::optional<GpuPart> gpu_on_bus(const std::string& uuid, const std::string& pc
 }
 
 Buffer allocate_near(Device& device, std::size_t bytes, Memory memory, std::optional<int> node) {
-  constexpr int most_nodes = 8 * static_cast<int>(sizeof(unsigned long));
-  const bool placed = node && *node < most_nodes && free_to_place();
+  constexpr int max_nodes = 8 * static_cast<int>(sizeof(unsigned long));
+  const bool placed = node && *node < max_nodes && free_to_place();
   // Preferred, not bound: a full or forbidden node must not end the process.
   if (placed) {
     const unsigned long mask = 1ul << *node;
-    syscall(SYS_set_mempolicy, policy_preferred, &mask, most_nodes + 1);  // the kernel looks at one bit less
+    syscall(SYS_set_mempolicy, policy_preferred, &mask, max_nodes + 1);  // the kernel looks at one bit less
   }
   Buffer buffer = device.allocate(bytes, memory);
   if (bytes > 0) std::memset(buffer.data(), 0, bytes);

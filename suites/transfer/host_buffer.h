@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/device/device.h"
-#include "harness/telemetry/machine.h"
+#include "harness/machine/machine.h"
 
 #include <cstddef>
 #include <optional>

@@ -48,7 +48,7 @@ class AssayCase(unittest.TestCase):
             "schema": 1, "optimizer": {"name": "adamw", "weight_decay": 0.1},
             "schedule": {"decay": "constant", "base": 1e-2, "warmup_steps": 0},
             "batch": {"micro_batch": 16, "seq": 16}, "data": {"chains": 2},
-            "quality": {"target": target, "evaluate_every": 64, "evaluation_samples": 64, "most_samples": 12800}})
+            "quality": {"target": target, "evaluate_every": 64, "evaluation_samples": 64, "max_samples": 12800}})
         return {"ASSAY_CONFIGS": str(self.dir / "configs")}
 
     def refused(self, *words, code=2, says=(), lines=1, env=None):

@@ -76,13 +76,13 @@ class AmongStrangers(TestbedCase):
                          [f"0100007F:{int(port):04X}"])
         small = resident_bytes(process.pid)
         strangers = [Stranger((host, int(port)), surroundings["ASSAY_TOKEN"]) for _ in range(2)]
-        most_descriptors = 0
+        max_descriptors = 0
         for stranger in strangers:
             stranger.start()
         try:
             while process.poll() is None:
                 try:
-                    most_descriptors = max(most_descriptors, len(os.listdir(f"/proc/{process.pid}/fd")))
+                    max_descriptors = max(max_descriptors, len(os.listdir(f"/proc/{process.pid}/fd")))
                     large = resident_bytes(process.pid)
                 except (OSError, IndexError):
                     break   # it is ending
@@ -101,7 +101,7 @@ class AmongStrangers(TestbedCase):
         for record in self.records():
             if record["status"] == "error":
                 self.assertIn("SIGKILL", record["reason"])
-        self.assertLess(most_descriptors, 250)
+        self.assertLess(max_descriptors, 250)
         self.assertLess(large - small, 64 << 20)
         said = [line for line in err.splitlines() if "channel:" in line]
         self.assertTrue(said)

@@ -168,7 +168,7 @@ class Training(AssayCase):
         self.assertIsNone(self.metrics(record)["loss_step_10"])
 
     def test_quality_runs(self):
-        quality = {"target": {"value": 3.3}, "evaluate_every": 32, "evaluation_samples": 64, "most_samples": 320}
+        quality = {"target": {"value": 3.3}, "evaluate_every": 32, "evaluation_samples": 64, "max_samples": 320}
         env = self.configs(recipes__gpt2_tiny=self.recipe(quality=quality))
         record, = self.run_plan({"family": "transformer", "model": "gpt2-tiny", "mode": "quality", "runs": 3}, env=env)
         self.assertEqual(record["status"], "ok", record["reason"])
@@ -205,7 +205,7 @@ class Training(AssayCase):
         self.assertAlmostEqual(clock, seconds, delta=0.05 + 0.1 * seconds)
 
     def test_a_killed_quality_run_goes_on_where_it_was(self):
-        quality = {"target": {"value": 0.01}, "evaluate_every": 32, "evaluation_samples": 32, "most_samples": 640}
+        quality = {"target": {"value": 0.01}, "evaluate_every": 32, "evaluation_samples": 32, "max_samples": 640}
         env = self.configs(recipes__gpt2_tiny=self.recipe(quality=quality))
         plan = self.plan({"family": "transformer", "model": "gpt2-tiny", "mode": "quality", "runs": 2, "save_every": 3,
                           "threads": 1})
@@ -232,7 +232,7 @@ class Training(AssayCase):
         return [(line["metadata"]["lineno"], line["key"], line["value"]) for line in lines]
 
     def test_runs_that_miss_the_target_fail(self):
-        quality = {"target": {"value": 0.01}, "evaluate_every": 32, "evaluation_samples": 32, "most_samples": 64}
+        quality = {"target": {"value": 0.01}, "evaluate_every": 32, "evaluation_samples": 32, "max_samples": 64}
         env = self.configs(recipes__gpt2_tiny=self.recipe(quality=quality))
         record, = self.run_plan({"family": "transformer", "model": "gpt2-tiny", "mode": "quality", "runs": 3}, code=1,
                                 env=env)
@@ -242,7 +242,7 @@ class Training(AssayCase):
         self.assertIn("aborted", next((self.dir / "run" / "mllog").glob("*.log")).read_text())
 
     def test_convergence_faster_than_its_reference_fails(self):
-        quality = {"target": {"value": 3.3}, "evaluate_every": 32, "evaluation_samples": 64, "most_samples": 3200}
+        quality = {"target": {"value": 3.3}, "evaluate_every": 32, "evaluation_samples": 64, "max_samples": 3200}
         points = [{"seed": seed, "samples": 100000 + seed} for seed in range(10)]
         reference = {"schema": 1, "model": "gpt2-tiny", "source": "a test", "global_batch": 8, "points": points}
         env = self.configs(recipes__gpt2_tiny=self.recipe(quality=quality), convergence__gpt2_tiny=reference)

@@ -24,7 +24,7 @@ namespace assay::emulation {
 
 namespace {
 
-constexpr unsigned most_threads = 1024;
+constexpr unsigned max_threads = 1024;
 constexpr std::byte garbage{0xff};  // not a number, and an index that is out of bounds
 constexpr std::size_t guard = 256;  // bytes after the dynamic shared memory that must stay as they were
 
@@ -390,7 +390,7 @@ void run_grid(const void* kernel, dim3 grid, dim3 block_size, std::size_t shared
               void* context) {
   const std::lock_guard lock(running);
   gridDim = grid, blockDim = block_size;
-  ASSAY_CHECK(blockDim.x * blockDim.y * blockDim.z <= most_threads, "a block of more than {} threads", most_threads);
+  ASSAY_CHECK(blockDim.x * blockDim.y * blockDim.z <= max_threads, "a block of more than {} threads", max_threads);
   const std::uint64_t count = std::uint64_t{grid.x} * grid.y * grid.z, step = step_for(count);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t at = (i * step + step / 2) % count;

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t alignment = 256;
-constexpr std::size_t most_garbage = std::size_t{4} << 20;  // to write more would only take time
+constexpr std::size_t max_garbage = std::size_t{4} << 20;  // to write more would only take time
 constexpr int garbage = 0xff;
 constexpr unsigned char guard = 0xa5;
 
@@ -103,7 +103,7 @@ cudaError_t map_block(void** data, std::size_t bytes, cudaMemoryType type) {
   std::byte* const end = static_cast<std::byte*>(mapped) + room;
   mprotect(end, page, PROT_NONE);
   std::byte* const start = end - up(bytes, alignment);
-  std::memset(start, garbage, std::min(bytes, most_garbage));
+  std::memset(start, garbage, std::min(bytes, max_garbage));
   std::memset(start + bytes, guard, static_cast<std::size_t>(end - start) - bytes);
   const Block block{bytes, type, device, mapped, room + page};
   heap().blocks[start] = block;

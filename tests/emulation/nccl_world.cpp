@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int most_ranks = 64;
+constexpr int max_ranks = 64;
 constexpr std::size_t piece_bytes = std::size_t{256} << 10;
 constexpr std::size_t slot_bytes = std::size_t{64} << 10;
 
@@ -41,7 +41,7 @@ class WorldMemory {
   std::atomic<std::uint32_t> arrived;
   std::atomic<std::uint32_t> round;  // futex: grows when all have arrived
   std::atomic<std::uint32_t> fault;
-  Rank ranks[most_ranks];
+  Rank ranks[max_ranks];
 
   // What one rank has put down for another and that one has not taken yet.
   struct Slot {
@@ -93,7 +93,7 @@ bool process_is_gone(std::int32_t pid) {
 }  // namespace
 
 std::unique_ptr<SharedWorld> SharedWorld::join(const std::string& name, int rank, int size, double patience_seconds) {
-  if (size > most_ranks) return nullptr;
+  if (size > max_ranks) return nullptr;
   const int fd = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return nullptr;
   const std::size_t bytes = WorldMemory::bytes_for(size);

@@ -249,7 +249,7 @@ class Running(Folder):
         (self.dir / "out/run/records.jsonl").write_text(json.dumps(slow))
         self.assertEqual(check.of_records(self.dir / "out/run"), (True, "1 ok"))
         self.assertEqual(check.of_records(self.dir / "out/run", 0.005), (False, "1 ok, step overhead 1.00 %, above 0.5 %"))
-        runner.run(check.Step(1, "several", 30, "program", ["true"], least_gpus=99))
+        runner.run(check.Step(1, "several", 30, "program", ["true"], min_gpus=99))
         self.assertEqual(runner.results["several"]["remark"], "needs 99 GPUs")
 
     def test_without_a_gpu_nothing_is_run(self):

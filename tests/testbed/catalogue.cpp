@@ -1,5 +1,5 @@
 // The testbed's catalogue: it takes the place of the program's own at link time.
-#include "harness/cli/catalogue.h"
+#include "cli/catalogue.h"
 
 #include "suites/collective/collective.h"
 #include "tests/testbed/probe.h"

@@ -17,7 +17,7 @@ using assay::trace::Category;
 using assay::trace::Span;
 
 template <typename F>
-double nanoseconds_a_turn(int turns, const F& body) {
+double nanoseconds_per_turn(int turns, const F& body) {
   double best = 1e9;
   for (int attempt = 0; attempt < 7; ++attempt) {
     const auto start = std::chrono::steady_clock::now();
@@ -36,12 +36,12 @@ void cost() {
   const auto empty = [](int) {};
   const auto span = [](int i) { const Span one(Category::sample, "sample", i); };
   { const Span first(Category::run, "asks whether a tool is attached"); }
-  const double nothing = nanoseconds_a_turn(turns, empty);
-  std::printf("off: %.2f ns a span (empty loop %.2f ns)\n", nanoseconds_a_turn(turns, span) - nothing, nothing);
+  const double nothing = nanoseconds_per_turn(turns, empty);
+  std::printf("off: %.2f ns a span (empty loop %.2f ns)\n", nanoseconds_per_turn(turns, span) - nothing, nothing);
   assay::trace::start_timeline();
   double best = 1e9;
   for (int attempt = 0; attempt < 5; ++attempt) {
-    best = std::min(best, nanoseconds_a_turn(kept, span));
+    best = std::min(best, nanoseconds_per_turn(kept, span));
     assay::trace::take_timeline();
   }
   std::printf("timeline: %.0f ns a span\n", best);

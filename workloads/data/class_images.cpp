@@ -14,7 +14,7 @@ namespace assay::data {
 namespace {
 
 constexpr std::int64_t hashed_images = 32;
-constexpr std::int64_t images_an_epoch = 1 << 14;
+constexpr std::int64_t images_per_epoch = 1 << 14;
 
 // What is drawn for one image besides its noise.
 struct Drawn {
@@ -79,7 +79,7 @@ class Images final : public ClassImages {
   std::int64_t extent() const override { return spec_.size; }
   std::int64_t classes() const override { return spec_.classes; }
   std::int64_t samples(Split split) const override {
-    return split == Split::train ? images_an_epoch : spec_.validation;
+    return split == Split::train ? images_per_epoch : spec_.validation;
   }
   std::string name() const override {
     return fmt::format("class fields C={} S={} label noise {} of 1000 {}", spec_.classes, spec_.size, spec_.label_noise,

@@ -22,7 +22,7 @@ std::int64_t StreamOrder::image(std::int64_t position) const {
 }
 
 std::int64_t StreamOrder::substitute(std::int64_t position, int attempt) const {
-  const std::uint64_t draw = place(position) * (most_substitutes + 1) + static_cast<std::uint64_t>(attempt);
+  const std::uint64_t draw = place(position) * (max_substitutes + 1) + static_cast<std::uint64_t>(attempt);
   return member(Rng(seed, "substitute image").below(draw, images));
 }
 
@@ -198,7 +198,7 @@ class Whole final : public SampleMaker {
   void make(std::int64_t position, const SampleSlot& slot) override {
     std::int64_t image = stream_.order.image(position);
     std::string_view reason;
-    for (int attempt = 0; attempt <= most_substitutes; ++attempt) {
+    for (int attempt = 0; attempt <= max_substitutes; ++attempt) {
       if (attempt) image = stream_.order.substitute(position, attempt);
       const auto bytes = stream_.read(reader_, image);
       if (!bytes) {
@@ -214,7 +214,7 @@ class Whole final : public SampleMaker {
       }
       stream_.bad->add(image, reason);
     }
-    throw Error(fmt::format("{} images in a row cannot be used; the last is {}: {}", most_substitutes + 1,
+    throw Error(fmt::format("{} images in a row cannot be used; the last is {}: {}", max_substitutes + 1,
                             stream_.set->name(static_cast<std::size_t>(image)), reason));
   }
 

@@ -46,7 +46,7 @@ struct StreamOrder {
   }
 };
 
-inline constexpr int most_substitutes = 15;
+inline constexpr int max_substitutes = 15;
 
 struct ImageStream {
   const ImageSet* set = nullptr;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t shortest_masked = 8;  // room for both segments
 constexpr std::int64_t longest = 1 << 18;    // draws a sequence have their own counter range
 constexpr std::int64_t hashed_sequences = 64;
-constexpr std::int64_t sequences_an_epoch = 1 << 14;
+constexpr std::int64_t sequences_per_epoch = 1 << 14;
 
 // Where a masked sequence's parts lie.
 struct Layout {
@@ -116,7 +116,7 @@ class Language final : public LanguageSet {
   std::int64_t extent() const override { return spec_.seq; }
   std::int64_t classes() const override { return spec_.vocabulary; }
   std::int64_t samples(Split split) const override {
-    return split == Split::train ? sequences_an_epoch : spec_.validation;
+    return split == Split::train ? sequences_per_epoch : spec_.validation;
   }
   std::string name() const override {
     return fmt::format("{}markov V={} K={} T={} {}", spec_.masked ? "masked " : "", chains_.symbols(), spec_.chains,
@@ -205,16 +205,16 @@ class Language final : public LanguageSet {
 }  // namespace
 
 std::shared_ptr<const LanguageSet> make_language(const LanguageSpec& spec) {
-  const std::int64_t least_vocabulary = spec.masked ? special_ids + 2 : 2;
-  const std::int64_t least_seq = spec.masked ? shortest_masked : 1;
-  if (spec.vocabulary < least_vocabulary)
-    throw UsageError(fmt::format("a generated language needs a vocabulary of at least {}{}, not {}", least_vocabulary,
+  const std::int64_t min_vocabulary = spec.masked ? special_ids + 2 : 2;
+  const std::int64_t min_seq = spec.masked ? shortest_masked : 1;
+  if (spec.vocabulary < min_vocabulary)
+    throw UsageError(fmt::format("a generated language needs a vocabulary of at least {}{}, not {}", min_vocabulary,
                                  spec.masked ? " (four ids are special)" : "", spec.vocabulary));
-  if (spec.seq < least_seq || spec.seq > longest)
+  if (spec.seq < min_seq || spec.seq > longest)
     throw UsageError(
-        fmt::format("a generated language has sequences of {} to {} tokens, not {}", least_seq, longest, spec.seq));
+        fmt::format("a generated language has sequences of {} to {} tokens, not {}", min_seq, longest, spec.seq));
   ASSAY_CHECK(spec.chains >= 1 && spec.validation >= 1 && spec.shortest <= spec.seq &&
-              (spec.shortest == 0 || spec.shortest >= least_seq));
+              (spec.shortest == 0 || spec.shortest >= min_seq));
   return std::make_shared<Language>(spec);
 }
 

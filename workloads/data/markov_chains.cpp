@@ -13,7 +13,7 @@ MarkovChains::MarkovChains(std::int64_t symbols, int chains, std::uint64_t seed)
       concentration_(static_cast<std::uint64_t>(std::min<std::int64_t>(symbols, 32))) {
   ASSAY_CHECK(symbols >= 1 && symbols <= INT32_MAX && chains >= 1);
   const std::int64_t rows = chains * symbols;
-  const bool hold = rows <= most_rows_held;
+  const bool hold = rows <= max_rows_held;
   urn_bits_ = hold ? 12 : 6;
   if (!hold) return;
   const std::size_t urn = std::size_t{1} << urn_bits_;

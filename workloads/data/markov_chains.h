@@ -17,7 +17,7 @@ class MarkovChains {
  public:
   // Chains whose K V rows are no more than this are held as tables, with urns of 4,096; else a ball's symbol is worked
   // out when it is drawn, from urns of 64, without any memory.
-  static constexpr std::int64_t most_rows_held = 1024;
+  static constexpr std::int64_t max_rows_held = 1024;
 
   MarkovChains(std::int64_t symbols, int chains, std::uint64_t seed);
 

@@ -25,15 +25,15 @@ struct MaskedVocabulary {
 template <typename Eligible>
 void mask_tokens(const Rng& rng, std::uint64_t sample, const MaskedVocabulary& vocabulary, std::span<std::int32_t> ids,
                  std::span<std::int32_t> targets, std::int32_t ignored, const Eligible& eligible) {
-  constexpr std::uint64_t most_attempts = 64;
+  constexpr std::uint64_t max_attempts = 64;
   bool any = false;
-  for (std::uint64_t attempt = 0; !any && attempt < most_attempts; ++attempt) {
+  for (std::uint64_t attempt = 0; !any && attempt < max_attempts; ++attempt) {
     const std::uint64_t base = (sample << 24) + attempt * ids.size();
     for (std::size_t t = 0; t < ids.size(); ++t) {
       targets[t] = ignored;
       if (!eligible(t)) continue;
       const std::uint64_t bits = rng.u64(base + t);
-      const bool last_resort = attempt + 1 == most_attempts && !any;
+      const bool last_resort = attempt + 1 == max_attempts && !any;
       if ((bits & 0xffffu) >= picked_share && !last_resort) continue;
       any = true;
       targets[t] = ids[t];

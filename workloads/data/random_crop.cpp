@@ -7,7 +7,7 @@ namespace assay::data {
 
 namespace {
 
-constexpr std::uint64_t draws_a_sample = 64;  // 4 an attempt, then the flip
+constexpr std::uint64_t draws_per_sample = 64;  // 4 an attempt, then the flip
 
 Crop centred(int width, int height, const CropRange& range) {
   const double aspect = static_cast<double>(width) / height;
@@ -25,9 +25,9 @@ Crop centred(int width, int height, const CropRange& range) {
 }  // namespace
 
 Augmentation draw_augmentation(const Rng& rng, std::uint64_t index, int width, int height, const CropRange& range) {
-  const std::uint64_t base = index * draws_a_sample;
+  const std::uint64_t base = index * draws_per_sample;
   Augmentation result;
-  result.flip = (rng.u64(base + draws_a_sample - 1) >> 63) != 0;
+  result.flip = (rng.u64(base + draws_per_sample - 1) >> 63) != 0;
   const double area = static_cast<double>(width) * height;
   const double log_low = std::log(range.min_aspect);
   const double log_high = std::log(range.max_aspect);

@@ -50,7 +50,7 @@ ArenaPlan place(std::span<const Lifetime> lifetimes, std::span<const std::size_t
 }
 
 // The most bytes alive at one instruction, and that instruction.
-std::pair<std::size_t, std::size_t> most_alive(std::span<const Lifetime> lifetimes, std::size_t alignment) {
+std::pair<std::size_t, std::size_t> max_alive(std::span<const Lifetime> lifetimes, std::size_t alignment) {
   std::size_t end = 0;
   for (const Lifetime& life : lifetimes) end = std::max(end, life.last + 1);
   std::vector<std::size_t> born(end + 1), gone(end + 1);
@@ -72,7 +72,7 @@ std::pair<std::size_t, std::size_t> most_alive(std::span<const Lifetime> lifetim
 }  // namespace
 
 ArenaPlan plan_arena(std::span<const Lifetime> lifetimes, std::size_t alignment) {
-  const auto [live, peak_at] = most_alive(lifetimes, alignment);
+  const auto [live, peak_at] = max_alive(lifetimes, alignment);
   std::vector<std::size_t> order(lifetimes.size());
   const auto at = [&](std::size_t i) -> const Lifetime& { return lifetimes[i]; };
   const auto span_of = [&](std::size_t i) { return at(i).last - at(i).first; };

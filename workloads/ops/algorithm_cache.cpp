@@ -28,7 +28,7 @@ std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer
   constexpr double failed = std::numeric_limits<double>::infinity();
   const auto repetitions_of = [&](double seconds) {
     const double many = std::ceil(limits.sample_seconds / std::max(seconds, 1e-7));
-    return static_cast<int>(std::clamp(many, 1.0, static_cast<double>(limits.most_repetitions)));
+    return static_cast<int>(std::clamp(many, 1.0, static_cast<double>(limits.max_repetitions)));
   };
   // A candidate's first run also pays for loading its code.
   std::vector<std::size_t> loaded;
@@ -56,7 +56,7 @@ std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer
     round_seconds += first[i] * repetitions.back();
   }
   const double fit = limits.budget_seconds / round_seconds;
-  const int rounds = static_cast<int>(std::clamp(fit, 1.0, static_cast<double>(limits.most_rounds)));
+  const int rounds = static_cast<int>(std::clamp(fit, 1.0, static_cast<double>(limits.max_rounds)));
   std::vector<std::vector<double>> times(runners.size());
   for (int round = 0; round < rounds; ++round)
     for (std::size_t i = 0; i < runners.size(); ++i)

@@ -24,8 +24,8 @@ struct SearchLimits {
   double warmup_seconds = 0.02;    // of the first candidate that runs: a GPU that idled takes that long to full clocks
   double budget_seconds = 0.1;     // of all samples after each candidate's first two runs
   double sample_seconds = 200e-6;  // that a sample spans at least
-  int most_repetitions = 120;      // a sample: no more launches than fit behind a device's gate
-  int most_rounds = 15;
+  int max_repetitions = 120;       // a sample: no more launches than fit behind a device's gate
+  int max_rounds = 15;
   double hopeless = 1.5;  // a candidate whose second run takes that many times the least is not timed again
 };
 

@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view magic = "ASSAYCKP";
 constexpr std::uint32_t version = 1;
 constexpr std::uint64_t alignment = 4096;
-constexpr std::uint32_t most_header_bytes = 64u << 20;
+constexpr std::uint32_t max_header_bytes = 64u << 20;
 constexpr std::size_t piece_bytes = std::size_t{4} << 20;
 
 struct Prefix {
@@ -184,7 +184,7 @@ Header read_header(const fs::path& file, const data::File& source) {
   if (std::string_view(prefix.magic.data(), magic.size()) != magic) refuse(file, "is no checkpoint of Assay's");
   if (prefix.version != version)
     refuse(file, fmt::format("has format {}; this build reads {}", prefix.version, version));
-  if (prefix.header_bytes > most_header_bytes) refuse(file, "is damaged (its header)");
+  if (prefix.header_bytes > max_header_bytes) refuse(file, "is damaged (its header)");
   if (bytes < sizeof prefix + prefix.header_bytes) refuse(file, "is truncated");
   std::string text(prefix.header_bytes, '\0');
   source.read(text.data(), text.size(), sizeof prefix);
@@ -228,7 +228,7 @@ Transfer write_checkpoint(const fs::path& file, const CheckpointIdentity& identi
   }
   const auto start = Clock::now();
   const std::string text = header.dump();
-  if (text.size() > most_header_bytes) throw Error("checkpoint: too many parts");
+  if (text.size() > max_header_bytes) throw Error("checkpoint: too many parts");
   Prefix prefix{{}, version, static_cast<std::uint32_t>(text.size()), checksum(as_bytes(text))};
   std::memcpy(prefix.magic.data(), magic.data(), magic.size());
   Draft draft(file);

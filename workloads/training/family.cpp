@@ -48,9 +48,9 @@ Planned plan_case(const ModelFamily& family, const Params& params, const World& 
     const double samples = static_cast<double>(settings.micro_batch * settings.accumulate);
     const double cost = settings.model->cost({1, settings.seq}).training;
     planned.flops = samples * cost;
-    planned.items = samples * static_cast<double>(settings.items_a_sample());
+    planned.items = samples * static_cast<double>(settings.items_per_sample());
     if (settings.quality)
-      planned.quality_flops = cost * static_cast<double>(settings.recipe.quality->most_samples) *
+      planned.quality_flops = cost * static_cast<double>(settings.recipe.quality->max_samples) *
                               static_cast<double>(settings.runs) / world.ranks;
   } catch (const UsageError& error) {
     planned.problem = error.what();
@@ -104,9 +104,9 @@ Estimate estimate(const ModelFamily& family, const Params& params, const World& 
   estimate.flops = planned.flops;
   estimate.items = planned.items;
   // At a modest rate: ten steps and what the checks add to them, or all runs of a quality case.
-  constexpr double flops_a_second = 2e10, gpu_flops_a_second = 1e13;  // of a core, of a GPU
+  constexpr double flops_per_second = 2e10, gpu_flops_per_second = 1e13;  // of a core, of a GPU
   const double cores = std::max(1.0, static_cast<double>(world.cpus) / world.ranks);
-  const double rate = world.device == DeviceKind::cpu ? flops_a_second * cores : gpu_flops_a_second;
+  const double rate = world.device == DeviceKind::cpu ? flops_per_second * cores : gpu_flops_per_second;
   estimate.seconds = std::max(20 * planned.flops, planned.quality_flops) / rate;
   return estimate;
 }

@@ -16,7 +16,7 @@ namespace assay::training {
 
 namespace {
 
-constexpr double most_errors_beyond_bound = 4;
+constexpr double max_errors_beyond_bound = 4;
 
 // A series of the record that grows while runs go on.
 struct Curve {
@@ -90,7 +90,7 @@ class QualityCase final : public Case {
       if (!run.reached) missed.push_back(fmt::format("seed {}: not within {} samples", run.seed, run.samples));
     checks.at_most("runs_that_missed_the_target", score.missed, runs_.size() >= 3 ? 1 : 0, missed);
     if (worst_beyond_bound_)
-      checks.at_most("standard_errors_beyond_bound", *worst_beyond_bound_, most_errors_beyond_bound);
+      checks.at_most("standard_errors_beyond_bound", *worst_beyond_bound_, max_errors_beyond_bound);
     const std::vector<nn::StatePart> state = trainer_->training_step().state();
     const int ranks = context_->comm.size();
     if (ranks > 1 && context_->comm.rank() == ranks - 1 && context_->inject(Fault::wrong_sum))
@@ -142,7 +142,7 @@ class QualityCase final : public Case {
       run.samples = samples_trained();
       // One rank's decision is all ranks': sums over ranks are equal everywhere.
       run.reached = goal_->reached(evaluation);
-      if (run.reached || run.samples >= settings_.recipe.quality->most_samples) {
+      if (run.reached || run.samples >= settings_.recipe.quality->max_samples) {
         note_bound(evaluation);
         break;
       }
@@ -264,7 +264,7 @@ class QualityCase final : public Case {
 std::vector<Metric> QualityCase::metrics(const Measurement&) const {
   double seconds = 0, samples = 0;
   for (const QualityRun& run : runs_) seconds += run.seconds, samples += static_cast<double>(run.samples);
-  const double items = samples * static_cast<double>(settings_.items_a_sample());
+  const double items = samples * static_cast<double>(settings_.items_per_sample());
   const auto rate = [](double amount, double time) { return time > 0 ? std::optional(amount / time) : std::nullopt; };
   std::vector<Metric> all;
   all.push_back(value_metric("time_to_quality", olympic_score(runs_).seconds, "s"));

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int recipe_schema = 1;
 constexpr double most = std::numeric_limits<double>::max();
-constexpr std::int64_t most_count = std::int64_t{1} << 40;
+constexpr std::int64_t max_count = std::int64_t{1} << 40;
 
 using Names = std::vector<std::string>;
 
@@ -29,7 +29,7 @@ void number(const Cursor& at, const char* name, double& value, double minimum, d
 
 void integer(const Cursor& at, const char* name, std::int64_t& value, std::int64_t minimum = 1) {
   if (const auto member = at.find(name))
-    if (const auto read = member->integer(minimum, most_count)) value = *read;
+    if (const auto read = member->integer(minimum, max_count)) value = *read;
 }
 
 std::optional<std::string> need_choice(const Cursor& at, const char* name, const Names& allowed) {
@@ -60,7 +60,7 @@ void read_optimizer(const Cursor& at, nn::StepOptions& options) {
 
 void read_milestones(const Cursor& at, Schedule& schedule) {
   for (const Cursor& each : at.elements())
-    if (const auto step = each.integer(1, most_count)) {
+    if (const auto step = each.integer(1, max_count)) {
       if (!schedule.milestones.empty() && *step <= schedule.milestones.back()) each.error("milestones must grow");
       schedule.milestones.push_back(*step);
     }
@@ -128,11 +128,13 @@ void read_target(const Cursor& at, Target& target) {
 void read_quality(const Cursor& at, Recipe& recipe) {
   Recipe::Quality quality;
   if (!at.object()) return;
-  at.only(Names{"target", "evaluate_every", "evaluation_samples", "most_samples"});
+  at.only(Names{"target", "evaluate_every", "evaluation_samples", "max_samples", "most_samples"});
+  // The older name is read too.
+  const char* max_samples = at.find("most_samples") && !at.find("max_samples") ? "most_samples" : "max_samples";
   if (const auto target = at.need("target")) read_target(*target, quality.target);
   for (const auto& [name, value] :
        {std::pair{"evaluate_every", &quality.evaluate_every},
-        std::pair{"evaluation_samples", &quality.evaluation_samples}, std::pair{"most_samples", &quality.most_samples}})
+        std::pair{"evaluation_samples", &quality.evaluation_samples}, std::pair{max_samples, &quality.max_samples}})
     if (at.need(name)) integer(at, name, *value);
   if (const auto every = at.find("evaluate_every"); every && quality.evaluate_every % recipe.global_batch() != 0)
     every->error(fmt::format("must be a multiple of the global batch, {}", recipe.global_batch()));

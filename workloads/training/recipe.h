@@ -43,7 +43,7 @@ struct Recipe {
     Target target;
     std::int64_t evaluate_every = 0;      // samples trained on; a multiple of the global batch
     std::int64_t evaluation_samples = 0;  // of the validation set; a multiple of the micro-batch
-    std::int64_t most_samples = 0;        // a run that has trained on so many has missed the target
+    std::int64_t max_samples = 0;         // a run that has trained on so many has missed the target
   };
   std::optional<Quality> quality;
 

@@ -3,8 +3,8 @@
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
 #include "harness/device/cpu/cpuid.h"
-#include "harness/telemetry/hardware.h"
-#include "harness/telemetry/machine.h"
+#include "harness/machine/hardware.h"
+#include "harness/machine/machine.h"
 
 namespace assay::training {
 

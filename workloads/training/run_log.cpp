@@ -31,7 +31,7 @@ void RunLog::begin(const Context& context, const Settings& settings, const Goal&
   log_.point("seed", seed);
   log_.point("global_batch_size", settings.global_batch());
   log_.point("gradient_accumulation_steps", settings.accumulate);
-  log_.point("train_samples", recipe.quality->most_samples);
+  log_.point("train_samples", recipe.quality->max_samples);
   log_.point("eval_samples", recipe.quality->evaluation_samples);
   log_.point("opt_name", options.optimizer == ops::OptimizerKind::adamw ? "adamw" : "sgd");
   log_.point("opt_base_learning_rate", recipe.schedule.base);

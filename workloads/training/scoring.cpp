@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t least_points = 10;
+constexpr std::size_t min_points = 10;
 constexpr double confidence = 0.99;
 
 double mean(std::span<const double> values) {
@@ -76,7 +76,7 @@ Convergence read_convergence(const fs::path& file) {
       if (const auto samples = point.need("samples"))
         if (const auto count = samples->integer(1)) convergence.samples.push_back(static_cast<double>(*count));
     }
-    if (convergence.samples.size() < least_points) at->error(fmt::format("needs at least {} points", least_points));
+    if (convergence.samples.size() < min_points) at->error(fmt::format("needs at least {} points", min_points));
   }
   problems.raise();
   return convergence;
@@ -101,8 +101,8 @@ ConvergenceVerdict judge_convergence(std::span<const QualityRun> runs, std::int6
         fmt::format("the reference has a global batch of {}, not {}", reference->global_batch, global_batch);
     return verdict;
   }
-  if (runs.size() < least_runs_judged) {
-    verdict.reason = fmt::format("{} runs; at least {} are needed", runs.size(), least_runs_judged);
+  if (runs.size() < min_runs_judged) {
+    verdict.reason = fmt::format("{} runs; at least {} are needed", runs.size(), min_runs_judged);
     return verdict;
   }
   std::vector<double> samples;

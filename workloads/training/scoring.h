@@ -50,7 +50,7 @@ struct ConvergenceVerdict {
   double low = 0;      // between these it is as expected
   double high = 0;
 };
-inline constexpr std::size_t least_runs_judged = 5;
+inline constexpr std::size_t min_runs_judged = 5;
 // Student's t of two samples of equal variance, the reference's deviation pooled with the runs': a mean beyond the
 // one-sided 99 % bound on either side stands out. Runs that missed count with the samples they trained on.
 ConvergenceVerdict judge_convergence(std::span<const QualityRun> runs, std::int64_t global_batch,

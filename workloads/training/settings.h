@@ -49,7 +49,7 @@ struct Settings {
   // Samples of one optimizer step, over all ranks.
   std::int64_t global_batch() const { return micro_batch * accumulate * ranks; }
   // Tokens or images of one sample: what throughput counts.
-  std::int64_t items_a_sample() const { return seq > 0 ? seq : 1; }
+  std::int64_t items_per_sample() const { return seq > 0 ? seq : 1; }
   const char* item_unit() const { return seq > 0 ? "tokens/s" : "img/s"; }
   nn::StepOptions step_options() const;
 };

@@ -16,12 +16,12 @@ namespace assay::training {
 namespace {
 
 constexpr std::int64_t looked_at_step = 10;  // loss_step_10
-constexpr double most_extra_seconds = 120;   // for steps that only the checks need
-constexpr std::size_t most_pairs = 20;       // of steps with and without what is being compared
+constexpr double max_extra_seconds = 120;    // for steps that only the checks need
+constexpr std::size_t max_pairs = 20;        // of steps with and without what is being compared
 constexpr std::size_t repeated_steps = 2;
 // By how much of itself a loss differs a few steps after sums were added up in another order, at most.
 constexpr double other_order = 1e-3;
-constexpr std::size_t most_losses_kept = 10000;
+constexpr std::size_t max_losses_kept = 10000;
 constexpr std::uint64_t memory_checked = 1 << 30;
 constexpr double memory_tolerance = 0.02;
 // What libraries keep on a GPU beside the plan from the first steps on: kernels' code and stacks, graphs, NCCL's
@@ -123,7 +123,7 @@ class ThroughputCase final : public Case {
 
   Step train_one() {
     const Step step = trainer_->step(rate_of(settings_.recipe.schedule, trainer_->steps() + 1));
-    if (losses_.size() < most_losses_kept) {
+    if (losses_.size() < max_losses_kept) {
       losses_.push_back(step.result.loss);
       loss_at_.push_back(seconds_since(started_));
     }
@@ -137,8 +137,7 @@ class ThroughputCase final : public Case {
   void reach_step_ten() {
     if (context_->protocol.min_samples < looked_at_step) return;
     const std::int64_t missing = looked_at_step - trainer_->steps();
-    if (missing <= 0 || context_->comm.max_of(static_cast<double>(missing) * step_seconds_) > most_extra_seconds)
-      return;
+    if (missing <= 0 || context_->comm.max_of(static_cast<double>(missing) * step_seconds_) > max_extra_seconds) return;
     while (trainer_->steps() < looked_at_step) train_one();
   }
 
@@ -200,7 +199,7 @@ class ThroughputCase final : public Case {
   // arithmetic shows here.
   void check_repetition(Checks& checks) {
     const auto steps = std::min(repeated_steps, losses_.size());
-    if (context_->comm.max_of(static_cast<double>(steps) * step_seconds_) > most_extra_seconds) return;
+    if (context_->comm.max_of(static_cast<double>(steps) * step_seconds_) > max_extra_seconds) return;
     const std::uint64_t seed = settings_.seed + context_->seed;
     trainer_->initialise(seed);
     trainer_->open(data_, seed);
@@ -252,7 +251,7 @@ class ThroughputCase final : public Case {
       exposed.push_back(on - mean);
       skew.push_back(slowest - mean);
       transfer.push_back(on - slowest);
-    } while (exposed.size() < most_pairs && comm.max_of(seconds_since(start)) < patience);
+    } while (exposed.size() < max_pairs && comm.max_of(seconds_since(start)) < patience);
     exposed_ = median(exposed);
     skew_ = median(skew);
     transfer_ = median(transfer);
@@ -288,7 +287,7 @@ class ThroughputCase final : public Case {
         const Clock::time_point begun = Clock::now();
         other.step(rate_of(settings_.recipe.schedule, other.steps() + 1));
         seconds.push_back(comm.max_of(seconds_since(begun)));
-      } while (seconds.size() < most_pairs && comm.max_of(seconds_since(start)) < context.protocol.max_seconds);
+      } while (seconds.size() < max_pairs && comm.max_of(seconds_since(start)) < context.protocol.max_seconds);
       extra_seconds_ = step_seconds_ - median(seconds);
       const std::optional<double> growth = watch.growth();
       if (growth && grew) saved_measured_ = *growth - with_growth;
@@ -343,7 +342,7 @@ class ThroughputCase final : public Case {
 
 std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
   const auto samples = static_cast<double>(settings_.global_batch());
-  const double items = samples * static_cast<double>(settings_.items_a_sample());
+  const double items = samples * static_cast<double>(settings_.items_per_sample());
   const auto steps = static_cast<double>(measured.values.size());
   // What was done over the wall time of the window: a median would hide stalls.
   const double a_second = measured.window_seconds > 0 ? steps / measured.window_seconds : 0;

@@ -113,9 +113,9 @@ class CpuDevice : public Device {
       return lines * static_cast<std::size_t>(thread) / static_cast<std::size_t>(team.size());
     };
     team.run([&](int thread) {
-      constexpr std::size_t words_a_line = line / sizeof(std::uint64_t);
+      constexpr std::size_t words_per_line = line / sizeof(std::uint64_t);
       // Read and written: lines in the caches are then dirty ones of this buffer whatever the replacement policy.
-      for (std::size_t i = share(thread); i < share(thread + 1); ++i) words[i * words_a_line] += 1;
+      for (std::size_t i = share(thread); i < share(thread + 1); ++i) words[i * words_per_line] += 1;
     });
   }
 

@@ -28,12 +28,12 @@ namespace assay::cpu {
 
 namespace {
 
-constexpr int most_cpus = 8192;  // the largest CPU number that Linux can be built for
+constexpr int max_cpus = 8192;  // the largest CPU number that Linux can be built for
 
 // A CPU set without the C library's limit of 1,024.
 class CpuMask {
  public:
-  CpuMask() : set_(CPU_ALLOC(most_cpus)) {
+  CpuMask() : set_(CPU_ALLOC(max_cpus)) {
     ASSAY_CHECK(set_, "no memory for a CPU set");
     CPU_ZERO_S(bytes(), set_);
   }
@@ -41,7 +41,7 @@ class CpuMask {
   CpuMask(const CpuMask&) = delete;
   CpuMask& operator=(const CpuMask&) = delete;
 
-  static std::size_t bytes() { return CPU_ALLOC_SIZE(most_cpus); }
+  static std::size_t bytes() { return CPU_ALLOC_SIZE(max_cpus); }
   cpu_set_t* set() { return set_; }
   void add(int cpu) { CPU_SET_S(cpu, bytes(), set_); }
   bool has(int cpu) const { return CPU_ISSET_S(cpu, bytes(), set_); }
@@ -74,7 +74,7 @@ std::set<int> parse_cpu_list(std::string_view list) {
     const std::size_t dash = part.find('-');
     const int low = whole_number(part.substr(0, dash));
     const int high = dash == std::string_view::npos ? low : whole_number(part.substr(dash + 1));
-    if (low < 0 || high < low || high >= most_cpus)
+    if (low < 0 || high < low || high >= max_cpus)
       throw UsageError(fmt::format("ASSAY_CPUS: \"{}\" is no CPU or range of CPUs, as in 0-3,8", part));
     for (int cpu = low; cpu <= high; ++cpu) cpus.insert(cpu);
     list.remove_prefix(std::min(comma + 1, list.size()));
@@ -88,7 +88,7 @@ std::set<int> allowed_cpus() {
   CpuMask mask;
   // The main thread's mask is the process's, whichever thread asks.
   if (sched_getaffinity(getpid(), CpuMask::bytes(), mask.set()) == 0)
-    for (int cpu = 0; cpu < most_cpus; ++cpu)
+    for (int cpu = 0; cpu < max_cpus; ++cpu)
       if (mask.has(cpu)) cpus.insert(cpu);
   // With OMP_PROC_BIND in the environment OpenMP has bound the main thread before main(): its places know the rest.
   if (omp_get_proc_bind() != omp_proc_bind_false)

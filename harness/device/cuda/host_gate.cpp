@@ -10,7 +10,7 @@ namespace assay::cuda {
 
 namespace {
 
-constexpr double longest_wait = 5.0;  // seconds
+constexpr double max_wait = 5.0;  // seconds
 
 }  // namespace
 
@@ -27,7 +27,7 @@ HostGate::~HostGate() {
 
 void HostGate::load(cudaStream_t stream) {
   open();
-  enqueue_gate(flag_, longest_wait, stream);
+  enqueue_gate(flag_, max_wait, stream);
 }
 
 void HostGate::close(cudaStream_t stream) {
@@ -35,8 +35,8 @@ void HostGate::close(cudaStream_t stream) {
   if (launches_wait_) return;
   std::atomic_ref<int>(*flag_).store(0, std::memory_order_release);
   const Clock::time_point before = Clock::now();
-  enqueue_gate(flag_, longest_wait, stream);
-  launches_wait_ = std::chrono::duration<double>(Clock::now() - before).count() > 0.5 * longest_wait;
+  enqueue_gate(flag_, max_wait, stream);
+  launches_wait_ = std::chrono::duration<double>(Clock::now() - before).count() > 0.5 * max_wait;
 }
 
 void HostGate::open() { std::atomic_ref<int>(*flag_).store(1, std::memory_order_release); }

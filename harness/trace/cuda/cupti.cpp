@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t buffer_bytes = std::size_t{4} << 20;
 constexpr std::size_t buffer_alignment = 8;
 // Between two takes; more are counted, not kept. A launch has its call's record, calls without work have theirs.
-constexpr std::size_t most_activities = std::size_t{1} << 20, most_calls = 4 * most_activities;
+constexpr std::size_t max_activities = std::size_t{1} << 20, max_calls = 4 * max_activities;
 
 // Folders that may hold CUPTI beside those that the loader searches: the toolkit keeps it apart, and Python's wheels
 // beside their other libraries.
@@ -143,10 +143,10 @@ Collected& collected() {
 
 std::uint64_t CUPTIAPI clock_callback() { return static_cast<std::uint64_t>(collected().now()); }
 
-void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
+void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(buffer_alignment, buffer_bytes));
   *size = *buffer ? buffer_bytes : 0;
-  *most_records = 0;  // as many as fit
+  *max_records = 0;  // as many as fit
 }
 
 const std::string& name_of_kernel(Collected& all, const char* mangled) {
@@ -158,7 +158,7 @@ const std::string& name_of_kernel(Collected& all, const char* mangled) {
 // Null where the driver told no time, as it does when its own buffers run over, or where too many are kept already.
 template <typename Record>
 GpuActivity* add(Collected& all, const Record& record, std::string name) {
-  if (record.start == 0 || record.end < record.start || all.activities.size() >= most_activities) {
+  if (record.start == 0 || record.end < record.start || all.activities.size() >= max_activities) {
     ++all.dropped;
     return nullptr;
   }
@@ -194,7 +194,7 @@ void keep(Collected& all, const CUpti_Activity* record) {
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER: {
       const auto& call = *reinterpret_cast<const CUpti_ActivityAPI*>(record);
-      if (all.calls.size() < most_calls) all.calls.emplace(call.correlationId, static_cast<std::int64_t>(call.start));
+      if (all.calls.size() < max_calls) all.calls.emplace(call.correlationId, static_cast<std::int64_t>(call.start));
       break;
     }
     default: break;

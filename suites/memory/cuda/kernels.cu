@@ -69,7 +69,7 @@ class CudaKernels final : public DeviceKernels {
     return all;
   }
 
-  std::size_t scratch_bytes() const override { return 8 + most_partial_sums * sizeof(double); }
+  std::size_t scratch_bytes() const override { return 8 + max_partial_sums * sizeof(double); }
 
   void run(Op op, const Variant& variant, const Arrays& arrays, std::uint64_t passes, Stream& stream) override {
     const bool sums = op == Op::read || op == Op::dot;

@@ -11,7 +11,7 @@
 
 namespace assay::memory {
 
-constexpr int most_threads = 1024;
+constexpr int max_threads = 1024;
 
 template <Variant::Access access>
 __device__ __forceinline__ double2 load(const double2* at) {
@@ -50,6 +50,6 @@ __device__ __forceinline__ void walk(std::size_t vectors, const Walk& way, const
 void run_map(Op op, const Variant& variant, const Arrays& arrays, std::uint64_t passes, cudaStream_t stream);
 void run_sum(Op op, const Variant& variant, const Arrays& arrays, std::uint64_t passes, cudaStream_t stream);
 
-inline constexpr std::size_t most_partial_sums = 1 << 14;
+inline constexpr std::size_t max_partial_sums = 1 << 14;
 
 }  // namespace assay::memory

@@ -17,8 +17,8 @@ __device__ __forceinline__ double2 result(double2 a, double2 b) {
 }
 
 template <Op op, int unroll, Access access>
-__global__ void __launch_bounds__(most_threads, 1) map(double2* __restrict__ out, const double2* __restrict__ x,
-                                                       const double2* __restrict__ y, std::size_t vectors, Walk way) {
+__global__ void __launch_bounds__(max_threads, 1) map(double2* __restrict__ out, const double2* __restrict__ x,
+                                                      const double2* __restrict__ y, std::size_t vectors, Walk way) {
   constexpr bool first_input = op != Op::write, second_input = op == Op::add || op == Op::triad;
   walk<unroll>(vectors, way, [&](std::size_t first, bool whole) {
     double2 a[unroll] = {}, b[unroll] = {};

@@ -12,12 +12,12 @@ using Access = Variant::Access;
 struct Scratch {
   unsigned ended;
   unsigned unused;
-  double partial[most_partial_sums];
+  double partial[max_partial_sums];
 };
 
 template <Op op, int unroll, Access access>
-__global__ void __launch_bounds__(most_threads) sum(double* result, Scratch* scratch, const double2* __restrict__ x,
-                                                    const double2* __restrict__ y, std::size_t vectors, Walk way) {
+__global__ void __launch_bounds__(max_threads) sum(double* result, Scratch* scratch, const double2* __restrict__ x,
+                                                   const double2* __restrict__ y, std::size_t vectors, Walk way) {
   __shared__ double warps[32];
   __shared__ int last;
   double sums[unroll] = {};
@@ -86,7 +86,7 @@ Kernel kernel_of(const Variant& variant) {
 void run_sum(Op op, const Variant& variant, const Arrays& arrays, std::uint64_t passes, cudaStream_t stream) {
   const std::size_t vectors = arrays.elements / 2;
   const Walk way = walk_of(variant, vectors, passes);
-  if (way.grid > most_partial_sums) refuse(variant);
+  if (way.grid > max_partial_sums) refuse(variant);
   cuda::launch(op == Op::dot ? kernel_of<Op::dot>(variant) : kernel_of<Op::read>(variant), way.grid,
                static_cast<unsigned>(variant.threads), 0, stream, arrays.sum, static_cast<Scratch*>(arrays.scratch),
                reinterpret_cast<const double2*>(arrays.x), reinterpret_cast<const double2*>(arrays.y), vectors, way);

@@ -20,8 +20,8 @@ Walk walk_of(const Variant& variant, std::size_t vectors, std::uint64_t passes) 
     ASSAY_CUDA(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, device));
     blocks = std::min(blocks, static_cast<std::size_t>(units) * static_cast<std::size_t>(variant.blocks_per_unit));
   }
-  constexpr std::size_t most_blocks = (std::size_t{1} << 31) - 1;
-  blocks = std::min(blocks, most_blocks);
+  constexpr std::size_t max_blocks = (std::size_t{1} << 31) - 1;
+  blocks = std::min(blocks, max_blocks);
   return {tiles, turns, blocks % tiles, static_cast<unsigned>(blocks)};
 }
 

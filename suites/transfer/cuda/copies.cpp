@@ -128,14 +128,14 @@ class CudaCopies final : public DeviceCopies {
     cuda::HostGate gate;  // copies may take less than their launches do
     gate.load(owner.stream);
     ASSAY_CUDA(cudaMemsetAsync(target.data(), 0, order.bytes, owner.stream));
-    const unsigned most_blocks = blocks_of_copy(1);
+    const unsigned max_blocks = blocks_of_copy(1);
     bool gated = false;
     const auto time = [&](int copies) {
       if (gated) gate.close(owner.stream);
       ASSAY_CUDA(cudaEventRecord(start.event, owner.stream));
       for (int i = 0; i < copies; ++i) {
         if (order.by_kernel)
-          enqueue_copy(target.data(), source.data(), order.bytes, most_blocks, owner.stream);
+          enqueue_copy(target.data(), source.data(), order.bytes, max_blocks, owner.stream);
         else
           ASSAY_CUDA(
               cudaMemcpyPeerAsync(target.data(), order.to, source.data(), order.from, order.bytes, owner.stream));
@@ -155,11 +155,11 @@ class CudaCopies final : public DeviceCopies {
  private:
   template <typename Time>
   static std::vector<double> sampled(const PairOrder& order, const Time& time) {
-    constexpr double shortest = 500e-6;                 // of a sample: 1,000 x the resolution of events
-    const int most_copies = order.access ? 256 : 4096;  // a queue must never fill behind a closed gate
+    constexpr double shortest = 500e-6;                // of a sample: 1,000 x the resolution of events
+    const int max_copies = order.access ? 256 : 4096;  // a queue must never fill behind a closed gate
     time(1);
     int copies = 1;
-    for (double seconds = time(1); seconds < shortest && copies < most_copies; seconds = time(copies)) copies *= 2;
+    for (double seconds = time(1); seconds < shortest && copies < max_copies; seconds = time(copies)) copies *= 2;
     std::vector<double> samples;
     const auto began = std::chrono::steady_clock::now();
     do {

@@ -13,8 +13,8 @@ namespace {
 constexpr unsigned threads = 512;
 constexpr int unroll = 4;
 
-unsigned grid(std::size_t pieces, unsigned most_blocks = 1024) {
-  return static_cast<unsigned>(std::clamp<std::size_t>((pieces + threads - 1) / threads, 1, most_blocks));
+unsigned grid(std::size_t pieces, unsigned max_blocks = 1024) {
+  return static_cast<unsigned>(std::clamp<std::size_t>((pieces + threads - 1) / threads, 1, max_blocks));
 }
 
 // `unroll` loads of 16 bytes are in flight before the first store.
@@ -61,8 +61,8 @@ __global__ void __launch_bounds__(threads) compare_bytes(const void* data, std::
 
 }  // namespace
 
-void enqueue_copy(void* to, const void* from, std::size_t bytes, unsigned most_blocks, cudaStream_t stream) {
-  cuda::launch(copy_bytes, grid(bytes / sizeof(uint4), most_blocks), threads, 0, stream, to, from, bytes);
+void enqueue_copy(void* to, const void* from, std::size_t bytes, unsigned max_blocks, cudaStream_t stream) {
+  cuda::launch(copy_bytes, grid(bytes / sizeof(uint4), max_blocks), threads, 0, stream, to, from, bytes);
 }
 void enqueue_fill(void* data, std::size_t bytes, cudaStream_t stream) {
   cuda::launch(fill_bytes, grid(bytes / 4), threads, 0, stream, data, bytes);

@@ -10,7 +10,7 @@
 
 namespace assay::transfer {
 
-void enqueue_copy(void* to, const void* from, std::size_t bytes, unsigned most_blocks, cudaStream_t stream);
+void enqueue_copy(void* to, const void* from, std::size_t bytes, unsigned max_blocks, cudaStream_t stream);
 void enqueue_fill(void* data, std::size_t bytes, cudaStream_t stream);
 void enqueue_compare(const void* data, std::size_t bytes, Wrong* wrong, cudaStream_t stream);
 

@@ -1,6 +1,6 @@
 // Who takes part: hostfiles, and Slurm's lists of nodes and of tasks a node. The first byte says which.
-#include "harness/launch/hostfile.h"
-#include "harness/launch/slurm.h"
+#include "harness/hosts/hostfile.h"
+#include "harness/hosts/slurm.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <set>

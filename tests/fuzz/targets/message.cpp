@@ -2,8 +2,8 @@
 // parser that either end has for them. The first byte is how many bytes come at once.
 #include "harness/run/messages.h"
 
+#include "cli/catalogue.h"
 #include "harness/channel/channel.h"
-#include "harness/cli/catalogue.h"
 #include "harness/record/json_reader.h"
 #include "harness/trace/trace.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,6 +1,6 @@
 // Plan files through expansion with the real catalogue, to run.json's form and back.
 #include "harness/plan/plan.h"
-#include "harness/cli/catalogue.h"
+#include "cli/catalogue.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <nlohmann/json.hpp>

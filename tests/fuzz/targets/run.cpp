@@ -1,5 +1,5 @@
 // A run directory through every report. The first line of the input is run.json, the others are records.jsonl.
-#include "harness/cli/catalogue.h"
+#include "cli/catalogue.h"
 #include "harness/plan/plan.h"
 #include "harness/record/run_dir.h"
 #include "harness/run/results.h"

@@ -1,5 +1,5 @@
 // What --dry-run says of worlds that have no room.
-#include "harness/cli/dry_run.h"
+#include "cli/dry_run.h"
 
 #include "harness/core/error.h"
 

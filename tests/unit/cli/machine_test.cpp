@@ -1,4 +1,4 @@
-#include "harness/cli/machine.h"
+#include "cli/machine.h"
 
 #include "harness/core/error.h"
 

@@ -2,7 +2,7 @@
 #include "suites/collective/pairwise.h"
 
 #include "harness/core/error.h"
-#include "harness/measure/pairs.h"
+#include "harness/sampling/pairs.h"
 #include "suites/collective/collective.h"
 #include "suites/collective/slow_pairs.h"
 #include "tests/support/case_runner.h"

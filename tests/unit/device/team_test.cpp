@@ -37,7 +37,7 @@ std::set<int> allowed() {
 
 std::set<int> all() { return {rank_cpus().begin(), rank_cpus().end()}; }
 
-int most_threads() { return openmp_can_be_tested ? static_cast<int>(rank_cpus().size()) : 1; }
+int max_threads() { return openmp_can_be_tested ? static_cast<int>(rank_cpus().size()) : 1; }
 
 TEST(RankCpus, CoresComeFirstAndNoneTwice) {
   EXPECT_EQ(all().size(), rank_cpus().size());
@@ -46,14 +46,14 @@ TEST(RankCpus, CoresComeFirstAndNoneTwice) {
 }
 
 TEST(Team, RunsEveryThreadOnItsOwnCpu) {
-  const Team team(most_threads());
+  const Team team(max_threads());
   std::vector<std::set<int>> cpus(static_cast<std::size_t>(team.size()));
   team.run([&](int thread) { cpus[static_cast<std::size_t>(thread)] = allowed(); });
   for (std::size_t i = 0; i < cpus.size(); ++i) EXPECT_THAT(cpus[i], testing::ElementsAre(rank_cpus()[i]));
 }
 
 TEST(Team, TakesTurnsWithAnother) {
-  const Team one(1), many(most_threads());
+  const Team one(1), many(max_threads());
   for (int turn = 0; turn < 50; ++turn) {
     int calls = 0;
     one.run([&](int) { ++calls; });
@@ -68,7 +68,7 @@ TEST(Team, TakesTurnsWithAnother) {
 
 // A library's own parallel region runs on the bound threads, as many as the team has.
 TEST(Team, LibrariesInheritSizeAndBinding) {
-  const Team team(most_threads());
+  const Team team(max_threads());
   std::vector<std::set<int>> cpus(static_cast<std::size_t>(team.size()));
   int threads = 0;
 #pragma omp parallel if (openmp_can_be_tested)
@@ -84,7 +84,7 @@ TEST(Team, LibrariesInheritSizeAndBinding) {
 TEST(Team, SetsItsThreadFreeAtTheEnd) {
   {
     const Team outer(1);
-    { const Team inner(most_threads()); }
+    { const Team inner(max_threads()); }
     EXPECT_EQ(allowed().size(), 1u) << "the outer team still lives";
   }
   EXPECT_EQ(allowed(), all());
@@ -103,7 +103,7 @@ TEST(Team, OtherThreadsFreeThemselves) {
 }
 
 TEST(Team, PassesAnExceptionOn) {
-  const Team team(most_threads());
+  const Team team(max_threads());
   EXPECT_THROW(team.run([&](int thread) {
     if (thread == team.size() - 1) throw std::domain_error("broken");
   }),
@@ -171,7 +171,7 @@ TEST(RestartOnDeathTest, ThreadsThatOpenMPReplacesKeepTheirCpu) {
       {
         restart_on(rank_cpus());
         const bool free = allowed() == all() && omp_get_num_places() == static_cast<int>(rank_cpus().size());
-        const Team team(most_threads());
+        const Team team(max_threads());
         _exit(free && regions_keep_their_cpus(team.size()) ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");

@@ -72,8 +72,8 @@ TEST(MemoryArrays, SlicesCoverEveryLineOnce) {
       std::size_t next = 0;
       for (const Slice& slice : split(elements, parts)) {
         EXPECT_EQ(slice.first, next);
-        EXPECT_EQ(slice.first % doubles_a_line, 0u);
-        EXPECT_EQ(slice.count % doubles_a_line, 0u);
+        EXPECT_EQ(slice.first % doubles_per_line, 0u);
+        EXPECT_EQ(slice.count % doubles_per_line, 0u);
         EXPECT_GT(slice.count, 0u);
         next += slice.count;
       }

@@ -251,7 +251,7 @@ TEST(Shapes, BlocksOfLogitsAreFewerElementsThanProductsCount) {
   constexpr std::int64_t room = std::int64_t{4} << 30;
   for (const std::int64_t columns : {50304, 32768})
     for (const std::int64_t rows : {42729, 65536, 2 * 42729}) {
-      const std::int64_t block = rows_a_block(rows, columns, DType::bf16, room);
+      const std::int64_t block = rows_per_block(rows, columns, DType::bf16, room);
       EXPECT_LT(block * columns, std::int64_t{1} << 31) << rows;
       EXPECT_GT(block * columns, std::int64_t{1} << 29) << rows;
     }

@@ -23,7 +23,7 @@ class Scripted final : public CandidateTimer {
 
   std::optional<double> seconds(std::size_t candidate, int repetitions) override {
     ++calls_[candidate];
-    most_repetitions = std::max(most_repetitions, repetitions);
+    max_repetitions = std::max(max_repetitions, repetitions);
     if (noise_at == static_cast<int>(candidate) && calls_[candidate] == 3) return 100.0;
     const double factor = spent < slow_for ? 5 : 1;
     spent += times_[candidate].value_or(0) * factor * repetitions;
@@ -32,7 +32,7 @@ class Scripted final : public CandidateTimer {
 
   double slow_for = 0;  // seconds of work until clocks are up
   int noise_at = -1;
-  int most_repetitions = 0;
+  int max_repetitions = 0;
   double spent = 0;
   const std::vector<int>& calls() const { return calls_; }
 
@@ -77,8 +77,8 @@ TEST(FindFastest, NoneIsHopelessForHavingRunWhileClocksWereLow) {
 TEST(FindFastest, SamplesOfShortOnesSpanManyRepetitions) {
   Scripted timer({2e-6, 1e-6});
   EXPECT_EQ(find_fastest(2, timer), 1u);
-  EXPECT_GE(timer.most_repetitions, 100);
-  EXPECT_LE(timer.most_repetitions, SearchLimits{}.most_repetitions);
+  EXPECT_GE(timer.max_repetitions, 100);
+  EXPECT_LE(timer.max_repetitions, SearchLimits{}.max_repetitions);
 }
 
 class CacheFolder : public testing::Test {

@@ -98,9 +98,9 @@ TEST_F(Timeline, ThreadsHaveTracksOfTheirOwnAndSurviveTheirEnd) {
 
 TEST_F(Timeline, BoundsWhatAThreadKeepsAndSaysSo) {
   const auto extra = std::size_t{10};
-  for (std::size_t i = 0; i < max_entries_a_thread + extra; ++i) Span span(Category::sample, "s");
+  for (std::size_t i = 0; i < max_entries_per_thread + extra; ++i) Span span(Category::sample, "s");
   const auto entries = take_timeline();
-  EXPECT_EQ(entries.size(), max_entries_a_thread + 1);
+  EXPECT_EQ(entries.size(), max_entries_per_thread + 1);
   const auto dropped = named(entries, "(dropped)");
   ASSERT_EQ(dropped.size(), 1u);
   EXPECT_EQ(dropped[0].payload, static_cast<std::int64_t>(extra));

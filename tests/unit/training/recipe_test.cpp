@@ -41,7 +41,7 @@ TEST_F(RecipeFile, IsReadWhole) {
     "schedule": {"decay": "cosine", "base": 3e-3, "warmup_steps": 50, "total_steps": 1000, "end_factor": 0.1},
     "batch": {"micro_batch": 16, "accumulate": 2, "seq": 128}, "data": {"chains": 3, "label_noise": 0.05},
     "quality": {"target": {"loss_above_floor": 0.05}, "evaluate_every": 640, "evaluation_samples": 512,
-                "most_samples": 40000}})");
+                "max_samples": 40000}})");
   EXPECT_EQ(recipe.options.optimizer, ops::OptimizerKind::adamw);
   EXPECT_EQ(recipe.options.beta2, 0.95);
   EXPECT_EQ(recipe.options.max_norm, 1);
@@ -58,7 +58,7 @@ TEST_F(RecipeFile, MistakesAreNamedAllAtOnce) {
     "optimizer": {"name": "sgd", "beta1": 0.9},
     "schedule": {"decay": "cosin", "base": 1},
     "batch": {"micro_batch": 0},
-    "quality": {"target": {}, "evaluate_every": 3, "evaluation_samples": 4, "most_samples": 5}})");
+    "quality": {"target": {}, "evaluate_every": 3, "evaluation_samples": 4, "max_samples": 5}})");
   for (const char* part : {"/optimiser", "did you mean \"optimizer\"", "/optimizer/beta1", "/schedule/decay",
                            "\"cosine\"", "/batch/micro_batch", "/quality/target"})
     EXPECT_THAT(told, HasSubstr(part));
@@ -67,7 +67,7 @@ TEST_F(RecipeFile, MistakesAreNamedAllAtOnce) {
 TEST_F(RecipeFile, CadenceIsAWholeNumberOfSteps) {
   EXPECT_THAT(problem(R"({"schema": 1, "optimizer": {"name": "sgd"}, "schedule": {"decay": "constant", "base": 1},
     "batch": {"micro_batch": 32},
-    "quality": {"target": {"value": 1}, "evaluate_every": 40, "evaluation_samples": 50, "most_samples": 50}})"),
+    "quality": {"target": {"value": 1}, "evaluate_every": 40, "evaluation_samples": 50, "max_samples": 50}})"),
               testing::AllOf(HasSubstr("/quality/evaluate_every: must be a multiple of the global batch, 32"),
                              HasSubstr("/quality/evaluation_samples: must be a multiple of the micro-batch, 32")));
 }

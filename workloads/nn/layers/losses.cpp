@@ -9,9 +9,9 @@ namespace {
 // Each block adds to the weight's whole gradient, a pass over memory: blocks are as large as leaves the peak of memory
 // to the layers. On a GPU the step says how large (step_options.cpp).
 constexpr std::int64_t block_bytes = std::int64_t{128} << 20;
-constexpr std::int64_t most_blocks = 256;  // so that a batch that fits nowhere is still planned at once
+constexpr std::int64_t max_blocks = 256;  // so that a batch that fits nowhere is still planned at once
 // Of cuBLASLt's algorithms not all that it offers can count further (NVIDIA/raft#3097).
-constexpr std::int64_t most_elements = (std::int64_t{1} << 31) - 1;
+constexpr std::int64_t max_elements = (std::int64_t{1} << 31) - 1;
 
 void append_cross_entropy(Builder& builder, Tensor logits, std::int64_t rows, std::int64_t classes, std::int64_t stride,
                           std::int64_t first_row, std::int64_t all_rows) {
@@ -50,11 +50,11 @@ std::int64_t columns_of(Builder& builder, std::int64_t vocabulary) {
 
 }  // namespace
 
-std::int64_t rows_a_block(std::int64_t rows, std::int64_t columns, DType dtype, std::int64_t bytes) {
+std::int64_t rows_per_block(std::int64_t rows, std::int64_t columns, DType dtype, std::int64_t bytes) {
   const std::int64_t room = bytes > 0 ? bytes : block_bytes;
   const std::int64_t fit = room / (columns * static_cast<std::int64_t>(size_of(dtype)));
-  const std::int64_t few = std::max(most_elements / columns / 16 * 16, std::int64_t{1});
-  const std::int64_t most = std::min(few, std::max({std::int64_t{1}, fit, rows / most_blocks}));
+  const std::int64_t few = std::max(max_elements / columns / 16 * 16, std::int64_t{1});
+  const std::int64_t most = std::min(few, std::max({std::int64_t{1}, fit, rows / max_blocks}));
   if (rows <= most) return rows;
   // Equal blocks of whole cache lines of rows where that works out.
   const std::int64_t blocks = (rows + most - 1) / most;
@@ -69,7 +69,7 @@ Tensor LmHead::forward(Builder& builder, Tensor h) const {
   const Tensor dh = builder.training() ? builder.tensor("dh", rows * width_, dtype) : Tensor{};
   const Tensor bias = builder.bias(bias_);
   const std::int64_t columns = columns_of(builder, vocabulary_);
-  const std::int64_t block = rows_a_block(rows, columns, dtype, builder.logits_bytes());
+  const std::int64_t block = rows_per_block(rows, columns, dtype, builder.logits_bytes());
   builder.widen(weight_, columns * width_);
   builder.widen(bias_, columns);
   for (std::int64_t row = 0; row < rows; row += block) {

@@ -38,6 +38,6 @@ class Classifier {
 
 // Rows of logits that are held at once: about `bytes` of them, or a default that suits a CPU where that is 0; fewer
 // than 2^31 elements.
-std::int64_t rows_a_block(std::int64_t rows, std::int64_t columns, DType dtype, std::int64_t bytes);
+std::int64_t rows_per_block(std::int64_t rows, std::int64_t columns, DType dtype, std::int64_t bytes);
 
 }  // namespace assay::nn

@@ -8,7 +8,7 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t least_elements = 4096;  // of a thread's share
+constexpr std::int64_t min_elements = 4096;  // of a thread's share
 
 const ActivationKernels::Kind& kind_of(const ActivationDesc& d) {
   const ActivationKernels& kernels = cpu::kernels<ActivationKernels>();
@@ -27,7 +27,7 @@ class Sharing {
   explicit Sharing(const ActivationDesc& d)
       : count_(d.kind == ActivationKind::silu_gate ? d.rows : d.rows * d.columns),
         granule_(d.kind == ActivationKind::silu_gate ? 1 : 64),
-        parts_(parts_for(d.rows * d.columns, least_elements)) {}
+        parts_(parts_for(d.rows * d.columns, min_elements)) {}
   template <typename Work>
   void run(const Work& work) const {
     for_parts(parts_, [&](int index) {

@@ -14,10 +14,10 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t least_elements = 8192;     // of a thread's share: less is done sooner than shared
+constexpr std::int64_t min_elements = 8192;       // of a thread's share: less is done sooner than shared
 constexpr std::int64_t block_bytes = 128 << 10;   // of one array, gone through forwards within the second pass
 constexpr std::int64_t streamed_bytes = 8 << 20;  // arrays of this size would push out of the caches what is in them
-constexpr std::int64_t most_samples = 16;         // rows whose mean the sums are shifted by
+constexpr std::int64_t max_samples = 16;          // rows whose mean the sums are shifted by
 
 const BatchNormKernels::Typed& kernels_for(DType dtype) {
   const auto& kernels = cpu::kernels<BatchNormKernels>();
@@ -30,8 +30,7 @@ class Plan {
   // `arrays`: f32 arrays by channel in the workspace.
   Plan(const BatchNormDesc& desc, int arrays)
       : d_(desc),
-        parts_(
-            static_cast<int>(std::min<std::int64_t>(parts_for(desc.rows * desc.channels, least_elements), desc.rows))),
+        parts_(static_cast<int>(std::min<std::int64_t>(parts_for(desc.rows * desc.channels, min_elements), desc.rows))),
         padded_((desc.channels + channel_padding - 1) / channel_padding * channel_padding),
         arrays_(arrays) {}
 
@@ -136,7 +135,7 @@ class CpuBatchNormForward final : public VectorOp<BatchNormForward> {
     // Sums of x - shift, shift a mean of some rows: no digits are lost where the mean is large beside the deviation.
     float* shift = mean;
     std::fill_n(shift, plan_.padded(), 0.0f);
-    const std::int64_t samples = std::min(d_.rows, most_samples);
+    const std::int64_t samples = std::min(d_.rows, max_samples);
     for (std::int64_t i = 0; i < samples; ++i)
       kernels_.add_row(plan_.at(args.x, i * d_.rows / samples), d_.channels, 1.0f / static_cast<float>(samples), shift);
     plan_.gather(args.workspace, [&](Part rows, double* sums, float* partial) {

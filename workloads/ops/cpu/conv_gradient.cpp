@@ -16,8 +16,8 @@ namespace assay::ops {
 namespace {
 
 constexpr std::int64_t a_bytes = 512 << 10;       // of a block's packed dy: it stays in the second-level cache
-constexpr std::int64_t least_pixels = 128;        // of a block
-constexpr std::int64_t most_pixels = 1024;        // so that one panel of x stays there too
+constexpr std::int64_t min_pixels = 128;          // of a block
+constexpr std::int64_t max_pixels = 1024;         // so that one panel of x stays there too
 constexpr std::int64_t shared_bytes = 512 << 10;  // of a gradient of which every thread may have its own
 constexpr std::int64_t few_channels = 16;         // then the whole window's values make up a row of x
 
@@ -34,7 +34,7 @@ class OwnGradient final : public VectorOp<ConvBackwardWeights> {
         columns_(gathered_ ? d_.r * d_.s * d_.c : d_.c),
         row_(up_to(columns_, kernels_.width)),
         pixels_(d_.n * d_.p() * d_.q()) {
-    const int threads = parts_for(pixels_, least_pixels);
+    const int threads = parts_for(pixels_, min_pixels);
     const bool own = d_.k * taps_ * row_ * std::int64_t{sizeof(float)} <= shared_bytes;
     const std::int64_t bands = (d_.k + kernels_.height - 1) / kernels_.height;
     // As few shares of the pixels as leave each thread two bands or more.
@@ -44,7 +44,7 @@ class OwnGradient final : public VectorOp<ConvBackwardWeights> {
     direct_ = parts_pixels_ == 1 && row_ == columns_;
     band_ = up_to((d_.k + parts_k_ - 1) / parts_k_, kernels_.height);
     const std::int64_t share = (pixels_ + parts_pixels_ - 1) / parts_pixels_;
-    const std::int64_t most = std::clamp(a_bytes / (band_ * size_), least_pixels, most_pixels);
+    const std::int64_t most = std::clamp(a_bytes / (band_ * size_), min_pixels, max_pixels);
     const std::int64_t blocks = (share + most - 1) / most;
     block_ = up_to((share + blocks - 1) / blocks, 2);
   }

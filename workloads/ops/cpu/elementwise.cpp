@@ -10,13 +10,13 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t least_elements = 16384;  // of a thread's share
+constexpr std::int64_t min_elements = 16384;  // of a thread's share
 
 class CpuElementwise final : public VectorOp<Elementwise> {
  public:
   CpuElementwise(const ElementwiseDesc& desc)
       : d_(desc),
-        parts_(parts_for(desc.count, least_elements)),
+        parts_(parts_for(desc.count, min_elements)),
         kernel_(cpu::kernels<FlatKernels>().elementwise[desc.in == DType::bf16][desc.out == DType::bf16]) {}
 
   void run(Stream&, const Args& args) override {

@@ -15,14 +15,14 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t least_elements = 8192;  // of a thread's share
+constexpr std::int64_t min_elements = 8192;  // of a thread's share
 
 class CpuEmbeddingForward final : public VectorOp<EmbeddingForward> {
  public:
   CpuEmbeddingForward(const EmbeddingDesc& desc)
       : d_(desc),
         tokens_(desc.batch * desc.seq),
-        parts_(parts_for(tokens_ * desc.width, least_elements)),
+        parts_(parts_for(tokens_ * desc.width, min_elements)),
         kernel_(cpu::kernels<EmbeddingKernels>().forward[desc.parameters == DType::bf16][desc.dtype == DType::bf16]) {}
 
   void run(Stream&, const Args& args) override {
@@ -88,7 +88,7 @@ class CpuEmbeddingBackward final : public VectorOp<EmbeddingBackward> {
   CpuEmbeddingBackward(const EmbeddingDesc& desc)
       : d_(desc),
         tokens_(desc.batch * desc.seq),
-        parts_(parts_for(tokens_ * desc.width, least_elements)),
+        parts_(parts_for(tokens_ * desc.width, min_elements)),
         column_parts_(static_cast<int>(std::clamp<std::int64_t>(desc.width / column_granule, 1, parts_))),
         row_parts_(parts_ / column_parts_),
         kernel_(cpu::kernels<EmbeddingKernels>().sum_rows[desc.dtype == DType::bf16][desc.gradient == DType::bf16]) {}
@@ -113,7 +113,7 @@ class CpuEmbeddingBackward final : public VectorOp<EmbeddingBackward> {
   }
 
   void clear(void* table, std::int64_t rows) const {
-    const int parts = parts_for(rows * d_.width, least_elements);
+    const int parts = parts_for(rows * d_.width, min_elements);
     for_parts(parts, [&](int index) {
       const Part mine = part_of(rows, 1, index, parts);
       std::memset(row(table, mine.begin), 0, static_cast<std::size_t>(mine.end - mine.begin) * row_bytes());

@@ -11,11 +11,11 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t least_elements = 4096;  // of a thread's share: less is done sooner than shared
-constexpr std::int64_t line = 16;              // f32 in a cache line
+constexpr std::int64_t min_elements = 4096;  // of a thread's share: less is done sooner than shared
+constexpr std::int64_t line = 16;            // f32 in a cache line
 
 int row_parts(const NormDesc& d) {
-  return std::min<int>(parts_for(d.rows * d.columns, least_elements),
+  return std::min<int>(parts_for(d.rows * d.columns, min_elements),
                        static_cast<int>(std::min<std::int64_t>(d.rows, 1 << 20)));
 }
 

@@ -11,11 +11,11 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t least_elements = 16384;  // of a thread's share
+constexpr std::int64_t min_elements = 16384;  // of a thread's share
 
 class CpuOptimizer final : public VectorOp<Optimizer> {
  public:
-  CpuOptimizer(const OptimizerDesc& desc) : d_(desc), parts_(parts_for(desc.count, least_elements)) {
+  CpuOptimizer(const OptimizerDesc& desc) : d_(desc), parts_(parts_for(desc.count, min_elements)) {
     const FlatKernels& kernels = cpu::kernels<FlatKernels>();
     adamw_ = kernels.adamw[desc.gradient == DType::bf16][desc.parameter == DType::bf16];
     sgd_ = kernels.sgd[desc.gradient == DType::bf16][desc.parameter == DType::bf16];

@@ -11,7 +11,7 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t least_elements = 8192;  // of a thread's share: less is done sooner than shared
+constexpr std::int64_t min_elements = 8192;  // of a thread's share: less is done sooner than shared
 
 const PoolKernels::Typed& kernels_for(DType dtype) {
   const PoolKernels& kernels = cpu::kernels<PoolKernels>();
@@ -26,7 +26,7 @@ class PoolRun {
         kernel_(kernel),
         rows_(rows),
         parts_(static_cast<int>(
-            std::min<std::int64_t>(parts_for(desc.n * desc.h * desc.w * desc.c, least_elements), rows))) {}
+            std::min<std::int64_t>(parts_for(desc.n * desc.h * desc.w * desc.c, min_elements), rows))) {}
 
   void run(const void* from, void* to, const void* saved) const {
     const PoolRows rows{.desc = d_,

@@ -8,8 +8,8 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t least_elements = 16384;  // of a thread's share
-constexpr std::int64_t line = 64;               // columns that share cache lines in every type
+constexpr std::int64_t min_elements = 16384;  // of a thread's share
+constexpr std::int64_t line = 64;             // columns that share cache lines in every type
 
 }  // namespace
 
@@ -18,7 +18,7 @@ RowSums::RowSums(const MatmulDesc& d)
       k_(d.k),
       transposed_(d.transpose_a),
       add_(d.accumulate),
-      parts_(parts_for(d.m * d.k, least_elements)),
+      parts_(parts_for(d.m * d.k, min_elements)),
       kernels_(d.a == DType::bf16 ? cpu::kernels<ProductKernels>().bf16 : cpu::kernels<ProductKernels>().f32) {}
 
 void RowSums::run(const void* a, float* sums) const {

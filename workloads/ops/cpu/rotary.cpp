@@ -8,13 +8,13 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t least_elements = 4096;  // of a thread's share
+constexpr std::int64_t min_elements = 4096;  // of a thread's share
 
 class CpuRotary final : public VectorOp<Rotary> {
  public:
   CpuRotary(const RotaryDesc& desc)
       : d_(desc),
-        parts_(parts_for(desc.batch * desc.seq * desc.heads * desc.head_dim, least_elements)),
+        parts_(parts_for(desc.batch * desc.seq * desc.heads * desc.head_dim, min_elements)),
         kernel_(desc.dtype == DType::f32 ? cpu::kernels<RotaryKernels>().f32 : cpu::kernels<RotaryKernels>().bf16) {}
 
   void run(Stream&, const Args& args) override {

@@ -17,7 +17,7 @@ namespace {
 // Padding of rows of floats, so that rows do not lie in the same set of the caches.
 constexpr std::int64_t skew = 16;
 constexpr std::int64_t block_bytes = 1 << 20;           // of transformed tiles of a thread
-constexpr std::int64_t least_tiles = 42;                // of a block: each reads all weights
+constexpr std::int64_t min_tiles = 42;                  // of a block: each reads all weights
 constexpr std::int64_t gradient_block_bytes = 8 << 20;  // of transformed tiles of all threads
 
 std::int64_t up_to(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -71,7 +71,7 @@ class Convolution {
       : s_(shape),
         in_stride_(s_.in + skew),
         out_stride_(up_to(s_.out, kernels_.columns) + skew),
-        parts_(parts_for(s_.tiles(), least_tiles)),
+        parts_(parts_for(s_.tiles(), min_tiles)),
         block_(block_tiles()) {}
 
   std::size_t packed_bytes() const { return static_cast<std::size_t>(winograd_positions * position()) * sizeof(float); }
@@ -109,7 +109,7 @@ class Convolution {
  private:
   std::int64_t block_tiles() const {
     const std::int64_t tile_bytes = winograd_positions * (in_stride_ + out_stride_) * std::int64_t{sizeof(float)};
-    const std::int64_t most = std::max(block_bytes / tile_bytes, least_tiles);
+    const std::int64_t most = std::max(block_bytes / tile_bytes, min_tiles);
     const std::int64_t each = (s_.tiles() + parts_ - 1) / parts_;
     const std::int64_t blocks = (each + most - 1) / most;
     return std::min(each, up_to((each + blocks - 1) / blocks, kernels_.rows));
@@ -180,9 +180,9 @@ class BackwardWeights final : public WinogradOp<ConvBackwardWeights> {
         in_stride_(up_to(s_.in, kernels_.columns) + skew),
         out_stride_(s_.out + skew),
         sums_stride_(up_to(s_.in, kernels_.columns)),
-        parts_(parts_for(s_.tiles(), least_tiles)) {
+        parts_(parts_for(s_.tiles(), min_tiles)) {
     const std::int64_t tile_bytes = winograd_positions * (in_stride_ + out_stride_) * std::int64_t{sizeof(float)};
-    const std::int64_t most = std::max(gradient_block_bytes / tile_bytes, least_tiles);
+    const std::int64_t most = std::max(gradient_block_bytes / tile_bytes, min_tiles);
     const std::int64_t blocks = (s_.tiles() + most - 1) / most;
     block_ = (s_.tiles() + blocks - 1) / blocks;
   }

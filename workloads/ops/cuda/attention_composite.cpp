@@ -24,15 +24,16 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value +
 
 // Heads of one sequence are taken `kv_heads` key heads at a time, their queries in blocks of `queries`.
 struct Shape {
-  Shape(const AttentionDesc& desc, std::int64_t bytes_a_score) : d(desc) {
+  Shape(const AttentionDesc& desc, std::int64_t bytes_per_score) : d(desc) {
     row_stride = rounded_up(d.seq, 8);
     kv_heads = d.kv_heads;
     // A block of few rows makes thin products: rather fewer heads.
-    while (kv_heads > 1 && rows_that_fit(bytes_a_score) < std::min(d.seq, thick)) do
+    while (kv_heads > 1 && rows_that_fit(bytes_per_score) < std::min(d.seq, thick)) do
         --kv_heads;
       while (d.kv_heads % kv_heads != 0);
     // Masked keys beyond a block's last query are left out, so causal blocks are no larger than they must be.
-    const std::int64_t most = std::clamp<std::int64_t>(rows_that_fit(bytes_a_score), 64, d.causal ? thick : d.seq + 64);
+    const std::int64_t most =
+        std::clamp<std::int64_t>(rows_that_fit(bytes_per_score), 64, d.causal ? thick : d.seq + 64);
     blocks = (d.seq + most - 1) / most;
     queries = std::min(d.seq, rounded_up((d.seq + blocks - 1) / blocks, 16));
     blocks = (d.seq + queries - 1) / queries;
@@ -54,8 +55,8 @@ struct Shape {
   std::int64_t blocks = 0;
 
  private:
-  std::int64_t rows_that_fit(std::int64_t bytes_a_score) const {
-    return wanted_bytes / (bytes_a_score * heads() * row_stride);
+  std::int64_t rows_that_fit(std::int64_t bytes_per_score) const {
+    return wanted_bytes / (bytes_per_score * heads() * row_stride);
   }
 };
 

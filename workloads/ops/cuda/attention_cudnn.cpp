@@ -23,7 +23,7 @@ namespace {
 
 // A backward pass that repeats its bits keeps the gradient of all scores of the sequences that it is given, in 16 bits;
 // one that does not keeps dq in f32. More sequences than fit these bytes are taken in turns.
-constexpr std::int64_t most_bytes_kept = std::int64_t{1} << 30;
+constexpr std::int64_t max_bytes_kept = std::int64_t{1} << 30;
 // Keys are taken in tiles of these; the tail of the last one must be masked by lengths (cuDNN before 9.26 computes
 // NaN from it where the log-sum-exp is far below zero: NVIDIA/cudnn-frontend#160, #1072).
 constexpr std::int64_t tile = 128;
@@ -158,7 +158,7 @@ class Backward final : public CudnnAttention<AttentionBackward> {
 // would give cuDNN scratch that is not aligned to 16 bytes: it lies behind a sum in f32 for each of the rows.
 std::optional<std::int64_t> slice_of(const AttentionDesc& d, bool backward, std::int64_t bytes) {
   for (std::int64_t slice = d.batch; slice > 0; --slice) {
-    if (d.batch % slice != 0 || (slice > 1 && slice * bytes > most_bytes_kept)) continue;
+    if (d.batch % slice != 0 || (slice > 1 && slice * bytes > max_bytes_kept)) continue;
     if (!backward || slice * d.heads * d.seq % 4 == 0) return slice;
   }
   return std::nullopt;

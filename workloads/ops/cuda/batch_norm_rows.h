@@ -15,7 +15,7 @@ namespace assay::ops {
 
 struct BatchNormRows {
   static constexpr int threads = 256;  // of a block
-  static constexpr int most_across = 32;
+  static constexpr int max_across = 32;
 
   std::int64_t rows = 0;
   std::int64_t channels = 0;
@@ -27,17 +27,17 @@ struct BatchNormRows {
 
   // Blocks for one wave of `resident` of them on each of `units` multiprocessors.
   static BatchNormRows of(std::int64_t rows, std::int64_t channels, int width, int units, int resident) {
-    constexpr std::int64_t least_rows = 4;  // of a thread, so that loads overlap
+    constexpr std::int64_t min_rows = 4;  // of a thread, so that loads overlap
     BatchNormRows r;
     r.rows = rows;
     r.channels = channels;
     r.width = width;
     const std::int64_t vectors = channels / width;
-    while (r.across < most_across && r.across < vectors) r.across *= 2;
+    while (r.across < max_across && r.across < vectors) r.across *= 2;
     r.blocks_across = static_cast<unsigned>((vectors + r.across - 1) / r.across);
     const std::int64_t down = threads / r.across;
     const std::int64_t wave = std::max<std::int64_t>(1, std::int64_t{units} * resident / r.blocks_across);
-    const std::int64_t useful = std::max<std::int64_t>(1, rows / (down * least_rows));
+    const std::int64_t useful = std::max<std::int64_t>(1, rows / (down * min_rows));
     const std::int64_t each = (rows + std::min(wave, useful) - 1) / std::min(wave, useful);
     r.rows_of_block = (each + down - 1) / down * down;
     r.blocks_down = static_cast<unsigned>((rows + r.rows_of_block - 1) / r.rows_of_block);

@@ -27,7 +27,7 @@ std::string blaslt_version_text() {
 
 namespace {
 
-constexpr int most_candidates = 64, least_candidates = 8;
+constexpr int max_candidates = 64, min_candidates = 8;
 
 // As many candidates as a search runs in seconds, whatever the size: by the work of a product in units of what takes
 // tensor cores as long (f32 and f64 are a sixteenth as fast).
@@ -35,7 +35,7 @@ int candidates_for(const BlasProduct& p) {
   const bool slow = p.a == DType::f32 || p.a == DType::f64;
   const double work = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
                       static_cast<double>(p.batch) * (slow ? 16 : 1);
-  return static_cast<int>(std::clamp(1e15 / work, double{least_candidates}, double{most_candidates}));
+  return static_cast<int>(std::clamp(1e15 / work, double{min_candidates}, double{max_candidates}));
 }
 
 // One a device, for the life of the process: its end would wait for a device that may be gone by then.

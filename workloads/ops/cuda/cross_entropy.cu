@@ -15,9 +15,9 @@ namespace {
 
 using namespace cuda;
 
-constexpr int most_threads = 1024;  // of a block that has a multiprocessor for itself
-constexpr int pair_threads = 512;   // of two that share one
-constexpr int unroll = 4;           // vectors in flight a thread: 64 KiB a multiprocessor
+constexpr int max_threads = 1024;  // of a block that has a multiprocessor for itself
+constexpr int pair_threads = 512;  // of two that share one
+constexpr int unroll = 4;          // vectors in flight a thread: 64 KiB a multiprocessor
 
 template <typename T>
 struct Rows {
@@ -65,7 +65,7 @@ struct Share {
 
 // Rows may start anywhere: elements before the first 16 bytes and after the last are taken one by one.
 template <typename T, bool gradient, bool smooth>
-__global__ void __launch_bounds__(most_threads) cross_entropy(Rows<T> p) {
+__global__ void __launch_bounds__(max_threads) cross_entropy(Rows<T> p) {
   constexpr int N = lanes<T>;
   ASSAY_DYNAMIC_SHARED(uint4, kept);
   __shared__ float scratch[warp_threads];
@@ -201,9 +201,8 @@ class CudaCrossEntropy final : public CudaOp<CrossEntropy> {
     kept_ = static_cast<int>(std::min<std::int64_t>(vectors, limit / 16));
     // The system takes a KiB of each block.
     const bool shares = 2 * kept_ * 16 <= limit - 1024 || !desc.gradient;
-    threads_ =
-        static_cast<unsigned>(std::clamp<std::int64_t>((vectors + warp_threads - 1) / warp_threads * warp_threads,
-                                                       warp_threads, shares ? pair_threads : most_threads));
+    threads_ = static_cast<unsigned>(std::clamp<std::int64_t>(
+        (vectors + warp_threads - 1) / warp_threads * warp_threads, warp_threads, shares ? pair_threads : max_threads));
     if (!desc.gradient) return;
     for (const void* kernel : {reinterpret_cast<const void*>(kernel_of<float>(desc)),
                                reinterpret_cast<const void*>(kernel_of<__nv_bfloat16>(desc)),

@@ -27,14 +27,14 @@ struct ForwardRows {
   float epsilon;
 };
 
-constexpr int most_threads = 1024;  // a block, one vector a thread
-constexpr int long_threads = 512;   // a block, `long_vectors` a thread
+constexpr int max_threads = 1024;  // a block, one vector a thread
+constexpr int long_threads = 512;  // a block, `long_vectors` a thread
 constexpr int long_vectors = 4;
 constexpr int any_threads = 256;  // a block of the kernels for any row
 
 // The variance is of differences from the mean, not of squares: rows may lie far from zero.
 template <typename T, int V>
-__global__ void __launch_bounds__(V == 1 ? most_threads : long_threads) norm_forward(ForwardRows<T> p) {
+__global__ void __launch_bounds__(V == 1 ? max_threads : long_threads) norm_forward(ForwardRows<T> p) {
   constexpr int N = lanes<T>;
   __shared__ float scratch[warp_threads];
   const int vectors = p.columns / N;
@@ -293,7 +293,7 @@ class CudaNormForward final : public CudaOp<NormForward> {
                               .epsilon = static_cast<float>(d.epsilon)};
     const unsigned blocks = blocks_for(d.rows, 1, std::int64_t{64} * op.units());
     const int vectors = aligned(rows.x, rows.residual, rows.sum, rows.weight, rows.bias, rows.y) ? vectors_of(d) : 0;
-    if (vectors > 0 && vectors <= most_threads)
+    if (vectors > 0 && vectors <= max_threads)
       cuda::launch(norm_forward<T, 1>, blocks, threads_for(vectors, 1), 0, stream, rows);
     else if (vectors > 0 && vectors <= long_vectors * long_threads)
       cuda::launch(norm_forward<T, long_vectors>, blocks, threads_for(vectors, long_vectors), 0, stream, rows);
@@ -310,7 +310,7 @@ class CudaNormBackward final : public CudaOp<NormBackward> {
 
   // (blocks, dweight and dbias, columns) f32.
   std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(most_parts() * 2 * d_.columns) * sizeof(float);
+    return static_cast<std::size_t>(max_parts() * 2 * d_.columns) * sizeof(float);
   }
 
   void run(Stream& stream, const Args& args) override {
@@ -319,10 +319,10 @@ class CudaNormBackward final : public CudaOp<NormBackward> {
   }
 
  private:
-  static constexpr int most_vectors = 2;
+  static constexpr int max_vectors = 2;
 
-  static int each_of(int vectors) { return vectors <= backward_threads ? 1 : most_vectors; }
-  static bool fits(int vectors) { return vectors > 0 && vectors <= most_vectors * backward_threads; }
+  static int each_of(int vectors) { return vectors <= backward_threads ? 1 : max_vectors; }
+  static bool fits(int vectors) { return vectors > 0 && vectors <= max_vectors * backward_threads; }
   // Enough blocks to fill the GPU, few enough that their partial sums cost little beside the rows.
   std::int64_t fast_blocks() const {
     const int vectors = vectors_of(d_);
@@ -330,7 +330,7 @@ class CudaNormBackward final : public CudaOp<NormBackward> {
     return blocks_for(d_.rows, 1, std::int64_t{units()} * std::max(1u, 1024 / threads));
   }
   std::int64_t any_parts() const { return blocks_for(d_.rows, any_groups * 16, 256); }
-  std::int64_t most_parts() const { return fits(vectors_of(d_)) ? std::max(fast_blocks(), any_parts()) : any_parts(); }
+  std::int64_t max_parts() const { return fits(vectors_of(d_)) ? std::max(fast_blocks(), any_parts()) : any_parts(); }
 
   template <typename T>
   static void enqueue(const CudaNormBackward& op, const Args& args, cudaStream_t stream) {
@@ -351,7 +351,7 @@ class CudaNormBackward final : public CudaOp<NormBackward> {
     if (fits(vectors)) {
       parts = op.fast_blocks();
       const int each = each_of(vectors);
-      cuda::launch(each == 1 ? norm_backward<T, 1> : norm_backward<T, most_vectors>, static_cast<unsigned>(parts),
+      cuda::launch(each == 1 ? norm_backward<T, 1> : norm_backward<T, max_vectors>, static_cast<unsigned>(parts),
                    threads_for(vectors, each), 0, stream, rows);
     } else {
       parts = op.any_parts();

@@ -11,22 +11,23 @@ namespace {
 using namespace cuda;
 
 constexpr int threads = 256;
-constexpr int heads_a_thread = 4;  // share what they read of the tables, and are in flight together
+constexpr int heads_per_thread = 4;  // share what they read of the tables, and are in flight together
 
-// A thread turns the same N pairs of `heads_a_thread` neighbouring heads of one token.
+// A thread turns the same N pairs of `heads_per_thread` neighbouring heads of one token.
 template <typename T, int N>
 __global__ void __launch_bounds__(threads)
     rotary(T* x, const float* cosine, const float* sine, RotaryDesc d, std::int64_t count) {
-  const std::int64_t half = d.head_dim / 2, places = half / N, groups = (d.heads + heads_a_thread - 1) / heads_a_thread;
+  const std::int64_t half = d.head_dim / 2, places = half / N,
+                     groups = (d.heads + heads_per_thread - 1) / heads_per_thread;
   for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < count;
        i += std::int64_t{gridDim.x} * threads) {
     const Quotient pair = divide(i, places), group = divide(pair.whole, groups);
-    const std::int64_t token = group.whole, at = pair.rest * N, head = group.rest * heads_a_thread;
+    const std::int64_t token = group.whole, at = pair.rest * N, head = group.rest * heads_per_thread;
     const std::int64_t angle = divide(token, d.seq).rest * half + at;
     T* first = x + token * d.stride + head * d.head_dim + at;
-    Packed<T, N> low[heads_a_thread], high[heads_a_thread];
+    Packed<T, N> low[heads_per_thread], high[heads_per_thread];
 #pragma unroll
-    for (int h = 0; h < heads_a_thread; ++h)
+    for (int h = 0; h < heads_per_thread; ++h)
       if (head + h < d.heads) {
         low[h] = load<N>(first + h * d.head_dim);
         high[h] = load<N>(first + h * d.head_dim + half);
@@ -38,7 +39,7 @@ __global__ void __launch_bounds__(threads)
       for (int k = 0; k < N; ++k) s.lane[k] = -s.lane[k];
     }
 #pragma unroll
-    for (int h = 0; h < heads_a_thread; ++h)
+    for (int h = 0; h < heads_per_thread; ++h)
       if (head + h < d.heads) {
         Vector<float, N> a = widened(low[h]), b = widened(high[h]);
 #pragma unroll
@@ -63,7 +64,7 @@ class CudaRotary final : public CudaOp<Rotary> {
   static void enqueue(const RotaryDesc& d, const Args& args, cudaStream_t stream) {
     constexpr int N = lanes<T>;
     const bool whole = aligned(args.x, args.cosine, args.sine) && d.head_dim / 2 % N == 0 && d.stride % N == 0;
-    const std::int64_t groups = (d.heads + heads_a_thread - 1) / heads_a_thread;
+    const std::int64_t groups = (d.heads + heads_per_thread - 1) / heads_per_thread;
     const std::int64_t count = d.batch * d.seq * groups * (d.head_dim / 2 / (whole ? N : 1));
     cuda::launch(whole ? rotary<T, N> : rotary<T, 1>, blocks_for(count, threads), threads, 0, stream,
                  static_cast<T*>(args.x), static_cast<const float*>(args.cosine), static_cast<const float*>(args.sine),

@@ -11,7 +11,7 @@ namespace assay::ops {
 
 std::vector<double> trial_seconds(Device& device, Stream& stream, const std::vector<std::function<void()>>& ways) {
   constexpr double enough = 200e-6;  // seconds of a round
-  constexpr int most_runs = 20, rounds = 5;
+  constexpr int max_runs = 20, rounds = 5;
   const auto start = device.make_event(), end = device.make_event();
   // Behind a gate: in a captured step nothing waits for launches, so they are not to be timed here.
   const auto timed = [&](const std::function<void()>& run, int runs) {
@@ -30,7 +30,7 @@ std::vector<double> trial_seconds(Device& device, Stream& stream, const std::vec
       ways[i]();  // what is loaded at a first run must not wait behind the gate
       stream.synchronize();
       const double once = timed(ways[i], 1);
-      runs[i] = once * most_runs > enough ? std::max(1, static_cast<int>(std::ceil(enough / once))) : most_runs;
+      runs[i] = once * max_runs > enough ? std::max(1, static_cast<int>(std::ceil(enough / once))) : max_runs;
     } catch (const cudnn::RunError&) {
     }
   }

@@ -1,0 +1,47 @@
+// assay bench: the micro-benchmarks under Google Benchmark, with its own flags.
+#include "harness/bench/bench.h"
+#include "cli/catalogue.h"
+#include "cli/command.h"
+#include "cli/configs.h"
+#include "cli/machine.h"
+#include "harness/device/cpu/team.h"
+#include "harness/device/device.h"
+#include "harness/run/run.h"
+
+#include <algorithm>
+
+namespace assay::cli {
+
+namespace {
+
+// The defaults of every micro-benchmark family that a CPU can run.
+std::vector<PlannedCase> default_cases() {
+  PlanRequest request;
+  request.device = DeviceKind::cpu;
+  request.ranks = {1};
+  request.configs = configs_dir();
+  for (const Family& family : catalogue())
+    if (!family.workload &&
+        std::find(family.devices.begin(), family.devices.end(), DeviceKind::cpu) != family.devices.end())
+      request.targets.push_back(family.name);
+  return expand_plan(request, catalogue(), machine_limits()).cases;
+}
+
+}  // namespace
+
+Command bench_command(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("bench", "the micro-benchmarks under Google Benchmark, with its own flags");
+  app->set_help_flag();  // Google Benchmark explains its flags itself
+  app->prefix_command();
+  return {app, [app] {
+            cpu::restart_on(cpu::rank_cpus());  // it measures in this process
+            BenchRequest request;
+            request.flags = app->remaining();
+            request.cases = default_cases();
+            request.device = [] { return make_device(DeviceKind::cpu, 0); };
+            request.cache_dir = cache_folder();
+            return run_benchmarks(request);
+          }};
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,68 @@
+// assay check: judges finished runs by the limits of a floors file.
+#include "cli/catalogue.h"
+#include "cli/command.h"
+#include "cli/files.h"
+#include "harness/core/configs.h"
+#include "reports/acceptance/acceptance.h"
+#include "reports/render/render.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+namespace assay::cli {
+
+namespace {
+
+struct Options {
+  std::vector<std::string> dirs;
+  std::string floors;
+  std::string json;
+  std::string junit;
+  bool injected = false;
+};
+
+// A file that is there, whatever it is called, else one of configs/floors by its name.
+std::filesystem::path floors_file(const std::string& word) {
+  std::error_code none;
+  const std::filesystem::path path = word;
+  return std::filesystem::is_regular_file(path, none) ? path : find_config("floors", "floors file", word);
+}
+
+ExitCode run_check(const Options& options) {
+  const report::Floors floors = report::load_floors(floors_file(options.floors));
+  const report::RunSet runs(read_runs(options.dirs), options.injected ? report::Drills::take : report::Drills::keep);
+  std::vector<std::string> families;
+  for (const Family& family : catalogue()) families.push_back(family.name);
+  const report::CheckResult result = report::check(runs, floors, families);
+
+  if (!options.json.empty())
+    write_named_file("check", options.json,
+                     report::check_json(result).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (!options.junit.empty())
+    write_named_file("check", options.junit, report::render_junit(report::check_suite(result)));
+  const std::string text = report::render_terminal(report::check_document(result), terminal_style());
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+  if (runs.entries().empty())
+    fmt::print(stderr, "assay: check: no finished case in {}\n", fmt::join(options.dirs, ", "));
+  return result.code();
+}
+
+}  // namespace
+
+Command check_command(CLI::App& root) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = root.add_subcommand("check", "Accept a machine: finished runs against the limits of a floors file");
+  app->add_option("dirs", options->dirs, "Run directories")->required();
+  app->add_option("--floors", options->floors, "A floors file, or the name of one of configs/floors")->required();
+  app->add_option("--json", options->json, "Write all verdicts as JSON to FILE, in base units");
+  app->add_option("--junit", options->junit, "Write a test case a floor as JUnit XML to FILE");
+  app->add_flag("--injected", options->injected, "Take records with injected faults as if they were measurements");
+  return {app, [options] { return run_check(*options); }};
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,121 @@
+// The root of the command line: subcommands, errors with the nearest valid word, exit codes.
+#include "cli/command.h"
+
+#include "harness/core/nearest.h"
+#include "harness/core/version.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace assay::cli {
+
+namespace {
+
+std::vector<std::string> words;
+
+// A subcommand is one line here and one file.
+constexpr Command (*commands[])(CLI::App&) = {list_command,      run_command,          worker_command, agent_command,
+                                              each_host_command, remote_shell_command, env_command,    report_command,
+                                              check_command,     compare_command,      bench_command};
+
+std::vector<std::string> subcommand_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands(nullptr)) names.push_back(sub->get_name());
+  return names;
+}
+
+std::vector<std::string> flag_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options(nullptr))
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+// CLI11's own sentence, on one line.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// The words that no flag or argument took, with the nearest flag of the subcommand.
+std::string explain_extras(const CLI::App& app, const std::string& fallback) {
+  const std::vector<std::string> extras = app.remaining(false);
+  if (extras.empty()) return first_line(fallback);
+  const std::string word = extras.front().substr(0, extras.front().find('='));
+  const std::string place = app.get_parent() ? app.get_name() + ": " : std::string();
+  if (word.starts_with("-")) return fmt::format("{}unknown flag {}{}", place, word, suggestion(word, flag_names(app)));
+  return fmt::format("{}\"{}\" is not expected here", place, word);
+}
+
+const CLI::App& innermost(const CLI::App& root) {
+  const auto called = root.get_subcommands();
+  return called.empty() ? root : *called.front();
+}
+
+std::string explain(const CLI::App& root, const CLI::ParseError& error) {
+  const CLI::App& app = innermost(root);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
+    if (!root.remaining(false).empty() || &app == &root) return explain_extras(root, error.what());
+    return explain_extras(app, error.what());
+  }
+  if (&app == &root) return first_line(error.what());
+  return fmt::format("{}: {}", app.get_name(), first_line(error.what()));
+}
+
+// Every line of a message carries the program's name, so that it can be told from other output.
+void print_error(const std::string& message) {
+  std::size_t start = 0;
+  while (start <= message.size()) {
+    const std::size_t end = std::min(message.find('\n', start), message.size());
+    if (end > start || start == 0) fmt::print(stderr, "assay: {}\n", message.substr(start, end - start));
+    start = end + 1;
+  }
+}
+
+int parse_and_run(int argc, const char* const* argv) {
+  CLI::App root("Is this machine as fast as it should be for training neural networks?", "assay");
+  root.set_version_flag("--version", fmt::format("assay {}", build_info().version));
+  root.require_subcommand(0, 1);
+  std::vector<Command> table;
+  for (const auto make : commands) table.push_back(make(root));
+
+  // CLI11 would call a mistyped subcommand an unexpected argument.
+  if (argc > 1 && argv[1][0] != '-') {
+    const auto names = subcommand_names(root);
+    if (std::find(names.begin(), names.end(), argv[1]) == names.end())
+      throw UsageError(fmt::format("unknown subcommand \"{}\"{}", argv[1], suggestion(argv[1], names)));
+  }
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return root.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(explain(root, error));
+  }
+  for (const Command& command : table)
+    if (command.app->parsed()) return static_cast<int>(command.run());
+  throw UsageError(fmt::format("no subcommand{}; see assay --help", suggestion("", subcommand_names(root))));
+}
+
+}  // namespace
+
+const std::vector<std::string>& command_line() { return words; }
+
+int run_command_line(int argc, const char* const* argv) {
+  words.assign(argv, argv + argc);
+  try {
+    const int code = parse_and_run(argc, argv);
+    // What was printed must have arrived: a full disk behind a redirection is found here.
+    if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
+    throw Error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+  } catch (const Error& error) {
+    print_error(error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    print_error(error.what());
+    return static_cast<int>(ExitCode::broken);
+  }
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,21 @@
+// assay each-host: what an agent starts for --each-host; nothing that a person types.
+#include "harness/run/each_host_process.h"
+
+#include "cli/catalogue.h"
+#include "cli/command.h"
+#include "cli/machine.h"
+
+namespace assay::cli {
+
+Command each_host_command(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("each-host", "Started by assay run --each-host on every host");
+  app->group("");
+  return {app, [] {
+            return static_cast<ExitCode>(each_host_main(catalogue(), [](RunRequest& request) {
+              request.limits = machine_limits();
+              if (request.plan.device == DeviceKind::cuda) request.gpus = require_gpus("cuda");
+            }));
+          }};
+}
+
+}  // namespace assay::cli

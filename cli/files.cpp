@@ -1,0 +1,64 @@
+#include "cli/files.h"
+
+#include "harness/core/error.h"
+#include "harness/record/files.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+namespace assay::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The same place with a last part that documents can call it by: "runs/a/" and "." have none.
+fs::path with_name(const fs::path& dir) {
+  fs::path plain = dir.lexically_normal();
+  if (!plain.has_filename()) plain = plain.parent_path();
+  if (plain.has_filename() && plain.filename() != "." && plain.filename() != "..") return plain;
+  std::error_code none;
+  const fs::path whole = fs::canonical(dir, none);
+  return none ? dir : whole;
+}
+
+}  // namespace
+
+std::vector<RunData> read_runs(const std::vector<std::string>& dirs) {
+  std::vector<fs::path> once;
+  std::set<fs::path> seen;
+  for (const std::string& dir : dirs) {
+    std::error_code none;
+    const fs::path real = fs::weakly_canonical(dir, none);
+    if (seen.insert(none ? fs::path(dir) : real).second) once.push_back(with_name(dir));
+  }
+  return assay::read_runs(once);
+}
+
+void write_named_file(const char* subcommand, const std::string& path, const std::string& text) {
+  try {
+    replace_file(path, text);
+  } catch (const Error& error) {
+    throw UsageError(fmt::format("{}: {}", subcommand, error.what()));
+  }
+}
+
+report::TerminalStyle terminal_style() {
+  report::TerminalStyle style;
+  if (!isatty(STDOUT_FILENO)) return style;
+  const char* no_color = std::getenv("NO_COLOR");
+  style.colour = !no_color || *no_color == '\0';
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    style.width = std::clamp<int>(size.ws_col, 60, 100);
+  return style;
+}
+
+}  // namespace assay::cli

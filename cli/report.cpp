@@ -1,0 +1,92 @@
+// assay report: reads run directories, prints a summary, writes the report as HTML, Markdown and JSON.
+#include "cli/report.h"
+
+#include "cli/command.h"
+#include "cli/files.h"
+#include "harness/record/files.h"
+#include "reports/cost/cost.h"
+#include "reports/page/page.h"
+#include "reports/render/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+namespace assay::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Options {
+  std::vector<std::string> dirs;
+  std::string html;
+  std::string markdown;
+  std::string json;
+  report::PriceFlags prices;
+  bool nccl_table = false;
+  bool injected = false;
+};
+
+void print(const report::Document& document) {
+  const std::string text = report::render_terminal(document, terminal_style());
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+ExitCode run_report(const Options& options) {
+  report::PageOptions page{.prices = report::load_prices(options.prices), .nccl_table = options.nccl_table};
+  const report::RunSet runs(read_runs(options.dirs),
+                            options.injected ? report::Drills::take : report::Drills::leave_out);
+  if (const std::string drills = injected_text(runs); !drills.empty())
+    fmt::print(stderr, "assay: report: {}\n", drills);
+  for (const std::string& copy : runs.duplicates()) fmt::print(stderr, "assay: report: {}\n", copy);
+  report::Document document = report::whole_report(runs, page);
+  if (!options.html.empty()) write_named_file("report", options.html, report::render_html(document));
+  if (!options.markdown.empty()) write_named_file("report", options.markdown, report::render_markdown(document));
+  if (!options.json.empty()) write_named_file("report", options.json, report::render_json(document));
+  const std::string& written = options.html.empty() ? options.markdown : options.html;
+  if (!written.empty()) document.verdict += " · report: " + written;
+  print(document);
+  const bool empty = runs.entries().empty();
+  if (empty && runs.injected() == 0)
+    fmt::print(stderr, "assay: report: no finished case in {}\n", fmt::join(options.dirs, ", "));
+  return empty ? ExitCode::no_data : ExitCode::ok;
+}
+
+}  // namespace
+
+void report_finished_run(const fs::path& dir, bool drill) {
+  std::vector<RunData> read;
+  read.push_back(read_run(dir));
+  const report::RunSet runs(std::move(read), drill ? report::Drills::take : report::Drills::leave_out);
+  if (const std::string drills = injected_text(runs); !drills.empty()) fmt::print(stderr, "assay: {}\n", drills);
+  report::Document document = report::whole_report(runs, {.prices = report::load_prices({})});
+  const fs::path page = dir / "report.html";
+  replace_file(page, report::render_html(document));
+  replace_file(dir / "report.md", report::render_markdown(document));
+  if (drill) document.verdict += " · with injected faults: no measurement";
+  document.verdict += " · report: " + page.string();
+  print(document);
+}
+
+Command report_command(CLI::App& root) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = root.add_subcommand("report", "Tables of finished runs: figures, intervals, share of peak, verdicts");
+  app->add_option("dirs", options->dirs, "Run directories")->required();
+  app->add_option("--html", options->html,
+                  "Write the whole report as one HTML page to FILE; it opens without a network");
+  app->add_option("--md", options->markdown, "Write the whole report as Markdown to FILE");
+  app->add_option("--json", options->json, "Write the whole report as JSON to FILE, in base units");
+  app->add_option("--prices", options->prices.file,
+                  "Prices of machines: JSON (as configs/prices) or CSV, before shipped ones");
+  app->add_option("--price", options->prices.price, "What each machine costs, whole: USD an hour");
+  app->add_flag("--injected", options->injected, "Take records with injected faults as if they were measurements");
+  app->add_flag("--nccl-table", options->nccl_table, "Print collectives in nccl-tests' form too");
+  return {app, [options] { return run_report(*options); }};
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,193 @@
+// assay run: its flags, and --dry-run. What runs a plan is harness/run.
+#include "harness/run/run.h"
+
+#include "cli/catalogue.h"
+#include "cli/command.h"
+#include "cli/configs.h"
+#include "cli/dry_run.h"
+#include "cli/machine.h"
+#include "cli/report.h"
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/hosts/placement.h"
+#include "harness/hosts/process.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+namespace assay::cli {
+
+namespace {
+
+// As typed.
+struct Options {
+  std::vector<std::string> targets, sets, labels, inject;
+  std::string filter, device = "auto", ranks, out, resume, timeout, hostfile;
+  bool trace = false, dry_run = false, each_host = false, share_gpu = false;
+};
+
+std::vector<std::string> split_commas(const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (c == ',')
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  return words;
+}
+
+std::vector<int> parse_ranks(const std::string& text) {
+  std::vector<int> ranks;
+  for (const std::string& word : split_commas(text)) {
+    std::int64_t value = 0;
+    try {
+      value = parse_integer(word);
+    } catch (const UsageError& problem) {
+      throw UsageError(fmt::format("--ranks {}: {}", one_line(text), problem.what()));
+    }
+    if (value < 1 || value > 65536)
+      throw UsageError(fmt::format("--ranks {}: {} is not from 1 to 65536", one_line(text), value));
+    if (std::find(ranks.begin(), ranks.end(), value) == ranks.end()) ranks.push_back(static_cast<int>(value));
+  }
+  return ranks;
+}
+
+double parse_timeout(const std::string& text) {
+  double seconds = 0;
+  try {
+    seconds = parse_seconds(text);
+  } catch (const UsageError& problem) {
+    throw UsageError(fmt::format("--timeout: {}", problem.what()));
+  }
+  if (seconds <= 0) throw UsageError(fmt::format("--timeout {}: must be above 0", one_line(text)));
+  return seconds;
+}
+
+std::map<std::string, std::string> parse_labels(const std::vector<std::string>& texts) {
+  std::map<std::string, std::string> labels;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError(fmt::format("--label {}: must be K=V", in_quotes(text)));
+    if (!is_utf8(text)) throw UsageError(fmt::format("--label {}: must be UTF-8", in_quotes(text)));
+    labels[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return labels;
+}
+
+std::set<Fault> parse_faults(const std::vector<std::string>& texts) {
+  std::vector<std::string> known;
+  for (int i = 0; i <= static_cast<int>(Fault::corrupt_image); ++i) known.emplace_back(name_of(static_cast<Fault>(i)));
+  std::set<Fault> faults;
+  for (const std::string& text : texts) {
+    for (const std::string& word : split_commas(text)) {
+      const auto fault = fault_from(word);
+      if (!fault)
+        throw UsageError(fmt::format("--inject {}: unknown fault{}", in_quotes(word), suggestion(word, known)));
+      faults.insert(*fault);
+    }
+  }
+  return faults;
+}
+
+RunRequest make_request(const Options& options) {
+  leave_binding_of_mpirun();
+  RunRequest request;
+  request.plan.targets = options.targets;
+  request.plan.sets = options.sets;
+  request.plan.filter = options.filter;
+  if (!options.ranks.empty()) request.plan.ranks = parse_ranks(options.ranks);
+  if (!options.timeout.empty()) request.plan.timeout_seconds = parse_timeout(options.timeout);
+  request.labels = parse_labels(options.labels);
+  request.faults = parse_faults(options.inject);
+  const bool as_before = options.device == "auto" && !options.resume.empty();
+  request.plan.device = as_before ? device_of_run(options.resume) : choose_device(options.device);
+  request.plan.configs = configs_dir();
+  request.limits = machine_limits();
+  // A GPU's memory is its own; this machine's says nothing about it.
+  if (request.plan.device != DeviceKind::cpu) request.limits.memory_bytes = 0;
+  if (!options.out.empty()) request.out = options.out;
+  if (!options.resume.empty()) request.resume = options.resume;
+  if (request.out && request.resume)
+    throw UsageError("--out and --resume exclude each other: a run is resumed in its own folder");
+  request.trace = options.trace;
+  request.each_host = options.each_host;
+  request.share_gpu = options.share_gpu;
+  request.allocation =
+      find_allocation(options.hostfile.empty() ? std::nullopt : std::optional<std::filesystem::path>(options.hostfile));
+  request.command_line = command_line();
+  request.report = report_finished_run;
+  return request;
+}
+
+// Limits of a run over several hosts: the worlds that families walk through them, and who shares a host's memory.
+void spread(RunRequest& request, const std::vector<HostInfo>& hosts) {
+  if (hosts.size() < 2) return;
+  request.limits.world_sizes = walk_hosts(request.allocation, request.plan.device, hosts.front().gpu_count);
+  request.limits.ranks_on_a_host = [&request, hosts](int ranks) {
+    int most = 1;
+    for (const RankSeat& seat : place(request, hosts, ranks).seats) most = std::max(most, seat.local_size);
+    return most;
+  };
+}
+
+ExitCode run(const Options& options) {
+  if (options.targets.empty() && options.resume.empty())
+    throw UsageError("run: nothing to run: name a plan or a family (assay list shows them)");
+  if (options.dry_run && !options.resume.empty())
+    throw UsageError("run: --dry-run shows a plan; it does not go with --resume");
+  RunRequest request = make_request(options);
+  if (request.plan.device == DeviceKind::cuda && !options.dry_run) request.gpus = require_gpus(options.device);
+  const std::vector<HostInfo> hosts = hosts_like_this(request);
+  if (!request.each_host) spread(request, hosts);
+  if (!options.dry_run) return run_plan(request, catalogue());
+  // One of the processes that a launcher starts shows the plan.
+  if (request.allocation.rank == 0)
+    print_dry_run(request, expand_plan(request.plan, catalogue(), request.limits), hosts);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+Command run_command(CLI::App& root) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = root.add_subcommand("run", "Measure a plan, or families at their defaults");
+  const auto list = [app](const char* name, std::vector<std::string>& into, const char* help, const char* type) {
+    return app->add_option(name, into, help)->allow_extra_args(false)->type_name(type);
+  };
+  app->add_option("targets", options->targets, "Names of plans (assay list plans), plan files, or families")
+      ->type_name("PLAN|FAMILY");
+  list("--set", options->sets, "Values of a parameter in every case of a family; may be repeated, the last one counts",
+       "FAMILY.PARAM=V1,V2");
+  app->add_option("--filter", options->filter, "Only cases whose key holds a match of this regular expression")
+      ->type_name("REGEX");
+  app->add_option("--device", options->device, "auto, cpu or cuda; auto takes the GPU where there is one")
+      ->type_name("KIND");
+  app->add_option("--ranks", options->ranks, "World sizes, instead of the plan's")->type_name("1,2,4");
+  app->add_option("--out", options->out, "Run directory to make; runs/<start> when left out")->type_name("DIR");
+  app->add_option("--resume", options->resume, "Complete this run: only what has no final record runs")
+      ->type_name("DIR");
+  app->add_option("--hostfile", options->hostfile,
+                  "Hosts that take part, one a line: HOST [slots=N], as for Open MPI's mpirun")
+      ->type_name("FILE");
+  list("--label", options->labels, "A label for every record; may be repeated", "K=V");
+  app->add_flag("--trace", options->trace, "Write a Chrome trace of all ranks");
+  app->add_flag(
+      "--dry-run", options->dry_run,
+      "Print the expanded cases, their bytes, an estimate of time, and where each rank would go; run nothing");
+  app->add_option("--timeout", options->timeout, "Limit of each case, instead of the one derived from its estimate")
+      ->type_name("SECONDS");
+  app->add_flag("--each-host", options->each_host, "Run the plan on every host by itself");
+  app->add_flag("--share-gpu", options->share_gpu, "Let ranks share a GPU; their figures are not comparable");
+  list("--inject", options->inject,
+       "Break something on purpose: crash, hang, slow-rank, wrong-sum, bit-flip, slow-link, oom or corrupt-image",
+       "FAULT");
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,15 @@
+// assay worker: what `assay run` starts for each rank; nothing that a person types.
+#include "harness/run/worker.h"
+
+#include "cli/catalogue.h"
+#include "cli/command.h"
+
+namespace assay::cli {
+
+Command worker_command(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("worker", "Started by assay run for each rank");
+  app->group("");
+  return {app, [] { return static_cast<ExitCode>(worker_main(catalogue())); }};
+}
+
+}  // namespace assay::cli

@@ -1,4 +1,0 @@
-// The program's entry.
-#include "harness/cli/command.h"
-
-int main(int argc, char** argv) { return assay::cli::run_command_line(argc, argv); }

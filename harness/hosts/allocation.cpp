@@ -1,0 +1,194 @@
+// From flags and environment to hosts.
+#include "harness/hosts/allocation.h"
+
+#include "harness/core/error.h"
+#include "harness/core/host.h"
+#include "harness/core/text.h"
+#include "harness/hosts/hostfile.h"
+#include "harness/hosts/slurm.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+namespace assay {
+
+namespace {
+
+constexpr int max_processes = 65536;
+
+void check_address(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon != address.npos) {
+    const char* end = address.data() + address.size();
+    const auto [rest, error] = std::from_chars(address.data() + colon + 1, end, port);
+    if (error != std::errc() || rest != end) port = 0;
+  }
+  if (colon == address.npos || colon == 0 || port < 1 || port > 65535)
+    throw UsageError(fmt::format("ASSAY_SUPERVISOR={}: must be HOST:PORT", one_line(address)));
+}
+
+// Rank, size, and the local ones, each from the first launcher that tells it; the hosts that these make, nameless.
+void read_ranks(const Environment& environment, Allocation& allocation) {
+  const auto rank = number_of(environment, {"ASSAY_RANK", "JOB_COMPLETION_INDEX", "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+                                            "PMI_RANK", "SLURM_PROCID"});
+  const auto size = number_of(
+      environment, {"ASSAY_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
+  if (!rank)
+    throw UsageError(
+        "ASSAY_SUPERVISOR is set, but not which of its hosts this is: set ASSAY_RANK (0 supervises) and ASSAY_SIZE");
+  if (!size)
+    throw UsageError(fmt::format("ASSAY_SUPERVISOR and {} are set, but not how many hosts there are: set ASSAY_SIZE",
+                                 rank->variable));
+  if (size->value < 1 || rank->value >= size->value)
+    throw UsageError(fmt::format("{}={} does not go with {}={}: ranks count from 0", rank->variable, rank->value,
+                                 size->variable, size->value));
+  allocation.rank = rank->value;
+  allocation.size = size->value;
+  // Own ranks are hosts unless their local ranks are told too; a surrounding launcher's local ranks are not theirs.
+  const bool own = rank->variable.starts_with("ASSAY_") || rank->variable.starts_with("JOB_");
+  const auto local_rank =
+      own ? number_of(environment, {"ASSAY_LOCAL_RANK"})
+          : number_of(environment, {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"});
+  auto local_size = own ? number_of(environment, {"ASSAY_LOCAL_SIZE"})
+                        : number_of(environment, {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"});
+  if (!own && !local_size)
+    if (const auto tasks = environment("SLURM_STEP_TASKS_PER_NODE"))
+      local_size =
+          Numbered{"SLURM_STEP_TASKS_PER_NODE", parse_tasks_per_node(*tasks, "SLURM_STEP_TASKS_PER_NODE").front()};
+  if (local_rank) allocation.local_rank = local_rank->value;
+  if (local_size && local_size->value > 0) allocation.local_size = std::min(local_size->value, allocation.size);
+  const int slots = allocation.local_size.value_or(1);
+  for (int left = allocation.size; left > 0; left -= slots)
+    allocation.hosts.push_back(
+        {"", allocation.local_size ? std::optional(std::min(slots, left)) : std::nullopt, "", false});
+  // Rank 0's host stands first.
+  if (allocation.rank == 0) {
+    allocation.hosts.front().name = this_host();
+    allocation.hosts.front().here = true;
+  }
+}
+
+Allocation from_environment(const std::string& address, const Environment& environment) {
+  Allocation allocation;
+  allocation.source = LaunchSource::environment;
+  allocation.origin = fmt::format("ASSAY_SUPERVISOR={}", one_line(address));
+  allocation.supervisor = address;
+  check_address(address);
+  read_ranks(environment, allocation);
+  allocation.token = environment("ASSAY_TOKEN").value_or("");
+  if (allocation.token.empty() && allocation.size > 1)
+    throw UsageError("ASSAY_SUPERVISOR is set, but not ASSAY_TOKEN: give every host the same secret word");
+  if (allocation.rank > 0) allocation.part = Part::agent;
+  return allocation;
+}
+
+Allocation of_mpirun(const Environment& environment) {
+  Allocation allocation;
+  allocation.source = LaunchSource::environment;
+  allocation.origin = fmt::format("mpirun with {} ranks", environment("OMPI_COMM_WORLD_SIZE").value_or("?"));
+  read_ranks(environment, allocation);
+  allocation.part = Part::unmet;
+  return allocation;
+}
+
+Allocation of_hostfile(const std::filesystem::path& path, const std::string& flag, const Environment& environment) {
+  Allocation allocation;
+  allocation.source = LaunchSource::hostfile;
+  allocation.origin = fmt::format("{} {}", flag, one_line(path.string()));
+  allocation.hosts = read_hostfile(path, flag);
+  for (AllocatedHost& host : allocation.hosts) {
+    host.here = is_this_host(host.name, environment);
+    if (host.here && (host.name == "localhost" || host.name == "127.0.0.1")) host.name = this_host();
+  }
+  return allocation;
+}
+
+Allocation of_this_host() {
+  Allocation allocation;
+  allocation.origin = "this host";
+  allocation.hosts = {{this_host(), std::nullopt, "", true}};
+  return allocation;
+}
+
+// The host that supervises goes first: so mpirun orders its ranks, whatever the list says.
+Allocation here_first(Allocation allocation) {
+  std::stable_partition(allocation.hosts.begin(), allocation.hosts.end(),
+                        [](const AllocatedHost& host) { return host.here; });
+  return allocation;
+}
+
+}  // namespace
+
+std::string_view name_of(LaunchSource source) {
+  switch (source) {
+    case LaunchSource::hostfile: return "hostfile";
+    case LaunchSource::slurm: return "slurm";
+    case LaunchSource::environment: return "environment";
+    case LaunchSource::local: break;
+  }
+  return "local";
+}
+
+std::optional<Numbered> number_of(const Environment& environment, std::initializer_list<const char*> variables) {
+  for (const char* variable : variables) {
+    const auto text = environment(variable);
+    if (!text) continue;
+    int value = 0;
+    const char* end = text->data() + text->size();
+    const auto [rest, error] = std::from_chars(text->data(), end, value);
+    if (error != std::errc() || rest != end || value < 0 || value > max_processes)
+      throw UsageError(fmt::format("{}={}: not a number from 0 to {}", variable, one_line(*text), max_processes));
+    return Numbered{variable, value};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> own_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+bool is_this_host(std::string_view name, const Environment& environment) {
+  if (name == "localhost" || name == "127.0.0.1") return true;
+  if (environment("SLURMD_NODENAME") == std::string(name)) return true;
+  char text[256] = {};
+  if (gethostname(text, sizeof text - 1) != 0) return false;
+  const std::string_view own = text;
+  const auto head = [](std::string_view full) { return full.substr(0, full.find('.')); };
+  // A name with a domain is another host's where the domains differ.
+  if (name.find('.') != name.npos && own.find('.') != own.npos) return name == own;
+  return head(name) == head(own);
+}
+
+Allocation find_allocation(const std::optional<std::filesystem::path>& hostfile, const Environment& environment) {
+  const auto address = environment("ASSAY_SUPERVISOR");
+  const auto mpi_size = number_of(environment, {"OMPI_COMM_WORLD_SIZE"});
+  const bool mpirun = mpi_size && mpi_size->value > 1;
+  if (hostfile) {
+    if (address) throw UsageError("--hostfile and ASSAY_SUPERVISOR exclude each other: one says who takes part");
+    if (mpirun)
+      throw UsageError(
+          "--hostfile: every rank of this mpirun would start a run of its own; give the hostfile to mpirun, or start "
+          "assay run without mpirun");
+    return here_first(of_hostfile(*hostfile, "--hostfile", environment));
+  }
+  if (address) return from_environment(*address, environment);
+  if (mpirun) return of_mpirun(environment);
+  if (auto slurm = slurm_allocation(environment)) {
+    // One node that is this one needs nothing of Slurm, and its CPUs are the ranks' to divide.
+    if (slurm->part == Part::supervisor && slurm->only_here()) return of_this_host();
+    return here_first(std::move(*slurm));
+  }
+  for (const char* variable : {"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"})
+    if (const auto path = environment(variable); path && *path != "none" && !mpi_size)
+      return here_first(of_hostfile(*path, variable, environment));
+  return of_this_host();
+}
+
+}  // namespace assay

@@ -1,0 +1,221 @@
+// Hostfiles: comments out, words apart, one host a line.
+#include "harness/hosts/hostfile.h"
+
+#include "harness/core/error.h"
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <initializer_list>
+#include <optional>
+#include <system_error>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace assay {
+
+namespace {
+
+constexpr std::size_t max_hosts = 65536;
+constexpr int max_slots_per_host = 65536;  // of one host
+constexpr std::size_t max_problems = 20;
+constexpr std::size_t max_bytes = std::size_t{16} << 20;
+
+// Comments become blanks; line ends stay, so that lines keep their numbers.
+std::string without_comments(std::string_view text) {
+  std::string kept;
+  enum { code, line, block } state = code;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const auto next = [&](char wanted) { return i + 1 < text.size() && text[i + 1] == wanted; };
+    if (c == '\n') {
+      if (state == line) state = code;
+      kept += c;
+    } else if (state == block) {
+      if (c == '*' && next('/')) state = code, ++i;
+      kept += ' ';
+    } else if (state == line) {
+      continue;
+    } else if (c == '#' || (c == '/' && next('/'))) {
+      state = line;
+    } else if (c == '/' && next('*')) {
+      state = block, ++i;
+      kept += ' ';
+    } else {
+      kept += c;
+    }
+  }
+  return kept;
+}
+
+// Words between blanks, an equals sign joined to its neighbours: "slots = 2" is "slots=2".
+std::vector<std::string> words_of(std::string_view line) {
+  std::vector<std::string> words;
+  bool join = false;
+  for (std::size_t i = 0; i < line.size();) {
+    if (std::strchr(" \t\r\v\f", line[i])) {
+      ++i;
+      continue;
+    }
+    if (line[i] == '=') {
+      if (words.empty()) words.emplace_back();
+      words.back() += '=';
+      join = true;
+      ++i;
+      continue;
+    }
+    const std::size_t end = std::min(line.find_first_of(" \t\r\v\f=", i), line.size());
+    if (join)
+      words.back() += line.substr(i, end - i);
+    else
+      words.emplace_back(line.substr(i, end - i));
+    join = false;
+    i = end;
+  }
+  return words;
+}
+
+bool is_user_name(std::string_view name) {
+  return !name.empty() && name.front() != '-' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '.' || c == '-' || c == '_' || c == '$';
+  });
+}
+
+struct Line {
+  AllocatedHost host;
+  bool excluded = false;
+};
+
+struct Bad {
+  std::string what;
+};
+
+int slots_from(const std::string& name, const std::string& value) {
+  int slots = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), slots);
+  if (error != std::errc() || end != value.data() + value.size() || slots < 1 || slots > max_slots_per_host)
+    throw Bad{fmt::format("{}={}: must be a number from 1 to {}", name, one_line(value, 80), max_slots_per_host)};
+  return slots;
+}
+
+void read_option(const std::string& word, Line& line, std::optional<int>& most) {
+  static const std::vector<std::string> names = {"slots", "max_slots", "username"};
+  const std::size_t equals = word.find('=');
+  std::string name = word.substr(0, equals);
+  std::replace(name.begin(), name.end(), '-', '_');
+  const auto any_of = [&](std::initializer_list<const char*> all) {
+    return std::any_of(all.begin(), all.end(), [&](const char* one) { return name == one; });
+  };
+  const bool slots = any_of({"slots", "count", "cpu", "cpus", "cores"});
+  const bool limit = any_of({"max_slots", "slots_max", "max_count", "count_max", "max_cpus", "cpus_max"});
+  const bool user = any_of({"username", "user_name", "user"});
+  if (!slots && !limit && !user)
+    throw Bad{fmt::format("{} is not known here{}", in_quotes(word), suggestion(word.substr(0, equals), names))};
+  if (equals == word.npos || equals + 1 == word.size())
+    throw Bad{fmt::format("{} lacks its value, as in {}", in_quotes(word), user ? "username=root" : "slots=4")};
+  const std::string value = word.substr(equals + 1);
+  if (slots) line.host.slots = slots_from(name, value);
+  if (limit) most = slots_from(name, value);
+  if (!user) return;
+  if (!is_user_name(value)) throw Bad{fmt::format("{} is no user's name", in_quotes(value))};
+  line.host.user = value;
+}
+
+Line read_line(const std::vector<std::string>& words) {
+  Line line;
+  std::string name = words.front();
+  if (name.starts_with('+'))
+    throw Bad{fmt::format("{}: relative hosts are not understood; name the host", in_quotes(name))};
+  if (name.starts_with('^')) {
+    line.excluded = true;
+    name.erase(0, 1);
+  }
+  if (const std::size_t at = name.find('@'); at != name.npos) {
+    line.host.user = name.substr(0, at);
+    name.erase(0, at + 1);
+    if (!is_user_name(line.host.user)) throw Bad{fmt::format("{} is no user's name", in_quotes(line.host.user))};
+  }
+  if (name.find('=') != name.npos) throw Bad{fmt::format("{} stands where a host is expected", in_quotes(name))};
+  if (!is_host_name(name)) throw Bad{fmt::format("{} is no host's name", in_quotes(name))};
+  line.host.name = name;
+  std::optional<int> most;
+  for (std::size_t i = 1; i < words.size(); ++i) read_option(words[i], line, most);
+  if (most && line.host.slots && *most < *line.host.slots)
+    throw Bad{fmt::format("slots={} is more than max_slots={}", *line.host.slots, *most)};
+  if (most && !line.host.slots) line.host.slots = most;
+  return line;
+}
+
+}  // namespace
+
+bool is_host_name(std::string_view name) {
+  return !name.empty() && name.size() <= 255 && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) || c == '.' || c == '-' || c == '_' || c == ':' || c == '[' || c == ']';
+         });
+}
+
+std::vector<AllocatedHost> parse_hostfile(std::string_view text, const std::string& source) {
+  std::vector<AllocatedHost> hosts;
+  std::unordered_map<std::string, std::size_t> places;  // of the hosts
+  std::unordered_set<std::string> excluded;
+  std::vector<std::string> problems;
+  const std::string plain = without_comments(text);
+  std::string_view rest = plain;
+  for (int number = 1; !rest.empty(); ++number) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::vector<std::string> words = words_of(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (words.empty()) continue;
+    try {
+      Line line = read_line(words);
+      if (line.excluded) {
+        excluded.insert(line.host.name);
+        continue;
+      }
+      const auto [place, fresh] = places.try_emplace(line.host.name, hosts.size());
+      if (fresh) {
+        if (hosts.size() == max_hosts) throw Bad{fmt::format("more than {} hosts", max_hosts)};
+        hosts.push_back(std::move(line.host));
+        continue;
+      }
+      AllocatedHost& same = hosts[place->second];
+      const int slots = same.slots.value_or(1) + line.host.slots.value_or(1);
+      if (slots > max_slots_per_host) throw Bad{fmt::format("more than {} slots on {}", max_slots_per_host, same.name)};
+      same.slots = slots;
+      if (same.user.empty()) same.user = line.host.user;
+    } catch (const Bad& bad) {
+      if (problems.size() < max_problems) problems.push_back(fmt::format("{}:{}: {}", source, number, bad.what));
+    }
+  }
+  if (!problems.empty()) {
+    std::string all;
+    for (const std::string& problem : problems) all += (all.empty() ? "" : "\n") + problem;
+    throw UsageError(all);
+  }
+  std::erase_if(hosts, [&](const AllocatedHost& host) { return excluded.contains(host.name); });
+  return hosts;
+}
+
+std::vector<AllocatedHost> read_hostfile(const std::filesystem::path& path, const std::string& flag) {
+  const std::string name = fmt::format("{} {}", flag, one_line(path.string()));
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none)) throw UsageError(fmt::format("{}: a folder, not a file", name));
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw UsageError(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
+  std::string text(max_bytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (file.bad()) throw UsageError(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
+  if (text.size() > max_bytes) throw UsageError(fmt::format("{}: larger than {} MiB", name, max_bytes >> 20));
+  std::vector<AllocatedHost> hosts = parse_hostfile(text, one_line(path.string()));
+  if (hosts.empty()) throw UsageError(fmt::format("{}: names no host", name));
+  return hosts;
+}
+
+}  // namespace assay

@@ -1,0 +1,148 @@
+// Orders to agents, and mpirun's settings beyond one host.
+#include "harness/hosts/hosts_group.h"
+
+#include "harness/core/error.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace assay {
+
+namespace {
+
+// A person's settings for libraries that ranks use; a remote host's own shell does not know them.
+bool is_setting(std::string_view name) {
+  for (const char* prefix : {"ASSAY_", "NCCL_", "UCX_", "FI_", "OMP_", "MKL_", "ONEDNN_", "DNNL_", "OPENBLAS_"})
+    if (name.starts_with(prefix)) return name != "ASSAY_HOST" && name != "ASSAY_RSH";
+  return false;
+}
+
+}  // namespace
+
+HostsGroup::HostsGroup(const LaunchRequest& request, Agents& agents) : agents_(agents), seats_(request.seats) {
+  for (const RankSeat& seat : seats_)
+    if (hosts_.empty() || std::find(hosts_.begin(), hosts_.end(), seat.host) == hosts_.end())
+      hosts_.push_back(seat.host);
+  LaunchRequest whole = request;
+  for (const auto& [name, value] : inherited_variables())
+    if (is_setting(name)) whole.environment.try_emplace(name, value);
+  if (request.kind == LauncherKind::mpirun) {
+    start_launcher(whole);
+    return;
+  }
+  for (const RankSeat& seat : seats_) {
+    Variables own = whole.environment;
+    own["ASSAY_RANK"] = std::to_string(seat.rank);
+    own["ASSAY_SIZE"] = std::to_string(request.ranks);
+    own["ASSAY_LOCAL_RANK"] = std::to_string(seat.local_rank);
+    own["ASSAY_LOCAL_SIZE"] = std::to_string(seat.local_size);
+    ids_.push_back(agents_.start(seat.host, request.subcommand, own));
+  }
+}
+
+void HostsGroup::start_launcher(const LaunchRequest& request) {
+  BeyondThisHost beyond;
+  for (const int host : hosts_) {
+    const AllocatedHost& allocated = agents_.allocation().hosts[static_cast<std::size_t>(host)];
+    const auto seats =
+        std::count_if(seats_.begin(), seats_.end(), [host](const RankSeat& seat) { return seat.host == host; });
+    beyond.hosts += fmt::format("{}{}:{}", beyond.hosts.empty() ? "" : ",", allocated.name, seats);
+    // mpirun starts the ranks of its own host itself.
+    if (allocated.here) beyond.variables["ASSAY_HOST"] = allocated.name;
+  }
+  // Daemons come through the agents, whatever launcher there is around.
+  const std::string shell = own_binary() + " remote-shell";
+  for (const auto& [name, value] : Variables{{"OMPI_MCA_plm", "rsh"},
+                                             {"OMPI_MCA_plm_rsh_agent", shell},
+                                             {"OMPI_MCA_plm_rsh_no_tree_spawn", "1"},
+                                             {"PRTE_MCA_plm", "ssh"},
+                                             {"PRTE_MCA_plm_ssh_agent", shell},
+                                             {"PRTE_MCA_plm_ssh_no_tree_spawn", "1"},
+                                             {"ASSAY_AGENTS", agents_.shell_address()},
+                                             {"ASSAY_AGENTS_TOKEN", agents_.token()}})
+    beyond.variables[name] = value;
+  // Ranks that share one network namespace reach each other over its loopback, if over anything.
+  const Variables own = inherited_variables();
+  if (agents_.one_network(hosts_) && !own.contains("OMPI_MCA_btl_tcp_if_include") &&
+      !own.contains("OMPI_MCA_btl_tcp_if_exclude"))
+    beyond.variables["OMPI_MCA_btl_tcp_if_include"] = "lo";
+  agents_.serve_shells(true);
+  launcher_ = std::make_unique<LocalGroup>(request, beyond);
+}
+
+HostsGroup::~HostsGroup() {
+  kill_all();
+  agents_.forget_ended();
+}
+
+void HostsGroup::add_fds(std::vector<pollfd>& fds) const {
+  if (launcher_) launcher_->add_fds(fds);
+  agents_.add_fds(fds);
+}
+
+void HostsGroup::read() {
+  if (launcher_) launcher_->read();
+  agents_.take();
+}
+
+std::string HostsGroup::tail(std::size_t bytes, int rank) const {
+  if (launcher_) {
+    const std::string own = launcher_->tail(bytes, rank);
+    return own.empty() ? tail_of(agents_.shells_printed(), bytes) : own;
+  }
+  if (rank >= 0 && static_cast<std::size_t>(rank) < ids_.size())
+    if (const std::string own = tail_of(remote(static_cast<std::size_t>(rank)).printed, bytes); !own.empty())
+      return own;
+  std::string all;
+  for (std::size_t i = 0; i < ids_.size(); ++i) all += remote(i).printed;
+  return tail_of(all, bytes);
+}
+
+void HostsGroup::add_worker(int rank, pid_t pid) {
+  const int host = seats_[static_cast<std::size_t>(rank)].host;
+  if (launcher_ && agents_.allocation().hosts[static_cast<std::size_t>(host)].here) launcher_->add_worker(rank, pid);
+}
+
+bool HostsGroup::ended(int rank) const {
+  if (launcher_) return launcher_->ended(rank);
+  if (rank >= 0) return remote(static_cast<std::size_t>(rank)).status.has_value();
+  return std::all_of(ids_.begin(), ids_.end(), [this](int id) { return agents_.remote(id).status.has_value(); });
+}
+
+bool HostsGroup::reap() {
+  if (launcher_) return launcher_->reap();
+  for (std::size_t i = 0; i < ids_.size() && !first_ended_; ++i)
+    if (remote(i).status) first_ended_ = static_cast<int>(i);
+  return first_ended_.has_value();
+}
+
+std::optional<int> HostsGroup::first_ended() const { return launcher_ ? std::nullopt : first_ended_; }
+
+std::optional<int> HostsGroup::wait_status(int rank) const {
+  if (launcher_) return launcher_->wait_status(rank);
+  const int index = rank >= 0 ? rank : first_ended_.value_or(-1);
+  if (index < 0 || static_cast<std::size_t>(index) >= ids_.size()) return std::nullopt;
+  return remote(static_cast<std::size_t>(index)).status;
+}
+
+bool HostsGroup::wait_end(double seconds, int rank) {
+  return agents_.take_until(seconds, [&] {
+    if (launcher_) launcher_->read();
+    reap();
+    return ended(rank);
+  });
+}
+
+std::optional<LostRank> HostsGroup::lost() const {
+  for (const RankSeat& seat : seats_)
+    if (const std::string& why = agents_.lost(seat.host); !why.empty()) return LostRank{seat.rank, why};
+  return std::nullopt;
+}
+
+void HostsGroup::kill_all() {
+  if (launcher_) launcher_->kill_all();
+  agents_.clear(hosts_);
+  agents_.serve_shells(false);
+}
+
+}  // namespace assay

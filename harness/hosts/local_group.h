@@ -1,0 +1,51 @@
+// Workers of this host, or a launcher that was started here.
+#pragma once
+
+#include "harness/hosts/worker_group.h"
+
+namespace assay {
+
+// Settings of mpirun beyond this host; empty for a launcher that stays here.
+struct BeyondThisHost {
+  std::string hosts;    // "n1:2,n2:2", as mpirun's --host takes them
+  Variables variables;  // of mpirun itself, not of the ranks
+};
+
+// The launcher, or the workers themselves (LauncherKind::local). Each leads a process group of its own and dies with
+// the thread that started it.
+class LocalGroup : public WorkerGroup {
+ public:
+  explicit LocalGroup(const LaunchRequest& request, const BeyondThisHost& beyond = {});
+  ~LocalGroup() override;
+  LocalGroup(const LocalGroup&) = delete;
+  LocalGroup& operator=(const LocalGroup&) = delete;
+
+  void add_fds(std::vector<pollfd>& fds) const override;
+  void read() override;
+  std::string tail(std::size_t bytes, int rank) const override;
+  void add_worker(int rank, pid_t pid) override;
+  bool through_launcher() const override { return !direct_; }
+  bool reap() override;
+  std::optional<int> first_ended() const override { return direct_ ? first_ended_ : std::nullopt; }
+  std::optional<int> wait_status(int rank) const override;
+  bool wait_end(double seconds, int rank = -1) override;
+  std::optional<LostRank> lost() const override { return std::nullopt; }
+  void kill_all() override;
+
+  bool ended(int rank) const;
+
+ private:
+  struct Process {
+    pid_t pid = -1;
+    std::optional<int> status;
+  };
+  void start(const LaunchRequest& request, const BeyondThisHost& beyond, int rank);
+
+  std::vector<Process> processes_;  // the launcher, or the workers by rank
+  std::optional<int> first_ended_;  // index
+  bool direct_ = true;
+  Output output_;
+  std::vector<int> workers_;
+};
+
+}  // namespace assay

@@ -1,0 +1,258 @@
+// Ranks onto hosts, then the cores of each machine among its ranks.
+#include "harness/hosts/placement.h"
+
+#include "harness/core/error.h"
+#include "harness/device/cpu/topology.h"
+#include "harness/hosts/cpu_share.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+namespace assay {
+
+namespace {
+
+constexpr int max_hosts_told = 8;
+
+int sum(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
+
+// A host and what the allocation gives of it.
+struct Offer {
+  const HostInfo& host;
+  std::optional<int> slots;
+};
+
+// What a host takes before ranks have to share.
+int first_places(const Offer& offer, const PlacementRequest& request) {
+  const int gpus = offer.host.gpu_count;
+  if (request.device == DeviceKind::cpu) return offer.slots.value_or(1);
+  if (!offer.slots) return gpus;
+  return request.share_gpu && gpus > 0 ? *offer.slots : std::min(*offer.slots, gpus);
+}
+
+// "n1 2, n2 2", the first few.
+std::string told(const std::vector<Offer>& hosts, const std::vector<int>& counts) {
+  std::string text;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (i == max_hosts_told) return text + ", ...";
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", hosts[i].host.name, counts[i]);
+  }
+  return text;
+}
+
+[[noreturn]] void refuse_gpus(const std::vector<Offer>& hosts, const PlacementRequest& request) {
+  std::vector<int> gpus;
+  for (const Offer& offer : hosts) gpus.push_back(offer.host.gpu_count);
+  const int total = sum(gpus);
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const bool one = hosts.size() == 1;
+  throw UsageError(fmt::format("--ranks {}: {} {} {}{}; --share-gpu lets ranks share them", request.ranks,
+                               one ? "this host has" : fmt::format("the hosts of {} have", request.origin), total,
+                               total == 1 ? "GPU" : "GPUs",
+                               one ? visible ? fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible) : ""
+                                   : fmt::format(" ({})", told(hosts, gpus))));
+}
+
+[[noreturn]] void refuse_slots(const std::vector<Offer>& hosts, const PlacementRequest& request) {
+  std::vector<int> slots;
+  for (const Offer& offer : hosts) slots.push_back(first_places(offer, request));
+  throw UsageError(fmt::format("--ranks {} is beyond the {} slots of {} ({})", request.ranks, sum(slots),
+                               request.origin, told(hosts, slots)));
+}
+
+[[noreturn]] void refuse_cpus(const HostInfo& host, bool alone, const PlacementRequest& request) {
+  throw UsageError(fmt::format("--ranks {} is beyond the slots: {} has {} CPUs, and at most {} ranks a CPU are run",
+                               request.ranks, alone ? "this machine" : host.name, host.cpu_count, max_ranks_per_cpu));
+}
+
+// Ranks of each host.
+std::vector<int> ranks_by_host(const std::vector<Offer>& hosts, const PlacementRequest& request) {
+  std::vector<int> counts;
+  int left = request.ranks;
+  for (const Offer& offer : hosts) {
+    counts.push_back(std::clamp(first_places(offer, request), 0, left));
+    left -= counts.back();
+  }
+  if (left == 0) return counts;
+  const bool on_cpu = request.device == DeviceKind::cpu;
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    if (!hosts[i].slots && (on_cpu || (request.share_gpu && hosts[i].host.gpu_count > 0))) open.push_back(i);
+  if (open.empty()) {
+    const bool slots_given = std::any_of(hosts.begin(), hosts.end(), [](const Offer& offer) { return offer.slots; });
+    int slots = 0;
+    for (const Offer& offer : hosts) slots += offer.slots.value_or(0);
+    if (on_cpu || (slots_given && request.ranks > slots)) refuse_slots(hosts, request);
+    refuse_gpus(hosts, request);
+  }
+  int total = left;
+  for (const std::size_t i : open) total += counts[i];
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    const int hosts_open = static_cast<int>(open.size());
+    counts[open[i]] = total / hosts_open + (static_cast<int>(i) < total % hosts_open ? 1 : 0);
+    if (const HostInfo& host = hosts[open[i]].host; on_cpu && counts[open[i]] > max_ranks_per_cpu * host.cpu_count)
+      refuse_cpus(host, hosts.size() == 1, request);
+  }
+  return counts;
+}
+
+// The NUMA node of a seat's GPU, where it is known and has a core that may be used; else -1.
+int gpu_node(const RankSeat& seat, const HostInfo& host) {
+  if (!seat.gpu || !host.gpus || static_cast<std::size_t>(*seat.gpu) >= host.gpus->size()) return -1;
+  return (*host.gpus)[static_cast<std::size_t>(*seat.gpu)].numa_node;
+}
+
+std::vector<std::vector<int>> cores_of_node(const HostInfo& host, int node) {
+  std::vector<std::vector<int>> own;
+  const auto near = host.nodes.find(node);
+  if (near == host.nodes.end()) return own;
+  for (const std::vector<int>& core : host.cores)
+    if (!core.empty() && std::find(near->second.begin(), near->second.end(), core.front()) != near->second.end())
+      own.push_back(core);
+  return own;
+}
+
+// Ranks whose GPUs stand on one NUMA node divide the cores of that node; where no node is known, all divide all cores.
+void give_cpus(std::vector<RankSeat*>& seats, const HostInfo& host) {
+  const auto size = static_cast<int>(seats.size());
+  for (int i = 0; i < size; ++i) {
+    RankSeat& seat = *seats[static_cast<std::size_t>(i)];
+    const int node = size > 1 ? gpu_node(seat, host) : -1;
+    const std::vector<std::vector<int>> own = node < 0 ? std::vector<std::vector<int>>() : cores_of_node(host, node);
+    if (own.empty()) {
+      seat.cpus = cpu_share(host.cores, i, size);
+    } else {
+      int place = 0, ranks = 0;
+      for (int other = 0; other < size; ++other) {
+        if (gpu_node(*seats[static_cast<std::size_t>(other)], host) != node) continue;
+        if (other < i) ++place;
+        ++ranks;
+      }
+      seat.cpus = cpu_share(own, place, ranks);
+    }
+    std::sort(seat.cpus.begin(), seat.cpus.end());
+    seat.numa_node = node_of_cpus(host.nodes, seat.cpus);
+  }
+}
+
+}  // namespace
+
+Placement place_ranks(const std::vector<AllocatedHost>& slots, const std::vector<HostInfo>& hosts,
+                      const PlacementRequest& request) {
+  ASSAY_CHECK(!hosts.empty() && slots.size() == hosts.size() && request.ranks > 0, "{} ranks on {} of {} hosts",
+              request.ranks, slots.size(), hosts.size());
+  std::vector<Offer> offers;
+  for (std::size_t i = 0; i < hosts.size(); ++i) offers.push_back({hosts[i], slots[i].slots});
+  const std::vector<int> counts = ranks_by_host(offers, request);
+  Placement placement;
+  for (std::size_t h = 0; h < hosts.size(); ++h)
+    for (int local = 0; local < counts[h]; ++local) {
+      RankSeat seat;
+      seat.rank = static_cast<int>(placement.seats.size());
+      seat.host = static_cast<int>(h);
+      seat.local_rank = local;
+      seat.local_size = counts[h];
+      if (request.device != DeviceKind::cpu && hosts[h].gpu_count > 0) seat.gpu = local % hosts[h].gpu_count;
+      placement.seats.push_back(std::move(seat));
+    }
+  placement.hosts = static_cast<int>(std::count_if(counts.begin(), counts.end(), [](int count) { return count > 0; }));
+  // Hosts with ranks, each with those that may use the very same CPUs.
+  std::vector<bool> done(hosts.size());
+  for (std::size_t h = 0; h < hosts.size(); ++h) {
+    if (counts[h] == 0) continue;
+    for (std::size_t other = 0; other < h; ++other)
+      if (counts[other] > 0 && share_cpus(hosts[other], hosts[h])) placement.one_machine = true;
+    if (done[h]) continue;
+    std::vector<RankSeat*> seats;
+    for (RankSeat& seat : placement.seats) {
+      const auto place = static_cast<std::size_t>(seat.host);
+      if (place != h && !(share_cpus(hosts[h], hosts[place]) && hosts[h].cores == hosts[place].cores)) continue;
+      done[place] = true;
+      seats.push_back(&seat);
+    }
+    give_cpus(seats, hosts[h]);
+    if (request.device == DeviceKind::cpu && static_cast<int>(seats.size()) > hosts[h].core_count)
+      placement.oversubscribed = true;
+  }
+  return placement;
+}
+
+std::optional<Placement> place_elsewhere(const Placement& planned, const std::vector<bool>& gone,
+                                         const std::vector<AllocatedHost>& slots, const std::vector<HostInfo>& hosts,
+                                         const PlacementRequest& request) {
+  std::vector<int> left;
+  std::vector<AllocatedHost> slots_left;
+  std::vector<HostInfo> hosts_left;
+  for (std::size_t h = 0; h < hosts.size(); ++h) {
+    if (gone[h]) continue;
+    left.push_back(static_cast<int>(h));
+    slots_left.push_back(slots[h]);
+    hosts_left.push_back(hosts[h]);
+  }
+  if (left.empty()) return std::nullopt;
+  try {
+    Placement placement = place_ranks(slots_left, hosts_left, request);
+    if (std::tie(placement.hosts, placement.oversubscribed, placement.one_machine) !=
+        std::tie(planned.hosts, planned.oversubscribed, planned.one_machine))
+      return std::nullopt;
+    for (RankSeat& seat : placement.seats) seat.host = left[static_cast<std::size_t>(seat.host)];
+    return placement;
+  } catch (const UsageError&) {
+    return std::nullopt;
+  }
+}
+
+std::map<int, std::vector<int>> numa_nodes() {
+  std::map<int, std::vector<int>> nodes;
+  for (const cpu::NumaNode& node : cpu::topology().numa_nodes) nodes[node.number] = node.cpus;
+  return nodes;
+}
+
+std::optional<int> node_of_cpus(const std::map<int, std::vector<int>>& nodes, const std::vector<int>& cpus) {
+  if (cpus.empty()) return std::nullopt;
+  for (const auto& [number, own] : nodes)
+    if (std::all_of(cpus.begin(), cpus.end(),
+                    [&own = own](int cpu) { return std::find(own.begin(), own.end(), cpu) != own.end(); }))
+      return number;
+  return std::nullopt;
+}
+
+std::vector<int> walk_hosts(const Allocation& allocation, DeviceKind device, int gpus_per_host) {
+  const auto count = allocation.hosts.size();
+  std::vector<int> sizes;
+  if (count < 2) return sizes;
+  const auto ranks_of_first = [&](std::size_t hosts) {
+    int ranks = 0;
+    for (std::size_t i = 0; i < hosts; ++i)
+      ranks += allocation.hosts[i].slots.value_or(device == DeviceKind::cpu ? 1 : std::max(1, gpus_per_host));
+    return ranks;
+  };
+  for (std::size_t hosts = 1; hosts < count; hosts *= 2) sizes.push_back(ranks_of_first(hosts));
+  sizes.push_back(ranks_of_first(count));
+  return sizes;
+}
+
+std::string cpu_sets(const std::vector<RankSeat>& seats) {
+  std::string text;
+  for (const RankSeat& seat : seats) {
+    if (seat.rank > 0) text += ';';
+    text += cpu_list_text(seat.cpus);
+  }
+  return text;
+}
+
+std::string_view cpu_set_of(std::string_view sets, int rank) {
+  for (; rank > 0; --rank) {
+    const std::size_t end = sets.find(';');
+    if (end == sets.npos) return {};
+    sets.remove_prefix(end + 1);
+  }
+  return sets.substr(0, sets.find(';'));
+}
+
+}  // namespace assay

@@ -1,0 +1,47 @@
+// Which hosts are left, and which must come back.
+#include "harness/hosts/seating.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+namespace assay {
+
+namespace {
+
+constexpr int max_hosts_told = 4;
+
+std::string missing_for(const Placement& planned, const Agents& agents, const std::vector<bool>& gone) {
+  std::string text;
+  int lost = 0;
+  for (std::size_t host = 0; host < gone.size(); ++host)
+    if (gone[host] && ++lost <= max_hosts_told) text += agents.lost(static_cast<int>(host)) + "; ";
+  if (lost > max_hosts_told) text += fmt::format("so are {} more; ", lost - max_hosts_told);
+  const std::size_t ranks = planned.seats.size();
+  return fmt::format("{}what is left has no room for {} rank{} on {} host{}", text, ranks, ranks == 1 ? "" : "s",
+                     planned.hosts, planned.hosts == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Seating seat_ranks(const std::vector<AllocatedHost>& slots, const std::vector<HostInfo>& hosts,
+                   const PlacementRequest& request, Agents* agents, const std::function<bool()>& stop) {
+  const Placement planned = place_ranks(slots, hosts, request);
+  if (!agents) return {planned};
+  for (;;) {
+    std::vector<bool> gone;
+    for (std::size_t host = 0; host < hosts.size(); ++host) gone.push_back(agents->given_up(static_cast<int>(host)));
+    // A host that came back may be another machine under the same name.
+    std::optional<Placement> placement = place_elsewhere(planned, gone, slots, agents->hosts(), request);
+    if (!placement) return {planned, missing_for(planned, *agents, gone)};
+    std::vector<int> needed;
+    for (const RankSeat& seat : placement->seats)
+      if (needed.empty() || needed.back() != seat.host) needed.push_back(seat.host);
+    // Each time that this is in vain, a host is given up.
+    if (agents->bring_back(needed, stop) || stop()) return {std::move(*placement)};
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,31 @@
+// Which kind of group a world needs.
+#include "harness/hosts/worker_group.h"
+
+#include "harness/core/error.h"
+#include "harness/core/module.h"
+#include "harness/hosts/hosts_group.h"
+#include "harness/hosts/local_group.h"
+
+namespace assay {
+
+LauncherKind choose_launcher(int ranks, DeviceKind device) {
+  if (ranks == 1 || device != DeviceKind::cpu) return LauncherKind::local;
+  const std::string word = fmt::format("--ranks {}", ranks);
+  if (Module::find("mpi").empty())
+    throw UsageError(
+        fmt::format("{} needs libassay-mpi.so, which is not beside the binary: install libopenmpi-dev and build "
+                    "again with -DASSAY_MPI=ON",
+                    word));
+  if (find_program("mpirun").empty())
+    throw UsageError(fmt::format("{} needs mpirun, which is not in PATH: install openmpi-bin", word));
+  return LauncherKind::mpirun;
+}
+
+std::unique_ptr<WorkerGroup> start_group(const LaunchRequest& request, Agents* agents) {
+  LaunchRequest whole = request;
+  if (!request.seats.empty()) whole.environment["ASSAY_CPUS_BY_RANK"] = cpu_sets(request.seats);
+  if (agents) return std::make_unique<HostsGroup>(whole, *agents);
+  return std::make_unique<LocalGroup>(whole);
+}
+
+}  // namespace assay

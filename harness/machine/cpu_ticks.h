@@ -1,0 +1,22 @@
+// CPU time since boot, as the kernel counts it.
+#pragma once
+
+#include "harness/machine/root.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace assay {
+
+// Clock ticks summed over CPUs: busy (steal included), stolen, all.
+struct CpuTicks {
+  std::int64_t busy = 0;
+  std::int64_t steal = 0;
+  std::int64_t total = 0;
+};
+
+// Of `cpus` (all where empty), from /proc/stat; absent where the file lacks them.
+std::optional<CpuTicks> cpu_ticks(const Root& root, const std::vector<int>& cpus);
+
+}  // namespace assay

@@ -1,0 +1,13 @@
+// The environment of a run, for run.json and `assay env`: what measured and what was measured on.
+#pragma once
+
+#include "harness/core/json_fwd.h"
+#include "harness/machine/machine.h"
+
+namespace assay {
+
+// Members, in this order: assay (version, commit, dirty, compiler, build type), libraries, host, os, cpu, numa_nodes,
+// memory, gpus, drivers, virtualisation, cloud, limits. Base units (B, Hz, W, GT/s named); what is unknown is null.
+Json environment_json(const Machine& machine);
+
+}  // namespace assay

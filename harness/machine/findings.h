@@ -1,0 +1,60 @@
+// What about a machine will spoil a measurement, each with what was seen and how to mend it.
+#pragma once
+
+#include "harness/core/json_fwd.h"
+#include "harness/machine/machine.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+enum class Severity { warning, info };
+std::string_view name_of(Severity severity);
+
+struct Finding {
+  std::string id;  // "governor", "cpu-quota", ...: stable, scripts lean on it
+  Severity severity = Severity::warning;
+  std::string seen;    // on this machine, with its figures
+  std::string effect;  // what it does to a measurement
+  std::string mend;    // one command or setting
+};
+
+struct BusyProcess {
+  std::int64_t pid = 0;
+  std::string name;
+  double cpus = 0;  // CPUs' worth of time
+};
+
+// What the machine did over a short while.
+struct Activity {
+  std::vector<BusyProcess> busy;  // others that took at least 5 % of a CPU, the busiest first
+  std::optional<double> steal;    // share of CPU time
+};
+
+// Compares /proc before and after `wait` (some 200 ms of sleep). This process and kernel threads are left out.
+Activity observe(const Root& root, const std::function<void()>& wait);
+
+// What an installed OpenBLAS takes the CPU for ("Prescott"), by asking it in a process of its own; absent without one.
+struct BlasCore {
+  std::string version;
+  std::string core;
+};
+std::optional<BlasCore> ask_openblas();
+
+struct Circumstances {
+  Activity activity = {};
+  std::optional<BlasCore> blas = {};
+  std::string build_type = "Release";  // of this binary
+};
+// Those of this machine, now: watches other processes for a quarter of a second, asks the system's OpenBLAS.
+Circumstances present_circumstances();
+
+// Warnings first.
+std::vector<Finding> find_spoilers(const Machine& machine, const Circumstances& circumstances);
+// [{"id":..,"severity":..,"seen":..,"effect":..,"mend":..}]
+Json to_json(const std::vector<Finding>& findings);
+
+}  // namespace assay

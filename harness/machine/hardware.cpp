@@ -1,0 +1,147 @@
+// Reading hardware sheets, strictly: a figure that nobody vouches for is refused.
+#include "harness/machine/hardware.h"
+
+#include "harness/core/dtype.h"
+#include "harness/core/json.h"
+#include "harness/core/units.h"
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+
+namespace assay {
+namespace {
+
+constexpr int hardware_schema = 1;
+constexpr double most = std::numeric_limits<double>::max();
+
+double bytes_of(std::string_view text) { return static_cast<double>(parse_bytes(text)); }
+
+// Non-empty texts of an array.
+std::vector<std::string> texts(const Cursor& list) {
+  std::vector<std::string> all;
+  for (const auto& each : list.elements())
+    if (const auto text = each.text()) {
+      if (text->empty()) each.error("is empty");
+      all.push_back(*text);
+    }
+  return all;
+}
+
+std::optional<double> positive(const std::optional<Cursor>& at) {
+  const auto value = at ? at->number(0, most) : std::nullopt;
+  if (value && *value <= 0) at->error("must be above 0");
+  return value;
+}
+
+void read_peak(const Cursor& peak, HardwareSheet& sheet) {
+  for (const auto& [dtype, value] : peak.members()) {
+    if (!dtype_from(dtype) && dtype != "f64_tensor" && dtype != "int8") value.error("is no dtype");
+    if (const auto flops = positive(value)) sheet.peak[dtype] = *flops;
+  }
+}
+
+void read_links(const Cursor& links, HardwareSheet& sheet) {
+  static const std::vector<std::string> members = {"name", "bytes_per_second"};
+  for (const auto& each : links.elements()) {
+    if (!each.object()) continue;
+    each.only(members);
+    const auto name_at = each.need("name");
+    const auto name = name_at ? name_at->text() : std::nullopt;
+    const auto rate = positive(each.need("bytes_per_second"));
+    if (name && rate) sheet.links.push_back({*name, *rate});
+  }
+}
+
+void read_sources(const Cursor& sources, HardwareSheet& sheet) {
+  for (const auto& [member, value] : sources.members())
+    if (const auto text = value.text()) {
+      if (text->size() < 10) value.error("a source names a document");
+      sheet.sources[member] = *text;
+    }
+}
+
+}  // namespace
+
+HardwareSheet read_hardware(const std::filesystem::path& file) {
+  static const std::vector<std::string> members = {"schema", "description",      "kind",         "match",     "pci_ids",
+                                                   "peak",   "memory_bandwidth", "memory_bytes", "tdp_watts", "links",
+                                                   "sources"};
+  static const std::vector<std::string> kinds = {"gpu", "cpu"};
+  HardwareSheet sheet;
+  sheet.name = file.stem().string();
+  const auto json = read_json(file);
+  Problems problems(file.string());
+  const Cursor root(json, problems);
+  if (root.object() && root.schema(hardware_schema)) {
+    root.only(members);
+    if (const auto at = root.need("description")) sheet.description = at->text().value_or("");
+    if (const auto at = root.need("kind")) sheet.kind = at->choice(kinds).value_or("");
+    if (const auto at = root.need("match")) {
+      sheet.match = texts(*at);
+      if (sheet.match.empty()) at->error("needs a pattern");
+    }
+    if (const auto at = root.find("pci_ids")) sheet.pci_ids = texts(*at);
+    if (const auto at = root.find("peak")) read_peak(*at, sheet);
+    sheet.memory_bandwidth = positive(root.find("memory_bandwidth"));
+    if (const auto at = root.find("memory_bytes"))
+      if (const auto bytes = at->quantity(bytes_of, 1, 1e18)) sheet.memory_bytes = static_cast<std::uint64_t>(*bytes);
+    sheet.tdp_watts = positive(root.find("tdp_watts"));
+    if (const auto at = root.find("links")) read_links(*at, sheet);
+    if (const auto at = root.need("sources")) {
+      read_sources(*at, sheet);
+      for (const auto* figure : {"peak", "memory_bandwidth", "memory_bytes", "tdp_watts", "links"})
+        if (root.find(figure) && !sheet.sources.contains(figure)) at->error(std::string("has no source of ") + figure);
+    }
+  }
+  problems.raise();
+  return sheet;
+}
+
+std::vector<HardwareSheet> load_hardware(const std::filesystem::path& folder) {
+  std::vector<HardwareSheet> sheets;
+  std::error_code absent;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, absent))
+    if (entry.path().extension() == ".json") sheets.push_back(read_hardware(entry.path()));
+  std::sort(sheets.begin(), sheets.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return sheets;
+}
+
+const HardwareSheet* find_hardware(std::span<const HardwareSheet> sheets, std::string_view device_name) {
+  for (const auto& sheet : sheets)
+    for (const auto& pattern : sheet.match)
+      if (matches(pattern, device_name)) return &sheet;
+  return nullptr;
+}
+
+const HardwareSheet* find_hardware_by_pci(std::span<const HardwareSheet> sheets, std::string_view pci_id) {
+  for (const auto& sheet : sheets)
+    if (std::find(sheet.pci_ids.begin(), sheet.pci_ids.end(), pci_id) != sheet.pci_ids.end()) return &sheet;
+  return nullptr;
+}
+
+bool matches(std::string_view pattern, std::string_view text) {
+  // Two pointers; after a mismatch the last * takes one character more.
+  const auto same = [](char a, char b) {
+    return a == '?' || std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && same(pattern[p], text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+}  // namespace assay

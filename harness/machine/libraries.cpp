@@ -1,0 +1,70 @@
+// Libraries as installed, by the names of their files.
+#include "harness/machine/libraries.h"
+
+#include "harness/core/module.h"
+#include "harness/machine/ask_process.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <gnu/libc-version.h>
+
+namespace assay {
+namespace {
+
+// "0.3.21" of libopenblasp-r0.3.21.so; the version after "-r".
+std::string openblas_version(const std::string& name) {
+  const auto start = name.find("-r"), end = name.rfind(".so");
+  if (!name.starts_with("libopenblas") || start == std::string::npos || end == std::string::npos || end < start)
+    return "";
+  return name.substr(start + 2, end - start - 2);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> cuda_libraries() {
+  const std::string module = Module::find("cuda");
+  if (module.empty()) return {};
+  constexpr int patience_ms = 20000;  // gigabytes that may come from a slow disk
+  const std::string answer = ask_in_a_process(patience_ms, [&] {
+    void* const handle = dlopen(module.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    std::string text;
+    // Found through the module, since a handle's search covers what it stands on. 22807 is NCCL 2.28.7.
+    const auto add = [&](const char* name, std::size_t version) {
+      if (version > 0) text += fmt::format("{} {}.{}.{}\n", name, version / 10000, version / 100 % 100, version % 100);
+    };
+    const auto find = [&](const char* symbol) { return handle ? dlsym(handle, symbol) : nullptr; };
+    if (void* const symbol = find("cublasLtGetVersion")) add("cublaslt", reinterpret_cast<std::size_t (*)()>(symbol)());
+    if (void* const symbol = find("cudnnGetVersion")) add("cudnn", reinterpret_cast<std::size_t (*)()>(symbol)());
+    int version = 0;
+    if (void* const symbol = find("ncclGetVersion"); symbol && reinterpret_cast<int (*)(int*)>(symbol)(&version) == 0)
+      add("nccl", static_cast<std::size_t>(version));
+    return text;
+  });
+  std::map<std::string, std::string> found;
+  for (const std::string& line : lines(answer))
+    if (const auto pair = words(line); pair.size() == 2) found[pair[0]] = pair[1];
+  return found;
+}
+
+std::map<std::string, std::string> libraries(const Root& root) {
+  auto found = built_with();
+  found["libc"] = gnu_get_libc_version();
+  for (const std::string lib : {"usr/lib", "usr/lib64", "usr/local/lib"}) {
+    auto folders = std::vector<std::string>{lib};
+    for (const auto& triplet : root.list(lib))
+      if (triplet.find("-linux-gnu") != std::string::npos) {
+        folders.push_back(lib + "/" + triplet);
+        for (const auto& flavour : root.list(folders.back()))
+          if (flavour.starts_with("openblas")) folders.push_back(lib + "/" + triplet + "/" + flavour);
+      }
+    for (const auto& folder : folders)
+      for (const auto& name : root.list(folder)) {
+        if (const auto version = openblas_version(name); !version.empty()) found["openblas"] = version;
+        if (name.starts_with("libblis") && name.find(".so.") != std::string::npos)
+          found["blis"] = name.substr(name.find(".so.") + 4);
+      }
+  }
+  return found;
+}
+
+}  // namespace assay

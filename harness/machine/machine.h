@@ -1,0 +1,135 @@
+// What a machine is, read from the kernel's files below a root. Unknown values are absent or empty, never 0.
+#pragma once
+
+#include "harness/machine/nvml.h"
+#include "harness/machine/root.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+// Alike caches, counted.
+struct CacheLevel {
+  int level = 0;
+  std::string type;         // data, instruction, unified
+  std::uint64_t bytes = 0;  // of one
+  int count = 0;
+  int cpus_sharing = 0;  // logical CPUs that share one
+};
+
+struct CpuPart {
+  std::string name;   // "Intel Emerald Rapids" where it is known, else the brand string
+  std::string brand;  // as the processor calls itself
+  std::string vendor;
+  std::optional<std::int64_t> family, model, stepping;
+  std::string microcode;
+  std::vector<std::string> flags;  // every feature the kernel names
+  std::vector<int> online;         // logical CPUs
+  std::vector<int> usable;         // of them, those this process may run on
+  int sockets = 0;
+  int cores = 0;
+  int usable_cores = 0;              // with at least one usable CPU
+  std::optional<double> quota_cpus;  // CPUs' worth of time that the cgroup grants
+  std::optional<bool> smt;           // two or more threads a core are online
+  std::vector<CacheLevel> caches;
+  bool cpufreq = false;
+  std::map<std::string, int> governors;  // CPUs by governor
+  std::string frequency_driver;
+  std::optional<bool> turbo;  // may run above the base clock
+  std::optional<double> min_hz, max_hz, base_hz;
+  std::optional<std::int64_t> throttled;       // package thermal throttle events since boot
+  std::map<std::string, double> power_limits;  // W by RAPL package ("package-0")
+
+  // Those flags that matrix work asks for (avx2, avx512_bf16, amx_int8, sve2, ...).
+  std::vector<std::string> isa() const;
+  bool has(const std::string& flag) const;
+};
+
+struct NumaPart {
+  int number = 0;
+  std::vector<int> cpus;
+  std::optional<std::uint64_t> bytes;
+};
+
+struct MemoryPart {
+  std::optional<std::uint64_t> installed;  // memory blocks that are online: with what the kernel keeps for itself
+  std::optional<std::uint64_t> total;      // MemTotal
+  std::optional<std::uint64_t> available;
+  std::optional<std::uint64_t> limit;  // the tightest cgroup on the way up, where below the total
+  std::optional<std::uint64_t> address_space_limit;
+  std::optional<std::uint64_t> swap_total, swap_used;
+  std::string transparent_huge_pages;             // always, madvise, never; empty: unknown
+  std::optional<std::uint64_t> huge_pages_bytes;  // reserved explicitly
+  std::optional<bool> numa_balancing;
+  std::optional<std::uint64_t> shm_bytes;  // size of /dev/shm
+};
+
+struct GpuPart {
+  std::string pci;   // 0000:1b:00.0
+  std::string id;    // vendor:device, "10de:2335"
+  std::string name;  // by the driver; empty without one
+  std::string uuid;
+  std::string driver;  // nvidia, nouveau, vfio-pci; empty: none bound
+  std::optional<std::int64_t> link_width, max_link_width;
+  std::optional<double> link_speed, max_link_speed;  // GT/s; an idle GPU slows its link down
+  std::optional<double> slot_link_speed;             // the most that the bridge above it can do
+  std::optional<int> numa_node;
+
+  // As the driver's management library tells it; absent without one.
+  std::optional<bool> mig, ecc, mps;  // partitioned; memory errors corrected; shared by MPS
+  std::optional<bool> persistence;    // its driver stays ready while nobody uses it
+  GpuErrorCounts errors;
+  std::optional<double> power_limit, default_power_limit;                // W
+  std::optional<double> applications_clock, default_applications_clock;  // Hz, of the SMs
+  std::optional<double> max_clock;                                       // Hz, of the SMs
+  std::optional<std::uint64_t> throttle_reasons;                         // now, bits of ThrottleReason
+  std::vector<GpuClient> clients;                                        // processes that compute on it
+};
+
+// PCI Express generation that a transfer rate in GT/s means; absent for others.
+std::optional<int> pcie_generation(std::optional<double> gigatransfers);
+
+struct SystemPart {
+  std::string hostname;
+  std::string os;  // "Debian GNU/Linux 12 (bookworm)"
+  std::string kernel;
+  std::string architecture;
+  std::string container;                   // docker, podman, kubernetes, lxc, ...; empty: none seen
+  std::string hypervisor;                  // KVM, Hyper-V, ...; empty: none seen
+  std::string provider;                    // aws, gcp, azure, ...; empty: unknown
+  std::string instance_type;               // where the firmware tells it (AWS); empty: unknown
+  std::map<std::string, std::string> dmi;  // sys_vendor, product_name, ...: no serial numbers
+  std::string nvidia_driver;               // version; empty: none loaded
+  std::string nvidia_cuda;                 // the newest CUDA that driver knows
+  std::string clocksource;
+  std::optional<std::int64_t> open_files;  // soft limit; absent when unlimited or unknown
+  std::optional<double> load;              // one-minute load average
+  std::optional<double> steal_since_boot;  // share of CPU time
+};
+
+struct Machine {
+  std::map<std::string, std::string> cuda_libraries;  // where there is a GPU: versions that would be loaded
+  CpuPart cpu;
+  std::vector<NumaPart> numa;
+  MemoryPart memory;
+  std::vector<GpuPart> gpus;
+  SystemPart system;
+};
+
+// Where the files are those of this machine, system calls and the processor itself add what no file tells.
+Machine probe_machine(const Root& root = Root());
+
+// Its parts, for probe_machine alone; each in a file of its own.
+CpuPart probe_cpu(const Root& root);
+std::vector<GpuPart> probe_gpus(const Root& root);
+// Adds what NVML knows; GPUs that no file shows (a container without /sys) are appended.
+void add_nvml(const Nvml& nvml, std::vector<GpuPart>& gpus);
+// What is not known yet of its link to the bus.
+void add_link(const NvmlDevice& device, GpuPart& gpu);
+SystemPart probe_system(const Root& root, const CpuPart& cpu);
+
+}  // namespace assay

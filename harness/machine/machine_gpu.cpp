@@ -1,0 +1,114 @@
+// GPUs on the PCI bus, with what the kernel and the NVIDIA driver's files say of them, and what NVML adds.
+#include "harness/machine/machine.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+
+namespace assay {
+namespace {
+
+constexpr std::string_view nvidia = "0x10de";
+constexpr std::array rates = {2.5, 5.0, 8.0, 16.0, 32.0, 64.0};  // GT/s of PCI Express generations 1 to 6
+
+std::string without_prefix(std::string text) { return text.starts_with("0x") ? text.substr(2) : text; }
+
+// "16.0 GT/s PCIe"; "Unknown" gives nothing.
+std::optional<double> gigatransfers(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  char* end = nullptr;
+  const double value = std::strtod(text->c_str(), &end);
+  return end != text->c_str() && value > 0 ? std::optional(value) : std::nullopt;
+}
+
+// 0 and 63 or 255 stand for an unknown width, as virtual bridges give it.
+std::optional<std::int64_t> lanes(std::optional<std::int64_t> width) {
+  return width && *width >= 1 && *width <= 32 ? width : std::nullopt;
+}
+
+// GT/s of a PCI Express generation.
+std::optional<double> transfer_rate(std::optional<std::int64_t> generation) {
+  const bool known = generation && *generation >= 1 && *generation <= std::ssize(rates);
+  return known ? std::optional(rates[static_cast<std::size_t>(*generation - 1)]) : std::nullopt;
+}
+
+void add_nvml(const NvmlDevice& device, GpuPart& gpu) {
+  if (gpu.pci.empty()) gpu.pci = device.pci();
+  if (gpu.id.empty()) gpu.id = device.pci_id();
+  if (gpu.name.empty()) gpu.name = device.name();
+  if (gpu.uuid.empty()) gpu.uuid = device.uuid();
+  gpu.driver = "nvidia";
+  add_link(device, gpu);
+  gpu.mig = device.mig();
+  gpu.ecc = device.ecc();
+  gpu.mps = device.mps();
+  gpu.persistence = device.persistence();
+  gpu.errors = device.errors();
+  gpu.power_limit = device.power_limit();
+  gpu.default_power_limit = device.default_power_limit();
+  gpu.applications_clock = device.applications_clock();
+  gpu.default_applications_clock = device.default_applications_clock();
+  gpu.max_clock = device.max_clock();
+  gpu.throttle_reasons = device.throttle_reasons();
+  gpu.clients = device.clients();
+}
+
+}  // namespace
+
+void add_link(const NvmlDevice& device, GpuPart& gpu) {
+  if (!gpu.link_width) gpu.link_width = device.link_width();
+  if (!gpu.max_link_width) gpu.max_link_width = device.max_link_width();
+  if (!gpu.link_speed) gpu.link_speed = transfer_rate(device.link_generation());
+  if (!gpu.max_link_speed) gpu.max_link_speed = transfer_rate(device.max_link_generation());
+}
+
+void add_nvml(const Nvml& nvml, std::vector<GpuPart>& gpus) {
+  std::vector<std::string> known;
+  for (GpuPart& gpu : gpus)
+    if (const auto device = nvml.find(gpu.uuid, gpu.pci)) {
+      add_nvml(*device, gpu);
+      known.push_back(device->uuid());
+    }
+  for (const NvmlDevice& device : nvml.devices()) {
+    if (std::find(known.begin(), known.end(), device.uuid()) != known.end()) continue;
+    gpus.emplace_back();
+    add_nvml(device, gpus.back());
+  }
+}
+
+std::optional<int> pcie_generation(std::optional<double> rate) {
+  for (std::size_t i = 0; rate && i < rates.size(); ++i)
+    if (std::abs(*rate - rates[i]) < 0.1) return static_cast<int>(i) + 1;
+  return std::nullopt;
+}
+
+std::vector<GpuPart> probe_gpus(const Root& root) {
+  std::vector<GpuPart> gpus;
+  for (const auto& pci : root.list("sys/bus/pci/devices")) {
+    const auto folder = "sys/bus/pci/devices/" + pci + "/";
+    const auto kind = root.text(folder + "class").value_or("");
+    // Display controllers alone: VGA 0x0300, 3D 0x0302; audio functions and NVSwitches have the same vendor.
+    if (root.text(folder + "vendor") != nvidia || !(kind.starts_with("0x0300") || kind.starts_with("0x0302"))) continue;
+    GpuPart gpu;
+    gpu.pci = pci;
+    gpu.id = without_prefix(std::string(nvidia)) + ":" + without_prefix(root.text(folder + "device").value_or(""));
+    gpu.driver = root.link_name(folder + "driver").value_or("");
+    gpu.link_width = lanes(root.integer(folder + "current_link_width"));
+    gpu.max_link_width = lanes(root.integer(folder + "max_link_width"));
+    gpu.link_speed = gigatransfers(root.text(folder + "current_link_speed"));
+    gpu.max_link_speed = gigatransfers(root.text(folder + "max_link_speed"));
+    // The folder is a link into the tree of bridges, so its parent is the slot.
+    gpu.slot_link_speed = gigatransfers(root.text(folder + "../max_link_speed"));
+    if (const auto node = root.integer(folder + "numa_node"); node && *node >= 0)
+      gpu.numa_node = static_cast<int>(*node);
+    if (const auto information = root.text("proc/driver/nvidia/gpus/" + pci + "/information")) {
+      gpu.name = field(*information, "Model").value_or("");
+      gpu.uuid = field(*information, "GPU UUID").value_or("");
+    }
+    gpus.push_back(std::move(gpu));
+  }
+  return gpus;
+}
+
+}  // namespace assay

@@ -1,0 +1,114 @@
+// The library itself, and the events it hands out.
+#include "harness/machine/nvml.h"
+#include "harness/machine/nvml_api.h"
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+namespace assay {
+
+using namespace nvml;
+
+namespace {
+
+// Where containers mount a driver that the loader's own search may miss.
+constexpr const char* names[] = {"libnvidia-ml.so.1", "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
+                                 "/usr/lib64-nvidia/libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"};
+
+// Null where none is found; `why_not` is what the loader said to the first name.
+void* open_library(std::string& why_not) {
+  for (const char* name : names) {
+    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
+    const char* error = dlerror();
+    if (why_not.empty()) why_not = error ? error : name;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<Nvml> Nvml::load(std::string& why_not) {
+  static std::mutex mutex;
+  static std::shared_ptr<Nvml> loaded;
+  static std::string reason;
+  const std::lock_guard lock(mutex);
+  if (!loaded && reason.empty()) {
+    auto api = std::make_shared<NvmlDevice::Api>();
+    std::string not_found;
+    api->library = open_library(not_found);
+    if (!api->library) {
+      reason = not_found;
+    } else {
+      Return (*init)() = nullptr;
+      const char* (*error_text)(Return) = nullptr;
+      api->find(init, "nvmlInit_v2");
+      api->find(error_text, "nvmlErrorString");
+      const Return started = init ? init() : -1;
+      if (started != success)
+        reason = fmt::format("nvmlInit failed: {}", error_text ? error_text(started) : std::to_string(started).c_str());
+    }
+    if (reason.empty()) {
+      api->find_all();
+      loaded = std::shared_ptr<Nvml>(new Nvml(std::move(api)));
+    }
+  }
+  why_not = reason;
+  return loaded;
+}
+
+std::string Nvml::driver_version() const {
+  return nvml_text(
+      [&](char* text, unsigned size) { return api_->driver_version ? api_->driver_version(text, size) : -1; });
+}
+
+std::string Nvml::cuda_version() const {
+  int version = 0;
+  if (!api_->cuda_version || api_->cuda_version(&version) != success || version <= 0) return {};
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::vector<NvmlDevice> Nvml::devices() const {
+  unsigned count = 0;
+  if (!api_->count || !api_->by_index || api_->count(&count) != success) return {};
+  std::vector<NvmlDevice> devices;
+  for (unsigned i = 0; i < count; ++i) {
+    Handle handle = nullptr;
+    if (api_->by_index(i, &handle) == success) devices.push_back(NvmlDevice(api_, handle));
+  }
+  return devices;
+}
+
+std::optional<NvmlDevice> Nvml::find(std::string_view uuid, std::string_view pci) const {
+  Handle handle = nullptr;
+  if (!uuid.empty() && api_->by_uuid && api_->by_uuid(std::string(uuid).c_str(), &handle) == success)
+    return NvmlDevice(api_, handle);
+  if (!pci.empty() && api_->by_pci && api_->by_pci(std::string(pci).c_str(), &handle) == success)
+    return NvmlDevice(api_, handle);
+  return std::nullopt;
+}
+
+XidWatch::XidWatch(const NvmlDevice& device) : api_(device.api_) {
+  void* set = nullptr;
+  if (!api_->event_set || !api_->register_events || !api_->event_wait || api_->event_set(&set) != success) return;
+  if (api_->register_events(device.handle_, event_xid, set) == success)
+    set_ = set;
+  else if (api_->event_free)
+    api_->event_free(set);
+}
+
+XidWatch::~XidWatch() {
+  if (set_ && api_->event_free) api_->event_free(set_);
+}
+
+std::vector<std::uint64_t> XidWatch::take() {
+  std::vector<std::uint64_t> found;
+  constexpr std::size_t most = 100;  // a GPU that has fallen off the bus repeats itself
+  constexpr unsigned patience_ms = 1;
+  EventData event{};
+  while (set_ && found.size() < most && api_->event_wait(set_, &event, patience_ms) == success)
+    if (event.type == event_xid) found.push_back(event.data);
+  return found;
+}
+
+}  // namespace assay

@@ -1,0 +1,189 @@
+// Reading the kernel's small text files.
+#include "harness/machine/root.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+
+namespace assay {
+namespace {
+
+// Opens for the length of one call.
+class Descriptor {
+ public:
+  Descriptor(const std::filesystem::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Numbers inside names compare as numbers.
+bool natural_less(const std::string& a, const std::string& b) {
+  std::size_t i = 0, j = 0;
+  const auto digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+  while (i < a.size() && j < b.size()) {
+    if (digit(a[i]) && digit(b[j])) {
+      const auto end_of = [&](const std::string& text, std::size_t from) {
+        while (from < text.size() && digit(text[from])) ++from;
+        return from;
+      };
+      const auto a_end = end_of(a, i), b_end = end_of(b, j);
+      const auto x = to_integer(a.substr(i, a_end - i)).value_or(0), y = to_integer(b.substr(j, b_end - j)).value_or(0);
+      if (x != y) return x < y;
+      i = a_end;
+      j = b_end;
+    } else {
+      if (a[i] != b[j]) return a[i] < b[j];
+      ++i;
+      ++j;
+    }
+  }
+  return a.size() - i < b.size() - j;
+}
+
+}  // namespace
+
+bool Root::exists(std::string_view file) const {
+  std::error_code ignored;
+  return std::filesystem::exists(path_ / file, ignored);
+}
+
+std::optional<std::string> Root::text(std::string_view file) const {
+  const Descriptor descriptor(path_ / file, O_RDONLY);
+  if (descriptor.get() < 0) return std::nullopt;
+  std::string all;
+  std::array<char, 16384> piece;
+  for (;;) {
+    const auto got = ::read(descriptor.get(), piece.data(), piece.size());
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    all.append(piece.data(), static_cast<std::size_t>(got));
+  }
+  return std::string(trim(all));
+}
+
+std::optional<std::int64_t> Root::integer(std::string_view file) const {
+  const auto content = text(file);
+  return content ? to_integer(*content) : std::nullopt;
+}
+
+std::vector<std::string> Root::list(std::string_view folder) const {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(path_ / folder, failed), end; !failed && entry != end;
+       entry.increment(failed))
+    names.push_back(entry->path().filename().string());
+  std::sort(names.begin(), names.end(), natural_less);
+  return names;
+}
+
+std::optional<std::string> Root::link_name(std::string_view file) const {
+  std::error_code failed;
+  const auto target = std::filesystem::read_symlink(path_ / file, failed);
+  if (failed) return std::nullopt;
+  return target.filename().string();
+}
+
+bool Root::write(std::string_view file, std::string_view text) const {
+  const Descriptor descriptor(path_ / file, O_WRONLY);
+  return descriptor.get() >= 0 && ::write(descriptor.get(), text.data(), text.size()) == std::ssize(text);
+}
+
+std::string_view trim(std::string_view text) {
+  const auto blank = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0 || c == '\0'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::optional<std::int64_t> to_integer(std::string_view text) {
+  text = trim(text);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end == text.data()) return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < text.size();) {
+    while (i < text.size() && std::isspace(static_cast<unsigned char>(text[i]))) ++i;
+    const auto start = i;
+    while (i < text.size() && !std::isspace(static_cast<unsigned char>(text[i]))) ++i;
+    if (i > start) all.emplace_back(text.substr(start, i - start));
+  }
+  return all;
+}
+
+std::vector<std::string> lines(std::string_view text) {
+  std::vector<std::string> all;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    all.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return all;
+}
+
+std::vector<int> parse_cpu_list(std::string_view text) {
+  constexpr std::int64_t most = 1 << 20;  // more CPUs than any kernel counts
+  std::vector<int> cpus;
+  text = trim(text);
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    const auto part = text.substr(0, comma);
+    const auto dash = part.find('-');
+    const auto first = to_integer(part.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : to_integer(part.substr(dash + 1));
+    if (first && last && *first >= 0 && *last < most)
+      for (auto cpu = *first; cpu <= *last; ++cpu) cpus.push_back(static_cast<int>(cpu));
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  return cpus;
+}
+
+std::string format_cpu_list(const std::vector<int>& cpus) {
+  std::string text;
+  for (std::size_t i = 0; i < cpus.size();) {
+    auto last = i;
+    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
+    if (!text.empty()) text += ',';
+    text += std::to_string(cpus[i]);
+    if (last > i) text += '-' + std::to_string(cpus[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::optional<std::string> field(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    const auto line = text.substr(0, end);
+    if (const auto colon = line.find(':'); colon != std::string_view::npos && trim(line.substr(0, colon)) == name)
+      return std::string(trim(line.substr(colon + 1)));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> kilobytes_field(std::string_view text, std::string_view name) {
+  const auto value = field(text, name);
+  const auto kilobytes = value ? to_integer(*value) : std::nullopt;
+  if (!kilobytes || *kilobytes < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(*kilobytes) * 1024;
+}
+
+}  // namespace assay

@@ -1,0 +1,108 @@
+// The sampler's forms steps, window and procedure. They read the sampler's clock: their work ends when the call
+// returns.
+#include "harness/core/error.h"
+#include "harness/sampling/sampler.h"
+#include "harness/sampling/sampler_run.h"
+#include "harness/sampling/stop_rule.h"
+#include "harness/trace/trace.h"
+
+#include <algorithm>
+
+namespace assay {
+
+void Sampler::steps_here(const std::function<void(std::int64_t)>& fn) {
+  begin();
+  std::int64_t step = 0;
+  const auto time = [&] {
+    const trace::Span span(trace::Category::sample, "step", step);
+    const double start = clock_();
+    run([&] { fn(step); });
+    ++step;
+    return clock_() - start;
+  };
+  {
+    const trace::Span phase(trace::Category::phase, "warm-up");
+    const double start = clock_();
+    do {
+      measurement_.first_touch.push_back(time());
+    } while (any(clock_() - start < protocol_->warmup_seconds));
+  }
+
+  StopRule rule(*protocol_);
+  const bool watched = device_.kind() == DeviceKind::cpu;
+  if (comm_->size() > 1) comm_->barrier();
+  const double start = clock_();
+  for (bool enough = false; !enough;) {
+    measurement_.at.push_back(clock_());
+    if (watched) watch_.before();
+    waited_ = 0;
+    own_.push_back(time());
+    if (watched) watch_.after();
+    keep_pace(own_.back());
+    const double slowest = comm_->max_of(own_.back());
+    const double elapsed = comm_->max_of(clock_() - start);
+    measurement_.window_start = start;
+    measurement_.window_seconds = elapsed;
+    enough = rule.add(slowest, elapsed);
+  }
+  finish(rule.values(), rule.stopped_by());
+}
+
+void Sampler::window_here(const std::function<std::int64_t()>& fn) {
+  begin();
+  std::int64_t delivered = 0;
+  const auto call = [&] { run([&] { delivered += fn(); }); };
+  {
+    const trace::Span phase(trace::Category::phase, "warm-up");
+    const double start = clock_();
+    do {
+      const double before = clock_();
+      call();
+      if (measurement_.first_touch.empty()) measurement_.first_touch.push_back(clock_() - before);
+    } while (any(clock_() - start < protocol_->warmup_seconds));
+  }
+
+  StopRule rule(*protocol_);
+  const double piece_seconds = std::min(1.0, protocol_->max_seconds / 10.0);
+  if (comm_->size() > 1) comm_->barrier();
+  const double start = clock_();
+  for (bool enough = false; !enough;) {
+    const trace::Span span(trace::Category::sample, "piece", static_cast<std::int64_t>(own_.size()));
+    const double piece_start = clock_();
+    measurement_.at.push_back(piece_start);
+    delivered = 0;
+    double seconds = 0;
+    do {
+      call();
+      seconds = clock_() - piece_start;
+    } while (seconds < piece_seconds || (delivered == 0 && seconds < protocol_->max_seconds));
+    if (any(delivered == 0))
+      throw Error(fmt::format("the work delivered no item in {:.1f} s on one of the ranks", protocol_->max_seconds));
+    own_.push_back(seconds / static_cast<double>(delivered));
+    const double items = sum_of(static_cast<double>(delivered));
+    const double slowest = comm_->max_of(seconds);
+    measurement_.items += items;
+    measurement_.pieces.push_back(items / slowest);
+    measurement_.window_start = start;
+    measurement_.window_seconds = comm_->max_of(clock_() - start);
+    enough = rule.add(slowest / items, measurement_.window_seconds);
+  }
+  finish(rule.values(), rule.stopped_by());
+}
+
+void Sampler::procedure_here(const std::function<std::vector<double>()>& fn) {
+  begin();
+  const double start = clock_();
+  run([&] { own_ = fn(); });
+  keep_pace(clock_() - start);
+  measurement_.window_start = start;
+  measurement_.window_seconds = comm_->max_of(clock_() - start);
+  const double count = static_cast<double>(own_.size());
+  const double most = comm_->max_of(count);
+  if (any(count == 0 || count < most)) throw Error("a procedure gave no samples, or fewer on one rank than on another");
+  std::vector<double> values;
+  for (const double value : own_) values.push_back(comm_->max_of(value));
+  finish(std::move(values), "done");
+}
+
+}  // namespace assay

@@ -1,0 +1,79 @@
+// The sampler's form `rounds`: several measurements in one case, by groups that do not share a rank.
+#include "harness/core/error.h"
+#include "harness/sampling/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace assay {
+
+namespace {
+
+// Samples of one round, which all ranks are told in the end.
+constexpr int max_rounds_sampled = 1000;
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+Protocol share_of(const Protocol& whole, int count) {
+  Protocol share = whole;
+  share.max_seconds = std::max(whole.max_seconds / count, std::min(whole.max_seconds, Sampler::min_round_seconds));
+  share.warmup_seconds = std::min(whole.warmup_seconds, share.max_seconds / 5);
+  if (share.max_samples == 0 || share.max_samples > max_rounds_sampled) share.max_samples = max_rounds_sampled;
+  return share;
+}
+
+}  // namespace
+
+void Sampler::rounds(int count, const std::function<Round(int)>& make) {
+  ASSAY_CHECK(count >= 1, "a case of {} rounds", count);
+  const Protocol share = share_of(own_protocol_, count);
+  const double start = clock_();
+  Measurement slowest;
+  std::vector<double> medians;
+  std::vector<RoundResult> own(static_cast<std::size_t>(count), {unknown, unknown, unknown});
+  protocol_ = &share;
+  for (int i = 0; i < count; ++i) {
+    const Round round = make(i);
+    if (!round.comm) continue;
+    comm_ = round.comm;
+    repeat_here(1, round.fn);
+    comm_ = &world_;
+    if (round.after) round.after(*stream_);
+    const Summary& summary = measurement_.summary;
+    const Interval range = summary.ci95.value_or(Interval{unknown, unknown});
+    own[static_cast<std::size_t>(i)] = {summary.median, range.low, range.high};
+    medians.push_back(summary.median);
+    if (slowest.values.empty() || summary.median > slowest.summary.median) slowest = std::move(measurement_);
+  }
+  protocol_ = &own_protocol_;
+
+  measurement_ = std::move(slowest);
+  const double seconds = world_.max_of(clock_() - start);
+  const double worst = medians.empty() ? -1 : measurement_.summary.median, all_worst = world_.max_of(worst);
+  ASSAY_CHECK(all_worst >= 0, "no rank took part in any of {} rounds", count);
+  // The first rank that has the worst of all.
+  int rank = 0;
+  while (world_.broadcast_value(worst, rank) < all_worst) ++rank;
+  take_from(rank);
+  measurement_.window_start = start;
+  measurement_.window_seconds = seconds;
+
+  const auto ranks = static_cast<std::size_t>(world_.size()), each = own.size();
+  std::vector<RoundResult> all(ranks * each);
+  world_.all_gather_host(own.data(), all.data(), each * sizeof(RoundResult));
+  measurement_.rounds.assign(each, std::vector<std::optional<RoundResult>>(ranks));
+  measurement_.rank_medians.clear();
+  measurement_.rank_paces.clear();  // in pairs none has one of its own
+  for (std::size_t r = 0; r < ranks; ++r) {
+    std::vector<double> mine;
+    for (std::size_t i = 0; i < each; ++i) {
+      const RoundResult& result = all[r * each + i];
+      if (std::isnan(result.median)) continue;
+      measurement_.rounds[i][r] = result;
+      mine.push_back(result.median);
+    }
+    measurement_.rank_medians.push_back(mine.empty() ? unknown : median(mine));
+  }
+}
+
+}  // namespace assay

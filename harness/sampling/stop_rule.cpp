@@ -1,0 +1,81 @@
+// The stop rule. Looking often and stopping on a lucky narrow interval would make intervals miss the truth, so
+//  - it looks at geometrically spaced sample counts only: a dozen looks up to thousands of samples;
+//  - it judges noise by the interval at 98 %, scaled to the width that the 95 % interval of the same samples would
+//  have:
+//    its ends lie further out, so that two modes that have not met yet are seen;
+//  - two looks in a row must agree, the second on half as many samples again: a correlation that is hidden in the first
+//    samples shows in the next.
+// A thousand samples of a few milliseconds in all would know one scheduler tick and one clock frequency: the first
+// tenth of the time limit passes before noise or plateau may end sampling.
+#include "harness/sampling/stop_rule.h"
+
+#include <boost/math/distributions/normal.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay {
+
+namespace {
+
+constexpr double look_growth = 1.5;
+constexpr double stop_confidence = 0.98;
+// Over four looks samples grow fivefold and the noise of independent ones falls to 0.44.
+constexpr std::size_t plateau_looks = 4;
+constexpr double plateau_fall = 0.8;
+constexpr double drift_factor = 10;
+constexpr double min_share_of_time = 0.1;  // of max_seconds
+// More samples say nothing more about a median: calls of a microsecond, isolated, would fill memory.
+constexpr std::size_t max_kept_samples = 100'000;
+
+double normal_half_width(double confidence) {
+  return boost::math::quantile(boost::math::normal(), 0.5 * (1.0 + confidence));
+}
+
+}  // namespace
+
+StopRule::StopRule(const Protocol& protocol)
+    : max_seconds_(protocol.max_seconds),
+      target_(protocol.target_relative_ci),
+      min_samples_(static_cast<std::size_t>(std::max(protocol.min_samples, 1))),
+      max_samples_(protocol.max_samples > 0 ? static_cast<std::size_t>(protocol.max_samples) : max_kept_samples),
+      next_look_(min_samples_) {}
+
+bool StopRule::add(double value, double elapsed_seconds) {
+  values_.push_back(value);
+  const std::size_t n = values_.size();
+  if (n >= max_samples_) {
+    stopped_by_ = "count";
+  } else if (elapsed_seconds >= max_seconds_) {
+    stopped_by_ = "time";
+  } else if (n >= next_look_) {
+    next_look_ = static_cast<std::size_t>(std::ceil(static_cast<double>(n) * look_growth));
+    look(elapsed_seconds >= min_share_of_time * max_seconds_);
+  }
+  return !stopped_by_.empty();
+}
+
+void StopRule::look(bool may_stop) {
+  static const double scale = normal_half_width(0.95) / normal_half_width(stop_confidence);
+  const Summary summary = summarize(values_, stop_confidence);
+  double half = 0;
+  if (summary.ci95) {
+    half = 0.5 * scale * (summary.ci95->high - summary.ci95->low);
+  } else {
+    // A drift that outlasts the samples: more time may show how far it goes, unless it is far below the target.
+    half = drift_factor * 0.5 * (quantile(values_, 0.99) - quantile(values_, 0.01));
+  }
+  const double width = half > 0 ? half / std::abs(summary.median) : 0.0;
+  half_widths_.push_back(width);
+
+  const std::size_t looks = half_widths_.size();
+  if (!may_stop) return;
+  if (looks >= 2 && std::max(width, half_widths_[looks - 2]) <= target_) {
+    stopped_by_ = "noise";
+  } else if (looks > plateau_looks) {
+    const double before = half_widths_[looks - 1 - plateau_looks];
+    if (summary.ci95 && width > plateau_fall * before) stopped_by_ = "plateau";
+  }
+}
+
+}  // namespace assay

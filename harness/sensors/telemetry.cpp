@@ -1,0 +1,135 @@
+// The sampling thread.
+#include "harness/sensors/telemetry.h"
+
+#include "harness/core/error.h"
+#include "harness/device/cpu/team.h"
+#include "harness/sensors/gpu_sensors.h"
+#include "harness/sensors/sensors.h"
+#include "harness/sensors/series_builder.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+namespace assay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double thread_cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+// Moves the calling thread to one CPU; it inherited those of its maker, which measures.
+void sit_on(int cpu) {
+  if (cpu >= CPU_SETSIZE) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+}  // namespace
+
+struct Telemetry::State {
+  explicit State(TelemetryOptions given) : options(std::move(given)) {
+    ASSAY_CHECK(options.period_seconds > 0, "a telemetry period of {} s", options.period_seconds);
+    if (options.cpus.empty()) options.cpus = cpu::rank_cpus();
+    if (options.host) sensors = find_sensors(Root(options.root), options.cpus);
+    if (!options.gpu_uuid.empty() || !options.gpu_pci.empty())
+      if (auto gpu = find_gpu_sensor(options.gpu_uuid, options.gpu_pci)) sensors.push_back(std::move(gpu));
+  }
+
+  void sample(Clock::time_point origin, SeriesBuilder& builder) {
+    readings.clear();
+    const double seconds = std::chrono::duration<double>(Clock::now() - origin).count();
+    for (auto& sensor : sensors) sensor->read(seconds, readings);
+    for (const auto& reading : readings) builder.add(seconds, reading);
+  }
+
+  void run(Clock::time_point origin) {
+    if (!options.cpus.empty()) sit_on(options.cpus.back());
+    SeriesBuilder builder(options.max_points);
+    for (auto& sensor : sensors) sensor->begin();
+    auto next = Clock::now();
+    const auto period =
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.period_seconds));
+    std::unique_lock lock(mutex);
+    while (!stopping) {
+      lock.unlock();
+      sample(origin, builder);
+      lock.lock();
+      next = std::max(next + period, Clock::now());  // after a pause it does not catch up
+      wake.wait_until(lock, next, [&] { return stopping; });
+    }
+    lock.unlock();
+    sample(origin, builder);
+    series = builder.take();
+    cpu_seconds += thread_cpu_seconds();
+  }
+
+  TelemetryOptions options;
+  std::vector<std::unique_ptr<Sensor>> sensors;
+  std::vector<Reading> readings;
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool stopping = false;
+  std::thread thread;
+  std::map<std::string, Series> series;
+  double cpu_seconds = 0;
+};
+
+Telemetry::Telemetry(double period_seconds) : Telemetry(TelemetryOptions{.period_seconds = period_seconds}) {}
+
+Telemetry::Telemetry(TelemetryOptions options) : state_(std::make_unique<State>(std::move(options))) {}
+
+Telemetry::~Telemetry() { stop(); }
+
+void Telemetry::start(Clock::time_point origin) {
+  stop();
+  state_->stopping = false;
+  state_->thread = std::thread([state = state_.get(), origin] { state->run(origin); });
+}
+
+std::map<std::string, Series> Telemetry::stop() {
+  if (!state_->thread.joinable()) return {};
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
+  }
+  state_->wake.notify_one();
+  state_->thread.join();
+  return std::move(state_->series);
+}
+
+double Telemetry::own_cpu_seconds() const { return state_->cpu_seconds; }
+
+double clock_by_dependent_adds() {
+  constexpr int adds_per_turn = 16, turns = 2000;  // about 10 us at 3 GHz: 300 times what reading the clock costs
+  double best = std::numeric_limits<double>::max();
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    std::uint64_t sum = static_cast<std::uint64_t>(attempt);
+    std::uint64_t one = 1;
+    asm volatile("" : "+r"(one));  // unknown to the compiler: a constant add could be folded, by it or by the CPU
+    const auto start = Clock::now();
+    for (int turn = 0; turn < turns; ++turn) {
+#pragma GCC unroll 16
+      for (int i = 0; i < adds_per_turn; ++i) {
+        sum += one;
+        asm volatile("" : "+r"(sum));
+      }
+    }
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  return static_cast<double>(adds_per_turn * turns) / best;
+}
+
+}  // namespace assay

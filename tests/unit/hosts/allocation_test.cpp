@@ -1,0 +1,286 @@
+// Hostfiles, Slurm's variables, and the environment of other launchers, as text.
+#include "harness/hosts/allocation.h"
+
+#include "harness/core/error.h"
+#include "harness/core/host.h"
+#include "harness/hosts/hostfile.h"
+#include "harness/hosts/slurm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <fstream>
+#include <map>
+
+namespace assay {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using Variables = std::map<std::string, std::string>;
+
+Environment of(const Variables& variables) {
+  return [variables](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() || found->second.empty() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+// "name:slots" of each host, slots left out where not given.
+std::vector<std::string> shown(const std::vector<AllocatedHost>& hosts) {
+  std::vector<std::string> words;
+  for (const AllocatedHost& host : hosts)
+    words.push_back(host.name + (host.slots ? ":" + std::to_string(*host.slots) : ""));
+  return words;
+}
+
+template <typename F>
+std::string refusal(F&& call) {
+  try {
+    call();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(Hostfile, FormsThatOpenMpiKnows) {
+  const auto read = [](std::string_view text) { return shown(parse_hostfile(text, "h")); };
+  EXPECT_THAT(read("n1\nn2\n"), ElementsAre("n1", "n2"));
+  EXPECT_THAT(read("n1 slots=4\nn2 slots=2 max_slots=8"), ElementsAre("n1:4", "n2:2"));
+  EXPECT_THAT(read("# all of them\n\n  n1 slots=4 # the first\r\n\tn2\t slots = 2\r\n"), ElementsAre("n1:4", "n2:2"));
+  EXPECT_THAT(read("n1 slots= 4\nn2 slots =2"), ElementsAre("n1:4", "n2:2"));
+  EXPECT_THAT(read("// n0\nn1 /* slots=9 */ slots=1\n/* n2\nn3 */ n4"), ElementsAre("n1:1", "n4"));
+  EXPECT_THAT(read("n1 max-slots=3\nn2 cpu=2\nn3 count=5\nn4 slots-max=7"),
+              ElementsAre("n1:3", "n2:2", "n3:5", "n4:7"));
+  EXPECT_THAT(read("10.0.0.1 slots=2\nfe80::1 slots=3\nn-1.example.org"),
+              ElementsAre("10.0.0.1:2", "fe80::1:3", "n-1.example.org"));
+  EXPECT_THAT(read("n1\nn2\nn1\nn1"), ElementsAre("n1:3", "n2")) << "each naming is a slot";
+  EXPECT_THAT(read("n1 slots=2\nn1 slots=3"), ElementsAre("n1:5"));
+  EXPECT_THAT(read("n1\n^n1\nn2"), ElementsAre("n2"));
+  EXPECT_THAT(read("# nothing\n"), ElementsAre());
+  const auto users = parse_hostfile("ann@n1 slots=1\nn2 username=bob", "h");
+  EXPECT_EQ(users[0].user, "ann");
+  EXPECT_EQ(users[0].name, "n1");
+  EXPECT_EQ(users[1].user, "bob");
+}
+
+TEST(Hostfile, EveryBadLineIsNamed) {
+  const std::string all = refusal([] {
+    parse_hostfile(
+        "n1 slots=0\nn2 slot=3\n\nn3 slots=many # x\nslots=4\n+n1\nn5 slots=4 max_slots=2\nn6 slots\nn7 n8\n-n9\n"
+        "n10 slots=99999999999\n@n11\n",
+        "hosts.txt");
+  });
+  EXPECT_THAT(all, HasSubstr("hosts.txt:1: slots=0: must be a number from 1 to 65536"));
+  EXPECT_THAT(all, HasSubstr("hosts.txt:2: \"slot=3\" is not known here; did you mean \"slots\"?"));
+  EXPECT_THAT(all, HasSubstr("hosts.txt:4: slots=many: must be"));
+  EXPECT_THAT(all, HasSubstr("hosts.txt:5: \"slots=4\" stands where a host is expected"));
+  EXPECT_THAT(all, HasSubstr("hosts.txt:6: \"+n1\": relative hosts"));
+  EXPECT_THAT(all, HasSubstr("hosts.txt:7: slots=4 is more than max_slots=2"));
+  EXPECT_THAT(all, HasSubstr("hosts.txt:8: \"slots\" lacks its value"));
+  EXPECT_THAT(all, HasSubstr("hosts.txt:9: \"n8\" is not known here"));
+  EXPECT_THAT(all, HasSubstr("hosts.txt:10: \"-n9\" is no host's name"));
+  EXPECT_THAT(all, HasSubstr("hosts.txt:11: slots=99999999999: must be"));
+  EXPECT_THAT(all, HasSubstr("hosts.txt:12: \"\" is no user's name"));
+}
+
+TEST(Hostfile, AnyBytesAreReadOrRefused) {
+  std::string bytes;
+  for (int c = 1; c < 256; ++c) bytes += static_cast<char>(c);
+  for (const std::string& text :
+       {bytes, std::string("\0n1", 3), std::string("/*"), std::string("n1 ="), std::string("=")})
+    try {
+      parse_hostfile(text, "h");
+    } catch (const UsageError&) {
+    }
+}
+
+TEST(Hostfile, FilesThatCannotBe) {
+  EXPECT_THAT(refusal([] { read_hostfile("/nowhere/hosts", "--hostfile"); }),
+              HasSubstr("--hostfile /nowhere/hosts: cannot be read: No such file"));
+  EXPECT_THAT(refusal([] { read_hostfile("/tmp", "--hostfile"); }), HasSubstr("a folder, not a file"));
+  EXPECT_THAT(refusal([] { read_hostfile("/dev/null", "--hostfile"); }), HasSubstr("/dev/null: names no host"));
+}
+
+TEST(Slurm, NodeLists) {
+  const auto read = [](std::string_view text) { return parse_node_list(text, "SLURM_JOB_NODELIST"); };
+  EXPECT_THAT(read("n1"), ElementsAre("n1"));
+  EXPECT_THAT(read("n[1-3,07],m2"), ElementsAre("n1", "n2", "n3", "n07", "m2"));
+  EXPECT_THAT(read("n[08-11]"), ElementsAre("n08", "n09", "n10", "n11"));
+  EXPECT_THAT(read("a[1-2]b[3,5]c,x"), ElementsAre("a1b3c", "a1b5c", "a2b3c", "a2b5c", "x"));
+  EXPECT_THAT(read("gpu-a,gpu-b.example"), ElementsAre("gpu-a", "gpu-b.example"));
+  EXPECT_THAT(read("n[0]"), ElementsAre("n0"));
+  EXPECT_EQ(read("n[0-65535]").size(), 65536u);
+  for (const char* bad : {"", "n1,", ",n1", "n[", "n[]", "n[1-]", "n[3-1]", "n[1,a]", "n]", "n[1]]", "n[0-65536]",
+                          "n[0-999]m[0-999]", "n[99999999999999999999]", "n[1-3"})
+    EXPECT_THAT(refusal([&] { read(bad); }), HasSubstr(std::string("SLURM_JOB_NODELIST=") + bad)) << bad;
+}
+
+TEST(Slurm, TasksPerNode) {
+  const auto read = [](std::string_view text) { return parse_tasks_per_node(text, "SLURM_TASKS_PER_NODE"); };
+  EXPECT_THAT(read("4"), ElementsAre(4));
+  EXPECT_THAT(read("2(x3),1"), ElementsAre(2, 2, 2, 1));
+  EXPECT_THAT(read("1,2(x2),0"), ElementsAre(1, 2, 2, 0));
+  for (const char* bad : {"", "x", "2(x", "2(x)", "2(x0)", "2(3)", "2,", "2;1", "-1", "2(x3)1", "2(x99999)",
+                          "99999999999", "2(x99999999999)"})
+    EXPECT_THAT(refusal([&] { read(bad); }), HasSubstr(std::string("SLURM_TASKS_PER_NODE=") + bad)) << bad;
+}
+
+TEST(Slurm, JobsAndSteps) {
+  const auto found = [](const Variables& variables) { return slurm_allocation(of(variables)); };
+  EXPECT_FALSE(found({}));
+  const Variables batch = {{"SLURM_JOB_ID", "17"},    {"SLURM_JOB_NODELIST", "n[1-2]"},
+                           {"SLURMD_NODENAME", "n1"}, {"SLURM_TASKS_PER_NODE", "8(x2)"},
+                           {"SLURM_PROCID", "0"},     {"SLURM_JOB_NUM_NODES", "2"}};
+  auto one = found(batch);
+  EXPECT_EQ(one->origin, "Slurm job 17");
+  EXPECT_THAT(shown(one->hosts), ElementsAre("n1", "n2")) << "nobody asked for tasks: the counts are CPUs";
+  EXPECT_TRUE(one->hosts[0].here);
+  EXPECT_FALSE(one->hosts[1].here);
+  EXPECT_EQ(one->part, Part::supervisor);
+  Variables asked = batch;
+  asked["SLURM_NTASKS"] = "16";
+  EXPECT_THAT(shown(found(asked)->hosts), ElementsAre("n1:8", "n2:8"));
+
+  Variables task = asked;
+  task.insert({{"SLURM_STEP_ID", "0"},
+               {"SLURM_STEP_NODELIST", "n2,n1"},
+               {"SLURM_STEP_NUM_TASKS", "3"},
+               {"SLURM_STEP_TASKS_PER_NODE", "2,1"},
+               {"SLURM_LOCALID", "0"}});
+  one = found(task);
+  EXPECT_THAT(shown(one->hosts), ElementsAre("n2:2", "n1:1")) << "the step's hosts, in its order";
+  EXPECT_EQ(one->part, Part::supervisor);
+  task["SLURM_PROCID"] = "2";
+  EXPECT_EQ(found(task)->part, Part::bystander);
+
+  task["SLURM_STEP_TASKS_PER_NODE"] = "3";
+  EXPECT_THAT(refusal([&] { found(task); }), HasSubstr("SLURM_STEP_TASKS_PER_NODE=3 counts 1 hosts"));
+}
+
+TEST(Allocation, ThisHostAlone) {
+  const Allocation alone = find_allocation({}, of({}));
+  EXPECT_EQ(alone.source, LaunchSource::local);
+  EXPECT_TRUE(alone.only_here());
+  EXPECT_EQ(alone.hosts.front().name, this_host());
+  EXPECT_FALSE(alone.hosts.front().slots);
+  // One node that is this one, and one process of mpirun, are nothing else.
+  const Variables job = {
+      {"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n1"}, {"SLURM_NTASKS", "4"}, {"SLURM_TASKS_PER_NODE", "4"}};
+  Variables inside = job;
+  inside["SLURMD_NODENAME"] = "n1";
+  EXPECT_EQ(find_allocation({}, of(inside)).source, LaunchSource::local);
+  EXPECT_EQ(find_allocation({}, of(job)).source, LaunchSource::slurm) << "its one node is another";
+  EXPECT_EQ(find_allocation({}, of({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}})).source,
+            LaunchSource::local);
+}
+
+TEST(Allocation, TheTasksOfOneNodeHaveOneSupervisor) {
+  const Variables task = {{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n1"},      {"SLURMD_NODENAME", "n1"},
+                          {"SLURM_PROCID", "3"}, {"SLURM_STEP_NODELIST", "n1"},     {"SLURM_STEP_NUM_TASKS", "4"},
+                          {"SLURM_NTASKS", "4"}, {"SLURM_STEP_TASKS_PER_NODE", "4"}};
+  EXPECT_EQ(find_allocation({}, of(task)).part, Part::bystander);
+}
+
+class HostfileOnDisk : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = testing::TempDir() + "/assay-hosts-" + std::to_string(::getpid());
+    std::ofstream(path_) << "far slots=4\nlocalhost slots=2\n";
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+  std::string path_;
+};
+
+TEST_F(HostfileOnDisk, ByFlagOrByOpenMpisVariables) {
+  const Allocation flag = find_allocation(path_, of({{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n[1-2]"}}));
+  EXPECT_EQ(flag.source, LaunchSource::hostfile);
+  EXPECT_THAT(shown(flag.hosts), ElementsAre(this_host() + ":2", "far:4"));
+  EXPECT_TRUE(flag.hosts[0].here);
+  EXPECT_FALSE(flag.only_here());
+  for (const char* variable : {"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"}) {
+    const Allocation named = find_allocation({}, of({{variable, path_}}));
+    EXPECT_EQ(shown(named.hosts), shown(flag.hosts));
+    EXPECT_THAT(named.origin, HasSubstr(variable));
+    EXPECT_THAT(refusal([&] { find_allocation({}, of({{variable, "/nowhere/h"}})); }), HasSubstr(variable));
+  }
+}
+
+TEST_F(HostfileOnDisk, GoesWithNoOtherLauncher) {
+  EXPECT_THAT(refusal([&] {
+                find_allocation(path_, of({{"ASSAY_SUPERVISOR", "a:1"}}));
+              }),
+              HasSubstr("exclude each other"));
+  EXPECT_THAT(refusal([&] {
+                find_allocation(path_, of({{"OMPI_COMM_WORLD_SIZE", "4"}}));
+              }),
+              HasSubstr("give the hostfile to mpirun"));
+}
+
+TEST(Allocation, AnyLaunchersRanks) {
+  Variables variables = {
+      {"ASSAY_SUPERVISOR", "head:2900"}, {"ASSAY_TOKEN", "secret"}, {"ASSAY_RANK", "0"}, {"ASSAY_SIZE", "3"}};
+  Allocation first = find_allocation({}, of(variables));
+  EXPECT_EQ(first.source, LaunchSource::environment);
+  EXPECT_EQ(first.part, Part::supervisor);
+  EXPECT_EQ(first.supervisor, "head:2900");
+  EXPECT_EQ(first.token, "secret");
+  EXPECT_THAT(shown(first.hosts), ElementsAre(this_host(), "", ""));
+  variables["ASSAY_RANK"] = "2";
+  EXPECT_EQ(find_allocation({}, of(variables)).part, Part::agent);
+  EXPECT_EQ(find_allocation({}, of(variables)).rank, 2);
+
+  Variables indexed = {
+      {"ASSAY_SUPERVISOR", "job-0.svc:2900"}, {"ASSAY_TOKEN", "x"}, {"JOB_COMPLETION_INDEX", "1"}, {"ASSAY_SIZE", "2"}};
+  EXPECT_EQ(find_allocation({}, of(indexed)).rank, 1);
+
+  const Variables mpi = {{"ASSAY_SUPERVISOR", "h:1"},         {"ASSAY_TOKEN", "x"},
+                         {"OMPI_COMM_WORLD_RANK", "3"},       {"OMPI_COMM_WORLD_SIZE", "4"},
+                         {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+  const Allocation joined = find_allocation({}, of(mpi));
+  EXPECT_EQ(joined.local_rank, 1);
+  EXPECT_THAT(shown(joined.hosts), ElementsAre(":2", ":2")) << "local ranks are slots of a host";
+
+  const Variables srun = {{"ASSAY_SUPERVISOR", "h:1"}, {"ASSAY_TOKEN", "x"},
+                          {"SLURM_PROCID", "1"},       {"SLURM_STEP_NUM_TASKS", "4"},
+                          {"SLURM_LOCALID", "1"},      {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}};
+  EXPECT_THAT(shown(find_allocation({}, of(srun)).hosts), ElementsAre(":2", ":2"));
+  EXPECT_EQ(find_allocation({}, of(srun)).part, Part::agent);
+
+  const Variables unmet = {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
+  EXPECT_EQ(find_allocation({}, of(unmet)).part, Part::unmet);
+}
+
+TEST(Allocation, VariablesThatMakeNoSense) {
+  const Variables good = {
+      {"ASSAY_SUPERVISOR", "head:2900"}, {"ASSAY_TOKEN", "secret"}, {"ASSAY_RANK", "1"}, {"ASSAY_SIZE", "3"}};
+  const auto with = [&](const char* name, const char* value) {
+    Variables changed = good;
+    changed[name] = value;
+    return refusal([&] { find_allocation({}, of(changed)); });
+  };
+  for (const char* bad : {"head", "head:", ":1", "head:0", "head:65536", "head:12x"})
+    EXPECT_THAT(with("ASSAY_SUPERVISOR", bad), HasSubstr("must be HOST:PORT")) << bad;
+  EXPECT_THAT(with("ASSAY_TOKEN", ""), HasSubstr("not ASSAY_TOKEN"));
+  EXPECT_THAT(with("ASSAY_RANK", ""), HasSubstr("set ASSAY_RANK"));
+  EXPECT_THAT(with("ASSAY_SIZE", ""), HasSubstr("set ASSAY_SIZE"));
+  EXPECT_THAT(with("ASSAY_RANK", "3"), HasSubstr("ASSAY_RANK=3 does not go with ASSAY_SIZE=3"));
+  EXPECT_THAT(with("ASSAY_RANK", "-1"), HasSubstr("ASSAY_RANK=-1: not a number"));
+  EXPECT_THAT(with("ASSAY_RANK", "one"), HasSubstr("ASSAY_RANK=one: not a number"));
+  EXPECT_THAT(with("ASSAY_SIZE", "99999999999"), HasSubstr("ASSAY_SIZE=99999999999: not a number"));
+}
+
+TEST(Allocation, NamesOfThisHost) {
+  EXPECT_TRUE(is_this_host("localhost", of({})));
+  EXPECT_TRUE(is_this_host(this_host(), of({})));
+  EXPECT_TRUE(is_this_host("n1", of({{"SLURMD_NODENAME", "n1"}})));
+  EXPECT_FALSE(is_this_host("n2", of({{"SLURMD_NODENAME", "n1"}})));
+  EXPECT_FALSE(is_this_host("far.example.org", of({})));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,215 @@
+// --expect: what falls short is listed, and a bad file is refused with every error it has. The shipped sheets are
+// sound.
+#include "harness/machine/expectation.h"
+
+#include "harness/core/error.h"
+#include "tests/unit/machine/fake_machines.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+using testing::HasSubstr;
+
+class Expect : public testing::Test {
+ protected:
+  FakeRoot machine_;
+  FakeRoot files_;
+  std::vector<HardwareSheet> sheets_ = load_hardware(std::filesystem::path(ASSAY_SOURCE) / "configs/hardware");
+
+  // "what: expected, found", a line each.
+  std::vector<std::string> short_of(const std::string& text) {
+    files_.file("expect.json", text);
+    std::vector<std::string> lines;
+    for (const auto& each :
+         shortfalls(read_expectation(files_.path() / "expect.json"), probe_machine(machine_.root()), sheets_))
+      lines.push_back(each.what + ": " + each.expected + ", " + each.found);
+    return lines;
+  }
+  std::string refused(const std::string& text) {
+    files_.file("expect.json", text);
+    try {
+      read_expectation(files_.path() / "expect.json");
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(Expect, AllHeld) {
+  make_aws_p5(machine_);
+  EXPECT_THAT(
+      short_of(R"({"schema":1, /* ordered in May */ "cpu":{"cores":2,"model":"*epyc*","isa":["AVX2","avx512-bf16"]},
+                           "memory":"32GiB","gpus":{"count":2,"name":"*H100*","link_generation":5,"link_width":8}})"),
+      testing::ElementsAre());
+  EXPECT_THAT(short_of(R"({"schema":1})"), testing::ElementsAre());
+}
+
+TEST_F(Expect, EveryShortfallIsListed) {
+  make_aws_p5(machine_);
+  EXPECT_THAT(
+      short_of(
+          R"({"schema":1,"cpu":{"cores":3,"model":"*Xeon*","isa":["amx_bf16","avx2"]},"memory":"33GiB","numa_nodes":2,
+                           "gpus":{"count":8,"name":"*H200*","link_width":16,"link_generation":6}})"),
+      testing::ElementsAre("cpu.cores: 3, 2", "cpu.model: *Xeon*, AMD EPYC 7R13 Processor", "cpu.isa: amx_bf16, absent",
+                           "memory: 33 GiB, 32 GiB", "numa_nodes: 2, 0", "gpus.count: 8, 2",
+                           "gpus.name 0000:53:00.0: *H200*, NVIDIA H100 80GB HBM3",
+                           "gpus.link_generation 0000:53:00.0: 6, 5",
+                           "gpus.name 0000:64:00.0: *H200*, NVIDIA H100 80GB HBM3",
+                           "gpus.link_width 0000:64:00.0: 16, 8", "gpus.link_generation 0000:64:00.0: 6, 5"));
+}
+
+TEST_F(Expect, ContainersGiveWhatTheyGrant) {
+  make_container(machine_);
+  EXPECT_THAT(short_of(R"({"schema":1,"cpu":{"cores":4},"memory":"4GiB"})"),
+              testing::ElementsAre("cpu.cores: 4, 2 usable of 4", "memory: 4 GiB, 2 GiB by the cgroup's limit"));
+  EXPECT_THAT(short_of(R"({"schema":1,"cpu":{"cores":2},"memory":2147483648})"),
+              testing::ElementsAre("cpu.cores: 2, 1.5 by the cgroup's quota"));
+}
+
+TEST_F(Expect, MemoryWithoutBlocksGrantsTheKernelItsShare) {
+  machine_.file("proc/meminfo", "MemTotal: 16000000 kB");  // of 16 GiB = 16777216 kB
+  EXPECT_THAT(short_of(R"({"schema":1,"memory":16384000000})"), testing::ElementsAre());
+  EXPECT_EQ(short_of(R"({"schema":1,"memory":"16GiB"})").size(), 1u);
+  machine_.file("proc/meminfo", "MemTotal: 16400000 kB");
+  EXPECT_THAT(short_of(R"({"schema":1,"memory":"16GiB"})"), testing::ElementsAre());
+}
+
+TEST_F(Expect, UnknownIsAShortfall) {
+  EXPECT_THAT(short_of(R"({"schema":1,"memory":"1GiB","cpu":{"model":"*"},"gpus":{"link_width":16}})"),
+              testing::ElementsAre("memory: 1 GiB, unknown", "gpus: at least 1, 0"));
+  add_gpu(machine_, "0000:01:00.0", "ffff", 0);
+  EXPECT_THAT(short_of(R"({"schema":1,"gpus":{"count":1,"name":"*H100*","link_width":16}})"),
+              testing::ElementsAre("gpus.name 0000:01:00.0: *H100*, unknown (10de:ffff)",
+                                   "gpus.link_width 0000:01:00.0: 16, unknown"));
+}
+
+TEST_F(Expect, AGpuWithoutADriverIsNamedByItsSheet) {
+  add_gpu(machine_, "0000:01:00.0", "2335", 16);
+  EXPECT_THAT(short_of(R"({"schema":1,"gpus":{"name":"*H200*"}})"), testing::ElementsAre());
+}
+
+TEST_F(Expect, ASlowSlotLowersTheGeneration) {
+  // As sysfs has it: devices are links into the tree of bridges.
+  machine_.file("sys/devices/pci0/0000:00:01.0/max_link_speed", "16.0 GT/s PCIe")
+      .file("sys/devices/pci0/0000:00:01.0/0000:01:00.0/vendor", "0x10de")
+      .file("sys/devices/pci0/0000:00:01.0/0000:01:00.0/class", "0x030200")
+      .file("sys/devices/pci0/0000:00:01.0/0000:01:00.0/device", "0x2331")
+      .file("sys/devices/pci0/0000:00:01.0/0000:01:00.0/max_link_speed", "32.0 GT/s PCIe");
+  machine_.link("sys/bus/pci/devices/0000:01:00.0", "../../../devices/pci0/0000:00:01.0/0000:01:00.0");
+  EXPECT_THAT(short_of(R"({"schema":1,"gpus":{"link_generation":5}})"),
+              testing::ElementsAre("gpus.link_generation 0000:01:00.0: 5, 4"));
+}
+
+TEST_F(Expect, BadFilesAreRefusedWithEveryError) {
+  const auto told =
+      refused(R"({"schema":1,"cpu":{"cors":2,"cores":"two"},"memory":"lots","gpus":{"count":-1},"extra":1})");
+  for (const auto* part : {"/cpu/cors", "cores", "/memory", "/gpus/count", "/extra"})
+    EXPECT_THAT(told, HasSubstr(part));
+  EXPECT_THAT(refused(R"({"cpu":{"cores":2}})"), HasSubstr("schema"));
+  EXPECT_THAT(refused(R"({"schema":2})"), HasSubstr("schema"));
+  EXPECT_THAT(refused("[]"), HasSubstr("object"));
+  EXPECT_THAT(refused("{"), HasSubstr("expect.json"));
+  EXPECT_NE(refused(""), "");
+  EXPECT_NE(refused(R"({"schema":1,"gpus":{"name":""}})"), "");
+  EXPECT_NE(refused(R"({"schema":1,"cpu":[]})"), "");
+  EXPECT_THROW(read_expectation(files_.path() / "missing.json"), UsageError);
+  EXPECT_THROW(read_expectation(files_.path()), UsageError);
+}
+
+TEST(Pattern, StarsAndQuestionMarks) {
+  EXPECT_TRUE(matches("*EPYC*", "AMD epyc 9654"));
+  EXPECT_TRUE(matches("NVIDIA H?00", "NVIDIA H200"));
+  EXPECT_FALSE(matches("NVIDIA H200", "NVIDIA H200 NVL"));
+  EXPECT_TRUE(matches("*", ""));
+  EXPECT_FALSE(matches("", "x"));
+  EXPECT_TRUE(matches("a*b*c", "aXbXbc"));
+  EXPECT_FALSE(matches("a*b*c", "aXcXb"));
+}
+
+class Sheets : public testing::Test {
+ protected:
+  std::vector<HardwareSheet> all_ = load_hardware(std::filesystem::path(ASSAY_SOURCE) / "configs/hardware");
+};
+
+TEST_F(Sheets, AreSound) {
+  ASSERT_GE(all_.size(), 10u);
+  std::vector<std::string> ids;
+  for (const auto& sheet : all_) {
+    SCOPED_TRACE(sheet.name);
+    EXPECT_TRUE(sheet.memory_bandwidth.has_value());
+    // Base units: a slip by a thousand leaves these ranges.
+    EXPECT_GT(*sheet.memory_bandwidth, 1e11);
+    EXPECT_LT(*sheet.memory_bandwidth, 2e13);
+    EXPECT_GT(sheet.tdp_watts.value_or(0), 50);
+    EXPECT_LT(sheet.tdp_watts.value_or(0), 2000);
+    for (const auto& [dtype, peak] : sheet.peak) {
+      EXPECT_GT(peak, 1e12) << dtype;
+      EXPECT_LT(peak, 1e16) << dtype;
+    }
+    for (const auto& link : sheet.links) EXPECT_LE(link.bytes_per_second, 1e12) << link.name;
+    if (sheet.kind == "gpu") {
+      EXPECT_FALSE(sheet.peak.empty());
+      EXPECT_FALSE(sheet.pci_ids.empty());
+      ASSERT_TRUE(sheet.memory_bytes.has_value());
+      EXPECT_EQ(*sheet.memory_bytes % 1000000000, 0u);
+      // Tensor cores: half the bits, twice the rate.
+      if (sheet.peak.contains("tf32") && sheet.peak.contains("bf16")) {
+        EXPECT_NEAR(sheet.peak.at("bf16") / sheet.peak.at("tf32"), 2, 0.05);
+      }
+      if (sheet.peak.contains("fp8_e4m3")) {
+        EXPECT_NEAR(sheet.peak.at("fp8_e4m3") / sheet.peak.at("bf16"), 2, 0.05);
+      }
+    }
+    ids.insert(ids.end(), sheet.pci_ids.begin(), sheet.pci_ids.end());
+  }
+  std::sort(ids.begin(), ids.end());
+  EXPECT_EQ(std::adjacent_find(ids.begin(), ids.end()), ids.end()) << "a PCI id belongs to one sheet";
+}
+
+TEST_F(Sheets, AreFoundByTheNamesThatDriversGive) {
+  const auto sheet_of = [&](std::string_view name) {
+    const auto* found = find_hardware(all_, name);
+    return found ? found->name : "";
+  };
+  EXPECT_EQ(sheet_of("NVIDIA H100 80GB HBM3"), "h100-sxm");
+  EXPECT_EQ(sheet_of("NVIDIA H200"), "h200-sxm");
+  EXPECT_EQ(sheet_of("NVIDIA A100-SXM4-80GB"), "a100-sxm-80gb");
+  EXPECT_EQ(sheet_of("NVIDIA A100 80GB PCIe"), "a100-pcie-80gb");
+  EXPECT_EQ(sheet_of("NVIDIA L4"), "l4");
+  EXPECT_EQ(sheet_of("NVIDIA L40S"), "l40s");
+  EXPECT_EQ(sheet_of("Tesla V100-SXM2-32GB"), "v100-sxm2-32gb");
+  EXPECT_EQ(sheet_of("Intel(R) Xeon(R) Platinum 8480+"), "xeon-8480-plus");
+  EXPECT_EQ(sheet_of("NVIDIA H200 NVL"), "") << "another card";
+  EXPECT_EQ(sheet_of("AMD EPYC"), "");
+}
+
+TEST(Sheet, WithoutASourceIsRefused) {
+  FakeRoot files;
+  const auto refused = [&](const std::string& text) {
+    files.file("x.json", text);
+    try {
+      read_hardware(files.path() / "x.json");
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string start = R"({"schema":1,"description":"X","kind":"gpu","match":["X"],)";
+  EXPECT_EQ(refused(start + R"("tdp_watts":700,"sources":{"tdp_watts":"The datasheet of X"}})"), "");
+  EXPECT_THAT(refused(start + R"("tdp_watts":700,"sources":{}})"), HasSubstr("no source of tdp_watts"));
+  EXPECT_THAT(refused(start + R"("tdp_watt":700,"sources":{}})"), HasSubstr("tdp_watt"));
+  EXPECT_THAT(refused(start + R"("peak":{"bf17":1e12},"sources":{"peak":"The datasheet of X"}})"),
+              HasSubstr("/peak/bf17"));
+  EXPECT_THAT(refused(start + R"("memory_bandwidth":0,"sources":{"memory_bandwidth":"The datasheet of X"}})"),
+              HasSubstr("above 0"));
+  EXPECT_THAT(refused(R"({"schema":1,"description":"X","kind":"tpu","match":[],"sources":{}})"), HasSubstr("kind"));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,109 @@
+// Findings about a GPU's state, and what NVML adds to the machine; over the stand-in of libnvidia-ml.
+#include "harness/machine/ask_process.h"
+#include "harness/machine/findings.h"
+#include "tests/unit/machine/nvml_script.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+namespace assay {
+namespace {
+
+Machine machine_with(GpuPart gpu) {
+  Machine machine;
+  machine.cpu.cpufreq = true;
+  machine.cpu.turbo = false;
+  gpu.pci = "0000:1b:00.0";
+  gpu.driver = "nvidia";
+  machine.gpus.push_back(std::move(gpu));
+  return machine;
+}
+
+std::vector<std::string> gpu_findings(const Machine& machine) {
+  std::vector<std::string> ids;
+  for (const Finding& finding : find_spoilers(machine, {}))
+    if (finding.id.starts_with("gpu-")) {
+      ids.push_back(finding.id);
+      EXPECT_THAT(finding.seen, testing::HasSubstr("0000:1b:00.0"));
+      EXPECT_FALSE(finding.mend.empty());
+    }
+  return ids;
+}
+
+TEST(GpuFindings, AHealthyGpuHasNone) {
+  GpuPart gpu;
+  gpu.mig = gpu.mps = false;
+  gpu.ecc = gpu.persistence = true;
+  gpu.errors.ecc_uncorrected = gpu.errors.remap_pending = 0;
+  gpu.power_limit = gpu.default_power_limit = 700;
+  gpu.applications_clock = gpu.default_applications_clock = 1.98e9;
+  gpu.throttle_reasons = static_cast<std::uint64_t>(ThrottleReason::idle);
+  EXPECT_THAT(gpu_findings(machine_with(gpu)), testing::IsEmpty());
+}
+
+TEST(GpuFindings, WhatIsUnknownIsNotHeldAgainstIt) { EXPECT_THAT(gpu_findings(machine_with({})), testing::IsEmpty()); }
+
+TEST(GpuFindings, EachSpoilerIsFound) {
+  GpuPart gpu;
+  gpu.mig = gpu.mps = true;
+  gpu.ecc = gpu.persistence = false;
+  gpu.errors.remap_pending = 1;
+  gpu.power_limit = 400;
+  gpu.default_power_limit = 700;
+  gpu.applications_clock = 1.2e9;
+  gpu.default_applications_clock = 1.98e9;
+  gpu.throttle_reasons = static_cast<std::uint64_t>(ThrottleReason::hardware_thermal);
+  gpu.clients = {{1, std::uint64_t{3} << 30}};
+  EXPECT_THAT(gpu_findings(machine_with(gpu)),
+              testing::ElementsAre("gpu-mig", "gpu-mps", "gpu-ecc", "gpu-memory-errors", "gpu-power-limit",
+                                   "gpu-clocks", "gpu-throttled", "gpu-other-load", "gpu-persistence"));
+}
+
+TEST(GpuFindings, ThrottleReasonsHaveWords) {
+  EXPECT_EQ(throttle_text(0), "");
+  EXPECT_EQ(throttle_text(1), "");
+  EXPECT_EQ(throttle_text(0x4 | 0x20), "power cap, thermal (software)");
+}
+
+TEST(AskInAProcess, GivesTheAnswerOrNothing) {
+  EXPECT_EQ(ask_in_a_process(20000, [] { return std::string("13.1\n"); }), "13.1\n");
+  EXPECT_EQ(ask_in_a_process(20000, [] { return std::string(); }), "");
+  EXPECT_EQ(ask_in_a_process(20000, []() -> std::string { _exit(3); }), "");
+  EXPECT_EQ(ask_in_a_process(10,
+                             []() -> std::string {
+                               for (;;) pause();
+                             }),
+            "");
+}
+
+TEST(AddNvml, FillsInWhatFilesLackAndAppendsGpusThatTheyDoNotShow) {
+  const NvmlScript script("mig 0\necc 1\npower_limit 700000\nlink_generation 5\nlink_width 16\nclient 77 1048576\n");
+  std::string why_not;
+  const auto nvml = Nvml::load(why_not);
+  if (!nvml || nvml->driver_version() != "999.1") GTEST_SKIP() << "no stand-in of NVML here: " << why_not;
+  std::vector<GpuPart> gpus(1);
+  gpus[0].pci = "0000:1b:00.0";
+  add_nvml(*nvml, gpus);
+  ASSERT_EQ(gpus.size(), 1u);
+  EXPECT_EQ(gpus[0].name, "Stand-in GPU");
+  EXPECT_EQ(gpus[0].mig, false);
+  EXPECT_EQ(gpus[0].ecc, true);
+  EXPECT_EQ(gpus[0].power_limit, 700);
+  EXPECT_FALSE(gpus[0].default_power_limit);
+  EXPECT_EQ(pcie_generation(gpus[0].link_speed), 5);
+  EXPECT_EQ(gpus[0].link_width, 16);
+  ASSERT_EQ(gpus[0].clients.size(), 1u);
+  EXPECT_EQ(gpus[0].clients[0].pid, 77);
+
+  std::vector<GpuPart> none;
+  add_nvml(*nvml, none);
+  ASSERT_EQ(none.size(), 1u);
+  EXPECT_EQ(none[0].uuid, "GPU-stand-in");
+  EXPECT_EQ(none[0].pci, "0000:1b:00.0");
+  EXPECT_EQ(none[0].id, "10de:2335");
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,186 @@
+// What is read of made-up machines, and what of it is unknown.
+#include "harness/machine/environment.h"
+#include "harness/machine/libraries.h"
+#include "tests/unit/machine/fake_machines.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t gibibyte = std::uint64_t{1} << 30;
+
+Machine probed(void (*make)(FakeRoot&)) {
+  FakeRoot fake;
+  make(fake);
+  return probe_machine(fake.root());
+}
+
+TEST(Machine, BareMetal) {
+  const auto machine = probed(make_bare_metal);
+  const auto& cpu = machine.cpu;
+  EXPECT_EQ(cpu.brand, "AMD EPYC 9654 96-Core Processor");
+  EXPECT_EQ(cpu.family, 25);
+  EXPECT_EQ(cpu.sockets, 1);
+  EXPECT_EQ(cpu.cores, 2);
+  EXPECT_EQ(cpu.usable_cores, 2);
+  EXPECT_EQ(cpu.online.size(), 4u);
+  EXPECT_EQ(cpu.smt, true);
+  EXPECT_EQ(cpu.quota_cpus, std::nullopt);
+  EXPECT_THAT(cpu.isa(),
+              testing::ElementsAre("sse4_2", "avx", "f16c", "fma", "avx2", "avx512f", "avx512bw", "avx512_bf16"));
+  ASSERT_EQ(cpu.caches.size(), 2u);
+  EXPECT_EQ(cpu.caches[0].level, 1);
+  EXPECT_EQ(cpu.caches[0].type, "data");
+  EXPECT_EQ(cpu.caches[0].bytes, 32768u);
+  EXPECT_EQ(cpu.caches[0].count, 2);
+  EXPECT_EQ(cpu.caches[0].cpus_sharing, 2);
+  EXPECT_EQ(cpu.caches[1].bytes, 32u << 20);
+  EXPECT_EQ(cpu.caches[1].count, 1);
+  EXPECT_EQ(cpu.governors, (std::map<std::string, int>{{"performance", 3}, {"schedutil", 1}}));
+  EXPECT_EQ(cpu.frequency_driver, "amd-pstate-epp");
+  EXPECT_EQ(cpu.max_hz, 3.707812e9);
+  EXPECT_EQ(cpu.base_hz, std::nullopt);
+  EXPECT_EQ(cpu.turbo, true);
+  EXPECT_EQ(cpu.power_limits, (std::map<std::string, double>{{"package-0", 360.0}}));
+  ASSERT_EQ(machine.numa.size(), 2u);
+  EXPECT_THAT(machine.numa[1].cpus, testing::ElementsAre(1, 3));
+  EXPECT_EQ(machine.numa[1].bytes, 32 * gibibyte);
+  EXPECT_EQ(machine.memory.installed, 64 * gibibyte);
+  EXPECT_LT(*machine.memory.total, 64 * gibibyte);
+  EXPECT_EQ(machine.memory.limit, std::nullopt);
+  EXPECT_EQ(machine.memory.transparent_huge_pages, "never");
+  EXPECT_EQ(machine.memory.numa_balancing, true);
+  EXPECT_EQ(machine.system.hypervisor, "");
+  EXPECT_EQ(machine.system.container, "");
+  EXPECT_EQ(machine.system.provider, "");
+  EXPECT_EQ(machine.system.clocksource, "hpet");
+  EXPECT_TRUE(machine.gpus.empty());
+}
+
+TEST(Machine, AwsTellsItsInstanceTypeAndGpus) {
+  const auto machine = probed(make_aws_p5);
+  EXPECT_EQ(machine.system.provider, "aws");
+  EXPECT_EQ(machine.system.instance_type, "p5.48xlarge");
+  EXPECT_EQ(machine.system.hypervisor, "KVM");
+  EXPECT_EQ(machine.system.nvidia_driver, "550.163.01");
+  ASSERT_EQ(machine.gpus.size(), 2u);
+  const auto& gpu = machine.gpus[1];
+  EXPECT_EQ(gpu.pci, "0000:64:00.0");
+  EXPECT_EQ(gpu.id, "10de:2330");
+  EXPECT_EQ(gpu.name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(gpu.uuid, "GPU-01234567-89ab-cdef-0123-456789abcdef");
+  EXPECT_EQ(gpu.driver, "nvidia");
+  EXPECT_EQ(gpu.link_width, 8);
+  EXPECT_EQ(gpu.max_link_width, 16);
+  EXPECT_EQ(pcie_generation(gpu.link_speed), 1);
+  EXPECT_EQ(pcie_generation(gpu.max_link_speed), 5);
+  EXPECT_EQ(gpu.numa_node, std::nullopt);
+}
+
+TEST(Machine, AnOlderClosedDriverSaysItsVersionToo) {
+  FakeRoot fake;
+  fake.file("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.82.01  Wed Oct 27");
+  EXPECT_EQ(probe_machine(fake.root()).system.nvidia_driver, "470.82.01");
+}
+
+TEST(Machine, GcpTellsNoType) {
+  const auto machine = probed(make_gcp);
+  EXPECT_EQ(machine.system.provider, "gcp");
+  EXPECT_EQ(machine.system.instance_type, "");
+  EXPECT_EQ(machine.system.hypervisor, "KVM");
+  EXPECT_EQ(machine.cpu.smt, true);
+  EXPECT_FALSE(machine.cpu.cpufreq);
+  EXPECT_EQ(machine.cpu.turbo, std::nullopt);
+}
+
+TEST(Machine, AzureIsToldFromOtherHyperV) {
+  FakeRoot fake;
+  make_azure(fake);
+  EXPECT_EQ(probe_machine(fake.root()).system.provider, "azure");
+  EXPECT_EQ(probe_machine(fake.root()).system.hypervisor, "Hyper-V");
+  EXPECT_EQ(probe_machine(fake.root()).system.steal_since_boot, 0.25);
+  fake.remove("sys/class/dmi/id/chassis_asset_tag");
+  EXPECT_EQ(probe_machine(fake.root()).system.provider, "");
+  EXPECT_EQ(probe_machine(fake.root()).system.hypervisor, "Hyper-V");
+}
+
+TEST(Machine, BareMetalInstancesAreNoVirtualMachines) {
+  FakeRoot fake;
+  add_cpus(fake, 2, 1, "Intel(R) Xeon(R) Platinum 8488C", "avx2");
+  fake.file("sys/class/dmi/id/sys_vendor", "Amazon EC2").file("sys/class/dmi/id/product_name", "m7i.metal-48xl");
+  const auto machine = probe_machine(fake.root());
+  EXPECT_EQ(machine.system.hypervisor, "");
+  EXPECT_EQ(machine.system.instance_type, "m7i.metal-48xl");
+}
+
+TEST(Machine, Container) {
+  const auto machine = probed(make_container);
+  EXPECT_EQ(machine.system.container, "docker");
+  EXPECT_EQ(machine.cpu.quota_cpus, 1.5);
+  EXPECT_THAT(machine.cpu.usable, testing::ElementsAre(0, 1));
+  EXPECT_EQ(machine.cpu.usable_cores, 2);
+  EXPECT_EQ(machine.cpu.cores, 4);
+  EXPECT_EQ(machine.memory.limit, 2 * gibibyte);
+  EXPECT_EQ(machine.memory.address_space_limit, gibibyte);
+  EXPECT_EQ(machine.memory.swap_used, 1000000u * 1024);
+  EXPECT_EQ(machine.system.open_files, 128);
+}
+
+TEST(Machine, KindsOfContainers) {
+  const auto kind = [](const std::string& file, const std::string& text) {
+    FakeRoot fake;
+    fake.file(file, text);
+    return probe_machine(fake.root()).system.container;
+  };
+  EXPECT_EQ(kind("run/systemd/container", "systemd-nspawn"), "systemd-nspawn");
+  EXPECT_EQ(kind("run/.containerenv", ""), "podman");
+  EXPECT_EQ(kind("var/run/secrets/kubernetes.io/serviceaccount/token", "x"), "kubernetes");
+  EXPECT_EQ(kind("proc/1/cgroup", "0::/kubepods.slice/pod1"), "kubernetes");
+  EXPECT_EQ(kind("proc/1/cgroup", "0::/init.scope"), "");
+  EXPECT_EQ(kind("proc/1/environ", std::string("PATH=/bin\0container=lxc\0A=b", 26)), "lxc");
+}
+
+TEST(Machine, EmptyTreeIsUnknownNotZero) {
+  FakeRoot fake;
+  const auto json = environment_json(probe_machine(fake.root()));
+  EXPECT_TRUE(json["cpu"]["name"].is_null());
+  EXPECT_TRUE(json["cpu"]["turbo"].is_null());
+  EXPECT_TRUE(json["cpu"]["smt"].is_null());
+  EXPECT_TRUE(json["memory"]["total_bytes"].is_null());
+  EXPECT_TRUE(json["memory"]["shm_bytes"].is_null());
+  EXPECT_TRUE(json["virtual_machine"].is_null());
+  EXPECT_TRUE(json["container"].is_null());
+  EXPECT_TRUE(json["cloud"]["provider"].is_null());
+  EXPECT_TRUE(json["drivers"]["nvidia"].is_null());
+  EXPECT_TRUE(json["load"].is_null());
+  EXPECT_EQ(json["gpus"].size(), 0u);
+}
+
+TEST(Environment, OfThisMachineHoldsWhatARecordNeeds) {
+  const auto json = environment_json(probe_machine());
+  EXPECT_FALSE(json["assay"]["version"].get<std::string>().empty());
+  EXPECT_TRUE(json["assay"]["dirty"].is_boolean());
+  EXPECT_FALSE(json["assay"]["compiler"].get<std::string>().empty());
+  EXPECT_TRUE(json["libraries"].contains("onednn"));
+  EXPECT_TRUE(json["libraries"].contains("libc"));
+  EXPECT_FALSE(json["hostnames"][0].get<std::string>().empty());
+  EXPECT_GT(json["cpu"]["cores"].get<int>(), 0);
+  EXPECT_GT(json["memory"]["total_bytes"].get<double>(), 0);
+  EXPECT_EQ(json, Json::parse(json.dump())) << "it is JSON as files hold it";
+}
+
+TEST(Libraries, FindsWhatIsInstalledByName) {
+  FakeRoot fake;
+  fake.file("usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblasp-r0.3.21.so", "")
+      .file("usr/lib/x86_64-linux-gnu/libblis.so.4", "");
+  const auto found = libraries(fake.root());
+  EXPECT_EQ(found.at("openblas"), "0.3.21");
+  EXPECT_EQ(found.at("blis"), "4");
+  EXPECT_FALSE(libraries(FakeRoot().root()).contains("openblas"));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,457 @@
+#include "harness/sampling/sampler.h"
+
+#include "harness/core/error.h"
+#include "tests/support/thread_communicator.h"
+#include "tests/unit/sampling/fake_device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+namespace assay {
+namespace {
+
+using test::FakeDevice;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// One rank on a fake device.
+class SamplerTest : public testing::Test {
+ protected:
+  Sampler sampler() { return Sampler(device, *comm, protocol, device.clock()); }
+  // Work that takes `seconds`, noting the slots it was called with.
+  auto work(double seconds) {
+    return [this, seconds](Stream&, int slot) {
+      device.now += seconds;
+      slots.push_back(slot);
+    };
+  }
+
+  FakeDevice device;
+  std::unique_ptr<Communicator> comm = make_self_communicator();
+  Protocol protocol;
+  std::vector<int> slots;
+};
+
+TEST_F(SamplerTest, BatchesUntilASampleSpansTheShortestTime) {
+  Sampler s = sampler();
+  s.repeat(4, work(1e-6));
+  const Measurement& m = s.measurement();
+  EXPECT_GE(m.repetitions, 100);
+  EXPECT_LE(m.repetitions, 200);
+  EXPECT_THAT(m.values, Each(testing::DoubleNear(1e-6, 1e-9)));
+  EXPECT_EQ(m.stopped_by, "noise");
+  EXPECT_GE(m.values.size(), 30u);
+  EXPECT_EQ(m.at.size(), m.values.size());
+  EXPECT_NEAR(m.summary.median, 1e-6, 1e-9);
+}
+
+TEST_F(SamplerTest, LongWorkIsNotBatched) {
+  Sampler s = sampler();
+  s.repeat(4, work(2e-4));
+  EXPECT_EQ(s.measurement().repetitions, 1);
+}
+
+TEST_F(SamplerTest, WorkThatTakesNoTimeEnds) {
+  device.tick = 1e-5;
+  protocol.max_samples = 3;
+  protocol.warmup_seconds = 0;
+  Sampler s = sampler();
+  s.repeat(2, [](Stream&, int) {});
+  EXPECT_THAT(s.measurement().values, ElementsAre(0, 0, 0));
+}
+
+TEST_F(SamplerTest, IsolatedSamplesAreOneCallAndFlushedWhenCold) {
+  protocol.batching = "isolated";
+  device.flush_seconds = 0.25;  // outside the timed region, so that it must not show in the values
+  Sampler s = sampler();
+  s.repeat(4, work(1e-6));
+  const Measurement& m = s.measurement();
+  EXPECT_EQ(m.repetitions, 1);
+  EXPECT_EQ(slots.size(), m.first_touch.size() + m.values.size());
+  EXPECT_EQ(static_cast<std::size_t>(device.flushes), slots.size());
+  EXPECT_THAT(m.values, Each(testing::DoubleNear(1e-6, 1e-9)));
+}
+
+TEST_F(SamplerTest, IsolatedHotSamplesAreNotFlushed) {
+  protocol.batching = "isolated";
+  protocol.cache = "hot";
+  Sampler s = sampler();
+  s.repeat(1, work(1e-3));
+  EXPECT_EQ(device.flushes, 0);
+}
+
+TEST_F(SamplerTest, ColdRotationNeedsNoFlushAndNeverSkipsASlot) {
+  Sampler s = sampler();
+  s.repeat(7, work(1e-5));
+  EXPECT_EQ(device.flushes, 0);
+  for (std::size_t i = 0; i < slots.size(); ++i) ASSERT_EQ(slots[i], static_cast<int>(i % 7)) << "call " << i;
+}
+
+TEST_F(SamplerTest, ColdWithOneSlotIsOneFlushedCall) {
+  Sampler s = sampler();
+  s.repeat(1, work(1e-3));
+  EXPECT_EQ(s.measurement().repetitions, 1);
+  EXPECT_EQ(static_cast<std::size_t>(device.flushes), slots.size());
+}
+
+TEST_F(SamplerTest, HotStaysOnOneSlot) {
+  protocol.cache = "hot";
+  Sampler s = sampler();
+  s.repeat(5, work(1e-6));
+  EXPECT_THAT(slots, Each(0));
+  EXPECT_EQ(device.flushes, 0);
+  EXPECT_GE(s.measurement().repetitions, 100);
+}
+
+TEST_F(SamplerTest, FirstTouchIsReportedApart) {
+  Sampler s = sampler();
+  int calls = 0;
+  s.repeat(3, [&](Stream&, int) { device.now += calls++ < 3 ? 0.01 : 1e-3; });
+  const Measurement& m = s.measurement();
+  ASSERT_EQ(m.first_touch.size(), 3u);
+  EXPECT_THAT(m.first_touch, Each(testing::DoubleNear(0.01, 1e-9)));
+  EXPECT_LT(*std::max_element(m.values.begin(), m.values.end()), 0.0011);
+}
+
+TEST_F(SamplerTest, WarmUpLastsAndTimesCountFromTheStartOfTheCase) {
+  device.now = 5.0;  // the case has been setting up for 5 s
+  protocol.warmup_seconds = 0.5;
+  Sampler s = sampler();
+  s.repeat(2, work(0.01));
+  const Measurement& m = s.measurement();
+  EXPECT_GE(m.at.front(), 5.5);
+  EXPECT_LE(m.at.front(), 5.55);
+  EXPECT_TRUE(std::is_sorted(m.at.begin(), m.at.end()));
+  EXPECT_NEAR(m.at[1] - m.at[0], 0.01, 1e-9);
+  EXPECT_NEAR(m.window_seconds, 0.01 * static_cast<double>(m.values.size()), 1e-9);
+}
+
+TEST_F(SamplerTest, ManySlotsOfSlowWorkDoNotEatTheTime) {
+  protocol.max_seconds = 2.0;
+  Sampler s = sampler();
+  s.repeat(32, work(0.2));
+  EXPECT_LE(s.measurement().first_touch.size(), 3u);
+}
+
+TEST_F(SamplerTest, TimeLimitLeavesAtLeastOneSample) {
+  protocol.max_seconds = 1e-9;
+  protocol.warmup_seconds = 0;
+  Sampler s = sampler();
+  s.repeat(1, work(1.0));
+  EXPECT_THAT(s.measurement().values, ElementsAre(1.0));
+  EXPECT_EQ(s.measurement().stopped_by, "time");
+  EXPECT_FALSE(s.measurement().summary.ci95);
+}
+
+TEST_F(SamplerTest, CountLimit) {
+  protocol.max_samples = 8;
+  Sampler s = sampler();
+  s.repeat(1, work(1e-3));
+  EXPECT_EQ(s.measurement().values.size(), 8u);
+  EXPECT_EQ(s.measurement().stopped_by, "count");
+}
+
+// Work so short that three seconds of it would be millions of samples.
+TEST_F(SamplerTest, SamplesAreBounded) {
+  protocol.batching = "isolated";
+  protocol.cache = "hot";
+  protocol.target_relative_ci = 0;
+  double seconds = 1e-7;
+  Sampler s = sampler();
+  s.repeat(1, [&](Stream&, int) { device.now += (seconds = 3e-7 - seconds); });
+  EXPECT_LE(s.measurement().values.size(), 100'000u);
+  EXPECT_EQ(s.measurement().stopped_by, "count");
+}
+
+TEST_F(SamplerTest, ASecondMeasurementStartsAnew) {
+  protocol.max_samples = 4;
+  Sampler s = sampler();
+  s.repeat(1, work(1e-3));
+  s.repeat(1, work(2e-3));
+  EXPECT_EQ(s.measurement().values.size(), 4u);
+  EXPECT_THAT(s.measurement().values, Each(testing::DoubleNear(2e-3, 1e-9)));
+  EXPECT_EQ(s.measurement().rank_medians.size(), 1u);
+}
+
+TEST_F(SamplerTest, ErrorsOfTheWorkPassThrough) {
+  Sampler s = sampler();
+  EXPECT_THROW(s.repeat(1, [](Stream&, int) { throw std::domain_error("broken"); }), std::domain_error);
+}
+
+TEST_F(SamplerTest, SlowedRankTakesAboutTwiceAsLong) {
+  device.tick = 1e-6;
+  protocol.max_samples = 5;
+  Sampler s = sampler();
+  s.slow_down();
+  s.repeat(2, work(1e-3));
+  EXPECT_THAT(s.measurement().values, Each(testing::DoubleNear(2e-3, 1e-5)));
+}
+
+TEST_F(SamplerTest, RotationSlotsCoverTheCacheTwice) {
+  const std::uint64_t cache = device.info().last_level_cache_bytes;
+  EXPECT_EQ(Sampler::rotation_slots(device, protocol, cache), 3);
+  EXPECT_EQ(Sampler::rotation_slots(device, protocol, cache / 8), 17);
+  EXPECT_EQ(Sampler::rotation_slots(device, protocol, cache / 8, 4.0), 33);
+  EXPECT_EQ(Sampler::rotation_slots(device, protocol, 100 * cache), 2);
+  EXPECT_EQ(Sampler::rotation_slots(device, protocol, 8), Sampler::rotation_slots(device, protocol, 64));
+  protocol.cache = "hot";
+  EXPECT_EQ(Sampler::rotation_slots(device, protocol, 8), 1);
+}
+
+TEST_F(SamplerTest, StepsCountOnFromWarmUp) {
+  protocol.warmup_seconds = 0.35;
+  protocol.max_samples = 6;
+  Sampler s = sampler();
+  std::vector<std::int64_t> seen;
+  s.steps([&](std::int64_t step) {
+    seen.push_back(step);
+    device.now += step == 0 ? 0.2 : 0.1;
+  });
+  const Measurement& m = s.measurement();
+  EXPECT_THAT(m.first_touch,
+              ElementsAre(testing::DoubleEq(0.2), testing::DoubleNear(0.1, 1e-9), testing::DoubleNear(0.1, 1e-9)));
+  EXPECT_THAT(m.values, Each(testing::DoubleNear(0.1, 1e-9)));
+  EXPECT_EQ(m.values.size(), 6u);
+  EXPECT_NEAR(m.window_seconds, 0.6, 1e-9);
+  for (std::size_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], static_cast<std::int64_t>(i));
+}
+
+TEST_F(SamplerTest, AWindowIsCutIntoPieces) {
+  protocol.max_seconds = 5.0;
+  protocol.warmup_seconds = 0.2;
+  Sampler s = sampler();
+  s.window([&] {
+    device.now += 0.0625;
+    return 20;
+  });
+  const Measurement& m = s.measurement();
+  EXPECT_EQ(m.values.size(), 10u);  // pieces of 0.5 s
+  EXPECT_THAT(m.pieces, Each(320.0));
+  EXPECT_THAT(m.values, Each(1.0 / 320.0));
+  EXPECT_EQ(m.items, 1600);
+  EXPECT_EQ(m.window_seconds, 5.0);
+  EXPECT_EQ(m.stopped_by, "time");
+  EXPECT_EQ(m.first_touch.size(), 1u);
+}
+
+TEST_F(SamplerTest, PiecesOfALongWindowLastASecond) {
+  protocol.max_seconds = 20.0;
+  Sampler s = sampler();
+  s.window([&] {
+    device.now += 0.25;
+    return 1;
+  });
+  EXPECT_EQ(s.measurement().pieces.size(), 20u);
+}
+
+TEST_F(SamplerTest, AWindowThatDeliversNothingIsAnError) {
+  Sampler s = sampler();
+  EXPECT_THAT(
+      [&] {
+        s.window([&] {
+          device.now += 0.5;
+          return 0;
+        });
+      },
+      testing::ThrowsMessage<Error>(HasSubstr("delivered no item")));
+}
+
+TEST_F(SamplerTest, AProcedureKeepsItsOwnClock) {
+  Sampler s = sampler();
+  s.procedure([&] {
+    device.now += 100;
+    return std::vector<double>{30.0, 20.0, 25.0};
+  });
+  const Measurement& m = s.measurement();
+  EXPECT_THAT(m.values, ElementsAre(30.0, 20.0, 25.0));
+  EXPECT_EQ(m.stopped_by, "done");
+  EXPECT_EQ(m.summary.median, 25.0);
+  EXPECT_NEAR(m.window_seconds, 100, 1e-9);
+  EXPECT_THROW(s.procedure([] { return std::vector<double>{}; }), Error);
+}
+
+// Launches cost the host 5 us each and the device 1 us: behind the gate only the device's time is left.
+TEST_F(SamplerTest, AGateHidesTheCostOfLaunches) {
+  protocol.set_gate(1);
+  std::vector<bool> gated;
+  Sampler s = sampler();
+  s.repeat(3, [&](Stream&, int) {
+    gated.push_back(device.gate_closed);
+    device.now += device.gate_closed ? 1e-6 : 5e-6;
+  });
+  const Measurement& m = s.measurement();
+  EXPECT_THAT(m.values, Each(testing::DoubleNear(1e-6, 1e-9)));
+  EXPECT_GE(m.repetitions, 100);  // 1e-4 s by the gated time, not by that of warm-up's first sample
+  const auto first = std::find(gated.begin(), gated.end(), true);
+  EXPECT_GE(first - gated.begin(), 4);  // each slot once and a sample, before the first gate
+  EXPECT_FALSE(device.gate_closed);
+  EXPECT_GE(device.gates, static_cast<int>(m.values.size()));
+}
+
+TEST_F(SamplerTest, AGateHoldsAFewHundredLaunchesAtMost) {
+  protocol.set_gate(10);
+  Sampler s = sampler();
+  s.repeat(2, work(1e-9));
+  EXPECT_EQ(s.measurement().repetitions, 40);
+  device.gates = 0;
+  protocol.set_gate(1000);  // never
+  Sampler many(device, *comm, protocol, device.clock());
+  many.repeat(2, work(1e-4));
+  EXPECT_EQ(device.gates, 0);
+}
+
+TEST_F(SamplerTest, AGateIsOpenedWhenTheWorkThrows) {
+  protocol.set_gate(1);
+  Sampler s = sampler();
+  EXPECT_THROW(s.repeat(1,
+                        [&](Stream&, int) {
+                          device.now += 1e-4;
+                          if (device.gate_closed) throw Error("broke");
+                        }),
+               Error);
+  EXPECT_FALSE(device.gate_closed);
+}
+
+TEST_F(SamplerTest, AStragglerIsNotGated) {
+  protocol.set_gate(1);
+  device.tick = 1e-6;
+  Sampler s = sampler();
+  s.slow_down();
+  s.repeat(2, work(1e-4));
+  EXPECT_EQ(device.gates, 0);
+}
+
+TEST(SamplerProtocol, TheGateIsPartOfTheHash) {
+  Protocol gated, open;
+  EXPECT_EQ(open.gated_launches(), 0);
+  gated.set_gate(3);
+  EXPECT_EQ(gated.gated_launches(), 3);
+  EXPECT_NE(gated.hash(), open.hash());
+}
+
+// gpus=each: one rank works at a time, and the slowest one's series is kept.
+TEST(SamplerRanks, TakeTurns) {
+  std::vector<Measurement> measured(3);
+  std::atomic<int> working{0}, most{0};
+  test::run_ranks(3, [&](Communicator& comm) {
+    FakeDevice device;
+    Protocol protocol;
+    protocol.min_samples = protocol.max_samples = 7;
+    Sampler s(device, comm, protocol, device.clock());
+    s.take_turns();
+    int calls = 0;
+    s.repeat(2, [&](Stream&, int) {
+      const int now = ++working;
+      most = std::max(most.load(), now);
+      if (++calls < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time for others to meet this one
+      device.now += comm.rank() == 1 ? 3e-6 : 1e-6;
+      --working;
+    });
+    measured[static_cast<std::size_t>(comm.rank())] = s.measurement();
+  });
+  EXPECT_EQ(most, 1);
+  for (const Measurement& m : measured) {
+    EXPECT_THAT(m.values, Each(testing::DoubleNear(3e-6, 1e-9)));
+    EXPECT_EQ(m.values.size(), m.at.size());
+    EXPECT_EQ(m.values, measured[1].values);
+    EXPECT_EQ(m.repetitions, measured[1].repetitions);
+    EXPECT_EQ(m.stopped_by, measured[1].stopped_by);
+    EXPECT_THAT(m.rank_medians, ElementsAre(testing::DoubleNear(1e-6, 1e-9), testing::DoubleNear(3e-6, 1e-9),
+                                            testing::DoubleNear(1e-6, 1e-9)));
+  }
+}
+
+TEST(SamplerRanks, AWindowInTurnsCountsTheSlowestRanksItems) {
+  std::vector<Measurement> measured(2);
+  test::run_ranks(2, [&](Communicator& comm) {
+    FakeDevice device;
+    Protocol protocol;
+    protocol.max_seconds = 2.0;
+    Sampler s(device, comm, protocol, device.clock());
+    s.take_turns();
+    s.window([&] {
+      device.now += comm.rank() == 1 ? 0.25 : 0.125;
+      return 10;
+    });
+    measured[static_cast<std::size_t>(comm.rank())] = s.measurement();
+  });
+  for (const Measurement& m : measured) {
+    EXPECT_THAT(m.pieces, Each(40.0));
+    EXPECT_EQ(m.items, 40.0 * m.window_seconds);
+    EXPECT_THAT(m.rank_medians, ElementsAre(0.0125, 0.025));
+  }
+}
+
+// Two ranks, the second three times slower.
+TEST(SamplerRanks, AgreeOnRepetitionsAndKeepTheSlowestTime) {
+  std::vector<Measurement> measured(2);
+  std::vector<std::int64_t> calls(2);
+  test::run_ranks(2, [&](Communicator& comm) {
+    FakeDevice device;
+    const auto rank = static_cast<std::size_t>(comm.rank());
+    const double seconds = rank == 0 ? 1e-6 : 3e-6;
+    const Protocol protocol;
+    Sampler s(device, comm, protocol, device.clock());
+    s.repeat(rank == 0 ? 4 : 5, [&](Stream&, int) {
+      device.now += seconds;
+      ++calls[rank];
+    });
+    measured[rank] = s.measurement();
+  });
+  EXPECT_EQ(calls[0], calls[1]);  // else a collective would hang
+  EXPECT_EQ(measured[0].repetitions, measured[1].repetitions);
+  EXPECT_GE(measured[0].repetitions, 100);  // the faster rank's need
+  EXPECT_EQ(measured[0].values, measured[1].values);
+  EXPECT_THAT(measured[0].values, Each(testing::DoubleNear(3e-6, 1e-9)));
+  for (const Measurement& m : measured)
+    EXPECT_THAT(m.rank_medians, ElementsAre(testing::DoubleNear(1e-6, 1e-9), testing::DoubleNear(3e-6, 1e-9)));
+}
+
+TEST(SamplerRanks, AWindowCountsTheItemsOfAll) {
+  std::vector<Measurement> measured(3);
+  test::run_ranks(3, [&](Communicator& comm) {
+    FakeDevice device;
+    Protocol protocol;
+    protocol.max_seconds = 2.0;
+    Sampler s(device, comm, protocol, device.clock());
+    s.window([&] {  // pieces of at least 0.2 s are of two calls; the last rank is half as fast
+      device.now += comm.rank() == 2 ? 0.25 : 0.125;
+      return comm.rank() == 2 ? 20 : 10;
+    });
+    measured[static_cast<std::size_t>(comm.rank())] = s.measurement();
+  });
+  for (const Measurement& m : measured) {
+    EXPECT_THAT(m.pieces, Each(240.0));  // 20 + 20 + 20 items in 0.25 s
+    EXPECT_EQ(m.items, 60.0 * static_cast<double>(m.pieces.size()));
+    EXPECT_EQ(m.window_seconds, 0.25 * static_cast<double>(m.pieces.size()));
+    EXPECT_THAT(m.rank_medians, ElementsAre(0.0125, 0.0125, 0.0125));
+  }
+}
+
+TEST(SamplerRanks, AProcedureMustGiveAsManySamplesOnEveryRank) {
+  int errors = 0;
+  std::mutex lock;
+  test::run_ranks(2, [&](Communicator& comm) {
+    FakeDevice device;
+    const Protocol protocol;
+    Sampler s(device, comm, protocol, device.clock());
+    try {
+      s.procedure([&] { return std::vector<double>(static_cast<std::size_t>(comm.rank()), 1.0); });
+    } catch (const Error&) {
+      const std::lock_guard<std::mutex> hold(lock);
+      ++errors;
+    }
+  });
+  EXPECT_EQ(errors, 2);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,237 @@
+// What NVML says becomes series, energy and checks; what it refuses is absent, never 0. Over the stand-in of
+// libnvidia-ml, which ctest puts on the library path.
+#include "harness/sensors/gpu_sensors.h"
+
+#include "harness/run/gpu_energy.h"
+#include "harness/sensors/series_builder.h"
+#include "harness/sensors/telemetry.h"
+#include "tests/unit/machine/nvml_script.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace assay {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class GpuSensors : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why_not;
+    if (!Nvml::load(why_not) || Nvml::load(why_not)->devices().empty()) GTEST_SKIP() << why_not;
+    if (Nvml::load(why_not)->driver_version() != "999.1") GTEST_SKIP() << "the real library was found";
+  }
+
+  static std::map<std::string, double> read(Sensor& sensor, double seconds) {
+    std::vector<Reading> readings;
+    sensor.read(seconds, readings);
+    std::map<std::string, double> values;
+    for (const Reading& reading : readings)
+      if (reading.value) values.emplace(reading.name, *reading.value);
+    return values;
+  }
+};
+
+TEST_F(GpuSensors, AreInBaseUnits) {
+  NvmlScript script(
+      "clock 1980\nmemory_clock 3201\npower 700000\npower_average 650000\npower_instant 690500\nenergy 5000000\n"
+      "temperature 61\nthrottle 36\nutilisation 97\nmemory_used 1073741824\npcie_sent 12\npcie_received 34\n");
+  const auto sensor = find_gpu_sensor("GPU-1", "");
+  ASSERT_TRUE(sensor);
+  sensor->begin();
+  script.say(
+      "clock 1980\nmemory_clock 3201\npower 700000\npower_average 650000\npower_instant 690500\nenergy 5002500\n"
+      "temperature 61\nthrottle 36\nutilisation 97\nmemory_used 1073741824\npcie_sent 12\npcie_received 34\n");
+  const auto values = read(*sensor, 0);
+  EXPECT_EQ(values.at("gpu_clock"), 1.98e9);
+  EXPECT_EQ(values.at("gpu_memory_clock"), 3.201e9);
+  EXPECT_EQ(values.at("gpu_power"), 650);  // the average, where the GPU tells it apart
+  EXPECT_EQ(values.at("gpu_power_instant"), 690.5);
+  EXPECT_DOUBLE_EQ(values.at("gpu_energy"), 2.5);  // since begin()
+  EXPECT_EQ(values.at("gpu_temperature"), 61);
+  EXPECT_EQ(values.at("gpu_throttle_reasons"), 36);
+  EXPECT_EQ(values.at("gpu_utilisation"), 0.97);
+  EXPECT_EQ(values.at("gpu_memory_used"), 1073741824.0);
+  EXPECT_EQ(values.at("gpu_pcie_sent"), 12e3);
+  EXPECT_EQ(values.at("gpu_pcie_received"), 34e3);
+}
+
+TEST_F(GpuSensors, WhatIsRefusedIsAbsent) {
+  const NvmlScript script("clock 1000\npower refused\n");
+  const auto sensor = find_gpu_sensor("GPU-1", "");
+  sensor->begin();
+  EXPECT_THAT(read(*sensor, 0), ElementsAre(std::pair<const std::string, double>("gpu_clock", 1e9)));
+  Telemetry telemetry({.period_seconds = 0.01, .gpu_uuid = "GPU-1", .host = false});
+  telemetry.start(std::chrono::steady_clock::now());
+  const auto series = telemetry.stop();
+  EXPECT_TRUE(series.contains("gpu_clock"));
+  EXPECT_EQ(series.size(), 1u);
+}
+
+TEST_F(GpuSensors, LinksAreRatesOfTheirCounters) {
+  NvmlScript script("nvlink_sent 100\nnvlink_received 7\n");
+  const auto sensor = find_gpu_sensor("GPU-1", "");
+  sensor->begin();
+  EXPECT_FALSE(read(*sensor, 10).contains("gpu_nvlink_sent"));
+  script.say("nvlink_sent 300\nnvlink_received 7\n");
+  const auto values = read(*sensor, 14);
+  EXPECT_EQ(values.at("gpu_nvlink_sent"), 200 * 1024 / 4.0);
+  EXPECT_EQ(values.at("gpu_nvlink_received"), 0);
+}
+
+TEST_F(GpuSensors, LinksOfNvlink5AreSummedUp) {
+  NvmlScript script("nvlinks 3\nnvlink5_sent 100\nnvlink5_errors 4\n");
+  const auto sensor = find_gpu_sensor("GPU-1", "");
+  sensor->begin();
+  read(*sensor, 10);
+  script.say("nvlinks 3\nnvlink5_sent 500\nnvlink5_errors 5\n");
+  const auto values = read(*sensor, 12);
+  EXPECT_EQ(values.at("gpu_nvlink_sent"), 3 * 400 / 2.0);
+  EXPECT_FALSE(values.contains("gpu_nvlink_received"));
+  EXPECT_EQ(values.at("gpu_nvlink_errors"), 3);
+}
+
+TEST_F(GpuSensors, ErrorCountsAreThoseOfTheCase) {
+  NvmlScript script("ecc_corrected 7\npcie_replays 2\n");
+  const auto sensor = find_gpu_sensor("GPU-1", "");
+  sensor->begin();
+  script.say("ecc_corrected 9\npcie_replays 2\n");
+  auto values = read(*sensor, 0);
+  EXPECT_EQ(values.at("gpu_ecc_corrected"), 2);
+  EXPECT_EQ(values.at("gpu_pcie_replays"), 0);
+  EXPECT_FALSE(values.contains("gpu_ecc_uncorrected"));
+  EXPECT_FALSE(read(*sensor, 0.5).contains("gpu_pcie_replays"));  // asked once a second
+}
+
+TEST_F(GpuSensors, AClockOfZeroIsNone) {
+  const NvmlScript script("clock 0\nmemory_temperature 0\nutilisation 0\n");
+  const auto values = read(*find_gpu_sensor("GPU-1", ""), 0);
+  EXPECT_FALSE(values.contains("gpu_clock"));
+  EXPECT_FALSE(values.contains("gpu_memory_temperature"));
+  EXPECT_EQ(values.at("gpu_utilisation"), 0);
+}
+
+TEST_F(GpuSensors, AGpuThatNvmlDoesNotKnowHasNone) {
+  const NvmlScript script("unknown_uuid 1\nunknown_pci 1\n");
+  EXPECT_FALSE(find_gpu_sensor("GPU-1", "0000:01:00.0"));
+  EXPECT_FALSE(GpuHealth("GPU-1", "").present());
+}
+
+TEST_F(GpuSensors, ErrorsDuringACaseAreNamedAndOlderOnesAreNot) {
+  NvmlScript script("ecc_uncorrected 3\nrows_remapped 1\nnvlinks 2\nnvlink_replays 5\n");
+  GpuHealth health("GPU-1", "");
+  ASSERT_TRUE(health.present());
+  EXPECT_THAT(health.take(), IsEmpty());
+  script.say("ecc_uncorrected 5\nrows_remapped 2\nremap_pending 1\nnvlinks 2\nnvlink_replays 6\nnvlink_ecc 1\n");
+  EXPECT_THAT(health.take(), ElementsAre("2 uncorrectable ECC errors", "1 memory rows remapped",
+                                         "1 memory rows to be remapped by a reset", "4 NVLink errors"));
+  EXPECT_THAT(health.take(), IsEmpty());
+}
+
+TEST_F(GpuSensors, ALostGpuIsNamed) {
+  NvmlScript script("memory_used 1\n");
+  GpuHealth health("GPU-1", "");
+  EXPECT_THAT(health.take(), IsEmpty());
+  script.say("lost 1\n");
+  EXPECT_THAT(health.take(), ElementsAre(testing::HasSubstr("lost")));
+}
+
+TEST_F(GpuSensors, AnXidDuringACaseIsNamed) {
+  NvmlScript script("xid 13\n");
+  GpuHealth health("GPU-1", "");
+  EXPECT_THAT(health.take(), IsEmpty());
+  script.say("xid 13\nxid 79\nxid 94 at 1e9\n");
+  EXPECT_THAT(health.take(), ElementsAre("XID 79"));
+}
+
+TEST(MaskSeries, NeighboursAreUnited) {
+  SeriesBuilder builder(2);
+  for (int i = 0; i < 4; ++i)
+    builder.add(i, {"gpu_throttle_reasons", "1", Reading::Kind::mask, static_cast<double>(1 << i)});
+  const auto series = builder.take().at("gpu_throttle_reasons");
+  double all = 0;
+  for (const auto& value : series.values) all += *value;
+  EXPECT_EQ(all, 15);
+}
+
+TEST(GpuEnergy, IsACounterDifferenceOverASecondOrMore) {
+  // 100 J at 0 s, 300 J at 1 s, 700 J at 2 s: between 0.5 s and 2 s the counter goes from 200 to 700 J.
+  const Series energy{"J", {0, 1, 1.5, 2}, {100, 300, std::nullopt, 700}};
+  EXPECT_NEAR(*mean_watts(energy, 0.5, 2), 500 / 1.5, 1e-9);
+  EXPECT_FALSE(mean_watts(energy, 0.5, 1.4));  // too short for the sensor
+  EXPECT_FALSE(mean_watts(energy, 0.5, 2.5));  // beyond its readings
+  EXPECT_FALSE(mean_watts({"J", {0, 3}, {5, 5}}, 0, 3));
+}
+
+TEST(SlowedBy, NamesWhatHeldClocksDownInTheWindow) {
+  const Series reasons{"1", {0, 1, 2, 3, 4}, {0x40, 0x4, 0x20 | 0x4, std::nullopt, 0x80}};
+  EXPECT_EQ(slowed_by(reasons, 0.5, 3.5), "thermal (software)");
+  EXPECT_EQ(slowed_by(reasons, 0.5, 1.7), "");  // a power limit is what dense work meets
+  EXPECT_EQ(slowed_by(reasons, 1.8, 2.2), "");  // too short for the sensor
+  EXPECT_EQ(slowed_by(reasons, 0, 4), "thermal (software), thermal (hardware), power brake");
+}
+
+TEST(LockedClock, StandsStillBelowTheHighestWithoutAReason) {
+  const Series none{"1", {0, 1, 2, 3}, {1, 0, 0, 0}}, capped{"1", {0, 1, 2, 3}, {0, 4, 4, 4}};
+  const Series low{"Hz", {0, 1, 2, 3}, {0.3e9, 1.41e9, 1.41e9, 1.41e9}};
+  EXPECT_EQ(locked_clock(low, none, 1.98e9, 0.5, 3.5), "locked at 1.41 of 1.98 GHz");
+  EXPECT_EQ(locked_clock(low, capped, 1.98e9, 0.5, 3.5), "");
+  EXPECT_EQ(locked_clock(low, none, 1.98e9, 0, 3.5), "");    // it was idle at first
+  EXPECT_EQ(locked_clock(low, none, 1.42e9, 0.5, 3.5), "");  // as fast as it goes
+  EXPECT_EQ(locked_clock({"Hz", {1, 2, 3}, {1.41e9, 1.5e9, 1.6e9}}, none, 1.98e9, 0.5, 3.5), "");
+}
+
+TEST_F(GpuSensors, SlownessIsWhatTheDriverSaysOrALockedClock) {
+  const NvmlScript script("max_clock 1980\n");
+  const GpuHealth health("GPU-1", "");
+  std::map<std::string, Series> telemetry = {{"gpu_clock", {"Hz", {1, 2, 3}, {1.2e9, 1.2e9, 1.2e9}}},
+                                             {"gpu_throttle_reasons", {"1", {1, 2, 3}, {0, 0, 0}}}};
+  EXPECT_EQ(health.slowness(telemetry, 0.5, 3.5), "locked at 1.20 of 1.98 GHz");
+  telemetry["gpu_throttle_reasons"].values[1] = 0x20;
+  EXPECT_EQ(health.slowness(telemetry, 0.5, 3.5), "thermal (software)");
+  EXPECT_EQ(health.slowness({}, 0.5, 3.5), "");
+}
+
+TEST_F(GpuSensors, ThePowerOfASliceIsNotKnown) {
+  const NvmlScript script("mig 1\nenergy 5000\n");
+  EXPECT_FALSE(read(*find_gpu_sensor("GPU-1", ""), 0).contains("gpu_energy"));
+}
+
+TEST(GpuEnergy, IsToldOnlyWhereSamplesFillTheWindow) {
+  Measurement measured;
+  measured.values = {0.1, 0.1, 0.1};
+  measured.repetitions = 10;
+  measured.window_seconds = 3.2;
+  EXPECT_TRUE(samples_fill_window(measured));
+  measured.window_seconds = 4;
+  EXPECT_FALSE(samples_fill_window(measured));
+  std::vector<Metric> metrics(1);
+  metrics[0].name = "throughput", metrics[0].value = 1e15, metrics[0].unit = "FLOP/s";
+  add_gpu_energy(500, false, metrics);
+  ASSERT_EQ(metrics.size(), 2u);
+  EXPECT_EQ(metrics[1].name, "gpu_power");
+}
+
+TEST(GpuEnergy, GivesWorkAJoule) {
+  const auto comm = make_self_communicator();
+  EXPECT_EQ(gpu_watts({{"gpu_energy", {"J", {0, 4}, {0, 2000}}}}, 1, 3, *comm), 500);
+  EXPECT_FALSE(gpu_watts({}, 1, 3, *comm));
+  std::vector<Metric> metrics(2);
+  metrics[0].name = "throughput", metrics[0].value = 1e15, metrics[0].unit = "FLOP/s";
+  metrics[1].name = "step_time", metrics[1].value = 0.1, metrics[1].unit = "s";
+  add_gpu_energy(500, true, metrics);
+  ASSERT_EQ(metrics.size(), 4u);
+  EXPECT_EQ(metrics[2].name, "gpu_power");
+  EXPECT_EQ(metrics[2].unit, "W");
+  EXPECT_EQ(metrics[3].name, "gpu_energy_efficiency");
+  EXPECT_EQ(metrics[3].unit, "FLOP/J");
+  EXPECT_DOUBLE_EQ(*metrics[3].value, 2e12);
+  EXPECT_EQ(metrics[3].better, Better::higher);
+}
+
+}  // namespace
+}  // namespace assay

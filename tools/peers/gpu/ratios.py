@@ -1,0 +1,313 @@
+"""The ratio table of a GPU: Assay beside BabelStream-style kernels and PyTorch, in alternation on one machine.
+
+ratios.py --assay PATH --out FOLDER [NAME...]     NAME: comparisons, by their whole name or a prefix; default all
+
+comparisons.json lists them as tools/peers/run.py's lists do, with two differences: a peer may be {"serve": [...]}, a
+program that is set up once and then asked for each figure (serve.py), and a comparison without a bound is measured and
+not judged. Where the peer is Assay too, the row is what a flag or a parameter costs. Sides alternate (ours peer,
+peer ours, ...); a row is the median ratio of its pairs with its order-statistic 95 % interval, whose bound on the wrong
+side decides. A peer that stays keeps its memory on the GPU while Assay runs.
+
+In FOLDER: ratios.json (every figure), rows.json and ratios.md (the table, of all that was ever compared there), runs/
+(Assay's own run directories), peers/ (what peers said). What is there is kept: a second call goes on where the first
+ended, with the form that the peer had chosen (ASSAY_PEER_FORM). With --minutes it ends in time by itself, between two
+pairs, with exit code 3 while pairs are missing. Exit code otherwise: 0 all held, 1 one did not or broke, 2 usage.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import select
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import run  # noqa: E402
+
+LEAST_PAIRS = 6  # of which the extremes are a 95 % interval of the median
+PAIRS = 9  # of which the second of either end are
+SETUP_SECONDS = 1200
+SCALES = {"FLOP/s": (1e12, "TFLOP/s"), "B/s": (1e9, "GB/s"), "B": (1e9, "GB")}
+
+
+class Stays:
+    """A peer that is set up once; figure() asks it for one more."""
+
+    def __init__(self, command, log, form=""):
+        self.command, self.rest = command, b""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(log, "ab") as words:
+                self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, bufsize=0,
+                                                env=os.environ | {"ASSAY_PEER_FORM": form})
+        except FileNotFoundError as error:
+            raise run.Broken(f"{command[0]}: not installed") from error
+        self.log = log
+        try:
+            self.answer(SETUP_SECONDS)
+        except BaseException:
+            self.close()
+            raise
+
+    def answer(self, seconds):
+        end = time.monotonic() + seconds
+        while b"\n" not in self.rest:
+            if not select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]:
+                raise run.Broken(f"{self.command[1]}: no answer within {seconds} s")
+            got = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not got:
+                last = self.log.read_text(errors="replace").strip().splitlines() or ["no output"]
+                raise run.Broken(f"{self.command[1]}: exit code {self.process.wait()}: {last[-1]}")
+            self.rest += got
+        line, self.rest = self.rest.split(b"\n", 1)
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            return self.answer(seconds)  # a library that prints where only figures belong
+        if "skip" in answer:
+            raise run.Skipped(answer["skip"])
+        return answer
+
+    def figure(self):
+        self.process.stdin.write(b"run\n")
+        return self.answer(run.SIDE_TIMEOUT)
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+
+def ours(side, options, folder):
+    """One run of Assay, whose directory stays."""
+    if folder.exists():
+        shutil.rmtree(folder)  # of a pair that was cut short
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | ({"LD_LIBRARY_PATH": options.libraries} if options.libraries else {})
+    return run.figure_of_run(side, str(options.assay), folder, ["--device", options.device], environment)
+
+
+def theirs(side, stays, options, folder):
+    if stays:
+        return stays.figure()
+    return ours(side, options, folder) if "assay" in side else run.measure_command(side)
+
+
+def positive(figure):
+    if not figure["value"] > 0:
+        raise run.Broken(f"the figure {figure['value']} is not positive")
+    return figure
+
+
+class OutOfTime(Exception):
+    """The next pair would not end in time."""
+
+
+def measure(entry, pairs, options, mine, keep, deadline):
+    """Adds pairs to mine["pairs"] until there are enough; keep() after each. Starts none that would end too late."""
+    peer, done = None, mine["pairs"]
+    try:
+        while len(done) < pairs:
+            if time.monotonic() + mine.get("seconds", 0) > deadline:
+                raise OutOfTime
+            if peer is None and "serve" in entry["peer"]:
+                form = done[-1]["peer"].get("form", "") if done else ""
+                peer = Stays(entry["peer"]["serve"], options.out / "peers" / f"{entry['name']}.log", form)
+                if time.monotonic() + mine.get("seconds", 0) > deadline:
+                    raise OutOfTime
+            begin = time.monotonic()
+            folder = options.out / "runs" / f"{entry['name']}-{len(done) + 1}"
+            sides = {"ours": lambda f=folder: ours(entry["ours"], options, f),
+                     "peer": lambda f=folder: theirs(entry["peer"], peer, options, f.with_name(f.name + "-peer"))}
+            order = ("ours", "peer") if len(done) % 2 == 0 else ("peer", "ours")
+            pair = {name: positive(sides[name]()) for name in order}
+            ratio = run.ratio_of(entry, **pair)
+            done.append(pair)
+            mine["seconds"] = max(mine.get("seconds", 0), time.monotonic() - begin)
+            keep()
+            print(f"{entry['name']}: pair {len(done)} of {pairs}, ratio {ratio:.3f}", file=sys.stderr, flush=True)
+    finally:
+        if peer:
+            peer.close()
+
+
+def row_of(name, bound, figures, pairs):
+    """A row of the table from what was measured so far."""
+    ratios = [run.ratio_of(bound, **figure) for figure in figures]
+    row = {"name": name, "median": statistics.median(ratios), "ratios": ratios, "pairs": len(ratios),
+           "ours": statistics.median(f["ours"]["value"] for f in figures),
+           "peer": statistics.median(f["peer"]["value"] for f in figures), "unit": figures[0]["ours"]["unit"],
+           "form": figures[-1]["peer"].get("form", ""), "interval": None, "required": ""}
+    if len(ratios) < LEAST_PAIRS:
+        return row | {"verdict": "unfinished"}
+    row["interval"] = run.median_interval(ratios)
+    if len(ratios) < pairs:
+        row["verdict"] = "unfinished"
+    elif {"at_least", "at_most", "between"} & set(bound):
+        held, _, row["required"] = run.verdict(bound, row["interval"])
+        row["verdict"] = "held" if held else "FAILED"
+    else:
+        row["verdict"] = "measured"
+    return row
+
+
+def rows_of(entry, state, pairs):
+    if "reason" in state:
+        return [{"name": entry["name"], "verdict": state["verdict"], "reason": state["reason"]}]
+    figures = state.get("pairs", [])
+    if not figures:
+        return [{"name": entry["name"], "verdict": "unfinished", "reason": "no pair yet"}]
+    rows = [row_of(entry["name"], entry, figures, pairs)]
+    for other in entry.get("also", []):
+        name = f"{entry['name']}:{other['metric']}"
+        try:
+            rows.append(row_of(name, other, [run.also(other["metric"], pair) for pair in figures], pairs))
+        except run.Broken as why:
+            rows.append({"name": name, "verdict": "broken", "reason": str(why)})
+    return rows
+
+
+def scaled(value, unit):
+    by, name = SCALES.get(unit, (1, unit))
+    return f"{value / by:.4g} {name}"
+
+
+def table(entries, rows, state):
+    about = next((pair["peer"] for entry in entries for pair in state.get(entry["name"], {}).get("pairs", [])
+                  if "torch" in pair["peer"]), None)
+    lines = ["# Assay beside its peers", "", "Ratios are ours over the peer's, of pairs run in alternation on this machine; "
+             "the interval is the median's, 95 %, by order statistics.", ""]
+    if about:
+        lines += [f"{about['device']}, PyTorch {about['torch']}, CUDA {about.get('cuda')}, cuDNN {about.get('cudnn')}.", ""]
+    lines += ["| comparison | ours | peer | form of the peer | ratio | 95 % interval | required | pairs | verdict |",
+              "|---|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        if "median" not in row:
+            lines.append(f"| {row['name']} | | | | | | | | {row['verdict']}: {row['reason']} |")
+            continue
+        interval = "too few pairs" if row["interval"] is None else "{:.3f} .. {:.3f}".format(*row["interval"])
+        lines.append(f"| {row['name']} | {scaled(row['ours'], row['unit'])} | {scaled(row['peer'], row['unit'])} | {row['form']} | "
+                     f"{row['median']:.3f} | {interval} | {row['required']} | {row['pairs']} | {row['verdict']} |")
+    return "\n".join(lines + ["", *(f"- {entry['name']}: {entry['about']}" for entry in entries), ""])
+
+
+def pairs_of(entry, options):
+    return options.pairs or entry.get("pairs", PAIRS)
+
+
+def tell(options, state, entries):
+    """Writes the table of all that this folder holds, prints that of `entries`; their rows."""
+    def rows(names):
+        return {name: rows_of(known[name], state.get(name, {}), pairs_of(known[name], options)) for name in names}
+
+    known = {entry["name"]: entry for entry in json.loads(options.comparisons.read_text())}
+    everything = rows([name for name in known if name in state])
+    replace(options.out / "rows.json", json.dumps(everything, indent=1) + "\n")
+    replace(options.out / "ratios.md", table([known[name] for name in everything], sum(everything.values(), []), state))
+    mine = sum(rows([entry["name"] for entry in entries]).values(), [])
+    print(table(entries, mine, state))
+    return mine
+
+
+def replace(path, text):
+    new = path.with_suffix(".new")
+    new.write_text(text)
+    new.replace(path)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--assay", type=pathlib.Path, help="the program")
+    parser.add_argument("--libraries", help="LD_LIBRARY_PATH of that program alone")
+    parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="of Assay's side")
+    parser.add_argument("--python", default=sys.executable, help="one that has PyTorch")
+    parser.add_argument("--pairs", type=int, help=f"at least {LEAST_PAIRS}; default the comparison's own, else {PAIRS}")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="end in time; a later call goes on")
+    parser.add_argument("--comparisons", type=pathlib.Path, default=HERE / "comparisons.json")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be run")
+    options = parser.parse_args()
+    if options.pairs is not None and options.pairs < LEAST_PAIRS:
+        parser.error(f"--pairs {options.pairs}: at least {LEAST_PAIRS}")
+    if not options.dry_run and not (options.assay and options.out):
+        parser.error("--assay and --out are needed")
+    if options.assay and not options.dry_run and not os.access(options.assay, os.X_OK):
+        parser.error(f"--assay {options.assay}: no such program")
+    return parser, options
+
+
+def chosen(parser, options):
+    try:
+        entries = json.loads(options.comparisons.read_text())
+    except (OSError, ValueError) as error:
+        parser.error(f"--comparisons {options.comparisons}: {error}")
+    for name in options.names:
+        if not any(entry["name"].startswith(name) for entry in entries):
+            parser.error(f"no comparison begins with '{name}'; there are: {', '.join(entry['name'] for entry in entries)}")
+    if options.names:
+        whole = {entry["name"] for entry in entries}
+        entries = [entry for entry in entries
+                   if any(entry["name"] == name if name in whole else entry["name"].startswith(name) for name in options.names)]
+    build = options.assay.resolve().parent if options.assay else "BUILD"
+    places = {"python": options.python, "here": str(HERE), "build": str(build), "root": str(HERE.parents[2])}
+    return run.fill(entries, places)
+
+
+def main():
+    parser, options = arguments()
+    entries = chosen(parser, options)
+    if options.dry_run:
+        for entry in entries:
+            print(f"{entry['name']}: {entry['about']}")
+            for name in ("ours", "peer"):
+                side = entry[name]
+                words = side.get("serve") or side.get("command")
+                if not words:
+                    words = [str(options.assay or "assay"), "run", *side["assay"], "--device", options.device]
+                print(f"  {name}: {' '.join(words)}{' (stays)' if 'serve' in side else ''}")
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))  # ends the side that runs, too
+    deadline = time.monotonic() + 60 * options.minutes
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / "ratios.json"
+    state = json.loads(path.read_text()) if path.exists() else {}
+
+    def keep():
+        replace(path, json.dumps(state, indent=1) + "\n")
+
+    unfinished = False
+    for entry in entries:
+        mine = state.setdefault(entry["name"], {"pairs": []})
+        for why in ("verdict", "reason"):
+            mine.pop(why, None)  # what was skipped or broke is tried again
+        try:
+            measure(entry, pairs_of(entry, options), options, mine, keep, deadline)
+        except OutOfTime:
+            unfinished = True
+            break
+        except run.Skipped as why:
+            mine |= {"verdict": "skipped", "reason": str(why)}
+        except run.Broken as why:
+            mine |= {"verdict": "broken", "reason": str(why)}
+        keep()
+    keep()
+    rows = tell(options, state, entries)
+    if any(row["verdict"] in ("FAILED", "broken") for row in rows):
+        return 1
+    return 3 if unfinished else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

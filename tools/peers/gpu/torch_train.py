@@ -1,0 +1,233 @@
+"""PyTorch's training step on a GPU, as a peer of Assay's.
+
+torch_train.py MODEL [--form eager|compiled|fastest] [--batch N] [--seq N] [--steps N] [--warm-up N]
+               [--device cuda|cpu] [--tiny] [--once]
+
+MODEL: resnet50, gpt2-124m, llama-1b, llama-160m (tools/peers/training/torch_models.py). Autocast to bf16 over f32
+parameters; fused AdamW (clipped at 1, as configs/recipes) or fused SGD with momentum; channels-last images and cuDNN's
+own search; of flash and cuDNN's attention the one that is faster at the model's sizes. The vocabulary of gpt2-124m is
+padded to 50304, as those who train it do.
+Forms: eager; compiled (torch.compile); fastest: eager, compiled without and with CUDA graphs (mode reduce-overhead), and
+with --search also max-autotune, of which the fastest over a few steps is kept; ASSAY_PEER_FORM names it where it is known.
+A figure is items over the wall time of the steps, on a GPU of four seconds or more after a few that warm it up, the
+device idle before and after, with the median step by events and the peak memory that PyTorch reserved. Protocol:
+serve.py. --tiny: sizes for a test of this very program.
+"""
+
+import argparse
+import contextlib
+import math
+import os
+import pathlib
+import statistics
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "training")]
+import serve  # noqa: E402
+
+BATCH = {"resnet50": (256, 0), "gpt2-124m": (64, 1024), "llama-1b": (8, 2048), "llama-160m": (32, 1024)}
+CHANGES = {"gpt2-124m": {"vocabulary": 50304}}  # a multiple of 128
+TINY = {"resnet50": {"blocks": (1, 1, 1, 1), "classes": 10},
+        "gpt2-124m": {"layers": 2, "width": 64, "heads": 4, "positions": 32, "vocabulary": 128},
+        "llama-1b": {"layers": 2, "width": 64, "heads": 4, "kv_heads": 2, "mlp": 128, "vocabulary": 128},
+        "llama-160m": {"layers": 2, "width": 64, "heads": 4, "kv_heads": 4, "mlp": 128, "vocabulary": 128}}
+MODES = {"eager": None, "compiled": "default", "compiled with CUDA graphs": "reduce-overhead",
+         "compiled by search": "max-autotune"}
+LEAST_SECONDS = 4.0  # of a figure on a GPU
+AGAIN = 3  # steps before each figure: the other side had the GPU meanwhile
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", choices=BATCH)
+    parser.add_argument("--form", choices=("eager", "compiled", "fastest"), default="fastest")
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--seq", type=int)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--warm-up", type=int, default=8)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--search", action="store_true", help="try max-autotune too: minutes of compilation")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--once", action="store_true")
+    return parser.parse_args()
+
+
+class Training:
+    """A model with its optimizer and one batch; step() is one training step in the form of `mode`."""
+
+    def __init__(self, torch, options):
+        import torch_models
+
+        self.torch, self.device = torch, options.device
+        samples, seq = BATCH[options.model]
+        samples, seq = options.batch or (2 if options.tiny else samples), options.seq or (seq and 16 if options.tiny else seq)
+        self.items, self.unit = samples * max(seq, 1), "tokens/s" if seq else "img/s"
+        changes = TINY[options.model] if options.tiny else CHANGES.get(options.model, {})
+        if options.model.startswith("llama"):
+            changes = changes | {"seq": seq}
+        torch.manual_seed(1)
+        self.model = torch_models.make(options.model, self.device, **changes)
+        self.batch = torch_models.batch(self.model, samples, seq, self.device, 32 if options.tiny else 224)
+        self.weights = list(self.model.parameters())
+        self.clip = None if seq == 0 else 1.0
+        if seq == 0:
+            self.optimizer = torch.optim.SGD(self.weights, lr=0.1, momentum=0.9, weight_decay=5e-5, fused=True)
+        else:
+            groups = [{"params": [w for w in self.weights if w.dim() > 1], "weight_decay": 0.1},
+                      {"params": [w for w in self.weights if w.dim() <= 1], "weight_decay": 0.0}]
+            self.optimizer = torch.optim.AdamW(groups, lr=3e-4, betas=(0.9, 0.95), fused=True)
+        self.about = {"model": options.model, "batch": samples, "seq": seq,
+                      "precision": "autocast bf16, f32 parameters and moments",
+                      "parameters": sum(w.numel() for w in self.weights)}
+        self.backends = []
+        if self.device == "cuda" and seq:
+            self.backends = self.faster_attention(samples, seq)
+            self.about["attention"] = self.backends[0].name
+
+    def loss_in(self, form):
+        mode = MODES[form]
+        return self.model if mode is None else self.torch.compile(self.model, mode=mode)
+
+    def faster_attention(self, samples, seq):
+        """The backend of scaled_dot_product_attention that is fastest forward and backward, and no other."""
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        torch, block = self.torch, self.model.blocks[0]
+        width = block.proj.in_features
+        dim = width // block.heads if hasattr(block, "heads") else block.head_dim
+        heads, kv_heads = width // dim, (block.qkv.out_features - width) // 2 // dim
+
+        def values(count):  # as the model lays them out
+            return torch.randn(samples, seq, count, dim, device=self.device, dtype=torch.bfloat16, requires_grad=True)
+
+        q, k, v, gradient = (values(count) for count in (heads, kv_heads, kv_heads, heads))
+
+        def once():
+            y = torch.nn.functional.scaled_dot_product_attention(
+                q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), is_causal=True, enable_gqa=kv_heads != heads)
+            torch.autograd.grad(y, (q, k, v), gradient.transpose(1, 2))
+
+        seconds, reasons = {}, {}
+        for backend in (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION):
+            try:
+                with sdpa_kernel(backend):
+                    for _ in range(3):
+                        once()
+                    clock = serve.Clock(torch, self.device)
+                    clock.mark()
+                    for _ in range(10):
+                        once()
+                    clock.mark()
+                seconds[backend] = clock.seconds()[0]
+            except RuntimeError as error:
+                reasons[backend.name] = str(error).splitlines()[0]
+        if not seconds:
+            sys.exit(f"no fused attention runs: {reasons}")
+        self.about["attention_tried"] = {backend.name: taken / 10 for backend, taken in seconds.items()} | reasons
+        return [min(seconds, key=seconds.get)]
+
+    def attention(self):
+        if not self.backends:
+            return contextlib.nullcontext()
+        from torch.nn.attention import sdpa_kernel
+
+        return sdpa_kernel(self.backends)
+
+    def step(self, loss_of, form):
+        if "graphs" in form or "search" in form:
+            self.torch.compiler.cudagraph_mark_step_begin()
+        with self.torch.autocast(self.device, dtype=self.torch.bfloat16), self.attention():
+            loss = loss_of(*self.batch)
+        loss.backward()
+        if self.clip:
+            self.torch.nn.utils.clip_grad_norm_(self.weights, self.clip, foreach=True)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return loss.detach()
+
+    def synchronize(self):
+        if self.device == "cuda":
+            self.torch.cuda.synchronize()
+
+    def measure(self, loss_of, form, steps):
+        if self.device == "cuda":
+            clock = serve.Clock(self.torch, self.device)
+            clock.mark()
+            for _ in range(AGAIN):
+                self.step(loss_of, form)
+                clock.mark()
+            steps = max(steps, math.ceil(LEAST_SECONDS / statistics.median(clock.seconds())))
+        self.synchronize()
+        clock = serve.Clock(self.torch, self.device)
+        begin = time.perf_counter()
+        clock.mark()
+        for _ in range(steps):
+            loss = self.step(loss_of, form)
+            clock.mark()
+        self.synchronize()
+        wall = time.perf_counter() - begin
+        figure = {"value": steps * self.items / wall, "unit": self.unit, "better": "higher", "form": form, "steps": steps,
+                  "median_step": statistics.median(clock.seconds()), "loss": loss.item(), "also": {}}
+        if self.device == "cuda":
+            figure["also"]["peak_memory"] = {"value": self.torch.cuda.max_memory_reserved(), "unit": "B", "better": "lower"}
+            figure["peak_allocated"] = self.torch.cuda.max_memory_allocated()
+        return figure
+
+
+def ready(training, form, options):
+    """The loss in this form, compiled and warmed up, in memory that no other form holds."""
+    training.torch.compiler.reset()
+    training.optimizer.zero_grad(set_to_none=True)
+    if training.device == "cuda":
+        training.torch.cuda.empty_cache()
+        training.torch.cuda.reset_peak_memory_stats()
+    loss_of = training.loss_in(form)
+    for _ in range(options.warm_up):
+        training.step(loss_of, form)
+    return loss_of
+
+
+def fastest(training, forms, options):
+    """The form that is fastest over a few steps, ready to run; and every form's figure or why it has none."""
+    if len(forms) == 1:
+        return forms[0], ready(training, forms[0], options), {}
+    tried, best, loss_of = {}, None, None
+    for form in forms:
+        loss_of = None  # what the form before it holds
+        try:
+            loss_of = ready(training, form, options)
+            figure = training.measure(loss_of, form, max(options.steps // 2, 2))
+        except Exception as error:  # noqa: BLE001: whatever the compiler breaks on, another form may do
+            tried[form] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+            continue
+        tried[form] = figure["value"]
+        if best is None or figure["value"] > tried[best]:
+            best = form
+    if best is None:
+        sys.exit(f"no form runs: {tried}")
+    if best != forms[-1]:
+        loss_of = None
+        loss_of = ready(training, best, options)
+    return best, loss_of, tried
+
+
+def main():
+    options = arguments()
+    torch = serve.torch_on(options.device)
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.benchmark = True
+    training = Training(torch, options)
+    forms = {"eager": ["eager"], "compiled": ["compiled"],
+             "fastest": ["eager", "compiled"] + ["compiled with CUDA graphs"] * (options.device == "cuda")}
+    chosen = forms[options.form] + (["compiled by search"] if options.search and options.form == "fastest" else [])
+    known = os.environ.get("ASSAY_PEER_FORM")
+    form, loss_of, tried = fastest(training, [known] if known in chosen else chosen, options)
+    about = serve.versions(torch, options.device) | training.about | ({"tried": tried} if tried else {})
+    serve.serve(lambda: training.measure(loss_of, form, options.steps), about, options.once)
+
+
+if __name__ == "__main__":
+    main()

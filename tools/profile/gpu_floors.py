@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""Floors and predicted times of training steps on a GPU, computed from model configurations and a hardware sheet.
+
+    gpu_floors.py > docs/gpu-floors.md            gpu_floors.py --check docs/gpu-floors.md
+
+Nothing here was measured. A floor is what arithmetic and traffic take at the sheet's rates, each op alone; a prediction
+is the same with a share of those rates that was assumed, as stated. Shapes follow
+workloads/transformer and workloads/resnet, kernels workloads/ops/cuda; what cuDNN launches for one attention or
+convolution is a guess.
+"""
+import argparse
+import dataclasses
+import json
+import math
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HALF, FULL = 2, 4  # bytes of bf16 and f32
+
+# Shares of the sheet's rates that a prediction assumes, and why.
+BANDWIDTH = 0.85  # copy and triad of 4.0 to 4.15 of 4.8 TB/s that others published for an H200
+GEMM_WIDE, GEMM_NARROW = 0.75, 0.60  # inner sizes of 2,048 and more: published 770 to 800 of 989 TFLOP/s at 8192 cubed
+CONVOLUTION = 0.50
+CONVOLUTION_BANDWIDTH = 0.80
+LAUNCH = 1.0e-6  # between kernels of a graph
+SMALL = 2.0e-6  # a kernel that joins partial sums or prepares numbers: what a few microseconds of nearly no work take
+ATTENTION = {1024: (0.25, 0.20), 2048: (0.33, 0.26), 4096: (0.38, 0.31), 8192: (0.55, 0.45)}  # forward, backward
+
+
+LOGITS = 4 << 30  # bytes that an LM head holds at once (workloads/nn/step_options.cpp)
+MULTIPROCESSORS = 132
+
+
+@dataclasses.dataclass
+class Op:
+    """A kernel, and `small` ones beside it that have next to nothing to read."""
+
+    kind: str
+    flops: float
+    bytes: float
+    share: float  # of peak FLOP/s, in a prediction
+    bandwidth: float = BANDWIDTH
+    dtype: str = "bf16"  # of its operands: which peak
+    small: int = 0
+
+
+def read(folder, name):
+    return json.loads((ROOT / "configs" / folder / f"{name}.json").read_text())
+
+
+def gemm(m, n, k, out=HALF, extra=0):
+    """out (m, n) = a (m, k) b (k, n); `extra` elements of bf16 read or written by the epilogue."""
+    share = GEMM_WIDE if min(n, k) >= 2048 or min(m, n) >= 2048 and k >= 2048 else GEMM_NARROW
+    return Op("matrix products", 2.0 * m * n * k, HALF * (m * k + k * n + extra) + out * m * n, share)
+
+
+def linear(rows, inner, outer, epilogue=0, bias=False):
+    """Forward, then the gradients of the input and of the weights (f32). The bias' gradient reads the output's again."""
+    ops = [gemm(rows, outer, inner, extra=epilogue), gemm(rows, inner, outer, extra=epilogue),
+           gemm(outer, inner, rows, out=FULL)]
+    return ops + [passes("bias gradients", rows * outer, small=1)] * bias
+
+
+def fp8_linear(rows, inner, outer, epilogue=0, bias=False):
+    """The same with operands of 8 bits. Input and output's gradient are rounded from bf16, the weight from its f32 master,
+    each as it lies and transposed in one pass; the GELU of an epilogue is a pass of its own."""
+    def product(m, n, k, out):
+        wide = gemm(m, n, k, out)
+        return Op(wide.kind, wide.flops, m * k + k * n + out * m * n, wide.share, dtype="fp8_e4m3")
+
+    def rounding(elements, read):
+        return Op("rounding to 8 bits", 0, (read + 2) * elements, 1.0)
+
+    ops = [rounding(rows * inner, HALF), rounding(inner * outer, FULL), rounding(rows * outer, HALF),
+           product(rows, outer, inner, HALF), product(rows, inner, outer, HALF), product(outer, inner, rows, FULL)]
+    return ops + [passes("activations", 2 * epilogue), passes("activations", 3 * epilogue)] * (1 if epilogue else 0)
+
+
+def passes(kind, elements, small=0):
+    return Op(kind, 0, HALF * elements, 1.0, small=small)
+
+
+def optimizer(parameters, moments):
+    """The norm reads gradients; the update reads and writes masters and moments, reads gradients, writes a bf16 copy."""
+    return [Op("optimizer", 0, FULL * parameters, 1.0, small=1),
+            Op("optimizer", 0, parameters * (FULL * (3 + 2 * moments) + HALF), 1.0, small=1)]
+
+
+def norm(rows, width, residual):
+    """Forward, then backward, whose blocks each leave a row of sums (f32) for the parameters' gradients."""
+    threads = math.ceil(width / 8 / 32) * 32
+    partial = 2 * MULTIPROCESSORS * max(1, 1024 // threads) * width * FULL // HALF
+    return [passes("norms", (4 if residual else 2) * rows * width),
+            passes("norms", (4 if residual else 3) * rows * width + 2 * partial, small=1)]
+
+
+def head(rows, width, vocabulary):
+    """Logits in blocks of rows, each with its gradients at once; all but the first add to the weight's. A vocabulary that
+    is no multiple of 8 is widened to one of 64."""
+    columns = vocabulary if vocabulary % 8 == 0 else math.ceil(vocabulary / 64) * 64
+    blocks = math.ceil(rows / (LOGITS // (HALF * vocabulary)))
+    ops = []
+    for block in range(blocks):
+        ops += linear(rows / blocks, width, columns)
+        if block > 0:
+            ops[-1].bytes += FULL * columns * width
+        ops += [passes("cross-entropy", 2 * rows / blocks * columns, small=1)]
+    return ops
+
+
+def attention(batch, seq, heads, kv, head_dim):
+    """Forward; backward by a plan that adds dq up in f32 in any order, between small kernels that prepare it and a pass
+    that rounds it. Gradients of shared keys and values are summed after. (What a deterministic plan leaves in memory,
+    16 bits for each score, is not counted: it is taken where it is the faster.)"""
+    rows = batch * seq
+    product = 2.0 * 0.5 * batch * heads * seq * seq * head_dim
+    forward, backward = ATTENTION[seq]
+    q, k = rows * heads * head_dim, rows * kv * head_dim
+    ops = [Op("attention", 2 * product, HALF * (2 * q + 2 * k), forward),
+           Op("attention", 5 * product, HALF * (3 * q + 4 * k) + FULL * q, backward, small=1),
+           Op("attention", 0, (FULL + HALF) * q, 1.0)]
+    return ops + [passes("attention", 2 * q + 2 * k)] * (kv < heads)
+
+
+def transformer(model, batch, seq, block_linear=linear):
+    width, heads, layers = model["width"], model["heads"], model["layers"]
+    kv, head_dim = model.get("kv_heads", heads), model.get("head_dim", width // heads)
+    hidden, vocabulary, rows = model["mlp_width"], model["vocabulary"], batch * seq
+    gated, rotary, bias = model["mlp"] == "silu_gate", model["position"] == "rotary", model["bias"]
+    ops = []
+    for layer in range(layers):
+        ops += block_linear(rows, width, (heads + 2 * kv) * head_dim, bias=bias)
+        ops += block_linear(rows, heads * head_dim, width, bias=bias)
+        if gated:
+            ops += block_linear(rows, width, 2 * hidden) + block_linear(rows, hidden, width)
+            ops += [passes("activations", 3 * rows * hidden), passes("activations", 5 * rows * hidden)]
+        else:
+            ops += block_linear(rows, width, hidden, rows * hidden, bias=bias)
+            ops += block_linear(rows, hidden, width, bias=bias)
+        ops += norm(rows, width, layer > 0) + norm(rows, width, True)
+        if rotary:
+            ops += [passes("rotary", 2 * rows * (heads + kv) * head_dim)] * 2
+        ops += attention(batch, seq, heads, kv, head_dim)
+    ops += head(rows, width, vocabulary)  # in bf16 whatever the blocks
+    ops += norm(rows, width, True)
+    # Tokens are sorted by one multiprocessor, rows of dy summed, sums of tiles joined, positions summed.
+    ops += [passes("embedding", 3 * rows * width), passes("embedding", 3 * rows * width, small=2)]
+    if not rotary:
+        ops += [passes("embedding", rows * width)]
+    ops += optimizer(model["parameters"], 2)
+    weights = layers * (width * (heads + 2 * kv) * head_dim + heads * head_dim * width +
+                        (3 if gated else 2) * width * hidden)
+    training = 6.0 * rows * (weights + width * vocabulary) + 3 * layers * 2.0 * batch * heads * seq * seq * head_dim
+    return ops, training
+
+
+def resnet(model, batch):
+    ops, forward = [], 0.0
+
+    def conv(c, k, size, window, stride, first=False, norm=True, residual=False):
+        nonlocal forward
+        out = size // stride
+        flops = 2.0 * batch * out * out * k * c * window * window
+        forward += flops
+        x, y, w = batch * size * size * c, batch * out * out * k, k * c * window * window
+        for kind in ["forward", "weights"] + ([] if first else ["data"]):
+            ops.append(Op("convolutions", flops, HALF * (x + y + w), CONVOLUTION, CONVOLUTION_BANDWIDTH))
+            if kind == "weights":  # cuDNN writes 16 bits, which are widened
+                ops.append(Op("convolutions", 0, (HALF + FULL) * w, 1.0))
+            if first:  # three channels are padded to eight
+                ops.append(passes("convolutions", x + x / c * 8))
+        # Forward: moments, then the output. Backward: sums, then dx, each reading x and dy; behind a residual the first
+        # reads two gradients (one in the last block) and y, and writes the residual's gradient, which the second reads.
+        if norm:
+            extra = 1 if residual else 0
+            ops.extend([passes("batch norm", y, small=1), passes("batch norm", (2 + extra) * y)])
+            ops.extend([passes("batch norm", (2 + 3 * extra) * y, small=1), passes("batch norm", 3 * y)])
+        return out
+
+    size = model["image"]
+    pixels = batch * 3 * size * size
+    ops += [Op("input", 0, 2 * FULL * pixels, 1.0), Op("input", 0, (FULL + HALF) * pixels, 1.0)]  # taken, then rounded
+    size = conv(3, 64, size, 7, 2, first=True)
+    ops += [passes("pooling", batch * size * size * 64 * 1.375), passes("pooling", batch * size * size * 64 * 1.375)]
+    size //= 2
+    ops += [passes("pooling", 3 * batch * size * size * 64)]  # both gradients of what the pool left
+    channels = 64
+    for stage, blocks in enumerate(model["stages"]):
+        inner = model["width"] * 2**stage
+        for block in range(blocks):
+            stride = 2 if stage > 0 and block == 0 else 1
+            conv(channels, inner, size, 1, 1)
+            out = conv(inner, inner, size, 3, stride)
+            conv(inner, 4 * inner, out, 1, 1, residual=True)
+            if block == 0:
+                conv(channels, 4 * inner, size, 1, stride)
+            channels, size = 4 * inner, out
+    ops += [passes("pooling", batch * size * size * channels)] * 2
+    ops += linear(batch, channels, model["classes"], bias=True)
+    ops += [passes("cross-entropy", 2 * batch * model["classes"], small=1)]
+    forward += 2.0 * batch * channels * model["classes"]
+    ops += optimizer(model["parameters"], 1)
+    stem = 2.0 * batch * (model["image"] // 2) ** 2 * 64 * 3 * 49
+    return ops, 3 * forward - stem
+
+
+def report(name, shape, ops, training, items, unit, sheet, targets, out, dtype="bf16"):
+    bandwidth = sheet["memory_bandwidth"]
+    roof = sheet["peak"]["fp8_e4m3" if dtype == "fp8" else dtype]  # of MFU
+    classes = {}
+    for op in ops:
+        peak = sheet["peak"][op.dtype]
+        floor = max(op.flops / peak, op.bytes / bandwidth)
+        predicted = max(op.flops / (peak * op.share), op.bytes / (bandwidth * op.bandwidth)) + LAUNCH
+        predicted += op.small * (LAUNCH + SMALL)
+        sums = classes.setdefault(op.kind, [0.0, 0.0, 0.0, 0.0, 0])
+        for i, value in enumerate((op.flops, op.bytes, floor, predicted, 1 + op.small)):
+            sums[i] += value
+    print(f"\n## {name}, {shape}, {dtype}\n", file=out)
+    print("| ops | kernels | TFLOP | GB | floor, ms | predicted, ms |\n|---|---:|---:|---:|---:|---:|", file=out)
+    total = [0.0] * 5
+    for kind, sums in classes.items():
+        total = [a + b for a, b in zip(total, sums)]
+        print(f"| {kind} | {sums[4]} | {sums[0] / 1e12:.2f} | {sums[1] / 1e9:.1f} | {sums[2] * 1e3:.2f} | "
+              f"{sums[3] * 1e3:.2f} |", file=out)
+    print(f"| **step** | {int(total[4])} | {total[0] / 1e12:.2f} | {total[1] / 1e9:.1f} | {total[2] * 1e3:.2f} | "
+          f"{total[3] * 1e3:.2f} |\n", file=out)
+    for label, seconds in (("at the floor", total[2]), ("predicted", total[3])):
+        print(f"- {label}: {items / seconds:,.0f} {unit}, MFU {training / seconds / roof:.1%} (computed, not measured)",
+              file=out)
+    print(f"- asked for: {targets}", file=out)
+
+
+def write(out, hardware):
+    sheet = read("hardware", hardware)
+    print(f"""# Floors and predicted times of a training step on a GPU
+
+**Every figure on this page is computed; none was measured.** `tools/profile/gpu_floors.py` prints it from the models'
+configurations and configs/hardware/{hardware}.json ({sheet["peak"]["bf16"] / 1e12:.0f} TFLOP/s bf16 dense,
+{sheet["memory_bandwidth"] / 1e12:.1f} TB/s), and a test holds the page to what it prints.
+
+The floor of a step is the sum over its kernels of the longer of FLOPs over peak and bytes over bandwidth: nothing
+overlaps, caches keep nothing between kernels. A prediction takes assumed shares of those rates: {BANDWIDTH:.0%} of the
+bandwidth, {GEMM_WIDE:.0%} of the peak in matrix products whose inner sizes reach 2,048 and {GEMM_NARROW:.0%} in narrower ones,
+{CONVOLUTION:.0%} in convolutions (or {CONVOLUTION_BANDWIDTH:.0%} of the bandwidth), in causal attention {", ".join(f"{f:.0%} and {b:.0%} at {t}" for t, (f, b) in ATTENTION.items() if t <= 2048)}
+tokens (forward, backward), {LAUNCH * 1e6:.0f} us from kernel to kernel in a graph, and {SMALL * 1e6:.0f} us for a small one that joins partial
+sums. Kernels are those of the captured step; for what cuDNN launches for one attention or convolution it is a guess. Bias
+gradients cost nothing of their own where cuBLASLt's fused sums turn out faster; here they are a pass over memory.
+FLOPs are those that are done; MFU counts the model's (docs: rule 9 of the design), of causal attention half the square.
+In fp8 the linear layers of blocks multiply at {sheet["peak"]["fp8_e4m3"] / 1e12:.0f} TFLOP/s, at the same assumed shares.""", file=out)
+    model = read("models", "resnet50")
+    ops, training = resnet(model, 256)
+    report("ResNet-50", "256 images", ops, training, 256, "img/s", sheet,
+           "1.3 x torch channels-last autocast in the same run", out)
+    model = read("models", "gpt2-124m")
+    ops, training = transformer(model, 64, 1024)
+    report("GPT-2 124M", "64 sequences of 1,024", ops, training, 64 * 1024, "tokens/s", sheet,
+           "1.15 x torch.compile in the same run", out)
+    model = read("models", "llama-1b")
+    ops, training = transformer(model, 8, 2048)
+    report("Llama-1B", "8 sequences of 2,048", ops, training, 8 * 2048, "tokens/s", sheet,
+           "1.15 x torch.compile in the same run; 55 % MFU", out)
+    ops, training = transformer(model, 8, 2048, fp8_linear)
+    report("Llama-1B", "8 sequences of 2,048", ops, training, 8 * 2048, "tokens/s", sheet,
+           "nothing; MFU is of the fp8 peak, which LM head and attention, in bf16, cannot reach", out, "fp8")
+
+
+def main():
+    import io
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hardware", default="h200-sxm")
+    parser.add_argument("--check", metavar="FILE", help="fail unless FILE is what would be printed")
+    args = parser.parse_args()
+    text = io.StringIO()
+    write(text, args.hardware)
+    if not args.check:
+        sys.stdout.write(text.getvalue())
+        return 0
+    if pathlib.Path(args.check).read_text() == text.getvalue():
+        return 0
+    print(f"{args.check} is not what tools/profile/gpu_floors.py prints: write it anew", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
