@@ -126,8 +126,10 @@ TEST_P(OnDevice, GradientIsTheSlopeOfTheLoss) {
   EXPECT_NEAR(slope / norm, 1.0, 0.02);
 }
 
-TEST_P(OnDevice, FollowsTheLossesOfTheCpu) {
-  for (const auto& [precision, limit] : {std::pair{"f32", 1e-3}, std::pair{"bf16", 6e-2}}) {
+class FollowsTheCpu : public OnDevice {
+ protected:
+  // `limit` 0: equal to the bit.
+  void compare(const char* precision, double limit) {
     std::string why_not;
     const auto own = training(std::get<0>(GetParam()), precision, why_not);
     if (!own) GTEST_SKIP() << why_not;
@@ -135,10 +137,17 @@ TEST_P(OnDevice, FollowsTheLossesOfTheCpu) {
     ASSERT_TRUE(cpu) << why_not;
     for (int i = 0; i < 20; ++i) {
       const double got = own->step(1e-2), want = cpu->step(1e-2);
-      EXPECT_NEAR(got, want, limit * std::max(want, 1.0)) << precision << ", step " << i;
+      ASSERT_NEAR(got, want, limit * std::max(want, 1.0)) << precision << ", step " << i;
+    }
+    if (limit == 0) {
+      EXPECT_EQ(own->weights(), cpu->weights());
     }
   }
-}
+};
+
+// A CPU beside itself repeats every bit.
+TEST_P(FollowsTheCpu, InF32) { compare("f32", std::get<0>(GetParam()) == DeviceKind::cpu ? 0 : 1e-3); }
+TEST_P(FollowsTheCpu, InBf16) { compare("bf16", 6e-2); }
 
 // A checkpoint is of no device: what one wrote the other reads whole, and both go on alike.
 TEST_P(OnDevice, GoesOnFromACheckpointOfTheCpuAndBack) {
@@ -163,12 +172,13 @@ TEST_P(OnDevice, GoesOnFromACheckpointOfTheCpuAndBack) {
   std::filesystem::remove(file);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OnDevice,
-                         testing::Combine(testing::Values(DeviceKind::cpu, DeviceKind::cuda),
-                                          testing::Values("gpt2", "llama", "bert", "basic", "bottleneck")),
-                         [](const auto& instance) {
-                           return std::string(name_of(std::get<0>(instance.param))) + "_" + std::get<1>(instance.param);
-                         });
+const auto every_model = testing::Combine(testing::Values(DeviceKind::cpu, DeviceKind::cuda),
+                                          testing::Values("gpt2", "llama", "bert", "basic", "bottleneck"));
+std::string name_of_instance(const testing::TestParamInfo<OnDevice::ParamType>& instance) {
+  return std::string(name_of(std::get<0>(instance.param))) + "_" + std::get<1>(instance.param);
+}
+INSTANTIATE_TEST_SUITE_P(All, OnDevice, every_model, name_of_instance);
+INSTANTIATE_TEST_SUITE_P(All, FollowsTheCpu, every_model, name_of_instance);
 
 }  // namespace
 }  // namespace assay::nn

@@ -71,6 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
          {"stem_7x7_stride_2", {.n = 2, .h = 32, .w = 32, .c = 3, .k = 64, .r = 7, .s = 7, .stride = 2, .padding = 3}},
          {"pointwise", {.n = 2, .h = 7, .w = 7, .c = 64, .k = 128}},
          {"pointwise_stride_2", {.n = 2, .h = 14, .w = 14, .c = 32, .k = 64, .stride = 2}},
+         {"pointwise_stride_2_channels_4", {.n = 3, .h = 64, .w = 64, .c = 4, .k = 8, .stride = 2}},
+         {"pointwise_stride_2_channels_8", {.n = 2, .h = 64, .w = 64, .c = 8, .k = 8, .stride = 2}},
          {"window_3x3", {.n = 2, .h = 14, .w = 14, .c = 32, .k = 32, .r = 3, .s = 3, .padding = 1}},
          {"winograd_80", {.n = 3, .h = 13, .w = 9, .c = 80, .k = 64, .r = 3, .s = 3, .padding = 1, .accumulate = true}},
          {"winograd_96_no_padding", {.n = 2, .h = 12, .w = 12, .c = 64, .k = 96, .r = 3, .s = 3}},

@@ -88,6 +88,14 @@ void* Side::space(std::size_t bytes) {
   return buffers_.back().data();
 }
 
+void Side::expect_untouched(const void* guard, const std::string& implementation) {
+  std::vector<std::byte> found(guard_bytes);
+  device_->copy(found.data(), guard, found.size(), *stream_);
+  stream_->synchronize();
+  const auto written = std::count_if(found.begin(), found.end(), [](std::byte b) { return b != std::byte{0xff}; });
+  EXPECT_EQ(written, 0) << implementation << " writes past its workspace";
+}
+
 Tensor Side::get(const void* data, DType dtype, std::int64_t count) {
   Tensor tensor(dtype, count);
   device_->copy(tensor.data(), data, tensor.bytes(), *stream_);

@@ -66,11 +66,14 @@ class Side {
   void* space(DType dtype, std::int64_t count) { return space(static_cast<std::size_t>(count) * size_of(dtype)); }
   Tensor get(const void* data, DType dtype, std::int64_t count);
 
+  // Fails if the op writes past its workspace.
   template <typename Op, typename Args>
   void run(Op& op, Args args) {
-    args.workspace = space(op.workspace_bytes());
+    const std::size_t bytes = op.workspace_bytes();
+    args.workspace = space(bytes + guard_bytes);
     op.run(*stream_, args);
     stream_->synchronize();
+    expect_untouched(static_cast<const std::byte*>(args.workspace) + bytes, op.implementation());
   }
   // Weights in the op's own layout; as they lie where it does not pack.
   template <typename Op>
@@ -84,6 +87,9 @@ class Side {
   }
 
  private:
+  static constexpr std::size_t guard_bytes = 4096;
+  void expect_untouched(const void* guard, const std::string& implementation);
+
   std::shared_ptr<Device> device_;
   std::shared_ptr<Backend> backend_;
   std::unique_ptr<Stream> stream_;

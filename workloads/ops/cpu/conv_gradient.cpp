@@ -176,8 +176,11 @@ class OwnGradient final : public VectorOp<ConvBackwardWeights> {
 
 }  // namespace
 
+bool own_gradient_supports(const ConvDesc& d) {
+  return d.groups == 1 && d.gradient == DType::f32 && (d.dtype == DType::f32 || d.dtype == DType::bf16);
+}
+
 bool own_gradient_suits(const ConvDesc& d) {
-  if (d.groups != 1 || d.gradient != DType::f32) return false;
   const cpu::Isa isa = cpu::best_isa();
   if (d.dtype == DType::f32) return isa >= cpu::Isa::avx2 && d.c >= few_channels;
   // Tiles beat pairs, and without either there is little to choose between.
