@@ -28,7 +28,7 @@ constexpr std::size_t message_bytes = std::size_t{1} << 20;
 constexpr int exchanges = 11;           // in a round
 constexpr int max_rounds = 8;           // of each part
 constexpr double patience_seconds = 2;  // for all rounds
-constexpr double min_ratio = 2.5;
+constexpr double min_slow_link_ratio = 2.5;
 constexpr std::size_t max_others_named = 4;
 // What a connection between two GPUs may take: NCCL's buffer of 4 MiB in each of 32 channels. NCCL fails where it does
 // not get that.
@@ -75,19 +75,19 @@ std::vector<LinkFinding> judge(const std::vector<Link>& links, int ranks) {
   if (links.size() == 1) {
     const Link& only = links.front();
     const double ratio = only.seconds() / std::min(only.at_a, only.at_b);
-    if (ratio >= min_ratio) found.push_back({only.a, {only.b}, ratio, only.at_a > only.at_b ? only.a : only.b});
+    if (ratio >= min_slow_link_ratio) found.push_back({only.a, {only.b}, ratio, only.at_a > only.at_b ? only.a : only.b});
     return found;
   }
   if (links.size() == 2) {
     const bool first = links[0].seconds() > links[1].seconds();
     const Link &slow = links[first ? 0 : 1], &usual = links[first ? 1 : 0];
     const double ratio = slow.seconds() / usual.seconds();
-    if (ratio >= min_ratio) found.push_back({slow.a, {slow.b}, ratio});
+    if (ratio >= min_slow_link_ratio) found.push_back({slow.a, {slow.b}, ratio});
     return found;
   }
   std::vector<PairTime> times;
   for (const Link& link : links) times.push_back({link.a, link.b, {link.seconds(), unknown, unknown}});
-  const SlowPairs slow = find_slow_pairs(times, ranks, Ways::together, min_ratio - 1);
+  const SlowPairs slow = find_slow_pairs(times, ranks, Ways::together, min_slow_link_ratio - 1);
   for (const SlowMember& one : slow.members) found.push_back({one.member, others_of(one.member, links), one.times});
   for (const SlowPair& one : slow.pairs) found.push_back({one.from, {one.to}, one.times});
   return found;

@@ -13,7 +13,7 @@ namespace assay::data {
 
 namespace {
 
-constexpr std::uint64_t one_in = 20;                               // windows held out, at the file's end
+constexpr std::uint64_t one_window_in = 20;                               // windows held out, at the file's end
 constexpr std::uint64_t looked_at_bytes = std::uint64_t{4} << 30;  // at opening; windows beyond are looked at when read
 constexpr std::int64_t bert_vocabulary = 30522;
 constexpr std::int32_t bert_mask = 103;
@@ -46,7 +46,7 @@ class TrainingTokens final : public TrainingSet {
  public:
   TrainingTokens(const std::string& path, std::int64_t seq, std::int64_t vocabulary, bool masked)
       : set_(path, seq), vocabulary_(vocabulary), masked_(masked) {
-    held_out_ = set_.windows() < 2 ? 0 : std::max<std::uint64_t>(1, set_.windows() / one_in);
+    held_out_ = set_.windows() < 2 ? 0 : std::max<std::uint64_t>(1, set_.windows() / one_window_in);
     check(0, std::min(set_.bytes(), looked_at_bytes) / static_cast<std::uint64_t>(set_.token_bytes()));
   }
 

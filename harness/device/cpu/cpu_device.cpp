@@ -22,7 +22,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
-constexpr std::size_t line = 64;
+constexpr std::size_t cache_line = 64;
 // From here on a request is held against what is free: below it the answer could only be wrong.
 constexpr std::size_t worth_checking = std::size_t{64} << 20;
 
@@ -106,14 +106,14 @@ class CpuDevice : public Device {
   // OpenMP end threads and start them again inside the next sample.
   void flush_cache(Stream&) override {
     const Team team(std::min(omp_get_max_threads(), info_.compute_units));
-    const std::size_t lines = 2 * info_.last_level_cache_bytes / line;
-    if (!flush_.data()) flush_ = map_memory(lines * line);
+    const std::size_t lines = 2 * info_.last_level_cache_bytes / cache_line;
+    if (!flush_.data()) flush_ = map_memory(lines * cache_line);
     auto* words = flush_.as<std::uint64_t>();
     const auto share = [&](int thread) {
       return lines * static_cast<std::size_t>(thread) / static_cast<std::size_t>(team.size());
     };
     team.run([&](int thread) {
-      constexpr std::size_t words_per_line = line / sizeof(std::uint64_t);
+      constexpr std::size_t words_per_line = cache_line / sizeof(std::uint64_t);
       // Read and written: lines in the caches are then dirty ones of this buffer whatever the replacement policy.
       for (std::size_t i = share(thread); i < share(thread + 1); ++i) words[i * words_per_line] += 1;
     });
