@@ -1,5 +1,6 @@
 #include "workloads/data/generated_set.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "workloads/data/file.h"
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -131,7 +131,7 @@ GeneratedSet provide(const fs::path& cache_dir, const std::string& name, const s
   const fs::path set = cache_dir / name;
   const Lock lock(cache_dir / (name + ".lock"));
   if (!whole(set, files.size())) {
-    const auto start = std::chrono::steady_clock::now();
+    const Clock::time_point start = Clock::now();
     const fs::path fresh = cache_dir / (name + ".part");
     fs::remove_all(fresh, error);
     std::set<fs::path> folders{fresh};
@@ -152,7 +152,7 @@ GeneratedSet provide(const fs::path& cache_dir, const std::string& name, const s
     fs::remove_all(set, error);
     fs::rename(fresh, set, error);
     if (error) throw Error(fmt::format("{}: cannot put generated data in place: {}", set.string(), error.message()));
-    result.generated_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    result.generated_seconds = seconds_since(start);
   }
   result.path = set.string();
   result.sha256 = sha256_hex(read_whole(set / manifest_name));

@@ -1,6 +1,7 @@
 // The step itself: micro-batches, reduction, clipping, update; and what is asked of it between steps.
 #include "workloads/nn/training_step.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/trace/trace.h"
 #include "workloads/nn/arrays.h"
@@ -17,7 +18,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <memory>
@@ -26,10 +26,6 @@
 namespace assay::nn {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 constexpr std::int32_t ignored = -100;
 

@@ -1,8 +1,8 @@
 #include "workloads/training/trainer.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/trace/trace.h"
-#include "workloads/training/clock.h"
 
 #include <algorithm>
 #include <cmath>
