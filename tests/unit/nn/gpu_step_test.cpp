@@ -220,7 +220,7 @@ TEST_P(GpuModels, WhatIsSentAheadIsTheNextStepsBatch) {
                            .step(1e-2, true,
                                  [&] {
                                    fill(ahead.step, i + 1);
-                                   ahead.step.send_ahead();
+                                   ahead.step.prefetch_inputs();
                                  })
                            .loss;
     EXPECT_EQ(got, want) << "step " << i;
@@ -228,7 +228,7 @@ TEST_P(GpuModels, WhatIsSentAheadIsTheNextStepsBatch) {
     ahead.step.evaluate();
   }
   fill(ahead.step, 4);
-  ahead.step.forget_ahead();
+  ahead.step.discard_prefetched();
   fill(plain.step, 4);
   EXPECT_EQ(ahead.step.step(1e-2).loss, plain.step.step(1e-2).loss);
 }
