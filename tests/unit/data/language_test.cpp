@@ -78,7 +78,7 @@ TEST(MarkovChains, WalksFollowTheTable) {
 
 TEST(MarkovChains, LargeVocabulariesNeedNoTable) {
   const MarkovChains chains(400, 4, 0);
-  EXPECT_FALSE(chains.held());
+  EXPECT_FALSE(chains.has_table());
   std::vector<std::int32_t> walk(400001);
   chains.walk(1, Rng(1, "walk"), 0, walk);
   std::map<int, std::set<int>> successors;
@@ -145,7 +145,7 @@ TEST(CausalFloor, ExpectedLossesStandInOrder) {
 
 // P(seen | symbol) by the definition of masking: picked or not, then what becomes of it. -1 is [MASK].
 double masking(int seen, int symbol, bool picked, double symbols) {
-  constexpr double hidden = mask_share / 65536.0, random = random_share / 65536.0;
+  constexpr double hidden = mask_fraction / 65536.0, random = random_fraction / 65536.0;
   if (!picked) return seen == symbol;
   if (seen == masked_symbol) return hidden;
   return random / symbols + (seen == symbol ? 1 - hidden - random : 0);
@@ -153,7 +153,7 @@ double masking(int seen, int symbol, bool picked, double symbols) {
 
 TEST(MaskedFloor, IsTheConditionalProbabilityOfEnumeration) {
   const MarkovChains chains(3, 2, 5);
-  const double pick = picked_share / 65536.0;
+  const double pick = picked_fraction / 65536.0;
   const std::vector<std::int32_t> first{0, masked_symbol, 2}, second{1, masked_symbol};
   const std::vector<std::int32_t> first_targets{-104, 1, 2}, second_targets{-104, 0};
   const MaskedSegment segments[] = {{first, first_targets}, {second, second_targets}};
