@@ -1,6 +1,7 @@
 #include "harness/sampling/links.h"
 
 #include "harness/comm/rank_hosts.h"
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/sampling/pairs.h"
 
@@ -8,7 +9,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +22,6 @@ namespace assay {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t message_bytes = std::size_t{1} << 20;
 constexpr int exchanges = 11;           // in a round
 constexpr int max_rounds = 8;           // of each part
@@ -34,8 +32,6 @@ constexpr std::size_t max_others_named = 4;
 // not get that.
 constexpr std::uint64_t connection_bytes = std::uint64_t{128} << 20;
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
