@@ -27,7 +27,7 @@ std::optional<std::string> problem_of_types(std::initializer_list<DType> dtypes)
 
 std::optional<std::string> problem_of(const BatchNormDesc& d) {
   if (auto problem = problem_of_sizes({{"rows", d.rows}, {"channels", d.channels}})) return problem;
-  if (d.training && d.rows < 2) return "batch norm in training needs at least 2 values a channel, not 1";
+  if (d.training && d.rows < 2) return "batch norm in training needs at least 2 values per channel, not 1";
   return problem_of_types({d.dtype});
 }
 
