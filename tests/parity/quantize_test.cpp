@@ -149,7 +149,7 @@ TEST(ScaleUpdateParity, HistoriesMoveOnAndGiveScales) {
 TEST(QuantizeDescriptor, SaysWhatIsWrong) {
   EXPECT_EQ(problem_of(QuantizeDesc{.rows = 0, .columns = 3}), "rows must be at least 1, not 0");
   EXPECT_EQ(problem_of(QuantizeDesc{.rows = 1, .columns = 3, .from = DType::f64}),
-            "what is rounded to 8 bits is f32, bf16 or fp16, not f64");
+            "only f32, bf16 and fp16 are rounded to 8 bits, not f64");
   EXPECT_EQ(problem_of(QuantizeDesc{.rows = 1, .columns = 3, .to = DType::bf16}),
             "bf16 is not one of fp8_e4m3, fp8_e5m2");
   EXPECT_TRUE(problem_of(QuantizeDesc{.rows = 1, .columns = 3, .plain = false}));

@@ -5,9 +5,8 @@
 
 namespace assay::ops {
 
-// True where the op exists and is faster than oneDNN's: a fixed rule.
-bool own_gradient_suits(const ConvDesc& desc);
-// For descriptors that suit.
-std::unique_ptr<ConvBackwardWeights> make_own_conv_backward_weights(const ConvDesc& desc);
+// Whether the op supports the descriptor and is faster than oneDNN's, by a fixed rule.
+bool packed_gradient_suits(const ConvDesc& desc);
+std::unique_ptr<ConvBackwardWeights> make_packed_gradient(const ConvDesc& desc);  // if it suits
 
 }  // namespace assay::ops
