@@ -22,7 +22,7 @@ TEST(BatchNormGradient, OfEveryInput) {
     const std::int64_t count = s.rows * s.channels;
     Values x = normal(count, "x"), residual = normal(count, "residual"), scale = normal(s.channels, "scale"),
            shift = normal(s.channels, "shift");
-    // y reaches the loss on two ways where two branches join.
+    // If two branches join, y reaches the loss on two paths.
     const Values dy = normal(count, "dy"), other = normal(count, "other");
     Values running_mean(scale.size()), running_variance(scale.size(), 1), y(x.size()), mean(scale.size()),
         inverse(scale.size());
@@ -62,7 +62,7 @@ TEST(BatchNormGradient, OfEveryInput) {
   }
 }
 
-// PyTorch's rule: the unbiased variance goes into the running one, and running it again can leave both alone.
+// As in PyTorch, the running variance averages unbiased variances; without update_running nothing changes.
 TEST(BatchNorm, RunningStatistics) {
   const BatchNormDesc d{.rows = 4, .channels = 1, .dtype = DType::f64, .momentum = 0.25};
   const Values x{1, 2, 3, 6}, one{1}, zero{0};
@@ -111,7 +111,7 @@ TEST(NormGradient, OfEveryInput) {
     const Values dy = normal(count, "dy"), dsum = normal(count, "dsum");
     Values y = space(count), sum = space(count), mean = space(s.rows), inverse = space(s.rows);
     const auto forward = make(&Backend::norm_forward, d);
-    // The sum reaches the loss by itself too, as in a residual stream.
+    // The sum also reaches the loss directly, as in a residual stream.
     const auto loss = [&] {
       run(*forward, NormForward::Args{.x = x.data(),
                                       .residual = residual.data(),

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-enum class Place { apart, dx_on_dy, dresidual_on_dy, dx_on_other };
+enum class Place { separate, dx_on_dy, dresidual_on_dy, dx_on_other };
 
 struct Batch {
   std::string name;
@@ -19,7 +19,7 @@ struct Batch {
   bool training = true;
   bool accumulate = false;
   bool other = false;  // a second gradient of y
-  Place place = Place::apart;
+  Place place = Place::separate;
   double mean = 0;
 };
 
@@ -86,7 +86,8 @@ TEST_P(BatchNormParity, Backward) {
     return tolerance_of(OpGroup::batch_norm_backward, dtype(), out, s.rows, cancelled);
   };
   const Tensor scale = Tensor::normal(stored, s.channels, "scale", 0.3, 1);
-  // dx is dy * scale / deviation less its projections on 1 and on normalised x: of two rows hardly anything is left.
+  // dx is dy * scale / deviation minus its projections on 1 and on the normalised x, which nearly cancels with two
+  // rows.
   double squares = 0;
   for (std::int64_t c = 0; c < s.channels; ++c) squares += std::pow(scale.at(c) * saved[4].value.at(c), 2);
   const double cancelled = std::isfinite(squares) ? std::sqrt(squares / static_cast<double>(s.channels)) : 0;
@@ -102,7 +103,7 @@ TEST_P(BatchNormParity, Backward) {
     args.shift = side.put(Tensor::normal(stored, s.channels, "shift"));
     args.saved_mean = side.put(saved[3].value);
     args.saved_inverse_deviation = side.put(saved[4].value);
-    const Place place = op.in_place() ? s.place : Place::apart;
+    const Place place = op.in_place() ? s.place : Place::separate;
     args.dx = place == Place::dx_on_dy ? dy : place == Place::dx_on_other ? other : side.space(dtype(), count);
     if (s.residual) args.dresidual = place == Place::dresidual_on_dy ? dy : side.space(dtype(), count);
     const auto gradient = [&] {
@@ -124,18 +125,19 @@ INSTANTIATE_TEST_SUITE_P(
     on_every_device<Batch>({{"2x9", 2, 9},
                             {"3x1", 3, 1},
                             {"plain_49x64", 49, 64},
-                            {"plain_off_centre", 200, 33, false, false, true, false, false, Place::apart, 4},
+                            {"plain_off_centre", 200, 33, false, false, true, false, false, Place::separate, 4},
                             {"relu_65x33_on_dy", 65, 33, true, false, true, false, false, Place::dx_on_dy},
                             {"relu_392x128_accumulated", 392, 128, true, false, true, true},
                             {"residual_relu_65x33", 65, 33, true, true, true, false, false, Place::dresidual_on_dy},
                             {"residual_relu_98x256_join", 98, 256, true, true, true, false, true, Place::dx_on_other},
                             {"residual_50x7_join", 50, 7, false, true, true, true, true, Place::dresidual_on_dy},
-                            {"relu_residual_20x17_nan", 20, 17, true, true, true, false, false, Place::apart, nan},
+                            {"relu_residual_20x17_nan", 20, 17, true, true, true, false, false, Place::separate, nan},
                             {"relu_7000x3", 7000, 3, true, false, true, false, true, Place::dx_on_other, 2},
                             {"residual_relu_2100x65_join", 2100, 65, true, true, true, true, true},
                             {"relu_3000x64_on_dy", 3000, 64, true, false, true, false, false, Place::dx_on_dy, -3},
                             {"evaluation_relu_1x65", 1, 65, true, false, false},
-                            {"evaluation_relu_20x17_nan", 20, 17, true, false, false, false, false, Place::apart, nan},
+                            {"evaluation_relu_20x17_nan", 20, 17, true, false, false, false, false, Place::separate,
+                             nan},
                             {"evaluation_residual_relu_20x65", 20, 65, true, true, false}}),
     name_of_case<Batch>);
 

@@ -13,7 +13,7 @@ struct Norm {
   bool residual = false;
   bool bias = true;
   bool accumulate = false;
-  bool in_place = false;  // sum lies on residual, dx on dsum
+  bool in_place = false;  // sum is residual, dx is dsum
   double mean = 0;
 };
 

@@ -38,7 +38,7 @@ struct Row {
   std::string expected;  // empty: the descriptor is sound
 };
 
-TEST(DescriptorProblems, AreNamedOneByOne) {
+TEST(DescriptorProblems, AreNamed) {
   const Row rows[] = {
       {problem(conv), ""},
       {problem(ConvDesc{.n = 1, .h = 1, .w = 1, .c = 1, .k = 1}), ""},
