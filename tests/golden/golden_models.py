@@ -96,7 +96,7 @@ def norm(p, x, config, name):
 
 
 def frequencies(half, rotary):
-    """Radians that each position adds to each pair's angle, with Llama 3.1's scaling (Meta's apply_scaling) if given."""
+    """Radians per position of each pair, scaled as in Llama 3.1 (Meta's apply_scaling) if configured."""
     frequency = rotary.get("base", 10000.0) ** (-torch.arange(half, dtype=torch.float64) / half)
     if "scaling" not in rotary:
         return frequency

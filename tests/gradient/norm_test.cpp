@@ -6,12 +6,14 @@ namespace {
 
 struct Batch {
   std::int64_t rows, channels;
-  bool relu, residual, join, accumulate;
+  bool relu = false, residual = false, join = false, accumulate = false;
 };
 
 TEST(BatchNormGradient, OfEveryInput) {
-  for (const Batch& s : {Batch{2, 1, false, false, false, false}, Batch{7, 3, true, false, false, true},
-                         Batch{12, 5, true, true, true, false}, Batch{9, 2, false, true, false, true}}) {
+  for (const Batch& s :
+       {Batch{.rows = 2, .channels = 1}, Batch{.rows = 7, .channels = 3, .relu = true, .accumulate = true},
+        Batch{.rows = 12, .channels = 5, .relu = true, .residual = true, .join = true},
+        Batch{.rows = 9, .channels = 2, .residual = true, .accumulate = true}}) {
     SCOPED_TRACE(s.rows);
     const BatchNormDesc d{.rows = s.rows,
                           .channels = s.channels,
@@ -88,14 +90,17 @@ TEST(BatchNorm, RunningStatistics) {
 struct Rows {
   NormKind kind;
   std::int64_t rows, columns;
-  bool residual, bias, accumulate;
+  bool residual = false, bias = false, accumulate = false;
 };
 
 TEST(NormGradient, OfEveryInput) {
   for (const Rows& s :
-       {Rows{NormKind::layer, 1, 2, false, true, false}, Rows{NormKind::layer, 5, 7, true, true, true},
-        Rows{NormKind::layer, 3, 9, true, false, false}, Rows{NormKind::rms, 1, 1, false, false, false},
-        Rows{NormKind::rms, 4, 11, true, false, true}, Rows{NormKind::rms, 3, 8, false, false, false}}) {
+       {Rows{.kind = NormKind::layer, .rows = 1, .columns = 2, .bias = true},
+        Rows{.kind = NormKind::layer, .rows = 5, .columns = 7, .residual = true, .bias = true, .accumulate = true},
+        Rows{.kind = NormKind::layer, .rows = 3, .columns = 9, .residual = true},
+        Rows{.kind = NormKind::rms, .rows = 1, .columns = 1},
+        Rows{.kind = NormKind::rms, .rows = 4, .columns = 11, .residual = true, .accumulate = true},
+        Rows{.kind = NormKind::rms, .rows = 3, .columns = 8}}) {
     SCOPED_TRACE(fmt::format("{} x {}", s.rows, s.columns));
     const NormDesc d{.kind = s.kind,
                      .rows = s.rows,

@@ -74,21 +74,21 @@ TEST_P(MatmulTrainingParity, Run) {
   expect_product(kind(), d);
 }
 
-constexpr DType own = DType::f64;
+constexpr DType tested = DType::f64;
 constexpr auto packed = WeightForm::packed;
 
 INSTANTIATE_TEST_SUITE_P(
     All, MatmulTrainingParity,
     on_every_device<Product>(
-        {{"packed_from_masters", {.m = 33, .n = 65, .k = 129, .out = own, .form = packed}},
+        {{"packed_from_masters", {.m = 33, .n = 65, .k = 129, .out = tested, .form = packed}},
          {"packed_transposed_bias",
-          {.m = 64, .n = 96, .k = 48, .out = own, .transpose_b = true, .form = packed, .bias = true}},
-         {"plain_bias_odd", {.m = 7, .n = 31, .k = 77, .out = own, .transpose_b = true, .bias = true}},
+          {.m = 64, .n = 96, .k = 48, .out = tested, .transpose_b = true, .form = packed, .bias = true}},
+         {"plain_bias_odd", {.m = 7, .n = 31, .k = 77, .out = tested, .transpose_b = true, .bias = true}},
          {"gelu_tanh_bias",
           {.m = 40,
            .n = 72,
            .k = 33,
-           .out = own,
+           .out = tested,
            .transpose_b = true,
            .form = packed,
            .bias = true,
@@ -97,16 +97,16 @@ INSTANTIATE_TEST_SUITE_P(
           {.m = 17,
            .n = 64,
            .k = 64,
-           .out = own,
+           .out = tested,
            .transpose_b = true,
            .form = packed,
            .bias = true,
            .epilogue = Epilogue::gelu_erf}},
-         {"gelu_tanh_plain_1x1", {.m = 1, .n = 1, .k = 5, .out = own, .epilogue = Epilogue::gelu_tanh}},
+         {"gelu_tanh_plain_1x1", {.m = 1, .n = 1, .k = 5, .out = tested, .epilogue = Epilogue::gelu_tanh}},
          {"gelu_tanh_gradient",
-          {.m = 40, .n = 33, .k = 72, .out = own, .form = packed, .epilogue = Epilogue::gelu_tanh_gradient}},
+          {.m = 40, .n = 33, .k = 72, .out = tested, .form = packed, .epilogue = Epilogue::gelu_tanh_gradient}},
          {"gelu_erf_gradient",
-          {.m = 21, .n = 64, .k = 48, .out = own, .form = packed, .epilogue = Epilogue::gelu_erf_gradient}},
+          {.m = 21, .n = 64, .k = 48, .out = tested, .form = packed, .epilogue = Epilogue::gelu_erf_gradient}},
          {"weight_gradient", {.m = 65, .n = 33, .k = 128, .out = DType::f32, .transpose_a = true, .row_sums = true}},
          {"weight_gradient_accumulated",
           {.m = 48, .n = 80, .k = 100, .out = DType::f32, .transpose_a = true, .accumulate = true, .row_sums = true}},
