@@ -1,5 +1,5 @@
 // Whole models on a device: its gradients against differences of its own loss, its losses against the CPU's, and
-// checkpoints that one of them wrote and the other goes on from.
+// checkpoints written on one and resumed on the other.
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
 #include "tests/support/devices.h"
@@ -24,7 +24,7 @@ namespace {
 
 using test::small_options;
 
-// One small model in training on a device.
+// Training of a small model on a device.
 class Training {
  public:
   Training(std::shared_ptr<Device> device, const std::string& kind, const StepOptions& options)
@@ -77,7 +77,7 @@ class Training {
 class OnDevice : public testing::TestWithParam<std::tuple<DeviceKind, const char*>> {
  protected:
   std::string model() const { return std::get<1>(GetParam()); }
-  // Null, with the reason, where the machine lacks the device or the device an op.
+  // Null, with the reason, if the machine has no such device or the device lacks an op.
   std::unique_ptr<Training> training(DeviceKind kind, std::string_view precision, std::string& why_not) {
     const auto device = assay::test::device_of(kind, why_not);
     if (!device) return nullptr;
@@ -94,7 +94,7 @@ class OnDevice : public testing::TestWithParam<std::tuple<DeviceKind, const char
   }
 };
 
-// Along its own gradient a loss grows by the gradient's norm: the central difference of length `reach` says how much.
+// The slope of the loss along its gradient is the gradient's norm; compares it with a central difference.
 TEST_P(OnDevice, GradientIsTheSlopeOfTheLoss) {
   std::string why_not;
   const auto training_step = training(std::get<0>(GetParam()), "f32", why_not);
@@ -107,7 +107,7 @@ TEST_P(OnDevice, GradientIsTheSlopeOfTheLoss) {
     for (const float value : values) squares += static_cast<double>(value) * static_cast<double>(value);
   const double norm = std::sqrt(squares);
   ASSERT_GT(norm, 0);
-  constexpr double reach = 5e-3;  // further away the loss is no parabola
+  constexpr double reach = 5e-3;  // beyond this the loss is no longer a parabola
   const auto loss_at = [&](double distance) {
     auto moved = weights;
     std::size_t found = 0;
@@ -149,8 +149,8 @@ class FollowsTheCpu : public OnDevice {
 TEST_P(FollowsTheCpu, InF32) { compare("f32", std::get<0>(GetParam()) == DeviceKind::cpu ? 0 : 1e-3); }
 TEST_P(FollowsTheCpu, InBf16) { compare("bf16", 6e-2); }
 
-// A checkpoint is of no device: what one wrote the other reads whole, and both go on alike.
-TEST_P(OnDevice, GoesOnFromACheckpointOfTheCpuAndBack) {
+// Checkpoints are independent of the device: either can resume the other's, and both continue alike.
+TEST_P(OnDevice, ResumesACheckpointOfTheCpuAndBack) {
   const auto file = std::filesystem::temp_directory_path() / fmt::format("assay-checkpoint-{}", ::getpid());
   for (const bool back : {false, true}) {
     std::string why_not;

@@ -56,7 +56,7 @@ TEST_P(ConvParity, BackwardWeights) {
     args.dw =
         d.accumulate ? side.put(Tensor::normal(d.gradient, w_count(d), "dw", 10)) : side.space(d.gradient, w_count(d));
     side.run(op, args);
-    // cuDNN 9 writes this gradient in the type of the images; it is widened, then added where that is asked for.
+    // cuDNN 9 writes this gradient in the type of the images; it is widened, then added if the op accumulates.
     const DType rounded = kind() == DeviceKind::cuda ? d.dtype : d.gradient;
     Tolerance tolerance = tolerance_of(OpGroup::conv, d.dtype, rounded, d.n * d.p() * d.q());
     if (d.accumulate && rounded != d.gradient) tolerance.element_scale += 0x1p-6;

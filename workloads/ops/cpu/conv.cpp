@@ -1,4 +1,4 @@
-// The choice between own algorithms and oneDNN's kernels.
+// Chooses between our own algorithms and oneDNN's kernels.
 #include "workloads/ops/cpu/conv.h"
 
 #include "workloads/ops/cpu/conv_gradient.h"
@@ -30,8 +30,8 @@ Made<ConvBackwardData> make_conv_backward_data(const ConvDesc& d) {
 
 Made<ConvBackwardWeights> make_conv_backward_weights(const ConvDesc& d) {
   if (by_winograd(d)) return make_winograd_backward_weights(d);
-  if (!problem_of(d) && own_gradient_supports(d) && (own_gradient_suits(d) || overruns_in_dnnl(d)))
-    return make_own_conv_backward_weights(d);
+  if (!problem_of(d) && packed_gradient_supports(d) && (packed_gradient_suits(d) || overruns_in_dnnl(d)))
+    return make_packed_gradient(d);
   if (overruns_in_dnnl(d))
     return Made<ConvBackwardWeights>::no("no correct kernel for the weights' gradient of this strided 1x1 convolution");
   return make_dnnl_conv_backward_weights(d);

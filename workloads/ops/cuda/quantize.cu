@@ -159,7 +159,7 @@ __global__ void update_scales(const float* amax, float* history, const float* la
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= tensors) return;
   float* own = history + i * length;
-  float most = functors::DelayedScale::remembered(amax[i]);
+  float most = functors::DelayedScale::history_entry(amax[i]);
   const float latest = most;
   for (std::int64_t at = 0; at + 1 < length; ++at) {
     own[at] = own[at + 1];
@@ -169,7 +169,7 @@ __global__ void update_scales(const float* amax, float* history, const float* la
   const float value = functors::DelayedScale()(most, largest[i], margin);
   scale[i] = value;
   inverse[i] = 1.0f / value;
-  if (state && functors::DelayedScale::betrays(amax[i])) state->found_infinity = 1;
+  if (state && functors::DelayedScale::overflowed(amax[i])) state->found_infinity = 1;
 }
 
 std::int64_t tiles(std::int64_t elements, int tile) { return (elements + tile - 1) / tile; }
