@@ -20,9 +20,10 @@ class GoldenRuns(unittest.TestCase):
             with self.subTest(name):
                 expected = json.loads(expectation(name).read_text())
                 found = list(itertools.islice(differences(expected, answer(os.environ["ASSAY"], words)), SHOWN))
-                self.assertFalse(found, "\n".join(["assay " + " ".join(words), *(
-                    f"{path}: expected {json.dumps(left)[:200]}, found {json.dumps(right)[:200]}"
-                    for path, left, right in found)]))
+                if found:
+                    self.fail("\n".join(["assay " + " ".join(words), *(
+                        f"{path}: expected {json.dumps(left)[:200]}, found {json.dumps(right)[:200]}"
+                        for path, left, right in found)]))
 
     def test_every_expectation_has_its_command(self):
         self.assertEqual(sorted(path.stem for path in expectation("any").parent.glob("*.json")),

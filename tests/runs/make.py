@@ -145,6 +145,10 @@ def answer(binary, words):
 
 def differences(expected, found, path=""):
     """Where two canonical forms differ: JSON path, what was expected, what was found."""
+    if isinstance(expected, list) and isinstance(found, dict) and set(found) == {"all"}:
+        found = len(expected) * [found["all"]]
+    elif isinstance(found, list) and isinstance(expected, dict) and set(expected) == {"all"}:
+        expected = len(found) * [expected["all"]]
     numbers = [isinstance(one, (int, float)) and not isinstance(one, bool) for one in (expected, found)]
     if all(numbers):
         if not math.isclose(expected, found, rel_tol=1e-9):
