@@ -1,6 +1,7 @@
 // Steps that multiply in 8 bits, on the reference backend: their distance from other steps, and how their scales
 // evolve.
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/support/thread_communicator.h"
 #include "tests/unit/nn/small_models.h"
 #include "workloads/nn/layers/embedding.h"
@@ -276,12 +277,8 @@ TEST(Fp8Scales, AnInfinityIsDetectedBeforeRounding) {
 }
 
 TEST(Fp8, IsRejectedForModelsWithoutSuchLayers) {
-  try {
-    SmallStep small("basic", fp8_options("basic"));
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "precision fp8: no layer of this model multiplies in 8 bits; use bf16");
-  }
+  EXPECT_EQ(assay::test::refusal([] { SmallStep("basic", fp8_options("basic")); }),
+            "precision fp8: no layer of this model multiplies in 8 bits; use bf16");
 }
 
 TEST(Fp8, ActivationsTakeLessMemory) {
