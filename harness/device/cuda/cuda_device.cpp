@@ -3,13 +3,11 @@
 
 #include "harness/core/error.h"
 #include "harness/device/cpu/cpu_device.h"
-#include "harness/device/cpu/topology.h"
+#include "harness/device/cpu/near_node.h"
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/gate.h"
 #include "harness/device/cuda/host_gate.h"
 #include "harness/device/cuda/native.h"
-
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -111,44 +109,9 @@ Buffer allocate_device(std::size_t bytes) {
   return Buffer(data, bytes, release<cudaFree>);
 }
 
-// The CPUs of the GPU's memory node; none where that is not known.
-cpu_set_t cpus_near(const std::string& pci) {
-  cpu_set_t near;
-  CPU_ZERO(&near);
-  std::ifstream file("/sys/bus/pci/devices/" + pci + "/numa_node");
-  int number = -1;
-  if (file >> number && number >= 0)
-    for (const cpu::NumaNode& node : cpu::topology().numa_nodes)
-      if (node.number == number)
-        for (const int cpu : node.cpus)
-          if (cpu < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(cpu), &near);
-  return near;
-}
-
-// While it lives the calling thread runs on those of its CPUs that are `near`: the driver takes pinned memory from the
-// node of the CPU that asks for it, and a copy from the far socket's is a slower one.
-class RunsNear {
- public:
-  explicit RunsNear(const cpu_set_t& near) {
-    if (sched_getaffinity(0, sizeof before_, &before_) != 0) return;
-    cpu_set_t both;
-    CPU_AND(&both, &before_, &near);
-    if (CPU_COUNT(&both) == 0 || CPU_EQUAL(&both, &before_)) return;
-    moved_ = sched_setaffinity(0, sizeof both, &both) == 0;
-  }
-  ~RunsNear() {
-    if (moved_) sched_setaffinity(0, sizeof before_, &before_);
-  }
-  RunsNear(const RunsNear&) = delete;
-  RunsNear& operator=(const RunsNear&) = delete;
-
- private:
-  cpu_set_t before_;
-  bool moved_ = false;
-};
-
-Buffer allocate_pinned(std::size_t bytes, const cpu_set_t& near) {
-  const RunsNear here(near);
+// On the GPU's own node: a copy from the far socket's memory is slower.
+Buffer allocate_pinned(std::size_t bytes, std::optional<int> node) {
+  const cpu::RunsOnNode near(node);
   void* data = nullptr;
   const cudaError_t error = cudaHostAlloc(&data, bytes, cudaHostAllocDefault);
   if (error == cudaErrorMemoryAllocation) {
@@ -304,7 +267,7 @@ class CudaDevice final : public Device {
     check_first_call(cudaFree(nullptr), "cudaFree");  // makes the context, where cudaSetDevice has not
     info_ = describe(gpu);
     refuse_unknown_architecture(info_);
-    near_ = cpus_near(info_.pci);
+    node_ = cpu::node_of_pci(info_.pci);
     gate_.emplace();
     CudaStream stream;
     gate_->load(cuda::native(stream));
@@ -327,7 +290,7 @@ class CudaDevice final : public Device {
     use_own_gpu();
     switch (memory) {
       case Memory::device: return allocate_device(bytes);
-      case Memory::pinned: return allocate_pinned(bytes, near_);
+      case Memory::pinned: return allocate_pinned(bytes, node_);
       case Memory::host: break;
     }
     return host_->allocate(bytes, memory);
@@ -407,7 +370,7 @@ class CudaDevice final : public Device {
 
   DeviceInfo info_;
   const std::unique_ptr<Device> host_ = cpu::make_cpu_device();
-  cpu_set_t near_{};  // CPUs of its memory node
+  std::optional<int> node_;  // NUMA node of the GPU
   double timer_cost_ = 0;
   Buffer flush_;
   std::optional<HostGate> gate_;

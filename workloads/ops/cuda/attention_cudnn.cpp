@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -214,77 +215,40 @@ std::vector<Way> ways_of(const AttentionDesc& d, bool backward, std::string& why
   return ways;
 }
 
-// Random arrays that ways to do one attention are tried on.
-class TrialArrays {
- public:
-  // Throws Error where the device has no memory left for them.
-  TrialArrays(Device& device, Stream& stream, const AttentionDesc& d, bool backward, std::size_t scratch)
-      : device_(device), stream_(stream), d_(d), in_(rows("qkv")) {
-    const std::int64_t tokens = d.batch * d.seq, row = d.heads * d.head_dim;
-    out_ = array(d.dtype, tokens * row, "out");
-    sums_ = array(DType::f32, tokens * d.heads, "log_sum_exp");
-    if (backward) {
-      gradients_ = rows("dqkv");
-      dout_ = array(d.dtype, tokens * row, "dout");
-    }
-    if (d.lengths) buffers_.push_back(whole_lengths(device, stream, d.batch, d.seq));
-    if (d.lengths) lengths_ = buffers_.back().as<std::int32_t>();
-    buffers_.push_back(device.allocate(std::max<std::size_t>(scratch, 1)));
-    workspace_ = buffers_.back().data();
-  }
-
-  void run(AttentionForward& op) const {
-    op.run(stream_, {.q = in_.q,
-                     .k = in_.k,
-                     .v = in_.v,
-                     .lengths = lengths_,
-                     .out = out_,
-                     .log_sum_exp = sums_,
-                     .workspace = workspace_});
-  }
-  void run(AttentionBackward& op) const {
-    op.run(stream_, {.q = in_.q,
-                     .k = in_.k,
-                     .v = in_.v,
-                     .lengths = lengths_,
-                     .out = out_,
-                     .dout = dout_,
-                     .log_sum_exp = sums_,
-                     .dq = gradients_.q,
-                     .dk = gradients_.k,
-                     .dv = gradients_.v,
-                     .workspace = workspace_});
-  }
-
- private:
-  struct Rows {
-    void *q = nullptr, *k = nullptr, *v = nullptr;
-  };
-
-  void* array(DType dtype, std::int64_t count, const char* purpose) {
-    buffers_.push_back(random_array(device_, stream_, dtype, count, purpose));
-    return buffers_.back().data();
-  }
-  // In one array where they lie side by side in rows.
-  Rows rows(const char* purpose) {
-    const std::int64_t tokens = d_.batch * d_.seq, q = d_.heads * d_.head_dim, kv = d_.kv_heads * d_.head_dim;
-    const auto bytes = static_cast<std::int64_t>(size_of(d_.dtype));
-    if (d_.q_stride == d_.k_stride && d_.q_stride == d_.v_stride && d_.q_stride >= q + 2 * kv) {
-      auto* base = static_cast<std::byte*>(array(d_.dtype, tokens * d_.q_stride, purpose));
-      return {base, base + q * bytes, base + (q + kv) * bytes};
-    }
-    return {array(d_.dtype, tokens * d_.q_stride, purpose), array(d_.dtype, tokens * d_.k_stride, purpose),
-            array(d_.dtype, tokens * d_.v_stride, purpose)};
-  }
-
-  Device& device_;
-  Stream& stream_;
-  AttentionDesc d_;
-  std::vector<Buffer> buffers_;
-  Rows in_, gradients_;
-  void *out_ = nullptr, *sums_ = nullptr, *dout_ = nullptr, *workspace_ = nullptr;
-  const std::int32_t* lengths_ = nullptr;
+struct Rows {
+  void *q = nullptr, *k = nullptr, *v = nullptr;
 };
+
+// One array if q, k and v share rows, else three.
+Rows random_rows(TrialArrays& arrays, const AttentionDesc& d, const char* purpose) {
+  const std::int64_t tokens = d.batch * d.seq, q = d.heads * d.head_dim, kv = d.kv_heads * d.head_dim;
+  const auto bytes = static_cast<std::int64_t>(size_of(d.dtype));
+  if (d.q_stride == d.k_stride && d.q_stride == d.v_stride && d.q_stride >= q + 2 * kv) {
+    auto* base = static_cast<std::byte*>(arrays.array(d.dtype, tokens * d.q_stride, purpose));
+    return {base, base + q * bytes, base + (q + kv) * bytes};
+  }
+  return {arrays.array(d.dtype, tokens * d.q_stride, purpose), arrays.array(d.dtype, tokens * d.k_stride, purpose),
+          arrays.array(d.dtype, tokens * d.v_stride, purpose)};
+}
+
+template <typename Op>
+TryOut<Op> trial_of(Device& device, Stream& stream, const AttentionDesc& d, std::size_t workspace) {
+  const auto arrays = std::make_shared<TrialArrays>(device, stream, workspace);
+  const std::int64_t tokens = d.batch * d.seq, row = d.heads * d.head_dim;
+  typename Op::Args args;
+  const Rows in = random_rows(*arrays, d, "qkv");
+  args.q = in.q, args.k = in.k, args.v = in.v;
+  args.out = arrays->array(d.dtype, tokens * row, "out");
+  args.log_sum_exp = arrays->array(DType::f32, tokens * d.heads, "log_sum_exp");
+  if constexpr (std::is_base_of_v<AttentionBackward, Op>) {
+    const Rows gradients = random_rows(*arrays, d, "dqkv");
+    args.dq = gradients.q, args.dk = gradients.k, args.dv = gradients.v;
+    args.dout = arrays->array(d.dtype, tokens * row, "dout");
+  }
+  if (d.lengths) args.lengths = static_cast<std::int32_t*>(arrays->keep(whole_lengths(device, stream, d.batch, d.seq)));
+  args.workspace = arrays->workspace();
+  return [arrays, args, &stream](Op& op) { op.run(stream, args); };
+}
 
 // The fastest by trial; the first where the device has no memory for one.
 template <typename Base, typename Op>
@@ -308,12 +272,12 @@ Made<Base> make(Device& device, const AttentionDesc& d, bool backward, const std
   std::optional<std::size_t> best = 0;
   if (ops.size() > 1) {
     const auto stream = device.make_stream();
-    std::optional<TrialArrays> arrays;
+    TryOut<Op> run;
     try {
-      arrays.emplace(device, *stream, d, backward, scratch);
+      run = trial_of<Op>(device, *stream, d, scratch);
     } catch (const Error&) {
     }
-    if (arrays) best = fastest(device, *stream, ops, [&](Op& op) { arrays->run(op); });
+    if (run) best = fastest(device, *stream, ops, run);
     stream->synchronize();  // before what it was tried on goes
   }
   if (!best) return Made<Base>::no(fmt::format("{} could run none of its {} plans", cudnn::version(), ops.size()));

@@ -108,65 +108,41 @@ class CudnnBatchNormBackward final : public CudnnOp<BatchNormBackward> {
   BatchNormDesc d_;
 };
 
-// Random arrays for the ops of one descriptor.
-class TrialArrays {
- public:
-  // Throws Error where the device has no memory left for them.
-  TrialArrays(Device& device, Stream& stream, const BatchNormDesc& desc, std::size_t workspace)
-      : device_(device), stream_(stream), d_(desc) {
-    buffers_.push_back(device.allocate(workspace));
-    workspace_ = buffers_.back().data();
-  }
-  void* image(const char* purpose) { return array(d_.dtype, d_.rows * d_.channels, purpose); }
-  void* statistic(const char* purpose) { return array(DType::f32, d_.channels, purpose); }
-  void* workspace() const { return workspace_; }
-
- private:
-  void* array(DType dtype, std::int64_t elements, const char* purpose) {
-    buffers_.push_back(random_array(device_, stream_, dtype, elements, purpose));
-    return buffers_.back().data();
-  }
-
-  Device& device_;
-  Stream& stream_;
-  BatchNormDesc d_;
-  std::vector<Buffer> buffers_;
-  void* workspace_ = nullptr;
-};
-
 TryOut<BatchNormForward> trial_of_forward(Device& device, const BatchNormDesc& d, Stream& stream,
                                           std::size_t workspace) {
-  const auto arrays = std::make_shared<TrialArrays>(device, stream, d, workspace);
+  const auto arrays = std::make_shared<TrialArrays>(device, stream, workspace);
+  const std::int64_t elements = d.rows * d.channels;
   BatchNormForward::Args args;
-  args.x = arrays->image("x");
-  if (d.residual) args.residual = arrays->image("residual");
-  args.y = arrays->image("y");
-  args.scale = arrays->statistic("scale");
-  args.shift = arrays->statistic("shift");
-  args.running_mean = arrays->statistic("running mean");
-  args.running_variance = arrays->statistic("running variance");
-  if (d.training) args.saved_mean = arrays->statistic("mean");
-  if (d.training) args.saved_inverse_deviation = arrays->statistic("inverse deviation");
+  args.x = arrays->array(d.dtype, elements, "x");
+  if (d.residual) args.residual = arrays->array(d.dtype, elements, "residual");
+  args.y = arrays->array(d.dtype, elements, "y");
+  args.scale = arrays->array(DType::f32, d.channels, "scale");
+  args.shift = arrays->array(DType::f32, d.channels, "shift");
+  args.running_mean = arrays->array(DType::f32, d.channels, "running mean");
+  args.running_variance = arrays->array(DType::f32, d.channels, "running variance");
+  if (d.training) args.saved_mean = arrays->array(DType::f32, d.channels, "mean");
+  if (d.training) args.saved_inverse_deviation = arrays->array(DType::f32, d.channels, "inverse deviation");
   args.workspace = arrays->workspace();
   return [arrays, args, &stream](BatchNormForward& op) { op.run(stream, args); };
 }
 
 TryOut<BatchNormBackward> trial_of_backward(Device& device, const BatchNormDesc& d, Stream& stream,
                                             std::size_t workspace) {
-  const auto arrays = std::make_shared<TrialArrays>(device, stream, d, workspace);
+  const auto arrays = std::make_shared<TrialArrays>(device, stream, workspace);
+  const std::int64_t elements = d.rows * d.channels;
   BatchNormBackward::Args args;
-  args.dy = arrays->image("dy");
-  if (d.two_gradients) args.dy_other = arrays->image("other dy");
-  args.x = arrays->image("x");
-  if (d.relu) args.y = arrays->image("y");
-  args.scale = arrays->statistic("scale");
-  args.shift = arrays->statistic("shift");
-  args.saved_mean = arrays->statistic("mean");
-  args.saved_inverse_deviation = arrays->statistic("inverse deviation");
-  args.dx = arrays->image("dx");
-  if (d.residual) args.dresidual = arrays->image("dresidual");
-  args.dscale = arrays->statistic("dscale");
-  args.dshift = arrays->statistic("dshift");
+  args.dy = arrays->array(d.dtype, elements, "dy");
+  if (d.two_gradients) args.dy_other = arrays->array(d.dtype, elements, "other dy");
+  args.x = arrays->array(d.dtype, elements, "x");
+  if (d.relu) args.y = arrays->array(d.dtype, elements, "y");
+  args.scale = arrays->array(DType::f32, d.channels, "scale");
+  args.shift = arrays->array(DType::f32, d.channels, "shift");
+  args.saved_mean = arrays->array(DType::f32, d.channels, "mean");
+  args.saved_inverse_deviation = arrays->array(DType::f32, d.channels, "inverse deviation");
+  args.dx = arrays->array(d.dtype, elements, "dx");
+  if (d.residual) args.dresidual = arrays->array(d.dtype, elements, "dresidual");
+  args.dscale = arrays->array(DType::f32, d.channels, "dscale");
+  args.dshift = arrays->array(DType::f32, d.channels, "dshift");
   args.workspace = arrays->workspace();
   return [arrays, args, &stream](BatchNormBackward& op) { op.run(stream, args); };
 }

@@ -181,32 +181,25 @@ class CudaConvBackwardWeights final : public CudaConv<ConvBackwardWeights> {
   bool accumulate_;
 };
 
-// Random arrays that the ops of one convolution are tried on.
-struct TrialArrays {
-  Buffer x, w, y, workspace;
-
-  // Nothing where the device has no memory left for them.
-  template <typename Op>
-  static std::optional<TrialArrays> of(Device& device, Stream& stream, const ConvDesc& d,
-                                       const std::vector<std::unique_ptr<Op>>& ops) {
-    const DType dtype = stored(d.dtype);
-    std::size_t scratch = 1, weights = static_cast<std::size_t>(d.k * d.r * d.s * d.c / d.groups) * sizeof(float);
-    for (const auto& op : ops) {
-      scratch = std::max(scratch, op->workspace_bytes());
-      if constexpr (requires { op->packed_bytes(); }) weights = std::max(weights, op->packed_bytes());
-    }
-    TrialArrays arrays;
-    try {
-      arrays.x = random_array(device, stream, dtype, d.n * d.h * d.w * d.c, "x");
-      arrays.w = random_array(device, stream, dtype, static_cast<std::int64_t>(weights / size_of(dtype)), "w");
-      arrays.y = random_array(device, stream, dtype, d.n * d.p() * d.q() * d.k, "y");
-      arrays.workspace = device.allocate(scratch);
-    } catch (const Error&) {
-      return std::nullopt;
-    }
-    return arrays;
+// Nothing if the device has no memory left for a trial.
+template <typename Op>
+TryOut<Op> trial_of(Device& device, Stream& stream, const ConvDesc& d, const std::vector<std::unique_ptr<Op>>& ops) {
+  const DType dtype = stored(d.dtype);
+  std::size_t workspace = 0, weights = static_cast<std::size_t>(d.k * d.r * d.s * d.c / d.groups) * sizeof(float);
+  for (const auto& op : ops) {
+    workspace = std::max(workspace, op->workspace_bytes());
+    if constexpr (requires { op->packed_bytes(); }) weights = std::max(weights, op->packed_bytes());
   }
-};
+  try {
+    const auto arrays = std::make_shared<TrialArrays>(device, stream, workspace);
+    void* const x = arrays->array(dtype, d.n * d.h * d.w * d.c, "x");
+    void* const w = arrays->array(dtype, static_cast<std::int64_t>(weights / size_of(dtype)), "w");
+    void* const y = arrays->array(dtype, d.n * d.p() * d.q() * d.k, "y");
+    return [=, &stream](Op& op) { op.try_out(stream, x, w, y, arrays->workspace()); };
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
 
 std::string problem(const ConvDesc& d) {
   const auto known = [](DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::fp16; };
@@ -232,10 +225,8 @@ Made<Interface> make(Device& device, const ConvDesc& desc, ConvolutionPass pass)
   std::optional<std::size_t> best = 0;
   if (ops.size() > 1) {
     const auto stream = device.make_stream();
-    if (const auto arrays = TrialArrays::of(device, *stream, desc, ops)) {
-      best = fastest(device, *stream, ops, [&](Op& op) {
-        op.try_out(*stream, arrays->x.data(), arrays->w.data(), arrays->y.data(), arrays->workspace.data());
-      });
+    if (const TryOut<Op> run = trial_of(device, *stream, desc, ops)) {
+      best = fastest(device, *stream, ops, run);
     } else {
       candidates.choices[0].tried = false;
       ops[0] = std::make_unique<Op>(device, desc, candidates.choices[0]);

@@ -174,37 +174,37 @@ std::string plan_product(Device& device, const MatmulDesc& d, BlasProduct produc
 // A product with row sums on random operands.
 class SumsTrial {
  public:
-  SumsTrial(Device& device, const MatmulDesc& d, std::size_t workspace)
+  SumsTrial(Device& device, Stream& stream, const MatmulDesc& d, std::size_t workspace_bytes)
       : device_(device),
-        stream_(device.make_stream()),
-        a_(random_array(device, *stream_, d.a, (d.transpose_a ? d.k : d.m) * d.a_row(), "a")),
-        b_(random_array(device, *stream_, d.b, (d.transpose_b ? d.n : d.k) * d.b_row(), "b")),
-        out_(device.allocate(bytes_of(d.m * d.out_row(), d.out))),
-        sums_(device.allocate(bytes_of(d.m, DType::f32))),
-        workspace_(device.allocate(std::max<std::size_t>(workspace, 1))) {}
-  ~SumsTrial() { stream_->synchronize(); }
-
-  Stream& stream() { return *stream_; }
-  void run(Matmul& op) {
-    op.run(
-        *stream_,
-        {.a = a_.data(), .b = b_.data(), .out = out_.data(), .workspace = workspace_.data(), .row_sums = sums_.data()});
+        stream_(stream),
+        arrays_(device, stream, workspace_bytes),
+        out_bytes_(bytes_of(d.m * d.out_row(), d.out)),
+        sums_bytes_(bytes_of(d.m, DType::f32)) {
+    args_.a = arrays_.array(d.a, (d.transpose_a ? d.k : d.m) * d.a_row(), "a");
+    args_.b = arrays_.array(d.b, (d.transpose_b ? d.n : d.k) * d.b_row(), "b");
+    args_.out = arrays_.keep(device.allocate(out_bytes_));
+    args_.row_sums = arrays_.keep(device.allocate(sums_bytes_));
+    args_.workspace = arrays_.workspace();
   }
-  // The product's elements, in rows as they lie, then the sums.
+
+  void run(Matmul& op) { op.run(stream_, args_); }
+  // The product's elements, in rows as they lie in memory, then the sums.
   std::vector<float> results(Matmul& op) {
-    device_.zero(out_.data(), out_.bytes(), *stream_);
+    device_.zero(args_.out, out_bytes_, stream_);
     run(op);
-    std::vector<float> all((out_.bytes() + sums_.bytes()) / sizeof(float));
-    device_.copy(all.data(), out_.data(), out_.bytes(), *stream_);
-    device_.copy(all.data() + out_.bytes() / sizeof(float), sums_.data(), sums_.bytes(), *stream_);
-    stream_->synchronize();
+    std::vector<float> all((out_bytes_ + sums_bytes_) / sizeof(float));
+    device_.copy(all.data(), args_.out, out_bytes_, stream_);
+    device_.copy(all.data() + out_bytes_ / sizeof(float), args_.row_sums, sums_bytes_, stream_);
+    stream_.synchronize();
     return all;
   }
 
  private:
   Device& device_;
-  std::unique_ptr<Stream> stream_;
-  Buffer a_, b_, out_, sums_, workspace_;
+  Stream& stream_;
+  TrialArrays arrays_;
+  std::size_t out_bytes_, sums_bytes_;
+  MatmulArgs args_;
 };
 
 bool alike(const std::vector<float>& one, const std::vector<float>& other, std::size_t begin, std::size_t end) {
@@ -243,11 +243,12 @@ std::unique_ptr<Matmul> with_best_sums(Device& device, const MatmulDesc& d, Blas
   if (decided) return std::move(ops[1]);
   std::size_t best = 0;
   try {
-    SumsTrial trial(device, d, std::max(ops[0]->workspace_bytes(), ops[1]->workspace_bytes()));
+    const auto stream = device.make_stream();
+    SumsTrial trial(device, *stream, d, std::max(ops[0]->workspace_bytes(), ops[1]->workspace_bytes()));
     const std::vector<float> want = trial.results(*ops[0]), got = trial.results(*ops[1]);
     const std::size_t product_end = want.size() - static_cast<std::size_t>(d.m);
     if (got == trial.results(*ops[1]) && alike(want, got, 0, product_end) && alike(want, got, product_end, want.size()))
-      best = fastest(device, trial.stream(), ops, [&](Matmul& op) { trial.run(op); }).value_or(0);
+      best = fastest(device, *stream, ops, [&](Matmul& op) { trial.run(op); }).value_or(0);
   } catch (const Error&) {  // no memory for the trial, or the library refuses to run what it offered
     if (device.lost()) throw;
   }

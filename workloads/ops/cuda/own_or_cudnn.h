@@ -42,10 +42,6 @@ class CudnnOp : public Base {
   std::shared_ptr<cudnn::Plan> plan_;
 };
 
-// What ops of one descriptor are tried on: enqueues one of them.
-template <typename Op>
-using TryOut = std::function<void(Op&)>;
-
 // `own()` makes the op by own kernels alone, `by_plan(plan)` the one that was tried; `trial(stream, workspace bytes)`
 // makes its TryOut and throws Error where the device has no memory left: then the own kernel does the op. So it does
 // where cuDNN has no plan or cannot run it. Few plans are tried: cuDNN compiles each when it is built.

@@ -24,18 +24,13 @@ class CudnnAveragePool final : public CudnnOp<PoolForward> {
   }
 };
 
-// Random arrays for the ops of one descriptor.
 TryOut<PoolForward> trial_of(Device& device, const PoolDesc& d, Stream& stream, std::size_t workspace) {
-  struct Arrays {
-    Buffer x, y, workspace;
-  };
-  const auto arrays = std::make_shared<Arrays>();
-  arrays->x = random_array(device, stream, d.dtype, d.n * d.h * d.w * d.c, "x");
-  arrays->y = random_array(device, stream, d.dtype, d.n * d.p() * d.q() * d.c, "y");
-  arrays->workspace = device.allocate(workspace);
-  return [arrays, &stream](PoolForward& op) {
-    op.run(stream, {.x = arrays->x.data(), .y = arrays->y.data(), .workspace = arrays->workspace.data()});
-  };
+  const auto arrays = std::make_shared<TrialArrays>(device, stream, workspace);
+  PoolForward::Args args;
+  args.x = arrays->array(d.dtype, d.n * d.h * d.w * d.c, "x");
+  args.y = arrays->array(d.dtype, d.n * d.p() * d.q() * d.c, "y");
+  args.workspace = arrays->workspace();
+  return [arrays, args, &stream](PoolForward& op) { op.run(stream, args); };
 }
 
 }  // namespace

@@ -41,10 +41,10 @@ std::vector<double> trial_seconds(Device& device, Stream& stream, const std::vec
   return least;
 }
 
-Buffer random_array(Device& device, Stream& stream, DType dtype, std::int64_t count, std::string_view purpose) {
-  Buffer buffer = device.allocate(static_cast<std::size_t>(count) * size_of(dtype));
-  fill_random_on_device(buffer.data(), dtype, count, Rng(1, purpose), cuda::native(stream));
-  return buffer;
+void* TrialArrays::array(DType dtype, std::int64_t count, std::string_view purpose) {
+  void* const data = keep(device_.allocate(static_cast<std::size_t>(count) * size_of(dtype)));
+  fill_random_on_device(data, dtype, count, Rng(1, purpose), cuda::native(stream_));
+  return data;
 }
 
 }  // namespace assay::ops

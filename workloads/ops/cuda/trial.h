@@ -25,8 +25,29 @@ namespace assay::ops {
 // where cuDNN refuses to run it. What it takes to launch them is not counted.
 std::vector<double> trial_seconds(Device& device, Stream& stream, const std::vector<std::function<void()>>& ways);
 
-// Device memory full of random numbers, written in the order of the stream. Throws Error where there is none left.
-Buffer random_array(Device& device, Stream& stream, DType dtype, std::int64_t count, std::string_view purpose);
+// Device memory for trial runs of one op, freed as a whole. Throws Error if the device runs out of memory.
+class TrialArrays {
+ public:
+  TrialArrays(Device& device, Stream& stream, std::size_t workspace_bytes)
+      : device_(device),
+        stream_(stream),
+        workspace_(keep(device.allocate(std::max<std::size_t>(workspace_bytes, 1)))) {}
+
+  // Random numbers, written in stream order; the same numbers for the same purpose.
+  void* array(DType dtype, std::int64_t count, std::string_view purpose);
+  void* workspace() const { return workspace_; }
+  void* keep(Buffer buffer) { return buffers_.emplace_back(std::move(buffer)).data(); }
+
+ private:
+  Device& device_;
+  Stream& stream_;
+  std::vector<Buffer> buffers_;
+  void* workspace_;
+};
+
+// Enqueues one run of an op on trial arrays that it owns.
+template <typename Op>
+using TryOut = std::function<void(Op&)>;
 
 // Choices made in this process; ops are made by several threads. One lives for ever: at the process's end cuDNN's
 // libraries, loaded after it was made, are tidied up before it would be.
