@@ -98,7 +98,7 @@ TEST(HostGroup, ARankThatNeverArrivesIsNamed) {
   Carrier carrier;
   std::thread first([&] {
     EXPECT_THAT(message_of([&] { HostGroup(0, 3, false, carrier.share(0), 0.5); }),
-                HasSubstr("in vain for rank 2 of 3"));
+                HasSubstr("waiting for rank 2 of 3"));
   });
   std::thread second([&] { HostGroup(1, 3, false, carrier.share(1), 20); });
   second.join();
@@ -111,7 +111,7 @@ TEST(HostGroup, ARankThatHasGoneIsNamed) {
     const int own = 0;
     std::vector<int> all(3);
     const std::string message = message_of([&] { group.all_gather(&own, all.data(), sizeof own); });
-    EXPECT_EQ(message, group.rank() == 0 ? "rank 2 has gone" : "rank 0 has gone");
+    EXPECT_EQ(message, group.rank() == 0 ? "rank 2 disconnected" : "rank 0 disconnected");
   });
 }
 
