@@ -31,7 +31,7 @@ TEST_F(Cupti, GivesWorkItsNameTimeAndLaunch) {
   const std::unique_ptr<GpuRecorder> recorder(assay_make_gpu_recorder(at_1000, &why_not));
   ASSERT_TRUE(recorder) << why_not;
   EXPECT_EQ(enabled_(), 5u);
-  const auto activities = recorder->take();
+  const auto activities = recorder->drain();
   std::vector<std::string> names;
   for (const GpuActivity& activity : activities) names.push_back(activity.name);
   EXPECT_THAT(names, testing::ElementsAre("assay::sums(float const*)", "memcpy HtoD", "memset",
@@ -49,7 +49,7 @@ TEST_F(Cupti, WorkWithoutATimeIsCountedAsLost) {
   std::string why_not;
   const std::unique_ptr<GpuRecorder> recorder(assay_make_gpu_recorder(at_1000, &why_not));
   ASSERT_TRUE(recorder) << why_not;
-  recorder->take();
+  recorder->drain();
   EXPECT_EQ(recorder->dropped(), 3 + 2);  // by CUPTI itself; without a time, and with one that ends before it starts
   EXPECT_EQ(recorder->dropped(), 0);
 }

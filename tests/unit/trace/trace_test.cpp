@@ -31,14 +31,14 @@ class Timeline : public testing::Test {
  protected:
   void SetUp() override {
     start_timeline();
-    take_timeline();
+    drain_timeline();
   }
 };
 
 TEST(TimelineOff, KeepsNothing) {
   if (timeline_on()) GTEST_SKIP() << "another test of this process has switched it on";
   { Span span(Category::run, "unseen"); }
-  EXPECT_TRUE(named(take_timeline(), "unseen").empty());
+  EXPECT_TRUE(named(drain_timeline(), "unseen").empty());
 }
 
 TEST_F(Timeline, EntriesNestAndCarryCategoryAndPayload) {
@@ -46,7 +46,7 @@ TEST_F(Timeline, EntriesNestAndCarryCategoryAndPayload) {
     Span outer(Category::case_, "outer", 7);
     Span inner(Category::phase, "inner", -1);
   }
-  const auto entries = take_timeline();
+  const auto entries = drain_timeline();
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].name, "outer");
   EXPECT_EQ(entries[0].category, Category::case_);
@@ -55,7 +55,7 @@ TEST_F(Timeline, EntriesNestAndCarryCategoryAndPayload) {
   EXPECT_EQ(entries[1].payload, -1);
   EXPECT_GE(entries[1].start_ns, entries[0].start_ns);
   EXPECT_LE(entries[1].start_ns + entries[1].duration_ns, entries[0].start_ns + entries[0].duration_ns);
-  EXPECT_TRUE(take_timeline().empty());
+  EXPECT_TRUE(drain_timeline().empty());
 }
 
 TEST_F(Timeline, StartIsTheWallClock) {
@@ -63,7 +63,7 @@ TEST_F(Timeline, StartIsTheWallClock) {
   const auto before = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
   { Span span(Category::sample, "now"); }
   const auto after = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
-  const auto entries = take_timeline();
+  const auto entries = drain_timeline();
   ASSERT_EQ(entries.size(), 1u);
   // The offset of the clocks was read by two calls, so allow for a pause between them.
   EXPECT_GT(entries[0].start_ns, before - 1'000'000'000);
@@ -76,7 +76,7 @@ TEST_F(Timeline, ClosesWhenAnExceptionPasses) {
     throw std::runtime_error("case failed");
   } catch (const std::runtime_error&) {
   }
-  EXPECT_EQ(named(take_timeline(), "thrown through").size(), 1u);
+  EXPECT_EQ(named(drain_timeline(), "thrown through").size(), 1u);
 }
 
 TEST_F(Timeline, NamesAreCopied) {
@@ -85,13 +85,13 @@ TEST_F(Timeline, NamesAreCopied) {
     { Span span(Category::case_, name.c_str()); }
     name.assign(name.size(), 'x');
   }
-  EXPECT_EQ(named(take_timeline(), "a name that is too long for the small-string buffer").size(), 1u);
+  EXPECT_EQ(named(drain_timeline(), "a name that is too long for the small-string buffer").size(), 1u);
 }
 
 TEST_F(Timeline, ThreadsHaveTracksOfTheirOwnAndSurviveTheirEnd) {
   { Span span(Category::run, "here"); }
   std::thread([] { Span span(Category::data, "there"); }).join();
-  const auto entries = take_timeline();
+  const auto entries = drain_timeline();
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_NE(named(entries, "here").at(0).thread, named(entries, "there").at(0).thread);
 }
@@ -99,7 +99,7 @@ TEST_F(Timeline, ThreadsHaveTracksOfTheirOwnAndSurviveTheirEnd) {
 TEST_F(Timeline, BoundsWhatAThreadKeepsAndSaysSo) {
   const auto extra = std::size_t{10};
   for (std::size_t i = 0; i < max_entries_per_thread + extra; ++i) Span span(Category::sample, "s");
-  const auto entries = take_timeline();
+  const auto entries = drain_timeline();
   EXPECT_EQ(entries.size(), max_entries_per_thread + 1);
   const auto dropped = named(entries, "(dropped)");
   ASSERT_EQ(dropped.size(), 1u);
