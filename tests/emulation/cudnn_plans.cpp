@@ -91,7 +91,7 @@ Plans convolution_plans(const ConvolutionGraph& d, const Limits& limits) {
   constexpr std::int64_t small = 256;  // pixels
   Plans found;
   found.plans.push_back(std::make_shared<EmulatedConvolution>(d, 0));
-  if (limits.most > 1 && d.n * d.h * d.w <= small)
+  if (limits.max_plans > 1 && d.n * d.h * d.w <= small)
     found.plans.push_back(std::make_shared<EmulatedConvolution>(d, 1000));
   return found;
 }

@@ -22,11 +22,11 @@ namespace assay::ops {
 
 namespace {
 
-// A backward pass that repeats its bits keeps the gradient of all scores of the sequences that it is given, in 16 bits;
-// one that does not keeps dq in f32. More sequences than fit these bytes are taken in turns.
-constexpr std::int64_t max_bytes_kept = std::int64_t{1} << 30;
-// Keys are taken in tiles of these; the tail of the last one must be masked by lengths (cuDNN before 9.26 computes
-// NaN from it where the log-sum-exp is far below zero: NVIDIA/cudnn-frontend#160, #1072).
+// A reproducible backward pass stores the gradient of all scores of its sequences in 16 bits; any other one stores dq
+// in f32. Sequences beyond this size are processed in slices.
+constexpr std::int64_t max_slice_bytes = std::int64_t{1} << 30;
+// Keys per tile; the tail of the last tile must be masked by lengths (cuDNN before 9.26 computes NaN from it if the
+// log-sum-exp is far below zero: NVIDIA/cudnn-frontend#160, #1072).
 constexpr std::int64_t tile = 128;
 
 std::string refusal(const AttentionDesc& d) {
@@ -39,10 +39,10 @@ std::string refusal(const AttentionDesc& d) {
   return {};
 }
 
-// A way to do it: sequences at a time, a divisor of the batch, and the plan that takes so many.
-struct Way {
+// A candidate: a plan and how many sequences it processes at a time, a divisor of the batch.
+struct Candidate {
   std::int64_t slice = 1;
-  bool repeats = true;  // the same bits each time
+  bool repeats = true;  // its bits
   std::shared_ptr<cudnn::Plan> plan;
 };
 
@@ -58,12 +58,13 @@ Buffer whole_lengths(Device& device, Stream& stream, std::int64_t count, std::in
 template <typename Base>
 class CudnnAttention : public Base {
  public:
-  CudnnAttention(Device& device, const AttentionDesc& desc, const Way& way, bool masked_tail, std::string architecture)
+  CudnnAttention(Device& device, const AttentionDesc& desc, const Candidate& candidate, bool masked_tail,
+                 std::string architecture)
       : d_(desc),
-        slice_(way.slice),
-        plan_(way.plan),
-        repeats_(way.repeats),
-        choice_(fmt::format("{}{}", plan_->name(), way.repeats ? "" : " (sums in any order)")),
+        slice_(candidate.slice),
+        plan_(candidate.plan),
+        repeats_(candidate.repeats),
+        choice_(fmt::format("{}{}", plan_->name(), candidate.repeats ? "" : " (sums in any order)")),
         architecture_(std::move(architecture)) {
     if (masked_tail) whole_ = whole_lengths(device, *device.make_stream(), slice_, d_.seq);
   }
@@ -74,7 +75,7 @@ class CudnnAttention : public Base {
   std::size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
 
  protected:
-  // An operand from sequence b on whose tokens are `stride` elements apart.
+  // An operand starting at sequence b; tokens are `stride` elements apart.
   cudnn::Operand tokens(std::int64_t id, const void* base, std::int64_t b, std::int64_t stride) const {
     return cudnn::operand(
         id, static_cast<const char*>(base) + b * d_.seq * stride * static_cast<std::int64_t>(size_of(d_.dtype)));
@@ -85,11 +86,11 @@ class CudnnAttention : public Base {
   cudnn::Operand lengths(const std::int32_t* base, std::int64_t b) const {
     return cudnn::operand(cudnn::attention_lengths, d_.lengths ? base + b : whole_.as<std::int32_t>());
   }
-  // Operands that the graph has; lengths come last.
-  std::span<const cudnn::Operand> given(std::span<const cudnn::Operand> operands) const {
+  // The operands that the graph has; lengths are last.
+  std::span<const cudnn::Operand> used_operands(std::span<const cudnn::Operand> operands) const {
     return d_.lengths || whole_.data() ? operands : operands.first(operands.size() - 1);
   }
-  // cuDNN leaves what it likes in rows that take no part.
+  // cuDNN leaves garbage in masked rows.
   void clear(void* rows, std::int64_t heads, std::int64_t stride, const std::int32_t* lengths,
              cudaStream_t queue) const {
     const auto bytes = static_cast<std::int64_t>(size_of(d_.dtype));
@@ -121,7 +122,7 @@ class Forward final : public CudnnAttention<AttentionForward> {
                                    tokens(cudnn::attention_out, args.out, b, out_stride()),
                                    sums(args.log_sum_exp, b),
                                    lengths(args.lengths, b)};
-      plan_->run(queue, given(operands), args.workspace);
+      plan_->run(queue, used_operands(operands), args.workspace);
     }
     if (!d_.lengths) return;
     clear(args.out, d_.heads, out_stride(), args.lengths, queue);
@@ -146,7 +147,7 @@ class Backward final : public CudnnAttention<AttentionBackward> {
                                    tokens(cudnn::attention_dv, args.dv, b, d_.v_stride),
                                    sums(args.log_sum_exp, b),
                                    lengths(args.lengths, b)};
-      plan_->run(queue, given(operands), args.workspace);
+      plan_->run(queue, used_operands(operands), args.workspace);
     }
     if (!d_.lengths) return;
     clear(args.dq, d_.heads, d_.q_stride, args.lengths, queue);
@@ -155,11 +156,11 @@ class Backward final : public CudnnAttention<AttentionBackward> {
   }
 };
 
-// The most sequences at a time, a divisor of the batch, of each of which `bytes` are kept. None where the front end
-// would give cuDNN scratch that is not aligned to 16 bytes: it lies behind a sum in f32 for each of the rows.
+// The maximum number of sequences at a time, a divisor of the batch, at `bytes` each. Nothing if the front end would
+// pass cuDNN unaligned scratch: it follows one f32 sum per row and must be aligned to 16 bytes.
 std::optional<std::int64_t> slice_of(const AttentionDesc& d, bool backward, std::int64_t bytes) {
   for (std::int64_t slice = d.batch; slice > 0; --slice) {
-    if (d.batch % slice != 0 || (slice > 1 && slice * bytes > max_bytes_kept)) continue;
+    if (d.batch % slice != 0 || (slice > 1 && slice * bytes > max_slice_bytes)) continue;
     if (!backward || slice * d.heads * d.seq % 4 == 0) return slice;
   }
   return std::nullopt;
@@ -185,25 +186,25 @@ cudnn::AttentionGraph graph_of(const AttentionDesc& d, bool backward) {
   return graph;
 }
 
-// The best guesses of cuDNN's heuristics: forward; backward with sums in a fixed order and, where keys are more than a
-// tile so that an order matters, in any, which spares memory traffic that grows with the square of the sequence.
-std::vector<Way> ways_of(const AttentionDesc& d, bool backward, std::string& why_none) {
+// The best guesses of cuDNN's heuristics: forward; backward with sums in a fixed order and, if keys span more than one
+// tile so that order matters, in any order, which saves memory traffic that grows with the square of the sequence.
+std::vector<Candidate> candidates_of(const AttentionDesc& d, bool backward, std::string& why_none) {
   cudnn::AttentionGraph graph = graph_of(d, backward);
-  std::vector<Way> ways;
-  const auto add = [&](bool repeats, std::int64_t bytes_kept, std::size_t most) {
-    const auto slice = slice_of(d, backward, bytes_kept);
+  std::vector<Candidate> candidates;
+  const auto add = [&](bool repeats, std::int64_t bytes, std::size_t max_plans) {
+    const auto slice = slice_of(d, backward, bytes);
     if (!slice) {
-      why_none = fmt::format("cuDNN: {} rows of queries do not fill whole 16 bytes", d.batch * d.heads * d.seq);
+      why_none = fmt::format("cuDNN: {} rows of queries do not fill a multiple of 16 bytes", d.batch * d.heads * d.seq);
       return;
     }
     graph.batch = *slice;
     cudnn::Limits limits;
-    limits.workspace_bytes = std::size_t{8} << 30;  // one long sequence may need more than it should
-    limits.most = most;
+    limits.workspace_bytes = std::size_t{8} << 30;  // one long sequence may need a lot
+    limits.max_plans = max_plans;
     limits.deterministic = repeats;
     cudnn::Plans found = cudnn::attention_plans(graph, limits);
     if (why_none.empty()) why_none = found.why_not;
-    for (auto& plan : found.plans) ways.push_back({*slice, repeats, std::move(plan)});
+    for (auto& plan : found.plans) candidates.push_back({*slice, repeats, std::move(plan)});
   };
   const std::int64_t keys = (d.seq + tile - 1) / tile * tile;
   if (!backward) {
@@ -212,7 +213,7 @@ std::vector<Way> ways_of(const AttentionDesc& d, bool backward, std::string& why
     add(true, d.heads * keys * keys * 2, 2);
     if (d.seq > tile) add(false, d.heads * keys * d.head_dim * static_cast<std::int64_t>(sizeof(float)), 2);
   }
-  return ways;
+  return candidates;
 }
 
 struct Rows {
@@ -250,23 +251,23 @@ TryOut<Op> trial_of(Device& device, Stream& stream, const AttentionDesc& d, std:
   return [arrays, args, &stream](Op& op) { op.run(stream, args); };
 }
 
-// The fastest by trial; the first where the device has no memory for one.
+// The fastest by trial; the first if the device has no memory for one.
 template <typename Base, typename Op>
 Made<Base> make(Device& device, const AttentionDesc& d, bool backward, const std::string& architecture) {
   if (const std::string reason = refusal(d); !reason.empty()) return Made<Base>::no(reason);
-  static auto& known = *new KnownChoices<cudnn::AttentionGraph, Way>;
-  const auto op_by = [&](const Way& way) {
-    return std::make_unique<Op>(device, d, way, has_masked_tail(d, backward), architecture);
+  static auto& known = *new KnownChoices<cudnn::AttentionGraph, Candidate>;
+  const auto op_by = [&](const Candidate& candidate) {
+    return std::make_unique<Op>(device, d, candidate, has_masked_tail(d, backward), architecture);
   };
   const cudnn::AttentionGraph graph = graph_of(d, backward);
-  if (const auto way = known.find(graph)) return Made<Base>(op_by(*way));
+  if (const auto candidate = known.find(graph)) return Made<Base>(op_by(*candidate));
   std::string why_none;
-  const std::vector<Way> ways = ways_of(d, backward, why_none);
-  if (ways.empty()) return Made<Base>::no(why_none);
+  const std::vector<Candidate> candidates = candidates_of(d, backward, why_none);
+  if (candidates.empty()) return Made<Base>::no(why_none);
   std::vector<std::unique_ptr<Op>> ops;
   std::size_t scratch = 0;
-  for (const Way& way : ways) {
-    ops.push_back(op_by(way));
+  for (const Candidate& candidate : candidates) {
+    ops.push_back(op_by(candidate));
     scratch = std::max(scratch, ops.back()->workspace_bytes());
   }
   std::optional<std::size_t> best = 0;
@@ -278,10 +279,10 @@ Made<Base> make(Device& device, const AttentionDesc& d, bool backward, const std
     } catch (const Error&) {
     }
     if (run) best = fastest(device, *stream, ops, run);
-    stream->synchronize();  // before what it was tried on goes
+    stream->synchronize();  // before the trial's arrays are freed
   }
   if (!best) return Made<Base>::no(fmt::format("{} could run none of its {} plans", cudnn::version(), ops.size()));
-  known.remember(graph, ways[*best]);
+  known.remember(graph, candidates[*best]);
   return Made<Base>(std::move(ops[*best]));
 }
 

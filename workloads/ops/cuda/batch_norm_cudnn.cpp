@@ -1,5 +1,5 @@
-// Batch norm by own kernels or by cuDNN. No graph of cuDNN promises to bear outputs that lie over inputs: where it does
-// the backward pass, that does not work in place.
+// Batch norm by our own kernels or by cuDNN. cuDNN does not promise that outputs may alias inputs, so its backward pass
+// does not work in place.
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/convert_rows.h"
@@ -19,8 +19,8 @@ class CudnnBatchNormForward final : public CudnnOp<BatchNormForward> {
       : CudnnOp(own_batch_norm_forward(device, desc), std::move(plan)), d_(desc) {}
 
   void run(Stream& stream, const Args& args) override {
-    if (!takes({args.x, args.residual, args.scale, args.shift, args.running_mean, args.running_variance, args.y,
-                args.saved_mean, args.saved_inverse_deviation}))
+    if (!plan_accepts({args.x, args.residual, args.scale, args.shift, args.running_mean, args.running_variance, args.y,
+                       args.saved_mean, args.saved_inverse_deviation}))
       return own_->run(stream, args);
     using cudnn::operand;
     const cudaStream_t native = cuda::native(stream);
@@ -29,8 +29,8 @@ class CudnnBatchNormForward final : public CudnnOp<BatchNormForward> {
         operand(cudnn::batch_norm_shift, args.shift), operand(cudnn::batch_norm_y, args.y)};
     if (d_.residual) operands.push_back(operand(cudnn::batch_norm_residual, args.residual));
     if (d_.training) {
-      // It reads running statistics in one place and writes them in another: they are moved from a copy, or where they
-      // are to stay, from anything to anywhere.
+      // cuDNN reads running statistics in one place and writes them to another: update them from a copy, or, if they
+      // must stay, from and to scratch.
       char* const scratch = static_cast<char*>(args.workspace) + plan_bytes();
       const auto place = [&](std::size_t i) -> void* { return scratch + i * statistic_bytes(); };
       if (args.update_running) {
@@ -70,13 +70,13 @@ class CudnnBatchNormBackward final : public CudnnOp<BatchNormBackward> {
   bool in_place() const override { return !plan_; }
 
   void run(Stream& stream, const Args& args) override {
-    if (!takes({args.dy, args.dy_other, args.x, d_.relu ? args.y : nullptr, args.scale, args.saved_mean,
-                args.saved_inverse_deviation, args.dx, d_.residual ? args.dresidual : nullptr, args.dscale,
-                args.dshift}))
+    if (!plan_accepts({args.dy, args.dy_other, args.x, d_.relu ? args.y : nullptr, args.scale, args.saved_mean,
+                       args.saved_inverse_deviation, args.dx, d_.residual ? args.dresidual : nullptr, args.dscale,
+                       args.dshift}))
       return own_->run(stream, args);
     using cudnn::operand;
     const cudaStream_t native = cuda::native(stream);
-    // It writes the parameters' gradients; those that are added to come by way of the workspace.
+    // cuDNN overwrites the parameters' gradients; to accumulate, it writes to the workspace first.
     char* const scratch = static_cast<char*>(args.workspace) + plan_bytes();
     void* const dscale = d_.accumulate ? scratch : args.dscale;
     void* const dshift = d_.accumulate ? scratch + gradient_bytes() : args.dshift;

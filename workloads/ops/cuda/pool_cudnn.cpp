@@ -1,5 +1,5 @@
-// Average pooling forward by an own kernel or by cuDNN. The rest is own kernels alone: the front end has no gradient of
-// pooling, and where cuDNN saves the place of a maximum and which of equal ones it takes is its own affair.
+// Average pooling forward by our own kernel or by cuDNN. The rest uses our own kernels only: cuDNN's front end has no
+// pooling gradient, and it does not document where it saves the index of a maximum, nor which of equal ones it takes.
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 #include "workloads/ops/cuda/cudnn/pool.h"
@@ -17,7 +17,7 @@ class CudnnAveragePool final : public CudnnOp<PoolForward> {
   using CudnnOp::CudnnOp;
 
   void run(Stream& stream, const Args& args) override {
-    if (!takes({args.x, args.y})) return own_->run(stream, args);
+    if (!plan_accepts({args.x, args.y})) return own_->run(stream, args);
     plan_->run(cuda::native(stream),
                std::array{cudnn::operand(cudnn::pool_x, args.x), cudnn::operand(cudnn::pool_y, args.y)},
                args.workspace);
