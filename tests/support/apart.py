@@ -1,11 +1,11 @@
-"""Hosts of a test that are this machine: kernel host names of their own, by which MPI tells hosts apart."""
+"""Tests with several hosts on this machine: each gets its own kernel host name, by which MPI distinguishes hosts."""
 import os
 import subprocess
 import unittest
 
 
 def apart():
-    """What gives a command a kernel host name of its own, $ASSAY_HOST; nothing where that is not allowed."""
+    """The prefix that runs a command under the kernel host name $ASSAY_HOST; empty if that is not permitted."""
     for words in (["unshare", "--uts"], ["unshare", "--user", "--map-root-user", "--uts"]):
         named = [*words, "sh", "-c", 'hostname "$ASSAY_HOST"; exec "$@"', "sh"]
         try:
@@ -18,7 +18,7 @@ def apart():
 
 
 APART = apart()
-# Open MPI 5 tells hosts apart by their kernels' names in one place and by its own in another.
+# Open MPI 5 distinguishes hosts by kernel host names in one place and by its own names in another.
 MPI_NEEDS_NAMES = not APART and ") 5." in subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout
 
-with_mpi = unittest.skipIf(MPI_NEEDS_NAMES, "Open MPI 5 needs hosts of different kernel names: no unshare --uts here")
+with_mpi = unittest.skipIf(MPI_NEEDS_NAMES, "Open MPI 5 needs different kernel host names, but unshare --uts does not work here")

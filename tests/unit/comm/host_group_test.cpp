@@ -1,4 +1,4 @@
-// The hosts' side of a GPU world, with ranks as threads.
+// The host side of a GPU world, with ranks as threads.
 #include "harness/comm/host_group.h"
 #include "harness/core/error.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Carries rank 0's text to the others.
+// Passes rank 0's text to the others.
 class Carrier {
  public:
   HostGroup::Share share(int rank) {
@@ -45,7 +45,7 @@ void run_group(int ranks, const std::function<void(HostGroup&)>& fn) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(HostGroup, GathersBytesOfEveryRankAndCarriesTheNote) {
+TEST(HostGroup, GathersBytesOfEveryRankAndPassesTheNote) {
   for (const int ranks : {1, 2, 5})
     run_group(ranks, [&](HostGroup& group) {
       EXPECT_EQ(group.note(), "an id");
@@ -72,7 +72,7 @@ TEST(HostGroup, SplitsByColourInTheOrderOfKeys) {
   });
 }
 
-TEST(HostGroup, ABarrierHoldsAllUntilTheLastHasCome) {
+TEST(HostGroup, ABarrierWaitsForTheLastRank) {
   std::atomic<int> come = 0;
   run_group(4, [&](HostGroup& group) {
     for (int round = 1; round <= 20; ++round) {
@@ -105,7 +105,7 @@ TEST(HostGroup, ARankThatNeverArrivesIsNamed) {
   first.join();
 }
 
-TEST(HostGroup, ARankThatHasGoneIsNamed) {
+TEST(HostGroup, ADisconnectedRankIsNamed) {
   run_group(3, [](HostGroup& group) {
     if (group.rank() == 2) return;
     const int own = 0;
@@ -115,7 +115,7 @@ TEST(HostGroup, ARankThatHasGoneIsNamed) {
   });
 }
 
-TEST(HostGroup, TextThatIsNoAddressIsAnError) {
+TEST(HostGroup, AnInvalidAddressIsAnError) {
   const auto share = [](const std::string&) { return std::string("nonsense"); };
   EXPECT_THAT(message_of([&] { HostGroup(1, 2, false, share, 1); }), HasSubstr("nonsense"));
 }

@@ -1,5 +1,5 @@
-// Spans: the timeline's entries nest and carry what they were given; the listener hears of phases alone; the Chrome
-// trace is JSON whatever the names hold.
+// Spans: the timeline's entries nest and keep their data; the listener only gets phases; the Chrome trace is valid JSON
+// for any names.
 #include "harness/trace/trace.h"
 
 #include "harness/core/error.h"
@@ -26,7 +26,7 @@ std::vector<Entry> named(const std::vector<Entry>& entries, const std::string& n
   return found;
 }
 
-// The timeline is the process's own, so every test starts from an empty one.
+// The timeline is per process, so every test starts from an empty one.
 class Timeline : public testing::Test {
  protected:
   void SetUp() override {
@@ -36,7 +36,7 @@ class Timeline : public testing::Test {
 };
 
 TEST(TimelineOff, KeepsNothing) {
-  if (timeline_on()) GTEST_SKIP() << "another test of this process has switched it on";
+  if (timeline_on()) GTEST_SKIP() << "another test of this process has enabled it";
   { Span span(Category::run, "unseen"); }
   EXPECT_TRUE(named(drain_timeline(), "unseen").empty());
 }
@@ -65,7 +65,7 @@ TEST_F(Timeline, StartIsTheWallClock) {
   const auto after = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
   const auto entries = drain_timeline();
   ASSERT_EQ(entries.size(), 1u);
-  // The offset of the clocks was read by two calls, so allow for a pause between them.
+  // The clocks' offset was read by two calls, so allow for a pause between them.
   EXPECT_GT(entries[0].start_ns, before - 1'000'000'000);
   EXPECT_LT(entries[0].start_ns, after + 1'000'000'000);
 }
@@ -88,7 +88,7 @@ TEST_F(Timeline, NamesAreCopied) {
   EXPECT_EQ(named(drain_timeline(), "a name that is too long for the small-string buffer").size(), 1u);
 }
 
-TEST_F(Timeline, ThreadsHaveTracksOfTheirOwnAndSurviveTheirEnd) {
+TEST_F(Timeline, ThreadsHaveTracksThatOutliveThem) {
   { Span span(Category::run, "here"); }
   std::thread([] { Span span(Category::data, "there"); }).join();
   const auto entries = drain_timeline();
@@ -96,7 +96,7 @@ TEST_F(Timeline, ThreadsHaveTracksOfTheirOwnAndSurviveTheirEnd) {
   EXPECT_NE(named(entries, "here").at(0).thread, named(entries, "there").at(0).thread);
 }
 
-TEST_F(Timeline, BoundsWhatAThreadKeepsAndSaysSo) {
+TEST_F(Timeline, BoundsAThreadsEntriesAndReportsDrops) {
   const auto extra = std::size_t{10};
   for (std::size_t i = 0; i < max_entries_per_thread + extra; ++i) Span span(Category::sample, "s");
   const auto entries = drain_timeline();
@@ -106,7 +106,7 @@ TEST_F(Timeline, BoundsWhatAThreadKeepsAndSaysSo) {
   EXPECT_EQ(dropped[0].payload, static_cast<std::int64_t>(extra));
 }
 
-TEST(Listener, HearsOfPhasesAndOfTheEnclosingOneAgain) {
+TEST(Listener, GetsPhasesAndTheEnclosingOneAgain) {
   std::vector<std::string> heard;
   on_phase([&](std::string_view name) { heard.emplace_back(name); });
   {
@@ -143,7 +143,7 @@ class ChromeTrace : public testing::Test {
   }
 };
 
-TEST_F(ChromeTrace, HasAProcessARankAndExactNanoseconds) {
+TEST_F(ChromeTrace, HasOneProcessPerRankAndExactNanoseconds) {
   constexpr std::int64_t epoch = 1'790'000'000'123'456'789;
   const auto trace = written({{0, "node-a", {{"run", Category::run, 0, epoch, 5'000'001, 0}}},
                               {1, "node-b", {{"case", Category::case_, 42, epoch + 1'001, 7, 1}}}});
@@ -174,7 +174,7 @@ TEST_F(ChromeTrace, EscapesHostileNames) {
   EXPECT_EQ(names, (std::vector<std::string>{hostile, "not utf-8 \xef\xbf\xbd"}));
 }
 
-TEST_F(ChromeTrace, EventsStandInTheOrderOfTheirStart) {
+TEST_F(ChromeTrace, EventsAreOrderedByStart) {
   const auto trace = written({{0,
                                "h",
                                {{"case", Category::case_, 0, 10, 5, 0},
@@ -188,7 +188,7 @@ TEST_F(ChromeTrace, EventsStandInTheOrderOfTheirStart) {
 
 TEST_F(ChromeTrace, EmptyIsStillATrace) { EXPECT_TRUE(written({})["traceEvents"].empty()); }
 
-TEST_F(ChromeTrace, SaysWhereItCannotWrite) {
+TEST_F(ChromeTrace, NamesTheFileItCannotWrite) {
   try {
     write_chrome_trace("/nonexistent-folder/trace.json", {});
     FAIL();
