@@ -5,7 +5,7 @@ import shlex
 import signal
 import socket
 
-from apart import APART
+from host_names import HOST_NAME_PREFIX
 from testbed import TestbedCase, alive, parents, wait_for
 
 # Like ssh: options, the host, then words for a shell there.
@@ -14,7 +14,7 @@ while [ "${1#-}" != "$1" ]; do shift 2; done
 host=$1; shift
 [ -e "$0.without.$host" ] && { echo "connect to host $host: No route to host" >&2; exit 255; }
 export ASSAY_HOST=$host
-exec APART sh -c "$*"
+exec HOST_NAME_PREFIX sh -c "$*"
 """
 
 
@@ -30,7 +30,7 @@ class HostsCase(TestbedCase):
         self.mark = f"ASSAY_TEST_MARK={os.getpid()}-{id(self)}"
         self.rsh = os.path.join(self.folder, "rsh")
         with open(self.rsh, "w") as file:
-            file.write(REMOTE_SHELL.replace("APART", shlex.join(APART)))
+            file.write(REMOTE_SHELL.replace("HOST_NAME_PREFIX", shlex.join(HOST_NAME_PREFIX)))
         os.chmod(self.rsh, 0o755)
 
     def tearDown(self):

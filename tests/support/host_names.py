@@ -4,7 +4,7 @@ import subprocess
 import unittest
 
 
-def apart():
+def host_name_prefix():
     """The prefix that runs a command under the kernel host name $ASSAY_HOST; empty if that is not permitted."""
     for words in (["unshare", "--uts"], ["unshare", "--user", "--map-root-user", "--uts"]):
         named = [*words, "sh", "-c", 'hostname "$ASSAY_HOST"; exec "$@"', "sh"]
@@ -17,8 +17,9 @@ def apart():
     return []
 
 
-APART = apart()
+HOST_NAME_PREFIX = host_name_prefix()
 # Open MPI 5 distinguishes hosts by kernel host names in one place and by its own names in another.
-MPI_NEEDS_NAMES = not APART and ") 5." in subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout
+MPI_NEEDS_NAMES = (not HOST_NAME_PREFIX and
+                   ") 5." in subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout)
 
-with_mpi = unittest.skipIf(MPI_NEEDS_NAMES, "Open MPI 5 needs different kernel host names, but unshare --uts does not work here")
+with_mpi = unittest.skipIf(MPI_NEEDS_NAMES, "Open MPI 5 needs different kernel host names, which needs unshare --uts")
