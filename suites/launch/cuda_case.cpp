@@ -16,12 +16,12 @@ using Enqueue = void (*)(Stream&, unsigned* counter);
 
 constexpr int graph_nodes = 100;
 
-// What one sample does, and how many launches it counts for. Host time: a sample lasts a millisecond or so.
+// What one sample does, and how many launches it counts as. Host time: a sample takes about a millisecond.
 struct OpInfo {
   const char* name;
-  int launches;    // a turn
-  int turns;       // a sample
-  bool wait_each;  // of each turn, else of the sample
+  int launches;    // per turn
+  int turns;       // per sample
+  bool wait_each;  // wait for each turn, else for the sample
 };
 constexpr OpInfo ops[] = {{"kernel", 1, 1000, false},  {"kernel_wait", 1, 100, true}, {"graph", graph_nodes, 20, false},
                           {"graph_wait", 1, 20, true}, {"event", 1, 100, true},       {"copy_h2d", 1, 100, true},
@@ -62,7 +62,7 @@ class CudaLaunchCase final : public Case {
     sampler.steps([this](std::int64_t) { run(nullptr); });
   }
 
-  // The same calls once more, with work that leaves a trace.
+  // Repeats the same calls with work whose effects can be checked.
   void verify(Checks& checks) override {
     std::vector<std::string> detail;
     std::int64_t wrong = 0;

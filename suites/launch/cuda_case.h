@@ -9,11 +9,11 @@
 
 namespace assay::launch {
 
-// What a GPU starts, in the order of the family's values.
+// What a GPU launches, in the order of the family's values.
 const std::vector<std::string>& cuda_ops();
 std::unique_ptr<Case> make_cuda_case(const Params& params);
 
-// A figure of one launch where a repetition holds many.
+// Scales a metric to one launch, if a repetition makes many.
 Metric latency_of(const Measurement& measured, std::uint64_t launches);
 
 }  // namespace assay::launch

@@ -27,7 +27,7 @@ TEST(SelfCommunicator, UnmatchedOrForeignMessagesAreErrors) {
   EXPECT_THROW(comm->group([&] { comm->send(&x, 1, DType::f32, 0, stream); }, stream), Error);
   EXPECT_THROW(comm->group([&] { comm->send(&x, 1, DType::f32, 1, stream); }, stream), Error);
   EXPECT_THROW(comm->broadcast(&x, &x, 1, DType::f32, 1, stream), Error);
-  // A group that failed leaves nothing behind.
+  // A failed group leaves nothing behind.
   float y = 0;
   comm->group([&] { comm->send(&x, 1, DType::f32, 0, stream), comm->receive(&y, 1, DType::f32, 0, stream); }, stream);
   EXPECT_EQ(y, 1);

@@ -1,4 +1,4 @@
-// Times a plan's algorithms, and remembers what was found.
+// Times a plan's algorithms and caches the fastest.
 #include "workloads/ops/cuda/blaslt_search.h"
 
 #include "harness/core/error.h"
@@ -39,11 +39,11 @@ class PlanTimer final : public CandidateTimer {
     if (p.bias) args_.bias = zeros(p.n, p.out);
     if (p.gelu != BlasGelu::none) args_.aux = zeros(out, p.out);
     if (p.sums) args_.sums = zeros(p.m, p.out);
-    args_.workspace = zeros(static_cast<std::int64_t>(plan.largest_workspace_bytes()), DType::u8);
+    args_.workspace = zeros(static_cast<std::int64_t>(plan.max_workspace_bytes()), DType::u8);
   }
 
-  // Behind the device's gate, so that launches of short products are not what is timed; but for a candidate's first
-  // run, which loads its code and could wait for the gate for ever.
+  // Behind the device's gate, so that launch overhead of short products is not timed; except for a candidate's first
+  // run, which loads its code and could wait for the gate forever.
   std::optional<double> seconds(std::size_t candidate, int repetitions) override {
     plan_.choose(candidate);
     Gate gate(device_, *stream_, ran_[candidate]);
@@ -62,17 +62,17 @@ class PlanTimer final : public CandidateTimer {
   }
 
  private:
-  void* take(std::int64_t count, DType dtype) {
+  void* allocate(std::int64_t count, DType dtype) {
     buffers_.push_back(device_.allocate(std::max<std::size_t>(static_cast<std::size_t>(count) * size_of(dtype), 1)));
     return buffers_.back().data();
   }
   void* zeros(std::int64_t count, DType dtype) {
-    void* data = take(count, dtype);
+    void* data = allocate(count, dtype);
     device_.zero(data, static_cast<std::size_t>(count) * size_of(dtype), *stream_);
     return data;
   }
   void* random(DType dtype, std::int64_t count, const char* purpose) {
-    void* data = take(count, dtype);
+    void* data = allocate(count, dtype);
     fill_random_on_device(data, dtype, count, Rng(0, purpose), cuda::native(*stream_));
     return data;
   }
@@ -102,7 +102,7 @@ AlgorithmCache& cache_of(const Device& device) {
 }  // namespace
 
 SearchResult choose_fastest(BlasPlan& plan, Device& device) {
-  ASSAY_CHECK(plan.product().batch == 1, "a batch of {} has no operands to search with", plan.product().batch);
+  ASSAY_CHECK(plan.product().batch == 1, "cannot search for a batch of {}", plan.product().batch);
   const std::size_t offered = plan.candidates();
   AlgorithmCache& cache = cache_of(device);
   const std::string key = plan.product().key();

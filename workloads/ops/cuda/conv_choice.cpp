@@ -32,7 +32,7 @@ ConvolutionGraph graph_of(const ConvDesc& d, ConvolutionPass pass) {
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t to) { return (count + to - 1) / to * to; }
 
-// The graph, then those with more channels that tensor cores may do faster, or that cuDNN has engines for at all.
+// The graph, then padded ones that tensor cores may run faster, or without which cuDNN has no engine.
 std::vector<ConvolutionGraph> variants(const ConvolutionGraph& graph) {
   std::vector<ConvolutionGraph> all = {graph};
   if (graph.groups > 1) return all;
@@ -46,7 +46,7 @@ std::vector<ConvolutionGraph> variants(const ConvolutionGraph& graph) {
   return all;
 }
 
-// By the graph as asked for.
+// By the requested graph.
 KnownChoices<ConvolutionGraph, ConvChoice>& known() {
   static auto& value = *new KnownChoices<ConvolutionGraph, ConvChoice>;
   return value;
@@ -57,8 +57,8 @@ KnownChoices<ConvolutionGraph, ConvChoice>& known() {
 ConvCandidates conv_candidates(const ConvDesc& desc, ConvolutionPass pass) {
   const cudnn::Limits limits{.full_f32 = desc.dtype == DType::f32};
   ConvCandidates found;
-  const auto add = [&](const ConvolutionGraph& asked) {
-    for (const ConvolutionGraph& graph : variants(asked)) {
+  const auto add = [&](const ConvolutionGraph& requested) {
+    for (const ConvolutionGraph& graph : variants(requested)) {
       if (limits.full_f32 && !found.choices.empty()) break;  // no tensor cores to pad for
       cudnn::Plans plans = cudnn::convolution_plans(graph, limits);
       if (found.why_none.empty()) found.why_none = plans.why_not;
