@@ -13,7 +13,4 @@ namespace assay::launch {
 const std::vector<std::string>& cuda_ops();
 std::unique_ptr<Case> make_cuda_case(const Params& params);
 
-// A figure of one launch where a repetition holds many.
-Metric latency_of(const Measurement& measured, std::uint64_t launches);
-
 }  // namespace assay::launch
