@@ -1,7 +1,8 @@
 #include "reports/summary/environment.h"
 
+#include "reports/data/cells.h"
 #include "reports/data/groups.h"
-#include "reports/summary/cells.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
