@@ -136,12 +136,9 @@ std::size_t order_of(const std::string& per) {
 
 }  // namespace
 
-double CostLine::usd(const HourlyPrice& price) const { return *price.usd * machines / seconds_per_hour * seconds; }
-
-std::optional<Interval> CostLine::usd_ci95(const HourlyPrice& price) const {
-  if (!ci95) return std::nullopt;
+Estimate CostLine::usd(const HourlyPrice& price) const {
   const double usd_per_second = *price.usd * machines / seconds_per_hour;
-  return Interval{usd_per_second * ci95->low, usd_per_second * ci95->high};
+  return {usd_per_second * seconds, scaled(ci95, usd_per_second)};
 }
 
 Interval t_interval(const std::vector<double>& values) {

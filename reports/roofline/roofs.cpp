@@ -10,10 +10,6 @@ namespace assay::report {
 
 namespace {
 
-std::optional<Interval> scaled(const std::optional<Interval>& range, double by) {
-  return range ? std::optional(Interval{range->low * by, range->high * by}) : std::nullopt;
-}
-
 // The fastest entry of a family by a metric that counts one rank.
 template <typename Keep>
 std::optional<Roof> fastest(std::span<const Entry* const> entries, std::string_view family, std::string_view device,

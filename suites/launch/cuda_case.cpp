@@ -99,7 +99,7 @@ class CudaLaunchCase final : public Case {
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
-    return {latency_of(measured, static_cast<std::uint64_t>(info_.launches) * static_cast<std::uint64_t>(info_.turns))};
+    return {time_metric("latency", measured, static_cast<double>(info_.launches) * info_.turns)};
   }
 
  private:

@@ -13,7 +13,4 @@ namespace assay::launch {
 const std::vector<std::string>& cuda_ops();
 std::unique_ptr<Case> make_cuda_case(const Params& params);
 
-// Scales a metric to one launch, if a repetition makes many.
-Metric latency_of(const Measurement& measured, std::uint64_t launches);
-
 }  // namespace assay::launch
