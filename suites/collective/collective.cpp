@@ -64,7 +64,7 @@ class CollectiveCase final : public Case {
     staging_.emplace(context.device);
     const int ranks = context.comm.size();
     layout_ = layout_of(op_, bytes_, dtype_, ranks);
-    answer_ = make_answer(op_, dtype_, layout_, context.comm.rank(), ranks, context.seed);
+    answer_ = make_answer(op_, dtype_, layout_, context.comm.rank(), ranks, context.inputs.seed);
     const std::size_t element = size_of(dtype_);
     if (in_place_) {
       receive_ = allocate(context, std::max(layout_.send, layout_.receive) * element);
@@ -108,7 +108,7 @@ class CollectiveCase final : public Case {
     }
     fill();  // a further measurement starts anew
     // Some connections are only made, and told of, by the first call.
-    context_->labels["implementation"] = context_->comm.implementation();
+    context_->outputs.labels["implementation"] = context_->comm.implementation();
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
@@ -164,18 +164,18 @@ class CollectiveCase final : public Case {
       call(*stream, [this, &stream] { send_and_receive(*stream); });
       stream->synchronize();
     });
-    if (!choice.empty()) context_->labels["algorithm"] = choice;
+    if (!choice.empty()) context_->outputs.labels["algorithm"] = choice;
   }
 
   void describe(Context& context) const {
-    context.protocol.batching = batching_;
-    context.protocol.cache = "hot";  // the same buffers each time, as nccl-tests and the OSU benchmarks
-    context.protocol.data = "integers";
-    context.labels["implementation"] = context.comm.implementation();
-    context.labels["count"] = std::to_string(layout_.count);
-    context.labels["bytes_used"] = std::to_string(layout_.bytes);
-    context.labels["redop"] = reduces(op_) ? "sum" : "none";
-    context.labels["root"] = op_ == Op::broadcast ? std::to_string(root) : "-1";
+    context.outputs.protocol.batching = batching_;
+    context.outputs.protocol.cache = "hot";  // the same buffers each time, as nccl-tests and the OSU benchmarks
+    context.outputs.protocol.data = "integers";
+    context.outputs.labels["implementation"] = context.comm.implementation();
+    context.outputs.labels["count"] = std::to_string(layout_.count);
+    context.outputs.labels["bytes_used"] = std::to_string(layout_.bytes);
+    context.outputs.labels["redop"] = reduces(op_) ? "sum" : "none";
+    context.outputs.labels["root"] = op_ == Op::broadcast ? std::to_string(root) : "-1";
   }
 
   void call(Stream& stream, const std::function<void()>& ring) {

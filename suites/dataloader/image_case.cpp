@@ -46,7 +46,7 @@ class ImageCase final : public LoaderCase {
     if (!source_) source_ = provide("image", path_, context, threads());
     if (!set_) set_.emplace(data::ImageSet::open(source_->path));
     stream_.set = &*set_;
-    stream_.order = {context.seed, set_->size(), context.comm.rank(), context.comm.size()};
+    stream_.order = {context.inputs.seed, set_->size(), context.comm.rank(), context.comm.size()};
     stream_.size = image_size;
     stream_.direct = cold_;
     stream_.bad = &bad_;
@@ -105,11 +105,11 @@ class ImageCase final : public LoaderCase {
 
   void describe(Context& context) {
     start(context, fmt::format("f32 NHWC {0} x {0}", image_size));
-    context.protocol.batching = "batched";
-    context.protocol.details["isa"] = stream_.kernels->isa;
-    context.labels["decoder"] = data::jpeg_library();
-    context.labels["images"] = std::to_string(set_->size());
-    context.labels["mean_bytes"] = std::to_string(set_->total_bytes() / set_->size());
+    context.outputs.protocol.batching = "batched";
+    context.outputs.protocol.details["isa"] = stream_.kernels->isa;
+    context.outputs.labels["decoder"] = data::jpeg_library();
+    context.outputs.labels["images"] = std::to_string(set_->size());
+    context.outputs.labels["mean_bytes"] = std::to_string(set_->total_bytes() / set_->size());
   }
 
   // The pixels of the first two batches, to the bit.

@@ -29,7 +29,7 @@ data::LoaderOptions LoaderCase::options(int workers) const {
 
 void LoaderCase::start(Context& context, std::string output) {
   context_ = &context;
-  Protocol& protocol = context.protocol;
+  Protocol& protocol = context.outputs.protocol;
   protocol.form = "window";
   protocol.data = generated() ? "generated" : "files";
   protocol.cache = files_read().empty() ? "none" : cold_ ? "cold" : "warm";
@@ -39,8 +39,8 @@ void LoaderCase::start(Context& context, std::string output) {
   protocol.details["output"] = std::move(output);
   protocol.details["data_set"] = source_->data_set;
   if (cold_) protocol.details["cold_by"] = "O_DIRECT";
-  if (!source_->remark.empty()) context.flags.push_back(source_->remark);
-  if (workers_ > static_cast<int>(cpu::rank_cpus().size())) context.flags.push_back("oversubscribed");
+  if (!source_->remark.empty()) context.outputs.flags.push_back(source_->remark);
+  if (workers_ > static_cast<int>(cpu::rank_cpus().size())) context.outputs.flags.push_back("oversubscribed");
   if (to_device()) {
     protocol.details["memory"] = "device, by two buffers from pinned memory";
     copies_ = context.device.make_stream();

@@ -49,8 +49,9 @@ const PathCheck& check_path(const std::string& kind, const std::string& path) {
 Source provide(const std::string& kind, const std::string& path, const Context& context, int threads) {
   if (path != generated_path) return {path, "files", ""};
   const bool images = kind == "image";
-  const data::GeneratedSet set = images ? data::generated_images(context.cache_dir, data::default_images, threads)
-                                        : data::generated_tokens(context.cache_dir);
+  const data::GeneratedSet set = images
+                                     ? data::generated_images(context.inputs.cache_dir, data::default_images, threads)
+                                     : data::generated_tokens(context.inputs.cache_dir);
   Source source{set.path, fmt::format("generated {}", set.sha256.substr(0, 16)), ""};
   if (!set.as_published)
     source.remark = fmt::format("the generated {} set differs from the published one{}", kind,
@@ -69,8 +70,8 @@ void flag_eviction(const std::vector<std::string>& files, Context& context) {
   constexpr std::size_t max_files = 4096;
   const data::Residency held = data::residency(files, max_files);
   if (held.share >= 0.99) return;
-  context.flags.push_back(fmt::format("the page cache held {:.1f} % of the data ({} of {} files looked at)",
-                                      100 * held.share, held.looked_at, files.size()));
+  context.outputs.flags.push_back(fmt::format("the page cache held {:.1f} % of the data ({} of {} files looked at)",
+                                              100 * held.share, held.looked_at, files.size()));
 }
 
 }  // namespace assay::dataloader

@@ -42,11 +42,11 @@ class TokenCase final : public LoaderCase {
     if (!source_) source_ = provide("token", path_, context, 1);
     set_ = std::make_unique<data::TokenSet>(file_of(*source_), window_length);
     stream_.set = set_.get();
-    stream_.order = {context.seed, set_->windows(), context.comm.rank(), context.comm.size()};
+    stream_.order = {context.inputs.seed, set_->windows(), context.comm.rank(), context.comm.size()};
     stream_.direct = cold_;
     if (!cold_) data::warm(data::File::open(set_->path()));
     start(context, fmt::format("i32 windows of {} tokens and their target", window_length));
-    context.protocol.details["token_bytes"] = std::to_string(set_->token_bytes());
+    context.outputs.protocol.details["token_bytes"] = std::to_string(set_->token_bytes());
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {

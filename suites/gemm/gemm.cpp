@@ -76,14 +76,14 @@ class GemmCase final : public Case {
   void setup(Context& context) override {
     shape_ = gemm::shape_of(params_, context.device.kind());
     context_ = &context;
-    ranks_ = context.world.ranks;
+    ranks_ = context.inputs.world.ranks;
     sustained_ = params_.text("duration") == "sustained";
     team_.emplace(cpu::resolve_threads("all"));
     const auto backend = ops::backend_for(context.device);
     gemm::Offer offer = gemm::candidates_for(*backend, shape_);
     ASSAY_CHECK(!offer.candidates.empty(), "{}", fmt::join(offer.refused, "; "));
 
-    Protocol& protocol = context.protocol;
+    Protocol& protocol = context.outputs.protocol;
     protocol.cache = params_.text("cache");
     if (shape_.types.out == DType::i32 && protocol.data == "normal") protocol.data = "uniform";
     if (sustained_) {
@@ -195,9 +195,9 @@ class GemmCase final : public Case {
     host_row_ = device_->allocate(static_cast<std::size_t>(shape_.n) * size_of(shape_.types.out), Memory::host);
     const bool seven_bits = std::any_of(offer.candidates.begin(), offer.candidates.end(),
                                         [](const Candidate& c) { return c.op->saturates_pairs(); });
-    if (seven_bits && context.protocol.data == "uniform") {
-      context.protocol.data = "uniform7";
-      context.flags.push_back("int8 sums saturate on this instruction set: u8 operands kept below 128");
+    if (seven_bits && context.outputs.protocol.data == "uniform") {
+      context.outputs.protocol.data = "uniform7";
+      context.outputs.flags.push_back("int8 sums saturate on this instruction set: u8 operands kept below 128");
     }
     fill(host_a_, shape_.types.a, context, "gemm a", seven_bits);
     fill(host_b_, shape_.types.b, context, "gemm b", false);
@@ -224,7 +224,7 @@ class GemmCase final : public Case {
   }
 
   void fill(const Buffer& buffer, DType dtype, const Context& context, const char* purpose, bool seven_bits) const {
-    const std::string& data = context.protocol.data;
+    const std::string& data = context.outputs.protocol.data;
     const auto elements = static_cast<std::int64_t>(buffer.bytes() / size_of(dtype));
     if (data == "zeros") {
       touch(buffer);
@@ -234,7 +234,7 @@ class GemmCase final : public Case {
     if (data != (floats ? "normal" : seven_bits_name(data)))
       throw UsageError(fmt::format("protocol data \"{}\": gemm in {} takes {} or zeros", data, params_.text("dtype"),
                                    floats ? "normal" : "uniform"));
-    const Rng rng(context.seed, purpose);
+    const Rng rng(context.inputs.seed, purpose);
     team_->run([&](int thread) {
       const std::int64_t begin = elements * thread / team_->size();
       ops::fill_random(buffer.data(), dtype, begin, elements * (thread + 1) / team_->size(), rng, seven_bits);
@@ -277,7 +277,7 @@ class GemmCase final : public Case {
   Candidate search(Context& context, gemm::Offer& offer) {
     ran_.assign(static_cast<std::size_t>(slots_), 0);
     gemm::time_candidates(
-        offer.candidates, *device_, *stream_, context.protocol.cache == "cold", search_seconds,
+        offer.candidates, *device_, *stream_, context.outputs.protocol.cache == "cold", search_seconds,
         [this](Candidate& candidate, int repetition) { multiply(*stream_, candidate, repetition % slots_); });
     // Every rank runs what rank 0 found fastest.
     const auto best =
@@ -294,7 +294,7 @@ class GemmCase final : public Case {
 
   void describe(Context& context, const ops::Backend& backend, const gemm::Offer& offer) {
     const std::string threads = fmt::format("{}", team_->size());
-    auto& labels = context.labels;
+    auto& labels = context.outputs.labels;
     labels["implementation"] = best_.op->implementation();
     if (const std::string choice = best_.op->choice(); !choice.empty()) labels["choice"] = choice;
     labels["isa"] = best_.op->isa();
@@ -309,11 +309,11 @@ class GemmCase final : public Case {
     if (best_.stride > 0) labels["weights"] = fmt::format("packed before timing in {:.3g} s", best_.pack_seconds);
     // Products by other instruction sets are other products (emulated bf16, AMX); the form is what the search is about:
     // were it part of the protocol, a close race would make two runs of one machine incomparable.
-    context.protocol.details["isa"] = labels["isa"];
+    context.outputs.protocol.details["isa"] = labels["isa"];
 
     if (device_->kind() == DeviceKind::cuda) return take_sheet_peak(context);
-    const MeasuredPeak* peak =
-        find_peak(context.peaks, params_.text("dtype"), peak_isa(best_.op->isa()), context.world.ranks, team_->size());
+    const MeasuredPeak* peak = find_peak(context.inputs.peaks, params_.text("dtype"), peak_isa(best_.op->isa()),
+                                         context.inputs.world.ranks, team_->size());
     if (!peak) return;
     peak_ = peak->rate;
     labels["peak"] = fmt::format("{} ({}), measured in this run", peak->key, peak->isa);
@@ -335,8 +335,8 @@ class GemmCase final : public Case {
     if (peak == sheet->peak.end()) peak = sheet->peak.find(dtype);
     if (peak == sheet->peak.end()) return;
     peak_ = peak->second;
-    context.labels["peak"] = fmt::format("{:.4g} FLOP/s, {} dense, {}: {}", peak_, peak->first, sheet->name,
-                                         sheet->sources.contains("peak") ? sheet->sources.at("peak") : "");
+    context.outputs.labels["peak"] = fmt::format("{:.4g} FLOP/s, {} dense, {}: {}", peak_, peak->first, sheet->name,
+                                                 sheet->sources.contains("peak") ? sheet->sources.at("peak") : "");
   }
 
   // Makes every output wrong, so that only what the timed runs write can pass.

@@ -49,7 +49,7 @@ class CudaLaunchCase final : public Case {
       graph_ = capture(nullptr);
       counting_graph_ = capture(word_.as<unsigned>());
     }
-    Protocol& protocol = context.protocol;
+    Protocol& protocol = context.outputs.protocol;
     protocol.form = "steps";
     protocol.timer = "steady_clock";
     protocol.cache = "hot";

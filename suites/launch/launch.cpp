@@ -33,10 +33,10 @@ class ForkJoin final : public Case {
   void setup(Context& context) override {
     team_.emplace(cpu::resolve_threads("all"));
     counters_.resize(static_cast<std::size_t>(team_->size()));
-    context.protocol.cache = "hot";
-    context.protocol.data = "none";
-    context.protocol.details["runtime"] = "OpenMP";
-    context.labels["threads"] = std::to_string(team_->size());
+    context.outputs.protocol.cache = "hot";
+    context.outputs.protocol.data = "none";
+    context.outputs.protocol.details["runtime"] = "OpenMP";
+    context.outputs.labels["threads"] = std::to_string(team_->size());
   }
 
   void measure(Sampler& sampler) override {
@@ -83,11 +83,11 @@ class HandoffCase final : public Case {
 
   void setup(Context& context) override {
     team_.emplace(2);
-    context.protocol.cache = "hot";
-    context.protocol.data = "none";
-    context.protocol.details["round_trips"] = std::to_string(round_trips_);
-    context.labels["threads"] = "2";
-    if (cpu::rank_cores() < 2) context.flags.push_back("handoff between SMT siblings");
+    context.outputs.protocol.cache = "hot";
+    context.outputs.protocol.data = "none";
+    context.outputs.protocol.details["round_trips"] = std::to_string(round_trips_);
+    context.outputs.labels["threads"] = "2";
+    if (cpu::rank_cores() < 2) context.outputs.flags.push_back("handoff between SMT siblings");
   }
 
   void measure(Sampler& sampler) override {

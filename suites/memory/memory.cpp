@@ -123,7 +123,7 @@ class MemoryCase final : public Case {
       team_->run([&](int thread) {
         Line* lines = lines_of(thread);
         link_cycle(lines, slice(thread).count / doubles_per_line,
-                   Rng(context.seed + static_cast<std::uint64_t>(thread), "chase"));
+                   Rng(context.inputs.seed + static_cast<std::uint64_t>(thread), "chase"));
         state(thread).position = lines;
       });
       return;
@@ -186,7 +186,7 @@ class MemoryCase final : public Case {
         const double seconds = trial(context);
         if (i >= 0) (streaming ? nontemporal : plain).push_back(seconds);
       }
-    context.labels["store_search"] =
+    context.outputs.labels["store_search"] =
         fmt::format("plain {:.1f} GB/s, nontemporal {:.1f} GB/s", counted_bytes() / median(plain) * 1e-9,
                     counted_bytes() / median(nontemporal) * 1e-9);
     return median(nontemporal) < median(plain) ? "nontemporal" : "plain";
@@ -196,13 +196,13 @@ class MemoryCase final : public Case {
     const double cache = static_cast<double>(context.device.info().last_level_cache_bytes);
     const double footprint = array_bytes() * info_.arrays();
     // In-cache sizes are meant to be hot; larger ones evict themselves. Neither is rotated or flushed, as in STREAM.
-    context.protocol.cache = footprint <= cache ? "hot" : "none";
-    context.protocol.data = "integers";
-    context.protocol.details["page_size"] = page_size_of(used_buffers());
-    context.protocol.details["numa"] = numa_policy();
+    context.outputs.protocol.cache = footprint <= cache ? "hot" : "none";
+    context.outputs.protocol.data = "integers";
+    context.outputs.protocol.details["page_size"] = page_size_of(used_buffers());
+    context.outputs.protocol.details["numa"] = numa_policy();
     // Labels, not protocol: the faster store and the widest vectors are what each machine has to offer, and follow the
     // sizes of its caches; machines are still to be compared.
-    auto& labels = context.labels;
+    auto& labels = context.outputs.labels;
     if (info_.op == Op::latency) {
       labels["hops"] = std::to_string(hops_);
     } else {

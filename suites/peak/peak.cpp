@@ -70,12 +70,12 @@ class PeakCase final : public Case {
     context_ = &context;
     workers_ = std::vector<Worker>(static_cast<std::size_t>(team_->size()));
     std::vector<std::string> found;
-    use(isa_ == "auto" ? fastest(context.seed, found) : peak::find_kernel(dtype_, isa_), context.seed);
+    use(isa_ == "auto" ? fastest(context.inputs.seed, found) : peak::find_kernel(dtype_, isa_), context.inputs.seed);
     if (team_->size() > 1) measure_scaling();
 
-    context.protocol.data = "dyadic";
-    context.protocol.cache = "none";
-    auto& labels = context.labels;
+    context.outputs.protocol.data = "dyadic";
+    context.outputs.protocol.cache = "none";
+    auto& labels = context.outputs.labels;
     labels["isa"] = std::string(chosen_->isa);
     labels["implementation"] = fmt::format("{} independent sums of {}", chosen_->accumulators, chosen_->lanes);
     labels["threads"] = fmt::format("{}", team_->size());
@@ -83,8 +83,8 @@ class PeakCase final : public Case {
     if (real_cores_)
       labels["scaling"] =
           fmt::format("{} threads do the work of {:.2f} cores: {}", team_->size(), *real_cores_, kind_of_threads());
-    context.protocol.details["isa"] = labels["isa"];
-    context.protocol.details["threads"] = labels["threads"];
+    context.outputs.protocol.details["isa"] = labels["isa"];
+    context.outputs.protocol.details["threads"] = labels["threads"];
   }
 
   void measure(Sampler& sampler) override {

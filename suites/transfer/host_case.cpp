@@ -134,12 +134,12 @@ class HostCase final : public Case {
   }
 
   void describe(Context& context) {
-    Protocol& protocol = context.protocol;
+    Protocol& protocol = context.outputs.protocol;
     protocol.cache = "none";
     protocol.data = "pattern";
     // A copy of pageable memory waits on the host.
     if (direction_ == "d2d" || pinned_) protocol.set_gate(ways_.size() == 2 ? 6 : 1);
-    auto& labels = context.labels;
+    auto& labels = context.outputs.labels;
     labels["counts"] = ways_.size() == 2 ? "bytes of both ways" : "bytes that arrive";
     if (direction_ == "d2d") {
       // The same buffers each time: small ones stay in the cache.
@@ -167,12 +167,12 @@ class HostCase final : public Case {
     for (std::int64_t i = 0; i < copies; ++i) enqueue(*stream_);
     const std::optional<GpuPart> loaded = gpu_on_bus(context.device.info().uuid, context.device.info().pci);
     stream_->synchronize();
-    context.labels["pcie"] = loaded ? link_text(loaded->link_speed, loaded->link_width) : "unknown";
+    context.outputs.labels["pcie"] = loaded ? link_text(loaded->link_speed, loaded->link_width) : "unknown";
     if (!loaded) return;
     const std::string most = link_text(loaded->max_link_speed, loaded->max_link_width);
-    context.labels["pcie_maximum"] = most;
-    if (most != "unknown" && context.labels["pcie"] != "unknown" && context.labels["pcie"] != most)
-      context.flags.push_back(fmt::format("PCIe link at {} of {}", context.labels["pcie"], most));
+    context.outputs.labels["pcie_maximum"] = most;
+    if (most != "unknown" && context.outputs.labels["pcie"] != "unknown" && context.outputs.labels["pcie"] != most)
+      context.outputs.flags.push_back(fmt::format("PCIe link at {} of {}", context.outputs.labels["pcie"], most));
   }
 
   void flip_a_bit(const Way& way) {

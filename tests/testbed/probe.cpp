@@ -32,10 +32,10 @@ class Probe final : public Case {
   void setup(Context& context) override {
     context_ = &context;
     mine_ = rank_ < 0 || rank_ == context.comm.rank();
-    context.labels["implementation"] = "probe";
-    context.protocol.max_seconds = 0.05;
-    context.protocol.warmup_seconds = 0;
-    context.protocol.min_samples = 5;
+    context.outputs.labels["implementation"] = "probe";
+    context.outputs.protocol.max_seconds = 0.05;
+    context.outputs.protocol.warmup_seconds = 0;
+    context.outputs.protocol.min_samples = 5;
     if (doing("setup-throw")) throw Error("thrown in setup on purpose");
   }
 

@@ -265,7 +265,7 @@ int Trainer::ranks_that_differ(const std::vector<nn::StatePart>& parts) {
 }
 
 void Trainer::describe(Context& context, const data::TrainingSet& set) const {
-  auto& labels = context.labels;
+  auto& labels = context.outputs.labels;
   labels["model"] = settings_.model->name();
   labels["implementation"] = step_->implementations();
   if (const std::string choices = step_->choices(); !choices.empty()) labels["choices"] = choices;
@@ -285,14 +285,14 @@ void Trainer::describe(Context& context, const data::TrainingSet& set) const {
   labels["accumulate"] = std::to_string(settings_.accumulate);
   if (settings_.seq > 0) labels["seq"] = std::to_string(settings_.seq);
   if (comm_.size() > 1) labels["communication"] = comm_.implementation();
-  auto& details = context.protocol.details;
+  auto& details = context.outputs.protocol.details;
   if (labels.contains("isa")) details["isa"] = labels["isa"];
   details["data_set"] = labels["data"];
   // What "recipe" stands for in the key.
   for (const char* name : {"global_batch", "micro_batch", "seq"})
     if (labels.contains(name)) details[name] = labels[name];
-  context.protocol.data = settings_.path == generated_path ? "generated" : "files";
-  context.protocol.cache = "none";
+  context.outputs.protocol.data = settings_.path == generated_path ? "generated" : "files";
+  context.outputs.protocol.cache = "none";
 }
 
 }  // namespace assay::training

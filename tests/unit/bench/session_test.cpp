@@ -29,9 +29,9 @@ class Fake : public Case {
   }
   void setup(Context& context) override {
     ++seen.setups;
-    context.protocol.cache = "hot";
-    context.protocol.warmup_seconds = 0;
-    context.labels["implementation"] = "fake";
+    context.outputs.protocol.cache = "hot";
+    context.outputs.protocol.warmup_seconds = 0;
+    context.outputs.labels["implementation"] = "fake";
     if (mood_ == "throw") throw std::runtime_error("it broke");
   }
   void measure(Sampler& sampler) override {
