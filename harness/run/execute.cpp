@@ -74,7 +74,7 @@ void keep_measurement(Record& record, const Measurement& measured, int rank) {
   samples.at = measured.at;
   samples.count = static_cast<std::int64_t>(measured.values.size());
   samples.repetitions = measured.repetitions;
-  samples.stopped_by = measured.stopped_by;
+  samples.stopped_by = name_of(measured.stopped_by);
   samples.disturbed = measured.disturbed;
   constexpr std::size_t kept = 100;
   samples.first_touch.assign(

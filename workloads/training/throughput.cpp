@@ -1,5 +1,6 @@
 #include "workloads/training/throughput.h"
 
+#include "harness/comm/gather.h"
 #include "harness/core/error.h"
 #include "harness/core/units.h"
 #include "workloads/training/case_files.h"
@@ -246,8 +247,7 @@ class ThroughputCase final : public Case {
       const double on = comm.max_of(timed(true));
       const double own = timed(false);
       const double slowest = comm.max_of(own);
-      double mean = 0;
-      for (int rank = 0; rank < comm.size(); ++rank) mean += comm.broadcast_value(own, rank) / comm.size();
+      const double mean = sum_over_ranks(comm, own) / comm.size();
       exposed.push_back(on - mean);
       skew.push_back(slowest - mean);
       transfer.push_back(on - slowest);
