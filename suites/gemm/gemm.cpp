@@ -436,7 +436,7 @@ Family gemm_family() {
       axis::gpus(),
   };
   family.estimate = estimate;
-  family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<GemmCase>(params); };
+  family.make = make_case_of<GemmCase>;
   family.faults = {Fault::bit_flip};
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};
   return family;

@@ -323,9 +323,7 @@ Family memory_family() {
       axis::gpus(),
   };
   family.estimate = memory::estimate;
-  family.make = [](const Params& params) -> std::unique_ptr<Case> {
-    return std::make_unique<memory::MemoryCase>(params);
-  };
+  family.make = make_case_of<memory::MemoryCase>;
   family.make_cuda = memory::make_cuda_case;
   family.faults = {Fault::bit_flip};
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};

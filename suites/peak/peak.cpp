@@ -257,7 +257,7 @@ Family peak_family() {
           .doc("one core, a NUMA node's cores, all cores, all CPUs (SMT siblings too), or a number"),
   };
   family.estimate = estimate;
-  family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<PeakCase>(params); };
+  family.make = make_case_of<PeakCase>;
   family.faults = {Fault::bit_flip};
   family.devices = {DeviceKind::cpu};
   family.conflict = conflict;

@@ -109,7 +109,7 @@ Family probe_family() {
   family.estimate = [](const Params&, const World&) {
     return Estimate{.memory_bytes = 1024, .bytes = 1024, .flops = 1e6, .items = 1};
   };
-  family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<Probe>(params); };
+  family.make = make_case_of<Probe>;
   family.devices = {DeviceKind::cpu};
   return family;
 }
