@@ -70,7 +70,9 @@ struct Record {
   int world_nodes = 1;
   std::vector<RankResult> ranks;
   std::string device = "cpu";
-  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> conditions;  // fixed by plan, user or hardware
+  std::map<std::string, std::string> choices;     // found by a trial, a library or a kernel
+  std::map<std::string, std::string> labels;      // remarks
   Status status = Status::ok;
   std::string reason;  // why skipped, failed or broken
   bool comparable = true;

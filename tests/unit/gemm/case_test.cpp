@@ -43,26 +43,26 @@ Outcome run(const Family& family, const std::map<std::string, ParamValue>& given
   }
   const auto device = make_device(DeviceKind::cpu, 0);
   const auto comm = make_self_communicator();
-  Context context{*device, *comm, {.ranks = 1, .nodes = 1, .cpus = 1}, 7, "", request.faults, {}, {}, {}};
-  context.peaks = request.peaks;
-  context.protocol.data = request.data;
-  context.protocol.max_seconds = 0.05;
-  context.protocol.warmup_seconds = 0.001;
-  context.protocol.min_samples = 6;
+  Context context{*device, *comm};
+  context.inputs = {.world = {}, .seed = 7, .peaks = request.peaks, .faults = request.faults};
+  context.outputs.protocol.data = request.data;
+  context.outputs.protocol.max_seconds = 0.05;
+  context.outputs.protocol.warmup_seconds = 0.001;
+  context.outputs.protocol.min_samples = 6;
   Outcome outcome;
   const auto work = family.make(params);
-  outcome.skipped = work->skip_reason(context);
+  outcome.skipped = work->prepare(context);
   if (outcome.skipped) return outcome;
   work->setup(context);
-  Sampler sampler(*device, *comm, context.protocol);
+  Sampler sampler(*device, *comm, context.outputs.protocol);
   work->measure(sampler);
   Checks checks;
   work->verify(checks);
   outcome.measurement = sampler.measurement();
   outcome.metrics = work->metrics(outcome.measurement);
   outcome.checks = checks.all();
-  outcome.protocol = context.protocol;
-  outcome.labels = context.labels;
+  outcome.protocol = context.outputs.protocol;
+  outcome.labels = context.outputs.labels;
   return outcome;
 }
 
