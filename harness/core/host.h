@@ -14,6 +14,8 @@ std::string machine_architecture();
 
 // Of the running kernel, whatever namespaces a process is in; empty where it is not told.
 std::string boot_id();
+// 32 hexadecimal digits from the kernel's random numbers; throws Error if it has none.
+std::string random_token();
 // By this host's clock, since 1970.
 std::int64_t wall_clock_ns();
 

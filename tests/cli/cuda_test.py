@@ -50,13 +50,13 @@ class Cuda(AssayCase):
             {"family": "transformer", "model": "gpt2-tiny", "precision": "fp8", "checkpointing": "full", **shape})
         for record in records:
             self.assertEqual(record["status"], "ok", record["reason"])
-            self.assertEqual(record["labels"]["graph"], "captured")
+            self.assertEqual(record["choices"]["graph"], "captured")
             overhead = next(metric for metric in record["metrics"] if metric["name"] == "step_overhead")
             self.assertTrue(0 <= overhead["value"] < 1, overhead)
         fp8, bf16 = records[:2]
-        self.assertIn("e4m3", fp8["labels"]["fp8"])
-        self.assertNotIn("fp8", bf16["labels"])
-        self.assertIn("quantize", fp8["labels"]["implementation"])
+        self.assertIn("e4m3", fp8["conditions"]["fp8"])
+        self.assertNotIn("fp8", bf16["conditions"])
+        self.assertIn("quantize", fp8["choices"]["implementation"])
         checks = {check["name"]: check for check in fp8["checks"]}
         self.assertEqual(checks["losses_after_resume_that_differ"]["value"], 0)
         loss = {name: next(metric["value"] for metric in record["metrics"] if metric["name"] == "loss_step_10")
