@@ -260,6 +260,10 @@ std::string earlier(const std::string& moment, std::int64_t nanoseconds) {
   return utc_text(timegm(&parts) - static_cast<std::time_t>(std::llround(1e-9 * static_cast<double>(nanoseconds))));
 }
 
+Identity identity_of(const PlannedCase& planned, DeviceKind device) {
+  return {.key = planned.key, .device = std::string(name_of(device)), .ranks = planned.ranks, .seed = planned.seed};
+}
+
 Record blank_record(const CaseOrder& order, DeviceKind device) {
   Record record;
   record.key = order.key;
@@ -371,8 +375,8 @@ Record merge_parts(std::vector<Record> parts) {
     }
     for (const std::string& flag : part.flags)
       if (std::find(whole.flags.begin(), whole.flags.end(), flag) == whole.flags.end()) whole.flags.push_back(flag);
-    if (const auto way = part.labels.find("transport"); way != part.labels.end())
-      whole.labels["transport"] = join_ways(whole.labels["transport"], way->second);
+    if (const auto way = part.choices.find("transport"); way != part.choices.end())
+      whole.choices["transport"] = join_ways(whole.choices["transport"], way->second);
     whole.comparable = whole.comparable && part.comparable;
     whole.seconds = std::max(whole.seconds, part.seconds);
   }

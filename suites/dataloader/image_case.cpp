@@ -108,8 +108,8 @@ class ImageCase final : public LoaderCase {
     context.outputs.protocol.batching = "batched";
     context.outputs.protocol.details["isa"] = stream_.kernels->isa;
     context.outputs.labels["decoder"] = data::jpeg_library();
-    context.outputs.labels["images"] = std::to_string(set_->size());
-    context.outputs.labels["mean_bytes"] = std::to_string(set_->total_bytes() / set_->size());
+    context.outputs.conditions["images"] = std::to_string(set_->size());
+    context.outputs.conditions["mean_bytes"] = std::to_string(set_->total_bytes() / set_->size());
   }
 
   // The pixels of the first two batches, to the bit.

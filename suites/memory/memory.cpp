@@ -190,20 +190,22 @@ class MemoryCase final : public Case {
     // In-cache sizes are meant to be hot; larger ones evict themselves. Neither is rotated or flushed, as in STREAM.
     context.outputs.protocol.cache = footprint <= cache ? "hot" : "none";
     context.outputs.protocol.data = "integers";
-    context.outputs.protocol.details["page_size"] = page_size_of(used_buffers());
+    const std::string page_size = page_size_of(used_buffers());
+    context.outputs.protocol.details["page_size"] = page_size;
     context.outputs.protocol.details["numa"] = numa_policy();
-    // Labels, not protocol: the faster store and the widest vectors are what each machine has to offer, and follow the
-    // sizes of its caches; machines are still to be compared.
-    auto& labels = context.outputs.labels;
+    context.outputs.conditions["array_bytes"] = std::to_string(elements_ * sizeof(double));
+    context.outputs.choices["page_size"] = page_size;
+    context.outputs.choices["threads"] = std::to_string(team_->size());
+    // Remarks: the faster store and the cache level follow from the sizes of a machine's caches, and machines are still
+    // to be compared.
+    Attributes& labels = context.outputs.labels;
     if (info_.op == Op::latency) {
       labels["hops"] = std::to_string(hops_);
     } else {
+      context.outputs.choices["isa"] = best_kernels().isa;
       labels["store"] = store;
-      labels["isa"] = best_kernels().isa;
       labels["passes"] = std::to_string(passes_);
     }
-    labels["threads"] = std::to_string(team_->size());
-    labels["array_bytes"] = std::to_string(elements_ * sizeof(double));
     labels["level"] = level(footprint, cache);
   }
 

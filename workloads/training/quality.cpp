@@ -63,7 +63,7 @@ class QualityCase final : public Case {
     // What is made at the first step (pages, kernels) is made before the clock starts, from inputs that are no data.
     trainer_->warm_up(true);
     trainer_->describe(context, *set);
-    context.outputs.labels["target"] = goal_->text();
+    context.outputs.conditions["target"] = goal_->text();
   }
 
   void measure(Sampler& sampler) override {
@@ -98,7 +98,7 @@ class QualityCase final : public Case {
     checks.at_most("ranks_with_other_weights", trainer_->ranks_that_differ(state), 0);
     check_unusable(*data_, checks);
     judge(checks);
-    context_->outputs.labels["scoring"] = score.rule;
+    context_->outputs.conditions["scoring"] = score.rule;
     fill_record();
   }
 

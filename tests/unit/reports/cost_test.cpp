@@ -92,11 +92,11 @@ TEST(Results, RatesTurnTheirIntervalsRound) {
 
 TEST(Results, EachKindByItsMetric) {
   Record images = training({rate("throughput", 500, "img/s"), rate("model_flops", 2e12, "FLOP/s")});
-  images.labels["epoch_samples"] = "100000";
+  images.conditions["epoch_samples"] = "100000";
   Record quality = training({rate("time_to_quality", 90, "s", Interval{80, 100})});
   Record tokens = training({rate("throughput", 4096, "tokens/s")});
-  tokens.labels["epoch_samples"] = "1000";
-  tokens.labels["seq"] = "512";
+  tokens.conditions["epoch_samples"] = "1000";
+  tokens.conditions["seq"] = "512";
   Record gemm;
   gemm.family = "gemm";
   gemm.metrics = {rate("throughput", 4e11, "FLOP/s")};
