@@ -117,7 +117,7 @@ SearchResult choose_fastest(BlasPlan& plan, Device& device) {
       const auto fastest = find_fastest(offered, timer, limits);
       plan.choose(fastest.value_or(0));
       if (fastest) return plan.packed_algorithm();
-      result = {false, fmt::format("cuBLASLt refuses to run any of the {} algorithms it offers", offered)};
+      result = {false, fmt::format("cuBLASLt cannot run any of the {} algorithms it offers", offered)};
     } catch (const Error& error) {
       if (device.lost()) throw;
       plan.choose(0);
