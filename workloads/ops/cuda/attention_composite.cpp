@@ -3,6 +3,7 @@
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/attention_kernels.h"
 #include "workloads/ops/cuda/blaslt.h"
+#include "workloads/ops/cuda/round_up.h"
 
 #include <fmt/format.h>
 
@@ -20,12 +21,10 @@ namespace {
 constexpr std::int64_t target_bytes = std::int64_t{32} << 20;  // of scores and other arrays of their shape
 constexpr std::int64_t enough_queries = 256;                   // queries for an efficient product
 
-std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
-
 // Processes a sequence's heads `kv_heads` key heads at a time, and their queries in blocks of `queries`.
 struct Shape {
   Shape(const AttentionDesc& desc, std::int64_t bytes_per_score) : d(desc) {
-    row_stride = rounded_up(d.seq, 8);
+    row_stride = round_up(d.seq, 8);
     kv_heads = d.kv_heads;
     // Blocks of few rows make thin products: use fewer heads instead.
     while (kv_heads > 1 && rows_that_fit(bytes_per_score) < std::min(d.seq, enough_queries)) do
@@ -35,7 +34,7 @@ struct Shape {
     const std::int64_t max_queries =
         std::clamp<std::int64_t>(rows_that_fit(bytes_per_score), 64, d.causal ? enough_queries : d.seq + 64);
     blocks = (d.seq + max_queries - 1) / max_queries;
-    queries = std::min(d.seq, rounded_up((d.seq + blocks - 1) / blocks, 16));
+    queries = std::min(d.seq, round_up((d.seq + blocks - 1) / blocks, 16));
     blocks = (d.seq + queries - 1) / queries;
   }
 
@@ -142,7 +141,7 @@ class Parts {
  public:
   std::size_t add(std::size_t bytes) {
     const std::size_t at = end_;
-    end_ += (bytes + 255) / 256 * 256;
+    end_ += aligned_size(bytes);
     return at;
   }
   std::size_t bytes() const { return end_; }
