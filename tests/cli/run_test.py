@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
-from testbed import BINARY, TestbedCase, alive, descendants, main, wait_for, workers  # noqa: E402
+from testbed import BINARY, TestbedCase, alive, descendants, main, wait_for  # noqa: E402
 
 
 class ExitCodes(TestbedCase):
@@ -99,7 +99,6 @@ class ExitCodes(TestbedCase):
 class BrokenWorkers(TestbedCase):
     def test_each_costs_its_own_case(self):
         ops = ["crash", "abort", "exit", "kill", "noisy", "orphan", "oom-thread", "ok"]
-        started = time.monotonic()
         done = self.run_assay(*self.probe(*ops), "--out", self.out)
         self.assertEqual(done.returncode, 4, done.stderr)
         records = self.by_op()
@@ -113,7 +112,8 @@ class BrokenWorkers(TestbedCase):
         self.assertIn("last words of rank 0", done.stderr)
         self.assertLessEqual(len(records["noisy"]["log"]), 4096)
         self.assertEqual(left_over(self.folder), [])
-        self.assertLess(time.monotonic() - started, 60)
+        for record in records.values():   # every end was noticed: none had to wait for its limit
+            self.assertNotIn("timeout", record["reason"])
 
     def test_hang_ends_at_its_timeout(self):
         done = self.run_assay(*self.probe("hang", "ok"), "--timeout", "2", "--out", self.out)
@@ -423,16 +423,19 @@ class Supervisor(TestbedCase):
         process = self.start(*self.probe("hang"), "--out", self.out)
         self.phase_reached(process)
 
-        def spent():
-            with open(f"/proc/{process.pid}/stat") as file:
-                fields = file.read().rsplit(")", 1)[1].split()
-            return int(fields[11]) + int(fields[12])
-        before = spent()
-        time.sleep(1)
-        self.assertLessEqual(spent() - before, 5)   # ticks of 10 ms
-        with open(f"/proc/{process.pid}/status") as file:
-            peak = [int(line.split()[1]) for line in file if line.startswith("VmHWM")][0]
-        self.assertLess(peak, 50 * 1024)
+        def status():
+            with open(f"/proc/{process.pid}/status") as file:
+                return dict(line.split(":", 1) for line in file)
+        before = status()
+        asleep = 0
+        for _ in range(20):
+            time.sleep(0.05)
+            asleep += status()["State"].split()[0] == "S"
+        after = status()
+        woken = int(after["voluntary_ctxt_switches"]) - int(before["voluntary_ctxt_switches"])
+        self.assertGreaterEqual(asleep, 15)   # a busy loop never sleeps
+        self.assertLess(woken, 200)           # nor does it wake up all the time to look
+        self.assertLess(int(after["VmHWM"].split()[0]), 50 * 1024)
         process.send_signal(signal.SIGINT)
         process.wait(timeout=30)
 

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 from apart import APART, with_mpi  # noqa: E402

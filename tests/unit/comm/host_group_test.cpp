@@ -1,6 +1,7 @@
 // The hosts' side of a GPU world, with ranks as threads.
 #include "harness/comm/host_group.h"
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -85,19 +86,10 @@ TEST(HostGroup, ABarrierHoldsAllUntilTheLastHasCome) {
   });
 }
 
-std::string message_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(HostGroup, ARankThatNeverArrivesIsNamed) {
   Carrier carrier;
   std::thread first([&] {
-    EXPECT_THAT(message_of([&] { HostGroup(0, 3, false, carrier.share(0), 0.5); }),
+    EXPECT_THAT(test::refusal<Error>([&] { HostGroup(0, 3, false, carrier.share(0), 0.5); }),
                 HasSubstr("in vain for rank 2 of 3"));
   });
   std::thread second([&] { HostGroup(1, 3, false, carrier.share(1), 20); });
@@ -110,14 +102,14 @@ TEST(HostGroup, ARankThatHasGoneIsNamed) {
     if (group.rank() == 2) return;
     const int own = 0;
     std::vector<int> all(3);
-    const std::string message = message_of([&] { group.all_gather(&own, all.data(), sizeof own); });
+    const std::string message = test::refusal<Error>([&] { group.all_gather(&own, all.data(), sizeof own); });
     EXPECT_EQ(message, group.rank() == 0 ? "rank 2 has gone" : "rank 0 has gone");
   });
 }
 
 TEST(HostGroup, TextThatIsNoAddressIsAnError) {
   const auto share = [](const std::string&) { return std::string("nonsense"); };
-  EXPECT_THAT(message_of([&] { HostGroup(1, 2, false, share, 1); }), HasSubstr("nonsense"));
+  EXPECT_THAT(test::refusal<Error>([&] { HostGroup(1, 2, false, share, 1); }), HasSubstr("nonsense"));
 }
 
 }  // namespace

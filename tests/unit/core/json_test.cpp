@@ -3,6 +3,7 @@
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "harness/core/units.h"
+#include "tests/support/refusal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,19 +21,8 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// The message of the UsageError that `f` throws; empty when it throws none.
-template <typename F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return {};
-}
-
 std::string refusal(std::string_view text) {
-  return message_of([&] { parse_json(text, "f.json"); });
+  return test::refusal([&] { parse_json(text, "f.json"); });
 }
 
 TEST(ParseJson, TakesCommentsAndKeepsOrder) {
@@ -105,15 +95,15 @@ TEST(ParseJson, SurvivesGarbage) {
 }
 
 TEST(ReadJson, SaysWhyAFileCannotBeRead) {
-  EXPECT_EQ(message_of([] { read_json("/nowhere/x.json"); }), "/nowhere/x.json: no such file");
-  EXPECT_THAT(message_of([] { read_json("/"); }), HasSubstr("is a folder"));
-  EXPECT_EQ(message_of([] { read_json("/dev/null"); }), "/dev/null: empty");
-  EXPECT_THAT(message_of([] { read_json("/dev/zero"); }), HasSubstr("larger than 64 MiB"));
+  EXPECT_EQ(test::refusal([] { read_json("/nowhere/x.json"); }), "/nowhere/x.json: no such file");
+  EXPECT_THAT(test::refusal([] { read_json("/"); }), HasSubstr("is a folder"));
+  EXPECT_EQ(test::refusal([] { read_json("/dev/null"); }), "/dev/null: empty");
+  EXPECT_THAT(test::refusal([] { read_json("/dev/zero"); }), HasSubstr("larger than 64 MiB"));
   const std::string path = testing::TempDir() + "/unreadable.json";
   std::ofstream(path) << "{}";
   chmod(path.c_str(), 0);
   if (geteuid() != 0) {  // root reads everything
-    EXPECT_THAT(message_of([&] { read_json(path); }), HasSubstr("Permission denied"));
+    EXPECT_THAT(test::refusal([&] { read_json(path); }), HasSubstr("Permission denied"));
   }
   chmod(path.c_str(), 0600);
   EXPECT_EQ(read_json(path), Json::object());
@@ -136,7 +126,7 @@ TEST(Cursor, CollectsEveryProblem) {
   EXPECT_FALSE(root.find("time")->quantity(parse_seconds, 0, 1e9));
   EXPECT_FALSE(root.find("kind")->choice(kinds));
   EXPECT_EQ(problems.count(), 8u);
-  EXPECT_EQ(message_of([&] { problems.raise(); }),
+  EXPECT_EQ(test::refusal([&] { problems.raise(); }),
             "f.json: /nme: unknown key \"nme\"; did you mean \"name\"?\n"
             "f.json: \"name\" is missing\n"
             "f.json: /ranks/1: must be an integer, is text\n"
@@ -159,13 +149,13 @@ TEST(Cursor, ReadsWhatIsThere) {
   EXPECT_EQ(root.members().size(), 4u);
   EXPECT_TRUE(problems.empty());
   EXPECT_FALSE(root.find("d")->integer());
-  EXPECT_THAT(message_of([&] { problems.raise(); }), HasSubstr("18446744073709551615 is too large"));
+  EXPECT_THAT(test::refusal([&] { problems.raise(); }), HasSubstr("18446744073709551615 is too large"));
 }
 
 TEST(Problems, ListsFiftyAndCountsTheRest) {
   Problems problems("f");
   for (int i = 0; i < 60; ++i) problems.add("/" + std::to_string(i), "wrong");
-  const std::string all = message_of([&] { problems.raise(); });
+  const std::string all = test::refusal([&] { problems.raise(); });
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 50);
   EXPECT_THAT(all, EndsWith("f: and 10 more errors"));
 }

@@ -2,6 +2,7 @@
 #include "workloads/data/language.h"
 
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 #include "workloads/data/language_floor.h"
 #include "workloads/data/markov_chains.h"
 #include "workloads/data/masked_tokens.h"
@@ -300,14 +301,7 @@ TEST(FloorTest, TellsABugFromLuck) {
 }
 
 TEST(Language, RefusesWhatCannotBe) {
-  const auto message = [](const LanguageSpec& spec) {
-    try {
-      make_language(spec);
-    } catch (const UsageError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
+  const auto message = [](const LanguageSpec& spec) { return assay::test::refusal([&] { make_language(spec); }); };
   LanguageSpec spec;
   spec.vocabulary = 1;
   EXPECT_THAT(message(spec), HasSubstr("vocabulary of at least 2, not 1"));

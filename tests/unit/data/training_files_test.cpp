@@ -2,6 +2,7 @@
 #include "workloads/data/training_files.h"
 
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/unit/data/fixtures.h"
 #include "workloads/data/masked_tokens.h"
 
@@ -22,21 +23,11 @@ using testing::HasSubstr;
 using testing::Not;
 
 std::string images_problem(const std::string& path, std::int64_t classes) {
-  try {
-    open_training_images(path, 32, classes);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return {};
+  return assay::test::refusal([&] { open_training_images(path, 32, classes); });
 }
 
 std::string tokens_problem(const std::string& path, std::int64_t seq, std::int64_t vocabulary) {
-  try {
-    open_training_tokens(path, seq, vocabulary);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return {};
+  return assay::test::refusal([&] { open_training_tokens(path, seq, vocabulary); });
 }
 
 std::string shard_of(const std::vector<std::pair<std::string, std::string>>& members) {

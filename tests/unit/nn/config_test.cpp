@@ -1,6 +1,7 @@
 // Configurations: published parameter counts and costs; what is wrong is named with its place.
 #include "harness/core/error.h"
 #include "harness/core/json.h"
+#include "tests/support/refusal.h"
 #include "tests/unit/nn/small_models.h"
 #include "workloads/nn/step_plan.h"
 
@@ -88,12 +89,7 @@ Json good() {
 std::string message(const std::function<void(Json&)>& change) {
   Json json = good();
   change(json);
-  try {
-    transformer::read_config(json, "bad.json", "bad");
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return assay::test::refusal([&] { transformer::read_config(json, "bad.json", "bad"); });
 }
 
 TEST(Configs, ImpossibleShapesAreNamedWithTheirPlace) {

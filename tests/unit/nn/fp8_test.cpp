@@ -1,5 +1,6 @@
 // Steps that multiply in 8 bits, on the oracle: how near they come to steps that do not, and how their scales move.
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/support/thread_communicator.h"
 #include "tests/unit/nn/small_models.h"
 #include "workloads/nn/layers/embedding.h"
@@ -275,12 +276,8 @@ TEST(Fp8Scales, AnInfinityIsFoundBeforeItIsRoundedAway) {
 }
 
 TEST(Fp8, IsRefusedByModelsWithoutSuchLayers) {
-  try {
-    SmallStep small("basic", fp8_options("basic"));
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "precision fp8: no layer of this model multiplies in 8 bits; use bf16");
-  }
+  EXPECT_EQ(assay::test::refusal([] { SmallStep("basic", fp8_options("basic")); }),
+            "precision fp8: no layer of this model multiplies in 8 bits; use bf16");
 }
 
 TEST(Fp8, ActivationsThatAreKeptTakeHalfTheMemory) {

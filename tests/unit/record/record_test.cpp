@@ -3,6 +3,7 @@
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "harness/record/json_reader.h"
+#include "tests/support/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -158,12 +159,7 @@ TEST(Record, LabelsOfSchema1AreSorted) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    (void)Record::from_json(parse_untrusted(text));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
+  return test::refusal<Error>([&] { (void)Record::from_json(parse_untrusted(text)); });
 }
 
 TEST(Record, RefusesWithTheMembersName) {

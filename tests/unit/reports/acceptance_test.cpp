@@ -4,6 +4,7 @@
 #include "reports/acceptance/judge.h"
 #include "reports/acceptance/metric_units.h"
 #include "reports/render/render.h"
+#include "tests/support/refusal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -79,12 +80,7 @@ Floors load(const std::string& text) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    load(text);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return {};
+  return test::refusal([&] { load(text); });
 }
 
 TEST(Acceptance, StarsCrossSlashesAndNothingElseIsSpecial) {
@@ -359,13 +355,8 @@ TEST(Acceptance, UnitsOfTheRecordsAndUnknownMetricsAreErrorsOfTheFile) {
   EXPECT_THROW(Checked(seconds, {run_of("r", {record_of("gemm/m=1", 9e14, {})})}), UsageError);
   Floor typo = floor_of("gemm/*", 1);
   typo.metric = "througput";
-  try {
-    Checked(typo, {run_of("r", {record_of("gemm/m=1", 9e14, {})})});
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("f.json: /floors/0/metric: unknown metric \"througput\"; did you mean \"throughput\"?"));
-  }
+  EXPECT_THAT(test::refusal([&] { Checked(typo, {run_of("r", {record_of("gemm/m=1", 9e14, {})})}); }),
+              HasSubstr("f.json: /floors/0/metric: unknown metric \"througput\"; did you mean \"throughput\"?"));
   // A metric that only the records know is as good as any.
   Record record = record_of("new/x=1", 5, {});
   record.metrics.front().name = "novel";

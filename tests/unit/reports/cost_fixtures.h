@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reports/cost/cost.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gtest/gtest.h>
@@ -24,12 +25,7 @@ class Folder {
   PriceFile read(const std::string& name, const std::string& text) const { return read_price_file(write(name, text)); }
   // What is wrong with a file, in the message's words.
   std::string refusal(const std::string& name, const std::string& text) const {
-    try {
-      read(name, text);
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return "was taken";
+    return test::refusal<std::exception>([&] { read(name, text); });
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "reports/cost/lines.h"
+#include "tests/support/refusal.h"
 #include "tests/unit/reports/cost_fixtures.h"
 
 #include <fmt/format.h>
@@ -356,14 +357,7 @@ TEST(Sections, FigureShowsWhatTheTableHas) {
 }
 
 TEST(Flags, RefusalsSayWhatIsWanted) {
-  const auto refusal = [](const PriceFlags& flags) -> std::string {
-    try {
-      load_prices(flags);
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "was taken";
-  };
+  const auto refusal = [](const PriceFlags& flags) { return test::refusal([&] { load_prices(flags); }); };
   EXPECT_THAT(refusal({.file = "x", .price = "1"}), HasSubstr("exclude each other"));
   for (const char* text : {"abc", "", "nan", "inf", "1e999", "12.3 EUR", "$3"})
     EXPECT_THAT(refusal({.file = {}, .price = text}), HasSubstr("--price")) << text;

@@ -3,7 +3,9 @@
 #include "harness/trace/trace.h"
 
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -189,12 +191,8 @@ TEST_F(ChromeTrace, EventsStandInTheOrderOfTheirStart) {
 TEST_F(ChromeTrace, EmptyIsStillATrace) { EXPECT_TRUE(written({})["traceEvents"].empty()); }
 
 TEST_F(ChromeTrace, SaysWhereItCannotWrite) {
-  try {
-    write_chrome_trace("/nonexistent-folder/trace.json", {});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("/nonexistent-folder/trace.json"), std::string::npos);
-  }
+  EXPECT_THAT(test::refusal<Error>([] { write_chrome_trace("/nonexistent-folder/trace.json", {}); }),
+              testing::HasSubstr("/nonexistent-folder/trace.json"));
   EXPECT_THROW(write_chrome_trace("/dev/full", {{0, "h", {}}}), Error);
 }
 
