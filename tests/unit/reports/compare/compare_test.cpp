@@ -4,6 +4,7 @@
 #include "reports/compare/difference.h"
 #include "reports/compare/pairing.h"
 #include "reports/render/render.h"
+#include "tests/support/runs.h"
 #include "tests/unit/reports/cost_fixtures.h"
 
 #include <gtest/gtest.h>
@@ -18,23 +19,17 @@ namespace assay::report::comparison {
 namespace {
 
 Record record_of(double value, double half = 0.5, const std::string& key = "gemm/m=1") {
-  Record record;
-  record.key = key;
-  record.family = key.substr(0, key.find('/'));
+  Record record =
+      test::record_of(key, {test::metric("throughput", value, "FLOP/s", Interval{value - half, value + half})});
   record.params = Json::object();
   record.protocol = Json{{"cache", "cold"}, {"hash", "a"}};
-  record.metrics = {{"throughput", value, "FLOP/s", Interval{value - half, value + half}, Better::higher, {}, {}}};
   return record;
 }
 
 // Runs of one record each; the names keep equal runs apart.
 RunData run_of(std::vector<Record> records, Json more = Json::object(), const std::string& name = "r") {
-  RunData run;
-  run.dir = "runs/" + name;
-  run.run = {{"schema", 1}, {"started", name}};
-  run.run.update(more);
-  run.records = std::move(records);
-  return run;
+  more.emplace("started", name);
+  return test::run_of(std::move(records), "runs/" + name, more);
 }
 
 RunSet set_of(const std::vector<double>& values, const std::string& side) {
