@@ -15,10 +15,10 @@ namespace assay::report::scaling {
 
 namespace {
 
-constexpr std::size_t series_per_picture = 4;  // and the ideal: five curves
-constexpr int steps_of_a_fit = 24;             // points of a drawn model
+constexpr std::size_t series_per_picture = 4;  // plus the ideal makes five curves
+constexpr int steps_of_a_fit = 24;             // points drawn of a model
 
-// From low to high, evenly on a logarithmic axis.
+// Evenly spaced on a logarithmic axis.
 std::vector<double> spread_out(double low, double high) {
   std::vector<double> places;
   for (int i = 0; i <= steps_of_a_fit; ++i)
@@ -112,7 +112,8 @@ std::vector<Figure> time_pictures(const std::vector<Series>& all, const std::vec
       for (const double ranks : spread_out(low, high))
         curve.points.push_back({ranks, fit->amdahl.time * (fit->amdahl.serial + (1 - fit->amdahl.serial) / ranks)});
       figure.curves.push_back(std::move(curve));
-      told.push_back(fmt::format("Amdahl's serial share {}", percent_text({fit->amdahl.serial, fit->amdahl.interval})));
+      told.push_back(
+          fmt::format("Amdahl's serial fraction {}", percent_text({fit->amdahl.serial, fit->amdahl.interval})));
     }
     Curve ideal{"ideal", Mark::line, {}, true};
     for (const double ranks : spread_out(low, high))
