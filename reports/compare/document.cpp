@@ -50,7 +50,7 @@ class Builder {
   Builder(const Comparison& comparison, const CompareOptions& options) : c_(comparison), options_(options) {
     const Entry* last = nullptr;
     for (const Pair& pair : c_.pairing.pairs)
-      if (std::exchange(last, pair.base) != pair.base) ++ways_[pair.base->record->identity().text()];
+      if (std::exchange(last, pair.base) != pair.base) ++ways_[pair.base->record->identity()];
   }
 
   Document build() {
@@ -144,9 +144,9 @@ class Builder {
     const Metric* usual = headline_metric(record);
     std::string title = case_title(record);
     if (!usual || usual->name != pair.metric->name) title += ", " + pair.metric->name;
-    if (const auto several = ways_.find(record.identity().text()); several != ways_.end() && several->second > 1)
+    if (const auto several = ways_.find(record.identity()); several != ways_.end() && several->second > 1)
       for (const char* way : {"implementation", "isa"})
-        if (const auto label = record.labels.find(way); label != record.labels.end()) title += ", " + label->second;
+        if (const auto made = record.attribute(way)) title += ", " + *made;
     return title;
   }
 
@@ -420,8 +420,7 @@ class Builder {
 
   const Comparison& c_;
   const CompareOptions& options_;
-  std::map<std::string, int>
-      ways_;  // per identity: number of ways (protocol, implementation, instruction set) it was measured
+  std::map<Identity, int> ways_;  // number of ways (protocol, conditions, choices) each case was measured
   Document document_;
 };
 

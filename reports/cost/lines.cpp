@@ -175,9 +175,8 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
       }
       results = true;
       const std::vector<Power> power = power_of(record);
-      Identity identity = record.identity();
-      identity.hosts.clear();
-      const std::string common = identity.text() + '\n' + protocol_of(record) + '\n' + machine + '\n' + priced;
+      const std::string common =
+          record.identity().on_any_host().text() + '\n' + protocol_of(record) + '\n' + machine + '\n' + priced;
       const std::string idle = warning_of_use(record, prices.machine);
       for (const Result& result : all) {
         const auto [place, fresh] = places.try_emplace(result.per + '\n' + common, groups.size());

@@ -20,11 +20,14 @@ struct CaseRuns {
 // Runs of one machine under equal labels, in the RunSet's order: newest last.
 struct MachineRuns {
   Machine machine;
-  std::map<std::string, std::string> labels;  // --label K=V
-  std::vector<std::size_t> runs;              // in RunSet::runs(), never empty
-  std::vector<CaseRuns> cases;                // in order of first appearance, the newest run first
-  std::string title;                          // "AMD Zen 4, 2 cores · vm · side=a"; numbered if several are equal
+  Attributes labels;              // --label K=V
+  std::vector<std::size_t> runs;  // in RunSet::runs(), never empty
+  std::vector<CaseRuns> cases;    // in order of first appearance, the newest run first
+  std::string title;              // "AMD Zen 4, 2 cores · vm · side=a"; numbered if several are equal
 };
+
+// Labels of the plan and of --label, from run.json.
+Attributes labels_of(const RunData& run);
 
 // Machines are equal if name and hosts are; hosts come from the records if run.json does not list them. Computed once
 // per RunSet, which caches it.

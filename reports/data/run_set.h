@@ -1,6 +1,7 @@
 // What every report reads: the final records of any number of runs, each with its place.
 #pragma once
 
+#include "harness/record/comparable.h"
 #include "harness/record/run_dir.h"
 
 #include <cstddef>
@@ -67,8 +68,6 @@ class RunSet {
   friend const std::vector<MachineRuns>& by_machine(const RunSet& runs);
 };
 
-// Equal for records measured in the same way: the protocol's recorded hash, else a hash of its fields.
-std::string protocol_of(const Record& record);
 // Whether fault injection left a flag: such a record proves a check and is not a measurement.
 bool injected(const Record& record);
 // "3 records have injected faults and were left out: ..."; empty if there are none.

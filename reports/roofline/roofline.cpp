@@ -51,9 +51,7 @@ std::array<double, 3> element_bytes(const Record& record) {
   const std::string dtype = param_text(record, "dtype");
   const double in = bytes_of_type(dtype);
   std::array<double, 3> bytes{in, in, dtype == "int8" ? 4 : dtype.starts_with("fp8") ? 2 : in};
-  const auto label = record.labels.find("types");
-  if (label == record.labels.end()) return bytes;
-  const std::string& types = label->second;
+  const std::string types = record.attribute("types").value_or("");
   const std::size_t cross = types.find(" x "), arrow = types.find(" -> ");
   if (cross == std::string::npos || arrow == std::string::npos || arrow < cross) return bytes;
   const std::array<double, 3> labelled{bytes_of_type(types.substr(0, cross)),
@@ -266,8 +264,8 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
       row.push_back(sheet ? quantity_cell({sheet->value}, "FLOP/s") : none);
       row.push_back(sheet ? of_roof_cell(mine, sheet->value) : none);
       if (sheet) sources.insert(sheet->source);
-      if (const auto formula = record.labels.find("formula"); formula != record.labels.end())
-        formulas.insert(param_text(record, "model") + ", " + formula->second);
+      if (const auto formula = record.attribute("formula"))
+        formulas.insert(param_text(record, "model") + ", " + *formula);
       table.rows.push_back(std::move(row));
     }
   }

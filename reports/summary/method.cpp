@@ -148,15 +148,15 @@ class SharedLabels {
   explicit SharedLabels(const std::vector<const Entry*>& entries) {
     std::map<Label, std::size_t> seen;
     for (const Entry* entry : entries)
-      for (const auto& [name, value] : entry->record->labels)
+      for (const auto& [name, value] : entry->record->attributes())
         if (value.size() > shortest) ++seen[{name, value}];
     for (const auto& [label, count] : seen)
       if (count >= fewest) marks_.emplace(label, fmt::format("L{}", marks_.size() + 1));
   }
 
-  std::string text(const Record& record) const {
+  std::string text(const Attributes& attributes) const {
     std::vector<std::string> parts;
-    for (const auto& [name, value] : record.labels) {
+    for (const auto& [name, value] : attributes) {
       const auto mark = marks_.find({name, value});
       parts.push_back(mark == marks_.end() ? name + ": " + value : name + ": " + mark->second);
     }
@@ -181,8 +181,8 @@ class SharedLabels {
 };
 
 Cell label_cell(const Record& record, const char* name) {
-  const auto found = record.labels.find(name);
-  return found == record.labels.end() ? no_cell() : Cell{found->second, nullptr};
+  const auto found = record.attribute(name);
+  return found ? Cell{*found, nullptr} : no_cell();
 }
 
 }  // namespace
@@ -224,6 +224,7 @@ std::vector<Section> method_sections(const RunSet& runs) {
               {}};
   for (const Entry* entry : entries) {
     const Record& record = *entry->record;
+    const Attributes all = record.attributes();
     const std::string& name = names[protocol_of(record)];
     const std::string key = fmt::format("{} · {}, {}", record.key, record.device, plural(record.world_ranks, "rank"));
     table.rows.push_back({{key, record.key},
@@ -233,7 +234,7 @@ std::vector<Section> method_sections(const RunSet& runs) {
                           samples_cell(*entry, problems),
                           checks_cell(record),
                           {spans_text(record), nullptr},
-                          {labels.text(record), record.labels.empty() ? Json() : Json(record.labels)}});
+                          {labels.text(all), all.empty() ? Json() : Json(all)}});
     table.anchors.push_back(entry->anchor());
   }
   Section section{"method", "How was this measured?", {}, false};

@@ -4,6 +4,7 @@
 #include "reports/compare/difference.h"
 #include "reports/compare/pairing.h"
 #include "reports/render/render.h"
+#include "tests/support/runs.h"
 #include "tests/unit/reports/cost_fixtures.h"
 
 #include <gtest/gtest.h>
@@ -18,23 +19,17 @@ namespace assay::report::comparison {
 namespace {
 
 Record record_of(double value, double half = 0.5, const std::string& key = "gemm/m=1") {
-  Record record;
-  record.key = key;
-  record.family = key.substr(0, key.find('/'));
+  Record record =
+      test::record_of(key, {test::metric("throughput", value, "FLOP/s", Interval{value - half, value + half})});
   record.params = Json::object();
   record.protocol = Json{{"cache", "cold"}, {"hash", "a"}};
-  record.metrics = {{"throughput", value, "FLOP/s", Interval{value - half, value + half}, Better::higher, {}, {}}};
   return record;
 }
 
 // Runs of one record each; the names keep equal runs apart.
 RunData run_of(std::vector<Record> records, Json more = Json::object(), const std::string& name = "r") {
-  RunData run;
-  run.dir = "runs/" + name;
-  run.run = {{"schema", 1}, {"started", name}};
-  run.run.update(more);
-  run.records = std::move(records);
-  return run;
+  more.emplace("started", name);
+  return test::run_of(std::move(records), "runs/" + name, more);
 }
 
 RunSet set_of(const std::vector<double>& values, const std::string& side) {
@@ -69,9 +64,9 @@ TEST(ComparePairing, OnlyMeasurementsMadeAlikeArePaired) {
        },
        "other protocol: cache cold / hot | other protocol: cache cold / hot"},
       {[](Record& r) { r.protocol["hash"] = "b"; }, "other protocol: hash a / b | other protocol: hash a / b"},
-      {[](Record& r) { r.labels["implementation"] = "amx"; },
+      {[](Record& r) { r.choices["implementation"] = "amx"; },
        "other implementation: not recorded / amx | other implementation: not recorded / amx"},
-      {[](Record& r) { r.labels["isa"] = "avx2"; },
+      {[](Record& r) { r.choices["isa"] = "avx2"; },
        "other instruction set: not recorded / avx2 | other instruction set: not recorded / avx2"},
       {[](Record& r) { r.status = Status::skipped, r.reason = "no AMX\nmore"; }, "skipped in head: no AMX"},
       {[](Record& r) { r.flags = {"injected:slow-rank"}; }, "a fault was injected in head"},
