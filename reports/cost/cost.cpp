@@ -15,7 +15,6 @@ namespace assay::report {
 
 namespace {
 
-
 double parse_price(const std::string& text) {
   double value = 0;
   try {
