@@ -80,7 +80,7 @@ int profile(int count, char** words) {
   std::map<std::string, std::pair<double, int>> layers;
   const std::regex number("\\.[0-9]+(?=\\.|$)");
   for (int i = 0; i < steps; ++i) {
-    trace::take_timeline();
+    trace::drain_timeline();
     const auto start = std::chrono::steady_clock::now();
     const double cpu = cpu_seconds();
     const nn::StepResult result = step.step(1e-4);
@@ -93,7 +93,7 @@ int profile(int count, char** words) {
     if (i == 0) continue;
     std::string phase;
     std::vector<std::pair<std::int64_t, std::string>> phases;
-    const auto entries = trace::take_timeline();
+    const auto entries = trace::drain_timeline();
     for (const trace::Entry& entry : entries)
       if (entry.category == trace::Category::sample) phases.emplace_back(entry.start_ns, entry.name);
     std::sort(phases.begin(), phases.end());
