@@ -1,6 +1,7 @@
 #include "harness/comm/host_group.h"
 
 #include "harness/core/error.h"
+#include "harness/core/host.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -8,7 +9,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace assay {
@@ -43,18 +44,6 @@ struct Socket {
   Socket& operator=(const Socket&) = delete;
   int release() { return std::exchange(fd, -1); }
 };
-
-std::array<char, 32> random_token() {
-  std::array<unsigned char, 16> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    throw Error("no random numbers for the ranks' token");
-  std::array<char, 32> token{};
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    token[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
-    token[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
-  }
-  return token;
-}
 
 // Moves all of the bytes, or returns false: the other end disconnected, or `until` has passed.
 bool move_all(int fd, char* data, std::size_t bytes, bool sending, Clock::time_point until = Clock::time_point::max()) {
@@ -120,9 +109,9 @@ void HostGroup::listen_and_accept(const Share& share, const std::string& note) {
     throw Error(fmt::format("rank 0 cannot listen for the other ranks: {}", std::strerror(errno)));
   char name[256] = "127.0.0.1";
   if (several_hosts_) gethostname(name, sizeof name - 1);
-  const std::array<char, 32> token = random_token();
+  const std::string token = random_token();
   note_ = note;
-  share(fmt::format("{} {} {} {}", name, ntohs(place.sin_port), std::string_view(token.data(), token.size()), note));
+  share(fmt::format("{} {} {} {}", name, ntohs(place.sin_port), token, note));
 
   peers_.assign(static_cast<std::size_t>(size_), -1);
   for (int missing = size_ - 1; missing > 0;) {
@@ -140,8 +129,9 @@ void HostGroup::listen_and_accept(const Share& share, const std::string& note) {
     Hello hello{};
     // Do not wait long for a stranger that sends nothing.
     const auto hello_by = std::min(until, Clock::now() + std::chrono::seconds(5));
-    if (!move_all(peer.fd, reinterpret_cast<char*>(&hello), sizeof hello, false, hello_by) || hello.token != token ||
-        hello.rank < 1 || hello.rank >= size_ || peers_[static_cast<std::size_t>(hello.rank)] >= 0)
+    if (!move_all(peer.fd, reinterpret_cast<char*>(&hello), sizeof hello, false, hello_by) ||
+        std::string_view(hello.token.data(), hello.token.size()) != token || hello.rank < 1 || hello.rank >= size_ ||
+        peers_[static_cast<std::size_t>(hello.rank)] >= 0)
       continue;
     no_delay(peer.fd);
     peers_[static_cast<std::size_t>(hello.rank)] = peer.release();

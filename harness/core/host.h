@@ -14,6 +14,8 @@ std::string machine_architecture();
 
 // Identifies this boot of the kernel, whatever namespaces the process is in; empty if unknown.
 std::string boot_id();
+// 32 hexadecimal digits from the kernel's random numbers; throws Error if it has none.
+std::string random_token();
 // Nanoseconds since 1970 by this host's clock.
 std::int64_t wall_clock_ns();
 

@@ -39,8 +39,8 @@ std::optional<Fault> fault_from(std::string_view name) {
 }
 
 bool Context::inject(Fault fault) {
-  if (!faults.contains(fault)) return false;
-  if (injected.insert(fault).second && on_inject) on_inject(fault);
+  if (!inputs.faults.contains(fault)) return false;
+  if (outputs.injected.insert(fault).second && services.on_inject) services.on_inject(fault);
   return true;
 }
 

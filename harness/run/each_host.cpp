@@ -37,14 +37,13 @@ EachHost::EachHost(Agents& agents, const EachHostOrder& order, EachHostSinks sin
   for (const AllocatedHost& allocated : agents_.allocation().hosts) {
     Host& host = hosts_.emplace_back();
     host.name = allocated.name;
-    std::set<Work> finished;
+    std::set<Identity> finished;
     if (const auto before = order_.before.find(host.name); before != order_.before.end())
       for (const Record& record : before->second)
-        if (record.status != Status::error) finished.insert({{record.key, record.world_ranks}, record.seed});
+        if (record.status != Status::error) finished.insert(record.identity().unplaced());
     for (std::size_t i = 0; i < order_.plan->cases.size(); ++i) {
-      const PlannedCase& planned = order_.plan->cases[i];
-      const Work work{{planned.key, planned.ranks}, planned.seed};
-      if (!finished.contains(work)) host.left.emplace(work, i);
+      const Identity identity = identity_of(order_.plan->cases[i], order_.device);
+      if (!finished.contains(identity)) host.left.emplace(identity, i);
     }
     all_ += host.left.size();
     host.finished = host.left.empty();
@@ -106,7 +105,7 @@ void EachHost::sink(const Call& call) {
 
 void EachHost::keep(std::size_t index, Record record) {
   Host& host = hosts_[index];
-  const auto found = host.left.find({{record.key, record.world_ranks}, record.seed});
+  const auto found = host.left.find(record.identity().unplaced());
   if (found == host.left.end()) throw Error(fmt::format("a record of {}, which it was not asked for", record.key));
   for (RankResult& rank : record.ranks) rank.host = host.name;
   host.left.erase(found);
@@ -171,11 +170,11 @@ void EachHost::give_up(std::size_t index, const std::string& why) {
   host.finished = true;
   if (host.left.empty()) return;
   note(fmt::format("assay: host {}: {}; {} of its cases have no record", host.name, why, host.left.size()));
-  const std::map<Work, std::size_t> left = host.left;
+  const std::map<Identity, std::size_t> left = host.left;
   for (std::size_t i = 0; i < order_.plan->cases.size(); ++i) {
     const PlannedCase& planned = order_.plan->cases[i];
-    const Work work{{planned.key, planned.ranks}, planned.seed};
-    const auto found = left.find(work);
+    const Identity identity = identity_of(planned, order_.device);
+    const auto found = left.find(identity);
     if (found == left.end() || found->second != i) continue;
     CaseOrder order;
     order.family = planned.family;
@@ -188,8 +187,7 @@ void EachHost::give_up(std::size_t index, const std::string& why) {
     order.flags = shared_machine_flags();
     if (const auto before = order_.before.find(host.name); before != order_.before.end())
       for (const Record& record : before->second)
-        if (record.key == planned.key && record.world_ranks == planned.ranks && record.seed == planned.seed)
-          order.attempt = record.attempt + 1;
+        if (record.identity().unplaced() == identity) order.attempt = record.attempt + 1;
     Record record = blank_record(order, order_.device);
     for (int rank = 0; rank < planned.ranks; ++rank) record.ranks.push_back({rank, host.name, "", std::nullopt});
     record.status = Status::error;

@@ -63,7 +63,7 @@ std::unique_ptr<Communicator> make_world(WorkerLink& link, const RankPlace& plac
 // What the communicator knows of its own ways by now; some are only made at the first call.
 void describe_transport(Record& record, Communicator& comm) {
   try {
-    if (const std::string way = comm.transport(); !way.empty()) record.labels["transport"] = way;
+    if (const std::string way = comm.transport(); !way.empty()) record.choices["transport"] = way;
     for (std::string& remark : comm.remarks()) record.flags.push_back(std::move(remark));
   } catch (const std::exception& caught) {
     record.flags.push_back(fmt::format("the transport is not known: {}", caught.what()));

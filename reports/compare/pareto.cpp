@@ -31,12 +31,10 @@ std::string side_of(const RunData& run, const char* otherwise) {
 
 // Equal for records that do the same work in the same way, on any machine.
 std::string work_of(const Record& record) {
-  Identity identity = record.identity();
-  identity.hosts.clear();
   Json protocol = record.protocol.is_object() ? record.protocol.get() : Json::object();
   for (const char* machines_own : {"hash", "isa", "implementation"}) protocol.erase(machines_own);
   const std::string how = protocol.empty() ? protocol_of(record) : dump_line(protocol);
-  return identity.text() + "\n" + how;
+  return record.identity().on_any_host().text() + "\n" + how;
 }
 
 const Metric* throughput_of(const Record& record) {

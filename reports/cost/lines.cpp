@@ -18,8 +18,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t fewest = 3;  // machines or runs that a mean may stand for
-constexpr double seconds_per_hour = 3600;
+constexpr std::size_t min_sample = 3;  // machines or runs for an interval between them
 
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -43,7 +42,7 @@ struct Group {
 
 std::string kind_of(const Machine& machine) {
   if (!machine.instance_type.empty()) return machine.instance_type;
-  return machine.name.empty() ? "machine that its run does not describe" : machine.name;
+  return machine.name.empty() ? "unknown machine" : machine.name;
 }
 
 // Equal for equal prices.
@@ -87,7 +86,7 @@ void add_lines(const Group& group, std::vector<CostLine>& lines) {
     all.push_back(&member);
     hosts[member.host].push_back(&member);
   }
-  if (hosts.size() - hosts.count("") >= fewest) {
+  if (hosts.size() - hosts.count("") >= min_sample) {
     all.erase(std::remove_if(all.begin(), all.end(), [](const Member* m) { return m->host.empty(); }), all.end());
     hosts.erase("");
     std::vector<double> means;
@@ -105,15 +104,14 @@ void add_lines(const Group& group, std::vector<CostLine>& lines) {
     return;
   }
   for (const auto& [host, members] : hosts) {
-    if (members.size() >= fewest) {
+    if (members.size() >= min_sample) {
       std::vector<double> seconds;
       for (const Member* member : members) seconds.push_back(member->result.seconds);
       CostLine line = line_of(group, members);
       line.seconds = mean(seconds);
       line.ci95 = t_interval(seconds);
       line.interval = "between runs";
-      line.stands_for =
-          fmt::format("{}, {} runs", host.empty() ? "machines that are not named" : "one machine", members.size());
+      line.stands_for = fmt::format("{}, {} runs", host.empty() ? "unnamed machines" : "one machine", members.size());
       lines.push_back(std::move(line));
       continue;
     }
@@ -176,20 +174,19 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
       }
       results = true;
       const std::vector<Power> power = power_of(record);
-      Identity identity = record.identity();
-      identity.hosts.clear();
-      const std::string common = identity.text() + '\n' + protocol_of(record) + '\n' + machine + '\n' + priced;
+      const std::string common =
+          record.identity().on_any_host().text() + '\n' + protocol_of(record) + '\n' + machine + '\n' + priced;
       const std::string idle = warning_of_use(record, prices.machine);
       for (const Result& result : all) {
         const auto [place, fresh] = places.try_emplace(result.per + '\n' + common, groups.size());
         if (fresh) groups.push_back({machine, prices.offers, {}, {}});
         Group& group = groups[place->second];
         if (!idle.empty()) group.warnings.insert(idle);
-        // Prices are equal; what is to be said of them may differ with the run's start and GPUs.
+        // Prices are equal, but their warnings may differ with the run's start and GPUs.
         for (std::size_t p = 0; p < prices.offers.size(); ++p)
           for (const std::string& warning : prices.offers[p].warnings) {
-            std::vector<std::string>& said = group.offers[p].warnings;
-            if (std::find(said.begin(), said.end(), warning) == said.end()) said.push_back(warning);
+            std::vector<std::string>& warnings = group.offers[p].warnings;
+            if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) warnings.push_back(warning);
           }
         group.members.push_back({entry, host, result, power});
       }

@@ -78,8 +78,8 @@ std::optional<Roof> measured_memory(std::span<const Entry* const> entries, std::
     return streams(record) && param_number(record, "bytes").value_or(0) == largest;
   });
   if (!roof) return roof;
-  const auto level = roof->entry->record->labels.find("level");
-  if (level != roof->entry->record->labels.end() && level->second != "memory") roof->source += ", in " + level->second;
+  const std::string level = roof->entry->record->attribute("level").value_or("memory");
+  if (level != "memory") roof->source += ", in " + level;
   return roof;
 }
 
@@ -99,7 +99,7 @@ const HardwareSheet* sheet_of(std::span<const HardwareSheet> sheets, const RunDa
 
 namespace {
 
-// A CPU's sheet is of a socket.
+// A CPU's sheet describes one socket.
 double sockets(const RunData& run, std::string_view device) {
   return device == "cpu" ? std::max(1.0, number_member(run.run, "/environment/cpu/sockets").value_or(1)) : 1;
 }
@@ -115,7 +115,7 @@ std::optional<Roof> sheet_compute(const HardwareSheet* sheet, const RunData& run
                                   std::string_view dtype) {
   if (!sheet) return std::nullopt;
   auto peak = sheet->peak.find(std::string(dtype == "fp8" ? "fp8_e4m3" : dtype));
-  // Matrix products of f64 run on the tensor cores where there are any.
+  // f64 matrix products use tensor cores if there are any.
   if (dtype == "f64" && sheet->peak.contains("f64_tensor")) peak = sheet->peak.find("f64_tensor");
   if (peak == sheet->peak.end()) return std::nullopt;
   return Roof{peak->second * sockets(run, device), {}, source_of(*sheet, "peak"), nullptr};
@@ -130,10 +130,9 @@ std::optional<Roof> recorded_peak(const Record& record) {
   const Metric* rate = find_metric(record, "model_flops");
   const Metric* mfu = find_metric(record, "mfu");
   if (!rate || !mfu || *mfu->value <= 0 || *rate->value <= 0) return std::nullopt;
-  const auto source = record.labels.find("peak");
   return Roof{*rate->value / *mfu->value / units_of(record, true),
               {},
-              source == record.labels.end() ? "the record's own MFU" : source->second,
+              record.attribute("peak").value_or("the record's own MFU"),
               nullptr};
 }
 

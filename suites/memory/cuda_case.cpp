@@ -35,7 +35,7 @@ class CudaMemoryCase final : public Case {
  public:
   explicit CudaMemoryCase(const Params& params) : info_(info_of(params)), elements_(elements_of(params)) {}
 
-  std::optional<std::string> skip_reason(const Context&) const override {
+  std::optional<std::string> prepare(Context&) override {
     const std::size_t least = (info_.op == Op::latency ? 2 : 1) * doubles_per_line;
     if (elements_ >= least) return std::nullopt;
     return fmt::format("{} bytes are less than {} bytes", elements_ * sizeof(double), least * sizeof(double));
@@ -51,7 +51,7 @@ class CudaMemoryCase final : public Case {
     else
       allocate();
     describe(context);
-    context.protocol.set_gate(1);
+    context.outputs.protocol.set_gate(1);
   }
 
   void measure(Sampler& sampler) override {
@@ -131,8 +131,8 @@ class CudaMemoryCase final : public Case {
     for (std::size_t i = 1; i < variants.size(); ++i)
       if (median(seconds[i]) < median(seconds[best])) best = i;
     variant_ = variants[best];
-    context_->labels["kernel"] = variant_.text();
-    context_->labels["kernel_search"] =
+    context_->outputs.labels["kernel"] = variant_.text();
+    context_->outputs.labels["kernel_search"] =
         fmt::format("fastest of {}, {:.0f} GB/s where the first has {:.0f}", variants.size(),
                     counted_bytes() / median(seconds[best]) * 1e-9, counted_bytes() / median(seconds[0]) * 1e-9);
   }
@@ -144,7 +144,7 @@ class CudaMemoryCase final : public Case {
     Device& device = context_->device;
     inputs_[0] = device.allocate(array_bytes());
     const Buffer host = device.allocate(array_bytes(), Memory::host);
-    link_cycle(host.as<Line>(), lines(), Rng(context_->seed, "chase"));
+    link_cycle(host.as<Line>(), lines(), Rng(context_->inputs.seed, "chase"));
     relocate(host.as<Line>(), host.as<Line>(), inputs_[0].as<Line>());
     device.copy(inputs_[0].data(), host.data(), array_bytes(), *stream_);
     position_ = device.allocate(sizeof(void*));
@@ -171,14 +171,14 @@ class CudaMemoryCase final : public Case {
     const double cache = static_cast<double>(context.device.info().last_level_cache_bytes);
     // Sizes that fit the cache are meant to be hot; larger ones evict themselves. As in STREAM, neither is rotated or
     // flushed.
-    context.protocol.cache = in_cache_ ? "hot" : "none";
-    context.protocol.data = "integers";
-    auto& labels = context.labels;
+    context.outputs.protocol.cache = in_cache_ ? "hot" : "none";
+    context.outputs.protocol.data = "integers";
+    context.outputs.conditions["array_bytes"] = std::to_string(array_bytes());
+    Attributes& labels = context.outputs.labels;
     if (info_.op == Op::latency)
       labels["hops"] = std::to_string(hops_per_repetition);
     else
       labels["passes"] = std::to_string(passes_);
-    labels["array_bytes"] = std::to_string(array_bytes());
     labels["level"] = in_cache_                                           ? "L2"
                       : static_cast<double>(array_bytes()) >= 4.0 * cache ? "memory"
                                                                           : "memory, in part cached";

@@ -49,13 +49,13 @@ class Cuda(AssayCase):
             {"family": "transformer", "model": "gpt2-tiny", "precision": "fp8", "checkpointing": "full", **shape})
         for record in records:
             self.assertEqual(record["status"], "ok", record["reason"])
-            self.assertEqual(record["labels"]["graph"], "captured")
+            self.assertEqual(record["choices"]["graph"], "captured")
             overhead = self.metrics(record)["step_overhead"]
             self.assertTrue(0 <= overhead < 1, overhead)
         fp8, bf16 = records[:2]
-        self.assertIn("e4m3", fp8["labels"]["fp8"])
-        self.assertNotIn("fp8", bf16["labels"])
-        self.assertIn("quantize", fp8["labels"]["implementation"])
+        self.assertIn("e4m3", fp8["conditions"]["fp8"])
+        self.assertNotIn("fp8", bf16["conditions"])
+        self.assertIn("quantize", fp8["choices"]["implementation"])
         self.assertEqual(self.by_name(fp8["checks"])["losses_after_resume_that_differ"]["value"], 0)
         narrow, wide = (self.metrics(record)["loss_step_10"] for record in (fp8, bf16))
         self.assertAlmostEqual(narrow, wide, delta=0.05 * wide)

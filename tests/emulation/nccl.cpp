@@ -423,7 +423,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t* par
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   // NCCL waits until the last graph that captured a call is gone: forever, if its owner waits for this call.
   if (comm->calls.use_count() > 1) {
-    fmt::print(stderr, "ncclCommDestroy: a graph still holds calls of this communicator\n");
+    fmt::print(stderr, "ncclCommDestroy: a graph still contains calls of this communicator\n");
     std::abort();
   }
   delete comm;

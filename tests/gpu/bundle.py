@@ -19,8 +19,8 @@ FILES = ["assay", "libassay-cuda.so", "libassay-cpu.so"]
 # Taken from the machine: CUDA's are large and match its driver, glibc's match its kernel and loader.
 FROM_THE_MACHINE = ("libcublas", "libcudnn", "libnccl", "libcupti", "libcuda.", "libcudart", "libnvidia", "libnvrtc",
                     "ld-linux", "libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so", "libresolv.so")
-# The compiler's, which most machines have: ours are used only if theirs are too old, since their other libraries may
-# need them.
+# The compiler's, which most machines have: ours are used only if theirs are too old, as their other libraries may need
+# theirs.
 RUNTIME = ("libstdc++", "libgcc_s", "libgomp")
 # Where toolkits keep libraries outside the loader's path.
 TOOLKIT = ("/usr/local/cuda/lib64", "/usr/local/cuda/lib", "/usr/local/cuda/extras/CUPTI/lib64")

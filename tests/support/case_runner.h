@@ -14,7 +14,7 @@ namespace assay::test {
 struct Outcome {
   std::optional<std::string> skipped;
   Protocol protocol;
-  std::map<std::string, std::string> labels;
+  Attributes conditions, choices, labels;
   Measurement measurement;
   std::vector<Check> checks;
   std::vector<Metric> metrics;

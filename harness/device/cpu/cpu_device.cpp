@@ -57,7 +57,7 @@ double measure_timer_cost() {
 }
 
 Error out_of_memory(std::size_t bytes, const MemoryLimits& limits, const std::string& why) {
-  return Error(fmt::format("out of memory: {} bytes asked for, {} available{}", bytes, limits.available(), why));
+  return Error(fmt::format("out of memory: {} bytes requested, {} available{}", bytes, limits.available(), why));
 }
 
 Buffer map_memory(std::size_t bytes) {

@@ -389,7 +389,7 @@ std::unique_ptr<Device> make_cuda_device(int local_rank) { return std::make_uniq
 
 std::unique_ptr<Stream> make_urgent_stream() {
   use_own_gpu();
-  int least = 0, greatest = 0;  // the greatest is the lowest number
+  int least = 0, greatest = 0;  // the greatest priority is the lowest number
   ASSAY_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
   return std::make_unique<CudaStream>(greatest);
 }

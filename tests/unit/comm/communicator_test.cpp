@@ -46,8 +46,8 @@ TEST(ReduceBf16, RoundsToNearestEvenAndKeepsNaN) {
     return static_cast<float>(out[0]);
   };
   EXPECT_EQ(reduce(ReduceOp::sum, 100, 28), 128);
-  EXPECT_EQ(reduce(ReduceOp::sum, 256, 1), 256);  // 257 lies halfway: to even
-  EXPECT_EQ(reduce(ReduceOp::sum, 256, 3), 260);  // 259 lies halfway: to even
+  EXPECT_EQ(reduce(ReduceOp::sum, 256, 1), 256);  // 257 is halfway: to even
+  EXPECT_EQ(reduce(ReduceOp::sum, 256, 3), 260);  // 259 is halfway: to even
   EXPECT_EQ(reduce(ReduceOp::max, -3, 2), 2);
   EXPECT_EQ(reduce(ReduceOp::min, -3, 2), -3);
   EXPECT_TRUE(std::isnan(reduce(ReduceOp::sum, std::numeric_limits<float>::quiet_NaN(), 1)));

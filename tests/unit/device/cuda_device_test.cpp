@@ -96,7 +96,7 @@ TEST_F(CudaDevice, OutOfMemoryNamesTheBytes) {
   EXPECT_THAT([&] { device_->allocate(huge); },
               ThrowsMessage<Error>(
                   AllOf(HasSubstr("out of device memory"), HasSubstr(std::to_string(huge)), HasSubstr(" free of "))));
-  EXPECT_THAT(get(put({4})), Each(4)) << "the device goes on";
+  EXPECT_THAT(get(put({4})), Each(4)) << "the device still works";
 }
 
 TEST_F(CudaDevice, StreamsWaitForEvents) {

@@ -85,7 +85,7 @@ TEST(Team, UnbindsItsThreadAtTheEnd) {
   {
     const Team outer(1);
     { const Team inner(max_threads()); }
-    EXPECT_EQ(allowed().size(), 1u) << "the outer team still lives";
+    EXPECT_EQ(allowed().size(), 1u) << "the outer team still exists";
   }
   EXPECT_EQ(allowed(), all());
 }

@@ -1,10 +1,11 @@
-// Floors: how they are read, what they match, and verdicts computed by hand.
+// Floors: reading them, matching records, and verdicts computed by hand.
 #include "reports/acceptance/acceptance.h"
 
 #include "reports/acceptance/judge.h"
 #include "reports/acceptance/metric_units.h"
 #include "reports/render/render.h"
 #include "tests/support/refusal.h"
+#include "tests/support/runs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,26 +22,15 @@
 namespace assay::report {
 namespace {
 
+using test::run_of;
 using testing::HasSubstr;
 using testing::Not;
 
 Record record_of(const std::string& key, double value, std::optional<Interval> range, const std::string& host = "") {
-  Record record;
-  record.key = key;
-  record.family = key.substr(0, key.find('/'));
+  Record record = test::record_of(key, {test::metric("throughput", value, "FLOP/s", range)});
   record.protocol = {{"data", "normal"}, {"min_samples", 30}};
-  record.metrics.push_back({"throughput", value, "FLOP/s", range, Better::higher, std::nullopt, std::nullopt});
   if (!host.empty()) record.ranks.push_back({0, host, "NVIDIA H100", 1.0});
   return record;
-}
-
-RunData run_of(const std::string& dir, std::vector<Record> records, const std::string& started = "") {
-  RunData run;
-  run.dir = dir;
-  run.run = {{"schema", 1}};
-  if (!started.empty()) run.run["started"] = started;
-  run.records = std::move(records);
-  return run;
 }
 
 Floor floor_of(const std::string& key, double limit, Bound bound = Bound::at_least) {
@@ -56,7 +46,7 @@ Floor floor_of(const std::string& key, double limit, Bound bound = Bound::at_lea
   return floor;
 }
 
-// What one floor says of these runs.
+// What one floor says about these runs.
 struct Checked {
   Checked(Floor floor, std::vector<RunData> data)
       : floors{"f.json", "f", "", {std::move(floor)}}, runs(std::move(data)) {
@@ -97,8 +87,8 @@ TEST(Acceptance, StarsCrossSlashesAndNothingElseIsSpecial) {
   EXPECT_FALSE(key_matches("", "gemm"));
 }
 
-// A floor of 700: [701, 720] holds it, [690, 699] misses it, [690, 710] straddles it; its ends belong to what holds.
-TEST(Acceptance, TheIntervalDecidesAndTheValueWhereThereIsNone) {
+// A floor of 700: [701, 720] meets it, [690, 699] misses it, [690, 710] straddles it; an end at 700 meets it.
+TEST(Acceptance, TheIntervalDecidesElseTheValue) {
   EXPECT_EQ(judge(710, Interval{701, 720}, Bound::at_least, 700), Outcome::pass);
   EXPECT_EQ(judge(710, Interval{700, 720}, Bound::at_least, 700), Outcome::pass);
   EXPECT_EQ(judge(695, Interval{690, 699}, Bound::at_least, 700), Outcome::fail);
@@ -113,24 +103,24 @@ TEST(Acceptance, TheIntervalDecidesAndTheValueWhereThereIsNone) {
 }
 
 TEST(Acceptance, AValueOutsideItsOwnIntervalIsNoMoreCertainThanThat) {
-  const Checked beside(floor_of("gemm/*", 700), {run_of("r", {record_of("gemm/a=1", 690, Interval{710, 720})})});
+  const Checked beside(floor_of("gemm/*", 700), {run_of({record_of("gemm/a=1", 690, Interval{710, 720})})});
   EXPECT_EQ(beside.verdict(), Verdict::inconclusive);  // [690, 720]
-  const Checked reversed(floor_of("gemm/*", 700), {run_of("r", {record_of("gemm/a=1", 710, Interval{720, 705})})});
+  const Checked reversed(floor_of("gemm/*", 700), {run_of({record_of("gemm/a=1", 710, Interval{720, 705})})});
   EXPECT_EQ(reversed.verdict(), Verdict::pass);  // [705, 720]
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const Checked none(floor_of("gemm/*", 700), {run_of("r", {record_of("gemm/a=1", 710, Interval{nan, 720})})});
+  const Checked none(floor_of("gemm/*", 700), {run_of({record_of("gemm/a=1", 710, Interval{nan, 720})})});
   EXPECT_EQ(none.verdict(), Verdict::pass);
   EXPECT_THAT(none.text(), HasSubstr("no interval: the value alone decides"));
 }
 
-// 600 TFLOP/s under a floor of 700: 100 / 700 = 14 % below. Its interval's half width of 10 T shows three digits.
+// 600 TFLOP/s with a floor of 700: 100 / 700 = 14 % below. The half width of 10 T allows three digits.
 TEST(Acceptance, TheWorstRecordDecidesAndIsNamed) {
-  const Checked checked(floor_of("gemm/*", 7e14),
-                        {run_of("runs/a", {record_of("gemm/m=1", 8.12e14, Interval{7.89e14, 8.3e14}, "host-a")}, "1"),
-                         run_of("runs/b",
-                                {record_of("gemm/m=1", 6e14, Interval{5.9e14, 6.1e14}, "host-b"),
-                                 record_of("gemm/m=2", 7.05e14, Interval{6.9e14, 7.2e14}, "host-b")},
-                                "2")});
+  const Checked checked(
+      floor_of("gemm/*", 7e14),
+      {run_of({record_of("gemm/m=1", 8.12e14, Interval{7.89e14, 8.3e14}, "host-a")}, "runs/a", {{"started", "1"}}),
+       run_of({record_of("gemm/m=1", 6e14, Interval{5.9e14, 6.1e14}, "host-b"),
+               record_of("gemm/m=2", 7.05e14, Interval{6.9e14, 7.2e14}, "host-b")},
+              "runs/b", {{"started", "2"}})});
   EXPECT_EQ(checked.verdict(), Verdict::fail);
   EXPECT_EQ(checked.result.code(), ExitCode::failed);
   const std::string text = checked.text();
@@ -142,13 +132,13 @@ TEST(Acceptance, TheWorstRecordDecidesAndIsNamed) {
   EXPECT_THAT(text, HasSubstr("passed: 0 · failed: 1 · inconclusive: 0 · not judged: 0"));
 }
 
-TEST(Acceptance, WhatCannotBeJudgedFailsARequiredFloorAndIsSaidOfOthers) {
+TEST(Acceptance, UnusableRecordsFailARequiredFloorAndAreReportedForOthers) {
   const auto with = [](const std::function<void(Record&)>& change, bool required) {
     Record record = record_of("gemm/m=1", 9e14, Interval{8.9e14, 9.1e14});
     change(record);
     Floor floor = floor_of("gemm/*", 7e14);
     floor.required = required;
-    return Checked(floor, {run_of("r", {record})});
+    return Checked(floor, {run_of({record})});
   };
   const std::vector<std::pair<std::function<void(Record&)>, std::string>> cases = {
       {[](Record& r) { r.status = Status::skipped, r.reason = "no GPU", r.metrics.clear(); }, "skipped: no GPU"},
@@ -177,18 +167,18 @@ TEST(Acceptance, WhatCannotBeJudgedFailsARequiredFloorAndIsSaidOfOthers) {
 TEST(Acceptance, ARequiredFloorWithOneSkippedRecordFailsAnOptionalOneDoesNot) {
   Record skipped = record_of("gemm/m=2", 0, {});
   skipped.status = Status::skipped;
-  const std::vector<RunData> runs = {run_of("r", {record_of("gemm/m=1", 9e14, {}), skipped})};
+  const std::vector<RunData> runs = {run_of({record_of("gemm/m=1", 9e14, {}), skipped})};
   Floor floor = floor_of("gemm/*", 7e14);
   EXPECT_EQ(Checked(floor, runs).verdict(), Verdict::pass);
   floor.required = true;
   EXPECT_EQ(Checked(floor, runs).verdict(), Verdict::fail);
 }
 
-TEST(Acceptance, AnotherProtocolIsRefusedAndCountsAsMissing) {
+TEST(Acceptance, ADifferentProtocolIsRefusedAndCountsAsMissing) {
   Floor floor = floor_of("gemm/*", 7e14);
   floor.protocol = {{"data", "zeros"}, {"min_samples", 30.0}, {"cach", "hot"}};
   floor.required = true;
-  const Checked refused(floor, {run_of("r", {record_of("gemm/m=1", 9e14, {})})});
+  const Checked refused(floor, {run_of({record_of("gemm/m=1", 9e14, {})})});
   EXPECT_EQ(refused.verdict(), Verdict::fail);
   EXPECT_THAT(refused.only().reason, HasSubstr("data is normal, the floor asks for zeros"));
   EXPECT_THAT(refused.only().reason, HasSubstr("no cach in it"));
@@ -196,21 +186,21 @@ TEST(Acceptance, AnotherProtocolIsRefusedAndCountsAsMissing) {
   EXPECT_EQ(refused.only().records.front().outcome, Outcome::refused);
   EXPECT_FALSE(refused.only().records.front().value);
 
-  // Beside one of the right protocol it is passed over, and told.
+  // Next to a record with the right protocol it is ignored and reported.
   Record zeros = record_of("gemm/m=2", 9.5e14, {});
   zeros.protocol["data"] = "zeros";
   floor.protocol = {{"data", "normal"}};
-  const Checked one(floor, {run_of("r", {record_of("gemm/m=1", 9e14, {}), zeros})});
+  const Checked one(floor, {run_of({record_of("gemm/m=1", 9e14, {}), zeros})});
   EXPECT_EQ(one.verdict(), Verdict::pass);
-  EXPECT_THAT(one.text(), HasSubstr("not counted: 1 record; another protocol: data is zeros"));
+  EXPECT_THAT(one.text(), HasSubstr("not counted: 1 record; different protocol: data is zeros"));
 }
 
 TEST(Acceptance, FiltersChooseDeviceWorldAndLabels) {
   Record cuda = record_of("collective/op=all_reduce", 9e14, {});
   cuda.device = "cuda";
   cuda.world_ranks = 8;
-  cuda.labels["algorithm"] = "NVLS ring";
-  const std::vector<RunData> runs = {run_of("r", {cuda})};
+  cuda.choices["algorithm"] = "NVLS ring";
+  const std::vector<RunData> runs = {run_of({cuda})};
   const auto verdict = [&](const std::function<void(Floor&)>& change) {
     Floor floor = floor_of("*", 7e14);
     change(floor);
@@ -225,20 +215,21 @@ TEST(Acceptance, FiltersChooseDeviceWorldAndLabels) {
   EXPECT_EQ(verdict([](Floor& f) { f.labels["other"] = "*"; }), Verdict::not_judged);
 }
 
-// Every machine that was given must have what is required: leaving the record out is no way to pass.
-TEST(Acceptance, ARequiredFloorIsAskedOfEveryMachine) {
+// Every machine must have the required records: leaving one out is no way to pass.
+TEST(Acceptance, ARequiredFloorAppliesToEveryMachine) {
   Floor floor = floor_of("gemm/*", 7e14);
   floor.required = true;
-  const RunData a = run_of("a", {record_of("gemm/m=1", 9e14, {}, "host-a")}, "1");
-  const RunData b = run_of("b", {record_of("peak/m=1", 9e14, {}, "host-b")}, "2");
+  const RunData a = run_of({record_of("gemm/m=1", 9e14, {}, "host-a")}, "a", {{"started", "1"}});
+  const RunData b = run_of({record_of("peak/m=1", 9e14, {}, "host-b")}, "b", {{"started", "2"}});
   const Checked missing(floor, {a, b});
   EXPECT_EQ(missing.verdict(), Verdict::fail);
   EXPECT_THAT(missing.only().reason, HasSubstr("no record of host host-b"));
-  // Two runs of one machine, each with a part of the cases, are one machine.
-  EXPECT_EQ(Checked(floor, {a, run_of("b", {record_of("peak/m=1", 9e14, {}, "host-a")}, "2")}).verdict(),
+  // Two runs of one machine, each with some of the cases, count as one machine.
+  EXPECT_EQ(Checked(floor, {a, run_of({record_of("peak/m=1", 9e14, {}, "host-a")}, "b", {{"started", "2"}})}).verdict(),
             Verdict::pass);
   // Runs that name no host may be of any.
-  EXPECT_EQ(Checked(floor, {run_of("a", {record_of("gemm/m=1", 9e14, {})}, "1"), b}).verdict(), Verdict::pass);
+  EXPECT_EQ(Checked(floor, {run_of({record_of("gemm/m=1", 9e14, {})}, "a", {{"started", "1"}}), b}).verdict(),
+            Verdict::pass);
   floor.required = false;
   EXPECT_EQ(Checked(floor, {a, b}).verdict(), Verdict::pass);
 }
@@ -251,10 +242,11 @@ Floor fleet_floor(const std::string& key, double share, int members = 3) {
 }
 
 // Hosts at 100, 101, 99 and 90: the median is (99 + 100) / 2 = 99.5, and 95 % of it 94.525. 90 fails, by 4.8 %.
-TEST(Fleet, EachHostIsHeldAgainstTheMedian) {
+TEST(Fleet, EachHostIsComparedWithTheMedian) {
   std::vector<RunData> runs;
   for (const auto& [host, value] : {std::pair{"a", 100.0}, {"b", 101.0}, {"c", 99.0}, {"d", 90.0}})
-    runs.push_back(run_of(host, {record_of("gemm/m=1", value, Interval{value - 0.5, value + 0.5}, host)}, host));
+    runs.push_back(
+        run_of({record_of("gemm/m=1", value, Interval{value - 0.5, value + 0.5}, host)}, host, {{"started", host}}));
   const Checked checked(fleet_floor("gemm/*", 0.95), runs);
   ASSERT_EQ(checked.verdict(), Verdict::fail);
   const Judgement& worst = checked.only().records.front();
@@ -268,13 +260,13 @@ TEST(Fleet, EachHostIsHeldAgainstTheMedian) {
             3);
 }
 
-// One host measured three times counts once: its median is 100, beside 98 and 104. The fleet's median is 100, not the
-// 100.5 or so of all five figures; 95 holds for every record but the 94.
+// A host that measured three times counts once: its median is 100, next to 98 and 104. The fleet's median is 100, not
+// the 100.5 or so of all five figures; every record but the 94 meets the floor of 95.
 TEST(Fleet, AHostThatMeasuredOftenCountsOnce) {
-  std::vector<RunData> runs = {run_of("b", {record_of("gemm/m=1", 98, {}, "b")}, "1"),
-                               run_of("c", {record_of("gemm/m=1", 104, {}, "c")}, "2")};
+  std::vector<RunData> runs = {run_of({record_of("gemm/m=1", 98, {}, "b")}, "b", {{"started", "1"}}),
+                               run_of({record_of("gemm/m=1", 104, {}, "c")}, "c", {{"started", "2"}})};
   for (const auto& [dir, value] : {std::pair{"a1", 94.0}, {"a2", 100.0}, {"a3", 110.0}})
-    runs.push_back(run_of(dir, {record_of("gemm/m=1", value, {}, "a")}, dir));
+    runs.push_back(run_of({record_of("gemm/m=1", value, {}, "a")}, dir, {{"started", dir}}));
   const Checked checked(fleet_floor("gemm/*", 0.95), runs);
   ASSERT_EQ(checked.verdict(), Verdict::fail);
   EXPECT_DOUBLE_EQ(*checked.only().records.front().median, 100);
@@ -283,12 +275,12 @@ TEST(Fleet, AHostThatMeasuredOftenCountsOnce) {
   EXPECT_EQ(checked.only().records[1].outcome, Outcome::pass);
 }
 
-// Four ranks at 1, 1, 1 and 1.25 s a repetition: the record's 800 is the slowest's. The others alone would be at
-// 800 * 1.25 = 1,000, the median. Rank 3's 800 is 20 % below it: 800 < 950, by 16 % of the limit.
-TEST(Fleet, RanksOfOneHostAreHeldAgainstEachOther) {
+// Four ranks at 1, 1, 1 and 1.25 s per repetition: the record's 800 is that of the slowest. The others alone would
+// reach 800 * 1.25 = 1,000, the median. Rank 3's 800 is below 950, by 16 % of the limit.
+TEST(Fleet, RanksOfOneHostAreComparedWithEachOther) {
   Record record = record_of("gemm/m=1", 800, Interval{796, 804});
   for (int rank = 0; rank < 4; ++rank) record.ranks.push_back({rank, "a", "NVIDIA H100", rank == 3 ? 1.25 : 1.0});
-  const Checked checked(fleet_floor("gemm/*", 0.95), {run_of("r", {record})});
+  const Checked checked(fleet_floor("gemm/*", 0.95), {run_of({record})});
   ASSERT_EQ(checked.verdict(), Verdict::fail);
   const Judgement& worst = checked.only().records.front();
   EXPECT_DOUBLE_EQ(*worst.median, 1000);
@@ -299,21 +291,21 @@ TEST(Fleet, RanksOfOneHostAreHeldAgainstEachOther) {
   EXPECT_THAT(worst.reason, HasSubstr("16 % below"));
 }
 
-TEST(Fleet, SmallOrNamelessOrMixedFleetsSayNothing) {
+TEST(Fleet, SmallOrNamelessOrMixedFleetsAreInconclusive) {
   const auto verdict_of = [](std::vector<RunData> runs) {
     return Checked(fleet_floor("gemm/*", 0.95), std::move(runs));
   };
-  const Checked two = verdict_of({run_of("a", {record_of("gemm/m=1", 100, {}, "a")}, "1"),
-                                  run_of("b", {record_of("gemm/m=1", 50, {}, "b")}, "2")});
+  const Checked two = verdict_of({run_of({record_of("gemm/m=1", 100, {}, "a")}, "a", {{"started", "1"}}),
+                                  run_of({record_of("gemm/m=1", 50, {}, "b")}, "b", {{"started", "2"}})});
   EXPECT_EQ(two.verdict(), Verdict::inconclusive);
   EXPECT_EQ(two.result.code(), ExitCode::no_data);
-  EXPECT_THAT(two.only().reason, HasSubstr("a fleet of 2: its median takes 3 or more"));
-  const Checked nameless = verdict_of({run_of("a", {record_of("gemm/m=1", 100, {})}, "1")});
+  EXPECT_THAT(two.only().reason, HasSubstr("a fleet of 2: a median needs at least 3"));
+  const Checked nameless = verdict_of({run_of({record_of("gemm/m=1", 100, {})}, "a", {{"started", "1"}})});
   EXPECT_THAT(nameless.only().reason, HasSubstr("names no host"));
-  // Another protocol, size or GPU is another fleet.
+  // A different protocol, size or GPU makes a different fleet.
   std::vector<RunData> mixed;
   for (const std::string host : {"a", "b", "c"})
-    mixed.push_back(run_of(host, {record_of("gemm/m=1", 100, {}, host)}, host));
+    mixed.push_back(run_of({record_of("gemm/m=1", 100, {}, host)}, host, {{"started", host}}));
   mixed[0].records[0].protocol["data"] = "zeros";
   EXPECT_EQ(verdict_of(mixed).verdict(), Verdict::inconclusive);
   mixed[0].records[0].protocol["data"] = "normal";
@@ -325,8 +317,8 @@ TEST(Fleet, SmallOrNamelessOrMixedFleetsSayNothing) {
 TEST(Acceptance, OrderOfRunsAndCopiesDoNotMatter) {
   std::vector<RunData> runs;
   for (const std::string host : {"a", "b", "c", "d"})
-    runs.push_back(run_of(
-        "x/" + host, {record_of("gemm/m=1", 100 + host[0] % 3, {}, host), record_of("gemm/m=2", 90, {}, host)}, host));
+    runs.push_back(run_of({record_of("gemm/m=1", 100 + host[0] % 3, {}, host), record_of("gemm/m=2", 90, {}, host)},
+                          "x/" + host, {{"started", host}}));
   const auto bytes = [](std::vector<RunData> given) {
     const Checked checked(fleet_floor("gemm/*", 0.97), std::move(given));
     return check_json(checked.result).dump() + checked.text() + render_junit(check_suite(checked.result));
@@ -343,28 +335,28 @@ TEST(Acceptance, OrderOfRunsAndCopiesDoNotMatter) {
 TEST(Acceptance, NoFinishedCaseIsNotEnoughData) {
   Floor floor = floor_of("gemm/*", 1);
   floor.required = true;
-  const Checked checked(floor, {run_of("r", {})});
+  const Checked checked(floor, {run_of({})});
   EXPECT_EQ(checked.result.code(), ExitCode::no_data);
   EXPECT_EQ(checked.verdict(), Verdict::not_judged);
   EXPECT_EQ(checked.only().reason, "no finished case");
 }
 
-TEST(Acceptance, UnitsOfTheRecordsAndUnknownMetricsAreErrorsOfTheFile) {
+TEST(Acceptance, WrongUnitsAndUnknownMetricsAreErrorsOfTheFile) {
   Floor seconds = floor_of("gemm/*", 1);
   seconds.unit = "img/s";
-  EXPECT_THROW(Checked(seconds, {run_of("r", {record_of("gemm/m=1", 9e14, {})})}), UsageError);
+  EXPECT_THROW(Checked(seconds, {run_of({record_of("gemm/m=1", 9e14, {})})}), UsageError);
   Floor typo = floor_of("gemm/*", 1);
   typo.metric = "througput";
-  EXPECT_THAT(test::refusal([&] { Checked(typo, {run_of("r", {record_of("gemm/m=1", 9e14, {})})}); }),
+  EXPECT_THAT(test::refusal([&] { Checked(typo, {run_of({record_of("gemm/m=1", 9e14, {})})}); }),
               HasSubstr("f.json: /floors/0/metric: unknown metric \"througput\"; did you mean \"throughput\"?"));
-  // A metric that only the records know is as good as any.
+  // A metric may be known only from the records.
   Record record = record_of("new/x=1", 5, {});
   record.metrics.front().name = "novel";
   record.metrics.front().unit = "1";
   Floor novel = floor_of("new/*", 4);
   novel.metric = "novel";
   novel.unit = "1";
-  EXPECT_EQ(Checked(novel, {run_of("r", {record})}).verdict(), Verdict::pass);
+  EXPECT_EQ(Checked(novel, {run_of({record})}).verdict(), Verdict::pass);
 }
 
 TEST(Floors, LimitsMayBeWrittenWithUnits) {
@@ -388,7 +380,7 @@ TEST(Floors, LimitsMayBeWrittenWithUnits) {
     EXPECT_THROW(limit("throughput", "FLOP/s", text), UsageError) << text;
 }
 
-TEST(Floors, EveryErrorOfAFileIsToldAtOnce) {
+TEST(Floors, AllErrorsOfAFileAreReportedAtOnce) {
   const std::string told = refusal(R"({"schema":1,"sauce":1,"floors":[
     {"key":"gemm/*","metric":"throughput","unit":"TFLOP/s","at_least":1,"source":"s"},
     {"key":"gemm/*","metric":"throughput","unit":"FLOP/s","at_least":1,"at_most":2,"source":"s"},
@@ -415,7 +407,7 @@ TEST(Floors, EveryErrorOfAFileIsToldAtOnce) {
   EXPECT_THAT(refusal(R"({"schema":1})"), HasSubstr("\"floors\" is missing"));
 }
 
-TEST(Floors, UnitsFollowTheFamilyWhereItIsNamed) {
+TEST(Floors, UnitsFollowTheFamilyIfItIsNamed) {
   EXPECT_EQ(units_of("throughput", "gemm"), std::vector<std::string>{"FLOP/s"});
   EXPECT_EQ(units_of("throughput", "llama"), std::vector<std::string>{"tokens/s"});
   EXPECT_EQ(units_of("throughput", "*").size(), 3u);

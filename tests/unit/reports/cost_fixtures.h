@@ -1,8 +1,9 @@
-// Runs and price files made by hand, for the tests of costs.
+// Hand-made runs and price files for the tests of costs.
 #pragma once
 
 #include "reports/cost/cost.h"
 #include "tests/support/refusal.h"
+#include "tests/support/runs.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@
 
 namespace assay::report {
 
-// A folder of the test's own.
+// A temporary folder for price files.
 class Folder {
  public:
   std::filesystem::path write(const std::string& name, const std::string& text) const {
@@ -23,7 +24,7 @@ class Folder {
     return folder_.path() / name;
   }
   PriceFile read(const std::string& name, const std::string& text) const { return read_price_file(write(name, text)); }
-  // What is wrong with a file, in the message's words.
+  // The message that refuses a file.
   std::string refusal(const std::string& name, const std::string& text) const {
     return test::refusal<std::exception>([&] { read(name, text); });
   }
@@ -32,36 +33,20 @@ class Folder {
   test::TemporaryFolder folder_;
 };
 
-inline Metric rate(const char* name, double value, const char* unit, std::optional<Interval> ci95 = {}) {
-  Metric metric;
-  metric.name = name;
-  metric.value = value;
-  metric.unit = unit;
-  metric.ci95 = ci95;
-  return metric;
-}
-
 inline Record training(std::vector<Metric> metrics) {
-  Record record;
-  record.key = "transformer/model=gpt2-124m/mode=throughput/precision=bf16";
-  record.family = "transformer";
+  Record record = test::record_of("transformer/model=gpt2-124m/mode=throughput/precision=bf16", std::move(metrics));
   record.params = {{"model", "gpt2-124m"}, {"precision", "bf16"}};
   record.started = "2026-01-10T00:00:00Z";
-  record.metrics = std::move(metrics);
   return record;
 }
 
-// A run of one host of an instance type.
+// A run on one host of an instance type.
 inline RunData run_on(const std::string& type, std::vector<Record> records, const std::string& host = "n1",
                       const std::string& region = "") {
-  RunData run;
-  run.dir = "runs/" + host;
-  run.run = {{"schema", 1},
-             {"started", "2026-01-10T00:00:00Z"},
-             {"labels", {{"instance_type", type}, {"region", region}}},
-             {"environment", {{"cpu", {{"name", "AMD Zen 4"}}}, {"hostnames", {host}}}}};
-  run.records = std::move(records);
-  return run;
+  return test::run_of(std::move(records), "runs/" + host,
+                      {{"started", "2026-01-10T00:00:00Z"},
+                       {"labels", {{"instance_type", type}, {"region", region}}},
+                       {"environment", {{"cpu", {{"name", "AMD Zen 4"}}}, {"hostnames", {host}}}}});
 }
 
 inline void add_gpus(RunData& run, int count, const std::string& name) {
@@ -70,7 +55,7 @@ inline void add_gpus(RunData& run, int count, const std::string& name) {
   run.run["environment"]["gpus"] = gpus;
 }
 
-// One price file with one price of "box" in force at the runs' start.
+// A price file with one price of "box", recent at the runs' start.
 inline PriceSource box_price(double usd) {
   Price price;
   price.instance_type = "box";

@@ -62,25 +62,25 @@ TEST(Owned, FormulaByHand) {
   owned.colocation = 2;
   owned.staff = 1.5;
   owned.utilisation = 0.8;
-  // depreciation 325000 * 0.7 / 3 = 75833.333 a year, capital 26000 a year: 101833.333 / 8760 = 11.624810 an hour
-  // energy 10.2 * 1.2 * 0.083 = 1.015920; with 3.5: 16.140730; at 80 %: 20.175912; of 8 GPUs: 2.521989 a GPU-hour
+  // depreciation 325000 * 0.7 / 3 = 75833.333 per year, capital 26000 per year: 101833.333 / 8760 = 11.624810 per hour
+  // energy 10.2 * 1.2 * 0.083 = 1.015920; with 3.5: 16.140730; at 80 %: 20.175912; of 8 GPUs: 2.521989 per GPU-hour
   EXPECT_NEAR(usd_per_useful_hour(owned), 20.175912, 1e-6);
   EXPECT_NEAR(usd_per_useful_hour(owned) / 8, 2.521989, 1e-6);
   EXPECT_EQ(not_counted(owned), "");
 }
 
-TEST(Owned, AbsentInputsAreNotCountedAndSaidSo) {
+TEST(Owned, AbsentInputsAreListedAsNotCounted) {
   Ownership owned;
   owned.capex = 87600;
   owned.years = 2;
   owned.pue = 1;
-  // 87600 / 2 / 8760 = 5 USD an hour.
+  // 87600 / 2 / 8760 = 5 USD per hour.
   EXPECT_DOUBLE_EQ(usd_per_useful_hour(owned), 5);
   EXPECT_EQ(not_counted(owned), "cost of capital, residual value, colocation, staff, idle hours");
 }
 
-TEST(Results, RatesTurnTheirIntervalsRound) {
-  const RunSet set({run_on("box", {training({rate("throughput", 1000, "tokens/s", Interval{800, 1250})})})});
+TEST(Results, IntervalsOfRatesSwapTheirEnds) {
+  const RunSet set({run_on("box", {training({test::metric("throughput", 1000, "tokens/s", Interval{800, 1250})})})});
   const std::vector<Result> results = results_of(entry_of(set));
   ASSERT_EQ(results.size(), 1u);
   EXPECT_EQ(results[0].per, "million tokens");
@@ -91,18 +91,18 @@ TEST(Results, RatesTurnTheirIntervalsRound) {
 }
 
 TEST(Results, EachKindByItsMetric) {
-  Record images = training({rate("throughput", 500, "img/s"), rate("model_flops", 2e12, "FLOP/s")});
-  images.labels["epoch_samples"] = "100000";
-  Record quality = training({rate("time_to_quality", 90, "s", Interval{80, 100})});
-  Record tokens = training({rate("throughput", 4096, "tokens/s")});
-  tokens.labels["epoch_samples"] = "1000";
-  tokens.labels["seq"] = "512";
+  Record images = training({test::metric("throughput", 500, "img/s"), test::metric("model_flops", 2e12, "FLOP/s")});
+  images.conditions["epoch_samples"] = "100000";
+  Record quality = training({test::metric("time_to_quality", 90, "s", Interval{80, 100})});
+  Record tokens = training({test::metric("throughput", 4096, "tokens/s")});
+  tokens.conditions["epoch_samples"] = "1000";
+  tokens.conditions["seq"] = "512";
   Record gemm;
   gemm.family = "gemm";
-  gemm.metrics = {rate("throughput", 4e11, "FLOP/s")};
+  gemm.metrics = {test::metric("throughput", 4e11, "FLOP/s")};
   Record memory;
   memory.family = "memory";
-  memory.metrics = {rate("bandwidth", 4e10, "B/s")};
+  memory.metrics = {test::metric("bandwidth", 4e10, "B/s")};
   const auto of = [](Record record) {
     std::vector<std::pair<std::string, double>> all;
     const RunSet set({run_on("box", {std::move(record)})});
@@ -110,7 +110,7 @@ TEST(Results, EachKindByItsMetric) {
     return all;
   };
   using Pair = std::pair<std::string, double>;
-  // 1e6 / 500 = 2000 s; 1e5 / 500 = 200 s an epoch; 1e18 / 2e12 = 5e5 s.
+  // 1e6 / 500 = 2000 s; 1e5 / 500 = 200 s per epoch; 1e18 / 2e12 = 5e5 s.
   EXPECT_THAT(of(images), ElementsAre(Pair{"million images", 2000}, Pair{"epoch", 200}, Pair{"EFLOP", 5e5}));
   EXPECT_THAT(of(quality), ElementsAre(Pair{"run to quality", 90}));
   // 1000 sequences of 512 tokens: 512000 / 4096 = 125 s.
@@ -119,27 +119,27 @@ TEST(Results, EachKindByItsMetric) {
   EXPECT_THAT(of(memory), IsEmpty());
 }
 
-TEST(Results, RepetitionsCountByTheirMeanNotTheirMedian) {
+TEST(Results, RepetitionsCountByMeanNotMedian) {
   Record gemm;
   gemm.family = "gemm";
   gemm.protocol = {{"form", "repeat"}};
   gemm.samples.values = {1, 1, 1, 5};  // median 1, mean 2: one stall
-  gemm.metrics = {rate("throughput", 1e18, "FLOP/s")};
+  gemm.metrics = {test::metric("throughput", 1e18, "FLOP/s")};
   const RunSet set({run_on("box", {gemm})});
   EXPECT_DOUBLE_EQ(results_of(entry_of(set)).front().seconds, 2);
 }
 
-TEST(Results, ValuesThatCannotBeArePassedOver) {
+TEST(Results, ImpossibleValuesAreSkipped) {
   for (const double value : {0.0, -5.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
-    const RunSet set({run_on("box", {training({rate("throughput", value, "tokens/s")})})});
+    const RunSet set({run_on("box", {training({test::metric("throughput", value, "tokens/s")})})});
     EXPECT_THAT(results_of(entry_of(set)), IsEmpty()) << value;
   }
-  const RunSet set({run_on("box", {training({rate("throughput", 10, "tokens/s", Interval{-1, 21})})})});
+  const RunSet set({run_on("box", {training({test::metric("throughput", 10, "tokens/s", Interval{-1, 21})})})});
   EXPECT_FALSE(results_of(entry_of(set)).front().ci95) << "an interval that reaches 0 bounds no cost";
 }
 
 TEST(Power, OfCountersAndSeriesOverTheWindow) {
-  Record record = training({rate("throughput", 100, "tokens/s")});
+  Record record = training({test::metric("throughput", 100, "tokens/s")});
   record.samples.at = {10, 11, 12, 13};
   record.samples.values = {1, 1, 1, 1};  // the window: 10 s to 14 s
   record.telemetry["package_energy"] = {"J", {0, 8, 12, 16}, {0.0, 800.0, 1200.0, 2000.0}};
@@ -161,16 +161,16 @@ TEST(Power, OfCountersAndSeriesOverTheWindow) {
   record.world_ranks = 1;
   record.samples.values = {1e-3, 1e-3, 1e-3, 1e-3};
   record.samples.at = {10, 10.001, 10.002, 10.003};
-  EXPECT_THAT(power_of(record), IsEmpty()) << "shorter than the sensors are fine";
+  EXPECT_THAT(power_of(record), IsEmpty()) << "shorter than the sensors resolve";
   record.telemetry.clear();
   EXPECT_THAT(power_of(record), IsEmpty());
 }
 
 TEST(Cost, OfAnHourlyPriceByHand) {
-  const RunSet set({run_on("box", {training({rate("throughput", 1000, "tokens/s", Interval{800, 1250})})})});
+  const RunSet set({run_on("box", {training({test::metric("throughput", 1000, "tokens/s", Interval{800, 1250})})})});
   const auto cost = cost_of(entry_of(set), box_price(7.2));
   ASSERT_TRUE(cost);
-  // 7.2 USD an hour is 0.002 USD a second: 1000 s cost 2 USD, between 1.6 and 2.5.
+  // 7.2 USD per hour is 0.002 USD per second: 1000 s cost 2 USD, between 1.6 and 2.5.
   EXPECT_NEAR(cost->usd, 2, 1e-12);
   EXPECT_NEAR(cost->ci95->low, 1.6, 1e-12);
   EXPECT_NEAR(cost->ci95->high, 2.5, 1e-12);
@@ -180,7 +180,7 @@ TEST(Cost, OfAnHourlyPriceByHand) {
 }
 
 TEST(Cost, TwoNodesCostTwice) {
-  Record record = training({rate("throughput", 1000, "tokens/s")});
+  Record record = training({test::metric("throughput", 1000, "tokens/s")});
   record.world_nodes = 2;
   const RunSet set({run_on("box", {record})});
   EXPECT_NEAR(cost_of(entry_of(set), box_price(7.2))->usd, 4, 1e-12);
@@ -188,8 +188,8 @@ TEST(Cost, TwoNodesCostTwice) {
 
 TEST(Cost, TwiceThePriceIsTwiceTheCost) {
   for (const double throughput : {0.3, 7.0, 1e6}) {
-    const RunSet set({run_on("box", {training({rate("throughput", throughput, "tokens/s",
-                                                    Interval{0.9 * throughput, 1.2 * throughput})})})});
+    const RunSet set({run_on("box", {training({test::metric("throughput", throughput, "tokens/s",
+                                                            Interval{0.9 * throughput, 1.2 * throughput})})})});
     const auto once = cost_of(entry_of(set), box_price(3.7)), twice = cost_of(entry_of(set), box_price(7.4));
     EXPECT_DOUBLE_EQ(twice->usd, 2 * once->usd);
     EXPECT_DOUBLE_EQ(twice->ci95->low, 2 * once->ci95->low);
@@ -199,8 +199,8 @@ TEST(Cost, TwiceThePriceIsTwiceTheCost) {
   }
 }
 
-TEST(Cost, RecordsThatMayNotBeCostedAreNot) {
-  Record record = training({rate("throughput", 1000, "tokens/s")});
+TEST(Cost, UnusableRecordsHaveNoCost) {
+  Record record = training({test::metric("throughput", 1000, "tokens/s")});
   std::vector<Record> bad(5, record);
   bad[0].status = Status::skipped;
   bad[1].status = Status::failed;
@@ -219,15 +219,15 @@ TEST(Cost, RecordsThatMayNotBeCostedAreNot) {
   EXPECT_THAT(said, HasSubstr("a fault was injected: 1 record"));
 }
 
-TEST(Cost, IdleGpusArePricedAndSaidSo) {
-  Record record = training({rate("throughput", 1000, "tokens/s")});
+TEST(Cost, IdleGpusArePricedAndReported) {
+  Record record = training({test::metric("throughput", 1000, "tokens/s")});
   record.device = "cuda";
   record.world_ranks = 2;
   RunData run = run_on("box", {record});
   add_gpus(run, 8, "NVIDIA H100 80GB HBM3");
   const RunSet set({run});
   EXPECT_THAT(cost_of(entry_of(set), box_price(7.2))->warnings,
-              ElementsAre("2 of 8 GPUs used; the whole machine is priced (by their share it would be 0.25 of this)"));
+              ElementsAre("2 of 8 GPUs used; the whole machine is priced (pro rata it would be 0.25 of this)"));
   EXPECT_NEAR(cost_of(entry_of(set), box_price(7.2))->usd, 2, 1e-12);
 }
 
@@ -246,7 +246,7 @@ TEST(Intervals, OfThreeMachinesByHand) {
 }
 
 RunData at_speed(const std::string& host, double tokens, const std::string& started) {
-  Record record = training({rate("throughput", tokens, "tokens/s", Interval{0.99 * tokens, 1.01 * tokens})});
+  Record record = training({test::metric("throughput", tokens, "tokens/s", Interval{0.99 * tokens, 1.01 * tokens})});
   record.started = started;
   RunData run = run_on("box", {record}, host);
   run.run["started"] = started;
@@ -254,8 +254,8 @@ RunData at_speed(const std::string& host, double tokens, const std::string& star
 }
 
 TEST(Intervals, BetweenMachinesFromThreeOn) {
-  // a: 900 s and 1100 s a million (mean 1000), b: 1100 s, c: 1200 s: mean 1100, s = 100, half 4.302653 * 100 / sqrt(3)
-  // = 248.4138 s; at 0.002 USD a second 2.2 ± 0.4968276 USD.
+  // a: 900 s and 1100 s per million (mean 1000), b: 1100 s, c: 1200 s: mean 1100, s = 100, half 4.302653 * 100 /
+  // sqrt(3) = 248.4138 s; at 0.002 USD per second 2.2 ± 0.4968276 USD.
   std::vector<RunData> runs = {
       at_speed("a", 1e6 / 900, "2026-01-10T00:00:00Z"), at_speed("a", 1e6 / 1100, "2026-01-10T01:00:00Z"),
       at_speed("b", 1e6 / 1100, "2026-01-10T02:00:00Z"), at_speed("c", 1e6 / 1200, "2026-01-10T03:00:00Z")};
@@ -272,16 +272,16 @@ TEST(Intervals, BetweenMachinesFromThreeOn) {
 
   runs.pop_back();
   const RunSet two(runs);
-  const auto apart = cost_sections(two, box_price(7.2));
-  const Table& rows = table_of(apart, "cost");
-  ASSERT_EQ(rows.rows.size(), 3u) << "two machines are no instance type: a row a run";
+  const auto separate = cost_sections(two, box_price(7.2));
+  const Table& rows = table_of(separate, "cost");
+  ASSERT_EQ(rows.rows.size(), 3u) << "two machines do not represent an instance type: one row per run";
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(cell(rows, i, "stands_for").text, "one run");
     EXPECT_EQ(cell(rows, i, "interval").data, "within-run");
   }
 }
 
-TEST(Intervals, ThreeRunsOfOneMachineAreNoInstanceType) {
+TEST(Intervals, ThreeRunsOfOneMachineDoNotRepresentAnInstanceType) {
   const RunSet set({at_speed("a", 1e6 / 900, "2026-01-10T00:00:00Z"), at_speed("a", 1e6 / 1000, "2026-01-11T00:00:00Z"),
                     at_speed("a", 1e6 / 1100, "2026-01-12T00:00:00Z")});
   const auto sections = cost_sections(set, box_price(7.2));
@@ -291,27 +291,27 @@ TEST(Intervals, ThreeRunsOfOneMachineAreNoInstanceType) {
   EXPECT_EQ(cell(table, 0, "interval").data, "between runs");
 }
 
-TEST(Sections, MachineWithoutAPriceIsSaidInOneLine) {
-  const RunSet set({run_on("boxx", {training({rate("throughput", 1000, "tokens/s")})})});
+TEST(Sections, AMachineWithoutAPriceTakesOneLine) {
+  const RunSet set({run_on("boxx", {training({test::metric("throughput", 1000, "tokens/s")})})});
   const auto sections = cost_sections(set, box_price(7.2));
   ASSERT_EQ(sections.size(), 1u);
   EXPECT_EQ(texts_of(sections),
             "No price for AMD Zen 4, boxx: no file has a price for \"boxx\"; the nearest name is \"box\". Give one: "
             "--price USD_PER_HOUR or --prices FILE.\n");
-  const RunSet unnamed({run_on("", {training({rate("throughput", 1000, "tokens/s")})})});
+  const RunSet unnamed({run_on("", {training({test::metric("throughput", 1000, "tokens/s")})})});
   EXPECT_THAT(texts_of(cost_sections(unnamed, box_price(7.2))), HasSubstr("the run names no instance type"));
 }
 
-TEST(Sections, NothingToPriceIsNoSection) {
+TEST(Sections, NothingToPriceGivesNoSection) {
   Record memory;
   memory.family = "memory";
-  memory.metrics = {rate("bandwidth", 4e10, "B/s")};
+  memory.metrics = {test::metric("bandwidth", 4e10, "B/s")};
   EXPECT_THAT(cost_sections(RunSet({run_on("box", {memory})}), box_price(1)), IsEmpty());
   EXPECT_THAT(cost_sections(RunSet(std::vector<RunData>{}), box_price(1)), IsEmpty());
 }
 
 TEST(Sections, EnergyNeedsNoPrice) {
-  Record record = training({rate("throughput", 100, "tokens/s")});
+  Record record = training({test::metric("throughput", 100, "tokens/s")});
   record.samples.at = {0, 1};
   record.samples.values = {1, 1};
   record.telemetry["package_energy"] = {"J", {0, 1, 2}, {0.0, 180.0, 360.0}};
@@ -356,7 +356,7 @@ TEST(Sections, FigureShowsWhatTheTableHas) {
   FAIL() << "no figure";
 }
 
-TEST(Flags, RefusalsSayWhatIsWanted) {
+TEST(Flags, RefusalsSayWhatIsExpected) {
   const auto refusal = [](const PriceFlags& flags) { return test::refusal([&] { load_prices(flags); }); };
   EXPECT_THAT(refusal({.file = "x", .price = "1"}), HasSubstr("exclude each other"));
   for (const char* text : {"abc", "", "nan", "inf", "1e999", "12.3 EUR", "$3"})
@@ -366,10 +366,10 @@ TEST(Flags, RefusalsSayWhatIsWanted) {
   EXPECT_DOUBLE_EQ(*load_prices({.file = {}, .price = "12.3"}).given, 12.3);
 }
 
-TEST(Flags, GivenPriceWinsOverEveryFile) {
+TEST(Flags, AGivenPriceOverridesEveryFile) {
   PriceSource source = box_price(100);
   source.given = 7.2;
-  const RunSet set({run_on("box", {training({rate("throughput", 1000, "tokens/s")})})});
+  const RunSet set({run_on("box", {training({test::metric("throughput", 1000, "tokens/s")})})});
   const auto cost = cost_of(entry_of(set), source);
   EXPECT_NEAR(cost->usd, 2, 1e-12);
   EXPECT_EQ(cost->price.basis, Basis::given);
@@ -377,7 +377,7 @@ TEST(Flags, GivenPriceWinsOverEveryFile) {
 
 TEST(Shipped, PricesAreReadAndMatched) {
   const PriceSource shipped = load_prices({});
-  Record record = training({rate("throughput", 1e6, "tokens/s")});
+  Record record = training({test::metric("throughput", 1e6, "tokens/s")});
   record.device = "cuda";
   record.world_ranks = 8;
   RunData run = run_on("p5.48xlarge", {record}, "n1", "us-east-1");

@@ -1,5 +1,5 @@
-// The sections of the summary: figures by rule, machines side by side, samples of odd shapes; and that the order of
-// runs and records, and copies of runs, change nothing.
+// The sections of the summary: figures by rule, machines side by side, odd samples; and that neither the order of runs
+// and records nor copies of runs matter.
 #include "reports/data/figures.h"
 #include "reports/page/page.h"
 #include "reports/render/render.h"
@@ -10,6 +10,7 @@
 #include "reports/summary/method.h"
 #include "reports/summary/samples.h"
 #include "reports/summary/verdict.h"
+#include "tests/support/runs.h"
 
 #include <gtest/gtest.h>
 
@@ -22,23 +23,14 @@
 namespace assay::report {
 namespace {
 
-Record case_of(std::string key, const char* metric, double value, const char* unit) {
-  Record record;
-  record.key = std::move(key);
-  record.family = record.key.substr(0, record.key.find('/'));
-  record.metrics.push_back({metric, value, unit, Interval{value * 0.99, value * 1.01}, Better::higher, {}, {}});
+using test::run_of;
+
+Record case_of(const std::string& key, const char* metric, double value, const char* unit) {
+  Record record = test::record_of(key, {test::metric(metric, value, unit, Interval{value * 0.99, value * 1.01})});
   record.samples.values = {1.0, 1.1, 0.9, 1.0, 1.05, 0.95, 1.0};
   record.samples.at = {0, 1, 2, 3, 4, 5, 6};
   record.samples.count = 7;
   return record;
-}
-
-RunData run_of(std::vector<Record> records, std::string dir = "one", Json run = {{"schema", 1}}) {
-  RunData data;
-  data.dir = std::move(dir);
-  data.run = std::move(run);
-  data.records = std::move(records);
-  return data;
 }
 
 std::vector<std::string> titles_of(std::vector<Record> records) {
@@ -66,7 +58,7 @@ TEST(KeyFigures, AreChosenByRule) {
                                       "collective all_reduce 64 KiB, 1 rank", "dataloader image all", "mystery/x=1"}));
 }
 
-TEST(KeyFigures, AreTenAtMostAndLeaveOutWhatIsNoMeasurement) {
+TEST(KeyFigures, AreAtMostTenAndOnlyMeasurements) {
   std::vector<Record> records;
   for (const char* dtype : {"f32", "bf16", "fp16", "tf32", "int8", "f64"})
     records.push_back(case_of(std::string("gemm/dtype=") + dtype + "/m=8/n=8/k=8", "throughput", 1e9, "FLOP/s"));
@@ -79,7 +71,7 @@ TEST(KeyFigures, AreTenAtMostAndLeaveOutWhatIsNoMeasurement) {
   EXPECT_TRUE(titles_of(records).empty());
 }
 
-TEST(CaseTitle, LacksNothingThatIsNotThere) {
+TEST(CaseTitle, SkipsAbsentParts) {
   Record image;
   image.family = "resnet";
   image.params = {{"model", "resnet50"}, {"precision", "f32"}, {"micro_batch", 8}, {"seq", "none"}};
@@ -92,7 +84,7 @@ TEST(CaseTitle, LacksNothingThatIsNotThere) {
   EXPECT_EQ(case_title(empty), "case without a key");
 }
 
-TEST(Environment, MachinesStandSideBySideAndDifferencesShow) {
+TEST(Environment, MachinesAreSideBySideAndDifferencesShow) {
   const auto machine = [](const char* cpu, const char* kernel, const char* fix) {
     return Json{
         {"schema", 1},
@@ -115,10 +107,8 @@ TEST(Environment, MachinesStandSideBySideAndDifferencesShow) {
 
 TEST(Suites, SeveralRunsOfAMachineShareARow) {
   std::vector<RunData> runs;
-  runs.push_back(run_of({case_of("launch/op=x", "latency", 3e-6, "s")}, "old",
-                        {{"schema", 1}, {"started", "2026-01-01T00:00:00Z"}}));
-  runs.push_back(run_of({case_of("launch/op=x", "latency", 2e-6, "s")}, "new",
-                        {{"schema", 1}, {"started", "2026-01-02T00:00:00Z"}}));
+  runs.push_back(run_of({case_of("launch/op=x", "latency", 3e-6, "s")}, "old", {{"started", "2026-01-01T00:00:00Z"}}));
+  runs.push_back(run_of({case_of("launch/op=x", "latency", 2e-6, "s")}, "new", {{"started", "2026-01-02T00:00:00Z"}}));
   const auto sections = suite_sections(RunSet(std::move(runs)));
   ASSERT_EQ(sections.size(), 1u);
   const auto& table = std::get<Table>(sections[0].blocks[0]);
@@ -134,8 +124,8 @@ std::string everything(std::vector<RunData> runs) {
   return render_json(document) + render_markdown(document) + render_terminal(document, {});
 }
 
-// Zero variance, one sample, none at all, nulls, a figure of zero, an empty interval.
-TEST(Samples, OfOddShapesCrashNothingAndPrintNoNan) {
+// Zero variance, one sample, none, nulls, a figure of zero, an empty interval.
+TEST(Samples, OddOnesDoNotCrashOrPrintNan) {
   std::vector<Record> records;
   for (const std::vector<double>& values : {std::vector<double>{},
                                             {1.0},
@@ -159,7 +149,7 @@ TEST(Samples, OfOddShapesCrashNothingAndPrintNoNan) {
   for (const char* word : {"nan", "NaN", "inf ", "Infinity"}) EXPECT_EQ(out.find(word), std::string::npos) << word;
 }
 
-TEST(Samples, TakeSeriesThatCannotBeReadAsAProblem) {
+TEST(Samples, UnreadableSeriesAreReported) {
   Record record = case_of("odd/n=1", "latency", 1, "s");
   record.samples.series = "series/none.json";
   std::vector<RunData> runs;
@@ -178,12 +168,12 @@ std::vector<RunData> three_runs() {
       records.push_back(std::move(record));
     }
     runs.push_back(run_of(std::move(records), "run-" + std::to_string(i),
-                          {{"schema", 1}, {"environment", {{"hostnames", {i == 2 ? "b" : "a"}}}}}));
+                          {{"environment", {{"hostnames", {i == 2 ? "b" : "a"}}}}}));
   }
   return runs;
 }
 
-TEST(RunSetProperty, OrderOfDirectoriesAndCopiesChangeNothing) {
+TEST(RunSetProperty, OrderOfDirectoriesAndCopiesDoNotMatter) {
   const std::string expected = everything(three_runs());
   std::vector<int> order{0, 1, 2, 0, 2};
   std::sort(order.begin(), order.end());
@@ -195,7 +185,7 @@ TEST(RunSetProperty, OrderOfDirectoriesAndCopiesChangeNothing) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-// Rows may stand in another order; the same rows are there, and the key figures are the same.
+// Rows may change their order, but rows and key figures are the same.
 TEST(RunSetProperty, OrderOfRecordsChangesNoFigure) {
   const auto rows = [](bool reversed) {
     std::vector<RunData> runs = three_runs();
@@ -234,7 +224,7 @@ TEST(RunSetProperty, EveryLinkLeadsToARow) {
   for (const std::string& link : links) EXPECT_EQ(std::count(anchors.begin(), anchors.end(), link), 1) << link;
 }
 
-TEST(LeftOut, UnreadableLinesAreCountedAndNamed) {
+TEST(LeftOut, UnreadableLinesAreCountedAndListed) {
   RunData run = run_of({case_of("a/b=1", "x", 1, "s")});
   run.problems = {"records.jsonl line 7: not JSON"};
   std::vector<RunData> runs;
@@ -259,8 +249,7 @@ TEST(Hostile, StringsStayInert) {
   record.protocol = {{"<script>\x1b", "\u202e"}};  // from files, JSON is always UTF-8
   record.telemetry[evil] = {evil, {0, 1}, {1, 2}};
   std::vector<RunData> runs;
-  runs.push_back(run_of({record}, "evil",
-                        {{"schema", 1}, {"labels", {{"k", evil}}}, {"environment", {{"cpu", {{"name", evil}}}}}}));
+  runs.push_back(run_of({record}, "evil", {{"labels", {{"k", evil}}}, {"environment", {{"cpu", {{"name", evil}}}}}}));
   const Document document = whole_report(RunSet(std::move(runs)), {});
   for (const std::string& out : {render_markdown(document), render_terminal(document, {})}) {
     EXPECT_EQ(out.find('\x1b'), std::string::npos);

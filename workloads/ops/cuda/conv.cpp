@@ -6,6 +6,7 @@
 #include "workloads/ops/cuda/conv_choice.h"
 #include "workloads/ops/cuda/convert_rows.h"
 #include "workloads/ops/cuda/cuda_ops.h"
+#include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
 
 #include <fmt/format.h>
@@ -39,8 +40,6 @@ struct Array {
   Rows outside(const void* data) const { return {const_cast<void*>(data), dtype, rows, width}; }
   Rows inside(const void* data) const { return {const_cast<void*>(data), plan_dtype, plan_rows, plan_width}; }
 };
-
-std::size_t aligned_size(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 template <typename Base>
 class CudaConv : public Base {

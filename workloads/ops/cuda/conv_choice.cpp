@@ -1,5 +1,6 @@
 #include "workloads/ops/cuda/conv_choice.h"
 
+#include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
 
 #include <algorithm>
@@ -30,8 +31,6 @@ ConvolutionGraph graph_of(const ConvDesc& d, ConvolutionPass pass) {
   return graph;
 }
 
-std::int64_t rounded_up(std::int64_t count, std::int64_t to) { return (count + to - 1) / to * to; }
-
 // The graph, then padded ones that tensor cores may run faster, or without which cuDNN has no engine.
 std::vector<ConvolutionGraph> variants(const ConvolutionGraph& graph) {
   std::vector<ConvolutionGraph> all = {graph};
@@ -39,8 +38,8 @@ std::vector<ConvolutionGraph> variants(const ConvolutionGraph& graph) {
   const bool half = size_of(graph.dtype) == 2;
   for (const std::int64_t granule : half ? std::vector<std::int64_t>{4, 8} : std::vector<std::int64_t>{4}) {
     ConvolutionGraph padded = graph;
-    padded.c = rounded_up(graph.c, granule);
-    padded.k = rounded_up(graph.k, granule);
+    padded.c = round_up(graph.c, granule);
+    padded.k = round_up(graph.k, granule);
     if (std::find(all.begin(), all.end(), padded) == all.end()) all.push_back(padded);
   }
   return all;

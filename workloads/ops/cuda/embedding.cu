@@ -287,7 +287,7 @@ class CudaEmbeddingBackward final : public CudaOp<EmbeddingBackward> {
 
 std::string refusal(const EmbeddingDesc& d, bool has, DType other) {
   if (d.batch * d.seq > 0x7fffffff) return "tokens are counted in 31 bits";
-  if (d.width > (std::int64_t{1} << 22)) return "the cuda backend embeds in up to 2^22 columns";
+  if (d.width > (std::int64_t{1} << 22)) return "the cuda backend's embeddings have up to 2^22 columns";
   if (has) return {};
   return "the cuda backend has no embedding of " + std::string(name_of(d.dtype)) + " beside " +
          std::string(name_of(other));

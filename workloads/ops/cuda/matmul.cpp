@@ -7,6 +7,7 @@
 #include "workloads/ops/cuda/blaslt_search.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 #include "workloads/ops/cuda/matmul_kernels.h"
+#include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,6 @@ namespace assay::ops {
 
 namespace {
 
-std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 std::size_t bytes_of(std::int64_t count, DType dtype) { return static_cast<std::size_t>(count) * size_of(dtype); }
 
 bool is_fp8(DType dtype) { return dtype == DType::fp8_e4m3 || dtype == DType::fp8_e5m2; }
@@ -48,11 +48,11 @@ class CudaMatmul final : public Matmul {
         copies_b_(copies_b) {
     if (d_.row_sums && !parts_.plan->product().sums) row_sums_.emplace(d_.a, d_.transpose_a, d_.m, d_.k, d_.a_row());
     casts_bias_ = d_.bias && stored(d_.bias_type) != stored(d_.out);
-    const std::size_t blas = aligned(parts_.plan->workspace_bytes());
+    const std::size_t blas = aligned_size(parts_.plan->workspace_bytes());
     a_at_ = blas;
-    b_at_ = a_at_ + (copies_a_ ? aligned(bytes_of(d_.m * d_.k, d_.a)) : 0);
-    bias_at_ = b_at_ + (copies_b_ ? aligned(bytes_of(d_.k * d_.n, d_.b)) : 0);
-    rest_at_ = bias_at_ + (casts_bias_ ? aligned(bytes_of(d_.n, d_.out)) : 0);
+    b_at_ = a_at_ + (copies_a_ ? aligned_size(bytes_of(d_.m * d_.k, d_.a)) : 0);
+    bias_at_ = b_at_ + (copies_b_ ? aligned_size(bytes_of(d_.k * d_.n, d_.b)) : 0);
+    rest_at_ = bias_at_ + (casts_bias_ ? aligned_size(bytes_of(d_.n, d_.out)) : 0);
     std::size_t rest = row_sums_ ? row_sums_->workspace_bytes() : 0;
     if (parts_.forward) rest = std::max(rest, parts_.forward->workspace_bytes());
     if (parts_.backward) rest = std::max(rest, parts_.backward->workspace_bytes());

@@ -138,7 +138,7 @@ void for_type(DType dtype, Work work) {
     case DType::tf32: return work(float{});
     case DType::bf16: return work(__nv_bfloat16{});
     case DType::fp16: return work(__half{});
-    default: refuse_type("kernel beside products", dtype);
+    default: refuse_type("kernel for products", dtype);
   }
 }
 

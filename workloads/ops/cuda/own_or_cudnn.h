@@ -2,6 +2,7 @@
 // data.
 #pragma once
 
+#include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
 
 #include <fmt/format.h>
@@ -29,7 +30,7 @@ class CudnnOp : public Base {
   }
 
  protected:
-  std::size_t plan_bytes() const { return (plan_->workspace_bytes() + 255) / 256 * 256; }
+  std::size_t plan_bytes() const { return aligned_size(plan_->workspace_bytes()); }
   // In addition to the plan's workspace, behind it.
   virtual std::size_t scratch_bytes() const { return 0; }
 

@@ -267,7 +267,7 @@ std::string own_pool_problem(const PoolDesc& d) {
     return "the cuda backend's maximum pooling takes windows of up to " + std::to_string(largest_window) +
            " pixels, not " + sizes(d.window_h, d.window_w);
   if (std::max({d.h, d.w, d.stride, d.padding, d.window_h, d.window_w}) > (1 << 24))
-    return "the cuda backend's pooling takes images of up to 2^24 pixels a side, not " + sizes(d.h, d.w);
+    return "the cuda backend's pooling takes images of up to 2^24 pixels per side, not " + sizes(d.h, d.w);
   return unless_f32_bf16_or_fp16("pooling", {d.dtype});
 }
 

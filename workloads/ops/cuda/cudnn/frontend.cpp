@@ -104,7 +104,7 @@ std::vector<fe::NumericalNote_t> unwanted_notes(const Limits& limits) {
 Plans built(const std::shared_ptr<fe::graph::Graph>& graph, const Limits& limits) {
   const cudnnHandle_t handle = thread_handle();
   const auto refused = [](fe::error_t error) {
-    return Plans{{}, fmt::format("{} says: {}", version(), error.get_message())};
+    return Plans{{}, fmt::format("{}: {}", version(), error.get_message())};
   };
   if (const auto error = graph->validate(); error.is_bad()) return refused(error);
   if (const auto error = graph->build_operation_graph(handle); error.is_bad()) return refused(error);
