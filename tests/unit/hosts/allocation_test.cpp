@@ -19,6 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 using Variables = std::map<std::string, std::string>;
 
@@ -37,6 +38,8 @@ std::vector<std::string> shown(const std::vector<AllocatedHost>& hosts) {
   return words;
 }
 
+constexpr const char* nothing_refused = "nothing was refused";
+
 template <typename F>
 std::string refusal(F&& call) {
   try {
@@ -44,7 +47,7 @@ std::string refusal(F&& call) {
   } catch (const UsageError& error) {
     return error.what();
   }
-  return "nothing was refused";
+  return nothing_refused;
 }
 
 TEST(Hostfile, FormsThatOpenMpiKnows) {
@@ -88,15 +91,29 @@ TEST(Hostfile, EveryBadLineIsNamed) {
   EXPECT_THAT(all, HasSubstr("hosts.txt:12: \"\" is no user's name"));
 }
 
-TEST(Hostfile, AnyBytesAreReadOrRefused) {
-  std::string bytes;
-  for (int c = 1; c < 256; ++c) bytes += static_cast<char>(c);
-  for (const std::string& text :
-       {bytes, std::string("\0n1", 3), std::string("/*"), std::string("n1 ="), std::string("=")})
-    try {
-      parse_hostfile(text, "h");
-    } catch (const UsageError&) {
+// Whatever the bytes, they are rejected with an error that names the file, or the hosts survive a round trip.
+TEST(Hostfile, AnyBytesAreReadOrRejected) {
+  std::vector<std::string> texts = {std::string("\0n1", 3), "/*", "n1 =", "="};
+  for (int c = 1; c < 256; ++c) texts.push_back(std::string("n1 slots=2\n") + static_cast<char>(c) + "n2\n");
+  int read = 0, rejected = 0;
+  for (const std::string& text : texts) {
+    std::vector<AllocatedHost> hosts;
+    const std::string why = refusal([&] { hosts = parse_hostfile(text, "h"); });
+    if (why != nothing_refused) {
+      EXPECT_THAT(why, StartsWith("h:")) << text;
+      ++rejected;
+      continue;
     }
+    std::string again;
+    for (const AllocatedHost& host : hosts) {
+      if (!host.user.empty()) again += host.user + "@";
+      again += host.name + (host.slots ? " slots=" + std::to_string(*host.slots) : "") + "\n";
+    }
+    EXPECT_EQ(shown(parse_hostfile(again, "h")), shown(hosts)) << text;
+    ++read;
+  }
+  EXPECT_GT(read, 60);
+  EXPECT_GT(rejected, 60);
 }
 
 TEST(Hostfile, FilesThatCannotBe) {
