@@ -1,5 +1,5 @@
 // step_profile MODEL.json [precision=f32] [micro_batch=4] [seq=512] [checkpointing=none] [accumulate=1] [steps=3]
-// Runs training steps on the CPU and prints where their time goes, and planned and measured memory.
+// Runs training steps on the CPU; prints where their time goes, and their planned and measured memory.
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/json.h"

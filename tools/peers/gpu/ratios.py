@@ -114,17 +114,17 @@ class OutOfTime(Exception):
     """The next pair would not end in time."""
 
 
-def measure(entry, pairs, options, mine, keep, deadline):
-    """Adds pairs to mine["pairs"] until there are enough, with keep() after each. Starts none that would end too late."""
-    peer, done = None, mine["pairs"]
+def measure(entry, pairs, options, progress, keep, deadline):
+    """Adds pairs to progress["pairs"] until there are enough, with keep() after each. Starts none that would end too late."""
+    peer, done = None, progress["pairs"]
     try:
         while len(done) < pairs:
-            if time.monotonic() + mine.get("seconds", 0) > deadline:
+            if time.monotonic() + progress.get("seconds", 0) > deadline:
                 raise OutOfTime
             if peer is None and "serve" in entry["peer"]:
                 form = done[-1]["peer"].get("form", "") if done else ""
                 peer = Served(entry["peer"]["serve"], options.out / "peers" / f"{entry['name']}.log", form)
-                if time.monotonic() + mine.get("seconds", 0) > deadline:
+                if time.monotonic() + progress.get("seconds", 0) > deadline:
                     raise OutOfTime
             begin = time.monotonic()
             folder = options.out / "runs" / f"{entry['name']}-{len(done) + 1}"
@@ -134,7 +134,7 @@ def measure(entry, pairs, options, mine, keep, deadline):
             pair = {name: positive(sides[name]()) for name in order}
             ratio = run.ratio_of(entry, **pair)
             done.append(pair)
-            mine["seconds"] = max(mine.get("seconds", 0), time.monotonic() - begin)
+            progress["seconds"] = max(progress.get("seconds", 0), time.monotonic() - begin)
             keep()
             print(f"{entry['name']}: pair {len(done)} of {pairs}, ratio {ratio:.3f}", file=sys.stderr, flush=True)
     finally:
@@ -215,9 +215,9 @@ def report(options, state, entries):
     everything = rows([name for name in known if name in state])
     replace(options.out / "rows.json", json.dumps(everything, indent=1) + "\n")
     replace(options.out / "ratios.md", table([known[name] for name in everything], sum(everything.values(), []), state))
-    mine = sum(rows([entry["name"] for entry in entries]).values(), [])
-    print(table(entries, mine, state))
-    return mine
+    selected = sum(rows([entry["name"] for entry in entries]).values(), [])
+    print(table(entries, selected, state))
+    return selected
 
 
 def replace(path, text):
@@ -289,18 +289,18 @@ def main():
 
     unfinished = False
     for entry in entries:
-        mine = state.setdefault(entry["name"], {"pairs": []})
+        progress = state.setdefault(entry["name"], {"pairs": []})
         for why in ("verdict", "reason"):
-            mine.pop(why, None)  # retry what was skipped or broken
+            progress.pop(why, None)  # retry what was skipped or broken
         try:
-            measure(entry, pairs_of(entry, options), options, mine, keep, deadline)
+            measure(entry, pairs_of(entry, options), options, progress, keep, deadline)
         except OutOfTime:
             unfinished = True
             break
         except run.Skipped as why:
-            mine |= {"verdict": "skipped", "reason": str(why)}
+            progress |= {"verdict": "skipped", "reason": str(why)}
         except run.Broken as why:
-            mine |= {"verdict": "broken", "reason": str(why)}
+            progress |= {"verdict": "broken", "reason": str(why)}
         keep()
     keep()
     rows = report(options, state, entries)
