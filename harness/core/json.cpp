@@ -311,7 +311,7 @@ std::optional<std::string> Cursor::choice(std::span<const std::string> allowed) 
   if (!word) return std::nullopt;
   for (const std::string& candidate : allowed)
     if (candidate == *word) return word;
-  error(fmt::format("{} is none of the values it can take{}", in_quotes(*word), suggestion(*word, allowed)));
+  error(fmt::format("{} is not a valid value{}", in_quotes(*word), suggestion(*word, allowed)));
   return std::nullopt;
 }
 
