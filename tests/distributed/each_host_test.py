@@ -4,7 +4,6 @@ import os
 import re
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import unittest
@@ -12,13 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from apart import APART, with_mpi  # noqa: E402
+from hosts import free_port  # noqa: E402
 from testbed import TestbedCase, alive, descendants, main, wait_for  # noqa: E402
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class SeveralHosts(TestbedCase):
