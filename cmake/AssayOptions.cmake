@@ -10,6 +10,7 @@ foreach(option ASSAY_MPI ASSAY_CUDA ASSAY_NCCL)
   endif()
 endforeach()
 option(ASSAY_TESTS "Build the tests" ON)
+option(ASSAY_BATCHES "Compile the sources of a room in batches: a third of the work; OFF for short rebuilds" ON)
 # Other compilers give other warnings, which should not stop anybody from measuring.
 set(tried OFF)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^(12|14)[.]")

@@ -49,13 +49,13 @@ class Cuda(AssayCase):
             {"family": "transformer", "model": "gpt2-tiny", "precision": "fp8", "checkpointing": "full", **shape})
         for record in records:
             self.assertEqual(record["status"], "ok", record["reason"])
-            self.assertEqual(record["labels"]["graph"], "captured")
+            self.assertEqual(record["choices"]["graph"], "captured")
             overhead = self.metrics(record)["step_overhead"]
             self.assertTrue(0 <= overhead < 1, overhead)
         fp8, bf16 = records[:2]
-        self.assertIn("e4m3", fp8["labels"]["fp8"])
-        self.assertNotIn("fp8", bf16["labels"])
-        self.assertIn("quantize", fp8["labels"]["implementation"])
+        self.assertIn("e4m3", fp8["conditions"]["fp8"])
+        self.assertNotIn("fp8", bf16["conditions"])
+        self.assertIn("quantize", fp8["choices"]["implementation"])
         self.assertEqual(self.by_name(fp8["checks"])["losses_after_resume_that_differ"]["value"], 0)
         narrow, wide = (self.metrics(record)["loss_step_10"] for record in (fp8, bf16))
         self.assertAlmostEqual(narrow, wide, delta=0.05 * wide)
@@ -83,17 +83,17 @@ class Cuda(AssayCase):
         self.unusable("no_driver", "no NVIDIA driver is loaded")
 
     def test_a_driver_older_than_the_toolkit(self):
-        self.unusable("driver=11.4", "the NVIDIA driver is too old", "it knows CUDA 11.4")
+        self.unusable("driver=11.4", "the NVIDIA driver is too old", "it supports CUDA 11.4")
 
     def test_an_architecture_missing_from_the_build(self):
         self.unusable("capability=70", "compute capability 7.0", "no code")
 
     def test_an_unusable_driver_says_what_to_fix(self):
         self.unusable("count_error=802", "nvidia-fabricmanager", "cudaErrorSystemNotReady")
-        self.unusable("count_error=803", "of different versions", "cudaErrorSystemDriverMismatch")
+        self.unusable("count_error=803", "have different versions", "cudaErrorSystemDriverMismatch")
         self.unusable("count_error=101", "names a GPU twice", "CUDA_VISIBLE_DEVICES=0,0",
                       env={"CUDA_VISIBLE_DEVICES": "0,0"})
-        self.unusable("context_error=46", "another process has it for itself", "cudaErrorDevicesUnavailable")
+        self.unusable("context_error=46", "another process has exclusive use of it", "cudaErrorDevicesUnavailable")
 
     def test_no_gpu_is_visible(self):
         self.unusable("devices=0", "no GPU is visible")
@@ -122,7 +122,7 @@ class Cuda(AssayCase):
         sizes = [{"family": "gemm", "dtype": "f32", "m": n, "n": n, "k": n} for n in (16, 4096, 32)]
         records = self.run_cases(*sizes, script="memory=64MiB", code=4)
         self.assertEqual([record["status"] for record in records], ["ok", "error", "ok"])
-        self.assertRegex(records[1]["reason"], r"out of device memory: \d+ bytes asked for, \d+ free of 67108864")
+        self.assertRegex(records[1]["reason"], r"out of device memory: \d+ bytes requested, \d+ free of 67108864")
 
     def test_a_kernel_fault_ends_the_worker_and_not_the_run(self):
         cases = [{"family": "memory", "op": op, "bytes": 1 << 16} for op in ("copy", "dot", "add")]

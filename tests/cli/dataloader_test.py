@@ -86,7 +86,7 @@ class Dataloader(AssayCase):
                          "--device", "cpu", "--out", "out", says=[str(path), says])
         refuse(self.dir / "gone.bin", "no such file")
         refuse(self.write("empty.bin", b""), "empty")
-        refuse(self.write("odd.bin", b"x" * 8193), "no whole number of uint16 tokens")
+        refuse(self.write("odd.bin", b"x" * 8193), "not a whole number of uint16 tokens")
         refuse(self.write("short.bin", b"x" * 200), "fewer than one window")
         refuse(self.write("shard.tar", b"x" * 10240), "shard.tar")
 
@@ -104,7 +104,7 @@ class Dataloader(AssayCase):
             figure = self.metric(record, "throughput")
             self.assertEqual(figure["unit"], "img/s")
             self.assertGreater(figure["value"], 0)
-            self.assertEqual(record["labels"]["images"], "48")
+            self.assertEqual(record["conditions"]["images"], "48")
             self.assertEqual(record["protocol"]["form"], "window")
             reads = record["params"]["stage"] in ("read", "all")
             self.assertEqual(record["protocol"]["cache"], "warm" if reads else "none")
@@ -117,9 +117,9 @@ class Dataloader(AssayCase):
         self.shard(images[:20], "shards/train-000.tar")
         self.shard(images[20:40], "shards/train-001.tar")
         record = self.one({"path": str(self.dir / "shards"), "stage": "all", "workers": 2})
-        self.assertEqual(record["labels"]["images"], "40")
+        self.assertEqual(record["conditions"]["images"], "40")
         record = self.one({"path": str(self.dir / "shards" / "train-001.tar"), "stage": "read", "workers": 1})
-        self.assertEqual(record["labels"]["images"], "20")
+        self.assertEqual(record["conditions"]["images"], "20")
 
     def test_a_truncated_shard_fails_and_is_named(self):
         path = self.shard(self.generated_images()[:20])

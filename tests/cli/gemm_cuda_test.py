@@ -30,11 +30,11 @@ class GemmOnCuda(AssayCase):
             self.assertEqual(set(self.by_name(record["checks"])), {"ran", "relative_error", "wrong_elements"})
             labels = record["labels"]
             # Runs with different choices can be compared, runs with different libraries cannot.
-            self.assertRegex(labels["implementation"], r"^cublasLt$")
+            self.assertRegex(record["choices"]["implementation"], r"^cublasLt$")
             self.assertRegex(labels["choice"], r"cublasLt algorithm \d+, tile \d+, stages \d+, split \d+")
             self.assertIn("cuBLASLt", labels["libraries"])
-            self.assertEqual(labels["accumulation"], {"f64": "f64", "int8": "s32"}.get(dtype, "f32"))
-            self.assertNotIn("threads", labels)
+            self.assertEqual(record["conditions"]["accumulation"], {"f64": "f64", "int8": "s32"}.get(dtype, "f32"))
+            self.assertNotIn("threads", record["choices"])
             eight_bits = dtype.startswith("fp8") or dtype == "int8"
             if eight_bits and transpose == "nn":
                 self.assertTrue(labels["form"] == "packed" or "transposed copies" in labels["choice"])
@@ -55,7 +55,7 @@ class GemmOnCuda(AssayCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         fp8, bf16 = records
         self.assertEqual(fp8["status"], "ok", fp8["reason"])
-        self.assertTrue(fp8["labels"]["accumulation"].startswith("fast"))
+        self.assertTrue(fp8["conditions"]["accumulation"].startswith("fast"))
         self.assertEqual((bf16["status"], bf16["reason"]), ("skipped", "bf16 has no fast accumulation"))
 
     def test_sizes_that_tensor_cores_do_not_support_are_skips(self):

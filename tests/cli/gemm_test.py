@@ -32,14 +32,14 @@ class Gemm(AssayCase):
             self.assertGreater(throughput["value"], 0)
             self.assertIsNone(throughput["of_peak"])
             self.assertEqual(set(self.by_name(record["checks"])), {"ran", "relative_error", "wrong_elements"})
-            self.assertEqual(record["protocol"]["isa"], record["labels"]["isa"])
+            self.assertEqual(record["protocol"]["isa"], record["choices"]["isa"])
             for name in ("implementation", "isa"):
-                self.assertNotIn("ref", record["labels"][name])
+                self.assertNotIn("ref", record["choices"][name])
             self.assertIn(record["labels"]["form"], ("plain", "packed", "inner_product"))
 
     def test_each_dtype_names_its_own_instruction_set(self):
         _, records = self.run_plan({"family": "gemm", "dtype": ["f32", "bf16"], "m": 64, "n": 64, "k": 64})
-        isas = [record["labels"]["isa"] for record in records if record["status"] == "ok"]
+        isas = [record["choices"]["isa"] for record in records if record["status"] == "ok"]
         self.assertEqual(len(set(isas)), len(isas))
 
     def test_a_flipped_bit_fails_the_check(self):
@@ -64,10 +64,10 @@ class Gemm(AssayCase):
             self.skipTest("no multiply-add loops for this processor")
         peak = peaks["all"]["metrics"][0]
         throughput = product["metrics"][0]
-        if product["labels"]["threads"] != "1":
+        if product["choices"]["threads"] != "1":
             self.assertAlmostEqual(throughput["of_peak"], throughput["value"] / peak["value"], places=9)
-        self.assertIn(peaks["all"]["labels"]["isa"], product["labels"]["peak"])
-        self.assertEqual(peaks["core"]["labels"]["threads"], "1")
+        self.assertIn(peaks["all"]["choices"]["isa"], product["labels"]["peak"])
+        self.assertEqual(peaks["core"]["choices"]["threads"], "1")
 
     def test_zeros_are_on_request_and_recorded(self):
         done, records = self.run_plan({"family": "gemm", "dtype": "f32", "m": 64, "n": 64, "k": 64,

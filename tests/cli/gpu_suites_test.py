@@ -59,7 +59,7 @@ class GpuSuites(AssayCase):
         records = self.ok({"family": "memory", "op": ["triad", "dot"], "bytes": "1000056"})
         for record in records:
             self.assertEqual((record["labels"]["level"], record["protocol"]["cache"]), ("memory, in part cached", "none"))
-            self.assertEqual((record["labels"]["array_bytes"], record["labels"]["passes"]), ("1000000", "1"))
+            self.assertEqual((record["conditions"]["array_bytes"], record["labels"]["passes"]), ("1000000", "1"))
 
     def test_memory_latency(self):
         [record] = self.ok({"family": "memory", "op": "latency", "bytes": "64KiB"})

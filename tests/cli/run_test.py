@@ -19,13 +19,17 @@ class ExitCodes(TestbedCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         records = self.by_op()
         self.assertEqual(records["ok"]["status"], "ok")
+        self.assertEqual(records["ok"]["schema"], 2)
         self.assertEqual(records["ok"]["labels"]["rack"], "7")
+        self.assertEqual(records["ok"]["choices"], {"implementation": "probe"})
+        self.assertEqual(records["ok"]["conditions"], {})
         self.assertEqual(records["ok"]["checks"][0]["name"], "held")
         self.assertIn("measure", records["ok"]["spans"])
         self.assertTrue(records["ok"]["comparable"])
         self.assertEqual((records["skip"]["status"], records["skip"]["reason"]), ("skipped", "asked to skip"))
         run = self.run_json()
-        self.assertEqual(run["schema"], 1)
+        self.assertEqual(run["schema"], 2)
+        self.assertRegex(run["id"], "^[0-9a-f]{32}$")
         self.assertIsNotNone(run["finished"])
         self.assertEqual(len(run["plan"]["cases"]), 2)
         self.assertEqual(run["labels"], {"rack": "7"})
@@ -231,7 +235,7 @@ class InterruptAndResume(TestbedCase):
         self.assertEqual(process.returncode, -signal.SIGKILL)
         self.assertEqual(left_over(self.folder), [])
         with open(os.path.join(self.out, "records.jsonl"), "a") as file:
-            file.write('{"schema":1,"key":"torn')
+            file.write('{"schema":2,"key":"torn')
         done = self.run_assay(*self.probe("sleep", n="0,1,2", seconds="0.7"), "--resume", self.out)
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(os.path.join(self.out, "records.jsonl")) as file:
@@ -241,8 +245,10 @@ class InterruptAndResume(TestbedCase):
     def test_errors_run_again_as_the_next_attempt(self):
         first = self.run_assay(*self.probe("ok", "fail"), "--inject", "crash", "--out", self.out)
         self.assertEqual(first.returncode, 4)
+        run = self.run_json()["id"]
         done = self.run_assay("--resume", self.out)
         self.assertEqual(done.returncode, 1, done.stderr)   # the whole directory counts: one case failed
+        self.assertEqual(self.run_json()["id"], run)
         self.assertEqual([(r["params"]["op"], r["attempt"], r["status"]) for r in self.records()],
                          [("ok", 1, "error"), ("fail", 1, "error"), ("ok", 2, "ok"), ("fail", 2, "failed")])
         self.assertEqual(self.run_assay("--resume", self.out).returncode, 1)
@@ -321,10 +327,24 @@ class InterruptAndResume(TestbedCase):
         with open(path) as file:
             text = file.read()
         with open(path, "w") as file:
-            file.write(text.replace('"schema": 1', '"schema": 99', 1))
+            file.write(text.replace('"schema": 2', '"schema": 99', 1))
         done = self.run_assay("--resume", self.out)
         self.assertEqual(done.returncode, 2)
         self.assertIn("schema 99 is not known", done.stderr)
+
+    def test_a_run_of_schema_1_is_read_and_not_continued(self):
+        self.run_assay(*self.probe("ok"), "--inject", "crash", "--out", self.out)
+        path = os.path.join(self.out, "run.json")
+        run = self.run_json()
+        del run["id"]
+        with open(path, "w") as file:
+            json.dump({**run, "schema": 1}, file)
+        records = self.records()
+        for words in (["--resume", self.out], [*self.probe("ok"), "--resume", self.out]):
+            done = self.run_assay(*words)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("schema 1", done.stderr)
+        self.assertEqual(self.records(), records)
 
     def test_the_second_sigint_kills(self):
         process = self.start(*self.probe("hang"), "--out", self.out)

@@ -48,8 +48,10 @@ class Training(AssayCase):
             mean = sum(record["samples"]["values"]) / len(record["samples"]["values"])
             self.assertLess(parts, 1.05 * mean)
             self.assertGreater(parts, 0.5 * mean)
-            for label in ("formula", "implementation", "isa", "threads", "model", "peak", "data"):
-                self.assertTrue(record["labels"][label], label)
+            for kind, names in (("conditions", ("model", "data", "recipe")), ("choices", ("implementation", "isa", "threads")),
+                                ("labels", ("formula", "peak"))):
+                for name in names:
+                    self.assertTrue(record[kind][name], name)
             losses = record["telemetry"]["loss"]["values"]
             self.assertEqual(losses[9], metrics["loss_step_10"])
             if record["family"] != "resnet":  # its batches are too small for a smooth curve
@@ -167,7 +169,7 @@ class Training(AssayCase):
         times = record["samples"]["values"]
         self.assertEqual(len(times), 3)
         self.assertAlmostEqual(self.metrics(record)["time_to_quality"], sorted(times)[1])
-        self.assertEqual(record["labels"]["scoring"], "olympic mean of 3 runs")
+        self.assertEqual(record["conditions"]["scoring"], "olympic mean of 3 runs")
         self.assertTrue(record["labels"]["convergence"].startswith("not judged"))
         logs = sorted((self.dir / "run" / "mllog").glob("*.log"))
         self.assertEqual(len(logs), 3)

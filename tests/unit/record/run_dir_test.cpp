@@ -29,7 +29,7 @@ class RunDir : public testing::Test {
   }
   void add_text(const std::string& text) const { std::ofstream(dir_ / "records.jsonl", std::ios::app) << text; }
 
-  const Json run_ = {{"schema", 1}, {"labels", {{"a", "b"}}}};
+  const Json run_ = {{"schema", record_schema}, {"labels", {{"a", "b"}}}};
   test::TemporaryFolder folder_;
   const fs::path dir_ = folder_.path() / "run";
 };
@@ -124,7 +124,7 @@ TEST_F(RunDir, BadLinesAreNamedAndTheRestIsUsed) {
   EXPECT_EQ(data.records.size(), 2u);
   EXPECT_EQ(data.problems,
             (std::vector<std::string>{"records.jsonl line 2: not JSON",
-                                      "records.jsonl line 4: schema 9 is not known: this build reads schema 1",
+                                      "records.jsonl line 4: schema 9 is not known: this build reads schemas 1 and 2",
                                       "records.jsonl line 5: key: not a string", "records.jsonl line 6: not JSON"}));
 }
 
@@ -133,8 +133,8 @@ TEST_F(RunDir, ForeignSchemaAndForeignFoldersAreRefused) {
   EXPECT_THAT(test::refusal([&] { (void)read_run(dir_); }), HasSubstr("holds no run"));
   EXPECT_THAT(test::refusal([&] { (void)read_run(dir_ / "none"); }), HasSubstr("no such directory"));
   EXPECT_THAT(test::refusal([&] { (void)RunWriter::resume(dir_); }), HasSubstr("nothing to resume"));
-  std::ofstream(dir_ / "run.json") << R"({"schema":2})";
-  EXPECT_THAT(test::refusal([&] { (void)read_run(dir_); }), HasSubstr("schema 2 is not known"));
+  std::ofstream(dir_ / "run.json") << R"({"schema":3})";
+  EXPECT_THAT(test::refusal([&] { (void)read_run(dir_); }), HasSubstr("schema 3 is not known"));
   EXPECT_THAT(test::refusal([&] { (void)RunWriter::create(dir_, run_); }), HasSubstr("--resume"));
   std::ofstream(dir_ / "run.json") << R"({})";
   EXPECT_THAT(test::refusal([&] { (void)read_run(dir_); }), HasSubstr("no schema"));

@@ -199,7 +199,7 @@ TEST(Acceptance, FiltersChooseDeviceWorldAndLabels) {
   Record cuda = record_of("collective/op=all_reduce", 9e14, {});
   cuda.device = "cuda";
   cuda.world_ranks = 8;
-  cuda.labels["algorithm"] = "NVLS ring";
+  cuda.choices["algorithm"] = "NVLS ring";
   const std::vector<RunData> runs = {run_of({cuda})};
   const auto verdict = [&](const std::function<void(Floor&)>& change) {
     Floor floor = floor_of("*", 7e14);

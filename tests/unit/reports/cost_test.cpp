@@ -92,11 +92,11 @@ TEST(Results, RatesTurnTheirIntervalsRound) {
 
 TEST(Results, EachKindByItsMetric) {
   Record images = training({test::metric("throughput", 500, "img/s"), test::metric("model_flops", 2e12, "FLOP/s")});
-  images.labels["epoch_samples"] = "100000";
+  images.conditions["epoch_samples"] = "100000";
   Record quality = training({test::metric("time_to_quality", 90, "s", Interval{80, 100})});
   Record tokens = training({test::metric("throughput", 4096, "tokens/s")});
-  tokens.labels["epoch_samples"] = "1000";
-  tokens.labels["seq"] = "512";
+  tokens.conditions["epoch_samples"] = "1000";
+  tokens.conditions["seq"] = "512";
   Record gemm;
   gemm.family = "gemm";
   gemm.metrics = {test::metric("throughput", 4e11, "FLOP/s")};

@@ -86,7 +86,7 @@ TEST(Roofline, DrawsWhatWasReachedUnderMeasuredRoofs) {
 // int8 at 100 cubed as u8 x s8 -> s32: 2e6 / (1e4 + 1e4 + 4e4) = 33.33 FLOP/B.
 TEST(Roofline, CountsBytesByTheTypesThatRan) {
   Record record = gemm("int8", 100, 1e9);
-  record.labels["types"] = "u8 x s8 -> s32";
+  record.conditions["types"] = "u8 x s8 -> s32";
   const auto sections = sections_of({run_of({record})});
   const auto* table = find<Table>(sections, "roofline-1-cpu-int8-table");
   ASSERT_TRUE(table);

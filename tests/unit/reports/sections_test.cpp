@@ -85,15 +85,15 @@ TEST(CaseTitle, LacksNothingThatIsNotThere) {
 }
 
 TEST(Environment, MachinesStandSideBySideAndDifferencesShow) {
-  const auto machine = [](const char* cpu, const char* kernel) {
-    return Json{{"schema", 1},
-                {"environment", {{"cpu", {{"name", cpu}}}, {"os", {{"kernel", kernel}}}}},
-                {"findings",
-                 Json::array({{{"severity", "warning"}, {"seen", "swap"}, {"effect", "slow"}, {"mend", "swapoff"}}})}};
+  const auto machine = [](const char* cpu, const char* kernel, const char* fix) {
+    return Json{
+        {"schema", 1},
+        {"environment", {{"cpu", {{"name", cpu}}}, {"os", {{"kernel", kernel}}}}},
+        {"findings", Json::array({{{"severity", "warning"}, {"seen", "swap"}, {"effect", "slow"}, {fix, "swapoff"}}})}};
   };
   std::vector<RunData> runs;
-  runs.push_back(run_of({}, "a", machine("Zen 4", "6.1")));
-  runs.push_back(run_of({}, "b", machine("Zen 5", "6.1")));
+  runs.push_back(run_of({}, "a", machine("Zen 4", "6.1", "mend")));  // as older runs name it
+  runs.push_back(run_of({}, "b", machine("Zen 5", "6.1", "fix")));
   const auto sections = environment_sections(RunSet(std::move(runs)));
   ASSERT_EQ(sections.size(), 1u);
   const auto& facts = std::get<Table>(sections[0].blocks[0]);
