@@ -23,8 +23,6 @@ Tone tone_of(double efficiency) {
   return efficiency >= good_efficiency ? Tone::good : efficiency < poor_efficiency ? Tone::bad : Tone::warn;
 }
 
-std::string joined(const std::vector<int>& ranks) { return fmt::format("{}", fmt::join(ranks, ", ")); }
-
 // A parameter that may stand in a command line that people copy; empty otherwise.
 std::string safe(const std::string& text) {
   const auto harmless = [](char c) {
