@@ -19,7 +19,6 @@ namespace assay::report {
 namespace {
 
 constexpr std::size_t min_sample = 3;  // machines or runs for an interval between them
-constexpr double seconds_per_hour = 3600;
 
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());

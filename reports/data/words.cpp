@@ -13,4 +13,6 @@ std::string plus_minus(double fraction) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+std::string joined(const std::vector<int>& numbers) { return fmt::format("{}", fmt::join(numbers, ", ")); }
+
 }  // namespace assay::report

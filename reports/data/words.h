@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace assay::report {
 
@@ -11,5 +12,7 @@ std::string plural(std::int64_t n, const char* word);
 // "± 0.7 %", of a fraction.
 std::string plus_minus(double fraction);
 std::string first_line(const std::string& text);
+// "1, 2, 4".
+std::string joined(const std::vector<int>& numbers);
 
 }  // namespace assay::report
