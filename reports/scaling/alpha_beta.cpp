@@ -13,10 +13,7 @@ namespace assay::report::scaling {
 
 namespace {
 
-constexpr double akaike_margin = 10;
-constexpr double resolution = 1e-3;  // relative; no clock or model is better, and exact figures must compare too
-// A coefficient that may be off by this factor is not determined.
-constexpr double widest = 10;
+constexpr double resolution = 1e-3;       // relative; no clock or model is better, and exact figures must compare too
 constexpr std::size_t max_searched = 64;  // sizes: the search for two breaks takes cubic time
 
 double steps(int ranks) { return std::bit_width(static_cast<unsigned>(ranks - 1)); }  // ceil(log2 n)

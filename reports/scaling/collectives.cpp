@@ -28,7 +28,7 @@ std::optional<double> bytes_of(const Record& record) {
   return std::nullopt;
 }
 
-std::string title_of(const Record& record) {
+std::string call_title(const Record& record) {
   const std::string op = param_text(record, "op"), dtype = param_text(record, "dtype");
   std::string title = op.empty() ? record.key : op;
   if (!dtype.empty()) title += " " + dtype;
@@ -38,35 +38,35 @@ std::string title_of(const Record& record) {
   return title;
 }
 
-struct Candidate {
+struct Call {
   Entry entry;
   double bytes = 0;
   Estimate time;
 };
 
-struct Group {
-  std::map<int, std::map<double, std::vector<Candidate>>> worlds;
+struct CallGroup {
+  std::map<int, std::map<double, std::vector<Call>>> worlds;
   std::size_t records = 0;
   Entry first;
 };
 
 // Sizes at the world size that has the most of them.
-std::size_t max_sizes(const Group& group) {
+std::size_t max_sizes(const CallGroup& group) {
   std::size_t max = 0;
   for (const auto& [ranks, sizes] : group.worlds) max = std::max(max, sizes.size());
   return max;
 }
 
-CollectiveSeries series_of(const Group& group, const Likeness& likeness, std::string title) {
+CollectiveSeries series_of(const CallGroup& group, const Likeness& likeness, std::string title) {
   CollectiveSeries series{std::move(title), param_text(*group.first.record, "op"), likeness, {}};
   for (const auto& [ranks, sizes] : group.worlds) {
     MessageLine line{ranks, {}};
-    for (const auto& [bytes, candidates] : sizes) {
+    for (const auto& [bytes, calls] : sizes) {
       MessagePoint point{bytes, {}, {}};
       std::vector<Estimate> times;
-      for (const Candidate& candidate : candidates) {
-        times.push_back(candidate.time);
-        point.entries.push_back(candidate.entry);
+      for (const Call& call : calls) {
+        times.push_back(call.time);
+        point.entries.push_back(call.entry);
       }
       point.time = pooled(times);
       line.points.push_back(std::move(point));
@@ -80,12 +80,12 @@ CollectiveSeries series_of(const Group& group, const Likeness& likeness, std::st
 
 CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses) {
   ExclusionList excluded;
-  std::map<std::string, std::map<Likeness, Group>> configurations;
+  std::map<std::string, std::map<Likeness, CallGroup>> configurations;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
     if (record.family != "collective" || param_text(record, "op") == "pairwise") continue;  // measures single links
     const auto leave = [&](const std::string& reason) {
-      excluded.add(title_of(record), reason, entry, record.status != Status::ok || record.world_ranks == 1);
+      excluded.add(call_title(record), reason, entry, record.status != Status::ok || record.world_ranks == 1);
     };
     const auto bytes = bytes_of(record);
     const auto time = time_of(entry, "latency");
@@ -98,7 +98,7 @@ CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses)
     else if (!time)
       leave("it has no latency in seconds above 0");
     else {
-      Group& group = configurations[configuration(record, size_parameter)][likenesses.of(entry)];
+      CallGroup& group = configurations[configuration(record, size_parameter)][likenesses.of(entry)];
       if (group.records++ == 0) group.first = entry;
       group.worlds[record.world_ranks][*bytes].push_back({entry, *bytes, *time});
     }
@@ -113,14 +113,13 @@ CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses)
       return std::pair(max_sizes(a.second), a.second.records) < std::pair(max_sizes(b.second), b.second.records);
     });
     for (const auto& [likeness, group] : alike) {
-      const std::string title = title_of(*group.first.record);
+      const std::string title = call_title(*group.first.record);
       found.series.push_back(series_of(group, likeness, title + distinction(likeness, all)));
       if (likeness == main->first) continue;
       const std::string reason = difference(group.first, likeness, main->second.first, main->first);
       for (const auto& [ranks, sizes] : group.worlds)
-        for (const auto& [bytes, candidates] : sizes)
-          for (const Candidate& candidate : candidates)
-            excluded.add(title, reason + ": fitted separately", candidate.entry);
+        for (const auto& [bytes, calls] : sizes)
+          for (const Call& call : calls) excluded.add(title, reason + ": fitted separately", call.entry);
     }
   }
   std::stable_sort(found.series.begin(), found.series.end(), [](const CollectiveSeries& a, const CollectiveSeries& b) {

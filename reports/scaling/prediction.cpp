@@ -49,9 +49,7 @@ const std::array<Model, 6> weak_models{{
     {"compute + (N-1)/N volume + (N-1) latency", 3, {one, ring_volume, ring_latency}},
 }};
 
-constexpr double resolution = 1e-4;   // relative; smaller residuals do not decide between models
-constexpr double akaike_margin = 10;  // Burnham & Anderson 2002: no support left
-constexpr double widest = 10;         // a prediction that may be off by this factor is useless
+constexpr double resolution = 1e-4;  // relative; smaller residuals do not decide between models
 
 std::span<const Model> models_of(Mode mode) {
   if (mode == Mode::strong) return strong_models;

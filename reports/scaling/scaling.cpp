@@ -118,11 +118,11 @@ std::vector<Text> excluded_texts(const std::vector<Excluded>& excluded) {
       ++more;
       continue;
     }
-    texts.push_back({fmt::format("Left out: {}, {}: {}", each.title,
-                                 each.ranks.size() == 1 ? plural(each.ranks.front(), "rank")
-                                                        : fmt::format("{} ranks", fmt::join(each.ranks, ", ")),
-                                 each.reason),
-                     Tone::warn});
+    texts.push_back(
+        {fmt::format("Left out: {}, {}: {}", each.title,
+                     each.ranks.size() == 1 ? plural(each.ranks.front(), "rank") : joined(each.ranks) + " ranks",
+                     each.reason),
+         Tone::warn});
   }
   if (more > 0) texts.push_back({fmt::format("Left out: {} more, listed in the report's files", more), Tone::warn});
   return texts;
