@@ -1,4 +1,4 @@
-// Checks, faults by name, and the metrics that most cases share.
+// Checks, names of faults, and the metrics that most cases share.
 #include "harness/plan/case.h"
 
 #include <array>
@@ -73,11 +73,11 @@ Metric rate_metric(std::string name, double amount, std::string unit, const Meas
   return metric;
 }
 
-Metric time_metric(std::string name, const Measurement& measurement) {
+Metric time_metric(std::string name, const Measurement& measurement, double calls) {
   Metric metric = value_metric(std::move(name), std::nullopt, "s");
   if (!measurement.values.empty()) {
-    metric.value = measurement.summary.median;
-    metric.ci95 = measurement.summary.ci95;
+    metric.value = measurement.summary.median / calls;
+    if (const auto& ci95 = measurement.summary.ci95) metric.ci95 = Interval{ci95->low / calls, ci95->high / calls};
   }
   return metric;
 }

@@ -1,4 +1,4 @@
-// Launch cases of a GPU.
+// The launch cases on a GPU.
 #pragma once
 
 #include "harness/plan/case.h"
@@ -9,7 +9,6 @@
 
 namespace assay::launch {
 
-// What a GPU starts.
 enum class GpuOp { kernel, kernel_wait, graph, graph_wait, event, copy_h2d, copy_d2h };
 constexpr auto words(GpuOp) {
   return std::to_array<std::string_view>(
@@ -17,8 +16,5 @@ constexpr auto words(GpuOp) {
 }
 
 std::unique_ptr<Case> make_cuda_case(const Params& params);
-
-// A figure of one launch where a repetition holds many.
-Metric latency_of(const Measurement& measured, std::uint64_t launches);
 
 }  // namespace assay::launch

@@ -10,11 +10,11 @@ namespace assay::transfer {
 
 namespace {
 
-// Of <numaif.h>, which is libnuma's.
+// From <numaif.h>, which belongs to libnuma.
 constexpr int policy_default = 0, policy_preferred = 1;
 constexpr unsigned long flag_node = 1, flag_address = 2;
 
-// Somebody who started this process with a policy of his own (numactl) is to have it.
+// A policy that the process was started with (numactl) takes precedence.
 bool free_to_place() {
   int policy = policy_default;
   return syscall(SYS_get_mempolicy, &policy, nullptr, 0, nullptr, 0) != 0 || policy == policy_default;
@@ -42,7 +42,7 @@ Buffer allocate_near(Device& device, std::size_t bytes, Memory memory, std::opti
   // Preferred, not bound: a full or forbidden node must not end the process.
   if (placed) {
     const unsigned long mask = 1ul << *node;
-    syscall(SYS_set_mempolicy, policy_preferred, &mask, max_nodes + 1);  // the kernel looks at one bit less
+    syscall(SYS_set_mempolicy, policy_preferred, &mask, max_nodes + 1);  // the kernel ignores the last bit
   }
   Buffer buffer = device.allocate(bytes, memory);
   if (bytes > 0) std::memset(buffer.data(), 0, bytes);

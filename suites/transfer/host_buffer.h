@@ -1,4 +1,4 @@
-// Host memory near a GPU, and what the bus between them runs at.
+// Host memory near a GPU, and the speed of the bus between them.
 #pragma once
 
 #include "harness/device/device.h"
@@ -10,17 +10,16 @@
 
 namespace assay::transfer {
 
-// The GPU at this place of the bus ("0000:e0:00.0"), as the kernel knows it; its link also by NVML, where a container
-// or a virtual bus hides it. Nothing where neither knows it.
+// The GPU at this bus address ("0000:e0:00.0"), from the kernel; its link also from NVML, in case a container or a
+// virtual bus hides it. Nullopt if neither knows it.
 std::optional<GpuPart> gpu_on_bus(const std::string& uuid, const std::string& pci);
 
-// Allocates with the pages on the NUMA node, where the system lets it and nobody asked for others; each page is
-// touched.
+// Allocates and touches pages on the NUMA node, if the system allows it and the process has no policy already.
 Buffer allocate_near(Device& device, std::size_t bytes, Memory memory, std::optional<int> node);
-// The node that holds the page at this address; nothing when the system does not say.
+// The node that holds the page at this address; nullopt if the system does not report it.
 std::optional<int> node_of(const void* address);
 
-// "gen 5 x16"; "unknown" where the kernel does not say.
+// "gen 5 x16"; "unknown" if the kernel does not report it.
 std::string link_text(std::optional<double> gigatransfers, std::optional<std::int64_t> width);
 
 }  // namespace assay::transfer

@@ -1,4 +1,4 @@
-// A kernel that does nothing, or is counted.
+// A kernel that does nothing, or counts its launches.
 #include "harness/device/cuda/launch.h"
 #include "harness/device/cuda/native.h"
 
@@ -6,7 +6,7 @@ namespace assay::launch {
 
 namespace {
 
-// Launches of one stream follow each other: no atomic is needed.
+// Launches in one stream run one after another, so no atomic is needed.
 __global__ void empty(unsigned* counter) {
   if (counter) ++*counter;
 }

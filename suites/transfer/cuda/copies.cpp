@@ -29,7 +29,7 @@ class OnGpu {
   int before_ = 0;
 };
 
-// A GPU may read another's memory while this lives, or may not; one that could already still can.
+// Enables or disables a GPU's access to a peer's memory during its lifetime, then restores it.
 class PeerAccess {
  public:
   PeerAccess(int gpu, int peer, bool wanted) : gpu_(gpu), peer_(peer) {
@@ -80,8 +80,8 @@ struct EventOwner {
   cudaEvent_t event = nullptr;
 };
 
-// Blocks of 512 threads for a copy on the current GPU. Alone it fills it. Of several each has one block an SM, 32 KiB
-// in flight, which is more than a bus asks for: all of them are there from the start, none waits for another's end.
+// Blocks of 512 threads for a copy on the current GPU. A single copy fills the GPU. Several get one block per SM each,
+// 32 KiB in flight, which is more than a bus needs, so that all are resident from the start.
 unsigned blocks_of_copy(int at_once) {
   int gpu = 0, units = 0;
   ASSAY_CUDA(cudaGetDevice(&gpu));
@@ -119,13 +119,12 @@ class CudaCopies final : public DeviceCopies {
       ASSAY_CUDA(cudaStreamSynchronize(nullptr));
     }
     const OnGpu receiver(order.to);
-    // Both ways where there are two, as samples of such copies have it: which GPU's engine copies is the driver's
-    // choice.
-    const PeerAccess there(order.to, order.from, order.access),
+    // In both directions if possible, as in CUDA's samples: the driver chooses which GPU's engine copies.
+    const PeerAccess forth(order.to, order.from, order.access),
         back(order.from, order.to, order.access && can_access(order.from, order.to));
     const StreamOwner owner;
     const EventOwner start, stop;
-    cuda::HostGate gate;  // copies may take less than their launches do
+    cuda::HostGate gate;  // copies may be shorter than their launches
     gate.load(owner.stream);
     ASSAY_CUDA(cudaMemsetAsync(target.data(), 0, order.bytes, owner.stream));
     const unsigned max_blocks = blocks_of_copy(1);
@@ -142,7 +141,7 @@ class CudaCopies final : public DeviceCopies {
       }
       ASSAY_CUDA(cudaEventRecord(stop.event, owner.stream));
       gate.open();
-      // The first call loads and maps. A copy through the host is the driver's business, which may wait for its parts.
+      // The first call loads and maps. Copies through the host are not gated: the driver may wait for their parts.
       gated = order.access;
       ASSAY_CUDA(cudaEventSynchronize(stop.event));
       float milliseconds = 0;
@@ -155,11 +154,11 @@ class CudaCopies final : public DeviceCopies {
  private:
   template <typename Time>
   static std::vector<double> sampled(const PairOrder& order, const Time& time) {
-    constexpr double shortest = 500e-6;                // of a sample: 1,000 x the resolution of events
+    constexpr double min_seconds = 500e-6;             // per sample: 1,000 x the resolution of events
     const int max_copies = order.access ? 256 : 4096;  // a queue must never fill behind a closed gate
     time(1);
     int copies = 1;
-    for (double seconds = time(1); seconds < shortest && copies < max_copies; seconds = time(copies)) copies *= 2;
+    for (double seconds = time(1); seconds < min_seconds && copies < max_copies; seconds = time(copies)) copies *= 2;
     std::vector<double> samples;
     const auto began = std::chrono::steady_clock::now();
     do {
