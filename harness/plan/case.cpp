@@ -77,7 +77,7 @@ Metric time_metric(std::string name, const Measurement& measurement, double call
   Metric metric = value_metric(std::move(name), std::nullopt, "s");
   if (!measurement.values.empty()) {
     metric.value = measurement.summary.median / calls;
-    if (const auto& ci95 = measurement.summary.ci95) metric.ci95 = Interval{ci95->low / calls, ci95->high / calls};
+    metric.ci95 = scaled(measurement.summary.ci95, 1 / calls);
   }
   return metric;
 }

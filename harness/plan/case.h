@@ -45,11 +45,13 @@ struct CaseInputs {
 
 // What a case says about itself; all of it goes into the record.
 struct CaseOutputs {
-  Protocol protocol = {};                              // changed in setup() only
-  std::map<std::string, std::string> conditions = {};  // fixed by plan, user or hardware
-  std::map<std::string, std::string> choices = {};     // found by a trial, a library or a kernel
-  std::map<std::string, std::string> labels = {};      // remarks
-  std::vector<std::string> flags = {};                 // remarks that readers must see
+  Protocol protocol = {};  // changed in setup() only
+  // Figures compare only if conditions and choices are equal: no choice that may change by chance, such as a trial's
+  // between close rivals, and no condition that changes with the world size; those are labels.
+  Attributes conditions = {};           // fixed by plan, user or hardware
+  Attributes choices = {};              // made by a trial, a library or a kernel: implementation, isa, ...
+  Attributes labels = {};               // remarks
+  std::vector<std::string> flags = {};  // remarks that readers must see
   // On rank 0, added to the case's phases and sensors:
   std::vector<std::pair<std::string, double>> spans = {};  // seconds per step by part: forward, backward, ...
   std::map<std::string, Series> series = {};               // loss, ...
@@ -111,7 +113,7 @@ class Case {
 
 // Throughput or bandwidth: amount / seconds, with the interval of the times carried over.
 Metric rate_metric(std::string name, double amount, std::string unit, const Measurement& measurement);
-// The time of a repetition (latency, step_time), divided by the calls that it consists of.
+// The time of a repetition (latency, step_time), divided by its number of calls.
 Metric time_metric(std::string name, const Measurement& measurement, double calls = 1);
 // Any other figure, without an interval; nullopt: unknown.
 Metric value_metric(std::string name, std::optional<double> value, std::string unit, Better better = Better::lower);

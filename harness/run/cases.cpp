@@ -5,7 +5,6 @@
 #include "harness/hosts/placement.h"
 
 #include <algorithm>
-#include <deque>
 #include <set>
 #include <utility>
 
@@ -37,34 +36,26 @@ class Todo {
   Todo(const RunRequest& request, const Prepared& prepared, const std::map<std::string, std::string>& labels)
       : request_(request), prepared_(prepared), labels_(labels) {
     if (!prepared.before) return;
-    for (const Record& record : prepared.before->final_records())
-      last_[name_of_record(record)].push_back(&record_of(record));
+    kept_ = prepared.before->final_records();
+    for (const Record& record : kept_) last_[record.identity().unplaced()].push_back(&record);
   }
 
   // The jobs of one world size; skips that need no worker are handed to `skip`.
   std::vector<Job> jobs(int ranks, const Supervisor::Sink& skip);
 
  private:
-  static std::string text(const std::string& key, int ranks, std::uint64_t seed, const std::string& device) {
-    return fmt::format("{}\n{}\n{}\n{}", key, ranks, seed, device);
-  }
-  static std::string name_of_record(const Record& record) {
-    return text(record.key, record.world_ranks, record.seed, record.device);
-  }
-  const Record& record_of(const Record& record) { return kept_.emplace_back(record); }
   // The last record of the case on these hosts; null when there is none.
   const Record* last(const PlannedCase& planned) const;
 
   const RunRequest& request_;
   const Prepared& prepared_;
   const std::map<std::string, std::string>& labels_;
-  std::deque<Record> kept_;
-  std::map<std::string, std::vector<const Record*>> last_;
+  std::vector<Record> kept_;
+  std::map<Identity, std::vector<const Record*>> last_;
 };
 
 const Record* Todo::last(const PlannedCase& planned) const {
-  const auto found =
-      last_.find(text(planned.key, planned.ranks, planned.seed, std::string(name_of(request_.plan.device))));
+  const auto found = last_.find(identity_of(planned, request_.plan.device));
   if (found == last_.end()) return nullptr;
   // Of several hosts any will do: an allocation holds others each time.
   const bool any_host = prepared_.hosts.agents != nullptr;

@@ -1,5 +1,6 @@
 #include "harness/run/each_host.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
@@ -19,10 +20,6 @@ namespace {
 
 constexpr std::size_t cases_per_message = 200;
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // "mllog/x.log" of host n1 is "mllog/n1-x.log": hosts write the same names.
 std::string file_of_host(const std::string& host, const std::string& name) {
   const std::size_t slash = name.find('/');
@@ -40,14 +37,13 @@ EachHost::EachHost(Agents& agents, const EachHostOrder& order, EachHostSinks sin
   for (const AllocatedHost& allocated : agents_.allocation().hosts) {
     Host& host = hosts_.emplace_back();
     host.name = allocated.name;
-    std::set<Work> finished;
+    std::set<Identity> finished;
     if (const auto before = order_.before.find(host.name); before != order_.before.end())
       for (const Record& record : before->second)
-        if (record.status != Status::error) finished.insert({{record.key, record.world_ranks}, record.seed});
+        if (record.status != Status::error) finished.insert(record.identity().unplaced());
     for (std::size_t i = 0; i < order_.plan->cases.size(); ++i) {
-      const PlannedCase& planned = order_.plan->cases[i];
-      const Work work{{planned.key, planned.ranks}, planned.seed};
-      if (!finished.contains(work)) host.left.emplace(work, i);
+      const Identity identity = identity_of(order_.plan->cases[i], order_.device);
+      if (!finished.contains(identity)) host.left.emplace(identity, i);
     }
     all_ += host.left.size();
     host.finished = host.left.empty();
@@ -109,7 +105,7 @@ void EachHost::sink(const Call& call) {
 
 void EachHost::keep(std::size_t index, Record record) {
   Host& host = hosts_[index];
-  const auto found = host.left.find({{record.key, record.world_ranks}, record.seed});
+  const auto found = host.left.find(record.identity().unplaced());
   if (found == host.left.end()) throw Error(fmt::format("a record of {}, which it was not asked for", record.key));
   for (RankResult& rank : record.ranks) rank.host = host.name;
   host.left.erase(found);
@@ -174,11 +170,11 @@ void EachHost::give_up(std::size_t index, const std::string& why) {
   host.finished = true;
   if (host.left.empty()) return;
   note(fmt::format("assay: host {}: {}; {} of its cases have no record", host.name, why, host.left.size()));
-  const std::map<Work, std::size_t> left = host.left;
+  const std::map<Identity, std::size_t> left = host.left;
   for (std::size_t i = 0; i < order_.plan->cases.size(); ++i) {
     const PlannedCase& planned = order_.plan->cases[i];
-    const Work work{{planned.key, planned.ranks}, planned.seed};
-    const auto found = left.find(work);
+    const Identity identity = identity_of(planned, order_.device);
+    const auto found = left.find(identity);
     if (found == left.end() || found->second != i) continue;
     CaseOrder order;
     order.family = planned.family;
@@ -191,8 +187,7 @@ void EachHost::give_up(std::size_t index, const std::string& why) {
     order.flags = shared_machine_flags();
     if (const auto before = order_.before.find(host.name); before != order_.before.end())
       for (const Record& record : before->second)
-        if (record.key == planned.key && record.world_ranks == planned.ranks && record.seed == planned.seed)
-          order.attempt = record.attempt + 1;
+        if (record.identity().unplaced() == identity) order.attempt = record.attempt + 1;
     Record record = blank_record(order, order_.device);
     for (int rank = 0; rank < planned.ranks; ++rank) record.ranks.push_back({rank, host.name, "", std::nullopt});
     record.status = Status::error;

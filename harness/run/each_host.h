@@ -57,8 +57,6 @@ class EachHost {
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Work = std::pair<std::pair<std::string, int>, std::uint64_t>;  // key, ranks, seed
-
   struct Host {
     std::string name;
     int process = -1;  // Agents' number
@@ -67,7 +65,7 @@ class EachHost {
     Clock::time_point heard{};
     std::string key;  // at hand
     Clock::time_point begun{};
-    std::map<Work, std::size_t> left;  // cases without a final record: place in the plan
+    std::map<Identity, std::size_t> left;  // cases without a final record: place in the plan
   };
 
   void start(std::size_t host);

@@ -2,6 +2,7 @@
 #include "harness/run/execute.h"
 
 #include "harness/comm/slow_link.h"
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/device/cpu/team.h"
@@ -28,10 +29,6 @@
 namespace assay {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 constexpr std::size_t max_links_named = 4;
 
@@ -262,6 +259,10 @@ std::string earlier(const std::string& moment, std::int64_t nanoseconds) {
   return utc_text(timegm(&parts) - static_cast<std::time_t>(std::llround(1e-9 * static_cast<double>(nanoseconds))));
 }
 
+Identity identity_of(const PlannedCase& planned, DeviceKind device) {
+  return {.key = planned.key, .device = std::string(name_of(device)), .ranks = planned.ranks, .seed = planned.seed};
+}
+
 Record blank_record(const CaseOrder& order, DeviceKind device) {
   Record record;
   record.key = order.key;
@@ -373,8 +374,8 @@ Record merge_parts(std::vector<Record> parts) {
     }
     for (const std::string& flag : part.flags)
       if (std::find(whole.flags.begin(), whole.flags.end(), flag) == whole.flags.end()) whole.flags.push_back(flag);
-    if (const auto way = part.labels.find("transport"); way != part.labels.end())
-      whole.labels["transport"] = join_transports(whole.labels["transport"], way->second);
+    if (const auto own = part.choices.find("transport"); own != part.choices.end())
+      whole.choices["transport"] = join_transports(whole.choices["transport"], own->second);
     whole.comparable = whole.comparable && part.comparable;
     whole.seconds = std::max(whole.seconds, part.seconds);
   }

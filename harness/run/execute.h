@@ -26,6 +26,9 @@ struct CaseOrder {
   std::vector<MeasuredPeak> peaks;  // measured earlier in this run
 };
 
+// Equal to Identity::unplaced() of the case's records.
+Identity identity_of(const PlannedCase& planned, DeviceKind device);
+
 // A record with all that is known before the case runs: key, params, seed, labels, flags, start. Flags make it not
 // comparable.
 Record blank_record(const CaseOrder& order, DeviceKind device);

@@ -136,12 +136,9 @@ std::size_t order_of(const std::string& per) {
 
 }  // namespace
 
-double CostLine::usd(const HourlyPrice& price) const { return *price.usd * machines / seconds_per_hour * seconds; }
-
-std::optional<Interval> CostLine::usd_ci95(const HourlyPrice& price) const {
-  if (!ci95) return std::nullopt;
+Estimate CostLine::usd(const HourlyPrice& price) const {
   const double usd_per_second = *price.usd * machines / seconds_per_hour;
-  return Interval{usd_per_second * ci95->low, usd_per_second * ci95->high};
+  return {usd_per_second * seconds, scaled(ci95, usd_per_second)};
 }
 
 Interval t_interval(const std::vector<double>& values) {
@@ -179,9 +176,8 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
       }
       results = true;
       const std::vector<Power> power = power_of(record);
-      Identity identity = record.identity();
-      identity.hosts.clear();
-      const std::string common = identity.text() + '\n' + protocol_of(record) + '\n' + machine + '\n' + priced;
+      const std::string common =
+          record.identity().on_any_host().text() + '\n' + protocol_of(record) + '\n' + machine + '\n' + priced;
       const std::string idle = warning_of_use(record, prices.machine);
       for (const Result& result : all) {
         const auto [place, fresh] = places.try_emplace(result.per + '\n' + common, groups.size());

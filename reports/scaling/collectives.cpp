@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 1> size_parameter{"bytes"};
 
 // The size that was used, else the one that was asked for; absent unless above 0.
 std::optional<double> bytes_of(const Record& record) {
-  for (const std::string& text : {label(record, "bytes_used"), param_text(record, "bytes")}) {
+  for (const std::string& text : {record.attribute("bytes_used").value_or(""), param_text(record, "bytes")}) {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value > 0) return value;

@@ -46,7 +46,7 @@ std::optional<double> step_samples(const Record& record) {
 
 // The batch of all ranks where the record says it.
 std::optional<std::int64_t> stated_batch(const Record& record) {
-  if (const auto global = whole(label(record, "global_batch"))) return global;
+  if (const auto global = whole(record.attribute("global_batch").value_or(""))) return global;
   if (!record.protocol.is_object()) return std::nullopt;
   const auto found = record.protocol.find("global_batch");
   if (found == record.protocol.end()) return std::nullopt;
@@ -78,7 +78,7 @@ std::string title_of(const Record& record) {
   light.family = record.family;
   light.key = record.key;
   light.params = record.params;
-  light.labels = record.labels;
+  light.labels = record.attributes();
   return case_title(light);
 }
 

@@ -40,10 +40,7 @@ std::string text_of(const Json& object, const char* name) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
-std::string label_of(const Record& record, const char* name) {
-  const auto found = record.labels.find(name);
-  return found == record.labels.end() ? "" : found->second;
-}
+std::string label_of(const Record& record, const char* name) { return record.attribute(name).value_or(""); }
 
 Half half_of(const Record& record) {
   Half half;

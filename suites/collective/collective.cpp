@@ -112,7 +112,7 @@ class CollectiveCase final : public Case {
     }
     fill();  // for another measurement
     // Some connections are made, and reported, only by the first call.
-    context_->outputs.labels["implementation"] = context_->comm.implementation();
+    context_->outputs.choices["implementation"] = context_->comm.implementation();
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
@@ -168,18 +168,18 @@ class CollectiveCase final : public Case {
       call(*stream, [this, &stream] { send_and_receive(*stream); });
       stream->synchronize();
     });
-    if (!choice.empty()) context_->outputs.labels["algorithm"] = choice;
+    if (!choice.empty()) context_->outputs.choices["algorithm"] = choice;
   }
 
   void describe(Context& context) const {
     context.outputs.protocol.batching = batching_;
     context.outputs.protocol.cache = "hot";  // the same buffers each time, as in nccl-tests and the OSU benchmarks
     context.outputs.protocol.data = "integers";
-    context.outputs.labels["implementation"] = context.comm.implementation();
+    context.outputs.choices["implementation"] = context.comm.implementation();
     context.outputs.labels["count"] = std::to_string(layout_.count);
     context.outputs.labels["bytes_used"] = std::to_string(layout_.bytes);
-    context.outputs.labels["redop"] = reduces(op_) ? "sum" : "none";
-    context.outputs.labels["root"] = op_ == Op::broadcast ? std::to_string(root) : "-1";
+    context.outputs.conditions["redop"] = reduces(op_) ? "sum" : "none";
+    context.outputs.conditions["root"] = op_ == Op::broadcast ? std::to_string(root) : "-1";
   }
 
   void call(Stream& stream, const std::function<void()>& ring) {

@@ -60,9 +60,9 @@ class PairwiseCase final : public Case {
     context.outputs.protocol.cache = "hot";
     context.outputs.protocol.data = "integers";
     context.outputs.protocol.details["direction"] = small_ ? "back and forth" : "one way at a time";
-    context.outputs.labels["implementation"] = context.comm.implementation();
+    context.outputs.choices["implementation"] = context.comm.implementation();
     context.outputs.labels["bytes_used"] = std::to_string(layout_.bytes);
-    context.outputs.labels["members"] = several_hosts_ ? "one rank of each host" : "every rank of the host";
+    context.outputs.conditions["members"] = several_hosts_ ? "one rank of each host" : "every rank of the host";
   }
 
   void measure(Sampler& sampler) override {
@@ -70,7 +70,7 @@ class PairwiseCase final : public Case {
     const int rounds = pairing_rounds(static_cast<int>(ranks_.size()));
     sampler.rounds(2 * rounds, [&](int index) { return round(index); });
     pair_.reset();
-    if (!transports_.empty()) context_->outputs.labels["transport"] = fmt::format("{}", fmt::join(transports_, ", "));
+    if (!transports_.empty()) context_->outputs.choices["transport"] = fmt::format("{}", fmt::join(transports_, ", "));
     times_ = pair_times(sampler.measurement(), rounds);
     if (context_->comm.rank() != 0) return;
     record_matrix();

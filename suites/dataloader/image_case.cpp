@@ -38,7 +38,7 @@ class ImageCase final : public LoaderCase {
     source_ = provide(Kind::image, path_, context, threads());
     set_.emplace(data::ImageSet::open(source_->path));
     if (!cold_) return not_warm(set_->total_bytes());
-    const std::string why = data::no_direct_reads(set_->files().front());
+    const std::string why = data::direct_read_problem(set_->files().front());
     if (!why.empty()) return "cold reads are not possible: " + why;
     return std::nullopt;
   }
@@ -109,8 +109,8 @@ class ImageCase final : public LoaderCase {
     context.outputs.protocol.batching = "batched";
     context.outputs.protocol.details["isa"] = stream_.kernels->isa;
     context.outputs.labels["decoder"] = data::jpeg_library();
-    context.outputs.labels["images"] = std::to_string(set_->size());
-    context.outputs.labels["mean_bytes"] = std::to_string(set_->total_bytes() / set_->size());
+    context.outputs.conditions["images"] = std::to_string(set_->size());
+    context.outputs.conditions["mean_bytes"] = std::to_string(set_->total_bytes() / set_->size());
   }
 
   // Compares the pixels of the first two batches bit by bit.

@@ -150,8 +150,7 @@ class GemmCase final : public Case {
       // One rank's work over the wall time of the window: a median would hide stalls.
       const double item = shape_.flops() / ranks_;
       throughput.value = measurement.items * item / measurement.window_seconds;
-      throughput.ci95 = mean_interval(measurement.pieces);
-      if (throughput.ci95) throughput.ci95 = Interval{throughput.ci95->low * item, throughput.ci95->high * item};
+      throughput.ci95 = scaled(mean_interval(measurement.pieces), item);
     }
     if (peak_ > 0 && throughput.value) throughput.of_peak = *throughput.value / peak_;
     return {throughput};
@@ -293,23 +292,24 @@ class GemmCase final : public Case {
   }
 
   void describe(Context& context, const ops::Backend& backend, const gemm::Offer& offer) {
-    const std::string threads = fmt::format("{}", team_->size());
-    auto& labels = context.outputs.labels;
-    labels["implementation"] = best_.op->implementation();
+    Attributes& conditions = context.outputs.conditions;
+    Attributes& choices = context.outputs.choices;
+    Attributes& labels = context.outputs.labels;
+    conditions["accumulation"] = accumulation();
+    conditions["types"] =
+        fmt::format("{} x {} -> {}", name_of(shape_.types.a), name_of(shape_.types.b), name_of(shape_.types.out));
+    choices["implementation"] = best_.op->implementation();
+    choices["isa"] = best_.op->isa();
+    if (device_->kind() == DeviceKind::cpu) choices["threads"] = std::to_string(team_->size());
     if (const std::string choice = best_.op->choice(); !choice.empty()) labels["choice"] = choice;
-    labels["isa"] = best_.op->isa();
     labels["form"] = std::string(ops::name_of(best_.form));
     labels["libraries"] = backend.libraries();
-    if (device_->kind() == DeviceKind::cpu) labels["threads"] = threads;
-    labels["accumulation"] = accumulation();
-    labels["types"] =
-        fmt::format("{} x {} -> {}", name_of(shape_.types.a), name_of(shape_.types.b), name_of(shape_.types.out));
     labels["candidates"] = fmt::format("{}", fmt::join(found_, "; "));
     if (!offer.refused.empty()) labels["not_offered"] = fmt::format("{}", fmt::join(offer.refused, "; "));
     if (best_.stride > 0) labels["weights"] = fmt::format("packed before timing in {:.3g} s", best_.pack_seconds);
-    // Other instruction sets compute other products (emulated bf16, AMX). The form is not in the protocol: if the
-    // search is a close race, two runs of one machine must remain comparable.
-    context.outputs.protocol.details["isa"] = labels["isa"];
+    // Other instruction sets compute other products (emulated bf16, AMX). The form and the library's own choice are labels:
+    // if they were choices, a close race in the search would make two runs of one machine incomparable.
+    context.outputs.protocol.details["isa"] = best_.op->isa();
 
     if (device_->kind() == DeviceKind::cuda) return use_sheet_peak(context);
     const MeasuredPeak* peak = find_peak(context.inputs.peaks, params_.text("dtype"), peak_isa(best_.op->isa()),

@@ -100,7 +100,7 @@ class CudaLaunchCase final : public Case {
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
-    return {time_metric("latency", measured, static_cast<double>(info_.launches * info_.turns))};
+    return {time_metric("latency", measured, static_cast<double>(info_.launches) * info_.turns)};
   }
 
  private:

@@ -31,7 +31,7 @@ class ForkJoin final : public Case {
     context.outputs.protocol.cache = "hot";
     context.outputs.protocol.data = "none";
     context.outputs.protocol.details["runtime"] = "OpenMP";
-    context.outputs.labels["threads"] = std::to_string(team_->size());
+    context.outputs.choices["threads"] = std::to_string(team_->size());
   }
 
   void measure(Sampler& sampler) override {
@@ -81,7 +81,7 @@ class HandoffCase final : public Case {
     context.outputs.protocol.cache = "hot";
     context.outputs.protocol.data = "none";
     context.outputs.protocol.details["round_trips"] = std::to_string(round_trips_);
-    context.outputs.labels["threads"] = "2";
+    context.outputs.conditions["threads"] = "2";
     if (cpu::rank_cores() < 2) context.outputs.flags.push_back("handoff between SMT siblings");
   }
 

@@ -171,12 +171,12 @@ class CudaMemoryCase final : public Case {
     // Arrays that fit in the cache stay hot; larger ones evict themselves. As in STREAM, nothing is rotated or flushed.
     context.outputs.protocol.cache = in_cache_ ? "hot" : "none";
     context.outputs.protocol.data = "integers";
-    auto& labels = context.outputs.labels;
+    context.outputs.conditions["array_bytes"] = std::to_string(array_bytes());
+    Attributes& labels = context.outputs.labels;
     if (info_.op == Op::latency)
       labels["hops"] = std::to_string(hops_per_repetition);
     else
       labels["passes"] = std::to_string(passes_);
-    labels["array_bytes"] = std::to_string(array_bytes());
     labels["level"] = in_cache_                                           ? "L2"
                       : static_cast<double>(array_bytes()) >= 4.0 * cache ? "memory"
                                                                           : "memory, in part cached";

@@ -190,20 +190,22 @@ class MemoryCase final : public Case {
     // Arrays that fit in the cache stay hot; larger ones evict themselves. As in STREAM, nothing is rotated or flushed.
     context.outputs.protocol.cache = footprint <= cache ? "hot" : "none";
     context.outputs.protocol.data = "integers";
-    context.outputs.protocol.details["page_size"] = page_size_of(used_buffers());
+    const std::string page_size = page_size_of(used_buffers());
+    context.outputs.protocol.details["page_size"] = page_size;
     context.outputs.protocol.details["numa"] = numa_policy();
-    // Not in the protocol: the faster store and the widest vectors differ between machines and cache sizes, which must
+    context.outputs.conditions["array_bytes"] = std::to_string(elements_ * sizeof(double));
+    context.outputs.choices["page_size"] = page_size;
+    context.outputs.choices["threads"] = std::to_string(team_->size());
+    // Labels, since the faster store and the cache level follow from the sizes of a machine's caches, and machines must
     // remain comparable.
-    auto& labels = context.outputs.labels;
+    Attributes& labels = context.outputs.labels;
     if (info_.op == Op::latency) {
       labels["hops"] = std::to_string(hops_);
     } else {
+      context.outputs.choices["isa"] = best_kernels().isa;
       labels["store"] = store;
-      labels["isa"] = best_kernels().isa;
       labels["passes"] = std::to_string(passes_);
     }
-    labels["threads"] = std::to_string(team_->size());
-    labels["array_bytes"] = std::to_string(elements_ * sizeof(double));
     labels["level"] = level(footprint, cache);
   }
 

@@ -69,16 +69,16 @@ class PeakCase final : public Case {
 
     context.outputs.protocol.data = "dyadic";
     context.outputs.protocol.cache = "none";
-    auto& labels = context.outputs.labels;
-    labels["isa"] = std::string(chosen_->isa);
-    labels["implementation"] = fmt::format("{} independent sums of {}", chosen_->accumulators, chosen_->lanes);
-    labels["threads"] = fmt::format("{}", team_->size());
-    if (!found.empty()) labels["candidates"] = fmt::format("{}", fmt::join(found, "; "));
+    Attributes& choices = context.outputs.choices;
+    choices["isa"] = std::string(chosen_->isa);
+    choices["implementation"] = fmt::format("{} independent sums of {}", chosen_->accumulators, chosen_->lanes);
+    choices["threads"] = fmt::format("{}", team_->size());
+    if (!found.empty()) context.outputs.labels["candidates"] = fmt::format("{}", fmt::join(found, "; "));
     if (real_cores_)
-      labels["scaling"] =
+      context.outputs.labels["scaling"] =
           fmt::format("{} threads do the work of {:.2f} cores: {}", team_->size(), *real_cores_, kind_of_threads());
-    context.outputs.protocol.details["isa"] = labels["isa"];
-    context.outputs.protocol.details["threads"] = labels["threads"];
+    context.outputs.protocol.details["isa"] = choices["isa"];
+    context.outputs.protocol.details["threads"] = choices["threads"];
   }
 
   void measure(Sampler& sampler) override {

@@ -14,9 +14,9 @@ namespace assay::transfer {
 // virtual bus hides it. Nullopt if neither knows it.
 std::optional<GpuPart> gpu_on_bus(const std::string& uuid, const std::string& pci);
 
-// Allocates and touches pages on the NUMA node, if the system allows it and the process has no policy already.
+// Allocates and touches every page from the node's CPUs, if this process may use them, so the pages are there.
 Buffer allocate_near(Device& device, std::size_t bytes, Memory memory, std::optional<int> node);
-// The node that holds the page at this address; nullopt if the system does not report it.
+// The node of the page at this address; nothing if the system does not say.
 std::optional<int> node_of(const void* address);
 
 // "gen 5 x16"; "unknown" if the kernel does not report it.

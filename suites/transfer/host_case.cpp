@@ -139,20 +139,19 @@ class HostCase final : public Case {
     protocol.data = "pattern";
     // Copies of pageable memory block the host: no gate.
     if (direction_ == Direction::d2d || pinned_) protocol.set_gate(ways_.size() == 2 ? 6 : 1);
-    auto& labels = context.outputs.labels;
-    labels["counts"] = ways_.size() == 2 ? "bytes of both ways" : "bytes that arrive";
+    context.outputs.conditions["counts"] = ways_.size() == 2 ? "bytes of both ways" : "bytes that arrive";
     if (direction_ == Direction::d2d) {
       // The same buffers are used each time: small ones stay in the cache.
       const bool in_cache = 2 * bytes_ <= context.device.info().last_level_cache_bytes;
       protocol.cache = in_cache ? "hot" : "none";
-      labels["level"] = in_cache ? "L2" : "memory";
+      context.outputs.labels["level"] = in_cache ? "L2" : "memory";
       return;
     }
     const Way& way = ways_.front();
     const int at = node_of(way.up ? way.from.data() : way.to.data()).value_or(-1);
     const int gpu = bus_ ? bus_->numa_node.value_or(-1) : -1;
-    labels["numa_node"] = at >= 0 ? std::to_string(at) : "unknown";
-    labels["gpu_numa_node"] = gpu >= 0 ? std::to_string(gpu) : "unknown";
+    context.outputs.labels["numa_node"] = at >= 0 ? std::to_string(at) : "unknown";
+    context.outputs.labels["gpu_numa_node"] = gpu >= 0 ? std::to_string(gpu) : "unknown";
     protocol.details["numa"] = at < 0 || gpu < 0 ? "unknown" : at == gpu ? "near" : "far";
     read_link(context);
   }
@@ -169,10 +168,10 @@ class HostCase final : public Case {
     stream_->synchronize();
     context.outputs.labels["pcie"] = loaded ? link_text(loaded->link_speed, loaded->link_width) : "unknown";
     if (!loaded) return;
-    const std::string best = link_text(loaded->max_link_speed, loaded->max_link_width);
-    context.outputs.labels["pcie_maximum"] = best;
-    if (best != "unknown" && context.outputs.labels["pcie"] != "unknown" && context.outputs.labels["pcie"] != best)
-      context.outputs.flags.push_back(fmt::format("PCIe link at {} of {}", context.outputs.labels["pcie"], best));
+    const std::string max = link_text(loaded->max_link_speed, loaded->max_link_width);
+    context.outputs.labels["pcie_maximum"] = max;
+    if (max != "unknown" && context.outputs.labels["pcie"] != "unknown" && context.outputs.labels["pcie"] != max)
+      context.outputs.flags.push_back(fmt::format("PCIe link at {} of {}", context.outputs.labels["pcie"], max));
   }
 
   void flip_a_bit(const Way& way) {

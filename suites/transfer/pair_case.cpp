@@ -40,8 +40,8 @@ class PairCase final : public Case {
     protocol.cache = "none";
     protocol.data = "pattern";
     protocol.details["pairs"] = "all";
-    context.outputs.labels["counts"] = "bytes that arrive";
-    context.outputs.labels["gpus"] = std::to_string(copies_->gpus());
+    context.outputs.conditions["counts"] = "bytes that arrive";
+    context.outputs.conditions["gpus"] = std::to_string(copies_->gpus());
   }
 
   // The samples are those of the slowest pair.

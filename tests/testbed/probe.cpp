@@ -32,7 +32,7 @@ class Probe final : public Case {
   void setup(Context& context) override {
     context_ = &context;
     mine_ = rank_ < 0 || rank_ == context.comm.rank();
-    context.outputs.labels["implementation"] = "probe";
+    context.outputs.choices["implementation"] = "probe";
     context.outputs.protocol.max_seconds = 0.05;
     context.outputs.protocol.warmup_seconds = 0;
     context.outputs.protocol.min_samples = 5;

@@ -1,8 +1,8 @@
 #include "workloads/training/quality.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "workloads/training/case_files.h"
-#include "workloads/training/clock.h"
 #include "workloads/training/peak_memory.h"
 #include "workloads/training/run_log.h"
 #include "workloads/training/scoring.h"
@@ -63,7 +63,7 @@ class QualityCase final : public Case {
     // Pages and kernels of the first step are made before the clock starts, with dummy inputs.
     trainer_->warm_up(true);
     trainer_->describe(context, *set);
-    context.outputs.labels["target"] = goal_->text();
+    context.outputs.conditions["target"] = goal_->text();
   }
 
   void measure(Sampler& sampler) override {
@@ -98,7 +98,7 @@ class QualityCase final : public Case {
     checks.at_most("ranks_with_other_weights", trainer_->ranks_that_differ(state), 0);
     check_unusable(*data_, checks);
     judge(checks);
-    context_->outputs.labels["scoring"] = score.rule;
+    context_->outputs.conditions["scoring"] = score.rule;
     fill_record();
   }
 

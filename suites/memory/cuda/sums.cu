@@ -1,4 +1,4 @@
-// The loops that only read: read and dot. The block that finishes last adds up the sums of all blocks in a fixed order.
+// The loops that only read: read and dot. The block that ends last adds the blocks' sums in a fixed order.
 #include "harness/device/cuda/reduce.h"
 #include "suites/memory/cuda/loops.h"
 

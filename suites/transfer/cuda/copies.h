@@ -1,4 +1,4 @@
-// The transfer suite's kernels, enqueued by copies.cpp. That is host code, since nvcc does not compile fmt.
+// The transfer suite's kernels, enqueued by copies.cpp (host code, since nvcc cannot compile text formatting).
 #pragma once
 
 #include "suites/transfer/pattern.h"
