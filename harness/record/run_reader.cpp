@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::uintmax_t max_run_bytes = 256u << 20;
-constexpr std::size_t max_line_bytes = 64u << 20;
+constexpr std::size_t max_record_bytes = 64u << 20;
 
 }  // namespace
 
@@ -90,7 +90,7 @@ RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
     if (line.empty()) continue;
     lines_hash += hash64(line);
     try {
-      if (line.size() > max_line_bytes) throw Error(fmt::format("longer than {} bytes", max_line_bytes));
+      if (line.size() > max_record_bytes) throw Error(fmt::format("longer than {} bytes", max_record_bytes));
       data.records.push_back(Record::from_text(line, pool));
       if (!whole) drop_unread(data.records.back());
       data.lines.push_back(number);
