@@ -16,7 +16,7 @@ namespace assay {
 
 namespace {
 
-// Google Benchmark 1.8 can tell a skip from an error; before, a skip is an error that says so.
+// Google Benchmark 1.8 distinguishes skips from errors; in earlier versions a skip is an error with that message.
 template <typename State>
 void skip(State& state, const std::string& reason) {
   const std::string message = "skipped: " + reason;

@@ -75,7 +75,7 @@ struct Context {
   CaseOutputs outputs = {};
   CaseServices services = {};
 
-  // Whether to break this now. Ask at the point of injection, on the rank that injects: a fault that was asked for is
+  // Whether to break this now. Ask at the point of injection, on the rank that injects: a requested fault is
   // recorded as injected if this returned true and as not injected if nobody called it.
   bool inject(Fault fault);
 };
