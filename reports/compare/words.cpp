@@ -1,4 +1,3 @@
-// Percentages with the digits that are known.
 #include "reports/compare/words.h"
 
 #include "reports/data/words.h"
@@ -15,7 +14,7 @@ namespace {
 constexpr double max_ratio = 9999;
 constexpr double max_percent = 999;
 
-// Places after the point of a percentage that is known to +- half: the last one is the first that half moves.
+// Decimals of a percentage known to +- half: up to the first digit that half affects.
 int places(double half_percent) {
   if (!(half_percent > 0)) return 2;
   return std::clamp(static_cast<int>(-std::floor(std::log10(half_percent))), 0, 2);

@@ -15,14 +15,12 @@ namespace assay::report {
 
 namespace {
 
-constexpr double seconds_per_hour = 3600;
-
 double parse_price(const std::string& text) {
   double value = 0;
   try {
     value = parse_real(text);
   } catch (const UsageError& problem) {
-    throw UsageError(fmt::format("--price: {}; give USD an hour of the whole machine: --price 12.3", problem.what()));
+    throw UsageError(fmt::format("--price: {}; give USD per hour for the whole machine: --price 12.3", problem.what()));
   }
   if (!(value > 0)) throw UsageError(fmt::format("--price: {} is not above 0", in_quotes(text)));
   if (value > 1e9) throw UsageError(fmt::format("--price: {} is too large: at most 1e9", in_quotes(text)));
@@ -33,7 +31,7 @@ double parse_price(const std::string& text) {
 
 PriceSource load_prices(const PriceFlags& flags) {
   if (flags.file && flags.price)
-    throw UsageError("--prices and --price exclude each other: a file of prices, or one price for every machine");
+    throw UsageError("--prices and --price exclude each other: give a file of prices, or one price for every machine");
   PriceSource source;
   source.asked = flags.file || flags.price;
   if (flags.price) {
@@ -53,8 +51,8 @@ std::string warning_of_use(const Record& record, const Machine& machine) {
                        machine.gpus == 1 ? " was" : "s were");
   const int used = (record.world_ranks + record.world_nodes - 1) / std::max(1, record.world_nodes);
   if (used >= machine.gpus) return {};
-  return fmt::format("{} of {} GPUs used; the whole machine is priced (by their share it would be {:.3g} of this)",
-                     used, machine.gpus, static_cast<double>(used) / machine.gpus);
+  return fmt::format("{} of {} GPUs used; the whole machine is priced (pro rata it would be {:.3g} of this)", used,
+                     machine.gpus, static_cast<double>(used) / machine.gpus);
 }
 
 std::vector<Cost> costs_of(const Entry& entry, const MachinePrices& prices) {

@@ -18,8 +18,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t fewest = 3;  // machines or runs that a mean may stand for
-constexpr double seconds_per_hour = 3600;
+constexpr std::size_t min_sample = 3;  // machines or runs for an interval between them
 
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -34,7 +33,7 @@ struct Member {
 };
 
 // Members that may become one line.
-struct LineGroup {
+struct Group {
   std::string machine;
   std::vector<HourlyPrice> offers;
   std::set<std::string> warnings;
@@ -43,7 +42,7 @@ struct LineGroup {
 
 std::string kind_of(const Machine& machine) {
   if (!machine.instance_type.empty()) return machine.instance_type;
-  return machine.name.empty() ? "machine that its run does not describe" : machine.name;
+  return machine.name.empty() ? "unknown machine" : machine.name;
 }
 
 // Equal for equal prices.
@@ -64,7 +63,7 @@ std::vector<Power> mean_power(const std::vector<const Member*>& members) {
   return all;
 }
 
-CostLine line_of(const LineGroup& group, const std::vector<const Member*>& members) {
+CostLine line_of(const Group& group, const std::vector<const Member*>& members) {
   const Member& first = *members.front();
   CostLine line;
   line.record = first.entry.record;
@@ -80,14 +79,14 @@ CostLine line_of(const LineGroup& group, const std::vector<const Member*>& membe
   return line;
 }
 
-void add_lines(const LineGroup& group, std::vector<CostLine>& lines) {
+void add_lines(const Group& group, std::vector<CostLine>& lines) {
   std::map<std::string, std::vector<const Member*>> hosts;
   std::vector<const Member*> all;
   for (const Member& member : group.members) {
     all.push_back(&member);
     hosts[member.host].push_back(&member);
   }
-  if (hosts.size() - hosts.count("") >= fewest) {
+  if (hosts.size() - hosts.count("") >= min_sample) {
     all.erase(std::remove_if(all.begin(), all.end(), [](const Member* m) { return m->host.empty(); }), all.end());
     hosts.erase("");
     std::vector<double> means;
@@ -105,15 +104,14 @@ void add_lines(const LineGroup& group, std::vector<CostLine>& lines) {
     return;
   }
   for (const auto& [host, members] : hosts) {
-    if (members.size() >= fewest) {
+    if (members.size() >= min_sample) {
       std::vector<double> seconds;
       for (const Member* member : members) seconds.push_back(member->result.seconds);
       CostLine line = line_of(group, members);
       line.seconds = mean(seconds);
       line.ci95 = t_interval(seconds);
       line.interval = "between runs";
-      line.stands_for =
-          fmt::format("{}, {} runs", host.empty() ? "machines that are not named" : "one machine", members.size());
+      line.stands_for = fmt::format("{}, {} runs", host.empty() ? "unnamed machines" : "one machine", members.size());
       lines.push_back(std::move(line));
       continue;
     }
@@ -153,7 +151,7 @@ Interval t_interval(const std::vector<double>& values) {
 CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
   CostLines out;
   std::map<std::string, std::size_t> places;
-  std::vector<LineGroup> groups;
+  std::vector<Group> groups;
   std::map<std::string, LeftOut> left_out;
   std::map<std::string, UnpricedMachine> unpriced;
   for (std::size_t i = 0; i < runs.runs().size(); ++i) {
@@ -182,13 +180,13 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
       for (const Result& result : all) {
         const auto [place, fresh] = places.try_emplace(result.per + '\n' + common, groups.size());
         if (fresh) groups.push_back({machine, prices.offers, {}, {}});
-        LineGroup& group = groups[place->second];
+        Group& group = groups[place->second];
         if (!idle.empty()) group.warnings.insert(idle);
-        // Prices are equal; what is to be said of them may differ with the run's start and GPUs.
+        // Prices are equal, but their warnings may differ with the run's start and GPUs.
         for (std::size_t p = 0; p < prices.offers.size(); ++p)
           for (const std::string& warning : prices.offers[p].warnings) {
-            std::vector<std::string>& said = group.offers[p].warnings;
-            if (std::find(said.begin(), said.end(), warning) == said.end()) said.push_back(warning);
+            std::vector<std::string>& warnings = group.offers[p].warnings;
+            if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) warnings.push_back(warning);
           }
         group.members.push_back({entry, host, result, power});
       }
@@ -199,7 +197,7 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
       ++without.runs;
     }
   }
-  for (const LineGroup& group : groups) add_lines(group, out.lines);
+  for (const Group& group : groups) add_lines(group, out.lines);
   std::stable_sort(out.lines.begin(), out.lines.end(),
                    [](const CostLine& a, const CostLine& b) { return order_of(a.per) < order_of(b.per); });
   for (auto& [reason, left] : left_out) out.left_out.push_back(std::move(left));

@@ -17,7 +17,7 @@ namespace {
 
 bool same(std::string_view a, std::string_view b) { return compare_names(a, b) == 0; }
 
-// Words of letters and digits, in capitals: "NVIDIA A100-SXM4-80GB" -> NVIDIA, A100, SXM4, 80GB.
+// Alphanumeric words in upper case: "NVIDIA A100-SXM4-80GB" -> NVIDIA, A100, SXM4, 80GB.
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words(1);
   for (const unsigned char c : text) {
@@ -34,13 +34,13 @@ bool holds(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Whether a device's name holds all words of a kind: "NVIDIA H100 80GB HBM3" is an "H100".
+// Whether a device's name has all words of a kind: "NVIDIA H100 80GB HBM3" is an "H100".
 bool is_kind(const std::string& device, const std::string& kind) {
   const auto have = words_of(device), want = words_of(kind);
   return !want.empty() && std::all_of(want.begin(), want.end(), [&](const auto& word) { return holds(have, word); });
 }
 
-// Whether it could be that kind: catalogues add words that no device's name has ("H100-MEGA", "A10G").
+// Whether it could be that kind: catalogues add words that device names lack ("H100-MEGA", "A10G").
 bool may_be_kind(const std::string& device, const std::string& kind) {
   const auto want = words_of(kind);
   if (device.empty() || want.empty()) return true;
@@ -51,7 +51,7 @@ bool may_be_kind(const std::string& device, const std::string& kind) {
 
 std::string usd_text(double usd) { return fmt::format("{:.6g} USD", usd); }
 
-// Prices of one machine as one file has them, ready to be chosen from.
+// The prices that one file has for one machine.
 class Candidates {
  public:
   Candidates(const PriceFile& file, const Machine& machine) : file_(file), machine_(machine) {
@@ -180,7 +180,7 @@ class Candidates {
                                        : "middle of the range";
     }
     if (elsewhere_)
-      price.warnings.push_back(fmt::format("{} has no price for {} in region {}: {} taken", file_.name,
+      price.warnings.push_back(fmt::format("{} has no price for {} in region {}: used {}", file_.name,
                                            machine_.instance_type, in_quotes(machine_.region),
                                            regions.size() > 1 ? price.rule : in_quotes(price.region)));
     if (regions.size() > 1 && price.range)
@@ -192,7 +192,7 @@ class Candidates {
       price.warnings.push_back(fmt::format("{} price varies: {} to {}, {}", name_of(price.basis), usd_text(lowest->low),
                                            usd_text(highest->high), price.rule));
     if (*price.usd == placeholder_price)
-      price.warnings.push_back("700 USD an hour is what catalogues show for an unknown price");
+      price.warnings.push_back("700 USD per hour is what catalogues show for an unknown price");
     warn_of_gpus(price, *quotes.front().price);
     return price;
   }
@@ -205,7 +205,7 @@ class Candidates {
 
   void warn_of_gpus(HourlyPrice& price, const Price& row) const {
     if (!row.accelerators) return;
-    const double priced = std::ceil(*row.accelerators);  // a share of a GPU shows as one
+    const double priced = std::ceil(*row.accelerators);  // part of a GPU shows as one
     const std::string kind = row.accelerator.empty() ? "GPU" : row.accelerator;
     if (machine_.gpus > 0 && priced != machine_.gpus)
       price.warnings.push_back(
@@ -239,11 +239,11 @@ HourlyPrice owned_price(const Ownership& owned) {
   price.source = owned.name.empty() ? owned.source : owned.name + ": " + owned.source;
   price.date = owned.date;
   if (const std::string absent = not_counted(owned); !absent.empty())
-    price.warnings.push_back(fmt::format("owned: {} not counted, so it is a lower bound", absent));
+    price.warnings.push_back(fmt::format("owned: {} not counted, so this is a lower bound", absent));
   return price;
 }
 
-std::string began(const RunData& run) {
+std::string start_of(const RunData& run) {
   std::string start = text_member(run.run, "/started");
   for (const Record& record : run.records)
     if (start.empty()) start = record.started;
@@ -284,7 +284,7 @@ MachinePrices prices_of(const RunData& run, const PriceSource& source) {
     price.usd = source.given;
     price.source = "--price";
     if (*price.usd == placeholder_price)
-      price.warnings.push_back("700 USD an hour is what catalogues show for an unknown price");
+      price.warnings.push_back("700 USD per hour is what catalogues show for an unknown price");
     prices.offers.push_back(std::move(price));
     return prices;
   }
@@ -304,7 +304,7 @@ MachinePrices prices_of(const RunData& run, const PriceSource& source) {
     prices.offers.push_back(owned_price(*found));
     break;
   }
-  const auto run_day = day_of(began(run));
+  const auto run_day = day_of(start_of(run));
   for (HourlyPrice& price : prices.offers) warn_of_age(price, run_day);
   return prices;
 }

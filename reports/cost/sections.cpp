@@ -1,4 +1,4 @@
-// The sections of the report on costs: side by side for people, every figure with its price and warnings in files.
+// The report's sections on costs: side by side for people; in files every figure with its price and warnings.
 #include "harness/core/units.h"
 #include "reports/cost/lines.h"
 #include "reports/data/cells.h"
@@ -15,9 +15,9 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t max_rows = 16;     // of the table side by side; files have them all
+constexpr std::size_t max_rows = 16;     // of the side-by-side table; files have all
 constexpr std::size_t max_bars = 24;     // of the figure
-constexpr std::size_t max_machines = 5;  // named as being without a price
+constexpr std::size_t max_machines = 5;  // listed as without a price
 constexpr double joules_per_kwh = 3.6e6;
 constexpr std::array all_bases = {Basis::given, Basis::on_demand, Basis::spot, Basis::owned};
 
@@ -39,7 +39,7 @@ std::vector<Basis> bases_of(const std::vector<CostLine>& lines) {
   return found;
 }
 
-// Names a missing interval in the data: null.
+// With null for a missing interval.
 Cell total_cell(const Estimate& total, std::string_view unit) {
   Cell cell = quantity_cell(total, unit);
   cell.data["ci95"] = interval_json(total.interval);
@@ -55,7 +55,7 @@ Cell usd_cell(const CostLine& line, const HourlyPrice* price) {
   return cell;
 }
 
-// Half of the interval as a share of the figure.
+// Half the interval as a fraction of the figure.
 Cell relative_cell(const CostLine& line) {
   if (!line.ci95 || !(line.seconds > 0)) return no_cell();
   const double half = *half_width({line.seconds, line.ci95}) / line.seconds;
@@ -64,7 +64,7 @@ Cell relative_cell(const CostLine& line) {
   return cell;
 }
 
-// "million tokens" takes too much room beside three prices.
+// "million tokens" is too wide next to three prices.
 std::string short_of(const std::string& per) {
   if (per.starts_with("million ")) return "M " + per.substr(8);
   return per == "run to quality" ? "quality run" : per;
@@ -77,7 +77,7 @@ std::set<std::string> machines_of(const std::vector<CostLine>& lines) {
   return machines;
 }
 
-// Terms side by side, a row a case and kind of result; the machine in the title where there is but one.
+// Terms side by side, one row per case and kind of result; the machine is in the title if there is only one.
 Table side_by_side(const std::vector<CostLine>& lines, const std::vector<Basis>& bases) {
   const std::set<std::string> machines = machines_of(lines);
   Table table{"cost_summary", "", {{"case", "case"}}, {}};
@@ -108,7 +108,7 @@ Table side_by_side(const std::vector<CostLine>& lines, const std::vector<Basis>&
   return table;
 }
 
-// Every warning once, with what it is about.
+// Each warning once, with what it is about.
 List warning_list(const std::vector<CostLine>& lines) {
   struct About {
     std::vector<std::string> what;
@@ -149,13 +149,13 @@ std::string interval_text(const CostLine& line, const HourlyPrice& price) {
 }
 
 std::string hourly_text(const HourlyPrice& price) {
-  if (!price.usd) return "not known";
+  if (!price.usd) return "unknown";
   std::string text = fmt::format("{:.6g} USD/h", *price.usd);
   if (price.range) text += fmt::format(" ({}, {:.6g} to {:.6g})", price.rule, price.range->low, price.range->high);
   return text;
 }
 
-// A row a figure: what JSON has of costs.
+// One row per figure: what JSON has about costs.
 Table every_cost(const std::vector<CostLine>& lines) {
   Table table{"cost",
               "",
@@ -166,7 +166,7 @@ Table every_cost(const std::vector<CostLine>& lines) {
                {"basis", "basis"},
                {"usd", "cost", Align::right},
                {"interval", "95 % interval", Align::right},
-               {"price", "price of a machine", Align::right},
+               {"price", "price per machine", Align::right},
                {"machines", "machines", Align::right},
                {"region", "region"},
                {"date", "date"},
@@ -233,7 +233,7 @@ Table energy_table(const std::vector<CostLine>& lines) {
   return table;
 }
 
-// Costs of the first kind of result that is priced, a group of bars a case and machine.
+// Costs of the first priced kind of result, one group of bars per case and machine.
 std::optional<Figure> cost_figure(const std::vector<CostLine>& lines, const std::vector<Basis>& bases) {
   const auto first = std::find_if(lines.begin(), lines.end(), priced);
   if (first == lines.end()) return std::nullopt;
@@ -243,7 +243,7 @@ std::optional<Figure> cost_figure(const std::vector<CostLine>& lines, const std:
   std::set<std::string> machines;
   for (const CostLine& line : lines)
     if (line.per == first->per && priced(line)) machines.insert(line.machine);
-  std::vector<std::string> told;
+  std::vector<std::string> phrases;
   for (const CostLine& line : lines) {
     if (line.per != first->per || !priced(line) || figure.x.categories.size() == max_bars) continue;
     const std::string title = case_title(*line.record) + (machines.size() > 1 ? " · " + line.machine : "");
@@ -254,12 +254,12 @@ std::optional<Figure> cost_figure(const std::vector<CostLine>& lines, const std:
       if (!price || !price->usd) continue;
       const Estimate usd = line.usd(*price);
       figure.curves[b].points.push_back({x, usd.value, usd.interval, fmt::format("{}, {}", title, line.stands_for)});
-      if (told.size() < 6)
-        told.push_back(fmt::format("{} {}: {}", title, name_of(bases[b]), quantity_text(usd, "USD")));
+      if (phrases.size() < 6)
+        phrases.push_back(fmt::format("{} {}: {}", title, name_of(bases[b]), quantity_text(usd, "USD")));
     }
   }
   std::erase_if(figure.curves, [](const Curve& curve) { return curve.points.empty(); });
-  figure.alt = fmt::format("Cost per {} by case and machine. {}.", first->per, fmt::join(told, "; "));
+  figure.alt = fmt::format("Cost per {} by case and machine. {}.", first->per, fmt::join(phrases, "; "));
   return figure;
 }
 
@@ -306,13 +306,13 @@ std::vector<Section> cost_sections(const RunSet& runs, const PriceSource& prices
   Table every = every_cost(costs.lines);
   if (!table.rows.empty()) {
     summary.blocks.push_back(
-        Text{"Price of whole machines an hour / 3600 x seconds a result, by the wall time of the measured window. Not "
-             "counted: set-up, compilation, warm-up, checkpoints outside the window, idle hours. Prices are taken as "
-             "exact; one run does not stand for an instance type.",
+        Text{"Hourly price of whole machines / 3600 x seconds per result, by the wall time of the measured window. Not "
+             "counted: setup, compilation, warm-up, checkpoints outside the window, idle hours. Prices count as exact; "
+             "one run does not represent an instance type.",
              Tone::faint});
     summary.blocks.push_back(std::move(table));
     if (List warnings = warning_list(costs.lines); !warnings.items.empty()) {
-      summary.blocks.push_back(Text{"* with a warning:", Tone::warn});
+      summary.blocks.push_back(Text{"* see these warnings:", Tone::warn});
       summary.blocks.push_back(std::move(warnings));
     }
     if (auto figure = cost_figure(costs.lines, bases)) summary.blocks.push_back(std::move(*figure));
@@ -323,8 +323,8 @@ std::vector<Section> cost_sections(const RunSet& runs, const PriceSource& prices
   if (!every.rows.empty()) details.blocks.push_back(std::move(every));
   if (Table energy = energy_table(costs.lines); !energy.rows.empty()) {
     details.blocks.push_back(
-        Text{"Energy a result by the sensors there are, over the same window: never the whole machine's. A machine "
-             "without sensors has no figure here."});
+        Text{"Energy per result from the available sensors over the same window; never that of the whole machine. "
+             "Machines without sensors have no figure here."});
     details.blocks.push_back(std::move(energy));
   }
   if (List left = left_out_list(costs); !left.items.empty() && !details.blocks.empty()) {

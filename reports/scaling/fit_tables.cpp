@@ -14,7 +14,7 @@ namespace assay::report::scaling {
 
 namespace {
 
-// Residuals beyond these say that the model does not hold.
+// Residuals beyond these mean that the model does not hold.
 constexpr double fair_rms = 0.10;
 constexpr double poor_rms = 0.25;
 
@@ -50,30 +50,28 @@ Cell bytes_cell(double bytes) {
   return {format_bytes(bytes), {{"value", bytes}, {"unit", "B"}}, Tone::plain, {}, bytes};
 }
 
-std::string joined(const std::vector<int>& numbers) { return fmt::format("{}", fmt::join(numbers, ", ")); }
-
 bool holds(const FittedLine& line) { return line.fit && line.fit->rms <= poor_rms; }
 
-// What a reader must know of a line before using its figures: in a few words, and in a sentence.
+// What a reader must know about a line before using its figures: in brief and in full.
 struct Remark {
   std::string brief;
-  std::string whole;
+  std::string full;
 };
 
 Remark remark_of(const FittedLine& line) {
   if (!line.fit) {
     const int sizes = static_cast<int>(line.line.points.size());
-    const std::string brief = fmt::format("{}: {} more needed", plural(sizes, "size"), fewest_sizes - sizes);
-    return {brief, brief + ", a line and what judges it"};
+    const std::string brief = fmt::format("{}: {} more needed", plural(sizes, "size"), min_sizes - sizes);
+    return {brief, brief + " for a line and its residual"};
   }
   if (line.fit->rms > poor_rms)
-    return {"no line holds", "no line holds: more sizes between these may show where the algorithm changes"};
+    return {"no line holds", "no line holds: more sizes in between may show where the algorithm changes"};
   if (!line.fit->latency)
-    return {"latency does not show", "latency does not show in these sizes: smaller ones are missing"};
+    return {"latency does not show", "latency does not show at these sizes: measure smaller ones"};
   if (!line.fit->bandwidth)
-    return {"bandwidth does not show", "bandwidth does not show in these sizes: larger ones are missing"};
+    return {"bandwidth does not show", "bandwidth does not show at these sizes: measure larger ones"};
   if (!line.fit->half_size)
-    return {"n1/2 not determined", "these sizes do not determine where latency gives way to bandwidth"};
+    return {"n1/2 not determined", "these sizes do not determine where bandwidth takes over from latency"};
   return {};
 }
 
@@ -97,12 +95,12 @@ std::string sizes_text(const MessageLine& line) {
 std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
   if (fits.empty()) return std::nullopt;
   Table table{"amdahl",
-              "Amdahl: T(N) = T(1) (s + (1-s)/N); s holds all that ranks do not share, communication too",
+              "Amdahl: T(N) = T(1) (s + (1-s)/N); s is everything that ranks do not share, including communication",
               {{"series", "series"},
-               {"serial", "serial share s", Align::right},
+               {"serial", "serial fraction s", Align::right},
                {"serial_ci95", "95 %", Align::right},
                {"time_1", "T(1)", Align::right},
-               {"limit", "most speed-up 1/s", Align::right},
+               {"limit", "max speed-up 1/s", Align::right},
                {"rms", "residual", Align::right},
                {"sizes", "world sizes", Align::right},
                {"remark", "remark"}},
@@ -110,12 +108,12 @@ std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
   for (const StrongFit& fit : fits) {
     const Amdahl& amdahl = fit.amdahl;
     std::string remark;
-    if (amdahl.freedom == 0) remark = "two sizes determine it: no residual judges it";
-    if (amdahl.serial == 0) remark = "no serial share shows: as fast as linear, or faster";
+    if (amdahl.freedom == 0) remark = "determined by two sizes: no residual to judge it";
+    if (amdahl.serial == 0) remark = "no serial fraction: as fast as linear, or faster";
     Cell limit = unknown_cell();
     if (amdahl.serial > 1e-9) {
-      const double most = 1 / amdahl.serial;
-      limit = {fmt::format("{:.3g} x", most), {{"value", most}, {"unit", "1"}}, Tone::plain, {}, most};
+      const double speedup = 1 / amdahl.serial;
+      limit = {fmt::format("{:.3g} x", speedup), {{"value", speedup}, {"unit", "1"}}, Tone::plain, {}, speedup};
     }
     table.rows.push_back({text_cell(fit.series->title), percent_cell({amdahl.serial, amdahl.interval}),
                           percent_interval_cell(amdahl.interval), quantity_cell({amdahl.time}, "s"), limit,
@@ -127,7 +125,7 @@ std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
 
 std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predictions) {
   Table table{"prediction",
-              "The next world sizes, by a model of all sizes but the largest, judged on it",
+              "The next world sizes, by a model of all sizes but the largest, which tests it",
               {{"series", "series"},
                {"ranks", "ranks", Align::right},
                {"time", "time", Align::right},
@@ -157,7 +155,7 @@ std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predi
 std::optional<Table> model_table(const std::vector<SeriesPrediction>& predictions) {
   if (predictions.empty()) return std::nullopt;
   Table table{"prediction_models",
-              "Models of the predictions, and the largest world size, which was held out",
+              "The models behind the predictions, tested on the largest world size, which was held out",
               {{"series", "series"},
                {"model", "model"},
                {"rms", "residual", Align::right},
@@ -179,7 +177,7 @@ std::optional<Table> model_table(const std::vector<SeriesPrediction>& prediction
 
 std::optional<Table> message_table(const std::vector<FittedLine>& lines) {
   Table table{"collectives",
-              "Collectives: time A + S/B of a message of S bytes; at n1/2 = A B latency gives way to bandwidth",
+              "Collectives: time A + S/B for a message of S bytes; from n1/2 = A B on, bandwidth dominates",
               {{"series", "collective"},
                {"ranks", "ranks", Align::right},
                {"sizes", "sizes"},
@@ -191,7 +189,7 @@ std::optional<Table> message_table(const std::vector<FittedLine>& lines) {
               {}};
   for (const FittedLine& line : lines) {
     if (!line.fit) continue;
-    // Coefficients of a line that does not hold would be read as figures of the machine.
+    // Readers would take the coefficients of a line that does not hold for figures of the machine.
     const bool held = holds(line);
     table.rows.push_back({text_cell(line.series->title), count_cell(line.line.ranks), sizes_cell(line.line),
                           maybe_cell(held ? line.fit->latency : std::nullopt, "s"),
@@ -205,7 +203,7 @@ std::optional<Table> message_table(const std::vector<FittedLine>& lines) {
 std::optional<Table> line_table(const std::vector<FittedLine>& lines) {
   if (lines.empty()) return std::nullopt;
   Table table{"collective_fits",
-              "Collectives: the fits of A + S/B, with their intervals",
+              "Collectives: the fits of A + S/B, with intervals",
               {{"series", "collective"},
                {"ranks", "ranks", Align::right},
                {"sizes", "sizes"},
@@ -219,8 +217,9 @@ std::optional<Table> line_table(const std::vector<FittedLine>& lines) {
     const auto of = [&](std::optional<Estimate> LineFit::*member) {
       return holds(line) ? (*line.fit).*member : std::optional<Estimate>();
     };
-    std::string remark = remark_of(line).whole;
-    if (!line.whole) remark = "sizes apart: no one line holds for all" + (remark.empty() ? "" : "; " + remark);
+    std::string remark = remark_of(line).full;
+    if (!line.whole)
+      remark = "fitted in pieces: no single line holds for all sizes" + (remark.empty() ? "" : "; " + remark);
     table.rows.push_back({text_cell(line.series->title), count_cell(line.line.ranks), sizes_cell(line.line),
                           count_cell(line.line.points.size()), maybe_interval_cell(of(&LineFit::latency), "s"),
                           maybe_interval_cell(of(&LineFit::bandwidth), "B/s"),
@@ -231,7 +230,7 @@ std::optional<Table> line_table(const std::vector<FittedLine>& lines) {
 
 std::optional<Table> form_table(const std::vector<FittedForms>& all) {
   Table table{"collective_forms",
-              "Which algorithm: each form fitted over all world sizes; α a message, B a link",
+              "Which algorithm: each form fitted over all world sizes; α per message, B per link",
               {{"series", "collective"},
                {"form", "form"},
                {"formula", "t(n, S)"},
@@ -247,7 +246,7 @@ std::optional<Table> form_table(const std::vector<FittedForms>& all) {
               {}};
   for (const FittedForms& fitted : all) {
     for (const FormFit& fit : fitted.forms) {
-      // Coefficients of a form that does not hold would be read as figures of the machine.
+      // Readers would take the coefficients of a form that does not hold for figures of the machine.
       const bool held = fit.verdict != Verdict::refuted;
       const std::optional<Estimate> alpha = held ? fit.alpha : std::nullopt;
       const std::optional<Estimate> bandwidth = held ? fit.bandwidth : std::nullopt;
@@ -271,7 +270,7 @@ std::optional<Table> form_table(const std::vector<FittedForms>& all) {
 
 std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const std::vector<StrongFit>& fits) {
   Table table{"residuals",
-              "Residuals: measured over fitted, less 1",
+              "Residuals: measured / fitted - 1",
               {{"series", "series"},
                {"fit", "fit"},
                {"ranks", "ranks", Align::right},
@@ -305,7 +304,7 @@ std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const 
 std::optional<Table> rank_table(const std::vector<RankSpread>& spreads) {
   if (spreads.empty()) return std::nullopt;
   Table table{"ranks",
-              "Ranks: their own medians, slowest over fastest",
+              "Ranks: slowest over fastest, by their own medians",
               {{"case", "case"},
                {"fastest", "fastest", Align::right},
                {"slowest", "slowest", Align::right},
@@ -344,9 +343,9 @@ std::vector<Text> missing_texts(const std::vector<FittedLine>& lines) {
   std::string which = *titles.begin();
   if (titles.size() > 1) which += fmt::format(" and {} more", titles.size() - 1);
   const std::string set = ops.empty() ? "" : fmt::format(" --set collective.op={}", fmt::join(ops, ","));
-  return {{fmt::format("No alpha-beta fit of {}: it needs {} message sizes and more; run: assay run collective{} --set "
+  return {{fmt::format("No alpha-beta fit of {}: it needs at least {} message sizes; run: assay run collective{} --set "
                        "collective.bytes=8,4KiB,64KiB,1MiB,16MiB --ranks {}",
-                       which, fewest_sizes, set, fmt::join(worlds, ",")),
+                       which, min_sizes, set, fmt::join(worlds, ",")),
            Tone::faint}};
 }
 

@@ -1,5 +1,7 @@
 #include "reports/summary/collective_table.h"
 
+#include "reports/data/words.h"
+
 #include <fmt/core.h>
 
 #include <array>
@@ -13,7 +15,7 @@ namespace assay::report {
 
 namespace {
 
-// The figures of one record: one half of a row.
+// The figures of one record: half a row.
 struct Half {
   std::optional<double> seconds;
   std::optional<double> algbw;
@@ -21,7 +23,7 @@ struct Half {
   std::optional<double> wrong;
 };
 
-struct Row {
+struct CollectiveRow {
   std::string count, redop, root;
   std::optional<Half> out_of_place, in_place;
 };
@@ -29,9 +31,9 @@ struct Row {
 using TableKey = std::tuple<std::string, int, std::string>;  // op, ranks, batching
 using RowKey = std::pair<std::string, std::uint64_t>;        // dtype, size in bytes
 
-struct Table {
+struct CollectiveTable {
   std::string implementation;
-  std::map<RowKey, Row> rows;
+  std::map<RowKey, CollectiveRow> rows;
 };
 
 std::string text_of(const Json& object, const char* name) {
@@ -63,7 +65,7 @@ std::string type_of(const std::string& dtype) {
   return found == names.end() ? dtype : found->second;
 }
 
-// Seven places, fewer decimals for larger numbers.
+// Seven characters, with fewer decimals for larger numbers.
 std::string microseconds(double seconds) {
   const double us = seconds * 1e6;
   return fmt::format("{:7.{}f}", us, us < 9999.995 ? 2 : us < 99999.95 ? 1 : 0);
@@ -79,9 +81,9 @@ std::string print(const std::optional<Half>& half) {
                      gigabytes(h.busbw), h.wrong ? fmt::format("{:.0f}", *h.wrong) : "N/A");
 }
 
-std::string print(const TableKey& key, const Table& table) {
+std::string print(const TableKey& key, const CollectiveTable& table) {
   const auto& [op, ranks, batching] = key;
-  std::string text = fmt::format("# {}, {} rank{}, {}{}{}\n", op, ranks, ranks == 1 ? "" : "s", batching,
+  std::string text = fmt::format("# {}, {}, {}{}{}\n", op, plural(ranks, "rank"), batching,
                                  table.implementation.empty() ? "" : ", ", table.implementation);
   const std::string columns = fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", "time", "algbw", "busbw", "#wrong");
   const std::string units = fmt::format("  {:>7}  {:>6}  {:>6}  {:>5}", "(us)", "(GB/s)", "(GB/s)", "");
@@ -113,16 +115,16 @@ std::string print(const TableKey& key, const Table& table) {
 }  // namespace
 
 std::string collective_table(std::span<const Record* const> records) {
-  std::map<TableKey, Table> tables;
+  std::map<TableKey, CollectiveTable> tables;
   for (const Record* at : records) {
     const Record& record = *at;
     if (record.family != "collective" || record.metrics.empty() || !record.params.is_object() || record.matrix)
       continue;
-    Table& table = tables[{text_of(record.params, "op"), record.world_ranks, text_of(record.params, "batching")}];
+    CollectiveTable& table = tables[{text_of(record.params, "op"), record.world_ranks, text_of(record.params, "batching")}];
     table.implementation = label_of(record, "implementation");
     std::string size = label_of(record, "bytes_used");
     if (size.empty()) size = text_of(record.params, "bytes");
-    Row& row = table.rows[{text_of(record.params, "dtype"), std::strtoull(size.c_str(), nullptr, 10)}];
+    CollectiveRow& row = table.rows[{text_of(record.params, "dtype"), std::strtoull(size.c_str(), nullptr, 10)}];
     row.count = label_of(record, "count");
     row.redop = label_of(record, "redop");
     row.root = label_of(record, "root");

@@ -12,7 +12,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t max_items = 200;  // a list that nobody reads to its end helps nobody
+constexpr std::size_t max_items = 200;  // nobody reads a longer list
 
 std::string why_not(const Record& record) {
   std::vector<std::string> why;
@@ -49,7 +49,7 @@ std::vector<Section> attention_sections(const RunSet& runs) {
   }
   end_list(list, total);
   if (total == 0) return {};
-  return {{"attention", "What did not hold", {std::move(list)}}};
+  return {{"attention", "What failed", {std::move(list)}}};
 }
 
 std::vector<Section> skipped_sections(const RunSet& runs) {
@@ -87,7 +87,8 @@ std::vector<Section> unreadable_sections(const RunSet& runs) {
   if (total == 0) return {};
   Section section{"unreadable", "Not read", {}};
   section.blocks.push_back(Text{
-      plural(total, "line") + (total == 1 ? " is" : " are") + " no record; everything else was used.", Tone::warn});
+      plural(total, "line") + (total == 1 ? " is not a record" : " are not records") + "; everything else was used.",
+      Tone::warn});
   section.blocks.push_back(std::move(list));
   return {section};
 }

@@ -13,7 +13,7 @@ namespace assay::report {
 
 namespace {
 
-// Seconds from the first record's start to the last one's end, by what the records themselves measured.
+// The sum of the times that the records themselves took.
 double busy_seconds(const RunData& run) {
   double seconds = 0;
   for (const Record& record : run.records) seconds += record.seconds;
