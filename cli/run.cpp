@@ -129,7 +129,7 @@ RunRequest make_request(const RunOptions& options) {
 void spread(RunRequest& request, const std::vector<HostInfo>& hosts) {
   if (hosts.size() < 2) return;
   request.limits.world_sizes = walk_hosts(request.allocation, request.plan.device, hosts.front().gpu_count);
-  request.limits.ranks_on_a_host = [&request, hosts](int ranks) {
+  request.limits.ranks_per_host = [&request, hosts](int ranks) {
     int most = 1;
     for (const RankSeat& seat : place(request, hosts, ranks).seats) most = std::max(most, seat.local_size);
     return most;

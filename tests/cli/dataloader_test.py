@@ -137,7 +137,7 @@ class Dataloader(AssayCase):
         if read["status"] == "ok":
             self.assertEqual((read["protocol"]["cache"], read["protocol"]["cold_by"]), ("cold", "O_DIRECT"))
         else:
-            self.assertIn("cold reads cannot be had", read["reason"])
+            self.assertIn("cold reads are not possible", read["reason"])
 
     def test_tokens(self):
         for name, form, width in (("text.bin", "<H", 2), ("text.u32.bin", "<I", 4)):

@@ -59,7 +59,7 @@ class DryRun(AssayCase):
         self.assertEqual({row[1] for row in rows if row[0].startswith("collective/")}, {"2", "4", "5"})
         self.assertEqual({row[1] for row in rows if row[0].startswith("launch/")}, {"1"})
         self.assertEqual([row[2] for row in rows if row[0] == "5"], ["n1", "n1", "n2", "n2", "n3"])
-        self.assertIn("taken to be like it", done.stdout)
+        self.assertIn("assumed to be like this one", done.stdout)
         self.refused(*words, "--hostfile", hosts, "--ranks", "1,6", says=["--ranks 6 is beyond the 5 slots of --hostfile", "n1 2, n2 2, n3 1"])
 
     def test_bad_hostfiles_are_named(self):

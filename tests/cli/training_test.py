@@ -257,7 +257,7 @@ class Training(AssayCase):
         self.refused("run", "llama", "--set", "llama.model=gpt2-tiny", says=["gpt2-tiny", "of the family \"transformer\""])
         self.refused(*run, "--set", "transformer.seq=4096", says="positions")
         self.refused(*run, "--set", "transformer.scaling=strong", "--set", "transformer.micro_batch=3", "--ranks", "2",
-                     says="cannot be shared by 2 ranks")
+                     says="cannot be divided between 2 ranks")
         self.refused(*run, "--set", "transformer.path=/nowhere/x.bin", says="/nowhere/x.bin")
         self.refused("run", "llama", "--set", "llama.mode=quality", says="sets no target")
         self.refused("run", "llama", "--set", "llama.model=llama-8b", "--set", "llama.micro_batch=1024",

@@ -73,7 +73,7 @@ class Pairwise(SeveralHosts):
                               "1,3", "--device", "cpu", "--out", self.out)
         self.assertEqual(done.returncode, 0, done.stderr)
         lone, three = self.records()
-        self.assertEqual((lone["status"], lone["reason"]), ("skipped", "one rank has no other to send to"))
+        self.assertEqual((lone["status"], lone["reason"]), ("skipped", "one rank has no peer to send to"))
         self.assertEqual(three["matrix"]["ranks"], [0, 1, 2])
         self.assertIn("between 3 ranks", done.stdout)
 
