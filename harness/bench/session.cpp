@@ -32,7 +32,7 @@ std::optional<std::string> Session::open(std::size_t index) {
   auto open = std::make_unique<Open>(Open{index, planned.family->make(planned.params), {*device_, *comm_}});
   open->context.inputs = {
       .world = {.cpus = device_->info().compute_units}, .seed = planned.seed, .cache_dir = request_.cache_dir};
-  if (auto reason = open->work->skip_reason(open->context)) return reason;
+  if (auto reason = open->work->prepare(open->context)) return reason;
   planned.protocol.apply(open->context.outputs.protocol);
   open->work->setup(open->context);
   planned.protocol.apply(open->context.outputs.protocol);

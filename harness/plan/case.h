@@ -93,14 +93,15 @@ class Checks {
   std::vector<Check> checks_;
 };
 
-// Life: skip_reason, setup, measure, verify, metrics; each on every rank. Destroyed after its record is made.
-// `assay bench` calls measure, verify and metrics several times in turn on one case: each time measures anew.
+// Every rank calls prepare, setup, measure, verify and metrics in this order; the case is destroyed after its record is
+// made. `assay bench` calls measure, verify and metrics several times on one case: each measure starts over.
 class Case {
  public:
   virtual ~Case() = default;
-  // Why this case cannot run here (no such instruction set, no GPU): a value, never an exception.
-  virtual std::optional<std::string> skip_reason(const Context&) const { return std::nullopt; }
-  // Allocates, fills, compiles, chooses; untimed. Sets what it knows of context.protocol and labels.
+  // Plans the case. Returns why it cannot run here (no such instruction set, no GPU): a value, never an exception. The
+  // case is skipped if any rank returns a reason.
+  virtual std::optional<std::string> prepare(Context&) { return std::nullopt; }
+  // Allocates, fills, compiles, chooses; untimed. Fills in context.outputs as far as known.
   virtual void setup(Context&) = 0;
   // Calls exactly one of the sampler's forms, once.
   virtual void measure(Sampler&) = 0;

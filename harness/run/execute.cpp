@@ -74,7 +74,7 @@ void keep_measurement(Record& record, const Measurement& measured, int rank) {
   samples.at = measured.at;
   samples.count = static_cast<std::int64_t>(measured.values.size());
   samples.repetitions = measured.repetitions;
-  samples.stopped_by = measured.stopped_by;
+  samples.stopped_by = name_of(measured.stopped_by);
   samples.disturbed = measured.disturbed;
   constexpr std::size_t kept = 100;
   samples.first_touch.assign(
@@ -109,7 +109,7 @@ void find_links(const CaseOrder& order, Device& device, Communicator& comm, Cont
 void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record,
                 Clock::time_point start) {
   const std::unique_ptr<Case> work = make_case(*order.family, order.params, device.kind());
-  const std::optional<std::string> reason = work->skip_reason(context);
+  const std::optional<std::string> reason = work->prepare(context);
   if (comm.max_of(reason ? 1 : 0) > 0) {
     record.status = Status::skipped;
     record.reason = reason.value_or("");
@@ -129,8 +129,8 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
     }
   };
   order.protocol.apply(context.outputs.protocol);
-  if (const std::string gpus = gpus_of(order.params); !gpus.empty() && comm.size() > 1)
-    context.outputs.protocol.details["gpus"] = gpus;
+  const std::optional<Gpus> gpus = gpus_of(order.params);
+  if (gpus && comm.size() > 1) context.outputs.protocol.details["gpus"] = word_of(*gpus);
   phase(record, "setup", [&] { watched_by_health([&] { work->setup(context); }); });
   // The plan's limits go before the case's own; what the inputs hold is settled by now, and only the case knows it.
   const std::string data = context.outputs.protocol.data;
@@ -139,7 +139,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   if (context.outputs.protocol.timer.empty()) context.outputs.protocol.timer = device.timer();
 
   Sampler sampler(device, comm, context.outputs.protocol, start);
-  if (gpus_of(order.params) == "each") sampler.take_turns();
+  if (gpus == Gpus::each) sampler.take_turns();
   const bool on_gpu = device.kind() == DeviceKind::cuda;
   const bool watched = comm.rank() == 0 || on_gpu;
   if (watched) telemetry.start(start);
@@ -159,8 +159,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   // twice.
   std::optional<double> watts;
   const bool shared = std::find(order.flags.begin(), order.flags.end(), "shared GPU") != order.flags.end();
-  if (on_gpu && !shared && (comm.size() == 1 || gpus_of(order.params).empty()))
-    watts = gpu_watts(record.telemetry, from, to, comm);
+  if (on_gpu && !shared && (comm.size() == 1 || !gpus)) watts = gpu_watts(record.telemetry, from, to, comm);
   if (const std::string slow = health.slowness(record.telemetry, from, to); !slow.empty())
     context.outputs.flags.push_back(fmt::format(
         "GPU slowed down: {}{}", slow, comm.size() > 1 ? fmt::format(" (rank {})", comm.rank()) : std::string()));

@@ -1,4 +1,5 @@
 // The sampler's form `rounds`: several measurements in one case, by groups that do not share a rank.
+#include "harness/comm/gather.h"
 #include "harness/core/error.h"
 #include "harness/sampling/sampler.h"
 
@@ -49,12 +50,11 @@ void Sampler::rounds(int count, const std::function<Round(int)>& make) {
 
   measurement_ = std::move(slowest);
   const double seconds = world_.max_of(clock_() - start);
-  const double worst = medians.empty() ? -1 : measurement_.summary.median, all_worst = world_.max_of(worst);
-  ASSAY_CHECK(all_worst >= 0, "no rank took part in any of {} rounds", count);
-  // The first rank that has the worst of all.
-  int rank = 0;
-  while (world_.broadcast_value(worst, rank) < all_worst) ++rank;
-  take_from(rank);
+  // The first of the ranks whose slowest round is the slowest of all.
+  const std::vector<double> worst = gather(world_, medians.empty() ? -1.0 : measurement_.summary.median);
+  const auto slowest_rank = std::max_element(worst.begin(), worst.end());
+  ASSAY_CHECK(*slowest_rank >= 0, "no rank took part in any of {} rounds", count);
+  copy_from(static_cast<int>(slowest_rank - worst.begin()));
   measurement_.window_start = start;
   measurement_.window_seconds = seconds;
 

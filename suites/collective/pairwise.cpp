@@ -32,7 +32,7 @@ class PairwiseCase final : public Case {
  public:
   explicit PairwiseCase(const PairwiseParams& params) : params_(params) {}
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
+  std::optional<std::string> prepare(Context& context) override {
     if (context.comm.size() == 1) return "one rank has no other to send to";
     if (params_.in_place) return "pairwise has no in-place form";
     if (params_.registered) return "pairwise: only the whole world's communicator knows registered buffers";

@@ -27,14 +27,14 @@ class ImageCase final : public LoaderCase {
                    {.samples = image_batch, .items = image_batch, .compared = order_batches, .sample = "image"}) {}
   ~ImageCase() override { stop(); }
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
-    const PathCheck check = check_path("image", path_);
+  std::optional<std::string> prepare(Context& context) override {
+    const PathCheck check = check_path(Kind::image, path_);
     if (check.other_kind) return fmt::format("{}: holds tokens, not images", path_);
     if (!reads()) {
-      if (cold_) return fmt::format("stage {} takes its input from memory: no cache to be cold", stage_);
+      if (cold_) return fmt::format("stage {} takes its input from memory: no cache to be cold", word_of(stage_));
       return std::nullopt;
     }
-    source_ = provide("image", path_, context, threads());
+    source_ = provide(Kind::image, path_, context, threads());
     set_.emplace(data::ImageSet::open(source_->path));
     if (!cold_) return not_warm(set_->total_bytes());
     const std::string why = data::no_direct_reads(set_->files().front());
@@ -43,7 +43,7 @@ class ImageCase final : public LoaderCase {
   }
 
   void setup(Context& context) override {
-    if (!source_) source_ = provide("image", path_, context, threads());
+    if (!source_) source_ = provide(Kind::image, path_, context, threads());
     if (!set_) set_.emplace(data::ImageSet::open(source_->path));
     stream_.set = &*set_;
     stream_.order = {context.inputs.seed, set_->size(), context.comm.rank(), context.comm.size()};
@@ -54,9 +54,9 @@ class ImageCase final : public LoaderCase {
     if (context.inject(Fault::corrupt_image)) stream_.injected = stream_.order.image(0);
     if (!cold_ && reads())
       for (const std::string& file : set_->files()) data::warm(data::File::open(file));
-    if (stage_ == "decode") inputs_ = data::load_compressed(stream_, decode_inputs, decode_input_bytes);
-    if (stage_ == "augment") inputs_ = data::load_crops(stream_, augment_inputs);
-    if (stage_ == "batch") inputs_ = data::load_samples(stream_, augment_inputs);
+    if (stage_ == Stage::decode) inputs_ = data::load_compressed(stream_, decode_inputs, decode_input_bytes);
+    if (stage_ == Stage::augment) inputs_ = data::load_crops(stream_, augment_inputs);
+    if (stage_ == Stage::batch) inputs_ = data::load_samples(stream_, augment_inputs);
     describe(context);
   }
 
@@ -64,19 +64,19 @@ class ImageCase final : public LoaderCase {
     std::vector<Metric> metrics{window_throughput(measured, "throughput", 1, "img/s")};
     const double per_image = items_ > 0 ? bytes_ / items_ : 0;
     if (reads()) metrics.push_back(window_throughput(measured, "read_bandwidth", per_image, "B/s"));
-    if (stage_ == "decode" || stage_ == "all")
+    if (stage_ == Stage::decode || stage_ == Stage::all)
       metrics.push_back(window_throughput(measured, "compressed_bandwidth_per_core",
                                           per_image / (threads() * stream_.order.world), "B/s"));
     return metrics;
   }
 
  private:
-  bool reads() const { return stage_ == "read" || stage_ == "all"; }
+  bool reads() const { return stage_ == Stage::read || stage_ == Stage::all; }
   // Workers that run at once.
   int threads() const { return std::min(workers_, static_cast<int>(cpu::rank_cpus().size())); }
 
   std::int64_t sample_bytes() const override {
-    return stage_ == "batch" || stage_ == "all" ? data::sample_bytes(image_size) : 0;
+    return stage_ == Stage::batch || stage_ == Stage::all ? data::sample_bytes(image_size) : 0;
   }
   std::vector<std::string> files_read() const override { return reads() ? set_->files() : std::vector<std::string>{}; }
 
@@ -86,7 +86,7 @@ class ImageCase final : public LoaderCase {
   }
 
   void check(Checks& checks) override {
-    if (stage_ == "all") check_pixels(checks);
+    if (stage_ == Stage::all) check_pixels(checks);
     scan();
     report_damage(checks);
   }
@@ -96,10 +96,10 @@ class ImageCase final : public LoaderCase {
   }
 
   std::unique_ptr<data::SampleMaker> make_worker() const {
-    if (stage_ == "read") return data::make_image_reader(stream_);
-    if (stage_ == "decode") return data::make_image_decoder(stream_, inputs_);
-    if (stage_ == "augment") return data::make_image_augmenter(stream_, inputs_);
-    if (stage_ == "batch") return data::make_image_batcher(stream_, inputs_);
+    if (stage_ == Stage::read) return data::make_image_reader(stream_);
+    if (stage_ == Stage::decode) return data::make_image_decoder(stream_, inputs_);
+    if (stage_ == Stage::augment) return data::make_image_augmenter(stream_, inputs_);
+    if (stage_ == Stage::batch) return data::make_image_batcher(stream_, inputs_);
     return data::make_image_pipeline(stream_);
   }
 
@@ -114,7 +114,7 @@ class ImageCase final : public LoaderCase {
 
   // The pixels of the first two batches, to the bit.
   std::int64_t compare(const data::Batch& one, data::Loader& many, std::vector<std::string>& detail) const override {
-    if (one.number >= 2 || (stage_ != "batch" && stage_ != "all")) return 0;
+    if (one.number >= 2 || (stage_ != Stage::batch && stage_ != Stage::all)) return 0;
     const data::Batch& again = many.next();
     const auto bytes = static_cast<std::size_t>(data::sample_bytes(image_size));
     std::int64_t wrong = 0;
@@ -212,7 +212,7 @@ class ImageCase final : public LoaderCase {
                    set_->damaged_archives());
   }
 
-  mutable std::optional<data::ImageSet> set_;
+  std::optional<data::ImageSet> set_;
   data::BadImages bad_;
   data::ImageStream stream_;
   data::StageInputs inputs_;

@@ -10,8 +10,8 @@ namespace assay::dataloader {
 
 LoaderCase::LoaderCase(const Params& params, const Batches& batches)
     : path_(params.text("path")),
-      stage_(params.text("stage")),
-      cold_(params.text("cache") == "cold"),
+      stage_(params.choice<Stage>("stage")),
+      cold_(params.choice<Cache>("cache") == Cache::cold),
       workers_(worker_count(params)),
       batches_(batches) {}
 
@@ -145,12 +145,8 @@ void LoaderCase::check_order(Checks& checks) const {
 }
 
 int worker_count(const Params& params) {
-  for (const auto& [name, value] : params.items()) {
-    if (name != "workers") continue;
-    if (const auto* number = std::get_if<std::int64_t>(&value)) return static_cast<int>(*number);
-    return cpu::resolve_threads(to_string(value));
-  }
-  return 1;
+  if (const auto number = params.number("workers")) return static_cast<int>(*number);
+  return cpu::resolve_threads(params.word("workers"));
 }
 
 Metric window_throughput(const Measurement& measurement, std::string name, double per_item, std::string unit) {

@@ -20,12 +20,12 @@ bool named_like_tokens(const std::string& path) {
   return ending == ".bin" || ending == ".u16" || ending == ".u32" || ending == ".uint16" || ending == ".uint32";
 }
 
-PathCheck look(const std::string& kind, const std::string& path) {
+PathCheck look(Kind kind, const std::string& path) {
   if (path == generated_path) return {};
   const std::string as_images = data::ImageSet::problem_with(path);
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return {as_images, false};  // the same words for both kinds
-  if (kind == "image") {
+  if (kind == Kind::image) {
     if (as_images.empty()) return {};
     // A file that is no shard may be the token file of the plan's other cases; any file could be, so its name decides.
     return {as_images, named_like_tokens(path) && data::TokenSet::problem_with(path, window_length).empty()};
@@ -37,24 +37,24 @@ PathCheck look(const std::string& kind, const std::string& path) {
 
 }  // namespace
 
-const PathCheck& check_path(const std::string& kind, const std::string& path) {
+const PathCheck& check_path(Kind kind, const std::string& path) {
   static std::mutex mutex;
-  static std::map<std::pair<std::string, std::string>, PathCheck> known;
+  static std::map<std::pair<Kind, std::string>, PathCheck> known;
   const std::lock_guard guard(mutex);
   const auto [found, fresh] = known.try_emplace({kind, path});
   if (fresh) found->second = look(kind, path);
   return found->second;
 }
 
-Source provide(const std::string& kind, const std::string& path, const Context& context, int threads) {
+Source provide(Kind kind, const std::string& path, const Context& context, int threads) {
   if (path != generated_path) return {path, "files", ""};
-  const bool images = kind == "image";
+  const bool images = kind == Kind::image;
   const data::GeneratedSet set = images
                                      ? data::generated_images(context.inputs.cache_dir, data::default_images, threads)
                                      : data::generated_tokens(context.inputs.cache_dir);
   Source source{set.path, fmt::format("generated {}", set.sha256.substr(0, 16)), ""};
   if (!set.as_published)
-    source.remark = fmt::format("the generated {} set differs from the published one{}", kind,
+    source.remark = fmt::format("the generated {} set differs from the published one{}", word_of(kind),
                                 images ? ": another JPEG encoder" : "");
   return source;
 }

@@ -60,7 +60,7 @@ class GemmCase final : public Case {
  public:
   explicit GemmCase(const Params& params) : params_(params) {}
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
+  std::optional<std::string> prepare(Context& context) override {
     const std::string& dtype = params_.text("dtype");
     const DeviceKind kind = context.device.kind();
     if (!gemm::types_of(dtype, kind))
@@ -77,7 +77,7 @@ class GemmCase final : public Case {
     shape_ = gemm::shape_of(params_, context.device.kind());
     context_ = &context;
     ranks_ = context.inputs.world.ranks;
-    sustained_ = params_.text("duration") == "sustained";
+    sustained_ = gemm::is_sustained(params_);
     team_.emplace(cpu::resolve_threads("all"));
     const auto backend = ops::backend_for(context.device);
     gemm::Offer offer = gemm::candidates_for(*backend, shape_);
@@ -396,7 +396,7 @@ Estimate estimate(const Params& params, const World&) {
   // One set, the host's copy of the operands, and b once more for each form that packs.
   e.memory_bytes = 2 * a + 4 * b + 2 * out;
   e.flops = shape.flops();
-  if (params.text("duration") == "sustained") e.seconds = sustained_seconds;
+  if (gemm::is_sustained(params)) e.seconds = sustained_seconds;
   return e;
 }
 
@@ -405,13 +405,8 @@ Estimate estimate(const Params& params, const World&) {
 namespace {
 
 ParamSpec size(const char* name, const char* help) {
-  ParamSpec spec;
-  spec.name = name;
-  spec.defaults = {std::int64_t{2048}};
-  spec.minimum = 1;
-  spec.maximum = 1 << 30;  // bytes of an operand still fit in 64 bits; memory refuses far smaller ones
-  spec.help = help;
-  return spec;
+  constexpr double max_size = 1 << 30;  // bytes of an operand still fit in 64 bits; memory runs out far earlier
+  return axis::integer(name, 2048).runs_on_gpu({8192}).range(1, max_size).doc(help);
 }
 
 }  // namespace
@@ -420,28 +415,29 @@ Family gemm_family() {
   Family family{};
   family.name = "gemm";
   family.summary = "matrix product: FLOP/s by dtype, shape and transpose";
+  const std::vector<std::string> dtypes{"f64", "f32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8"};
   family.params = {
-      choice(
-          "dtype", {"f64", "f32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8"},
-          {"f32", "bf16", "int8", "f64"},
-          "element type of the operands; int8 is u8 x s8 (s8 x s8 on a GPU) with s32 sums, fp8_e5m2 is multiplied by "
-          "fp8_e4m3"),
+      axis::choice("dtype", dtypes)
+          .runs({"f32", "bf16", "int8", "f64"})
+          .runs_on_gpu(dtypes)
+          .doc("element type of the operands; int8 is u8 x s8 (s8 x s8 on a GPU) with s32 sums, fp8_e5m2 is multiplied "
+               "by fp8_e4m3"),
       size("m", "rows of the first operand and the output"),
       size("n", "columns of the second operand and the output"),
       size("k", "terms of each sum"),
-      choice("transpose", {"nn", "nt", "tn", "tt"}, {"nn"}, "for each operand: t when it is stored transposed"),
-      choice("cache", {"cold", "hot"}, {"cold"}, "cold: operands rotate and caches are flushed; hot: they stay"),
-      choice("duration", {"burst", "sustained"}, {"burst"}, "sustained: a window of 30 s, for clocks and heat"),
-      choice("accumulation", {"full", "fast"}, {"full"}, "fast: fp8 sums stay in the tensor core's own, fewer bits"),
-      gpus_param(),
+      axis::choice("transpose", {"nn", "nt", "tn", "tt"}).runs({"nn"}).doc("per operand: t if it is stored transposed"),
+      axis::choice("cache", {"cold", "hot"})
+          .runs({"cold"})
+          .doc("cold: operands rotate and caches are flushed; hot: they stay"),
+      axis::choice<gemm::Duration>("duration").runs({"burst"}).doc("sustained: a window of 30 s, for clocks and heat"),
+      axis::choice<gemm::Accumulation>("accumulation")
+          .runs({"full"})
+          .only(DeviceKind::cuda)
+          .doc("fast: fp8 sums stay in the tensor core's own format of fewer bits"),
+      axis::gpus(),
   };
   family.estimate = estimate;
-  family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<GemmCase>(params); };
-  for (ParamSpec& spec : family.params) {
-    if (spec.name == "dtype") spec.cuda_defaults.assign(spec.allowed.begin(), spec.allowed.end());
-    if (spec.name == "m" || spec.name == "n" || spec.name == "k") spec.cuda_defaults = {std::int64_t{8192}};
-    if (spec.name == "accumulation") spec.devices = {DeviceKind::cuda};
-  }
+  family.make = make_case_of<GemmCase>;
   family.faults = {Fault::bit_flip};
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};
   return family;

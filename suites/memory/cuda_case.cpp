@@ -35,7 +35,7 @@ class CudaMemoryCase final : public Case {
  public:
   explicit CudaMemoryCase(const Params& params) : info_(info_of(params)), elements_(elements_of(params)) {}
 
-  std::optional<std::string> skip_reason(const Context&) const override {
+  std::optional<std::string> prepare(Context&) override {
     const std::size_t least = (info_.op == Op::latency ? 2 : 1) * doubles_per_line;
     if (elements_ >= least) return std::nullopt;
     return fmt::format("{} bytes are less than {} bytes", elements_ * sizeof(double), least * sizeof(double));

@@ -22,12 +22,8 @@ namespace memory {
 
 namespace {
 
-// A thread count in a key is a number or a word.
-std::string threads_word(const Params& params) {
-  for (const auto& [name, value] : params.items())
-    if (name == "threads") return to_string(value);
-  return "all";
-}
+enum class Store { plain, nontemporal, automatic };
+constexpr auto words(Store) { return std::to_array<std::string_view>({"plain", "nontemporal", "auto"}); }
 
 // Each thread repeats its own part inside one parallel region, as likwid-bench does, until entering and leaving the
 // region (a few microseconds) is below one part in a hundred even in the first-level cache.
@@ -50,10 +46,10 @@ class MemoryCase final : public Case {
   explicit MemoryCase(const Params& params)
       : info_(info_of(params)),
         elements_(elements_of(params)),
-        store_(params.text("store")),
-        threads_(threads_word(params)) {}
+        store_(params.choice<Store>("store")),
+        threads_(params.word("threads")) {}
 
-  std::optional<std::string> skip_reason(const Context&) const override {
+  std::optional<std::string> prepare(Context&) override {
     int threads = 0;
     try {
       threads = cpu::resolve_threads(threads_);
@@ -63,7 +59,7 @@ class MemoryCase final : public Case {
     if (elements_ < static_cast<std::size_t>(threads) * doubles_per_line * (info_.op == Op::latency ? 2 : 1))
       return fmt::format("{} bytes are less than {} for each of {} threads", elements_ * sizeof(double),
                          info_.op == Op::latency ? "two cache lines" : "a cache line", threads);
-    if (store_ == "nontemporal") {
+    if (store_ == Store::nontemporal) {
       if (!info_.stores) return fmt::format("{} stores nothing", info_.name);
       if (!best_kernels().nontemporal[static_cast<int>(info_.op)]) return "this processor has no non-temporal stores";
     }
@@ -176,7 +172,7 @@ class MemoryCase final : public Case {
   // Picks on samples of its own; the figures come from fresh ones.
   std::string choose_store(Context& context) {
     if (!info_.stores) return "none";
-    if (store_ != "auto") return store_;
+    if (store_ != Store::automatic) return word_of(store_);
     if (!kernel_for("nontemporal")) return "plain";
     constexpr int trials = 7;
     std::vector<double> plain, nontemporal;
@@ -273,7 +269,7 @@ class MemoryCase final : public Case {
 
   OpInfo info_;
   std::size_t elements_;
-  std::string store_;
+  Store store_;
   std::string threads_;
   Context* context_ = nullptr;
   std::optional<cpu::Team> team_;
@@ -305,7 +301,6 @@ Family memory_family() {
   family.summary = "memory bandwidth as STREAM counts it, and latency of dependent loads, of a rank's cores or its GPU";
   std::vector<std::string> names;
   for (const auto& info : memory::ops) names.emplace_back(info.name);
-  std::vector<ParamValue> all_ops(names.begin(), names.end());
 
   // Four times what the caches hold is memory even where replacement is not least recently used.
   constexpr std::uint64_t without_cache = std::uint64_t{32} << 20;
@@ -313,39 +308,24 @@ Family memory_family() {
   const auto bytes = static_cast<std::int64_t>(4 * (cache ? cache : without_cache));
 
   family.params = {
-      {"op", ParamType::choice, all_ops, names, {}, {}, "the loop; latency is a pointer chase", {}},
-      {"bytes",
-       ParamType::bytes,
-       {bytes},
-       {},
-       64.0,
-       {},
-       "bytes of one array; the default is 4 x the last-level cache, on a GPU at least",
-       {},
-       {std::int64_t{1} << 30}},
-      {"store",
-       ParamType::choice,
-       {std::string("auto")},
-       {"plain", "nontemporal", "auto"},
-       {},
-       {},
-       "kind of store; auto is the faster, picked on samples of its own",
-       {DeviceKind::cpu}},
-      {"threads",
-       ParamType::count,
-       {std::string("all")},
-       {"core", "node", "all"},
-       1.0,
-       {},
-       "threads: of one core, of one NUMA node, of all cores",
-       {DeviceKind::cpu}},
-      gpus_param(),
+      axis::choice("op", names).only(DeviceKind::cuda, {"dot"}).doc("the loop; latency is a pointer chase"),
+      axis::bytes("bytes", {bytes})
+          .runs_on_gpu({1 << 30})
+          .at_least(64)
+          .doc("bytes of one array; the default is 4 x the last-level cache, on a GPU 1 GiB"),
+      axis::choice<memory::Store>("store")
+          .runs({"auto"})
+          .only(DeviceKind::cpu)
+          .doc("kind of store; auto: the faster one in a trial before the measurement"),
+      axis::count("threads", {"core", "node", "all"})
+          .runs({"all"})
+          .at_least(1)
+          .only(DeviceKind::cpu)
+          .doc("threads: of one core, of one NUMA node, of all cores"),
+      axis::gpus(),
   };
-  family.params[0].only_on = {{"dot", DeviceKind::cuda}};
   family.estimate = memory::estimate;
-  family.make = [](const Params& params) -> std::unique_ptr<Case> {
-    return std::make_unique<memory::MemoryCase>(params);
-  };
+  family.make = make_case_of<memory::MemoryCase>;
   family.make_cuda = memory::make_cuda_case;
   family.faults = {Fault::bit_flip};
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};

@@ -33,13 +33,13 @@ struct Way {
 class HostCase final : public Case {
  public:
   explicit HostCase(const Params& params)
-      : direction_(params.text("direction")),
-        pinned_(params.text("memory") == "pinned"),
-        by_kernel_(params.text("by") == "kernel"),
+      : direction_(params.choice<Direction>("direction")),
+        pinned_(params.choice<HostMemory>("memory") == HostMemory::pinned),
+        by_kernel_(params.choice<By>("by") == By::kernel),
         bytes_(static_cast<std::size_t>(params.integer("bytes"))) {}
 
-  std::optional<std::string> skip_reason(const Context&) const override {
-    if (direction_ == "d2d" || pinned_) return std::nullopt;
+  std::optional<std::string> prepare(Context&) override {
+    if (direction_ == Direction::d2d || pinned_) return std::nullopt;
     if (by_kernel_) return "a kernel cannot reach pageable memory";
     return std::nullopt;
   }
@@ -50,10 +50,10 @@ class HostCase final : public Case {
     bus_ = gpu_on_bus(context.device.info().uuid, context.device.info().pci);
     stream_ = context.device.make_stream();
     begun_ = context.device.make_event();
-    if (direction_ == "both" && !pinned_) side_.emplace();
-    if (direction_ == "h2d" || direction_ == "both") add("h2d", true, false);
-    if (direction_ == "d2h" || direction_ == "both") add("d2h", false, true);
-    if (direction_ == "d2d") add("d2d", false, false);
+    if (direction_ == Direction::both && !pinned_) side_.emplace();
+    if (direction_ == Direction::h2d || direction_ == Direction::both) add("h2d", true, false);
+    if (direction_ == Direction::d2h || direction_ == Direction::both) add("d2h", false, true);
+    if (direction_ == Direction::d2d) add("d2d", false, false);
     describe(context);
   }
 
@@ -138,9 +138,9 @@ class HostCase final : public Case {
     protocol.cache = "none";
     protocol.data = "pattern";
     // A copy of pageable memory waits on the host.
-    if (direction_ == "d2d" || pinned_) protocol.set_gate(ways_.size() == 2 ? 6 : 1);
+    if (direction_ == Direction::d2d || pinned_) protocol.set_gate(ways_.size() == 2 ? 6 : 1);
     context.outputs.conditions["counts"] = ways_.size() == 2 ? "bytes of both ways" : "bytes that arrive";
-    if (direction_ == "d2d") {
+    if (direction_ == Direction::d2d) {
       // The same buffers each time: small ones stay in the cache.
       const bool in_cache = 2 * bytes_ <= context.device.info().last_level_cache_bytes;
       protocol.cache = in_cache ? "hot" : "none";
@@ -212,7 +212,7 @@ class HostCase final : public Case {
     return wrong.count;
   }
 
-  std::string direction_;
+  Direction direction_;
   bool pinned_;
   bool by_kernel_;
   std::size_t bytes_;

@@ -15,11 +15,11 @@ namespace {
 class PairCase final : public Case {
  public:
   explicit PairCase(const Params& params)
-      : staged_(params.text("direction") == "p2p_staged"),
-        by_kernel_(params.text("by") == "kernel"),
+      : staged_(params.choice<Direction>("direction") == Direction::p2p_staged),
+        by_kernel_(params.choice<By>("by") == By::kernel),
         bytes_(static_cast<std::size_t>(params.integer("bytes"))) {}
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
+  std::optional<std::string> prepare(Context& context) override {
     if (context.comm.size() > 1) return "one rank measures every pair of GPUs: run it on one rank";
     if (staged_ && by_kernel_) return "without peer access no kernel can reach another GPU's memory";
     const auto copies = load_device_copies();

@@ -34,7 +34,7 @@ Outcome run_case(const Family& family, const std::map<std::string, ParamValue>& 
   };
   const auto work = family.make(params);
   Outcome outcome;
-  outcome.skipped = work->skip_reason(context);
+  outcome.skipped = work->prepare(context);
   if (outcome.skipped) return outcome;
   limit();
   work->setup(context);

@@ -40,7 +40,7 @@ class QualityCase final : public Case {
  public:
   QualityCase(const ModelFamily& family, const Params& params) : family_(family), params_(params) {}
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
+  std::optional<std::string> prepare(Context& context) override {
     started_ = Clock::now();
     settings_ = settings_from(family_, params_, context.inputs.world.ranks);
     try {
@@ -240,9 +240,9 @@ class QualityCase final : public Case {
   Params params_;
   Context* context_ = nullptr;
   // Planned while it is asked whether the case can be skipped.
-  mutable Clock::time_point started_;
-  mutable Settings settings_;
-  mutable std::optional<Trainer> trainer_;
+  Clock::time_point started_;
+  Settings settings_;
+  std::optional<Trainer> trainer_;
   std::optional<CaseFiles> files_;
   std::optional<Goal> goal_;
   Sampler* sampler_ = nullptr;                     // while it measures

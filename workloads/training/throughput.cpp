@@ -1,5 +1,6 @@
 #include "workloads/training/throughput.h"
 
+#include "harness/comm/gather.h"
 #include "harness/core/error.h"
 #include "harness/core/units.h"
 #include "workloads/training/case_files.h"
@@ -37,7 +38,7 @@ class ThroughputCase final : public Case {
  public:
   ThroughputCase(const ModelFamily& family, const Params& params) : family_(family), params_(params) {}
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
+  std::optional<std::string> prepare(Context& context) override {
     started_ = Clock::now();
     settings_ = settings_from(family_, params_, context.inputs.world.ranks);
     data_ = open_data(settings_);
@@ -58,13 +59,13 @@ class ThroughputCase final : public Case {
     protocol.warmup_seconds = 1;
     protocol.min_samples = static_cast<int>(looked_at_step);
     protocol.max_seconds = 30;
-    prepare(context);
+    start(context);
     trainer_->describe(context, *data_);
     describe_cost(context);
   }
 
   void measure(Sampler& sampler) override {
-    if (!trainer_) prepare(*context_);
+    if (!trainer_) start(*context_);
     trainer_->use_threads();
     steps_.clear();
     if (last_rank() && context_->inject(Fault::slow_rank)) trainer_->slow_down();
@@ -100,8 +101,8 @@ class ThroughputCase final : public Case {
   std::vector<Metric> metrics(const Measurement& measured) const override;
 
  private:
-  // Plans, allocates, starts or resumes.
-  void prepare(Context& context) {
+  // Allocates, then starts or resumes training.
+  void start(Context& context) {
     if (!trainer_) trainer_.emplace(context.device, context.comm, settings_);
     memory_watch_.emplace(context.device);
     trainer_->allocate();
@@ -246,8 +247,7 @@ class ThroughputCase final : public Case {
       const double on = comm.max_of(timed(true));
       const double own = timed(false);
       const double slowest = comm.max_of(own);
-      double mean = 0;
-      for (int rank = 0; rank < comm.size(); ++rank) mean += comm.broadcast_value(own, rank) / comm.size();
+      const double mean = sum_over_ranks(comm, own) / comm.size();
       exposed.push_back(on - mean);
       skew.push_back(slowest - mean);
       transfer.push_back(on - slowest);
@@ -317,11 +317,10 @@ class ThroughputCase final : public Case {
   const ModelFamily& family_;
   Params params_;
   Context* context_ = nullptr;
-  // Planned while it is asked whether the case can be skipped.
-  mutable Clock::time_point started_;
-  mutable Settings settings_;
-  mutable std::shared_ptr<const data::TrainingSet> data_;
-  mutable std::optional<Trainer> trainer_;
+  Clock::time_point started_;
+  Settings settings_;
+  std::shared_ptr<const data::TrainingSet> data_;
+  std::optional<Trainer> trainer_;
   std::optional<CaseFiles> files_;
   nn::ModelCost cost_;
   nn::MemoryPlan memory_;

@@ -1,5 +1,6 @@
 #include "workloads/training/trainer.h"
 
+#include "harness/comm/gather.h"
 #include "harness/core/error.h"
 #include "harness/trace/trace.h"
 #include "workloads/training/clock.h"
@@ -23,12 +24,6 @@ std::string isa_of(ops::Backend& backend, const nn::Precision& precision) {
   desc.out = precision.compute;
   auto made = backend.make(desc);
   return made ? made.take()->isa() : "";
-}
-
-double sum_over_ranks(Communicator& comm, double value) {
-  double sum = 0;
-  for (int rank = 0; rank < comm.size(); ++rank) sum += comm.broadcast_value(value, rank);
-  return sum;
 }
 
 }  // namespace
@@ -255,13 +250,8 @@ int Trainer::ranks_that_differ(const std::vector<nn::StatePart>& parts) {
     }
     sum = sum * 31 + checksum({bytes, part.bytes});
   }
-  // A double holds 53 bits: two halves.
-  int differ = 0;
-  const auto high = static_cast<double>(sum >> 32), low = static_cast<double>(sum & 0xffffffffu);
-  const double first_high = comm_.broadcast_value(high), first_low = comm_.broadcast_value(low);
-  for (int rank = 0; rank < comm_.size(); ++rank)
-    differ += comm_.broadcast_value(high == first_high && low == first_low ? 0 : 1, rank) > 0.5 ? 1 : 0;
-  return differ;
+  const std::vector<std::uint64_t> sums = gather(comm_, sum);
+  return static_cast<int>(sums.size()) - static_cast<int>(std::count(sums.begin(), sums.end(), sums.front()));
 }
 
 void Trainer::describe(Context& context, const data::TrainingSet& set) const {

@@ -24,7 +24,7 @@ class Fake : public Case {
  public:
   explicit Fake(std::string mood) : mood_(std::move(mood)) { ++seen.alive; }
   ~Fake() override { --seen.alive; }
-  std::optional<std::string> skip_reason(const Context&) const override {
+  std::optional<std::string> prepare(Context&) override {
     return mood_ == "skip" ? std::optional<std::string>("no such instruction set") : std::nullopt;
   }
   void setup(Context& context) override {

@@ -51,7 +51,7 @@ Outcome run(const Family& family, const std::map<std::string, ParamValue>& given
   context.outputs.protocol.min_samples = 6;
   Outcome outcome;
   const auto work = family.make(params);
-  outcome.skipped = work->skip_reason(context);
+  outcome.skipped = work->prepare(context);
   if (outcome.skipped) return outcome;
   work->setup(context);
   Sampler sampler(*device, *comm, context.outputs.protocol);
