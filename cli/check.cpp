@@ -1,4 +1,4 @@
-// assay check: judges finished runs by the limits of a floors file.
+// assay check: judges finished runs against the limits of a floors file.
 #include "cli/catalogue.h"
 #include "cli/command.h"
 #include "cli/files.h"
@@ -25,7 +25,7 @@ struct Options {
   bool injected = false;
 };
 
-// A file that is there, whatever it is called, else one of configs/floors by its name.
+// An existing file, else the floors file of that name in configs/floors.
 std::filesystem::path floors_file(const std::string& word) {
   std::error_code none;
   const std::filesystem::path path = word;
@@ -34,7 +34,8 @@ std::filesystem::path floors_file(const std::string& word) {
 
 ExitCode run_check(const Options& options) {
   const report::Floors floors = report::load_floors(floors_file(options.floors));
-  const report::RunSet runs(read_runs(options.dirs), options.injected ? report::Drills::take : report::Drills::keep);
+  const report::RunSet runs(read_runs(options.dirs),
+                            options.injected ? report::Injected::include : report::Injected::keep);
   std::vector<std::string> families;
   for (const Family& family : catalogue()) families.push_back(family.name);
   const report::CheckResult result = report::check(runs, floors, families);
@@ -56,12 +57,13 @@ ExitCode run_check(const Options& options) {
 
 Command check_command(CLI::App& root) {
   auto options = std::make_shared<Options>();
-  CLI::App* app = root.add_subcommand("check", "Accept a machine: finished runs against the limits of a floors file");
+  CLI::App* app =
+      root.add_subcommand("check", "Accept a machine: judge finished runs against the limits of a floors file");
   app->add_option("dirs", options->dirs, "Run directories")->required();
-  app->add_option("--floors", options->floors, "A floors file, or the name of one of configs/floors")->required();
+  app->add_option("--floors", options->floors, "A floors file, or the name of one in configs/floors")->required();
   app->add_option("--json", options->json, "Write all verdicts as JSON to FILE, in base units");
-  app->add_option("--junit", options->junit, "Write a test case a floor as JUnit XML to FILE");
-  app->add_flag("--injected", options->injected, "Take records with injected faults as if they were measurements");
+  app->add_option("--junit", options->junit, "Write one test case per floor as JUnit XML to FILE");
+  app->add_flag("--injected", options->injected, "Treat records with injected faults as measurements");
   return {app, [options] { return run_check(*options); }};
 }
 

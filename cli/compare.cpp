@@ -1,4 +1,4 @@
-// assay compare: did it get slower from the runs of one side to those of the other?
+// assay compare: did it get slower between the runs of two sides?
 #include "reports/compare/compare.h"
 
 #include "cli/command.h"
@@ -28,11 +28,11 @@ struct Options {
 };
 
 constexpr const char* footer =
-    "A change counts when it is significant over all cases (false discovery rate 5 %) and larger\n"
-    "than the tolerance. With one run a side the noise from run to run is not known: give three runs\n"
-    "or more a side. Exit codes: 1 something is slower by more than the tolerance, or held in base\n"
-    "and does not hold in head; 3 nothing could be compared, or a case may be slower than the\n"
-    "tolerance and its noise does not let it be told; 2 usage; 0 otherwise.";
+    "A change counts if it is significant over all cases (false discovery rate 5 %) and exceeds the\n"
+    "tolerance. With one run per side the noise between runs is unknown: give at least three runs per\n"
+    "side. Exit codes: 1 something is slower by more than the tolerance, or held in base and does not\n"
+    "hold in head; 3 nothing could be compared, or a case may be slower by more than the tolerance but\n"
+    "is too noisy to say; 2 usage; 0 otherwise.";
 
 double read_tolerance(const std::string& text) {
   double tolerance = 0;
@@ -42,14 +42,14 @@ double read_tolerance(const std::string& text) {
     throw UsageError(fmt::format("compare: --tolerance: {}", error.what()));
   }
   if (tolerance < 0 || tolerance >= 1)
-    throw UsageError(fmt::format("compare: --tolerance: {} is not a share from 0 to less than 100 %{}", text,
+    throw UsageError(fmt::format("compare: --tolerance: {} is not a fraction from 0 to less than 100 %{}", text,
                                  tolerance >= 1 && tolerance < 100 && !text.ends_with('%')
                                      ? fmt::format("; did you mean {}%?", text)
                                      : std::string()));
   return tolerance;
 }
 
-bool said_of_empty(const char* side, const report::RunSet& set, const std::vector<std::string>& dirs) {
+bool report_if_empty(const char* side, const report::RunSet& set, const std::vector<std::string>& dirs) {
   if (!set.entries().empty()) return false;
   fmt::print(stderr, "assay: compare: no finished case in {} ({})\n", side, fmt::join(dirs, ", "));
   return true;
@@ -58,8 +58,8 @@ bool said_of_empty(const char* side, const report::RunSet& set, const std::vecto
 ExitCode run_compare(const Options& options) {
   const report::CompareOptions asked{.tolerance = read_tolerance(options.tolerance),
                                      .prices = report::load_prices(options.prices)};
-  const report::Drills drills = options.injected ? report::Drills::take : report::Drills::keep;
-  const report::RunSet base(read_runs(options.base), drills), head(read_runs(options.head), drills);
+  const report::Injected injected = options.injected ? report::Injected::include : report::Injected::keep;
+  const report::RunSet base(read_runs(options.base), injected), head(read_runs(options.head), injected);
   const report::CompareResult result = report::compare(base, head, asked);
   if (!options.html.empty()) write_named_file("compare", options.html, report::render_html(result.document));
   if (!options.markdown.empty())
@@ -67,7 +67,8 @@ ExitCode run_compare(const Options& options) {
   if (!options.json.empty()) write_named_file("compare", options.json, report::render_json(result.document));
   const std::string text = report::render_terminal(result.document, terminal_style());
   std::fwrite(text.data(), 1, text.size(), stdout);
-  const bool no_base = said_of_empty("base", base, options.base), no_head = said_of_empty("head", head, options.head);
+  const bool no_base = report_if_empty("base", base, options.base),
+             no_head = report_if_empty("head", head, options.head);
   return no_base || no_head ? ExitCode::no_data : result.counts.exit_code();
 }
 
@@ -75,17 +76,17 @@ ExitCode run_compare(const Options& options) {
 
 Command compare_command(CLI::App& root) {
   auto options = std::make_shared<Options>();
-  CLI::App* app = root.add_subcommand("compare", "Did it get slower? Runs of two sides, case by case");
-  app->add_option("--base", options->base, "Run directories of what it is compared with")->required();
-  app->add_option("--head", options->head, "Run directories of what is asked about")->required();
-  app->add_option("--tolerance", options->tolerance, "A change within it does not matter (3%, 0.03)")
+  CLI::App* app = root.add_subcommand("compare", "Did it get slower? Compares runs of two sides, case by case");
+  app->add_option("--base", options->base, "Run directories to compare with")->required();
+  app->add_option("--head", options->head, "Run directories to judge")->required();
+  app->add_option("--tolerance", options->tolerance, "Ignore changes up to this size (3%, 0.03)")
       ->capture_default_str();
   app->add_option("--prices", options->prices.file, "Prices of machines: JSON or a SkyPilot catalogue (CSV)");
-  app->add_option("--price", options->prices.price, "USD an hour of each machine, whole");
+  app->add_option("--price", options->prices.price, "Price of each whole machine in USD per hour");
   app->add_option("--html", options->html, "Write the whole comparison as one HTML page to FILE");
   app->add_option("--md", options->markdown, "Write the whole comparison as Markdown to FILE");
   app->add_option("--json", options->json, "Write the whole comparison as JSON to FILE, in base units");
-  app->add_flag("--injected", options->injected, "Take records with injected faults as if they were measurements");
+  app->add_flag("--injected", options->injected, "Treat records with injected faults as measurements");
   app->footer(footer);
   return {app, [options] { return run_compare(*options); }};
 }

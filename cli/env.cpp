@@ -130,7 +130,7 @@ void print_findings(const std::vector<Finding>& findings) {
   fmt::print("\n{} finding{}: what will spoil a measurement\n", findings.size(), findings.size() == 1 ? "" : "s");
   for (const auto& finding : findings) {
     fmt::print("  {:<7}  {}: {}\n", name_of(finding.severity), finding.id, finding.seen);
-    fmt::print("           so: {}\n           mend: {}\n", finding.effect, finding.mend);
+    fmt::print("           so: {}\n           fix: {}\n", finding.effect, finding.fix);
   }
 }
 

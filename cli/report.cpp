@@ -1,4 +1,4 @@
-// assay report: reads run directories, prints a summary, writes the report as HTML, Markdown and JSON.
+// assay report: prints a summary of run directories and writes the report as HTML, Markdown and JSON.
 #include "cli/report.h"
 
 #include "cli/command.h"
@@ -40,9 +40,8 @@ void print(const report::Document& document) {
 ExitCode run_report(const Options& options) {
   report::PageOptions page{.prices = report::load_prices(options.prices), .nccl_table = options.nccl_table};
   const report::RunSet runs(read_runs(options.dirs),
-                            options.injected ? report::Drills::take : report::Drills::leave_out);
-  if (const std::string drills = injected_text(runs); !drills.empty())
-    fmt::print(stderr, "assay: report: {}\n", drills);
+                            options.injected ? report::Injected::include : report::Injected::exclude);
+  if (const std::string note = injected_text(runs); !note.empty()) fmt::print(stderr, "assay: report: {}\n", note);
   for (const std::string& copy : runs.duplicates()) fmt::print(stderr, "assay: report: {}\n", copy);
   report::Document document = report::whole_report(runs, page);
   if (!options.html.empty()) write_named_file("report", options.html, report::render_html(document));
@@ -62,29 +61,29 @@ ExitCode run_report(const Options& options) {
 void report_finished_run(const fs::path& dir, bool drill) {
   std::vector<RunData> read;
   read.push_back(read_run(dir));
-  const report::RunSet runs(std::move(read), drill ? report::Drills::take : report::Drills::leave_out);
-  if (const std::string drills = injected_text(runs); !drills.empty()) fmt::print(stderr, "assay: {}\n", drills);
+  const report::RunSet runs(std::move(read), drill ? report::Injected::include : report::Injected::exclude);
+  if (const std::string note = injected_text(runs); !note.empty()) fmt::print(stderr, "assay: {}\n", note);
   report::Document document = report::whole_report(runs, {.prices = report::load_prices({})});
   const fs::path page = dir / "report.html";
   replace_file(page, report::render_html(document));
   replace_file(dir / "report.md", report::render_markdown(document));
-  if (drill) document.verdict += " · with injected faults: no measurement";
+  if (drill) document.verdict += " · with injected faults, not a measurement";
   document.verdict += " · report: " + page.string();
   print(document);
 }
 
 Command report_command(CLI::App& root) {
   auto options = std::make_shared<Options>();
-  CLI::App* app = root.add_subcommand("report", "Tables of finished runs: figures, intervals, share of peak, verdicts");
+  CLI::App* app =
+      root.add_subcommand("report", "Tables of finished runs: figures, intervals, fraction of peak, verdicts");
   app->add_option("dirs", options->dirs, "Run directories")->required();
-  app->add_option("--html", options->html,
-                  "Write the whole report as one HTML page to FILE; it opens without a network");
+  app->add_option("--html", options->html, "Write the whole report as one self-contained HTML page to FILE");
   app->add_option("--md", options->markdown, "Write the whole report as Markdown to FILE");
   app->add_option("--json", options->json, "Write the whole report as JSON to FILE, in base units");
   app->add_option("--prices", options->prices.file,
-                  "Prices of machines: JSON (as configs/prices) or CSV, before shipped ones");
-  app->add_option("--price", options->prices.price, "What each machine costs, whole: USD an hour");
-  app->add_flag("--injected", options->injected, "Take records with injected faults as if they were measurements");
+                  "Prices of machines: JSON (like configs/prices) or CSV; searched before the shipped ones");
+  app->add_option("--price", options->prices.price, "Price of each whole machine in USD per hour");
+  app->add_flag("--injected", options->injected, "Treat records with injected faults as measurements");
   app->add_flag("--nccl-table", options->nccl_table, "Print collectives in nccl-tests' form too");
   return {app, [options] { return run_report(*options); }};
 }

@@ -27,7 +27,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a rank says first; the token tells ranks from strangers.
+// A rank's first message; the token keeps strangers out.
 struct Hello {
   std::array<char, 32> token;
   std::int32_t rank;
@@ -45,7 +45,7 @@ struct Socket {
   int release() { return std::exchange(fd, -1); }
 };
 
-// All of the bytes, or false: the other end is gone, or `until` has passed.
+// Moves all of the bytes, or returns false: the other end disconnected, or `until` has passed.
 bool move_all(int fd, char* data, std::size_t bytes, bool sending, Clock::time_point until = Clock::time_point::max()) {
   while (bytes > 0) {
     const ssize_t moved =
@@ -75,9 +75,9 @@ void no_delay(int fd) {
 
 }  // namespace
 
-HostGroup::HostGroup(int rank, int size, bool several_hosts, const Share& share, double patience_seconds,
+HostGroup::HostGroup(int rank, int size, bool several_hosts, const Share& share, double timeout_seconds,
                      const std::string& note)
-    : rank_(rank), size_(size), several_hosts_(several_hosts), patience_(patience_seconds) {
+    : rank_(rank), size_(size), several_hosts_(several_hosts), timeout_(timeout_seconds) {
   ASSAY_CHECK(rank >= 0 && rank < size, "rank {} in a world of {}", rank, size);
   try {
     if (rank_ == 0)
@@ -98,7 +98,7 @@ HostGroup::~HostGroup() {
 
 void HostGroup::listen_and_accept(const Share& share, const std::string& note) {
   const auto until =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(patience_));
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_));
   const Socket listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_in place{};
   place.sin_family = AF_INET;
@@ -120,16 +120,16 @@ void HostGroup::listen_and_accept(const Share& share, const std::string& note) {
       std::string names;
       for (int other = 1; other < size_; ++other)
         if (peers_[static_cast<std::size_t>(other)] < 0) names += fmt::format("{}{}", names.empty() ? "" : ", ", other);
-      throw Error(fmt::format("rank 0 waited {:.3g} s in vain for rank {} of {}", patience_, names, size_));
+      throw Error(fmt::format("rank 0 timed out after {:.3g} s waiting for rank {} of {}", timeout_, names, size_));
     }
     pollfd ready{listener.fd, POLLIN, 0};
     ::poll(&ready, 1, static_cast<int>(std::min<long long>(left, 1000)));
     Socket peer(::accept4(listener.fd, nullptr, nullptr, SOCK_CLOEXEC));
     if (peer.fd < 0) continue;
     Hello hello{};
-    // A stranger that says nothing is not waited for.
-    const auto patience = std::min(until, Clock::now() + std::chrono::seconds(5));
-    if (!move_all(peer.fd, reinterpret_cast<char*>(&hello), sizeof hello, false, patience) ||
+    // Do not wait long for a stranger that sends nothing.
+    const auto hello_by = std::min(until, Clock::now() + std::chrono::seconds(5));
+    if (!move_all(peer.fd, reinterpret_cast<char*>(&hello), sizeof hello, false, hello_by) ||
         std::string_view(hello.token.data(), hello.token.size()) != token || hello.rank < 1 || hello.rank >= size_ ||
         peers_[static_cast<std::size_t>(hello.rank)] >= 0)
       continue;
@@ -168,7 +168,7 @@ void HostGroup::connect_to_first(const Share& share) {
   if (peers_.empty())
     throw Error(fmt::format("rank 0 at {}:{} cannot be reached: {}", host, port, std::strerror(error)));
   no_delay(peers_[0]);
-  if (!move_all(peers_[0], reinterpret_cast<char*>(&hello), sizeof hello, true)) throw Error("rank 0 has gone");
+  if (!move_all(peers_[0], reinterpret_cast<char*>(&hello), sizeof hello, true)) throw Error("rank 0 disconnected");
 }
 
 void HostGroup::all_gather(const void* send, void* receive, std::size_t bytes) {
@@ -178,14 +178,14 @@ void HostGroup::all_gather(const void* send, void* receive, std::size_t bytes) {
   if (at(rank_) != send) std::memcpy(at(rank_), send, bytes);
   if (rank_ != 0) {
     if (!move_all(peers_[0], at(rank_), bytes, true) || !move_all(peers_[0], at(0), whole, false))
-      throw Error("rank 0 has gone");
+      throw Error("rank 0 disconnected");
     return;
   }
   for (const bool sending : {false, true})
     for (int other = 1; other < size_; ++other) {
       const int peer = peers_[static_cast<std::size_t>(other)];
       if (!move_all(peer, sending ? at(0) : at(other), sending ? whole : bytes, sending))
-        throw Error(fmt::format("rank {} has gone", other));
+        throw Error(fmt::format("rank {} disconnected", other));
     }
 }
 
@@ -195,12 +195,12 @@ void HostGroup::barrier() {
   char arrived = 1;
   if (rank_ != 0) {
     if (!move_all(peers_[0], &arrived, 1, true) || !move_all(peers_[0], reinterpret_cast<char*>(&go), sizeof go, false))
-      throw Error("rank 0 has gone");
+      throw Error("rank 0 disconnected");
   } else {
-    const auto gone = [](int rank) { return Error(fmt::format("rank {} has gone", rank)); };
+    const auto gone = [](int rank) { return Error(fmt::format("rank {} disconnected", rank)); };
     for (int other = 1; other < size_; ++other)
       if (!move_all(peers_[static_cast<std::size_t>(other)], &arrived, 1, false)) throw gone(other);
-    // By when the last has heard of it, with a message of about 8 us to each.
+    // When the last rank has the message, at about 8 us for each.
     const auto moment = Clock::now() + std::chrono::microseconds(20 + 8 * size_);
     go = std::chrono::duration_cast<Nanoseconds>(moment.time_since_epoch()).count();
     for (int other = 1; other < size_; ++other)
@@ -225,7 +225,7 @@ std::unique_ptr<HostGroup> HostGroup::split(int colour, int key) {
     if (member.colour == colour) part.push_back(member);
   std::sort(part.begin(), part.end());
   const auto place = static_cast<int>(std::find(part.begin(), part.end(), own) - part.begin());
-  // Every rank of the whole group shares once: the first of each colour its address, the others nothing.
+  // Every rank of the whole group takes part: the first of each colour with its address, the others with nothing.
   using Text = std::array<char, 512>;
   const auto share = [&](const std::string& text) {
     Text mine{};
@@ -234,7 +234,7 @@ std::unique_ptr<HostGroup> HostGroup::split(int colour, int key) {
     all_gather(mine.data(), texts.data(), sizeof mine);
     return std::string(texts[static_cast<std::size_t>(part.front().rank)].data());
   };
-  return std::make_unique<HostGroup>(place, static_cast<int>(part.size()), several_hosts_, share, patience_);
+  return std::make_unique<HostGroup>(place, static_cast<int>(part.size()), several_hosts_, share, timeout_);
 }
 
 }  // namespace assay

@@ -1,4 +1,3 @@
-// The launcher's word, then the kernel's.
 #include "harness/core/host.h"
 
 #include "harness/core/error.h"

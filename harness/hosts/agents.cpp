@@ -25,7 +25,7 @@ constexpr double clock_limit_seconds = 1.0;
 // Once one host is known to be missing, the others have so long to come.
 constexpr double after_a_problem_seconds = 12;
 constexpr double clear_limit_seconds = 8;
-constexpr auto heartbeat_period = std::chrono::seconds(2);
+constexpr auto agent_heartbeat_period = std::chrono::seconds(2);
 constexpr int killed = SIGKILL;  // as a wait status
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -233,7 +233,7 @@ void Agents::take() {
     if (options_.note) options_.note(line);
   starter_->take();
   taken_ = Clock::now();
-  if (taken_ - before < heartbeat_period) heartbeats();
+  if (taken_ - before < agent_heartbeat_period) heartbeats();
 }
 
 void Agents::heartbeats() {
@@ -244,7 +244,7 @@ void Agents::heartbeats() {
     if (state.peer >= 0 && std::chrono::duration<double>(now - state.heard).count() > limit)
       lose(static_cast<int>(i), fmt::format("it gave no sign of life for {:.3g} s", limit));
   }
-  if (now - said_ < heartbeat_period) return;
+  if (now - said_ < agent_heartbeat_period) return;
   said_ = now;
   for (std::size_t i = 0; i < states_.size(); ++i) send(static_cast<int>(i), {{"type", "heartbeat"}});
 }

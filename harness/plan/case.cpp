@@ -73,11 +73,11 @@ Metric rate_metric(std::string name, double amount, std::string unit, const Meas
   return metric;
 }
 
-Metric time_metric(std::string name, const Measurement& measurement) {
+Metric time_metric(std::string name, const Measurement& measurement, double calls) {
   Metric metric = value_metric(std::move(name), std::nullopt, "s");
   if (!measurement.values.empty()) {
-    metric.value = measurement.summary.median;
-    metric.ci95 = measurement.summary.ci95;
+    metric.value = measurement.summary.median / calls;
+    metric.ci95 = scaled(measurement.summary.ci95, 1 / calls);
   }
   return metric;
 }

@@ -113,8 +113,8 @@ class Case {
 
 // amount / seconds with the interval carried over from the times: throughput and bandwidth metrics.
 Metric rate_metric(std::string name, double amount, std::string unit, const Measurement& measurement);
-// The time itself (latency, step_time).
-Metric time_metric(std::string name, const Measurement& measurement);
+// The time itself (latency, step_time), of one of `calls` that each sample holds.
+Metric time_metric(std::string name, const Measurement& measurement, double calls = 1);
 // Any other figure, without an interval; absent: unknown.
 Metric value_metric(std::string name, std::optional<double> value, std::string unit, Better better = Better::lower);
 

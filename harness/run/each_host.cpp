@@ -1,5 +1,6 @@
 #include "harness/run/each_host.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
@@ -18,10 +19,6 @@ namespace assay {
 namespace {
 
 constexpr std::size_t cases_per_message = 200;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // "mllog/x.log" of host n1 is "mllog/n1-x.log": hosts write the same names.
 std::string file_of_host(const std::string& host, const std::string& name) {

@@ -2,6 +2,7 @@
 #include "harness/run/execute.h"
 
 #include "harness/comm/slow_link.h"
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/device/cpu/team.h"
@@ -28,10 +29,6 @@
 namespace assay {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 constexpr std::size_t max_links_named = 4;
 

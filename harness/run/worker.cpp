@@ -53,10 +53,10 @@ std::unique_ptr<Communicator> make_world(WorkerLink& link, const RankPlace& plac
   const char* supervisor = std::getenv("ASSAY_SUPERVISOR");
   world.several_hosts = supervisor && !std::string_view(supervisor).starts_with("127.0.0.1:");
   world.share_gpu = std::getenv("ASSAY_SHARE_GPU") != nullptr;
-  if (const char* limit = std::getenv("ASSAY_START_LIMIT")) world.patience_seconds = parse_seconds(limit);
+  if (const char* limit = std::getenv("ASSAY_START_LIMIT")) world.timeout_seconds = parse_seconds(limit);
   return make_nccl_communicator(world, [&](const std::string& own) {
     if (place.rank == 0) link.send({{"type", "share"}, {"name", "nccl_id"}, {"value", own}});
-    return link.shared("nccl_id", world.patience_seconds);
+    return link.shared("nccl_id", world.timeout_seconds);
   });
 }
 

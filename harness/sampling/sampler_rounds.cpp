@@ -13,7 +13,7 @@ namespace {
 
 // Samples of one round, which all ranks are told in the end.
 constexpr int max_rounds_sampled = 1000;
-constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
 Protocol share_of(const Protocol& whole, int count) {
   Protocol share = whole;
@@ -31,7 +31,7 @@ void Sampler::rounds(int count, const std::function<Round(int)>& make) {
   const double start = clock_();
   Measurement slowest;
   std::vector<double> medians;
-  std::vector<RoundResult> own(static_cast<std::size_t>(count), {unknown, unknown, unknown});
+  std::vector<RoundResult> own(static_cast<std::size_t>(count), {not_measured, not_measured, not_measured});
   protocol_ = &share;
   for (int i = 0; i < count; ++i) {
     const Round round = make(i);
@@ -41,7 +41,7 @@ void Sampler::rounds(int count, const std::function<Round(int)>& make) {
     comm_ = &world_;
     if (round.after) round.after(*stream_);
     const Summary& summary = measurement_.summary;
-    const Interval range = summary.ci95.value_or(Interval{unknown, unknown});
+    const Interval range = summary.ci95.value_or(Interval{not_measured, not_measured});
     own[static_cast<std::size_t>(i)] = {summary.median, range.low, range.high};
     medians.push_back(summary.median);
     if (slowest.values.empty() || summary.median > slowest.summary.median) slowest = std::move(measurement_);
@@ -72,7 +72,7 @@ void Sampler::rounds(int count, const std::function<Round(int)>& make) {
       measurement_.rounds[i][r] = result;
       mine.push_back(result.median);
     }
-    measurement_.rank_medians.push_back(mine.empty() ? unknown : median(mine));
+    measurement_.rank_medians.push_back(mine.empty() ? not_measured : median(mine));
   }
 }
 

@@ -1,4 +1,4 @@
-// Acceptance: what a machine must reach (floors, from a file) against what runs measured.
+// Acceptance: what runs measured against what a machine must reach (floors, from a file).
 #pragma once
 
 #include "harness/core/error.h"
@@ -18,23 +18,23 @@ namespace assay::report {
 
 enum class Bound { at_least, at_most };
 
-// One limit. Every record that it matches is judged, and the worst decides.
+// One limit. Every matching record is judged; the worst decides.
 struct Floor {
-  std::string key;     // pattern of keys: * stands for any characters, / included
+  std::string key;     // pattern of keys: * matches any characters, including /
   std::string metric;  // throughput, bandwidth, ...
   std::string unit;    // base unit of the metric
   Bound bound = Bound::at_least;
-  double limit = 0;                           // in `unit`; of a relative floor a share of its fleet's median
-  bool relative = false;                      // to the median of the hosts (or GPUs) that measured the same
-  int min_members = 3;                        // of a fleet, below which nothing is judged
-  Json protocol;                              // fields that the record's protocol must hold
-  std::string device;                         // cpu, cuda; empty: any
+  double limit = 0;                           // in `unit`; for a relative floor, a fraction of the fleet's median
+  bool relative = false;                      // to the median of the hosts (or GPUs) that ran the same case
+  int min_members = 3;                        // a smaller fleet is not judged
+  Json protocol;                              // fields that the record's protocol must have
+  std::string device;                         // cpu, cuda; empty for any
   std::optional<int> ranks;                   // of the record's world
   std::optional<int> nodes;                   // of the record's world
-  std::map<std::string, std::string> labels;  // patterns on labels of the record or its run
-  std::string source;                         // why this limit
+  std::map<std::string, std::string> labels;  // patterns for labels of the record or its run
+  std::string source;                         // where the limit comes from
   std::string note;
-  bool required = false;  // no usable record is a failure
+  bool required = false;  // fails if there is no usable record
   std::string pointer;    // into the file
 };
 
@@ -45,30 +45,30 @@ struct Floors {
   std::vector<Floor> floors;
 };
 
-// Reads a floors file (comments allowed). Throws UsageError that lists every error of it: unknown members with the
+// Reads a floors file (comments allowed). Throws UsageError that lists every error in it: unknown members with the
 // nearest name, wrong types, both or neither of at_least and at_most, a unit that does not fit the metric, no source,
-// negative limits, an empty list, the same floor twice.
+// negative limits, an empty list, duplicate floors.
 Floors load_floors(const std::filesystem::path& path);
 
-// What became of one record under one floor, from worst to best.
+// How one record fares under one floor, from worst to best.
 enum class Outcome {
   fail,          // beyond the limit
-  inconclusive,  // the 95 % interval holds the limit, or the fleet is too small
-  unusable,      // skipped, failed, broken, not comparable, or its figure is unknown
+  inconclusive,  // the 95 % interval contains the limit, or the fleet is too small
+  unusable,      // skipped, failed, broken, not comparable, or without a known figure
   pass,
-  refused,  // of another protocol than the floor asks for, or without such a metric: as if it were not there
+  refused,  // ignored: its protocol is not the one the floor asks for, or it lacks the metric
 };
 std::string_view name_of(Outcome outcome);
 
 struct Judgement {
   Entry entry;
   Outcome outcome = Outcome::unusable;
-  std::string reason;             // empty when it passed with an interval
-  std::string culprit;            // "rank 3, host b, NVIDIA H200": whose figure it is
+  std::string reason;             // empty if it passed with an interval
+  std::string culprit;            // "rank 3, host b, NVIDIA H200": where the figure comes from
   std::string pointer;            // of the figure in the record: /metrics/0/value
   std::optional<double> value;    // in the floor's unit
   std::optional<Interval> range;  // 95 %
-  std::optional<double> limit;    // in the floor's unit: of a relative floor made from the fleet
+  std::optional<double> limit;    // in the floor's unit; for a relative floor, computed from the fleet
   std::optional<double> median;   // of the fleet
   std::size_t members = 0;        // of the fleet
 };
@@ -79,7 +79,7 @@ std::string_view name_of(Verdict verdict);
 struct FloorResult {
   const Floor* floor = nullptr;
   Verdict verdict = Verdict::not_judged;
-  std::string reason;              // why it is not a plain pass
+  std::string reason;              // why it is not simply a pass
   std::vector<Judgement> records;  // worst first
 };
 
@@ -87,24 +87,24 @@ struct FloorResult {
 struct CheckResult {
   const Floors* floors = nullptr;
   const RunSet* runs = nullptr;
-  std::vector<FloorResult> results;  // one a floor, in the file's order
+  std::vector<FloorResult> results;  // one per floor, in the file's order
   std::vector<std::string> notes;    // what was left out: unreadable lines, copies, injected records
 
   std::size_t count(Verdict verdict) const;
-  // failed when a floor failed, no_data when one is inconclusive, none was judged or no case was finished.
+  // failed if a floor failed; no_data if one is inconclusive, none was judged or no case finished.
   ExitCode code() const;
 };
 
-// `families` are those that this build knows, for the nearest name when a pattern matches nothing.
-// Throws UsageError when a floor's unit is not the records' own, or no record and no table knows its metric.
+// `families`: those that this build knows, to suggest the nearest name if a pattern matches nothing.
+// Throws UsageError if a floor's unit is not that of the records, or neither they nor the table know its metric.
 CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std::string> families);
 
-// A line a floor, pytest's way, with reasons below it.
+// One line per floor, as pytest prints tests, with reasons below it.
 Document check_document(const CheckResult& result);
-// All of it in base units: {"schema":1,"counts":{..},"floors":[{"key":..,"verdict":..,"counts":{..},
-// "records":[..]}]}; of a floor's records the 1,000 worst.
+// Everything in base units: {"schema":1,"counts":{..},"floors":[{"key":..,"verdict":..,"counts":{..},
+// "records":[..]}]}; at most the 1,000 worst records of each floor.
 Json check_json(const CheckResult& result);
-// A test case a floor, for JUnit; what is inconclusive or not judged is skipped there, with its reason.
+// One test case per floor, for JUnit; floors that are inconclusive or not judged count as skipped, with the reason.
 TestSuite check_suite(const CheckResult& result);
 
 }  // namespace assay::report

@@ -1,4 +1,4 @@
-// All floors against all runs: which records a floor concerns, its verdict, and what about it cannot be right.
+// Checks all floors against all runs: which records a floor concerns, its verdict, and errors in the floor itself.
 #include "harness/core/json.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
@@ -8,6 +8,7 @@
 #include "reports/acceptance/metric_units.h"
 #include "reports/acceptance/words.h"
 #include "reports/data/machine.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -21,13 +22,13 @@ namespace {
 
 constexpr std::size_t max_keys_compared = 200;
 
-// Entries by key: runs repeat their keys, patterns need to look at each but once.
+// Entries by key: runs repeat keys, and a pattern is matched once per key.
 using Index = std::map<std::string_view, std::vector<std::size_t>>;
 
 struct Candidates {
-  std::vector<Entry> entries;  // that the floor is about, in the runs' order
+  std::vector<Entry> entries;  // that the floor concerns, in the runs' order
   std::size_t keys = 0;        // records whose key matches
-  std::size_t injected = 0;    // of those that the floor is about
+  std::size_t injected = 0;    // of those that the floor concerns
 };
 
 Candidates candidates_of(const Floor& floor, const RunSet& runs, const Index& index) {
@@ -50,7 +51,7 @@ Candidates candidates_of(const Floor& floor, const RunSet& runs, const Index& in
 
 std::string_view family_of(std::string_view key) { return key.substr(0, key.find('/')); }
 
-// What is known of a pattern that matches no key: its family has no such name, or a key that resembles it.
+// A hint for a pattern that matches no key: an unknown family, or the nearest key.
 std::string nearest_key(const Floor& floor, const Index& index, std::span<const std::string> families) {
   const std::string family(family_of(floor.key));
   const bool open = family.find('*') != std::string::npos;
@@ -72,7 +73,7 @@ std::string nearest_key(const Floor& floor, const Index& index, std::span<const 
     const std::size_t edits = edit_distance(floor.key, key);
     if (edits < fewest) fewest = edits, best = &key;
   }
-  return best ? fmt::format("; the nearest is {}", one_line(*best)) : "";
+  return best ? fmt::format("; the nearest key is {}", one_line(*best)) : "";
 }
 
 std::string why_missing(const Floor& floor, const Candidates& found, const std::vector<Judgement>& judged,
@@ -80,16 +81,13 @@ std::string why_missing(const Floor& floor, const Candidates& found, const std::
   if (!judged.empty())
     return fmt::format("{} ({}{})", judged.front().reason, place_text(judged.front()),
                        judged.size() == 1 ? "" : fmt::format(" and {} more", judged.size() - 1));
-  if (found.injected > 0)
-    return fmt::format("{} record{} with injected faults: no measurement", found.injected,
-                       found.injected == 1 ? "" : "s");
+  if (found.injected > 0) return plural(found.injected, "record") + " with injected faults, not measurements";
   if (found.keys > 0)
-    return fmt::format("{} record{} of this key, none of {}", found.keys, found.keys == 1 ? "" : "s",
-                       filters_text(floor));
+    return fmt::format("{} with this key, none with {}", plural(found.keys, "record"), filters_text(floor));
   return "matched no record" + nearest_key(floor, index, families);
 }
 
-// Worst first; the runs' own order decides between equals.
+// Worst first; ties keep the runs' order.
 void sort_worst_first(std::vector<Judgement>& records, const Floor& floor) {
   const auto beyond = [&](const Judgement& judgement) {
     return judgement.value && judgement.limit ? shortfall(*judgement.value, floor.bound, *judgement.limit) : 0.0;
@@ -125,7 +123,7 @@ void conclude(FloorResult& result, const std::vector<std::string>& hosts, const 
   settle(floor.required ? Verdict::fail : Verdict::not_judged, (floor.required ? "required, but " : "") + missing);
 }
 
-// The records' words are the truth about units and about metrics that the table does not list.
+// The records decide about units, and about metrics that the table does not list.
 void lint(const Floor& floor, const Candidates& found, const std::set<std::string>& metrics, Problems& problems) {
   if (units_of(floor.metric, "").empty() && !metrics.contains(floor.metric)) {
     std::vector<std::string> known = known_metrics();
@@ -154,7 +152,7 @@ std::vector<std::string> notes_of(const RunSet& runs) {
       notes.push_back(fmt::format("{}/{}", run.dir.filename().string(), problem));
   std::size_t faults = 0;
   for (const Entry& entry : runs.entries()) faults += injected(*entry.record) ? 1 : 0;
-  if (faults > 0) notes.push_back(fmt::format("{} with injected faults: no measurements", faults));
+  if (faults > 0) notes.push_back(fmt::format("{} with injected faults, not measurements", plural(faults, "record")));
   return notes;
 }
 
@@ -201,7 +199,7 @@ CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std:
     lint(floor, found, metrics, problems);
     FloorResult result;
     result.floor = &floor;
-    for (const Entry& entry : found.entries) result.records.push_back(look_at(floor, entry, hosts[entry.run_index]));
+    for (const Entry& entry : found.entries) result.records.push_back(examine(floor, entry, hosts[entry.run_index]));
     if (floor.relative) {
       judge_fleet(floor, runs, result.records);
     } else {

@@ -1,9 +1,10 @@
-// What a check found, for people, for machines and for continuous integration.
+// What a check found, for people, for machines and for CI.
 #include "harness/core/text.h"
 #include "reports/acceptance/acceptance.h"
 #include "reports/acceptance/words.h"
 #include "reports/data/figures.h"
 #include "reports/data/machine.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -16,8 +17,8 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t max_culprits = 5;    // told of one floor
-constexpr std::size_t max_in_json = 1000;  // records of one floor, worst first; all are counted
+constexpr std::size_t max_culprits = 5;    // listed per floor
+constexpr std::size_t max_in_json = 1000;  // records per floor, worst first; all are counted
 
 std::string_view word_of(Verdict verdict) {
   switch (verdict) {
@@ -39,7 +40,7 @@ Tone tone_of(Verdict verdict) {
   return Tone::faint;
 }
 
-// The record that the verdict is about: the worst that was judged; none when the floor failed for want of one.
+// The record that decides the verdict: the worst one judged; null if the floor failed for lack of records.
 const Judgement* decisive(const FloorResult& result) {
   const Outcome wanted = result.verdict == Verdict::pass           ? Outcome::pass
                          : result.verdict == Verdict::inconclusive ? Outcome::inconclusive
@@ -70,7 +71,7 @@ std::string line_of(const FloorResult& result) {
                      judged > 1 ? fmt::format("  (worst of {})", judged) : "");
 }
 
-// "b: 600 TFLOP/s ..., run/records.jsonl line 3": a record that is not well, in one line.
+// "gemm/...: 600 TFLOP/s < 700 TFLOP/s; host b; run/records.jsonl line 3".
 std::string culprit_line(const Floor& floor, const Judgement& each) {
   std::vector<std::string> parts = {one_line(each.entry.record->key, 400)};
   if (each.value) parts.back() += " " + comparison_text(floor, each);
@@ -107,12 +108,12 @@ std::vector<std::string> details_of(const FloorResult& result) {
       ++more;
   }
   if (more > 0) lines.push_back(fmt::format("and {} more", more));
-  // Where nothing was judged the reason tells of them already.
+  // If nothing was judged, the reason mentions them already.
   if (judged && refused > 0)
-    lines.push_back(fmt::format("not counted: {} record{}; {} ({})", refused, refused == 1 ? "" : "s",
-                                first_refused->reason, place_text(*first_refused)));
+    lines.push_back(fmt::format("not counted: {}; {} ({})", plural(refused, "record"), first_refused->reason,
+                                place_text(*first_refused)));
   if (result.verdict == Verdict::fail || result.verdict == Verdict::inconclusive)
-    lines.push_back("the limit is from: " + one_line(floor.source, 400));
+    lines.push_back("source of the limit: " + one_line(floor.source, 400));
   return lines;
 }
 
@@ -186,7 +187,7 @@ std::vector<std::string> hosts_of(const RunSet& runs) {
   return {hosts.begin(), hosts.end()};
 }
 
-// The part of a time that every reader of JUnit takes: 2026-01-31T12:00:00.
+// The part of a time that every JUnit reader accepts: 2026-01-31T12:00:00.
 std::string timestamp_of(const RunSet& runs) {
   constexpr std::string_view form = "dddd-dd-ddTdd:dd:dd";
   for (const RunData& run : runs.runs()) {
@@ -205,9 +206,8 @@ Document check_document(const CheckResult& result) {
   Document document;
   document.title = "Assay check";
   document.headline =
-      fmt::format("floors {}: {} against {} record{} of {} run{}", one_line(result.floors->name), result.results.size(),
-                  result.runs->entries().size(), result.runs->entries().size() == 1 ? "" : "s",
-                  result.runs->runs().size(), result.runs->runs().size() == 1 ? "" : "s");
+      fmt::format("floors {}: {} against {} of {}", one_line(result.floors->name), result.results.size(),
+                  plural(result.runs->entries().size(), "record"), plural(result.runs->runs().size(), "run"));
   Section floors{"floors", "", {}};
   for (const FloorResult& each : result.results) {
     floors.blocks.push_back(Text{line_of(each), tone_of(each.verdict)});

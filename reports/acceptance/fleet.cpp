@@ -17,7 +17,7 @@ namespace assay::report {
 
 namespace {
 
-// Where a record belongs: its hosts (empty when none is named), and what the members of its fleet have in common.
+// Where a record belongs: its hosts (empty if none is named), and what the members of its fleet have in common.
 struct Place {
   std::string hosts;
   std::string fleet;
@@ -34,12 +34,12 @@ Place place_of(const Entry& entry, const Machine& machine) {
                       record.world_nodes, record.seed, protocol_of(record))};
 }
 
-// A figure by member: of one host, or of one rank (a GPU) of a host.
+// Figures by member: a host, or a rank (GPU) of a host.
 class Members {
  public:
   void add(const std::string& member, double value) { values_[member].push_back(value); }
   std::size_t size() const { return values_.size(); }
-  // Of the members' own medians; kept, since every member asks for it.
+  // The median of the members' medians; cached, as every member asks for it.
   double middle() {
     if (!middle_) {
       std::vector<double> each;
@@ -59,8 +59,8 @@ struct Fleet {
   Members ranks;
 };
 
-// By rank, the figure that the record would have if all ranks were as this one: the record's own is the slowest's. Of
-// rates and times only; nothing where ranks did not tell their medians.
+// For each rank, the figure that the record would have if all ranks were like it (the record's own is the slowest's).
+// For rates and times only; empty if ranks recorded no medians.
 std::vector<double> rank_figures(const Judgement& judgement, const Floor& floor) {
   const auto& ranks = judgement.entry.record->ranks;
   const bool rate = floor.unit.ends_with("/s");
@@ -81,7 +81,7 @@ bool worse(const Judgement& a, const Judgement& b, const Floor& floor) {
   return shortfall(*a.value, floor.bound, *a.limit) > shortfall(*b.value, floor.bound, *b.limit);
 }
 
-// The median is taken for what it is, without an interval of its own: the floor asks for a share of this very fleet's.
+// The median has no interval: the floor asks for a fraction of this very fleet's.
 void decide_among(Members& members, const Floor& floor, Judgement& judgement) {
   judgement.median = members.middle();
   judgement.members = members.size();
@@ -89,17 +89,17 @@ void decide_among(Members& members, const Floor& floor, Judgement& judgement) {
 }
 
 void decide_one(const Floor& floor, Judgement& judgement, const Place& place, Fleet& fleet) {
-  const auto least = static_cast<std::size_t>(floor.min_members);
+  const auto min_members = static_cast<std::size_t>(floor.min_members);
   const Judgement bare = judgement;
-  bool decided = !place.hosts.empty() && fleet.hosts.size() >= least;
+  bool decided = !place.hosts.empty() && fleet.hosts.size() >= min_members;
   if (decided) decide_among(fleet.hosts, floor, judgement);
-  const auto figures = fleet.ranks.size() >= least ? rank_figures(bare, floor) : std::vector<double>();
+  const auto figures = fleet.ranks.size() >= min_members ? rank_figures(bare, floor) : std::vector<double>();
   for (std::size_t i = 0; i < figures.size(); ++i) {
     Judgement one = bare;
     one.value = figures[i];
-    // A rank's own samples are not kept: the record's relative interval stands for it.
+    // A rank's samples are not recorded: the record's relative interval stands in for its own.
     const double scale = figures[i] / *bare.value;
-    if (bare.range) one.range = Interval{bare.range->low * scale, bare.range->high * scale};
+    one.range = scaled(bare.range, scale);
     one.pointer = fmt::format("/ranks/{}/median", i);
     one.culprit = rank_text(bare.entry.record->ranks[i], true);
     decide_among(fleet.ranks, floor, one);
@@ -110,8 +110,8 @@ void decide_one(const Floor& floor, Judgement& judgement, const Place& place, Fl
   judgement.members = std::max(fleet.hosts.size(), fleet.ranks.size());
   judgement.outcome = Outcome::inconclusive;
   judgement.reason = judgement.members == 0
-                         ? "it names no host, so it cannot be told from others"
-                         : fmt::format("a fleet of {}: its median takes {} or more", judgement.members, least);
+                         ? "it names no host, so it has no place in a fleet"
+                         : fmt::format("a fleet of {}: a median needs at least {}", judgement.members, min_members);
 }
 
 }  // namespace

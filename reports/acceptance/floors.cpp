@@ -1,4 +1,4 @@
-// Reading a floors file, strictly: a limit that nobody vouches for is refused.
+// Reads a floors file strictly: a limit without a source is refused.
 #include "harness/core/json.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
@@ -16,12 +16,12 @@ namespace assay::report {
 namespace {
 
 constexpr int floors_schema = 1;
-constexpr double most = std::numeric_limits<double>::max();
+constexpr double max_limit = std::numeric_limits<double>::max();
 constexpr int max_members = 1000000;
 
 bool blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
 
-// Text that says something.
+// Text that is not blank.
 std::string words(const std::optional<Cursor>& at) {
   const auto text = at ? at->text() : std::nullopt;
   if (text && blank(*text)) at->error("is empty");
@@ -64,17 +64,17 @@ double parse_limit(const std::string& text, const Floor& floor) {
 }
 
 std::optional<double> read_limit(const Cursor& at, const Floor& floor) {
-  double least = 0, greatest = most;
-  // The median itself is 1: a floor above it, or a ceiling below it, no fleet can meet.
-  if (floor.relative && floor.bound == Bound::at_least) greatest = 1;
-  if (floor.relative && floor.bound == Bound::at_most) least = 1;
-  if (!at.json().is_string()) return at.number(least, greatest);
+  double min = 0, max = max_limit;
+  // The median itself is 1: no fleet can meet a floor above it or a ceiling below it.
+  if (floor.relative && floor.bound == Bound::at_least) max = 1;
+  if (floor.relative && floor.bound == Bound::at_most) min = 1;
+  if (!at.json().is_string()) return at.number(min, max);
   const auto& text = at.json().get_ref<const std::string&>();
   try {
     const double limit = parse_limit(text, floor);
-    if (limit >= least && limit <= greatest) return limit;
-    at.error(limit < least ? fmt::format("{} is too small: at least {}", in_quotes(text), least)
-                           : fmt::format("{} is too large: at most {}", in_quotes(text), greatest));
+    if (limit >= min && limit <= max) return limit;
+    at.error(limit < min ? fmt::format("{} is too small: at least {}", in_quotes(text), min)
+                         : fmt::format("{} is too large: at most {}", in_quotes(text), max));
   } catch (const UsageError& problem) {
     at.error(problem.what());
   }
@@ -84,7 +84,7 @@ std::optional<double> read_limit(const Cursor& at, const Floor& floor) {
 void read_bound(const Cursor& at, Floor& floor) {
   const auto least = at.find("at_least"), greatest = at.find("at_most");
   if (!least == !greatest) {
-    at.error(least ? "has both \"at_least\" and \"at_most\": make it two floors"
+    at.error(least ? "has both \"at_least\" and \"at_most\": split it into two floors"
                    : "needs a limit: \"at_least\" or \"at_most\"");
     return;
   }
@@ -98,7 +98,7 @@ void read_metric(const Cursor& at, Floor& floor) {
   floor.unit = words(unit);
   if (blank(floor.metric) || blank(floor.unit)) return;
   const auto units = units_of(floor.metric, std::string_view(floor.key).substr(0, floor.key.find('/')));
-  bool fits = units.empty();  // not known: the records have the word, see check()
+  bool fits = units.empty();  // unknown metric: check() asks the records
   for (const auto& known : units) fits = fits || known == floor.unit;
   if (!fits)
     unit->error(fmt::format("{} does not fit {}: that is in {}", in_quotes(floor.unit), in_quotes(floor.metric),
@@ -130,7 +130,7 @@ void read_relation(const Cursor& at, Floor& floor) {
   static const std::vector<std::string> relations = {"fleet_median"};
   if (const auto relative = at.find("relative_to")) floor.relative = relative->choice(relations).has_value();
   if (const auto members = at.find("min_members")) {
-    if (!at.find("relative_to")) members->error("is of floors with \"relative_to\"");
+    if (!at.find("relative_to")) members->error("needs \"relative_to\"");
     floor.min_members = static_cast<int>(members->integer(2, max_members).value_or(floor.min_members));
   }
 }
@@ -154,9 +154,9 @@ Floor read_floor(const Cursor& at) {
   return floor;
 }
 
-// What makes two floors the same one, whatever their limits.
+// Equal for the same floor, whatever its limit.
 std::string identity(const Floor& floor) {
-  std::map<std::string, std::string> fields;  // sorted: the order in the file means nothing
+  std::map<std::string, std::string> fields;  // sorted: order in the file has no meaning
   for (const auto& [name, value] : floor.protocol.items())
     fields[name] = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   const Json all = {floor.key,   floor.metric, floor.bound == Bound::at_least, floor.relative,
@@ -175,7 +175,7 @@ Floors load_floors(const std::filesystem::path& path) {
   Floors all;
   all.file = path.string();
   all.name = path.stem().string();
-  // Another schema may differ in everything: one error, not one for each difference.
+  // Another schema may differ in everything: report one error, not one per difference.
   if (!root.object() || !root.schema(floors_schema)) problems.raise();
   root.only(names);
   if (const auto name = root.find("name")) all.name = words(name);

@@ -19,13 +19,13 @@ std::string as_text(const Json& value) {
                            : value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// 3 and 3.0 are the same number, whoever wrote the file.
+// 3 and 3.0 are the same number.
 bool equal(const Json& a, const Json& b) {
   if (a.is_number() && b.is_number()) return a.get<double>() == b.get<double>();
   return a == b;
 }
 
-// Fields that differ: "cache is hot, the floor asks for cold"; empty when all that are asked for agree.
+// Fields that differ: "cache is hot, the floor asks for cold"; empty if all requested ones agree.
 std::string protocol_difference(const Floor& floor, const Record& record) {
   std::vector<std::string> fields, parts;
   if (record.protocol.is_object())
@@ -33,7 +33,7 @@ std::string protocol_difference(const Floor& floor, const Record& record) {
   for (const auto& [name, asked] : floor.protocol.items()) {
     const bool has = std::find(fields.begin(), fields.end(), name) != fields.end();
     if (!has)
-      parts.push_back(fmt::format("no {} in it, the floor asks for {}{}", one_line(name, 80), as_text(asked),
+      parts.push_back(fmt::format("it has no {}, the floor asks for {}{}", one_line(name, 80), as_text(asked),
                                   nearest(name, fields) ? suggestion(name, fields) : ""));
     else if (!equal(record.protocol[name], asked))
       parts.push_back(fmt::format("{} is {}, the floor asks for {}", one_line(name, 80), as_text(record.protocol[name]),
@@ -42,7 +42,7 @@ std::string protocol_difference(const Floor& floor, const Record& record) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-// Bounds in order, and the value between them: a value outside of its own interval is no more certain than that.
+// Ordered bounds that include the value: a value outside its own interval is no more certain than that.
 std::optional<Interval> usable_range(const Metric& metric) {
   if (!metric.ci95 || !std::isfinite(metric.ci95->low) || !std::isfinite(metric.ci95->high)) return std::nullopt;
   const auto [low, high] = std::minmax({metric.ci95->low, metric.ci95->high, *metric.value});
@@ -56,7 +56,7 @@ std::string failed_checks(const Record& record) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Why no figure of this record counts; empty when it does.
+// Why no figure of this record counts; empty if it does.
 std::string why_unusable(const Record& record) {
   const std::string because = record.reason.empty() ? "" : ": " + one_line(record.reason);
   if (record.status == Status::skipped) return "skipped" + because;
@@ -69,7 +69,7 @@ std::string why_unusable(const Record& record) {
   return {};
 }
 
-// Whose figure it is: the slowest rank where ranks told their times, else all hosts.
+// Where the figure comes from: the slowest rank if ranks recorded their times, else all hosts.
 std::string culprit_of(const Entry& entry, const std::vector<std::string>& run_hosts) {
   const auto& ranks = entry.record->ranks;
   const RankResult* slowest = nullptr;
@@ -98,7 +98,7 @@ void find_figure(const Floor& floor, const Record& record, Judgement& judgement)
       judgement.outcome = Outcome::pass, judgement.value = metric.value, judgement.range = usable_range(metric);
     return;
   }
-  // A pattern may run over families that measure other things.
+  // A pattern may match families that measure other things.
   judgement.outcome = Outcome::refused;
   judgement.reason = fmt::format("has no {}{}", one_line(floor.metric, 80),
                                  names.empty() ? "" : fmt::format(": it has {}", fmt::join(names, ", ")));
@@ -126,7 +126,7 @@ std::string_view name_of(Outcome outcome) {
 }
 
 bool key_matches(std::string_view pattern, std::string_view key) {
-  // Two pointers; after a mismatch the last * takes one character more.
+  // After a mismatch the last * takes one more character.
   std::size_t p = 0, k = 0, star = std::string_view::npos, resume = 0;
   while (k < key.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
@@ -164,10 +164,9 @@ bool concerns(const Floor& floor, const Entry& entry) {
   return true;
 }
 
-// A figure without an interval (few samples, or samples that resemble their neighbours too much) is judged by its value
-// alone: calling it inconclusive would leave every short run without a verdict, and the value is still the best
-// estimate of what is asked. The line says that there was no interval, and a floor that must hold with 95 % certainty
-// asks for `min_samples` in its protocol.
+// A figure without an interval (too few or too correlated samples) is judged by its value alone: inconclusive would
+// leave every short run without a verdict. The line says that there was no interval; a floor that must hold with 95 %
+// certainty asks for `min_samples` in its protocol.
 Outcome judge(double value, const std::optional<Interval>& range, Bound bound, double limit) {
   const double low = range ? range->low : value, high = range ? range->high : value;
   if (bound == Bound::at_least)
@@ -187,12 +186,12 @@ std::string distance_text(double value, Bound bound, double limit) {
   const std::string_view what = bound == Bound::at_least ? "floor" : "ceiling";
   if (limit == 0) return fmt::format("{} the {}", side, what);
   const double percent = std::abs(value - limit) / std::abs(limit) * 100;
-  const int places = percent >= 99.5 && percent < 99.95 ? 1 : 0;  // what is left of it counts
+  const int places = percent >= 99.5 && percent < 99.95 ? 1 : 0;  // 99.6 % must not read as 100 %
   return percent < 10 ? fmt::format("{:.2g} % {} the {}", percent, side, what)
                       : fmt::format("{:.{}f} % {} the {}", percent, places, side, what);
 }
 
-Judgement look_at(const Floor& floor, const Entry& entry, const std::vector<std::string>& run_hosts) {
+Judgement examine(const Floor& floor, const Entry& entry, const std::vector<std::string>& run_hosts) {
   Judgement judgement;
   judgement.entry = entry;
   judgement.culprit = culprit_of(entry, run_hosts);
@@ -201,7 +200,7 @@ Judgement look_at(const Floor& floor, const Entry& entry, const std::vector<std:
   judgement.reason = protocol_difference(floor, *entry.record);
   if (!judgement.reason.empty()) {
     judgement.outcome = Outcome::refused;
-    judgement.reason = "another protocol: " + judgement.reason;
+    judgement.reason = "different protocol: " + judgement.reason;
     return judgement;
   }
   find_figure(floor, *entry.record, judgement);
@@ -211,7 +210,7 @@ Judgement look_at(const Floor& floor, const Entry& entry, const std::vector<std:
 void decide(Judgement& judgement, const Floor& floor, double limit) {
   judgement.limit = limit;
   judgement.outcome = judge(*judgement.value, judgement.range, floor.bound, limit);
-  judgement.reason = judgement.outcome == Outcome::inconclusive ? "its 95 % interval holds the limit"
+  judgement.reason = judgement.outcome == Outcome::inconclusive ? "its 95 % interval contains the limit"
                                                                 : distance_text(*judgement.value, floor.bound, limit);
   if (!judgement.range) judgement.reason += "; no interval: the value alone decides";
 }

@@ -9,30 +9,30 @@
 
 namespace assay::report {
 
-// Whether a key matches a pattern, in which * stands for any run of characters, / included.
+// Whether a key matches a pattern in which * matches any run of characters, including /.
 bool key_matches(std::string_view pattern, std::string_view key);
 
-// Whether the record is of the device, world size and labels that the floor names.
+// Whether the record has the device, world size and labels that the floor names.
 bool concerns(const Floor& floor, const Entry& entry);
 
-// pass, fail, or inconclusive where the interval holds the limit. Without an interval the value alone decides.
+// pass, fail, or inconclusive if the interval contains the limit. Without an interval the value alone decides.
 Outcome judge(double value, const std::optional<Interval>& range, Bound bound, double limit);
 
-// How far beyond the limit a value lies, as a share of the limit; below 0 where the limit is held.
+// How far beyond the limit a value is, as a fraction of the limit; negative if the limit is met.
 double shortfall(double value, Bound bound, double limit);
 
 // "14 % below the floor", "3.1 % above".
 std::string distance_text(double value, Bound bound, double limit);
 
-// A record as far as it can be judged without a limit: refused or unusable with the reason, or pass with the figure,
-// its interval (ordered, around the value; absent when its bounds are not numbers), its place and whose it is.
-// `run_hosts` are those of its run, for records that name none.
-Judgement look_at(const Floor& floor, const Entry& entry, const std::vector<std::string>& run_hosts);
+// What can be judged of a record without a limit: refused or unusable with the reason, or pass with the figure, its
+// interval (ordered, around the value; absent if its bounds are not numbers), its place and where it comes from.
+// `run_hosts` are the hosts of its run, for records that name none.
+Judgement examine(const Floor& floor, const Entry& entry, const std::vector<std::string>& run_hosts);
 
-// "rank 3, host b, NVIDIA H200", as far as it is told.
+// "rank 3, host b, NVIDIA H200", as far as known.
 std::string rank_text(const RankResult& rank, bool with_number);
 
-// Gives a judgement that has a figure its limit and outcome.
+// Sets limit and outcome of a judgement that has a figure.
 void decide(Judgement& judgement, const Floor& floor, double limit);
 
 }  // namespace assay::report

@@ -1,4 +1,4 @@
-// Which units the metrics of records have, by name: the table of what floors may ask for.
+// The units of metrics by name: what floors may ask for.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace assay::report {
 
 // Names of all known metrics, sorted.
 std::vector<std::string> known_metrics();
-// Units that a metric may have in a family's records; of all families when the family is empty or not known to have it.
-// Empty when the metric is not known.
+// Units that a metric may have in a family's records; those of all families if the family is empty or not known to have
+// it. Empty for an unknown metric.
 std::vector<std::string> units_of(std::string_view metric, std::string_view family);
 
 }  // namespace assay::report

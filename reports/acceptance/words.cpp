@@ -2,7 +2,8 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "reports/data/figures.h"
+#include "reports/data/words.h"
+#include "reports/model/estimate.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +14,7 @@ namespace assay::report {
 
 namespace {
 
-// "[789, 830]" where the bounds read in the unit of the value's own text, else each with its unit.
+// "[789, 830]" if the bounds print in the same unit as the value, else each with its unit.
 std::string range_text(const Interval& range, const std::string& unit, double half, const std::string& value) {
   std::string low = format_quantity(range.low, unit, half), high = format_quantity(range.high, unit, half);
   const auto suffix = [](const std::string& text) { return text.substr(std::min(text.find(' '), text.size())); };
@@ -36,8 +37,8 @@ std::string share_text(double share) { return fmt::format("{:.4g} %", share * 10
 std::string filters_text(const Floor& floor) {
   std::vector<std::string> parts;
   if (!floor.device.empty()) parts.push_back("device " + floor.device);
-  if (floor.ranks) parts.push_back(fmt::format("{} rank{}", *floor.ranks, *floor.ranks == 1 ? "" : "s"));
-  if (floor.nodes) parts.push_back(fmt::format("{} node{}", *floor.nodes, *floor.nodes == 1 ? "" : "s"));
+  if (floor.ranks) parts.push_back(plural(*floor.ranks, "rank"));
+  if (floor.nodes) parts.push_back(plural(*floor.nodes, "node"));
   for (const auto& [name, pattern] : floor.labels)
     parts.push_back(fmt::format("label {}={}", one_line(name, 80), one_line(pattern, 80)));
   for (const auto& [name, value] : floor.protocol.items())
@@ -56,17 +57,16 @@ std::string floor_title(const Floor& floor) {
 
 std::string comparison_text(const Floor& floor, const Judgement& judgement) {
   const double value = *judgement.value;
-  std::optional<double> half;
-  if (judgement.range) half = std::max(judgement.range->high - value, value - judgement.range->low);
+  const std::optional<double> half = half_width({value, judgement.range});
   std::string shown = format_quantity(value, floor.unit, half);
   std::string range = judgement.range ? " " + range_text(*judgement.range, floor.unit, *half, shown) : "";
   if (!judgement.limit) return shown + range;
   std::string limit = format_quantity(*judgement.limit, floor.unit);
-  // Both read alike, yet one is beyond the other: as many digits as tell them apart, where four do.
+  // Both print alike although they differ: show as many digits as it takes, up to four.
   if (shown == limit && value != *judgement.limit) {
-    const double apart = std::abs(value - *judgement.limit);
-    shown = format_quantity(value, floor.unit, apart);
-    limit = format_quantity(*judgement.limit, floor.unit, apart);
+    const double gap = std::abs(value - *judgement.limit);
+    shown = format_quantity(value, floor.unit, gap);
+    limit = format_quantity(*judgement.limit, floor.unit, gap);
   }
   const bool held = judgement.outcome != Outcome::fail;
   std::string text = fmt::format("{} {} {}{}", shown, sign(floor.bound, held), limit, range);

@@ -1,4 +1,4 @@
-// How a floor and a judgement read: shared by the document, the JSON and the test suite.
+// Floors and judgements in words, for the document, the JSON and the test suite.
 #pragma once
 
 #include "reports/acceptance/acceptance.h"
@@ -7,11 +7,11 @@
 
 namespace assay::report {
 
-// "device cuda, 8 ranks, protocol cache=cold": what a floor asks for beside its key; may be empty.
+// "device cuda, 8 ranks, cache=cold": what a floor asks for besides its key; may be empty.
 std::string filters_text(const Floor& floor);
 // "gemm/dtype=bf16/* throughput >= 700 TFLOP/s", with its filters in brackets.
 std::string floor_title(const Floor& floor);
-// "812 TFLOP/s >= 700 TFLOP/s [789, 830]": the sign says what holds.
+// "812 TFLOP/s >= 700 TFLOP/s [789, 830]": the sign is what was found.
 std::string comparison_text(const Floor& floor, const Judgement& judgement);
 // "run-a/records.jsonl line 7 /metrics/0/value".
 std::string place_text(const Judgement& judgement);

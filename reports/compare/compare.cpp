@@ -1,4 +1,4 @@
-// Pairs, tests, judges and counts; the document is made from the outcome.
+// Pairs, tests, judges and counts; then makes the document.
 #include "reports/compare/compare.h"
 
 #include "reports/compare/comparison.h"
@@ -16,17 +16,17 @@ using namespace comparison;
 
 namespace {
 
-bool one_run_a_side(const Pair& pair) { return pair.base_runs.size() == 1 && pair.head_runs.size() == 1; }
+bool one_run_per_side(const Pair& pair) { return pair.base_runs.size() == 1 && pair.head_runs.size() == 1; }
 
-// What one run a side shows of the noise between runs: by family where it has enough cases (families differ in it),
-// else by all of them.
+// The noise between runs as seen with one run per side: by family if it has enough cases (families differ), else over
+// all cases.
 class NoiseByFamily {
  public:
   explicit NoiseByFamily(const std::vector<Pair>& pairs) {
     std::map<std::string, Seen> families;
     Seen all;
     for (const Pair& pair : pairs) {
-      if (!pair.headline || !one_run_a_side(pair)) continue;
+      if (!pair.headline || !one_run_per_side(pair)) continue;
       const Observation &base = pair.base_runs.front(), &head = pair.head_runs.front();
       for (Seen* seen : {&all, &families[pair.base->record->family]}) {
         seen->logs.push_back(head.log - base.log);
@@ -52,7 +52,7 @@ class NoiseByFamily {
   std::map<std::string, RunNoise> families_;
 };
 
-// Runs are the same when their files hold the same bytes.
+// Runs are the same if their files have the same bytes.
 bool same_runs(const RunSet& base, const RunSet& head) {
   const auto contents = [](const RunSet& set) {
     std::multiset<std::uint64_t> all;

@@ -1,5 +1,5 @@
-// Did it get slower? Two sides, each of one or more runs: what differs in their environments, what changed in each
-// case, how sure that is, and what could not be compared.
+// Did it get slower? Compares two sides of one or more runs each: what differs in their environments, what changed in
+// each case, how sure that is, and what could not be compared.
 #pragma once
 
 #include "harness/core/error.h"
@@ -10,8 +10,8 @@
 namespace assay::report {
 
 struct CompareOptions {
-  double tolerance = 0.03;  // a change within it does not matter: a share of base's speed, within [0, 1)
-  PriceSource prices = {};  // without any, costs are left out
+  double tolerance = 0.03;  // changes within it do not matter; a fraction of base's speed, within [0, 1)
+  PriceSource prices = {};  // without prices, costs are left out
 };
 
 struct CompareCounts {
@@ -19,12 +19,12 @@ struct CompareCounts {
   int faster = 0;
   int same = 0;
   int unknown = 0;
-  int unknown_slow = 0;  // of these: it may be slower than the tolerance
+  int unknown_slow = 0;  // of these: may be slower by more than the tolerance
   int broken = 0;        // cases that held in base and do not hold in head
   int left_out = 0;
 
   // failed: something is slower by more than the tolerance, or no longer holds. no_data: nothing was compared, or a
-  // case may be slower than the tolerance and the noise does not let it be told. ok otherwise.
+  // case may be slower by more than the tolerance but is too noisy to say. ok otherwise.
   ExitCode exit_code() const;
 };
 

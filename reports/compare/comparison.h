@@ -1,4 +1,4 @@
-// Everything that a comparison found, before it becomes a document.
+// All that a comparison found, before it becomes a document.
 #pragma once
 
 #include "reports/compare/compare.h"

@@ -4,6 +4,7 @@
 #include "harness/core/units.h"
 #include "harness/statistics/statistics.h"
 #include "reports/data/machine.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -23,7 +24,7 @@ struct Title {
   std::string_view title;
 };
 
-// In the order in which they are shown. A pointer that is not here follows, named by itself.
+// In display order. Other pointers follow, named by their path.
 constexpr Title titles[] = {
     {"environment", "environment"},
     {"environment/cloud/provider", "provider"},
@@ -47,9 +48,9 @@ constexpr Title titles[] = {
     {"environment/drivers/nvidia", "NVIDIA driver"},
     {"environment/cpu/microcode", "microcode"},
     {"environment/libraries", "libraries"},
-    {"environment/cpu/clocks_hz/min", "least clock"},
+    {"environment/cpu/clocks_hz/min", "min clock"},
     {"environment/cpu/clocks_hz/base", "base clock"},
-    {"environment/cpu/clocks_hz/max", "highest clock"},
+    {"environment/cpu/clocks_hz/max", "max clock"},
     {"environment/cpu/governors", "governor"},
     {"environment/cpu/frequency_driver", "frequency driver"},
     {"environment/cpu/turbo", "turbo"},
@@ -71,7 +72,7 @@ constexpr Title titles[] = {
     {"findings", "findings"},
 };
 
-// What says nothing of the machine: it changes by itself.
+// These change all the time and say nothing about the machine.
 constexpr std::array<std::string_view, 8> volatile_fields = {"environment/load",
                                                              "environment/steal_since_boot",
                                                              "environment/memory/available_bytes",
@@ -101,7 +102,7 @@ void flatten(const Json& json, const std::string& pointer, Fields& fields) {
     fields[pointer] = json;
     return;
   }
-  // Things of one kind (GPUs, caches): each member as the list of its values.
+  // Lists of objects (GPUs, caches): each member becomes the list of its values.
   Fields members;
   for (const Json& item : json)
     for (const auto& [name, value] : item.items())
@@ -146,7 +147,7 @@ std::size_t rank_of(const std::string& pointer) {
   for (std::size_t i = 0; i < std::size(titles); ++i) {
     const std::string_view known = titles[i].pointer;
     const bool inside = pointer == known || (pointer.starts_with(known) && pointer[known.size()] == '/');
-    // A field that is not listed goes with the last ones, unless its room as a whole is listed.
+    // An unlisted field goes last, unless its parent is listed.
     if (inside && known != "environment" && known.size() > length) best = i, length = known.size();
     if (pointer == "environment" && known == "environment") best = i;
   }
@@ -180,7 +181,7 @@ std::string scalar_text(const Json& value, std::string_view pointer) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// "8 x NVIDIA H200": equal ones together.
+// "8 x NVIDIA H200": groups equal items.
 std::string list_text(const Json& list, std::string_view pointer) {
   std::vector<std::pair<std::string, int>> parts;
   for (const Json& item : list) {
@@ -196,21 +197,19 @@ std::string list_text(const Json& list, std::string_view pointer) {
   return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string count_text(std::size_t cases) { return fmt::format("{} case{}", cases, cases == 1 ? "" : "s"); }
-
 std::string value_text(const Json& value, std::string_view pointer) {
-  if (pointer == plan_cases && value.is_array()) return count_text(value.size());
+  if (pointer == plan_cases && value.is_array()) return plural(value.size(), "case");
   return value.is_array() ? list_text(value, pointer) : scalar_text(value, pointer);
 }
 
 std::string side_text(const std::vector<Json>& values, std::string_view pointer) {
-  constexpr std::size_t most = 3;
+  constexpr std::size_t max_texts = 3;
   std::vector<std::string> texts;
   for (const Json& value : values) {
     std::string text = value_text(value, pointer);
     if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
   }
-  const std::size_t more = texts.size() > most ? texts.size() - most : 0;
+  const std::size_t more = texts.size() > max_texts ? texts.size() - max_texts : 0;
   texts.resize(texts.size() - more);
   return fmt::format("{}{}", fmt::join(texts, "; "), more > 0 ? fmt::format("; and {} more", more) : "");
 }
@@ -220,7 +219,7 @@ bool long_list(const Json& value) {
          std::all_of(value.begin(), value.end(), [](const Json& item) { return item.is_string(); });
 }
 
-// Of two long lists of names only what the other lacks.
+// Of two long lists of names, keeps only what the other one lacks.
 void shorten_lists(EnvironmentField& field) {
   if (field.base.size() != 1 || field.head.size() != 1) return;
   const Json base = field.base.front(), head = field.head.front();
@@ -234,9 +233,10 @@ void shorten_lists(EnvironmentField& field) {
     return rest;
   };
   const Json only_base = only(base, head), only_head = only(head, base);
-  if (only_base.empty() && only_head.empty()) return;  // the same names in another order or number
+  if (only_base.empty() && only_head.empty()) return;  // the same names, in another order or number
   const auto text = [&](const Json& rest, const Json& all) {
-    if (field.pointer == plan_cases) return fmt::format("{}, {} only here", count_text(all.size()), rest.size());
+    if (field.pointer == plan_cases)
+      return fmt::format("{}, {} only on this side", plural(all.size(), "case"), rest.size());
     return rest.empty() ? std::string("–") : "also " + list_text(rest, field.pointer);
   };
   field.base = {only_base};
@@ -245,14 +245,14 @@ void shorten_lists(EnvironmentField& field) {
   field.head_text = text(only_head, head);
 }
 
-// Values that differ by less than their text shows.
+// For values whose difference the usual text does not show.
 std::string exact_text(const std::vector<Json>& values) {
   std::vector<std::string> texts;
   for (const Json& value : values) texts.push_back(value.dump(-1, ' ', false, Json::error_handler_t::replace));
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-// By pointer, every value that the runs of a side have; null for a run that does not say.
+// By pointer, every value that the runs of a side have; null for a run that lacks it.
 std::map<std::string, std::set<Json>> values_of(const RunSet& set, const std::set<std::string>& pointers,
                                                 const std::vector<Fields>& runs) {
   std::map<std::string, std::set<Json>> values;
@@ -322,7 +322,7 @@ EnvironmentDifference environment_difference(const RunSet& base, const RunSet& h
 }
 
 std::optional<EnvironmentField> clock_difference(const Pairing& pairing) {
-  constexpr double least = 0.02;
+  constexpr double tolerance = 0.02;
   const auto clocks_of = [](const std::vector<const Entry*>& entries) {
     std::vector<double> clocks;
     for (const Entry* entry : entries)
@@ -341,7 +341,7 @@ std::optional<EnvironmentField> clock_difference(const Pairing& pairing) {
   }
   if (base.empty()) return std::nullopt;
   const double b = median(base), h = median(head);
-  if (std::abs(h / b - 1) <= least) return std::nullopt;
+  if (std::abs(h / b - 1) <= tolerance) return std::nullopt;
   return EnvironmentField{"clock while measuring",  "telemetry/clock",       {b}, {h},
                           format_quantity(b, "Hz"), format_quantity(h, "Hz")};
 }

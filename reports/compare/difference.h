@@ -14,7 +14,7 @@ namespace assay::report::comparison {
 struct EnvironmentField {
   std::string title;       // "governor"
   std::string pointer;     // "environment/cpu/governors"
-  std::vector<Json> base;  // every value on that side, each once; null where a run does not say
+  std::vector<Json> base;  // every value on that side, once; null if a run lacks it
   std::vector<Json> head;
   std::string base_text;  // for people
   std::string head_text;
@@ -26,11 +26,11 @@ struct EnvironmentDifference {
   std::vector<std::string> within_head;
 };
 
-// What changes from minute to minute (load, free memory) is left out.
+// Leaves out what changes from minute to minute (load, free memory).
 EnvironmentDifference environment_difference(const RunSet& base, const RunSet& head);
 
-// Clocks as the records' telemetry saw them, over cases that were measured on both sides: the median of the cases'
-// medians, in Hz. A field when the sides' differ by more than 2 %.
+// Clocks from the records' telemetry, over cases measured on both sides: the median of the cases' medians, in Hz.
+// Absent unless the sides differ by more than 2 %.
 std::optional<EnvironmentField> clock_difference(const Pairing& pairing);
 
 }  // namespace assay::report::comparison

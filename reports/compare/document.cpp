@@ -1,11 +1,12 @@
-// The Document of a comparison: environments, cases, what broke, what was left out, every figure.
+// The document of a comparison: environments, cases, what broke, what was left out, every figure.
 #include "reports/compare/comparison.h"
 #include "reports/compare/pareto.h"
 #include "reports/compare/words.h"
 
 #include "harness/core/units.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
 #include "reports/data/machine.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -78,13 +79,13 @@ class Builder {
       if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
     std::sort(names.begin(), names.end());
-    if (names.size() > 2) return counted(names.size(), "machine");
+    if (names.size() > 2) return plural(names.size(), "machine");
     return fmt::format("{}", fmt::join(names, "; "));
   }
 
   static std::string side(const char* name, const RunSet& set) {
     const std::string on = machines(set);
-    return fmt::format("{}: {}{}", name, counted(set.runs().size(), "run"), on.empty() ? "" : " on " + on);
+    return fmt::format("{}: {}{}", name, plural(set.runs().size(), "run"), on.empty() ? "" : " on " + on);
   }
 
   std::string headline() const { return side("base", c_.base) + " · " + side("head", c_.head); }
@@ -121,7 +122,7 @@ class Builder {
     const auto mixed = [&](const char* name, const std::vector<std::string>& titles) {
       if (titles.empty()) return;
       section.blocks.push_back(
-          Text{fmt::format("The runs of {} differ among themselves: {}.", name, fmt::join(titles, ", ")), Tone::warn});
+          Text{fmt::format("The runs of {} differ from each other: {}.", name, fmt::join(titles, ", ")), Tone::warn});
     };
     mixed("base", c_.environment.within_base);
     mixed("head", c_.environment.within_head);
@@ -132,13 +133,12 @@ class Builder {
     if (c_.pairing.broken.empty()) return;
     Table table{"broken", "", {{"case", "case"}, {"what", "what"}, {"place", "place"}}, {}};
     for (const Broken& one : c_.pairing.broken)
-      table.rows.push_back({{case_title(*one.entry->record), one.entry->record->key},
-                            {one.text, nullptr, Tone::bad},
-                            {one.entry->place(), nullptr, Tone::faint}});
+      table.rows.push_back(
+          {case_cell(*one.entry->record), {one.text, nullptr, Tone::bad}, {one.entry->place(), nullptr, Tone::faint}});
     document_.sections.push_back({"broken", "Held in base, does not hold in head", {std::move(table)}});
   }
 
-  // A case that was measured in several ways on both sides stands there several times: told apart by them.
+  // A case measured in several ways on both sides appears several times: its title names the way.
   std::string title_of(const Pair& pair) const {
     const Record& record = *pair.base->record;
     const Metric* usual = headline_metric(record);
@@ -150,8 +150,8 @@ class Builder {
     return title;
   }
 
-  // A side's figure: the geometric mean of its runs, with the digits that the interval of the change allows.
-  static Cell figure_cell(const Compared& one, const std::vector<Observation>& runs) {
+  // A side's figure: the geometric mean of its runs, with the digits that the change's interval allows.
+  static Cell side_cell(const Compared& one, const std::vector<Observation>& runs) {
     const Metric& metric = *one.pair->metric;
     const double value = middle(runs);
     std::optional<double> half;
@@ -164,7 +164,7 @@ class Builder {
             value};
   }
 
-  Cell interval_cell(const Change& change, bool name_noise) const {
+  Cell change_interval_cell(const Change& change, bool name_noise) const {
     std::string text = interval_text(change.ci95);
     if (name_noise && change.ci95 && change.noise == Noise::within_run) text += " w";
     return {std::move(text), interval_data(change), change.ci95 ? Tone::plain : Tone::faint};
@@ -178,7 +178,7 @@ class Builder {
             one.change.ratio};
   }
 
-  static Cell verdict_cell(const Judgement& judgement) {
+  static Cell judgement_cell(const Judgement& judgement) {
     return {std::string(name_of(judgement.verdict)),
             {{"verdict", std::string(name_of(judgement.verdict))}, {"reason", judgement.reason}},
             tone_of(judgement.verdict)};
@@ -206,42 +206,42 @@ class Builder {
     for (const Compared& one : c_.compared) {
       if (!one.pair->headline) continue;
       table.rows.push_back({{title_of(*one.pair), one.pair->base->record->key, Tone::plain, one.pair->base->anchor()},
-                            figure_cell(one, one.pair->base_runs),
-                            figure_cell(one, one.pair->head_runs),
+                            side_cell(one, one.pair->base_runs),
+                            side_cell(one, one.pair->head_runs),
                             change_cell(one),
-                            interval_cell(one.change, mixed),
+                            change_interval_cell(one.change, mixed),
                             {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
-                            verdict_cell(one.judgement)});
+                            judgement_cell(one.judgement)});
     }
     if (table.rows.empty()) {
-      section.blocks.push_back(Text{"No case was measured alike on both sides.", Tone::warn});
+      section.blocks.push_back(Text{"No case was measured in the same way on both sides.", Tone::warn});
     } else {
       section.blocks.push_back(std::move(table));
       add_reasons(section);
       if (within > 0)
         section.blocks.push_back(Text{std::string(mixed ? "w: " : "") +
-                                          "With one run a side an interval is within-run: it does not know what "
-                                          "differs from run to run. Three runs "
-                                          "or more a side do: assay compare --base A1 A2 A3 --head B1 B2 B3.",
+                                          "With one run per side the interval covers noise within a run, not between "
+                                          "runs. Use three or more runs per side: assay compare --base A1 A2 A3 "
+                                          "--head B1 B2 B3.",
                                       Tone::faint});
       add_picture(section);
     }
     document_.sections.push_back(std::move(section));
   }
 
-  // Why it cannot be said, and how often.
+  // Why verdicts are unknown, and how often.
   void add_reasons(Section& section) {
     std::map<std::string, std::size_t> reasons;
     for (const Compared& one : c_.compared)
       if (one.pair->headline && one.judgement.verdict == Verdict::unknown) ++reasons[one.judgement.reason];
     for (const auto& [reason, n] : reasons)
-      section.blocks.push_back(Text{fmt::format("Cannot say, {}: {}.", counted(n, "case"), reason), Tone::warn});
+      section.blocks.push_back(Text{fmt::format("Cannot say, {}: {}.", plural(n, "case"), reason), Tone::warn});
   }
 
   void add_picture(Section& section) {
-    Figure figure{"changes", "Speed of head against base", "", {"case", ""}, {"speed of head over base's", "1"}, {}};
+    Figure figure{"changes", "Speed of head relative to base", "", {"case", ""}, {"speed relative to base", "1"}, {}};
     std::map<Verdict, Curve> curves;
-    double least = 1, most = 1;
+    double low = 1, high = 1;
     for (const Compared& one : c_.compared) {
       if (!one.pair->headline) continue;
       const double x = static_cast<double>(figure.x.categories.size());
@@ -249,16 +249,15 @@ class Builder {
       Curve& curve = curves[one.judgement.verdict];
       curve.name = name_of(one.judgement.verdict);
       curve.points.push_back({x, one.change.ratio, one.change.ci95, figure.x.categories.back()});
-      least = std::min(least, one.change.ratio);
-      most = std::max(most, one.change.ratio);
+      low = std::min(low, one.change.ratio);
+      high = std::max(high, one.change.ratio);
     }
     if (figure.x.categories.size() > max_in_figure) return;
-    figure.y.logarithmic = most > 4 * least;
+    figure.y.logarithmic = high > 4 * low;
     for (auto& [verdict, curve] : curves) figure.curves.push_back(std::move(curve));
     figure.alt = fmt::format(
-        "The speed of head over that of base in {}, from {:.3g} to {:.3g}: {} slower, {} faster, "
-        "{} the same, {} not to be told.",
-        counted(figure.x.categories.size(), "case"), least, most, c_.counts.slower, c_.counts.faster, c_.counts.same,
+        "Speed of head relative to base in {}, from {:.3g} to {:.3g}: {} slower, {} faster, {} the same, {} unknown.",
+        plural(figure.x.categories.size(), "case"), low, high, c_.counts.slower, c_.counts.faster, c_.counts.same,
         c_.counts.unknown);
     section.blocks.push_back(std::move(figure));
   }
@@ -272,13 +271,8 @@ class Builder {
     std::map<std::string, std::size_t> kinds;
     for (const LeftOut& one : c_.pairing.left_out) {
       const Record& record = *one.entry->record;
-      const Metric* metric = headline_metric(record);
-      Cell figure{"–", nullptr, Tone::faint};
-      if (metric)
-        figure = {figure_text(*metric, *metric->value),
-                  {{"metric", metric->name}, {"value", *metric->value}, {"unit", metric->unit}}};
       table.rows.push_back(
-          {{case_title(record), record.key}, {one.side, nullptr}, std::move(figure), {one.reason, nullptr}});
+          {case_cell(record), {one.side, nullptr}, figure_cell(headline_metric(record)), {one.reason, nullptr}});
       ++kinds[one.reason.substr(0, one.reason.find(':'))];
     }
     const bool many = table.rows.size() > max_rows;
@@ -299,7 +293,7 @@ class Builder {
           list.items.push_back(
               fmt::format("{}: {}: {}", set == &c_.base ? "base" : "head", run.dir.filename().string(), problem));
     if (list.items.empty()) return;
-    const std::string title = fmt::format("Unreadable: {}", counted(list.items.size(), "line"));
+    const std::string title = fmt::format("Unreadable: {}", plural(list.items.size(), "line"));
     const bool many = list.items.size() > max_rows;
     if (many) document_.sections.push_back({"unreadable_count", title, {}});
     document_.sections.push_back({"unreadable", title, {std::move(list)}, !many});
@@ -335,21 +329,21 @@ class Builder {
       const Record& record = *one.pair->base->record;
       const bool judged = one.pair->headline;
       table.rows.push_back({{record.key, nullptr},
-                            {std::to_string(record.world_ranks), record.world_ranks},
+                            count_cell(record.world_ranks),
                             {one.pair->metric->name, nullptr},
-                            figure_cell(one, one.pair->base_runs),
-                            figure_cell(one, one.pair->head_runs),
-                            {std::to_string(one.pair->base_runs.size()), one.pair->base_runs.size()},
-                            {std::to_string(one.pair->head_runs.size()), one.pair->head_runs.size()},
+                            side_cell(one, one.pair->base_runs),
+                            side_cell(one, one.pair->head_runs),
+                            count_cell(one.pair->base_runs.size()),
+                            count_cell(one.pair->head_runs.size()),
                             change_cell(one),
-                            interval_cell(one.change, false),
+                            change_interval_cell(one.change, false),
                             {std::string(name_of(one.change.noise)), nullptr},
                             number(one.change.freedom, "{:.1f}"),
                             number(one.change.p, "{:.2g}"),
                             number(one.change.q, "{:.2g}"),
                             {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
-                            judged ? verdict_cell(one.judgement) : Cell{"–", nullptr, Tone::faint},
-                            {judged ? one.judgement.reason : "not judged: the case's other figure is", nullptr}});
+                            judged ? judgement_cell(one.judgement) : no_cell(),
+                            {judged ? one.judgement.reason : "not judged: another figure of the case is", nullptr}});
       table.anchors.push_back(one.pair->base == last ? "" : one.pair->base->anchor());
       last = one.pair->base;
     }
@@ -369,13 +363,12 @@ class Builder {
     for (const RunSet* set : {&c_.base, &c_.head})
       for (std::size_t i = 0; i < set->runs().size(); ++i) {
         const RunData& run = set->runs()[i];
-        const std::size_t cases = set->entries_of(i).size();
         table.rows.push_back({{set == &c_.base ? "base" : "head", nullptr},
                               {run.dir.filename().string(), nullptr},
                               {text_member(run.run, "/started"), nullptr},
                               {machine_of(run).name, nullptr},
                               {text_member(run.run, "/plan/name"), nullptr},
-                              {std::to_string(cases), cases}});
+                              count_cell(set->entries_of(i).size())});
       }
     document_.sections.push_back({"runs", "The runs", {std::move(table)}, false});
   }
@@ -405,29 +398,29 @@ class Builder {
   void add_method() {
     List list{
         "method",
-        {"Paired by key, device, ranks, nodes and seed (and hosts, where all runs were made with --each-host); "
-         "compared where protocol, implementation, instruction set, unit and direction are equal.",
-         "speed: head's over base's, so that more than 1 is faster whichever way the metric counts; figures of "
-         "several runs are geometric means.",
-         "Several runs a side: Welch's t test of the logarithms of the runs' figures; a run's variance is never "
-         "taken for less than its own samples show, nor than 0.1 % squared.",
-         fmt::format("One run a side: the interval is that of the samples (their range, where they give none). A "
-                     "change must also exceed what noise from run to run explains: {} a run; from {} cases on "
-                     "the scatter of their ratios, and no less than {}.",
+        {"Paired by key, device, ranks, nodes and seed (and hosts, if all runs were made with --each-host); compared "
+         "if protocol, implementation, instruction set, unit and direction are equal.",
+         "speed: head over base, so that more than 1 is faster whichever way the metric counts; figures of several "
+         "runs are geometric means.",
+         "Several runs per side: Welch's t test of the logarithms of the runs' figures; a run's variance is at least "
+         "what its own samples show, and at least 0.1 % squared.",
+         fmt::format("One run per side: the interval is that of the samples (their range, if they give none). A change "
+                     "must also exceed what noise between runs explains: {} per run; from {} cases on, the scatter of "
+                     "their ratios, and at least {}.",
                      fmt::format("{:.3g} %", 100 * assumed_run_noise), scatter_cases,
                      fmt::format("{:.3g} %", 100 * quiet_run_noise)),
-         "q is p adjusted for the number of cases (Benjamini & Hochberg): at 5 % of it, 5 % of the changes named "
-         "are expected to be none.",
-         fmt::format("same: the interval lies within ± {0} (the tolerance). slower, faster: q is at most 0.05 and "
-                     "the change is over {0}; with one run a side the whole interval is.",
+         "q is p adjusted for the number of cases (Benjamini & Hochberg): at q = 5 %, 5 % of the reported changes are "
+         "expected to be false.",
+         fmt::format("same: the interval is within ± {0} (the tolerance). slower, faster: q is at most 0.05 and the "
+                     "change exceeds {0}; with one run per side the whole interval does.",
                      format_percent(options_.tolerance)),
-         "detects: the smallest change that four of five such comparisons would find at 5 %."}};
+         "detects: the smallest change that four out of five such comparisons would find at 5 %."}};
     document_.sections.push_back({"method", "How it was judged", {std::move(list)}, false});
   }
 
   const Comparison& c_;
   const CompareOptions& options_;
-  std::map<Identity, int> ways_;  // pairs of each case: of several protocols, conditions or choices
+  std::map<Identity, int> ways_;  // number of ways (protocol, conditions, choices) each case was measured
   Document document_;
 };
 

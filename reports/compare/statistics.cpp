@@ -1,4 +1,4 @@
-// Tests and intervals of differences of logarithms; distributions by Boost.Math.
+// Tests and intervals for differences of logarithms; distributions from Boost.Math.
 #include "reports/compare/statistics.h"
 
 #include <boost/math/distributions/normal.hpp>
@@ -21,7 +21,7 @@ constexpr double max_log = 230;  // 1e100: ratios of any figures stay finite
 
 double bounded_exp(double log) { return std::exp(std::clamp(log, -max_log, max_log)); }
 
-// Upper quantile and two-sided probability; without degrees of freedom of the normal distribution.
+// Upper quantile and two-sided probability: of the normal distribution if there are no degrees of freedom.
 double upper_quantile(std::optional<double> freedom, double tail) {
   return freedom ? bm::quantile(bm::complement(bm::students_t(*freedom), tail))
                  : bm::quantile(bm::complement(bm::normal(), tail));
@@ -46,14 +46,14 @@ double mean_log(std::span<const Observation> side) {
   return sum / static_cast<double>(side.size());
 }
 
-// Standard error of one run's figure by its own samples: the wider half of its interval.
+// Standard error of one run's figure from its own samples: the wider half of its interval.
 double within_error(const Observation& run) {
   if (!run.within) return 0;
   const double half = std::max(run.within->high - run.log, run.log - run.within->low);
   return half / upper_quantile({}, confidence_tail);
 }
 
-// Variance of one run's figure: between the runs of a side, and no less than what their own samples show.
+// Variance of one run's figure: that between the runs of a side, but no less than their own samples show.
 double run_variance(std::span<const Observation> side) {
   const double mean = mean_log(side);
   double between = 0, within = 0;
@@ -62,8 +62,8 @@ double run_variance(std::span<const Observation> side) {
     within += within_error(run) * within_error(run);
   }
   const double n = static_cast<double>(side.size());
-  const double least = std::max(within / n, min_run_noise * min_run_noise);
-  return side.size() > 1 ? std::max(between / (n - 1), least) : least;
+  const double floor = std::max(within / n, min_run_noise * min_run_noise);
+  return side.size() > 1 ? std::max(between / (n - 1), floor) : floor;
 }
 
 // Of the difference head - base, with its standard error and degrees of freedom.
@@ -89,7 +89,7 @@ void test_between_runs(std::span<const Observation> base, std::span<const Observ
   change.detectable = detectable(error, freedom);
 }
 
-// One run a side. The interval of a difference from those of its parts is MOVER's (Zou & Donner 2008).
+// One run per side. The interval of the difference is made from those of its parts by MOVER (Zou & Donner 2008).
 void test_within_runs(const Observation& base, const Observation& head, double difference, const RunNoise& noise,
                       Change& change) {
   if (!base.within || !head.within) return;
@@ -103,7 +103,7 @@ void test_within_runs(const Observation& base, const Observation& head, double d
   change.p = two_sided(difference / assumed, {});
   change.detectable = detectable(assumed, {});
   if (!noise.scatter) return;
-  // A case noisier than the median one has more than its share in the scatter.
+  // A case noisier than the median one scatters more.
   const double more = std::sqrt(std::max(0.0, within * within - noise.within * noise.within));
   const double seen = std::max(std::hypot(*noise.scatter, more), min_run_noise);
   const double p = two_sided(difference / seen, noise.freedom);
@@ -112,8 +112,8 @@ void test_within_runs(const Observation& base, const Observation& head, double d
   if (!wider || *wider > *change.detectable) change.detectable = wider;
 }
 
-// A metric that is better when lower: faster is the inverse ratio.
-void turn(Change& change) {
+// For metrics where lower is better, the speed is the inverse ratio.
+void invert(Change& change) {
   change.ratio = 1 / change.ratio;
   if (change.ci95) change.ci95 = Interval{1 / change.ci95->high, 1 / change.ci95->low};
 }
@@ -133,12 +133,11 @@ RunNoise run_noise(std::span<const double> log_ratios, std::span<const double> w
   const std::size_t half = n / 2 + 1;
   double length = std::numeric_limits<double>::max();
   for (std::size_t i = 0; i + half <= n; ++i) length = std::min(length, sorted[i + half - 1] - sorted[i]);
-  constexpr double normal_half = 1.4826;  // 1 / 0.6745: half of a normal distribution lies within 0.6745 deviations
+  constexpr double normal_half = 1.4826;  // 1 / 0.6745: half of a normal distribution is within 0.6745 deviations
   const double count = static_cast<double>(n);
   noise.assumed = quiet_run_noise;
   noise.scatter = normal_half * (1 + 5 / (count - 1)) * length / 2;
-  // Simulated for 8 to 100 equal cases: with so many the largest of them is called a change in at most 5 of 100
-  // comparisons.
+  // From simulations with 8 to 100 unchanged cases: at most 5 % of such comparisons call the largest ratio a change.
   noise.freedom = count / 2 + 2;
   if (!within_errors.empty()) noise.within = median(within_errors);
   return noise;
@@ -153,7 +152,7 @@ Change change_of(std::span<const Observation> base, std::span<const Observation>
     test_between_runs(base, head, difference, change);
   else
     test_within_runs(base.front(), head.front(), difference, noise, change);
-  if (better == Better::lower) turn(change);
+  if (better == Better::lower) invert(change);
   return change;
 }
 

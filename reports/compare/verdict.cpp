@@ -1,4 +1,3 @@
-// The rules of the verdicts.
 #include "reports/compare/verdict.h"
 
 namespace assay::report::comparison {
@@ -18,7 +17,7 @@ namespace {
 Judgement judge_interval(const Change& change, double tolerance) {
   const Interval& ci = *change.ci95;
   const double low = 1 - tolerance, high = 1 + tolerance;
-  if (ci.low >= low && ci.high <= high) return {Verdict::same, false, "the interval lies within the tolerance"};
+  if (ci.low >= low && ci.high <= high) return {Verdict::same, false, "the interval is within the tolerance"};
 
   const bool significant = change.q && *change.q <= significance;
   const bool within_run = change.noise == Noise::within_run;
@@ -29,15 +28,15 @@ Judgement judge_interval(const Change& change, double tolerance) {
 
   Judgement unknown{Verdict::unknown, ci.low < low, ""};
   if (!unknown.may_be_slower)
-    unknown.reason = "not slower than the tolerance; whether it is faster cannot be said";
+    unknown.reason = "not slower by more than the tolerance; too noisy to say whether it is faster";
   else if (within_run && (ci.high < low || ci.low > high))
-    unknown.reason = "noise from run to run may explain it: three runs or more a side would tell";
+    unknown.reason = "noise between runs may explain it: use three or more runs per side";
   else if (within_run)
-    unknown.reason = "the interval reaches beyond the tolerance: three runs or more a side, or longer ones, would tell";
+    unknown.reason = "the interval extends beyond the tolerance: use three or more runs per side, or longer runs";
   else if (significant)
-    unknown.reason = "it changed, but perhaps by less than the tolerance: more runs a side would tell";
+    unknown.reason = "it changed, but perhaps by less than the tolerance: use more runs per side";
   else
-    unknown.reason = "the interval reaches beyond the tolerance: more runs a side would tell";
+    unknown.reason = "the interval extends beyond the tolerance: use more runs per side";
   return unknown;
 }
 
@@ -46,7 +45,7 @@ Judgement judge_interval(const Change& change, double tolerance) {
 Judgement judge(const Change& change, double tolerance) {
   if (change.noise == Noise::none) return {Verdict::same, false, "the same run on both sides"};
   if (!change.ci95)
-    return {Verdict::unknown, true, "a single run a side whose samples give no interval: run it several times a side"};
+    return {Verdict::unknown, true, "one run per side, and its samples give no interval: use several runs per side"};
   return judge_interval(change, tolerance);
 }
 

@@ -1,5 +1,6 @@
-// Percentages with the digits that are known.
 #include "reports/compare/words.h"
+
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +14,7 @@ namespace {
 constexpr double max_ratio = 9999;
 constexpr double max_percent = 999;
 
-// Places after the point of a percentage that is known to +- half: the last one is the first that half moves.
+// Decimals of a percentage known to +- half: up to the first digit that half affects.
 int places(double half_percent) {
   if (!(half_percent > 0)) return 2;
   return std::clamp(static_cast<int>(-std::floor(std::log10(half_percent))), 0, 2);
@@ -47,9 +48,8 @@ std::string interval_text(const std::optional<Interval>& ci95) {
 
 std::string detectable_text(const std::optional<double>& detectable) {
   if (!detectable) return "–";
-  const double percent = 100 * *detectable;
-  if (percent > max_percent) return fmt::format("> {:.0f} %", max_percent);
-  return fmt::format("± {:.{}f} %", percent, percent < 10 ? 1 : 0);
+  if (100 * *detectable > max_percent) return fmt::format("> {:.0f} %", max_percent);
+  return plus_minus(*detectable);
 }
 
 std::string_view name_of(Noise noise) {
@@ -61,7 +61,5 @@ std::string_view name_of(Noise noise) {
   }
   return "not known";
 }
-
-std::string counted(std::size_t n, const char* word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); }
 
 }  // namespace assay::report::comparison

@@ -1,4 +1,4 @@
-// Changes as people read them: "+2.1 %", "-12.5 .. -7.9 %".
+// Changes in words: "+2.1 %", "-12.5 .. -7.9 %".
 #pragma once
 
 #include "reports/compare/statistics.h"
@@ -7,15 +7,13 @@
 
 namespace assay::report::comparison {
 
-// A ratio of speeds as a change, with the digits that its interval allows; "2.4 x" from twice on.
+// A ratio as a change, with the digits that its interval allows; "2.4 x" from 2 on.
 std::string change_text(double ratio, const std::optional<Interval>& ci95);
-// Both ends with one digit more, where that is after the point; "–" when there is none.
+// Both ends, with one more decimal; "–" if there is no interval.
 std::string interval_text(const std::optional<Interval>& ci95);
-// "± 2.4 %"; "–" when it is not known.
+// "± 2.4 %"; "–" if unknown.
 std::string detectable_text(const std::optional<double>& detectable);
-// "between runs", "within-run", ...: what the interval knows of.
+// "between runs", "within-run", ...: the noise that the interval covers.
 std::string_view name_of(Noise noise);
-// "3 runs".
-std::string counted(std::size_t n, const char* word);
 
 }  // namespace assay::report::comparison

@@ -32,7 +32,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// All that a table of one's own may have: what is read, and what catalogues have beside it.
+// All columns that a user's table may have: those read here, and those of catalogues.
 const std::vector<std::string> known = {"InstanceType",
                                         "Price",
                                         "Source",
@@ -63,7 +63,7 @@ class Columns {
   }
 
   bool has(const std::string& name) const { return places_.contains(lower(name)); }
-  // Of a row that is as long as the header; empty where there is no such column.
+  // The row must be as long as the header. Empty if there is no such column.
   std::string at(const CsvRow& row, const std::string& name) const {
     const auto found = places_.find(lower(name));
     return found == places_.end() ? std::string() : trimmed(row.fields[found->second]);
@@ -112,7 +112,7 @@ class Reader {
     PriceFile file;
     file.name = std::filesystem::path(name_).filename().string();
     for (std::size_t i = 1; i < rows_.size(); ++i) read_row(rows_[i], columns, file);
-    if (rows_.size() == 1) problems_.add("", "has a header and no row");
+    if (rows_.size() == 1) problems_.add("", "has a header but no row");
     problems_.raise();
     return file;
   }
@@ -130,7 +130,7 @@ class Reader {
     }
   }
 
-  // A price, or what stands there instead of one.
+  // A price; otherwise sets the placeholder that is there instead.
   std::optional<double> price(const std::string& text, const char* column, std::string& placeholder) {
     const auto value = number(text, column);
     if (!value) return std::nullopt;
@@ -182,7 +182,7 @@ class Reader {
     (p.instance_type.empty() ? file.accelerators : file.prices).push_back(std::move(p));
   }
 
-  // "aws-2026-01-31.csv" says when it was read.
+  // "aws-2026-01-31.csv" names its date.
   static std::string date_in(const std::string& name) {
     for (std::size_t at = 0; at + 10 <= name.size(); ++at)
       if (const std::string part = name.substr(at, 10); day_of(part)) return part;

@@ -22,7 +22,7 @@ double parse_price(const std::string& text) {
   try {
     value = parse_real(text);
   } catch (const UsageError& problem) {
-    throw UsageError(fmt::format("--price: {}; give USD an hour of the whole machine: --price 12.3", problem.what()));
+    throw UsageError(fmt::format("--price: {}; give USD per hour for the whole machine: --price 12.3", problem.what()));
   }
   if (!(value > 0)) throw UsageError(fmt::format("--price: {} is not above 0", in_quotes(text)));
   if (value > 1e9) throw UsageError(fmt::format("--price: {} is too large: at most 1e9", in_quotes(text)));
@@ -33,7 +33,7 @@ double parse_price(const std::string& text) {
 
 PriceSource load_prices(const PriceFlags& flags) {
   if (flags.file && flags.price)
-    throw UsageError("--prices and --price exclude each other: a file of prices, or one price for every machine");
+    throw UsageError("--prices and --price exclude each other: give a file of prices, or one price for every machine");
   PriceSource source;
   source.asked = flags.file || flags.price;
   if (flags.price) {
@@ -53,8 +53,8 @@ std::string warning_of_use(const Record& record, const Machine& machine) {
                        machine.gpus == 1 ? " was" : "s were");
   const int used = (record.world_ranks + record.world_nodes - 1) / std::max(1, record.world_nodes);
   if (used >= machine.gpus) return {};
-  return fmt::format("{} of {} GPUs used; the whole machine is priced (by their share it would be {:.3g} of this)",
-                     used, machine.gpus, static_cast<double>(used) / machine.gpus);
+  return fmt::format("{} of {} GPUs used; the whole machine is priced (pro rata it would be {:.3g} of this)", used,
+                     machine.gpus, static_cast<double>(used) / machine.gpus);
 }
 
 std::vector<Cost> costs_of(const Entry& entry, const MachinePrices& prices) {
@@ -69,8 +69,8 @@ std::vector<Cost> costs_of(const Entry& entry, const MachinePrices& prices) {
       if (!price.usd) continue;
       const int machines = std::max(1, record.world_nodes);
       const double usd_per_second = *price.usd * machines / seconds_per_hour;
-      Cost cost{result.per, usd_per_second * result.seconds, {}, price, machines, price.warnings};
-      if (result.ci95) cost.ci95 = Interval{usd_per_second * result.ci95->low, usd_per_second * result.ci95->high};
+      Cost cost{result.per,    usd_per_second * result.seconds, scaled(result.ci95, usd_per_second), price, machines,
+                price.warnings};
       if (!idle.empty()) cost.warnings.push_back(idle);
       costs.push_back(std::move(cost));
     }

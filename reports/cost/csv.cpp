@@ -68,7 +68,7 @@ class Parser {
       if (c == '\n') ++line_;
       out += c;
     }
-    throw UsageError(fmt::format("{}: line {}: a quote that does not end", name_, begun));
+    throw UsageError(fmt::format("{}: line {}: unterminated quote", name_, begun));
   }
 
   std::string_view text_;

@@ -1,4 +1,4 @@
-// Comma-separated values as RFC 4180 has them.
+// Comma-separated values (RFC 4180).
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 namespace assay::report {
 
 struct CsvRow {
-  int line = 0;  // on which it begins, from 1
+  int line = 0;  // where it begins, from 1
   std::vector<std::string> fields;
 };
 
-// Fields may stand in double quotes ("" is one of them) and then hold commas and line ends; lines end with LF or CRLF;
-// empty lines and a byte order mark are passed over. Throws UsageError "NAME: line N: ..." on a quote that does not
-// end, and on text after one that did.
+// Fields may be in double quotes ("" is a quote) and may then contain commas and line ends; lines end with LF or CRLF;
+// empty lines and a byte order mark are skipped. Throws UsageError "NAME: line N: ..." on an unterminated quote, and on
+// text after a closing one.
 std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name);
 
 }  // namespace assay::report

@@ -18,7 +18,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t fewest = 3;  // machines or runs that a mean may stand for
+constexpr std::size_t min_sample = 3;  // machines or runs for an interval between them
 constexpr double seconds_per_hour = 3600;
 
 double mean(const std::vector<double>& values) {
@@ -43,7 +43,7 @@ struct Group {
 
 std::string kind_of(const Machine& machine) {
   if (!machine.instance_type.empty()) return machine.instance_type;
-  return machine.name.empty() ? "machine that its run does not describe" : machine.name;
+  return machine.name.empty() ? "unknown machine" : machine.name;
 }
 
 // Equal for equal prices.
@@ -87,7 +87,7 @@ void add_lines(const Group& group, std::vector<CostLine>& lines) {
     all.push_back(&member);
     hosts[member.host].push_back(&member);
   }
-  if (hosts.size() - hosts.count("") >= fewest) {
+  if (hosts.size() - hosts.count("") >= min_sample) {
     all.erase(std::remove_if(all.begin(), all.end(), [](const Member* m) { return m->host.empty(); }), all.end());
     hosts.erase("");
     std::vector<double> means;
@@ -105,15 +105,14 @@ void add_lines(const Group& group, std::vector<CostLine>& lines) {
     return;
   }
   for (const auto& [host, members] : hosts) {
-    if (members.size() >= fewest) {
+    if (members.size() >= min_sample) {
       std::vector<double> seconds;
       for (const Member* member : members) seconds.push_back(member->result.seconds);
       CostLine line = line_of(group, members);
       line.seconds = mean(seconds);
       line.ci95 = t_interval(seconds);
       line.interval = "between runs";
-      line.stands_for =
-          fmt::format("{}, {} runs", host.empty() ? "machines that are not named" : "one machine", members.size());
+      line.stands_for = fmt::format("{}, {} runs", host.empty() ? "unnamed machines" : "one machine", members.size());
       lines.push_back(std::move(line));
       continue;
     }
@@ -136,12 +135,9 @@ std::size_t order_of(const std::string& per) {
 
 }  // namespace
 
-double CostLine::usd(const HourlyPrice& price) const { return *price.usd * machines / seconds_per_hour * seconds; }
-
-std::optional<Interval> CostLine::usd_ci95(const HourlyPrice& price) const {
-  if (!ci95) return std::nullopt;
+Estimate CostLine::usd(const HourlyPrice& price) const {
   const double usd_per_second = *price.usd * machines / seconds_per_hour;
-  return Interval{usd_per_second * ci95->low, usd_per_second * ci95->high};
+  return {usd_per_second * seconds, scaled(ci95, usd_per_second)};
 }
 
 Interval t_interval(const std::vector<double>& values) {
@@ -187,11 +183,11 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
         if (fresh) groups.push_back({machine, prices.offers, {}, {}});
         Group& group = groups[place->second];
         if (!idle.empty()) group.warnings.insert(idle);
-        // Prices are equal; what is to be said of them may differ with the run's start and GPUs.
+        // Prices are equal, but their warnings may differ with the run's start and GPUs.
         for (std::size_t p = 0; p < prices.offers.size(); ++p)
           for (const std::string& warning : prices.offers[p].warnings) {
-            std::vector<std::string>& said = group.offers[p].warnings;
-            if (std::find(said.begin(), said.end(), warning) == said.end()) said.push_back(warning);
+            std::vector<std::string>& warnings = group.offers[p].warnings;
+            if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) warnings.push_back(warning);
           }
         group.members.push_back({entry, host, result, power});
       }

@@ -1,7 +1,8 @@
-// Costs of many runs brought together: by case, machine and price.
+// Costs of many runs combined by case, machine and price.
 #pragma once
 
 #include "reports/cost/cost.h"
+#include "reports/model/estimate.h"
 
 #include <string>
 #include <vector>
@@ -12,27 +13,26 @@ namespace assay::report {
 struct CostLine {
   const Record* record = nullptr;  // of the first entry
   std::string per;
-  std::string machine;     // "p5.48xlarge", or what the run calls its machine
+  std::string machine;     // "p5.48xlarge", or the name that the run gives its machine
   std::string stands_for;  // "one run", "one machine, 4 runs", "3 machines, 5 runs"
-  double seconds = 0;      // a result takes; over runs, then over machines: the mean
+  double seconds = 0;      // per result; the mean over runs, then over machines
   std::optional<Interval> ci95;
-  std::string interval;  // "within-run", "between runs", "between machines"; empty without one
-  int machines = 1;      // that work together on one result
+  std::string interval;  // "within-run", "between runs", "between machines"; empty without an interval
+  int machines = 1;      // working together on one result
   std::vector<HourlyPrice> offers;
-  std::vector<std::string> warnings;  // of use: idle GPUs
-  std::vector<Power> power;           // of one run; the mean over several
-  std::string place;                  // of the first entry, and how many follow
+  std::vector<std::string> warnings;  // about use: idle GPUs
+  std::vector<Power> power;           // of one run, or the mean over several
+  std::string place;                  // of the first entry, and how many more there are
   std::string anchor;
 
-  double usd(const HourlyPrice& price) const;  // with a value
-  std::optional<Interval> usd_ci95(const HourlyPrice& price) const;
+  Estimate usd(const HourlyPrice& price) const;  // of a price with a value
 };
 
-// A record that is in no line, by its reason.
+// Records that are in no line, by reason.
 struct LeftOut {
   std::string reason;
   int count = 0;
-  std::string first;  // place of one
+  std::string first;  // place of the first
 };
 
 struct UnpricedMachine {
@@ -41,22 +41,22 @@ struct UnpricedMachine {
 };
 
 struct CostLines {
-  std::vector<CostLine> lines;  // by kind of result, then as the runs have them; those without a price too
+  std::vector<CostLine> lines;  // by kind of result, then in the runs' order; includes those without a price
   std::vector<LeftOut> left_out;
   std::vector<UnpricedMachine> unpriced;
   int other_records = 0;  // without a result that could be priced
 };
 
-// Equal cases (key, device, ranks, nodes, seed, protocol) at equal prices are one line
-//   over all machines of an instance type where three or more are there: the mean of their means, with Student's t
-//   interval of it (between machines);
-//   else over the runs of one machine where there are three or more (between runs);
-//   else a line a run (within-run).
-// Machines are told apart by their host names.
+// Equal cases (key, device, ranks, nodes, seed, protocol) at equal prices form one line
+//   over all machines of an instance type if there are at least three: the mean of their means, with Student's t
+//   interval (between machines);
+//   else over the runs of one machine if there are at least three (between runs);
+//   else one line per run (within-run).
+// Host names distinguish machines.
 CostLines cost_lines(const RunSet& runs, const PriceSource& prices);
 
 // 95 % interval of the mean of two or more values: mean ± t(0.975, n - 1) s / sqrt(n) (Student, "The probable error of
-// a mean", Biometrika 1908). Its lower end is cut off at 0: none of these can be negative.
+// a mean", Biometrika 1908). The lower end is cut off at 0, as none of these can be negative.
 Interval t_interval(const std::vector<double>& values);
 
 }  // namespace assay::report

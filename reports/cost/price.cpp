@@ -1,4 +1,4 @@
-// Price files in Assay's own form.
+// Price files in Assay's own format.
 #include "reports/cost/price.h"
 
 #include "harness/core/error.h"
@@ -27,7 +27,7 @@ namespace {
 constexpr std::uintmax_t largest_file = std::uintmax_t{64} << 20;
 constexpr double max_usd = 1e9;
 
-// What holds for entries that do not say it themselves.
+// Values for entries without their own.
 struct Defaults {
   std::optional<std::string> source, date;
   std::optional<std::string> currency;
@@ -69,8 +69,8 @@ Defaults read_defaults(const Cursor& cursor, const Defaults& inherited) {
   return own;
 }
 
-// An entry's, else the file's; a problem when neither is there.
-void take_origin(const Cursor& cursor, const Defaults& inherited, std::string& source, std::string& date) {
+// The entry's values, else the file's; a problem if there are none.
+void read_origin(const Cursor& cursor, const Defaults& inherited, std::string& source, std::string& date) {
   const Defaults own = read_defaults(cursor, inherited);
   if (!own.source) cursor.error("has no \"source\", and neither has the file: a URL or the name of a catalogue");
   if (!own.date) cursor.error("has no \"date\", and neither has the file: YYYY-MM-DD");
@@ -124,7 +124,7 @@ void read_price(const Cursor& cursor, const Defaults& defaults, PriceFile& file)
   if (const auto value = cursor.need("price")) price.on_demand = read_usd(*value);
   if (const auto spot = cursor.find("spot_price")) price.spot = read_spot(*spot);
   price.note = text_of(cursor, "note");
-  take_origin(cursor, defaults, price.source, price.date);
+  read_origin(cursor, defaults, price.source, price.date);
   file.prices.push_back(std::move(price));
 }
 
@@ -159,7 +159,7 @@ void read_owned(const Cursor& cursor, const Defaults& defaults, PriceFile& file)
   owned.gpu = text_of(cursor, "gpu");
   owned.gpus = read_count(cursor, "gpus");
   if (owned.instance_type.empty() && owned.hosts.empty() && (owned.gpu.empty() || !owned.gpus))
-    cursor.error("stands for no machine: give \"instance_type\", \"hosts\", or \"gpu\" and \"gpus\"");
+    cursor.error("describes no machine: give \"instance_type\", \"hosts\", or \"gpu\" and \"gpus\"");
   if (const auto capex = cursor.need("capex")) owned.capex = read_usd(*capex).value_or(1);
   owned.years = need_number(cursor, "years", 0.1, 50);
   owned.power_kw = need_number(cursor, "power_kw", 0, 1e4);
@@ -171,7 +171,7 @@ void read_owned(const Cursor& cursor, const Defaults& defaults, PriceFile& file)
   owned.staff = maybe_number(cursor, "staff", 0, max_usd);
   owned.utilisation = maybe_number(cursor, "utilisation", 0.001, 1);
   owned.note = text_of(cursor, "note");
-  take_origin(cursor, defaults, owned.source, owned.date);
+  read_origin(cursor, defaults, owned.source, owned.date);
   file.owned.push_back(std::move(owned));
 }
 
@@ -196,12 +196,12 @@ PriceFile read_json_prices(const fs::path& path) {
   each("prices", read_price);
   each("owned", read_owned);
   if (problems.empty() && file.prices.empty() && file.owned.empty())
-    root.error("holds no price: neither \"prices\" nor \"owned\" has an entry");
+    root.error("has no price: neither \"prices\" nor \"owned\" has an entry");
   problems.raise();
   return file;
 }
 
-// By its content: JSON or a table.
+// JSON or a table, depending on the content.
 PriceFile read_any(const fs::path& path) {
   std::error_code none;
   if (!fs::is_regular_file(path, none) || fs::file_size(path, none) == 0) return read_json_prices(path);

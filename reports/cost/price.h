@@ -1,4 +1,4 @@
-// Prices of machines as files state them: shipped ones (configs/prices), the user's own, SkyPilot catalogues.
+// Prices of machines as files state them: those shipped (configs/prices), the user's own, SkyPilot catalogues.
 #pragma once
 
 #include "harness/statistics/statistics.h"
@@ -12,53 +12,53 @@
 
 namespace assay::report {
 
-// What one whole machine costs an hour, in USD. Texts are as the file has them.
+// What one whole machine costs, in USD per hour. Texts are as in the file.
 struct Price {
-  std::string provider;       // "aws"; empty: any
-  std::string instance_type;  // "p5.48xlarge"; empty: accelerators alone, to be added to a host (GCP's catalogue)
-  std::string region;         // empty: any
+  std::string provider;       // "aws"; empty for any
+  std::string instance_type;  // "p5.48xlarge"; empty: accelerators only, to be added to a host (GCP's catalogue)
+  std::string region;         // empty for any
   std::string zone;
-  std::string accelerator;             // "H100"; empty: not said
-  std::optional<double> accelerators;  // of the machine; a share of one where it is split; absent: not said
-  std::optional<double> on_demand;     // USD an hour
-  std::optional<Interval> spot;        // USD an hour, lowest and highest seen
-  // What stands in the file instead of an unknown price ("700"); empty: nothing does.
+  std::string accelerator;             // "H100"; empty if unknown
+  std::optional<double> accelerators;  // per machine; below 1 if a GPU is split; absent if unknown
+  std::optional<double> on_demand;     // USD per hour
+  std::optional<Interval> spot;        // USD per hour, lowest and highest seen
+  // What the file has instead of an unknown price ("700"); may be empty.
   std::string on_demand_placeholder;
   std::string spot_placeholder;
   std::string source;  // a URL or the name of a catalogue
-  std::string date;    // YYYY-MM-DD; empty: not said (catalogues)
+  std::string date;    // YYYY-MM-DD; empty if unknown (catalogues)
   std::string note;
   std::string place;  // in the file: "/prices/3", "line 12"
 };
 
 struct PriceFile {
   std::string name;                 // without folders: "aws.json", "vms.csv"
-  std::vector<Price> prices;        // by instance type (compare_names), then region and zone, whatever their order was
+  std::vector<Price> prices;        // by instance type (compare_names), then region and zone
   std::vector<Price> accelerators;  // those without an instance type, in the same order
   std::vector<Ownership> owned;
 };
 
 inline constexpr int price_schema = 1;
 
-// The price that GCP's rows of SkyPilot's catalogue show where none is known.
+// The placeholder for unknown prices in GCP's rows of SkyPilot's catalogue.
 inline constexpr double placeholder_price = 700.0;
 
-// Reads a file of prices: JSON of schema 1, or CSV (catalogue.h), by its content. Throws UsageError that lists all that
-// is wrong: unknown members with the nearest name, prices that are missing, not numbers, zero or negative, no source or
-// date, a currency other than USD.
+// Reads a file of prices: JSON of schema 1 or CSV (catalogue.h), whichever its content is. Throws UsageError that lists
+// all errors: unknown members with the nearest name, prices that are missing, not numbers, zero or negative, no source
+// or date, a currency other than USD.
 //
 // {"schema":1,"source":"..","date":"2026-01-31","currency":"USD",
 //  "prices":[{"provider":"aws","instance_type":"p5.48xlarge","region":"us-east-1","gpu":"H100","gpus":8,
 //             "price":55.04,"spot_price":[10.2,25.8]}],
 //  "owned":[{"name":"our node","gpu":"H100","gpus":8,"capex":325000,"years":3,"power_kw":10.2,"pue":1.2,
 //            "usd_per_kwh":0.083}]}
-// `source`, `date` and `currency` of the file hold for entries without their own.
+// `source`, `date` and `currency` of the file apply to entries without their own.
 PriceFile read_price_file(const std::filesystem::path& path);
 
-// Names as people write them, ASCII case aside: below, at or above 0.
+// Compares names, ignoring ASCII case: below, at or above 0.
 int compare_names(std::string_view a, std::string_view b);
 
-// Days since 1970 of "2026-01-31", or of a time that begins so; absent when it is no date.
+// Days since 1970 of "2026-01-31" or of a time that begins with it; absent if it is not a date.
 std::optional<long> day_of(const std::string& text);
 
 }  // namespace assay::report

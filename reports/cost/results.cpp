@@ -19,9 +19,9 @@ namespace {
 
 constexpr double million = 1e6;
 constexpr double exa = 1e18;
-constexpr double shortest_window = 1;  // seconds; sensors average over about as long
+constexpr double shortest_window = 1;  // seconds; sensors average over about this long
 
-// `amount` at a rate: the interval turns round.
+// Seconds for `amount` at a rate; the ends of the interval swap.
 std::optional<Result> at_rate(std::string per, double amount, const Metric& rate, double stalls = 1) {
   if (!(*rate.value > 0) || !std::isfinite(*rate.value)) return std::nullopt;
   Result result{std::move(per), stalls * amount / *rate.value, {}};
@@ -38,7 +38,7 @@ std::optional<double> number_label(const Record& record, const char* name) {
   return value;
 }
 
-// Items of an epoch in the throughput's unit.
+// Items per epoch in the throughput's unit.
 std::optional<double> epoch_items(const Record& record, std::string_view unit) {
   std::optional<double> samples = number_label(record, "epoch_samples");
   if (!samples) samples = number_label(record, "images");
@@ -48,7 +48,7 @@ std::optional<double> epoch_items(const Record& record, std::string_view unit) {
   return seq && *seq > 0 ? std::optional(*samples * *seq) : std::nullopt;
 }
 
-// Mean over median of repetitions that were timed one by one: how much longer they took than their median says.
+// Mean over median of repetitions timed one by one: how much longer they took than their median suggests.
 double stalls(const Entry& entry) {
   const Record& record = *entry.record;
   if (text_member(record.protocol, "/form") != "repeat") return 1;
@@ -56,7 +56,7 @@ double stalls(const Entry& entry) {
   if (record.samples.series) {
     try {
       values = all_samples(*entry.run, record);
-    } catch (const Error&) {  // the list is gone: what the line holds must do
+    } catch (const Error&) {  // the series file is gone: use the values in the record
     }
   }
   if (values.empty() || std::any_of(values.begin(), values.end(), [](double v) { return !(v > 0); })) return 1;
@@ -74,7 +74,7 @@ std::string million_of(const std::string& unit) {
   return "million " + (item == "img" ? std::string("images") : item);
 }
 
-// When the samples began and ended, in seconds since the record's start.
+// When sampling began and ended, in seconds since the record's start.
 std::optional<Interval> window_of(const Record& record) {
   const Samples& samples = record.samples;
   if (samples.at.empty() || samples.at.size() != samples.values.size()) return std::nullopt;
@@ -83,7 +83,7 @@ std::optional<Interval> window_of(const Record& record) {
   return window.high - window.low >= shortest_window ? std::optional(window) : std::nullopt;
 }
 
-// Counter difference over the window. Where the series is shorter, over the part that it covers, if that is most.
+// From the counter's difference over the window, or over the part that the series covers if that is at least half.
 std::optional<double> counter_watts(const Series& series, const Interval& window) {
   double low = window.low, high = window.high;
   const std::size_t count = std::min(series.at.size(), series.values.size());
@@ -172,12 +172,12 @@ std::vector<Power> power_of(const Record& record) {
     };
     for (const auto& [name, series] : record.telemetry)
       if (of_energy(name, series.unit)) add(name, counter_watts(series, *window));
-    // Power is the same joules once more, and so is its instant beside its average.
+    // Do not count twice: a power series repeats an energy counter, and an instant value its average.
     const auto counted = seen;
     for (const auto& [name, series] : record.telemetry)
       if (of_power(name, series.unit) && !counted.contains(sensor_name(name, record)) && !name.ends_with("_instant"))
         add(name, mean_watts(series, *window));
-    // Sensors are those of the first rank: one GPU of several says nothing of the others.
+    // Sensors are those of the first rank: one GPU of several says nothing about the others.
     if (const auto found = seen.find("GPU energy"); found != seen.end() && found->second < record.world_ranks)
       watts.erase("GPU energy");
   }

@@ -1,4 +1,4 @@
-// What a record's work can be counted in: time and energy a million items, an EFLOP, an epoch, a run to quality.
+// What a record's work can be counted in: time and energy per million items, EFLOP, epoch or run to quality.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -12,15 +12,15 @@ namespace assay::report {
 // One kind of result.
 struct Result {
   std::string per;               // "million tokens", "million images", "epoch", "run to quality", "EFLOP"
-  double seconds = 0;            // of wall time for one, on all machines of the record together
+  double seconds = 0;            // of wall time per result, on all machines of the record together
   std::optional<Interval> ci95;  // within the run
 };
 
 // In the order: run to quality, million items, epoch, EFLOP.
-// From throughput (items/s), over the wall time of the window; model_flops or, of products, throughput (FLOP/s), where
-// repetitions were timed one by one by their mean, as a median hides stalls; time_to_quality; an epoch where the
-// record's labels tell its samples (epoch_samples, images). An interval of a rate turns round: seconds = amount / rate,
-// so its lower end comes from the higher rate.
+// Sources: throughput (items/s) over the wall time of the window; model_flops, or for matrix products throughput
+// (FLOP/s), by the mean if repetitions were timed one by one, as a median hides stalls; time_to_quality; an epoch if
+// the record's labels give its samples (epoch_samples, images). As seconds = amount / rate, the lower end of an
+// interval comes from the higher rate.
 std::vector<Result> results_of(const Entry& entry);
 
 // Mean power while a record was measured.

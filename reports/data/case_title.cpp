@@ -1,7 +1,8 @@
-// Case names for people. Families that are not known here are named by their parameters.
+// Case names for people. Unknown families are named by their parameters.
 #include "reports/data/figures.h"
 
 #include "harness/core/units.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -19,7 +20,7 @@ std::string size_of_param(const Record& record, std::string_view name) {
   return bytes && *bytes >= 0 ? format_bytes(*bytes) : text_of(record, name);
 }
 
-// Joins the parts that are not empty.
+// Skips empty parts.
 std::string join(std::initializer_list<std::string> parts, const char* separator) {
   std::string out;
   for (const std::string& part : parts) {
@@ -30,7 +31,7 @@ std::string join(std::initializer_list<std::string> parts, const char* separator
   return out;
 }
 
-// The value, unless it is what nobody needs to be told.
+// Empty if the value is the usual one, which needs no mention.
 std::string unless(const std::string& value, std::string_view usual) { return value == usual ? std::string() : value; }
 
 std::string threads_title(const Record& record) {
@@ -61,11 +62,10 @@ std::string memory_title(const Record& r) {
 }
 
 std::string collective_title(const Record& r) {
-  return join(
-      {join({"collective", text_of(r, "op"), size_of_param(r, "bytes")}, " "), unless(text_of(r, "dtype"), "f32"),
-       text_of(r, "inplace") == "true" ? "in place" : "", unless(text_of(r, "batching"), "batched"),
-       fmt::format("{} rank{}", r.world_ranks, r.world_ranks == 1 ? "" : "s")},
-      ", ");
+  return join({join({"collective", text_of(r, "op"), size_of_param(r, "bytes")}, " "),
+               unless(text_of(r, "dtype"), "f32"), text_of(r, "inplace") == "true" ? "in place" : "",
+               unless(text_of(r, "batching"), "batched"), plural(r.world_ranks, "rank")},
+              ", ");
 }
 
 std::string dataloader_title(const Record& r) {
@@ -76,7 +76,7 @@ std::string dataloader_title(const Record& r) {
       ", ");
 }
 
-// "train gpt2-124m f32 4 x 512": the record says what "recipe" stands for.
+// "train gpt2-124m f32 4 x 512"; the record says what "recipe" stands for.
 std::string training_title(const Record& r) {
   const auto size = [&](const char* name) {
     const std::string asked = text_of(r, name);

@@ -9,7 +9,7 @@
 
 namespace assay::report {
 
-// Messages up to here are bound by latency: bandwidth says little about them.
+// Messages up to this size are latency-bound; their bandwidth says little.
 static constexpr double small_message_bytes = 32 << 10;
 
 std::string param_text(const Record& record, std::string_view name) {

@@ -51,7 +51,7 @@ std::vector<MachineRuns> group(const RunSet& runs) {
   for (MachineRuns& one : groups) {
     one.cases = cases_of(runs, one.runs);
     one.title = title_of(one);
-    // Equal titles: many hosts of which the title names the first alone.
+    // Titles name only the first of many hosts, so several may be equal.
     if (const int n = ++seen[one.title]; n > 1) one.title += fmt::format(" ({})", n);
   }
   return groups;

@@ -12,7 +12,7 @@ namespace assay::report {
 
 namespace {
 
-// Hosts as run.json lists them, then those that only records name.
+// Hosts in run.json, then those named only by records.
 std::vector<std::string> hosts_of(const RunData& run, std::map<std::string, const Json*>& listed) {
   std::vector<std::string> names;
   if (const Json& hosts = member(run.run, "/hosts"); hosts.is_array())
@@ -37,8 +37,8 @@ Json run_of_host(const Json& whole, const std::string& name, const Json* host) {
 }  // namespace
 
 bool ran_on_each_host(const RunData& run) {
-  const Json& said = member(run.run, "/each_host");
-  return said.is_boolean() && said.get<bool>();
+  const Json& each_host = member(run.run, "/each_host");
+  return each_host.is_boolean() && each_host.get<bool>();
 }
 
 std::vector<RunData> split_hosts(RunData run) {

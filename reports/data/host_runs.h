@@ -1,4 +1,4 @@
-// A run with --each-host is as many runs as it had hosts: every report then knows each host as a machine of its own.
+// A run with --each-host counts as one run per host, so that reports treat each host as a machine.
 #pragma once
 
 #include "harness/record/run_dir.h"
@@ -9,9 +9,9 @@ namespace assay::report {
 
 bool ran_on_each_host(const RunData& run);
 
-// The run itself, or, of one with --each-host, a run for each host: its records, and its own environment and findings
-// out of the member "hosts" of run.json in their places. Records of no host that is listed there are a run without an
-// environment. Lines that could not be read stay with the first.
+// The run itself, or for --each-host one run per host, with the host's records and its environment and findings from
+// the member "hosts" of run.json. Records of hosts not listed there become a run without an environment. Unreadable
+// lines stay with the first run.
 std::vector<RunData> split_hosts(RunData run);
 
 }  // namespace assay::report

@@ -1,5 +1,7 @@
 #include "reports/data/machine.h"
 
+#include "reports/data/words.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +18,7 @@ std::string memory_text(const Json& environment) {
   return bytes ? fmt::format("{:.0f} GiB", std::round(*bytes / 0x1p30)) : std::string();
 }
 
-// A label wins over what the machine says of itself: the user knows better.
+// A label overrides what was detected: the user knows better.
 std::string labelled(const Json& run, const char* label, const char* pointer) {
   const std::string given = text_member(run, (std::string("/labels/") + label).c_str());
   return given.empty() ? text_member(run, pointer) : given;
@@ -61,7 +63,7 @@ Machine machine_of(const RunData& run) {
 
   std::vector<std::string> parts;
   if (!machine.cpu.empty()) parts.push_back(machine.cpu);
-  if (machine.cores) parts.push_back(fmt::format("{} core{}", *machine.cores, *machine.cores == 1 ? "" : "s"));
+  if (machine.cores) parts.push_back(plural(*machine.cores, "core"));
   if (const std::string memory = memory_text(environment); !memory.empty()) parts.push_back(memory);
   if (const Json& gpus = member(environment, "/gpus"); gpus.is_array()) {
     machine.gpus = static_cast<int>(gpus.size());

@@ -14,7 +14,7 @@ namespace assay::report {
 
 namespace {
 
-// When the run began: by its own word, else by its first record's.
+// The start in run.json, else that of the first record.
 std::string started(const RunData& run) {
   if (run.run.is_object()) {
     const auto found = run.run.find("started");
@@ -26,7 +26,7 @@ std::string started(const RunData& run) {
   return first ? *first : std::string();
 }
 
-// Of everything that a report may print of a run, but for its place; the order of its records does not matter.
+// Covers all that a report may print of a run except its place; the order of records does not matter.
 std::uint64_t content_hash(const RunData& run) {
   if (run.content) return *run.content;
   std::uint64_t lines = 0;
@@ -36,20 +36,20 @@ std::uint64_t content_hash(const RunData& run) {
   return hash64(run.run.dump(-1, ' ', false, Json::error_handler_t::replace), lines);
 }
 
-// What keeps a record from being compared, beside a fault.
-bool spoils(const std::string& flag) {
+// Whether this flag makes a record not comparable, apart from faults.
+bool prevents_comparison(const std::string& flag) {
   constexpr std::string_view words[] = {"oversubscribed", "shared GPU", "emulated GPU", "hosts are one machine"};
   return std::any_of(std::begin(words), std::end(words), [&](std::string_view word) { return flag.starts_with(word); });
 }
 
-void take_as_measured(Record& record) {
+void treat_as_measured(Record& record) {
   constexpr std::string_view mark = "injected:";
   std::string faults;
   for (const std::string& flag : record.flags)
     if (flag.starts_with(mark)) faults += (faults.empty() ? "" : ", ") + flag.substr(mark.size());
   std::erase_if(record.flags, [&](const std::string& flag) { return flag.starts_with(mark); });
   record.labels["injected"] = faults;
-  record.comparable = std::none_of(record.flags.begin(), record.flags.end(), spoils);
+  record.comparable = std::none_of(record.flags.begin(), record.flags.end(), prevents_comparison);
 }
 
 }  // namespace
@@ -59,14 +59,14 @@ std::string Entry::place() const { return fmt::format("{}/records.jsonl line {}"
 std::string Entry::anchor() const {
   const std::uint64_t of_run = hash64(started(*run), run->content.value_or(0));
   const std::uint64_t hash = hash64(record->identity().text(), hash64(record->started, of_run));
-  return fmt::format("r-{:012x}", hash >> 16);  // as long as two thousand rows need, as short as a page wants
+  return fmt::format("r-{:012x}", hash >> 16);  // long enough for two thousand rows, short for the page
 }
 
-RunSet::RunSet(std::vector<RunData> runs, Drills drills) {
+RunSet::RunSet(std::vector<RunData> runs, Injected handling) {
   struct Place {
     std::string started;
     std::uint64_t hash;
-    std::string dir;  // decides between copies alone
+    std::string dir;  // breaks ties between copies
     std::size_t index;
     auto operator<=>(const Place&) const = default;
   };
@@ -83,17 +83,17 @@ RunSet::RunSet(std::vector<RunData> runs, Drills drills) {
   }
   directories_ = runs_.size();
   std::vector<std::size_t> directory;  // of each run
-  std::vector<RunData> parted;
+  std::vector<RunData> split;
   for (std::size_t i = 0; i < directories_; ++i)
     for (RunData& part : split_hosts(std::move(runs_[i]))) {
-      parted.push_back(std::move(part));
+      split.push_back(std::move(part));
       directory.push_back(i);
     }
-  runs_ = std::move(parted);
+  runs_ = std::move(split);
   for (std::size_t i = 0; i < runs_.size(); ++i) {
-    if (drills == Drills::take)
+    if (handling == Injected::include)
       for (Record& record : runs_[i].records)
-        if (record.injected()) take_as_measured(record);
+        if (record.injected()) treat_as_measured(record);
     const RunData& run = runs_[i];
     first_.push_back(entries_.size());
     std::map<Identity, std::size_t> places;
@@ -104,8 +104,8 @@ RunSet::RunSet(std::vector<RunData> runs, Drills drills) {
       entry.record = &run.records[r];
       entry.line = r < run.lines.size() ? run.lines[r] : static_cast<int>(r) + 1;
     }
-    if (drills != Drills::leave_out) continue;
-    // The last attempt counts, and only then whether it is a drill's: an older one is not its measurement.
+    if (handling != Injected::exclude) continue;
+    // Check the last attempt for faults: an earlier one must not take its place.
     const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(first_.back());
     const auto kept =
         std::remove_if(first, entries_.end(), [](const Entry& entry) { return entry.record->injected(); });
@@ -125,9 +125,9 @@ std::string injected_text(const RunSet& runs) {
   const std::size_t count = runs.injected();
   if (count == 0) return {};
   return fmt::format(
-      "{} record{} injected faults and {} left out: such records prove checks and are no measurements (--injected "
-      "takes "
-      "them)",
+      "{} record{} injected faults and {} left out: such records test the checks and are not measurements (include "
+      "them "
+      "with --injected)",
       count, count == 1 ? " has" : "s have", count == 1 ? "was" : "were");
 }
 

@@ -1,6 +1,7 @@
 #include "reports/data/why_left_out.h"
 
 #include "reports/data/run_set.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,9 +12,9 @@ namespace assay::report {
 
 namespace {
 
-std::string reason_of(const Record& record) { return record.reason.substr(0, record.reason.find('\n')); }
+std::string reason_of(const Record& record) { return first_line(record.reason); }
 
-// The checks that did not hold, else the reason.
+// The checks that failed, else the reason.
 std::string failure_of(const Record& record) {
   std::vector<std::string> checks;
   for (const Check& check : record.checks)
@@ -27,7 +28,7 @@ struct Cause {
   std::string (*detail)(const Record& record);
 };
 
-// The first that holds is said.
+// The first that holds is reported.
 constexpr Cause causes[] = {
     {"a fault was injected", injected, [](const Record&) { return std::string(); }},
     {"skipped", [](const Record& record) { return record.status == Status::skipped; }, reason_of},

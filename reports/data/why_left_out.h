@@ -1,4 +1,4 @@
-// Why a record's figures count for nothing, in the same words in every report.
+// Why a record's figures do not count, in the same words in every report.
 #pragma once
 
 #include "harness/record/record.h"
@@ -10,13 +10,13 @@ namespace assay::report {
 
 struct WhyLeftOut {
   std::string what;    // "skipped", "not comparable"
-  std::string detail;  // "no AMX", "oversubscribed"; may be empty
+  std::string detail;  // "no AMX", "oversubscribed", or empty
   // "skipped: no AMX"
   std::string text() const;
   bool operator==(const WhyLeftOut&) const = default;
 };
 
-// Nothing for a record whose figures count.
+// Absent for a record whose figures count.
 std::optional<WhyLeftOut> why_left_out(const Record& record);
 
 }  // namespace assay::report

@@ -1,9 +1,9 @@
-// Figures between hosts: a matrix, shaded by how slow a pair is.
+// Figures between pairs of hosts: a matrix shaded by slowness.
 #include "harness/core/units.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
+#include "reports/data/words.h"
 #include "reports/hosts/hosts.h"
-#include "reports/summary/cells.h"
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ constexpr std::size_t max_records = 20;
 constexpr std::size_t max_in_terminal = 12;  // members of a matrix
 constexpr std::size_t max_in_page = 48;
 constexpr std::size_t max_pairs = 10;
-// Times the median pair's time; each begins a darker shade.
+// Multiples of the median pair's time at which darker shades begin.
 constexpr std::array<double, 6> shades{1.03, 1.1, 1.25, 1.5, 2, 4};
 
 struct Pair {
@@ -51,7 +51,7 @@ class Pairs {
   bool empty() const { return pairs_.empty(); }
   std::size_t members() const { return names_.size(); }
 
-  // What it shows, and who is slow.
+  // What the matrix shows, and which host or link is slow.
   std::vector<Block> words() const {
     const Pair& slowest = pairs_.front();
     std::vector<Block> blocks{
@@ -65,8 +65,9 @@ class Pairs {
       named = true;
     }
     if (!named)
-      blocks.push_back(members() < 3 ? Text{"Two members have no other link to be compared with.", Tone::faint}
-                                     : Text{"No host or link stands out.", Tone::good});
+      blocks.push_back(members() < 3
+                           ? Text{"With only two members there is no other link to compare with.", Tone::faint}
+                           : Text{"No host or link stands out.", Tone::good});
     return blocks;
   }
 
@@ -89,11 +90,11 @@ class Pairs {
     return table;
   }
 
-  // Of all members, or of those with the slowest links.
+  // All members, or those with the slowest links.
   Table table() const {
     const std::vector<std::size_t> shown = chosen();
     const DisplayUnit unit = display_unit(middle_, matrix_.unit);
-    std::string title = fmt::format("{}, {}, from the row's to the column's", matrix_.metric, unit.name);
+    std::string title = fmt::format("{}, {}, from row to column", matrix_.metric, unit.name);
     if (shown.size() < members())
       title += fmt::format("; the {} of {} with the slowest links", shown.size(), members());
     Table table{"pairs", std::move(title), {{"from", "from"}}, {}};
@@ -115,7 +116,7 @@ class Pairs {
   bool worse(double a, double b) const { return matrix_.better == Better::higher ? a < b : a > b; }
   std::string text(double value) const { return format_quantity(value, matrix_.unit); }
 
-  // The members of the slowest pairs, in the matrix's order.
+  // The members of the slowest pairs, in matrix order.
   std::vector<std::size_t> chosen() const {
     std::set<std::size_t> chosen;
     for (const Pair& pair : pairs_) {
@@ -169,11 +170,12 @@ std::vector<Section> pair_sections(const RunSet& runs) {
   }
   if (section.blocks.empty()) return {};
   section.blocks.push_back(
-      Text{"Redder cells are slower than the median pair: from 3 %, 10 %, 25 %, 50 %, 2 times and 4 times its time on.",
+      Text{"Redder cells are slower than the median pair: shades begin at 3 %, 10 %, 25 % and 50 % more time, and at 2 "
+           "and 4 times its time.",
            Tone::faint});
   if (left_out > 0)
     section.blocks.push_back(
-        Text{plural(left_out, "more matrix record") + " not shown: give fewer directories to see them.", Tone::warn});
+        Text{plural(left_out, "more matrix record") + " not shown: pass fewer directories to see them.", Tone::warn});
   std::vector<Section> sections;
   sections.push_back(std::move(section));
   if (!large.blocks.empty()) sections.push_back(std::move(large));

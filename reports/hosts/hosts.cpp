@@ -1,9 +1,9 @@
 #include "reports/hosts/hosts.h"
 
 #include "harness/core/units.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
+#include "reports/data/words.h"
 #include "reports/hosts/side_by_side.h"
-#include "reports/summary/cells.h"
 
 #include <fmt/format.h>
 
@@ -17,9 +17,9 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t max_named = 20;  // hosts in words
+constexpr std::size_t max_named = 20;  // hosts listed in words
 constexpr std::size_t max_rows = 5000;
-constexpr std::size_t few_hosts = 8;  // fewer stand side by side
+constexpr std::size_t few_hosts = 8;  // fewer are shown side by side
 
 Cell value_cell(const HostCase& one, double value, const std::string& host = "") {
   Cell cell{figure_text(*one.metric, value) + (host.empty() ? "" : ", " + host),
@@ -29,17 +29,15 @@ Cell value_cell(const HostCase& one, double value, const std::string& host = "")
   return cell;
 }
 
-Cell share_cell(double share, bool sign) {
-  if (!std::isfinite(share)) return no_cell();
-  if (std::abs(share) < 0.0005) share = 0;  // no "-0.0 %"
-  Cell cell{fmt::format("{}{:.{}f} %", sign && share > 0 ? "+" : "", 100 * share, std::abs(share) < 0.1 ? 1 : 0),
-            share};
-  cell.sort = share;
+Cell offset_cell(double offset) {
+  if (std::abs(offset) < 0.0005) offset = 0;  // no "-0.0 %"
+  Cell cell = share_cell(offset);
+  if (offset > 0) cell.text.insert(0, "+");
   return cell;
 }
 
 std::string score_text(double z) {
-  if (!std::isfinite(z)) return z > 0 ? "beyond all" : "below all";
+  if (!std::isfinite(z)) return z > 0 ? "+inf" : "-inf";
   return fmt::format("{:.1f}", std::abs(z) < 0.05 ? 0 : z);
 }
 
@@ -56,7 +54,7 @@ std::string deviation(const HostCase& one, const HostFigure& host) {
                      figure_text(*one.metric, middle), std::isfinite(z) ? fmt::format(", z {:.1f}", z) : "");
 }
 
-// A line for each host that stands out, the one with the most cases first.
+// A line for each host that stands out; the one with most cases first.
 std::vector<Block> words(const std::vector<HostCase>& cases) {
   struct Found {
     std::string host;
@@ -81,17 +79,17 @@ std::vector<Block> words(const std::vector<HostCase>& cases) {
       const auto off = [](const auto& x) { return std::abs(*x.second->value / x.first->middle() - 1); };
       return off(a) < off(b);
     });
-    blocks.push_back(
-        Text{fmt::format("{} stands out in {}, most in {}: {}", found[i].host, plural(found[i].in.size(), "case"),
-                         farthest->first->title, deviation(*farthest->first, *farthest->second)),
-             Tone::warn});
+    blocks.push_back(Text{
+        fmt::format("{} stands out in {}, most of all in {}: {}", found[i].host, plural(found[i].in.size(), "case"),
+                    farthest->first->title, deviation(*farthest->first, *farthest->second)),
+        Tone::warn});
   }
   if (found.size() > max_named)
     blocks.push_back(Text{plural(found.size() - max_named, "more host") + " stand out.", Tone::warn});
   if (found.empty() && any_statistics) blocks.push_back(Text{"No host stands out.", Tone::good});
   if (!any_statistics)
     blocks.push_back(Text{
-        fmt::format("Fewer than {} hosts have figures of a case: nobody is called an outlier.", fewest_for_outliers),
+        fmt::format("Fewer than {} hosts have figures for a case: too few to identify outliers.", fewest_for_outliers),
         Tone::faint});
   return blocks;
 }
@@ -107,23 +105,22 @@ Table summary(const std::vector<HostCase>& cases) {
               {{"case", "case"},
                {"hosts", "hosts", Align::right},
                {"median", "median host", Align::right},
-               {"least", "least"},
-               {"most", "most"},
+               {"least", "min"},
+               {"most", "max"},
                {"spread", "spread", Align::right},
                {"outliers", "outliers", Align::right}},
               {}};
   for (const HostCase& one : cases) {
     if (table.rows.size() >= max_rows) break;
-    const double least = one.values.front(), most = one.values.back();
+    const double min = one.values.front(), max = one.values.back();
     const std::size_t outliers = outliers_of(one);
-    Cell count =
-        one.statistics ? Cell{std::to_string(outliers), outliers, outliers > 0 ? Tone::warn : Tone::plain} : no_cell();
+    Cell count = one.statistics ? count_cell(outliers, outliers > 0 ? Tone::warn : Tone::plain) : no_cell();
     table.rows.push_back({{one.title, one.hosts.front().newest->record->key},
-                          {std::to_string(one.values.size()), one.values.size()},
+                          count_cell(one.values.size()),
                           value_cell(one, one.middle()),
-                          value_cell(one, least, with_value(one, least).host),
-                          value_cell(one, most, with_value(one, most).host),
-                          share_cell((most - least) / std::abs(one.middle()), false),
+                          value_cell(one, min, with_value(one, min).host),
+                          value_cell(one, max, with_value(one, max).host),
+                          share_cell((max - min) / std::abs(one.middle())),
                           std::move(count)});
   }
   return table;
@@ -160,7 +157,7 @@ Table side_by_side(const std::vector<HostCase>& cases, const std::set<std::strin
   return table;
 }
 
-// Every host's figure, the farthest from the median first.
+// Every host's figure, farthest from the median first.
 Section figures(const std::vector<HostCase>& cases) {
   Table table{"host_figures",
               "",
@@ -168,7 +165,7 @@ Section figures(const std::vector<HostCase>& cases) {
                {"host", "host"},
                {"median", "figure", Align::right},
                {"ci95", "95 %", Align::right},
-               {"off", "off the median host", Align::right},
+               {"off", "off the median", Align::right},
                {"z", "robust z", Align::right},
                {"runs", "runs", Align::right}},
               {}};
@@ -194,16 +191,16 @@ Section figures(const std::vector<HostCase>& cases) {
       table.rows.push_back({{one.title, host->newest->record->key},
                             {host->host, nullptr},
                             host_cell(one, *host),
-                            host->runs == 1 ? interval_cell(metric) : no_cell(),
-                            host->value ? share_cell(*host->value / middle - 1, true) : no_cell(),
+                            host->runs == 1 ? precision_cell(metric) : no_cell(),
+                            host->value ? offset_cell(*host->value / middle - 1) : no_cell(),
                             std::move(z),
-                            {std::to_string(host->runs), host->runs}});
+                            count_cell(host->runs)});
     }
   }
   Section section{"host-figures", "Every host's figures", {std::move(table)}, false};
   if (left_out > 0)
     section.blocks.push_back(
-        Text{plural(left_out, "more figure") + " not shown: give fewer directories to see them.", Tone::warn});
+        Text{plural(left_out, "more figure") + " not shown: pass fewer directories to see them.", Tone::warn});
   return section;
 }
 
@@ -212,7 +209,7 @@ Section figures(const std::vector<HostCase>& cases) {
 std::vector<Section> host_sections(const RunSet& runs) {
   std::vector<HostCase> cases = cases_by_host(runs);
   if (cases.empty()) return {};
-  // Those with outliers first.
+  // Cases with outliers first.
   std::stable_partition(cases.begin(), cases.end(), [](const HostCase& one) { return outliers_of(one) > 0; });
   std::set<std::string> names;
   for (const HostCase& one : cases)

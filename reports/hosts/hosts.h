@@ -1,4 +1,4 @@
-// Hosts beside each other: the same case on several of them, and the links between them.
+// Hosts compared: the same case on several of them, and the links between them.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -9,15 +9,15 @@
 
 namespace assay::report {
 
-// For each case that several hosts measured by themselves: median, least, most and spread over the hosts. From 8 hosts
-// on, outliers by robust z-score (harness/statistics/outliers.h), in words; below, the hosts side by side. Nothing
-// where no case has two hosts.
+// For each case that several hosts measured on their own: median, min, max and spread over the hosts. From 8 hosts on,
+// outliers by robust z-score (harness/statistics/outliers.h), in words; with fewer, the hosts side by side. Empty if no
+// case has two hosts.
 std::vector<Section> host_sections(const RunSet& runs);
-// Every host's figure of those cases, for files.
+// Every host's figures for those cases, for files.
 std::vector<Section> host_figure_sections(const RunSet& runs);
 
-// For each record that holds a matrix of pairs: the slow host or link in words, and the figures by pair, as a heat map
-// in HTML. Large matrices are cut to the slowest members and stand in an appendix.
+// For each record with a matrix of pairs: the slow host or link in words, and the figures by pair, as a heat map in
+// HTML. Large matrices are cut to the slowest members and go to an appendix.
 std::vector<Section> pair_sections(const RunSet& runs);
 
 // "n2" before "n10".

@@ -98,7 +98,7 @@ std::vector<HostCase> cases_by_host(const RunSet& runs) {
   std::vector<HostCase> cases;
   for (Group& group : groups) {
     if (group.hosts.size() < 2) continue;
-    // Figures of other protocols are other cases; records without a figure (skips know no protocol) stay with the most.
+    // Figures with different protocols are different cases; records without a figure go with the most common protocol.
     std::map<std::string, std::size_t> protocols;
     for (const auto& [host, entries] : group.hosts)
       for (const Entry* entry : entries)

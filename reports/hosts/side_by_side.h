@@ -1,4 +1,4 @@
-// A case as several hosts measured it.
+// A case measured by several hosts.
 #pragma once
 
 #include "harness/statistics/outliers.h"
@@ -11,26 +11,26 @@
 
 namespace assay::report {
 
-// One host's figure: of its records of the case in one protocol, the median.
+// One host's figure: the median of its records of the case with one protocol.
 struct HostFigure {
   std::string host;
   const Entry* newest = nullptr;
   std::size_t runs = 0;         // records that count
-  std::optional<double> value;  // absent where none does: skipped, broken, not comparable
+  std::optional<double> value;  // absent if none counts: skipped, broken, not comparable
 };
 
 struct HostCase {
   std::string title;
-  const Metric* metric = nullptr;    // of one of the hosts: name, unit, which way is better
+  const Metric* metric = nullptr;    // of one of the hosts, for name, unit and direction
   std::vector<HostFigure> hosts;     // by name
-  std::vector<double> values;        // those that there are, ascending
+  std::vector<double> values;        // of hosts that have one, ascending
   std::optional<Robust> statistics;  // from 8 values on
 
   double middle() const;
   bool outlier(const HostFigure& one) const;
 };
 
-// Cases of equal key, device, world, seed and protocol with figures of two hosts or more, in order of appearance.
+// Cases of equal key, device, world, seed and protocol with figures of at least two hosts, in order of appearance.
 std::vector<HostCase> cases_by_host(const RunSet& runs);
 
 }  // namespace assay::report

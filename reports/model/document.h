@@ -1,4 +1,4 @@
-// The one form of every report: sections of text, tables and figures, drawn by the renderers. Free of devices and of
+// The form of every report: sections of text, tables and figures, which the renderers draw. Knows no device and no
 // layout.
 #pragma once
 
@@ -14,16 +14,16 @@
 
 namespace assay::report {
 
-// What a reader should feel about a cell or a verdict; renderers choose colour and sign.
+// How good or bad a cell or verdict is; renderers choose colour and sign.
 enum class Tone { plain, good, warn, bad, faint };
 
 struct Cell {
   std::string text;  // for people: "412 GFLOP/s"
   Json data = {};    // for machines, base units: {"value":4.12e11,"unit":"FLOP/s"}; null repeats the text
   Tone tone = Tone::plain;
-  std::string link = {};  // of a section or an anchor of this document ("r-0123"), where the figure comes from
-  std::optional<double> sort = {};  // what sortable tables sort by; absent: the text
-  int heat = 0;                     // of a heat map: 0 plain, up to 6 the farthest on the bad side
+  std::string link = {};            // a section or anchor of this document ("r-0123") that the figure comes from
+  std::optional<double> sort = {};  // what sortable tables sort by; if absent, the text
+  int heat = 0;                     // in a heat map: 0 is plain, 6 the worst
 };
 
 enum class Align { left, right };
@@ -38,8 +38,8 @@ struct Table {
   std::string id;
   std::string title;  // may be empty
   std::vector<Column> columns;
-  std::vector<std::vector<Cell>> rows;    // one cell a column
-  std::vector<std::string> anchors = {};  // of each row, to link to; empty: none
+  std::vector<std::vector<Cell>> rows;    // one cell per column
+  std::vector<std::string> anchors = {};  // one per row, to link to; may be empty
 };
 
 struct Text {
@@ -47,7 +47,7 @@ struct Text {
   Tone tone = Tone::plain;
 };
 
-// Kept as it is, in a fixed-width face (a table in another tool's form).
+// Shown unchanged in a fixed-width font (a table in another tool's form).
 struct Verbatim {
   std::string id;
   std::string text;
@@ -58,12 +58,12 @@ struct List {
   std::vector<std::string> items;
 };
 
-// A picture. Whatever it shows stands in a table too: terminals have no pictures, and neither do all readers.
+// A picture. Everything it shows is in a table too: terminals and some readers have no pictures.
 struct Point {
   double x = 0;
   double y = 0;
   std::optional<Interval> range = {};  // of y
-  std::string label = {};              // what the point is, when one points at it
+  std::string label = {};              // shown on hover
 };
 
 enum class Mark { line, points, line_and_points, bars };
@@ -72,12 +72,12 @@ struct Curve {
   std::string name;
   Mark mark = Mark::points;
   std::vector<Point> points;
-  bool reference = false;  // a roof, a fit, a sheet's figure: drawn dashed
+  bool reference = false;  // a roof, a fit, a figure from a sheet: drawn dashed
 };
 
 struct Axis {
   std::string title;
-  std::string unit;  // base unit; renderers choose a people-sized one
+  std::string unit;  // base unit; renderers choose a readable one
   bool logarithmic = false;
   std::vector<std::string> categories = {};  // names of x = 0, 1, 2, ...: for bars
 };
@@ -85,7 +85,7 @@ struct Axis {
 struct Figure {
   std::string id;
   std::string title;
-  std::string alt;  // what it shows, in a sentence with its figures, for who cannot see it
+  std::string alt;  // what it shows, in a sentence with its figures, for readers who cannot see it
   Axis x;
   Axis y;
   std::vector<Curve> curves;  // at most five
@@ -95,7 +95,7 @@ using Block = std::variant<Text, Table, Verbatim, List, Figure>;
 
 struct Section {
   std::string id;
-  std::string title;  // empty: no heading
+  std::string title;  // empty for no heading
   std::vector<Block> blocks;
   bool in_terminal = true;  // false: only in files (long appendices)
 };

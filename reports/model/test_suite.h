@@ -1,4 +1,4 @@
-// Verdicts in the form that continuous-integration systems read: a suite of test cases.
+// Verdicts as CI systems read them: a suite of test cases.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ struct TestCase {
   std::string name;
   Outcome outcome = Outcome::passed;
   std::string message;  // why it failed or was skipped
-  std::string detail;   // of a failure, line by line
-  std::string output;   // what was found, line by line
+  std::string detail;   // lines that explain a failure
+  std::string output;   // lines about what was found
   double seconds = 0;
 };
 
 struct TestSuite {
   std::string name;
-  std::string hostname;   // empty: not known
-  std::string timestamp;  // ISO 8601; empty: not known
+  std::string hostname;   // empty if unknown
+  std::string timestamp;  // ISO 8601; empty if unknown
   std::vector<TestCase> cases;
 };
 

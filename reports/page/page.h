@@ -1,4 +1,4 @@
-// The whole report of any number of runs: which sections, in which order.
+// The whole report of any number of runs: its sections and their order.
 #pragma once
 
 #include "reports/cost/cost.h"
@@ -8,13 +8,13 @@
 namespace assay::report {
 
 struct PageOptions {
-  PriceSource prices;       // load_prices(); without any there are no costs
-  bool nccl_table = false;  // collectives in nccl-tests' form, in the terminal too
+  PriceSource prices;       // from load_prices(); without prices there are no costs
+  bool nccl_table = false;  // shows collectives in nccl-tests' form in the terminal too
 };
 
-// The verdict and the figures that matter; what did not hold; environment; suites; workloads; cost; roofline; samples;
-// what was skipped and why; how each figure was measured. Parts without anything to say are left out. Every renderer
-// draws this one document; terminals leave its appendices out.
+// The verdict and the figures that matter; what failed; environment; suites; workloads; cost; roofline; samples; what
+// was skipped and why; how each figure was measured. Empty parts are left out. All renderers draw this document;
+// terminals omit its appendices.
 Document whole_report(const RunSet& runs, const PageOptions& options);
 
 }  // namespace assay::report

@@ -1,4 +1,4 @@
-// What every HTML page carries: made at build time from reports/render/assets and the distribution's Chart.js.
+// Contents of every HTML page, embedded at build time from reports/render/assets and the system's Chart.js.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@ namespace assay::report {
 
 struct Asset {
   std::string_view text;
-  std::string_view sha256;  // of the text, base64: how the page's Content-Security-Policy knows it
+  std::string_view sha256;  // of the text, base64, for the page's Content-Security-Policy
 };
 
 extern const Asset page_style;

@@ -16,9 +16,9 @@ std::string titled(const Axis& axis, const std::string& unit) {
   return axis.title.empty() ? unit : fmt::format("{} ({})", axis.title, unit);
 }
 
-// The step of 1, 2 or 5 x 10^k that parts `span` into at most `most` pieces.
-double round_step(double span, int most) {
-  const double raw = span / most;
+// The step of 1, 2 or 5 x 10^k that divides `span` into at most `max` pieces.
+double round_step(double span, int max) {
+  const double raw = span / max;
   const double power = std::pow(10.0, std::floor(std::log10(raw)));
   for (const double factor : {1.0, 2.0, 5.0})
     if (factor * power >= raw * (1 - 1e-9)) return factor * power;
@@ -59,7 +59,7 @@ Scale logarithmic(const Axis& axis, double low, double high, bool binary) {
   int step = 1;
   for (const int wider : binary ? std::vector<int>{2, 5, 10, 20, 40, 80, 160} : std::vector<int>{2, 3, 6, 12, 30, 90})
     if ((last - first) / step >= 8) step = wider;
-  // Few decades: their twos and fives too.
+  // With few decades, add ticks at 2 and 5.
   const std::vector<double> factors =
       !binary && last - first <= 3 ? std::vector<double>{1, 2, 5} : std::vector<double>{1};
   const int aligned = step * static_cast<int>(std::ceil(static_cast<double>(first) / step));
@@ -99,9 +99,9 @@ Scale make_scale(const Axis& axis, const std::vector<double>& values, bool from_
   return linear(axis, low, high, from_zero);
 }
 
-std::vector<Point> thin(const std::vector<Point>& points, std::size_t most) {
-  if (points.size() <= most) return points;
-  const std::size_t inner = points.size() - 2, stretches = (most - 2) / 2;
+std::vector<Point> thin(const std::vector<Point>& points, std::size_t max) {
+  if (points.size() <= max) return points;
+  const std::size_t inner = points.size() - 2, stretches = (max - 2) / 2;
   std::vector<Point> kept = {points.front()};
   for (std::size_t stretch = 0; stretch < stretches; ++stretch) {
     const std::size_t begin = 1 + inner * stretch / stretches, end = 1 + inner * (stretch + 1) / stretches;

@@ -14,7 +14,7 @@ struct Decoded {
   std::size_t length;
 };
 
-// One code point of well-formed UTF-8 (RFC 3629); nothing for malformed bytes.
+// One code point of well-formed UTF-8 (RFC 3629); absent for malformed bytes.
 std::optional<Decoded> decode(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -26,13 +26,13 @@ std::optional<Decoded> decode(std::string_view text) {
     if ((byte(i) & 0xC0) != 0x80) return std::nullopt;
     code = code << 6 | (byte(i) & 0x3Fu);
   }
-  constexpr char32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  constexpr char32_t lowest[] = {0, 0, 0x80, 0x800, 0x10000};  // by length
   const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  if (code < least[length] || code > 0x10FFFF || surrogate) return std::nullopt;
+  if (code < lowest[length] || code > 0x10FFFF || surrogate) return std::nullopt;
   return Decoded{code, length};
 }
 
-// Controls, and the marks that reorder or hide the text around them.
+// Control characters, and marks that reorder or hide the text around them.
 bool harmful(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
          (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF;

@@ -1,5 +1,5 @@
-// A Document as one HTML file that needs nothing else: style, scripts and data stand in it, and its
-// Content-Security-Policy lets no script run but these, nor anything be loaded.
+// A Document as one self-contained HTML file: style, scripts and data are inline, and its Content-Security-Policy
+// allows no other script and no loading.
 #include "reports/render/assets.h"
 #include "reports/render/axis.h"
 #include "reports/render/escape.h"
@@ -18,9 +18,9 @@ namespace assay::report {
 
 namespace {
 
-// Of all pictures of a page together: 100 bytes each.
+// Over all pictures of a page, at about 100 bytes each.
 constexpr std::size_t max_points = 3000;
-// Beyond it, long tables show their first rows alone: a page is mailed, and opened on telephones.
+// Larger pages show only the first rows of long tables: pages are mailed, and opened on phones.
 constexpr std::size_t max_bytes = 1000000;
 
 std::vector<std::size_t> curve_lengths(const Document& document) {
@@ -42,7 +42,7 @@ std::string_view band_class(Tone tone) {
 }
 
 std::string head(const Document& document, bool charts) {
-  // Browsers ask a server for an icon, unless they have one.
+  // Without an icon here browsers would request one.
   const std::string policy = fmt::format(
       "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'{}; img-src data:; base-uri 'none'; "
       "form-action 'none'",
@@ -124,7 +124,7 @@ std::string page(const Document& document, const RowLimits& limits) {
 }  // namespace
 
 std::string render_html(const Document& document) {
-  // The appendices give way first. A thousand rows of the widest table are half a megabyte.
+  // Cuts appendices first. A thousand rows of the widest table take half a megabyte.
   constexpr RowLimits limits[] = {{1000, 1000}, {1000, 500}, {1000, 250}, {500, 100}, {200, 50}, {50, 20}};
   std::string out;
   for (const RowLimits& limit : limits) {

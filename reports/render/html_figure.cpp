@@ -4,6 +4,7 @@
 #include "reports/render/html_parts.h"
 
 #include "harness/core/units.h"
+#include "reports/model/estimate.h"
 
 #include <fmt/format.h>
 
@@ -34,11 +35,6 @@ Json scale_json(const Axis& axis, const Scale& scale) {
       {"ticks", std::move(ticks)},       {"names", !axis.categories.empty()}};
 }
 
-std::optional<double> half_width(const Point& point) {
-  if (!point.range) return std::nullopt;
-  return std::max(point.range->high - point.y, point.y - point.range->low);
-}
-
 std::string text_of(const Axis& axis, double value, std::optional<double> half = std::nullopt) {
   if (axis.categories.empty()) return format_quantity(value, axis.unit, half);
   const bool known = value >= 0 && value < static_cast<double>(axis.categories.size());
@@ -50,7 +46,7 @@ void value_cell(std::string& out, const Axis& axis, double value, const std::str
   out += html_escape(text);
 }
 
-// Which columns the data need besides x and y.
+// Columns besides x and y.
 struct Columns {
   bool range = false;
   bool label = false;
@@ -60,7 +56,7 @@ struct Columns {
 void point_row(std::string& out, const Figure& figure, const Point& point, Columns columns) {
   out += "<tr>";
   value_cell(out, figure.x, point.x, text_of(figure.x, point.x));
-  const auto half = half_width(point);
+  const auto half = half_width({point.y, point.range});
   value_cell(out, figure.y, point.y, text_of(figure.y, point.y, half));
   if (columns.range) {
     if (point.range && drawable(figure.y, point.range->low) && drawable(figure.y, point.range->high))
@@ -105,7 +101,7 @@ void figure_html(std::string& out, const Figure& figure, std::size_t max_points,
   std::size_t longest = 0;
   for (const std::string& name : figure.x.categories)
     longest = std::max<std::size_t>(longest, static_cast<std::size_t>(display_width(printable(name))));
-  // Long names are read beside lying bars.
+  // Long names fit next to horizontal bars.
   const bool lying = longest > 8 || figure.x.categories.size() > 10;
   const Json chart = {{"x", scale_json(figure.x, make_scale(figure.x, xs, false))},
                       {"y", scale_json(figure.y, make_scale(figure.y, ys, bars))},
@@ -118,7 +114,7 @@ void figure_html(std::string& out, const Figure& figure, std::size_t max_points,
   out += "<details open><summary>";
   out += count == 1 ? "The figure of this picture" : "The figures of this picture";
   if (shown < count)
-    out += fmt::format(": {} of {}, the lowest and the highest of each stretch",
+    out += fmt::format(": {} of {}, the lowest and highest of each stretch",
                        format_number(static_cast<double>(shown), 0), format_number(static_cast<double>(count), 0));
   out +=
       fmt::format("</summary>\n<div class=box role=region tabindex=0 aria-label=figures>\n<table class=\"r1 r2{}\">\n",

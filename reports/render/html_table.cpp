@@ -23,12 +23,12 @@ std::string slug(std::string_view name) {
       out += '-';
   }
   while (!out.empty() && out.back() == '-') out.pop_back();
-  // Ids of the page itself begin with "page-".
+  // Reserved for ids of the page itself.
   if (out.empty() || out.starts_with("page-")) out = "x-" + out;
   return out;
 }
 
-// What a cell is sorted by: what it says itself, else the number that it stands for.
+// The number to sort by: the explicit one, else that of the data.
 std::optional<double> sort_key(const Cell& cell) {
   if (cell.sort) return cell.sort;
   const Json* number = &cell.data;
@@ -37,7 +37,7 @@ std::optional<double> sort_key(const Cell& cell) {
   return std::nullopt;
 }
 
-// End tags of cells and rows are left out, as HTML allows: a page of many rows is a fifth smaller.
+// Omits end tags of cells and rows, as HTML allows: long pages get a fifth smaller.
 void cell_html(std::string& out, const Cell& cell, bool heads_row, const Ids& ids) {
   const std::string text = html_escape(cell.text);
   out += heads_row ? "<th" : "<td";
@@ -55,8 +55,7 @@ void cell_html(std::string& out, const Cell& cell, bool heads_row, const Ids& id
   out += target.empty() ? text : fmt::format("<a href=#{}>{}</a>", target, text);
 }
 
-// "r2 r4": which columns are set to the right; "rest": all but the first, of a table wider than the style has names
-// for.
+// "r2 r4": right-aligned columns; "rest": all but the first, for tables wider than the style has names for.
 std::string right_columns(const Table& table) {
   constexpr std::size_t named = 16;
   if (table.columns.size() > named && std::all_of(table.columns.begin() + 1, table.columns.end(),
@@ -116,7 +115,7 @@ std::string_view sign_html(Tone tone) {
 
 std::string short_number(double value) {
   std::string text = fmt::format("{:.5g}", value);
-  // 5.9e+09 is 5.9e9 as well.
+  // 5.9e+09 -> 5.9e9
   if (const std::size_t e = text.find('e'); e != text.npos) {
     if (text[e + 1] == '+') text.erase(e + 1, 1);
     const std::size_t digits = text[e + 1] == '-' ? e + 2 : e + 1;
@@ -128,7 +127,7 @@ std::string short_number(double value) {
 void table_html(std::string& out, const Table& table, const std::string& name, std::size_t max_rows, Ids& ids) {
   if (table.columns.empty()) return;
   const std::string title = html_escape(table.title);
-  // The box takes the keyboard's focus, so that it can be scrolled without a mouse.
+  // Focusable, so that it can be scrolled with the keyboard.
   out += fmt::format("<div class=box role=region tabindex=0 aria-label=\"{}\">\n<table{} class=\"{}\">\n",
                      title.empty() ? html_escape(name) : title, ids.attribute(table.id), right_columns(table));
   if (!title.empty()) out += "<caption>" + title + "</caption>\n";
@@ -144,10 +143,8 @@ void table_html(std::string& out, const Table& table, const std::string& name, s
   }
   out += "</table>\n</div>\n";
   if (shown < table.rows.size())
-    out += fmt::format(
-        "<p><i class=warn>!</i> {} of {} rows: the page would be too large with all of them. The report "
-        "as JSON has them all.</p>\n",
-        shown, table.rows.size());
+    out += fmt::format("<p><i class=warn>!</i> {} of {} rows, to keep the page small. The JSON report has all.</p>\n",
+                       shown, table.rows.size());
 }
 
 }  // namespace assay::report

@@ -1,4 +1,4 @@
-// A Document for machines: tables become arrays of objects, numbers stay in base units.
+// A Document as JSON: tables become arrays of objects, numbers stay in base units.
 #include "reports/render/escape.h"
 #include "reports/render/render.h"
 

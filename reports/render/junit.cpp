@@ -1,4 +1,4 @@
-// A TestSuite as JUnit XML, in the members that Ant's and Jenkins' schemas share.
+// A TestSuite as JUnit XML, with the members common to Ant's and Jenkins' schemas.
 #include "reports/render/escape.h"
 #include "reports/render/render.h"
 
@@ -10,7 +10,7 @@ namespace assay::report {
 
 namespace {
 
-// Text or attribute: as HTML's, but that XML 1.0 has no U+FFFE and U+FFFF, not even escaped.
+// Text or attribute: like HTML's, without U+FFFE and U+FFFF, which XML 1.0 forbids even if escaped.
 std::string xml(std::string_view text) {
   std::string out = html_escape(text);
   for (const std::string_view none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})
@@ -18,7 +18,7 @@ std::string xml(std::string_view text) {
   return out;
 }
 
-// Line by line, since line ends are control characters elsewhere.
+// Escapes line by line, as escaping would remove line ends.
 std::string xml_lines(std::string_view text) {
   std::string out;
   while (true) {

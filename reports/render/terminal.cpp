@@ -1,4 +1,4 @@
-// A Document as text for a terminal: aligned columns, colour only where it is wanted.
+// A Document as text for a terminal: aligned columns, optional colour.
 #include "reports/render/escape.h"
 #include "reports/render/render.h"
 
@@ -43,7 +43,7 @@ class Writer {
     out_ += '\n';
   }
 
-  // Words wrapped at the width; following lines are indented. A word longer than a line (a key, a path) is cut.
+  // Wraps words at the width and indents following lines. Cuts words longer than a line (keys, paths).
   void wrapped(std::string_view text, Tone tone, std::string_view indent) {
     std::string line;
     const std::string clean = printable(text);
@@ -84,19 +84,19 @@ class Writer {
     for (const auto& columns : parts(fitting_widths(table))) part(table, columns);
   }
 
-  std::string take() { return std::move(out_); }
+  std::string text() { return std::move(out_); }
 
  private:
   static constexpr int gap = 2;
 
-  static constexpr int least = 12;  // a shortened text keeps this much
+  static constexpr int min_width = 12;  // of a shortened text
 
   struct Part {
     std::size_t column;
     int width;
   };
 
-  // Texts give way, the widest first, until the table fits; figures are never cut.
+  // Shortens texts, the widest first, until the table fits; never cuts figures.
   std::vector<int> fitting_widths(const Table& table) const {
     std::vector<int> widths;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -110,23 +110,23 @@ class Writer {
     while (total > style_.width) {
       std::size_t widest = widths.size();
       for (std::size_t c = 0; c < widths.size(); ++c)
-        if (table.columns[c].align == Align::left && widths[c] > least &&
+        if (table.columns[c].align == Align::left && widths[c] > min_width &&
             (widest == widths.size() || widths[c] > widths[widest]))
           widest = c;
       if (widest == widths.size()) break;
-      // Down to the next widest text, so that two long ones share the loss.
-      int next = least;
+      // Down to the next widest text, so that two long ones share the cut.
+      int next = min_width;
       for (std::size_t c = 0; c < widths.size(); ++c)
         if (table.columns[c].align == Align::left && widths[c] < widths[widest]) next = std::max(next, widths[c]);
-      const int loss = std::min(total - style_.width, std::max(1, widths[widest] - next));
-      widths[widest] -= loss;
-      total -= loss;
+      const int cut = std::min(total - style_.width, std::max(1, widths[widest] - next));
+      widths[widest] -= cut;
+      total -= cut;
     }
     for (int& width : widths) width = std::min(width, style_.width);
     return widths;
   }
 
-  // The columns, in as many parts as it takes; each begins with the first column, so that its rows have names.
+  // Splits the columns into as many parts as needed; each part repeats the first column to name its rows.
   std::vector<std::vector<Part>> parts(const std::vector<int>& widths) const {
     std::vector<std::vector<Part>> parts = {{{0, widths[0]}}};
     int used = widths[0];
@@ -135,7 +135,7 @@ class Writer {
         parts.push_back({{0, widths[0]}});
         used = widths[0];
       }
-      parts.back().push_back({c, std::min(widths[c], std::max(least, style_.width - used - gap))});
+      parts.back().push_back({c, std::min(widths[c], std::max(min_width, style_.width - used - gap))});
       used += gap + parts.back().back().width;
     }
     return parts;
@@ -195,7 +195,7 @@ std::string render_terminal(const Document& document, const TerminalStyle& style
     }
   }
   if (!document.verdict.empty()) writer.wrapped(document.verdict, document.tone, "  ");
-  return writer.take();
+  return writer.text();
 }
 
 }  // namespace assay::report

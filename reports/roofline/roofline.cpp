@@ -2,7 +2,8 @@
 
 #include "harness/core/configs.h"
 #include "harness/core/units.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
+#include "reports/data/words.h"
 #include "reports/roofline/roofs.h"
 
 #include <fmt/format.h>
@@ -28,7 +29,7 @@ enum class Kind { gemm, memory, training };
 struct Dot {
   Kind kind = Kind::gemm;
   const Entry* entry = nullptr;
-  double intensity = 0;  // FLOP a byte
+  double intensity = 0;  // FLOP per byte
   double rate = 0;       // FLOP/s of one unit
   std::optional<Interval> range;
 };
@@ -45,7 +46,7 @@ double bytes_of_type(std::string_view type) {
   return found == sizes.end() ? 0 : found->second;
 }
 
-// Bytes of an element of A, B and C: from the label "u8 x s8 -> s32", else as the dtype implies; 0 when unknown.
+// Bytes per element of A, B and C: from the label "u8 x s8 -> s32", else implied by the dtype; 0 if unknown.
 std::array<double, 3> element_bytes(const Record& record) {
   const std::string dtype = param_text(record, "dtype");
   const double in = bytes_of_type(dtype);
@@ -53,10 +54,10 @@ std::array<double, 3> element_bytes(const Record& record) {
   const std::string types = record.attribute("types").value_or("");
   const std::size_t cross = types.find(" x "), arrow = types.find(" -> ");
   if (cross == std::string::npos || arrow == std::string::npos || arrow < cross) return bytes;
-  const std::array<double, 3> told{bytes_of_type(types.substr(0, cross)),
-                                   bytes_of_type(types.substr(cross + 3, arrow - cross - 3)),
-                                   bytes_of_type(types.substr(arrow + 4))};
-  return told[0] > 0 && told[1] > 0 && told[2] > 0 ? told : bytes;
+  const std::array<double, 3> labelled{bytes_of_type(types.substr(0, cross)),
+                                       bytes_of_type(types.substr(cross + 3, arrow - cross - 3)),
+                                       bytes_of_type(types.substr(arrow + 4))};
+  return labelled[0] > 0 && labelled[1] > 0 && labelled[2] > 0 ? labelled : bytes;
 }
 
 // 2mnk / (bytes of A, B and C, each moved once).
@@ -67,7 +68,7 @@ std::optional<double> gemm_intensity(const Record& record) {
   return 2 * *m * *n * *k / (a * *m * *k + b * *k * *n + c * *m * *n);
 }
 
-// Operations over counted bytes of an element of 8 bytes (STREAM: McCalpin 1995; `read` is a sum).
+// Operations per counted byte, with elements of 8 bytes (STREAM: McCalpin 1995; `read` is a sum).
 double memory_intensity(const std::string& op) {
   if (op == "read") return 1.0 / 8;
   if (op == "scale") return 1.0 / 16;
@@ -76,7 +77,7 @@ double memory_intensity(const std::string& op) {
   return 0;  // copy, write, latency: no arithmetic
 }
 
-// Model FLOPs of a step over the bytes of its plan, each counted once: an upper bound of the true intensity.
+// Model FLOPs of a step over its planned bytes, each counted once: an upper bound of the true intensity.
 std::optional<double> training_intensity(const Record& record) {
   const Metric* rate = find_metric(record, "model_flops");
   const Metric* step = find_metric(record, "step_time");
@@ -85,11 +86,7 @@ std::optional<double> training_intensity(const Record& record) {
   return *rate->value * *step->value / (*planned->value * std::max(1, record.world_ranks));
 }
 
-std::optional<Interval> scaled(const std::optional<Interval>& range, double by) {
-  return range ? std::optional(Interval{range->low * by, range->high * by}) : std::nullopt;
-}
-
-// What a record adds to the figure of `dtype`.
+// The dot that a record adds to the figure of `dtype`, if any.
 std::optional<Dot> dot_of(const Entry& entry, std::string_view dtype) {
   const Record& record = *entry.record;
   const auto dot = [&](Kind kind, const Metric* metric, std::optional<double> intensity,
@@ -110,7 +107,7 @@ std::optional<Dot> dot_of(const Entry& entry, std::string_view dtype) {
   return std::nullopt;
 }
 
-// FLOP/s; infinite where there is no roof.
+// FLOP/s; infinite without a roof.
 double under(const std::optional<Roof>& compute, const std::optional<Roof>& memory, double intensity) {
   double roof = INFINITY;
   if (compute) roof = compute->value;
@@ -130,35 +127,21 @@ Curve roof_curve(const char* name, const std::optional<Roof>& compute, const std
   return curve;
 }
 
-Cell number_cell(double value, std::string_view unit, const std::optional<Interval>& range = {}) {
-  const auto half = range ? std::optional(std::max(range->high - value, value - range->low)) : std::nullopt;
-  Cell cell{format_quantity(value, unit, half), {{"value", value}, {"unit", std::string(unit)}}};
-  if (range) cell.data["ci95"] = interval_json(range);
-  cell.sort = value;
-  return cell;
-}
-
-Cell share_cell(double share) {
-  if (!std::isfinite(share) || share <= 0) return {"–", nullptr, Tone::faint};
-  Cell cell{format_percent(share), share};
-  cell.sort = share;
-  return cell;
+Cell of_roof_cell(double rate, double roof) {
+  return roof > 0 && std::isfinite(roof) ? share_cell(rate / roof) : no_cell();
 }
 
 std::string roofs_text(const Roofs& roofs) {
   std::vector<std::string> parts;
   const auto add = [&](const char* what, const std::optional<Roof>& roof, const char* unit) {
     if (!roof) return;
-    const auto half = roof->range
-                          ? std::optional(std::max(roof->range->high - roof->value, roof->value - roof->range->low))
-                          : std::nullopt;
-    parts.push_back(fmt::format("{} {} ({})", what, format_quantity(roof->value, unit, half), roof->source));
+    parts.push_back(fmt::format("{} {} ({})", what, quantity_text({roof->value, roof->range}, unit), roof->source));
   };
   add("measured", roofs.compute, "FLOP/s");
   add("measured", roofs.memory, "B/s");
   add("sheet", roofs.sheet_compute, "FLOP/s");
   add("sheet", roofs.sheet_memory, "B/s");
-  if (parts.empty()) return "No roof is known: add the families peak and memory to the plan.";
+  if (parts.empty()) return "No known roof: add the families peak and memory to the plan.";
   return fmt::format("Roofs: {}.", fmt::join(parts, "; "));
 }
 
@@ -166,7 +149,7 @@ Table dot_table(const std::vector<Dot>& dots, const Roofs& roofs, const std::str
   Table table{id,
               "",
               {{"case", "case"},
-               {"intensity", "FLOP a byte", Align::right},
+               {"intensity", "FLOP per byte", Align::right},
                {"rate", "rate", Align::right},
                {"bound", "bound by"},
                {"of_roof", "of the measured roof", Align::right}},
@@ -177,12 +160,11 @@ Table dot_table(const std::vector<Dot>& dots, const Roofs& roofs, const std::str
   for (const Dot& dot : dots) {
     if (table.rows.size() == max_rows) break;
     const bool memory = both && roofs.memory->value * dot.intensity < roofs.compute->value;
-    std::vector<Cell> row{{case_title(*dot.entry->record), dot.entry->record->key, Tone::plain, dot.entry->anchor()},
-                          number_cell(dot.intensity, "FLOP/B"),
-                          number_cell(dot.rate, "FLOP/s", dot.range),
-                          both ? Cell{memory ? "memory" : "compute", nullptr} : Cell{"–", nullptr, Tone::faint},
-                          share_cell(dot.rate / under(roofs.compute, roofs.memory, dot.intensity))};
-    if (sheet) row.push_back(share_cell(dot.rate / under(roofs.sheet_compute, roofs.sheet_memory, dot.intensity)));
+    std::vector<Cell> row{case_cell(*dot.entry->record, dot.entry->anchor()), quantity_cell({dot.intensity}, "FLOP/B"),
+                          quantity_cell({dot.rate, dot.range}, "FLOP/s"),
+                          both ? Cell{memory ? "memory" : "compute", nullptr} : no_cell(),
+                          of_roof_cell(dot.rate, under(roofs.compute, roofs.memory, dot.intensity))};
+    if (sheet) row.push_back(of_roof_cell(dot.rate, under(roofs.sheet_compute, roofs.sheet_memory, dot.intensity)));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -201,7 +183,7 @@ Figure figure_of(const std::vector<Dot>& dots, const Roofs& roofs, const std::st
     figure.curves.push_back(roof_curve("measured roof", roofs.compute, roofs.memory, from, to));
   if (roofs.sheet_compute || roofs.sheet_memory)
     figure.curves.push_back(roof_curve("sheet's roof", roofs.sheet_compute, roofs.sheet_memory, from, to));
-  std::vector<std::string> said;
+  std::vector<std::string> parts;
   for (const auto& [kind, name] :
        {std::pair{Kind::gemm, "GEMM"}, {Kind::memory, "memory (f64 elements)"}, {Kind::training, "training steps"}}) {
     Curve curve{name, Mark::points, {}};
@@ -212,26 +194,25 @@ Figure figure_of(const std::vector<Dot>& dots, const Roofs& roofs, const std::st
       if (!best || dot.rate > best->rate) best = &dot;
     }
     if (!best) continue;
-    said.push_back(fmt::format("{}: {} point{}, up to {} at {:.3g} FLOP a byte", name, curve.points.size(),
-                               curve.points.size() == 1 ? "" : "s", format_quantity(best->rate, "FLOP/s"),
-                               best->intensity));
+    parts.push_back(fmt::format("{}: {}, up to {} at {:.3g} FLOP per byte", name, plural(curve.points.size(), "point"),
+                                format_quantity(best->rate, "FLOP/s"), best->intensity));
     figure.curves.push_back(std::move(curve));
   }
-  figure.alt = fmt::format("{}. {} {}.", title, roofs_text(roofs), fmt::join(said, "; "));
+  figure.alt = fmt::format("{}. {} {}.", title, roofs_text(roofs), fmt::join(parts, "; "));
   return figure;
 }
 
-// Relative half widths of a quotient's parts add in quadrature (first-order propagation of independent errors).
+// Relative half widths add in quadrature (first-order propagation of independent errors).
 std::optional<Interval> quotient_range(const Metric& over, const Roof& under, double value) {
   if (!over.ci95 || !under.range) return std::nullopt;
   const double a = *half_width(over) / *over.value;
-  const double b = std::max(under.range->high - under.value, under.value - under.range->low) / under.value;
+  const double b = *half_width({under.value, under.range}) / under.value;
   const double half = std::hypot(a, b) * value;
   return Interval{value - half, value + half};
 }
 
-// MFU = model FLOPs a second / peak (Chowdhery et al. 2022, PaLM, appendix B), per unit; the peak is the best GEMM of
-// the same run, dtype and device kind, and beside it the sheet's.
+// MFU = model FLOP/s / peak (Chowdhery et al. 2022, PaLM, appendix B), per unit. Two peaks: the best GEMM of the same
+// run, dtype and device kind, and the sheet's.
 std::optional<Section> mfu_section(const RunSet& runs, const std::vector<MachineRuns>& machines,
                                    std::span<const HardwareSheet> sheets) {
   Table table{"mfu",
@@ -240,7 +221,7 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
                {"model_flops", "model FLOPs", Align::right},
                {"gemm", "best GEMM of the run"},
                {"gemm_rate", "its rate", Align::right},
-               {"mfu_gemm", "MFU of it", Align::right},
+               {"mfu_gemm", "MFU of that", Align::right},
                {"sheet", "sheet's peak", Align::right},
                {"mfu_sheet", "MFU of the sheet", Align::right}},
               {}};
@@ -263,13 +244,13 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
       const double mine = *rate->value / units_of(record, true);
       const std::string title = machines.size() > 1 ? case_title(record) + " – " + machine.title : case_title(record);
       std::vector<Cell> row{{title, record.key, Tone::plain, entry.anchor()},
-                            number_cell(mine, "FLOP/s", scaled(rate->ci95, 1 / units_of(record, true)))};
-      const Cell none{"–", nullptr, Tone::faint};
+                            quantity_cell({mine, scaled(rate->ci95, 1 / units_of(record, true))}, "FLOP/s")};
+      const Cell none = no_cell();
       if (gemm) {
         const double mfu = mine / gemm->value;
         const auto range = quotient_range(*rate, *gemm, mfu);
         row.push_back({gemm->source, gemm->entry->record->key, Tone::plain, gemm->entry->anchor()});
-        row.push_back(number_cell(gemm->value, "FLOP/s", gemm->range));
+        row.push_back(quantity_cell({gemm->value, gemm->range}, "FLOP/s"));
         Cell cell{range ? fmt::format("{} ± {}", format_percent(mfu), format_percent((range->high - range->low) / 2))
                         : format_percent(mfu),
                   {{"value", mfu}, {"unit", "1"}, {"ci95", interval_json(range)}}};
@@ -280,8 +261,8 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
         row.push_back({fmt::format("no {} GEMM in this run", dtype), nullptr, Tone::faint});
         row.insert(row.end(), 2, none);
       }
-      row.push_back(sheet ? number_cell(sheet->value, "FLOP/s") : none);
-      row.push_back(sheet ? share_cell(mine / sheet->value) : none);
+      row.push_back(sheet ? quantity_cell({sheet->value}, "FLOP/s") : none);
+      row.push_back(sheet ? of_roof_cell(mine, sheet->value) : none);
       if (sheet) sources.insert(sheet->source);
       if (const auto formula = record.attribute("formula"))
         formulas.insert(param_text(record, "model") + ", " + *formula);
@@ -290,13 +271,13 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
   }
   if (table.rows.empty()) return std::nullopt;
   Section section{"mfu", "Model FLOPs utilisation", {}, false};
-  section.blocks.push_back(Text{
-      "MFU = model FLOPs a second / peak (Chowdhery et al. 2022), of one GPU or of one host's cores; recompute and "
-      "look-ups do not count. The peak is the best GEMM of the same run and precision; beside it the sheet's."});
+  section.blocks.push_back(
+      Text{"MFU = model FLOP/s / peak (Chowdhery et al. 2022), per GPU or per host's cores; recomputation and look-ups "
+           "do not "
+           "count. Two peaks: the best GEMM of the same run and precision, and that of the hardware sheet."});
   section.blocks.push_back(std::move(table));
   if (lacks)
-    section.blocks.push_back(
-        Text{"Where no GEMM ran beside the training: add the family gemm with the same dtype to the plan."});
+    section.blocks.push_back(Text{"Without a GEMM in the run: add the family gemm with the same dtype to the plan."});
   List list{"formulas", {}};
   for (const std::string& formula : formulas) list.items.push_back("model FLOPs of " + formula);
   for (const std::string& source : sources) list.items.push_back("sheet's peak: " + source);
@@ -330,7 +311,7 @@ std::vector<Section> roofline_sections(const RunSet& runs) {
       const double largest = largest_stream(entries, device);
       for (const Entry* entry : entries) {
         if (entry->record->device != device) continue;
-        // What fits a cache stands under another roof.
+        // Smaller arrays may fit in a cache and have another roof.
         if (entry->record->family == "memory" && param_number(*entry->record, "bytes").value_or(0) != largest) continue;
         const auto dot = dot_of(*entry, dtype);
         if (!dot) continue;
@@ -362,11 +343,10 @@ std::vector<Section> roofline_sections(const RunSet& runs) {
     section.blocks.insert(
         section.blocks.begin(),
         Text{
-            "Rate over arithmetic intensity (Williams et al. 2009), of one GPU or of one host's cores. GEMM: 2mnk over "
-            "the "
-            "bytes of A, B and C, each moved once. Memory: STREAM's operations over the bytes it counts (copy and "
-            "write "
-            "have none). Training: model FLOPs of a step over its planned bytes, each counted once, so at most that."});
+            "Rate over arithmetic intensity (Williams et al. 2009), per GPU or per host's cores. GEMM: 2mnk over the "
+            "bytes "
+            "of A, B and C, each moved once. Memory: STREAM's operations over the bytes it counts (copy and write have "
+            "none). Training: model FLOPs of a step over its planned bytes, each counted once: an upper bound."});
     sections.push_back(std::move(section));
   }
   if (auto mfu = mfu_section(runs, machines, sheets)) sections.push_back(std::move(*mfu));

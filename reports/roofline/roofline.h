@@ -1,5 +1,6 @@
-// Rooflines (Williams, Waterman, Patterson 2009): what was reached over arithmetic intensity, under the roofs that the
-// same machine measured and that its sheet gives; and the MFU of training against the best GEMM of the same run.
+// Rooflines (Williams, Waterman, Patterson 2009): the rate reached over arithmetic intensity, under the roofs measured
+// on the same machine and those of its hardware sheet; and the MFU of training relative to the best GEMM of the same
+// run.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -9,8 +10,8 @@
 
 namespace assay::report {
 
-// A figure and a table for each machine, device kind, world size and dtype; a table of MFU. Empty when there is
-// nothing to draw. Roofs stand on the newest run of a machine that measured them.
+// A figure and a table for each machine, device kind and dtype; a table of MFU. Empty if there is nothing to draw.
+// Roofs come from the newest run of a machine that measured them.
 std::vector<Section> roofline_sections(const RunSet& runs);
 
 }  // namespace assay::report

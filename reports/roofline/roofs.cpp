@@ -10,10 +10,6 @@ namespace assay::report {
 
 namespace {
 
-std::optional<Interval> scaled(const std::optional<Interval>& range, double by) {
-  return range ? std::optional(Interval{range->low * by, range->high * by}) : std::nullopt;
-}
-
 // The fastest entry of a family by a metric that counts one rank.
 template <typename Keep>
 std::optional<Roof> fastest(std::span<const Entry* const> entries, std::string_view family, std::string_view device,
@@ -103,7 +99,7 @@ const HardwareSheet* sheet_of(std::span<const HardwareSheet> sheets, const RunDa
 
 namespace {
 
-// A CPU's sheet is of a socket.
+// A CPU's sheet describes one socket.
 double sockets(const RunData& run, std::string_view device) {
   return device == "cpu" ? std::max(1.0, number_member(run.run, "/environment/cpu/sockets").value_or(1)) : 1;
 }
@@ -119,7 +115,7 @@ std::optional<Roof> sheet_compute(const HardwareSheet* sheet, const RunData& run
                                   std::string_view dtype) {
   if (!sheet) return std::nullopt;
   auto peak = sheet->peak.find(std::string(dtype == "fp8" ? "fp8_e4m3" : dtype));
-  // Matrix products of f64 run on the tensor cores where there are any.
+  // f64 matrix products use tensor cores if there are any.
   if (dtype == "f64" && sheet->peak.contains("f64_tensor")) peak = sheet->peak.find("f64_tensor");
   if (peak == sheet->peak.end()) return std::nullopt;
   return Roof{peak->second * sockets(run, device), {}, source_of(*sheet, "peak"), nullptr};

@@ -14,10 +14,10 @@ namespace assay::report::scaling {
 namespace {
 
 constexpr double akaike_margin = 10;
-constexpr double resolution = 1e-3;  // relative; no clock and no model is better, so that exact figures compare too
-// A coefficient that may be ten times as large or small is not determined.
+constexpr double resolution = 1e-3;  // relative; no clock or model is better, and exact figures must compare too
+// A coefficient that may be off by this factor is not determined.
 constexpr double widest = 10;
-constexpr std::size_t max_searched = 64;  // sizes: the search for two breaks takes their cube
+constexpr std::size_t max_searched = 64;  // sizes: the search for two breaks takes cubic time
 
 double steps(int ranks) { return std::bit_width(static_cast<unsigned>(ranks - 1)); }  // ceil(log2 n)
 double neighbours(int ranks) { return ranks - 1; }
@@ -47,7 +47,7 @@ const std::array<Form, 14> all_forms{{
     {"send_recv", "point to point", "α + S/B", "Hockney 1994", [](int) { return 1.0; }, [](int) { return 1.0; }},
 }};
 
-// A coefficient with its interval on logarithms; absent at 0, and where the figures do not determine it.
+// A coefficient with its interval on logarithms; absent at 0, or if the figures do not determine it.
 std::optional<Estimate> coefficient(const TermFit& fit, std::size_t term) {
   const double value = fit.coefficients[term];
   if (!(value > 0)) return std::nullopt;
@@ -68,8 +68,8 @@ double squares(const TermFit& fit) {
   return (fit.rms * fit.rms + resolution * resolution) * static_cast<double>(fit.residuals.size());
 }
 
-// Sum of squared relative residuals of the line a + g S, a, g >= 0, that makes (1 - f/t)^2 least: in closed form, as a
-// search asks for hundreds of them.
+// Sum of squared relative residuals of the line a + g S, a, g >= 0, that minimises the sum of (1 - f/t)^2. In closed
+// form, as the search needs hundreds of them.
 double misfit(std::span<const MessagePoint> points) {
   double one = 0, both = 0, square = 0;  // products of 1/t and S/t
   double a_sum = 0, g_sum = 0;
@@ -101,7 +101,7 @@ std::vector<Form> forms_of(std::string_view op) {
 }
 
 std::optional<LineFit> fit_line(const MessageLine& line) {
-  if (static_cast<int>(line.points.size()) < fewest_sizes) return std::nullopt;
+  if (static_cast<int>(line.points.size()) < min_sizes) return std::nullopt;
   std::vector<Observation> points;
   for (const MessagePoint& point : line.points)
     points.push_back({{1, point.bytes}, point.time.value, relative_error(point.time)});
@@ -126,24 +126,24 @@ std::optional<LineFit> fit_line(const MessageLine& line) {
 }
 
 std::vector<MessageLine> split_by_size(const MessageLine& line) {
-  const std::size_t sizes = line.points.size(), fewest = fewest_sizes;
+  const std::size_t sizes = line.points.size(), shortest = min_sizes;
   const auto count = static_cast<double>(sizes);
-  if (sizes < 2 * fewest || sizes > max_searched) return {line};
+  if (sizes < 2 * shortest || sizes > max_searched) return {line};
   const double whole = misfit(line.points);
   if (whole <= good_rms * good_rms * count) return {line};
   const auto cost = [&](std::size_t from, std::size_t to) {
     return misfit(std::span(line.points).subspan(from, to - from));
   };
-  // Two coefficients a piece, and a place a break.
+  // Two coefficients per piece, and a place per break.
   const auto criterion = [&](double squares, std::size_t pieces) {
     return count * std::log(squares / count + resolution * resolution) + 6.0 * static_cast<double>(pieces);
   };
   double best_two = std::numeric_limits<double>::infinity(), best_three = best_two;
   std::vector<std::size_t> two, three;
-  for (std::size_t i = fewest; i + fewest <= sizes; ++i) {
+  for (std::size_t i = shortest; i + shortest <= sizes; ++i) {
     const double left = cost(0, i);
     if (const double all = left + cost(i, sizes); all < best_two) best_two = all, two = {i};
-    for (std::size_t j = i + fewest; j + fewest <= sizes; ++j)
+    for (std::size_t j = i + shortest; j + shortest <= sizes; ++j)
       if (const double all = left + cost(i, j) + cost(j, sizes); all < best_three) best_three = all, three = {i, j};
   }
   std::vector<std::size_t> breaks;
@@ -176,7 +176,7 @@ std::vector<FormFit> fit_forms(std::string_view op, const std::vector<MessageLin
                           point.time.value,
                           relative_error(point.time)});
     }
-    if (static_cast<int>(points.size()) < fewest_sizes) continue;
+    if (static_cast<int>(points.size()) < min_sizes) continue;
     const auto fit = fit_terms(points, 2);
     if (!fit) continue;
     result.alpha = coefficient(*fit, 0);
@@ -186,11 +186,11 @@ std::vector<FormFit> fit_forms(std::string_view op, const std::vector<MessageLin
     fits.push_back(std::move(result));
   }
   if (fits.empty()) return fits;
-  const double least = *std::min_element(costs.begin(), costs.end());
+  const double best = *std::min_element(costs.begin(), costs.end());
   std::size_t left = 0, last = 0, figures = 0;
   for (const MessageLine& line : lines) figures += line.points.size();
   for (std::size_t i = 0; i < fits.size(); ++i) {
-    const double difference = static_cast<double>(figures) * std::log(costs[i] / least);
+    const double difference = static_cast<double>(figures) * std::log(costs[i] / best);
     if (difference >= akaike_margin || fits[i].rms > worst_rms)
       fits[i].verdict = Verdict::refuted;
     else

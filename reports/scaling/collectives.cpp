@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array<std::string_view, 1> size_parameter{"bytes"};
 
-// The size that was used, else the one that was asked for; absent unless above 0.
+// The size used, else the size requested; absent unless above 0.
 std::optional<double> bytes_of(const Record& record) {
   for (const std::string& text : {record.attribute("bytes_used").value_or(""), param_text(record, "bytes")}) {
     double value = 0;
@@ -50,11 +50,11 @@ struct Group {
   Entry first;
 };
 
-// How much a fit can draw on: sizes at the world size that has the most.
+// Sizes at the world size that has the most of them.
 std::size_t max_sizes(const Group& group) {
-  std::size_t most = 0;
-  for (const auto& [ranks, sizes] : group.worlds) most = std::max(most, sizes.size());
-  return most;
+  std::size_t max = 0;
+  for (const auto& [ranks, sizes] : group.worlds) max = std::max(max, sizes.size());
+  return max;
 }
 
 CollectiveSeries series_of(const Group& group, const Likeness& likeness, std::string title) {
@@ -79,13 +79,13 @@ CollectiveSeries series_of(const Group& group, const Likeness& likeness, std::st
 }  // namespace
 
 CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses) {
-  ApartList apart;
+  ExclusionList excluded;
   std::map<std::string, std::map<Likeness, Group>> configurations;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
-    if (record.family != "collective" || param_text(record, "op") == "pairwise") continue;  // links, one by one
+    if (record.family != "collective" || param_text(record, "op") == "pairwise") continue;  // measures single links
     const auto leave = [&](const std::string& reason) {
-      apart.add(title_of(record), reason, entry, record.status != Status::ok || record.world_ranks == 1);
+      excluded.add(title_of(record), reason, entry, record.status != Status::ok || record.world_ranks == 1);
     };
     const auto bytes = bytes_of(record);
     const auto time = time_of(entry, "latency");
@@ -94,7 +94,7 @@ CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses)
     else if (record.world_ranks == 1)
       leave("one rank: a copy, no communication");
     else if (!bytes)
-      leave("its message size is not said");
+      leave("its message size is unknown");
     else if (!time)
       leave("it has no latency in seconds above 0");
     else {
@@ -108,7 +108,7 @@ CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses)
   for (const auto& [name, alike] : configurations) {
     std::vector<Likeness> all;
     for (const auto& [likeness, group] : alike) all.push_back(likeness);
-    // What the others are told apart from: the most sizes, then the most records.
+    // The group that others are compared with: the most sizes, then the most records.
     const auto main = std::max_element(alike.begin(), alike.end(), [](const auto& a, const auto& b) {
       return std::pair(max_sizes(a.second), a.second.records) < std::pair(max_sizes(b.second), b.second.records);
     });
@@ -120,13 +120,13 @@ CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses)
       for (const auto& [ranks, sizes] : group.worlds)
         for (const auto& [bytes, candidates] : sizes)
           for (const Candidate& candidate : candidates)
-            apart.add(title, reason + ": a line of its own", candidate.entry);
+            excluded.add(title, reason + ": fitted separately", candidate.entry);
     }
   }
   std::stable_sort(found.series.begin(), found.series.end(), [](const CollectiveSeries& a, const CollectiveSeries& b) {
     return std::tie(a.title, a.likeness) < std::tie(b.title, b.likeness);
   });
-  found.apart = apart.take();
+  found.excluded = excluded.list();
   return found;
 }
 

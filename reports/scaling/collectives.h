@@ -1,4 +1,4 @@
-// Which collective records form a line over message sizes, and which lines one form over world sizes.
+// Finds the collective records that form lines over message sizes, and the lines that form series over world sizes.
 #pragma once
 
 #include "reports/scaling/series.h"
@@ -20,8 +20,8 @@ struct MessageLine {
   std::vector<MessagePoint> points;
 };
 
-// Calls that are alike in op, dtype, buffers, batching, implementation, machine, protocol: never across algorithms,
-// where the records name them.
+// Calls with the same op, dtype, buffers, batching, implementation, machine and protocol; never across algorithms, if
+// the records name them.
 struct CollectiveSeries {
   std::string title;
   std::string op;
@@ -31,7 +31,7 @@ struct CollectiveSeries {
 
 struct CollectiveSet {
   std::vector<CollectiveSeries> series;  // by title
-  std::vector<Apart> apart;
+  std::vector<Excluded> excluded;
 };
 
 CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses);

@@ -5,7 +5,7 @@
 
 namespace assay::report::scaling {
 
-// Strong: N0 T(N0) / (N T(N)); weak: T(N0) / T(N), where N0 is the series' smallest world size. 1 is linear scaling.
+// Strong: N0 T(N0) / (N T(N)); weak: T(N0) / T(N), with N0 the smallest world size of the series. 1 is linear scaling.
 // The interval is that of the ratio of both times (see ratio()).
 Estimate efficiency(Mode mode, const Estimate& base_time, int base_ranks, const Estimate& time, int ranks);
 // Of the i-th point; the first is 1 by definition, without an interval.

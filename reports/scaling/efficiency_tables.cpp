@@ -1,8 +1,8 @@
 #include "reports/scaling/efficiency_tables.h"
 
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
 #include "reports/data/machine.h"
-#include "reports/scaling/cells.h"
+#include "reports/data/words.h"
 #include "reports/scaling/efficiency.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace assay::report::scaling {
 
 namespace {
 
-// Below these an efficiency is worth a look; the field calls 0.9 good.
+// 0.9 is commonly called good.
 constexpr double good_efficiency = 0.9;
 constexpr double poor_efficiency = 0.5;
 
@@ -25,7 +25,7 @@ Tone tone_of(double efficiency) {
 
 std::string joined(const std::vector<int>& ranks) { return fmt::format("{}", fmt::join(ranks, ", ")); }
 
-// A parameter that may stand in a command line that people copy; empty otherwise.
+// The text if it is safe in a command line that people copy, else empty.
 std::string safe(const std::string& text) {
   const auto harmless = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
@@ -34,7 +34,7 @@ std::string safe(const std::string& text) {
   return text.size() <= 80 && std::all_of(text.begin(), text.end(), harmless) ? text : std::string();
 }
 
-// World sizes that the machine can hold, as --ranks takes them.
+// World sizes that fit on the machine, as --ranks takes them.
 std::string world_sizes(const Entry& entry) {
   const Machine machine = machine_of(*entry.run);
   const int places = entry.record->device == "cpu" ? machine.cores.value_or(4) : machine.gpus;
@@ -43,7 +43,7 @@ std::string world_sizes(const Entry& entry) {
   return text;
 }
 
-// Runs every family at hand over several world sizes, threads a rank fixed as a series needs them.
+// Runs these families over several world sizes, with fixed threads per rank, as a series needs.
 std::string command_for(const std::vector<Lone>& lone) {
   std::set<std::string> families;
   std::map<std::string, std::set<std::string>> models;
@@ -70,9 +70,8 @@ std::string command_for(const std::vector<Lone>& lone) {
 
 std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mode) {
   Table table{mode == Mode::strong ? "strong" : "weak",
-              mode == Mode::strong
-                  ? "Strong scaling, N0 T(N0) / (N T(N)): the batch of all ranks stays; exposed: communication"
-                  : "Weak scaling, T(N0) / T(N): the batch of a rank stays; exposed: communication",
+              mode == Mode::strong ? "Strong scaling, N0 T(N0) / (N T(N)): fixed global batch; exposed: communication"
+                                   : "Weak scaling, T(N0) / T(N): fixed batch per rank; exposed: communication",
               {{"series", "series"},
                {"ranks", "ranks", Align::right},
                {"time", "time", Align::right},
@@ -89,33 +88,32 @@ std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mo
       Cell series_cell = text_cell(each.title);
       series_cell.link = point.entries.front().anchor();
       table.rows.push_back({series_cell, count_cell(point.ranks), quantity_cell(point.time, "s"),
-                            i == 0 ? share_cell(1, std::nullopt, Tone::faint)
-                                   : share_cell(share.value, share.interval, tone_of(share.value)),
-                            share_interval_cell(share.interval),
-                            point.exposed ? share_cell(*point.exposed) : unknown_cell(),
-                            count_cell(static_cast<double>(point.entries.size()))});
+                            i == 0 ? percent_cell({1}, Tone::faint) : percent_cell(share, tone_of(share.value)),
+                            percent_interval_cell(share.interval),
+                            point.exposed ? percent_cell({*point.exposed}) : unknown_cell(),
+                            count_cell(point.entries.size())});
     }
   }
   return table.rows.empty() ? std::nullopt : std::optional(std::move(table));
 }
 
-std::optional<Table> apart_table(const std::vector<Apart>& apart) {
-  if (apart.empty()) return std::nullopt;
+std::optional<Table> excluded_table(const std::vector<Excluded>& excluded) {
+  if (excluded.empty()) return std::nullopt;
   Table table{"kept_apart",
-              "Kept apart: not in the figures above",
+              "Left out of the figures above",
               {{"case", "case"},
                {"ranks", "ranks"},
                {"reason", "reason"},
                {"records", "records", Align::right},
-               {"place", "first of them"}},
+               {"place", "first one"}},
               {}};
-  for (const Apart& each : apart) {
+  for (const Excluded& each : excluded) {
     Cell place = text_cell(each.first.place());
     place.link = each.first.anchor();
     table.rows.push_back({text_cell(each.title),
                           {joined(each.ranks), each.ranks},
                           text_cell(each.reason, Tone::warn),
-                          count_cell(static_cast<double>(each.records)),
+                          count_cell(each.records),
                           place});
   }
   return table;
@@ -131,10 +129,10 @@ std::vector<Text> lone_texts(const std::vector<Lone>& lone) {
   }
   std::string which = *titles.begin();
   if (titles.size() > 1) which += fmt::format(" and {} more", titles.size() - 1);
-  const std::string sizes =
-      ranks.size() == 1 ? ranks_text(*ranks.begin()) : fmt::format("one of {} ranks each", fmt::join(ranks, ", "));
-  return {{fmt::format("One world size only that can be compared ({}): {}. Scaling needs two and more; run: {}", sizes,
-                       which, command_for(lone)),
+  const std::string sizes = ranks.size() == 1 ? plural(*ranks.begin(), "rank")
+                                              : fmt::format("{} ranks, one size each", fmt::join(ranks, ", "));
+  return {{fmt::format("Only one comparable world size ({}): {}. Scaling needs at least two; run: {}", sizes, which,
+                       command_for(lone)),
            Tone::faint}};
 }
 

@@ -1,4 +1,4 @@
-// Tables and pictures of scaling efficiency, and of what stands apart.
+// Tables of scaling efficiency, and of what was left out of it.
 #pragma once
 
 #include "reports/model/document.h"
@@ -9,11 +9,11 @@
 
 namespace assay::report::scaling {
 
-// "strong" and "weak": a row a world size of each series. Absent without a series of that mode.
+// "strong" and "weak": one row per world size of each series. Absent without a series of that mode.
 std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mode);
-// "kept_apart": what no figure here holds, and why. Absent when nothing is.
-std::optional<Table> apart_table(const std::vector<Apart>& apart);
-// Cases measured at one world size: which, and the command that measures the others.
+// "kept_apart": what is in no figure here, and why. May be absent.
+std::optional<Table> excluded_table(const std::vector<Excluded>& excluded);
+// Cases measured at one world size only, and the command that measures more.
 std::vector<Text> lone_texts(const std::vector<Lone>& lone);
 
 }  // namespace assay::report::scaling

@@ -10,7 +10,7 @@ namespace assay::report::scaling {
 
 namespace {
 
-// Distances of the interval's ends from the value, on logarithms.
+// Distances of the interval's ends from the value, in logarithms.
 struct Arms {
   double lower = 0;
   double upper = 0;
@@ -21,7 +21,7 @@ std::optional<Arms> arms_of(const Estimate& estimate) {
   return Arms{std::log(estimate.value / estimate.interval->low), std::log(estimate.interval->high / estimate.value)};
 }
 
-// The estimate with these arms; without an interval where one of its ends leaves the range of numbers.
+// Without an interval if one of its ends overflows or vanishes.
 Estimate with_arms(double value, const std::optional<Arms>& arms) {
   if (!arms) return {value, std::nullopt};
   const Interval interval{value * std::exp(-arms->lower), value * std::exp(arms->upper)};
@@ -29,7 +29,7 @@ Estimate with_arms(double value, const std::optional<Arms>& arms) {
   return {value, interval};
 }
 
-// Beyond this range, which no measurement reaches, ratios and squares leave that of numbers.
+// Beyond this range, which no measurement reaches, ratios and squares overflow.
 constexpr double smallest = 1e-100, largest = 1e100;
 
 bool usable(double value) { return value >= smallest && value <= largest; }
@@ -59,9 +59,7 @@ Estimate ratio(const Estimate& a, const Estimate& b) {
 }
 
 Estimate scaled(const Estimate& estimate, double factor) {
-  Estimate result{estimate.value * factor, estimate.interval};
-  if (result.interval) result.interval = Interval{result.interval->low * factor, result.interval->high * factor};
-  return result;
+  return {estimate.value * factor, assay::scaled(estimate.interval, factor)};
 }
 
 Estimate pooled(std::span<const Estimate> runs) {

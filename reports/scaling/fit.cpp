@@ -1,4 +1,4 @@
-// Levenberg-Marquardt on the logarithms of figures and coefficients; coefficients that vanish leave the sum.
+// Levenberg-Marquardt on the logarithms of figures and coefficients; vanishing coefficients drop out of the sum.
 #include "reports/scaling/fit.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using Mask = std::array<bool, max_terms>;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// Solves the symmetric positive definite m x = v of the first n rows by Cholesky; absent when it is not definite.
+// Solves the first n rows of m x = v, m symmetric, by Cholesky; absent unless m is positive definite.
 std::optional<Terms> solve(Matrix m, Terms v, std::size_t n) {
   for (std::size_t j = 0; j < n; ++j) {
     const double scale = m[j][j];
@@ -43,7 +43,7 @@ double sum_of(const Terms& c, const Terms& x, std::size_t terms) {
   return sum;
 }
 
-// Sum of squared relative residuals; infinite where a figure cannot be reached.
+// Sum of squared relative residuals; infinite if a fitted value is not positive.
 double cost_of(std::span<const Observation> all, const Terms& c, std::size_t terms) {
   double cost = 0;
   for (const Observation& each : all) {
@@ -94,8 +94,8 @@ Terms descend(std::span<const Observation> all, Terms c, std::size_t terms, cons
   return c;
 }
 
-// Each term's size where it would explain all by itself: the scale to start from. Absent for a term that is 0
-// throughout.
+// The coefficient with which this term alone would explain the figures: the scale to start from. Absent for a term that
+// is always 0.
 std::optional<double> scale_of(std::span<const Observation> all, std::size_t term) {
   double sum = 0;
   int count = 0;
@@ -105,7 +105,7 @@ std::optional<double> scale_of(std::span<const Observation> all, std::size_t ter
   return std::exp(sum / count);
 }
 
-// The best coefficients with these terms alone, from a start in the middle and from one where each term dominates.
+// The best coefficients with only these terms, starting from the middle and from points where each term dominates.
 std::optional<Terms> best_of(std::span<const Observation> all, std::size_t terms, const Mask& in) {
   Terms scales{};
   for (std::size_t j = 0; j < terms; ++j) {
@@ -158,7 +158,7 @@ std::optional<double> TermFit::log_half_width(const Terms& x) const {
 
 std::optional<TermFit> fit_terms(std::span<const Observation> observations, std::size_t terms) {
   if (terms < 1 || terms > max_terms || observations.size() < terms) return std::nullopt;
-  // Terms in units of their own size: coefficients of seconds and of seconds a byte then weigh alike.
+  // Scale the terms, so that coefficients in seconds and in seconds per byte weigh alike.
   Terms unit{};
   std::vector<Observation> all(observations.begin(), observations.end());
   for (std::size_t j = 0; j < terms; ++j) {
@@ -169,8 +169,8 @@ std::optional<TermFit> fit_terms(std::span<const Observation> observations, std:
   }
 
   std::optional<Terms> best;
-  double least = infinite;
-  // Fewer terms first: one more must earn its place, or it has vanished.
+  double lowest = infinite;
+  // Fewer terms first: another one must improve the fit.
   std::vector<Mask> masks;
   for (unsigned bits = 1; bits < (1u << terms); ++bits)
     masks.push_back({(bits & 1u) != 0, (bits & 2u) != 0, (bits & 4u) != 0});
@@ -181,9 +181,9 @@ std::optional<TermFit> fit_terms(std::span<const Observation> observations, std:
     const auto reached = best_of(all, terms, in);
     if (!reached) continue;
     const double cost = cost_of(all, *reached, terms);
-    if (best && !(cost < least * (1 - 1e-6) - 1e-20)) continue;
+    if (best && !(cost < lowest * (1 - 1e-6) - 1e-20)) continue;
     best = reached;
-    least = cost;
+    lowest = cost;
   }
   if (!best) return std::nullopt;
 

@@ -1,4 +1,4 @@
-// Fits sums of one to three terms with coefficients of at least 0 to positive figures, by their relative errors.
+// Fits sums of one to three terms with nonnegative coefficients to positive figures by relative error.
 #pragma once
 
 #include "reports/scaling/estimate.h"
@@ -11,7 +11,7 @@
 namespace assay::report::scaling {
 
 inline constexpr std::size_t max_terms = 3;
-using Terms = std::array<double, max_terms>;  // what each coefficient is multiplied by, or each coefficient
+using Terms = std::array<double, max_terms>;  // factors of the coefficients, or the coefficients
 
 struct Observation {
   Terms x{};                                  // at least 0
@@ -19,21 +19,21 @@ struct Observation {
   std::optional<double> relative_error = {};  // standard error of ln(y)
 };
 
-// y = sum of c_j x_j with c_j >= 0, such that the sum of ln(y_i / f_i)^2 is least: an error of 10 % weighs the same in
-// a small figure as in a large one.
+// y = sum of c_j x_j with c_j >= 0 that minimises the sum of ln(y_i / f_i)^2: an error of 10 % weighs the same in small
+// and large figures.
 class TermFit {
  public:
   Terms coefficients{};
   std::vector<double> residuals;  // ln(y / f), in the order of the observations
   double rms = 0;                 // of the residuals: a relative error
-  int freedom = 0;                // observations less terms
+  int freedom = 0;                // observations minus terms
 
   double at(const Terms& x) const;
-  // Half width of the 95 % interval of the linear function sum of g_j c_j: the wider of what the residuals give
-  // (Student's t on `freedom`) and what the observations' own errors give, carried through the least-squares solution.
-  // Absent where neither is known.
+  // Half the width of the 95 % interval of the linear function sum of g_j c_j: the wider of that from the residuals
+  // (Student's t on `freedom`) and that from the observations' own errors, propagated through the least-squares
+  // solution. Absent if neither is known.
   std::optional<double> half_width(const Terms& g) const;
-  // The same for ln(sum of x_j c_j); absent also where that sum is 0.
+  // The same for ln(sum of x_j c_j); absent also if that sum is 0.
   std::optional<double> log_half_width(const Terms& x) const;
 
  private:
@@ -44,7 +44,7 @@ class TermFit {
   std::optional<Matrix> carried_;  // (J'J)^-1 J' D J (J'J)^-1 with the observations' variances D
 };
 
-// Absent with fewer observations than terms, or where the observations cannot tell the terms apart.
+// Absent with fewer observations than terms, or if the observations cannot distinguish the terms.
 std::optional<TermFit> fit_terms(std::span<const Observation> observations, std::size_t terms);
 
 }  // namespace assay::report::scaling

@@ -1,7 +1,8 @@
 #include "reports/scaling/fit_tables.h"
 
 #include "harness/core/units.h"
-#include "reports/scaling/cells.h"
+#include "reports/data/cells.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +14,7 @@ namespace assay::report::scaling {
 
 namespace {
 
-// Residuals beyond these say that the model does not hold.
+// Residuals beyond these mean that the model does not hold.
 constexpr double fair_rms = 0.10;
 constexpr double poor_rms = 0.25;
 
@@ -22,16 +23,14 @@ Tone tone_of_rms(double rms) { return rms > poor_rms ? Tone::bad : rms > fair_rm
 // A signed relative error.
 Cell error_cell(double error, Tone tone = Tone::plain) {
   const double percent = std::round(1000 * error) / 10 + 0.0;  // + 0: no "-0.0"
-  Cell cell{fmt::format("{:+.1f} %", percent), {{"value", error}, {"unit", "1"}}, tone};
-  cell.sort = error;
-  return cell;
+  return {fmt::format("{:+.1f} %", percent), {{"value", error}, {"unit", "1"}}, tone, {}, error};
 }
 
-Cell rms_cell(double rms) {
-  Cell cell{fmt::format("{:.1f} %", 100 * rms), {{"value", rms}, {"unit", "1"}}, tone_of_rms(rms)};
-  cell.sort = rms;
-  return cell;
+Cell relative_cell(double share, Tone tone) {
+  return {fmt::format("{:.1f} %", 100 * share), {{"value", share}, {"unit", "1"}}, tone, {}, share};
 }
+
+Cell rms_cell(double rms) { return relative_cell(rms, tone_of_rms(rms)); }
 
 Cell maybe_cell(const std::optional<Estimate>& estimate, std::string_view unit) {
   return estimate ? quantity_cell(*estimate, unit) : unknown_cell();
@@ -44,42 +43,37 @@ Cell maybe_interval_cell(const std::optional<Estimate>& estimate, std::string_vi
 // "8 B – 4 KiB"
 Cell sizes_cell(const MessageLine& line) {
   const double low = line.points.front().bytes, high = line.points.back().bytes;
-  Cell cell{sizes_text(line), {low, high}};
-  cell.sort = low;
-  return cell;
+  return {sizes_text(line), {low, high}, Tone::plain, {}, low};
 }
 
 Cell bytes_cell(double bytes) {
-  Cell cell{format_bytes(bytes), {{"value", bytes}, {"unit", "B"}}};
-  cell.sort = bytes;
-  return cell;
+  return {format_bytes(bytes), {{"value", bytes}, {"unit", "B"}}, Tone::plain, {}, bytes};
 }
 
 std::string joined(const std::vector<int>& numbers) { return fmt::format("{}", fmt::join(numbers, ", ")); }
 
 bool holds(const FittedLine& line) { return line.fit && line.fit->rms <= poor_rms; }
 
-// What a reader must know of a line before using its figures: in a few words, and in a sentence.
+// What a reader must know about a line before using its figures: in brief and in full.
 struct Remark {
   std::string brief;
-  std::string whole;
+  std::string full;
 };
 
 Remark remark_of(const FittedLine& line) {
   if (!line.fit) {
     const int sizes = static_cast<int>(line.line.points.size());
-    const std::string brief =
-        fmt::format("{} size{}: {} more needed", sizes, sizes == 1 ? "" : "s", fewest_sizes - sizes);
-    return {brief, brief + ", a line and what judges it"};
+    const std::string brief = fmt::format("{}: {} more needed", plural(sizes, "size"), min_sizes - sizes);
+    return {brief, brief + " for a line and its residual"};
   }
   if (line.fit->rms > poor_rms)
-    return {"no line holds", "no line holds: more sizes between these may show where the algorithm changes"};
+    return {"no line holds", "no line holds: more sizes in between may show where the algorithm changes"};
   if (!line.fit->latency)
-    return {"latency does not show", "latency does not show in these sizes: smaller ones are missing"};
+    return {"latency does not show", "latency does not show at these sizes: measure smaller ones"};
   if (!line.fit->bandwidth)
-    return {"bandwidth does not show", "bandwidth does not show in these sizes: larger ones are missing"};
+    return {"bandwidth does not show", "bandwidth does not show at these sizes: measure larger ones"};
   if (!line.fit->half_size)
-    return {"n1/2 not determined", "these sizes do not determine where latency gives way to bandwidth"};
+    return {"n1/2 not determined", "these sizes do not determine where bandwidth takes over from latency"};
   return {};
 }
 
@@ -103,12 +97,12 @@ std::string sizes_text(const MessageLine& line) {
 std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
   if (fits.empty()) return std::nullopt;
   Table table{"amdahl",
-              "Amdahl: T(N) = T(1) (s + (1-s)/N); s holds all that ranks do not share, communication too",
+              "Amdahl: T(N) = T(1) (s + (1-s)/N); s is everything that ranks do not share, including communication",
               {{"series", "series"},
-               {"serial", "serial share s", Align::right},
+               {"serial", "serial fraction s", Align::right},
                {"serial_ci95", "95 %", Align::right},
                {"time_1", "T(1)", Align::right},
-               {"limit", "most speed-up 1/s", Align::right},
+               {"limit", "max speed-up 1/s", Align::right},
                {"rms", "residual", Align::right},
                {"sizes", "world sizes", Align::right},
                {"remark", "remark"}},
@@ -116,24 +110,24 @@ std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
   for (const StrongFit& fit : fits) {
     const Amdahl& amdahl = fit.amdahl;
     std::string remark;
-    if (amdahl.freedom == 0) remark = "two sizes determine it: no residual judges it";
-    if (amdahl.serial == 0) remark = "no serial share shows: as fast as linear, or faster";
+    if (amdahl.freedom == 0) remark = "determined by two sizes: no residual to judge it";
+    if (amdahl.serial == 0) remark = "no serial fraction: as fast as linear, or faster";
     Cell limit = unknown_cell();
     if (amdahl.serial > 1e-9) {
-      limit = {fmt::format("{:.3g} x", 1 / amdahl.serial), {{"value", 1 / amdahl.serial}, {"unit", "1"}}};
-      limit.sort = 1 / amdahl.serial;
+      const double speedup = 1 / amdahl.serial;
+      limit = {fmt::format("{:.3g} x", speedup), {{"value", speedup}, {"unit", "1"}}, Tone::plain, {}, speedup};
     }
-    table.rows.push_back({text_cell(fit.series->title), share_cell(amdahl.serial, amdahl.interval),
-                          share_interval_cell(amdahl.interval), quantity_cell({amdahl.time, {}}, "s"), limit,
+    table.rows.push_back({text_cell(fit.series->title), percent_cell({amdahl.serial, amdahl.interval}),
+                          percent_interval_cell(amdahl.interval), quantity_cell({amdahl.time}, "s"), limit,
                           amdahl.freedom == 0 ? unknown_cell() : rms_cell(amdahl.rms),
-                          count_cell(static_cast<double>(fit.series->points.size())), text_cell(remark, Tone::faint)});
+                          count_cell(fit.series->points.size()), text_cell(remark, Tone::faint)});
   }
   return table;
 }
 
 std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predictions) {
   Table table{"prediction",
-              "The next world sizes, by a model of all sizes but the largest, judged on it",
+              "The next world sizes, by a model of all sizes but the largest, which tests it",
               {{"series", "series"},
                {"ranks", "ranks", Align::right},
                {"time", "time", Align::right},
@@ -150,9 +144,8 @@ std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predi
                             std::move(error)});
     };
     for (const Predicted& next : prediction.next) {
-      Cell share = share_cell(next.efficiency.value, next.efficiency.interval);
-      if (next.efficiency.interval)
-        share.data["ci95"] = {next.efficiency.interval->low, next.efficiency.interval->high};
+      Cell share = percent_cell(next.efficiency);
+      if (next.efficiency.interval) share.data["ci95"] = interval_json(next.efficiency.interval);
       row(next.ranks, quantity_cell(next.time, "s"), interval_cell(next.time.interval, "s"), std::move(share));
     }
     for (const int ranks : prediction.undetermined)
@@ -164,7 +157,7 @@ std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predi
 std::optional<Table> model_table(const std::vector<SeriesPrediction>& predictions) {
   if (predictions.empty()) return std::nullopt;
   Table table{"prediction_models",
-              "Models of the predictions, and the largest world size, which was held out",
+              "The models behind the predictions, tested on the largest world size, which was held out",
               {{"series", "series"},
                {"model", "model"},
                {"rms", "residual", Align::right},
@@ -177,8 +170,8 @@ std::optional<Table> model_table(const std::vector<SeriesPrediction>& prediction
     table.rows.push_back({text_cell(series->title),
                           text_cell(prediction.model),
                           rms_cell(prediction.rms),
-                          {ranks_text(prediction.held_out), prediction.held_out},
-                          quantity_cell({prediction.held_out_time, {}}, "s"),
+                          {plural(prediction.held_out, "rank"), prediction.held_out},
+                          quantity_cell({prediction.held_out_time}, "s"),
                           quantity_cell(prediction.held_out_predicted, "s"),
                           error_cell(prediction.error, tone_of_rms(std::abs(prediction.error)))});
   return table;
@@ -186,7 +179,7 @@ std::optional<Table> model_table(const std::vector<SeriesPrediction>& prediction
 
 std::optional<Table> message_table(const std::vector<FittedLine>& lines) {
   Table table{"collectives",
-              "Collectives: time A + S/B of a message of S bytes; at n1/2 = A B latency gives way to bandwidth",
+              "Collectives: time A + S/B for a message of S bytes; from n1/2 = A B on, bandwidth dominates",
               {{"series", "collective"},
                {"ranks", "ranks", Align::right},
                {"sizes", "sizes"},
@@ -198,7 +191,7 @@ std::optional<Table> message_table(const std::vector<FittedLine>& lines) {
               {}};
   for (const FittedLine& line : lines) {
     if (!line.fit) continue;
-    // Coefficients of a line that does not hold would be read as figures of the machine.
+    // Readers would take the coefficients of a line that does not hold for figures of the machine.
     const bool held = holds(line);
     table.rows.push_back({text_cell(line.series->title), count_cell(line.line.ranks), sizes_cell(line.line),
                           maybe_cell(held ? line.fit->latency : std::nullopt, "s"),
@@ -212,7 +205,7 @@ std::optional<Table> message_table(const std::vector<FittedLine>& lines) {
 std::optional<Table> line_table(const std::vector<FittedLine>& lines) {
   if (lines.empty()) return std::nullopt;
   Table table{"collective_fits",
-              "Collectives: the fits of A + S/B, with their intervals",
+              "Collectives: the fits of A + S/B, with intervals",
               {{"series", "collective"},
                {"ranks", "ranks", Align::right},
                {"sizes", "sizes"},
@@ -226,11 +219,11 @@ std::optional<Table> line_table(const std::vector<FittedLine>& lines) {
     const auto of = [&](std::optional<Estimate> LineFit::*member) {
       return holds(line) ? (*line.fit).*member : std::optional<Estimate>();
     };
-    std::string remark = remark_of(line).whole;
-    if (!line.whole) remark = "sizes apart: no one line holds for all" + (remark.empty() ? "" : "; " + remark);
+    std::string remark = remark_of(line).full;
+    if (!line.whole)
+      remark = "fitted in pieces: no single line holds for all sizes" + (remark.empty() ? "" : "; " + remark);
     table.rows.push_back({text_cell(line.series->title), count_cell(line.line.ranks), sizes_cell(line.line),
-                          count_cell(static_cast<double>(line.line.points.size())),
-                          maybe_interval_cell(of(&LineFit::latency), "s"),
+                          count_cell(line.line.points.size()), maybe_interval_cell(of(&LineFit::latency), "s"),
                           maybe_interval_cell(of(&LineFit::bandwidth), "B/s"),
                           maybe_interval_cell(of(&LineFit::half_size), "B"), text_cell(remark, Tone::faint)});
   }
@@ -239,7 +232,7 @@ std::optional<Table> line_table(const std::vector<FittedLine>& lines) {
 
 std::optional<Table> form_table(const std::vector<FittedForms>& all) {
   Table table{"collective_forms",
-              "Which algorithm: each form fitted over all world sizes; α a message, B a link",
+              "Which algorithm: each form fitted over all world sizes; α per message, B per link",
               {{"series", "collective"},
                {"form", "form"},
                {"formula", "t(n, S)"},
@@ -255,7 +248,7 @@ std::optional<Table> form_table(const std::vector<FittedForms>& all) {
               {}};
   for (const FittedForms& fitted : all) {
     for (const FormFit& fit : fitted.forms) {
-      // Coefficients of a form that does not hold would be read as figures of the machine.
+      // Readers would take the coefficients of a form that does not hold for figures of the machine.
       const bool held = fit.verdict != Verdict::refuted;
       const std::optional<Estimate> alpha = held ? fit.alpha : std::nullopt;
       const std::optional<Estimate> bandwidth = held ? fit.bandwidth : std::nullopt;
@@ -279,7 +272,7 @@ std::optional<Table> form_table(const std::vector<FittedForms>& all) {
 
 std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const std::vector<StrongFit>& fits) {
   Table table{"residuals",
-              "Residuals: measured over fitted, less 1",
+              "Residuals: measured / fitted - 1",
               {{"series", "series"},
                {"fit", "fit"},
                {"ranks", "ranks", Align::right},
@@ -292,7 +285,7 @@ std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const 
                        double fitted, double residual) {
     const double error = std::expm1(residual);
     table.rows.push_back({text_cell(title), text_cell(fit), count_cell(ranks), std::move(bytes),
-                          quantity_cell(measured, "s"), quantity_cell({fitted, {}}, "s"),
+                          quantity_cell(measured, "s"), quantity_cell({fitted}, "s"),
                           error_cell(error, tone_of_rms(std::abs(error)))});
   };
   for (const auto& [series, amdahl] : fits)
@@ -313,7 +306,7 @@ std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const 
 std::optional<Table> rank_table(const std::vector<RankSpread>& spreads) {
   if (spreads.empty()) return std::nullopt;
   Table table{"ranks",
-              "Ranks: their own medians, slowest over fastest",
+              "Ranks: slowest over fastest, by their own medians",
               {{"case", "case"},
                {"fastest", "fastest", Align::right},
                {"slowest", "slowest", Align::right},
@@ -325,19 +318,14 @@ std::optional<Table> rank_table(const std::vector<RankSpread>& spreads) {
   for (const RankSpread& spread : spreads) {
     Cell title = text_cell(spread.title);
     title.link = spread.first.anchor();
-    Cell share{fmt::format("{:.1f} %", 100 * spread.spread),
-               {{"value", spread.spread}, {"unit", "1"}},
-               spread.spread > straggling ? Tone::warn : Tone::plain};
-    share.sort = spread.spread;
-    table.rows.push_back(
-        {title,
-         quantity_cell({spread.fastest, {}}, "s"),
-         quantity_cell({spread.slowest, {}}, "s"),
-         share,
-         count_cell(spread.slowest_rank),
-         spread.host.empty() ? unknown_cell() : text_cell(spread.host),
-         {fmt::format("{} of {} record{}", spread.times_slowest, spread.records, spread.records == 1 ? "" : "s"),
-          {{"records", spread.times_slowest}, {"of", spread.records}}}});
+    table.rows.push_back({title,
+                          quantity_cell({spread.fastest}, "s"),
+                          quantity_cell({spread.slowest}, "s"),
+                          relative_cell(spread.spread, spread.spread > straggling ? Tone::warn : Tone::plain),
+                          count_cell(spread.slowest_rank),
+                          spread.host.empty() ? unknown_cell() : text_cell(spread.host),
+                          {fmt::format("{} of {}", spread.times_slowest, plural(spread.records, "record")),
+                           {{"records", spread.times_slowest}, {"of", spread.records}}}});
   }
   return table;
 }
@@ -357,9 +345,9 @@ std::vector<Text> missing_texts(const std::vector<FittedLine>& lines) {
   std::string which = *titles.begin();
   if (titles.size() > 1) which += fmt::format(" and {} more", titles.size() - 1);
   const std::string set = ops.empty() ? "" : fmt::format(" --set collective.op={}", fmt::join(ops, ","));
-  return {{fmt::format("No alpha-beta fit of {}: it needs {} message sizes and more; run: assay run collective{} --set "
+  return {{fmt::format("No alpha-beta fit of {}: it needs at least {} message sizes; run: assay run collective{} --set "
                        "collective.bytes=8,4KiB,64KiB,1MiB,16MiB --ranks {}",
-                       which, fewest_sizes, set, fmt::join(worlds, ",")),
+                       which, min_sizes, set, fmt::join(worlds, ",")),
            Tone::faint}};
 }
 

@@ -13,7 +13,7 @@
 
 namespace assay::report::scaling {
 
-// Each figure beside the series it is of; fitted once, shown in tables and pictures.
+// Fits with their series; computed once, shown in tables and pictures.
 struct StrongFit {
   const Series* series = nullptr;
   Amdahl amdahl;
@@ -24,9 +24,9 @@ struct SeriesPrediction {
 };
 struct FittedLine {
   const CollectiveSeries* series = nullptr;
-  MessageLine line;            // one world size, or a piece of its sizes
+  MessageLine line;            // one world size, or some of its sizes
   bool whole = true;           // all sizes of that world size
-  std::optional<LineFit> fit;  // absent: too few sizes
+  std::optional<LineFit> fit;  // absent with too few sizes
 };
 struct FittedForms {
   const CollectiveSeries* series = nullptr;
@@ -34,21 +34,21 @@ struct FittedForms {
   std::vector<FormFit> forms;
 };
 
-// Each is absent where it would have no row. The first two are for the terminal, too: few columns, the intervals in
-// their cells' data.
+// Tables without rows are absent. The first two are for the terminal too: few columns, with intervals only in the
+// cells' data.
 std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predictions);  // "prediction"
 std::optional<Table> message_table(const std::vector<FittedLine>& lines);                 // "collectives"
 std::optional<Table> model_table(const std::vector<SeriesPrediction>& predictions);       // "prediction_models"
 std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits);                    // "amdahl"
 std::optional<Table> line_table(const std::vector<FittedLine>& lines);                    // "collective_fits"
 std::optional<Table> form_table(const std::vector<FittedForms>& forms);                   // "collective_forms"
-// "residuals": of each fitted point, of lines and of Amdahl's form.
+// "residuals": of each fitted point, for lines and Amdahl's form.
 std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const std::vector<StrongFit>& fits);
 std::optional<Table> rank_table(const std::vector<RankSpread>& spreads);  // "ranks"
 
 std::string sizes_text(const MessageLine& line);  // "8 B – 4 KiB"
 
-// What is missing for fits: too few message sizes, and the command that measures more. Empty when nothing is.
+// Which fits lack message sizes, and the command that measures more; may be empty.
 std::vector<Text> missing_texts(const std::vector<FittedLine>& lines);
 
 }  // namespace assay::report::scaling

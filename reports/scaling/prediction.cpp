@@ -49,9 +49,9 @@ const std::array<Model, 6> weak_models{{
     {"compute + (N-1)/N volume + (N-1) latency", 3, {one, ring_volume, ring_latency}},
 }};
 
-constexpr double resolution = 1e-4;   // relative; residuals below it do not choose between models
+constexpr double resolution = 1e-4;   // relative; smaller residuals do not decide between models
 constexpr double akaike_margin = 10;  // Burnham & Anderson 2002: no support left
-constexpr double widest = 10;         // a prediction that may be off by this factor is none
+constexpr double widest = 10;         // a prediction that may be off by this factor is useless
 
 std::span<const Model> models_of(Mode mode) {
   if (mode == Mode::strong) return strong_models;
@@ -61,7 +61,7 @@ std::span<const Model> models_of(Mode mode) {
 struct Tried {
   const Model* model = nullptr;
   TermFit fit;
-  double variance = 0;  // of the residuals, by what is left of freedom
+  double variance = 0;  // of the residuals, per degree of freedom
 };
 
 // Every model that leaves at least one degree of freedom.
@@ -81,7 +81,7 @@ std::vector<Tried> try_all(Mode mode, std::span<const WorldPoint> points) {
   return tried;
 }
 
-// Whether the fitted sizes speak against the model, with the other one known.
+// Whether the fitted sizes refute the model in favour of the best one.
 bool refuted(const Tried& model, const Tried& best, std::size_t points) {
   const auto cost = [&](const Tried& each) {
     return static_cast<double>(points) * std::log(each.fit.rms * each.fit.rms + resolution * resolution) +
@@ -101,13 +101,13 @@ double Prediction::at(double ranks) const {
 }
 
 std::optional<Prediction> predict(const Series& series) {
-  if (series.points.size() < fewest_worlds) return std::nullopt;
+  if (series.points.size() < min_worlds) return std::nullopt;
   const std::span fitted(series.points.data(), series.points.size() - 1);
   const WorldPoint& largest = series.points.back();
   const std::vector<Tried> tried = try_all(series.mode, fitted);
   if (tried.empty()) return std::nullopt;
   const auto best = std::min_element(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) {
-    // Equal ones go to the simpler, which stands first.
+    // On ties the simpler one, which comes first.
     return a.variance < b.variance * (1 - 1e-6);
   });
 
@@ -123,7 +123,7 @@ std::optional<Prediction> predict(const Series& series) {
   result.error = at_largest / largest.time.value - 1;
   const double missed = std::abs(largest.time.value - at_largest);  // seconds
   const int edge = fitted.back().ranks;
-  // Without errors of the figures and of the fit an interval is the hold-out error's alone.
+  // Without errors of figures and fit only the hold-out error remains.
   const auto half_at = [&](double ranks) { return best->fit.log_half_width(best->model->at(ranks)).value_or(0); };
   const double own = half_at(largest.ranks);
   result.held_out_predicted = {at_largest, Interval{at_largest * std::exp(-own), at_largest * std::exp(own)}};
@@ -148,7 +148,7 @@ std::optional<Prediction> predict(const Series& series) {
     Predicted next{ranks, {time, Interval{time * std::exp(low), time * std::exp(high)}}, {}};
     next.efficiency =
         efficiency(series.mode, series.points.front().time, series.points.front().ranks, next.time, ranks);
-    // An interval of the base is one of many errors here: without it the prediction's own stands.
+    // If the base has no interval, use the prediction's alone.
     if (!next.efficiency.interval)
       next.efficiency = efficiency(series.mode,
                                    {series.points.front().time.value,

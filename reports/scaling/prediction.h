@@ -1,4 +1,4 @@
-// What the next world sizes would give: fitted on all sizes but the largest, judged on it.
+// Predicts the next world sizes: fitted on all sizes but the largest, tested on that.
 #pragma once
 
 #include "reports/scaling/fit.h"
@@ -10,7 +10,7 @@
 
 namespace assay::report::scaling {
 
-inline constexpr std::size_t fewest_worlds = 4;
+inline constexpr std::size_t min_worlds = 4;
 
 struct Predicted {
   int ranks = 1;
@@ -20,13 +20,13 @@ struct Predicted {
 
 struct Prediction {
   std::string model;                   // for people: "compute / N + serial"
-  int held_out = 1;                    // ranks of the largest size, which took no part in the fit
+  int held_out = 1;                    // ranks of the largest size, which is not in the fit
   double held_out_time = 0;            // measured, seconds
-  Estimate held_out_predicted;         // by the fit; its interval does not know the hold-out error
+  Estimate held_out_predicted;         // by the fit; its interval excludes the hold-out error
   double error = 0;                    // predicted / measured - 1 on the largest size
   double rms = 0;                      // relative, on the sizes that were fitted
-  std::vector<Predicted> next;         // twice and four times the largest
-  std::vector<int> undetermined = {};  // of those, where the interval would span more than ten times either way
+  std::vector<Predicted> next;         // 2 and 4 times the largest
+  std::vector<int> undetermined = {};  // those with an interval of more than a factor of ten either way
 
   double at(double ranks) const;  // seconds, by the fit
 
@@ -35,17 +35,17 @@ struct Prediction {
   Terms coefficients{};       // of its terms, seconds
 };
 
-// Absent with fewer than fewest_worlds world sizes.
+// Absent with fewer than min_worlds world sizes.
 //
-// Models are sums of what a data-parallel step may consist of, with coefficients >= 0: compute (over N when the batch
-// of all is kept), what no rank shares, and communication that grows as a ring's latency (N - 1), a tree's (log2 N) or
-// a ring's volume ((N - 1)/N); forms in alpha_beta.h. The one with the least residual variance on the fitted sizes is
-// taken, the one of fewer terms where they are equal.
+// Models are sums of the parts of a data-parallel step, with coefficients >= 0: compute (divided by N for strong
+// scaling), serial work, and communication that grows like a ring's latency (N - 1), a tree's latency (log2 N) or a
+// ring's volume ((N - 1)/N); forms in alpha_beta.h. Chooses the model with the lowest residual variance on the fitted
+// sizes; of equal ones, that with fewer terms.
 //
-// The interval is, on logarithms, the root of the squares of the fit's own (carried to N, see TermFit::half_width) and
-// of the hold-out error, which is taken to grow from the largest fitted size on in proportion to the ranks, as the
-// fastest term that was overlooked would; then widened to hold what every other model says that the fitted sizes do not
-// refute.
+// The interval, on logarithms, combines in quadrature the fit's own (extrapolated to N, see TermFit::half_width) and
+// the hold-out error, assumed to grow in proportion to the ranks from the largest fitted size on, as the fastest term
+// that might be missing would. It is then widened to contain the predictions of all models not refuted by the fitted
+// sizes.
 std::optional<Prediction> predict(const Series& series);
 
 }  // namespace assay::report::scaling

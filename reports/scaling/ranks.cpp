@@ -19,7 +19,7 @@ struct Group {
   std::map<int, std::pair<double, int>> logarithms;  // by rank: sum and count
 };
 
-// Rank and time: the first of equal ones.
+// Rank and time; the first on ties.
 std::pair<int, double> slowest_of(const Record& record) {
   std::pair<int, double> slowest{0, 0};
   for (const RankResult& rank : record.ranks)

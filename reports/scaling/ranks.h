@@ -1,4 +1,4 @@
-// How evenly the ranks of a case work: fastest, slowest, and who that is.
+// How evenly the ranks of a case work: the fastest, the slowest, and which that is.
 #pragma once
 
 #include "reports/scaling/likeness.h"
@@ -15,19 +15,19 @@ struct RankSpread {
   double slowest = 0;
   double spread = 0;  // slowest / fastest - 1
   int slowest_rank = 0;
-  std::string host;  // of the slowest rank; empty when it is not said
+  std::string host;  // of the slowest rank; empty if unknown
   std::string device;
   std::size_t records = 0;
   std::size_t times_slowest = 0;  // records in which that rank was the slowest
   Entry first;
 };
 
-// A spread above this is worth a look: healthy GPUs of a node differ by 3 to 5 % (stas00/ml-engineering).
+// A larger spread is worth a look: healthy GPUs of a node differ by 3 to 5 % (stas00/ml-engineering).
 inline constexpr double straggling = 0.05;
 
-// Of every case of two and more ranks whose records hold two and more medians in seconds; records of one case, world
-// size, likeness and hosts are taken together. Largest spread first. Injected and broken records are left out; the rest
-// counts even where it may not be compared: a straggler is one on a machine that is shared, too.
+// For every case with at least two ranks and two medians in seconds; combines records of one case, world size, likeness
+// and hosts. Largest spread first. Leaves out injected and broken records, but keeps those that are not comparable: a
+// straggler matters on a shared machine too.
 std::vector<RankSpread> rank_spreads(const RunSet& runs, const Likenesses& likenesses);
 
 }  // namespace assay::report::scaling

@@ -1,7 +1,7 @@
-// Finds the series, fits them once, and lays the tables and pictures out in sections.
+// Finds the series, fits them once, and lays out tables and pictures in sections.
 #include "reports/scaling/scaling.h"
+#include "reports/data/words.h"
 
-#include "reports/scaling/cells.h"
 #include "reports/scaling/efficiency_tables.h"
 #include "reports/scaling/fit_tables.h"
 #include "reports/scaling/pictures.h"
@@ -17,7 +17,7 @@ namespace {
 
 using namespace scaling;
 
-constexpr std::size_t max_terminal_rows = 40;  // a longer front page stays in files
+constexpr std::size_t max_terminal_rows = 40;  // a longer front page is only in files
 
 struct Fits {
   std::vector<StrongFit> amdahl;
@@ -26,8 +26,8 @@ struct Fits {
   std::vector<FittedForms> forms;
 };
 
-// Lines of each world size, in pieces where one does not hold; then forms over the world sizes, piece by piece where
-// all have as many: a form goes across no change of algorithm.
+// Lines of each world size, in pieces if a single one does not hold; then forms over the world sizes, piece by piece if
+// all have equally many: no form spans a change of algorithm.
 void fit_collective(const CollectiveSeries& series, Fits& fits) {
   std::vector<std::vector<MessageLine>> pieces;  // of each world size
   for (const MessageLine& line : series.lines) pieces.push_back(split_by_size(line));
@@ -38,12 +38,12 @@ void fit_collective(const CollectiveSeries& series, Fits& fits) {
   if (std::any_of(pieces.begin(), pieces.end(), [&](const auto& each) { return each.size() != count; })) return;
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<MessageLine> lines;
-    bool enough = false;  // one size a world size is no fit of messages, however many world sizes there are
+    bool enough = false;  // one size per world size fits no message line, however many world sizes there are
     MessageLine all;
     for (const auto& of_world : pieces) {
       lines.push_back(of_world[i]);
       all.points.insert(all.points.end(), of_world[i].points.begin(), of_world[i].points.end());
-      enough = enough || static_cast<int>(of_world[i].points.size()) >= fewest_sizes;
+      enough = enough || static_cast<int>(of_world[i].points.size()) >= min_sizes;
     }
     if (!enough) continue;
     std::sort(all.points.begin(), all.points.end(),
@@ -62,14 +62,12 @@ Fits fit_all(const SeriesSet& training, const CollectiveSet& collectives) {
   return fits;
 }
 
-// Why an efficiency stands without an interval, when one does.
+// Why some efficiencies have no interval.
 std::vector<Text> interval_text(const std::vector<Series>& all) {
   for (const Series& series : all)
     for (const WorldPoint& point : series.points)
       if (!point.time.interval)
-        return {
-            {"No interval (–): a run's samples were too few, or too alike in a row, to give one; several runs of it do",
-             Tone::faint}};
+        return {{"No interval (–): the run's samples are too few or too correlated; use several runs", Tone::faint}};
   return {};
 }
 
@@ -99,7 +97,7 @@ class Layout {
   std::size_t rows_ = 0;
 };
 
-// The one straggler that matters most, in a line.
+// The worst straggler.
 std::vector<Text> straggler_text(const std::vector<RankSpread>& spreads) {
   if (spreads.empty() || spreads.front().spread <= straggling) return {};
   const RankSpread& worst = spreads.front();
@@ -109,24 +107,24 @@ std::vector<Text> straggler_text(const std::vector<RankSpread>& spreads) {
            Tone::warn}};
 }
 
-// The first of what was kept apart; the table holds all.
-std::vector<Text> apart_texts(const std::vector<Apart>& apart) {
-  constexpr std::size_t most = 3;
+// The first records that were left out; the table has all.
+std::vector<Text> excluded_texts(const std::vector<Excluded>& excluded) {
+  constexpr std::size_t max_texts = 3;
   std::vector<Text> texts;
-  std::size_t untold = 0;
-  for (const Apart& each : apart) {
+  std::size_t more = 0;
+  for (const Excluded& each : excluded) {
     if (each.minor) continue;
-    if (texts.size() == most) {
-      ++untold;
+    if (texts.size() == max_texts) {
+      ++more;
       continue;
     }
-    texts.push_back({fmt::format("Kept apart: {}, {}: {}", each.title,
-                                 each.ranks.size() == 1 ? ranks_text(each.ranks.front())
+    texts.push_back({fmt::format("Left out: {}, {}: {}", each.title,
+                                 each.ranks.size() == 1 ? plural(each.ranks.front(), "rank")
                                                         : fmt::format("{} ranks", fmt::join(each.ranks, ", ")),
                                  each.reason),
                      Tone::warn});
   }
-  if (untold > 0) texts.push_back({fmt::format("Kept apart: {} more, in the report's files", untold), Tone::warn});
+  if (more > 0) texts.push_back({fmt::format("Left out: {} more, listed in the report's files", more), Tone::warn});
   return texts;
 }
 
@@ -138,8 +136,8 @@ std::vector<Section> scaling_sections(const RunSet& runs) {
   const CollectiveSet collectives = find_collectives(runs, likenesses);
   const Fits fits = fit_all(training, collectives);
   const std::vector<RankSpread> spreads = rank_spreads(runs, likenesses);
-  std::vector<Apart> apart = training.apart;
-  apart.insert(apart.end(), collectives.apart.begin(), collectives.apart.end());
+  std::vector<Excluded> excluded = training.excluded;
+  excluded.insert(excluded.end(), collectives.excluded.begin(), collectives.excluded.end());
 
   std::vector<Section> sections;
   Layout front("scaling", "Scaling");
@@ -150,7 +148,7 @@ std::vector<Section> scaling_sections(const RunSet& runs) {
   front.add(interval_text(training.series));
   front.add(straggler_text(spreads));
   front.add(lone_texts(training.lone));
-  front.add(apart_texts(apart));
+  front.add(excluded_texts(excluded));
   front.add(efficiency_pictures(training.series, Mode::strong));
   front.add(efficiency_pictures(training.series, Mode::weak));
   front.add(time_pictures(training.series, fits.amdahl, fits.predictions));
@@ -173,7 +171,7 @@ std::vector<Section> scaling_sections(const RunSet& runs) {
   details.add(form_table(fits.forms));
   details.add(residual_table(fits.lines, fits.amdahl));
   details.add(rank_table(spreads));
-  details.add(apart_table(apart));
+  details.add(excluded_table(excluded));
   details.finish(false, sections);
   return sections;
 }

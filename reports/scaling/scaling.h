@@ -1,4 +1,4 @@
-// Scaling efficiency: what N ranks are worth, what the collectives cost, what the next world sizes would give.
+// Scaling: efficiency of N ranks, cost of collectives, predictions for the next world sizes.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -9,7 +9,7 @@
 namespace assay::report {
 
 // Sections "scaling" (efficiency, predictions, collectives; in the terminal unless it is long) and "scaling-details"
-// (fits, residuals, ranks, what was kept apart and why). Empty when nothing in the runs scales.
+// (fits, residuals, ranks, what was left out and why). Empty if the runs have nothing on scaling.
 std::vector<Section> scaling_sections(const RunSet& runs);
 
 }  // namespace assay::report

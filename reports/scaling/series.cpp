@@ -37,14 +37,14 @@ std::optional<std::int64_t> whole(const std::string& text) {
   return value;
 }
 
-// Samples of a step as the parameters have them.
+// Samples per step according to the parameters.
 std::optional<double> step_samples(const Record& record) {
   const auto micro = whole(param_text(record, "micro_batch"));
   if (!micro) return std::nullopt;
   return static_cast<double>(*micro) * static_cast<double>(whole(param_text(record, "accumulate")).value_or(1));
 }
 
-// The batch of all ranks where the record says it.
+// The global batch, if the record states it.
 std::optional<std::int64_t> stated_batch(const Record& record) {
   if (const auto global = whole(record.attribute("global_batch").value_or(""))) return global;
   if (!record.protocol.is_object()) return std::nullopt;
@@ -53,12 +53,12 @@ std::optional<std::int64_t> stated_batch(const Record& record) {
   return whole(found->is_string() ? found->get<std::string>() : found->dump());
 }
 
-// What the mode keeps: samples of a step over all ranks (strong) or of one rank (weak). Empty where nothing says it.
+// What the mode keeps: samples per step over all ranks (strong) or of one rank (weak). Empty if unknown.
 std::string batch_of(const Record& record, Mode mode) {
   const auto global = stated_batch(record);
   if (global && mode == Mode::strong) return std::to_string(*global);
   if (global) return fmt::format("{:.6g}", static_cast<double>(*global) / record.world_ranks);
-  // Parameters are of one rank's step; strong scaling shares that step between the ranks.
+  // Parameters describe one rank's step; strong scaling divides that step between the ranks.
   const auto samples = step_samples(record);
   return samples ? fmt::format("{:.6g}", *samples) : std::string();
 }
@@ -68,7 +68,7 @@ struct Candidate {
   Mode mode = Mode::strong;
   Likeness likeness;
   std::string batch;
-  std::string split;  // how the parameters spell the batch
+  std::string split;  // how the parameters express the batch
   Estimate time;
 };
 
@@ -82,7 +82,7 @@ std::string title_of(const Record& record) {
   return case_title(light);
 }
 
-// Candidates that are alike; may hold one world size alone.
+// Comparable candidates; possibly of one world size only.
 struct Group {
   std::vector<const Candidate*> members;
   std::set<int> worlds;
@@ -90,7 +90,7 @@ struct Group {
   const Candidate& first() const { return *members.front(); }
 };
 
-// The first in an order that the records alone decide.
+// An order that depends only on the records.
 bool before(const Candidate* a, const Candidate* b) {
   const auto order = [](const Candidate* c) {
     return std::tuple(c->entry.record->world_ranks, c->entry.record->world_nodes, c->entry.run_index, c->entry.line);
@@ -112,19 +112,19 @@ std::optional<double> exposed_share(const std::vector<Entry>& entries, double se
   return std::isfinite(share) ? std::optional(share) : std::nullopt;
 }
 
-Series series_of(const Group& group, const std::string& title, ApartList& apart) {
+Series series_of(const Group& group, const std::string& title, ExclusionList& excluded) {
   Series series{title, group.first().mode, figure_of(*group.first().entry.record), group.first().likeness, {}};
   std::map<int, std::vector<const Candidate*>> worlds;
   for (const Candidate* member : group.members) worlds[member->entry.record->world_ranks].push_back(member);
   for (auto& [ranks, members] : worlds) {
-    const int nodes = members.front()->entry.record->world_nodes;  // the fewest: members are in that order
+    const int nodes = members.front()->entry.record->world_nodes;  // the fewest, as members are in that order
     WorldPoint point{ranks, nodes, {}, {}, {}};
     std::vector<Estimate> times;
     for (const Candidate* member : members) {
       const int own = member->entry.record->world_nodes;
       if (own != nodes) {
-        apart.add(title, fmt::format("other layout: {} ranks on {} nodes, there on {}", ranks, own, nodes),
-                  member->entry);
+        excluded.add(title, fmt::format("different layout: {} ranks on {} nodes instead of {}", ranks, own, nodes),
+                     member->entry);
         continue;
       }
       times.push_back(member->time);
@@ -137,28 +137,29 @@ Series series_of(const Group& group, const std::string& title, ApartList& apart)
   return series;
 }
 
-// Why `one` stands apart from the series of `there`.
+// Why `one` is not in the series of `there`.
 std::string reason_of(const Candidate& one, const Candidate& there) {
   std::vector<std::string> parts;
-  const auto known = [](const std::string& text) { return text.empty() ? std::string("not said") : text; };
+  const auto known = [](const std::string& text) { return text.empty() ? std::string("unknown") : text; };
   if (one.batch != there.batch)
-    parts.push_back(fmt::format("other {} batch ({}, there {})", one.mode == Mode::strong ? "global" : "rank's",
-                                known(one.batch), known(there.batch)));
+    parts.push_back(fmt::format("different {} batch ({} instead of {})",
+                                one.mode == Mode::strong ? "global" : "per-rank", known(one.batch),
+                                known(there.batch)));
   else if (one.split != there.split)
-    parts.push_back(fmt::format("other micro-batches ({}, there {})", known(one.split), known(there.split)));
+    parts.push_back(fmt::format("different micro-batches ({} instead of {})", known(one.split), known(there.split)));
   if (one.likeness != there.likeness) parts.push_back(difference(one.entry, one.likeness, there.entry, there.likeness));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-// How much of what must be equal differs.
+// How many of the conditions differ.
 int distance(const Candidate& a, const Candidate& b) {
   int differing = (a.batch != b.batch) + (a.split != b.split);
   for (std::size_t i = 0; i < aspect_count; ++i) differing += a.likeness[i] != b.likeness[i];
   return differing;
 }
 
-// Strong series whose keys spell one global batch in other words (each rank's share of it) join where no world size has
-// two spellings.
+// Joins strong series whose keys express one global batch differently (as each rank's part of it), unless a world size
+// has it both ways.
 void join_spellings(std::vector<Group>& groups) {
   std::map<std::pair<Likeness, std::string>, std::vector<std::size_t>> same;
   for (std::size_t i = 0; i < groups.size(); ++i)
@@ -184,8 +185,8 @@ void join_spellings(std::vector<Group>& groups) {
   for (Group& group : groups) std::sort(group.members.begin(), group.members.end(), before);
 }
 
-// Records of other tools may give a rank's share of the batch and no more. Where the shares of several world sizes all
-// make one global batch, that is what strong scaling kept.
+// Records of other tools may give only a rank's part of the batch. If the parts at several world sizes all add up to
+// one global batch, that is what strong scaling kept.
 void join_shares(std::vector<Candidate>& candidates) {
   std::optional<double> whole_batch;
   std::set<double> shares;
@@ -201,8 +202,8 @@ void join_shares(std::vector<Candidate>& candidates) {
   for (Candidate& candidate : candidates) candidate.batch = fmt::format("{:.6g}", *whole_batch);
 }
 
-// All candidates of one configuration, whatever else they differ in.
-void sort_out(const std::vector<Candidate>& candidates, SeriesSet& found, ApartList& apart) {
+// Groups all candidates of one configuration.
+void group_candidates(const std::vector<Candidate>& candidates, SeriesSet& found, ExclusionList& excluded) {
   std::map<std::tuple<Likeness, std::string, std::string>, Group> alike;
   for (const Candidate& candidate : candidates) {
     Group& group = alike[{candidate.likeness, candidate.batch, candidate.split}];
@@ -215,7 +216,7 @@ void sort_out(const std::vector<Candidate>& candidates, SeriesSet& found, ApartL
     groups.push_back(std::move(group));
   }
   join_spellings(groups);
-  // What others are told apart from goes first: the most world sizes, the most records, the smallest world size.
+  // The group that others are compared with comes first: most world sizes, most records, smallest world size.
   std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
     return std::tuple(b.worlds.size(), b.members.size(), *a.worlds.begin()) <
            std::tuple(a.worlds.size(), a.members.size(), *b.worlds.begin());
@@ -238,17 +239,17 @@ void sort_out(const std::vector<Candidate>& candidates, SeriesSet& found, ApartL
     const Group& group = groups[i];
     const std::string title = title_of(*group.first().entry.record);
     if (group.worlds.size() > 1)
-      found.series.push_back(series_of(group, title + distinction(group.first().likeness, likenesses), apart));
+      found.series.push_back(series_of(group, title + distinction(group.first().likeness, likenesses), excluded));
     if (i == 0) continue;
     const auto nearest = std::min_element(
         groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(i), [&](const Group& a, const Group& b) {
           return distance(group.first(), a.first()) < distance(group.first(), b.first());
         });
-    // Two full series of two batches are two cases, as their titles say.
+    // Two full series with different batches are different cases, as their titles say.
     if (group.worlds.size() > 1 && group.first().likeness == nearest->first().likeness) continue;
     std::string reason = reason_of(group.first(), nearest->first());
-    if (group.worlds.size() > 1) reason += ": a series of its own";
-    for (const Candidate* member : group.members) apart.add(title, reason, member->entry);
+    if (group.worlds.size() > 1) reason += ": a separate series";
+    for (const Candidate* member : group.members) excluded.add(title, reason, member->entry);
   }
 }
 
@@ -264,7 +265,7 @@ std::optional<Estimate> time_of(const Entry& entry, std::string_view metric) {
       try {
         samples = all_samples(*entry.run, record);
       } catch (const std::exception&) {
-        samples.clear();  // a series file that is gone: the ranks' medians may still be there
+        samples.clear();  // the series file is gone; the ranks' medians may still be there
       }
     }
     std::erase_if(samples, [](double sample) { return !std::isfinite(sample); });
@@ -282,14 +283,14 @@ std::optional<Estimate> time_of(const Entry& entry, std::string_view metric) {
 
 SeriesSet find_series(const RunSet& runs, const Likenesses& likenesses) {
   SeriesSet found;
-  ApartList apart;
+  ExclusionList excluded;
   std::map<std::pair<Mode, std::string>, std::vector<Candidate>> by_configuration;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
     const auto mode = mode_of(record);
     if (!mode) continue;
     const auto leave = [&](const std::string& reason) {
-      apart.add(title_of(record), reason, entry, record.status != Status::ok);
+      excluded.add(title_of(record), reason, entry, record.status != Status::ok);
     };
     if (const auto reason = unfit(record)) {
       leave(*reason);
@@ -306,12 +307,12 @@ SeriesSet find_series(const RunSet& runs, const Likenesses& likenesses) {
   }
   for (auto& [key, candidates] : by_configuration) {
     join_shares(candidates);
-    sort_out(candidates, found, apart);
+    group_candidates(candidates, found, excluded);
   }
   std::stable_sort(found.series.begin(), found.series.end(), [](const Series& a, const Series& b) {
     return std::tie(a.mode, a.title, a.likeness) < std::tie(b.mode, b.title, b.likeness);
   });
-  found.apart = apart.take();
+  found.excluded = excluded.list();
   return found;
 }
 

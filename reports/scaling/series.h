@@ -1,8 +1,8 @@
-// Which records form a series: training cases that are equal in everything but the world size.
+// Finds series: training cases that differ only in world size.
 #pragma once
 
-#include "reports/scaling/apart.h"
 #include "reports/scaling/estimate.h"
+#include "reports/scaling/excluded.h"
 #include "reports/scaling/likeness.h"
 
 #include <optional>
@@ -11,26 +11,26 @@
 
 namespace assay::report::scaling {
 
-// Over ranks strong scaling keeps the batch of all, weak scaling the batch of one.
+// Strong scaling keeps the global batch, weak scaling the batch per rank.
 enum class Mode { strong, weak };
 
 struct WorldPoint {
   int ranks = 1;
   int nodes = 1;
-  Estimate time;                       // of a step (of a run to quality), seconds; the slowest rank's
-  std::optional<double> exposed = {};  // exposed communication as a share of the step
-  std::vector<Entry> entries;          // several: several runs
+  Estimate time;                       // of a step or a run to quality, seconds; that of the slowest rank
+  std::optional<double> exposed = {};  // exposed communication as a fraction of the step
+  std::vector<Entry> entries;          // one per run
 };
 
 struct Series {
   std::string title;
   Mode mode = Mode::strong;
-  std::string figure;  // the metric that `time` is of: step_time, time_to_quality
+  std::string figure;  // the metric behind `time`: step_time, time_to_quality
   Likeness likeness;
   std::vector<WorldPoint> points;  // ascending ranks, at least two
 };
 
-// A case that was measured at one world size alone.
+// A case measured at only one world size.
 struct Lone {
   std::string title;
   int ranks = 1;
@@ -39,15 +39,15 @@ struct Lone {
 
 struct SeriesSet {
   std::vector<Series> series;  // by mode, then title
-  std::vector<Apart> apart;
+  std::vector<Excluded> excluded;
   std::vector<Lone> lone;
 };
 
-// Records whose parameter `scaling` is strong or weak; a run to quality keeps the global batch, which is strong.
-// At one world size the layout on the fewest nodes is taken. The order of runs and records does not matter.
+// From records whose parameter `scaling` is strong or weak; a run to quality keeps the global batch, so it is strong.
+// At each world size uses the layout on the fewest nodes. The order of runs and records does not matter.
 SeriesSet find_series(const RunSet& runs, const Likenesses& likenesses);
 
-// The time of a case: the named metric in seconds, else the median of its samples, else of its slowest rank.
+// The time of a case: the named metric in seconds, else the median of its samples, else that of its slowest rank.
 std::optional<Estimate> time_of(const Entry& entry, std::string_view metric);
 
 }  // namespace assay::report::scaling

@@ -2,7 +2,8 @@
 
 #include "reports/data/figures.h"
 #include "reports/data/groups.h"
-#include "reports/summary/cells.h"
+#include "reports/data/words.h"
+#include "reports/summary/case_table.h"
 #include "reports/summary/collective_table.h"
 
 #include <algorithm>
@@ -12,9 +13,9 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t max_rows = 5000;  // of one section; nobody reads more, and a page must open
+constexpr std::size_t max_rows = 5000;  // of one section: nobody reads more, and the page must stay loadable
 
-// The newest figure of a case, with the range over its runs that count.
+// The newest figure of a case, with the range over the runs that count.
 CaseRow row_of(const CaseRuns& one) {
   const Record& record = *one.newest().record;
   CaseRow row{&one.newest(), headline_metric(record), case_title(record), one.entries.size()};
@@ -58,7 +59,7 @@ std::vector<Section> tables_of(const RunSet& runs, const char* id, const char* t
   }
   if (left_out > 0)
     section.blocks.push_back(
-        Text{plural(left_out, "more case") + " not shown: give fewer directories to see them.", Tone::warn});
+        Text{plural(left_out, "more case") + " not shown: pass fewer directories to see them.", Tone::warn});
   if (section.blocks.empty()) return {};
   return {std::move(section)};
 }

@@ -1,5 +1,7 @@
 #include "reports/summary/collective_table.h"
 
+#include "reports/data/words.h"
+
 #include <fmt/core.h>
 
 #include <array>
@@ -13,7 +15,7 @@ namespace assay::report {
 
 namespace {
 
-// The figures of one record: one half of a row.
+// The figures of one record: half a row.
 struct Half {
   std::optional<double> seconds;
   std::optional<double> algbw;
@@ -63,7 +65,7 @@ std::string type_of(const std::string& dtype) {
   return found == names.end() ? dtype : found->second;
 }
 
-// Seven places, fewer decimals for larger numbers.
+// Seven characters, with fewer decimals for larger numbers.
 std::string microseconds(double seconds) {
   const double us = seconds * 1e6;
   return fmt::format("{:7.{}f}", us, us < 9999.995 ? 2 : us < 99999.95 ? 1 : 0);
@@ -81,7 +83,7 @@ std::string print(const std::optional<Half>& half) {
 
 std::string print(const TableKey& key, const Table& table) {
   const auto& [op, ranks, batching] = key;
-  std::string text = fmt::format("# {}, {} rank{}, {}{}{}\n", op, ranks, ranks == 1 ? "" : "s", batching,
+  std::string text = fmt::format("# {}, {}, {}{}{}\n", op, plural(ranks, "rank"), batching,
                                  table.implementation.empty() ? "" : ", ", table.implementation);
   const std::string columns = fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", "time", "algbw", "busbw", "#wrong");
   const std::string units = fmt::format("  {:>7}  {:>6}  {:>6}  {:>5}", "(us)", "(GB/s)", "(GB/s)", "");

@@ -1,4 +1,4 @@
-// The collectives of a run as nccl-tests prints them, so that figures can be laid side by side with its output.
+// The collectives of a run as nccl-tests prints them, for comparison with its output.
 #pragma once
 
 #include "harness/record/record.h"
@@ -8,9 +8,9 @@
 
 namespace assay::report {
 
-// One table for each op, batching and world size, rows by type and size, out of place and in place side by side:
-// size (B), count, type, redop, root, time (us), algbw and busbw (GB/s = 1e9), wrong elements. N/A where there is no
-// figure. Records of other families, and those without figures, are left out; empty when none remains.
+// One table per op, batching and world size; rows by type and size, out of place and in place side by side: size (B),
+// count, type, redop, root, time (us), algbw and busbw (GB/s = 1e9), wrong elements. N/A for missing figures. Skips
+// records of other families and those without figures; empty if none remains.
 std::string collective_table(std::span<const Record* const> records);
 
 }  // namespace assay::report

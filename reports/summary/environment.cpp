@@ -1,7 +1,8 @@
 #include "reports/summary/environment.h"
 
+#include "reports/data/cells.h"
 #include "reports/data/groups.h"
-#include "reports/summary/cells.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::size_t max_columns = 6;  // machines side by side
 
-using Facts = std::vector<std::pair<std::string, std::string>>;  // in the order they are shown
+using Facts = std::vector<std::pair<std::string, std::string>>;  // in display order
 
 std::string number_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -34,7 +35,7 @@ std::string join_texts(const Json& list) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// "commit abc, with changes".
+// "abc123, with uncommitted changes".
 std::string commit_of(const Json& run) {
   std::string text = text_member(run, "/git/commit").substr(0, 12);
   if (const Json& dirty = member(run, "/git/dirty"); !text.empty() && dirty.is_boolean() && dirty.get<bool>())
@@ -83,7 +84,7 @@ Facts facts_of(const RunData& run) {
   add("plan", text_member(run.run, "/plan/name"));
   add("started", text_member(run.run, "/started"));
   add("command", [&] {
-    // A program is named by its last part: a page that is mailed tells no paths of its machine.
+    // A path is cut to its last part: a report that is passed on should not reveal paths.
     const Json& argv = member(run.run, "/argv");
     if (!argv.is_array() || argv.empty() || !argv.front().is_string()) return std::string();
     std::string words;
@@ -99,7 +100,7 @@ Facts facts_of(const RunData& run) {
   return facts;
 }
 
-// Facts of a machine's runs: of the newest, with a word where older ones differ.
+// Facts of a machine's newest run, with a note if older runs differ.
 std::map<std::string, std::string> facts_of(const RunSet& runs, const MachineRuns& machine,
                                             std::vector<std::string>& order) {
   std::map<std::string, std::set<std::string>> others;
@@ -118,19 +119,20 @@ std::map<std::string, std::string> facts_of(const RunSet& runs, const MachineRun
 
 std::optional<Table> findings_table(const RunSet& runs, const std::vector<MachineRuns>& machines) {
   Table table{"findings",
-              "What about it spoils figures",
-              {{"severity", "severity"}, {"seen", "seen"}, {"effect", "effect"}, {"mend", "mend"}},
+              "Findings that affect the figures",
+              {{"severity", "severity"}, {"seen", "seen"}, {"effect", "effect"}, {"fix", "fix"}},
               {}};
   if (machines.size() > 1) table.columns.push_back({"machines", "machines"});
-  std::map<std::vector<std::string>, std::vector<std::string>> found;  // severity, seen, effect, mend: machines
+  std::map<std::vector<std::string>, std::vector<std::string>> found;  // severity, seen, effect, fix: machines
   for (const MachineRuns& machine : machines) {
     const Json& findings = member(runs.runs()[machine.runs.back()].run, "/findings");
     if (!findings.is_array()) continue;
     for (const Json& finding : findings) {
       const std::string seen = text_member(finding, "/seen");
+      std::string fix = text_member(finding, "/fix");
+      if (fix.empty()) fix = text_member(finding, "/mend");  // its name in older runs
       if (!seen.empty())
-        found[{text_member(finding, "/severity"), seen, text_member(finding, "/effect"), text_member(finding, "/mend")}]
-            .push_back(machine.title);
+        found[{text_member(finding, "/severity"), seen, text_member(finding, "/effect"), fix}].push_back(machine.title);
     }
   }
   // Warnings first.

@@ -1,7 +1,8 @@
 #include "reports/summary/key_figures.h"
 
 #include "reports/data/figures.h"
-#include "reports/summary/cells.h"
+#include "reports/data/words.h"
+#include "reports/summary/case_table.h"
 
 #include <algorithm>
 #include <map>
@@ -17,7 +18,7 @@ constexpr std::size_t max_machines = 20;
 
 struct Candidate {
   int place = 0;  // in the table
-  int worth = 0;  // lower stays longer
+  int worth = 0;  // lower is kept longer
   KeyFigure figure;
 };
 
@@ -45,7 +46,7 @@ class Chooser {
   }
 
  private:
-  // The entry of a family whose `rank` is greatest; the key decides between equals, so that order does not.
+  // The entry of a family with the greatest `rank`; ties go by key, so that the order of entries does not matter.
   template <typename Keep, typename Rank>
   const Entry* best(std::string_view family, const char* metric, Keep keep, Rank rank) const {
     const Entry* found = nullptr;
@@ -110,7 +111,7 @@ class Chooser {
           "throughput", place++, kind[0] == 'i' ? 2 : 3);
   }
 
-  // Models by the time of a step, the longest first: the largest model says most about a machine.
+  // Models by step time, longest first: the largest model says most about a machine.
   void training() {
     std::map<std::string, std::string> families;
     for (const Entry* entry : entries_)
@@ -138,7 +139,7 @@ class Chooser {
     }
   }
 
-  // What no rule knows: the first figure of each family, by name.
+  // Families without a rule: the first figure of each, by name.
   void others() {
     std::map<std::string, const Entry*> first;
     for (const Entry* entry : entries_) {
@@ -183,9 +184,9 @@ std::vector<Section> key_figure_sections(const RunSet& runs) {
   }
   if (shown > max_machines)
     section.blocks.push_back(
-        Text{plural(shown - max_machines, "more machine") + ": give fewer directories to see their figures."});
+        Text{plural(shown - max_machines, "more machine") + ": pass fewer directories to see their figures."});
   if (section.blocks.empty()) return {};
-  // Few cases: the table of cases says it all already.
+  // With few cases the table of cases already shows everything.
   section.in_terminal = runs.entries().size() > cases && !hosts_of_one_run(runs);
   return {std::move(section)};
 }

@@ -1,4 +1,4 @@
-// The figures that matter: at most ten a machine, chosen by rule.
+// The figures that matter: at most ten per machine, chosen by rule.
 #pragma once
 
 #include "reports/data/groups.h"
@@ -15,13 +15,13 @@ struct KeyFigure {
   std::string title;  // "gemm f32 2048 x 2048 x 2048", "train gpt2-124m f32 4 x 512, step time"
 };
 
-// What a reader asks for first, of the newest record of each case: the best GEMM of each dtype; memory triad, copy and
-// latency at the largest size; all-reduce's bus bandwidth on the most ranks at the largest size; the best rate of each
-// kind of loader (the whole pipeline); the best training rate of each model with its step time, and its time to
-// quality. Families without a rule give their first figure. Beyond ten, third dtypes and models give way first.
+// What a reader asks for first, from the newest record of each case: the best GEMM of each dtype; memory triad, copy
+// and latency at the largest size; all-reduce's bus bandwidth on the most ranks at the largest size; the best rate of
+// each kind of loader (whole pipeline); each model's best training rate with its step time, and its time to quality.
+// Families without a rule contribute their first figure. Beyond ten, third dtypes and models are dropped first.
 std::vector<KeyFigure> key_figures(const MachineRuns& machine);
 
-// One table a machine, with interval, share of the peak, reference and a link to how each was measured.
+// One table per machine: interval, fraction of peak, reference, and a link to how each figure was measured.
 std::vector<Section> key_figure_sections(const RunSet& runs);
 
 }  // namespace assay::report

@@ -1,8 +1,8 @@
 #include "reports/summary/left_out.h"
 
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
 #include "reports/data/host_runs.h"
-#include "reports/summary/cells.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t max_items = 200;  // a list that nobody reads to its end helps nobody
+constexpr std::size_t max_items = 200;  // nobody reads a longer list
 
 std::string why_not(const Record& record) {
   std::vector<std::string> why;
@@ -44,13 +44,12 @@ std::vector<Section> attention_sections(const RunSet& runs) {
     if (++total > max_items) continue;
     const std::vector<std::string> hosts = record.identity().hosts;
     const std::string where = ran_on_each_host(*entry.run) && !hosts.empty() ? " on " + hosts.front() : "";
-    list.items.push_back(fmt::format("{} ({}{}): {} [{}]", record.key,
-                                     plural(static_cast<std::size_t>(record.world_ranks), "rank"), where,
+    list.items.push_back(fmt::format("{} ({}{}): {} [{}]", record.key, plural(record.world_ranks, "rank"), where,
                                      why_not(record), entry.place()));
   }
   end_list(list, total);
   if (total == 0) return {};
-  return {{"attention", "What did not hold", {std::move(list)}}};
+  return {{"attention", "What failed", {std::move(list)}}};
 }
 
 std::vector<Section> skipped_sections(const RunSet& runs) {
@@ -70,9 +69,8 @@ std::vector<Section> skipped_sections(const RunSet& runs) {
       if (shown < 3) text += (shown ? "; " : "") + title;
       if (++shown == 4) text += "; …";
     }
-    Cell number{std::to_string(count), count};
-    number.sort = count;
-    table.rows.push_back({{reason.empty() ? "no reason given" : reason, nullptr}, number, {text, std::move(names)}});
+    table.rows.push_back(
+        {{reason.empty() ? "no reason given" : reason, nullptr}, count_cell(count), {text, std::move(names)}});
   }
   return {{"skipped", "Skipped, and why", {std::move(table)}, false}};
 }
@@ -89,7 +87,8 @@ std::vector<Section> unreadable_sections(const RunSet& runs) {
   if (total == 0) return {};
   Section section{"unreadable", "Not read", {}};
   section.blocks.push_back(Text{
-      plural(total, "line") + (total == 1 ? " is" : " are") + " no record; everything else was used.", Tone::warn});
+      plural(total, "line") + (total == 1 ? " is not a record" : " are not records") + "; everything else was used.",
+      Tone::warn});
   section.blocks.push_back(std::move(list));
   return {section};
 }

@@ -1,4 +1,4 @@
-// What a reader must not miss: what failed or broke, what was skipped and why, what could not be read.
+// What a reader must not miss: what failed, what was skipped and why, what could not be read.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -8,11 +8,11 @@
 
 namespace assay::report {
 
-// "What did not hold": cases that failed a check or broke, with the reason and the place.
+// "What failed": cases that failed a check or broke, with reason and place.
 std::vector<Section> attention_sections(const RunSet& runs);
 // "Skipped": by reason.
 std::vector<Section> skipped_sections(const RunSet& runs);
-// "Not read": lines that were no records, counted and named.
+// "Not read": lines that are not records, counted and listed.
 std::vector<Section> unreadable_sections(const RunSet& runs);
 
 }  // namespace assay::report

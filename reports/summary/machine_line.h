@@ -1,4 +1,4 @@
-// What a run was measured on, in words, from its run.json; members that are absent are left out.
+// Where a run was measured, in words, from its run.json; absent members are skipped.
 #pragma once
 
 #include "reports/data/run_set.h"

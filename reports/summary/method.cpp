@@ -1,10 +1,10 @@
 #include "reports/summary/method.h"
 
 #include "harness/core/units.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
 #include "reports/data/groups.h"
-#include "reports/summary/cells.h"
-#include "reports/summary/taken.h"
+#include "reports/data/words.h"
+#include "reports/summary/entry_samples.h"
 
 #include <fmt/format.h>
 
@@ -20,9 +20,9 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t max_records = 2000;  // rows; beyond, the newest of each case, then nothing
+constexpr std::size_t max_records = 2000;  // rows; beyond this the newest of each case, then none
 
-// What is shown in full: every record while they are few, else the newest of each case.
+// Every record if they are few, else the newest of each case.
 std::vector<const Entry*> shown_entries(const RunSet& runs) {
   std::vector<const Entry*> entries;
   if (runs.entries().size() <= max_records) {
@@ -39,7 +39,7 @@ std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// A protocol in words. Fields that are not known here are named as they stand.
+// A protocol in words. Unknown fields are shown as they are.
 std::string words_of(const Json& protocol) {
   if (!protocol.is_object() || protocol.empty()) return "no protocol recorded";
   std::vector<std::string> parts;
@@ -52,7 +52,7 @@ std::string words_of(const Json& protocol) {
     if (name == "hash" || name == "max_samples") continue;
     if (name == "form") {
       static const std::map<std::string, std::string> forms = {{"repeat", "repeated calls"},
-                                                               {"steps", "one sample a step"},
+                                                               {"steps", "one sample per step"},
                                                                {"window", "work counted over a window"},
                                                                {"procedure", "the case's own clock"}};
       const auto known = forms.find(text);
@@ -102,7 +102,7 @@ Cell checks_cell(const Record& record) {
   return {std::move(text), std::move(checks), failed.empty() ? Tone::plain : Tone::bad};
 }
 
-// Every metric, with its interval in full for machines.
+// Every metric; the data has the full interval.
 Cell figures_cell(const Record& record) {
   std::vector<std::string> parts;
   Json data = Json::array();
@@ -123,10 +123,10 @@ Cell figures_cell(const Record& record) {
 // "58: 5.27 ms (5.1 ms – 7.9 ms); 31 disturbed; stopped by time".
 Cell samples_cell(const Entry& entry, std::vector<std::string>& problems) {
   const Samples& samples = entry.record->samples;
-  const Taken taken = samples_of(entry);
-  if (!taken.problem.empty()) problems.push_back(taken.problem);
-  const auto numbers = numbers_of(taken);
-  const auto count = std::max(static_cast<std::int64_t>(taken.values.size()), samples.count);
+  const EntrySamples read = samples_of(entry);
+  if (!read.problem.empty()) problems.push_back(read.problem);
+  const auto numbers = numbers_of(read);
+  const auto count = std::max(static_cast<std::int64_t>(read.values.size()), samples.count);
   Json data = {{"count", count}, {"disturbed", samples.disturbed.size()}, {"stopped_by", samples.stopped_by}};
   std::string text = std::to_string(count);
   if (samples.repetitions > 1) text += fmt::format(" of {} calls", samples.repetitions);
@@ -142,7 +142,7 @@ Cell samples_cell(const Entry& entry, std::vector<std::string>& problems) {
   return cell;
 }
 
-// Labels that many records share word for word are told once: a page of a thousand records must stay small.
+// Labels that many records share word for word are printed once, to keep a page of a thousand records small.
 class SharedLabels {
  public:
   explicit SharedLabels(const std::vector<const Entry*>& entries) {
@@ -176,7 +176,7 @@ class SharedLabels {
 
  private:
   using Label = std::pair<std::string, std::string>;
-  static constexpr std::size_t shortest = 16, fewest = 4;  // characters and records from which a mark pays
+  static constexpr std::size_t shortest = 16, fewest = 4;  // below these a mark does not pay off
   std::map<Label, std::string> marks_;
 };
 
@@ -190,7 +190,7 @@ Cell label_cell(const Record& record, const char* name) {
 std::vector<Section> method_sections(const RunSet& runs) {
   const std::vector<const Entry*> entries = shown_entries(runs);
   if (entries.empty()) return {};
-  std::map<std::string, std::pair<const Record*, int>> protocols;  // by hash: one that has it, and how many
+  std::map<std::string, std::pair<const Record*, int>> protocols;  // by hash: an example, and how many have it
   for (const Entry* entry : entries) {
     auto& [record, count] = protocols[protocol_of(*entry->record)];
     if (!record) record = entry->record;
@@ -204,10 +204,8 @@ std::vector<Section> method_sections(const RunSet& runs) {
   for (const auto& [hash, what] : protocols) {
     const std::string name = fmt::format("P{}", names.size() + 1);
     names[hash] = name;
-    Cell count{std::to_string(what.second), what.second};
-    count.sort = what.second;
     Json fields = what.first->protocol.is_object() ? what.first->protocol.get() : Json::object();
-    shared.rows.push_back({{name, hash}, {words_of(what.first->protocol), std::move(fields)}, count});
+    shared.rows.push_back({{name, hash}, {words_of(what.first->protocol), std::move(fields)}, count_cell(what.second)});
     shared.anchors.push_back("p-" + name.substr(1));
   }
   const SharedLabels labels(entries);
@@ -228,8 +226,7 @@ std::vector<Section> method_sections(const RunSet& runs) {
     const Record& record = *entry->record;
     const Attributes all = record.attributes();
     const std::string& name = names[protocol_of(record)];
-    const std::string key = fmt::format("{} · {}, {}", record.key, record.device,
-                                        plural(static_cast<std::size_t>(record.world_ranks), "rank"));
+    const std::string key = fmt::format("{} · {}, {}", record.key, record.device, plural(record.world_ranks, "rank"));
     table.rows.push_back({{key, record.key},
                           {several ? entry->place() : fmt::format("line {}", entry->line), entry->place()},
                           {name, nullptr, Tone::plain, "p-" + name.substr(1)},
@@ -269,7 +266,7 @@ std::vector<Section> normal_sections(const RunSet& runs) {
       if (!metric.value) continue;
       if (metric.of_peak) ++peaks[{metric.name, label_cell(record, "peak").text}];
       if (metric.reference && references.rows.size() < max_rows)
-        references.rows.push_back({{case_title(record), record.key, Tone::plain, entry->anchor()},
+        references.rows.push_back({case_cell(record, entry->anchor()),
                                    {metric.name, nullptr},
                                    figure_cell(&metric),
                                    reference_cell(&metric),
@@ -279,23 +276,20 @@ std::vector<Section> normal_sections(const RunSet& runs) {
   if (entries.empty()) return {};
   Section section{"normal", "Is this normal?", {}, false};
   Table sources{"peaks",
-                "Peaks that shares stand on",
+                "Peaks that figures are compared with",
                 {{"metric", "metric"}, {"peak", "peak and source"}, {"figures", "figures", Align::right}},
                 {}};
-  for (const auto& [what, count] : peaks) {
-    Cell number{std::to_string(count), count};
-    number.sort = count;
+  for (const auto& [what, count] : peaks)
     sources.rows.push_back({{what.first, nullptr},
-                            {what.second == "–" ? "not told by the record" : what.second, nullptr},
-                            std::move(number)});
-  }
+                            {what.second == "–" ? "not given by the record" : what.second, nullptr},
+                            count_cell(count)});
   if (!sources.rows.empty()) section.blocks.push_back(std::move(sources));
   if (!references.rows.empty())
     section.blocks.push_back(std::move(references));
   else
     section.blocks.push_back(
-        Text{"These records hold no reference figures. What is expected of a machine stands in floors, "
-             "each with its source: assay check --floors FILE."});
+        Text{"These records have no reference figures. Floors state what is expected of a machine, each with its "
+             "source: assay check --floors FILE."});
   return {std::move(section)};
 }
 

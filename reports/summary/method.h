@@ -1,5 +1,5 @@
-// "How was this measured?": protocols in words, and one row a record that figures link to, with all its figures and
-// samples in numbers. "Is this normal?": the peaks and references that figures are held against, with their sources.
+// "How was this measured?": protocols in words, and one row per record, which figures link to, with all its figures and
+// sample statistics. "Is this normal?": the peaks and references that figures are compared with, and their sources.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -9,7 +9,7 @@
 
 namespace assay::report {
 
-// Rows of records are anchored at Entry::anchor(). Records beyond 2,000: the newest of each case.
+// Rows of records have the anchor Entry::anchor(). Beyond 2,000 records only the newest of each case is shown.
 std::vector<Section> method_sections(const RunSet& runs);
 std::vector<Section> normal_sections(const RunSet& runs);
 

@@ -2,11 +2,10 @@
 
 #include "harness/core/units.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
 #include "reports/data/groups.h"
-#include "reports/summary/cells.h"
+#include "reports/summary/entry_samples.h"
 #include "reports/summary/key_figures.h"
-#include "reports/summary/taken.h"
 
 #include <fmt/format.h>
 
@@ -23,21 +22,22 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t max_pictured = 12;  // cases; each takes some 15 kB of a page that may have 1 MB
-constexpr std::size_t max_points = 200;   // of a time line
+constexpr std::size_t max_pictured = 12;  // cases; each takes about 15 kB of a page that may have 1 MB
+constexpr std::size_t max_points = 200;   // of a timeline
 constexpr std::size_t max_bins = 24;      // of a distribution
 
-// Bin width 2 IQR / cbrt(n) (Freedman & Diaconis 1981), within 1 and `max_bins` bins.
-Figure distribution(const Taken& taken, const std::string& id, const std::string& title, const std::string& unit) {
-  const double low = *std::min_element(taken.values.begin(), taken.values.end());
-  const double high = *std::max_element(taken.values.begin(), taken.values.end());
-  const double spread = quantile(taken.values, 0.75) - quantile(taken.values, 0.25);
-  const double width = 2 * spread / std::cbrt(static_cast<double>(taken.values.size()));
+// Bin width 2 IQR / cbrt(n) (Freedman & Diaconis 1981), with 1 to `max_bins` bins.
+Figure distribution(const EntrySamples& samples, const std::string& id, const std::string& title,
+                    const std::string& unit) {
+  const double low = *std::min_element(samples.values.begin(), samples.values.end());
+  const double high = *std::max_element(samples.values.begin(), samples.values.end());
+  const double spread = quantile(samples.values, 0.75) - quantile(samples.values, 0.25);
+  const double width = 2 * spread / std::cbrt(static_cast<double>(samples.values.size()));
   std::size_t bins = 1;
   if (high > low)
     bins = width > 0 ? static_cast<std::size_t>(std::clamp(std::ceil((high - low) / width), 1.0, double{max_bins}))
                      : max_bins;
-  Figure figure{id, title + ": distribution", "", {"a sample", "", false}, {"samples", "1", false}, {}};
+  Figure figure{id, title + ": distribution", "", {"sample", "", false}, {"samples", "1", false}, {}};
   Curve curve{"samples", Mark::bars, {}};
   const double step = (high - low) / static_cast<double>(bins);
   for (std::size_t i = 0; i < bins; ++i) {
@@ -45,18 +45,18 @@ Figure distribution(const Taken& taken, const std::string& id, const std::string
     figure.x.categories.push_back(format_quantity(middle, unit, step > 0 ? std::optional(step) : std::nullopt));
     curve.points.push_back({static_cast<double>(i), 0});
   }
-  for (const double value : taken.values) {
+  for (const double value : samples.values) {
     const double bin = step > 0 ? std::floor((value - low) / step) : 0;
     curve.points[std::min(bins - 1, static_cast<std::size_t>(std::max(0.0, bin)))].y += 1;
   }
-  figure.alt =
-      fmt::format("{} samples of {} from {} to {}, median {}.", taken.values.size(), title, format_quantity(low, unit),
-                  format_quantity(high, unit), format_quantity(median(taken.values), unit));
+  figure.alt = fmt::format("{} samples of {} from {} to {}, median {}.", samples.values.size(), title,
+                           format_quantity(low, unit), format_quantity(high, unit),
+                           format_quantity(median(samples.values), unit));
   figure.curves.push_back(std::move(curve));
   return figure;
 }
 
-// Thins a series to `max_points`: of each stretch its least and its greatest, so that no spike is lost.
+// Thins a series to `max_points`: keeps the min and max of each stretch, so that no spike is lost.
 void thin(std::vector<Point>& points) {
   if (points.size() <= max_points) return;
   std::vector<Point> kept;
@@ -64,15 +64,15 @@ void thin(std::vector<Point>& points) {
   for (std::size_t s = 0; s < stretches; ++s) {
     const auto from = points.begin() + static_cast<std::ptrdiff_t>(s * points.size() / stretches);
     const auto to = points.begin() + static_cast<std::ptrdiff_t>((s + 1) * points.size() / stretches);
-    auto [least, most] = std::minmax_element(from, to, [](const Point& a, const Point& b) { return a.y < b.y; });
-    if (most < least) std::swap(least, most);
-    kept.push_back(*least);
-    if (most != least) kept.push_back(*most);
+    auto [low, high] = std::minmax_element(from, to, [](const Point& a, const Point& b) { return a.y < b.y; });
+    if (high < low) std::swap(low, high);
+    kept.push_back(*low);
+    if (high != low) kept.push_back(*high);
   }
   points = std::move(kept);
 }
 
-// A sensor's readings over their own median; nothing when there are fewer than two.
+// A sensor's readings relative to their median; absent with fewer than two.
 std::optional<Curve> sensor_curve(const Record& record, const char* name, std::string& said) {
   const auto found = record.telemetry.find(name);
   if (found == record.telemetry.end()) return std::nullopt;
@@ -92,15 +92,16 @@ std::optional<Curve> sensor_curve(const Record& record, const char* name, std::s
   return curve;
 }
 
-// Samples, clock and power over the seconds since the case began, each over its own median.
-std::optional<Figure> time_line(const Entry& entry, const Taken& taken, const std::string& id,
+// Samples, clock and power over the seconds since the case began, each relative to its median.
+std::optional<Figure> time_line(const Entry& entry, const EntrySamples& samples, const std::string& id,
                                 const std::string& title) {
-  const double middle = median(taken.values);
-  if (taken.at.size() < 2 || middle == 0) return std::nullopt;
-  Figure figure{id, title + ": time line", "", {"since the case began", "s", false}, {"over its median", "1", false},
+  const double middle = median(samples.values);
+  if (samples.at.size() < 2 || middle == 0) return std::nullopt;
+  Figure figure{id, title + ": timeline", "", {"since the case began", "s", false}, {"relative to median", "1", false},
                 {}};
   Curve curve{"sample", Mark::line_and_points, {}};
-  for (std::size_t i = 0; i < taken.at.size(); ++i) curve.points.push_back({taken.at[i], taken.values[i] / middle});
+  for (std::size_t i = 0; i < samples.at.size(); ++i)
+    curve.points.push_back({samples.at[i], samples.values[i] / middle});
   std::stable_sort(curve.points.begin(), curve.points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
   thin(curve.points);
   figure.curves.push_back(std::move(curve));
@@ -108,22 +109,10 @@ std::optional<Figure> time_line(const Entry& entry, const Taken& taken, const st
   for (const char* sensor : {"clock", "gpu_clock", "power", "gpu_power"})
     if (auto more = sensor_curve(*entry.record, sensor, said)) figure.curves.push_back(std::move(*more));
   figure.alt =
-      fmt::format("{} over time, each curve over its median: {}; samples from {} to {} of their median.", title, said,
-                  format_percent(*std::min_element(taken.values.begin(), taken.values.end()) / middle),
-                  format_percent(*std::max_element(taken.values.begin(), taken.values.end()) / middle));
+      fmt::format("{} over time, each curve relative to its median: {}; samples from {} to {} of their median.", title,
+                  said, format_percent(*std::min_element(samples.values.begin(), samples.values.end()) / middle),
+                  format_percent(*std::max_element(samples.values.begin(), samples.values.end()) / middle));
   return figure;
-}
-
-Cell quantity_cell(double value, const std::string& unit) {
-  Cell cell{format_quantity(value, unit), {{"value", value}, {"unit", unit}}};
-  cell.sort = value;
-  return cell;
-}
-
-Cell count_cell(std::size_t n, Tone tone = Tone::plain) {
-  Cell cell{std::to_string(n), n, tone};
-  cell.sort = static_cast<double>(n);
-  return cell;
 }
 
 }  // namespace
@@ -140,14 +129,14 @@ std::vector<Section> sample_sections(const RunSet& runs) {
                {"disturbed", "disturbed", Align::right}},
               {}};
   const std::vector<MachineRuns>& machines = by_machine(runs);
-  std::set<const Entry*> pictured;  // one entry may give several figures
+  std::set<const Entry*> pictured;  // one entry may have several figures
   for (const MachineRuns& machine : machines) {
     for (const KeyFigure& figure : key_figures(machine)) {
       const Entry& entry = *figure.entry;
       if (pictured.size() == max_pictured || !pictured.insert(&entry).second) continue;
       const Record& record = *entry.record;
-      const Taken taken = samples_of(entry);
-      const auto numbers = numbers_of(taken);
+      const EntrySamples samples = samples_of(entry);
+      const auto numbers = numbers_of(samples);
       if (!numbers) {
         pictured.erase(&entry);
         continue;
@@ -155,24 +144,24 @@ std::vector<Section> sample_sections(const RunSet& runs) {
       std::string title = case_title(record);
       if (machines.size() > 1) title += " – " + machine.title;
       const std::string& unit = record.samples.unit;
-      const auto count = std::max(static_cast<std::int64_t>(taken.values.size()), record.samples.count);
+      const auto count = std::max(static_cast<std::int64_t>(samples.values.size()), record.samples.count);
       table.rows.push_back(
           {{title, record.key, Tone::plain, entry.anchor()},
-           quantity_cell(numbers->median, unit),
-           quantity_cell(numbers->p5, unit),
-           quantity_cell(numbers->p95, unit),
-           count_cell(static_cast<std::size_t>(count)),
+           quantity_cell({numbers->median}, unit),
+           quantity_cell({numbers->p5}, unit),
+           quantity_cell({numbers->p95}, unit),
+           count_cell(count),
            count_cell(record.samples.disturbed.size(), record.samples.disturbed.empty() ? Tone::plain : Tone::warn)});
-      section.blocks.push_back(distribution(taken, fmt::format("distribution-{}", pictured.size()), title, unit));
-      if (auto line = time_line(entry, taken, fmt::format("time-line-{}", pictured.size()), title))
+      section.blocks.push_back(distribution(samples, fmt::format("distribution-{}", pictured.size()), title, unit));
+      if (auto line = time_line(entry, samples, fmt::format("time-line-{}", pictured.size()), title))
         section.blocks.push_back(std::move(*line));
     }
   }
   if (table.rows.empty()) return {};
   section.blocks.push_back(std::move(table));
   section.blocks.push_back(
-      Text{"The cases of the figures that matter; the samples of every case stand in numbers under "
-           "\"How was this measured?\"."});
+      Text{"The cases behind the figures that matter. \"How was this measured?\" has the sample statistics of every "
+           "case."});
   return {std::move(section)};
 }
 

@@ -1,4 +1,4 @@
-// The samples behind the figures that matter: distribution and time line.
+// The samples behind the key figures: distribution and timeline.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -8,8 +8,8 @@
 
 namespace assay::report {
 
-// Pictures and numbers of the key figures' cases, with clock and power where they were recorded; the numbers of all
-// others stand with their records (method_sections).
+// Pictures and statistics of the key figures' cases, with clock and power if recorded; the statistics of all other
+// cases are with their records (method_sections).
 std::vector<Section> sample_sections(const RunSet& runs);
 
 }  // namespace assay::report

@@ -1,4 +1,4 @@
-// The first lines of a report: on what, and whether everything held.
+// The first lines of a report: which machine, and whether everything passed.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -11,7 +11,7 @@ namespace assay::report {
 struct Outcome {
   std::string headline;     // "AMD Zen 4, 2 cores, 24 GiB, no GPU · plan quick, 38 cases in 2 min 21 s"
   std::string line;         // "held: 36 · failed: 1 · skipped: 2 (no GPU)"
-  Tone tone = Tone::plain;  // bad when a case failed or broke
+  Tone tone = Tone::plain;  // bad if a case failed or broke
 };
 
 Outcome verdict_of(const RunSet& runs);

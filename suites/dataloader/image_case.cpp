@@ -37,7 +37,7 @@ class ImageCase final : public LoaderCase {
     source_ = provide(Kind::image, path_, context, threads());
     set_.emplace(data::ImageSet::open(source_->path));
     if (!cold_) return not_warm(set_->total_bytes());
-    const std::string why = data::no_direct_reads(set_->files().front());
+    const std::string why = data::direct_read_problem(set_->files().front());
     if (!why.empty()) return "cold reads cannot be had: " + why;
     return std::nullopt;
   }

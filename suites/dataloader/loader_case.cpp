@@ -156,8 +156,7 @@ Metric window_throughput(const Measurement& measurement, std::string name, doubl
   metric.better = Better::higher;
   if (measurement.window_seconds > 0 && per_item > 0) {
     metric.value = measurement.items * per_item / measurement.window_seconds;
-    if (const auto interval = mean_interval(measurement.pieces))
-      metric.ci95 = Interval{interval->low * per_item, interval->high * per_item};
+    metric.ci95 = scaled(mean_interval(measurement.pieces), per_item);
   }
   return metric;
 }

@@ -60,7 +60,7 @@ Source provide(Kind kind, const std::string& path, const Context& context, int t
 }
 
 std::optional<std::string> not_warm(std::uint64_t bytes) {
-  const std::uint64_t room = data::page_cache_room();
+  const std::uint64_t room = data::page_cache_capacity();
   if (room == 0 || bytes <= room) return std::nullopt;
   return fmt::format("cache=warm: {} of data do not fit into the {} of memory that are free (cache=cold measures them)",
                      format_bytes(static_cast<double>(bytes)), format_bytes(static_cast<double>(room)));
@@ -69,9 +69,9 @@ std::optional<std::string> not_warm(std::uint64_t bytes) {
 void flag_eviction(const std::vector<std::string>& files, Context& context) {
   constexpr std::size_t max_files = 4096;
   const data::Residency held = data::residency(files, max_files);
-  if (held.share >= 0.99) return;
+  if (held.fraction >= 0.99) return;
   context.outputs.flags.push_back(fmt::format("the page cache held {:.1f} % of the data ({} of {} files looked at)",
-                                              100 * held.share, held.looked_at, files.size()));
+                                              100 * held.fraction, held.sampled, files.size()));
 }
 
 }  // namespace assay::dataloader

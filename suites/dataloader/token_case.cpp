@@ -34,7 +34,7 @@ class TokenCase final : public LoaderCase {
     source_ = provide(Kind::token, path_, context, 1);
     const std::string file = file_of(*source_);
     if (!cold_) return not_warm(data::File::open(file).bytes());
-    const std::string why = data::no_direct_reads(file);
+    const std::string why = data::direct_read_problem(file);
     if (!why.empty()) return "cold reads cannot be had: " + why;
     return std::nullopt;
   }

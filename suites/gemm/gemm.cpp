@@ -150,8 +150,7 @@ class GemmCase final : public Case {
       // One rank's share of the work over the wall time of the window: a median would hide stalls.
       const double item = shape_.flops() / ranks_;
       throughput.value = measurement.items * item / measurement.window_seconds;
-      throughput.ci95 = mean_interval(measurement.pieces);
-      if (throughput.ci95) throughput.ci95 = Interval{throughput.ci95->low * item, throughput.ci95->high * item};
+      throughput.ci95 = scaled(mean_interval(measurement.pieces), item);
     }
     if (peak_ > 0 && throughput.value) throughput.of_peak = *throughput.value / peak_;
     return {throughput};

@@ -63,7 +63,7 @@ class CudaLaunchCase final : public Case {
     sampler.steps([this](std::int64_t) { run(nullptr); });
   }
 
-  // The same calls once more, with work that leaves a trace.
+  // Repeats the same calls with work whose effects can be checked.
   void verify(Checks& checks) override {
     std::vector<std::string> detail;
     std::int64_t wrong = 0;
@@ -100,7 +100,7 @@ class CudaLaunchCase final : public Case {
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
-    return {latency_of(measured, static_cast<std::uint64_t>(info_.launches) * static_cast<std::uint64_t>(info_.turns))};
+    return {time_metric("latency", measured, static_cast<double>(info_.launches) * info_.turns)};
   }
 
  private:

@@ -18,7 +18,4 @@ constexpr auto words(GpuOp) {
 
 std::unique_ptr<Case> make_cuda_case(const Params& params);
 
-// A figure of one launch where a repetition holds many.
-Metric latency_of(const Measurement& measured, std::uint64_t launches);
-
 }  // namespace assay::launch

@@ -12,14 +12,6 @@ namespace assay {
 
 namespace launch {
 
-Metric latency_of(const Measurement& measured, std::uint64_t launches) {
-  Metric latency = time_metric("latency", measured);
-  const auto n = static_cast<double>(launches);
-  if (latency.value) *latency.value /= n;
-  if (latency.ci95) latency.ci95 = Interval{latency.ci95->low / n, latency.ci95->high / n};
-  return latency;
-}
-
 namespace {
 
 enum class HostOp { fork_join, handoff_spin, handoff_block };
@@ -61,7 +53,7 @@ class ForkJoin final : public Case {
     checks.at_most("lost_or_repeated_tasks", static_cast<double>(wrong), 0, detail);
   }
 
-  std::vector<Metric> metrics(const Measurement& measured) const override { return {latency_of(measured, 1)}; }
+  std::vector<Metric> metrics(const Measurement& measured) const override { return {time_metric("latency", measured)}; }
 
  private:
   struct alignas(128) Counter {
@@ -111,7 +103,7 @@ class HandoffCase final : public Case {
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
-    return {latency_of(measured, round_trips_)};
+    return {time_metric("latency", measured, static_cast<double>(round_trips_))};
   }
 
  private:

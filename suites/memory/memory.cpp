@@ -98,11 +98,7 @@ class MemoryCase final : public Case {
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
     if (info_.op != Op::latency) return {rate_metric("bandwidth", counted_bytes(), "B/s", measured)};
-    Metric latency = time_metric("latency", measured);
-    const auto hops = static_cast<double>(hops_);
-    if (latency.value) *latency.value /= hops;
-    if (latency.ci95) latency.ci95 = Interval{latency.ci95->low / hops, latency.ci95->high / hops};
-    return {latency};
+    return {time_metric("latency", measured, static_cast<double>(hops_))};
   }
 
  private:

@@ -83,17 +83,17 @@ class Cuda(AssayCase):
         self.unusable("no_driver", "no NVIDIA driver is loaded")
 
     def test_a_driver_older_than_the_toolkit(self):
-        self.unusable("driver=11.4", "the NVIDIA driver is too old", "it knows CUDA 11.4")
+        self.unusable("driver=11.4", "the NVIDIA driver is too old", "it supports CUDA 11.4")
 
     def test_an_architecture_that_was_not_built_for(self):
         self.unusable("capability=70", "compute capability 7.0", "no code")
 
     def test_a_driver_that_does_not_serve_says_what_to_mend(self):
         self.unusable("count_error=802", "nvidia-fabricmanager", "cudaErrorSystemNotReady")
-        self.unusable("count_error=803", "of different versions", "cudaErrorSystemDriverMismatch")
+        self.unusable("count_error=803", "have different versions", "cudaErrorSystemDriverMismatch")
         self.unusable("count_error=101", "names a GPU twice", "CUDA_VISIBLE_DEVICES=0,0",
                       env={"CUDA_VISIBLE_DEVICES": "0,0"})
-        self.unusable("context_error=46", "another process has it for itself", "cudaErrorDevicesUnavailable")
+        self.unusable("context_error=46", "another process has exclusive use of it", "cudaErrorDevicesUnavailable")
 
     def test_no_gpu_is_visible(self):
         self.unusable("devices=0", "no GPU is visible")
@@ -122,7 +122,7 @@ class Cuda(AssayCase):
         sizes = [{"family": "gemm", "dtype": "f32", "m": n, "n": n, "k": n} for n in (16, 4096, 32)]
         records = self.run_cases(*sizes, script="memory=64MiB", code=4)
         self.assertEqual([record["status"] for record in records], ["ok", "error", "ok"])
-        self.assertRegex(records[1]["reason"], r"out of device memory: \d+ bytes asked for, \d+ free of 67108864")
+        self.assertRegex(records[1]["reason"], r"out of device memory: \d+ bytes requested, \d+ free of 67108864")
 
     def test_a_kernel_fault_ends_the_worker_and_not_the_run(self):
         cases = [{"family": "memory", "op": op, "bytes": 1 << 16} for op in ("copy", "dot", "add")]

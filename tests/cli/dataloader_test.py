@@ -87,7 +87,7 @@ class Dataloader(AssayCase):
                          "--device", "cpu", "--out", "out", says=[str(path), says])
         refuse(self.dir / "gone.bin", "no such file")
         refuse(self.write("empty.bin", b""), "empty")
-        refuse(self.write("odd.bin", b"x" * 8193), "no whole number of uint16 tokens")
+        refuse(self.write("odd.bin", b"x" * 8193), "not a whole number of uint16 tokens")
         refuse(self.write("short.bin", b"x" * 200), "fewer than one window")
         refuse(self.write("shard.tar", b"x" * 10240), "shard.tar")
 

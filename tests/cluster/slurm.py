@@ -159,6 +159,12 @@ class Slurm:
         """PENDING, RUNNING, COMPLETED, ..."""
         return self.field(job, "JobState")
 
+    def run_seconds(self, job):
+        """How long Slurm says the job has run: RunTime is [days-]hours:minutes:seconds."""
+        days, _, clock = self.field(job, "RunTime").rpartition("-")
+        hours, minutes, seconds = (int(part) for part in clock.split(":"))
+        return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
+
     def restarts(self, job):
         return int(self.field(job, "Restarts") or 0)
 

@@ -7,6 +7,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 import slurm  # noqa: E402
 from cluster_case import BINARY_PATH, ClusterCase, main, wait_for  # noqa: E402
 
+PATIENCE = 300   # seconds; only a job that hangs takes that long
 CONFIGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../configs/launch")
 
 
@@ -46,12 +47,22 @@ class InSlurm(ClusterCase):
                     text += file.read()[-3000:]
         return text
 
-    def end_of(self, job, seconds=90):
-        wait_for(lambda: self.slurm.ended(job), f"the end of job {job}: {self.words_of(job)}", seconds)
+    def wait_for_job(self, job, condition, what):
+        """Fails with the job's state and output as they are then, not as they were when the wait began."""
+        try:
+            wait_for(condition, what, PATIENCE)
+        except AssertionError as error:
+            self.fail(f"{error}: {self.words_of(job)}")
+
+    def end_of(self, job):
+        self.wait_for_job(job, lambda: self.slurm.ended(job), f"the end of job {job}")
         return self.slurm.state(job)
 
     def at_work(self, job):
-        wait_for(lambda: self.records(), f"a first record: {self.words_of(job)}", 60)
+        """Waits for the job's first record. A busy machine may keep a job pending for long; one that ended never works."""
+        self.wait_for_job(job, lambda: self.slurm.state(job) not in ("PENDING", "CONFIGURING"), f"the start of job {job}")
+        self.wait_for_job(job, lambda: self.records() or self.slurm.ended(job), "a first record")
+        self.assertTrue(self.records(), self.words_of(job))
 
     def test_srun_of_1_2_and_4_tasks(self):
         for tasks, nodes in ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4)):
@@ -115,22 +126,25 @@ class InSlurm(ClusterCase):
                 job = self.batch(f"{launch}{BINARY_PATH} run {words} --ranks 2 --out {self.out}\n", "-N2", "-n2")
                 self.at_work(job)
                 self.slurm.run("scancel", job)
-                wait_for(lambda: self.slurm.ended(job), "the job's end", 60)
+                self.end_of(job)
                 self.nothing_left()
                 self.assertLess(len(self.records()), 12)
                 self.resume(12)
 
     def test_the_time_limit_leaves_a_resumable_run(self):
-        # Slurm looks for jobs to warn twice a minute, and may be early by as much as it likes to: not too late.
-        words = " ".join(self.steps(200))
-        job = self.batch(f"exec {BINARY_PATH} run {words} --ranks 2 --out {self.out}\n", "-N2", "-n2", "--time=1",
+        # Slurm checks for jobs to warn every 30 s and warns up to 30 s early. So the job gets a short limit only once it
+        # has a record: on a busy machine the warning may otherwise come before the first one.
+        words = " ".join(self.steps(400))
+        job = self.batch(f"exec {BINARY_PATH} run {words} --ranks 2 --out {self.out}\n", "-N2", "-n2", "--time=60",
                          "--signal=B:TERM@50")
         self.at_work(job)
+        minutes = (self.slurm.run_seconds(job) + 45) // 60 + 1   # 45 to 105 s from now
+        self.slurm.run("scontrol", "update", f"jobid={job}", f"timelimit={minutes}")
         self.end_of(job)
         self.nothing_left()
         self.assertIn("not complete; continue with: assay run --resume", self.words_of(job))
         held = len(self.records())
-        self.assertTrue(0 < held < 200)
+        self.assertTrue(0 < held < 400)
         self.assertEqual({r["status"] for r in self.records()}, {"ok"})
 
     def test_the_shipped_script_is_requeued_and_goes_on(self):
@@ -150,14 +164,14 @@ class InSlurm(ClusterCase):
         self.out = os.path.join(self.folder, f"assay-{job}")
         # A requeued job waits two minutes by Slurm's own rule: it is let go as soon as Slurm knows how the script of before
         # has ended, whose status would else be taken for the new one's.
-        wait_for(lambda: self.slurm.restarts(job) > 0, f"the job's requeue: {self.words_of(job)}", 90)
+        self.wait_for_job(job, lambda: self.slurm.restarts(job) > 0, "the job's requeue")
         self.nothing_left()
-        wait_for(lambda: self.slurm.state(job) == "PENDING", f"the job's turn: {self.words_of(job)}", 60)
-        wait_for(self.slurm.all_idle, "the nodes' word that it has ended", 60)
+        self.wait_for_job(job, lambda: self.slurm.state(job) == "PENDING", "the requeued job to be pending")
+        self.wait_for_job(job, self.slurm.all_idle, "every node to be idle")
         self.slurm.await_script_end(job)
         # The rest is not to be warned again.
         self.slurm.run("scontrol", "update", f"jobid={job}", "timelimit=10", "starttime=now")
-        state = self.end_of(job, 150)
+        state = self.end_of(job)
         self.assertEqual(state, "COMPLETED", self.words_of(job))
         self.complete(90)
         self.assertGreaterEqual(len(self.run_json().get("resumed", [])), 1, self.words_of(job))

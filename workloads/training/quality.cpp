@@ -1,8 +1,8 @@
 #include "workloads/training/quality.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "workloads/training/case_files.h"
-#include "workloads/training/clock.h"
 #include "workloads/training/peak_memory.h"
 #include "workloads/training/run_log.h"
 #include "workloads/training/scoring.h"

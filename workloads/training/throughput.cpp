@@ -1,10 +1,10 @@
 #include "workloads/training/throughput.h"
 
 #include "harness/comm/gather.h"
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/units.h"
 #include "workloads/training/case_files.h"
-#include "workloads/training/clock.h"
 #include "workloads/training/peak_memory.h"
 #include "workloads/training/roof.h"
 #include "workloads/training/trainer.h"

@@ -1,9 +1,9 @@
 #include "workloads/training/trainer.h"
 
 #include "harness/comm/gather.h"
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/trace/trace.h"
-#include "workloads/training/clock.h"
 
 #include <algorithm>
 #include <cmath>
@@ -93,7 +93,7 @@ void Trainer::reopen(std::shared_ptr<const data::TrainingSet> data, std::uint64_
   validation_.reset();
   stream_.reset();
   filled_ = false;
-  step_->forget_ahead();
+  step_->discard_prefetched();
   data_ = std::move(data);
   data::StreamOptions options;
   options.seed = seed;
@@ -131,7 +131,7 @@ Step Trainer::step(double learning_rate, bool reduce) {
   // While a GPU runs this step, the next one's batch is made and sent.
   step.result = step_->step(learning_rate, reduce, [this] {
     fill();
-    step_->send_ahead();
+    step_->prefetch_inputs();
     filled_ = true;
   });
   ++steps_;

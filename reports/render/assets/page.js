@@ -1,4 +1,4 @@
-// What the page does where scripts run: sorts tables, draws pictures. Without them every figure stands in a table.
+// Sorts tables and draws pictures. Without scripts every figure is still in a table.
 (() => {
 'use strict';
 document.documentElement.classList.add('scripts');
@@ -13,7 +13,7 @@ function compare(a, b) {
   return collator.compare(a.textContent, b.textContent);
 }
 
-// Upwards, downwards, then as it was; cells without a value stay last.
+// Ascending, descending, then the original order; cells without a value stay last.
 function sortBy(table, head, title) {
   const next = {none: 'ascending', ascending: 'descending', descending: 'none'}[head.getAttribute('aria-sort')];
   for (const other of table.tHead.rows[0].cells) other.setAttribute('aria-sort', 'none');
@@ -21,14 +21,14 @@ function sortBy(table, head, title) {
   const way = next === 'descending' ? -1 : 1;
   for (const body of table.tBodies) {
     body.append(...[...body.rows].sort((a, b) => {
-      // A row of one cell is the title of those below it.
+      // A row with one cell is the title of the rows below it.
       if (next === 'none' || a.cells.length !== b.cells.length) return a.place - b.place;
       const x = a.cells[head.cellIndex], y = b.cells[head.cellIndex];
       return empty(x) - empty(y) || way * compare(x, y) || a.place - b.place;
     }));
   }
   document.getElementById('page-status').textContent =
-      next === 'none' ? 'in the first order' : `sorted by ${title}, ${next}`;
+      next === 'none' ? 'in the original order' : `sorted by ${title}, ${next}`;
 }
 
 for (const table of document.querySelectorAll('table')) {
@@ -52,7 +52,7 @@ const pictures = document.querySelectorAll('canvas[data-chart]');
 for (const details of document.querySelectorAll('figure details')) details.open = false;
 if (!pictures.length) return;
 
-// The points of each curve, as the figure's table has them: a body of rows each.
+// The points of each curve from the figure's table, which has one tbody per curve.
 function pointsOf(figure, lying) {
   return [...figure.querySelector('table').tBodies].map((body) => [...body.rows].flatMap((row) => {
     const [x, y] = row.querySelectorAll('td');
@@ -65,14 +65,14 @@ function pointsOf(figure, lying) {
   }));
 }
 
-// What a row of a figure's table says: [title of the column, text].
+// The cells of a row of a figure's table: [column title, text].
 function textsOf(row) {
   const heads = row.closest('table').tHead.rows[0].cells;
   return [...row.querySelectorAll('td')].map((cell) => [heads[cell.cellIndex].textContent.trim(), cell.textContent.trim()])
       .filter(([, text]) => text !== '' && text !== '–');
 }
 
-// Intervals, as bars with caps.
+// Intervals as bars with caps.
 const ranges = {
   id: 'ranges',
   afterDatasetsDraw(chart, _, {ink}) {
@@ -104,7 +104,7 @@ const ranges = {
   },
 };
 
-// The axis as the page's builder laid it out; names are shortened where the picture is narrow.
+// The axis as laid out by the report; names are shortened in narrow pictures.
 function axisOf(spec, colours, isNames) {
   const places = spec.ticks.map(([at]) => at);
   return {
@@ -117,8 +117,8 @@ function axisOf(spec, colours, isNames) {
       callback(value) {
         const found = places.indexOf(value);
         const label = found < 0 ? '' : spec.ticks[found][1];
-        const most = this.chart.width < 560 ? 20 : 48;
-        return isNames && label.length > most ? label.slice(0, most - 1) + '…' : label;
+        const max = this.chart.width < 560 ? 20 : 48;
+        return isNames && label.length > max ? label.slice(0, max - 1) + '…' : label;
       },
     },
     afterBuildTicks(axis) { axis.ticks = places.map((value) => ({value})); },
@@ -128,7 +128,7 @@ function axisOf(spec, colours, isNames) {
 const shapes = ['circle', 'rect', 'triangle', 'rectRot', 'star'];
 const dashes = [[6, 4], [2, 3], [10, 4, 2, 4]];
 
-// `index`: among the curves of its kind, measured or reference.
+// `index`: among the curves of the same kind (measured or reference).
 function datasetOf(curve, index, points, colours) {
   const colour = curve.reference ? colours.grey : colours.series[index % colours.series.length];
   const bars = curve.mark === 'bars';
@@ -187,7 +187,7 @@ function draw(canvas) {
   });
 }
 
-// With the keyboard: arrows walk along the points of all curves, Escape leaves them.
+// Keyboard: arrows walk along the points of all curves, Escape leaves them.
 function walk(canvas) {
   let at = -1;
   canvas.tabIndex = 0;

@@ -1,5 +1,5 @@
-// Lines between supervisor and workers, past the channel's door: from bytes to lines by the line buffer, then every
-// parser that either end has for them. The first byte is how many bytes come at once.
+// Messages between supervisor and workers after the handshake: from bytes to lines by the line buffer, then every
+// parser of either end. The first byte is the number of bytes per read.
 #include "harness/run/messages.h"
 
 #include "cli/catalogue.h"
@@ -16,14 +16,14 @@ void read_order(const Json& message) {
   const CaseOrder order = order_from(message, cli::catalogue());
   const std::string text = dump_line(to_message(order, 1));
   const CaseOrder again = order_from(parse_untrusted(text), cli::catalogue());
-  expect(dump_line(to_message(again, 1)) == text, "an order that changes on its way: " + text.substr(0, 400));
+  expect(dump_line(to_message(again, 1)) == text, "an order that does not round-trip: " + text.substr(0, 400));
 }
 
 void read_timeline(const Json& message) {
   trace::RankTimeline timeline;
   timeline.entries = entries_from(message);
   const std::string text = dump_line(to_message(timeline.entries));
-  expect(entries_from(parse_untrusted(text)).size() == timeline.entries.size(), "a timeline that changes on its way");
+  expect(entries_from(parse_untrusted(text)).size() == timeline.entries.size(), "a timeline that does not round-trip");
   for (const trace::Entry& entry : timeline.entries) (void)trace::name_of(entry.category);
 }
 
@@ -43,19 +43,21 @@ void message(std::string_view input) {
   input.remove_prefix(1);
   LineBuffer buffer(4096);
   std::vector<std::string> lines;
-  std::size_t held = 0;
-  for (; !input.empty(); input.remove_prefix(std::min(at_once, input.size())))
-    if (!buffer.feed(input.substr(0, at_once), lines)) break;
+  bool fits = true;
+  for (std::size_t at = 0; fits && at < input.size(); at += at_once)
+    fits = buffer.feed(input.substr(at, at_once), lines);
+  std::size_t end = 0;
   for (const std::string& line : lines) {
-    expect(line.size() <= 4096 && line.find('\n') == line.npos, "a line that is none");
-    held += line.size();
+    expect(line.size() <= 4096, "a line over the limit");
+    expect(input.substr(end).starts_with(line + "\n"), "a line that was not sent");
+    end += line.size() + 1;
     Json json;
-    if (!takes("", [&] { json = parse_untrusted(line); })) continue;
-    takes("", [&] { read_order(json); });
-    takes("", [&] { read_timeline(json); });
-    takes("", [&] { read_record(json); });
+    if (!accepts("", [&] { json = parse_untrusted(line); })) continue;
+    accepts("", [&] { read_order(json); });
+    accepts("", [&] { read_timeline(json); });
+    accepts("", [&] { read_record(json); });
   }
-  expect(lines.empty() || held > 0 || lines.size() > 0, "lost lines");
+  expect(!fits || input.find('\n', end) == input.npos, "a lost line");
 }
 
 }  // namespace assay::fuzz

@@ -25,13 +25,13 @@ std::string refusal(std::string_view text) {
   return test::refusal([&] { parse_json(text, "f.json"); });
 }
 
-TEST(ParseJson, TakesCommentsAndKeepsOrder) {
+TEST(ParseJson, AcceptsCommentsAndKeepsOrder) {
   const Json json =
       parse_json("// head\n{\"b\":1, /* in */ \"a\":[true,null,-2,3.5,\"x\\u00e9\"]}\n// tail\n", "f.json");
   EXPECT_EQ(json.dump(), "{\"b\":1,\"a\":[true,null,-2,3.5,\"x\xc3\xa9\"]}");
 }
 
-TEST(ParseJson, NamesLineAndColumnOfSyntaxErrors) {
+TEST(ParseJson, GivesLineAndColumnOfSyntaxErrors) {
   EXPECT_THAT(refusal("{\"a\":1,\n  \"b\":tru}"), StartsWith("f.json:2:"));
   EXPECT_THAT(refusal("[1,2"), StartsWith("f.json:1:5: "));
   EXPECT_THAT(refusal("{} x"), AllOf(StartsWith("f.json:1:4"), HasSubstr("expected end of input")));
@@ -43,13 +43,13 @@ TEST(ParseJson, NamesLineAndColumnOfSyntaxErrors) {
   EXPECT_EQ(refusal(" \n"), "f.json: empty");
 }
 
-TEST(ParseJson, RefusesDuplicateKeys) {
+TEST(ParseJson, RejectsDuplicateKeys) {
   EXPECT_EQ(refusal("{\"a\":1,\"b\":{\"c\":1,\"c\":2}}"), "f.json: /b/c: key \"c\" appears twice");
   EXPECT_EQ(refusal("[0,{\"x/y\":1,\"x/y\":1}]"), "f.json: /1/x~1y: key \"x/y\" appears twice");
   EXPECT_EQ(refusal("{\"a\":{\"a\":1},\"b\":{\"a\":1}}"), "");
 }
 
-TEST(ParseJson, BoundsDepth) {
+TEST(ParseJson, LimitsDepth) {
   const auto nested = [](int n) {
     return std::string(static_cast<std::size_t>(n), '[') + std::string(static_cast<std::size_t>(n), ']');
   };
@@ -59,13 +59,13 @@ TEST(ParseJson, BoundsDepth) {
   EXPECT_THAT(refusal("[[[{\"key\":" + std::string(1000000, '{')), StartsWith("f.json"));
 }
 
-TEST(ParseJson, RefusesWhatIsNotUtf8AndStaysOnOneLine) {
+TEST(ParseJson, RejectsInvalidUtf8InOneLine) {
   const std::string what = refusal("{\"a\":\"\xff\n\"}");
   EXPECT_THAT(what, StartsWith("f.json:1:"));
   EXPECT_EQ(what.find('\n'), std::string::npos);
 }
 
-// Any bytes are either JSON or one UsageError; nothing crashes, nothing else is thrown.
+// Any bytes either parse or throw UsageError; nothing crashes, nothing else is thrown.
 TEST(ParseJson, SurvivesGarbage) {
   const std::string alphabet = "{}[]\",:0123456789.eE+-truefalsn/* \n\\u\xc3\xa9\xff\x01";
   const std::string seed = "{\"schema\":1,\"name\":\"x\",\"cases\":[{\"family\":\"gemm\",\"m\":[1,2.5e3,-7]}]} // end";
@@ -137,7 +137,7 @@ TEST(Cursor, CollectsEveryProblem) {
             "f.json: /kind: \"cpuu\" is none of the values it can take; did you mean \"cpu\"?");
 }
 
-TEST(Cursor, ReadsWhatIsThere) {
+TEST(Cursor, ReadsValidMembers) {
   const Json json = parse_json(R"({"a":7,"b":"64MiB","c":[true],"d":18446744073709551615})", "f.json");
   Problems problems("f.json");
   const Cursor root(json, problems);

@@ -1,4 +1,4 @@
-// Which records make a series, what stands apart and why, and efficiencies by hand.
+// Which records make a series, what stands excluded and why, and efficiencies by hand.
 #include "reports/scaling/series.h"
 #include "reports/scaling/collectives.h"
 #include "reports/scaling/efficiency.h"
@@ -19,7 +19,7 @@ SeriesSet series_of(std::vector<Record> records) {
 TEST(ScalingSeries, StrongEfficiencyByHand) {
   const SeriesSet found = series_of({step_record("strong", 1, 8, 1.03), step_record("strong", 2, 5, 1.04)});
   ASSERT_EQ(found.series.size(), 1u);
-  EXPECT_TRUE(found.apart.empty());
+  EXPECT_TRUE(found.excluded.empty());
   const Estimate share = efficiency(found.series[0], 1);
   EXPECT_DOUBLE_EQ(share.value, 0.8);
   EXPECT_NEAR(share.interval->low, 0.8 / 1.050338, 1e-6);
@@ -86,13 +86,14 @@ TEST(ScalingSeries, StrongKeysThatShareTheBatchJoin) {
   }
   EXPECT_EQ(series_of(records).series.size(), 1u);
   records[1].labels["global_batch"] = "4";
-  const SeriesSet apart = series_of(records);
-  EXPECT_TRUE(apart.series.empty());
-  ASSERT_EQ(apart.apart.size(), 1u);
-  EXPECT_NE(apart.apart[0].reason.find("other global batch (4, there 8)"), std::string::npos) << apart.apart[0].reason;
+  const SeriesSet found = series_of(records);
+  EXPECT_TRUE(found.series.empty());
+  ASSERT_EQ(found.excluded.size(), 1u);
+  EXPECT_NE(found.excluded[0].reason.find("other global batch (4, there 8)"), std::string::npos)
+      << found.excluded[0].reason;
 }
 
-// 64, 32 and 16 samples a rank are 64 over 1, 2 and 4 ranks; device names that only count tell nothing apart.
+// 64, 32 and 16 samples a rank are 64 over 1, 2 and 4 ranks; device names that only count tell nothing excluded.
 TEST(ScalingSeries, SharesOfOneBatchJoin) {
   std::vector<Record> records;
   for (const int ranks : {1, 2, 4}) {
@@ -107,7 +108,7 @@ TEST(ScalingSeries, SharesOfOneBatchJoin) {
   }
   const SeriesSet found = series_of(records);
   ASSERT_EQ(found.series.size(), 1u);
-  EXPECT_TRUE(found.apart.empty());
+  EXPECT_TRUE(found.excluded.empty());
   EXPECT_EQ(found.series[0].points.size(), 3u);
   EXPECT_DOUBLE_EQ(efficiency(found.series[0], 2).value, 1);
 }
@@ -134,9 +135,9 @@ TEST_P(ScalingStray, IsKeptApartWithItsReason) {
   const SeriesSet found = series_of({step_record("strong", 1, 8), step_record("strong", 2, 5), stray});
   ASSERT_EQ(found.series.size(), 1u);
   EXPECT_EQ(found.series[0].points.size(), 2u);
-  ASSERT_EQ(found.apart.size(), 1u);
-  EXPECT_EQ(found.apart[0].ranks, std::vector<int>{4});
-  EXPECT_NE(found.apart[0].reason.find(GetParam().reason), std::string::npos) << found.apart[0].reason;
+  ASSERT_EQ(found.excluded.size(), 1u);
+  EXPECT_EQ(found.excluded[0].ranks, std::vector<int>{4});
+  EXPECT_NE(found.excluded[0].reason.find(GetParam().reason), std::string::npos) << found.excluded[0].reason;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -210,7 +211,7 @@ TEST(ScalingSeries, OneLayoutAWorldSize) {
   spread.world_nodes = 2;
   const SeriesSet found = series_of({step_record("strong", 1, 8), step_record("strong", 2, 5), spread});
   EXPECT_DOUBLE_EQ(efficiency(found.series[0], 1).value, 0.8);
-  EXPECT_EQ(found.apart[0].reason, "other layout: 2 ranks on 2 nodes, there on 1");
+  EXPECT_EQ(found.excluded[0].reason, "other layout: 2 ranks on 2 nodes, there on 1");
 }
 
 TEST(ScalingSeries, RunsArePooled) {
@@ -260,16 +261,16 @@ TEST(ScalingCollectives, NeverAcrossAlgorithms) {
   const CollectiveSet found = find_collectives(runs, Likenesses(runs));
   // Equal identities: the second record of each would be a later attempt of one case.
   EXPECT_EQ(found.series.size(), 1u);
-  std::vector<RunData> apart;
-  apart.push_back(run_of({records[0], records[2], records[4], records[6]}, "ring"));
-  apart.push_back(run_of({records[1], records[3], records[5], records[7]}, "tree"));
-  const RunSet both(std::move(apart));
+  std::vector<RunData> separate;
+  separate.push_back(run_of({records[0], records[2], records[4], records[6]}, "ring"));
+  separate.push_back(run_of({records[1], records[3], records[5], records[7]}, "tree"));
+  const RunSet both(std::move(separate));
   const CollectiveSet two = find_collectives(both, Likenesses(both));
   ASSERT_EQ(two.series.size(), 2u);
   EXPECT_EQ(two.series[0].lines[0].points.size(), 4u);
   EXPECT_EQ(two.series[0].title, "all_reduce f32, algorithm=ring");
-  ASSERT_EQ(two.apart.size(), 1u);
-  EXPECT_EQ(two.apart[0].records, 4u);
+  ASSERT_EQ(two.excluded.size(), 1u);
+  EXPECT_EQ(two.excluded[0].records, 4u);
 }
 
 TEST(ScalingCollectives, SizesAreThoseUsed) {
@@ -279,7 +280,7 @@ TEST(ScalingCollectives, SizesAreThoseUsed) {
   const CollectiveSet found = find_collectives(runs, Likenesses(runs));
   ASSERT_EQ(found.series.size(), 1u);
   EXPECT_EQ(found.series[0].lines[0].points[0].bytes, 60);
-  EXPECT_EQ(found.apart[0].reason, "one rank: a copy, no communication");
+  EXPECT_EQ(found.excluded[0].reason, "one rank: a copy, no communication");
 }
 
 // 0.104 / 0.100 - 1 = 4 %.

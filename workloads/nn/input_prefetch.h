@@ -1,4 +1,4 @@
-// The next batch on its way to a device with memory of its own, while the device runs the step before.
+// Copies the next batch to a device with its own memory while the device runs the current step.
 #pragma once
 
 #include "harness/device/device.h"
@@ -8,36 +8,36 @@
 
 namespace assay::nn {
 
-// Pinned host memory, copied on a stream of its own into memory of the device that no step reads; from there a step
-// takes it at the device's own speed.
-class InputsAhead {
+// Pinned host memory, copied on a separate stream into a device buffer that no step reads. A step then copies it to its
+// inputs at device speed.
+class InputPrefetch {
  public:
-  InputsAhead(Device& device, std::size_t bytes)
+  InputPrefetch(Device& device, std::size_t bytes)
       : device_(device),
         bytes_(bytes),
         host_(device.allocate(bytes, Memory::pinned)),
         landing_(device.allocate(bytes)),
         stream_(device.make_stream()),
         landed_(device.make_event()),
-        taken_(device.make_event()) {}
+        received_(device.make_event()) {}
 
   std::byte* host() const { return host_.as<std::byte>(); }
-  // Before host() is written to.
+  // Call before writing to host().
   void wait_for_host_copy() {
     if (sent_) landed_->synchronize();
   }
   void send() {
-    if (taken_once_) stream_->wait(*taken_);
+    if (received_once_) stream_->wait(*received_);
     device_.copy(landing_.data(), host_.data(), bytes_, *stream_);
     landed_->record(*stream_);
     sent_ = true;
   }
-  // What was sent, in the order of `compute`.
-  void take(void* to, Stream& compute) {
+  // Copies what was sent to `to`, as work on `compute`.
+  void receive(void* to, Stream& compute) {
     compute.wait(*landed_);
     device_.copy(to, landing_.data(), bytes_, compute);
-    taken_->record(compute);
-    taken_once_ = true;
+    received_->record(compute);
+    received_once_ = true;
   }
 
  private:
@@ -45,8 +45,8 @@ class InputsAhead {
   std::size_t bytes_;
   Buffer host_, landing_;
   std::unique_ptr<Stream> stream_;
-  std::unique_ptr<Event> landed_, taken_;
-  bool sent_ = false, taken_once_ = false;
+  std::unique_ptr<Event> landed_, received_;
+  bool sent_ = false, received_once_ = false;
 };
 
 }  // namespace assay::nn

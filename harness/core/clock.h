@@ -1,9 +1,9 @@
-// The clock of the training loop.
+// Elapsed time, by the steady clock.
 #pragma once
 
 #include <chrono>
 
-namespace assay::training {
+namespace assay {
 
 using Clock = std::chrono::steady_clock;
 
@@ -11,4 +11,4 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-}  // namespace assay::training
+}  // namespace assay

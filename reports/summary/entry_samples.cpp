@@ -1,4 +1,4 @@
-#include "reports/summary/taken.h"
+#include "reports/summary/entry_samples.h"
 
 #include "harness/core/error.h"
 #include "harness/statistics/statistics.h"
@@ -9,28 +9,28 @@
 
 namespace assay::report {
 
-Taken samples_of(const Entry& entry) {
-  Taken taken;
+EntrySamples samples_of(const Entry& entry) {
+  EntrySamples samples;
   std::vector<double> values, at;
   try {
     std::tie(values, at) = timed_samples(*entry.run, *entry.record);
   } catch (const Error& error) {
-    taken.problem = error.what();
-    return taken;
+    samples.problem = error.what();
+    return samples;
   }
   const bool timed =
       at.size() == values.size() && std::all_of(at.begin(), at.end(), [](double t) { return std::isfinite(t); });
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) continue;
-    taken.values.push_back(values[i]);
-    if (timed) taken.at.push_back(at[i]);
+    samples.values.push_back(values[i]);
+    if (timed) samples.at.push_back(at[i]);
   }
-  return taken;
+  return samples;
 }
 
-std::optional<SampleNumbers> numbers_of(const Taken& taken) {
-  if (taken.values.empty()) return std::nullopt;
-  return SampleNumbers{median(taken.values), quantile(taken.values, 0.05), quantile(taken.values, 0.95)};
+std::optional<SampleNumbers> numbers_of(const EntrySamples& samples) {
+  if (samples.values.empty()) return std::nullopt;
+  return SampleNumbers{median(samples.values), quantile(samples.values, 0.05), quantile(samples.values, 0.95)};
 }
 
 }  // namespace assay::report
