@@ -1,4 +1,4 @@
-// Tolerant reading of JSON that others wrote.
+// Tolerant reading of untrusted JSON.
 #include "harness/record/json_reader.h"
 
 #include "harness/core/error.h"
@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t max_depth = 64;
 
-// The document, built from the parser's events: nlohmann's own builder looks for each name among all before it, so that
-// an object of a hundred thousand members would take minutes. A name that comes again stands for its last value.
+// Builds the document from the parser's events: nlohmann's builder compares each name with all before it, so an object
+// of a hundred thousand members would take minutes. Of a repeated name the last value counts.
 class Builder : public nlohmann::json_sax<Json> {
  public:
   Json take() { return std::move(root_); }
@@ -44,7 +44,7 @@ class Builder : public nlohmann::json_sax<Json> {
     std::unordered_map<std::string, std::size_t> places;  // of the members
   };
 
-  // The parser keeps no recursion, but those who print, copy and destroy the document do.
+  // The parser does not recurse, but printing, copying and destroying the document does.
   bool open(Json container) {
     if (stack_.size() >= max_depth) throw Error(fmt::format("nested deeper than {}", max_depth));
     stack_.push_back({std::move(container), {}, {}});
@@ -138,7 +138,7 @@ std::int64_t JsonReader::integer(std::string_view name, std::int64_t otherwise) 
 std::uint64_t JsonReader::unsigned_integer(std::string_view name, std::uint64_t otherwise) const {
   const Json* member = find(name);
   if (!member) return otherwise;
-  // A number set in code may be held as signed although it is not negative.
+  // A number set in code may be signed although it is not negative.
   if (!member->is_number_integer() || (!member->is_number_unsigned() && member->get<std::int64_t>() < 0))
     wrong(name, "an integer from 0 on");
   return member->get<std::uint64_t>();
