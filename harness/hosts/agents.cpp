@@ -103,7 +103,7 @@ void Agents::listen() {
     where.port = std::atoi(allocation_.supervisor.c_str() + colon + 1);
     where.token = allocation_.token;
   } else {
-    where.token = ChannelServer::new_token();
+    where.token = random_token();
   }
   where.hosts = own_addresses_;
   channel_ = std::make_unique<ChannelServer>(where);

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t max_values = 16;
 constexpr std::size_t longest_value = 4096;
 
-Json to_message(const std::string& name, const std::string& value) {
+Json shared_value_message(const std::string& name, const std::string& value) {
   return {{"type", "share"}, {"name", name}, {"value", value}};
 }
 
@@ -25,11 +25,11 @@ void SharedValues::take(int rank, const Json& message, ChannelServer& channel, i
   if (values_.size() >= max_values && !values_.contains(name)) throw Error("share: too many values");
   values_[name] = value;
   // A rank that has not said hello yet is greeted with it.
-  for (int other = 0; other < ranks; ++other) channel.send(other, to_message(name, value));
+  for (int other = 0; other < ranks; ++other) channel.send(other, shared_value_message(name, value));
 }
 
 void SharedValues::greet(int rank, ChannelServer& channel) const {
-  for (const auto& [name, value] : values_) channel.send(rank, to_message(name, value));
+  for (const auto& [name, value] : values_) channel.send(rank, shared_value_message(name, value));
 }
 
 }  // namespace assay

@@ -243,7 +243,7 @@ std::optional<Figure> cost_figure(const std::vector<CostLine>& lines, const std:
   std::set<std::string> machines;
   for (const CostLine& line : lines)
     if (line.per == first->per && priced(line)) machines.insert(line.machine);
-  std::vector<std::string> told;
+  std::vector<std::string> phrases;
   for (const CostLine& line : lines) {
     if (line.per != first->per || !priced(line) || figure.x.categories.size() == max_bars) continue;
     const std::string title = case_title(*line.record) + (machines.size() > 1 ? " · " + line.machine : "");
@@ -254,12 +254,12 @@ std::optional<Figure> cost_figure(const std::vector<CostLine>& lines, const std:
       if (!price || !price->usd) continue;
       const Estimate usd = line.usd(*price);
       figure.curves[b].points.push_back({x, usd.value, usd.interval, fmt::format("{}, {}", title, line.stands_for)});
-      if (told.size() < 6)
-        told.push_back(fmt::format("{} {}: {}", title, name_of(bases[b]), quantity_text(usd, "USD")));
+      if (phrases.size() < 6)
+        phrases.push_back(fmt::format("{} {}: {}", title, name_of(bases[b]), quantity_text(usd, "USD")));
     }
   }
   std::erase_if(figure.curves, [](const Curve& curve) { return curve.points.empty(); });
-  figure.alt = fmt::format("Cost per {} by case and machine. {}.", first->per, fmt::join(told, "; "));
+  figure.alt = fmt::format("Cost per {} by case and machine. {}.", first->per, fmt::join(phrases, "; "));
   return figure;
 }
 

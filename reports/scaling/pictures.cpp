@@ -59,7 +59,7 @@ std::vector<Figure> efficiency_pictures(const std::vector<Series>& all, Mode mod
                   {"ranks", "", true, {}},
                   {"efficiency", "1", false, {}},
                   {}};
-    std::vector<std::string> told;
+    std::vector<std::string> phrases;
     double low = 0, high = 0;
     for (std::size_t i = from; i < std::min(shown.size(), from + series_per_picture); ++i) {
       const Series& series = *shown[i];
@@ -71,14 +71,14 @@ std::vector<Figure> efficiency_pictures(const std::vector<Series>& all, Mode mod
                                 fmt::format("{}: {}", plural(ranks, "rank"), percent_text(share))});
       }
       const Point& last = curve.points.back();
-      told.push_back(fmt::format("{} keeps {}", series.title, percent_text({last.y, last.range})) + " at " +
-                     plural(static_cast<int>(last.x), "rank"));
+      phrases.push_back(fmt::format("{} keeps {}", series.title, percent_text({last.y, last.range})) + " at " +
+                        plural(static_cast<int>(last.x), "rank"));
       low = low == 0 ? curve.points.front().x : std::min(low, curve.points.front().x);
       high = std::max(high, last.x);
       figure.curves.push_back(std::move(curve));
     }
     figure.curves.push_back({"ideal", Mark::line, {{low, 1}, {high, 1}}, true});
-    figure.alt = sentence(told);
+    figure.alt = sentence(phrases);
     figures.push_back(std::move(figure));
   }
   return figures;
@@ -102,17 +102,18 @@ std::vector<Figure> time_pictures(const std::vector<Series>& all, const std::vec
     for (const WorldPoint& point : series.points)
       measured.points.push_back({static_cast<double>(point.ranks), point.time.value, point.time.interval,
                                  fmt::format("{}: {}", plural(point.ranks, "rank"), quantity_text(point.time, "s"))});
-    std::vector<std::string> told{fmt::format("Measured from {} at {}", quantity_text(series.points.front().time, "s"),
-                                              plural(series.points.front().ranks, "rank")) +
-                                  fmt::format(" to {} at {}", quantity_text(series.points.back().time, "s"),
-                                              plural(series.points.back().ranks, "rank"))};
+    std::vector<std::string> phrases{fmt::format("Measured from {} at {}",
+                                                 quantity_text(series.points.front().time, "s"),
+                                                 plural(series.points.front().ranks, "rank")) +
+                                     fmt::format(" to {} at {}", quantity_text(series.points.back().time, "s"),
+                                                 plural(series.points.back().ranks, "rank"))};
     figure.curves.push_back(std::move(measured));
     if (const StrongFit* fit = fit_of(fits, series)) {
       Curve curve{"Amdahl's form", Mark::line, {}, true};
       for (const double ranks : spread_out(low, high))
         curve.points.push_back({ranks, fit->amdahl.time * (fit->amdahl.serial + (1 - fit->amdahl.serial) / ranks)});
       figure.curves.push_back(std::move(curve));
-      told.push_back(
+      phrases.push_back(
           fmt::format("Amdahl's serial fraction {}", percent_text({fit->amdahl.serial, fit->amdahl.interval})));
     }
     Curve ideal{"ideal", Mark::line, {}, true};
@@ -129,11 +130,11 @@ std::vector<Figure> time_pictures(const std::vector<Series>& all, const std::vec
       for (const Predicted& each : prediction->next) {
         const std::string text = fmt::format("{} at {}", quantity_text(each.time, "s"), plural(each.ranks, "rank"));
         next.points.push_back({static_cast<double>(each.ranks), each.time.value, each.time.interval, text});
-        told.push_back("predicted " + text);
+        phrases.push_back("predicted " + text);
       }
       if (!next.points.empty()) figure.curves.push_back(std::move(next));
     }
-    figure.alt = sentence(told);
+    figure.alt = sentence(phrases);
     figures.push_back(std::move(figure));
   }
   return figures;
@@ -156,7 +157,7 @@ std::vector<Figure> collective_pictures(const std::vector<FittedLine>& lines) {
                   {"message", "B", true, {}},
                   {"algbw", "B/s", true, {}},
                   {}};
-    std::vector<std::string> told;
+    std::vector<std::string> phrases;
     for (const auto& [world, pieces] : worlds) {
       if (world != worlds.begin()->first && world != worlds.rbegin()->first) continue;  // five curves at most
       const std::string ranks = plural(world, "rank");
@@ -175,12 +176,12 @@ std::vector<Figure> collective_pictures(const std::vector<FittedLine>& lines) {
         if (piece->fit->bandwidth) parts.push_back("up to " + quantity_text(*piece->fit->bandwidth, "B/s"));
         if (piece->fit->half_size) parts.push_back("half of it at " + quantity_text(*piece->fit->half_size, "B"));
         if (parts.empty() || piece->fit->rms > worst_rms) parts = {"no line holds"};
-        told.push_back(fmt::format("{}{}", text, fmt::join(parts, ", ")));
+        phrases.push_back(fmt::format("{}{}", text, fmt::join(parts, ", ")));
       }
       figure.curves.push_back(std::move(measured));
       figure.curves.push_back(std::move(fit));
     }
-    figure.alt = sentence(told);
+    figure.alt = sentence(phrases);
     figures.push_back(std::move(figure));
   }
   return figures;

@@ -14,17 +14,18 @@ namespace assay::dataloader {
 
 namespace {
 
-constexpr std::int64_t order_batches = 8;     // compared with one worker's
-constexpr std::int64_t pixel_samples = 8;     // compared with the reference
-constexpr std::size_t scanned_images = 1024;  // decoded whole after the measurement, to find damage
-constexpr double level_limit = 1.0;           // of 255, each value
-constexpr double scaled_level_limit = 4.0;    // mean, where the decoder shrank in the frequency domain
+constexpr std::int64_t image_order_batches = 8;  // compared with one worker's
+constexpr std::int64_t pixel_samples = 8;        // compared with the reference
+constexpr std::size_t scanned_images = 1024;     // decoded whole after the measurement, to find damage
+constexpr double level_limit = 1.0;              // of 255, each value
+constexpr double scaled_level_limit = 4.0;       // mean, where the decoder shrank in the frequency domain
 
 class ImageCase final : public LoaderCase {
  public:
   explicit ImageCase(const Params& params)
       : LoaderCase(params,
-                   {.samples = image_batch, .items = image_batch, .compared = order_batches, .sample = "image"}) {}
+                   {.samples = image_batch, .items = image_batch, .compared = image_order_batches, .sample = "image"}) {
+  }
   ~ImageCase() override { stop(); }
 
   std::optional<std::string> prepare(Context& context) override {

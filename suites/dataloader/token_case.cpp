@@ -11,14 +11,14 @@ namespace assay::dataloader {
 
 namespace {
 
-constexpr std::int64_t order_batches = 64;  // compared with one worker's
+constexpr std::int64_t token_order_batches = 64;  // compared with one worker's
 
 class TokenCase final : public LoaderCase {
  public:
   explicit TokenCase(const Params& params)
       : LoaderCase(params, {.samples = token_batch,
                             .items = token_batch * window_length,
-                            .compared = order_batches,
+                            .compared = token_order_batches,
                             .sample = "window"}) {}
   ~TokenCase() override { stop(); }
 

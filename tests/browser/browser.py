@@ -1,4 +1,4 @@
-"""Headless Chromium driven over a pipe by its DevTools protocol, with the standard library alone."""
+"""Headless Chromium driven over a pipe by its DevTools protocol, using only the standard library."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ import time
 
 
 def find():
-    """The browser's path, or None. $CHROMIUM wins."""
+    """The browser's path, or None; $CHROMIUM has precedence."""
     named = os.environ.get("CHROMIUM")
     names = [named] if named else ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"]
     return next((path for name in names if (path := shutil.which(name))), None)
@@ -52,14 +52,14 @@ class Browser:
         self.profile.cleanup()
 
     def read(self, deadline):
-        """The next message, or None when there is none by the deadline."""
+        """The next message, or None if there is none by the deadline."""
         while b"\0" not in self.buffer:
             ready, _, _ = select.select([self.incoming], [], [], max(0, deadline - time.monotonic()))
             if not ready:
                 return None
             data = os.read(self.incoming, 1 << 16)
             if not data:
-                raise RuntimeError("the browser ended")
+                raise RuntimeError("the browser exited")
             self.buffer += data
         message, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(message)
@@ -70,7 +70,7 @@ class Browser:
             listener(message["method"], message["params"])
 
     def send(self, method, session=None, timeout=60, **params):
-        """Calls a method of the protocol; its result. Events that come meanwhile go to their listeners."""
+        """Calls a protocol method and returns its result; passes events that arrive meanwhile to their listeners."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": params}
         if session:
@@ -92,15 +92,15 @@ class Browser:
 
 
 class Page:
-    """A tab. `troubles`: console errors and warnings, uncaught exceptions, refused or failed loads. `requests`: every
-    address that it asked for."""
+    """A tab. `troubles`: console errors and warnings, uncaught exceptions, refused or failed loads. `requests`: all
+    requested addresses."""
 
     def __init__(self, browser):
         self.browser = browser
         self.troubles, self.requests, self.loaded = [], [], False
         self.target = browser.send("Target.createTarget", url="about:blank")["targetId"]
         self.session = browser.send("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
-        browser.listeners[self.session] = self.heard
+        browser.listeners[self.session] = self.handle_event
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(domain + ".enable")
         self.send("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
@@ -111,7 +111,7 @@ class Page:
     def send(self, method, **params):
         return self.browser.send(method, session=self.session, **params)
 
-    def heard(self, method, params):
+    def handle_event(self, method, params):
         if method == "Page.loadEventFired":
             self.loaded = True
         elif method == "Network.requestWillBeSent":
@@ -124,7 +124,7 @@ class Page:
             self.troubles.append(f"log: {params['entry']}")
 
     def view(self, width=1200, height=900, dark=False, media="", scripts=True):
-        """How the page is looked at from now on."""
+        """Sets size, media and scripting for pages opened from now on."""
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.send("Emulation.setEmulatedMedia", media=media,
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
@@ -143,14 +143,14 @@ class Page:
             self.browser.dispatch(message)
 
     def run(self, script):
-        """The value of a JavaScript expression; promises are waited for."""
+        """The value of a JavaScript expression; awaits promises."""
         answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise RuntimeError(f"{script}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
     def settle(self):
-        """Waits until two frames were drawn, so that observers of sizes have done their work."""
+        """Waits for two frames, so that resize observers have run."""
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def press(self, key):

@@ -1,5 +1,5 @@
-"""The HTML page in a browser without a network: quiet console, drawn pictures, keyboard, narrow, dark, printed, and
-without scripts. Screenshots stay in $ASSAY_SCREENSHOTS (build/.../screenshots)."""
+"""The HTML page in a browser without a network: no console messages, drawn pictures, keyboard, narrow, dark, printed, and
+without scripts. Screenshots are kept in $ASSAY_SCREENSHOTS (build/.../screenshots)."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import unittest
 import browser as chromium
 
 PROGRAM = chromium.find()
-# The label, the limit of a page's width: what CSS pixels a canvas has painted.
+# How many pixels each canvas has painted.
 PAINTED = """[...document.querySelectorAll('canvas')].map(canvas => {
   const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
   let painted = 0;
@@ -54,7 +54,7 @@ class PageTest(unittest.TestCase):
     def assert_fits(self, width):
         self.assertLessEqual(self.page.run("document.documentElement.scrollWidth"), width)
 
-    def test_draws_every_picture_in_silence(self):
+    def test_draws_every_picture_without_console_messages(self):
         page = self.opened(self.sample)
         painted = page.run(PAINTED)
         self.assertEqual(len(painted), page.run("document.querySelectorAll('figure').length"))
@@ -63,7 +63,7 @@ class PageTest(unittest.TestCase):
         self.assertTrue(page.run("[...document.querySelectorAll('canvas')].every(c => c.getAttribute('aria-label').length > 20)"))
         self.assert_quiet()
 
-    def test_curves_hold_the_points_of_their_table(self):
+    def test_curves_have_the_points_of_their_table(self):
         page = self.opened(self.sample)
         counts = page.run("[...document.querySelectorAll('figure')].map(f => "
                           "[f.querySelectorAll('tbody tr:has(td)').length, "
@@ -71,7 +71,7 @@ class PageTest(unittest.TestCase):
         for rows, points in counts:
             self.assertEqual(rows, points)
 
-    def test_one_column_at_every_width_and_in_every_light(self):
+    def test_fits_every_width_in_light_dark_and_print(self):
         for name, view in {"light": {}, "dark": {"dark": True}, "narrow": {"width": 400},
                            "narrow-dark": {"width": 400, "dark": True}, "print": {"width": 720, "media": "print"}}.items():
             page = self.opened(self.sample, **view)
@@ -81,7 +81,7 @@ class PageTest(unittest.TestCase):
         self.page.pdf(self.shots / "sample.pdf")
         self.assert_quiet()
 
-    def test_dark_pages_and_their_pictures_follow_the_reader(self):
+    def test_colours_follow_the_reader(self):
         page = self.opened(self.sample)
         ink = "document.querySelector('canvas').chart.options.plugins.ranges.ink"
         paper = "getComputedStyle(document.body).backgroundColor"
@@ -96,10 +96,10 @@ class PageTest(unittest.TestCase):
         self.assertEqual(page.run(paper), light[1])
         self.assertEqual(page.run(ink), "#000000")
 
-    def test_without_scripts_every_figure_stands_in_a_table(self):
+    def test_without_scripts_every_figure_is_in_a_table(self):
         page = self.opened(self.sample, scripts=False)
         page.screenshot(self.shots / "sample-no-scripts.png")
-        page.send("Emulation.setScriptExecutionDisabled", value=False)   # to ask, not to run the page's
+        page.send("Emulation.setScriptExecutionDisabled", value=False)   # for queries; the page's own did not run
         self.assertFalse(page.run("document.documentElement.classList.contains('scripts')"))
         self.assertEqual(page.run("[...document.querySelectorAll('canvas')].filter(c => c.offsetHeight > 0).length"), 0)
         self.assertTrue(page.run("[...document.querySelectorAll('table')].every(t => t.offsetHeight > 0)"))
@@ -118,11 +118,11 @@ class PageTest(unittest.TestCase):
             page.press(key)
             seen.append((page.run(sorted_as), page.run(column)))
         self.assertEqual([way for way, _ in seen], ["ascending", "descending", "none"])
-        # By value, not by text (2 GFLOP/s after 900 MFLOP/s), what has none last.
+        # By value, not by text (2 GFLOP/s after 900 MFLOP/s); cells without a value last.
         self.assertEqual(seen[0][1], ["900 MFLOP/s", "2 GFLOP/s", "412 GFLOP/s", "–"])
         self.assertEqual(seen[1][1], ["412 GFLOP/s", "2 GFLOP/s", "900 MFLOP/s", "–"])
         self.assertEqual(seen[2][1], first)
-        self.assertEqual(page.run("document.getElementById('page-status').textContent"), "in the first order")
+        self.assertEqual(page.run("document.getElementById('page-status').textContent"), "in the original order")
 
     def test_the_first_tab_skips_to_the_figures(self):
         page = self.opened(self.sample)
@@ -130,13 +130,13 @@ class PageTest(unittest.TestCase):
         self.assertEqual(page.run("document.activeElement.className"), "skip")
         self.assertGreaterEqual(page.run("document.activeElement.getBoundingClientRect().top"), 0)
 
-    def test_points_are_walked_along_with_the_keyboard(self):
+    def test_arrow_keys_walk_along_the_points(self):
         page = self.opened(self.sample)
         page.run("document.querySelector('canvas').focus()")
         page.press("ArrowRight")
         self.assertEqual(page.run("document.querySelector('canvas').chart.tooltip.opacity"), 1)
-        said = page.run("document.getElementById('page-status').textContent")
-        self.assertIn(page.run("document.querySelector('figure tbody td:nth-of-type(2)').textContent.trim()"), said)
+        status = page.run("document.getElementById('page-status').textContent")
+        self.assertIn(page.run("document.querySelector('figure tbody td:nth-of-type(2)').textContent.trim()"), status)
         page.press("Escape")
         self.assertEqual(page.run("document.querySelector('canvas').chart.getActiveElements().length"), 0)
         self.assert_quiet()
@@ -149,7 +149,7 @@ class PageTest(unittest.TestCase):
         self.assertGreater(page.run("document.querySelectorAll('tbody a[href^=\"#\"]').length"), 0)
         self.assertEqual(page.run("(ids => ids.length - new Set(ids).size)([...document.querySelectorAll('[id]')].map(e => e.id))"), 0)
 
-    def test_hostile_strings_of_a_run_do_nothing(self):
+    def test_hostile_strings_of_a_run_are_harmless(self):
         run = self.dir / EVIL.replace("/", "_").replace("\x1b", "")[:60]
         run.mkdir()
         (run / "run.json").write_text(json.dumps({

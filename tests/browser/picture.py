@@ -1,4 +1,4 @@
-"""Draws the picture of the page that README shows: picture.py PAGE.html OUT.png [HEIGHT]."""
+"""Draws the picture of the page for the README: picture.py PAGE.html OUT.png [HEIGHT]."""
 
 import base64
 import pathlib

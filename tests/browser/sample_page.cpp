@@ -1,4 +1,4 @@
-// Prints a page that holds one of everything: what the browser's tests look at.
+// Prints a page with one of everything, for the browser tests.
 #include "reports/render/render.h"
 
 #include <cmath>
@@ -93,7 +93,7 @@ Section samples() {
     curve.points.push_back({i * 0.002, 1e-3 + 5e-5 * std::sin(i * 0.7) + (i == 2503 ? 8e-3 : 0)});
   line.curves = {curve};
   Figure bars{"cost",
-              "Cost of a million tokens",
+              "Cost per million tokens",
               "The 4-GPU machine is the cheapest, at 0.31 USD.",
               {"machine",
                "",
@@ -102,10 +102,10 @@ Section samples() {
                 "a machine whose name is long beyond all reason <b>&amp;"}},
               {"cost", "USD"},
               {}};
-  bars.curves = {{"a million tokens",
+  bars.curves = {{"per million tokens",
                   Mark::bars,
                   {{0, 0.52, Interval{0.5, 0.55}}, {1, 0.4}, {2, 0.31, Interval{0.3, 0.33}}, {3, 0.9}}}};
-  Figure histogram{"histogram",        "Distribution",   "Most samples lie between 1.0 and 1.2 ms.",
+  Figure histogram{"histogram",        "Distribution",   "Most samples are between 1.0 and 1.2 ms.",
                    {"step time", "s"}, {"samples", "1"}, {}};
   histogram.curves = {{"steps", Mark::bars, {{1.0e-3, 12}, {1.1e-3, 34}, {1.2e-3, 8}, {1.3e-3, 0}, {1.4e-3, 2}}}};
   return {"samples", "Samples", {line, histogram, bars}};
@@ -114,7 +114,7 @@ Section samples() {
 Section appendix() {
   Table table{"records", "How each was measured", {{"case", "case"}, {"protocol", "protocol"}, {"place", "place"}}, {}};
   table.rows = {{{"gemm/dtype=f32/m=2048/n=2048/k=2048/transpose=nn/cache=cold/duration=burst"},
-                 {"random normal data, cold cache, 20 repetitions a sample, stopped by low noise"},
+                 {"random normal data, cold cache, 20 repetitions per sample, stopped by low noise"},
                  {"r/records.jsonl line 1"}}};
   table.anchors = {"r-0001"};
   return {"appendix",

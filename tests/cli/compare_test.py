@@ -81,12 +81,12 @@ class Compare(AssayCase):
         done, tables = self.document(base, self.values("h", 80))
         self.assertEqual(done.returncode, 1)
         self.assertIn("within-run", done.stdout)
-        self.assertIn("Three runs or more a side", " ".join(done.stdout.split()))
+        self.assertIn("Use three or more runs per side", " ".join(done.stdout.split()))
         self.assertEqual(tables["cases"][0]["ci95"]["noise"], "within-run")
         # Noise between runs, which nobody measured, may explain 3.35 %, however narrow the samples' interval is.
         done = self.compare(self.values("b", 100, half=0.1), self.values("h", 96.65, half=0.1))
         self.assertEqual(done.returncode, 3)
-        self.assertIn("noise from run to run may explain it", done.stdout)
+        self.assertIn("noise between runs may explain it", done.stdout)
 
     def test_what_was_left_out_is_listed_with_its_reason(self):
         base = self.side("b", [self.record(key=f"memory/op={name}") for name in "abcdefgh"])

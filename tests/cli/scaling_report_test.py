@@ -88,7 +88,7 @@ class ScalingReport(AssayCase):
         self.assertIn("oversubscribed", reasons[(4,)])
         self.assertIn("other protocol (form window, there not said)", reasons[(8,)])
         self.assertIn("killed", reasons[(16,)])
-        self.assertIn("Kept apart", out)
+        self.assertIn("Left out", out)
 
     def test_one_world_size_says_what_to_run(self):
         self.run_dir(step(1, 8))

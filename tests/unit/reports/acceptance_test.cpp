@@ -1,4 +1,4 @@
-// Floors: how they are read, what they match, and verdicts computed by hand.
+// Floors: reading them, matching records, and verdicts computed by hand.
 #include "reports/acceptance/acceptance.h"
 
 #include "reports/acceptance/judge.h"
@@ -46,7 +46,7 @@ Floor floor_of(const std::string& key, double limit, Bound bound = Bound::at_lea
   return floor;
 }
 
-// What one floor says of these runs.
+// What one floor says about these runs.
 struct Checked {
   Checked(Floor floor, std::vector<RunData> data)
       : floors{"f.json", "f", "", {std::move(floor)}}, runs(std::move(data)) {
@@ -87,8 +87,8 @@ TEST(Acceptance, StarsCrossSlashesAndNothingElseIsSpecial) {
   EXPECT_FALSE(key_matches("", "gemm"));
 }
 
-// A floor of 700: [701, 720] holds it, [690, 699] misses it, [690, 710] straddles it; its ends belong to what holds.
-TEST(Acceptance, TheIntervalDecidesAndTheValueWhereThereIsNone) {
+// A floor of 700: [701, 720] meets it, [690, 699] misses it, [690, 710] straddles it; an end at 700 meets it.
+TEST(Acceptance, TheIntervalDecidesElseTheValue) {
   EXPECT_EQ(judge(710, Interval{701, 720}, Bound::at_least, 700), Outcome::pass);
   EXPECT_EQ(judge(710, Interval{700, 720}, Bound::at_least, 700), Outcome::pass);
   EXPECT_EQ(judge(695, Interval{690, 699}, Bound::at_least, 700), Outcome::fail);
@@ -113,7 +113,7 @@ TEST(Acceptance, AValueOutsideItsOwnIntervalIsNoMoreCertainThanThat) {
   EXPECT_THAT(none.text(), HasSubstr("no interval: the value alone decides"));
 }
 
-// 600 TFLOP/s under a floor of 700: 100 / 700 = 14 % below. Its interval's half width of 10 T shows three digits.
+// 600 TFLOP/s with a floor of 700: 100 / 700 = 14 % below. The half width of 10 T allows three digits.
 TEST(Acceptance, TheWorstRecordDecidesAndIsNamed) {
   const Checked checked(
       floor_of("gemm/*", 7e14),
@@ -132,7 +132,7 @@ TEST(Acceptance, TheWorstRecordDecidesAndIsNamed) {
   EXPECT_THAT(text, HasSubstr("passed: 0 · failed: 1 · inconclusive: 0 · not judged: 0"));
 }
 
-TEST(Acceptance, WhatCannotBeJudgedFailsARequiredFloorAndIsSaidOfOthers) {
+TEST(Acceptance, UnusableRecordsFailARequiredFloorAndAreReportedForOthers) {
   const auto with = [](const std::function<void(Record&)>& change, bool required) {
     Record record = record_of("gemm/m=1", 9e14, Interval{8.9e14, 9.1e14});
     change(record);
@@ -174,7 +174,7 @@ TEST(Acceptance, ARequiredFloorWithOneSkippedRecordFailsAnOptionalOneDoesNot) {
   EXPECT_EQ(Checked(floor, runs).verdict(), Verdict::fail);
 }
 
-TEST(Acceptance, AnotherProtocolIsRefusedAndCountsAsMissing) {
+TEST(Acceptance, ADifferentProtocolIsRefusedAndCountsAsMissing) {
   Floor floor = floor_of("gemm/*", 7e14);
   floor.protocol = {{"data", "zeros"}, {"min_samples", 30.0}, {"cach", "hot"}};
   floor.required = true;
@@ -186,13 +186,13 @@ TEST(Acceptance, AnotherProtocolIsRefusedAndCountsAsMissing) {
   EXPECT_EQ(refused.only().records.front().outcome, Outcome::refused);
   EXPECT_FALSE(refused.only().records.front().value);
 
-  // Beside one of the right protocol it is passed over, and told.
+  // Next to a record with the right protocol it is ignored and reported.
   Record zeros = record_of("gemm/m=2", 9.5e14, {});
   zeros.protocol["data"] = "zeros";
   floor.protocol = {{"data", "normal"}};
   const Checked one(floor, {run_of({record_of("gemm/m=1", 9e14, {}), zeros})});
   EXPECT_EQ(one.verdict(), Verdict::pass);
-  EXPECT_THAT(one.text(), HasSubstr("not counted: 1 record; another protocol: data is zeros"));
+  EXPECT_THAT(one.text(), HasSubstr("not counted: 1 record; different protocol: data is zeros"));
 }
 
 TEST(Acceptance, FiltersChooseDeviceWorldAndLabels) {
@@ -215,8 +215,8 @@ TEST(Acceptance, FiltersChooseDeviceWorldAndLabels) {
   EXPECT_EQ(verdict([](Floor& f) { f.labels["other"] = "*"; }), Verdict::not_judged);
 }
 
-// Every machine that was given must have what is required: leaving the record out is no way to pass.
-TEST(Acceptance, ARequiredFloorIsAskedOfEveryMachine) {
+// Every machine must have the required records: leaving one out is no way to pass.
+TEST(Acceptance, ARequiredFloorAppliesToEveryMachine) {
   Floor floor = floor_of("gemm/*", 7e14);
   floor.required = true;
   const RunData a = run_of({record_of("gemm/m=1", 9e14, {}, "host-a")}, "a", {{"started", "1"}});
@@ -224,7 +224,7 @@ TEST(Acceptance, ARequiredFloorIsAskedOfEveryMachine) {
   const Checked missing(floor, {a, b});
   EXPECT_EQ(missing.verdict(), Verdict::fail);
   EXPECT_THAT(missing.only().reason, HasSubstr("no record of host host-b"));
-  // Two runs of one machine, each with a part of the cases, are one machine.
+  // Two runs of one machine, each with some of the cases, count as one machine.
   EXPECT_EQ(Checked(floor, {a, run_of({record_of("peak/m=1", 9e14, {}, "host-a")}, "b", {{"started", "2"}})}).verdict(),
             Verdict::pass);
   // Runs that name no host may be of any.
@@ -242,7 +242,7 @@ Floor fleet_floor(const std::string& key, double share, int members = 3) {
 }
 
 // Hosts at 100, 101, 99 and 90: the median is (99 + 100) / 2 = 99.5, and 95 % of it 94.525. 90 fails, by 4.8 %.
-TEST(Fleet, EachHostIsHeldAgainstTheMedian) {
+TEST(Fleet, EachHostIsComparedWithTheMedian) {
   std::vector<RunData> runs;
   for (const auto& [host, value] : {std::pair{"a", 100.0}, {"b", 101.0}, {"c", 99.0}, {"d", 90.0}})
     runs.push_back(
@@ -260,8 +260,8 @@ TEST(Fleet, EachHostIsHeldAgainstTheMedian) {
             3);
 }
 
-// One host measured three times counts once: its median is 100, beside 98 and 104. The fleet's median is 100, not the
-// 100.5 or so of all five figures; 95 holds for every record but the 94.
+// A host that measured three times counts once: its median is 100, next to 98 and 104. The fleet's median is 100, not
+// the 100.5 or so of all five figures; every record but the 94 meets the floor of 95.
 TEST(Fleet, AHostThatMeasuredOftenCountsOnce) {
   std::vector<RunData> runs = {run_of({record_of("gemm/m=1", 98, {}, "b")}, "b", {{"started", "1"}}),
                                run_of({record_of("gemm/m=1", 104, {}, "c")}, "c", {{"started", "2"}})};
@@ -275,9 +275,9 @@ TEST(Fleet, AHostThatMeasuredOftenCountsOnce) {
   EXPECT_EQ(checked.only().records[1].outcome, Outcome::pass);
 }
 
-// Four ranks at 1, 1, 1 and 1.25 s a repetition: the record's 800 is the slowest's. The others alone would be at
-// 800 * 1.25 = 1,000, the median. Rank 3's 800 is 20 % below it: 800 < 950, by 16 % of the limit.
-TEST(Fleet, RanksOfOneHostAreHeldAgainstEachOther) {
+// Four ranks at 1, 1, 1 and 1.25 s per repetition: the record's 800 is that of the slowest. The others alone would
+// reach 800 * 1.25 = 1,000, the median. Rank 3's 800 is below 950, by 16 % of the limit.
+TEST(Fleet, RanksOfOneHostAreComparedWithEachOther) {
   Record record = record_of("gemm/m=1", 800, Interval{796, 804});
   for (int rank = 0; rank < 4; ++rank) record.ranks.push_back({rank, "a", "NVIDIA H100", rank == 3 ? 1.25 : 1.0});
   const Checked checked(fleet_floor("gemm/*", 0.95), {run_of({record})});
@@ -291,7 +291,7 @@ TEST(Fleet, RanksOfOneHostAreHeldAgainstEachOther) {
   EXPECT_THAT(worst.reason, HasSubstr("16 % below"));
 }
 
-TEST(Fleet, SmallOrNamelessOrMixedFleetsSayNothing) {
+TEST(Fleet, SmallOrNamelessOrMixedFleetsAreInconclusive) {
   const auto verdict_of = [](std::vector<RunData> runs) {
     return Checked(fleet_floor("gemm/*", 0.95), std::move(runs));
   };
@@ -299,10 +299,10 @@ TEST(Fleet, SmallOrNamelessOrMixedFleetsSayNothing) {
                                   run_of({record_of("gemm/m=1", 50, {}, "b")}, "b", {{"started", "2"}})});
   EXPECT_EQ(two.verdict(), Verdict::inconclusive);
   EXPECT_EQ(two.result.code(), ExitCode::no_data);
-  EXPECT_THAT(two.only().reason, HasSubstr("a fleet of 2: its median takes 3 or more"));
+  EXPECT_THAT(two.only().reason, HasSubstr("a fleet of 2: a median needs at least 3"));
   const Checked nameless = verdict_of({run_of({record_of("gemm/m=1", 100, {})}, "a", {{"started", "1"}})});
   EXPECT_THAT(nameless.only().reason, HasSubstr("names no host"));
-  // Another protocol, size or GPU is another fleet.
+  // A different protocol, size or GPU makes a different fleet.
   std::vector<RunData> mixed;
   for (const std::string host : {"a", "b", "c"})
     mixed.push_back(run_of({record_of("gemm/m=1", 100, {}, host)}, host, {{"started", host}}));
@@ -341,7 +341,7 @@ TEST(Acceptance, NoFinishedCaseIsNotEnoughData) {
   EXPECT_EQ(checked.only().reason, "no finished case");
 }
 
-TEST(Acceptance, UnitsOfTheRecordsAndUnknownMetricsAreErrorsOfTheFile) {
+TEST(Acceptance, WrongUnitsAndUnknownMetricsAreErrorsOfTheFile) {
   Floor seconds = floor_of("gemm/*", 1);
   seconds.unit = "img/s";
   EXPECT_THROW(Checked(seconds, {run_of({record_of("gemm/m=1", 9e14, {})})}), UsageError);
@@ -349,7 +349,7 @@ TEST(Acceptance, UnitsOfTheRecordsAndUnknownMetricsAreErrorsOfTheFile) {
   typo.metric = "througput";
   EXPECT_THAT(test::refusal([&] { Checked(typo, {run_of({record_of("gemm/m=1", 9e14, {})})}); }),
               HasSubstr("f.json: /floors/0/metric: unknown metric \"througput\"; did you mean \"throughput\"?"));
-  // A metric that only the records know is as good as any.
+  // A metric may be known only from the records.
   Record record = record_of("new/x=1", 5, {});
   record.metrics.front().name = "novel";
   record.metrics.front().unit = "1";
@@ -380,7 +380,7 @@ TEST(Floors, LimitsMayBeWrittenWithUnits) {
     EXPECT_THROW(limit("throughput", "FLOP/s", text), UsageError) << text;
 }
 
-TEST(Floors, EveryErrorOfAFileIsToldAtOnce) {
+TEST(Floors, AllErrorsOfAFileAreReportedAtOnce) {
   const std::string told = refusal(R"({"schema":1,"sauce":1,"floors":[
     {"key":"gemm/*","metric":"throughput","unit":"TFLOP/s","at_least":1,"source":"s"},
     {"key":"gemm/*","metric":"throughput","unit":"FLOP/s","at_least":1,"at_most":2,"source":"s"},
@@ -407,7 +407,7 @@ TEST(Floors, EveryErrorOfAFileIsToldAtOnce) {
   EXPECT_THAT(refusal(R"({"schema":1})"), HasSubstr("\"floors\" is missing"));
 }
 
-TEST(Floors, UnitsFollowTheFamilyWhereItIsNamed) {
+TEST(Floors, UnitsFollowTheFamilyIfItIsNamed) {
   EXPECT_EQ(units_of("throughput", "gemm"), std::vector<std::string>{"FLOP/s"});
   EXPECT_EQ(units_of("throughput", "llama"), std::vector<std::string>{"tokens/s"});
   EXPECT_EQ(units_of("throughput", "*").size(), 3u);

@@ -1,4 +1,4 @@
-// Runs and price files made by hand, for the tests of costs.
+// Hand-made runs and price files for the tests of costs.
 #pragma once
 
 #include "reports/cost/cost.h"
@@ -16,7 +16,7 @@
 
 namespace assay::report {
 
-// A folder of the test's own.
+// A temporary folder for price files.
 class Folder {
  public:
   std::filesystem::path write(const std::string& name, const std::string& text) const {
@@ -24,7 +24,7 @@ class Folder {
     return folder_.path() / name;
   }
   PriceFile read(const std::string& name, const std::string& text) const { return read_price_file(write(name, text)); }
-  // What is wrong with a file, in the message's words.
+  // The message that refuses a file.
   std::string refusal(const std::string& name, const std::string& text) const {
     return test::refusal<std::exception>([&] { read(name, text); });
   }
@@ -40,7 +40,7 @@ inline Record training(std::vector<Metric> metrics) {
   return record;
 }
 
-// A run of one host of an instance type.
+// A run on one host of an instance type.
 inline RunData run_on(const std::string& type, std::vector<Record> records, const std::string& host = "n1",
                       const std::string& region = "") {
   return test::run_of(std::move(records), "runs/" + host,
@@ -55,7 +55,7 @@ inline void add_gpus(RunData& run, int count, const std::string& name) {
   run.run["environment"]["gpus"] = gpus;
 }
 
-// One price file with one price of "box" in force at the runs' start.
+// A price file with one price of "box", recent at the runs' start.
 inline PriceSource box_price(double usd) {
   Price price;
   price.instance_type = "box";

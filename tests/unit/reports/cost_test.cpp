@@ -62,24 +62,24 @@ TEST(Owned, FormulaByHand) {
   owned.colocation = 2;
   owned.staff = 1.5;
   owned.utilisation = 0.8;
-  // depreciation 325000 * 0.7 / 3 = 75833.333 a year, capital 26000 a year: 101833.333 / 8760 = 11.624810 an hour
-  // energy 10.2 * 1.2 * 0.083 = 1.015920; with 3.5: 16.140730; at 80 %: 20.175912; of 8 GPUs: 2.521989 a GPU-hour
+  // depreciation 325000 * 0.7 / 3 = 75833.333 per year, capital 26000 per year: 101833.333 / 8760 = 11.624810 per hour
+  // energy 10.2 * 1.2 * 0.083 = 1.015920; with 3.5: 16.140730; at 80 %: 20.175912; of 8 GPUs: 2.521989 per GPU-hour
   EXPECT_NEAR(usd_per_useful_hour(owned), 20.175912, 1e-6);
   EXPECT_NEAR(usd_per_useful_hour(owned) / 8, 2.521989, 1e-6);
   EXPECT_EQ(not_counted(owned), "");
 }
 
-TEST(Owned, AbsentInputsAreNotCountedAndSaidSo) {
+TEST(Owned, AbsentInputsAreListedAsNotCounted) {
   Ownership owned;
   owned.capex = 87600;
   owned.years = 2;
   owned.pue = 1;
-  // 87600 / 2 / 8760 = 5 USD an hour.
+  // 87600 / 2 / 8760 = 5 USD per hour.
   EXPECT_DOUBLE_EQ(usd_per_useful_hour(owned), 5);
   EXPECT_EQ(not_counted(owned), "cost of capital, residual value, colocation, staff, idle hours");
 }
 
-TEST(Results, RatesTurnTheirIntervalsRound) {
+TEST(Results, IntervalsOfRatesSwapTheirEnds) {
   const RunSet set({run_on("box", {training({test::metric("throughput", 1000, "tokens/s", Interval{800, 1250})})})});
   const std::vector<Result> results = results_of(entry_of(set));
   ASSERT_EQ(results.size(), 1u);
@@ -110,7 +110,7 @@ TEST(Results, EachKindByItsMetric) {
     return all;
   };
   using Pair = std::pair<std::string, double>;
-  // 1e6 / 500 = 2000 s; 1e5 / 500 = 200 s an epoch; 1e18 / 2e12 = 5e5 s.
+  // 1e6 / 500 = 2000 s; 1e5 / 500 = 200 s per epoch; 1e18 / 2e12 = 5e5 s.
   EXPECT_THAT(of(images), ElementsAre(Pair{"million images", 2000}, Pair{"epoch", 200}, Pair{"EFLOP", 5e5}));
   EXPECT_THAT(of(quality), ElementsAre(Pair{"run to quality", 90}));
   // 1000 sequences of 512 tokens: 512000 / 4096 = 125 s.
@@ -119,7 +119,7 @@ TEST(Results, EachKindByItsMetric) {
   EXPECT_THAT(of(memory), IsEmpty());
 }
 
-TEST(Results, RepetitionsCountByTheirMeanNotTheirMedian) {
+TEST(Results, RepetitionsCountByMeanNotMedian) {
   Record gemm;
   gemm.family = "gemm";
   gemm.protocol = {{"form", "repeat"}};
@@ -129,7 +129,7 @@ TEST(Results, RepetitionsCountByTheirMeanNotTheirMedian) {
   EXPECT_DOUBLE_EQ(results_of(entry_of(set)).front().seconds, 2);
 }
 
-TEST(Results, ValuesThatCannotBeArePassedOver) {
+TEST(Results, ImpossibleValuesAreSkipped) {
   for (const double value : {0.0, -5.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     const RunSet set({run_on("box", {training({test::metric("throughput", value, "tokens/s")})})});
     EXPECT_THAT(results_of(entry_of(set)), IsEmpty()) << value;
@@ -161,7 +161,7 @@ TEST(Power, OfCountersAndSeriesOverTheWindow) {
   record.world_ranks = 1;
   record.samples.values = {1e-3, 1e-3, 1e-3, 1e-3};
   record.samples.at = {10, 10.001, 10.002, 10.003};
-  EXPECT_THAT(power_of(record), IsEmpty()) << "shorter than the sensors are fine";
+  EXPECT_THAT(power_of(record), IsEmpty()) << "shorter than the sensors resolve";
   record.telemetry.clear();
   EXPECT_THAT(power_of(record), IsEmpty());
 }
@@ -170,7 +170,7 @@ TEST(Cost, OfAnHourlyPriceByHand) {
   const RunSet set({run_on("box", {training({test::metric("throughput", 1000, "tokens/s", Interval{800, 1250})})})});
   const auto cost = cost_of(entry_of(set), box_price(7.2));
   ASSERT_TRUE(cost);
-  // 7.2 USD an hour is 0.002 USD a second: 1000 s cost 2 USD, between 1.6 and 2.5.
+  // 7.2 USD per hour is 0.002 USD per second: 1000 s cost 2 USD, between 1.6 and 2.5.
   EXPECT_NEAR(cost->usd, 2, 1e-12);
   EXPECT_NEAR(cost->ci95->low, 1.6, 1e-12);
   EXPECT_NEAR(cost->ci95->high, 2.5, 1e-12);
@@ -199,7 +199,7 @@ TEST(Cost, TwiceThePriceIsTwiceTheCost) {
   }
 }
 
-TEST(Cost, RecordsThatMayNotBeCostedAreNot) {
+TEST(Cost, UnusableRecordsHaveNoCost) {
   Record record = training({test::metric("throughput", 1000, "tokens/s")});
   std::vector<Record> bad(5, record);
   bad[0].status = Status::skipped;
@@ -219,7 +219,7 @@ TEST(Cost, RecordsThatMayNotBeCostedAreNot) {
   EXPECT_THAT(said, HasSubstr("a fault was injected: 1 record"));
 }
 
-TEST(Cost, IdleGpusArePricedAndSaidSo) {
+TEST(Cost, IdleGpusArePricedAndReported) {
   Record record = training({test::metric("throughput", 1000, "tokens/s")});
   record.device = "cuda";
   record.world_ranks = 2;
@@ -227,7 +227,7 @@ TEST(Cost, IdleGpusArePricedAndSaidSo) {
   add_gpus(run, 8, "NVIDIA H100 80GB HBM3");
   const RunSet set({run});
   EXPECT_THAT(cost_of(entry_of(set), box_price(7.2))->warnings,
-              ElementsAre("2 of 8 GPUs used; the whole machine is priced (by their share it would be 0.25 of this)"));
+              ElementsAre("2 of 8 GPUs used; the whole machine is priced (pro rata it would be 0.25 of this)"));
   EXPECT_NEAR(cost_of(entry_of(set), box_price(7.2))->usd, 2, 1e-12);
 }
 
@@ -254,8 +254,8 @@ RunData at_speed(const std::string& host, double tokens, const std::string& star
 }
 
 TEST(Intervals, BetweenMachinesFromThreeOn) {
-  // a: 900 s and 1100 s a million (mean 1000), b: 1100 s, c: 1200 s: mean 1100, s = 100, half 4.302653 * 100 / sqrt(3)
-  // = 248.4138 s; at 0.002 USD a second 2.2 ± 0.4968276 USD.
+  // a: 900 s and 1100 s per million (mean 1000), b: 1100 s, c: 1200 s: mean 1100, s = 100, half 4.302653 * 100 /
+  // sqrt(3) = 248.4138 s; at 0.002 USD per second 2.2 ± 0.4968276 USD.
   std::vector<RunData> runs = {
       at_speed("a", 1e6 / 900, "2026-01-10T00:00:00Z"), at_speed("a", 1e6 / 1100, "2026-01-10T01:00:00Z"),
       at_speed("b", 1e6 / 1100, "2026-01-10T02:00:00Z"), at_speed("c", 1e6 / 1200, "2026-01-10T03:00:00Z")};
@@ -272,16 +272,16 @@ TEST(Intervals, BetweenMachinesFromThreeOn) {
 
   runs.pop_back();
   const RunSet two(runs);
-  const auto apart = cost_sections(two, box_price(7.2));
-  const Table& rows = table_of(apart, "cost");
-  ASSERT_EQ(rows.rows.size(), 3u) << "two machines are no instance type: a row a run";
+  const auto separate = cost_sections(two, box_price(7.2));
+  const Table& rows = table_of(separate, "cost");
+  ASSERT_EQ(rows.rows.size(), 3u) << "two machines do not represent an instance type: one row per run";
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(cell(rows, i, "stands_for").text, "one run");
     EXPECT_EQ(cell(rows, i, "interval").data, "within-run");
   }
 }
 
-TEST(Intervals, ThreeRunsOfOneMachineAreNoInstanceType) {
+TEST(Intervals, ThreeRunsOfOneMachineDoNotRepresentAnInstanceType) {
   const RunSet set({at_speed("a", 1e6 / 900, "2026-01-10T00:00:00Z"), at_speed("a", 1e6 / 1000, "2026-01-11T00:00:00Z"),
                     at_speed("a", 1e6 / 1100, "2026-01-12T00:00:00Z")});
   const auto sections = cost_sections(set, box_price(7.2));
@@ -291,7 +291,7 @@ TEST(Intervals, ThreeRunsOfOneMachineAreNoInstanceType) {
   EXPECT_EQ(cell(table, 0, "interval").data, "between runs");
 }
 
-TEST(Sections, MachineWithoutAPriceIsSaidInOneLine) {
+TEST(Sections, AMachineWithoutAPriceTakesOneLine) {
   const RunSet set({run_on("boxx", {training({test::metric("throughput", 1000, "tokens/s")})})});
   const auto sections = cost_sections(set, box_price(7.2));
   ASSERT_EQ(sections.size(), 1u);
@@ -302,7 +302,7 @@ TEST(Sections, MachineWithoutAPriceIsSaidInOneLine) {
   EXPECT_THAT(texts_of(cost_sections(unnamed, box_price(7.2))), HasSubstr("the run names no instance type"));
 }
 
-TEST(Sections, NothingToPriceIsNoSection) {
+TEST(Sections, NothingToPriceGivesNoSection) {
   Record memory;
   memory.family = "memory";
   memory.metrics = {test::metric("bandwidth", 4e10, "B/s")};
@@ -356,7 +356,7 @@ TEST(Sections, FigureShowsWhatTheTableHas) {
   FAIL() << "no figure";
 }
 
-TEST(Flags, RefusalsSayWhatIsWanted) {
+TEST(Flags, RefusalsSayWhatIsExpected) {
   const auto refusal = [](const PriceFlags& flags) { return test::refusal([&] { load_prices(flags); }); };
   EXPECT_THAT(refusal({.file = "x", .price = "1"}), HasSubstr("exclude each other"));
   for (const char* text : {"abc", "", "nan", "inf", "1e999", "12.3 EUR", "$3"})
@@ -366,7 +366,7 @@ TEST(Flags, RefusalsSayWhatIsWanted) {
   EXPECT_DOUBLE_EQ(*load_prices({.file = {}, .price = "12.3"}).given, 12.3);
 }
 
-TEST(Flags, GivenPriceWinsOverEveryFile) {
+TEST(Flags, AGivenPriceOverridesEveryFile) {
   PriceSource source = box_price(100);
   source.given = 7.2;
   const RunSet set({run_on("box", {training({test::metric("throughput", 1000, "tokens/s")})})});

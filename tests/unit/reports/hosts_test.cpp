@@ -1,4 +1,4 @@
-// Hosts beside each other, the matrix between them, and a run on each host taken apart.
+// Hosts side by side, the matrix between them, and how a run on each host is split.
 #include "reports/hosts/hosts.h"
 #include "harness/core/units.h"
 #include "reports/compare/pairing.h"
@@ -36,7 +36,7 @@ Record gemm_on(const std::string& host, double flops, int m = 2048) {
   return record;
 }
 
-// As --each-host writes it: every host with an environment of its own.
+// As --each-host writes it: every host with its own environment.
 RunData each_host_run(std::vector<Record> records, const std::vector<std::string>& hosts) {
   RunData run;
   run.dir = "runs/fleet";
@@ -66,7 +66,7 @@ std::vector<std::string> names(int hosts) {
   return all;
 }
 
-// Hosts within a per cent of 400 GFLOP/s; host `odd` (from 1) has `flops`.
+// Hosts within 1 % of 400 GFLOP/s; host `odd` (from 1) has `flops`.
 RunData fleet(int hosts, int odd = 0, double flops = 0) {
   std::vector<Record> records;
   for (int i = 1; i <= hosts; ++i)
@@ -108,14 +108,14 @@ TEST(HostRuns, EachHostBecomesARunWithItsOwnEnvironmentAndLines) {
   EXPECT_TRUE(parts[1].problems.empty());
 }
 
-TEST(HostRuns, OtherRunsAndOddOnesStayWhole) {
+TEST(HostRuns, OtherAndMalformedRunsAreNotSplit) {
   RunData run = each_host_run({gemm_on("n1", 1), gemm_on("n2", 2)}, {"n1", "n2"});
   run.run.erase("each_host");
   EXPECT_EQ(split_hosts(run).size(), 1u);
   run.run["each_host"] = "yes";
   EXPECT_EQ(split_hosts(run).size(), 1u);
   run.run["each_host"] = true;
-  run.run["hosts"] = 7;  // anyone may have written it: the records name their hosts
+  run.run["hosts"] = 7;  // malformed: use the hosts that the records name
   EXPECT_EQ(split_hosts(run).size(), 2u);
 }
 
@@ -161,7 +161,7 @@ TEST(Hosts, BelowEightOnlyTheTableAndTheSpread) {
   const Table* beside = table_of(*section, "hosts_side_by_side");
   ASSERT_TRUE(beside && beside->columns.size() == 5);
   EXPECT_EQ(beside->columns[3].title, "n3");
-  EXPECT_THAT(render_terminal(document, {}), HasSubstr("nobody is called an outlier"));
+  EXPECT_THAT(render_terminal(document, {}), HasSubstr("too few to identify outliers"));
   EXPECT_THAT(document.headline, HasSubstr("4 hosts"));
 }
 
@@ -182,7 +182,7 @@ TEST(Hosts, FromEightOnTheOneThatStandsOutIsNamed) {
   EXPECT_EQ(all->rows.front()[2].tone, Tone::warn);
 }
 
-TEST(Hosts, AFewPercentOrABrokenHostIsNoOutlier) {
+TEST(Hosts, AFewPercentOrABrokenHostAreNoOutliers) {
   const Document near = report_of(fleet(16, 7, 3.96e11));
   EXPECT_EQ(table_of(*section_of(near, "hosts"), "hosts")->rows.front()[6].data, 0);
   EXPECT_THAT(render_terminal(near, {}), HasSubstr("No host stands out."));
@@ -196,7 +196,7 @@ TEST(Hosts, AFewPercentOrABrokenHostIsNoOutlier) {
   EXPECT_THAT(render_markdown(broken), HasSubstr("host n5: lost"));
 }
 
-TEST(Hosts, RunsOfOneHostEachStandBesideEachOtherToo) {
+TEST(Hosts, RunsOfOneHostEachAreComparedToo) {
   std::vector<RunData> runs;
   for (const std::string host : {"a", "b"}) {
     RunData run = each_host_run({gemm_on(host, 4e11)}, {});
@@ -208,9 +208,9 @@ TEST(Hosts, RunsOfOneHostEachStandBesideEachOtherToo) {
   ASSERT_TRUE(section_of(document, "hosts"));
 }
 
-TEST(Hosts, OneHostHasNobodyBesideIt) { EXPECT_FALSE(section_of(report_of(fleet(1)), "hosts")); }
+TEST(Hosts, OneHostIsNotCompared) { EXPECT_FALSE(section_of(report_of(fleet(1)), "hosts")); }
 
-TEST(Hosts, FiveHundredAreBoundedAndSorted) {
+TEST(Hosts, FiveHundredHostsAreBoundedAndSorted) {
   std::vector<Record> records;
   for (int i = 500; i >= 1; --i)
     for (int m = 1; m <= 20; ++m)
@@ -225,7 +225,7 @@ TEST(Hosts, FiveHundredAreBoundedAndSorted) {
   EXPECT_LT(std::count(terminal.begin(), terminal.end(), '\n'), 100);
 }
 
-TEST(Hosts, NamesAreSortedAsPeopleCount) {
+TEST(Hosts, NamesAreInNaturalOrder) {
   EXPECT_TRUE(natural_less("n2", "n10"));
   EXPECT_FALSE(natural_less("n10", "n2"));
   EXPECT_TRUE(natural_less("a9", "b1"));
@@ -278,7 +278,7 @@ TEST(Pairs, TheSlowLinkIsNamedAndShaded) {
   EXPECT_THAT(render_terminal(document, {}), HasSubstr("slow link n2 - n3"));
 }
 
-TEST(Pairs, AMatrixOfHundredsIsCutToItsSlowest) {
+TEST(Pairs, ALargeMatrixIsCutToItsSlowestMembers) {
   RunData run;
   run.dir = "runs/pairs";
   run.run = {{"schema", 1}};

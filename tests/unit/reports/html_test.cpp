@@ -39,12 +39,12 @@ Document page_of(Block block) {
 
 const std::string evil = "</script><script>x()</script>\"'>&\xE2\x80\xA8\x1b[31m";
 
-TEST(HtmlEscape, LeavesNothingThatMarkupIsMadeOf) {
+TEST(HtmlEscape, LeavesNoMarkup) {
   EXPECT_EQ(html_escape("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");
   EXPECT_EQ(html_escape("\x1b\xff"), "\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
-TEST(Html, HostileStringsStayInertWhereverTheyStand) {
+TEST(Html, HostileStringsStayInertEverywhere) {
   Figure figure{evil, evil, evil, {evil, evil, false, {evil, evil}}, {evil, evil}, {}};
   figure.curves = {{evil, Mark::bars, {{0, 1, Interval{0, 2}, evil}, {1, 2, {}, evil}}}};
   Table table{evil, evil, {{evil, evil}}, {{{evil, evil, Tone::bad, evil}}}, {evil}};
@@ -55,7 +55,7 @@ TEST(Html, HostileStringsStayInertWhereverTheyStand) {
   EXPECT_FALSE(holds(page, "<script>x()"));
   EXPECT_FALSE(holds(page, "\xE2\x80\xA8"));
   EXPECT_FALSE(holds(page, "\x1b"));
-  // The library and the page's own script, and no more.
+  // Only the library and the page's own script.
   EXPECT_EQ(count(page, "<script"), 2u);
   EXPECT_EQ(count(page, "</script"), 2u);
 }
@@ -68,7 +68,7 @@ TEST(Html, LoadsNothing) {
   EXPECT_FALSE(holds(page, "url("));
 }
 
-TEST(Html, CarriesTheLibraryOnlyForPictures) {
+TEST(Html, IncludesTheLibraryOnlyForPictures) {
   EXPECT_LT(render_html(page_of(Text{"x"})).size(), 30000u);
   Figure figure{"f", "Figure", "What it shows.", {"x", "1"}, {"y", "s"}, {{"c", Mark::points, {{1, 2}}}}};
   const std::string page = render_html(page_of(figure));
@@ -87,7 +87,7 @@ TEST(Html, LinksLeadToPlacesOfTheDocumentOnly) {
   EXPECT_TRUE(holds(page, ">gone<td>plain"));
 }
 
-// A section, a table and a row by one name, two names that look alike, and one of the page's own.
+// A section, a table and a row with the same name, two names that look alike, and a reserved one.
 TEST(Html, IdsAreUnique) {
   Table table{"first", "", {{"a", "a"}}, {{{"1"}}, {{"2"}}, {{"3"}}, {{"4"}}}, {"first", "r/1", "r 1", "page-main"}};
   const std::string page = render_html(page_of(table));
@@ -104,7 +104,7 @@ TEST(Html, TonesHaveASignAndAWord) {
   EXPECT_TRUE(holds(page, "class=good>✓</i> z"));
 }
 
-TEST(Html, CellsAreSortedByWhatTheyStandFor) {
+TEST(Html, CellsAreSortedByTheirValue) {
   Table table{"t", "", {{"a", "a"}}, {}};
   Cell own{"1 min"};
   own.sort = 60;
@@ -119,7 +119,7 @@ TEST(Html, EqualDocumentsGiveEqualBytes) {
   EXPECT_EQ(render_html(page_of(figure)), render_html(page_of(figure)));
 }
 
-// 300 cases with eight columns, and ten pictures of 5,000 samples: no page of one run is larger.
+// 300 cases with eight columns and ten pictures of 5,000 samples: larger than any page of one run.
 TEST(Html, StaysBelowAMegabyte) {
   Table table{"t", "", std::vector<Column>(8, {"a", "column"}), {}};
   for (int row = 0; row < 300; ++row) table.rows.emplace_back(8, Cell{"gemm bf16 2048 x 2048", {{"value", 1e9 + row}}});
@@ -186,7 +186,7 @@ TEST(Scale, EveryRangeHasTicksWithinIt) {
         }
 }
 
-TEST(Scale, SurvivesWhatIsNoRange) {
+TEST(Scale, SurvivesEmptyAndInvalidRanges) {
   EXPECT_FALSE(make_scale({"x", "s"}, {}, false).ticks.empty());
   EXPECT_FALSE(make_scale({"x", "s", true}, {0, -1, NAN}, false).ticks.empty());
   EXPECT_FALSE(make_scale({"x", "s"}, {0}, true).ticks.empty());
@@ -213,7 +213,7 @@ TEST(Thin, KeepsEndsAndExtremes) {
   EXPECT_LE(thin(points, 4).size(), 4u);
 }
 
-// 100 + 50 fit whole; the two long ones share what is left of 1,000: (1,000 - 150) / 2.
+// 100 + 50 fit; the two long ones share the rest of 1,000: (1,000 - 150) / 2.
 TEST(Thin, CurvesShareThePage) {
   EXPECT_EQ(points_per_curve({100, 5000, 50, 9000}, 1000), 425u);
   EXPECT_EQ(points_per_curve({100, 200}, 1000), 200u);

@@ -1,4 +1,4 @@
-// Price files and catalogues, small samples made by hand in the form that each cloud has.
+// Price files and catalogues: small hand-made samples in each cloud's form.
 #include "reports/cost/csv.h"
 #include "reports/cost/match.h"
 #include "tests/unit/reports/cost_fixtures.h"
@@ -41,7 +41,7 @@ constexpr const char* azure =
     "Standard_B2ms,,,2.0,8,,0.083,,eastus,\"V1,V2\"\n"
     "Standard_NX6_v9,X100,,6.0,56,,3.06,,eastus,V2\n";
 
-// Hosts without accelerators, accelerators without hosts; 700.0 where no price is known.
+// Hosts without accelerators, accelerators without hosts; 700.0 for unknown prices.
 constexpr const char* gcp =
     "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,AvailabilityZone,Price,SpotPrice\n"
     "a3-highgpu-8g,208.0,1872.0,,,,us-east4,us-east4-a,9.46,2.16\n"
@@ -88,7 +88,7 @@ bool has(const MachinePrices& prices, Basis basis) {
   return std::any_of(prices.offers.begin(), prices.offers.end(), [&](const auto& p) { return p.basis == basis; });
 }
 
-TEST_F(Catalogue, AwsOfARegionItsZonesByTheirMedian) {
+TEST_F(Catalogue, AwsTakesTheMedianOfARegionsZones) {
   const MachinePrices found = prices(aws, "p9.8xlarge", "us-east-1", 8, "NVIDIA X100 80GB");
   EXPECT_DOUBLE_EQ(*offer(found, Basis::on_demand).usd, 33.61);
   EXPECT_FALSE(offer(found, Basis::on_demand).range);
@@ -100,7 +100,7 @@ TEST_F(Catalogue, AwsOfARegionItsZonesByTheirMedian) {
   EXPECT_DOUBLE_EQ(*offer(prices(aws, "P9.8XLARGE", "use1-az2", 8, "NVIDIA X100"), Basis::spot).usd, 14);
 }
 
-TEST_F(Catalogue, WithoutARegionTheRangeIsSaid) {
+TEST_F(Catalogue, WithoutARegionTheRangeIsReported) {
   const MachinePrices found = prices(aws, "p9.8xlarge", "", 8, "NVIDIA X100");
   const HourlyPrice& price = offer(found, Basis::on_demand);
   EXPECT_DOUBLE_EQ(*price.usd, 55.99);  // (33.61 + 78.37) / 2
@@ -112,13 +112,13 @@ TEST_F(Catalogue, WithoutARegionTheRangeIsSaid) {
                           "names no region (--label region=)"));
 }
 
-TEST_F(Catalogue, ARegionWithoutAPriceIsSaid) {
+TEST_F(Catalogue, ARegionWithoutAPriceIsReported) {
   const MachinePrices found = prices(aws, "p9.8xlarge", "mars-1", 8, "NVIDIA X100");
   EXPECT_THAT(offer(found, Basis::on_demand).warnings,
               Contains(HasSubstr("has no price for p9.8xlarge in region \"mars-1\"")));
 }
 
-TEST_F(Catalogue, SharesOfAGpuAndCountsThatDoNotMatch) {
+TEST_F(Catalogue, PartsOfAGpuAndMismatchedCounts) {
   EXPECT_THAT(offer(prices(aws, "g9f.large", "us-east-1", 1, "NVIDIA Y4"), Basis::on_demand).warnings, IsEmpty());
   EXPECT_THAT(offer(prices(aws, "p9.8xlarge", "us-east-1", 4, "NVIDIA X100"), Basis::on_demand).warnings,
               ElementsAre("the price is for 8 x X100, the machine has 4"));
@@ -128,7 +128,7 @@ TEST_F(Catalogue, SharesOfAGpuAndCountsThatDoNotMatch) {
               ElementsAre("the price is for 0 x GPU, the machine has 1"));
 }
 
-TEST_F(Catalogue, AzureQuotesItsCommasAndLeavesPricesOut) {
+TEST_F(Catalogue, AzureQuotesCommasAndOmitsPrices) {
   const MachinePrices found = prices(azure, "Standard_NX96_v9", "eastus", 8, "NVIDIA X100");
   EXPECT_DOUBLE_EQ(*offer(found, Basis::on_demand).usd, 98.32);
   EXPECT_DOUBLE_EQ(*offer(found, Basis::spot).usd, 34.5);
@@ -140,7 +140,7 @@ TEST_F(Catalogue, GcpHostAndGpusAreAdded) {
   EXPECT_NEAR(*offer(found, Basis::on_demand).usd, 87.83, 1e-9);  // 9.46 + 78.37
   EXPECT_NEAR(*offer(found, Basis::spot).usd, 20.16, 1e-9);       // 2.16 + 18.00
   EXPECT_THAT(offer(found, Basis::on_demand).warnings, IsEmpty());
-  // N1 hosts take what the machine has.
+  // N1 hosts have the GPUs that the run recorded.
   EXPECT_NEAR(*offer(prices(gcp, "n1-standard-8", "us-east4", 2, "Tesla T4"), Basis::on_demand).usd, 1.08, 1e-9);
   EXPECT_NEAR(*offer(prices(gcp, "n1-standard-8", "us-east4"), Basis::on_demand).usd, 0.38, 1e-9);
 }
@@ -151,9 +151,9 @@ TEST_F(Catalogue, GcpPlaceholdersAreNoPrice) {
   EXPECT_THAT(price.warnings, Contains("vms-2026-01-01.csv has the placeholder 700.0 instead of a price"));
 }
 
-TEST_F(Catalogue, GcpHostWithoutItsGpusIsNoPrice) {
+TEST_F(Catalogue, AGcpHostWithoutItsGpusHasNoPrice) {
   const HourlyPrice price = offer(prices(gcp, "a3-highgpu-8g", "asia-east1", 8, "NVIDIA H100"), Basis::on_demand);
-  EXPECT_FALSE(price.usd) << "not the host alone";
+  EXPECT_FALSE(price.usd) << "not that of the host only";
   EXPECT_THAT(price.warnings, Contains(HasSubstr("no row for 8 x H100 in asia-east1-c")));
 }
 
@@ -270,7 +270,7 @@ TEST(Files, TablesWithoutTheColumnsTheyNeed) {
               HasSubstr("line 2: Price: \"abc\""));
 }
 
-TEST(Files, JsonOfOnesOwn) {
+TEST(Files, OwnJson) {
   const Folder folder;
   const PriceFile file = folder.read("own.json", R"({"schema": 1, "source": "quote", "date": "2026-01-01",
     "prices": [{"instance_type": "box", "price": 12.3}, {"instance_type": "b", "price": 2, "spot_price": [0.5, 1]}],
@@ -301,11 +301,11 @@ TEST(Files, EveryErrorOfAJsonFileAtOnce) {
   for (const char* part :
        {"/prices/0/price: -1 is not above 0", "/prices/1/price: 0 is not above 0", "/prices/2", "/prices/3/price",
         "/prices/4: has no \"source\"", "/prices/5/date: \"January\" is not a date", "/prices/6/currency: \"EUR\"",
-        "did you mean \"instance_type\"?", "/prices/8/spot_price: the lowest", "/owned/0: stands for no machine",
+        "did you mean \"instance_type\"?", "/prices/8/spot_price: the lowest", "/owned/0: describes no machine",
         "/owned/0/years", "/owned/0/pue"})
     EXPECT_THAT(wrong, HasSubstr(part));
   EXPECT_THAT(folder.refusal("b.json", R"({"schema": 2})"), HasSubstr("schema 2"));
-  EXPECT_THAT(folder.refusal("b.json", R"({"schema": 1})"), HasSubstr("holds no price"));
+  EXPECT_THAT(folder.refusal("b.json", R"({"schema": 1})"), HasSubstr("has no price"));
   EXPECT_THAT(folder.refusal("b.json", R"({"schema": 1, "source": "q", "date": "2026-01-01",
       "prices": [{"instance_type": "a", "price": 1}, {"instance_type": "b", "price": 1, "currency": "USD"},
                  {"instance_type": "c", "price": 1, "currency": "GBP"}]})"),

@@ -49,9 +49,9 @@ TEST(Terminal, NoLineIsWiderThanTheTerminal) {
   }
 }
 
-// 12 columns of figures, 9 wide each with their gap of 2, beside names of 60 letters: the names give way down to 12,
-// and the columns go on in a second part that begins with the names again.
-TEST(Terminal, WideTablesGoOnBelowWithoutCuttingFigures) {
+// 12 columns of figures, 9 wide each with a gap of 2, next to names of 60 letters: the names are cut down to 12, and
+// the columns continue in a second part that repeats the names.
+TEST(Terminal, WideTablesContinueBelowWithoutCuttingFigures) {
   Table table{"t", "", {{"case", "case"}}, {{{std::string(60, 'n')}}}};
   for (int i = 0; i < 12; ++i) {
     table.columns.push_back({"c", "column " + std::to_string(i), Align::right});

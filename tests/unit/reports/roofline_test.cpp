@@ -55,10 +55,10 @@ const Cell& cell(const Table& table, std::size_t row, const std::string& column)
   throw std::out_of_range(column);
 }
 
-// Roofs: 100 GFLOP/s (peak; the GEMM's 80 are less) and 10 GB/s (triad at the largest size; the copy in the cache is
-// faster and does not count). Ridge 10 FLOP/B. GEMM 1024 f32: 2 x 1024^3 / (3 x 4 x 1024^2) = 170.667 FLOP/B, 80 % of
-// the roof. Triad: 2 / 24 FLOP/B, 0.8333 GFLOP/s, on its roof. Training: 40e9 x 0.5 / 1e9 = 20 FLOP/B, 40 % of 100.
-TEST(Roofline, DrawsWhatWasReachedUnderMeasuredRoofs) {
+// Roofs: 100 GFLOP/s (peak; the GEMM reaches 80) and 10 GB/s (triad at the largest size; the copy in cache is faster
+// but does not count). Ridge 10 FLOP/B. GEMM 1024 f32: 2 x 1024^3 / (3 x 4 x 1024^2) = 170.667 FLOP/B, 80 % of the
+// roof. Triad: 2 / 24 FLOP/B, 0.8333 GFLOP/s, on its roof. Training: 40e9 x 0.5 / 1e9 = 20 FLOP/B, 40 % of 100.
+TEST(Roofline, DrawsRatesUnderMeasuredRoofs) {
   const auto sections = sections_of({run_of(
       {record_of("peak", {{"dtype", "f32"}}, "throughput", 100e9, "FLOP/s"), gemm("f32", 1024, 80e9),
        record_of("memory", {{"op", "triad"}, {"bytes", 1 << 28}}, "bandwidth", 10e9, "B/s"),
@@ -84,7 +84,7 @@ TEST(Roofline, DrawsWhatWasReachedUnderMeasuredRoofs) {
 }
 
 // int8 at 100 cubed as u8 x s8 -> s32: 2e6 / (1e4 + 1e4 + 4e4) = 33.33 FLOP/B.
-TEST(Roofline, CountsBytesByTheTypesThatRan) {
+TEST(Roofline, CountsBytesByTheTypesUsed) {
   Record record = gemm("int8", 100, 1e9);
   record.conditions["types"] = "u8 x s8 -> s32";
   const auto sections = sections_of({run_of({record})});
@@ -94,7 +94,7 @@ TEST(Roofline, CountsBytesByTheTypesThatRan) {
 }
 
 // 40 / 80 = 0.5. Half widths of 2 % and 1.5 %: sqrt(2^2 + 1.5^2) = 2.5 % of 0.5, so 0.4875 to 0.5125.
-TEST(Roofline, MfuStandsOnTheBestGemmOfTheSameRun) {
+TEST(Roofline, MfuIsRelativeToTheBestGemmOfTheSameRun) {
   const auto sections =
       sections_of({run_of({gemm("bf16", 512, 60e9), gemm("bf16", 1024, 80e9, Interval{78.8e9, 81.2e9}),
                            gemm("f32", 1024, 200e9), training("bf16", 40e9, Interval{39.2e9, 40.8e9})})});
@@ -106,7 +106,7 @@ TEST(Roofline, MfuStandsOnTheBestGemmOfTheSameRun) {
   EXPECT_NEAR(mfu["ci95"][1].get<double>(), 0.5125, 1e-12);
 }
 
-TEST(Roofline, AnotherRunsGemmIsNoRoofForMfu) {
+TEST(Roofline, AGemmOfAnotherRunIsNoPeakForMfu) {
   const auto sections = sections_of({run_of({gemm("bf16", 1024, 80e9)}, "run", {{"started", "2026-01-01T00:00:00Z"}}),
                                      run_of({training("bf16", 40e9)}, "run", {{"started", "2026-01-02T00:00:00Z"}})});
   const auto* table = find<Table>(sections, "mfu");
@@ -115,8 +115,8 @@ TEST(Roofline, AnotherRunsGemmIsNoRoofForMfu) {
   EXPECT_TRUE(cell(*table, 0, "mfu_gemm").data.is_null());
 }
 
-// Two GPUs together do 4e14, one 2e14; an H100 SXM's sheet says 9.89e14 for bf16: 20.2 %.
-TEST(Roofline, GpusAreCountedOneByOneAndHaveASheet) {
+// Two GPUs together reach 4e14, one 2e14; the sheet of an H100 SXM has 9.89e14 for bf16: 20.2 %.
+TEST(Roofline, FiguresArePerGpuAndGpusHaveASheet) {
   Record record = training("bf16", 4e14);
   record.device = "cuda";
   record.world_ranks = 2;
@@ -128,7 +128,7 @@ TEST(Roofline, GpusAreCountedOneByOneAndHaveASheet) {
   EXPECT_NEAR(cell(*table, 0, "mfu_sheet").data.get<double>(), 2e14 / 9.89e14, 1e-9);
 }
 
-// A metric of one rank of two that share a host's cores counts twice for the host; a metric of all ranks once.
+// A metric of one of two ranks that share a host counts twice for the host; a metric of all ranks counts once.
 TEST(Roofline, RanksOfACpuShareTheirHost) {
   Record record;
   record.world_ranks = 2;
@@ -142,7 +142,7 @@ TEST(Roofline, RanksOfACpuShareTheirHost) {
   EXPECT_DOUBLE_EQ(units_of(record, true), 2);
 }
 
-TEST(Roofline, WhatProvesNothingIsLeftOut) {
+TEST(Roofline, UnusableRecordsAreLeftOut) {
   Record injected_one = gemm("f32", 64, 1e9), shared = gemm("f32", 65, 1e9), zero = gemm("f32", 66, 0),
          none = gemm("f32", 0, 1e9);
   injected_one.flags = {"injected:slow-link"};

@@ -1,5 +1,5 @@
-// The sections of the summary: figures by rule, machines side by side, samples of odd shapes; and that the order of
-// runs and records, and copies of runs, change nothing.
+// The sections of the summary: figures by rule, machines side by side, odd samples; and that neither the order of runs
+// and records nor copies of runs matter.
 #include "reports/data/figures.h"
 #include "reports/page/page.h"
 #include "reports/render/render.h"
@@ -58,7 +58,7 @@ TEST(KeyFigures, AreChosenByRule) {
                                       "collective all_reduce 64 KiB, 1 rank", "dataloader image all", "mystery/x=1"}));
 }
 
-TEST(KeyFigures, AreTenAtMostAndLeaveOutWhatIsNoMeasurement) {
+TEST(KeyFigures, AreAtMostTenAndOnlyMeasurements) {
   std::vector<Record> records;
   for (const char* dtype : {"f32", "bf16", "fp16", "tf32", "int8", "f64"})
     records.push_back(case_of(std::string("gemm/dtype=") + dtype + "/m=8/n=8/k=8", "throughput", 1e9, "FLOP/s"));
@@ -71,7 +71,7 @@ TEST(KeyFigures, AreTenAtMostAndLeaveOutWhatIsNoMeasurement) {
   EXPECT_TRUE(titles_of(records).empty());
 }
 
-TEST(CaseTitle, LacksNothingThatIsNotThere) {
+TEST(CaseTitle, SkipsAbsentParts) {
   Record image;
   image.family = "resnet";
   image.params = {{"model", "resnet50"}, {"precision", "f32"}, {"micro_batch", 8}, {"seq", "none"}};
@@ -84,7 +84,7 @@ TEST(CaseTitle, LacksNothingThatIsNotThere) {
   EXPECT_EQ(case_title(empty), "case without a key");
 }
 
-TEST(Environment, MachinesStandSideBySideAndDifferencesShow) {
+TEST(Environment, MachinesAreSideBySideAndDifferencesShow) {
   const auto machine = [](const char* cpu, const char* kernel, const char* fix) {
     return Json{
         {"schema", 1},
@@ -124,8 +124,8 @@ std::string everything(std::vector<RunData> runs) {
   return render_json(document) + render_markdown(document) + render_terminal(document, {});
 }
 
-// Zero variance, one sample, none at all, nulls, a figure of zero, an empty interval.
-TEST(Samples, OfOddShapesCrashNothingAndPrintNoNan) {
+// Zero variance, one sample, none, nulls, a figure of zero, an empty interval.
+TEST(Samples, OddOnesDoNotCrashOrPrintNan) {
   std::vector<Record> records;
   for (const std::vector<double>& values : {std::vector<double>{},
                                             {1.0},
@@ -149,7 +149,7 @@ TEST(Samples, OfOddShapesCrashNothingAndPrintNoNan) {
   for (const char* word : {"nan", "NaN", "inf ", "Infinity"}) EXPECT_EQ(out.find(word), std::string::npos) << word;
 }
 
-TEST(Samples, TakeSeriesThatCannotBeReadAsAProblem) {
+TEST(Samples, UnreadableSeriesAreReported) {
   Record record = case_of("odd/n=1", "latency", 1, "s");
   record.samples.series = "series/none.json";
   std::vector<RunData> runs;
@@ -173,7 +173,7 @@ std::vector<RunData> three_runs() {
   return runs;
 }
 
-TEST(RunSetProperty, OrderOfDirectoriesAndCopiesChangeNothing) {
+TEST(RunSetProperty, OrderOfDirectoriesAndCopiesDoNotMatter) {
   const std::string expected = everything(three_runs());
   std::vector<int> order{0, 1, 2, 0, 2};
   std::sort(order.begin(), order.end());
@@ -185,7 +185,7 @@ TEST(RunSetProperty, OrderOfDirectoriesAndCopiesChangeNothing) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-// Rows may stand in another order; the same rows are there, and the key figures are the same.
+// Rows may change their order, but rows and key figures are the same.
 TEST(RunSetProperty, OrderOfRecordsChangesNoFigure) {
   const auto rows = [](bool reversed) {
     std::vector<RunData> runs = three_runs();
@@ -224,7 +224,7 @@ TEST(RunSetProperty, EveryLinkLeadsToARow) {
   for (const std::string& link : links) EXPECT_EQ(std::count(anchors.begin(), anchors.end(), link), 1) << link;
 }
 
-TEST(LeftOut, UnreadableLinesAreCountedAndNamed) {
+TEST(LeftOut, UnreadableLinesAreCountedAndListed) {
   RunData run = run_of({case_of("a/b=1", "x", 1, "s")});
   run.problems = {"records.jsonl line 7: not JSON"};
   std::vector<RunData> runs;

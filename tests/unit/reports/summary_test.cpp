@@ -45,7 +45,7 @@ TEST(Summary, NamesCasesForPeople) {
   EXPECT_EQ(case_title(other), "mystery x=3");
 }
 
-TEST(Summary, HeadlineTellsMachinePlanAndTime) {
+TEST(Summary, HeadlineHasMachinePlanAndTime) {
   EXPECT_EQ(machine_line(RunSet({run_of({gemm_record()})}), 0),
             "AMD Zen 4, 2 cores, 24 GiB, no GPU · plan quick, 1 case in 2 min 21 s");
 }
@@ -61,7 +61,7 @@ TEST(Summary, RowHasFigureIntervalShareAndVerdict) {
   EXPECT_NE(out.find("held: 1 · failed: 0 · skipped: 0"), std::string::npos);
 }
 
-TEST(Summary, FailuresAreNamedWithTheirCheckAndPlace) {
+TEST(Summary, FailuresAreListedWithCheckAndPlace) {
   Record record = gemm_record();
   record.status = Status::failed;
   record.checks.push_back({"wrong_elements", false, 3.0, 0.0, {"row 1, column 2: 5 for 4"}});
@@ -94,7 +94,7 @@ TEST(Summary, OnlyTheLastAttemptCounts) {
   EXPECT_EQ(summary_of({run_of({first, second})}).verdict, "held: 1 · failed: 0 · skipped: 0");
 }
 
-TEST(Summary, SurvivesRecordsOfAnotherShape) {
+TEST(Summary, SurvivesMalformedRecords) {
   Record record;
   record.params = nullptr;
   record.family = "gemm";

@@ -1,4 +1,4 @@
-// Whole comparisons of runs made by hand: what pairs, what is left out and why, what differs, which exit code.
+// Whole comparisons of hand-made runs: what pairs, what is left out and why, what differs, which exit code.
 #include "reports/compare/compare.h"
 
 #include "reports/compare/difference.h"
@@ -51,7 +51,7 @@ std::string reason_of(const std::function<void(Record&)>& change) {
   return text;
 }
 
-TEST(ComparePairing, OnlyMeasurementsMadeAlikeArePaired) {
+TEST(ComparePairing, OnlyComparableMeasurementsArePaired) {
   const std::vector<std::pair<std::function<void(Record&)>, std::string>> cases = {
       {[](Record&) {}, ""},
       {[](Record& r) { r.protocol["extra"] = 1; }, ""},  // the hash decides
@@ -82,7 +82,7 @@ TEST(ComparePairing, OnlyMeasurementsMadeAlikeArePaired) {
   for (const auto& [change, reason] : cases) EXPECT_EQ(reason_of(change), reason);
 }
 
-TEST(ComparePairing, HostsJoinOnlyWhereBothSidesMeasuredEach) {
+TEST(ComparePairing, HostsArePairedOnlyIfBothSidesMeasuredEach) {
   const Json each = {{"argv", {"assay", "run", "--each-host"}}};
   const auto on = [](const char* host) {
     Record record = record_of(100);
@@ -96,12 +96,12 @@ TEST(ComparePairing, HostsJoinOnlyWhereBothSidesMeasuredEach) {
   ASSERT_EQ(pairing.pairs.size(), 1u);
   EXPECT_EQ(pairing.pairs[0].base->record->ranks[0].host, "b");
   EXPECT_EQ(pairing.left_out.size(), 2u);
-  // Two hosts of one run against another run's one: they are averaged, and stay one run.
+  // Two hosts of one run against one host of another: their average counts as one run.
   EXPECT_EQ(pair_sides(hosts, plain).pairs.at(0).base_runs.size(), 1u);
 }
 
-// A sample range stands in where the metric has no interval: times 1.0 .. 1.3 s about their median 1.1 s let a rate of
-// 100 lie from 100 * 1.1 / 1.3 to 100 * 1.1 / 1.0.
+// If the metric has no interval, the range of samples replaces it: times of 1.0 .. 1.3 s with median 1.1 s give a rate
+// of 100 the range from 100 * 1.1 / 1.3 to 100 * 1.1 / 1.0.
 TEST(ComparePairing, SamplesStandInForAnInterval) {
   Record record = record_of(100);
   record.metrics[0].ci95.reset();
@@ -130,7 +130,7 @@ TEST(Compare, ExitCodes) {
   EXPECT_EQ(code_of({100}, {}), ExitCode::no_data);
 }
 
-TEST(Compare, WhatHeldAndHoldsNoMoreIsAFinding) {
+TEST(Compare, ACaseThatNoLongerHoldsIsAFinding) {
   Record failed = record_of(100);
   failed.status = Status::failed;
   failed.checks = {{"wrong_elements", false, 3.0, 0.0, {}}};
@@ -168,7 +168,7 @@ TEST(Compare, TheSameRunIsTheSame) {
   EXPECT_EQ(result.counts.exit_code(), ExitCode::ok);
 }
 
-TEST(CompareEnvironment, OnlyWhatDiffersIsNamed) {
+TEST(CompareEnvironment, OnlyDifferencesAreListed) {
   const auto on = [](Json environment) {
     return RunSet({run_of({}, {{"environment", std::move(environment)}, {"plan", {{"name", "quick"}}}})});
   };
@@ -195,7 +195,7 @@ TEST(CompareEnvironment, OnlyWhatDiffersIsNamed) {
                                             "unheard_of thing: – / yes"}));
 }
 
-TEST(CompareEnvironment, RunsOfASideThatDifferAreNamed) {
+TEST(CompareEnvironment, DifferingRunsOfASideAreListed) {
   const auto with = [](const char* kernel, const char* name) {
     return run_of({}, {{"environment", {{"os", {{"kernel", kernel}}}}}}, name);
   };
@@ -205,9 +205,9 @@ TEST(CompareEnvironment, RunsOfASideThatDifferAreNamed) {
   EXPECT_EQ(difference.fields.at(0).base_text, "6.1; 6.8");
 }
 
-// The cell of the only row of the table `cost`.
+// The change of costs in the only row of the table `cost`.
 std::string cost_change(std::optional<Interval> base_rate, std::optional<Interval> head_rate) {
-  // The speed is that of the step, whose interval is far narrower than the throughput's, which prices the result.
+  // The speed is that of the step, with a far narrower interval than the throughput, which gives the cost.
   const auto side = [](double step, std::optional<Interval> rate_ci95) {
     return RunSet({run_on("box", {training({rate("step_time", step, "s", Interval{step * 0.9999, step * 1.0001}),
                                             rate("throughput", 1000 / step, "tokens/s", rate_ci95)})})});
@@ -230,7 +230,7 @@ TEST(CompareCosts, DigitsOfARatioAreThoseOfTheCosts) {
   EXPECT_EQ(cost_change(Interval{999.9, 1000.1}, Interval{969.6, 969.8}), "+3.12 %");
 }
 
-TEST(Compare, SurvivesRunsOfAnotherShape) {
+TEST(Compare, SurvivesMalformedRuns) {
   RunData odd = run_of({record_of(100)});
   odd.run = Json::array({1});
   RunData other = run_of({record_of(100)});

@@ -1,5 +1,5 @@
-// Two sides of the same simulated machine: runs differ from each other, samples resemble their neighbours. Something is
-// called slower or faster in at most 5 of 100 comparisons, whatever the noise and the number of runs.
+// Two sides of the same simulated machine with noise between runs and correlated samples. At most 5 of 100 comparisons
+// call something slower or faster, for any noise and number of runs.
 #include "reports/compare/compare.h"
 
 #include <gtest/gtest.h>
@@ -13,17 +13,17 @@ namespace assay::report {
 namespace {
 
 struct Machine {
-  double between = 0.02;  // standard deviations of logarithms: from run to run,
-  double within = 0.01;   // and from sample to sample within one
+  double between = 0.02;  // standard deviations of logarithms: between runs
+  double within = 0.01;   // and between samples of a run
   int cases = 10;
-  int runs = 3;  // a side
+  int runs = 3;  // per side
 };
 
 class Simulation {
  public:
   explicit Simulation(const Machine& machine) : machine_(machine) {}
 
-  // A side of the machine; `factor` multiplies the times of case 0.
+  // One side; `factor` multiplies the times of case 0.
   RunSet side(double factor = 1) {
     std::vector<RunData> runs(static_cast<std::size_t>(machine_.runs));
     for (RunData& run : runs) {
@@ -37,7 +37,7 @@ class Simulation {
   Record record(int number, double factor) {
     std::normal_distribution<double> normal;
     const double level = std::log(factor) + machine_.between * normal(random_);
-    // First-order autoregressive samples of correlation 0.5 and standard deviation `within`.
+    // First-order autoregressive samples with correlation 0.5 and standard deviation `within`.
     std::vector<double> times;
     double state = normal(random_);
     for (int i = 0; i < 60; ++i) {
@@ -58,7 +58,7 @@ class Simulation {
   int count_ = 0;
 };
 
-// Of `pairs` comparisons of a machine with itself, how many call anything changed.
+// How many of `pairs` comparisons of a machine with itself call anything changed.
 int false_alarms(const Machine& machine, int pairs) {
   Simulation simulation(machine);
   int alarms = 0;
@@ -70,7 +70,7 @@ int false_alarms(const Machine& machine, int pairs) {
   return alarms;
 }
 
-TEST(CompareFalseAlarms, AreAtMostFiveOfAHundred) {
+TEST(CompareFalseAlarms, AreAtMostFivePercent) {
   const Machine machines[] = {
       {.between = 0.01, .cases = 1, .runs = 1},  {.between = 0.015, .cases = 1, .runs = 1},
       {.between = 0.02, .cases = 12, .runs = 1}, {.between = 0.06, .within = 0.03, .cases = 12, .runs = 1},
@@ -82,13 +82,13 @@ TEST(CompareFalseAlarms, AreAtMostFiveOfAHundred) {
   for (const Machine& machine : machines) {
     const int alarms = false_alarms(machine, pairs);
     RecordProperty("alarms", alarms);
-    EXPECT_LE(100 * alarms, 5 * pairs) << machine.runs << " runs a side, " << machine.cases << " cases, "
+    EXPECT_LE(100 * alarms, 5 * pairs) << machine.runs << " runs per side, " << machine.cases << " cases, "
                                        << machine.between << " between runs";
   }
 }
 
-// What does not cry wolf must still bark: a case a tenth slower is found in most comparisons of a quiet machine.
-TEST(CompareFalseAlarms, AChangeOfATenthIsFound) {
+// Real changes must be found: a case 10 % slower is found in most comparisons of a quiet machine.
+TEST(CompareFalseAlarms, AChangeOfTenPercentIsFound) {
   for (const Machine& machine :
        {Machine{.between = 0.01, .cases = 12, .runs = 1}, Machine{.between = 0.01, .cases = 1, .runs = 1},
         Machine{.between = 0.01, .cases = 6, .runs = 3}}) {
@@ -98,7 +98,7 @@ TEST(CompareFalseAlarms, AChangeOfATenthIsFound) {
       const RunSet base = simulation.side(), head = simulation.side(1.1);
       found += compare(base, head, {}).counts.slower > 0;
     }
-    EXPECT_GE(found, 60) << machine.runs << " runs a side, " << machine.cases << " cases";
+    EXPECT_GE(found, 60) << machine.runs << " runs per side, " << machine.cases << " cases";
   }
 }
 

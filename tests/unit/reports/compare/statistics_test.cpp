@@ -23,11 +23,11 @@ Observation figure(double value, double low, double high) {
   return {std::log(value), Interval{std::log(low), std::log(high)}};
 }
 
-// Logarithms 0, 0.01, -0.01 against the same less 0.1: both variances are 1e-4, the standard error of the difference is
-// sqrt(2 * 1e-4 / 3) = 0.0081650, t = 12.2474 with 4 degrees of freedom. t_0.975(4) = 2.776445: half width 0.0226696.
-// F(t; 4) = 1/2 + 3/8 t / sqrt(1 + t^2/4) (1 - t^2 / (12 (1 + t^2/4))) gives p = 2.5522e-4.
-// t_0.80(4) = 0.940965: detectable exp(3.717410 * 0.0081650) - 1 = 0.030818.
-TEST(CompareStatistics, SeveralRunsASideAreWelchsTest) {
+// Logarithms 0, 0.01, -0.01 against the same minus 0.1: both variances are 1e-4, the standard error of the difference
+// is sqrt(2 * 1e-4 / 3) = 0.0081650, t = 12.2474 with 4 degrees of freedom. t_0.975(4) = 2.776445: half width
+// 0.0226696. F(t; 4) = 1/2 + 3/8 t / sqrt(1 + t^2/4) (1 - t^2 / (12 (1 + t^2/4))) gives p = 2.5522e-4. t_0.80(4) =
+// 0.940965: detectable exp(3.717410 * 0.0081650) - 1 = 0.030818.
+TEST(CompareStatistics, SeveralRunsPerSideUseWelchsTest) {
   const Change change = change_of(logs({0, 0.01, -0.01}), logs({-0.1, -0.09, -0.11}), Better::higher, {});
   EXPECT_EQ(change.noise, Noise::between_runs);
   EXPECT_NEAR(change.ratio, 0.904837, 1e-6);
@@ -40,12 +40,12 @@ TEST(CompareStatistics, SeveralRunsASideAreWelchsTest) {
 
 // Variances 1e-4 of 3 runs and 8e-4 of 2: vb = 3.3333e-5, vh = 4e-4;
 // (vb + vh)^2 / (vb^2 / 2 + vh^2 / 1) = 1.877778e-7 / 1.605556e-7 = 1.169550.
-TEST(CompareStatistics, DegreesOfFreedomAreWelchSatterthwaites) {
+TEST(CompareStatistics, DegreesOfFreedomAreThoseOfWelchAndSatterthwaite) {
   const Change change = change_of(logs({0, 0.01, -0.01}), logs({-0.02, 0.02}), Better::higher, {});
   EXPECT_NEAR(*change.freedom, 1.169550, 1e-6);
 }
 
-// Three runs against one: the one is taken to be as noisy. Variance 1e-4 (1/3 + 1), standard error 0.0115470, 2 degrees
+// Three runs against one, which is assumed to be as noisy. Variance 1e-4 (1/3 + 1), standard error 0.0115470, 2 degrees
 // of freedom: t_0.975(2) = 4.302653, half width 0.0496828; t = 8.660254, p = 1 - t / sqrt(2 + t^2) = 0.0130725.
 TEST(CompareStatistics, SeveralRunsAgainstOne) {
   for (const bool turned : {false, true}) {
@@ -61,10 +61,10 @@ TEST(CompareStatistics, SeveralRunsAgainstOne) {
 
 // 100 [99, 101] to 90 [89.5, 90.5]. By MOVER: down = hypot(ln(90/89.5), ln(101/100)) = hypot(0.0055710, 0.0099503) =
 // 0.0114036: low 0.9 e^-0.0114036 = 0.889795; up = hypot(ln(90.5/90), ln(100/99)) = hypot(0.0055402, 0.0100503):
-// high 0.910388. Standard errors of the figures: 0.0100503 / 1.959964 and 0.0055710 / 1.959964; with 1.25 % a run of
+// high 0.910388. Standard errors of the figures: 0.0100503 / 1.959964 and 0.0055710 / 1.959964; with 1.25 % per run of
 // noise between runs sqrt(0.0051278^2 + 0.0028424^2 + 2 * 0.015^2) = 0.0220085, z = 4.787265, p = erfc(z / sqrt 2)
 // = 1.6907e-6. Detectable: exp((1.959964 + 0.841621) * 0.0186246) - 1 = 0.053564.
-TEST(CompareStatistics, OneRunASideHasItsSamplesInterval) {
+TEST(CompareStatistics, OneRunPerSideHasItsSamplesInterval) {
   const Change change =
       change_of(std::vector{figure(100, 99, 101)}, std::vector{figure(90, 89.5, 90.5)}, Better::higher, {});
   EXPECT_EQ(change.noise, Noise::within_run);
@@ -75,8 +75,8 @@ TEST(CompareStatistics, OneRunASideHasItsSamplesInterval) {
   EXPECT_NEAR(*change.detectable, 0.053564, 1e-6);
 }
 
-// The same as a time of 90 after 100: 1 / 0.9 faster, its interval turned over.
-TEST(CompareStatistics, LowerIsFasterWhereLowerIsBetter) {
+// The same as a time of 90 after 100: 1 / 0.9 faster, with the interval inverted.
+TEST(CompareStatistics, LowerIsFasterIfLowerIsBetter) {
   const Change change =
       change_of(std::vector{figure(100, 99, 101)}, std::vector{figure(90, 89.5, 90.5)}, Better::lower, {});
   EXPECT_NEAR(change.ratio, 1 / 0.9, 1e-12);
@@ -84,21 +84,21 @@ TEST(CompareStatistics, LowerIsFasterWhereLowerIsBetter) {
   EXPECT_NEAR(change.ci95->high, 1 / 0.889795, 1e-6);
 }
 
-TEST(CompareStatistics, WithoutAnIntervalOneRunSaysNothing) {
+TEST(CompareStatistics, OneRunWithoutAnIntervalIsInconclusive) {
   const Change change = change_of(logs({0}), logs({-1}), Better::higher, {});
   EXPECT_EQ(change.noise, Noise::unknown);
   EXPECT_FALSE(change.ci95 || change.p || change.detectable);
 }
 
-// Runs that agree to the bit: 0.1 % a run is reckoned with, sqrt(2 * 1e-6 / 3) = 8.1650e-4 times 2.776445.
-TEST(CompareStatistics, NoVarianceIsNoCertainty) {
+// Identical runs: assume 0.1 % per run, sqrt(2 * 1e-6 / 3) = 8.1650e-4 times 2.776445.
+TEST(CompareStatistics, ZeroVarianceIsNotCertainty) {
   const Change change = change_of(logs({0, 0, 0}), logs({0, 0, 0}), Better::higher, {});
   EXPECT_NEAR(*change.p, 1, 1e-12);
   EXPECT_NEAR(change.ci95->high, std::exp(8.1650e-4 * 2.776445), 1e-7);
 }
 
-// Runs that agree though their own samples are noisy: within-run errors of 0.0196 / 1.96 = 1 % stand for the variance.
-TEST(CompareStatistics, ARunIsNoSurerThanItsSamples) {
+// Runs that agree although their samples are noisy: use within-run errors of 0.0196 / 1.96 = 1 % as the variance.
+TEST(CompareStatistics, ARunIsNoMoreCertainThanItsSamples) {
   std::vector<Observation> runs;
   for (int i = 0; i < 3; ++i) runs.push_back({0, Interval{-0.01959964, 0.01959964}});
   const Change change = change_of(runs, runs, Better::higher, {});
@@ -114,8 +114,8 @@ TEST(CompareStatistics, FiguresOfAnySizeStayFinite) {
   }
 }
 
-// Sorted p 0.01, 0.02, 0.03, 0.5 of m = 4: p m / rank = 0.04, 0.04, 0.04, 0.5. What has no p is not counted.
-TEST(CompareStatistics, FalseDiscoveryRateIsBenjaminiHochbergs) {
+// Sorted p 0.01, 0.02, 0.03, 0.5 of m = 4: p m / rank = 0.04, 0.04, 0.04, 0.5. Changes without p do not count.
+TEST(CompareStatistics, FalseDiscoveryRateIsThatOfBenjaminiAndHochberg) {
   std::vector<Change> changes(5);
   const double p[] = {0.5, 0.01, 0.03, 0.02};
   for (std::size_t i = 0; i < 4; ++i) changes[i].p = p[i];
@@ -127,7 +127,7 @@ TEST(CompareStatistics, FalseDiscoveryRateIsBenjaminiHochbergs) {
   EXPECT_FALSE(changes[4].q);
 }
 
-// Step-up: the q of a smaller p is never over that of a larger one. 0.04, 0.045 of m = 2: min(0.08, 0.045) = 0.045.
+// Step-up: the q of a smaller p never exceeds that of a larger one. 0.04, 0.045 of m = 2: min(0.08, 0.045) = 0.045.
 TEST(CompareStatistics, StepUp) {
   std::vector<Change> changes(2);
   changes[0].p = 0.04;
@@ -147,7 +147,7 @@ TEST(CompareStatistics, ScatterOfCasesShowsTheNoiseBetweenRuns) {
   EXPECT_EQ(run_noise(ratios, {}).assumed, assumed_run_noise);
 }
 
-TEST(CompareStatistics, CasesThatReallyChangedAreNoNoise) {
+TEST(CompareStatistics, RealChangesAreNotNoise) {
   const std::vector<double> half_slower{0, 0, 0, 0, 0, -0.1, -0.1, -0.1, -0.1};
   EXPECT_EQ(*run_noise(half_slower, {}).scatter, 0);
   const std::vector<double> all_slower(10, -0.05);
@@ -168,7 +168,7 @@ TEST(CompareVerdict, FollowsTheIntervalTheToleranceAndTheNoise) {
   EXPECT_EQ(verdict(1.01, 1.05, 1.09, 0.01), Verdict::faster);
   EXPECT_EQ(verdict(0.93, 0.95, 0.98, 0.06), Verdict::unknown);  // not significant over all cases
   EXPECT_EQ(verdict(0.96, 0.98, 0.99, 0.01), Verdict::unknown);  // significant, perhaps within the tolerance
-  // One run a side: the whole interval beyond the tolerance, and noise between runs ruled out.
+  // One run per side: the whole interval is beyond the tolerance, and noise between runs is ruled out.
   EXPECT_EQ(verdict(0.93, 0.95, 0.98, 0.01, Noise::within_run), Verdict::unknown);
   EXPECT_EQ(verdict(0.93, 0.95, 0.96, 0.01, Noise::within_run), Verdict::slower);
   EXPECT_EQ(verdict(0.93, 0.95, 0.96, 0.06, Noise::within_run), Verdict::unknown);
@@ -182,7 +182,7 @@ TEST(CompareVerdict, KnowsWhetherItMayBeSlower) {
 }
 
 TEST(CompareWords, DigitsFollowTheInterval) {
-  EXPECT_EQ(change_text(0.9049, Interval{0.8846, 0.9256}), "-10 %");  // +- 2: the first digit that moves is the unit
+  EXPECT_EQ(change_text(0.9049, Interval{0.8846, 0.9256}), "-10 %");  // +- 2: the first uncertain digit is the unit
   EXPECT_EQ(change_text(0.9049, Interval{0.9029, 0.9069}), "-9.5 %");
   EXPECT_EQ(change_text(1.02, std::nullopt), "+2.0 %");
   EXPECT_EQ(change_text(0.99999, Interval{0.98, 1.02}), "0 %");

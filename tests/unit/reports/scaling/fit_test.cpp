@@ -1,4 +1,4 @@
-// Intervals of ratios and pools, and the fit that all models go through.
+// Intervals of ratios and of pooled figures, and the fit behind all models.
 #include "reports/scaling/fit.h"
 #include "reports/scaling/estimate.h"
 
@@ -23,9 +23,9 @@ TEST(ScalingEstimate, RatioKeepsUnequalArms) {
   EXPECT_FALSE(ratio(with_arms(6, 0.1, 0.2), {2, {}}).interval);
 }
 
-// Logarithms lie 0.0953102 either side of ln 1.1: the standard error of their mean is 0.0953102 and t(1) is 12.7062, so
-// the half width is 1.21103.
-TEST(ScalingEstimate, TwoRunsThatDifferGiveTheirScatter) {
+// Logarithms are 0.0953102 to either side of ln 1.1: the standard error of their mean is 0.0953102 and t(1) is 12.7062,
+// so the half width is 1.21103.
+TEST(ScalingEstimate, TwoRunsThatDifferShowScatter) {
   const std::vector<Estimate> runs{{1.0, {}}, {1.21, {}}};
   const Estimate all = pooled(runs);
   EXPECT_NEAR(all.value, 1.1, 1e-12);
@@ -33,8 +33,8 @@ TEST(ScalingEstimate, TwoRunsThatDifferGiveTheirScatter) {
   EXPECT_NEAR(all.interval->high, 1.1 * std::exp(1.21103), 1e-4);
 }
 
-// No scatter: sqrt(2 x ln(1.1)^2) / 2 = 0.0673945 of the runs' own is left.
-TEST(ScalingEstimate, RunsThatAgreeAreNotSurerThanTheirOwnIntervals) {
+// No scatter: sqrt(2 x ln(1.1)^2) / 2 = 0.0673945 remains from the runs' own intervals.
+TEST(ScalingEstimate, RunsThatAgreeAreNoMoreCertainThanTheirIntervals) {
   const Estimate run{2, Interval{2 / 1.1, 2 * 1.1}};
   const std::vector<Estimate> runs{run, run};
   const Estimate all = pooled(runs);
@@ -42,7 +42,7 @@ TEST(ScalingEstimate, RunsThatAgreeAreNotSurerThanTheirOwnIntervals) {
   EXPECT_EQ(pooled(std::vector<Estimate>{run}).interval->high, run.interval->high);
 }
 
-TEST(ScalingEstimate, WhatIsNoPositiveFigureIsNone) {
+TEST(ScalingEstimate, RejectsFiguresThatAreNotPositive) {
   EXPECT_FALSE(positive(std::nullopt, std::nullopt));
   EXPECT_FALSE(positive(0.0, std::nullopt));
   EXPECT_FALSE(positive(-1.0, Interval{-2, 1}));
@@ -80,15 +80,15 @@ TEST(ScalingFit, IntervalOfAMeanByHand) {
   EXPECT_NEAR(fit->coefficients[0], 4, 1e-9);
   EXPECT_NEAR(fit->rms, 0.693147, 1e-6);
   EXPECT_NEAR(*fit->half_width({1}), 35.2293, 1e-3);
-  // The observations' own errors, 0.1 each: 1.95996 x 0.1 / sqrt(2) of 4 would be narrower, so it changes nothing.
+  // The observations' own errors of 0.1 give the narrower 1.95996 x 0.1 / sqrt(2) of 4, so they change nothing.
   const std::vector<Observation> known{{{1}, 2, 0.1}, {{1}, 8, 0.1}};
   EXPECT_NEAR(*fit_terms(known, 1)->half_width({1}), 35.2293, 1e-3);
-  // Without residuals it is all there is: 1.95996 x 0.0707107 x 4 = 0.554361.
+  // Without residuals only they count: 1.95996 x 0.0707107 x 4 = 0.554361.
   const std::vector<Observation> equal{{{1}, 4, 0.1}, {{1}, 4, 0.1}};
   EXPECT_NEAR(*fit_terms(equal, 1)->half_width({1}), 0.554361, 1e-5);
 }
 
-TEST(ScalingFit, WhatCannotBeToldApartIsNoFit) {
+TEST(ScalingFit, IndistinguishableTermsHaveNoFit) {
   const std::vector<Observation> parallel{{{1, 2}, 3, {}}, {{2, 4}, 6, {}}, {{3, 6}, 9, {}}};
   EXPECT_FALSE(fit_terms(parallel, 2));
   EXPECT_FALSE(fit_terms(std::vector<Observation>{{{1, 2}, 3, {}}}, 2));

@@ -1,4 +1,4 @@
-// Amdahl, alpha-beta and predictions: known coefficients come back, the wrong algorithm does not.
+// Amdahl, alpha-beta and predictions: fits recover known coefficients and refute wrong algorithms.
 #include "reports/scaling/alpha_beta.h"
 #include "reports/scaling/amdahl.h"
 #include "reports/scaling/prediction.h"
@@ -25,12 +25,12 @@ Series series_of(Mode mode, const std::vector<int>& ranks, const std::function<d
 
 double amdahl_time(double n) { return 10 * (0.2 + 0.8 / n); }
 
-TEST(Amdahl, SerialShareComesBack) {
+TEST(Amdahl, RecoversTheSerialFraction) {
   const auto fit = fit_amdahl(series_of(Mode::strong, {1, 2, 4, 8}, amdahl_time));
   EXPECT_NEAR(fit->serial, 0.2, 1e-8);
   EXPECT_NEAR(fit->time, 10, 1e-7);
   EXPECT_LT(fit->rms, 1e-8);
-  // Not from one rank on, and no powers of two.
+  // Without one rank, and no powers of two.
   EXPECT_NEAR(fit_amdahl(series_of(Mode::strong, {2, 3, 7}, amdahl_time))->serial, 0.2, 1e-8);
   EXPECT_FALSE(fit_amdahl(series_of(Mode::weak, {1, 2, 4}, amdahl_time)));
 }
@@ -46,7 +46,7 @@ TEST(Amdahl, TwoSizesCarryTheirIntervals) {
   EXPECT_FALSE(fit_amdahl(series_of(Mode::strong, {1, 2}, amdahl_time))->interval);
 }
 
-TEST(Amdahl, StaysBetweenNoneAndAll) {
+TEST(Amdahl, StaysBetweenZeroAndOne) {
   const auto faster = fit_amdahl(series_of(
       Mode::strong, {1, 2, 4}, [](double n) { return 10 / (n * n); }, 1.01));
   EXPECT_EQ(faster->serial, 0);
@@ -65,7 +65,7 @@ CollectiveSeries all_reduce(const std::vector<int>& worlds, const std::function<
   for (const int n : worlds) {
     MessageLine line{n, {}};
     for (const double bytes : {64.0, 4096.0, 65536.0, 1048576.0, 16777216.0}) {
-      const double factor = 1 + noise * ((i++ % 3) - 1);  // -, 0, + in turns
+      const double factor = 1 + noise * ((i++ % 3) - 1);  // -, 0, +, -, ...
       line.points.push_back({bytes, {time(n, bytes) * factor, {}}, {}});
     }
     series.lines.push_back(line);
@@ -116,17 +116,17 @@ TEST(AlphaBeta, TreeIsFoundAndRingRefuted) {
   }
 }
 
-TEST(AlphaBeta, OneWorldSizeCannotTellThem) {
+TEST(AlphaBeta, OneWorldSizeCannotDistinguishThem) {
   for (const FormFit& fit : forms_over(all_reduce({4}, ring_time, 0.02))) EXPECT_EQ(fit.verdict, Verdict::cannot_tell);
 }
 
-// No form: what each byte costs falls with the size.
-TEST(AlphaBeta, WhatNoFormExplainsIsRefuted) {
+// Fits no form: the cost per byte falls with the size.
+TEST(AlphaBeta, UnexplainedFiguresRefuteAllForms) {
   const auto odd = [](double n, double bytes) { return 1e-7 * n * std::sqrt(bytes); };
   for (const FormFit& fit : forms_over(all_reduce({2, 4, 8}, odd))) EXPECT_EQ(fit.verdict, Verdict::refuted);
 }
 
-TEST(AlphaBeta, WhatDoesNotShowIsAbsent) {
+TEST(AlphaBeta, CoefficientsThatDoNotShowAreAbsent) {
   const auto flat = fit_line(all_reduce({4}, [](double, double) { return 5e-6; }).lines[0]);
   EXPECT_NEAR(flat->latency->value, 5e-6, 1e-12);
   EXPECT_FALSE(flat->bandwidth);
@@ -138,8 +138,8 @@ TEST(AlphaBeta, WhatDoesNotShowIsAbsent) {
   EXPECT_FALSE(fit_line(two));
 }
 
-// Eager up to 4 KiB: 1 us + S / 10 GB/s; then another algorithm: 20 us + S / 2 GB/s. No fit goes across.
-TEST(AlphaBeta, SizesPartWhereTheAlgorithmChanges) {
+// Eager up to 4 KiB: 1 us + S / 10 GB/s; then another algorithm: 20 us + S / 2 GB/s. No fit spans both.
+TEST(AlphaBeta, SplitsWhereTheAlgorithmChanges) {
   for (const double noise : {0.0, 0.02}) {
     MessageLine line{2, {}};
     for (int i = 3; i <= 24; ++i) {
@@ -172,8 +172,8 @@ TEST(AlphaBeta, EveryOpOfTheSuiteHasForms) {
   EXPECT_TRUE(forms_of("gossip").empty());
 }
 
-// 10 (0.2 + 0.8 / N), the largest measured 0.3 s above its 3 s: the error of the fit there is 3 / 3.3 - 1. From 4
-// ranks, the largest that was fitted, the 0.3 s grow with the ranks: x 12 / 4 = 0.9 s at 16 and x 28 / 4 = 2.1 s at 32,
+// 10 (0.2 + 0.8 / N), the largest measured 0.3 s above its 3 s: the fit's error there is 3 / 3.3 - 1. From 4
+// ranks, the largest fitted, the 0.3 s grow with the ranks: x 12 / 4 = 0.9 s at 16 and x 28 / 4 = 2.1 s at 32,
 // of 2.5 s and 2.25 s factors of 1.36 and 1.93333. Efficiencies are 10 / (16 x 2.5) = 0.25 and 10 / (32 x 2.25) =
 // 0.138889.
 TEST(Prediction, ByHand) {
@@ -199,8 +199,8 @@ TEST(Prediction, NeedsFourWorldSizes) {
   EXPECT_TRUE(predict(series_of(Mode::strong, {1, 2, 4, 6}, amdahl_time)));
 }
 
-// A step with compute, a serial share and a ring's communication, known to 1 %: the next sizes lie in the interval.
-TEST(Prediction, HoldsWhatComesNext) {
+// A step with compute, serial work and a ring's communication, known to 1 %: the interval contains the next sizes.
+TEST(Prediction, ContainsTheNextSizes) {
   const auto strong = [](double n) { return 1.0 / n + 0.02 + 2 * (n - 1) * 1e-3 + 2 * (n - 1) / n * 0.05; };
   const auto weak = [](double n) { return 1.0 + 2 * (n - 1) * 2e-3 + 2 * (n - 1) / n * 0.05; };
   for (const Mode mode : {Mode::strong, Mode::weak}) {

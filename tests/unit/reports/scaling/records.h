@@ -1,4 +1,4 @@
-// Small hand-made records of the scaling report's tests.
+// Small hand-made records for the tests of the scaling report.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -13,7 +13,7 @@
 
 namespace assay::report::scaling {
 
-// `arm`: the interval's factor either way; no interval for 1.
+// `arm`: the interval's factor to either side; no interval for 1.
 inline std::optional<Interval> interval(double seconds, double arm) {
   return arm > 1 ? std::optional(Interval{seconds / arm, seconds * arm}) : std::nullopt;
 }

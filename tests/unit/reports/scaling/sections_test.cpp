@@ -1,4 +1,4 @@
-// The sections: what they hold, that order and copies change nothing, and that no figure is ever NaN or infinite.
+// The sections: their contents, that order and copies do not matter, and that no figure is NaN or infinite.
 #include "reports/render/escape.h"
 #include "reports/render/render.h"
 #include "reports/scaling/scaling.h"
@@ -47,7 +47,7 @@ Json table_of(const Json& document, const std::string& id) {
   return nullptr;
 }
 
-TEST(ScalingSections, NothingThatScalesIsNoSection) {
+TEST(ScalingSections, NothingThatScalesGivesNoSection) {
   Record gemm;
   gemm.family = "gemm";
   gemm.key = "gemm/m=1";
@@ -73,7 +73,7 @@ TEST(ScalingSections, TablesHaveStableNamesAndBaseUnits) {
   EXPECT_NEAR(slowest["spread"]["value"].get<double>(), 0.07, 1e-9);
 }
 
-TEST(ScalingSections, OrderAndCopiesChangeNothing) {
+TEST(ScalingSections, OrderAndCopiesDoNotMatter) {
   const std::string expected = render_json(document_of(two_runs())) + render_markdown(document_of(two_runs()));
   std::vector<RunData> turned = two_runs();
   std::reverse(turned.begin(), turned.end());
@@ -81,7 +81,7 @@ TEST(ScalingSections, OrderAndCopiesChangeNothing) {
   EXPECT_EQ(render_json(document_of(turned)) + render_markdown(document_of(turned)), expected);
 }
 
-// Places in the file are named, so equal order of lines is not asked of the links; every figure is.
+// Places in files may change with the order of lines; figures must not.
 TEST(ScalingSections, OrderOfRecordsChangesNoFigure) {
   std::vector<RunData> turned = two_runs();
   for (RunData& run : turned) std::reverse(run.records.begin(), run.records.end());
@@ -132,7 +132,7 @@ void expect_finite(const Document& document) {
 
 TEST(ScalingSections, NoFigureIsNaNOrInfinite) {
   expect_finite(document_of(two_runs()));
-  // Odd values: huge, tiny, equal, missing, of the wrong kind.
+  // Odd values: huge, tiny, equal, missing, of the wrong type.
   const double huge = 1e300, tiny = 1e-300;
   for (const double first : {huge, tiny, 1.0}) {
     std::vector<Record> records;
@@ -160,16 +160,16 @@ TEST(ScalingSections, NoFigureIsNaNOrInfinite) {
 
 TEST(ScalingSections, OneWorldSizeSaysWhatToRun) {
   const std::string out = render_markdown(document_of(one_run({step_record("weak", 1, 1)})));
-  EXPECT_NE(out.find("One world size only that can be compared (1 rank)"), std::string::npos) << out;
+  EXPECT_NE(out.find("Only one comparable world size (1 rank)"), std::string::npos) << out;
   EXPECT_NE(out.find("gpt2"), std::string::npos);
   EXPECT_NE(out.find("ranks 1,2"), std::string::npos);
 }
 
-TEST(ScalingSections, TooFewMessageSizesSaysHowManyAreMissing) {
+TEST(ScalingSections, TooFewMessageSizesSayHowManyAreMissing) {
   const Document document = document_of(one_run({collective_record("all_reduce", 2, 8, 1e-6)}));
   const Json json = Json::parse(render_json(document));
   EXPECT_TRUE(table_of(json, "collectives").is_null());
-  EXPECT_EQ(table_of(json, "collective_fits").at(0)["remark"], "1 size: 2 more needed, a line and what judges it");
+  EXPECT_EQ(table_of(json, "collective_fits").at(0)["remark"], "1 size: 2 more needed for a line and its residual");
 }
 
 TEST(ScalingSections, TerminalFitsAHundredColumns) {

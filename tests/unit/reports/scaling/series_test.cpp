@@ -1,4 +1,4 @@
-// Which records make a series, what stands excluded and why, and efficiencies by hand.
+// Which records make a series, what is left out and why, and efficiencies by hand.
 #include "reports/scaling/series.h"
 #include "reports/scaling/collectives.h"
 #include "reports/scaling/efficiency.h"
@@ -27,7 +27,7 @@ TEST(ScalingSeries, StrongEfficiencyByHand) {
   EXPECT_EQ(efficiency(found.series[0], 0).value, 1);
 }
 
-// From 2 ranks on: 2 x 6 / (6 x 2.5) = 0.8; weak: 3 / 4 = 0.75, and 3 / 2.4 = 1.25 where it gets faster.
+// From 2 ranks on: 2 x 6 / (6 x 2.5) = 0.8; weak: 3 / 4 = 0.75, and 3 / 2.4 = 1.25 if it gets faster.
 TEST(ScalingSeries, BaseIsTheSmallestWorldSize) {
   const SeriesSet found =
       series_of({step_record("strong", 6, 2.5), step_record("strong", 2, 6), step_record("weak", 3, 3),
@@ -40,7 +40,7 @@ TEST(ScalingSeries, BaseIsTheSmallestWorldSize) {
   EXPECT_DOUBLE_EQ(efficiency(found.series[1], 2).value, 1.25);
 }
 
-TEST(ScalingSeries, ExposedCommunicationIsAShareOfTheStep) {
+TEST(ScalingSeries, ExposedCommunicationIsAFractionOfTheStep) {
   Record two = step_record("weak", 2, 0.5);
   two.metrics.push_back({"exposed_communication", 0.05, "s", {}, Better::lower, {}, {}});
   const SeriesSet found = series_of({step_record("weak", 1, 0.4), two});
@@ -48,9 +48,9 @@ TEST(ScalingSeries, ExposedCommunicationIsAShareOfTheStep) {
   EXPECT_FALSE(found.series[0].points[0].exposed);
 }
 
-// The global batch is the protocol's in Assay's own records, and differs over a weak series; what trials chose follows
-// from the shapes of a rank's batch, and from chance.
-TEST(ScalingSeries, BatchOfTheProtocolDoesNotPartASeries) {
+// In Assay's own records the protocol has the global batch, which differs over a weak series; what trials chose depends
+// on the shapes of a rank's batch, and on chance.
+TEST(ScalingSeries, TheProtocolsBatchDoesNotSplitASeries) {
   std::vector<Record> records;
   for (const int ranks : {1, 2, 4}) {
     Record weak = step_record("weak", ranks, 1), strong = step_record("strong", ranks, 1);
@@ -74,8 +74,8 @@ TEST(ScalingSeries, BatchOfTheProtocolDoesNotPartASeries) {
   EXPECT_EQ(found.series[1].points.size(), 3u);
 }
 
-// Keys that name each rank's own share of one global batch: 8 at 1 rank, 4 at 2.
-TEST(ScalingSeries, StrongKeysThatShareTheBatchJoin) {
+// Keys with each rank's part of one global batch: 8 at 1 rank, 4 at 2.
+TEST(ScalingSeries, StrongKeysWithOneGlobalBatchJoin) {
   std::vector<Record> records;
   for (const int ranks : {1, 2}) {
     Record record = step_record("strong", ranks, 8.0 / ranks);
@@ -89,12 +89,12 @@ TEST(ScalingSeries, StrongKeysThatShareTheBatchJoin) {
   const SeriesSet found = series_of(records);
   EXPECT_TRUE(found.series.empty());
   ASSERT_EQ(found.excluded.size(), 1u);
-  EXPECT_NE(found.excluded[0].reason.find("other global batch (4, there 8)"), std::string::npos)
+  EXPECT_NE(found.excluded[0].reason.find("different global batch (4 instead of 8)"), std::string::npos)
       << found.excluded[0].reason;
 }
 
-// 64, 32 and 16 samples a rank are 64 over 1, 2 and 4 ranks; device names that only count tell nothing excluded.
-TEST(ScalingSeries, SharesOfOneBatchJoin) {
+// 64, 32 and 16 samples per rank are 64 over 1, 2 and 4 ranks; device names that only count distinguish nothing.
+TEST(ScalingSeries, PartsOfOneBatchJoin) {
   std::vector<Record> records;
   for (const int ranks : {1, 2, 4}) {
     Record record = step_record("strong", ranks, 8.0 / ranks);
@@ -129,7 +129,7 @@ struct Stray {
 
 class ScalingStray : public testing::TestWithParam<Stray> {};
 
-TEST_P(ScalingStray, IsKeptApartWithItsReason) {
+TEST_P(ScalingStray, IsLeftOutWithItsReason) {
   Record stray = step_record("strong", 4, 2.5);
   GetParam().make(stray);
   const SeriesSet found = series_of({step_record("strong", 1, 8), step_record("strong", 2, 5), stray});
@@ -142,51 +142,51 @@ TEST_P(ScalingStray, IsKeptApartWithItsReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, ScalingStray,
-    testing::Values(Stray{"protocol", [](Record& r) { r.protocol["max_seconds"] = 30; },
-                          "other protocol (max_seconds 30, there not said)"},
-                    Stray{"batch", [](Record& r) { r.params["micro_batch"] = 8; }, "other global batch (16, there 8)"},
-                    Stray{"device", [](Record& r) { r.device = "cuda"; }, "other device (cuda, there cpu)"},
-                    Stray{"seed", [](Record& r) { r.seed = 7; }, "other seed (7, there 0)"},
-                    Stray{"hardware",
-                          [](Record& r) {
-                            r.ranks = {{0, "h", "Zen 5", 1.0}};
-                          },
-                          "other hardware (Zen 5"},
-                    Stray{"threads", [](Record& r) { r.choices["threads"] = "2"; }, "other threads of a rank (2"},
-                    Stray{"label", [](Record& r) { r.conditions["driver"] = "560"; },
-                          "other label (driver 560, there not said)"},
-                    Stray{"oversubscribed",
-                          [](Record& r) {
-                            r.flags = {"oversubscribed"};
-                            r.comparable = false;
-                          },
-                          "oversubscribed"},
-                    Stray{"shared",
-                          [](Record& r) {
-                            r.flags = {"shared_gpu"};
-                            r.comparable = false;
-                          },
-                          "not comparable: shared_gpu"},
-                    Stray{"injected", [](Record& r) { r.flags = {"injected:slow-rank"}; }, "injected"},
-                    Stray{"incomparable", [](Record& r) { r.comparable = false; }, "not comparable"},
-                    Stray{"failed",
-                          [](Record& r) {
-                            r.status = Status::failed;
-                            r.reason = "loss";
-                          },
-                          "failed: loss"},
-                    Stray{"skipped",
-                          [](Record& r) {
-                            r.status = Status::skipped;
-                            r.reason = "no GPU";
-                          },
-                          "skipped: no GPU"},
-                    Stray{"null", [](Record& r) { r.metrics[0].value.reset(); }, "no step_time in seconds"},
-                    Stray{"zero", [](Record& r) { r.metrics[0].value = 0; }, "no step_time in seconds"},
-                    Stray{"unit", [](Record& r) { r.metrics[0].unit = "ms"; }, "no step_time in seconds"}),
+    testing::Values(
+        Stray{"protocol", [](Record& r) { r.protocol["max_seconds"] = 30; },
+              "other protocol (max_seconds 30, there not said)"},
+        Stray{"batch", [](Record& r) { r.params["micro_batch"] = 8; }, "different global batch (16 instead of 8)"},
+        Stray{"device", [](Record& r) { r.device = "cuda"; }, "other device (cuda, there cpu)"},
+        Stray{"seed", [](Record& r) { r.seed = 7; }, "other seed (7, there 0)"},
+        Stray{"hardware",
+              [](Record& r) {
+                r.ranks = {{0, "h", "Zen 5", 1.0}};
+              },
+              "other hardware (Zen 5"},
+        Stray{"threads", [](Record& r) { r.choices["threads"] = "2"; }, "other threads of a rank (2"},
+        Stray{"label", [](Record& r) { r.conditions["driver"] = "560"; }, "other label (driver 560, there not said)"},
+        Stray{"oversubscribed",
+              [](Record& r) {
+                r.flags = {"oversubscribed"};
+                r.comparable = false;
+              },
+              "oversubscribed"},
+        Stray{"shared",
+              [](Record& r) {
+                r.flags = {"shared_gpu"};
+                r.comparable = false;
+              },
+              "not comparable: shared_gpu"},
+        Stray{"injected", [](Record& r) { r.flags = {"injected:slow-rank"}; }, "injected"},
+        Stray{"incomparable", [](Record& r) { r.comparable = false; }, "not comparable"},
+        Stray{"failed",
+              [](Record& r) {
+                r.status = Status::failed;
+                r.reason = "loss";
+              },
+              "failed: loss"},
+        Stray{"skipped",
+              [](Record& r) {
+                r.status = Status::skipped;
+                r.reason = "no GPU";
+              },
+              "skipped: no GPU"},
+        Stray{"null", [](Record& r) { r.metrics[0].value.reset(); }, "no step_time in seconds"},
+        Stray{"zero", [](Record& r) { r.metrics[0].value = 0; }, "no step_time in seconds"},
+        Stray{"unit", [](Record& r) { r.metrics[0].unit = "ms"; }, "no step_time in seconds"}),
     [](const auto& stray) { return std::string(stray.param.name); });
 
-// Labels that the user gave part a series; remarks of the cases do not.
+// Labels from the user split a series; remarks of the cases do not.
 TEST(ScalingSeries, LabelsOfTheRunMustBeEqual) {
   const auto series_with_label = [](const char* name) {
     std::vector<RunData> data;
@@ -201,17 +201,17 @@ TEST(ScalingSeries, LabelsOfTheRunMustBeEqual) {
   EXPECT_EQ(series_with_label("other").series.size(), 1u);
   const SeriesSet parted = series_with_label("rack");
   EXPECT_TRUE(parted.series.empty());
-  ASSERT_EQ(parted.apart.size(), 1u);
-  EXPECT_EQ(parted.apart[0].reason, "other label (rack 2, there 1)");
+  ASSERT_EQ(parted.excluded.size(), 1u);
+  EXPECT_EQ(parted.excluded[0].reason, "other label (rack 2, there 1)");
 }
 
-// Two nodes would be a second layout of the same world size.
-TEST(ScalingSeries, OneLayoutAWorldSize) {
+// Two nodes are a second layout of the same world size.
+TEST(ScalingSeries, OneLayoutPerWorldSize) {
   Record spread = step_record("strong", 2, 7);
   spread.world_nodes = 2;
   const SeriesSet found = series_of({step_record("strong", 1, 8), step_record("strong", 2, 5), spread});
   EXPECT_DOUBLE_EQ(efficiency(found.series[0], 1).value, 0.8);
-  EXPECT_EQ(found.excluded[0].reason, "other layout: 2 ranks on 2 nodes, there on 1");
+  EXPECT_EQ(found.excluded[0].reason, "different layout: 2 ranks on 2 nodes instead of 1");
 }
 
 TEST(ScalingSeries, RunsArePooled) {
@@ -226,7 +226,7 @@ TEST(ScalingSeries, RunsArePooled) {
   EXPECT_NEAR(efficiency(found.series[0], 1).value, 0.8, 1e-12);
 }
 
-TEST(ScalingSeries, SamplesStandInForAMissingMetric) {
+TEST(ScalingSeries, SamplesReplaceAMissingMetric) {
   Record one = step_record("weak", 1, 1), two = step_record("weak", 2, 1), three = step_record("weak", 3, 1);
   for (Record* record : {&one, &two, &three}) record->metrics.clear();
   one.samples.values = {1, 1, 1, 1, 1, 1, 1, 1};  // no variance
@@ -240,7 +240,7 @@ TEST(ScalingSeries, SamplesStandInForAMissingMetric) {
   EXPECT_DOUBLE_EQ(efficiency(found.series[0], 2).value, 0.5);  // the slowest rank's
 }
 
-TEST(ScalingSeries, OneWorldSizeIsSaid) {
+TEST(ScalingSeries, OneWorldSizeIsReported) {
   const SeriesSet found = series_of({step_record("weak", 2, 1)});
   EXPECT_TRUE(found.series.empty());
   ASSERT_EQ(found.lone.size(), 1u);
@@ -259,7 +259,7 @@ TEST(ScalingCollectives, NeverAcrossAlgorithms) {
   }
   const RunSet runs(one_run(records));
   const CollectiveSet found = find_collectives(runs, Likenesses(runs));
-  // Equal identities: the second record of each would be a later attempt of one case.
+  // Separate runs: with equal identities the second record would be a later attempt.
   EXPECT_EQ(found.series.size(), 1u);
   std::vector<RunData> separate;
   separate.push_back(run_of({records[0], records[2], records[4], records[6]}, "ring"));
@@ -273,7 +273,7 @@ TEST(ScalingCollectives, NeverAcrossAlgorithms) {
   EXPECT_EQ(two.excluded[0].records, 4u);
 }
 
-TEST(ScalingCollectives, SizesAreThoseUsed) {
+TEST(ScalingCollectives, UsesTheActualSizes) {
   Record record = collective_record("all_gather", 3, 64, 1e-6);
   record.labels["bytes_used"] = "60";
   const RunSet runs(one_run({record, collective_record("all_gather", 1, 64, 1e-7)}));
