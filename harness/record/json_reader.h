@@ -2,7 +2,7 @@
 // the member.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/core/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -13,12 +13,6 @@
 #include <vector>
 
 namespace assay {
-
-// Parses untrusted text. Nesting is limited, so that no file can exhaust the stack.
-// Throws Error: "not JSON", "nested deeper than 64".
-Json parse_untrusted(std::string_view text);
-// One line of JSON; bytes that are not UTF-8 are replaced.
-std::string dump_line(const Json& json);
 
 class JsonReader {
  public:
