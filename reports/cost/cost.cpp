@@ -15,8 +15,6 @@ namespace assay::report {
 
 namespace {
 
-constexpr double seconds_per_hour = 3600;
-
 double parse_price(const std::string& text) {
   double value = 0;
   try {

@@ -12,6 +12,8 @@
 
 namespace assay::report {
 
+inline constexpr double seconds_per_hour = 3600;
+
 // As given on the command line.
 struct PriceFlags {
   std::optional<std::string> file;   // --prices FILE

@@ -19,7 +19,6 @@ namespace assay::report {
 namespace {
 
 constexpr std::size_t min_sample = 3;  // machines or runs for an interval between them
-constexpr double seconds_per_hour = 3600;
 
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -34,7 +33,7 @@ struct Member {
 };
 
 // Members that may become one line.
-struct LineGroup {
+struct Group {
   std::string machine;
   std::vector<HourlyPrice> offers;
   std::set<std::string> warnings;
@@ -64,7 +63,7 @@ std::vector<Power> mean_power(const std::vector<const Member*>& members) {
   return all;
 }
 
-CostLine line_of(const LineGroup& group, const std::vector<const Member*>& members) {
+CostLine line_of(const Group& group, const std::vector<const Member*>& members) {
   const Member& first = *members.front();
   CostLine line;
   line.record = first.entry.record;
@@ -80,7 +79,7 @@ CostLine line_of(const LineGroup& group, const std::vector<const Member*>& membe
   return line;
 }
 
-void add_lines(const LineGroup& group, std::vector<CostLine>& lines) {
+void add_lines(const Group& group, std::vector<CostLine>& lines) {
   std::map<std::string, std::vector<const Member*>> hosts;
   std::vector<const Member*> all;
   for (const Member& member : group.members) {
@@ -152,7 +151,7 @@ Interval t_interval(const std::vector<double>& values) {
 CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
   CostLines out;
   std::map<std::string, std::size_t> places;
-  std::vector<LineGroup> groups;
+  std::vector<Group> groups;
   std::map<std::string, LeftOut> left_out;
   std::map<std::string, UnpricedMachine> unpriced;
   for (std::size_t i = 0; i < runs.runs().size(); ++i) {
@@ -181,7 +180,7 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
       for (const Result& result : all) {
         const auto [place, fresh] = places.try_emplace(result.per + '\n' + common, groups.size());
         if (fresh) groups.push_back({machine, prices.offers, {}, {}});
-        LineGroup& group = groups[place->second];
+        Group& group = groups[place->second];
         if (!idle.empty()) group.warnings.insert(idle);
         // Prices are equal, but their warnings may differ with the run's start and GPUs.
         for (std::size_t p = 0; p < prices.offers.size(); ++p)
@@ -198,7 +197,7 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
       ++without.runs;
     }
   }
-  for (const LineGroup& group : groups) add_lines(group, out.lines);
+  for (const Group& group : groups) add_lines(group, out.lines);
   std::stable_sort(out.lines.begin(), out.lines.end(),
                    [](const CostLine& a, const CostLine& b) { return order_of(a.per) < order_of(b.per); });
   for (auto& [reason, left] : left_out) out.left_out.push_back(std::move(left));

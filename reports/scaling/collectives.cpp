@@ -44,20 +44,20 @@ struct Candidate {
   Estimate time;
 };
 
-struct CollectiveGroup {
+struct Group {
   std::map<int, std::map<double, std::vector<Candidate>>> worlds;
   std::size_t records = 0;
   Entry first;
 };
 
 // Sizes at the world size that has the most of them.
-std::size_t max_sizes(const CollectiveGroup& group) {
+std::size_t max_sizes(const Group& group) {
   std::size_t max = 0;
   for (const auto& [ranks, sizes] : group.worlds) max = std::max(max, sizes.size());
   return max;
 }
 
-CollectiveSeries series_of(const CollectiveGroup& group, const Likeness& likeness, std::string title) {
+CollectiveSeries series_of(const Group& group, const Likeness& likeness, std::string title) {
   CollectiveSeries series{std::move(title), param_text(*group.first.record, "op"), likeness, {}};
   for (const auto& [ranks, sizes] : group.worlds) {
     MessageLine line{ranks, {}};
@@ -80,7 +80,7 @@ CollectiveSeries series_of(const CollectiveGroup& group, const Likeness& likenes
 
 CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses) {
   ExclusionList excluded;
-  std::map<std::string, std::map<Likeness, CollectiveGroup>> configurations;
+  std::map<std::string, std::map<Likeness, Group>> configurations;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
     if (record.family != "collective" || param_text(record, "op") == "pairwise") continue;  // measures single links
@@ -98,7 +98,7 @@ CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses)
     else if (!time)
       leave("it has no latency in seconds above 0");
     else {
-      CollectiveGroup& group = configurations[configuration(record, size_parameter)][likenesses.of(entry)];
+      Group& group = configurations[configuration(record, size_parameter)][likenesses.of(entry)];
       if (group.records++ == 0) group.first = entry;
       group.worlds[record.world_ranks][*bytes].push_back({entry, *bytes, *time});
     }

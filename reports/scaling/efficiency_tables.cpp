@@ -23,8 +23,6 @@ Tone tone_of(double efficiency) {
   return efficiency >= good_efficiency ? Tone::good : efficiency < poor_efficiency ? Tone::bad : Tone::warn;
 }
 
-std::string joined(const std::vector<int>& ranks) { return fmt::format("{}", fmt::join(ranks, ", ")); }
-
 // The text if it is safe in a command line that people copy, else empty.
 std::string safe(const std::string& text) {
   const auto harmless = [](char c) {

@@ -50,8 +50,6 @@ Cell bytes_cell(double bytes) {
   return {format_bytes(bytes), {{"value", bytes}, {"unit", "B"}}, Tone::plain, {}, bytes};
 }
 
-std::string joined(const std::vector<int>& numbers) { return fmt::format("{}", fmt::join(numbers, ", ")); }
-
 bool holds(const FittedLine& line) { return line.fit && line.fit->rms <= poor_rms; }
 
 // What a reader must know about a line before using its figures: in brief and in full.

@@ -83,7 +83,7 @@ std::string title_of(const Record& record) {
 }
 
 // Comparable candidates; possibly of one world size only.
-struct SeriesGroup {
+struct Group {
   std::vector<const Candidate*> members;
   std::set<int> worlds;
 
@@ -112,7 +112,7 @@ std::optional<double> exposed_share(const std::vector<Entry>& entries, double se
   return std::isfinite(share) ? std::optional(share) : std::nullopt;
 }
 
-Series series_of(const SeriesGroup& group, const std::string& title, ExclusionList& excluded) {
+Series series_of(const Group& group, const std::string& title, ExclusionList& excluded) {
   Series series{title, group.first().mode, figure_of(*group.first().entry.record), group.first().likeness, {}};
   std::map<int, std::vector<const Candidate*>> worlds;
   for (const Candidate* member : group.members) worlds[member->entry.record->world_ranks].push_back(member);
@@ -160,7 +160,7 @@ int distance(const Candidate& a, const Candidate& b) {
 
 // Joins strong series whose keys express one global batch differently (as each rank's part of it), unless a world size
 // has it both ways.
-void join_spellings(std::vector<SeriesGroup>& groups) {
+void join_spellings(std::vector<Group>& groups) {
   std::map<std::pair<Likeness, std::string>, std::vector<std::size_t>> same;
   for (std::size_t i = 0; i < groups.size(); ++i)
     if (groups[i].first().mode == Mode::strong && !groups[i].first().batch.empty())
@@ -173,16 +173,16 @@ void join_spellings(std::vector<SeriesGroup>& groups) {
       sum += groups[place].worlds.size();
     }
     if (places.size() < 2 || all.size() != sum) continue;
-    SeriesGroup& whole = groups[places.front()];
+    Group& whole = groups[places.front()];
     for (std::size_t i = 1; i < places.size(); ++i) {
-      SeriesGroup& part = groups[places[i]];
+      Group& part = groups[places[i]];
       whole.members.insert(whole.members.end(), part.members.begin(), part.members.end());
       part.members.clear();
     }
     whole.worlds = all;
   }
-  std::erase_if(groups, [](const SeriesGroup& group) { return group.members.empty(); });
-  for (SeriesGroup& group : groups) std::sort(group.members.begin(), group.members.end(), before);
+  std::erase_if(groups, [](const Group& group) { return group.members.empty(); });
+  for (Group& group : groups) std::sort(group.members.begin(), group.members.end(), before);
 }
 
 // Records of other tools may give only a rank's part of the batch. If the parts at several world sizes all add up to
@@ -204,48 +204,47 @@ void join_shares(std::vector<Candidate>& candidates) {
 
 // Groups all candidates of one configuration.
 void group_candidates(const std::vector<Candidate>& candidates, SeriesSet& found, ExclusionList& excluded) {
-  std::map<std::tuple<Likeness, std::string, std::string>, SeriesGroup> alike;
+  std::map<std::tuple<Likeness, std::string, std::string>, Group> alike;
   for (const Candidate& candidate : candidates) {
-    SeriesGroup& group = alike[{candidate.likeness, candidate.batch, candidate.split}];
+    Group& group = alike[{candidate.likeness, candidate.batch, candidate.split}];
     group.members.push_back(&candidate);
     group.worlds.insert(candidate.entry.record->world_ranks);
   }
-  std::vector<SeriesGroup> groups;
+  std::vector<Group> groups;
   for (auto& [key, group] : alike) {
     std::sort(group.members.begin(), group.members.end(), before);
     groups.push_back(std::move(group));
   }
   join_spellings(groups);
   // The group that others are compared with comes first: most world sizes, most records, smallest world size.
-  std::stable_sort(groups.begin(), groups.end(), [](const SeriesGroup& a, const SeriesGroup& b) {
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
     return std::tuple(b.worlds.size(), b.members.size(), *a.worlds.begin()) <
            std::tuple(a.worlds.size(), a.members.size(), *b.worlds.begin());
   });
   std::set<int> worlds;
-  for (const SeriesGroup& group : groups) worlds.insert(group.worlds.begin(), group.worlds.end());
+  for (const Group& group : groups) worlds.insert(group.worlds.begin(), group.worlds.end());
   if (worlds.size() == 1) {
-    for (const SeriesGroup& group : groups)
+    for (const Group& group : groups)
       found.lone.push_back({title_of(*group.first().entry.record), *worlds.begin(), group.first().entry});
     return;
   }
   std::vector<Likeness> likenesses;
-  for (const SeriesGroup& group : groups)
+  for (const Group& group : groups)
     if (group.worlds.size() > 1) likenesses.push_back(group.first().likeness);
   if (likenesses.empty()) {
     const Candidate& first = groups.front().first();
     found.lone.push_back({title_of(*first.entry.record), *groups.front().worlds.begin(), first.entry});
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const SeriesGroup& group = groups[i];
+    const Group& group = groups[i];
     const std::string title = title_of(*group.first().entry.record);
     if (group.worlds.size() > 1)
       found.series.push_back(series_of(group, title + distinction(group.first().likeness, likenesses), excluded));
     if (i == 0) continue;
-    const auto nearest =
-        std::min_element(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(i),
-                         [&](const SeriesGroup& a, const SeriesGroup& b) {
-                           return distance(group.first(), a.first()) < distance(group.first(), b.first());
-                         });
+    const auto nearest = std::min_element(
+        groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(i), [&](const Group& a, const Group& b) {
+          return distance(group.first(), a.first()) < distance(group.first(), b.first());
+        });
     // Two full series with different batches are different cases, as their titles say.
     if (group.worlds.size() > 1 && group.first().likeness == nearest->first().likeness) continue;
     std::string reason = reason_of(group.first(), nearest->first());
