@@ -82,7 +82,7 @@ class CollectiveCase final : public Case {
 
   void measure(Sampler& sampler) override {
     if (context_->device.kind() != DeviceKind::cpu && context_->comm.size() > 1) record_algorithm();
-    sampler.calls_meet();
+    sampler.calls_are_collective();
     const std::function<void()> ring = [this, &sampler] { send_and_receive(sampler.stream()); };
     sampler.repeat(1, [&](Stream& stream, int) { call(stream, ring); });
   }

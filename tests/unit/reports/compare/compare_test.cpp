@@ -209,8 +209,9 @@ TEST(CompareEnvironment, DifferingRunsOfASideAreListed) {
 std::string cost_change(std::optional<Interval> base_rate, std::optional<Interval> head_rate) {
   // The speed is that of the step, with a far narrower interval than the throughput, which gives the cost.
   const auto side = [](double step, std::optional<Interval> rate_ci95) {
-    return RunSet({run_on("box", {training({rate("step_time", step, "s", Interval{step * 0.9999, step * 1.0001}),
-                                            rate("throughput", 1000 / step, "tokens/s", rate_ci95)})})});
+    return RunSet(
+        {run_on("box", {training({test::metric("step_time", step, "s", Interval{step * 0.9999, step * 1.0001}),
+                                  test::metric("throughput", 1000 / step, "tokens/s", rate_ci95)})})});
   };
   const RunSet base = side(1, base_rate), head = side(1.03125, head_rate);
   CompareOptions options;
