@@ -3,7 +3,6 @@
 #include "harness/channel/channel.h"
 
 #include "harness/channel/connect.h"
-#include "harness/record/json_reader.h"
 #include "harness/run/shared_values.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -82,9 +81,9 @@ class Script {
 };
 
 std::string hello(const ChannelServer& server, int rank, std::string_view host) {
-  Json json = hello_message(rank > ranks ? "guest" : "worker", server.token(), rank, ranks);
-  json["host"] = host;
-  return dump_line(json) + "\n";
+  message::Hello hello = hello_message(rank > ranks ? "guest" : "worker", server.token(), rank, ranks);
+  hello.host = host;
+  return encode(hello) + "\n";
 }
 
 // What is true of events whatever was sent.
@@ -99,12 +98,13 @@ void watch(ChannelServer& server, std::set<int>& present, SharedValues& shared) 
     expect(event.rank >= 0, "an event of nobody");
     if (event.kind == Kind::hello) expect(present.insert(event.rank).second, "a rank that came twice");
     if (event.kind == Kind::message) {
-      expect(present.contains(event.rank) && event.message.is_object(), "a message of nobody");
-      takes("", [&] { shared.take(event.rank, event.message, server, ranks); });
+      expect(present.contains(event.rank), "a message of nobody");
+      if (const auto* share = std::get_if<message::Share>(&event.message))
+        takes("", [&] { shared.share(event.rank, *share, server, ranks); });
     }
     if (event.kind == Kind::closed) expect(present.erase(event.rank) == 1, "a rank that left twice");
   }
-  for (const std::string& line : server.take_log()) expect_message(line, "channel: ");
+  for (const std::string& line : server.drain_log()) expect_message(line, "channel: ");
 }
 
 }  // namespace

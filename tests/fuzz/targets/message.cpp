@@ -1,6 +1,6 @@
-// Lines between supervisor and workers, past the channel's door: from bytes to lines by the line buffer, then every
-// parser that either end has for them. The first byte is how many bytes come at once.
-#include "harness/run/messages.h"
+// Lines between supervisor and workers after the hello: from bytes to lines by the line buffer, then to messages and
+// what they hold. The first byte is the number of bytes that come at once.
+#include "harness/run/case_message.h"
 
 #include "cli/catalogue.h"
 #include "harness/channel/channel.h"
@@ -12,28 +12,23 @@ namespace assay::fuzz {
 
 namespace {
 
-void read_order(const Json& message) {
+void read(const message::Case& message) {
   const CaseOrder order = order_from(message, cli::catalogue());
-  const std::string text = dump_line(to_message(order, 1));
-  const CaseOrder again = order_from(parse_untrusted(text), cli::catalogue());
-  expect(dump_line(to_message(again, 1)) == text, "an order that changes on its way: " + text.substr(0, 400));
+  const std::string text = encode(to_message(order, 1));
+  const CaseOrder again = order_from(std::get<message::Case>(decode(text)), cli::catalogue());
+  expect(encode(to_message(again, 1)) == text, "an order that changes on its way: " + text.substr(0, 400));
 }
 
-void read_timeline(const Json& message) {
-  trace::RankTimeline timeline;
-  timeline.entries = entries_from(message);
-  const std::string text = dump_line(to_message(timeline.entries));
-  expect(entries_from(parse_untrusted(text)).size() == timeline.entries.size(), "a timeline that changes on its way");
+void read(const message::Timeline& timeline) {
   for (const trace::Entry& entry : timeline.entries) (void)trace::name_of(entry.category);
 }
 
-void read_record(const Json& message) {
-  const JsonReader reader(message, "");
-  if (!reader.has("record")) return;
-  Record part = Record::from_json(reader.object("record"));
-  const Record merged = merge_parts({part, part});
+void read(const message::Finished& finished) {
+  const Record merged = merge_parts({finished.record, finished.record});
   (void)Record::from_json(merged.to_json());
 }
+
+void read(const auto&) {}
 
 }  // namespace
 
@@ -49,11 +44,12 @@ void message(std::string_view input) {
   for (const std::string& line : lines) {
     expect(line.size() <= 4096 && line.find('\n') == line.npos, "a line that is none");
     held += line.size();
-    Json json;
-    if (!takes("", [&] { json = parse_untrusted(line); })) continue;
-    takes("", [&] { read_order(json); });
-    takes("", [&] { read_timeline(json); });
-    takes("", [&] { read_record(json); });
+    takes("", [&] { (void)decode_hello(line); });
+    Message one;
+    if (!takes("", [&] { one = decode(line); })) continue;
+    const std::string text = encode(one);
+    expect(encode(decode(text)) == text, "a message that changes on its way: " + text.substr(0, 400));
+    takes("", [&] { std::visit([](const auto& known) { read(known); }, one); });
   }
   expect(lines.empty() || held > 0 || lines.size() > 0, "lost lines");
 }

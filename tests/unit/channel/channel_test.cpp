@@ -1,7 +1,6 @@
 // The channel towards strangers: whatever they send costs a log line, and real workers go on.
 #include "harness/channel/channel.h"
 #include "harness/core/rng.h"
-#include "harness/record/json_reader.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -62,10 +61,10 @@ class Channel : public testing::Test {
  protected:
   void SetUp() override { server_.expect(2); }
 
-  std::string hello(int rank) const {
-    Json json = {{"type", "hello"}, {"token", server_.token()},    {"rank", rank}, {"size", 2}, {"host", "here"},
-                 {"pid", 1},        {"version", channel_version()}};
-    return dump_line(json) + "\n";
+  std::string hello(int rank, const std::string& version = channel_version()) const {
+    const message::Hello hello{
+        .token = server_.token(), .rank = rank, .size = 2, .host = "here", .pid = 1, .version = version};
+    return encode(hello) + "\n";
   }
   // Waits until `enough` holds of the events and log lines gathered so far.
   void gather(const std::function<bool()>& enough) {
@@ -73,7 +72,7 @@ class Channel : public testing::Test {
     std::vector<pollfd> others;
     while (!enough() && std::chrono::steady_clock::now() < until) {
       for (auto& event : server_.wait(20, others)) events_.push_back(std::move(event));
-      for (auto& line : server_.take_log()) log_.push_back(std::move(line));
+      for (auto& line : server_.drain_log()) log_.push_back(std::move(line));
     }
     EXPECT_TRUE(enough());
   }
@@ -106,9 +105,9 @@ TEST_F(Channel, AWorkerIsHeard) {
   EXPECT_EQ(events_[0].rank, 1);
   worker.send_text("up\"}\n");
   gather([&] { return events_.size() == 2; });
-  EXPECT_EQ(events_[1].message["name"], "setup");
-  EXPECT_TRUE(server_.send(1, {{"type", "end"}}));
-  EXPECT_FALSE(server_.send(0, {{"type", "end"}}));
+  EXPECT_EQ(std::get<message::Phase>(events_[1].message).name, "setup");
+  EXPECT_TRUE(server_.send(1, message::End{}));
+  EXPECT_FALSE(server_.send(0, message::End{}));
   EXPECT_THAT(worker.receive(), HasSubstr("end"));
 }
 
@@ -140,9 +139,7 @@ TEST_F(Channel, StrangersCostALogLine) {
 
 TEST_F(Channel, AnotherVersionIsToldBoth) {
   const Client worker(server_);
-  Json json = parse_untrusted(hello(0));
-  json["version"] = "9.9.9";
-  worker.send_text(dump_line(json) + "\n");
+  worker.send_text(hello(0, "9.9.9"));
   gather([&] { return !events_.empty(); });
   EXPECT_EQ(events_[0].kind, Kind::refused);
   const std::string word = worker.receive();
@@ -163,9 +160,9 @@ TEST_F(Channel, ABadLineOfAWorkerIsLostAloneAndAClosedOneIsTold) {
 
 TEST_F(Channel, ALongLineMayFollowAHelloAtOnce) {
   const Client worker(server_);
-  worker.send_text(hello(0) + "{\"text\":\"" + std::string(20000, 'x') + "\"}\n");
+  worker.send_text(hello(0) + "{\"type\":\"note\",\"text\":\"" + std::string(20000, 'x') + "\"}\n");
   gather([&] { return events_.size() == 2; });
-  EXPECT_EQ(events_[1].message["text"].get<std::string>().size(), 20000u);
+  EXPECT_EQ(std::get<message::Note>(events_[1].message).text.size(), 20000u);
 }
 
 TEST_F(Channel, AHelloSentAgainIsALogLineAndNoRefusal) {
@@ -215,7 +212,7 @@ TEST_F(Channel, WhatStrangersDoIsToldBrieflyHoweverMuchItIs) {
     stranger.send_text("x\n");
     std::vector<pollfd> others;
     for (int round = 0; round < 2; ++round) (void)server_.wait(1, others);
-    for (auto& line : server_.take_log()) log_.push_back(std::move(line));
+    for (auto& line : server_.drain_log()) log_.push_back(std::move(line));
   }
   for (int i = 0; i < 300; ++i) worker.send_text("x\n");
   expect_worker_goes_on(worker);
@@ -245,12 +242,12 @@ TEST_F(Channel, WithoutDescriptorsItDoesNotSpin) {
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &whole), 0);
   EXPECT_LT(waits, 100);
   gather([&] { return !log_.empty(); });
-  EXPECT_THAT(log_[0], HasSubstr("could not be taken"));
+  EXPECT_THAT(log_[0], HasSubstr("could not be accepted"));
   for (const Client& stranger : strangers) EXPECT_EQ(stranger.receive(), "");
   expect_worker_goes_on(worker);
 }
 
-// With every rank there, strangers who keep talking are looked at now and then, not as often as they like.
+// With every rank there, strangers who keep talking are polled now and then, not as often as they like.
 TEST_F(Channel, TalkingStrangersDoNotKeepItAwake) {
   const Client first(server_), second(server_);
   first.send_text(hello(0));
@@ -283,7 +280,7 @@ TEST_F(Channel, RandomBytesNeverCrash) {
     std::vector<pollfd> others;
     for (int i = 0; i < 3; ++i) (void)server_.wait(1, others);
   }
-  (void)server_.take_log();
+  (void)server_.drain_log();
   expect_worker_goes_on(worker);
 }
 
