@@ -105,7 +105,9 @@ std::string ChannelServer::new_token() {
 ChannelServer::ChannelServer() : ChannelServer(Listen{}) {}
 
 ChannelServer::ChannelServer(const Listen& where)
-    : fixed_token_(!where.token.empty()), token_(fixed_token_ ? where.token : new_token()) {
+    : guests_allowed_(where.guests),
+      fixed_token_(!where.token.empty()),
+      token_(fixed_token_ ? where.token : new_token()) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener_ < 0) throw Error(fmt::format("no socket for the channel: {}", std::strerror(errno)));
   sockaddr_in place{};
@@ -249,7 +251,7 @@ std::string ChannelServer::check_hello(const message::Hello& hello) const {
                        machine_architecture());
   if (hello.version != channel_version())
     return fmt::format("version mismatch: {} is {}, supervisor is {}", who, one_line(hello.version), channel_version());
-  if (hello.role == "guest") return {};
+  if (hello.role == "guest") return guests_allowed_ ? "" : "no guest is expected";
   if (hello.size != size_) return fmt::format("world of {} ranks where {} were started", hello.size, size_);
   if (hello.rank >= size_) return fmt::format("rank {} in a world of {}", hello.rank, size_);
   for (const Peer& peer : peers_)

@@ -45,6 +45,7 @@ class ChannelServer {
     bool every_interface = false;
     int port = 0;            // 0: any that is free
     std::string hosts = {};  // names or addresses of this host, separated by commas; empty: its own name
+    bool guests = false;     // whether clients that are no rank may say hello
     std::string token = {};  // for the whole life of the server; empty: a random one per group
   };
   // Throws Error when it cannot listen there.
@@ -59,7 +60,7 @@ class ChannelServer {
   const std::string& address() const { return address_; }
   const std::string& token() const { return token_; }
   // Disconnects every peer and makes a new token, so that stragglers of an earlier group are strangers.
-  // `size` is the world size that a hello must name. A "guest" is not a rank: it gets a number from `size` on.
+  // `size` is the world size that a hello must name. A "guest" gets a number from `size` on.
   void expect(int size);
   // Ends the connection of a rank or guest, without an event.
   void disconnect(int rank);
@@ -110,6 +111,7 @@ class ChannelServer {
   int listener_ = -1;
   int spare_ = -1;  // closed when descriptors run out, so that a waiting connection can be accepted and closed
   std::string address_;
+  bool guests_allowed_ = false;
   bool fixed_token_ = false;
   std::string token_;
   int size_ = 0;

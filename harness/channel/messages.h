@@ -71,7 +71,7 @@ struct Where {
   static constexpr std::string_view type = "where";
   static void members(auto&, auto&) {}
 };
-// The work is done.
+// The work is done; either end may say so.
 struct End {
   static constexpr std::string_view type = "end";
   static void members(auto&, auto&) {}
@@ -94,7 +94,8 @@ struct Injected {
   std::string name;
   static void members(auto& self, auto& io) { io("name", self.name); }
 };
-// A rank's part of a record; from the process of a host under --each-host, without an index, a whole one.
+// A rank's part of the record of a case. Without an index, under --each-host, a whole record: of a host, or to it from
+// the run that is resumed.
 struct Finished {
   static constexpr std::string_view type = "record";
   std::optional<int> index = {};
@@ -134,12 +135,6 @@ struct Timeline {
 
 // Between supervisor and the process of each host under --each-host.
 
-// A record of the run that is resumed.
-struct Before {
-  static constexpr std::string_view type = "before";
-  Record record;
-  static void members(auto& self, auto& io) { io("record", self.record); }
-};
 // Some of the plan's cases.
 struct PlanCases {
   static constexpr std::string_view type = "plan";
@@ -176,10 +171,6 @@ struct Note {
   std::string text;
   static void members(auto& self, auto& io) { io("text", self.text); }
 };
-struct Done {
-  static constexpr std::string_view type = "done";
-  static void members(auto&, auto&) {}
-};
 
 // Between supervisor and agents.
 
@@ -212,14 +203,9 @@ struct Stop {
   int id = 0;
   static void members(auto& self, auto& io) { io("id", self.id); }
 };
-// Ends all processes; answered by Cleared.
+// Ends all processes; sent back when they have ended.
 struct Clear {
   static constexpr std::string_view type = "clear";
-  int id = 0;
-  static void members(auto& self, auto& io) { io("id", self.id); }
-};
-struct Cleared {
-  static constexpr std::string_view type = "cleared";
   int id = 0;
   static void members(auto& self, auto& io) { io("id", self.id); }
 };
@@ -247,9 +233,9 @@ struct Shell {
 using Message =
     std::variant<message::Hello, message::Refused, message::Case, message::Where, message::End, message::Heartbeat,
                  message::Phase, message::Injected, message::Finished, message::Abort, message::Share,
-                 message::FileText, message::Timeline, message::Before, message::PlanCases, message::Go, message::Begin,
-                 message::Machine, message::Note, message::Done, message::Host, message::Clock, message::Start,
-                 message::Stop, message::Clear, message::Cleared, message::Printed, message::Ended, message::Shell>;
+                 message::FileText, message::Timeline, message::PlanCases, message::Go, message::Begin,
+                 message::Machine, message::Note, message::Host, message::Clock, message::Start, message::Stop,
+                 message::Clear, message::Printed, message::Ended, message::Shell>;
 
 // One line, without its newline.
 std::string encode(const Message& message);

@@ -150,7 +150,7 @@ void Agent::on(const message::Stop& order) {
 void Agent::on(const message::Clear& order) {
   clear();
   processes_.clear();
-  send(message::Cleared{order.id});
+  send(order);
 }
 
 void Agent::on(const message::Clock& question) { send(message::Clock{question.sent, wall_clock_ns()}); }

@@ -90,6 +90,7 @@ std::unique_ptr<ChannelServer> Agents::make_server() {
   own_addresses_ = addresses_towards(allocation_.hosts);
   if (options_.server) return std::move(options_.server);
   ChannelServer::Listen where;
+  where.guests = true;
   const auto elsewhere = [](const AllocatedHost& host) { return !host.here; };
   where.every_interface = std::any_of(allocation_.hosts.begin(), allocation_.hosts.end(), elsewhere);
   if (allocation_.source == LaunchSource::environment) {
@@ -305,7 +306,7 @@ void Agents::on(int host, const message::Host& message) {
   ask_clock(host);
 }
 
-void Agents::on(int host, const message::Cleared& answer) { states_[at(host)].cleared = answer.id; }
+void Agents::on(int host, const message::Clear& answer) { states_[at(host)].cleared = answer.id; }
 
 void Agents::on(int host, const message::Ended& ended) {
   const auto remote = remotes_.find(ended.id);

@@ -115,7 +115,7 @@ class Agents : public PollSource, private ChannelHandler {
   std::string name_of_peer(int peer) const override { return fmt::format("agent {}", peer); }
   void on(int host, const message::Host& message);
   void on(int host, const message::Clock& answer);
-  void on(int host, const message::Cleared& answer);
+  void on(int host, const message::Clear& answer);
   void on(int host, const message::Printed& printed);
   void on(int host, const message::Ended& ended);
   void on(int, const auto&) {}

@@ -82,7 +82,7 @@ void EachHost::on_hello(int index, const message::Hello&) {
   ChannelServer& server = loop_.server();
   const auto before = order_.before.find(host.name);
   if (before != order_.before.end())
-    for (const Record& record : before->second) server.send(index, message::Before{record});
+    for (const Record& record : before->second) server.send(index, message::Finished{.record = record});
   message::Go go;
   go.plan = order_.plan->expanded();
   const Json cases = std::exchange(go.plan["cases"], Json::array());
@@ -129,9 +129,9 @@ void EachHost::on(int index, const message::FileText& file) {
   sink_.file(file_of_host(host_at(index).name, file.name), file.text, file.replace);
 }
 
-void EachHost::on(int index, const message::Done&) {
+void EachHost::on(int index, const message::End& end) {
   give_up(index, "it ended without a record of this case");
-  loop_.server().send(index, message::End{});
+  loop_.server().send(index, end);
 }
 
 void EachHost::keep(int index, Record record) {

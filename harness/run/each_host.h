@@ -75,7 +75,7 @@ class EachHost : private ChannelHandler {
   void on(int index, const message::FileText& file);
   void on(int, const message::Note& note) { live_.note(note.text); }
   void on(int index, const message::Abort& abort) { give_up(index, abort.reason); }
-  void on(int index, const message::Done&);
+  void on(int index, const message::End& end);
   void on(int, const auto&) {}
 
   void keep(int index, Record record);

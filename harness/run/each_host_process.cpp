@@ -60,7 +60,7 @@ Order receive_order(WorkerLink& link) {
   Order order;
   Json cases = Json::array();
   while (std::optional<Message> message = link.next()) {
-    if (auto* before = std::get_if<message::Before>(&*message)) order.before.push_back(std::move(before->record));
+    if (auto* before = std::get_if<message::Finished>(&*message)) order.before.push_back(std::move(before->record));
     if (auto* plan = std::get_if<message::PlanCases>(&*message))
       for (Json& one : plan->cases) cases.push_back(std::move(one));
     if (auto* go = std::get_if<message::Go>(&*message)) {
@@ -107,7 +107,7 @@ int each_host_main(std::span<const Family> families, const std::function<void(Ru
   WorkerLink link(rank_place());
   try {
     run_order(link, receive_order(link), families, fit);
-    link.send(message::Done{});
+    link.send(message::End{});
   } catch (const std::exception& error) {
     link.send(message::Abort{.reason = error.what()});
   }

@@ -302,13 +302,13 @@ void Supervisor::blame_late(Clock::time_point now, double limit) {
   }
   const bool all = std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.answered; });
   if (!all && now - *asked_ < answer_time) return;
-  std::vector<RankSight> sights;
+  std::vector<RankStatus> statuses;
   for (const RankState& rank : ranks_)
-    sights.push_back({rank.host, rank.part.has_value(), rank.answered, rank.phase,
-                      std::chrono::duration<double>(now - rank.phase_since).count(),
-                      rank.pid > 0 ? process_state(rank.pid) : '?', rank.heartbeat.begun, rank.heartbeat.ended,
-                      rank.heartbeat.call});
-  const Lateness late = find_late(sights);
+    statuses.push_back({rank.host, rank.part.has_value(), rank.answered, rank.phase,
+                        std::chrono::duration<double>(now - rank.phase_since).count(),
+                        rank.pid > 0 ? process_state(rank.pid) : '?', rank.heartbeat.begun, rank.heartbeat.ended,
+                        rank.heartbeat.call});
+  const Lateness late = find_late(statuses);
   fail(fmt::format("timeout: not done after {:.3g} s: {}", limit, late.words), late.rank);
 }
 

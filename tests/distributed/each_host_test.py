@@ -1,4 +1,4 @@
-"""--each-host: several hosts, here processes of this machine that know of each other by environment variables."""
+"""--each-host: several hosts, here processes on this machine that find each other by environment variables."""
 
 import os
 import re
@@ -29,7 +29,7 @@ class SeveralHosts(TestbedCase):
         for rank, name in enumerate(names):
             env = dict(os.environ, ASSAY_SUPERVISOR=f"127.0.0.1:{port}", ASSAY_TOKEN=token, ASSAY_RANK=str(rank),
                        ASSAY_SIZE=str(len(names)), ASSAY_HOST=name)
-            if not APART:  # Open MPI names its shared memory by the kernel's host name, which they have in common
+            if not APART:  # Open MPI names its shared memory by the kernel's host name, which they share
                 env["OMPI_MCA_btl"] = "self,tcp"
             env.pop("ASSAY_LOCAL_RANK", None)
             process = subprocess.Popen([*APART, *self.command(*words)], env=env, cwd=self.folder, text=True,
@@ -87,7 +87,7 @@ class Pairwise(SeveralHosts):
     @with_mpi
     def test_the_slow_link_of_a_collective_is_named_with_both_hosts(self):
         flags = []
-        for attempt in range(3):  # a machine that is busy with other things may hide it once
+        for attempt in range(3):  # other load on the machine may hide it once
             self.out = os.path.join(self.folder, f"slow-link-{attempt}")
             codes, outs = self.finished(self.hosts(["a", "b"], "collective", "--set", "collective.op=all_reduce", "--set",
                                                    "collective.bytes=256KiB", "--device", "cpu", "--ranks", "2",
@@ -104,7 +104,7 @@ class EachHost(SeveralHosts):
         return [*self.probe(*ops, **params), "--device", "cpu", "--out", self.out]
 
     def at_work(self, hosts):
-        """Every host has told what it is, so its run has begun."""
+        """Waits until every host has sent its properties, so its run has begun."""
         def begun():
             if not os.path.exists(os.path.join(self.out, "run.json")):
                 return False
@@ -119,7 +119,7 @@ class EachHost(SeveralHosts):
             found.setdefault(record["ranks"][0]["host"], []).append(record)
         return found
 
-    def test_every_host_runs_every_case_and_the_directory_tells_them_apart(self):
+    def test_every_host_runs_every_case_and_the_directory_distinguishes_them(self):
         codes, outs = self.finished(self.hosts(["n1", "n2", "n3"], *self.plan("ok", "skip"), "--each-host"))
         self.assertEqual(codes, [0, 0, 0], outs)
         records = self.by_host()
@@ -178,10 +178,10 @@ class EachHost(SeveralHosts):
         processes = self.hosts(["n1", "n2"], *self.plan("sleep", "ok", seconds=120), "--each-host")
         self.at_work(2)
         family = [pid for process in processes for pid in descendants(process.pid)]
-        # A supervisor elsewhere takes the run for dead whose lock is old.
+        # Other supervisors consider a run with an old lock dead.
         lock = os.path.join(self.out, ".lock")
         os.utime(lock, (1000, 1000))
-        wait_for(lambda: os.stat(lock).st_mtime > 1000, "a sign of life", 60)
+        wait_for(lambda: os.stat(lock).st_mtime > 1000, "a heartbeat", 60)
         processes[0].send_signal(signal.SIGTERM)
         codes, outs = self.finished(processes)
         self.assertEqual(codes[0], 3, outs)

@@ -1,5 +1,5 @@
-"""assay run over several hosts, which here are agents under other names on this machine: by remote shell, by plain
-environment variables, by mpirun; what is refused before the first case, and what happens when a part dies."""
+"""assay run over several hosts, here agents under other names on this machine: by remote shell, environment variables and
+mpirun; what is refused before the first case, and what happens when a process dies."""
 import json
 import os
 import shlex
@@ -17,7 +17,7 @@ from testbed import BINARY, alive, main, wait_for  # noqa: E402
 
 
 class Proxy:
-    """Stands between an agent and its supervisor and changes what the agent says, line by line."""
+    """Between an agent and its supervisor: changes the agent's messages, line by line."""
 
     def __init__(self, port, change):
         self.change, self.target = change, port
@@ -78,7 +78,7 @@ class Hosts(HostsCase):
         return done, agent
 
     @with_mpi
-    def test_world_sizes_walk_over_hosts_by_remote_shell(self):
+    def test_world_sizes_grow_over_hosts_by_remote_shell(self):
         done = self.run_assay(*self.probe("ok"), "--ranks", "1,2,3", "--out", self.out,
                               env=self.hosts("one", "two slots=2"))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -86,7 +86,7 @@ class Hosts(HostsCase):
         self.assertEqual(ranks, {1: ["one"], 2: ["one", "two"], 3: ["one", "two", "two"]})
         whole = self.records()[-1]
         self.assertEqual(whole["world"]["nodes"], 2)
-        # Both are this machine: no measurement of two.
+        # Both are this machine, so this does not measure two.
         self.assertIn("hosts are one machine", whole["flags"])
         self.assertFalse(whole["comparable"])
         self.assertEqual([host["name"] for host in self.run_json()["hosts"]], ["one", "two"])
@@ -136,7 +136,7 @@ class Hosts(HostsCase):
         self.refused(done, "rank 1", "ASSAY_SUPERVISOR")
 
     @with_mpi
-    def test_a_clock_that_differs_is_told_and_corrected(self):
+    def test_a_clock_that_differs_is_reported_and_corrected(self):
         ahead = 1000
         done, _ = self.run_with_agent(
             lambda m: {**m, "wall": m["wall"] + ahead * 10**9} if m["type"] == "clock" else m)
@@ -145,7 +145,7 @@ class Hosts(HostsCase):
         self.assertIn("host1", finding["seen"])
         self.assertIn("1000.0 s ahead", finding["seen"])
         self.assertIn("host1", done.stderr)
-        # The proxy lies: what is corrected by it is early by that much.
+        # The proxy changed only the answers, so the correction makes times too early by that much.
         with open(os.path.join(self.out, "trace.json")) as file:
             events = json.load(file)["traceEvents"]
         begin = {rank: min(e["ts"] for e in events if e["pid"] == rank and "ts" in e and e.get("ph") == "X")
@@ -158,12 +158,12 @@ class Hosts(HostsCase):
         self.refused(done, "host nowhere cannot be reached", "No route to host")
 
     @with_mpi
-    def test_last_words_and_statuses_come_from_other_hosts(self):
+    def test_output_and_statuses_come_from_other_hosts(self):
         done = self.run_assay(*self.probe("abort", "exit", "ok", rank="1"), "--ranks", "2", "--out", self.out,
                               env=self.hosts("one", "two"))
         self.assertEqual(done.returncode, 4, done.stderr)
         records = self.by_op()
-        # Open MPI 5 may hand on how the rank ended that misses it.
+        # Open MPI 5 may report the exit status of the rank that lost its peer instead.
         self.assertRegex(records["abort"]["reason"], r"^rank 1: (killed by SIGABRT|its worker ended in measure)")
         self.assertRegex(records["abort"]["reason"], r"; stderr: last words of rank 1$")
         self.assertIn("last words of rank 1", records["abort"]["log"])

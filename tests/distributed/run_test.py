@@ -1,4 +1,4 @@
-"""assay run with 2 and 4 ranks under mpirun, more than the cores allowed: faults of one rank, orphans, resume."""
+"""assay run with 2 and 4 ranks under mpirun, more than there are cores: faults of one rank, orphans, resume."""
 import os
 import signal
 import sys
@@ -63,7 +63,7 @@ class Ranks(TestbedCase):
         wait_for(lambda: len(workers(process.pid)) == 2, "two ranks")
         held = descendants(process.pid)
         process.send_signal(how)
-        # Two seconds are promised; what a loaded machine adds is not the program's.
+        # Two seconds are promised; a loaded machine adds more.
         wait_for(lambda: not alive(held), "the end of launcher and ranks")
         process.wait(timeout=20)
         return process
@@ -106,7 +106,7 @@ class Ranks(TestbedCase):
         os.chmod(path, 0o755)
         return {"PATH": folder + ":" + os.environ["PATH"]}
 
-    def test_a_launcher_that_cannot_start_ranks_is_not_tried_for_ever(self):
+    def test_a_launcher_that_cannot_start_ranks_is_not_retried_forever(self):
         env = self.fake("mpirun", "echo the fabric is down >&2; exit 7")
         done = self.run_assay(*self.probe("ok", n="0,1,2,3"), "--ranks", "2", "--out", self.out, env=env)
         self.assertEqual(done.returncode, 4, done.stderr)
@@ -115,7 +115,7 @@ class Ranks(TestbedCase):
             self.assertIn("ended with code 7", record["reason"])
             self.assertIn("the fabric is down", record["reason"])
 
-    def test_ranks_lie_side_by_side_in_the_trace(self):
+    def test_ranks_line_up_in_the_trace(self):
         import json
         done = self.run_assay(*self.probe("ok"), "--ranks", "2", "--trace", "--out", self.out)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,5 +1,5 @@
 // The supervisor's end of the channel among strangers and workers, over real connections. The input is a script: a byte
-// that says what to do, one that says by which of eight connections, and for words their length and themselves.
+// for the action, one for which of eight connections, and for text its length and bytes.
 #include "harness/channel/channel.h"
 
 #include "harness/channel/connect.h"
@@ -35,12 +35,12 @@ class Connection {
         htons(static_cast<std::uint16_t>(std::stoi(server.address().substr(server.address().rfind(':') + 1))));
     place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (::connect(fd_, reinterpret_cast<sockaddr*>(&place), sizeof place) != 0) {
-      // libFuzzer's clock interrupts; a connection that was begun is made all the same.
+      // libFuzzer's timer interrupts connect(), which completes nevertheless.
       expect(errno == EINTR, std::strerror(errno));
       pollfd writable{fd_, POLLOUT, 0};
       while (::poll(&writable, 1, 1000) < 0) expect(errno == EINTR, std::strerror(errno));
     }
-    // No waiting for the last bytes, and no thousand ports in TIME_WAIT.
+    // Else thousands of ports would be in TIME_WAIT.
     const linger at_once{1, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   }
@@ -86,8 +86,8 @@ std::string hello(const ChannelServer& server, int rank, std::string_view host) 
   return encode(hello) + "\n";
 }
 
-// What is true of events whatever was sent.
-void watch(ChannelServer& server, std::set<int>& present, SharedValues& shared) {
+// Checks invariants of the events.
+void check_events(ChannelServer& server, std::set<int>& present, SharedValues& shared) {
   std::vector<pollfd> others;
   for (const ChannelServer::Event& event : server.wait(0, others)) {
     using Kind = ChannelServer::Event::Kind;
@@ -110,7 +110,7 @@ void watch(ChannelServer& server, std::set<int>& present, SharedValues& shared) 
 }  // namespace
 
 void channel(std::string_view input) {
-  static ChannelServer server;
+  static ChannelServer server(ChannelServer::Listen{.guests = true});
   server.expect(ranks);
   SharedValues shared;
   std::array<Connection, 8> connections;
@@ -121,7 +121,7 @@ void channel(std::string_view input) {
     Connection& connection = connections[static_cast<std::size_t>(script.byte()) % connections.size()];
     if (!connection.open()) connection.connect(server);
     switch (what % 8) {
-      case 0: watch(server, present, shared); break;
+      case 0: check_events(server, present, shared); break;
       case 1: connection.send(hello(server, script.byte() % (ranks + 2), "host")); break;
       case 2: {  // a hello with some of its bytes changed
         std::string text = hello(server, 0, script.words());
@@ -138,7 +138,7 @@ void channel(std::string_view input) {
       default: connection.send(script.words()); break;
     }
   }
-  for (int i = 0; i < 3; ++i) watch(server, present, shared);
+  for (int i = 0; i < 3; ++i) check_events(server, present, shared);
 }
 
 }  // namespace assay::fuzz

@@ -1,4 +1,4 @@
-// Joining the ranks' parts, messages, exit codes.
+// Merging the ranks' parts, messages, exit codes.
 #include "harness/core/error.h"
 #include "harness/record/json_reader.h"
 #include "harness/run/case_message.h"
@@ -44,7 +44,7 @@ TEST(MergeParts, ACheckHoldsWhenItHoldsOnEveryRank) {
   EXPECT_FALSE(whole.comparable);
 }
 
-// A message after its way over the channel.
+// A message as it arrives.
 template <typename T>
 T sent(const T& message) {
   return std::get<T>(decode(encode(message)));
@@ -90,7 +90,7 @@ TEST(Messages, AFileArrivesAsItWasGiven) {
   EXPECT_TRUE(back.replace);
 }
 
-TEST(Messages, EntriesThatAreNoneAreRefused) {
+TEST(Messages, MalformedEntriesAreRefused) {
   const std::vector<trace::Entry> entries = {{"setup", trace::Category::phase, 7, 1000, 20, 1}};
   const auto back = sent(message::Timeline{entries}).entries;
   ASSERT_EQ(back.size(), 1u);

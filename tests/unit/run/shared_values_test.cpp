@@ -1,4 +1,4 @@
-// NCCL's id on its way from rank 0 through the supervisor to every rank, over the true channel.
+// NCCL's id goes from rank 0 through the supervisor to every rank, over a real channel.
 #include "harness/run/shared_values.h"
 #include "harness/core/error.h"
 #include "harness/run/worker_link.h"
@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A supervisor that only shares values.
+// Only shares values.
 class Supervisor {
  public:
   explicit Supervisor(int ranks) : ranks_(ranks) {
@@ -52,7 +52,7 @@ class Supervisor {
   std::thread thread_;
 };
 
-TEST(SharedValues, ReachEveryRankAlsoOneThatComesLater) {
+TEST(SharedValues, ReachEveryRankEvenIfItConnectsLater) {
   const Supervisor supervisor(3);
   const std::string id(2048, 'f');
   {
