@@ -19,7 +19,7 @@ constexpr double confidence_tail = 0.025;  // of a two-sided 95 %
 constexpr double power = 0.80;
 constexpr double max_log = 230;  // 1e100: ratios of any figures stay finite
 
-double bounded_exp(double log) { return std::exp(std::clamp(log, -max_log, most_log)); }
+double bounded_exp(double log) { return std::exp(std::clamp(log, -max_log, max_log)); }
 
 // Upper quantile and two-sided probability; without degrees of freedom of the normal distribution.
 double upper_quantile(std::optional<double> freedom, double tail) {
