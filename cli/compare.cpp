@@ -16,7 +16,7 @@ namespace assay::cli {
 
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::vector<std::string> base;
   std::vector<std::string> head;
   std::string tolerance = "3%";
@@ -55,7 +55,7 @@ bool said_of_empty(const char* side, const report::RunSet& set, const std::vecto
   return true;
 }
 
-ExitCode run_compare(const Options& options) {
+ExitCode run_compare(const CompareOptions& options) {
   const report::CompareOptions asked{.tolerance = read_tolerance(options.tolerance),
                                      .prices = report::load_prices(options.prices)};
   const report::Drills drills = options.injected ? report::Drills::take : report::Drills::keep;
@@ -74,7 +74,7 @@ ExitCode run_compare(const Options& options) {
 }  // namespace
 
 Command compare_command(CLI::App& root) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   CLI::App* app = root.add_subcommand("compare", "Did it get slower? Runs of two sides, case by case");
   app->add_option("--base", options->base, "Run directories of what it is compared with")->required();
   app->add_option("--head", options->head, "Run directories of what is asked about")->required();

@@ -1,8 +1,8 @@
-# Embedding of assets: the files that every HTML report carries, as C++ constants (reports/render/assets.h).
+# Embeds the files that every HTML report contains, as C++ constants (reports/render/assets.h).
 
-# Chart.js, the minified build for pages: Debian 12 and 13 and their relatives have 3.9.1.
+# Chart.js, the minified build for browsers: 3.9.1 in Debian 12 and 13 and their derivatives.
 find_file(ASSAY_CHART_JS NAMES chart.min.js chart.umd.js PATHS /usr/share/javascript /usr/share/nodejs /usr/local/share/javascript
-          PATH_SUFFIXES chart.js chart.js/dist NO_DEFAULT_PATH DOC "Chart.js 3.9 or later, minified, as a page loads it")
+          PATH_SUFFIXES chart.js chart.js/dist NO_DEFAULT_PATH DOC "Chart.js 3.9 or later, minified, for browsers")
 mark_as_advanced(ASSAY_CHART_JS)
 if(NOT ASSAY_CHART_JS)
   message(FATAL_ERROR "Chart.js is missing: install libjs-chart.js, or let ./dev build do it (-DASSAY_CHART_JS=FILE names another)")

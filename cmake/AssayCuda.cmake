@@ -1,5 +1,5 @@
-# The CUDA module, libassay-cuda.so. Each room names its own sources by assay_cuda_sources(); they are compiled once by
-# nvcc for the module, and once more by the host compiler for the emulation that tests run on (tests/emulation).
+# The CUDA module, libassay-cuda.so. Each room adds its sources with assay_cuda_sources(); nvcc compiles them for the
+# module, and the host compiler compiles them again for the emulation that tests run on (tests/emulation).
 set(ASSAY_CUDA_ARCHITECTURES "80;90;100" CACHE STRING "Compute capabilities that the CUDA module is built for")
 
 if(ASSAY_WITH_CUDA)
@@ -9,7 +9,7 @@ if(ASSAY_WITH_CUDA)
     set(CMAKE_CUDA_COMPILER_LAUNCHER "${CCACHE}")
   endif()
   enable_language(CUDA)
-  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has it
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc supports C++20
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   endif()
@@ -42,8 +42,8 @@ if(ASSAY_WITH_CUDA)
   endif()
 endif()
 
-# Sources of the CUDA module, from the folder that names them. HARDWARE: sources that only a real device and its
-# libraries can stand for (cuDNN); the emulation has others in their place.
+# Adds sources of the current folder to the CUDA module. HARDWARE: sources that need a real device and its libraries
+# (cuDNN), which the emulation replaces.
 function(assay_cuda_sources)
   if(NOT ASSAY_WITH_CUDA)
     return()
@@ -56,7 +56,7 @@ function(assay_cuda_sources)
   endforeach()
 endfunction()
 
-# Called once every room has named its sources.
+# Called once all rooms have added their sources.
 function(assay_cuda_module)
   if(NOT ASSAY_WITH_CUDA)
     return()
@@ -64,5 +64,5 @@ function(assay_cuda_module)
   get_property(shared GLOBAL PROPERTY ASSAY_CUDA_UNPARSED_ARGUMENTS)
   get_property(hardware GLOBAL PROPERTY ASSAY_CUDA_HARDWARE)
   assay_module(cuda SOURCES ${shared} ${hardware} LINKS assay_cuda_flags assay_ops assay_comm ${ASSAY_CUDA_LIBRARIES})
-  target_link_options(assay_cuda_module PRIVATE LINKER:--no-undefined)  # found out now, not where it is loaded
+  target_link_options(assay_cuda_module PRIVATE LINKER:--no-undefined)  # report missing symbols now, not when the module is loaded
 endfunction()

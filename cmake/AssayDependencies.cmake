@@ -1,6 +1,6 @@
-# Libraries, found once for the whole project. Optional ones say what was chosen, in lines that begin with "assay:".
+# Libraries, found once for the whole project. Lines that begin with "assay:" report which optional ones were chosen.
 
-# A library that must be there; the error names the package (the whole list: cmake/packages.txt).
+# A required library; the error names its package (cmake/packages.txt has the whole list).
 macro(assay_require name package)
   find_package(${name} QUIET ${ARGN})
   if(NOT ${name}_FOUND)
@@ -16,7 +16,7 @@ assay_require(fmt libfmt-dev)
 assay_require(nlohmann_json nlohmann-json3-dev)
 assay_require(CLI11 libcli11-dev)
 assay_require(benchmark libbenchmark-dev)
-assay_require(Boost libboost-dev CONFIG)  # CMake's own module for it is going away
+assay_require(Boost libboost-dev CONFIG)  # CMake's own module for it is deprecated
 assay_require(JPEG libjpeg-dev)
 # libturbojpeg's own API, and hwloc: PkgConfig::TURBOJPEG, PkgConfig::HWLOC.
 foreach(library turbojpeg:libturbojpeg:libturbojpeg0-dev hwloc:hwloc:libhwloc-dev)
@@ -31,10 +31,10 @@ foreach(library turbojpeg:libturbojpeg:libturbojpeg0-dev hwloc:hwloc:libhwloc-de
   endif()
 endforeach()
 
-# oneDNN 3.1 or later on OpenMP (DNNL::dnnl): the system's, else the wheel's.
+# oneDNN 3.1 or later on OpenMP (DNNL::dnnl): the system's, or else the wheel's.
 find_package(dnnl 3.1 CONFIG QUIET)
 if(dnnl_FOUND AND NOT DNNL_CPU_RUNTIME STREQUAL "OMP")
-  message(FATAL_ERROR "oneDNN at ${dnnl_DIR} was built on ${DNNL_CPU_RUNTIME}: Assay needs one on OpenMP (-Ddnnl_DIR=...)")
+  message(FATAL_ERROR "oneDNN at ${dnnl_DIR} was built with ${DNNL_CPU_RUNTIME}: Assay needs one built with OpenMP (-Ddnnl_DIR=...)")
 elseif(NOT dnnl_FOUND)
   find_package(dnnl 3.1 CONFIG QUIET PATHS "${ASSAY_DEPS}" NO_DEFAULT_PATH)
 endif()
@@ -61,8 +61,8 @@ else()
   message(STATUS "assay: MPI off (ASSAY_MPI=${ASSAY_MPI})")
 endif()
 
-# The CUDA toolkit and what the CUDA module stands on: ASSAY_WITH_CUDA, ASSAY_WITH_CUDNN, ASSAY_WITH_NCCL,
-# ASSAY_CUDA_LIBRARIES. The toolkit is the system's, else the wheels'.
+# The CUDA toolkit and the libraries of the CUDA module: ASSAY_WITH_CUDA, ASSAY_WITH_CUDNN, ASSAY_WITH_NCCL,
+# ASSAY_CUDA_LIBRARIES. The toolkit is the system's, or else that of the wheels.
 file(GLOB cuda_wheels "${ASSAY_DEPS}/lib/python3*/site-packages/nvidia/cu[0-9]*")
 set(ASSAY_WITH_CUDA OFF)
 set(ASSAY_WITH_CUDNN OFF)
@@ -71,7 +71,7 @@ set(ASSAY_CUDA_LIBRARIES "")
 set(cuda_why "ASSAY_CUDA=${ASSAY_CUDA}")
 if(NOT ASSAY_CUDA STREQUAL "OFF")
   list(FILTER cuda_wheels INCLUDE REGEX "/cu[0-9]+$")
-  foreach(root ${cuda_wheels})  # wheels have libraries in lib; nvcc links those of lib64
+  foreach(root ${cuda_wheels})  # wheels keep libraries in lib, nvcc links from lib64
     if(EXISTS "${root}/bin/nvcc" AND NOT EXISTS "${root}/lib64")
       file(CREATE_LINK lib "${root}/lib64" SYMBOLIC)
     endif()
@@ -82,10 +82,10 @@ if(NOT ASSAY_CUDA STREQUAL "OFF")
   endif()
   if(NOT CUDAToolkit_FOUND AND cuda_wheels)
     list(GET cuda_wheels -1 CUDAToolkit_ROOT)
-    foreach(found CUDAToolkit_BIN_DIR CUDAToolkit_NVCC_EXECUTABLE CUDA_CUDART)  # of a toolkit that is too old
+    foreach(found CUDAToolkit_BIN_DIR CUDAToolkit_NVCC_EXECUTABLE CUDA_CUDART)  # forget the toolkit that is too old
       unset(${found} CACHE)
     endforeach()
-    # Wheels have no libcudart.so, which CMake looks for; the static one is what is linked.
+    # CMake looks for libcudart.so, which wheels lack; the static library is the one linked.
     find_library(CUDA_CUDART NAMES libcudart.so.13 libcudart.so.12 PATHS "${CUDAToolkit_ROOT}/lib" NO_DEFAULT_PATH)
     find_package(CUDAToolkit 12.8 QUIET)
   endif()
@@ -99,7 +99,7 @@ if(ASSAY_WITH_CUDA)
   message(STATUS "assay: CUDA toolkit ${CUDAToolkit_VERSION} (${CUDAToolkit_NVCC_EXECUTABLE})")
   find_library(ASSAY_CUBLASLT NAMES cublasLt libcublasLt.so.13 libcublasLt.so.12 HINTS ${CUDAToolkit_LIBRARY_DIR} REQUIRED)
   list(APPEND ASSAY_CUDA_LIBRARIES "${ASSAY_CUBLASLT}")
-  # cuDNN with its C++ front end (headers only), and NCCL: beside the toolkit, or in wheels of their own.
+  # cuDNN with its C++ front end (headers only), and NCCL: next to the toolkit, or in their own wheels.
   file(GLOB wheel_roots "${ASSAY_DEPS}/lib/python3*/site-packages/nvidia/*" "${ASSAY_DEPS}/lib/python3*/site-packages")
   find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS} PATHS ${wheel_roots} PATH_SUFFIXES include)
   find_library(CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${CUDAToolkit_LIBRARY_DIR} PATHS ${wheel_roots} PATH_SUFFIXES lib)
@@ -113,7 +113,7 @@ if(ASSAY_WITH_CUDA)
   mark_as_advanced(ASSAY_NVRTC ASSAY_CUPTI_INCLUDE_DIR ASSAY_CUBLASLT CUDNN_INCLUDE_DIR CUDNN_LIBRARY CUDNN_FRONTEND_INCLUDE_DIR NCCL_INCLUDE_DIR NCCL_LIBRARY)
   if(CUDNN_INCLUDE_DIR AND CUDNN_LIBRARY AND CUDNN_FRONTEND_INCLUDE_DIR AND ASSAY_NVRTC)
     set(ASSAY_WITH_CUDNN ON)
-    list(APPEND ASSAY_CUDA_LIBRARIES "${CUDNN_LIBRARY}" "${ASSAY_NVRTC}")  # the front end compiles some graphs' code
+    list(APPEND ASSAY_CUDA_LIBRARIES "${CUDNN_LIBRARY}" "${ASSAY_NVRTC}")  # the front end compiles code for some graphs
     message(STATUS "assay: cuDNN on (${CUDNN_LIBRARY})")
   else()
     message(STATUS "assay: cuDNN off: no convolution on GPUs (cudnn_graph.h, libcudnn.so.9, libnvrtc, and cudnn_frontend.h of the wheel nvidia-cudnn-frontend)")
@@ -131,7 +131,7 @@ else()
   message(STATUS "assay: CUDA off (${cuda_why})")
 endif()
 
-# NVTX's headers (no library): ASSAY_WITH_NVTX, target assay_nvtx. From the toolkit, the system, or the wheel.
+# NVTX's headers (it has no library), from the toolkit, the system or the wheel: ASSAY_WITH_NVTX, target assay_nvtx.
 set(nvtx_hints "")
 if(ASSAY_WITH_CUDA)
   set(nvtx_hints ${CUDAToolkit_INCLUDE_DIRS})
@@ -147,5 +147,5 @@ if(NVTX_INCLUDE_DIR)
   message(STATUS "assay: NVTX on (${NVTX_INCLUDE_DIR})")
 else()
   set(ASSAY_WITH_NVTX OFF)
-  message(STATUS "assay: NVTX off: no header nvtx3/nvToolsExt.h (wheel nvidia-nvtx); spans still make timelines")
+  message(STATUS "assay: NVTX off: no header nvtx3/nvToolsExt.h (wheel nvidia-nvtx); timelines still have spans")
 endif()

@@ -1,26 +1,27 @@
 # Options and settings that every target shares.
-set(ASSAY_MPI AUTO CACHE STRING "Build libassay-mpi.so: AUTO (where MPI is found), ON (fail without MPI), OFF")
+set(ASSAY_MPI AUTO CACHE STRING "Build libassay-mpi.so: AUTO (if MPI is found), ON (fail without MPI), OFF")
 set(ASSAY_CUDA AUTO CACHE STRING
-    "Build libassay-cuda.so: AUTO (where the toolkit is found), ON (fail without it), OFF")
-set(ASSAY_NCCL AUTO CACHE STRING "NCCL in the CUDA module: AUTO (where NCCL is found), ON (fail without it), OFF")
+    "Build libassay-cuda.so: AUTO (if the toolkit is found), ON (fail without it), OFF")
+set(ASSAY_NCCL AUTO CACHE STRING "NCCL in the CUDA module: AUTO (if NCCL is found), ON (fail without it), OFF")
 foreach(option ASSAY_MPI ASSAY_CUDA ASSAY_NCCL)
   set_property(CACHE ${option} PROPERTY STRINGS AUTO ON OFF)
   if(NOT ${option} MATCHES "^(AUTO|ON|OFF)$")
-    message(FATAL_ERROR "${option} is '${${option}}': AUTO, ON or OFF")
+    message(FATAL_ERROR "${option} is '${${option}}': must be AUTO, ON or OFF")
   endif()
 endforeach()
 option(ASSAY_TESTS "Build the tests" ON)
-# A compiler that nobody tried warns of other things; they are no reason not to measure.
+option(ASSAY_BATCHES "Compile the sources of a room in batches: a third of the work; OFF for short rebuilds" ON)
+# Other compilers give other warnings, which should not stop anybody from measuring.
 set(tried OFF)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^(12|14)[.]")
   set(tried ON)
 endif()
 option(ASSAY_WERROR "Treat warnings as errors; by default with g++ 12 and 14" ${tried})
-option(ASSAY_FUZZ "Build the fuzz targets on libFuzzer, and no other test (clang alone has it)" OFF)
+option(ASSAY_FUZZ "Build the fuzz targets with libFuzzer (clang only), and no other test" OFF)
 if(ASSAY_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
   message(FATAL_ERROR "ASSAY_FUZZ=ON needs clang: cmake --preset fuzz, or ./dev fuzz")
 endif()
-set(ASSAY_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them: address,undefined or thread")
+set(ASSAY_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=: address,undefined or thread")
 set(default_deps "$ENV{ASSAY_DEPS}")
 if(NOT default_deps)
   set(default_deps "$ENV{HOME}/.cache/assay/deps/venv")
@@ -35,21 +36,21 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
 endif()
-# The binary and its modules stand beside each other in the build folder; installed: bin/ and lib/assay/.
+# The binary and its modules are built into one folder; installed, they are in bin/ and lib/assay/.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
-# Libraries outside the system's folders (oneDNN's wheel) are found again after installation.
+# After installation, libraries outside the system's folders (oneDNN's wheel) must still be found.
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 add_library(assay_flags INTERFACE)
 target_include_directories(assay_flags INTERFACE "${PROJECT_SOURCE_DIR}")
-# CUDA sources have flags of their own (AssayCuda.cmake).
+# CUDA sources have their own flags (AssayCuda.cmake).
 target_compile_options(assay_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion>)
-# GCC 12 warns of overlaps in std::string's own assignment (GCC bug 105329).
+# GCC 12 warns about overlapping copies inside std::string (GCC bug 105329).
 target_compile_options(assay_flags INTERFACE
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
-# GCC 13 and 14 take any reference that a function returns for one to its temporary arguments (GCC bugs 107532, 109642).
+# GCC 13 and 14 assume that a returned reference refers to temporary arguments (GCC bugs 107532, 109642).
 target_compile_options(assay_flags INTERFACE
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>)
 if(ASSAY_WERROR)
@@ -59,17 +60,17 @@ if(ASSAY_SANITIZE)
   target_compile_options(assay_flags INTERFACE -fsanitize=${ASSAY_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(assay_flags INTERFACE -fsanitize=${ASSAY_SANITIZE})
   if(ASSAY_SANITIZE MATCHES undefined)
-    # Half of UBSan's code, and of the compiler's time: a null pointer and the end of an object are AddressSanitizer's
-    # to find, and alignment is checked where memory is cast (ASSAY_CASTS_MEMORY, set by a room's folder).
+    # These checks are half of UBSan's code and compile time. AddressSanitizer finds null pointers and overruns, and
+    # alignment is checked only in rooms that cast memory (they set ASSAY_CASTS_MEMORY).
     target_compile_options(assay_flags INTERFACE -fno-sanitize=null,vptr,object-size
       $<$<NOT:$<BOOL:$<TARGET_PROPERTY:ASSAY_CASTS_MEMORY>>>:-fno-sanitize=alignment>)
   endif()
   if(ASSAY_FUZZ)
-    # Every room reports its coverage; undefined behaviour ends the program as a bad access does.
+    # Every room reports coverage; undefined behaviour aborts, as a bad access does.
     target_compile_options(assay_flags INTERFACE -fsanitize=fuzzer-no-link -fno-sanitize-recover=all)
     target_link_options(assay_flags INTERFACE -fsanitize=fuzzer-no-link)
   endif()
-  # GCC warns of <regex> reading what it has not written, in instrumented code alone (GCC bug 105562).
+  # In instrumented code GCC warns that <regex> reads uninitialized memory (GCC bug 105562).
   target_compile_options(assay_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
 

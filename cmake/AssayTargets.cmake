@@ -1,11 +1,27 @@
-# One function for each kind of target, so that folders only name their files and what they stand on.
+# One function per kind of target, so that folders only list their files and what they link.
 
-# A static library of one room: assay_room(NAME SOURCES a.cpp ... LINKS other ...)
+# A static library of one room: assay_room(NAME [UNTIMED] [SEPARATE] SOURCES a.cpp ... LINKS other ...)
+# UNTIMED: nothing of it runs inside a timed window, so it is compiled with -O1, in two thirds of the time.
+# SEPARATE: its sources share local names, so each is compiled by itself; others are compiled in batches, a third of the
+# work, unless -DASSAY_BATCHES=OFF.
 function(assay_room name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "UNTIMED;SEPARATE" "" "SOURCES;LINKS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC assay_flags ${arg_LINKS})
   set_target_properties(${name} PROPERTIES ASSAY_CASTS_MEMORY "${ASSAY_CASTS_MEMORY}")
+  if(arg_UNTIMED)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
+  if(ASSAY_BATCHES AND NOT arg_SEPARATE)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    foreach(source ${arg_SOURCES})   # a batch is at most 12 sources of one folder
+      get_filename_component(folder "${source}" DIRECTORY)
+      string(MAKE_C_IDENTIFIER "${folder}" folder)
+      math(EXPR count_${folder} "0${count_${folder}} + 1")
+      math(EXPR batch "${count_${folder}} / 12")
+      set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${batch}")
+    endforeach()
+  endif()
 endfunction()
 
 # The instruction sets that kernels are compiled for, weakest first, and each one's flags.
@@ -13,14 +29,14 @@ set(ASSAY_ISAS generic)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   list(APPEND ASSAY_ISAS avx2 avx512 avx512_bf16)
   set(ASSAY_ISA_FLAGS_avx2 -mavx2 -mfma)
-  # g++ 12 takes its own header's undefined vectors for a mistake of ours.
+  # g++ 12 warns about the undefined vectors in its own headers.
   set(ASSAY_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
       $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   set(ASSAY_ISA_FLAGS_avx512_bf16 ${ASSAY_ISA_FLAGS_avx512} -mavx512bf16)
 endif()
 
-# Adds kernels to a room, each source compiled once an instruction set (harness/device/cpu/kernels.h says how such a
-# source is written): assay_kernels(ROOM a_kernels.cpp ...)
+# Adds kernels to a room, each source compiled once per instruction set (harness/device/cpu/kernels.h says how to write
+# one): assay_kernels(ROOM a_kernels.cpp ...)
 function(assay_kernels room)
   foreach(isa ${ASSAY_ISAS})
     set(objects ${room}_${isa})
@@ -31,7 +47,7 @@ function(assay_kernels room)
       ASSAY_ISA=${isa} ASSAY_ISA_HEADER="harness/device/cpu/vector/native_${isa}.h"
       "ASSAY_HOST_DEVICE=[[gnu::always_inline]]")
     target_compile_options(${objects} PRIVATE -fno-math-errno -fno-trapping-math ${ASSAY_ISA_FLAGS_${isa}})
-    # g++ 14's stack for detecting use after return does not align vectors of 64 bytes.
+    # With g++ 14, the stack that detects use after return does not align 64-byte vectors.
     if(ASSAY_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       target_compile_options(${objects} PRIVATE --param=asan-use-after-return=0)
     endif()
@@ -49,21 +65,21 @@ function(assay_module name)
   set_property(GLOBAL APPEND PROPERTY ASSAY_MODULES assay_${name}_module)
 endfunction()
 
-# How many of ctest's places a test takes. `./dev test` has two a core and two more: tests that mostly wait (for hosts,
-# launchers, limits) run beside as many that compute as there are cores, and beside one that needs every core.
+# How many of ctest's slots a test takes. `./dev test` has two per core and two more, so that tests that mostly wait (for
+# hosts, launchers, timeouts) run next to one computing test per core, or next to one test that needs all cores.
 cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
 set(ASSAY_PLACES_WAITING 1)
 set(ASSAY_PLACES_COMPUTING 2)
 math(EXPR ASSAY_PLACES_EVERY_CORE "2 * ${cores}")
 
-# Code of tests is compiled with -O1, a fifth faster than with -O3; what it tests stays as it is shipped. GCC 12 warns
-# there of its own headers' uninitialized values.
+# Test code is compiled with -O1, a fifth faster than with -O3; the code under test is compiled as it is shipped. At -O1
+# GCC 12 warns about uninitialized values in its own headers.
 function(assay_test_code target)
   target_compile_options(${target} PRIVATE -O1 $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endfunction()
 
-# A GoogleTest program whose tests ctest lists one by one, with the label `unit`. WHOLE makes them one entry of ctest: for
-# hundreds of small tests, each of which would otherwise start a process and load a backend. ENVIRONMENT: of the tests.
+# A GoogleTest program whose tests ctest lists one by one, with the label `unit`. WHOLE makes them one ctest entry: for
+# hundreds of small tests, each of which would otherwise start a process and load a backend.
 function(assay_test name)
   cmake_parse_arguments(arg "WHOLE" "" "SOURCES;LINKS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${arg_SOURCES})

@@ -1,5 +1,5 @@
-# The version from git: the numbers for project() now; the full word is written at every build (WriteVersion.cmake),
-# because a commit does not run CMake again.
+# The version from git: its numbers for project() now; the full version at every build (WriteVersion.cmake), because a
+# commit does not run CMake again.
 find_package(Git QUIET)
 set(ASSAY_VERSION_NUMBERS 0.1.0)   # until the first tag vX.Y.Z, and outside a git checkout
 if(Git_FOUND)
@@ -11,7 +11,7 @@ if(Git_FOUND)
   endif()
 endif()
 
-# The library `name` that holds version.h's answer; rewritten only when the word changes.
+# The library `name`, which implements version.h; rebuilt only when the version changes.
 function(assay_version_library name)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
   string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}" flags)

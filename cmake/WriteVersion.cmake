@@ -1,5 +1,5 @@
-# Run at every build: writes OUT from TEMPLATE with what git says of ROOT now; untouched when nothing changed.
-set(ENV{GIT_OPTIONAL_LOCKS} 0)   # a build must not disturb a git command beside it
+# Run at every build: writes OUT from TEMPLATE and the state of the git checkout ROOT; OUT is left alone if nothing changed.
+set(ENV{GIT_OPTIONAL_LOCKS} 0)   # a build must not disturb git commands that run at the same time
 set(COMMIT "")
 set(DESCRIBED "")
 set(DIRTY false)

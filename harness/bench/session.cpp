@@ -15,7 +15,7 @@ struct Session::Open {
   std::size_t index;
   std::unique_ptr<Case> work;
   Context context;
-  Measurement measured;
+  Measurement measured = {};
   std::int64_t each = 0;  // repetitions (items, of a loader) that a sample spanned in the last call; 0 before the first
 };
 
@@ -29,14 +29,14 @@ std::optional<std::string> Session::open(std::size_t index) {
   close();
   if (!device_) device_ = request_.device();
   const PlannedCase& planned = request_.cases[index];
-  Context context{
-      *device_, *comm_, World{1, 1, device_->info().compute_units}, planned.seed, request_.cache_dir, {}, {}, {}, {}};
-  auto open = std::make_unique<Open>(Open{index, planned.family->make(planned.params), std::move(context), {}});
-  if (auto reason = open->work->skip_reason(open->context)) return reason;
-  planned.protocol.apply(open->context.protocol);
+  auto open = std::make_unique<Open>(Open{index, planned.family->make(planned.params), {*device_, *comm_}});
+  open->context.inputs = {
+      .world = {.cpus = device_->info().compute_units}, .seed = planned.seed, .cache_dir = request_.cache_dir};
+  if (auto reason = open->work->prepare(open->context)) return reason;
+  planned.protocol.apply(open->context.outputs.protocol);
   open->work->setup(open->context);
-  planned.protocol.apply(open->context.protocol);
-  if (open->context.protocol.timer.empty()) open->context.protocol.timer = device_->timer();
+  planned.protocol.apply(open->context.outputs.protocol);
+  if (open->context.outputs.protocol.timer.empty()) open->context.outputs.protocol.timer = device_->timer();
   open_ = std::move(open);
   return std::nullopt;
 }
@@ -44,7 +44,7 @@ std::optional<std::string> Session::open(std::size_t index) {
 std::vector<double> Session::measure(std::int64_t iterations) {
   // As many samples as hold the iterations, in place of the stop rule; warmed up before the first call alone. Where a
   // flush costs more than what follows it, time ends a call before.
-  Protocol protocol = open_->context.protocol;
+  Protocol protocol = open_->context.outputs.protocol;
   const std::int64_t each = std::max<std::int64_t>(open_->each, 1);
   protocol.min_samples = protocol.max_samples =
       static_cast<int>(std::min<std::int64_t>((iterations + each - 1) / each, max_sample_count));
@@ -74,9 +74,11 @@ std::vector<Metric> Session::metrics() { return open_->work->metrics(open_->meas
 
 std::string Session::label() const {
   std::string label;
+  const CaseOutputs& outputs = open_->context.outputs;
   for (const char* name : {"implementation", "isa"})
-    if (const auto found = open_->context.labels.find(name); found != open_->context.labels.end())
-      label += (label.empty() ? "" : ", ") + found->second;
+    for (const auto* said : {&outputs.conditions, &outputs.choices, &outputs.labels})
+      if (const auto found = said->find(name); found != said->end())
+        label += (label.empty() ? "" : ", ") + found->second;
   return label;
 }
 

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -94,20 +93,12 @@ bool send_line(int fd, const Message& message, double seconds) {
   return true;
 }
 
-std::string ChannelServer::new_token() {
-  unsigned char bytes[16];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) throw Error("no random numbers for the channel's token");
-  std::string token;
-  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
-}
-
 ChannelServer::ChannelServer() : ChannelServer(Listen{}) {}
 
 ChannelServer::ChannelServer(const Listen& where)
     : guests_allowed_(where.guests),
       fixed_token_(!where.token.empty()),
-      token_(fixed_token_ ? where.token : new_token()) {
+      token_(fixed_token_ ? where.token : random_token()) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener_ < 0) throw Error(fmt::format("no socket for the channel: {}", std::strerror(errno)));
   sockaddr_in place{};
@@ -150,7 +141,7 @@ void ChannelServer::close_all() {
 
 void ChannelServer::expect(int size) {
   close_all();
-  if (!fixed_token_) token_ = new_token();
+  if (!fixed_token_) token_ = random_token();
   size_ = size;
   guests_ = 0;
   rest_until_ = {};

@@ -51,7 +51,6 @@ class ChannelServer {
   // Throws Error when it cannot listen there.
   explicit ChannelServer(const Listen& where);
   ChannelServer();  // on loopback
-  static std::string new_token();
   ~ChannelServer();
   ChannelServer(const ChannelServer&) = delete;
   ChannelServer& operator=(const ChannelServer&) = delete;

@@ -46,7 +46,7 @@ struct Refused {
 
 // Between supervisor and ranks.
 
-// A case to run; harness/run/messages.h converts it.
+// A case to run; harness/run/case_message.h converts it.
 struct Case {
   static constexpr std::string_view type = "case";
   int index = 0;

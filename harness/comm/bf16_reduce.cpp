@@ -8,7 +8,7 @@ namespace {
 
 float widen(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
-// bf16's own rounding without branches, so that compilers vectorise the loop around it.
+// bf16's rounding without branches, so that compilers vectorise the loop around it.
 std::uint16_t narrow(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;

@@ -1,4 +1,4 @@
-// Reductions of bf16 arrays, for libraries that have none. The widest vectors of this CPU are used.
+// Reductions of bf16 arrays, for libraries without them. Uses this CPU's widest vectors.
 #pragma once
 
 #include "harness/comm/communicator.h"

@@ -1,4 +1,4 @@
-// What every communicator shares, and the loading of the modules that have one.
+// What every communicator shares, and loading the modules that provide one.
 #include "harness/comm/communicator.h"
 
 #include "harness/comm/mpi_entry.h"
@@ -10,7 +10,7 @@ namespace assay {
 
 namespace {
 
-// Host-side agreement needs no device: work is done when the call returns.
+// Host-side agreement needs no device: work is complete when the call returns.
 class InlineStream final : public Stream {
  public:
   void synchronize() override {}
@@ -41,11 +41,11 @@ void Communicator::all_gather_host(const void* send, void* receive, std::size_t 
 std::unique_ptr<Communicator> make_mpi_communicator(MpiThreads threads) {
   if (Module::find("mpi").empty())
     throw Error(
-        "libassay-mpi.so is not beside the binary, so more than one rank is not possible: "
+        "libassay-mpi.so is not next to the binary, so more than one rank is not possible: "
         "install Open MPI (Debian: openmpi-bin, libopenmpi-dev) and build again with -DASSAY_MPI=ON");
   try {
     const Module module = Module::load("mpi");
-    return std::unique_ptr<Communicator>(module.function<MpiEntry>(mpi_entry_name)(threads, mpi_largest_count));
+    return std::unique_ptr<Communicator>(module.function<MpiEntry>(mpi_entry_name)(threads, mpi_max_count));
   } catch (const Error& error) {
     throw Error(fmt::format("MPI cannot be used: {} (Debian packages: openmpi-bin, libopenmpi-dev)", error.what()));
   }

@@ -1,4 +1,4 @@
-// Collectives between the ranks of a world. Every rank issues them in the same order.
+// Collectives between the ranks of a world. Every rank calls them in the same order.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -16,14 +16,14 @@ namespace assay {
 
 enum class ReduceOp { sum, max, min };
 
-// How far this rank has come in the calls that all ranks make in the same order. Written by one thread at a time, read
-// by another that answers for a rank which hangs. Two plain stores a call: 1 ns.
+// Counts the collective calls of this rank. One thread writes it; another reads it to report on a rank that hangs. Two
+// plain stores per call: 1 ns.
 class CallCount {
  public:
   struct Seen {
     std::uint64_t begun = 0;
     std::uint64_t ended = 0;
-    const char* name = "";  // of the last one begun
+    const char* name = "";  // of the last call begun
   };
   Seen seen() const {
     Seen now;
@@ -43,7 +43,7 @@ class CallCount {
   std::atomic<const char*> name_{""};
 };
 
-// A call while it lasts.
+// Counts a call for its lifetime.
 class CountedCall {
  public:
   CountedCall(CallCount& count, const char* name) : count_(count) { count_.begin(name); }
@@ -55,60 +55,60 @@ class CountedCall {
   CallCount& count_;
 };
 
-// Buffers are dense arrays of `count` elements; every call is enqueued on `stream` (inline on a CPU).
-// `send == receive` means in place, by MPI's and NCCL's conventions: in an all-gather the rank's part lies at
-// receive + rank * count, in a reduce-scatter the result is written at send + rank * count.
-// At size 1 each call is the identity. Errors throw Error that names the call and the library's word.
+// Buffers are dense arrays of `count` elements; every call is enqueued on `stream` (inline on a CPU). `send == receive`
+// means in place, with MPI's and NCCL's conventions: in an all-gather the rank's part is at receive + rank * count, in
+// a reduce-scatter the result is written to send + rank * count. At size 1 each call is the identity. Errors throw
+// Error with the call and the library's message.
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Library and version, and the transport where it can be known: "Open MPI 4.1.4, vader".
+  // Library, version and the transport if known: "Open MPI 4.1.4, vader".
   virtual std::string implementation() const = 0;
 
   virtual void all_reduce(const void* send, void* receive, std::size_t count, DType, ReduceOp, Stream&) = 0;
-  // receive holds size * count elements.
+  // `receive` has size * count elements.
   virtual void all_gather(const void* send, void* receive, std::size_t count, DType, Stream&) = 0;
-  // send holds size * count elements, receive count.
+  // `send` has size * count elements, `receive` has count.
   virtual void reduce_scatter(const void* send, void* receive, std::size_t count, DType, ReduceOp, Stream&) = 0;
-  // The root's `send` to every rank's `receive`, its own too; elsewhere `send` is not read.
+  // The root's `send` to every rank's `receive`, the root's included; other ranks' `send` is not read.
   virtual void broadcast(const void* send, void* receive, std::size_t count, DType, int root, Stream&) = 0;
-  // send and receive hold size * count elements: count to and from every rank.
+  // `send` and `receive` have size * count elements: count to and from every rank.
   virtual void all_to_all(const void* send, void* receive, std::size_t count, DType, Stream&) = 0;
   virtual void send(const void* data, std::size_t count, DType, int to, Stream&) = 0;
   virtual void receive(void* data, std::size_t count, DType, int from, Stream&) = 0;
-  // Sends and receives issued inside `body` progress together, so that a pair cannot deadlock.
+  // Sends and receives issued inside `body` progress together, so a pair cannot deadlock.
   virtual void group(const std::function<void()>& body, Stream&) = 0;
   virtual void barrier() = 0;
 
-  // Ranks with the same colour, ordered by key.
+  // A communicator of the ranks with the same colour, ordered by key.
   virtual std::unique_ptr<Communicator> split(int colour, int key) = 0;
-  // Ends the whole world, now.
+  // Kills the whole world at once.
   [[noreturn]] virtual void abort(const std::string& why) = 0;
-  // Collectives, groups and barriers so far; sends and receives outside groups are not counted.
+  // Collectives, groups and barriers so far; sends and receives outside groups do not count.
   virtual const CallCount& calls() const { return calls_; }
-  // An error that arrived since the last call; empty when all is well.
+  // An asynchronous error since the last call; empty if there was none.
   virtual std::string poll_error() { return {}; }
 
-  // Host-side agreement on a few numbers, used by the sampler outside the timed region. Memory is the host's, and the
-  // work is done when the call returns, whatever device the communicator serves.
+  // Host-side agreement on a few numbers, for the sampler, outside the timed region. Uses host memory on any device;
+  // complete when the call returns.
   virtual double max_of(double value);
   virtual double broadcast_value(double value, int root = 0);
-  // `bytes` of every rank to every rank; `receive` holds size * bytes.
+  // `bytes` of every rank to every rank; `receive` has size * bytes.
   virtual void all_gather_host(const void* send, void* receive, std::size_t bytes);
 
-  // How the bytes of this rank travel, as far as the library has told by now: "NVLS, P2P/CUMEM". Empty: unknown.
+  // The transports of this rank as far as the library has reported them: "NVLS, P2P/CUMEM". Empty: unknown.
   virtual std::string transport() { return {}; }
-  // What readers of a record must see of it, each with its mend: a socket between two GPUs of one host.
+  // Warnings for readers of a record, with a fix for each, such as a socket between two GPUs of one host.
   virtual std::vector<std::string> remarks() { return {}; }
-  // Runs `call`, which makes one collective call, and says what the library took for it: "RING/LL". Empty: unknown.
+  // Runs `call`, which makes one collective call, and returns what the library chose for it: "RING/LL". Empty: unknown.
   virtual std::string choice_of(const std::function<void()>& call) {
     call();
     return {};
   }
-  // Device memory that the library knows of and may reach directly, without copies of its own. Empty where the library
-  // has no such thing; throws Error when there is not enough. To be released before the communicator.
+  // Device memory registered with the library, which may then access it directly. Empty if the library has no such
+  // thing; throws Error if there is not enough. Release it before the communicator.
   virtual Buffer allocate_registered(std::size_t bytes) {
     (void)bytes;
     return {};
@@ -118,14 +118,14 @@ class Communicator {
   CallCount calls_;
 };
 
-// One rank, no library. `device`, where given, makes the copies, in the order of the stream; it must outlive this.
+// One rank, no library. `device`, if given, makes the copies, in stream order; it must outlive the communicator.
 std::unique_ptr<Communicator> make_self_communicator(Device* device = nullptr);
-// Which threads may call the communicator: only the one that made it, or several that take turns (a gradient reducer).
-// Open MPI 4.1 locks from the second on, which costs 12 to 25 % of an 8-byte all-reduce on one host, and nothing that
-// can be seen of a bucket of gradients.
+// Which threads may call the communicator: only the one that made it, or several, one at a time (a gradient reducer).
+// Open MPI 4.1 locks in the latter case, which costs 12 to 25 % of an 8-byte all-reduce on one host, and nothing
+// measurable of a bucket of gradients.
 enum class MpiThreads { single, serialized };
-// The world that MPI was started with; loads libassay-mpi.so. MPI is initialised once, at the level that the first call
-// asks for, and finalised at exit. Throws Error when this MPI has no such level.
+// The world that MPI was started with; loads libassay-mpi.so. The first call initialises MPI at the level it requests;
+// MPI is finalised at exit. Throws Error if this MPI does not support that level.
 std::unique_ptr<Communicator> make_mpi_communicator(MpiThreads threads = MpiThreads::single);
 
 }  // namespace assay

@@ -1,6 +1,7 @@
 #include "harness/comm/host_group.h"
 
 #include "harness/core/error.h"
+#include "harness/core/host.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -8,7 +9,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace assay {
@@ -26,7 +27,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a rank says first; the token tells ranks from strangers.
+// A rank's first message; the token keeps strangers out.
 struct Hello {
   std::array<char, 32> token;
   std::int32_t rank;
@@ -44,19 +45,7 @@ struct Socket {
   int release() { return std::exchange(fd, -1); }
 };
 
-std::array<char, 32> random_token() {
-  std::array<unsigned char, 16> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    throw Error("no random numbers for the ranks' token");
-  std::array<char, 32> token{};
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    token[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
-    token[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
-  }
-  return token;
-}
-
-// All of the bytes, or false: the other end is gone, or `until` has passed.
+// Moves all of the bytes, or returns false: the other end disconnected, or `until` has passed.
 bool move_all(int fd, char* data, std::size_t bytes, bool sending, Clock::time_point until = Clock::time_point::max()) {
   while (bytes > 0) {
     const ssize_t moved =
@@ -86,9 +75,9 @@ void no_delay(int fd) {
 
 }  // namespace
 
-HostGroup::HostGroup(int rank, int size, bool several_hosts, const Share& share, double patience_seconds,
+HostGroup::HostGroup(int rank, int size, bool several_hosts, const Share& share, double timeout_seconds,
                      const std::string& note)
-    : rank_(rank), size_(size), several_hosts_(several_hosts), patience_(patience_seconds) {
+    : rank_(rank), size_(size), several_hosts_(several_hosts), timeout_(timeout_seconds) {
   ASSAY_CHECK(rank >= 0 && rank < size, "rank {} in a world of {}", rank, size);
   try {
     if (rank_ == 0)
@@ -109,7 +98,7 @@ HostGroup::~HostGroup() {
 
 void HostGroup::listen_and_accept(const Share& share, const std::string& note) {
   const auto until =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(patience_));
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_));
   const Socket listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_in place{};
   place.sin_family = AF_INET;
@@ -120,9 +109,9 @@ void HostGroup::listen_and_accept(const Share& share, const std::string& note) {
     throw Error(fmt::format("rank 0 cannot listen for the other ranks: {}", std::strerror(errno)));
   char name[256] = "127.0.0.1";
   if (several_hosts_) gethostname(name, sizeof name - 1);
-  const std::array<char, 32> token = random_token();
+  const std::string token = random_token();
   note_ = note;
-  share(fmt::format("{} {} {} {}", name, ntohs(place.sin_port), std::string_view(token.data(), token.size()), note));
+  share(fmt::format("{} {} {} {}", name, ntohs(place.sin_port), token, note));
 
   peers_.assign(static_cast<std::size_t>(size_), -1);
   for (int missing = size_ - 1; missing > 0;) {
@@ -131,17 +120,18 @@ void HostGroup::listen_and_accept(const Share& share, const std::string& note) {
       std::string names;
       for (int other = 1; other < size_; ++other)
         if (peers_[static_cast<std::size_t>(other)] < 0) names += fmt::format("{}{}", names.empty() ? "" : ", ", other);
-      throw Error(fmt::format("rank 0 waited {:.3g} s in vain for rank {} of {}", patience_, names, size_));
+      throw Error(fmt::format("rank 0 timed out after {:.3g} s waiting for rank {} of {}", timeout_, names, size_));
     }
     pollfd ready{listener.fd, POLLIN, 0};
     ::poll(&ready, 1, static_cast<int>(std::min<long long>(left, 1000)));
     Socket peer(::accept4(listener.fd, nullptr, nullptr, SOCK_CLOEXEC));
     if (peer.fd < 0) continue;
     Hello hello{};
-    // A stranger that says nothing is not waited for.
-    const auto patience = std::min(until, Clock::now() + std::chrono::seconds(5));
-    if (!move_all(peer.fd, reinterpret_cast<char*>(&hello), sizeof hello, false, patience) || hello.token != token ||
-        hello.rank < 1 || hello.rank >= size_ || peers_[static_cast<std::size_t>(hello.rank)] >= 0)
+    // Do not wait long for a stranger that sends nothing.
+    const auto hello_by = std::min(until, Clock::now() + std::chrono::seconds(5));
+    if (!move_all(peer.fd, reinterpret_cast<char*>(&hello), sizeof hello, false, hello_by) ||
+        std::string_view(hello.token.data(), hello.token.size()) != token || hello.rank < 1 || hello.rank >= size_ ||
+        peers_[static_cast<std::size_t>(hello.rank)] >= 0)
       continue;
     no_delay(peer.fd);
     peers_[static_cast<std::size_t>(hello.rank)] = peer.release();
@@ -178,7 +168,7 @@ void HostGroup::connect_to_first(const Share& share) {
   if (peers_.empty())
     throw Error(fmt::format("rank 0 at {}:{} cannot be reached: {}", host, port, std::strerror(error)));
   no_delay(peers_[0]);
-  if (!move_all(peers_[0], reinterpret_cast<char*>(&hello), sizeof hello, true)) throw Error("rank 0 has gone");
+  if (!move_all(peers_[0], reinterpret_cast<char*>(&hello), sizeof hello, true)) throw Error("rank 0 disconnected");
 }
 
 void HostGroup::all_gather(const void* send, void* receive, std::size_t bytes) {
@@ -188,14 +178,14 @@ void HostGroup::all_gather(const void* send, void* receive, std::size_t bytes) {
   if (at(rank_) != send) std::memcpy(at(rank_), send, bytes);
   if (rank_ != 0) {
     if (!move_all(peers_[0], at(rank_), bytes, true) || !move_all(peers_[0], at(0), whole, false))
-      throw Error("rank 0 has gone");
+      throw Error("rank 0 disconnected");
     return;
   }
   for (const bool sending : {false, true})
     for (int other = 1; other < size_; ++other) {
       const int peer = peers_[static_cast<std::size_t>(other)];
       if (!move_all(peer, sending ? at(0) : at(other), sending ? whole : bytes, sending))
-        throw Error(fmt::format("rank {} has gone", other));
+        throw Error(fmt::format("rank {} disconnected", other));
     }
 }
 
@@ -205,12 +195,12 @@ void HostGroup::barrier() {
   char arrived = 1;
   if (rank_ != 0) {
     if (!move_all(peers_[0], &arrived, 1, true) || !move_all(peers_[0], reinterpret_cast<char*>(&go), sizeof go, false))
-      throw Error("rank 0 has gone");
+      throw Error("rank 0 disconnected");
   } else {
-    const auto gone = [](int rank) { return Error(fmt::format("rank {} has gone", rank)); };
+    const auto gone = [](int rank) { return Error(fmt::format("rank {} disconnected", rank)); };
     for (int other = 1; other < size_; ++other)
       if (!move_all(peers_[static_cast<std::size_t>(other)], &arrived, 1, false)) throw gone(other);
-    // By when the last has heard of it, with a message of about 8 us to each.
+    // When the last rank has the message, at about 8 us for each.
     const auto moment = Clock::now() + std::chrono::microseconds(20 + 8 * size_);
     go = std::chrono::duration_cast<Nanoseconds>(moment.time_since_epoch()).count();
     for (int other = 1; other < size_; ++other)
@@ -235,7 +225,7 @@ std::unique_ptr<HostGroup> HostGroup::split(int colour, int key) {
     if (member.colour == colour) part.push_back(member);
   std::sort(part.begin(), part.end());
   const auto place = static_cast<int>(std::find(part.begin(), part.end(), own) - part.begin());
-  // Every rank of the whole group shares once: the first of each colour its address, the others nothing.
+  // Every rank of the whole group takes part: the first of each colour with its address, the others with nothing.
   using Text = std::array<char, 512>;
   const auto share = [&](const std::string& text) {
     Text mine{};
@@ -244,7 +234,7 @@ std::unique_ptr<HostGroup> HostGroup::split(int colour, int key) {
     all_gather(mine.data(), texts.data(), sizeof mine);
     return std::string(texts[static_cast<std::size_t>(part.front().rank)].data());
   };
-  return std::make_unique<HostGroup>(place, static_cast<int>(part.size()), several_hosts_, share, patience_);
+  return std::make_unique<HostGroup>(place, static_cast<int>(part.size()), several_hosts_, share, timeout_);
 }
 
 }  // namespace assay

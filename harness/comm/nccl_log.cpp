@@ -1,4 +1,4 @@
-// Reading of NCCL's log. The forms are those of NCCL 2.18 to 2.30.
+// Parses NCCL's log, in the formats of NCCL 2.18 to 2.30.
 #include "harness/comm/nccl_log.h"
 
 #include <fmt/format.h>
@@ -13,15 +13,15 @@ namespace assay {
 
 namespace {
 
-// Up to the first of `stops`, which is left in front of what remains.
-std::string_view take_until(std::string_view& text, std::string_view stops) {
+// Removes and returns the text before the first of `stops`.
+std::string_view read_until(std::string_view& text, std::string_view stops) {
   const std::size_t end = std::min(text.find_first_of(stops), text.size());
   const std::string_view word = text.substr(0, end);
   text.remove_prefix(end);
   return word;
 }
 
-std::optional<int> take_int(std::string_view& text) {
+std::optional<int> read_int(std::string_view& text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc()) return std::nullopt;
@@ -35,19 +35,18 @@ bool skip(std::string_view& text, std::string_view word) {
   return true;
 }
 
-// What follows `word`; nothing when it does not occur.
+// The text after `word`; nothing if it does not occur.
 std::optional<std::string_view> after(std::string_view text, std::string_view word) {
   const std::size_t at = text.find(word);
   if (at == text.npos) return std::nullopt;
   return text.substr(at + word.size());
 }
 
-// "NET/IB/1(2)/GDRDMA/Shared" -> "NET/IB/GDRDMA": device numbers, and whether buffers are shared, say nothing of the
-// way.
-std::string way(std::string_view via) {
+// "NET/IB/1(2)/GDRDMA/Shared" -> "NET/IB/GDRDMA": drops device numbers and whether buffers are shared.
+std::string transport_of(std::string_view via) {
   std::string kept;
   while (!via.empty()) {
-    const std::string_view part = take_until(via, "/");
+    const std::string_view part = read_until(via, "/");
     skip(via, "/");
     if (part.empty() || (part[0] >= '0' && part[0] <= '9') || part == "Shared") continue;
     kept += (kept.empty() ? "" : "/") + std::string(part);
@@ -61,25 +60,25 @@ std::optional<NcclLink> link_from(std::string_view text) {
   const auto ranks = after(text, " : ");
   if (!ranks) return std::nullopt;
   std::string_view rest = *ranks;
-  const auto from = take_int(rest);
+  const auto from = read_int(rest);
   if (!from || !skip(rest, "[")) return std::nullopt;
-  take_until(rest, "]");
+  read_until(rest, "]");
   if (!skip(rest, "] -> ")) return std::nullopt;
-  const auto to = take_int(rest);
+  const auto to = read_int(rest);
   if (!to || !skip(rest, "[")) return std::nullopt;
   const auto via = after(rest, " via ");
   if (!via) return std::nullopt;
   std::string_view word = *via;
-  link = {*from, *to, way(take_until(word, " \r"))};
+  link = {*from, *to, transport_of(read_until(word, " \r"))};
   if (link.via.empty()) return std::nullopt;
   return link;
 }
 
-// Before 2.24 algorithms and protocols were written as numbers.
+// Before 2.24 NCCL logged algorithms and protocols as numbers.
 template <std::size_t n>
 std::string named(std::string_view word, const std::array<std::string_view, n>& names) {
   std::string_view rest = word;
-  const auto number = take_int(rest);
+  const auto number = read_int(rest);
   if (!number || !rest.empty() || *number < 0 || static_cast<std::size_t>(*number) >= n) return std::string(word);
   return std::string(names[static_cast<std::size_t>(*number)]);
 }
@@ -90,18 +89,18 @@ std::string choice_from(std::string_view text) {
   static constexpr std::array<std::string_view, 7> algorithms{
       "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLSTREE", "PAT"};
   static constexpr std::array<std::string_view, 3> protocols{"LL", "LL128", "SIMPLE"};
-  if (auto kernel = after(text, " Bytes -> Kernel ")) return "symmetric/" + std::string(take_until(*kernel, " \r"));
+  if (auto kernel = after(text, " Bytes -> Kernel ")) return "symmetric/" + std::string(read_until(*kernel, " \r"));
   auto rest = after(text, " Bytes -> Algo ");
   if (!rest) return {};
-  const std::string algorithm = named(take_until(*rest, " \r"), algorithms);
+  const std::string algorithm = named(read_until(*rest, " \r"), algorithms);
   if (!skip(*rest, " proto ")) return {};
-  return algorithm + "/" + named(take_until(*rest, " \r"), protocols);
+  return algorithm + "/" + named(read_until(*rest, " \r"), protocols);
 }
 
 }  // namespace
 
 void NcclLog::add(std::string_view text) {
-  constexpr std::size_t longest = 1 << 16;  // of a line without an end
+  constexpr std::size_t longest = 1 << 16;  // incomplete line
   while (!text.empty()) {
     const std::size_t newline = text.find('\n');
     rest_.append(text.substr(0, newline));
@@ -109,13 +108,13 @@ void NcclLog::add(std::string_view text) {
       if (rest_.size() > longest) rest_.clear();
       return;
     }
-    take_line(rest_);
+    read_line(rest_);
     rest_.clear();
     text.remove_prefix(newline + 1);
   }
 }
 
-void NcclLog::take_line(std::string_view line) {
+void NcclLog::read_line(std::string_view line) {
   if (const auto warning = after(line, "NCCL WARN ")) {
     warning_ = std::string(*warning);
     while (!warning_.empty() && (warning_.back() == '\r' || warning_.back() == ' ')) warning_.pop_back();
@@ -134,11 +133,11 @@ void NcclLog::take_line(std::string_view line) {
 }
 
 std::string NcclLog::transport() const {
-  std::set<std::string> ways;
-  for (const NcclLink& link : links_) ways.insert(link.via);
-  if (nvls_) ways.insert("NVLS");
+  std::set<std::string> names;
+  for (const NcclLink& link : links_) names.insert(link.via);
+  if (nvls_) names.insert("NVLS");
   std::string text;
-  for (const std::string& via : ways) text += (text.empty() ? "" : ", ") + via;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
 }
 
@@ -156,15 +155,15 @@ std::vector<std::string> socket_remarks(const std::set<NcclLink>& links, const s
   std::vector<std::string> remarks;
   if (inside)
     remarks.push_back(
-        fmt::format("NCCL goes over a socket between GPUs of one host (rank {} to {}): see that peer access and shared "
+        fmt::format("NCCL uses a socket between GPUs of one host (rank {} to {}): check that peer access and shared "
                     "memory are allowed (NCCL_P2P_DISABLE, NCCL_SHM_DISABLE unset, /dev/shm large enough, ranks in one "
                     "container with one hostname)",
                     inside->from, inside->to));
   if (between && infiniband)
-    remarks.push_back(fmt::format(
-        "NCCL goes over a socket between hosts that have InfiniBand (rank {} to {}): see that NCCL_IB_DISABLE "
-        "is unset, NCCL_IB_HCA names a port that is up, and libibverbs is in the container",
-        between->from, between->to));
+    remarks.push_back(
+        fmt::format("NCCL uses a socket between hosts that have InfiniBand (rank {} to {}): check that NCCL_IB_DISABLE "
+                    "is unset, NCCL_IB_HCA names a port that is up, and libibverbs is in the container",
+                    between->from, between->to));
   return remarks;
 }
 

@@ -1,5 +1,5 @@
-// What NCCL writes under NCCL_DEBUG=INFO, read for the few facts that a record keeps: which way the bytes go, which
-// algorithm was taken, the last warning. NCCL has no call that tells them.
+// Reads NCCL's log (NCCL_DEBUG=INFO) for what a record keeps: the transports, the chosen algorithm, the last warning.
+// NCCL has no API for these.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ struct NcclLink {
 
 class NcclLog {
  public:
-  // Takes text as it comes; an unfinished last line waits for its end. Lines of no known form are passed over.
+  // Appends text; an incomplete last line waits for its end. Unknown lines are ignored.
   void add(std::string_view text);
 
   const std::set<NcclLink>& links() const { return links_; }
-  // The different ways in alphabetical order, "NVLS" among them where multicast through the switch was set up.
+  // The distinct transports in alphabetical order, with "NVLS" if multicast through the switch was set up.
   std::string transport() const;
   bool nvls() const { return nvls_; }
-  // Of the last collective call that was logged with the subsystem TUNING: "RING/LL128". Empty: none.
+  // Of the last collective call logged under the subsystem TUNING: "RING/LL128". Empty: none.
   const std::string& choice() const { return choice_; }
   void forget_choice() { choice_.clear(); }
-  // The last line that NCCL meant as a warning; empty when there was none.
+  // NCCL's last warning; empty if there was none.
   const std::string& warning() const { return warning_; }
 
  private:
-  void take_line(std::string_view line);
+  void read_line(std::string_view line);
 
   std::string rest_;
   std::set<NcclLink> links_;
@@ -43,8 +43,8 @@ class NcclLog {
   std::string warning_;
 };
 
-// Links over a socket that should not be one, as remarks for a record, each with its mend: between ranks of one host
-// (`host_of` by rank), or where there is InfiniBand.
+// Warnings, with a fix each, about links that should not use a socket: between ranks of one host (`host_of` by rank),
+// or if there is InfiniBand.
 std::vector<std::string> socket_remarks(const std::set<NcclLink>& links, const std::vector<std::uint64_t>& host_of,
                                         bool infiniband);
 

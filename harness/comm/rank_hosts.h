@@ -8,7 +8,7 @@
 
 namespace assay {
 
-// By rank, the name by which the launcher knows its host (host.h). Every rank calls it.
+// The launcher's name (host.h) for each rank's host. Every rank calls it.
 std::vector<std::string> hosts_of_ranks(Communicator& comm);
 
 }  // namespace assay

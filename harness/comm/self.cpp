@@ -1,5 +1,5 @@
-// One rank, no library: every call is the identity, a copy when send and receive differ. Copies are the device's, or
-// the host's where there is none.
+// One rank, no library: every call is the identity, a copy if send and receive differ, by the device or, without one,
+// by the host.
 #include "harness/comm/communicator.h"
 #include "harness/core/error.h"
 
@@ -39,12 +39,12 @@ class SelfCommunicator final : public Communicator {
 
   void send(const void* data, std::size_t count, DType dtype, int to, Stream&) override {
     check_rank("send", to);
-    ASSAY_CHECK(in_group_, "send to the own rank outside a group would wait for ever");
+    ASSAY_CHECK(in_group_, "send to the rank itself outside a group would wait forever");
     sends_.push_back({data, nullptr, count * size_of(dtype)});
   }
   void receive(void* data, std::size_t count, DType dtype, int from, Stream&) override {
     check_rank("receive", from);
-    ASSAY_CHECK(in_group_, "receive from the own rank outside a group would wait for ever");
+    ASSAY_CHECK(in_group_, "receive from the rank itself outside a group would wait forever");
     receives_.push_back({nullptr, data, count * size_of(dtype)});
   }
   void group(const std::function<void()>& body, Stream& stream) override {
@@ -76,7 +76,7 @@ class SelfCommunicator final : public Communicator {
     void* to;
     std::size_t bytes;
   };
-  // Messages of an open group; dropped when the body throws.
+  // Messages of an open group; dropped if the body throws.
   struct Group {
     explicit Group(SelfCommunicator& owner) : comm(owner) { comm.in_group_ = true; }
     ~Group() {

@@ -14,7 +14,7 @@ constexpr double seconds_per_byte = 8e-9;
 
 }  // namespace
 
-void SlowLink::hold_up(std::size_t bytes, Stream& stream) {
+void SlowLink::delay_bytes(std::size_t bytes, Stream& stream) {
   if (!used_.exchange(true) && on_use_) on_use_();
   delay(device_, stream, seconds_per_call + seconds_per_byte * static_cast<double>(bytes));
 }
@@ -28,33 +28,33 @@ void SlowLink::abort(const std::string& why) {
   std::abort();
 }
 
-// A ring's share of the bytes: twice all but the own part.
+// A ring moves all but the rank's own part, twice.
 void SlowLink::all_reduce(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op,
                           Stream& stream) {
   inner_.all_reduce(send, receive, count, dtype, op, stream);
   const auto ranks = static_cast<std::size_t>(size());
-  hold_up(2 * count * size_of(dtype) * (ranks - 1) / ranks, stream);
+  delay_bytes(2 * count * size_of(dtype) * (ranks - 1) / ranks, stream);
 }
 
 void SlowLink::all_gather(const void* send, void* receive, std::size_t count, DType dtype, Stream& stream) {
   inner_.all_gather(send, receive, count, dtype, stream);
-  hold_up(count * size_of(dtype) * static_cast<std::size_t>(size() - 1), stream);
+  delay_bytes(count * size_of(dtype) * static_cast<std::size_t>(size() - 1), stream);
 }
 
 void SlowLink::reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op,
                               Stream& stream) {
   inner_.reduce_scatter(send, receive, count, dtype, op, stream);
-  hold_up(count * size_of(dtype) * static_cast<std::size_t>(size() - 1), stream);
+  delay_bytes(count * size_of(dtype) * static_cast<std::size_t>(size() - 1), stream);
 }
 
 void SlowLink::broadcast(const void* send, void* receive, std::size_t count, DType dtype, int root, Stream& stream) {
   inner_.broadcast(send, receive, count, dtype, root, stream);
-  hold_up(count * size_of(dtype), stream);
+  delay_bytes(count * size_of(dtype), stream);
 }
 
 void SlowLink::all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream& stream) {
   inner_.all_to_all(send, receive, count, dtype, stream);
-  hold_up(count * size_of(dtype) * static_cast<std::size_t>(size() - 1), stream);
+  delay_bytes(count * size_of(dtype) * static_cast<std::size_t>(size() - 1), stream);
 }
 
 void SlowLink::send(const void* data, std::size_t count, DType dtype, int to, Stream& stream) {
@@ -62,7 +62,7 @@ void SlowLink::send(const void* data, std::size_t count, DType dtype, int to, St
   if (in_group_)
     sent_ += count * size_of(dtype);
   else
-    hold_up(count * size_of(dtype), stream);
+    delay_bytes(count * size_of(dtype), stream);
 }
 
 void SlowLink::receive(void* data, std::size_t count, DType dtype, int from, Stream& stream) {
@@ -70,7 +70,7 @@ void SlowLink::receive(void* data, std::size_t count, DType dtype, int from, Str
   if (in_group_)
     received_ += count * size_of(dtype);
   else
-    hold_up(count * size_of(dtype), stream);
+    delay_bytes(count * size_of(dtype), stream);
 }
 
 void SlowLink::group(const std::function<void()>& body, Stream& stream) {
@@ -83,8 +83,8 @@ void SlowLink::group(const std::function<void()>& body, Stream& stream) {
     throw;
   }
   in_group_ = false;
-  // The link carries both ways at once.
-  if (sent_ + received_ > 0) hold_up(std::max(sent_, received_), stream);
+  // The link is full duplex.
+  if (sent_ + received_ > 0) delay_bytes(std::max(sent_, received_), stream);
 }
 
 }  // namespace assay

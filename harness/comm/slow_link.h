@@ -1,4 +1,4 @@
-// The fault slow-link: what crosses the link of one rank comes late, as on Gigabit Ethernet among faster ones.
+// The slow-link fault: one rank's link is slow, like Gigabit Ethernet among faster ones.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -11,12 +11,12 @@
 
 namespace assay {
 
-// Stands before a communicator on the rank whose link is slow. Each call takes 100 us longer there, and 8 ns for each
-// byte that crosses the link (125 MB/s), enqueued behind it on its stream, so that it lies inside whatever is timed and
-// captured. What the hosts agree on among themselves (barrier, max_of, ...) is not held up.
+// Wraps a communicator on the rank with the slow link. Each call takes 100 us longer there, plus 8 ns for each byte
+// that crosses the link (125 MB/s). The delay is enqueued behind the call on its stream, so timing and graph capture
+// include it. Host-side agreement (barrier, max_of, ...) is not delayed.
 class SlowLink final : public Communicator {
  public:
-  // `on_use` is called once, before the first byte is held up, by the thread that sends it. All must outlive this.
+  // The sending thread calls `on_use` once, before the first delay. All arguments must outlive this.
   SlowLink(Communicator& inner, Device& device, std::function<void()> on_use)
       : inner_(inner), device_(device), on_use_(std::move(on_use)) {}
 
@@ -33,7 +33,7 @@ class SlowLink final : public Communicator {
   void receive(void* data, std::size_t count, DType, int from, Stream&) override;
   void group(const std::function<void()>& body, Stream&) override;
   void barrier() override { inner_.barrier(); }
-  // Slow as well.
+  // Its parts are slow, too.
   std::unique_ptr<Communicator> split(int colour, int key) override;
   [[noreturn]] void abort(const std::string& why) override;
   std::string poll_error() override { return inner_.poll_error(); }
@@ -50,8 +50,8 @@ class SlowLink final : public Communicator {
  private:
   SlowLink(std::unique_ptr<Communicator> part, Device& device, std::function<void()> on_use)
       : owned_(std::move(part)), inner_(*owned_), device_(device), on_use_(std::move(on_use)) {}
-  // So many bytes have crossed the link on this stream.
-  void hold_up(std::size_t bytes, Stream& stream);
+  // Adds the time that `bytes` take on the link to the stream.
+  void delay_bytes(std::size_t bytes, Stream& stream);
 
   std::unique_ptr<Communicator> owned_;  // of a split
   Communicator& inner_;

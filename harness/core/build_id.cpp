@@ -1,4 +1,4 @@
-// The note .note.gnu.build-id of the running program, found among its loaded segments.
+// Reads the .note.gnu.build-id note from the running program's loaded segments.
 #include "harness/core/build_id.h"
 
 #include <fmt/core.h>
@@ -32,11 +32,11 @@ std::string id_in(const char* notes, std::size_t bytes) {
 }
 
 // The first object is the program itself.
-int look(dl_phdr_info* object, std::size_t, void* found) {
+int find_id(dl_phdr_info* object, std::size_t, void* found) {
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object->dlpi_phdr[i];
     if (segment.p_type != PT_NOTE) continue;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader tells addresses as numbers
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader reports addresses as integers
     const std::string id = id_in(reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr), segment.p_memsz);
     if (id.empty()) continue;
     *static_cast<std::string*>(found) = id;
@@ -50,7 +50,7 @@ int look(dl_phdr_info* object, std::size_t, void* found) {
 const std::string& build_id() {
   static const std::string id = [] {
     std::string found;
-    dl_iterate_phdr(look, &found);
+    dl_iterate_phdr(find_id, &found);
     return found;
   }();
   return id;

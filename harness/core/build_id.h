@@ -1,11 +1,11 @@
-// The linker's fingerprint of this program: two builds of one commit with other compilers, flags or edits differ in it.
+// The linker's fingerprint of this program. It differs between builds of one commit if compiler, flags or edits differ.
 #pragma once
 
 #include <string>
 
 namespace assay {
 
-// Hexadecimal; empty where the linker wrote none.
+// Hexadecimal; empty if the linker wrote none.
 const std::string& build_id();
 
 }  // namespace assay

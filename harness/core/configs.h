@@ -1,4 +1,4 @@
-// Where configuration files are: plans, models, recipes, hardware sheets.
+// Finds configuration files: plans, models, recipes, hardware sheets.
 #pragma once
 
 #include <filesystem>
@@ -8,18 +8,18 @@
 
 namespace assay {
 
-// $ASSAY_CONFIGS; else share/assay/configs beside the installed binary; else the source tree's.
-// Throws UsageError when $ASSAY_CONFIGS is not a folder; an empty path when there is none at all.
+// $ASSAY_CONFIGS, else share/assay/configs next to the installed binary, else the source tree's.
+// Throws UsageError if $ASSAY_CONFIGS is not a folder; returns an empty path if there is none at all.
 std::filesystem::path configs_dir();
 
-// Names of the JSON files of configs/`folder`, sorted, without .json; none when the folder is absent.
+// Names of the JSON files in configs/`folder`, sorted, without .json; none if the folder is absent.
 std::vector<std::string> config_names(std::string_view folder);
 
-// Whether `word` is a path (it holds a / or ends in .json) and not the name of a shipped file.
+// Whether `word` is a path (contains a / or ends in .json) rather than the name of a shipped file.
 bool is_config_path(std::string_view word);
 
-// The file that `word` means: one of configs/`folder` by its name, or any by its path. Throws UsageError with the
-// nearest names when there is none; `what` says what it would be ("model").
+// The file that `word` refers to: one of configs/`folder` by name, or any by path. Throws UsageError suggesting the
+// nearest names if there is none; `what` is the kind of file for that message ("model").
 std::filesystem::path find_config(std::string_view folder, std::string_view what, const std::string& word);
 
 }  // namespace assay

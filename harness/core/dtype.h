@@ -32,8 +32,8 @@ struct bf16 {
 
 namespace detail {
 
-// A float in fewer bits, as stored in the lower ones of the result: `exponent` and `mantissa` bits, rounded to nearest
-// even. What is larger than the code `largest` becomes `beyond`, NaN becomes `nan`.
+// Narrows a float to `exponent` and `mantissa` bits (the low bits of the result), rounded to nearest even. Codes above
+// `largest` become `beyond`, NaN becomes `nan`.
 template <int exponent, int mantissa>
 constexpr std::uint32_t narrowed(float value, std::uint32_t largest, std::uint32_t beyond, std::uint32_t nan) {
   constexpr int bias = (1 << (exponent - 1)) - 1;
@@ -42,7 +42,7 @@ constexpr std::uint32_t narrowed(float value, std::uint32_t largest, std::uint32
   std::uint32_t u = all & 0x7fffffffu;
   if (u > 0x7f800000u) return sign | nan;
   if (u < static_cast<std::uint32_t>(127 + 1 - bias) << 23) {
-    // Denormal: a whole number of the smallest steps; adding 2^23 rounds to one.
+    // Denormal: a multiple of the smallest step; adding 2^23 rounds to an integer.
     constexpr float steps = std::bit_cast<float>(static_cast<std::uint32_t>(127 + bias - 1 + mantissa) << 23);
     const float shifted = std::bit_cast<float>(u) * steps + 0x1p23f;
     return sign | (std::bit_cast<std::uint32_t>(shifted) & 0x7fffffu);
@@ -69,7 +69,7 @@ constexpr float widened(std::uint32_t bits) {
 
 }  // namespace detail
 
-// IEEE binary16 as stored. Rounds to nearest even; beyond 65,504 infinity.
+// IEEE binary16 as stored. Rounds to nearest even; values above 65,504 become infinity.
 struct fp16 {
   std::uint16_t bits = 0;
 
@@ -83,8 +83,8 @@ struct fp16 {
   }
 };
 
-// The 8-bit floats of "FP8 Formats for Deep Learning" (Micikevicius et al., 2022). Numbers beyond the largest finite
-// one (448) become that one, as NVIDIA's saturating conversions have it; e4m3 has no infinity.
+// The 8-bit floats of "FP8 Formats for Deep Learning" (Micikevicius et al., 2022). Values above the largest finite one
+// (448) saturate to it, as in NVIDIA's saturating conversions; e4m3 has no infinity.
 struct fp8_e4m3 {
   std::uint8_t bits = 0;
 
@@ -96,7 +96,7 @@ struct fp8_e4m3 {
   }
 };
 
-// The same with 5 bits of exponent: up to 57,344; has infinities, which no conversion makes.
+// The same with 5 exponent bits, up to 57,344. It has infinities, but conversions never produce them.
 struct fp8_e5m2 {
   std::uint8_t bits = 0;
 

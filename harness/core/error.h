@@ -1,4 +1,4 @@
-// Errors: what a failure says, and which exit code it becomes.
+// Errors, and the exit codes they become.
 #pragma once
 
 #include <fmt/core.h>
@@ -9,10 +9,10 @@
 
 namespace assay {
 
-// The exit codes of every subcommand. When several apply the order is usage, failed, broken, no_data, ok.
+// The exit codes of every subcommand.
 enum class ExitCode : int { ok = 0, failed = 1, usage = 2, no_data = 3, broken = 4 };
 
-// The more telling of two exit codes: usage > failed > broken > no_data > ok.
+// The more severe of two exit codes: usage > failed > broken > no_data > ok.
 ExitCode worst(ExitCode a, ExitCode b);
 
 // Something broke: the tool, its environment, or a case (exit code 4).
@@ -25,7 +25,7 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-// What the user asked for cannot be had: bad flag, file, plan or path; nothing ran (exit code 2).
+// The request itself is wrong: bad flag, file, plan or path; nothing ran (exit code 2).
 class UsageError : public Error {
  public:
   explicit UsageError(const std::string& message) : Error(message, ExitCode::usage) {}
@@ -35,7 +35,7 @@ namespace detail {
 [[noreturn]] void check_failed(const char* expression, const char* file, int line, const std::string& message);
 }
 
-// Throws Error with the expression, the place and a formatted message when `condition` is false.
+// Throws Error with the expression, the location and a formatted message if `condition` is false.
 #define ASSAY_CHECK(condition, ...)                                                                 \
   do {                                                                                              \
     if (!(condition)) [[unlikely]]                                                                  \

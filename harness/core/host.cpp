@@ -1,6 +1,9 @@
-// The launcher's word, then the kernel's.
 #include "harness/core/host.h"
 
+#include "harness/core/error.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -25,6 +28,12 @@ std::string boot_id() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
   return id;
+}
+
+std::string random_token() {
+  unsigned char bytes[16];
+  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) throw Error("the kernel gives no random numbers");
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
 std::int64_t wall_clock_ns() {

@@ -1,4 +1,4 @@
-// The host that a process runs on.
+// The host that this process runs on.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,17 @@
 
 namespace assay {
 
-// $ASSAY_HOST, the name by which a launcher of several hosts knows this one, else the kernel's host name.
+// $ASSAY_HOST (set by a multi-host launcher to its own name for this host), else the kernel's host name.
 std::string this_host();
 
 // "x86_64", "aarch64": as the kernel calls it.
 std::string machine_architecture();
 
-// Of the running kernel, whatever namespaces a process is in; empty where it is not told.
+// Identifies this boot of the kernel, whatever namespaces the process is in; empty if unknown.
 std::string boot_id();
-// By this host's clock, since 1970.
+// 32 hexadecimal digits from the kernel's random numbers; throws Error if it has none.
+std::string random_token();
+// Nanoseconds since 1970 by this host's clock.
 std::int64_t wall_clock_ns();
 
 }  // namespace assay

@@ -17,11 +17,11 @@ namespace assay {
 
 namespace {
 
-constexpr std::size_t deepest = 64;
-constexpr std::uintmax_t largest_file = std::uintmax_t{64} << 20;
+constexpr std::size_t max_depth = 64;
+constexpr std::uintmax_t max_file_bytes = std::uintmax_t{64} << 20;
 constexpr std::size_t max_lines = 50;
 
-// A JSON pointer's token: ~ and / are escaped.
+// `name` as a token of a JSON pointer: ~ and / escaped.
 std::string token(std::string_view name) {
   std::string out;
   for (const char c : name) {
@@ -35,7 +35,7 @@ std::string token(std::string_view name) {
   return out;
 }
 
-// Where byte `position` (1-based, as the parser counts what it has read) lies.
+// LINE:COLUMN of byte `position`, 1-based as the parser counts.
 std::string place(std::string_view text, std::size_t position) {
   const std::string_view before = text.substr(0, std::min(position ? position - 1 : 0, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
@@ -44,13 +44,13 @@ std::string place(std::string_view text, std::size_t position) {
   return fmt::format("{}:{}", line, column);
 }
 
-// Builds the document from the parser's events, and refuses what the parser would forgive. The parser itself keeps no
-// recursion, so depth is bounded for those who walk the document.
+// Builds the document from parser events and rejects what the parser would accept. The parser does not recurse; the
+// depth limit protects code that walks the document.
 class Builder : public nlohmann::json_sax<Json> {
  public:
   Builder(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
-  Json take() { return std::move(root_); }
+  Json release() { return std::move(root_); }
 
   bool null() override { return put(Json()); }
   bool boolean(bool value) override { return put(Json(value)); }
@@ -95,7 +95,7 @@ class Builder : public nlohmann::json_sax<Json> {
   struct Level {
     Json value;
     std::string key;                       // of the member being read
-    std::unordered_set<std::string> keys;  // the container's own look-up is linear
+    std::unordered_set<std::string> keys;  // lookup in `value` would be linear
   };
 
   std::string pointer() const {
@@ -109,8 +109,8 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   void open(Json container) {
-    if (stack_.size() >= deepest)
-      throw UsageError(fmt::format("{}: {}: nested deeper than {} levels", name_, pointer(), deepest));
+    if (stack_.size() >= max_depth)
+      throw UsageError(fmt::format("{}: {}: nested deeper than {} levels", name_, pointer(), max_depth));
     stack_.push_back({std::move(container), {}, {}});
   }
 
@@ -145,7 +145,7 @@ Json parse_json(std::string_view text, const std::string& name) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) throw UsageError(fmt::format("{}: empty", name));
   Builder builder(text, name);
   Json::sax_parse(text.begin(), text.end(), &builder, Json::input_format_t::json, true, true);
-  return builder.take();
+  return builder.release();
 }
 
 Json read_json(const std::filesystem::path& path) {
@@ -158,12 +158,12 @@ Json read_json(const std::filesystem::path& path) {
   if (fs::is_directory(status)) throw UsageError(fmt::format("{}: is a folder, not a file", name));
   std::ifstream file(path, std::ios::binary);
   if (!file) throw UsageError(fmt::format("{}: {}", name, std::strerror(errno)));
-  // Read by pieces: a pipe has no size, and a device file no end.
+  // Read in chunks: a pipe has no size, a device file no end.
   std::string text;
-  std::string piece(std::size_t{1} << 16, '\0');
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
-    text.append(piece, 0, static_cast<std::size_t>(file.gcount()));
-    if (text.size() > largest_file) throw UsageError(fmt::format("{}: larger than 64 MiB", name));
+  std::string chunk(std::size_t{1} << 16, '\0');
+  while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || file.gcount() > 0) {
+    text.append(chunk, 0, static_cast<std::size_t>(file.gcount()));
+    if (text.size() > max_file_bytes) throw UsageError(fmt::format("{}: larger than 64 MiB", name));
   }
   if (file.bad()) throw UsageError(fmt::format("{}: cannot be read", name));
   return parse_json(text, name);
@@ -283,7 +283,7 @@ std::optional<double> Cursor::number(double minimum, double maximum) const {
     return std::nullopt;
   }
   const double value = json_->get<double>();
-  // Written so that a NaN is refused.
+  // Written so that NaN is rejected.
   if (value >= minimum && value <= maximum) return value;
   error(value < minimum ? fmt::format("{} is too small: at least {}", json_->dump(), minimum)
                         : fmt::format("{} is too large: at most {}", json_->dump(), maximum));

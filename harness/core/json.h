@@ -1,5 +1,5 @@
-// Strict reading of JSON files: comments are allowed, nothing else is forgiven. Every error of a file is told at once,
-// with its place and the nearest valid name.
+// Strict reading of JSON files: standard JSON plus comments. All errors in a file are reported together, each with its
+// location and the nearest valid name.
 #pragma once
 
 #include "harness/core/json_fwd.h"
@@ -17,15 +17,15 @@
 
 namespace assay {
 
-// Parses strict JSON with // and /* */ comments. Refused, as UsageError "NAME:LINE:COLUMN: ...": syntax errors,
-// anything after the value, a key that appears twice in an object, nesting beyond 64 levels, numbers beyond the range
-// of a double, bytes that are not UTF-8. `name` is what messages call the text: a path or a flag.
+// Parses strict JSON with // and /* */ comments. Throws UsageError "NAME:LINE:COLUMN: ..." for syntax errors, anything
+// after the value, duplicate keys, nesting beyond 64 levels, numbers outside the range of a double, and invalid UTF-8.
+// `name` is what messages call the text: a path or a flag.
 Json parse_json(std::string_view text, const std::string& name);
 
-// The same from a file of at most 64 MiB; also refused, with the reason: missing, a folder, unreadable, empty.
+// The same for a file of at most 64 MiB. Also throws, with the reason, if it is missing, a folder, unreadable or empty.
 Json read_json(const std::filesystem::path& path);
 
-// What is wrong in one file or flag, collected so that all of it is told at once.
+// Errors in one file or flag, collected so that all are reported together.
 class Problems {
  public:
   explicit Problems(std::string source) : source_(std::move(source)) {}
@@ -35,7 +35,7 @@ class Problems {
   bool empty() const { return count_ == 0; }
   std::size_t count() const { return count_; }
   const std::string& source() const { return source_; }
-  // Throws UsageError when there are problems: a line each, "SOURCE: POINTER: WHAT", at most 50.
+  // Throws UsageError if there are problems: one line each, "SOURCE: POINTER: WHAT", at most 50.
   void raise() const;
 
  private:
@@ -44,7 +44,7 @@ class Problems {
   std::vector<std::string> lines_;
 };
 
-// A value of a file together with its place. Readings that fail add a problem and give nothing.
+// A value in a file, with its location. A failed read adds a problem and returns nothing.
 // The JSON and the problems must outlive the cursor.
 class Cursor {
  public:
@@ -56,15 +56,15 @@ class Cursor {
   Problems& problems() const { return *problems_; }
   void error(const std::string& what) const { problems_->add(pointer_, what); }
 
-  // Whether this is an object; a problem when not.
+  // Whether this is an object; adds a problem if not.
   bool object() const;
-  // One problem for each member whose name is none of these, with the nearest.
+  // Adds a problem for each member whose name is not among these, suggesting the nearest.
   void only(std::span<const std::string> names) const;
-  // A member, when the object has it.
+  // A member, if the object has it.
   std::optional<Cursor> find(std::string_view name) const;
-  // A member that must be there.
+  // A required member.
   std::optional<Cursor> need(std::string_view name) const;
-  // Elements of an array; members of an object; a problem and nothing when it is neither.
+  // Elements of an array, members of an object; none, and a problem, if it is not one.
   std::vector<Cursor> elements() const;
   std::vector<std::pair<std::string, Cursor>> members() const;
 
@@ -75,9 +75,9 @@ class Cursor {
   std::optional<double> number(double minimum, double maximum) const;
   // A number, or text with a unit that `parse` reads ("64MiB", "500ms", "3%"; see units.h).
   std::optional<double> quantity(double (*parse)(std::string_view), double minimum, double maximum) const;
-  // Text that must be one of these.
+  // One of these words.
   std::optional<std::string> choice(std::span<const std::string> allowed) const;
-  // The member "schema", which must be there and equal `schema`.
+  // Whether the required member "schema" equals `schema`.
   bool schema(int schema) const;
 
  private:

@@ -1,4 +1,4 @@
-// The JSON type that the project uses: keys keep their order, so that files are stable.
+// The project's JSON type. Keys keep their order, so that files are stable.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -26,10 +26,10 @@ std::string Module::find(std::string_view name) {
 
 namespace {
 
-// How to get the libraries that a module stands on.
+// How to install the libraries that a module depends on.
 std::string_view remedy(std::string_view module) {
   if (module == "cuda")
-    return "; install the CUDA toolkit's libraries, cuDNN and NCCL, or name their folder by LD_LIBRARY_PATH";
+    return "; install the CUDA toolkit's libraries, cuDNN and NCCL, or add their folder to LD_LIBRARY_PATH";
   if (module == "mpi") return "; install openmpi-bin";
   return "";
 }

@@ -1,4 +1,4 @@
-// Backends as modules: shared objects beside the binary, loaded by workers when asked for.
+// Backends as modules: shared objects next to the binary, loaded by workers on demand.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace assay {
 class Module {
  public:
   // Loads libassay-`name`.so from the binary's folder (or $ASSAY_MODULE_PATH).
-  // Throws Error that says which file is missing or which library it could not load, and the package to install.
+  // Throws Error naming the missing file, or the library that could not be loaded and the package to install.
   static Module load(std::string_view name);
-  // Where the module would be loaded from; empty when it was not built or installed.
+  // Where the module would be loaded from; empty if it was not built or installed.
   static std::string find(std::string_view name);
 
-  // The address of an exported C symbol; throws Error when the module lacks it.
+  // The address of an exported C symbol; throws Error if the module lacks it.
   void* symbol(const char* name) const;
 
   template <typename F>

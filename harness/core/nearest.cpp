@@ -12,14 +12,14 @@ namespace {
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
-// Words longer than this are cut before they are compared, so that a hostile file costs no more than its reading.
-constexpr std::size_t longest_compared = 128;
+// Longer words are truncated before comparison, which bounds what a hostile file can cost.
+constexpr std::size_t max_compared = 128;
 
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  a = a.substr(0, longest_compared);
-  b = b.substr(0, longest_compared);
+  a = a.substr(0, max_compared);
+  b = b.substr(0, max_compared);
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -37,8 +37,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::size_t part_distance(std::string_view pattern, std::string_view text) {
-  pattern = pattern.substr(0, longest_compared);
-  // Row 0 is all zeros: a match may start anywhere in the text; the best end is taken.
+  pattern = pattern.substr(0, max_compared);
+  // Row 0 is all zeros, so a match may start anywhere in the text; the minimum of the last row is its best end.
   std::vector<std::size_t> last(text.size() + 1, 0), row(text.size() + 1);
   for (std::size_t i = 1; i <= pattern.size(); ++i) {
     row[0] = i;
@@ -63,7 +63,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
     }
   }
   if (!best) return std::nullopt;
-  // A third of the letters may differ, and at least one; two letters that share none are no likeness.
+  // Up to a third of the letters, and always one, may differ; words that differ in every letter are not alike.
   const std::size_t longer = std::max(word.size(), best->size());
   if (best_distance <= std::max<std::size_t>(1, (longer + 1) / 3) && best_distance < longer) return *best;
   for (const std::string& candidate : candidates) {
@@ -76,8 +76,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
 std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
   if (const auto near = nearest(word, candidates)) return fmt::format("; did you mean \"{}\"?", *near);
   if (candidates.empty()) return {};
-  constexpr std::size_t most = 12;
-  const std::size_t shown = std::min(most, candidates.size());
+  const std::size_t shown = std::min<std::size_t>(12, candidates.size());
   return fmt::format("; valid: {}{}", fmt::join(candidates.begin(), candidates.begin() + shown, ", "),
                      shown < candidates.size() ? ", ..." : "");
 }

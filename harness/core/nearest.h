@@ -13,14 +13,14 @@ namespace assay {
 // the optimal string alignment distance.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The fewest edits that turn `pattern` into some part of `text` (Sellers' algorithm, without swaps).
+// The fewest edits that turn `pattern` into a substring of `text` (Sellers' algorithm, without swaps).
 std::size_t part_distance(std::string_view pattern, std::string_view text);
 
-// The candidate that is likely meant by `word`; absent when none is near.
+// The candidate that `word` probably stands for; nothing if none is close.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 
-// The end of a sentence that names the way out: `; did you mean "m"?` when one is near, else
-// `; valid: m, n, k` (at most 12 of them), or nothing when there are no candidates.
+// The end of an error message: `; did you mean "m"?` if one is close, else `; valid: m, n, k` (at most 12 of them), or
+// nothing if there are no candidates.
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace assay

@@ -7,7 +7,7 @@ namespace assay {
 
 namespace {
 
-// FNV-1a, 64 bit: a purpose's name becomes the upper half of the counter.
+// FNV-1a, 64 bits: turns the name of a purpose into the upper half of the counter.
 std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;

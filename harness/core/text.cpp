@@ -8,7 +8,7 @@ namespace assay {
 
 namespace {
 
-// Bytes of the UTF-8 character that starts here; 0 when none does.
+// Bytes of the UTF-8 character at the start; 0 if it is not one.
 std::size_t character_length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   const std::size_t length = first < 0x80                    ? 1
@@ -23,11 +23,11 @@ std::size_t character_length(std::string_view text) {
 
 }  // namespace
 
-std::string one_line(std::string_view text, std::size_t most) {
+std::string one_line(std::string_view text, std::size_t max_bytes) {
   std::string out;
   while (!text.empty()) {
     const std::size_t length = character_length(text);
-    if (out.size() + std::max<std::size_t>(length, 1) > most) return out + "...";
+    if (out.size() + std::max<std::size_t>(length, 1) > max_bytes) return out + "...";
     const auto first = static_cast<unsigned char>(text.front());
     if (length == 0 || first < 0x20 || first == 0x7f)
       out += fmt::format("\\x{:02x}", first);
@@ -55,6 +55,6 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string in_quotes(std::string_view text, std::size_t most) { return '"' + one_line(text, most) + '"'; }
+std::string in_quotes(std::string_view text, std::size_t max_bytes) { return '"' + one_line(text, max_bytes) + '"'; }
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// Text of others (files, flags, libraries) as it may stand in a message.
+// Makes foreign text (from files, flags, libraries) fit for a message.
 #pragma once
 
 #include <string>
@@ -6,17 +6,17 @@
 
 namespace assay {
 
-// On one line: control characters and bytes that are not UTF-8 written as \xNN; cut at a character's border after
-// `most` bytes, with "..." added.
-std::string one_line(std::string_view text, std::size_t most = 200);
+// On one line: control characters and bytes that are not UTF-8 written as \xNN; truncated at a character boundary after
+// `max_bytes`, with "..." added.
+std::string one_line(std::string_view text, std::size_t max_bytes = 200);
 
-// The last `count` lines of it, without the newlines that end it.
+// The last `count` lines, without trailing newlines.
 std::string last_lines(std::string_view text, int count);
 
-// Whether all of it is UTF-8, as JSON needs.
+// Whether the text is valid UTF-8, as JSON requires.
 bool is_utf8(std::string_view text);
 
 // one_line() in double quotes.
-std::string in_quotes(std::string_view text, std::size_t most = 80);
+std::string in_quotes(std::string_view text, std::size_t max_bytes = 80);
 
 }  // namespace assay

@@ -103,7 +103,7 @@ std::int64_t parse_bytes(std::string_view text) {
     throw UsageError(fmt::format("{} is not {}", in_quotes(text), what));
   if (parts.number.front() == '-') throw UsageError(fmt::format("{} is negative", in_quotes(text)));
 
-  // mantissa / 10^places * unit, in integers all the way.
+  // mantissa / 10^places * unit, in integers throughout.
   std::uint64_t mantissa = 0, divisor = 1;
   bool any = false, fraction = false;
   for (const char c : parts.number) {
@@ -164,7 +164,7 @@ double parse_real(std::string_view text) {
 
 namespace {
 
-// `value` with as many digits as its uncertainty allows; three significant ones when that is not known.
+// `value` with as many digits as its uncertainty justifies; three significant ones if that is unknown.
 std::string digits(double value, std::optional<double> half_width) {
   if (value == 0) return "0";
   const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(value))));
@@ -174,18 +174,18 @@ std::string digits(double value, std::optional<double> half_width) {
   const int places = significant - 1 - magnitude;
   if (places >= 0) {
     std::string text = fmt::format("{:.{}f}", value, std::min(places, 20));
-    // Without an interval trailing zeros claim nothing: 2 GiB, not 2.00 GiB.
+    // Without an interval, trailing zeros would claim a precision: 2 GiB, not 2.00 GiB.
     if (!half_width && text.find('.') != std::string::npos) {
       text.erase(text.find_last_not_of('0') + 1);
       if (text.back() == '.') text.pop_back();
     }
     return text;
   }
-  // Whole numbers keep their digits up to the unit: 1234, not 1230, when they are that short.
+  // Whole numbers keep every digit: 1234, not 1230.
   return fmt::format("{:.0f}", value);
 }
 
-// The scale that leaves a number in [1, 1000); rounding up to 1000 takes the next one.
+// The scale that brings a number into [1, 1000), also after rounding.
 const Unit& scale_for(double value, const Unit* units, std::size_t count) {
   std::size_t best = 0;
   for (std::size_t i = 0; i < count; ++i)
@@ -243,7 +243,7 @@ DisplayUnit display_unit(double value, std::string_view unit) {
   }
   const bool prefixed =
       unit == "B/s" || unit == "FLOP/s" || unit == "Hz" || unit == "FLOP" || unit == "J" || unit == "W";
-  // Counted things stay whole while they are few: 1,024 img/s; 1.24 M tokens/s.
+  // Counts get a prefix only if they are large: 1,024 img/s, but 1.24 M tokens/s.
   if (!prefixed && std::abs(value) < 99999.5) return {1, std::string(unit)};
   const Unit& scale = scale_for(value, decimal_scales.data(), decimal_scales.size());
   return {scale.scale, fmt::format("{}{}{}", scale.name, prefixed ? "" : " ", unit)};

@@ -1,5 +1,5 @@
-// Numbers with units: exact reading of what people write in files and flags, and people-sized writing.
-// Sizes are binary where people read them (2 GiB); rates are decimal (GB/s = 1e9 B/s, GFLOP/s = 1e9).
+// Numbers with units: exact parsing of what people write in files and flags, and human-readable formatting.
+// Sizes are formatted in binary units (2 GiB), rates in decimal ones (GB/s = 1e9 B/s, GFLOP/s = 1e9).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace assay {
 
-// Reading. Each throws UsageError with a sentence that quotes the text; a number and its unit may be parted by spaces.
+// Parsing. Each throws UsageError with a sentence that quotes the text; spaces may separate a number and its unit.
 
 // "4096", "64MiB", "1.5 GiB", "1GB" (1e9), "8B": a whole number of bytes, exactly, at least 0. Units: B; kB MB GB TB PB
 // (powers of 1000); KiB MiB GiB TiB PiB (powers of 1024); case is ignored.
@@ -23,7 +23,7 @@ std::int64_t parse_integer(std::string_view text);
 // A finite decimal number, nothing else.
 double parse_real(std::string_view text);
 
-// Writing.
+// Formatting.
 
 // 8 B, 512 KiB, 1.5 MiB, 2 GiB: binary, three digits.
 std::string format_bytes(double bytes);
@@ -31,17 +31,17 @@ std::string format_bytes(double bytes);
 std::string format_seconds(double seconds);
 // A value in a record's unit: 412 GFLOP/s, 41.9 GB/s, 3.1 us (for "s"), 1,024 img/s, 1.24 M tokens/s, 0.97 (for "1"),
 // 2 GiB (for "B").
-// `half_width` (of its interval, in the same unit) chooses the digits: the last one shown is the first that it moves,
-// between two and four digits; three without it.
+// `half_width` (of its interval, in the same unit) sets the precision: the last digit shown is the first that it
+// affects, two to four digits in all; three without it.
 std::string format_quantity(double value, std::string_view unit, std::optional<double> half_width = std::nullopt);
-// The scale and name that format_quantity shows a value by, for what shares one over many numbers (an axis, a column):
+// The scale and unit that format_quantity uses for a value, for numbers that share them (an axis, a column):
 // {1e9, "GB/s"} for 4.1e10 "B/s"; {1, ""} for "1". A number is shown as value / scale.
 struct DisplayUnit {
   double scale = 1;
   std::string name;
 };
 DisplayUnit display_unit(double value, std::string_view unit);
-// "12,345.60": a finite number with `places` after the point and its thousands parted.
+// "12,345.60": a finite number with `places` decimals and separated thousands.
 std::string format_number(double value, int places);
 // 0.006 -> "0.6 %".
 std::string format_percent(double fraction);

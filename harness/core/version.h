@@ -1,4 +1,4 @@
-// What this binary was built from: in run.json, `assay --version` and the channel's version check.
+// What this binary was built from; shown in run.json and `assay --version`, and checked by the channel.
 #pragma once
 
 #include <string_view>
@@ -6,7 +6,7 @@
 namespace assay {
 
 struct BuildInfo {
-  std::string_view version;     // "0.1.0+g1a2b3c4d5" or "1.2.0-3-g1a2b3c4d5"; ends in "-dirty" when files were changed
+  std::string_view version;     // "0.1.0+g1a2b3c4d5" or "1.2.0-3-g1a2b3c4d5"; ends in "-dirty" if files were changed
   std::string_view commit;      // full hash; empty outside a git checkout
   bool dirty;                   // tracked files differed from the commit
   std::string_view compiler;    // "GNU 12.2.0"
@@ -14,7 +14,7 @@ struct BuildInfo {
   std::string_view flags;       // of every source; per-file instruction sets come on top
 };
 
-// Known at every build, not only when CMake last ran.
+// Updated at every build, not only when CMake runs.
 const BuildInfo& build_info();
 
 }  // namespace assay

@@ -1,14 +1,14 @@
-// Time that passes on a stream and does nothing else: for drills (--inject slow-link).
+// A pause on a stream, to rehearse slow links (--inject slow-link).
 #pragma once
 
 #include "harness/device/device.h"
 
 namespace assay {
 
-// Holds up what is enqueued on `stream` after it, also at every launch of a graph that captured it. Inline on a CPU.
+// Delays what is enqueued on `stream` after it, at every launch if a graph captures it. Blocks the caller on a CPU.
 void delay(Device& device, Stream& stream, double seconds);
 
-// The CUDA module's.
+// The CUDA module's entry point.
 using CudaDelay = void(Stream& stream, double seconds);
 inline constexpr const char* cuda_delay_name = "assay_cuda_delay";
 

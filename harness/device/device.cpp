@@ -1,4 +1,4 @@
-// Names of device kinds, and the way to a device: the CPU in the binary, others through their module.
+// Names of device kinds, and making a device: the CPU is in the binary, others come from their module.
 #include "harness/device/device.h"
 
 #include "harness/core/error.h"
@@ -44,7 +44,7 @@ std::unique_ptr<Device> make_device(DeviceKind kind, int local_rank) {
 
 CudaProbe probe_cuda() {
   using Clock = std::chrono::steady_clock;
-  constexpr auto patience = std::chrono::seconds(120);  // a driver that starts eight GPUs takes a few seconds
+  constexpr auto timeout = std::chrono::seconds(120);  // a driver takes a few seconds to start eight GPUs
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return {0, fmt::format("no pipe: {}", std::strerror(errno))};
   const pid_t child = ::fork();
@@ -58,12 +58,12 @@ CudaProbe probe_cuda() {
     }
     const std::string line = fmt::format("{} {}", found.gpus, found.problem);
     (void)!::write(ends[1], line.data(), line.size());
-    ::_exit(0);  // libraries may take their time to tidy up
+    ::_exit(0);  // without the slow exit handlers of libraries
   }
   ::close(ends[1]);
   std::string line;
   bool late = false;
-  for (const Clock::time_point end = Clock::now() + patience; child > 0 && !late;) {
+  for (const Clock::time_point end = Clock::now() + timeout; child > 0 && !late;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
     pollfd answer{ends[0], POLLIN, 0};
     late = left <= 0 || ::poll(&answer, 1, static_cast<int>(left)) == 0;
@@ -75,9 +75,9 @@ CudaProbe probe_cuda() {
   }
   ::close(ends[0]);
   if (late) {
-    // It may hang inside the driver, where no signal reaches it: it is not waited for.
+    // Not reaped: it may hang inside the driver, where no signal reaches it.
     ::kill(child, SIGKILL);
-    return {0, fmt::format("the NVIDIA driver has not answered for {} s (does nvidia-smi?)", patience.count())};
+    return {0, fmt::format("the NVIDIA driver has not answered for {} s (does nvidia-smi?)", timeout.count())};
   }
   int status = 0;
   if (child > 0)
@@ -85,7 +85,7 @@ CudaProbe probe_cuda() {
     }
   const std::size_t space = line.find(' ');
   if (space == std::string::npos)
-    return {0, fmt::format("the process that was to ask for GPUs broke down{}",
+    return {0, fmt::format("the process that looks for GPUs crashed{}",
                            WIFSIGNALED(status) ? fmt::format(" (signal {})", WTERMSIG(status)) : "")};
   return {std::atoi(line.c_str()), line.substr(space + 1)};
 }

@@ -1,4 +1,4 @@
-// What a case measures on: a device with streams, events and buffers. Backends: cpu/ and the cuda module.
+// What cases run on: a device with streams, events and buffers. Backends: cpu/ and the cuda module.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -19,12 +19,12 @@ std::optional<DeviceKind> device_kind_from(std::string_view name);
 
 class Event;
 
-// An ordered queue of work. CPU streams run inline: work is done when the call returns.
+// An ordered queue of work. CPU streams run inline: the work is done when the call returns.
 class Stream {
  public:
   virtual ~Stream() = default;
   virtual void synchronize() = 0;
-  // What is enqueued from here on begins once `event` was reached; the host does not wait. Inline, it has been reached.
+  // Work enqueued from here on starts once `event` is reached; the host does not wait. Inline streams have reached it.
   virtual void wait(Event& event) { (void)event; }
   // The backend's own handle (cudaStream_t), or null on a CPU.
   virtual void* native() { return nullptr; }
@@ -35,15 +35,14 @@ class Event {
  public:
   virtual ~Event() = default;
   virtual void record(Stream& stream) = 0;
-  // As record(), for its time alone: in work that is being captured, at every launch of the graph, and nothing can wait
-  // for it there.
+  // As record(), but only for timing: captured in a graph, it records at every launch, and no stream can wait for it.
   virtual void stamp(Stream& stream) { record(stream); }
   virtual void synchronize() = 0;
-  // Seconds from `start` to this event; both recorded and reached.
+  // Seconds from `start` to this event; both must have been recorded and reached.
   virtual double seconds_since(const Event& start) const = 0;
 };
 
-// Work that was enqueued once and is launched again and again as a whole (a CUDA graph).
+// Work captured once and launched as a whole, any number of times (a CUDA graph).
 class Graph {
  public:
   virtual ~Graph() = default;
@@ -52,7 +51,7 @@ class Graph {
 
 enum class Memory { device, host, pinned };
 
-// Owned memory, aligned to at least 64 bytes (2 MiB-aligned when that large, so huge pages apply). Move-only.
+// Owned memory, aligned to at least 64 bytes (from 2 MiB on to 2 MiB, for huge pages). Move-only.
 class Buffer {
  public:
   using Release = std::function<void(void*, std::size_t)>;
@@ -98,7 +97,7 @@ struct DeviceInfo {
   int compute_units = 0;                     // CPUs of this rank, or SMs
   int compute_capability = 0;                // 90 for sm_90; 0 on a CPU
   std::string software;                      // "CUDA 13.0, driver 580.159.03"; empty on a CPU
-  bool emulated = false;                     // stands for a GPU in tests: nothing measured on it means anything
+  bool emulated = false;                     // a stand-in for a GPU in tests: its timings mean nothing
 };
 
 class Device {
@@ -109,45 +108,45 @@ class Device {
 
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
-  // Throws Error naming the bytes asked for and those free when there is not enough.
+  // Throws Error with the bytes requested and the bytes free if there is not enough.
   virtual Buffer allocate(std::size_t bytes, Memory memory = Memory::device) = 0;
-  // Bytes of a device's own memory that nobody has taken now; nothing where it is the host's.
+  // Free bytes of the device's own memory; nothing if it uses the host's.
   virtual std::optional<std::uint64_t> free_bytes() { return std::nullopt; }
-  // Between any two kinds of memory, in the order of the stream.
+  // Between any two kinds of memory, in stream order.
   virtual void copy(void* to, const void* from, std::size_t bytes, Stream& stream) = 0;
   virtual void zero(void* at, std::size_t bytes, Stream& stream) = 0;
 
-  // What `body` enqueues on `stream`, and on streams that wait for it and that it waits for in the end, as a graph;
-  // none of it runs. Null, with the reason, where this device has no graphs or `body` does what cannot be captured
-  // (synchronises, allocates); `body` must then be run again to do its work.
+  // Captures what `body` enqueues on `stream`, and on streams that fork from it and join it again, as a graph; none of
+  // it runs. Null, with the reason, if this device has no graphs or `body` does something that cannot be captured
+  // (synchronises, allocates); the caller must then run `body` itself.
   virtual std::unique_ptr<Graph> capture(Stream& stream, const std::function<void()>& body, std::string& why_not) {
     (void)stream, (void)body;
     why_not = "work on this device runs as it is enqueued";
     return nullptr;
   }
 
-  // Whether an error has made the device useless to this process for good, as a fault in a kernel does; waits for what
-  // is enqueued. Only another process can use it then.
+  // Whether an error, such as a fault in a kernel, has made the device unusable for this process; only another process
+  // can use it then. Waits for enqueued work.
   virtual bool lost() { return false; }
 
-  // The name of the timer that events use ("steady_clock", "cuda_event"), and the cost of one reading pair in seconds.
+  // The name of the timer that events use ("steady_clock", "cuda_event"), and the cost in seconds of reading it twice.
   virtual std::string_view timer() const = 0;
   virtual double timer_cost() const = 0;
-  // The shortest time that a sample may span: 1,000 x the timer's cost; at least 100 us on a CPU, 50 us for GPU events.
+  // The shortest valid sample: 1,000 x the timer's cost; at least 100 us on a CPU, 50 us for GPU events.
   virtual double shortest_sample() const = 0;
-  // Evicts what the last-level cache holds.
+  // Evicts the contents of the last-level cache.
   virtual void flush_cache(Stream& stream) = 0;
-  // Holds back what is enqueued on `stream` after close_gate() until open_gate(), so that launches are not timed. At
-  // most a few hundred launches may be enqueued meanwhile, none that synchronises. Nothing on a CPU.
+  // Holds back work enqueued on `stream` after close_gate() until open_gate(), so that launch overhead is not timed. At
+  // most a few hundred launches may be enqueued in between, none of which synchronises. No effect on a CPU.
   virtual void close_gate(Stream& stream) { (void)stream; }
   virtual void open_gate() {}
 };
 
 // The device of this process: the rank's CPU set, or its GPU (through libassay-cuda.so).
-// Throws Error with the reason when it cannot be had.
+// Throws Error with the reason if it is not available.
 std::unique_ptr<Device> make_device(DeviceKind kind, int local_rank);
 
-// What the CUDA module finds on this machine. Asked in a process of its own, so that this one stays small and may fork.
+// What the CUDA module finds on this machine. A child process looks, so that this one never loads CUDA and may fork.
 struct CudaProbe {
   int gpus = 0;         // that a process here sees
   std::string problem;  // why none can be used; empty when one can

@@ -1,11 +1,11 @@
-// A device's gate, open again whatever happens.
+// RAII for a device's gate: it always opens again.
 #pragma once
 
 #include "harness/device/device.h"
 
 namespace assay {
 
-// Closed while it lives, or until it is opened; not at all where it is not wanted.
+// Closes the gate until open() or destruction; does nothing if not wanted.
 class Gate {
  public:
   Gate(Device& device, Stream& stream, bool wanted = true) : device_(wanted ? &device : nullptr) {

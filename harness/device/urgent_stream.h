@@ -1,4 +1,4 @@
-// A stream whose work goes first: for collectives beside a step that fills the device.
+// A high-priority stream, for collectives that overlap a step that fills the device.
 #pragma once
 
 #include "harness/device/device.h"
@@ -7,11 +7,11 @@
 
 namespace assay {
 
-// Its kernels, also those of a graph that captured them, are given free places on the device before the kernels of
-// other streams. As any other stream on a CPU.
+// Its kernels, also in graphs that captured them, are scheduled before the kernels of other streams. On a CPU, an
+// ordinary stream.
 std::unique_ptr<Stream> make_urgent_stream(Device& device);
 
-// The CUDA module's; the caller owns the stream.
+// The CUDA module's entry point; the caller owns the stream.
 using CudaUrgentStream = Stream*();
 inline constexpr const char* cuda_urgent_stream_name = "assay_cuda_urgent_stream";
 

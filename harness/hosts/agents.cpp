@@ -99,7 +99,7 @@ std::unique_ptr<ChannelServer> Agents::make_server() {
     where.port = std::atoi(allocation_.supervisor.c_str() + colon + 1);
     where.token = allocation_.token;
   } else {
-    where.token = ChannelServer::new_token();
+    where.token = random_token();
   }
   where.hosts = own_addresses_;
   return std::make_unique<ChannelServer>(where);

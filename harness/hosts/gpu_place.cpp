@@ -1,5 +1,7 @@
 #include "harness/hosts/gpu_place.h"
 
+#include "harness/device/cpu/near_node.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,13 +14,6 @@ namespace assay {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string first_word(const fs::path& path) {
-  std::ifstream file(path);
-  std::string word;
-  file >> word;
-  return word;
-}
 
 std::optional<int> number(std::string_view text) {
   int value = 0;
@@ -43,7 +38,7 @@ std::optional<GpuPlace> read_gpu(const fs::path& page, const std::string& pci, c
   }
   std::error_code none;
   if (minor >= 0 && !fs::exists(root / fmt::format("dev/nvidia{}", minor), none)) return std::nullopt;
-  gpu.numa_node = number(first_word(root / "sys/bus/pci/devices" / pci / "numa_node")).value_or(-1);
+  gpu.numa_node = cpu::node_of_pci(pci, root).value_or(-1);
   return gpu;
 }
 

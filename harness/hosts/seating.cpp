@@ -11,14 +11,14 @@ namespace assay {
 
 namespace {
 
-constexpr int max_hosts_named = 4;
+constexpr int max_lost_hosts_named = 4;
 
 std::string missing_for(const Placement& planned, const Agents& agents, const std::vector<bool>& gone) {
   std::string text;
   int lost = 0;
   for (std::size_t host = 0; host < gone.size(); ++host)
-    if (gone[host] && ++lost <= max_hosts_named) text += agents.lost(static_cast<int>(host)) + "; ";
-  if (lost > max_hosts_named) text += fmt::format("{} more are lost; ", lost - max_hosts_named);
+    if (gone[host] && ++lost <= max_lost_hosts_named) text += agents.lost(static_cast<int>(host)) + "; ";
+  if (lost > max_lost_hosts_named) text += fmt::format("{} more are lost; ", lost - max_lost_hosts_named);
   const std::size_t ranks = planned.seats.size();
   return fmt::format("{}the others have no room for {} rank{} on {} host{}", text, ranks, ranks == 1 ? "" : "s",
                      planned.hosts, planned.hosts == 1 ? "" : "s");

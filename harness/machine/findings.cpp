@@ -43,11 +43,11 @@ class Rules {
   }
 
  private:
-  void warn(std::string id, std::string seen, std::string effect, std::string mend) {
-    found_.push_back({std::move(id), Severity::warning, std::move(seen), std::move(effect), std::move(mend)});
+  void warn(std::string id, std::string seen, std::string effect, std::string fix) {
+    found_.push_back({std::move(id), Severity::warning, std::move(seen), std::move(effect), std::move(fix)});
   }
-  void tell(std::string id, std::string seen, std::string effect, std::string mend) {
-    found_.push_back({std::move(id), Severity::info, std::move(seen), std::move(effect), std::move(mend)});
+  void tell(std::string id, std::string seen, std::string effect, std::string fix) {
+    found_.push_back({std::move(id), Severity::info, std::move(seen), std::move(effect), std::move(fix)});
   }
 
   void build() {
@@ -185,7 +185,7 @@ class Rules {
     if (!now_.blas || now_.blas->core.empty()) return;
     struct Level {
       std::string_view flag;
-      std::string_view mend;
+      std::string_view core_type;
       std::vector<std::string_view> cores;
     };
     const Level levels[] = {{"avx512bw", "SkylakeX", {"SkylakeX", "Cooperlake", "SapphireRapids"}},
@@ -197,7 +197,7 @@ class Rules {
              fmt::format("OpenBLAS {} takes this CPU ({}, {}) for {}", now_.blas->version, cpu_.name, level.flag,
                          now_.blas->core),
              "programs on it use half of the CPU or less; assay's gemm chooses the core type itself",
-             fmt::format("export OPENBLAS_CORETYPE={}", level.mend));
+             fmt::format("export OPENBLAS_CORETYPE={}", level.core_type));
       return;  // the best that the CPU has is what counts
     }
   }
@@ -298,7 +298,7 @@ Json to_json(const std::vector<Finding>& findings) {
                     {"severity", name_of(finding.severity)},
                     {"seen", finding.seen},
                     {"effect", finding.effect},
-                    {"mend", finding.mend}});
+                    {"fix", finding.fix}});
   return json;
 }
 

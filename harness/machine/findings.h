@@ -1,4 +1,4 @@
-// What about a machine will spoil a measurement, each with what was seen and how to mend it.
+// What about a machine will spoil a measurement, each with what was seen and how to fix it.
 #pragma once
 
 #include "harness/core/json_fwd.h"
@@ -19,7 +19,7 @@ struct Finding {
   Severity severity = Severity::warning;
   std::string seen;    // on this machine, with its figures
   std::string effect;  // what it does to a measurement
-  std::string mend;    // one command or setting
+  std::string fix;     // one command or setting
 };
 
 struct BusyProcess {
@@ -54,7 +54,7 @@ Circumstances present_circumstances();
 
 // Warnings first.
 std::vector<Finding> find_spoilers(const Machine& machine, const Circumstances& circumstances);
-// [{"id":..,"severity":..,"seen":..,"effect":..,"mend":..}]
+// [{"id":..,"severity":..,"seen":..,"effect":..,"fix":..}]
 Json to_json(const std::vector<Finding>& findings);
 
 }  // namespace assay

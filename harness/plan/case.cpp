@@ -39,8 +39,8 @@ std::optional<Fault> fault_from(std::string_view name) {
 }
 
 bool Context::inject(Fault fault) {
-  if (!faults.contains(fault)) return false;
-  if (injected.insert(fault).second && on_inject) on_inject(fault);
+  if (!inputs.faults.contains(fault)) return false;
+  if (outputs.injected.insert(fault).second && services.on_inject) services.on_inject(fault);
   return true;
 }
 
@@ -73,11 +73,11 @@ Metric rate_metric(std::string name, double amount, std::string unit, const Meas
   return metric;
 }
 
-Metric time_metric(std::string name, const Measurement& measurement) {
+Metric time_metric(std::string name, const Measurement& measurement, double calls) {
   Metric metric = value_metric(std::move(name), std::nullopt, "s");
   if (!measurement.values.empty()) {
-    metric.value = measurement.summary.median;
-    metric.ci95 = measurement.summary.ci95;
+    metric.value = measurement.summary.median / calls;
+    metric.ci95 = scaled(measurement.summary.ci95, 1 / calls);
   }
   return metric;
 }

@@ -33,33 +33,50 @@ enum class Fault { crash, hang, slow_rank, wrong_sum, bit_flip, slow_link, oom, 
 std::string_view name_of(Fault fault);
 std::optional<Fault> fault_from(std::string_view name);
 
-// What a case has at hand while it runs; one a rank. The worker owns everything in it.
-struct Context {
-  Device& device;
-  Communicator& comm;
+// What a case is given before it runs.
+struct CaseInputs {
   World world;
   std::uint64_t seed = 0;
   std::filesystem::path cache_dir = {};  // generated data sets are kept here
-  std::set<Fault> faults = {};           // that were asked for
-  // Filled in by the case:
-  Protocol protocol = {};                          // changed in setup() only
-  std::map<std::string, std::string> labels = {};  // implementation, isa, peak source, ...
-  std::vector<std::string> flags = {};             // remarks that readers must see
-  // Given by the worker: what `peak` cases of this run have measured so far, also before a resume or a relaunch.
-  std::vector<MeasuredPeak> peaks = {};
-  std::filesystem::path run_dir = {};  // rank 0 may write checkpoints/ in it; empty outside a run
-  // Adds text to a file below the run directory ("mllog/x.log"), or starts the file anew; empty outside a run.
-  std::function<void(const std::string& name, std::string_view text, bool anew)> write_file = {};
-  // Filled in by the case on rank 0: what the record shows beside the case's own phases and sensors.
-  std::vector<std::pair<std::string, double>> spans = {};  // seconds a step by part: forward, backward, ...
-  std::map<std::string, Series> series = {};               // loss, ...
-  std::optional<Matrix> matrix = {};                       // what was measured between each two ranks
-  // Faults that this rank was given, and who is told of each before it is.
-  std::set<Fault> injected = {};
-  std::function<void(Fault)> on_inject = {};
+  std::filesystem::path run_dir = {};    // rank 0 may write checkpoints/ in it; empty outside a run
+  std::vector<MeasuredPeak> peaks = {};  // from this run's `peak` cases, also those before a resume or a relaunch
+  std::set<Fault> faults = {};           // requested with --inject
+};
 
-  // Whether to break this now. Asked right where it is done and by the rank that does it: what is answered with yes
-  // stands in the record as injected, and a fault that nobody asked about as not injected.
+// What a case says about itself; all of it goes into the record.
+struct CaseOutputs {
+  Protocol protocol = {};  // changed in setup() only
+  // Figures compare only if conditions and choices are equal: no choice that may change by chance, such as a trial's
+  // between close rivals, and no condition that changes with the world size; those are labels.
+  Attributes conditions = {};           // fixed by plan, user or hardware
+  Attributes choices = {};              // made by a trial, a library or a kernel: implementation, isa, ...
+  Attributes labels = {};               // remarks
+  std::vector<std::string> flags = {};  // remarks that readers must see
+  // On rank 0, added to the case's phases and sensors:
+  std::vector<std::pair<std::string, double>> spans = {};  // seconds per step by part: forward, backward, ...
+  std::map<std::string, Series> series = {};               // loss, ...
+  std::optional<Matrix> matrix = {};                       // measured between each pair of ranks
+  std::set<Fault> injected = {};                           // filled by Context::inject
+};
+
+// What the worker does for a case; null outside a run.
+struct CaseServices {
+  // Appends to a file below the run directory ("mllog/x.log"), or starts it over.
+  std::function<void(const std::string& name, std::string_view text, bool anew)> write_file = {};
+  // Called before a fault is injected.
+  std::function<void(Fault)> on_inject = {};
+};
+
+// Everything a case works with on one rank. Owned by the worker.
+struct Context {
+  Device& device;
+  Communicator& comm;
+  CaseInputs inputs = {};
+  CaseOutputs outputs = {};
+  CaseServices services = {};
+
+  // Whether to break this now. Ask at the point of injection, on the rank that injects: a fault that was asked for is
+  // recorded as injected if this returned true and as not injected if nobody called it.
   bool inject(Fault fault);
 };
 
@@ -76,14 +93,15 @@ class Checks {
   std::vector<Check> checks_;
 };
 
-// Life: skip_reason, setup, measure, verify, metrics; each on every rank. Destroyed after its record is made.
-// `assay bench` calls measure, verify and metrics several times in turn on one case: each time measures anew.
+// Every rank calls prepare, setup, measure, verify and metrics in this order; the case is destroyed after its record is
+// made. `assay bench` calls measure, verify and metrics several times on one case: each measure starts over.
 class Case {
  public:
   virtual ~Case() = default;
-  // Why this case cannot run here (no such instruction set, no GPU): a value, never an exception.
-  virtual std::optional<std::string> skip_reason(const Context&) const { return std::nullopt; }
-  // Allocates, fills, compiles, chooses; untimed. Sets what it knows of context.protocol and labels.
+  // Plans the case. Returns why it cannot run here (no such instruction set, no GPU): a value, never an exception. The
+  // case is skipped if any rank returns a reason.
+  virtual std::optional<std::string> prepare(Context&) { return std::nullopt; }
+  // Allocates, fills, compiles, chooses; untimed. Fills in context.outputs as far as known.
   virtual void setup(Context&) = 0;
   // Calls exactly one of the sampler's forms, once.
   virtual void measure(Sampler&) = 0;
@@ -95,8 +113,8 @@ class Case {
 
 // amount / seconds with the interval carried over from the times: throughput and bandwidth metrics.
 Metric rate_metric(std::string name, double amount, std::string unit, const Measurement& measurement);
-// The time itself (latency, step_time).
-Metric time_metric(std::string name, const Measurement& measurement);
+// The time itself (latency, step_time), of one of `calls` that each sample holds.
+Metric time_metric(std::string name, const Measurement& measurement, double calls = 1);
 // Any other figure, without an interval; absent: unknown.
 Metric value_metric(std::string name, std::optional<double> value, std::string unit, Better better = Better::lower);
 

@@ -26,7 +26,7 @@ double estimate_seconds(const PlannedCase& planned, const World& world) {
   const double repetition =
       std::max(planned.estimate.flops / (rates.flops * cores), planned.estimate.bytes / (rates.moved * cores));
   // One GPU after another: each rank samples in its turn.
-  const double turns = gpus_of(planned.params) == "each" ? world.ranks : 1;
+  const double turns = gpus_of(planned.params) == Gpus::each ? world.ranks : 1;
   return start_seconds + planned.estimate.memory_bytes / rates.fill +
          turns * (std::max(protocol.warmup_seconds, repetition) +
                   std::max({protocol.max_seconds, planned.estimate.seconds, repetition}));

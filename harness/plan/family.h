@@ -24,25 +24,31 @@ struct Estimate {
 };
 
 struct Family {
-  std::string name;
-  std::string summary;        // one line
+  std::string name = {};
+  std::string summary = {};   // one line
   bool workload = false;      // a training family
   bool communicates = false;  // ranks exchange data, as those of a training family do
-  Schema params;
-  Estimate (*estimate)(const Params&, const World&);
-  std::unique_ptr<Case> (*make)(const Params&);
-  std::vector<DeviceKind> devices;  // that it can run on
+  Schema params = {};
+  Estimate (*estimate)(const Params&, const World&) = nullptr;
+  std::unique_ptr<Case> (*make)(const Params&) = nullptr;
+  std::vector<DeviceKind> devices = {};  // that it can run on
   // Replaces words that stand for a value ("recipe") by that value, before the key is made; null: there are none.
   void (*complete)(Params&) = nullptr;
-  // What the workers of a case find in their environment from their start on (a library's switch); null: nothing.
+  // Environment variables that the workers of a case start with (a library's switch); null: none.
   std::map<std::string, std::string> (*environment)(const Params&) = nullptr;
-  // Why these values do not go together (heads that do not divide, ...); null when any do.
+  // Why these values do not go together (heads that do not divide, ...); null if any do.
   std::optional<std::string> (*conflict)(const Params&, const World&) = nullptr;
-  // Faults that its cases have a check for, beside those that any case can be given (can_inject).
+  // Faults that its cases check for, in addition to those that can be injected into any case (can_inject).
   std::vector<Fault> faults = {};
   // The case on a GPU; null: `make` serves every device.
   std::unique_ptr<Case> (*make_cuda)(const Params&) = nullptr;
 };
+
+// `make` of a case whose constructor takes the parameters.
+template <typename T>
+std::unique_ptr<Case> make_case_of(const Params& params) {
+  return std::make_unique<T>(params);
+}
 
 std::map<std::string, std::string> environment_of(const Family& family, const Params& params);
 // Whether a world size is a question to this family; to others it is so many times the same.

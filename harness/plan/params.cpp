@@ -48,14 +48,28 @@ void Params::set(std::string name, ParamValue value) {
   items_.emplace_back(std::move(name), std::move(value));
 }
 
-bool Params::has(std::string_view name) const {
-  return std::any_of(items_.begin(), items_.end(), [&](const auto& item) { return item.first == name; });
+const ParamValue* Params::find(std::string_view name) const {
+  for (const auto& item : items_)
+    if (item.first == name) return &item.second;
+  return nullptr;
 }
 
+bool Params::has(std::string_view name) const { return find(name) != nullptr; }
+
 const ParamValue& Params::at(std::string_view name) const {
-  for (const auto& item : items_)
-    if (item.first == name) return item.second;
+  if (const ParamValue* value = find(name)) return *value;
   throw Error(fmt::format("the case has no parameter \"{}\"", name));
+}
+
+std::string Params::word(std::string_view name) const {
+  const ParamValue* value = find(name);
+  return value ? to_string(*value) : std::string();
+}
+
+std::optional<std::int64_t> Params::number(std::string_view name) const {
+  const ParamValue* value = find(name);
+  const auto* number = value ? std::get_if<std::int64_t>(value) : nullptr;
+  return number ? std::optional(*number) : std::nullopt;
 }
 
 namespace {
@@ -79,6 +93,13 @@ double Params::real(std::string_view name) const {
 bool Params::flag(std::string_view name) const { return get<bool>(at(name), name, "a flag"); }
 
 const std::string& Params::text(std::string_view name) const { return get<std::string>(at(name), name, "text"); }
+
+std::size_t Params::index_of(std::string_view name, std::span<const std::string_view> words) const {
+  const std::string& word = text(name);
+  const auto found = std::find(words.begin(), words.end(), word);
+  if (found == words.end()) throw Error(fmt::format("\"{}\" is no value of \"{}\"", word, name));
+  return static_cast<std::size_t>(found - words.begin());
+}
 
 std::string Params::key(std::string_view family) const {
   std::string key(family);
@@ -105,24 +126,102 @@ const std::vector<ParamValue>& ParamSpec::defaults_on(DeviceKind device) const {
   return device == DeviceKind::cuda && !cuda_defaults.empty() ? cuda_defaults : defaults;
 }
 
-std::string gpus_of(const Params& params) { return params.has("gpus") ? params.text("gpus") : ""; }
+ParamSpec& ParamSpec::runs(std::initializer_list<ParamValue> values) {
+  defaults = values;
+  return *this;
+}
 
-ParamSpec gpus_param() {
-  ParamSpec spec =
-      choice("gpus", {"each", "together"}, {"each"}, "with several ranks: one GPU at a time, or all at once");
-  spec.devices = {DeviceKind::cuda};
+ParamSpec& ParamSpec::runs(const std::vector<std::string>& words) {
+  defaults.assign(words.begin(), words.end());
+  return *this;
+}
+
+ParamSpec& ParamSpec::runs_on_gpu(std::initializer_list<ParamValue> values) {
+  cuda_defaults = values;
+  return *this;
+}
+
+ParamSpec& ParamSpec::runs_on_gpu(const std::vector<std::string>& words) {
+  cuda_defaults.assign(words.begin(), words.end());
+  return *this;
+}
+
+ParamSpec& ParamSpec::at_least(double limit) {
+  minimum = limit;
+  return *this;
+}
+
+ParamSpec& ParamSpec::range(double lowest, double highest) {
+  minimum = lowest;
+  maximum = highest;
+  return *this;
+}
+
+ParamSpec& ParamSpec::only(DeviceKind device) {
+  devices = {device};
+  return *this;
+}
+
+ParamSpec& ParamSpec::only(DeviceKind device, const std::vector<std::string>& values) {
+  for (const std::string& value : values) only_on[value] = device;
+  return *this;
+}
+
+ParamSpec& ParamSpec::doc(std::string line) {
+  help = std::move(line);
+  return *this;
+}
+
+namespace axis {
+
+ParamSpec integer(std::string name, std::int64_t value) {
+  return {.name = std::move(name), .type = ParamType::integer, .defaults = {value}};
+}
+
+ParamSpec bytes(std::string name, std::initializer_list<std::int64_t> values) {
+  return {.name = std::move(name), .type = ParamType::bytes, .defaults = {values.begin(), values.end()}};
+}
+
+ParamSpec seconds(std::string name, double value) {
+  return {.name = std::move(name), .type = ParamType::seconds, .defaults = {value}};
+}
+
+ParamSpec real(std::string name, double value) {
+  return {.name = std::move(name), .type = ParamType::real, .defaults = {value}};
+}
+
+ParamSpec flag(std::string name, bool value) {
+  return {.name = std::move(name), .type = ParamType::flag, .defaults = {value}};
+}
+
+ParamSpec text(std::string name, std::string value) {
+  return {.name = std::move(name), .type = ParamType::text, .defaults = {std::move(value)}};
+}
+
+ParamSpec choice(std::string name, std::vector<std::string> words) {
+  ParamSpec spec{.name = std::move(name), .type = ParamType::choice, .allowed = std::move(words)};
+  spec.runs(spec.allowed);
   return spec;
 }
 
-ParamSpec choice(std::string name, std::vector<std::string> allowed, const std::vector<std::string>& defaults,
-                 std::string help) {
-  ParamSpec spec;
-  spec.name = std::move(name);
-  spec.type = ParamType::choice;
-  spec.defaults.assign(defaults.begin(), defaults.end());
-  spec.allowed = std::move(allowed);
-  spec.help = std::move(help);
+ParamSpec count(std::string name, std::vector<std::string> words) {
+  ParamSpec spec = choice(std::move(name), std::move(words));
+  spec.type = ParamType::count;
   return spec;
+}
+
+ParamSpec gpus() {
+  return choice<Gpus>("gpus")
+      .runs({"each"})
+      .only(DeviceKind::cuda)
+      .doc("with several ranks: one GPU at a time, or all at once");
+}
+
+}  // namespace axis
+
+std::optional<Gpus> gpus_of(const Params& params) {
+  if (!params.has("gpus")) return std::nullopt;
+  return params.choice<Gpus>("gpus");
 }
 
 }  // namespace assay

@@ -1,14 +1,18 @@
-// Parameters of a case and the schema that a family checks them by.
+// The parameters of a case, and the axes by which a family declares them.
 #pragma once
 
 #include "harness/core/json_fwd.h"
 #include "harness/device/device.h"
 
+#include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -21,16 +25,41 @@ using ParamValue = std::variant<bool, std::int64_t, double, std::string>;
 std::string to_string(const ParamValue& value);
 Json to_json(const ParamValue& value);
 
+// An enum with a function words(E) beside it that returns the words of its enumerators in order.
+template <typename E>
+concept Worded = std::is_enum_v<E> && requires(E value) {
+  words(value)[0];
+};
+
+template <Worded E>
+std::string word_of(E value) {
+  return std::string(words(value)[static_cast<std::size_t>(value)]);
+}
+template <Worded E>
+std::vector<std::string> all_words() {
+  const auto& all = words(E{});
+  return {all.begin(), all.end()};
+}
+
 // The parameters of one case, in the family's order.
 class Params {
  public:
   void set(std::string name, ParamValue value);
   bool has(std::string_view name) const;
-  // Throw Error when the parameter is absent or of another type.
+  // These throw Error if the parameter is absent or of another type.
   std::int64_t integer(std::string_view name) const;
   double real(std::string_view name) const;
   bool flag(std::string_view name) const;
   const std::string& text(std::string_view name) const;
+  // A value of any type, as in a key; empty if absent.
+  std::string word(std::string_view name) const;
+  // A count's number; absent if the parameter is, or if it is a word ("all").
+  std::optional<std::int64_t> number(std::string_view name) const;
+  // The enumerator that a choice of axis::choice<E> names; also throws on any other word.
+  template <Worded E>
+  E choice(std::string_view name) const {
+    return static_cast<E>(index_of(name, words(E{})));
+  }
 
   const std::vector<std::pair<std::string, ParamValue>>& items() const { return items_; }
   // family/param=value/...
@@ -38,13 +67,15 @@ class Params {
   Json to_json() const;
 
  private:
+  const ParamValue* find(std::string_view name) const;
   const ParamValue& at(std::string_view name) const;
+  std::size_t index_of(std::string_view name, std::span<const std::string_view> words) const;
 
   std::vector<std::pair<std::string, ParamValue>> items_;
 };
 
 enum class ParamType {
-  integer,  // 64 bits, within [minimum, maximum]
+  integer,  // 64 bits
   bytes,    // an integer, also written "64MiB", "1GB"; canonical form: bytes
   seconds,  // a real, also written "30s", "500ms"
   real,
@@ -54,36 +85,68 @@ enum class ParamType {
   text,    // free text (a path)
 };
 
+// One parameter of a family. Declare it with the functions of namespace axis and the setters below:
+//   axis::bytes("bytes", {1 << 20}).runs_on_gpu({1 << 30}).at_least(64).doc("bytes of one array")
 struct ParamSpec {
   std::string name;
   ParamType type = ParamType::integer;
-  std::vector<ParamValue> defaults;  // a bare family runs their cross product
-  std::vector<std::string> allowed;  // choice, count
-  std::optional<double> minimum;
-  std::optional<double> maximum;
-  std::string help;                 // one line, with the unit
-  std::vector<DeviceKind> devices;  // where it exists; empty: everywhere. Left out of keys elsewhere.
-  // Defaults on a GPU where those differ; empty: `defaults`.
-  std::vector<ParamValue> cuda_defaults = {};
-  // Values that only one kind of device has (launch: op=fork_join on a CPU, op=kernel on a GPU); those not named here
-  // are everywhere. Elsewhere a list goes without them, and a list of nothing else makes skips.
+  std::vector<ParamValue> defaults = {};       // a bare family runs their cross product
+  std::vector<ParamValue> cuda_defaults = {};  // defaults on a GPU; empty: `defaults`
+  std::vector<std::string> allowed = {};       // choice, count
+  std::optional<double> minimum = {};
+  std::optional<double> maximum = {};
+  std::string help = {};                 // one line, with the unit
+  std::vector<DeviceKind> devices = {};  // that have this parameter; empty: all. Left out of keys elsewhere.
+  // Values that only one kind of device has (launch: op=fork_join on a CPU, op=kernel on a GPU). Other devices drop
+  // them from a list; if nothing else is in the list, its cases are skipped.
   std::map<std::string, DeviceKind> only_on = {};
 
   bool has(DeviceKind device) const;
   bool has(const ParamValue& value, DeviceKind device) const;
-  // The defaults there are on this device, in order.
   const std::vector<ParamValue>& defaults_on(DeviceKind device) const;
+
+  // The values that a bare family runs.
+  ParamSpec& runs(std::initializer_list<ParamValue> values);
+  ParamSpec& runs(const std::vector<std::string>& words);
+  ParamSpec& runs_on_gpu(std::initializer_list<ParamValue> values);
+  ParamSpec& runs_on_gpu(const std::vector<std::string>& words);
+  ParamSpec& at_least(double limit);
+  ParamSpec& range(double lowest, double highest);
+  // The parameter exists only on this kind of device.
+  ParamSpec& only(DeviceKind device);
+  // These values exist only on this kind of device.
+  ParamSpec& only(DeviceKind device, const std::vector<std::string>& values);
+  ParamSpec& doc(std::string line);
 };
 
 using Schema = std::vector<ParamSpec>;
 
-// The specification of a parameter that is one of `allowed`.
-ParamSpec choice(std::string name, std::vector<std::string> allowed, const std::vector<std::string>& defaults,
-                 std::string help);
-// `gpus` of a case that uses one GPU a rank: each (one rank works at a time) or together. The harness does the turns;
-// a family only names the parameter. Absent on a CPU, where ranks work together.
-ParamSpec gpus_param();
-// Its value; empty where the case has none.
-std::string gpus_of(const Params& params);
+namespace axis {
+
+ParamSpec integer(std::string name, std::int64_t value);
+ParamSpec bytes(std::string name, std::initializer_list<std::int64_t> values);
+ParamSpec seconds(std::string name, double value);
+ParamSpec real(std::string name, double value);
+ParamSpec flag(std::string name, bool value = false);
+ParamSpec text(std::string name, std::string value);
+// Choices and counts run all their words unless runs() says otherwise.
+ParamSpec choice(std::string name, std::vector<std::string> words);
+ParamSpec count(std::string name, std::vector<std::string> words);
+// A choice with the words of an enum.
+template <Worded E>
+ParamSpec choice(std::string name) {
+  return choice(std::move(name), all_words<E>());
+}
+// `gpus` of a case that uses one GPU per rank. The harness takes the turns; a family only declares the parameter.
+// Absent on a CPU, where ranks work together.
+ParamSpec gpus();
+
+}  // namespace axis
+
+// Whether GPUs of several ranks run one at a time or all at once.
+enum class Gpus { each, together };
+constexpr auto words(Gpus) { return std::to_array<std::string_view>({"each", "together"}); }
+// Absent if the case has no such parameter.
+std::optional<Gpus> gpus_of(const Params& params);
 
 }  // namespace assay

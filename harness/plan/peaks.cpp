@@ -15,17 +15,17 @@ std::optional<MeasuredPeak> measured_peak(const Record& record) {
   if (record.family != "peak" || record.status != Status::ok || record.injected()) return std::nullopt;
   const auto metric = std::find_if(record.metrics.begin(), record.metrics.end(),
                                    [](const Metric& m) { return m.name == "throughput" && m.value; });
-  const auto isa = record.labels.find("isa");
-  const auto threads = record.labels.find("threads");
-  if (metric == record.metrics.end() || isa == record.labels.end() || threads == record.labels.end())
-    return std::nullopt;
+  const auto isa = record.attribute("isa"), threads = record.attribute("threads");
+  if (metric == record.metrics.end() || !isa || !threads) return std::nullopt;
   if (!record.params.is_object() || !record.params.contains("dtype")) return std::nullopt;
-  MeasuredPeak peak{record.key,         record.params.value("dtype", ""),
-                    isa->second,        record.params.value("isa", "") == "auto",
-                    record.world_ranks, 0,
+  MeasuredPeak peak{record.key,
+                    record.params.value("dtype", ""),
+                    *isa,
+                    record.params.value("isa", "") == "auto",
+                    record.world_ranks,
+                    0,
                     *metric->value};
-  const std::string& count = threads->second;
-  std::from_chars(count.data(), count.data() + count.size(), peak.threads);
+  std::from_chars(threads->data(), threads->data() + threads->size(), peak.threads);
   if (peak.threads < 1) return std::nullopt;
   return peak;
 }

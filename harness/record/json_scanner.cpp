@@ -13,7 +13,7 @@ namespace assay {
 
 namespace {
 
-constexpr int max_depth = 64;
+constexpr int max_scan_depth = 64;
 
 [[noreturn]] void not_json() { throw Error("not JSON"); }
 
@@ -199,7 +199,7 @@ JsonScanner::Number JsonScanner::number(const char* wanted) {
 
 void JsonScanner::enter(char bracket, const char* wanted) {
   if (peek() != bracket) wrong(wanted);
-  if (++depth_ > max_depth) throw Error("nested deeper than 64");
+  if (++depth_ > max_scan_depth) throw Error("nested deeper than 64");
   ++at_;
 }
 

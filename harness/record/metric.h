@@ -4,11 +4,15 @@
 #include "harness/statistics/statistics.h"
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace assay {
+
+// Named texts of a record: its conditions, choices and labels.
+using Attributes = std::map<std::string, std::string>;
 
 enum class Better { higher, lower };
 

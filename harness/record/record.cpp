@@ -1,6 +1,8 @@
 // Record to JSON. Numbers that are not finite are null on disk.
 #include "harness/record/record.h"
 
+#include "harness/core/error.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,6 +81,11 @@ Json to_json(const Samples& samples) {
 
 }  // namespace
 
+void check_schema(std::int64_t schema) {
+  if (schema < 1 || schema > record_schema)
+    throw Error(fmt::format("schema {} is not known: this build reads schemas 1 and {}", schema, record_schema));
+}
+
 std::string_view name_of(Status status) {
   switch (status) {
     case Status::ok: return "ok";
@@ -95,11 +102,36 @@ std::string Identity::text() const {
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", key, device, ranks, nodes, joined, seed);
 }
 
+Identity Identity::on_any_host() const {
+  Identity same = *this;
+  same.hosts.clear();
+  return same;
+}
+
+Identity Identity::unplaced() const {
+  Identity same = on_any_host();
+  same.nodes = 1;
+  return same;
+}
+
 Identity Record::identity() const {
   std::set<std::string> hosts;
   for (const RankResult& rank : ranks)
     if (!rank.host.empty()) hosts.insert(rank.host);
   return {key, device, world_ranks, world_nodes, {hosts.begin(), hosts.end()}, seed};
+}
+
+std::optional<std::string> Record::attribute(const std::string& name) const {
+  for (const Attributes* these : {&conditions, &choices, &labels})
+    if (const auto found = these->find(name); found != these->end()) return found->second;
+  return std::nullopt;
+}
+
+Attributes Record::attributes() const {
+  Attributes all = conditions;
+  all.insert(choices.begin(), choices.end());
+  all.insert(labels.begin(), labels.end());
+  return all;
 }
 
 bool Record::injected() const {
@@ -127,7 +159,9 @@ Json Record::to_json() const {
     json["ranks"].push_back(std::move(part));
   }
   json["device"] = device;
-  json["labels"] = labels.empty() ? Json::object() : Json(labels);
+  json["conditions"] = conditions;
+  json["choices"] = choices;
+  json["labels"] = labels;
   json["status"] = name_of(status);
   json["reason"] = reason;
   json["comparable"] = comparable;

@@ -1,4 +1,4 @@
-// The result of one case, and its form on disk (schema 1). Unknown numbers are null there, never 0.
+// The result of one case, and its form on disk (schema 2; schema 1 is read too). Unknown numbers are null, never 0.
 #pragma once
 
 #include "harness/core/json_fwd.h"
@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -17,7 +18,10 @@
 
 namespace assay {
 
-inline constexpr int record_schema = 1;
+inline constexpr int record_schema = 2;  // of records and run.json as they are written
+
+// Throws Error, unless this build reads records and runs of this schema.
+void check_schema(std::int64_t schema);
 
 enum class Status { ok, skipped, failed, error };
 std::string_view name_of(Status status);
@@ -28,38 +32,44 @@ struct RankResult {
   std::string device;
   std::optional<double> median;
   std::string uuid = {};              // of the rank's GPU; empty on a CPU
-  std::string pci = {};               // its place on the bus
-  std::string cpus = {};              // that it is bound to, "0-3,8"; empty: unknown
-  std::optional<int> numa_node = {};  // of all these CPUs; absent when they span several, or it is unknown
-  std::optional<double> pace = {};    // Measurement::rank_paces; in a world of several ranks
+  std::string pci = {};               // the GPU's bus address
+  std::string cpus = {};              // it is bound to, "0-3,8"; empty: unknown
+  std::optional<int> numa_node = {};  // of those CPUs; absent if they span several nodes, or it is unknown
+  std::optional<double> pace = {};    // Measurement::rank_paces; only in a world of several ranks
 };
 
 struct Samples {
   std::string unit = "s";
-  std::vector<double> values;  // seconds a repetition; the slowest rank's
+  std::vector<double> values;  // seconds per repetition, of the slowest rank
   std::vector<double> at;
-  std::optional<std::string> series;  // path below the run directory when the list is long
-  std::int64_t count = 0;             // of all samples, also those in the series file
-  std::int64_t repetitions = 1;       // back-to-back calls a sample
+  std::optional<std::string> series;  // path below the run directory, if the list is long
+  std::int64_t count = 0;             // of all samples, including those in the series file
+  std::int64_t repetitions = 1;       // back-to-back calls per sample
   std::string stopped_by;
   std::vector<int> disturbed;
-  std::vector<double> first_touch;  // repetitions before warm-up ended, reported apart
+  std::vector<double> first_touch;  // repetitions during warm-up
 };
 
-// What resume skips by and comparisons pair by.
+// Which case this is: resume skips by it, comparisons pair by it.
 struct Identity {
   std::string key;
   std::string device;
   int ranks = 1;
   int nodes = 1;
-  std::vector<std::string> hosts;  // sorted, each once
+  std::vector<std::string> hosts = {};  // sorted, without duplicates
   std::uint64_t seed = 0;
 
-  // Equal for equal identities only.
+  // The same case, whichever hosts it runs on.
+  Identity on_any_host() const;
+  // The same case as a plan names it, before ranks are placed: neither hosts nor nodes.
+  Identity unplaced() const;
+  // Differs for different identities.
   std::string text() const;
+  auto operator<=>(const Identity&) const = default;
 };
 
 struct Record {
+  int schema = record_schema;  // of the text it was read from
   std::string key;
   std::string family;
   SharedJson params;
@@ -70,7 +80,9 @@ struct Record {
   int world_nodes = 1;
   std::vector<RankResult> ranks;
   std::string device = "cpu";
-  std::map<std::string, std::string> labels;
+  Attributes conditions;  // fixed by plan, user or hardware
+  Attributes choices;     // made by a trial, a library or a kernel: implementation, isa, ...
+  Attributes labels;      // remarks, and the labels that the user gave
   Status status = Status::ok;
   std::string reason;  // why skipped, failed or broken
   bool comparable = true;
@@ -83,17 +95,21 @@ struct Record {
   std::optional<Matrix> matrix;  // of a case that measures every pair
   std::string started;           // ISO 8601, UTC
   double seconds = 0;
-  std::string log;  // tail of the workers' stderr when the case broke; absent when empty
+  std::string log;  // tail of the workers' stderr if the case broke
 
   Identity identity() const;
-  // A flag that fault injection left: such a record proves a check and is no measurement.
+  // The first of that name among conditions, choices and labels.
+  std::optional<std::string> attribute(const std::string& name) const;
+  // Conditions, choices and labels together.
+  Attributes attributes() const;
+  // Whether a fault was injected: such a record proves that a check works and is not a measurement.
   bool injected() const;
   Json to_json() const;
-  // Members that are absent take their defaults; unknown ones are ignored. Throws Error naming the member whose
-  // type is wrong, and on a schema this build does not know.
+  // Absent members take their defaults; unknown ones are ignored. Throws Error naming the member whose type is wrong,
+  // and for a schema this build does not know.
   static Record from_json(const Json& json);
-  // The same from JSON text of any origin; also throws "not JSON" and "nested deeper than 64". Equal parameters and
-  // protocols come from the pool.
+  // The same from untrusted text; also throws "not JSON" and "nested deeper than 64". Equal parameters and protocols
+  // share one value from the pool.
   static Record from_text(std::string_view text, JsonPool& pool);
 };
 

@@ -5,8 +5,10 @@
 #include "harness/record/record.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -113,6 +115,10 @@ void object(Scan& scan, Each each) {
   scan.members([&](std::string_view name) {
     if (!each(name)) scan.skip();
   });
+}
+
+void read(Scan& scan, Attributes& attributes) {
+  object(scan, [&](std::string_view name) { return read(scan, attributes[std::string(name)]), true; });
 }
 
 // A list of objects, `one(name, element)` for each member.
@@ -242,9 +248,30 @@ void read(Scan& scan, SharedJson& to, JsonPool& pool) {
   to = pool.get(text == "null" ? "{}" : text);
 }
 
-void check_schema(std::int64_t schema) {
-  if (schema != record_schema)
-    throw Error(fmt::format("schema {} is not known: this build reads schema {}", schema, record_schema));
+// Labels of schema 1 that part nothing: they follow from the world size, are prose, or vary by chance.
+constexpr std::array<std::string_view, 26> schema1_remarks{
+    "accumulate",  "bytes_used",   "candidates",   "choice",       "choices", "communication", "convergence",
+    "count",       "formula",      "global_batch", "gpu_trace",    "kernel",  "kernel_search", "micro_batch",
+    "not_offered", "note",         "pcie",         "pcie_maximum", "peak",    "peak_measured", "planned_memory",
+    "slowest_gpu", "slowest_pair", "store_search", "threads",      "weights"};
+constexpr std::array<std::string_view, 2> schema1_choices{"implementation", "isa"};
+
+// Schema 1 has only labels. Unlisted ones (the user's among them) become conditions: they part series, but not the two
+// sides of a comparison (comparable.h).
+void sort_schema1_labels(Record& record) {
+  record.conditions.clear();
+  record.choices.clear();
+  const auto within = [](const auto& names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (auto label = record.labels.begin(); label != record.labels.end();) {
+    const auto next = std::next(label);
+    if (within(schema1_choices, label->first))
+      record.choices.insert(record.labels.extract(label));
+    else if (!within(schema1_remarks, label->first))
+      record.conditions.insert(record.labels.extract(label));
+    label = next;
+  }
 }
 
 // Of text whose other members may be of any type.
@@ -305,10 +332,9 @@ Record read_record(std::string_view text, JsonPool& pool) {
       });
       return true;
     }
-    if (name == "labels") {
-      object(scan, [&](std::string_view label) { return read(scan, record.labels[std::string(label)]), true; });
-      return true;
-    }
+    if (name == "conditions") return read(scan, record.conditions), true;
+    if (name == "choices") return read(scan, record.choices), true;
+    if (name == "labels") return read(scan, record.labels), true;
     if (name == "spans") {
       object(scan, [&](std::string_view span) {
         std::optional<double> seconds;
@@ -329,6 +355,8 @@ Record read_record(std::string_view text, JsonPool& pool) {
   });
   scan.finish();
   check_schema(schema);
+  record.schema = static_cast<int>(schema);
+  if (record.schema == 1) sort_schema1_labels(record);
   record.spans.shrink_to_fit();
   return record;
 }

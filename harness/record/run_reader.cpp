@@ -23,15 +23,15 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::uintmax_t max_run_bytes = 256u << 20;
-constexpr std::size_t max_line_bytes = 64u << 20;
+constexpr std::size_t max_record_bytes = 64u << 20;
 
 }  // namespace
 
 std::vector<Record> RunData::final_records() const {
   std::vector<Record> last;
-  std::map<std::string, std::size_t> places;
+  std::map<Identity, std::size_t> places;
   for (const Record& record : records) {
-    const auto [place, fresh] = places.try_emplace(record.identity().text(), last.size());
+    const auto [place, fresh] = places.try_emplace(record.identity(), last.size());
     if (fresh)
       last.push_back(record);
     else
@@ -80,9 +80,7 @@ RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
     data.run = parse_untrusted(text);
     const JsonReader run(data.run, "");
     if (!run.has("schema")) throw Error("no schema");
-    const std::int64_t schema = run.integer("schema", 0);
-    if (schema != record_schema)
-      throw Error(fmt::format("schema {} is not known: this build reads schema {}", schema, record_schema));
+    check_schema(run.integer("schema", 0));
   } catch (const Error& caught) {
     throw UsageError(fmt::format("{}: {}", (dir / "run.json").string(), caught.what()));
   }
@@ -92,7 +90,7 @@ RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
     if (line.empty()) continue;
     lines_hash += hash64(line);
     try {
-      if (line.size() > max_line_bytes) throw Error(fmt::format("longer than {} bytes", max_line_bytes));
+      if (line.size() > max_record_bytes) throw Error(fmt::format("longer than {} bytes", max_record_bytes));
       data.records.push_back(Record::from_text(line, pool));
       if (!whole) drop_unread(data.records.back());
       data.lines.push_back(number);

@@ -4,7 +4,6 @@
 #include "harness/core/host.h"
 #include "harness/hosts/placement.h"
 #include "harness/run/supervisor.h"
-#include "harness/run/work.h"
 
 #include <algorithm>
 #include <set>
@@ -39,9 +38,8 @@ class Todo {
       : request_(request), prepared_(prepared), labels_(labels) {
     if (!prepared.before) return;
     for (Record& record : prepared.before->final_records()) {
-      if (record.device != name_of(request.plan.device)) continue;
-      const Work work = work_of(record);
-      finals_[work].push_back(std::move(record));
+      const Identity identity = record.identity().unplaced();
+      finals_[identity].push_back(std::move(record));
     }
   }
 
@@ -55,11 +53,11 @@ class Todo {
   const RunRequest& request_;
   const Prepared& prepared_;
   const std::map<std::string, std::string>& labels_;
-  std::map<Work, std::vector<Record>> finals_;
+  std::map<Identity, std::vector<Record>> finals_;
 };
 
 const Record* Todo::last(const PlannedCase& planned) const {
-  const auto found = finals_.find(work_of(planned));
+  const auto found = finals_.find(identity_of(planned, request_.plan.device));
   if (found == finals_.end()) return nullptr;
   // With several hosts, records from any hosts count: each allocation has others.
   const bool any_host = prepared_.hosts.agents != nullptr;

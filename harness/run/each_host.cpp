@@ -1,5 +1,6 @@
 #include "harness/run/each_host.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
@@ -18,10 +19,6 @@ namespace {
 
 constexpr std::size_t cases_per_message = 200;
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // "mllog/x.log" of host n1 is "mllog/n1-x.log": every host writes the same names.
 std::string file_of_host(const std::string& host, const std::string& name) {
   const std::size_t slash = name.find('/');
@@ -29,7 +26,7 @@ std::string file_of_host(const std::string& host, const std::string& name) {
   return name.substr(0, slash + 1) + host + "-" + name.substr(slash + 1);
 }
 
-std::unique_ptr<ChannelServer> make_server(const Agents& agents) {
+std::unique_ptr<ChannelServer> server_for_hosts(const Agents& agents) {
   return std::make_unique<ChannelServer>(
       ChannelServer::Listen{.every_interface = true, .hosts = agents.own_addresses()});
 }
@@ -40,18 +37,20 @@ EachHost::EachHost(Agents& agents, const EachHostOrder& order, RunSink& sink)
     : agents_(agents),
       order_(order),
       sink_(sink),
-      loop_(make_server(agents), *this),
+      loop_(server_for_hosts(agents), *this),
       signals_(
           "the hosts' runs", [this](const std::string& line) { live_.note(line); }, [] {}) {
   for (const AllocatedHost& allocated : agents_.allocation().hosts) {
     Host& host = hosts_.emplace_back();
     host.name = allocated.name;
-    std::set<Work> finished;
+    std::set<Identity> finished;
     if (const auto before = order_.before.find(host.name); before != order_.before.end())
       for (const Record& record : before->second)
-        if (record.status != Status::error) finished.insert(work_of(record));
-    for (std::size_t i = 0; i < order_.plan->cases.size(); ++i)
-      if (const Work work = work_of(order_.plan->cases[i]); !finished.contains(work)) host.left.emplace(work, i);
+        if (record.status != Status::error) finished.insert(record.identity().unplaced());
+    for (std::size_t i = 0; i < order_.plan->cases.size(); ++i) {
+      const Identity identity = identity_of(order_.plan->cases[i], order_.device);
+      if (!finished.contains(identity)) host.left.emplace(identity, i);
+    }
     all_ += host.left.size();
     host.finished = host.left.empty();
   }
@@ -136,7 +135,7 @@ void EachHost::on(int index, const message::End& end) {
 
 void EachHost::keep(int index, Record record) {
   Host& host = host_at(index);
-  const auto found = host.left.find(work_of(record));
+  const auto found = host.left.find(record.identity().unplaced());
   if (found == host.left.end()) throw Error(fmt::format("an unexpected record of {}", in_quotes(record.key)));
   for (RankResult& rank : record.ranks) rank.host = host.name;
   host.left.erase(found);
@@ -154,7 +153,7 @@ void EachHost::give_up(int index, const std::string& why) {
   if (host.left.empty()) return;
   note(fmt::format("host {}: {}; {} of its cases have no record", host.name, why, host.left.size()));
   std::set<std::size_t> left;
-  for (const auto& [work, i] : host.left) left.insert(i);
+  for (const auto& [identity, i] : host.left) left.insert(i);
   for (const std::size_t i : left) keep(index, broken_record(host, order_.plan->cases[i], why));
 }
 
@@ -170,7 +169,7 @@ Record EachHost::broken_record(const Host& host, const PlannedCase& planned, con
   order.flags = shared_machine_flags();
   if (const auto before = order_.before.find(host.name); before != order_.before.end())
     for (const Record& record : before->second)
-      if (work_of(record) == work_of(planned)) order.attempt = record.attempt + 1;
+      if (record.identity().unplaced() == identity_of(planned, order_.device)) order.attempt = record.attempt + 1;
   Record record = blank_record(order, order_.device);
   for (int rank = 0; rank < planned.ranks; ++rank) record.ranks.push_back({rank, host.name, "", std::nullopt});
   record.status = Status::error;

@@ -8,7 +8,6 @@
 #include "harness/run/end_signals.h"
 #include "harness/run/progress.h"
 #include "harness/run/sink.h"
-#include "harness/run/work.h"
 
 #include <chrono>
 #include <cstddef>
@@ -54,7 +53,7 @@ class EachHost : private ChannelHandler {
     Clock::time_point waiting_since{};  // for its connection
     std::string key;                    // of the current case
     Clock::time_point begun{};
-    std::map<Work, std::size_t> left;  // cases without a final record: index in the plan
+    std::map<Identity, std::size_t> left;  // cases without a final record: index in the plan
   };
   Host& host_at(int index) { return hosts_[static_cast<std::size_t>(index)]; }
 

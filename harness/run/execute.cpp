@@ -2,6 +2,7 @@
 #include "harness/run/execute.h"
 
 #include "harness/comm/slow_link.h"
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/device/cpu/team.h"
@@ -28,10 +29,6 @@
 namespace assay {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 constexpr std::size_t max_links_named = 4;
 
@@ -74,7 +71,7 @@ void keep_measurement(Record& record, const Measurement& measured, int rank) {
   samples.at = measured.at;
   samples.count = static_cast<std::int64_t>(measured.values.size());
   samples.repetitions = measured.repetitions;
-  samples.stopped_by = measured.stopped_by;
+  samples.stopped_by = name_of(measured.stopped_by);
   samples.disturbed = measured.disturbed;
   constexpr std::size_t kept = 100;
   samples.first_touch.assign(
@@ -95,20 +92,21 @@ void find_links(const CaseOrder& order, Device& device, Communicator& comm, Cont
   const SlowLinks slow = find_slow_links(comm, device);
   for (std::size_t i = 0; i < slow.findings.size(); ++i) {
     const LinkFinding& finding = slow.findings[i];
-    if (comm.rank() == 0 && i < max_links_named) context.flags.push_back("slow link: " + describe(finding, slow.hosts));
+    if (comm.rank() == 0 && i < max_links_named)
+      context.outputs.flags.push_back("slow link: " + describe(finding, slow.hosts));
     // A call that is nothing but messages takes these ranks as long as their link does: it says nothing of their pace.
     const std::vector<int> held_up = finding.culprits();
     if (!order.family->workload && std::find(held_up.begin(), held_up.end(), comm.rank()) != held_up.end())
       record.ranks.front().pace.reset();
   }
   if (comm.rank() == 0 && slow.findings.size() > max_links_named)
-    context.flags.push_back(fmt::format("slow link: {} more", slow.findings.size() - max_links_named));
+    context.outputs.flags.push_back(fmt::format("slow link: {} more", slow.findings.size() - max_links_named));
 }
 
 void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record,
                 Clock::time_point start) {
   const std::unique_ptr<Case> work = make_case(*order.family, order.params, device.kind());
-  const std::optional<std::string> reason = work->skip_reason(context);
+  const std::optional<std::string> reason = work->prepare(context);
   if (comm.max_of(reason ? 1 : 0) > 0) {
     record.status = Status::skipped;
     record.reason = reason.value_or("");
@@ -127,18 +125,18 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
       throw Error(fmt::format("{} ({})", error.what(), fmt::join(errors, ", ")));
     }
   };
-  order.protocol.apply(context.protocol);
-  if (const std::string gpus = gpus_of(order.params); !gpus.empty() && comm.size() > 1)
-    context.protocol.details["gpus"] = gpus;
+  order.protocol.apply(context.outputs.protocol);
+  const std::optional<Gpus> gpus = gpus_of(order.params);
+  if (gpus && comm.size() > 1) context.outputs.protocol.details["gpus"] = word_of(*gpus);
   phase(record, "setup", [&] { watched_by_health([&] { work->setup(context); }); });
   // The plan's limits go before the case's own; what the inputs hold is settled by now, and only the case knows it.
-  const std::string data = context.protocol.data;
-  order.protocol.apply(context.protocol);
-  context.protocol.data = data;
-  if (context.protocol.timer.empty()) context.protocol.timer = device.timer();
+  const std::string data = context.outputs.protocol.data;
+  order.protocol.apply(context.outputs.protocol);
+  context.outputs.protocol.data = data;
+  if (context.outputs.protocol.timer.empty()) context.outputs.protocol.timer = device.timer();
 
-  Sampler sampler(device, comm, context.protocol, start);
-  if (gpus_of(order.params) == "each") sampler.take_turns();
+  Sampler sampler(device, comm, context.outputs.protocol, start);
+  if (gpus == Gpus::each) sampler.take_turns();
   const bool on_gpu = device.kind() == DeviceKind::cuda;
   const bool watched = comm.rank() == 0 || on_gpu;
   if (watched) telemetry.start(start);
@@ -158,11 +156,10 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   // twice.
   std::optional<double> watts;
   const bool shared = std::find(order.flags.begin(), order.flags.end(), "shared GPU") != order.flags.end();
-  if (on_gpu && !shared && (comm.size() == 1 || gpus_of(order.params).empty()))
-    watts = gpu_watts(record.telemetry, from, to, comm);
+  if (on_gpu && !shared && (comm.size() == 1 || !gpus)) watts = gpu_watts(record.telemetry, from, to, comm);
   if (const std::string slow = health.slowness(record.telemetry, from, to); !slow.empty())
-    context.flags.push_back(fmt::format("GPU slowed down: {}{}", slow,
-                                        comm.size() > 1 ? fmt::format(" (rank {})", comm.rank()) : std::string()));
+    context.outputs.flags.push_back(fmt::format(
+        "GPU slowed down: {}{}", slow, comm.size() > 1 ? fmt::format(" (rank {})", comm.rank()) : std::string()));
 
   Checks checks;
   phase(record, "verify", [&] { watched_by_health([&] { work->verify(checks); }); });
@@ -263,6 +260,10 @@ std::string earlier(const std::string& moment, std::int64_t nanoseconds) {
   return utc_text(timegm(&parts) - static_cast<std::time_t>(std::llround(1e-9 * static_cast<double>(nanoseconds))));
 }
 
+Identity identity_of(const PlannedCase& planned, DeviceKind device) {
+  return {.key = planned.key, .device = std::string(name_of(device)), .ranks = planned.ranks, .seed = planned.seed};
+}
+
 Record blank_record(const CaseOrder& order, DeviceKind device) {
   Record record;
   record.key = order.key;
@@ -302,14 +303,14 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& world,
   record.ranks = {{comm.rank(), this_host(), device.info().name, std::nullopt, device.info().uuid, device.info().pci,
                    cpu_list_text(cpu::rank_cpus()), node_of_cpus(numa_nodes(), cpu::rank_cpus())}};
   const Clock::time_point start = Clock::now();
-  Context context{device, comm, order.world};
-  context.seed = order.seed;
-  context.cache_dir = surroundings.cache_dir;
-  context.faults = order.faults;
-  context.on_inject = surroundings.tell_fault;
-  context.peaks = order.peaks;
-  context.run_dir = surroundings.run_dir;
-  context.write_file = surroundings.write_file;
+  Context context{device, comm};
+  context.inputs = {.world = order.world,
+                    .seed = order.seed,
+                    .cache_dir = surroundings.cache_dir,
+                    .run_dir = surroundings.run_dir,
+                    .peaks = order.peaks,
+                    .faults = order.faults};
+  context.services = {.write_file = surroundings.write_file, .on_inject = surroundings.tell_fault};
   try {
     run_phases(order, device, comm, context, record, start);
   } catch (const std::bad_alloc&) {
@@ -319,7 +320,7 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& world,
     record.status = Status::error;
     record.reason = caught.what();
     // Exceptions of devices name bytes, not always the word by which people search.
-    if (context.faults.contains(Fault::oom) && record.reason.find("memory") == std::string::npos)
+    if (context.inputs.faults.contains(Fault::oom) && record.reason.find("memory") == std::string::npos)
       record.reason = "out of memory: " + record.reason;
   } catch (...) {
     record.status = Status::error;
@@ -328,17 +329,19 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& world,
   if (record.status == Status::error && !record.spans.empty())
     record.reason += fmt::format(" (in {})", record.spans.back().first);
   try {
-    record.protocol = context.protocol.to_json();
+    record.protocol = context.outputs.protocol.to_json();
   } catch (const std::exception& caught) {
     record.status = Status::error;
     record.reason = caught.what();
     record.protocol = Json::object();
   }
-  record.spans.insert(record.spans.end(), context.spans.begin(), context.spans.end());
-  record.matrix = std::move(context.matrix);
-  for (auto& [name, series] : context.series) record.telemetry[name] = std::move(series);
-  for (const auto& [name, value] : context.labels) record.labels[name] = value;
-  record.flags.insert(record.flags.end(), context.flags.begin(), context.flags.end());
+  record.spans.insert(record.spans.end(), context.outputs.spans.begin(), context.outputs.spans.end());
+  record.matrix = std::move(context.outputs.matrix);
+  for (auto& [name, series] : context.outputs.series) record.telemetry[name] = std::move(series);
+  record.conditions = std::move(context.outputs.conditions);
+  record.choices = std::move(context.outputs.choices);
+  for (const auto& [name, value] : context.outputs.labels) record.labels[name] = value;
+  record.flags.insert(record.flags.end(), context.outputs.flags.begin(), context.outputs.flags.end());
   if (device.info().emulated) {
     record.flags.push_back("emulated GPU: not a measurement");
     record.comparable = false;
@@ -372,8 +375,8 @@ Record merge_parts(std::vector<Record> parts) {
     }
     for (const std::string& flag : part.flags)
       if (std::find(whole.flags.begin(), whole.flags.end(), flag) == whole.flags.end()) whole.flags.push_back(flag);
-    if (const auto way = part.labels.find("transport"); way != part.labels.end())
-      whole.labels["transport"] = join_ways(whole.labels["transport"], way->second);
+    if (const auto way = part.choices.find("transport"); way != part.choices.end())
+      whole.choices["transport"] = join_ways(whole.choices["transport"], way->second);
     whole.comparable = whole.comparable && part.comparable;
     whole.seconds = std::max(whole.seconds, part.seconds);
   }

@@ -26,6 +26,9 @@ struct CaseOrder {
   std::vector<MeasuredPeak> peaks;  // measured so far in this run
 };
 
+// Equal to Identity::unplaced() of the case's records.
+Identity identity_of(const PlannedCase& planned, DeviceKind device);
+
 // A record with everything that is known before the case runs: key, params, seed, labels, flags, start.
 // Oversubscription makes it not comparable.
 Record blank_record(const CaseOrder& order, DeviceKind device);
@@ -45,7 +48,7 @@ struct Surroundings {
 Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, const Surroundings& surroundings);
 
 // One record from one part a rank, in any order; throws Error when rank 0's is missing. The worst status wins
-// (error, failed, skipped, ok), a check passes when it passes on every rank, and its worst value is kept. The label
+// (error, failed, skipped, ok), a check passes when it passes on every rank, and its worst value is kept. The choice
 // `transport` holds the ways of all ranks. A rank that is much slower than the others is named by a flag.
 Record merge_parts(std::vector<Record> parts);
 

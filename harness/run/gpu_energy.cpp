@@ -1,5 +1,6 @@
 #include "harness/run/gpu_energy.h"
 
+#include "harness/comm/gather.h"
 #include "harness/plan/case.h"
 #include "harness/sensors/gpu_sensors.h"
 
@@ -16,8 +17,7 @@ std::optional<double> gpu_watts(const std::map<std::string, Series>& telemetry, 
   constexpr double unknown = -1;
   double sum = 0;
   bool whole = true;
-  for (int rank = 0; rank < comm.size(); ++rank) {
-    const double watts = comm.broadcast_value(own.value_or(unknown), rank);
+  for (const double watts : gather(comm, own.value_or(unknown))) {
     whole = whole && watts > 0;
     sum += watts;
   }

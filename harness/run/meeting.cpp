@@ -3,6 +3,7 @@
 
 #include "harness/comm/communicator.h"
 #include "harness/core/error.h"
+#include "harness/core/host.h"
 #include "harness/hosts/agent_starter.h"
 
 #include <poll.h>
@@ -46,7 +47,7 @@ std::unique_ptr<ChannelServer> meet_through_mpi(Allocation& allocation) {
     where.every_interface = allocation.hosts.size() > 1;
     where.hosts = addresses_towards(allocation.hosts);
     where.guests = true;
-    where.token = ChannelServer::new_token();
+    where.token = random_token();
     server = std::make_unique<ChannelServer>(where);
     const std::string word = server->address() + " " + where.token;
     if (word.size() >= text_bytes) throw Error("this host has too many addresses for the ranks to meet");

@@ -74,6 +74,11 @@ void read_plan(const RunRequest& request, std::span<const Family> families, Prep
     prepared.before = read_run(*request.resume);
     const Json& run = prepared.before->run;
     const std::string source = (*request.resume / "run.json").string();
+    if (const int schema = run.value("schema", 0); schema != record_schema)
+      throw UsageError(
+          fmt::format("--resume {}: a run of schema {}, and this build continues only runs of schema {}; "
+                      "reports read it: start a new run for what is missing",
+                      request.resume->string(), schema, record_schema));
     if (!run.contains("plan") || !run["plan"].is_object())
       throw UsageError(fmt::format("{}: holds no plan to resume", source));
     if (device_of(run) != request.plan.device)
@@ -97,8 +102,11 @@ void read_plan(const RunRequest& request, std::span<const Family> families, Prep
 }
 
 Json run_json(const RunRequest& request, const Prepared& prepared) {
-  Json json = {
-      {"schema", record_schema}, {"started", utc_now()}, {"finished", nullptr}, {"argv", request.command_line}};
+  Json json = {{"schema", record_schema},
+               {"id", random_token()},
+               {"started", utc_now()},
+               {"finished", nullptr},
+               {"argv", request.command_line}};
   json["version"] = build_info().version;
   json["git"] = {{"commit", build_info().commit}, {"dirty", build_info().dirty}};
   json["device"] = name_of(request.plan.device);

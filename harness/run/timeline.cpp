@@ -25,9 +25,9 @@ Timeline::Timeline(WorkerLink& link, DeviceKind device) : link_(link) {
 
 void Timeline::send_case(Record& record) {
   if (!trace::timeline_on()) return;
-  std::vector<trace::Entry> entries = trace::take_timeline();
+  std::vector<trace::Entry> entries = trace::drain_timeline();
   if (gpu_) {
-    const std::vector<trace::GpuActivity> activities = gpu_->take();
+    const std::vector<trace::GpuActivity> activities = gpu_->drain();
     const auto seconds = trace::gpu_time_by_span(entries, activities);
     record.spans.insert(record.spans.end(), seconds.begin(), seconds.end());
     if (const std::int64_t lost = gpu_->dropped())
@@ -44,7 +44,7 @@ void Timeline::send_case(Record& record) {
 }
 
 void Timeline::send_rest() {
-  if (trace::timeline_on()) send(trace::take_timeline());
+  if (trace::timeline_on()) send(trace::drain_timeline());
 }
 
 void Timeline::send(std::vector<trace::Entry> entries) {

@@ -54,17 +54,17 @@ std::unique_ptr<Communicator> make_world(WorkerLink& link, const RankPlace& plac
   const char* supervisor = std::getenv("ASSAY_SUPERVISOR");
   world.several_hosts = supervisor && !std::string_view(supervisor).starts_with("127.0.0.1:");
   world.share_gpu = std::getenv("ASSAY_SHARE_GPU") != nullptr;
-  if (const char* limit = std::getenv("ASSAY_START_LIMIT")) world.patience_seconds = parse_seconds(limit);
+  if (const char* limit = std::getenv("ASSAY_START_LIMIT")) world.timeout_seconds = parse_seconds(limit);
   return make_nccl_communicator(world, [&](const std::string& own) {
     if (place.rank == 0) link.send(message::Share{"nccl_id", own});
-    return link.shared("nccl_id", world.patience_seconds);
+    return link.shared("nccl_id", world.timeout_seconds);
   });
 }
 
 // After the case, since some transports are only chosen at the first call.
 void describe_transport(Record& record, Communicator& comm) {
   try {
-    if (const std::string transport = comm.transport(); !transport.empty()) record.labels["transport"] = transport;
+    if (const std::string transport = comm.transport(); !transport.empty()) record.choices["transport"] = transport;
     for (std::string& remark : comm.remarks()) record.flags.push_back(std::move(remark));
   } catch (const std::exception& caught) {
     record.flags.push_back(fmt::format("the transport is not known: {}", caught.what()));

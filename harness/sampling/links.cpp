@@ -1,6 +1,7 @@
 #include "harness/sampling/links.h"
 
 #include "harness/comm/rank_hosts.h"
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/sampling/pairs.h"
 
@@ -8,7 +9,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -22,20 +22,16 @@ namespace assay {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t message_bytes = std::size_t{1} << 20;
 constexpr int exchanges = 11;           // in a round
 constexpr int max_rounds = 8;           // of each part
 constexpr double patience_seconds = 2;  // for all rounds
-constexpr double min_ratio = 2.5;
+constexpr double min_slow_link_ratio = 2.5;
 constexpr std::size_t max_others_named = 4;
 // What a connection between two GPUs may take: NCCL's buffer of 4 MiB in each of 32 channels. NCCL fails where it does
 // not get that.
 constexpr std::uint64_t connection_bytes = std::uint64_t{128} << 20;
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
@@ -75,19 +71,19 @@ std::vector<LinkFinding> judge(const std::vector<Link>& links, int ranks) {
   if (links.size() == 1) {
     const Link& only = links.front();
     const double ratio = only.seconds() / std::min(only.at_a, only.at_b);
-    if (ratio >= min_ratio) found.push_back({only.a, {only.b}, ratio, only.at_a > only.at_b ? only.a : only.b});
+    if (ratio >= min_slow_link_ratio) found.push_back({only.a, {only.b}, ratio, only.at_a > only.at_b ? only.a : only.b});
     return found;
   }
   if (links.size() == 2) {
     const bool first = links[0].seconds() > links[1].seconds();
     const Link &slow = links[first ? 0 : 1], &usual = links[first ? 1 : 0];
     const double ratio = slow.seconds() / usual.seconds();
-    if (ratio >= min_ratio) found.push_back({slow.a, {slow.b}, ratio});
+    if (ratio >= min_slow_link_ratio) found.push_back({slow.a, {slow.b}, ratio});
     return found;
   }
   std::vector<PairTime> times;
   for (const Link& link : links) times.push_back({link.a, link.b, {link.seconds(), unknown, unknown}});
-  const SlowPairs slow = find_slow_pairs(times, ranks, Ways::together, min_ratio - 1);
+  const SlowPairs slow = find_slow_pairs(times, ranks, Ways::together, min_slow_link_ratio - 1);
   for (const SlowMember& one : slow.members) found.push_back({one.member, others_of(one.member, links), one.times});
   for (const SlowPair& one : slow.pairs) found.push_back({one.from, {one.to}, one.times});
   return found;

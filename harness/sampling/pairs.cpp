@@ -14,7 +14,7 @@ namespace {
 
 constexpr double interval_sigmas = 1.96;  // half of a 95 % interval
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
+std::size_t place_of(int i) { return static_cast<std::size_t>(i); }
 
 // How slow something is: times the median of its kind; 0 where it is not slow.
 class Judge {
@@ -46,11 +46,11 @@ class Judge {
 // By member, how slow it is at its ends of these messages.
 class Ends {
  public:
-  explicit Ends(int members) : best_(index(members)), links_(index(members)) {}
+  explicit Ends(int members) : best_(place_of(members)), links_(place_of(members)) {}
   void add(int member, const RoundResult& time) {
-    auto& mine = best_[index(member)];
+    auto& mine = best_[place_of(member)];
     if (!mine || time.median < mine->median) mine = time;
-    ++links_[index(member)];
+    ++links_[place_of(member)];
   }
   std::vector<double> slow(double min_share) const {
     std::vector<RoundResult> all;
@@ -100,14 +100,14 @@ SlowPairs find_slow_pairs(std::span<const PairTime> all, int members, Ways ways,
   const std::vector<double> receiving = ways == Ways::together ? sending : receivers.slow(min_share);
   SlowPairs found;
   for (int i = 0; i < members; ++i)
-    if (const double most = std::max(sending[index(i)], receiving[index(i)]); most > 0)
-      found.members.push_back({i, most, sending[index(i)] > 0, receiving[index(i)] > 0});
+    if (const double most = std::max(sending[place_of(i)], receiving[place_of(i)]); most > 0)
+      found.members.push_back({i, most, sending[place_of(i)] > 0, receiving[place_of(i)] > 0});
   worst_first(found.members);
 
   std::vector<RoundResult> rest;
   const auto counts = [&](const PairTime& one) {
-    if (ways == Ways::together) return sending[index(one.from)] == 0 && sending[index(one.to)] == 0;
-    return sending[index(one.from)] == 0 && receiving[index(one.to)] == 0;
+    if (ways == Ways::together) return sending[place_of(one.from)] == 0 && sending[place_of(one.to)] == 0;
+    return sending[place_of(one.from)] == 0 && receiving[place_of(one.to)] == 0;
   };
   for (const PairTime& one : all)
     if (counts(one)) rest.push_back(one.time);

@@ -1,15 +1,14 @@
 // The sampler's form `repeat`, and what all forms share.
 #include "harness/sampling/sampler.h"
 
+#include "harness/comm/gather.h"
 #include "harness/core/error.h"
 #include "harness/device/gate.h"
 #include "harness/sampling/sampler_run.h"
-#include "harness/sampling/stop_rule.h"
 #include "harness/trace/trace.h"
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -51,12 +50,6 @@ int Sampler::rotation_slots(const Device& device, const Protocol& protocol, std:
 
 bool Sampler::any(bool yes) { return comm_->max_of(yes ? 1.0 : 0.0) > 0.5; }
 
-double Sampler::sum_of(double value) {
-  double sum = 0;
-  for (int rank = 0; rank < comm_->size(); ++rank) sum += comm_->broadcast_value(value, rank);
-  return sum;
-}
-
 void Sampler::begin() {
   measurement_ = {};
   own_.clear();
@@ -65,89 +58,83 @@ void Sampler::begin() {
   watch_ = {};
 }
 
-void Sampler::finish(std::vector<double> values, std::string stopped_by) {
+void Sampler::finish(std::vector<double> values, StopReason stopped_by) {
   measurement_.values = std::move(values);
-  measurement_.stopped_by = std::move(stopped_by);
+  measurement_.stopped_by = stopped_by;
   measurement_.summary = summarize(measurement_.values);
-  const double own = median(own_);
-  for (int rank = 0; rank < comm_->size(); ++rank)
-    measurement_.rank_medians.push_back(comm_->broadcast_value(own, rank));
+  measurement_.rank_medians = gather(*comm_, median(own_));
   // The lower quartile: what disturbs some of a rank's samples does not make it slow.
   std::vector<double>& paces = paces_.empty() ? own_ : paces_;
-  const double pace = paces.empty() ? 0 : quantile(paces, 0.25);
-  for (int rank = 0; rank < comm_->size(); ++rank)
-    measurement_.rank_paces.push_back(comm_->broadcast_value(pace, rank));
+  measurement_.rank_paces = gather(*comm_, paces.empty() ? 0.0 : quantile(paces, 0.25));
   gather_disturbed();
 }
 
 void Sampler::keep_pace(double seconds) { paces_.push_back(std::max(0.0, seconds - std::exchange(waited_, 0.0))); }
 
-// Each rank tells its list in turn; they are short.
+// All ranks' disturbed samples, each once.
 void Sampler::gather_disturbed() {
-  const std::vector<int> own = disturbed_samples(watch_.samples());
-  for (int rank = 0; rank < comm_->size(); ++rank) {
-    const auto count = static_cast<std::size_t>(comm_->broadcast_value(static_cast<double>(own.size()), rank));
-    for (std::size_t i = 0; i < count; ++i) {
-      const double index = rank == comm_->rank() ? own[i] : 0;
-      measurement_.disturbed.push_back(static_cast<int>(comm_->broadcast_value(index, rank)));
-    }
-  }
+  constexpr int padding = -1;
+  std::vector<int> own = disturbed_samples(watch_.samples());
+  own.resize(static_cast<std::size_t>(comm_->max_of(static_cast<double>(own.size()))), padding);
+  if (own.empty()) return;
   auto& all = measurement_.disturbed;
+  all.resize(own.size() * static_cast<std::size_t>(comm_->size()));
+  comm_->all_gather_host(own.data(), all.data(), own.size() * sizeof(int));
+  std::erase(all, padding);
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
 }
 
-// Each rank's own series, then the slowest rank's for all.
+// Keeps each rank's own median and pace, and the slowest rank's series.
 void Sampler::join_turns() {
-  const double own = measurement_.rank_medians.front();
-  std::vector<double> medians;
-  for (int rank = 0; rank < world_.size(); ++rank) medians.push_back(world_.broadcast_value(own, rank));
-  const double own_pace = measurement_.rank_paces.front();
-  std::vector<double> paces;
-  for (int rank = 0; rank < world_.size(); ++rank) paces.push_back(world_.broadcast_value(own_pace, rank));
-  take_from(static_cast<int>(std::max_element(medians.begin(), medians.end()) - medians.begin()));
+  std::vector<double> medians = gather(world_, measurement_.rank_medians.front());
+  std::vector<double> paces = gather(world_, measurement_.rank_paces.front());
+  copy_from(static_cast<int>(std::max_element(medians.begin(), medians.end()) - medians.begin()));
   measurement_.rank_medians = std::move(medians);
   measurement_.rank_paces = std::move(paces);
 }
 
-void Sampler::take_from(int rank) {
-  const auto take = [&](auto& value) {
-    value = static_cast<std::decay_t<decltype(value)>>(world_.broadcast_value(static_cast<double>(value), rank));
+void Sampler::copy_from(int rank) {
+  const auto root = static_cast<std::size_t>(rank);
+  struct Scalars {
+    std::size_t lengths[5];
+    std::int64_t repetitions;
+    StopReason stopped_by;
+    double window_start, window_seconds, items;
   };
-  // Many values a call: ranks without a core of their own take long for each.
-  const auto take_list = [&](auto& list) {
-    constexpr std::size_t most = 1024;
-    auto count = list.size();
-    take(count);
-    list.resize(count);
-    std::vector<double> own, all;
-    for (std::size_t first = 0; first < count; first += own.size()) {
-      const auto from = list.begin() + static_cast<std::ptrdiff_t>(first);
-      own.assign(from, from + static_cast<std::ptrdiff_t>(std::min(most, count - first)));
-      all.resize(own.size() * static_cast<std::size_t>(world_.size()));
-      world_.all_gather_host(own.data(), all.data(), own.size() * sizeof(double));
-      for (std::size_t i = 0; i < own.size(); ++i)
-        list[first + i] = static_cast<typename std::decay_t<decltype(list)>::value_type>(
-            all[own.size() * static_cast<std::size_t>(rank) + i]);
+  Measurement& m = measurement_;
+  const Scalars own{{m.values.size(), m.at.size(), m.first_touch.size(), m.disturbed.size(), m.pieces.size()},
+                    m.repetitions,
+                    m.stopped_by,
+                    m.window_start,
+                    m.window_seconds,
+                    m.items};
+  const Scalars from = gather(world_, own)[root];
+  m.repetitions = from.repetitions;
+  m.stopped_by = from.stopped_by;
+  m.window_start = from.window_start;
+  m.window_seconds = from.window_seconds;
+  m.items = from.items;
+  // Many values per call, since ranks that share a core take long for each call; but a bounded number.
+  const auto copy_list = [&](auto& list, std::size_t length) {
+    using Value = typename std::decay_t<decltype(list)>::value_type;
+    constexpr std::size_t max_values = 1024;
+    list.resize(length);
+    std::vector<Value> all;
+    for (std::size_t first = 0, count = 0; first < length; first += count) {
+      count = std::min(max_values, length - first);
+      all.resize(count * static_cast<std::size_t>(world_.size()));
+      world_.all_gather_host(list.data() + first, all.data(), count * sizeof(Value));
+      std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(root * count), count,
+                  list.begin() + static_cast<std::ptrdiff_t>(first));
     }
   };
-  take_list(measurement_.values);
-  take_list(measurement_.at);
-  take_list(measurement_.first_touch);
-  take_list(measurement_.disturbed);
-  take_list(measurement_.pieces);
-  take(measurement_.repetitions);
-  take(measurement_.window_start);
-  take(measurement_.window_seconds);
-  take(measurement_.items);
-  // Words cannot be broadcast; every way of stopping has its number.
-  static constexpr const char* words[] = {"noise", "plateau", "time", "count", "done"};
-  double word = 0;
-  for (std::size_t i = 0; i < std::size(words); ++i)
-    if (measurement_.stopped_by == words[i]) word = static_cast<double>(i);
-  take(word);
-  measurement_.stopped_by = words[static_cast<std::size_t>(word)];
-  measurement_.summary = summarize(measurement_.values);
+  copy_list(m.values, from.lengths[0]);
+  copy_list(m.at, from.lengths[1]);
+  copy_list(m.first_touch, from.lengths[2]);
+  copy_list(m.disturbed, from.lengths[3]);
+  copy_list(m.pieces, from.lengths[4]);
+  m.summary = summarize(m.values);
 }
 
 template <typename Form>
@@ -266,7 +253,7 @@ void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn
   measurement_.window_seconds = clock_() - start;
   measurement_.repetitions = repetitions;
   for (int i = 0; meet_ && comm_->size() > 1 && i < single_calls; ++i) paces_.push_back(work.time(1));
-  finish(rule.values(), rule.stopped_by());
+  finish(rule.values(), *rule.stopped_by());
 }
 
 }  // namespace assay

@@ -6,13 +6,13 @@
 #include "harness/device/device.h"
 #include "harness/record/protocol.h"
 #include "harness/sampling/disturbance.h"
+#include "harness/sampling/stop_rule.h"
 #include "harness/statistics/statistics.h"
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace assay {
@@ -27,9 +27,9 @@ struct RoundResult {
 
 struct Measurement {
   std::vector<double> values;
-  std::vector<double> at;            // start of each sample, seconds since the case's start; procedure: unknown, empty
-  std::int64_t repetitions = 1;      // back-to-back calls a sample, agreed between ranks
-  std::string stopped_by;            // noise, plateau, time, count, done
+  std::vector<double> at;        // start of each sample, seconds since the case's start; procedure: unknown, empty
+  std::int64_t repetitions = 1;  // back-to-back calls a sample, agreed between ranks
+  StopReason stopped_by = StopReason::done;
   Summary summary;                   // of `values`
   std::vector<double> rank_medians;  // one a rank, of its own times
   std::vector<double> rank_paces;    // one a rank: lower quartile of its times without what it waited for other ranks
@@ -120,8 +120,8 @@ class Sampler {
   template <typename Form>
   void in_turn(const Form& form);
   void join_turns();
-  // What one rank measured, for all.
-  void take_from(int rank);
+  // Replaces every rank's measurement by that of `rank`.
+  void copy_from(int rank);
   void repeat_here(int slots, const std::function<void(Stream&, int)>& fn);
   void steps_here(const std::function<void(std::int64_t)>& fn);
   void window_here(const std::function<std::int64_t()>& fn);
@@ -133,8 +133,7 @@ class Sampler {
   void run(const Call& call);
   // Whether any rank says yes.
   bool any(bool yes);
-  double sum_of(double value);
-  void finish(std::vector<double> values, std::string stopped_by);
+  void finish(std::vector<double> values, StopReason stopped_by);
   // Seconds of one call on this rank, less what it waited for others; `paces_` keeps them.
   void keep_pace(double seconds);
   void gather_disturbed();

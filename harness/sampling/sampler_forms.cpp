@@ -1,9 +1,9 @@
 // The sampler's forms steps, window and procedure. They read the sampler's clock: their work ends when the call
 // returns.
+#include "harness/comm/gather.h"
 #include "harness/core/error.h"
 #include "harness/sampling/sampler.h"
 #include "harness/sampling/sampler_run.h"
-#include "harness/sampling/stop_rule.h"
 #include "harness/trace/trace.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void Sampler::steps_here(const std::function<void(std::int64_t)>& fn) {
     measurement_.window_seconds = elapsed;
     enough = rule.add(slowest, elapsed);
   }
-  finish(rule.values(), rule.stopped_by());
+  finish(rule.values(), *rule.stopped_by());
 }
 
 void Sampler::window_here(const std::function<std::int64_t()>& fn) {
@@ -79,7 +79,7 @@ void Sampler::window_here(const std::function<std::int64_t()>& fn) {
     if (any(delivered == 0))
       throw Error(fmt::format("the work delivered no item in {:.1f} s on one of the ranks", protocol_->max_seconds));
     own_.push_back(seconds / static_cast<double>(delivered));
-    const double items = sum_of(static_cast<double>(delivered));
+    const double items = sum_over_ranks(*comm_, static_cast<double>(delivered));
     const double slowest = comm_->max_of(seconds);
     measurement_.items += items;
     measurement_.pieces.push_back(items / slowest);
@@ -87,7 +87,7 @@ void Sampler::window_here(const std::function<std::int64_t()>& fn) {
     measurement_.window_seconds = comm_->max_of(clock_() - start);
     enough = rule.add(slowest / items, measurement_.window_seconds);
   }
-  finish(rule.values(), rule.stopped_by());
+  finish(rule.values(), *rule.stopped_by());
 }
 
 void Sampler::procedure_here(const std::function<std::vector<double>()>& fn) {
@@ -102,7 +102,7 @@ void Sampler::procedure_here(const std::function<std::vector<double>()>& fn) {
   if (any(count == 0 || count < most)) throw Error("a procedure gave no samples, or fewer on one rank than on another");
   std::vector<double> values;
   for (const double value : own_) values.push_back(comm_->max_of(value));
-  finish(std::move(values), "done");
+  finish(std::move(values), StopReason::done);
 }
 
 }  // namespace assay

@@ -1,4 +1,5 @@
 // The sampler's form `rounds`: several measurements in one case, by groups that do not share a rank.
+#include "harness/comm/gather.h"
 #include "harness/core/error.h"
 #include "harness/sampling/sampler.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 // Samples of one round, which all ranks are told in the end.
 constexpr int max_rounds_sampled = 1000;
-constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
 Protocol share_of(const Protocol& whole, int count) {
   Protocol share = whole;
@@ -30,7 +31,7 @@ void Sampler::rounds(int count, const std::function<Round(int)>& make) {
   const double start = clock_();
   Measurement slowest;
   std::vector<double> medians;
-  std::vector<RoundResult> own(static_cast<std::size_t>(count), {unknown, unknown, unknown});
+  std::vector<RoundResult> own(static_cast<std::size_t>(count), {not_measured, not_measured, not_measured});
   protocol_ = &share;
   for (int i = 0; i < count; ++i) {
     const Round round = make(i);
@@ -40,7 +41,7 @@ void Sampler::rounds(int count, const std::function<Round(int)>& make) {
     comm_ = &world_;
     if (round.after) round.after(*stream_);
     const Summary& summary = measurement_.summary;
-    const Interval range = summary.ci95.value_or(Interval{unknown, unknown});
+    const Interval range = summary.ci95.value_or(Interval{not_measured, not_measured});
     own[static_cast<std::size_t>(i)] = {summary.median, range.low, range.high};
     medians.push_back(summary.median);
     if (slowest.values.empty() || summary.median > slowest.summary.median) slowest = std::move(measurement_);
@@ -49,12 +50,11 @@ void Sampler::rounds(int count, const std::function<Round(int)>& make) {
 
   measurement_ = std::move(slowest);
   const double seconds = world_.max_of(clock_() - start);
-  const double worst = medians.empty() ? -1 : measurement_.summary.median, all_worst = world_.max_of(worst);
-  ASSAY_CHECK(all_worst >= 0, "no rank took part in any of {} rounds", count);
-  // The first rank that has the worst of all.
-  int rank = 0;
-  while (world_.broadcast_value(worst, rank) < all_worst) ++rank;
-  take_from(rank);
+  // The first of the ranks whose slowest round is the slowest of all.
+  const std::vector<double> worst = gather(world_, medians.empty() ? -1.0 : measurement_.summary.median);
+  const auto slowest_rank = std::max_element(worst.begin(), worst.end());
+  ASSAY_CHECK(*slowest_rank >= 0, "no rank took part in any of {} rounds", count);
+  copy_from(static_cast<int>(slowest_rank - worst.begin()));
   measurement_.window_start = start;
   measurement_.window_seconds = seconds;
 
@@ -72,7 +72,7 @@ void Sampler::rounds(int count, const std::function<Round(int)>& make) {
       measurement_.rounds[i][r] = result;
       mine.push_back(result.median);
     }
-    measurement_.rank_medians.push_back(mine.empty() ? unknown : median(mine));
+    measurement_.rank_medians.push_back(mine.empty() ? not_measured : median(mine));
   }
 }
 

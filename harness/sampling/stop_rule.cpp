@@ -34,6 +34,17 @@ double normal_half_width(double confidence) {
 
 }  // namespace
 
+std::string_view name_of(StopReason reason) {
+  switch (reason) {
+    case StopReason::noise: return "noise";
+    case StopReason::plateau: return "plateau";
+    case StopReason::time: return "time";
+    case StopReason::count: return "count";
+    case StopReason::done: break;
+  }
+  return "done";
+}
+
 StopRule::StopRule(const Protocol& protocol)
     : max_seconds_(protocol.max_seconds),
       target_(protocol.target_relative_ci),
@@ -45,14 +56,14 @@ bool StopRule::add(double value, double elapsed_seconds) {
   values_.push_back(value);
   const std::size_t n = values_.size();
   if (n >= max_samples_) {
-    stopped_by_ = "count";
+    stopped_by_ = StopReason::count;
   } else if (elapsed_seconds >= max_seconds_) {
-    stopped_by_ = "time";
+    stopped_by_ = StopReason::time;
   } else if (n >= next_look_) {
     next_look_ = static_cast<std::size_t>(std::ceil(static_cast<double>(n) * look_growth));
     look(elapsed_seconds >= min_share_of_time * max_seconds_);
   }
-  return !stopped_by_.empty();
+  return stopped_by_.has_value();
 }
 
 void StopRule::look(bool may_stop) {
@@ -71,10 +82,10 @@ void StopRule::look(bool may_stop) {
   const std::size_t looks = half_widths_.size();
   if (!may_stop) return;
   if (looks >= 2 && std::max(width, half_widths_[looks - 2]) <= target_) {
-    stopped_by_ = "noise";
+    stopped_by_ = StopReason::noise;
   } else if (looks > plateau_looks) {
     const double before = half_widths_[looks - 1 - plateau_looks];
-    if (summary.ci95 && width > plateau_fall * before) stopped_by_ = "plateau";
+    if (summary.ci95 && width > plateau_fall * before) stopped_by_ = StopReason::plateau;
   }
 }
 

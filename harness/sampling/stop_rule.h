@@ -4,10 +4,20 @@
 #include "harness/record/protocol.h"
 #include "harness/statistics/statistics.h"
 
-#include <string>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 namespace assay {
+
+enum class StopReason {
+  noise,    // as low as the protocol asks for
+  plateau,  // noise has stopped falling
+  time,
+  count,
+  done,  // the case ended by itself (procedure form)
+};
+std::string_view name_of(StopReason reason);
 
 // Fed one sample at a time; a pure function of what it is fed, so that ranks fed the same stop together.
 // It never stops before the first sample, nor before protocol.min_samples unless time is up.
@@ -19,8 +29,8 @@ class StopRule {
   bool add(double value, double elapsed_seconds);
 
   const std::vector<double>& values() const { return values_; }
-  // noise, plateau, time or count; empty while sampling goes on.
-  const std::string& stopped_by() const { return stopped_by_; }
+  // Absent until add() has returned true.
+  std::optional<StopReason> stopped_by() const { return stopped_by_; }
 
  private:
   void look(bool may_stop);
@@ -31,8 +41,8 @@ class StopRule {
   std::size_t max_samples_;
   std::size_t next_look_;
   std::vector<double> values_;
-  std::vector<double> half_widths_;  // relative, one a look
-  std::string stopped_by_;
+  std::vector<double> half_widths_;  // relative, one per look
+  std::optional<StopReason> stopped_by_;
 };
 
 }  // namespace assay

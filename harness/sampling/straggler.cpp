@@ -9,7 +9,7 @@ namespace assay {
 
 namespace {
 
-constexpr double min_ratio = 1.5;
+constexpr double min_straggler_ratio = 1.5;
 constexpr double min_seconds = 10e-6;
 
 }  // namespace
@@ -21,7 +21,7 @@ std::optional<Straggler> find_straggler(std::span<const double> paces) {
   std::vector<double> others(paces.begin(), paces.end());
   others.erase(others.begin() + (slowest - paces.begin()));
   const double usual = median(others);
-  if (*slowest < min_ratio * usual || *slowest - usual < min_seconds) return std::nullopt;
+  if (*slowest < min_straggler_ratio * usual || *slowest - usual < min_seconds) return std::nullopt;
   return Straggler{static_cast<int>(slowest - paces.begin()), *slowest / usual};
 }
 

@@ -14,6 +14,11 @@ struct Interval {
   double high = 0;
 };
 
+// Of a figure times `factor`, which is above 0.
+inline std::optional<Interval> scaled(const std::optional<Interval>& interval, double factor) {
+  return interval ? std::optional(Interval{interval->low * factor, interval->high * factor}) : std::nullopt;
+}
+
 struct Summary {
   double median = 0;
   // 95 % order-statistic interval of the median; taken on block medians where samples are autocorrelated, and widened

@@ -1,4 +1,4 @@
-// Chrome trace JSON ("Trace Event Format"): complete events, one process a rank, one track a thread.
+// Chrome trace JSON ("Trace Event Format"): complete events, one process per rank, one track per thread.
 #include "harness/core/error.h"
 #include "harness/trace/trace.h"
 
@@ -16,12 +16,12 @@
 namespace assay::trace {
 namespace {
 
-// As JSON text in quotes; bytes that are not UTF-8 become U+FFFD.
+// A quoted JSON string; invalid UTF-8 becomes U+FFFD.
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Microseconds with the nanoseconds as decimals, exact: a double would lose them.
+// Microseconds with nanoseconds as decimals; a double would lose precision.
 std::string microseconds(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
 std::string track_name(int thread) {
@@ -64,7 +64,7 @@ class Writer {
   bool first_ = true;
 };
 
-// By start, an enclosing span before what it holds: the span of a run arrives when its cases are long there.
+// By start, enclosing spans first: a run's span arrives after those of its cases.
 std::vector<const Entry*> in_order(const std::vector<Entry>& entries) {
   std::vector<const Entry*> order;
   order.reserve(entries.size());

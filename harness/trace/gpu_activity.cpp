@@ -1,4 +1,4 @@
-// Attribution of what the GPU did to the spans that launched it.
+// Attributes GPU activities to the spans that launched them.
 #include "harness/trace/gpu_activity.h"
 
 #include "harness/core/error.h"
@@ -18,7 +18,7 @@ struct Interval {
   std::int64_t start, end;
 };
 
-// Merged, in order.
+// Sorted and merged.
 std::vector<Interval> united(std::vector<Interval> parts) {
   std::sort(parts.begin(), parts.end(), [](const Interval& a, const Interval& b) { return a.start < b.start; });
   std::vector<Interval> merged;
@@ -37,7 +37,7 @@ std::int64_t length(const std::vector<Interval>& merged) {
   return sum;
 }
 
-// Of two merged lists.
+// The length of the intersection of two merged lists.
 std::int64_t common_length(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   std::int64_t sum = 0;
   for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
@@ -50,7 +50,7 @@ std::int64_t common_length(const std::vector<Interval>& a, const std::vector<Int
   return sum;
 }
 
-// Spans as a tree by time: which encloses which on the thread that launches.
+// Spans as a tree by time: which encloses which on the launching thread.
 class SpanTree {
  public:
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
@@ -71,7 +71,7 @@ class SpanTree {
     }
   }
 
-  // The innermost span around a moment; none outside all.
+  // The innermost span around a moment; `none` if there is no such span.
   std::size_t innermost(std::int64_t at) const {
     auto next = std::upper_bound(order_.begin(), order_.end(), at,
                                  [&](std::int64_t moment, std::size_t i) { return moment < spans_[i].start_ns; });
@@ -146,13 +146,13 @@ std::vector<std::pair<std::string, double>> gpu_time_by_span(const std::vector<E
 }
 
 std::vector<Entry> gpu_entries(const std::vector<Entry>& spans, const std::vector<GpuActivity>& activities,
-                               std::size_t most) {
+                               std::size_t max) {
   std::vector<const GpuActivity*> order;
   order.reserve(activities.size());
   for (const GpuActivity& activity : activities) order.push_back(&activity);
   std::stable_sort(order.begin(), order.end(),
                    [](const GpuActivity* a, const GpuActivity* b) { return a->start_ns < b->start_ns; });
-  if (order.size() > most) order.resize(most);
+  if (order.size() > max) order.resize(max);
 
   const SpanTree tree(spans);
   std::map<std::uint32_t, std::array<std::int64_t, gpu_lanes>> busy_until;

@@ -1,4 +1,4 @@
-// NVTX ranges in the domain `assay`. NVTX is header-only: without a tool its domain is null and nothing is called.
+// NVTX ranges in the domain `assay`. NVTX is header-only: without a tool its domain is null and calls do nothing.
 #include "harness/trace/nvtx.h"
 
 #include <nvtx3/nvToolsExt.h>
@@ -30,7 +30,7 @@ struct Hash : std::hash<std::string_view> {
   using is_transparent = void;
 };
 
-// A tool gets each distinct name once; by content, since names of cases live in buffers that are used again.
+// Registers each distinct name once; by content, since case names are in buffers that are reused.
 nvtxStringHandle_t registered(const char* name) {
   thread_local std::unordered_map<std::string, nvtxStringHandle_t, Hash, std::equal_to<>> handles;
   const std::string_view key(name);
@@ -51,7 +51,7 @@ void push(Category category, const char* name, std::int64_t payload) {
   attributes.category = static_cast<std::uint32_t>(category);
   attributes.payloadType = NVTX_PAYLOAD_TYPE_INT64;
   attributes.payload.llValue = payload;
-  // A tool may decline to register strings; then it gets the text with each range.
+  // A tool may not support registered strings; then it gets the text with each range.
   if (const auto handle = registered(name)) {
     attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
     attributes.message.registered = handle;

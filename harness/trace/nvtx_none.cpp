@@ -1,4 +1,4 @@
-// Stands in for nvtx.cpp where CMake found no NVTX headers: no tool is ever attached.
+// Replaces nvtx.cpp if CMake found no NVTX headers: no tool is ever attached.
 #include "harness/trace/nvtx.h"
 
 namespace assay::trace::nvtx {

@@ -1,4 +1,4 @@
-// Spans: hands each to the sinks that want it and keeps the host timeline, a buffer a thread.
+// Spans: passes each to the sinks that want it, and keeps the host timeline in one buffer per thread.
 #include "harness/trace/trace.h"
 
 #include "harness/trace/gpu_activity.h"
@@ -17,7 +17,7 @@ std::int64_t steady_ns() {
       .count();
 }
 
-// What one thread collected; its lock is taken by others only in take_timeline().
+// One thread's entries; other threads lock it only in drain_timeline().
 struct Buffer {
   std::mutex mutex;
   std::vector<Entry> entries;
@@ -29,13 +29,13 @@ struct Registry {
   std::mutex mutex;
   std::vector<std::shared_ptr<Buffer>> buffers;
   int threads = 0;
-  // Added to the steady clock: durations survive a step of the wall clock, starts still lie side by side.
+  // Added to the steady clock: durations survive a step of the wall clock, and starts still align across ranks.
   std::atomic<std::int64_t> to_realtime_ns{0};
   std::mutex listener_mutex;
   std::shared_ptr<const std::function<void(std::string_view)>> listener;
 };
 
-// Never destroyed: threads may still close spans while the process ends.
+// Never destroyed: threads may still close spans while the process exits.
 Registry& registry() {
   static Registry& all = *new Registry;
   return all;
@@ -59,7 +59,7 @@ std::vector<const char*>& open_phases() {
   return names;
 }
 
-void tell_listener(const char* name) {
+void notify_listener(const char* name) {
   auto& all = registry();
   std::shared_ptr<const std::function<void(std::string_view)>> listener;
   {
@@ -102,7 +102,7 @@ std::uint32_t open(Category category, const char* name, std::int64_t payload, st
   if (category != Category::phase) wanted &= ~std::uint32_t{listener};
   std::uint32_t opened = 0;
   if (wanted & listener) {
-    tell_listener(name);  // first, since it may throw: then nothing is open
+    notify_listener(name);  // first, since it may throw while nothing is open
     open_phases().push_back(name);
     opened |= listener;
   }
@@ -111,7 +111,7 @@ std::uint32_t open(Category category, const char* name, std::int64_t payload, st
     opened |= Sink::nvtx;
   }
   if (wanted & timeline) {
-    buffer();  // numbered at the first span's start, so that an outer thread comes before those it starts
+    buffer();  // numbers the thread now, so that it precedes threads that it starts
     opened |= timeline;
     start_ns = steady_ns();
   }
@@ -130,7 +130,7 @@ void close(std::uint32_t opened, Category category, const char* name, std::int64
             {name, category, payload, start_ns + registry().to_realtime_ns.load(), end_ns - start_ns, mine.thread});
       else
         ++mine.dropped;
-    } catch (...) {  // out of memory: the trace loses an entry, the case goes on
+    } catch (...) {  // out of memory: drop the entry, continue the case
       ++mine.dropped;
     }
   }
@@ -139,8 +139,8 @@ void close(std::uint32_t opened, Category category, const char* name, std::int64
     auto& names = open_phases();
     if (!names.empty()) names.pop_back();
     try {
-      if (!names.empty()) tell_listener(names.back());
-    } catch (...) {  // a lost channel is found out by the next message that may throw
+      if (!names.empty()) notify_listener(names.back());
+    } catch (...) {  // the next message that may throw reports a lost channel
     }
   }
 }
@@ -165,27 +165,27 @@ std::int64_t timeline_now() { return steady_ns() + registry().to_realtime_ns.loa
 
 bool timeline_on() { return (detail::sinks.load() & detail::timeline) != 0; }
 
-std::vector<Entry> take_timeline() {
+std::vector<Entry> drain_timeline() {
   auto& all = registry();
   std::lock_guard lock(all.mutex);
-  std::vector<Entry> taken;
+  std::vector<Entry> drained;
   for (const auto& each : all.buffers) {
     std::lock_guard inner(each->mutex);
-    std::move(each->entries.begin(), each->entries.end(), std::back_inserter(taken));
+    std::move(each->entries.begin(), each->entries.end(), std::back_inserter(drained));
     if (each->dropped > 0) {
       const auto last = each->entries.empty() ? std::int64_t{0} : each->entries.back().start_ns;
-      taken.push_back({"(dropped)", Category::run, each->dropped, last, 0, each->thread});
+      drained.push_back({"(dropped)", Category::run, each->dropped, last, 0, each->thread});
       each->dropped = 0;
     }
     each->entries.clear();
   }
-  // A buffer that only this list holds belonged to a thread that has ended.
+  // A buffer that only this list references belonged to a thread that has ended.
   std::erase_if(all.buffers, [](const auto& each) { return each.use_count() == 1; });
-  // An enclosing span comes before what it holds, also when both start in the same nanosecond.
-  std::stable_sort(taken.begin(), taken.end(), [](const Entry& a, const Entry& b) {
+  // Enclosing spans come first, also if both start in the same nanosecond.
+  std::stable_sort(drained.begin(), drained.end(), [](const Entry& a, const Entry& b) {
     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.duration_ns > b.duration_ns;
   });
-  return taken;
+  return drained;
 }
 
 void on_phase(std::function<void(std::string_view)> listener) {

@@ -99,7 +99,7 @@ void decide_one(const Floor& floor, Judgement& judgement, const Place& place, Fl
     one.value = figures[i];
     // A rank's own samples are not kept: the record's relative interval stands for it.
     const double scale = figures[i] / *bare.value;
-    if (bare.range) one.range = Interval{bare.range->low * scale, bare.range->high * scale};
+    one.range = scaled(bare.range, scale);
     one.pointer = fmt::format("/ranks/{}/median", i);
     one.culprit = rank_text(bare.entry.record->ranks[i], true);
     decide_among(fleet.ranks, floor, one);

@@ -151,9 +151,8 @@ bool concerns(const Floor& floor, const Entry& entry) {
   if (floor.ranks && *floor.ranks != record.world_ranks) return false;
   if (floor.nodes && *floor.nodes != record.world_nodes) return false;
   for (const auto& [name, pattern] : floor.labels) {
-    const auto own = record.labels.find(name);
-    if (own != record.labels.end()) {
-      if (!key_matches(pattern, own->second)) return false;
+    if (const auto own = record.attribute(name)) {
+      if (!key_matches(pattern, *own)) return false;
       continue;
     }
     const Json labels = member(entry.run->run, "/labels");

@@ -4,8 +4,9 @@
 #include "reports/compare/words.h"
 
 #include "harness/core/units.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
 #include "reports/data/machine.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -49,7 +50,7 @@ class Builder {
   Builder(const Comparison& comparison, const CompareOptions& options) : c_(comparison), options_(options) {
     const Entry* last = nullptr;
     for (const Pair& pair : c_.pairing.pairs)
-      if (std::exchange(last, pair.base) != pair.base) ++ways_[pair.base->record->identity().text()];
+      if (std::exchange(last, pair.base) != pair.base) ++ways_[pair.base->record->identity()];
   }
 
   Document build() {
@@ -78,13 +79,13 @@ class Builder {
       if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
     std::sort(names.begin(), names.end());
-    if (names.size() > 2) return counted(names.size(), "machine");
+    if (names.size() > 2) return plural(names.size(), "machine");
     return fmt::format("{}", fmt::join(names, "; "));
   }
 
   static std::string side(const char* name, const RunSet& set) {
     const std::string on = machines(set);
-    return fmt::format("{}: {}{}", name, counted(set.runs().size(), "run"), on.empty() ? "" : " on " + on);
+    return fmt::format("{}: {}{}", name, plural(set.runs().size(), "run"), on.empty() ? "" : " on " + on);
   }
 
   std::string headline() const { return side("base", c_.base) + " · " + side("head", c_.head); }
@@ -132,9 +133,8 @@ class Builder {
     if (c_.pairing.broken.empty()) return;
     Table table{"broken", "", {{"case", "case"}, {"what", "what"}, {"place", "place"}}, {}};
     for (const Broken& one : c_.pairing.broken)
-      table.rows.push_back({{case_title(*one.entry->record), one.entry->record->key},
-                            {one.text, nullptr, Tone::bad},
-                            {one.entry->place(), nullptr, Tone::faint}});
+      table.rows.push_back(
+          {case_cell(*one.entry->record), {one.text, nullptr, Tone::bad}, {one.entry->place(), nullptr, Tone::faint}});
     document_.sections.push_back({"broken", "Held in base, does not hold in head", {std::move(table)}});
   }
 
@@ -144,14 +144,14 @@ class Builder {
     const Metric* usual = headline_metric(record);
     std::string title = case_title(record);
     if (!usual || usual->name != pair.metric->name) title += ", " + pair.metric->name;
-    if (const auto several = ways_.find(record.identity().text()); several != ways_.end() && several->second > 1)
+    if (const auto several = ways_.find(record.identity()); several != ways_.end() && several->second > 1)
       for (const char* way : {"implementation", "isa"})
-        if (const auto label = record.labels.find(way); label != record.labels.end()) title += ", " + label->second;
+        if (const auto made = record.attribute(way)) title += ", " + *made;
     return title;
   }
 
   // A side's figure: the geometric mean of its runs, with the digits that the interval of the change allows.
-  static Cell figure_cell(const Compared& one, const std::vector<Observation>& runs) {
+  static Cell side_cell(const Compared& one, const std::vector<Observation>& runs) {
     const Metric& metric = *one.pair->metric;
     const double value = middle(runs);
     std::optional<double> half;
@@ -164,7 +164,7 @@ class Builder {
             value};
   }
 
-  Cell interval_cell(const Change& change, bool name_noise) const {
+  Cell change_interval_cell(const Change& change, bool name_noise) const {
     std::string text = interval_text(change.ci95);
     if (name_noise && change.ci95 && change.noise == Noise::within_run) text += " w";
     return {std::move(text), interval_data(change), change.ci95 ? Tone::plain : Tone::faint};
@@ -178,7 +178,7 @@ class Builder {
             one.change.ratio};
   }
 
-  static Cell verdict_cell(const Judgement& judgement) {
+  static Cell judgement_cell(const Judgement& judgement) {
     return {std::string(name_of(judgement.verdict)),
             {{"verdict", std::string(name_of(judgement.verdict))}, {"reason", judgement.reason}},
             tone_of(judgement.verdict)};
@@ -206,12 +206,12 @@ class Builder {
     for (const Compared& one : c_.compared) {
       if (!one.pair->headline) continue;
       table.rows.push_back({{title_of(*one.pair), one.pair->base->record->key, Tone::plain, one.pair->base->anchor()},
-                            figure_cell(one, one.pair->base_runs),
-                            figure_cell(one, one.pair->head_runs),
+                            side_cell(one, one.pair->base_runs),
+                            side_cell(one, one.pair->head_runs),
                             change_cell(one),
-                            interval_cell(one.change, mixed),
+                            change_interval_cell(one.change, mixed),
                             {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
-                            verdict_cell(one.judgement)});
+                            judgement_cell(one.judgement)});
     }
     if (table.rows.empty()) {
       section.blocks.push_back(Text{"No case was measured alike on both sides.", Tone::warn});
@@ -235,7 +235,7 @@ class Builder {
     for (const Compared& one : c_.compared)
       if (one.pair->headline && one.judgement.verdict == Verdict::unknown) ++reasons[one.judgement.reason];
     for (const auto& [reason, n] : reasons)
-      section.blocks.push_back(Text{fmt::format("Cannot say, {}: {}.", counted(n, "case"), reason), Tone::warn});
+      section.blocks.push_back(Text{fmt::format("Cannot say, {}: {}.", plural(n, "case"), reason), Tone::warn});
   }
 
   void add_picture(Section& section) {
@@ -258,7 +258,7 @@ class Builder {
     figure.alt = fmt::format(
         "The speed of head over that of base in {}, from {:.3g} to {:.3g}: {} slower, {} faster, "
         "{} the same, {} not to be told.",
-        counted(figure.x.categories.size(), "case"), least, most, c_.counts.slower, c_.counts.faster, c_.counts.same,
+        plural(figure.x.categories.size(), "case"), least, most, c_.counts.slower, c_.counts.faster, c_.counts.same,
         c_.counts.unknown);
     section.blocks.push_back(std::move(figure));
   }
@@ -272,13 +272,8 @@ class Builder {
     std::map<std::string, std::size_t> kinds;
     for (const LeftOut& one : c_.pairing.left_out) {
       const Record& record = *one.entry->record;
-      const Metric* metric = headline_metric(record);
-      Cell figure{"–", nullptr, Tone::faint};
-      if (metric)
-        figure = {figure_text(*metric, *metric->value),
-                  {{"metric", metric->name}, {"value", *metric->value}, {"unit", metric->unit}}};
       table.rows.push_back(
-          {{case_title(record), record.key}, {one.side, nullptr}, std::move(figure), {one.reason, nullptr}});
+          {case_cell(record), {one.side, nullptr}, figure_cell(headline_metric(record)), {one.reason, nullptr}});
       ++kinds[one.reason.substr(0, one.reason.find(':'))];
     }
     const bool many = table.rows.size() > max_rows;
@@ -299,7 +294,7 @@ class Builder {
           list.items.push_back(
               fmt::format("{}: {}: {}", set == &c_.base ? "base" : "head", run.dir.filename().string(), problem));
     if (list.items.empty()) return;
-    const std::string title = fmt::format("Unreadable: {}", counted(list.items.size(), "line"));
+    const std::string title = fmt::format("Unreadable: {}", plural(list.items.size(), "line"));
     const bool many = list.items.size() > max_rows;
     if (many) document_.sections.push_back({"unreadable_count", title, {}});
     document_.sections.push_back({"unreadable", title, {std::move(list)}, !many});
@@ -335,20 +330,20 @@ class Builder {
       const Record& record = *one.pair->base->record;
       const bool judged = one.pair->headline;
       table.rows.push_back({{record.key, nullptr},
-                            {std::to_string(record.world_ranks), record.world_ranks},
+                            count_cell(record.world_ranks),
                             {one.pair->metric->name, nullptr},
-                            figure_cell(one, one.pair->base_runs),
-                            figure_cell(one, one.pair->head_runs),
-                            {std::to_string(one.pair->base_runs.size()), one.pair->base_runs.size()},
-                            {std::to_string(one.pair->head_runs.size()), one.pair->head_runs.size()},
+                            side_cell(one, one.pair->base_runs),
+                            side_cell(one, one.pair->head_runs),
+                            count_cell(one.pair->base_runs.size()),
+                            count_cell(one.pair->head_runs.size()),
                             change_cell(one),
-                            interval_cell(one.change, false),
+                            change_interval_cell(one.change, false),
                             {std::string(name_of(one.change.noise)), nullptr},
                             number(one.change.freedom, "{:.1f}"),
                             number(one.change.p, "{:.2g}"),
                             number(one.change.q, "{:.2g}"),
                             {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
-                            judged ? verdict_cell(one.judgement) : Cell{"–", nullptr, Tone::faint},
+                            judged ? judgement_cell(one.judgement) : no_cell(),
                             {judged ? one.judgement.reason : "not judged: the case's other figure is", nullptr}});
       table.anchors.push_back(one.pair->base == last ? "" : one.pair->base->anchor());
       last = one.pair->base;
@@ -369,13 +364,12 @@ class Builder {
     for (const RunSet* set : {&c_.base, &c_.head})
       for (std::size_t i = 0; i < set->runs().size(); ++i) {
         const RunData& run = set->runs()[i];
-        const std::size_t cases = set->entries_of(i).size();
         table.rows.push_back({{set == &c_.base ? "base" : "head", nullptr},
                               {run.dir.filename().string(), nullptr},
                               {text_member(run.run, "/started"), nullptr},
                               {machine_of(run).name, nullptr},
                               {text_member(run.run, "/plan/name"), nullptr},
-                              {std::to_string(cases), cases}});
+                              count_cell(set->entries_of(i).size())});
       }
     document_.sections.push_back({"runs", "The runs", {std::move(table)}, false});
   }
@@ -427,7 +421,7 @@ class Builder {
 
   const Comparison& c_;
   const CompareOptions& options_;
-  std::map<std::string, int> ways_;  // of each identity: pairs of protocol, implementation and instruction set
+  std::map<Identity, int> ways_;  // pairs of each case: of several protocols, conditions or choices
   Document document_;
 };
 

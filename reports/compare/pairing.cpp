@@ -2,6 +2,7 @@
 #include "reports/compare/pairing.h"
 
 #include "harness/core/error.h"
+#include "harness/record/comparable.h"
 #include "reports/data/figures.h"
 #include "reports/data/host_runs.h"
 #include "reports/data/machine.h"
@@ -13,8 +14,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <string_view>
-#include <tuple>
 #include <utility>
 
 namespace assay::report::comparison {
@@ -35,10 +34,9 @@ bool each_host(const RunSet& set) {
   });
 }
 
-std::string pair_key(const Record& record, bool join_hosts) {
-  Identity identity = record.identity();
-  if (!join_hosts) identity.hosts.clear();
-  return identity.text();
+Identity paired_by(const Record& record, bool join_hosts) {
+  const Identity identity = record.identity();
+  return join_hosts ? identity : identity.on_any_host();
 }
 
 std::string joined(const std::set<std::string>& parts, const char* separator) {
@@ -59,46 +57,22 @@ bool broke(const Entry* entry) {
 
 bool held(const Entry* entry) { return !injected(*entry->record) && entry->record->status == Status::ok; }
 
-std::string label_of(const Record& record, const char* name) {
-  const auto found = record.labels.find(name);
-  return found == record.labels.end() ? std::string() : found->second;
-}
+constexpr Scope between_sides{.sides = true};
 
-// Equal for records whose figures may be compared.
-using Measured = std::tuple<std::string, std::string, std::string>;
-Measured measured_as(const Record& record) {
-  return {protocol_of(record), label_of(record, "implementation"), label_of(record, "isa")};
-}
-
-std::string or_none(const std::string& text) { return text.empty() ? "not recorded" : text; }
-
-std::string value_text(const Json& object, const std::string& name) {
-  if (!object.is_object() || !object.contains(name)) return "none";
-  const Json& value = object.at(name);
-  return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+bool comparable(const Entry* a, const Entry* b) { return differences(*a->record, *b->record, between_sides).empty(); }
 
 // "other protocol: cache cold / hot": base's first.
 std::string what_differs(const Record& base, const Record& head) {
-  std::vector<std::string> parts;
-  if (protocol_of(base) != protocol_of(head)) {
-    std::set<std::string> names;
-    for (const Json* protocol : {&base.protocol.get(), &head.protocol.get()})
-      if (protocol->is_object())
-        for (const auto& [name, value] : protocol->items()) names.insert(name);
-    names.erase("hash");
-    std::vector<std::string> fields;
-    for (const std::string& name : names) {
-      const std::string b = value_text(base.protocol, name), h = value_text(head.protocol, name);
-      if (b != h) fields.push_back(fmt::format("{} {} / {}", name, b, h));
+  std::vector<std::string> fields, parts;
+  for (const Difference& one : differences(base, head, between_sides)) {
+    if (one.protocol) {
+      fields.push_back(fmt::format("{} {} / {}", one.name, one.own.value_or("none"), one.other.value_or("none")));
+      continue;
     }
-    if (fields.empty()) fields.push_back(fmt::format("hash {} / {}", protocol_of(base), protocol_of(head)));
-    parts.push_back(fmt::format("other protocol: {}", fmt::join(fields, ", ")));
+    parts.push_back(fmt::format("other {}: {} / {}", one.name == "isa" ? "instruction set" : one.name,
+                                one.own.value_or("not recorded"), one.other.value_or("not recorded")));
   }
-  const std::string ib = label_of(base, "implementation"), ih = label_of(head, "implementation");
-  if (ib != ih) parts.push_back(fmt::format("other implementation: {} / {}", or_none(ib), or_none(ih)));
-  const std::string sb = label_of(base, "isa"), sh = label_of(head, "isa");
-  if (sb != sh) parts.push_back(fmt::format("other instruction set: {} / {}", or_none(sb), or_none(sh)));
+  if (!fields.empty()) parts.insert(parts.begin(), fmt::format("other protocol: {}", fmt::join(fields, ", ")));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -121,8 +95,8 @@ std::optional<Interval> within_run(const Entry& entry, const Metric& metric) {
   }
   std::erase_if(samples, [](double value) { return !std::isfinite(value) || value <= 0; });
   if (samples.size() < 2) return std::nullopt;
-  const auto [least, most] = std::minmax_element(samples.begin(), samples.end());
-  const double middle = median(samples), slow = std::log(*most / middle), fast = std::log(middle / *least);
+  const auto [min, max] = std::minmax_element(samples.begin(), samples.end());
+  const double middle = median(samples), slow = std::log(*max / middle), fast = std::log(middle / *min);
   return metric.better == Better::higher ? Interval{log - slow, log + fast} : Interval{log - fast, log + slow};
 }
 
@@ -173,20 +147,18 @@ class Pairer {
     }
     const Entries base = usable(one.base, "base", false), head = usable(one.head, "head", found);
     if (base.empty() || head.empty()) return;
-    std::map<Measured, Case> groups;
-    std::vector<Measured> order;
+    std::vector<std::pair<const Entry*, Case>> groups;  // by the first entry of each
     const auto group = [&](const Entries& entries, Entries Case::*side) {
       for (const Entry* entry : entries) {
-        const Measured how = measured_as(*entry->record);
-        const auto [place, fresh] = groups.try_emplace(how);
-        if (fresh) order.push_back(how);
+        auto place = std::find_if(groups.begin(), groups.end(),
+                                  [&](const auto& known) { return comparable(known.first, entry); });
+        if (place == groups.end()) place = groups.insert(place, {entry, {}});
         (place->second.*side).push_back(entry);
       }
     };
     group(base, &Case::base);
     group(head, &Case::head);
-    for (const Measured& how : order) {
-      const Case& alike = groups.at(how);
+    for (const auto& [first, alike] : groups) {
       if (!alike.base.empty() && !alike.head.empty())
         add_metrics(alike);
       else if (alike.head.empty())
@@ -283,10 +255,10 @@ class Pairer {
 Pairing pair_sides(const RunSet& base, const RunSet& head) {
   const bool join_hosts = each_host(base) && each_host(head);
   std::vector<Case> cases;
-  std::map<std::string, std::size_t> places;
+  std::map<Identity, std::size_t> places;
   const auto collect = [&](const RunSet& set, Entries Case::*side) {
     for (const Entry& entry : set.entries()) {
-      const auto [place, fresh] = places.try_emplace(pair_key(*entry.record, join_hosts), cases.size());
+      const auto [place, fresh] = places.try_emplace(paired_by(*entry.record, join_hosts), cases.size());
       if (fresh) cases.emplace_back();
       (cases[place->second].*side).push_back(&entry);
     }

@@ -1,5 +1,5 @@
-// Which records of two sides may be compared: equal identity, protocol, implementation and instruction set, and a
-// figure of one unit on both. All others are named with the reason.
+// Which records of two sides may be compared: equal identity, protocol, conditions and choices, and a figure in the
+// same unit on both. All others are named with the reason.
 #pragma once
 
 #include "reports/compare/statistics.h"

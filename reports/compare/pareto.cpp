@@ -5,8 +5,9 @@
 #include "harness/record/json_reader.h"
 #include "reports/compare/words.h"
 #include "reports/cost/cost.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
 #include "reports/data/why_left_out.h"
+#include "reports/scaling/estimate.h"
 
 #include <fmt/format.h>
 
@@ -28,14 +29,12 @@ std::string side_of(const RunData& run, const char* otherwise) {
   return machine.name.empty() ? otherwise : machine.name;
 }
 
-// Equal for records that do the same work in the same way, on whatever machine.
+// Equal for records that do the same work in the same way, on any machine.
 std::string work_of(const Record& record) {
-  Identity identity = record.identity();
-  identity.hosts.clear();
   Json protocol = record.protocol.is_object() ? record.protocol.get() : Json::object();
   for (const char* machines_own : {"hash", "isa", "implementation"}) protocol.erase(machines_own);
   const std::string how = protocol.empty() ? protocol_of(record) : dump_line(protocol);
-  return identity.text() + "\n" + how;
+  return record.identity().on_any_host().text() + "\n" + how;
 }
 
 const Metric* throughput_of(const Record& record) {
@@ -52,18 +51,14 @@ struct Work {
   std::map<std::string, Gathered> sides;
 };
 
-Cell usd_cell(double usd) {
-  return {format_quantity(usd, "USD"), {{"value", usd}, {"unit", "USD"}}, Tone::plain, {}, usd};
-}
-
-// A value of both sets of entries, each asked of its own costs: the mean of logarithms, weighed by entries.
+// The geometric mean over the entries of both sets, each with its own prices.
 std::optional<Costs::Value> cost_of_both(const Gathered& side, const Costs& base_costs, const Costs& head_costs) {
   const auto base = base_costs.of(side.base), head = head_costs.of(side.head);
   if (!base || !head) return base ? base : head;
   if (base->per != head->per || base->basis != head->basis) return base;
   const double nb = static_cast<double>(side.base.size()), nh = static_cast<double>(side.head.size());
   Costs::Value value = *base;
-  value.usd = std::exp((nb * std::log(base->usd) + nh * std::log(head->usd)) / (nb + nh));
+  value.usd = {std::exp((nb * std::log(base->usd.value) + nh * std::log(head->usd.value)) / (nb + nh))};
   return value;
 }
 
@@ -73,7 +68,7 @@ Figure figure_of(const Front& front, std::size_t number) {
                 "Cost against throughput: " + title,
                 "",
                 {"throughput", front.unit},
-                {fmt::format("cost a {}, {}", front.per, front.basis), "USD"},
+                {fmt::format("cost per {}, {}", front.per, front.basis), "USD"},
                 {}};
   Curve best{"on the front", Mark::line_and_points, {}}, dominated{"dominated", Mark::points, {}};
   std::vector<std::string> names;
@@ -81,11 +76,10 @@ Figure figure_of(const Front& front, std::size_t number) {
     (offer.dominated_by.empty() ? best : dominated).points.push_back({offer.throughput, offer.usd, {}, offer.side});
     if (offer.dominated_by.empty()) names.push_back(offer.side);
   }
-  std::reverse(best.points.begin(), best.points.end());  // slowest first, so that the line runs from left to right
+  std::reverse(best.points.begin(), best.points.end());  // slowest first: the line runs from left to right
   figure.alt = fmt::format(
-      "{}: on the front of cost and throughput {} {}; {} dominated by a side that is no slower and "
-      "no dearer.",
-      title, names.size() == 1 ? "is" : "are", fmt::join(names, ", "), dominated.points.size());
+      "{}: on the front of cost and throughput: {}; {} dominated by a side that is no slower and no dearer.", title,
+      fmt::join(names, ", "), dominated.points.size());
   figure.curves.push_back(std::move(best));
   if (!dominated.points.empty()) figure.curves.push_back(std::move(dominated));
   return figure;
@@ -106,24 +100,20 @@ Section front_section(const std::vector<Front>& found) {
     for (const Offer& offer : front.offers) {
       const bool dominated = !offer.dominated_by.empty();
       table.rows.push_back(
-          {{case_title(*front.example->record), front.example->record->key},
+          {case_cell(*front.example->record),
            {offer.side, nullptr},
-           {format_quantity(offer.throughput, front.unit),
-            {{"value", offer.throughput}, {"unit", front.unit}},
-            Tone::plain,
-            {},
-            offer.throughput},
-           usd_cell(offer.usd),
+           quantity_cell({offer.throughput}, front.unit),
+           quantity_cell({offer.usd}, "USD"),
            {fmt::format("{}, {}", front.per, front.basis), {{"per", front.per}, {"basis", front.basis}}},
-           {std::to_string(offer.runs), offer.runs},
+           count_cell(offer.runs),
            {dominated ? "dominated by " + offer.dominated_by : "on the front",
             {{"on_front", !dominated}, {"dominated_by", dominated ? Json(offer.dominated_by) : Json(nullptr)}},
             dominated ? Tone::faint : Tone::good}});
     }
   Section section{"pareto", "Cost against throughput", {std::move(table)}};
   section.blocks.push_back(Text{
-      "On the front: no other side is at least as fast and as cheap. Implementation and instruction set may differ "
-      "between sides here; a side with one run stands for that run alone.",
+      "On the front: no other side is at least as fast and at least as cheap. Implementation and instruction set may "
+      "differ between sides here; a side with a single run represents only that run.",
       Tone::faint});
   for (std::size_t i = 0; i < std::min(found.size(), max_figures); ++i)
     section.blocks.push_back(figure_of(found[i], i + 1));
@@ -140,18 +130,21 @@ std::optional<Costs::Value> Costs::of(const std::vector<const Entry*>& entries) 
   std::optional<Value> value;
   double logs = 0;
   int n = 0;
+  std::vector<Estimate> costs;
   for (const Entry* entry : entries) {
     for (const Cost& cost : costs_of(*entry, prices_[entry->run_index])) {
       const std::string basis(name_of(cost.price.basis));
       if (!(cost.usd > 0) || !std::isfinite(cost.usd)) continue;
-      if (!value) value = Value{0, cost.per, basis};
+      if (!value) value = Value{{}, cost.per, basis};
       if (cost.per != value->per || basis != value->basis) continue;
       logs += std::log(cost.usd);
+      if (const auto positive = scaling::positive(cost.usd, cost.ci95)) costs.push_back(*positive);
       ++n;
       break;
     }
   }
-  if (value) value->usd = std::exp(logs / n);
+  if (value) value->usd.value = std::exp(logs / n);
+  if (!costs.empty()) value->usd.interval = scaling::pooled(costs).interval;
   return value;
 }
 
@@ -197,7 +190,7 @@ std::vector<Front> fronts(const RunSet& base, const RunSet& head, const Costs& b
       for (const auto* entries : {&side.base, &side.head})
         for (const Entry* entry : *entries) logs += std::log(*throughput_of(*entry->record)->value);
       const std::size_t n = side.base.size() + side.head.size();
-      front.offers.push_back({name, std::exp(logs / static_cast<double>(n)), cost->usd, n, ""});
+      front.offers.push_back({name, std::exp(logs / static_cast<double>(n)), cost->usd.value, n, ""});
     }
     if (front.offers.size() < 2) continue;
     std::stable_sort(front.offers.begin(), front.offers.end(),
@@ -225,21 +218,20 @@ std::vector<Section> cost_comparison(const Comparison& comparison, const PriceSo
     last = one.pair->base;
     const auto base = base_costs.of(one.pair->base_entries), head = head_costs.of(one.pair->head_entries);
     if (!base || !head || base->per != head->per || base->basis != head->basis) continue;
-    const double ratio = head->usd / base->usd;
+    const Estimate ratio = scaling::ratio(head->usd, base->usd);
     table.rows.push_back(
-        {{case_title(*one.pair->base->record), one.pair->base->record->key},
+        {case_cell(*one.pair->base->record),
          {fmt::format("{}, {}", base->per, base->basis), {{"per", base->per}, {"basis", base->basis}}},
-         usd_cell(base->usd),
-         usd_cell(head->usd),
-         {change_text(ratio, one.change.ci95), ratio, Tone::plain, {}, ratio},
+         quantity_cell({base->usd.value}, "USD"),
+         quantity_cell({head->usd.value}, "USD"),
+         {change_text(ratio.value, ratio.interval), ratio.value, Tone::plain, {}, ratio.value},
          {change_text(one.change.ratio, one.change.ci95), one.change.ratio, Tone::plain, {}, one.change.ratio}});
   }
   std::vector<Section> sections;
   if (!table.rows.empty()) {
-    Section section{"cost", "Cost beside speed", {std::move(table)}};
-    section.blocks.push_back(
-        Text{"A cost is that of wall time, stalls included; the speed of a micro-benchmark is that of medians.",
-             Tone::faint});
+    Section section{"cost", "Cost and speed", {std::move(table)}};
+    section.blocks.push_back(Text{
+        "Cost counts wall time, including stalls; the speed of a micro-benchmark is taken from medians.", Tone::faint});
     sections.push_back(std::move(section));
   }
   const std::vector<Front> found = fronts(comparison.base, comparison.head, base_costs, head_costs);

@@ -1,6 +1,8 @@
 // Percentages with the digits that are known.
 #include "reports/compare/words.h"
 
+#include "reports/data/words.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,9 +49,8 @@ std::string interval_text(const std::optional<Interval>& ci95) {
 
 std::string detectable_text(const std::optional<double>& detectable) {
   if (!detectable) return "–";
-  const double percent = 100 * *detectable;
-  if (percent > max_percent) return fmt::format("> {:.0f} %", max_percent);
-  return fmt::format("± {:.{}f} %", percent, percent < 10 ? 1 : 0);
+  if (100 * *detectable > max_percent) return fmt::format("> {:.0f} %", max_percent);
+  return plus_minus(*detectable);
 }
 
 std::string_view name_of(Noise noise) {
@@ -61,7 +62,5 @@ std::string_view name_of(Noise noise) {
   }
   return "not known";
 }
-
-std::string counted(std::size_t n, const char* word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); }
 
 }  // namespace assay::report::comparison

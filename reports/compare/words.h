@@ -15,7 +15,5 @@ std::string interval_text(const std::optional<Interval>& ci95);
 std::string detectable_text(const std::optional<double>& detectable);
 // "between runs", "within-run", ...: what the interval knows of.
 std::string_view name_of(Noise noise);
-// "3 runs".
-std::string counted(std::size_t n, const char* word);
 
 }  // namespace assay::report::comparison

@@ -15,7 +15,6 @@ namespace assay::report {
 
 namespace {
 
-constexpr double seconds_per_hour = 3600;
 
 double parse_price(const std::string& text) {
   double value = 0;
@@ -69,8 +68,8 @@ std::vector<Cost> costs_of(const Entry& entry, const MachinePrices& prices) {
       if (!price.usd) continue;
       const int machines = std::max(1, record.world_nodes);
       const double usd_per_second = *price.usd * machines / seconds_per_hour;
-      Cost cost{result.per, usd_per_second * result.seconds, {}, price, machines, price.warnings};
-      if (result.ci95) cost.ci95 = Interval{usd_per_second * result.ci95->low, usd_per_second * result.ci95->high};
+      Cost cost{result.per,    usd_per_second * result.seconds, scaled(result.ci95, usd_per_second), price, machines,
+                price.warnings};
       if (!idle.empty()) cost.warnings.push_back(idle);
       costs.push_back(std::move(cost));
     }

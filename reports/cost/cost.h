@@ -13,6 +13,8 @@
 
 namespace assay::report {
 
+inline constexpr double seconds_per_hour = 3600;
+
 // As the flags have them; absent: not given.
 struct PriceFlags {
   std::optional<std::string> file;   // --prices FILE

@@ -19,7 +19,6 @@ namespace assay::report {
 namespace {
 
 constexpr std::size_t fewest = 3;  // machines or runs that a mean may stand for
-constexpr double seconds_per_hour = 3600;
 
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -34,7 +33,7 @@ struct Member {
 };
 
 // Members that may become one line.
-struct Group {
+struct LineGroup {
   std::string machine;
   std::vector<HourlyPrice> offers;
   std::set<std::string> warnings;
@@ -64,7 +63,7 @@ std::vector<Power> mean_power(const std::vector<const Member*>& members) {
   return all;
 }
 
-CostLine line_of(const Group& group, const std::vector<const Member*>& members) {
+CostLine line_of(const LineGroup& group, const std::vector<const Member*>& members) {
   const Member& first = *members.front();
   CostLine line;
   line.record = first.entry.record;
@@ -80,7 +79,7 @@ CostLine line_of(const Group& group, const std::vector<const Member*>& members) 
   return line;
 }
 
-void add_lines(const Group& group, std::vector<CostLine>& lines) {
+void add_lines(const LineGroup& group, std::vector<CostLine>& lines) {
   std::map<std::string, std::vector<const Member*>> hosts;
   std::vector<const Member*> all;
   for (const Member& member : group.members) {
@@ -136,12 +135,9 @@ std::size_t order_of(const std::string& per) {
 
 }  // namespace
 
-double CostLine::usd(const HourlyPrice& price) const { return *price.usd * machines / seconds_per_hour * seconds; }
-
-std::optional<Interval> CostLine::usd_ci95(const HourlyPrice& price) const {
-  if (!ci95) return std::nullopt;
+Estimate CostLine::usd(const HourlyPrice& price) const {
   const double usd_per_second = *price.usd * machines / seconds_per_hour;
-  return Interval{usd_per_second * ci95->low, usd_per_second * ci95->high};
+  return {usd_per_second * seconds, scaled(ci95, usd_per_second)};
 }
 
 Interval t_interval(const std::vector<double>& values) {
@@ -156,7 +152,7 @@ Interval t_interval(const std::vector<double>& values) {
 CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
   CostLines out;
   std::map<std::string, std::size_t> places;
-  std::vector<Group> groups;
+  std::vector<LineGroup> groups;
   std::map<std::string, LeftOut> left_out;
   std::map<std::string, UnpricedMachine> unpriced;
   for (std::size_t i = 0; i < runs.runs().size(); ++i) {
@@ -179,14 +175,13 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
       }
       results = true;
       const std::vector<Power> power = power_of(record);
-      Identity identity = record.identity();
-      identity.hosts.clear();
-      const std::string common = identity.text() + '\n' + protocol_of(record) + '\n' + machine + '\n' + priced;
+      const std::string common =
+          record.identity().on_any_host().text() + '\n' + protocol_of(record) + '\n' + machine + '\n' + priced;
       const std::string idle = warning_of_use(record, prices.machine);
       for (const Result& result : all) {
         const auto [place, fresh] = places.try_emplace(result.per + '\n' + common, groups.size());
         if (fresh) groups.push_back({machine, prices.offers, {}, {}});
-        Group& group = groups[place->second];
+        LineGroup& group = groups[place->second];
         if (!idle.empty()) group.warnings.insert(idle);
         // Prices are equal; what is to be said of them may differ with the run's start and GPUs.
         for (std::size_t p = 0; p < prices.offers.size(); ++p)
@@ -203,7 +198,7 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
       ++without.runs;
     }
   }
-  for (const Group& group : groups) add_lines(group, out.lines);
+  for (const LineGroup& group : groups) add_lines(group, out.lines);
   std::stable_sort(out.lines.begin(), out.lines.end(),
                    [](const CostLine& a, const CostLine& b) { return order_of(a.per) < order_of(b.per); });
   for (auto& [reason, left] : left_out) out.left_out.push_back(std::move(left));

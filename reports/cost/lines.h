@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reports/cost/cost.h"
+#include "reports/model/estimate.h"
 
 #include <string>
 #include <vector>
@@ -24,8 +25,7 @@ struct CostLine {
   std::string place;                  // of the first entry, and how many follow
   std::string anchor;
 
-  double usd(const HourlyPrice& price) const;  // with a value
-  std::optional<Interval> usd_ci95(const HourlyPrice& price) const;
+  Estimate usd(const HourlyPrice& price) const;  // of a price with a value
 };
 
 // A record that is in no line, by its reason.

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -50,35 +49,6 @@ bool may_be_kind(const std::string& device, const std::string& kind) {
   return joined.find(want.front()) != std::string::npos;
 }
 
-struct Accelerators {
-  std::string name;
-  double count = 0;
-};
-
-// What the accelerator-optimised machine types of GCP hold, by their names
-// (https://cloud.google.com/compute/docs/accelerator-optimized-machines), in the catalogue's words.
-std::optional<Accelerators> gcp_accelerators(const std::string& type) {
-  struct Series {
-    std::string_view prefix, accelerator;
-  };
-  static constexpr Series series[] = {{"a2-highgpu-", "A100"},  {"a2-megagpu-", "A100"}, {"a2-ultragpu-", "A100-80GB"},
-                                      {"a3-highgpu-", "H100"},  {"a3-edgegpu-", "H100"}, {"a3-megagpu-", "H100-MEGA"},
-                                      {"a3-ultragpu-", "H200"}, {"a4-highgpu-", "B200"}};
-  const auto number = [&](std::size_t from) {
-    int value = 0;
-    std::from_chars(type.data() + from, type.data() + type.size(), value);
-    return value;
-  };
-  for (const Series& known : series)
-    if (type.starts_with(known.prefix))
-      if (const int count = number(known.prefix.size()); count > 0)
-        return Accelerators{std::string(known.accelerator), double(count)};
-  constexpr std::string_view l4 = "g2-standard-";
-  if (!type.starts_with(l4)) return std::nullopt;
-  const int cpus = number(l4.size());
-  return Accelerators{"L4", cpus == 24 ? 2.0 : cpus == 48 ? 4.0 : cpus == 96 ? 8.0 : 1.0};
-}
-
 std::string usd_text(double usd) { return fmt::format("{:.6g} USD", usd); }
 
 // Prices of one machine as one file has them, ready to be chosen from.
@@ -106,32 +76,21 @@ class Candidates {
 
   bool empty() const { return all_.empty(); }
 
-  std::optional<HourlyPrice> on_demand() const {
-    HourlyPrice price;
-    price.basis = Basis::on_demand;
+  // Absent if the file says nothing of such a price.
+  std::optional<HourlyPrice> offer(Basis basis) const {
     std::vector<Quote> quotes;
     std::set<std::string> placeholders;
-    for (const Price& candidate : all_) {
-      if (candidate.on_demand)
-        quotes.push_back({&candidate, *candidate.on_demand, *candidate.on_demand});
-      else if (!candidate.on_demand_placeholder.empty())
-        placeholders.insert(candidate.on_demand_placeholder);
+    for (const Price& row : all_) {
+      const bool spot = basis == Basis::spot;
+      const std::string& placeholder = spot ? row.spot_placeholder : row.on_demand_placeholder;
+      if (spot && row.spot)
+        quotes.push_back({&row, row.spot->low, row.spot->high});
+      else if (!spot && row.on_demand)
+        quotes.push_back({&row, *row.on_demand, *row.on_demand});
+      else if (!placeholder.empty())
+        placeholders.insert(placeholder);
     }
-    return choose(std::move(price), quotes, placeholders);
-  }
-
-  std::optional<HourlyPrice> spot() const {
-    HourlyPrice price;
-    price.basis = Basis::spot;
-    std::vector<Quote> quotes;
-    std::set<std::string> placeholders;
-    for (const Price& candidate : all_) {
-      if (candidate.spot)
-        quotes.push_back({&candidate, candidate.spot->low, candidate.spot->high});
-      else if (!candidate.spot_placeholder.empty())
-        placeholders.insert(candidate.spot_placeholder);
-    }
-    return choose(std::move(price), quotes, placeholders);
+    return choose(basis, quotes, placeholders);
   }
 
  private:
@@ -141,35 +100,29 @@ class Candidates {
     double middle() const { return 0.5 * (low + high); }
   };
 
-  // Adds the accelerators that the file lists apart.
+  // Adds the price of the machine's GPUs if the file lists accelerators separately.
   Price complete(const Price& host) {
-    if (file_.accelerators.empty() || host.accelerators.value_or(0) > 0) return host;
-    std::optional<Accelerators> want = gcp_accelerators(host.instance_type);
-    if (!want && machine_.gpus > 0) {
-      // The most telling name: an A100 of 80 GB is both "A100" and "A100-80GB".
-      std::string kind = machine_.gpu;
-      std::size_t words = 0;
-      for (const Price& row : file_.accelerators)
-        if (const std::size_t count = words_of(row.accelerator).size();
-            count > words && is_kind(machine_.gpu, row.accelerator))
-          kind = row.accelerator, words = count;
-      want = Accelerators{kind, double(machine_.gpus)};
-    }
-    if (!want) return host;
+    if (file_.accelerators.empty() || host.accelerators.value_or(0) > 0 || machine_.gpus == 0) return host;
+    // The most specific name: an A100 with 80 GB is both "A100" and "A100-80GB".
+    std::string kind = machine_.gpu;
+    std::size_t words = 0;
+    for (const Price& row : file_.accelerators)
+      if (const std::size_t count = words_of(row.accelerator).size();
+          count > words && is_kind(machine_.gpu, row.accelerator))
+        kind = row.accelerator, words = count;
     const Price* best = nullptr;
     for (const Price& row : file_.accelerators) {
       const bool zone = row.zone.empty() || host.zone.empty() || same(row.zone, host.zone);
-      if (!same(row.accelerator, want->name) || row.accelerators != want->count || !same(row.region, host.region) ||
-          !zone)
+      if (!same(row.accelerator, kind) || row.accelerators != machine_.gpus || !same(row.region, host.region) || !zone)
         continue;
       if (!best || row.on_demand.value_or(HUGE_VAL) < best->on_demand.value_or(HUGE_VAL)) best = &row;
     }
     Price whole = host;
-    whole.accelerator = want->name;
-    whole.accelerators = want->count;
+    whole.accelerator = kind;
+    whole.accelerators = machine_.gpus;
     if (!best) {
-      incomplete_.insert(fmt::format("{} has no row for {:g} x {} in {}, only for the host without", file_.name,
-                                     want->count, want->name, host.zone.empty() ? host.region : host.zone));
+      incomplete_.insert(fmt::format("{} has no row for {} x {} in {}, only for the host without GPUs", file_.name,
+                                     machine_.gpus, kind, host.zone.empty() ? host.region : host.zone));
       whole.on_demand.reset();
       whole.spot.reset();
       return whole;
@@ -184,8 +137,10 @@ class Candidates {
     return whole;
   }
 
-  std::optional<HourlyPrice> choose(HourlyPrice price, const std::vector<Quote>& quotes,
+  std::optional<HourlyPrice> choose(Basis basis, const std::vector<Quote>& quotes,
                                     const std::set<std::string>& placeholders) const {
+    HourlyPrice price;
+    price.basis = basis;
     if (!placeholders.empty())
       price.warnings.push_back(fmt::format("{} has the placeholder {} instead of a price{}", file_.name,
                                            fmt::join(placeholders, ", "),
@@ -337,7 +292,7 @@ MachinePrices prices_of(const RunData& run, const PriceSource& source) {
     for (const PriceFile& file : source.files) {
       const Candidates candidates(file, machine);
       if (candidates.empty()) continue;
-      for (auto price : {candidates.on_demand(), candidates.spot()})
+      for (auto price : {candidates.offer(Basis::on_demand), candidates.offer(Basis::spot)})
         if (price) prices.offers.push_back(std::move(*price));
       break;
     }

@@ -31,9 +31,7 @@ std::optional<Result> at_rate(std::string per, double amount, const Metric& rate
 }
 
 std::optional<double> number_label(const Record& record, const char* name) {
-  const auto found = record.labels.find(name);
-  if (found == record.labels.end()) return std::nullopt;
-  const std::string& text = found->second;
+  const std::string text = record.attribute(name).value_or("");
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value > 0)) return std::nullopt;

@@ -1,7 +1,8 @@
 // The sections of the report on costs: side by side for people, every figure with its price and warnings in files.
 #include "harness/core/units.h"
 #include "reports/cost/lines.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -19,16 +20,6 @@ constexpr std::size_t max_bars = 24;     // of the figure
 constexpr std::size_t max_machines = 5;  // named as being without a price
 constexpr double joules_per_kwh = 3.6e6;
 constexpr std::array all_bases = {Basis::given, Basis::on_demand, Basis::spot, Basis::owned};
-
-std::string plural(std::size_t n, const char* word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); }
-
-std::optional<double> half_of(const std::optional<Interval>& interval) {
-  return interval ? std::optional(0.5 * (interval->high - interval->low)) : std::nullopt;
-}
-
-std::string usd_text(double usd, const std::optional<Interval>& interval) {
-  return format_quantity(usd, "USD", half_of(interval));
-}
 
 const HourlyPrice* offer_of(const CostLine& line, Basis basis) {
   for (const HourlyPrice& price : line.offers)
@@ -48,26 +39,27 @@ std::vector<Basis> bases_of(const std::vector<CostLine>& lines) {
   return found;
 }
 
-Cell faint_dash() { return {"–", nullptr, Tone::faint}; }
+// Names a missing interval in the data: null.
+Cell total_cell(const Estimate& total, std::string_view unit) {
+  Cell cell = quantity_cell(total, unit);
+  cell.data["ci95"] = interval_json(total.interval);
+  return cell;
+}
 
 Cell usd_cell(const CostLine& line, const HourlyPrice* price) {
-  if (!price || !price->usd) return faint_dash();
-  const double usd = line.usd(*price);
-  const auto interval = line.usd_ci95(*price);
-  const bool warned = !price->warnings.empty() || !line.warnings.empty();
-  Cell cell{usd_text(usd, interval) + (warned ? "*" : ""),
-            {{"value", usd}, {"unit", "USD"}, {"ci95", interval_json(interval)}},
-            warned ? Tone::warn : Tone::plain};
-  cell.sort = usd;
+  if (!price || !price->usd) return no_cell();
+  Cell cell = total_cell(line.usd(*price), "USD");
+  if (price->warnings.empty() && line.warnings.empty()) return cell;
+  cell.text += "*";
+  cell.tone = Tone::warn;
   return cell;
 }
 
 // Half of the interval as a share of the figure.
 Cell relative_cell(const CostLine& line) {
-  if (!line.ci95 || !(line.seconds > 0)) return faint_dash();
-  const double half = std::max(line.ci95->high - line.seconds, line.seconds - line.ci95->low) / line.seconds;
-  Cell cell{fmt::format("± {:.{}f} %", 100 * half, half < 0.1 ? 1 : 0),
-            {{"relative_half_width", half}, {"interval", line.interval}}};
+  if (!line.ci95 || !(line.seconds > 0)) return no_cell();
+  const double half = *half_width({line.seconds, line.ci95}) / line.seconds;
+  Cell cell{plus_minus(half), {{"relative_half_width", half}, {"interval", line.interval}}};
   cell.sort = half;
   return cell;
 }
@@ -101,8 +93,7 @@ Table side_by_side(const std::vector<CostLine>& lines, const std::vector<Basis>&
   std::size_t rows = 0;
   for (const CostLine& line : lines) {
     if (line.offers.empty() || ++rows > max_rows) continue;
-    std::vector<Cell> row{{case_title(*line.record), line.record->key}};
-    row[0].link = line.anchor;
+    std::vector<Cell> row{case_cell(*line.record, line.anchor)};
     if (machines.size() > 1) row.push_back({line.machine, nullptr});
     row.push_back({short_of(line.per), line.per});
     for (const Basis basis : bases) row.push_back(usd_cell(line, offer_of(line, basis)));
@@ -149,10 +140,12 @@ List warning_list(const std::vector<CostLine>& lines) {
 }
 
 std::string interval_text(const CostLine& line, const HourlyPrice& price) {
-  const auto interval = line.usd_ci95(price);
+  const auto interval = line.usd(price).interval;
   if (!interval) return "–";
-  return fmt::format("{} to {}, {}", usd_text(interval->low, interval), usd_text(interval->high, interval),
-                     line.interval);
+  const auto end = [half = 0.5 * (interval->high - interval->low)](double usd) {
+    return format_quantity(usd, "USD", half);
+  };
+  return fmt::format("{} to {}, {}", end(interval->low), end(interval->high), line.interval);
 }
 
 std::string hourly_text(const HourlyPrice& price) {
@@ -191,10 +184,8 @@ Table every_cost(const std::vector<CostLine>& lines) {
                            {"rule", price.rule}};
       Cell usd = usd_cell(line, &price);
       if (!price.usd) usd.data = {{"value", nullptr}, {"unit", "USD"}, {"ci95", nullptr}};
-      Cell of{case_title(*line.record), line.record->key};
-      of.link = line.anchor;
       table.rows.push_back(
-          {std::move(of),
+          {case_cell(*line.record, line.anchor),
            {line.machine, nullptr},
            {line.stands_for, nullptr},
            {line.per, nullptr},
@@ -202,7 +193,7 @@ Table every_cost(const std::vector<CostLine>& lines) {
            std::move(usd),
            {price.usd ? interval_text(line, price) : "–", line.interval},
            {hourly_text(price), hourly},
-           {std::to_string(line.machines), line.machines},
+           count_cell(line.machines),
            {price.region.empty() ? "–" : price.region, price.region},
            {price.date.empty() ? "–" : price.date, price.date},
            {price.source, nullptr},
@@ -227,24 +218,15 @@ Table energy_table(const std::vector<CostLine>& lines) {
               {}};
   for (const CostLine& line : lines) {
     for (const Power& power : line.power) {
-      const double joules = power.watts * line.seconds;
-      const auto interval = line.ci95
-                                ? std::optional(Interval{power.watts * line.ci95->low, power.watts * line.ci95->high})
-                                : std::nullopt;
-      const auto kwh = interval
-                           ? std::optional(Interval{interval->low / joules_per_kwh, interval->high / joules_per_kwh})
-                           : std::nullopt;
-      Cell of{case_title(*line.record), line.record->key};
-      of.link = line.anchor;
-      table.rows.push_back({std::move(of),
+      const Estimate joules{power.watts * line.seconds, scaled(line.ci95, power.watts)};
+      const Estimate kwh{joules.value / joules_per_kwh, scaled(joules.interval, 1 / joules_per_kwh)};
+      table.rows.push_back({case_cell(*line.record, line.anchor),
                             {line.machine, nullptr},
                             {line.stands_for, nullptr},
                             {line.per, nullptr},
                             {power.sensor, nullptr},
-                            {format_quantity(joules, "J", half_of(interval)),
-                             {{"value", joules}, {"unit", "J"}, {"ci95", interval_json(interval)}}},
-                            {format_quantity(joules / joules_per_kwh, "kWh", half_of(kwh)),
-                             {{"value", joules / joules_per_kwh}, {"unit", "kWh"}, {"ci95", interval_json(kwh)}}},
+                            total_cell(joules, "J"),
+                            total_cell(kwh, "kWh"),
                             {line.interval.empty() ? "–" : line.interval, line.interval}});
     }
   }
@@ -270,10 +252,10 @@ std::optional<Figure> cost_figure(const std::vector<CostLine>& lines, const std:
     for (std::size_t b = 0; b < bases.size(); ++b) {
       const HourlyPrice* price = offer_of(line, bases[b]);
       if (!price || !price->usd) continue;
-      const double usd = line.usd(*price);
-      const auto interval = line.usd_ci95(*price);
-      figure.curves[b].points.push_back({x, usd, interval, fmt::format("{}, {}", title, line.stands_for)});
-      if (told.size() < 6) told.push_back(fmt::format("{} {}: {}", title, name_of(bases[b]), usd_text(usd, interval)));
+      const Estimate usd = line.usd(*price);
+      figure.curves[b].points.push_back({x, usd.value, usd.interval, fmt::format("{}, {}", title, line.stands_for)});
+      if (told.size() < 6)
+        told.push_back(fmt::format("{} {}: {}", title, name_of(bases[b]), quantity_text(usd, "USD")));
     }
   }
   std::erase_if(figure.curves, [](const Curve& curve) { return curve.points.empty(); });
@@ -300,11 +282,10 @@ void say_unpriced(Section& section, const CostLines& costs, const PriceSource& p
 List left_out_list(const CostLines& costs) {
   List list{"cost_left_out", {}};
   for (const LeftOut& left : costs.left_out)
-    list.items.push_back(fmt::format("{}: {}, first {}", left.reason,
-                                     plural(static_cast<std::size_t>(left.count), "record"), left.first));
+    list.items.push_back(fmt::format("{}: {}, first {}", left.reason, plural(left.count, "record"), left.first));
   if (costs.other_records > 0)
     list.items.push_back(fmt::format("no result that could be priced (items, FLOPs or a run to quality): {}",
-                                     plural(static_cast<std::size_t>(costs.other_records), "record")));
+                                     plural(costs.other_records, "record")));
   return list;
 }
 

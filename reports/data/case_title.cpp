@@ -76,12 +76,11 @@ std::string dataloader_title(const Record& r) {
       ", ");
 }
 
-// "train gpt2-124m f32 4 x 512": what "recipe" stands for is in the labels.
+// "train gpt2-124m f32 4 x 512": the record says what "recipe" stands for.
 std::string training_title(const Record& r) {
   const auto size = [&](const char* name) {
-    const auto label = r.labels.find(name);
     const std::string asked = text_of(r, name);
-    return asked != "recipe" ? asked : label == r.labels.end() ? std::string() : label->second;
+    return asked != "recipe" ? asked : r.attribute(name).value_or("");
   };
   const std::string accumulate = unless(size("accumulate"), "1");
   std::string batch = join({size("micro_batch"), unless(size("seq"), "none")}, " x ");

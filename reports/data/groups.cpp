@@ -5,20 +5,11 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <utility>
 
 namespace assay::report {
 
 namespace {
-
-std::map<std::string, std::string> labels_of(const RunData& run) {
-  std::map<std::string, std::string> labels;
-  if (const Json& given = member(run.run, "/labels"); given.is_object())
-    for (const auto& [name, value] : given.items())
-      if (value.is_string()) labels[name] = value.get<std::string>();
-  return labels;
-}
 
 std::string title_of(const MachineRuns& group) {
   std::vector<std::string> parts{group.machine.name.empty() ? "unknown machine" : group.machine.name};
@@ -33,13 +24,11 @@ std::string title_of(const MachineRuns& group) {
 
 std::vector<CaseRuns> cases_of(const RunSet& runs, const std::vector<std::size_t>& of) {
   std::vector<CaseRuns> cases;
-  std::unordered_map<std::string, std::size_t> places;
+  std::map<std::pair<Identity, std::string>, std::size_t> places;
   for (auto run = of.rbegin(); run != of.rend(); ++run) {
     for (const Entry& entry : runs.entries_of(*run)) {
-      const Record& record = *entry.record;
-      std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", record.key, record.device, record.world_ranks,
-                                    record.world_nodes, record.seed, protocol_of(record));
-      const auto [place, fresh] = places.try_emplace(std::move(key), cases.size());
+      const auto [place, fresh] =
+          places.try_emplace({entry.record->identity().on_any_host(), protocol_of(*entry.record)}, cases.size());
       if (fresh) cases.emplace_back();
       cases[place->second].entries.push_back(&entry);
     }
@@ -50,7 +39,7 @@ std::vector<CaseRuns> cases_of(const RunSet& runs, const std::vector<std::size_t
 
 std::vector<MachineRuns> group(const RunSet& runs) {
   std::vector<MachineRuns> groups;
-  std::map<std::pair<std::string, std::map<std::string, std::string>>, std::size_t> places;
+  std::map<std::pair<std::string, Attributes>, std::size_t> places;
   for (std::size_t i = 0; i < runs.runs().size(); ++i) {
     MachineRuns one{machine_of(runs.runs()[i]), labels_of(runs.runs()[i]), {}, {}, {}};
     const std::string key = fmt::format("{}\n{}", one.machine.name, fmt::join(one.machine.hosts, "\n"));
@@ -69,6 +58,14 @@ std::vector<MachineRuns> group(const RunSet& runs) {
 }
 
 }  // namespace
+
+Attributes labels_of(const RunData& run) {
+  Attributes labels;
+  if (const Json& given = member(run.run, "/labels"); given.is_object())
+    for (const auto& [name, value] : given.items())
+      if (value.is_string()) labels[name] = value.get<std::string>();
+  return labels;
+}
 
 struct RunSet::Groups {
   std::vector<MachineRuns> machines;

@@ -20,11 +20,14 @@ struct CaseRuns {
 // Runs of one machine under equal labels, in the RunSet's order: the newest is the last.
 struct MachineRuns {
   Machine machine;
-  std::map<std::string, std::string> labels;  // --label K=V
-  std::vector<std::size_t> runs;              // in RunSet::runs(), never empty
-  std::vector<CaseRuns> cases;                // in order of first appearance, the newest run first
+  Attributes labels;              // --label K=V
+  std::vector<std::size_t> runs;  // in RunSet::runs(), never empty
+  std::vector<CaseRuns> cases;    // in order of first appearance, the newest run first
   std::string title;  // "AMD Zen 4, 2 cores · vm · side=a"; told apart from the others by number where they are equal
 };
+
+// Labels of the plan and of --label, as run.json has them.
+Attributes labels_of(const RunData& run);
 
 // Machines are equal when name and hosts are; hosts come from the records where run.json does not tell them. Found once
 // for a RunSet, which keeps them.

@@ -1,7 +1,6 @@
 #include "reports/data/run_set.h"
 
 #include "harness/record/content_hash.h"
-#include "harness/record/protocol.h"
 #include "reports/data/host_runs.h"
 
 #include <fmt/format.h>
@@ -97,9 +96,9 @@ RunSet::RunSet(std::vector<RunData> runs, Drills drills) {
         if (record.injected()) take_as_measured(record);
     const RunData& run = runs_[i];
     first_.push_back(entries_.size());
-    std::map<std::string, std::size_t> places;
+    std::map<Identity, std::size_t> places;
     for (std::size_t r = 0; r < run.records.size(); ++r) {
-      const auto [place, fresh] = places.try_emplace(run.records[r].identity().text(), entries_.size());
+      const auto [place, fresh] = places.try_emplace(run.records[r].identity(), entries_.size());
       if (fresh) entries_.push_back({&run, nullptr, i, directory[i], 0});
       Entry& entry = entries_[place->second];
       entry.record = &run.records[r];
@@ -118,14 +117,6 @@ RunSet::RunSet(std::vector<RunData> runs, Drills drills) {
 
 std::span<const Entry> RunSet::entries_of(std::size_t run_index) const {
   return std::span(entries_).subspan(first_[run_index], first_[run_index + 1] - first_[run_index]);
-}
-
-std::string protocol_of(const Record& record) {
-  if (record.protocol.is_object()) {
-    const auto hash = record.protocol.find("hash");
-    if (hash != record.protocol.end() && hash->is_string()) return hash->get<std::string>();
-  }
-  return protocol_hash(record.protocol.is_object() ? record.protocol.get() : Json::object());
 }
 
 bool injected(const Record& record) { return record.injected(); }

@@ -1,6 +1,7 @@
 // What every report reads: the final records of any number of runs, each with where it stands.
 #pragma once
 
+#include "harness/record/comparable.h"
 #include "harness/record/run_dir.h"
 
 #include <cstddef>
@@ -67,8 +68,6 @@ class RunSet {
   friend const std::vector<MachineRuns>& by_machine(const RunSet& runs);
 };
 
-// Equal for records that were measured alike: the protocol's own hash, else one of its fields.
-std::string protocol_of(const Record& record);
 // A flag that fault injection left: such a record proves a check and is no measurement.
 bool injected(const Record& record);
 // "3 records have injected faults and were left out: they prove checks and are no measurements (--injected takes

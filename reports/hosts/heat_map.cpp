@@ -1,9 +1,9 @@
 // Figures between hosts: a matrix, shaded by how slow a pair is.
 #include "harness/core/units.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
+#include "reports/data/words.h"
 #include "reports/hosts/hosts.h"
-#include "reports/summary/cells.h"
 
 #include <fmt/format.h>
 

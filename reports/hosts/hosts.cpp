@@ -1,9 +1,9 @@
 #include "reports/hosts/hosts.h"
 
 #include "harness/core/units.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
+#include "reports/data/words.h"
 #include "reports/hosts/side_by_side.h"
-#include "reports/summary/cells.h"
 
 #include <fmt/format.h>
 
@@ -29,12 +29,10 @@ Cell value_cell(const HostCase& one, double value, const std::string& host = "")
   return cell;
 }
 
-Cell share_cell(double share, bool sign) {
-  if (!std::isfinite(share)) return no_cell();
-  if (std::abs(share) < 0.0005) share = 0;  // no "-0.0 %"
-  Cell cell{fmt::format("{}{:.{}f} %", sign && share > 0 ? "+" : "", 100 * share, std::abs(share) < 0.1 ? 1 : 0),
-            share};
-  cell.sort = share;
+Cell offset_cell(double offset) {
+  if (std::abs(offset) < 0.0005) offset = 0;  // no "-0.0 %"
+  Cell cell = share_cell(offset);
+  if (offset > 0) cell.text.insert(0, "+");
   return cell;
 }
 
@@ -116,14 +114,13 @@ Table summary(const std::vector<HostCase>& cases) {
     if (table.rows.size() >= max_rows) break;
     const double least = one.values.front(), most = one.values.back();
     const std::size_t outliers = outliers_of(one);
-    Cell count =
-        one.statistics ? Cell{std::to_string(outliers), outliers, outliers > 0 ? Tone::warn : Tone::plain} : no_cell();
+    Cell count = one.statistics ? count_cell(outliers, outliers > 0 ? Tone::warn : Tone::plain) : no_cell();
     table.rows.push_back({{one.title, one.hosts.front().newest->record->key},
-                          {std::to_string(one.values.size()), one.values.size()},
+                          count_cell(one.values.size()),
                           value_cell(one, one.middle()),
                           value_cell(one, least, with_value(one, least).host),
                           value_cell(one, most, with_value(one, most).host),
-                          share_cell((most - least) / std::abs(one.middle()), false),
+                          share_cell((most - least) / std::abs(one.middle())),
                           std::move(count)});
   }
   return table;
@@ -194,10 +191,10 @@ Section figures(const std::vector<HostCase>& cases) {
       table.rows.push_back({{one.title, host->newest->record->key},
                             {host->host, nullptr},
                             host_cell(one, *host),
-                            host->runs == 1 ? interval_cell(metric) : no_cell(),
-                            host->value ? share_cell(*host->value / middle - 1, true) : no_cell(),
+                            host->runs == 1 ? precision_cell(metric) : no_cell(),
+                            host->value ? offset_cell(*host->value / middle - 1) : no_cell(),
                             std::move(z),
-                            {std::to_string(host->runs), host->runs}});
+                            count_cell(host->runs)});
     }
   }
   Section section{"host-figures", "Every host's figures", {std::move(table)}, false};

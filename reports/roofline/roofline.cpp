@@ -2,7 +2,8 @@
 
 #include "harness/core/configs.h"
 #include "harness/core/units.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
+#include "reports/data/words.h"
 #include "reports/roofline/roofs.h"
 
 #include <fmt/format.h>
@@ -50,9 +51,7 @@ std::array<double, 3> element_bytes(const Record& record) {
   const std::string dtype = param_text(record, "dtype");
   const double in = bytes_of_type(dtype);
   std::array<double, 3> bytes{in, in, dtype == "int8" ? 4 : dtype.starts_with("fp8") ? 2 : in};
-  const auto label = record.labels.find("types");
-  if (label == record.labels.end()) return bytes;
-  const std::string& types = label->second;
+  const std::string types = record.attribute("types").value_or("");
   const std::size_t cross = types.find(" x "), arrow = types.find(" -> ");
   if (cross == std::string::npos || arrow == std::string::npos || arrow < cross) return bytes;
   const std::array<double, 3> told{bytes_of_type(types.substr(0, cross)),
@@ -85,10 +84,6 @@ std::optional<double> training_intensity(const Record& record) {
   const Metric* planned = find_metric(record, "planned_memory");
   if (!rate || !step || !planned || *planned->value <= 0) return std::nullopt;
   return *rate->value * *step->value / (*planned->value * std::max(1, record.world_ranks));
-}
-
-std::optional<Interval> scaled(const std::optional<Interval>& range, double by) {
-  return range ? std::optional(Interval{range->low * by, range->high * by}) : std::nullopt;
 }
 
 // What a record adds to the figure of `dtype`.
@@ -132,29 +127,15 @@ Curve roof_curve(const char* name, const std::optional<Roof>& compute, const std
   return curve;
 }
 
-Cell number_cell(double value, std::string_view unit, const std::optional<Interval>& range = {}) {
-  const auto half = range ? std::optional(std::max(range->high - value, value - range->low)) : std::nullopt;
-  Cell cell{format_quantity(value, unit, half), {{"value", value}, {"unit", std::string(unit)}}};
-  if (range) cell.data["ci95"] = interval_json(range);
-  cell.sort = value;
-  return cell;
-}
-
-Cell share_cell(double share) {
-  if (!std::isfinite(share) || share <= 0) return {"–", nullptr, Tone::faint};
-  Cell cell{format_percent(share), share};
-  cell.sort = share;
-  return cell;
+Cell of_roof_cell(double rate, double roof) {
+  return roof > 0 && std::isfinite(roof) ? share_cell(rate / roof) : no_cell();
 }
 
 std::string roofs_text(const Roofs& roofs) {
   std::vector<std::string> parts;
   const auto add = [&](const char* what, const std::optional<Roof>& roof, const char* unit) {
     if (!roof) return;
-    const auto half = roof->range
-                          ? std::optional(std::max(roof->range->high - roof->value, roof->value - roof->range->low))
-                          : std::nullopt;
-    parts.push_back(fmt::format("{} {} ({})", what, format_quantity(roof->value, unit, half), roof->source));
+    parts.push_back(fmt::format("{} {} ({})", what, quantity_text({roof->value, roof->range}, unit), roof->source));
   };
   add("measured", roofs.compute, "FLOP/s");
   add("measured", roofs.memory, "B/s");
@@ -179,12 +160,11 @@ Table dot_table(const std::vector<Dot>& dots, const Roofs& roofs, const std::str
   for (const Dot& dot : dots) {
     if (table.rows.size() == max_rows) break;
     const bool memory = both && roofs.memory->value * dot.intensity < roofs.compute->value;
-    std::vector<Cell> row{{case_title(*dot.entry->record), dot.entry->record->key, Tone::plain, dot.entry->anchor()},
-                          number_cell(dot.intensity, "FLOP/B"),
-                          number_cell(dot.rate, "FLOP/s", dot.range),
-                          both ? Cell{memory ? "memory" : "compute", nullptr} : Cell{"–", nullptr, Tone::faint},
-                          share_cell(dot.rate / under(roofs.compute, roofs.memory, dot.intensity))};
-    if (sheet) row.push_back(share_cell(dot.rate / under(roofs.sheet_compute, roofs.sheet_memory, dot.intensity)));
+    std::vector<Cell> row{case_cell(*dot.entry->record, dot.entry->anchor()), quantity_cell({dot.intensity}, "FLOP/B"),
+                          quantity_cell({dot.rate, dot.range}, "FLOP/s"),
+                          both ? Cell{memory ? "memory" : "compute", nullptr} : no_cell(),
+                          of_roof_cell(dot.rate, under(roofs.compute, roofs.memory, dot.intensity))};
+    if (sheet) row.push_back(of_roof_cell(dot.rate, under(roofs.sheet_compute, roofs.sheet_memory, dot.intensity)));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -214,9 +194,8 @@ Figure figure_of(const std::vector<Dot>& dots, const Roofs& roofs, const std::st
       if (!best || dot.rate > best->rate) best = &dot;
     }
     if (!best) continue;
-    said.push_back(fmt::format("{}: {} point{}, up to {} at {:.3g} FLOP a byte", name, curve.points.size(),
-                               curve.points.size() == 1 ? "" : "s", format_quantity(best->rate, "FLOP/s"),
-                               best->intensity));
+    said.push_back(fmt::format("{}: {}, up to {} at {:.3g} FLOP per byte", name, plural(curve.points.size(), "point"),
+                               format_quantity(best->rate, "FLOP/s"), best->intensity));
     figure.curves.push_back(std::move(curve));
   }
   figure.alt = fmt::format("{}. {} {}.", title, roofs_text(roofs), fmt::join(said, "; "));
@@ -227,7 +206,7 @@ Figure figure_of(const std::vector<Dot>& dots, const Roofs& roofs, const std::st
 std::optional<Interval> quotient_range(const Metric& over, const Roof& under, double value) {
   if (!over.ci95 || !under.range) return std::nullopt;
   const double a = *half_width(over) / *over.value;
-  const double b = std::max(under.range->high - under.value, under.value - under.range->low) / under.value;
+  const double b = *half_width({under.value, under.range}) / under.value;
   const double half = std::hypot(a, b) * value;
   return Interval{value - half, value + half};
 }
@@ -265,13 +244,13 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
       const double mine = *rate->value / units_of(record, true);
       const std::string title = machines.size() > 1 ? case_title(record) + " – " + machine.title : case_title(record);
       std::vector<Cell> row{{title, record.key, Tone::plain, entry.anchor()},
-                            number_cell(mine, "FLOP/s", scaled(rate->ci95, 1 / units_of(record, true)))};
-      const Cell none{"–", nullptr, Tone::faint};
+                            quantity_cell({mine, scaled(rate->ci95, 1 / units_of(record, true))}, "FLOP/s")};
+      const Cell none = no_cell();
       if (gemm) {
         const double mfu = mine / gemm->value;
         const auto range = quotient_range(*rate, *gemm, mfu);
         row.push_back({gemm->source, gemm->entry->record->key, Tone::plain, gemm->entry->anchor()});
-        row.push_back(number_cell(gemm->value, "FLOP/s", gemm->range));
+        row.push_back(quantity_cell({gemm->value, gemm->range}, "FLOP/s"));
         Cell cell{range ? fmt::format("{} ± {}", format_percent(mfu), format_percent((range->high - range->low) / 2))
                         : format_percent(mfu),
                   {{"value", mfu}, {"unit", "1"}, {"ci95", interval_json(range)}}};
@@ -282,11 +261,11 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
         row.push_back({fmt::format("no {} GEMM in this run", dtype), nullptr, Tone::faint});
         row.insert(row.end(), 2, none);
       }
-      row.push_back(sheet ? number_cell(sheet->value, "FLOP/s") : none);
-      row.push_back(sheet ? share_cell(mine / sheet->value) : none);
+      row.push_back(sheet ? quantity_cell({sheet->value}, "FLOP/s") : none);
+      row.push_back(sheet ? of_roof_cell(mine, sheet->value) : none);
       if (sheet) sources.insert(sheet->source);
-      if (const auto formula = record.labels.find("formula"); formula != record.labels.end())
-        formulas.insert(param_text(record, "model") + ", " + formula->second);
+      if (const auto formula = record.attribute("formula"))
+        formulas.insert(param_text(record, "model") + ", " + *formula);
       table.rows.push_back(std::move(row));
     }
   }

@@ -10,10 +10,6 @@ namespace assay::report {
 
 namespace {
 
-std::optional<Interval> scaled(const std::optional<Interval>& range, double by) {
-  return range ? std::optional(Interval{range->low * by, range->high * by}) : std::nullopt;
-}
-
 // The fastest entry of a family by a metric that counts one rank.
 template <typename Keep>
 std::optional<Roof> fastest(std::span<const Entry* const> entries, std::string_view family, std::string_view device,
@@ -82,8 +78,8 @@ std::optional<Roof> measured_memory(std::span<const Entry* const> entries, std::
     return streams(record) && param_number(record, "bytes").value_or(0) == largest;
   });
   if (!roof) return roof;
-  const auto level = roof->entry->record->labels.find("level");
-  if (level != roof->entry->record->labels.end() && level->second != "memory") roof->source += ", in " + level->second;
+  const std::string level = roof->entry->record->attribute("level").value_or("memory");
+  if (level != "memory") roof->source += ", in " + level;
   return roof;
 }
 
@@ -134,10 +130,9 @@ std::optional<Roof> recorded_peak(const Record& record) {
   const Metric* rate = find_metric(record, "model_flops");
   const Metric* mfu = find_metric(record, "mfu");
   if (!rate || !mfu || *mfu->value <= 0 || *rate->value <= 0) return std::nullopt;
-  const auto source = record.labels.find("peak");
   return Roof{*rate->value / *mfu->value / units_of(record, true),
               {},
-              source == record.labels.end() ? "the record's own MFU" : source->second,
+              record.attribute("peak").value_or("the record's own MFU"),
               nullptr};
 }
 

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 1> size_parameter{"bytes"};
 
 // The size that was used, else the one that was asked for; absent unless above 0.
 std::optional<double> bytes_of(const Record& record) {
-  for (const std::string& text : {label(record, "bytes_used"), param_text(record, "bytes")}) {
+  for (const std::string& text : {record.attribute("bytes_used").value_or(""), param_text(record, "bytes")}) {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value > 0) return value;
@@ -44,20 +44,20 @@ struct Candidate {
   Estimate time;
 };
 
-struct Group {
+struct CollectiveGroup {
   std::map<int, std::map<double, std::vector<Candidate>>> worlds;
   std::size_t records = 0;
   Entry first;
 };
 
 // How much a fit can draw on: sizes at the world size that has the most.
-std::size_t max_sizes(const Group& group) {
+std::size_t max_sizes(const CollectiveGroup& group) {
   std::size_t most = 0;
   for (const auto& [ranks, sizes] : group.worlds) most = std::max(most, sizes.size());
   return most;
 }
 
-CollectiveSeries series_of(const Group& group, const Likeness& likeness, std::string title) {
+CollectiveSeries series_of(const CollectiveGroup& group, const Likeness& likeness, std::string title) {
   CollectiveSeries series{std::move(title), param_text(*group.first.record, "op"), likeness, {}};
   for (const auto& [ranks, sizes] : group.worlds) {
     MessageLine line{ranks, {}};
@@ -80,7 +80,7 @@ CollectiveSeries series_of(const Group& group, const Likeness& likeness, std::st
 
 CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses) {
   ApartList apart;
-  std::map<std::string, std::map<Likeness, Group>> configurations;
+  std::map<std::string, std::map<Likeness, CollectiveGroup>> configurations;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
     if (record.family != "collective" || param_text(record, "op") == "pairwise") continue;  // links, one by one
@@ -98,7 +98,7 @@ CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses)
     else if (!time)
       leave("it has no latency in seconds above 0");
     else {
-      Group& group = configurations[configuration(record, size_parameter)][likenesses.of(entry)];
+      CollectiveGroup& group = configurations[configuration(record, size_parameter)][likenesses.of(entry)];
       if (group.records++ == 0) group.first = entry;
       group.worlds[record.world_ranks][*bytes].push_back({entry, *bytes, *time});
     }

@@ -1,8 +1,8 @@
 #include "reports/scaling/efficiency_tables.h"
 
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
 #include "reports/data/machine.h"
-#include "reports/scaling/cells.h"
+#include "reports/data/words.h"
 #include "reports/scaling/efficiency.h"
 
 #include <fmt/format.h>
@@ -22,8 +22,6 @@ constexpr double poor_efficiency = 0.5;
 Tone tone_of(double efficiency) {
   return efficiency >= good_efficiency ? Tone::good : efficiency < poor_efficiency ? Tone::bad : Tone::warn;
 }
-
-std::string joined(const std::vector<int>& ranks) { return fmt::format("{}", fmt::join(ranks, ", ")); }
 
 // A parameter that may stand in a command line that people copy; empty otherwise.
 std::string safe(const std::string& text) {
@@ -89,11 +87,10 @@ std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mo
       Cell series_cell = text_cell(each.title);
       series_cell.link = point.entries.front().anchor();
       table.rows.push_back({series_cell, count_cell(point.ranks), quantity_cell(point.time, "s"),
-                            i == 0 ? share_cell(1, std::nullopt, Tone::faint)
-                                   : share_cell(share.value, share.interval, tone_of(share.value)),
-                            share_interval_cell(share.interval),
-                            point.exposed ? share_cell(*point.exposed) : unknown_cell(),
-                            count_cell(static_cast<double>(point.entries.size()))});
+                            i == 0 ? percent_cell({1}, Tone::faint) : percent_cell(share, tone_of(share.value)),
+                            percent_interval_cell(share.interval),
+                            point.exposed ? percent_cell({*point.exposed}) : unknown_cell(),
+                            count_cell(point.entries.size())});
     }
   }
   return table.rows.empty() ? std::nullopt : std::optional(std::move(table));
@@ -115,7 +112,7 @@ std::optional<Table> apart_table(const std::vector<Apart>& apart) {
     table.rows.push_back({text_cell(each.title),
                           {joined(each.ranks), each.ranks},
                           text_cell(each.reason, Tone::warn),
-                          count_cell(static_cast<double>(each.records)),
+                          count_cell(each.records),
                           place});
   }
   return table;
@@ -132,7 +129,7 @@ std::vector<Text> lone_texts(const std::vector<Lone>& lone) {
   std::string which = *titles.begin();
   if (titles.size() > 1) which += fmt::format(" and {} more", titles.size() - 1);
   const std::string sizes =
-      ranks.size() == 1 ? ranks_text(*ranks.begin()) : fmt::format("one of {} ranks each", fmt::join(ranks, ", "));
+      ranks.size() == 1 ? plural(*ranks.begin(), "rank") : fmt::format("one of {} ranks each", fmt::join(ranks, ", "));
   return {{fmt::format("One world size only that can be compared ({}): {}. Scaling needs two and more; run: {}", sizes,
                        which, command_for(lone)),
            Tone::faint}};

@@ -59,9 +59,7 @@ Estimate ratio(const Estimate& a, const Estimate& b) {
 }
 
 Estimate scaled(const Estimate& estimate, double factor) {
-  Estimate result{estimate.value * factor, estimate.interval};
-  if (result.interval) result.interval = Interval{result.interval->low * factor, result.interval->high * factor};
-  return result;
+  return {estimate.value * factor, assay::scaled(estimate.interval, factor)};
 }
 
 Estimate pooled(std::span<const Estimate> runs) {

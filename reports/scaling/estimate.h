@@ -1,17 +1,12 @@
 // Positive figures with their 95 % intervals, and what becomes of the intervals when figures are pooled and divided.
 #pragma once
 
-#include "harness/statistics/statistics.h"
+#include "reports/model/estimate.h"
 
 #include <optional>
 #include <span>
 
 namespace assay::report::scaling {
-
-struct Estimate {
-  double value = 0;                       // finite, above 0
-  std::optional<Interval> interval = {};  // 95 %, both ends above 0, around the value
-};
 
 // An estimate of what a file says; absent unless the value is finite and above 0. An interval that cannot be one of a
 // positive figure (an end that is not finite or not above 0) is taken as unknown; one beside its value is widened to

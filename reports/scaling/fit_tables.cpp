@@ -1,7 +1,8 @@
 #include "reports/scaling/fit_tables.h"
 
 #include "harness/core/units.h"
-#include "reports/scaling/cells.h"
+#include "reports/data/cells.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -22,16 +23,14 @@ Tone tone_of_rms(double rms) { return rms > poor_rms ? Tone::bad : rms > fair_rm
 // A signed relative error.
 Cell error_cell(double error, Tone tone = Tone::plain) {
   const double percent = std::round(1000 * error) / 10 + 0.0;  // + 0: no "-0.0"
-  Cell cell{fmt::format("{:+.1f} %", percent), {{"value", error}, {"unit", "1"}}, tone};
-  cell.sort = error;
-  return cell;
+  return {fmt::format("{:+.1f} %", percent), {{"value", error}, {"unit", "1"}}, tone, {}, error};
 }
 
-Cell rms_cell(double rms) {
-  Cell cell{fmt::format("{:.1f} %", 100 * rms), {{"value", rms}, {"unit", "1"}}, tone_of_rms(rms)};
-  cell.sort = rms;
-  return cell;
+Cell relative_cell(double share, Tone tone) {
+  return {fmt::format("{:.1f} %", 100 * share), {{"value", share}, {"unit", "1"}}, tone, {}, share};
 }
+
+Cell rms_cell(double rms) { return relative_cell(rms, tone_of_rms(rms)); }
 
 Cell maybe_cell(const std::optional<Estimate>& estimate, std::string_view unit) {
   return estimate ? quantity_cell(*estimate, unit) : unknown_cell();
@@ -44,18 +43,12 @@ Cell maybe_interval_cell(const std::optional<Estimate>& estimate, std::string_vi
 // "8 B – 4 KiB"
 Cell sizes_cell(const MessageLine& line) {
   const double low = line.points.front().bytes, high = line.points.back().bytes;
-  Cell cell{sizes_text(line), {low, high}};
-  cell.sort = low;
-  return cell;
+  return {sizes_text(line), {low, high}, Tone::plain, {}, low};
 }
 
 Cell bytes_cell(double bytes) {
-  Cell cell{format_bytes(bytes), {{"value", bytes}, {"unit", "B"}}};
-  cell.sort = bytes;
-  return cell;
+  return {format_bytes(bytes), {{"value", bytes}, {"unit", "B"}}, Tone::plain, {}, bytes};
 }
-
-std::string joined(const std::vector<int>& numbers) { return fmt::format("{}", fmt::join(numbers, ", ")); }
 
 bool holds(const FittedLine& line) { return line.fit && line.fit->rms <= poor_rms; }
 
@@ -68,8 +61,7 @@ struct Remark {
 Remark remark_of(const FittedLine& line) {
   if (!line.fit) {
     const int sizes = static_cast<int>(line.line.points.size());
-    const std::string brief =
-        fmt::format("{} size{}: {} more needed", sizes, sizes == 1 ? "" : "s", fewest_sizes - sizes);
+    const std::string brief = fmt::format("{}: {} more needed", plural(sizes, "size"), fewest_sizes - sizes);
     return {brief, brief + ", a line and what judges it"};
   }
   if (line.fit->rms > poor_rms)
@@ -120,13 +112,13 @@ std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
     if (amdahl.serial == 0) remark = "no serial share shows: as fast as linear, or faster";
     Cell limit = unknown_cell();
     if (amdahl.serial > 1e-9) {
-      limit = {fmt::format("{:.3g} x", 1 / amdahl.serial), {{"value", 1 / amdahl.serial}, {"unit", "1"}}};
-      limit.sort = 1 / amdahl.serial;
+      const double most = 1 / amdahl.serial;
+      limit = {fmt::format("{:.3g} x", most), {{"value", most}, {"unit", "1"}}, Tone::plain, {}, most};
     }
-    table.rows.push_back({text_cell(fit.series->title), share_cell(amdahl.serial, amdahl.interval),
-                          share_interval_cell(amdahl.interval), quantity_cell({amdahl.time, {}}, "s"), limit,
+    table.rows.push_back({text_cell(fit.series->title), percent_cell({amdahl.serial, amdahl.interval}),
+                          percent_interval_cell(amdahl.interval), quantity_cell({amdahl.time}, "s"), limit,
                           amdahl.freedom == 0 ? unknown_cell() : rms_cell(amdahl.rms),
-                          count_cell(static_cast<double>(fit.series->points.size())), text_cell(remark, Tone::faint)});
+                          count_cell(fit.series->points.size()), text_cell(remark, Tone::faint)});
   }
   return table;
 }
@@ -150,9 +142,8 @@ std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predi
                             std::move(error)});
     };
     for (const Predicted& next : prediction.next) {
-      Cell share = share_cell(next.efficiency.value, next.efficiency.interval);
-      if (next.efficiency.interval)
-        share.data["ci95"] = {next.efficiency.interval->low, next.efficiency.interval->high};
+      Cell share = percent_cell(next.efficiency);
+      if (next.efficiency.interval) share.data["ci95"] = interval_json(next.efficiency.interval);
       row(next.ranks, quantity_cell(next.time, "s"), interval_cell(next.time.interval, "s"), std::move(share));
     }
     for (const int ranks : prediction.undetermined)
@@ -177,8 +168,8 @@ std::optional<Table> model_table(const std::vector<SeriesPrediction>& prediction
     table.rows.push_back({text_cell(series->title),
                           text_cell(prediction.model),
                           rms_cell(prediction.rms),
-                          {ranks_text(prediction.held_out), prediction.held_out},
-                          quantity_cell({prediction.held_out_time, {}}, "s"),
+                          {plural(prediction.held_out, "rank"), prediction.held_out},
+                          quantity_cell({prediction.held_out_time}, "s"),
                           quantity_cell(prediction.held_out_predicted, "s"),
                           error_cell(prediction.error, tone_of_rms(std::abs(prediction.error)))});
   return table;
@@ -229,8 +220,7 @@ std::optional<Table> line_table(const std::vector<FittedLine>& lines) {
     std::string remark = remark_of(line).whole;
     if (!line.whole) remark = "sizes apart: no one line holds for all" + (remark.empty() ? "" : "; " + remark);
     table.rows.push_back({text_cell(line.series->title), count_cell(line.line.ranks), sizes_cell(line.line),
-                          count_cell(static_cast<double>(line.line.points.size())),
-                          maybe_interval_cell(of(&LineFit::latency), "s"),
+                          count_cell(line.line.points.size()), maybe_interval_cell(of(&LineFit::latency), "s"),
                           maybe_interval_cell(of(&LineFit::bandwidth), "B/s"),
                           maybe_interval_cell(of(&LineFit::half_size), "B"), text_cell(remark, Tone::faint)});
   }
@@ -292,7 +282,7 @@ std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const 
                        double fitted, double residual) {
     const double error = std::expm1(residual);
     table.rows.push_back({text_cell(title), text_cell(fit), count_cell(ranks), std::move(bytes),
-                          quantity_cell(measured, "s"), quantity_cell({fitted, {}}, "s"),
+                          quantity_cell(measured, "s"), quantity_cell({fitted}, "s"),
                           error_cell(error, tone_of_rms(std::abs(error)))});
   };
   for (const auto& [series, amdahl] : fits)
@@ -325,19 +315,14 @@ std::optional<Table> rank_table(const std::vector<RankSpread>& spreads) {
   for (const RankSpread& spread : spreads) {
     Cell title = text_cell(spread.title);
     title.link = spread.first.anchor();
-    Cell share{fmt::format("{:.1f} %", 100 * spread.spread),
-               {{"value", spread.spread}, {"unit", "1"}},
-               spread.spread > straggling ? Tone::warn : Tone::plain};
-    share.sort = spread.spread;
-    table.rows.push_back(
-        {title,
-         quantity_cell({spread.fastest, {}}, "s"),
-         quantity_cell({spread.slowest, {}}, "s"),
-         share,
-         count_cell(spread.slowest_rank),
-         spread.host.empty() ? unknown_cell() : text_cell(spread.host),
-         {fmt::format("{} of {} record{}", spread.times_slowest, spread.records, spread.records == 1 ? "" : "s"),
-          {{"records", spread.times_slowest}, {"of", spread.records}}}});
+    table.rows.push_back({title,
+                          quantity_cell({spread.fastest}, "s"),
+                          quantity_cell({spread.slowest}, "s"),
+                          relative_cell(spread.spread, spread.spread > straggling ? Tone::warn : Tone::plain),
+                          count_cell(spread.slowest_rank),
+                          spread.host.empty() ? unknown_cell() : text_cell(spread.host),
+                          {fmt::format("{} of {}", spread.times_slowest, plural(spread.records, "record")),
+                           {{"records", spread.times_slowest}, {"of", spread.records}}}});
   }
   return table;
 }

@@ -1,6 +1,7 @@
 #include "reports/scaling/likeness.h"
 
-#include "harness/record/protocol.h"
+#include "harness/record/comparable.h"
+#include "reports/data/groups.h"
 #include "reports/data/machine.h"
 #include "reports/data/why_left_out.h"
 
@@ -17,11 +18,15 @@ namespace {
 
 constexpr std::array<std::string_view, 3> batch_fields{"global_batch", "micro_batch", "accumulate"};
 
-// Labels that follow from the world size, that are prose about the figure, or that say what a trial chose.
-constexpr std::array<std::string_view, 17> free_labels{
-    "global_batch", "micro_batch",   "accumulate", "threads",        "communication", "formula",
-    "peak",         "peak_measured", "count",      "planned_memory", "bytes_used",    "convergence",
-    "root",         "redop",         "note",       "choice",         "choices"};
+// Which kernels a library takes follows from the shapes of a rank's batch; threads are an aspect of their own.
+constexpr std::array<std::string_view, 2> choices_of_size{"threads", "implementation"};
+
+Scope scope_of(const Record& record, const std::set<std::string>& labels) {
+  const std::span<const std::string_view> choices(choices_of_size);
+  return {.free_protocol = batch_fields,
+          .free_choices = record.family == "collective" ? choices.first(1) : choices,
+          .bound_labels = &labels};
+}
 
 bool within(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -52,64 +57,16 @@ void each_of_key(std::string_view key, F&& visit) {
   if (!name.empty()) visit(name, value);
 }
 
-// Equal for protocols that differ in the batch alone.
-std::string protocol_signature(const Record& record) {
-  if (!record.protocol.is_object()) return protocol_of(record);
-  const auto has = [&](std::string_view name) { return record.protocol.contains(std::string(name)); };
-  if (std::none_of(batch_fields.begin(), batch_fields.end(), has)) return protocol_of(record);
-  Json rest = Json::object();
-  for (const auto& [name, value] : record.protocol.items())
-    if (!within(batch_fields, name)) rest[name] = value;
-  return protocol_hash(rest);
+// A series is of one set of libraries, and of one value of each label that the user gave.
+std::set<std::string> binding_labels(const RunData& run) {
+  std::set<std::string> names{"injected", "libraries"};
+  for (const auto& [name, value] : labels_of(run)) names.insert(name);
+  return names;
 }
 
-std::map<std::string, std::string> bound_labels(const Record& record) {
-  std::map<std::string, std::string> bound;
-  for (const auto& [name, value] : record.labels) {
-    if (within(free_labels, name)) continue;
-    // Which kernels a library takes follows from the shapes of a rank's batch.
-    if (name == "implementation" && record.family != "collective") continue;
-    bound.emplace(name, value);
-  }
-  return bound;
-}
-
-std::string protocol_difference(const Record& own, const Record& there) {
-  const auto fields = [](const Record& record) {
-    std::map<std::string, std::string> all;
-    if (record.protocol.is_object())
-      for (const auto& [name, value] : record.protocol.items())
-        if (name != "hash" && !within(batch_fields, name)) all[name] = text_of(value);
-    return all;
-  };
-  const auto mine = fields(own), others = fields(there);
-  std::vector<std::string> parts;
-  const auto value_in = [](const std::map<std::string, std::string>& all, const std::string& name) {
-    const auto found = all.find(name);
-    return found == all.end() ? std::string("not said") : found->second;
-  };
-  std::set<std::string> names;
-  for (const auto& [name, value] : mine) names.insert(name);
-  for (const auto& [name, value] : others) names.insert(name);
-  for (const std::string& name : names)
-    if (value_in(mine, name) != value_in(others, name))
-      parts.push_back(fmt::format("{} {}, there {}", name, value_in(mine, name), value_in(others, name)));
-  return parts.empty() ? "" : fmt::format(" ({})", fmt::join(parts, "; "));
-}
-
-std::string label_difference(const Record& own, const Record& there) {
-  const auto mine = bound_labels(own), others = bound_labels(there);
-  std::set<std::string> names;
-  for (const auto& [name, value] : mine) names.insert(name);
-  for (const auto& [name, value] : others) names.insert(name);
-  std::vector<std::string> parts;
-  for (const std::string& name : names) {
-    const auto a = mine.find(name), b = others.find(name);
-    const std::string left = a == mine.end() ? "not said" : a->second;
-    const std::string right = b == others.end() ? "not said" : b->second;
-    if (left != right) parts.push_back(fmt::format("{} {}, there {}", name, left, right));
-  }
-  return fmt::format("{}", fmt::join(parts, "; "));
+// "max_seconds 3, there 30"
+std::string text_of(const Difference& one) {
+  return fmt::format("{} {}, there {}", one.name, one.own.value_or("not said"), one.other.value_or("not said"));
 }
 
 // What kind of device a rank had: a name that only numbers it ("cuda:3", "gpu0", a UUID) says no more than that.
@@ -136,14 +93,12 @@ std::string configuration(const Record& record, std::span<const std::string_view
   return text;
 }
 
-std::string label(const Record& record, const std::string& name) {
-  const auto found = record.labels.find(name);
-  return found == record.labels.end() ? std::string() : found->second;
-}
-
 Likenesses::Likenesses(const RunSet& runs) {
   hardware_.reserve(runs.runs().size());
-  for (const RunData& run : runs.runs()) hardware_.push_back(machine_of(run).name);
+  for (const RunData& run : runs.runs()) {
+    hardware_.push_back(machine_of(run).name);
+    labels_.push_back(binding_labels(run));
+  }
 }
 
 Likeness Likenesses::of(const Entry& entry) const {
@@ -159,27 +114,31 @@ Likeness Likenesses::of(const Entry& entry) const {
   std::string hardware = machine;
   for (const std::string& device : devices)
     if (machine.find(device) == std::string::npos) hardware += (hardware.empty() ? "" : ", ") + device;
-  std::string labels;
-  for (const auto& [name, value] : bound_labels(record)) labels += fmt::format("{}={}\n", name, value);
-  // A GPU's threads are the device's own affair.
+  const Scope scope = scope_of(record, labels_[entry.run_index]);
+  std::string bound;
+  for (const auto& [name, value] : bound_attributes(record, scope)) bound += fmt::format("{}={}\n", name, value);
   return {hardware,
           record.device,
           std::to_string(record.seed),
-          protocol_signature(record),
-          record.device == "cpu" ? label(record, "threads") : std::string(),
-          labels};
+          protocol_signature(record, scope),
+          record.device == "cpu" ? record.attribute("threads").value_or("") : std::string(),
+          bound};
 }
 
 std::string difference(const Entry& entry, const Likeness& own, const Entry& other, const Likeness& there) {
   static constexpr std::array<const char*, aspect_count> names{"hardware",          "device", "seed", "protocol",
                                                                "threads of a rank", "labels"};
-  std::vector<std::string> parts;
+  std::set<std::string> labels = binding_labels(*entry.run);
+  labels.merge(binding_labels(*other.run));
+  std::vector<std::string> protocol, bound, parts;
+  for (const Difference& one : differences(*entry.record, *other.record, scope_of(*entry.record, labels)))
+    if (one.name != "hash") (one.protocol ? protocol : bound).push_back(text_of(one));
   for (std::size_t i = 0; i < aspect_count; ++i) {
     if (own[i] == there[i]) continue;
     if (static_cast<Aspect>(i) == Aspect::protocol)
-      parts.push_back(fmt::format("other protocol{}", protocol_difference(*entry.record, *other.record)));
+      parts.push_back("other protocol" + (protocol.empty() ? "" : fmt::format(" ({})", fmt::join(protocol, "; "))));
     else if (static_cast<Aspect>(i) == Aspect::labels)
-      parts.push_back(fmt::format("other label ({})", label_difference(*entry.record, *other.record)));
+      parts.push_back(fmt::format("other label ({})", fmt::join(bound, "; ")));
     else
       parts.push_back(fmt::format("other {} ({}, there {})", names[i], or_unknown(own[i]), or_unknown(there[i])));
   }

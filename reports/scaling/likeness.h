@@ -1,4 +1,4 @@
-// What must be equal for records to stand in one series: everything but what scaling itself changes.
+// What must be equal for records to be in one series: everything but what scaling itself changes.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,34 +16,32 @@ namespace assay::report::scaling {
 
 // Family and parameters but for those `left_out`, as one text.
 std::string configuration(const Record& record, std::span<const std::string_view> left_out);
-// A label; empty when the record lacks it.
-std::string label(const Record& record, const std::string& name);
 
-// What of a record beyond its configuration must be equal.
+// What must be equal besides the configuration. `labels` are conditions, choices, and the labels of the run.
 enum class Aspect { hardware, device, seed, protocol, threads, labels };
 inline constexpr std::size_t aspect_count = 6;
 using Likeness = std::array<std::string, aspect_count>;
 
-// Likenesses of many records; what a run alone decides is found once a run. `runs` must outlive it.
+// Likenesses of many records; what the run decides is found once per run. `runs` must outlive it.
 class Likenesses {
  public:
   explicit Likenesses(const RunSet& runs);
-  // The batch is left out of the protocol: strong scaling changes a rank's, weak scaling the global one. Labels that
-  // name what a world size itself changes (batch, peak, memory plan, transport) are left out too.
+  // Without the batch (strong scaling changes a rank's, weak scaling the global one) and choices that follow from it.
   Likeness of(const Entry& entry) const;
 
  private:
   std::vector<std::string> hardware_;                 // by run
+  std::vector<std::set<std::string>> labels_;         // by run: names of labels that must be equal
   mutable std::map<std::string, std::string> kinds_;  // of devices, by name: many records, few names
 };
 
 // "other protocol (max_seconds 3, there 30); other seed (1, there 0)": of a record against one of the series.
 std::string difference(const Entry& entry, const Likeness& own, const Entry& other, const Likeness& there);
-// What tells a series from others of the same title: the aspects in which any two of them differ.
+// What distinguishes a series from others of the same title: the aspects in which any two of them differ.
 std::string distinction(const Likeness& own, std::span<const Likeness> all);
 
-// Why a record can enter no series; absent when it can: its figures count for nothing (why_left_out), or its world size
-// is not said.
+// Why a record cannot be in any series; absent if it can: its figures do not count (why_left_out), or its world size is
+// unknown.
 std::optional<std::string> unfit(const Record& record);
 
 }  // namespace assay::report::scaling

@@ -1,7 +1,8 @@
 #include "reports/scaling/pictures.h"
 
 #include "harness/core/units.h"
-#include "reports/scaling/cells.h"
+#include "reports/data/cells.h"
+#include "reports/data/words.h"
 #include "reports/scaling/efficiency.h"
 
 #include <fmt/format.h>
@@ -67,11 +68,11 @@ std::vector<Figure> efficiency_pictures(const std::vector<Series>& all, Mode mod
         const Estimate share = efficiency(series, p);
         const int ranks = series.points[p].ranks;
         curve.points.push_back({static_cast<double>(ranks), share.value, share.interval,
-                                fmt::format("{}: {}", ranks_text(ranks), share_text(share.value, share.interval))});
+                                fmt::format("{}: {}", plural(ranks, "rank"), percent_text(share))});
       }
       const Point& last = curve.points.back();
-      told.push_back(fmt::format("{} keeps {}", series.title, share_text(last.y, last.range)) + " at " +
-                     ranks_text(static_cast<int>(last.x)));
+      told.push_back(fmt::format("{} keeps {}", series.title, percent_text({last.y, last.range})) + " at " +
+                     plural(static_cast<int>(last.x), "rank"));
       low = low == 0 ? curve.points.front().x : std::min(low, curve.points.front().x);
       high = std::max(high, last.x);
       figure.curves.push_back(std::move(curve));
@@ -100,18 +101,18 @@ std::vector<Figure> time_pictures(const std::vector<Series>& all, const std::vec
     Curve measured{"measured", Mark::line_and_points, {}};
     for (const WorldPoint& point : series.points)
       measured.points.push_back({static_cast<double>(point.ranks), point.time.value, point.time.interval,
-                                 fmt::format("{}: {}", ranks_text(point.ranks), quantity_text(point.time, "s"))});
+                                 fmt::format("{}: {}", plural(point.ranks, "rank"), quantity_text(point.time, "s"))});
     std::vector<std::string> told{fmt::format("Measured from {} at {}", quantity_text(series.points.front().time, "s"),
-                                              ranks_text(series.points.front().ranks)) +
+                                              plural(series.points.front().ranks, "rank")) +
                                   fmt::format(" to {} at {}", quantity_text(series.points.back().time, "s"),
-                                              ranks_text(series.points.back().ranks))};
+                                              plural(series.points.back().ranks, "rank"))};
     figure.curves.push_back(std::move(measured));
     if (const StrongFit* fit = fit_of(fits, series)) {
       Curve curve{"Amdahl's form", Mark::line, {}, true};
       for (const double ranks : spread_out(low, high))
         curve.points.push_back({ranks, fit->amdahl.time * (fit->amdahl.serial + (1 - fit->amdahl.serial) / ranks)});
       figure.curves.push_back(std::move(curve));
-      told.push_back(fmt::format("Amdahl's serial share {}", share_text(fit->amdahl.serial, fit->amdahl.interval)));
+      told.push_back(fmt::format("Amdahl's serial share {}", percent_text({fit->amdahl.serial, fit->amdahl.interval})));
     }
     Curve ideal{"ideal", Mark::line, {}, true};
     for (const double ranks : spread_out(low, high))
@@ -125,7 +126,7 @@ std::vector<Figure> time_pictures(const std::vector<Series>& all, const std::vec
       figure.curves.push_back(std::move(model));
       Curve next{"predicted", Mark::points, {}};
       for (const Predicted& each : prediction->next) {
-        const std::string text = fmt::format("{} at {}", quantity_text(each.time, "s"), ranks_text(each.ranks));
+        const std::string text = fmt::format("{} at {}", quantity_text(each.time, "s"), plural(each.ranks, "rank"));
         next.points.push_back({static_cast<double>(each.ranks), each.time.value, each.time.interval, text});
         told.push_back("predicted " + text);
       }
@@ -157,7 +158,7 @@ std::vector<Figure> collective_pictures(const std::vector<FittedLine>& lines) {
     std::vector<std::string> told;
     for (const auto& [world, pieces] : worlds) {
       if (world != worlds.begin()->first && world != worlds.rbegin()->first) continue;  // five curves at most
-      const std::string ranks = ranks_text(world);
+      const std::string ranks = plural(world, "rank");
       Curve measured{ranks, Mark::line_and_points, {}}, fit{"fit, " + ranks, Mark::line, {}, true};
       for (const FittedLine* piece : pieces) {
         for (const MessagePoint& point : piece->line.points) {

@@ -14,7 +14,7 @@ namespace {
 
 bool has_median(const RankResult& rank) { return positive(rank.median, std::nullopt).has_value(); }
 
-struct Group {
+struct RankGroup {
   std::vector<Entry> entries;
   std::map<int, std::pair<double, int>> logarithms;  // by rank: sum and count
 };
@@ -27,7 +27,7 @@ std::pair<int, double> slowest_of(const Record& record) {
   return slowest;
 }
 
-RankSpread spread_of(const Group& group) {
+RankSpread spread_of(const RankGroup& group) {
   const Record& record = *group.entries.front().record;
   RankSpread spread;
   spread.title = case_title(record);
@@ -56,7 +56,7 @@ RankSpread spread_of(const Group& group) {
 }  // namespace
 
 std::vector<RankSpread> rank_spreads(const RunSet& runs, const Likenesses& likenesses) {
-  std::map<std::tuple<std::string, int, std::string, Likeness>, Group> groups;
+  std::map<std::tuple<std::string, int, std::string, Likeness>, RankGroup> groups;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
     if (record.world_ranks < 2 || record.status == Status::error || record.status == Status::skipped) continue;
@@ -64,7 +64,7 @@ std::vector<RankSpread> rank_spreads(const RunSet& runs, const Likenesses& liken
     if (std::count_if(record.ranks.begin(), record.ranks.end(), has_median) < 2) continue;
     std::string places;
     for (const RankResult& rank : record.ranks) places += std::to_string(rank.rank) + "=" + rank.host + "\n";
-    Group& group = groups[{configuration(record, {}), record.world_ranks, places, likenesses.of(entry)}];
+    RankGroup& group = groups[{configuration(record, {}), record.world_ranks, places, likenesses.of(entry)}];
     group.entries.push_back(entry);
     for (const RankResult& rank : record.ranks)
       if (has_median(rank)) {

@@ -1,7 +1,7 @@
 // Finds the series, fits them once, and lays the tables and pictures out in sections.
 #include "reports/scaling/scaling.h"
+#include "reports/data/words.h"
 
-#include "reports/scaling/cells.h"
 #include "reports/scaling/efficiency_tables.h"
 #include "reports/scaling/fit_tables.h"
 #include "reports/scaling/pictures.h"
@@ -121,7 +121,7 @@ std::vector<Text> apart_texts(const std::vector<Apart>& apart) {
       continue;
     }
     texts.push_back({fmt::format("Kept apart: {}, {}: {}", each.title,
-                                 each.ranks.size() == 1 ? ranks_text(each.ranks.front())
+                                 each.ranks.size() == 1 ? plural(each.ranks.front(), "rank")
                                                         : fmt::format("{} ranks", fmt::join(each.ranks, ", ")),
                                  each.reason),
                      Tone::warn});

@@ -46,7 +46,7 @@ std::optional<double> step_samples(const Record& record) {
 
 // The batch of all ranks where the record says it.
 std::optional<std::int64_t> stated_batch(const Record& record) {
-  if (const auto global = whole(label(record, "global_batch"))) return global;
+  if (const auto global = whole(record.attribute("global_batch").value_or(""))) return global;
   if (!record.protocol.is_object()) return std::nullopt;
   const auto found = record.protocol.find("global_batch");
   if (found == record.protocol.end()) return std::nullopt;
@@ -78,12 +78,12 @@ std::string title_of(const Record& record) {
   light.family = record.family;
   light.key = record.key;
   light.params = record.params;
-  light.labels = record.labels;
+  light.labels = record.attributes();
   return case_title(light);
 }
 
 // Candidates that are alike; may hold one world size alone.
-struct Group {
+struct SeriesGroup {
   std::vector<const Candidate*> members;
   std::set<int> worlds;
 
@@ -112,7 +112,7 @@ std::optional<double> exposed_share(const std::vector<Entry>& entries, double se
   return std::isfinite(share) ? std::optional(share) : std::nullopt;
 }
 
-Series series_of(const Group& group, const std::string& title, ApartList& apart) {
+Series series_of(const SeriesGroup& group, const std::string& title, ApartList& apart) {
   Series series{title, group.first().mode, figure_of(*group.first().entry.record), group.first().likeness, {}};
   std::map<int, std::vector<const Candidate*>> worlds;
   for (const Candidate* member : group.members) worlds[member->entry.record->world_ranks].push_back(member);
@@ -159,7 +159,7 @@ int distance(const Candidate& a, const Candidate& b) {
 
 // Strong series whose keys spell one global batch in other words (each rank's share of it) join where no world size has
 // two spellings.
-void join_spellings(std::vector<Group>& groups) {
+void join_spellings(std::vector<SeriesGroup>& groups) {
   std::map<std::pair<Likeness, std::string>, std::vector<std::size_t>> same;
   for (std::size_t i = 0; i < groups.size(); ++i)
     if (groups[i].first().mode == Mode::strong && !groups[i].first().batch.empty())
@@ -172,16 +172,16 @@ void join_spellings(std::vector<Group>& groups) {
       sum += groups[place].worlds.size();
     }
     if (places.size() < 2 || all.size() != sum) continue;
-    Group& whole = groups[places.front()];
+    SeriesGroup& whole = groups[places.front()];
     for (std::size_t i = 1; i < places.size(); ++i) {
-      Group& part = groups[places[i]];
+      SeriesGroup& part = groups[places[i]];
       whole.members.insert(whole.members.end(), part.members.begin(), part.members.end());
       part.members.clear();
     }
     whole.worlds = all;
   }
-  std::erase_if(groups, [](const Group& group) { return group.members.empty(); });
-  for (Group& group : groups) std::sort(group.members.begin(), group.members.end(), before);
+  std::erase_if(groups, [](const SeriesGroup& group) { return group.members.empty(); });
+  for (SeriesGroup& group : groups) std::sort(group.members.begin(), group.members.end(), before);
 }
 
 // Records of other tools may give a rank's share of the batch and no more. Where the shares of several world sizes all
@@ -203,47 +203,48 @@ void join_shares(std::vector<Candidate>& candidates) {
 
 // All candidates of one configuration, whatever else they differ in.
 void sort_out(const std::vector<Candidate>& candidates, SeriesSet& found, ApartList& apart) {
-  std::map<std::tuple<Likeness, std::string, std::string>, Group> alike;
+  std::map<std::tuple<Likeness, std::string, std::string>, SeriesGroup> alike;
   for (const Candidate& candidate : candidates) {
-    Group& group = alike[{candidate.likeness, candidate.batch, candidate.split}];
+    SeriesGroup& group = alike[{candidate.likeness, candidate.batch, candidate.split}];
     group.members.push_back(&candidate);
     group.worlds.insert(candidate.entry.record->world_ranks);
   }
-  std::vector<Group> groups;
+  std::vector<SeriesGroup> groups;
   for (auto& [key, group] : alike) {
     std::sort(group.members.begin(), group.members.end(), before);
     groups.push_back(std::move(group));
   }
   join_spellings(groups);
   // What others are told apart from goes first: the most world sizes, the most records, the smallest world size.
-  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
+  std::stable_sort(groups.begin(), groups.end(), [](const SeriesGroup& a, const SeriesGroup& b) {
     return std::tuple(b.worlds.size(), b.members.size(), *a.worlds.begin()) <
            std::tuple(a.worlds.size(), a.members.size(), *b.worlds.begin());
   });
   std::set<int> worlds;
-  for (const Group& group : groups) worlds.insert(group.worlds.begin(), group.worlds.end());
+  for (const SeriesGroup& group : groups) worlds.insert(group.worlds.begin(), group.worlds.end());
   if (worlds.size() == 1) {
-    for (const Group& group : groups)
+    for (const SeriesGroup& group : groups)
       found.lone.push_back({title_of(*group.first().entry.record), *worlds.begin(), group.first().entry});
     return;
   }
   std::vector<Likeness> likenesses;
-  for (const Group& group : groups)
+  for (const SeriesGroup& group : groups)
     if (group.worlds.size() > 1) likenesses.push_back(group.first().likeness);
   if (likenesses.empty()) {
     const Candidate& first = groups.front().first();
     found.lone.push_back({title_of(*first.entry.record), *groups.front().worlds.begin(), first.entry});
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const Group& group = groups[i];
+    const SeriesGroup& group = groups[i];
     const std::string title = title_of(*group.first().entry.record);
     if (group.worlds.size() > 1)
       found.series.push_back(series_of(group, title + distinction(group.first().likeness, likenesses), apart));
     if (i == 0) continue;
-    const auto nearest = std::min_element(
-        groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(i), [&](const Group& a, const Group& b) {
-          return distance(group.first(), a.first()) < distance(group.first(), b.first());
-        });
+    const auto nearest =
+        std::min_element(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(i),
+                         [&](const SeriesGroup& a, const SeriesGroup& b) {
+                           return distance(group.first(), a.first()) < distance(group.first(), b.first());
+                         });
     // Two full series of two batches are two cases, as their titles say.
     if (group.worlds.size() > 1 && group.first().likeness == nearest->first().likeness) continue;
     std::string reason = reason_of(group.first(), nearest->first());

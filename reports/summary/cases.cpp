@@ -2,7 +2,8 @@
 
 #include "reports/data/figures.h"
 #include "reports/data/groups.h"
-#include "reports/summary/cells.h"
+#include "reports/data/words.h"
+#include "reports/summary/case_table.h"
 #include "reports/summary/collective_table.h"
 
 #include <algorithm>

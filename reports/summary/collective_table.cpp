@@ -21,7 +21,7 @@ struct Half {
   std::optional<double> wrong;
 };
 
-struct Row {
+struct CollectiveRow {
   std::string count, redop, root;
   std::optional<Half> out_of_place, in_place;
 };
@@ -29,9 +29,9 @@ struct Row {
 using TableKey = std::tuple<std::string, int, std::string>;  // op, ranks, batching
 using RowKey = std::pair<std::string, std::uint64_t>;        // dtype, size in bytes
 
-struct Table {
+struct CollectiveTable {
   std::string implementation;
-  std::map<RowKey, Row> rows;
+  std::map<RowKey, CollectiveRow> rows;
 };
 
 std::string text_of(const Json& object, const char* name) {
@@ -40,10 +40,7 @@ std::string text_of(const Json& object, const char* name) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
-std::string label_of(const Record& record, const char* name) {
-  const auto found = record.labels.find(name);
-  return found == record.labels.end() ? "" : found->second;
-}
+std::string label_of(const Record& record, const char* name) { return record.attribute(name).value_or(""); }
 
 Half half_of(const Record& record) {
   Half half;
@@ -82,7 +79,7 @@ std::string print(const std::optional<Half>& half) {
                      gigabytes(h.busbw), h.wrong ? fmt::format("{:.0f}", *h.wrong) : "N/A");
 }
 
-std::string print(const TableKey& key, const Table& table) {
+std::string print(const TableKey& key, const CollectiveTable& table) {
   const auto& [op, ranks, batching] = key;
   std::string text = fmt::format("# {}, {} rank{}, {}{}{}\n", op, ranks, ranks == 1 ? "" : "s", batching,
                                  table.implementation.empty() ? "" : ", ", table.implementation);
@@ -116,16 +113,16 @@ std::string print(const TableKey& key, const Table& table) {
 }  // namespace
 
 std::string collective_table(std::span<const Record* const> records) {
-  std::map<TableKey, Table> tables;
+  std::map<TableKey, CollectiveTable> tables;
   for (const Record* at : records) {
     const Record& record = *at;
     if (record.family != "collective" || record.metrics.empty() || !record.params.is_object() || record.matrix)
       continue;
-    Table& table = tables[{text_of(record.params, "op"), record.world_ranks, text_of(record.params, "batching")}];
+    CollectiveTable& table = tables[{text_of(record.params, "op"), record.world_ranks, text_of(record.params, "batching")}];
     table.implementation = label_of(record, "implementation");
     std::string size = label_of(record, "bytes_used");
     if (size.empty()) size = text_of(record.params, "bytes");
-    Row& row = table.rows[{text_of(record.params, "dtype"), std::strtoull(size.c_str(), nullptr, 10)}];
+    CollectiveRow& row = table.rows[{text_of(record.params, "dtype"), std::strtoull(size.c_str(), nullptr, 10)}];
     row.count = label_of(record, "count");
     row.redop = label_of(record, "redop");
     row.root = label_of(record, "root");

@@ -1,7 +1,8 @@
 #include "reports/summary/environment.h"
 
+#include "reports/data/cells.h"
 #include "reports/data/groups.h"
-#include "reports/summary/cells.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -119,18 +120,19 @@ std::map<std::string, std::string> facts_of(const RunSet& runs, const MachineRun
 std::optional<Table> findings_table(const RunSet& runs, const std::vector<MachineRuns>& machines) {
   Table table{"findings",
               "What about it spoils figures",
-              {{"severity", "severity"}, {"seen", "seen"}, {"effect", "effect"}, {"mend", "mend"}},
+              {{"severity", "severity"}, {"seen", "seen"}, {"effect", "effect"}, {"fix", "fix"}},
               {}};
   if (machines.size() > 1) table.columns.push_back({"machines", "machines"});
-  std::map<std::vector<std::string>, std::vector<std::string>> found;  // severity, seen, effect, mend: machines
+  std::map<std::vector<std::string>, std::vector<std::string>> found;  // severity, seen, effect, fix: machines
   for (const MachineRuns& machine : machines) {
     const Json& findings = member(runs.runs()[machine.runs.back()].run, "/findings");
     if (!findings.is_array()) continue;
     for (const Json& finding : findings) {
       const std::string seen = text_member(finding, "/seen");
+      std::string fix = text_member(finding, "/fix");
+      if (fix.empty()) fix = text_member(finding, "/mend");  // its name in older runs
       if (!seen.empty())
-        found[{text_member(finding, "/severity"), seen, text_member(finding, "/effect"), text_member(finding, "/mend")}]
-            .push_back(machine.title);
+        found[{text_member(finding, "/severity"), seen, text_member(finding, "/effect"), fix}].push_back(machine.title);
     }
   }
   // Warnings first.

@@ -1,4 +1,4 @@
-// What the runs ran on, side by side where machines differ, and what about them spoils figures, with the mend.
+// What the runs ran on, machines side by side, and what about them spoils figures, with a fix for each.
 #pragma once
 
 #include "reports/data/run_set.h"

@@ -1,7 +1,8 @@
 #include "reports/summary/key_figures.h"
 
 #include "reports/data/figures.h"
-#include "reports/summary/cells.h"
+#include "reports/data/words.h"
+#include "reports/summary/case_table.h"
 
 #include <algorithm>
 #include <map>

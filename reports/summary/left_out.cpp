@@ -1,8 +1,8 @@
 #include "reports/summary/left_out.h"
 
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
 #include "reports/data/host_runs.h"
-#include "reports/summary/cells.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -44,8 +44,7 @@ std::vector<Section> attention_sections(const RunSet& runs) {
     if (++total > max_items) continue;
     const std::vector<std::string> hosts = record.identity().hosts;
     const std::string where = ran_on_each_host(*entry.run) && !hosts.empty() ? " on " + hosts.front() : "";
-    list.items.push_back(fmt::format("{} ({}{}): {} [{}]", record.key,
-                                     plural(static_cast<std::size_t>(record.world_ranks), "rank"), where,
+    list.items.push_back(fmt::format("{} ({}{}): {} [{}]", record.key, plural(record.world_ranks, "rank"), where,
                                      why_not(record), entry.place()));
   }
   end_list(list, total);
@@ -70,9 +69,8 @@ std::vector<Section> skipped_sections(const RunSet& runs) {
       if (shown < 3) text += (shown ? "; " : "") + title;
       if (++shown == 4) text += "; …";
     }
-    Cell number{std::to_string(count), count};
-    number.sort = count;
-    table.rows.push_back({{reason.empty() ? "no reason given" : reason, nullptr}, number, {text, std::move(names)}});
+    table.rows.push_back(
+        {{reason.empty() ? "no reason given" : reason, nullptr}, count_cell(count), {text, std::move(names)}});
   }
   return {{"skipped", "Skipped, and why", {std::move(table)}, false}};
 }

@@ -2,6 +2,7 @@
 
 #include "harness/core/units.h"
 #include "reports/data/machine.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +12,6 @@
 namespace assay::report {
 
 namespace {
-
-std::string plural(double n, const char* word) { return fmt::format("{:.0f} {}{}", n, word, n == 1 ? "" : "s"); }
 
 // Seconds from the first record's start to the last one's end, by what the records themselves measured.
 double busy_seconds(const RunData& run) {
@@ -24,15 +23,16 @@ double busy_seconds(const RunData& run) {
 std::string plan_text(const RunData& run, std::size_t count) {
   const std::string name = text_member(run.run, "/plan/name");
   const auto seconds = number_member(run.run, "/seconds");
-  const std::string cases = plural(static_cast<double>(count), "case");
+  const std::string cases = plural(count, "case");
   const std::string time = " in " + format_seconds(seconds ? *seconds : busy_seconds(run));
   return (name.empty() ? "" : "plan " + name + ", ") + cases + time;
 }
 
-std::int64_t warning_count(const Json& findings) {
+std::size_t warning_count(const Json& findings) {
   if (!findings.is_array()) return 0;
-  return std::count_if(findings.begin(), findings.end(),
-                       [](const Json& finding) { return text_member(finding, "/severity") == "warning"; });
+  return static_cast<std::size_t>(std::count_if(findings.begin(), findings.end(), [](const Json& finding) {
+    return text_member(finding, "/severity") == "warning";
+  }));
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ std::string machine_line(const RunSet& runs, std::size_t run_index) {
   if (const std::string machine = machine_of(run).name; !machine.empty()) parts.push_back(machine);
   parts.push_back(plan_text(run, runs.entries_of(run_index).size()));
   if (const auto warnings = warning_count(member(run.run, "/findings")); warnings > 0)
-    parts.push_back(plural(static_cast<double>(warnings), "finding") + " (assay env)");
+    parts.push_back(plural(warnings, "finding") + " (assay env)");
   return fmt::format("{}", fmt::join(parts, " · "));
 }
 

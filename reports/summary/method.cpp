@@ -1,9 +1,9 @@
 #include "reports/summary/method.h"
 
 #include "harness/core/units.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
 #include "reports/data/groups.h"
-#include "reports/summary/cells.h"
+#include "reports/data/words.h"
 #include "reports/summary/taken.h"
 
 #include <fmt/format.h>
@@ -148,15 +148,15 @@ class SharedLabels {
   explicit SharedLabels(const std::vector<const Entry*>& entries) {
     std::map<Label, std::size_t> seen;
     for (const Entry* entry : entries)
-      for (const auto& [name, value] : entry->record->labels)
+      for (const auto& [name, value] : entry->record->attributes())
         if (value.size() > shortest) ++seen[{name, value}];
     for (const auto& [label, count] : seen)
       if (count >= fewest) marks_.emplace(label, fmt::format("L{}", marks_.size() + 1));
   }
 
-  std::string text(const Record& record) const {
+  std::string text(const Attributes& attributes) const {
     std::vector<std::string> parts;
-    for (const auto& [name, value] : record.labels) {
+    for (const auto& [name, value] : attributes) {
       const auto mark = marks_.find({name, value});
       parts.push_back(mark == marks_.end() ? name + ": " + value : name + ": " + mark->second);
     }
@@ -181,8 +181,8 @@ class SharedLabels {
 };
 
 Cell label_cell(const Record& record, const char* name) {
-  const auto found = record.labels.find(name);
-  return found == record.labels.end() ? no_cell() : Cell{found->second, nullptr};
+  const auto found = record.attribute(name);
+  return found ? Cell{*found, nullptr} : no_cell();
 }
 
 }  // namespace
@@ -204,10 +204,8 @@ std::vector<Section> method_sections(const RunSet& runs) {
   for (const auto& [hash, what] : protocols) {
     const std::string name = fmt::format("P{}", names.size() + 1);
     names[hash] = name;
-    Cell count{std::to_string(what.second), what.second};
-    count.sort = what.second;
     Json fields = what.first->protocol.is_object() ? what.first->protocol.get() : Json::object();
-    shared.rows.push_back({{name, hash}, {words_of(what.first->protocol), std::move(fields)}, count});
+    shared.rows.push_back({{name, hash}, {words_of(what.first->protocol), std::move(fields)}, count_cell(what.second)});
     shared.anchors.push_back("p-" + name.substr(1));
   }
   const SharedLabels labels(entries);
@@ -226,9 +224,9 @@ std::vector<Section> method_sections(const RunSet& runs) {
               {}};
   for (const Entry* entry : entries) {
     const Record& record = *entry->record;
+    const Attributes all = record.attributes();
     const std::string& name = names[protocol_of(record)];
-    const std::string key = fmt::format("{} · {}, {}", record.key, record.device,
-                                        plural(static_cast<std::size_t>(record.world_ranks), "rank"));
+    const std::string key = fmt::format("{} · {}, {}", record.key, record.device, plural(record.world_ranks, "rank"));
     table.rows.push_back({{key, record.key},
                           {several ? entry->place() : fmt::format("line {}", entry->line), entry->place()},
                           {name, nullptr, Tone::plain, "p-" + name.substr(1)},
@@ -236,7 +234,7 @@ std::vector<Section> method_sections(const RunSet& runs) {
                           samples_cell(*entry, problems),
                           checks_cell(record),
                           {spans_text(record), nullptr},
-                          {labels.text(record), record.labels.empty() ? Json() : Json(record.labels)}});
+                          {labels.text(all), all.empty() ? Json() : Json(all)}});
     table.anchors.push_back(entry->anchor());
   }
   Section section{"method", "How was this measured?", {}, false};
@@ -268,7 +266,7 @@ std::vector<Section> normal_sections(const RunSet& runs) {
       if (!metric.value) continue;
       if (metric.of_peak) ++peaks[{metric.name, label_cell(record, "peak").text}];
       if (metric.reference && references.rows.size() < max_rows)
-        references.rows.push_back({{case_title(record), record.key, Tone::plain, entry->anchor()},
+        references.rows.push_back({case_cell(record, entry->anchor()),
                                    {metric.name, nullptr},
                                    figure_cell(&metric),
                                    reference_cell(&metric),
@@ -281,13 +279,10 @@ std::vector<Section> normal_sections(const RunSet& runs) {
                 "Peaks that shares stand on",
                 {{"metric", "metric"}, {"peak", "peak and source"}, {"figures", "figures", Align::right}},
                 {}};
-  for (const auto& [what, count] : peaks) {
-    Cell number{std::to_string(count), count};
-    number.sort = count;
+  for (const auto& [what, count] : peaks)
     sources.rows.push_back({{what.first, nullptr},
-                            {what.second == "–" ? "not told by the record" : what.second, nullptr},
-                            std::move(number)});
-  }
+                            {what.second == "–" ? "not given by the record" : what.second, nullptr},
+                            count_cell(count)});
   if (!sources.rows.empty()) section.blocks.push_back(std::move(sources));
   if (!references.rows.empty())
     section.blocks.push_back(std::move(references));

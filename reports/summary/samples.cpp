@@ -2,9 +2,8 @@
 
 #include "harness/core/units.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/figures.h"
+#include "reports/data/cells.h"
 #include "reports/data/groups.h"
-#include "reports/summary/cells.h"
 #include "reports/summary/key_figures.h"
 #include "reports/summary/taken.h"
 
@@ -114,18 +113,6 @@ std::optional<Figure> time_line(const Entry& entry, const Taken& taken, const st
   return figure;
 }
 
-Cell quantity_cell(double value, const std::string& unit) {
-  Cell cell{format_quantity(value, unit), {{"value", value}, {"unit", unit}}};
-  cell.sort = value;
-  return cell;
-}
-
-Cell count_cell(std::size_t n, Tone tone = Tone::plain) {
-  Cell cell{std::to_string(n), n, tone};
-  cell.sort = static_cast<double>(n);
-  return cell;
-}
-
 }  // namespace
 
 std::vector<Section> sample_sections(const RunSet& runs) {
@@ -158,10 +145,10 @@ std::vector<Section> sample_sections(const RunSet& runs) {
       const auto count = std::max(static_cast<std::int64_t>(taken.values.size()), record.samples.count);
       table.rows.push_back(
           {{title, record.key, Tone::plain, entry.anchor()},
-           quantity_cell(numbers->median, unit),
-           quantity_cell(numbers->p5, unit),
-           quantity_cell(numbers->p95, unit),
-           count_cell(static_cast<std::size_t>(count)),
+           quantity_cell({numbers->median}, unit),
+           quantity_cell({numbers->p5}, unit),
+           quantity_cell({numbers->p95}, unit),
+           count_cell(count),
            count_cell(record.samples.disturbed.size(), record.samples.disturbed.empty() ? Tone::plain : Tone::warn)});
       section.blocks.push_back(distribution(taken, fmt::format("distribution-{}", pictured.size()), title, unit));
       if (auto line = time_line(entry, taken, fmt::format("time-line-{}", pictured.size()), title))

@@ -1,7 +1,7 @@
 #include "reports/summary/verdict.h"
 
 #include "reports/data/groups.h"
-#include "reports/summary/cells.h"
+#include "reports/data/words.h"
 #include "reports/summary/machine_line.h"
 
 #include <fmt/format.h>

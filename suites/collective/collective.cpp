@@ -22,11 +22,6 @@ namespace {
 
 constexpr int root = 0;
 
-Op op_of(const Params& params) {
-  if (const auto op = op_from(params.text("op"))) return *op;
-  throw Error("collective: unknown op " + params.text("op"));
-}
-
 DType dtype_of(const Params& params) {
   if (const auto dtype = dtype_from(params.text("dtype"))) return *dtype;
   throw Error("collective: unknown dtype " + params.text("dtype"));
@@ -34,21 +29,30 @@ DType dtype_of(const Params& params) {
 
 bool is_pairwise(const Params& params) { return params.text("op") == pairwise_op; }
 
-bool registered_of(const Params& params) { return params.has("buffers") && params.text("buffers") == "registered"; }
+enum class Buffers { plain, registered };
+constexpr auto words(Buffers) { return std::to_array<std::string_view>({"plain", "registered"}); }
+enum class Nvls { automatic, off };
+constexpr auto words(Nvls) { return std::to_array<std::string_view>({"auto", "off"}); }
+
+// Both exist only on GPUs.
+bool registered_of(const Params& params) {
+  return params.has("buffers") && params.choice<Buffers>("buffers") == Buffers::registered;
+}
+bool without_nvls(const Params& params) { return params.has("nvls") && params.choice<Nvls>("nvls") == Nvls::off; }
 
 class CollectiveCase final : public Case {
  public:
   explicit CollectiveCase(const Params& params)
-      : op_(op_of(params)),
+      : op_(params.choice<Op>("op")),
         bytes_(static_cast<std::size_t>(params.integer("bytes"))),
         dtype_(dtype_of(params)),
         in_place_(params.flag("inplace")),
         batching_(params.text("batching")),
         registered_(registered_of(params)) {}
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
+  std::optional<std::string> prepare(Context& context) override {
     const int ranks = context.comm.size();
-    if (in_place_ && !has_in_place(op_)) return fmt::format("{} has no in-place form", name_of(op_));
+    if (in_place_ && !has_in_place(op_)) return fmt::format("{} has no in-place form", word_of(op_));
     if (layout_of(op_, bytes_, dtype_, ranks).count == 0)
       return fmt::format("{} bytes hold no element of {} for each of {} ranks", bytes_, assay::name_of(dtype_), ranks);
     if (reduces(op_) && ranks > max_ranks(dtype_))
@@ -64,7 +68,7 @@ class CollectiveCase final : public Case {
     staging_.emplace(context.device);
     const int ranks = context.comm.size();
     layout_ = layout_of(op_, bytes_, dtype_, ranks);
-    answer_ = make_answer(op_, dtype_, layout_, context.comm.rank(), ranks, context.seed);
+    answer_ = make_answer(op_, dtype_, layout_, context.comm.rank(), ranks, context.inputs.seed);
     const std::size_t element = size_of(dtype_);
     if (in_place_) {
       receive_ = allocate(context, std::max(layout_.send, layout_.receive) * element);
@@ -108,7 +112,7 @@ class CollectiveCase final : public Case {
     }
     fill();  // a further measurement starts anew
     // Some connections are only made, and told of, by the first call.
-    context_->labels["implementation"] = context_->comm.implementation();
+    context_->outputs.choices["implementation"] = context_->comm.implementation();
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
@@ -164,18 +168,18 @@ class CollectiveCase final : public Case {
       call(*stream, [this, &stream] { send_and_receive(*stream); });
       stream->synchronize();
     });
-    if (!choice.empty()) context_->labels["algorithm"] = choice;
+    if (!choice.empty()) context_->outputs.choices["algorithm"] = choice;
   }
 
   void describe(Context& context) const {
-    context.protocol.batching = batching_;
-    context.protocol.cache = "hot";  // the same buffers each time, as nccl-tests and the OSU benchmarks
-    context.protocol.data = "integers";
-    context.labels["implementation"] = context.comm.implementation();
-    context.labels["count"] = std::to_string(layout_.count);
-    context.labels["bytes_used"] = std::to_string(layout_.bytes);
-    context.labels["redop"] = reduces(op_) ? "sum" : "none";
-    context.labels["root"] = op_ == Op::broadcast ? std::to_string(root) : "-1";
+    context.outputs.protocol.batching = batching_;
+    context.outputs.protocol.cache = "hot";  // the same buffers each time, as nccl-tests and the OSU benchmarks
+    context.outputs.protocol.data = "integers";
+    context.outputs.choices["implementation"] = context.comm.implementation();
+    context.outputs.labels["count"] = std::to_string(layout_.count);
+    context.outputs.labels["bytes_used"] = std::to_string(layout_.bytes);
+    context.outputs.conditions["redop"] = reduces(op_) ? "sum" : "none";
+    context.outputs.conditions["root"] = op_ == Op::broadcast ? std::to_string(root) : "-1";
   }
 
   void call(Stream& stream, const std::function<void()>& ring) {
@@ -217,7 +221,7 @@ class CollectiveCase final : public Case {
 
 Estimate estimate(const Params& params, const World& world) {
   const DType dtype = dtype_of(params);
-  const Layout layout = layout_of(is_pairwise(params) ? Op::send_recv : op_of(params),
+  const Layout layout = layout_of(is_pairwise(params) ? Op::send_recv : params.choice<Op>("op"),
                                   static_cast<std::size_t>(params.integer("bytes")), dtype, std::max(world.ranks, 1));
   const std::size_t held =
       params.flag("inplace") ? std::max(layout.send, layout.receive) : layout.send + layout.receive;
@@ -237,49 +241,33 @@ Family collective_family() {
   Family family;
   family.name = "collective";
   family.summary = "calls between ranks, counted as nccl-tests does: algbw, busbw, latency";
-  std::vector<std::string> names;
-  std::vector<ParamValue> all;
-  for (int i = 0; i < op_count; ++i) {
-    names.emplace_back(name_of(static_cast<Op>(i)));
-    all.emplace_back(names.back());
-  }
-  names.emplace_back(pairwise_op);  // asked for by name: it measures links, one after another
-  const auto size = [](std::int64_t bytes) { return ParamValue(bytes); };
+  const std::vector<std::string> ops = all_words<Op>();
+  std::vector<std::string> ops_and_pairwise = ops;
+  ops_and_pairwise.emplace_back(pairwise_op);  // only on request: it measures links one after another
   family.params = {
-      {"op", ParamType::choice, all, names, {}, {}, "the call", {}},
-      {"bytes",
-       ParamType::bytes,
-       {size(8), size(64 << 10), size(16 << 20)},
-       {},
-       1.0,
-       {},
-       "total bytes, rounded down to whole elements of every rank",
-       {}},
-      {"dtype", ParamType::choice, {std::string("f32")}, {"f32", "bf16", "i64"}, {}, {}, "element type", {}},
-      {"inplace", ParamType::flag, {false}, {}, {}, {}, "send and receive in one buffer", {}},
-      {"batching",
-       ParamType::choice,
-       {std::string("batched")},
-       {"batched", "isolated"},
-       {},
-       {},
-       "calls back to back, or one a sample after a barrier",
-       {}},
+      axis::choice("op", ops_and_pairwise).runs(ops).doc("the call"),
+      axis::bytes("bytes", {8, 64 << 10, 16 << 20})
+          .runs_on_gpu({8, 64 << 10, 16 << 20, 1 << 30})  // 1 GiB: links between GPUs saturate
+          .at_least(1)
+          .doc("total bytes, rounded down to whole elements of every rank"),
+      axis::choice("dtype", {"f32", "bf16", "i64"}).runs({"f32"}).doc("element type"),
+      axis::flag("inplace").doc("send and receive in one buffer"),
+      axis::choice("batching", {"batched", "isolated"})
+          .runs({"batched"})
+          .doc("calls back to back, or one per sample after a barrier"),
+      // NCCL reads its switch once per process, and registered memory is its own: both exist only on GPUs.
+      axis::choice<Nvls>("nvls")
+          .runs({"auto"})
+          .only(DeviceKind::cuda)
+          .doc("sums in the NVLink switch: as NCCL chooses, or never"),
+      axis::choice<Buffers>("buffers")
+          .runs({"plain"})
+          .only(DeviceKind::cuda)
+          .doc("the device's own memory, or NCCL's, registered with it"),
   };
-  // Where the links between GPUs begin to show what they carry.
-  family.params[1].cuda_defaults = family.params[1].defaults;
-  family.params[1].cuda_defaults.push_back(size(std::int64_t{1} << 30));
-  // NCCL reads its switch once a process, and registered memory is its own: parameters of GPUs alone.
-  ParamSpec nvls = choice("nvls", {"auto", "off"}, {"auto"}, "sums in the NVLink switch: as NCCL chooses, or never");
-  ParamSpec buffers =
-      choice("buffers", {"plain", "registered"}, {"plain"}, "the device's own memory, or NCCL's, registered with it");
-  for (ParamSpec* spec : {&nvls, &buffers}) {
-    spec->devices = {DeviceKind::cuda};
-    family.params.push_back(*spec);
-  }
   family.environment = [](const Params& params) {
     std::map<std::string, std::string> variables;
-    if (params.has("nvls") && params.text("nvls") == "off") variables["NCCL_NVLS_ENABLE"] = "0";
+    if (without_nvls(params)) variables["NCCL_NVLS_ENABLE"] = "0";
     return variables;
   };
   family.communicates = true;

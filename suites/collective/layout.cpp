@@ -1,21 +1,6 @@
 #include "suites/collective/layout.h"
 
-#include <array>
-
 namespace assay::collective {
-
-namespace {
-constexpr std::array<std::string_view, op_count> names{"all_reduce", "all_gather", "reduce_scatter",
-                                                       "broadcast",  "all_to_all", "send_recv"};
-}
-
-std::string_view name_of(Op op) { return names[static_cast<std::size_t>(op)]; }
-
-std::optional<Op> op_from(std::string_view name) {
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i] == name) return static_cast<Op>(i);
-  return std::nullopt;
-}
 
 Layout layout_of(Op op, std::size_t bytes, DType dtype, int ranks) {
   const auto n = static_cast<std::size_t>(ranks);

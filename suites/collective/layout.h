@@ -3,6 +3,7 @@
 
 #include "harness/core/dtype.h"
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string_view>
@@ -10,9 +11,11 @@
 namespace assay::collective {
 
 enum class Op { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv };
-inline constexpr int op_count = 6;
-std::string_view name_of(Op op);
-std::optional<Op> op_from(std::string_view name);
+constexpr auto words(Op) {
+  return std::to_array<std::string_view>(
+      {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv"});
+}
+inline constexpr int op_count = static_cast<int>(words(Op{}).size());
 
 // Elements; `bytes` is S rounded down to what the ranks can share: all of an all-reduce, broadcast or send-recv, the
 // ranks' blocks together for the others.

@@ -32,7 +32,7 @@ class PairwiseCase final : public Case {
  public:
   explicit PairwiseCase(const PairwiseParams& params) : params_(params) {}
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
+  std::optional<std::string> prepare(Context& context) override {
     if (context.comm.size() == 1) return "one rank has no other to send to";
     if (params_.in_place) return "pairwise has no in-place form";
     if (params_.registered) return "pairwise: only the whole world's communicator knows registered buffers";
@@ -56,13 +56,13 @@ class PairwiseCase final : public Case {
       staging_->write(send_.data(), layout_.send, size_of(params_.dtype),
                       [&](void* part, std::size_t first, std::size_t n) { answer->fill_send(part, first, n); });
     }
-    context.protocol.batching = params_.batching;
-    context.protocol.cache = "hot";
-    context.protocol.data = "integers";
-    context.protocol.details["direction"] = small_ ? "back and forth" : "one way at a time";
-    context.labels["implementation"] = context.comm.implementation();
-    context.labels["bytes_used"] = std::to_string(layout_.bytes);
-    context.labels["members"] = several_hosts_ ? "one rank of each host" : "every rank of the host";
+    context.outputs.protocol.batching = params_.batching;
+    context.outputs.protocol.cache = "hot";
+    context.outputs.protocol.data = "integers";
+    context.outputs.protocol.details["direction"] = small_ ? "back and forth" : "one way at a time";
+    context.outputs.choices["implementation"] = context.comm.implementation();
+    context.outputs.labels["bytes_used"] = std::to_string(layout_.bytes);
+    context.outputs.conditions["members"] = several_hosts_ ? "one rank of each host" : "every rank of the host";
   }
 
   void measure(Sampler& sampler) override {
@@ -70,12 +70,13 @@ class PairwiseCase final : public Case {
     const int rounds = pairing_rounds(static_cast<int>(ranks_.size()));
     sampler.rounds(2 * rounds, [&](int index) { return round(index); });
     pair_.reset();
-    if (!ways_.empty()) context_->labels["transport"] = fmt::format("{}", fmt::join(ways_, ", "));
+    if (!ways_.empty()) context_->outputs.choices["transport"] = fmt::format("{}", fmt::join(ways_, ", "));
     times_ = pair_times(sampler.measurement(), rounds);
     if (context_->comm.rank() != 0) return;
     keep_matrix();
     const Members members = several_hosts_ ? Members::hosts : Members::ranks;
-    for (std::string& finding : name_slow(times_, names_, members)) context_->flags.push_back(std::move(finding));
+    for (std::string& finding : name_slow(times_, names_, members))
+      context_->outputs.flags.push_back(std::move(finding));
   }
 
   void verify(Checks& checks) override {
@@ -122,7 +123,7 @@ class PairwiseCase final : public Case {
 
   std::unique_ptr<Answer> answer_from(int rank) const {
     return make_answer(Op::send_recv, params_.dtype, layout_, context_->comm.rank(), context_->comm.size(),
-                       context_->seed, rank);
+                       context_->inputs.seed, rank);
   }
 
   // Two measurements a round: from the lower member of each pair, then to it.
@@ -208,7 +209,7 @@ class PairwiseCase final : public Case {
         matrix.values.push_back(!time    ? std::numeric_limits<double>::quiet_NaN()
                                 : small_ ? time->median
                                          : static_cast<double>(layout_.bytes) / time->median);
-    context_->matrix = std::move(matrix);
+    context_->outputs.matrix = std::move(matrix);
   }
 
   PairwiseParams params_;

@@ -14,39 +14,40 @@ namespace assay::dataloader {
 
 namespace {
 
-constexpr std::int64_t order_batches = 8;     // compared with one worker's
-constexpr std::int64_t pixel_samples = 8;     // compared with the reference
-constexpr std::size_t scanned_images = 1024;  // decoded whole after the measurement, to find damage
-constexpr double level_limit = 1.0;           // of 255, each value
-constexpr double scaled_level_limit = 4.0;    // mean, where the decoder shrank in the frequency domain
+constexpr std::int64_t image_order_batches = 8;  // compared with one worker's
+constexpr std::int64_t pixel_samples = 8;        // compared with the reference
+constexpr std::size_t scanned_images = 1024;     // decoded whole after the measurement, to find damage
+constexpr double level_limit = 1.0;              // of 255, each value
+constexpr double scaled_level_limit = 4.0;       // mean, where the decoder shrank in the frequency domain
 
 class ImageCase final : public LoaderCase {
  public:
   explicit ImageCase(const Params& params)
       : LoaderCase(params,
-                   {.samples = image_batch, .items = image_batch, .compared = order_batches, .sample = "image"}) {}
+                   {.samples = image_batch, .items = image_batch, .compared = image_order_batches, .sample = "image"}) {
+  }
   ~ImageCase() override { stop(); }
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
-    const PathCheck check = check_path("image", path_);
+  std::optional<std::string> prepare(Context& context) override {
+    const PathCheck check = check_path(Kind::image, path_);
     if (check.other_kind) return fmt::format("{}: holds tokens, not images", path_);
     if (!reads()) {
-      if (cold_) return fmt::format("stage {} takes its input from memory: no cache to be cold", stage_);
+      if (cold_) return fmt::format("stage {} takes its input from memory: no cache to be cold", word_of(stage_));
       return std::nullopt;
     }
-    source_ = provide("image", path_, context, threads());
+    source_ = provide(Kind::image, path_, context, threads());
     set_.emplace(data::ImageSet::open(source_->path));
     if (!cold_) return not_warm(set_->total_bytes());
-    const std::string why = data::no_direct_reads(set_->files().front());
+    const std::string why = data::direct_read_problem(set_->files().front());
     if (!why.empty()) return "cold reads cannot be had: " + why;
     return std::nullopt;
   }
 
   void setup(Context& context) override {
-    if (!source_) source_ = provide("image", path_, context, threads());
+    if (!source_) source_ = provide(Kind::image, path_, context, threads());
     if (!set_) set_.emplace(data::ImageSet::open(source_->path));
     stream_.set = &*set_;
-    stream_.order = {context.seed, set_->size(), context.comm.rank(), context.comm.size()};
+    stream_.order = {context.inputs.seed, set_->size(), context.comm.rank(), context.comm.size()};
     stream_.size = image_size;
     stream_.direct = cold_;
     stream_.bad = &bad_;
@@ -54,9 +55,9 @@ class ImageCase final : public LoaderCase {
     if (context.inject(Fault::corrupt_image)) stream_.injected = stream_.order.image(0);
     if (!cold_ && reads())
       for (const std::string& file : set_->files()) data::warm(data::File::open(file));
-    if (stage_ == "decode") inputs_ = data::load_compressed(stream_, decode_inputs, decode_input_bytes);
-    if (stage_ == "augment") inputs_ = data::load_crops(stream_, augment_inputs);
-    if (stage_ == "batch") inputs_ = data::load_samples(stream_, augment_inputs);
+    if (stage_ == Stage::decode) inputs_ = data::load_compressed(stream_, decode_inputs, decode_input_bytes);
+    if (stage_ == Stage::augment) inputs_ = data::load_crops(stream_, augment_inputs);
+    if (stage_ == Stage::batch) inputs_ = data::load_samples(stream_, augment_inputs);
     describe(context);
   }
 
@@ -64,19 +65,19 @@ class ImageCase final : public LoaderCase {
     std::vector<Metric> metrics{window_throughput(measured, "throughput", 1, "img/s")};
     const double per_image = items_ > 0 ? bytes_ / items_ : 0;
     if (reads()) metrics.push_back(window_throughput(measured, "read_bandwidth", per_image, "B/s"));
-    if (stage_ == "decode" || stage_ == "all")
+    if (stage_ == Stage::decode || stage_ == Stage::all)
       metrics.push_back(window_throughput(measured, "compressed_bandwidth_per_core",
                                           per_image / (threads() * stream_.order.world), "B/s"));
     return metrics;
   }
 
  private:
-  bool reads() const { return stage_ == "read" || stage_ == "all"; }
+  bool reads() const { return stage_ == Stage::read || stage_ == Stage::all; }
   // Workers that run at once.
   int threads() const { return std::min(workers_, static_cast<int>(cpu::rank_cpus().size())); }
 
   std::int64_t sample_bytes() const override {
-    return stage_ == "batch" || stage_ == "all" ? data::sample_bytes(image_size) : 0;
+    return stage_ == Stage::batch || stage_ == Stage::all ? data::sample_bytes(image_size) : 0;
   }
   std::vector<std::string> files_read() const override { return reads() ? set_->files() : std::vector<std::string>{}; }
 
@@ -86,7 +87,7 @@ class ImageCase final : public LoaderCase {
   }
 
   void check(Checks& checks) override {
-    if (stage_ == "all") check_pixels(checks);
+    if (stage_ == Stage::all) check_pixels(checks);
     scan();
     report_damage(checks);
   }
@@ -96,25 +97,25 @@ class ImageCase final : public LoaderCase {
   }
 
   std::unique_ptr<data::SampleMaker> make_worker() const {
-    if (stage_ == "read") return data::make_image_reader(stream_);
-    if (stage_ == "decode") return data::make_image_decoder(stream_, inputs_);
-    if (stage_ == "augment") return data::make_image_augmenter(stream_, inputs_);
-    if (stage_ == "batch") return data::make_image_batcher(stream_, inputs_);
+    if (stage_ == Stage::read) return data::make_image_reader(stream_);
+    if (stage_ == Stage::decode) return data::make_image_decoder(stream_, inputs_);
+    if (stage_ == Stage::augment) return data::make_image_augmenter(stream_, inputs_);
+    if (stage_ == Stage::batch) return data::make_image_batcher(stream_, inputs_);
     return data::make_image_pipeline(stream_);
   }
 
   void describe(Context& context) {
     start(context, fmt::format("f32 NHWC {0} x {0}", image_size));
-    context.protocol.batching = "batched";
-    context.protocol.details["isa"] = stream_.kernels->isa;
-    context.labels["decoder"] = data::jpeg_library();
-    context.labels["images"] = std::to_string(set_->size());
-    context.labels["mean_bytes"] = std::to_string(set_->total_bytes() / set_->size());
+    context.outputs.protocol.batching = "batched";
+    context.outputs.protocol.details["isa"] = stream_.kernels->isa;
+    context.outputs.labels["decoder"] = data::jpeg_library();
+    context.outputs.conditions["images"] = std::to_string(set_->size());
+    context.outputs.conditions["mean_bytes"] = std::to_string(set_->total_bytes() / set_->size());
   }
 
   // The pixels of the first two batches, to the bit.
   std::int64_t compare(const data::Batch& one, data::Loader& many, std::vector<std::string>& detail) const override {
-    if (one.number >= 2 || (stage_ != "batch" && stage_ != "all")) return 0;
+    if (one.number >= 2 || (stage_ != Stage::batch && stage_ != Stage::all)) return 0;
     const data::Batch& again = many.next();
     const auto bytes = static_cast<std::size_t>(data::sample_bytes(image_size));
     std::int64_t wrong = 0;
@@ -212,7 +213,7 @@ class ImageCase final : public LoaderCase {
                    set_->damaged_archives());
   }
 
-  mutable std::optional<data::ImageSet> set_;
+  std::optional<data::ImageSet> set_;
   data::BadImages bad_;
   data::ImageStream stream_;
   data::StageInputs inputs_;

@@ -10,8 +10,8 @@ namespace assay::dataloader {
 
 LoaderCase::LoaderCase(const Params& params, const Batches& batches)
     : path_(params.text("path")),
-      stage_(params.text("stage")),
-      cold_(params.text("cache") == "cold"),
+      stage_(params.choice<Stage>("stage")),
+      cold_(params.choice<Cache>("cache") == Cache::cold),
       workers_(worker_count(params)),
       batches_(batches) {}
 
@@ -29,7 +29,7 @@ data::LoaderOptions LoaderCase::options(int workers) const {
 
 void LoaderCase::start(Context& context, std::string output) {
   context_ = &context;
-  Protocol& protocol = context.protocol;
+  Protocol& protocol = context.outputs.protocol;
   protocol.form = "window";
   protocol.data = generated() ? "generated" : "files";
   protocol.cache = files_read().empty() ? "none" : cold_ ? "cold" : "warm";
@@ -39,8 +39,8 @@ void LoaderCase::start(Context& context, std::string output) {
   protocol.details["output"] = std::move(output);
   protocol.details["data_set"] = source_->data_set;
   if (cold_) protocol.details["cold_by"] = "O_DIRECT";
-  if (!source_->remark.empty()) context.flags.push_back(source_->remark);
-  if (workers_ > static_cast<int>(cpu::rank_cpus().size())) context.flags.push_back("oversubscribed");
+  if (!source_->remark.empty()) context.outputs.flags.push_back(source_->remark);
+  if (workers_ > static_cast<int>(cpu::rank_cpus().size())) context.outputs.flags.push_back("oversubscribed");
   if (to_device()) {
     protocol.details["memory"] = "device, by two buffers from pinned memory";
     copies_ = context.device.make_stream();
@@ -145,12 +145,8 @@ void LoaderCase::check_order(Checks& checks) const {
 }
 
 int worker_count(const Params& params) {
-  for (const auto& [name, value] : params.items()) {
-    if (name != "workers") continue;
-    if (const auto* number = std::get_if<std::int64_t>(&value)) return static_cast<int>(*number);
-    return cpu::resolve_threads(to_string(value));
-  }
-  return 1;
+  if (const auto number = params.number("workers")) return static_cast<int>(*number);
+  return cpu::resolve_threads(params.word("workers"));
 }
 
 Metric window_throughput(const Measurement& measurement, std::string name, double per_item, std::string unit) {
@@ -160,8 +156,7 @@ Metric window_throughput(const Measurement& measurement, std::string name, doubl
   metric.better = Better::higher;
   if (measurement.window_seconds > 0 && per_item > 0) {
     metric.value = measurement.items * per_item / measurement.window_seconds;
-    if (const auto interval = mean_interval(measurement.pieces))
-      metric.ci95 = Interval{interval->low * per_item, interval->high * per_item};
+    metric.ci95 = scaled(mean_interval(measurement.pieces), per_item);
   }
   return metric;
 }

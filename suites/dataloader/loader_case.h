@@ -55,10 +55,10 @@ class LoaderCase : public Case {
   void start(Context& context, std::string output);
 
   const std::string path_;
-  const std::string stage_;
+  const Stage stage_;
   const bool cold_;
   const int workers_;
-  mutable std::optional<Source> source_;
+  std::optional<Source> source_;
 
  private:
   void check_order(Checks& checks) const;

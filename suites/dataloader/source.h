@@ -10,6 +10,13 @@
 
 namespace assay::dataloader {
 
+enum class Kind { image, token };
+constexpr auto words(Kind) { return std::to_array<std::string_view>({"image", "token"}); }
+enum class Stage { read, decode, augment, batch, all };
+constexpr auto words(Stage) { return std::to_array<std::string_view>({"read", "decode", "augment", "batch", "all"}); }
+enum class Cache { warm, cold };
+constexpr auto words(Cache) { return std::to_array<std::string_view>({"warm", "cold"}); }
+
 inline constexpr const char* generated_path = "generated";
 inline constexpr std::int64_t window_length = 1024;  // tokens
 
@@ -20,7 +27,7 @@ struct PathCheck {
   bool other_kind = false;
 };
 // Looks at the path once a process.
-const PathCheck& check_path(const std::string& kind, const std::string& path);
+const PathCheck& check_path(Kind kind, const std::string& path);
 
 struct Source {
   std::string path;      // that is read
@@ -28,7 +35,7 @@ struct Source {
   std::string remark;    // for readers; empty when there is none
 };
 // Makes the generated set when it is asked for and not in the cache.
-Source provide(const std::string& kind, const std::string& path, const Context& context, int threads);
+Source provide(Kind kind, const std::string& path, const Context& context, int threads);
 
 // Why a data set of this many bytes cannot be read from the page cache; nothing when it can.
 std::optional<std::string> not_warm(std::uint64_t bytes);

@@ -11,68 +11,70 @@ namespace assay::dataloader {
 
 namespace {
 
-constexpr std::int64_t order_batches = 64;  // compared with one worker's
+constexpr std::int64_t token_order_batches = 64;  // compared with one worker's
 
 class TokenCase final : public LoaderCase {
  public:
   explicit TokenCase(const Params& params)
       : LoaderCase(params, {.samples = token_batch,
                             .items = token_batch * window_length,
-                            .compared = order_batches,
+                            .compared = token_order_batches,
                             .sample = "window"}) {}
   ~TokenCase() override { stop(); }
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
-    if (stage_ == "decode" || stage_ == "augment") return fmt::format("tokens have no stage {}", stage_);
-    const PathCheck check = check_path("token", path_);
+  std::optional<std::string> prepare(Context& context) override {
+    if (stage_ == Stage::decode || stage_ == Stage::augment)
+      return fmt::format("tokens have no stage {}", word_of(stage_));
+    const PathCheck check = check_path(Kind::token, path_);
     if (check.other_kind) return fmt::format("{}: holds images, not tokens", path_);
-    if (stage_ == "batch") {
+    if (stage_ == Stage::batch) {
       if (cold_) return "stage batch takes its input from memory: no cache to be cold";
       return std::nullopt;
     }
-    source_ = provide("token", path_, context, 1);
+    source_ = provide(Kind::token, path_, context, 1);
     const std::string file = file_of(*source_);
     if (!cold_) return not_warm(data::File::open(file).bytes());
-    const std::string why = data::no_direct_reads(file);
+    const std::string why = data::direct_read_problem(file);
     if (!why.empty()) return "cold reads cannot be had: " + why;
     return std::nullopt;
   }
 
   void setup(Context& context) override {
-    if (!source_) source_ = provide("token", path_, context, 1);
+    if (!source_) source_ = provide(Kind::token, path_, context, 1);
     set_ = std::make_unique<data::TokenSet>(file_of(*source_), window_length);
     stream_.set = set_.get();
-    stream_.order = {context.seed, set_->windows(), context.comm.rank(), context.comm.size()};
+    stream_.order = {context.inputs.seed, set_->windows(), context.comm.rank(), context.comm.size()};
     stream_.direct = cold_;
     if (!cold_) data::warm(data::File::open(set_->path()));
     start(context, fmt::format("i32 windows of {} tokens and their target", window_length));
-    context.protocol.details["token_bytes"] = std::to_string(set_->token_bytes());
+    context.outputs.protocol.details["token_bytes"] = std::to_string(set_->token_bytes());
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
     std::vector<Metric> metrics{window_throughput(measured, "throughput", 1, "tokens/s")};
-    if (stage_ != "batch") metrics.push_back(window_throughput(measured, "read_bandwidth", set_->token_bytes(), "B/s"));
+    if (stage_ != Stage::batch)
+      metrics.push_back(window_throughput(measured, "read_bandwidth", set_->token_bytes(), "B/s"));
     return metrics;
   }
 
  private:
   std::string file_of(const Source& source) const { return generated() ? source.path + "/tokens.bin" : source.path; }
 
-  std::int64_t sample_bytes() const override { return stage_ == "read" ? 0 : data::window_bytes(window_length); }
+  std::int64_t sample_bytes() const override { return stage_ == Stage::read ? 0 : data::window_bytes(window_length); }
   std::vector<std::string> files_read() const override {
-    return stage_ == "batch" ? std::vector<std::string>{} : std::vector<std::string>{set_->path()};
+    return stage_ == Stage::batch ? std::vector<std::string>{} : std::vector<std::string>{set_->path()};
   }
 
   void check(Checks& checks) override {
-    if (stage_ == "all") check_tokens(checks);
+    if (stage_ == Stage::all) check_tokens(checks);
   }
 
   std::unique_ptr<data::Loader> make_loader(int workers) const override {
     data::LoaderOptions made = options(workers);
     made.grain = token_grain;
     return std::make_unique<data::Loader>(made, [this](int) {
-      if (stage_ == "read") return data::make_token_reader(stream_);
-      return stage_ == "batch" ? data::make_token_batcher(stream_) : data::make_token_pipeline(stream_);
+      if (stage_ == Stage::read) return data::make_token_reader(stream_);
+      return stage_ == Stage::batch ? data::make_token_batcher(stream_) : data::make_token_pipeline(stream_);
     });
   }
 

@@ -60,7 +60,7 @@ class GemmCase final : public Case {
  public:
   explicit GemmCase(const Params& params) : params_(params) {}
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
+  std::optional<std::string> prepare(Context& context) override {
     const std::string& dtype = params_.text("dtype");
     const DeviceKind kind = context.device.kind();
     if (!gemm::types_of(dtype, kind))
@@ -76,14 +76,14 @@ class GemmCase final : public Case {
   void setup(Context& context) override {
     shape_ = gemm::shape_of(params_, context.device.kind());
     context_ = &context;
-    ranks_ = context.world.ranks;
-    sustained_ = params_.text("duration") == "sustained";
+    ranks_ = context.inputs.world.ranks;
+    sustained_ = gemm::is_sustained(params_);
     team_.emplace(cpu::resolve_threads("all"));
     const auto backend = ops::backend_for(context.device);
     gemm::Offer offer = gemm::candidates_for(*backend, shape_);
     ASSAY_CHECK(!offer.candidates.empty(), "{}", fmt::join(offer.refused, "; "));
 
-    Protocol& protocol = context.protocol;
+    Protocol& protocol = context.outputs.protocol;
     protocol.cache = params_.text("cache");
     if (shape_.types.out == DType::i32 && protocol.data == "normal") protocol.data = "uniform";
     if (sustained_) {
@@ -150,8 +150,7 @@ class GemmCase final : public Case {
       // One rank's share of the work over the wall time of the window: a median would hide stalls.
       const double item = shape_.flops() / ranks_;
       throughput.value = measurement.items * item / measurement.window_seconds;
-      throughput.ci95 = mean_interval(measurement.pieces);
-      if (throughput.ci95) throughput.ci95 = Interval{throughput.ci95->low * item, throughput.ci95->high * item};
+      throughput.ci95 = scaled(mean_interval(measurement.pieces), item);
     }
     if (peak_ > 0 && throughput.value) throughput.of_peak = *throughput.value / peak_;
     return {throughput};
@@ -195,9 +194,9 @@ class GemmCase final : public Case {
     host_row_ = device_->allocate(static_cast<std::size_t>(shape_.n) * size_of(shape_.types.out), Memory::host);
     const bool seven_bits = std::any_of(offer.candidates.begin(), offer.candidates.end(),
                                         [](const Candidate& c) { return c.op->saturates_pairs(); });
-    if (seven_bits && context.protocol.data == "uniform") {
-      context.protocol.data = "uniform7";
-      context.flags.push_back("int8 sums saturate on this instruction set: u8 operands kept below 128");
+    if (seven_bits && context.outputs.protocol.data == "uniform") {
+      context.outputs.protocol.data = "uniform7";
+      context.outputs.flags.push_back("int8 sums saturate on this instruction set: u8 operands kept below 128");
     }
     fill(host_a_, shape_.types.a, context, "gemm a", seven_bits);
     fill(host_b_, shape_.types.b, context, "gemm b", false);
@@ -224,7 +223,7 @@ class GemmCase final : public Case {
   }
 
   void fill(const Buffer& buffer, DType dtype, const Context& context, const char* purpose, bool seven_bits) const {
-    const std::string& data = context.protocol.data;
+    const std::string& data = context.outputs.protocol.data;
     const auto elements = static_cast<std::int64_t>(buffer.bytes() / size_of(dtype));
     if (data == "zeros") {
       touch(buffer);
@@ -234,7 +233,7 @@ class GemmCase final : public Case {
     if (data != (floats ? "normal" : seven_bits_name(data)))
       throw UsageError(fmt::format("protocol data \"{}\": gemm in {} takes {} or zeros", data, params_.text("dtype"),
                                    floats ? "normal" : "uniform"));
-    const Rng rng(context.seed, purpose);
+    const Rng rng(context.inputs.seed, purpose);
     team_->run([&](int thread) {
       const std::int64_t begin = elements * thread / team_->size();
       ops::fill_random(buffer.data(), dtype, begin, elements * (thread + 1) / team_->size(), rng, seven_bits);
@@ -277,7 +276,7 @@ class GemmCase final : public Case {
   Candidate search(Context& context, gemm::Offer& offer) {
     ran_.assign(static_cast<std::size_t>(slots_), 0);
     gemm::time_candidates(
-        offer.candidates, *device_, *stream_, context.protocol.cache == "cold", search_seconds,
+        offer.candidates, *device_, *stream_, context.outputs.protocol.cache == "cold", search_seconds,
         [this](Candidate& candidate, int repetition) { multiply(*stream_, candidate, repetition % slots_); });
     // Every rank runs what rank 0 found fastest.
     const auto best =
@@ -293,27 +292,28 @@ class GemmCase final : public Case {
   }
 
   void describe(Context& context, const ops::Backend& backend, const gemm::Offer& offer) {
-    const std::string threads = fmt::format("{}", team_->size());
-    auto& labels = context.labels;
-    labels["implementation"] = best_.op->implementation();
+    Attributes& conditions = context.outputs.conditions;
+    Attributes& choices = context.outputs.choices;
+    Attributes& labels = context.outputs.labels;
+    conditions["accumulation"] = accumulation();
+    conditions["types"] =
+        fmt::format("{} x {} -> {}", name_of(shape_.types.a), name_of(shape_.types.b), name_of(shape_.types.out));
+    choices["implementation"] = best_.op->implementation();
+    choices["isa"] = best_.op->isa();
+    if (device_->kind() == DeviceKind::cpu) choices["threads"] = std::to_string(team_->size());
     if (const std::string choice = best_.op->choice(); !choice.empty()) labels["choice"] = choice;
-    labels["isa"] = best_.op->isa();
     labels["form"] = std::string(ops::name_of(best_.form));
     labels["libraries"] = backend.libraries();
-    if (device_->kind() == DeviceKind::cpu) labels["threads"] = threads;
-    labels["accumulation"] = accumulation();
-    labels["types"] =
-        fmt::format("{} x {} -> {}", name_of(shape_.types.a), name_of(shape_.types.b), name_of(shape_.types.out));
     labels["candidates"] = fmt::format("{}", fmt::join(found_, "; "));
     if (!offer.refused.empty()) labels["not_offered"] = fmt::format("{}", fmt::join(offer.refused, "; "));
     if (best_.stride > 0) labels["weights"] = fmt::format("packed before timing in {:.3g} s", best_.pack_seconds);
-    // Products by other instruction sets are other products (emulated bf16, AMX); the form is what the search is about:
-    // were it part of the protocol, a close race would make two runs of one machine incomparable.
-    context.protocol.details["isa"] = labels["isa"];
+    // Products by other instruction sets are other products (emulated bf16, AMX). The form and the library's own choice
+    // are remarks: as choices, a close race in the search would make two runs of one machine incomparable.
+    context.outputs.protocol.details["isa"] = best_.op->isa();
 
     if (device_->kind() == DeviceKind::cuda) return take_sheet_peak(context);
-    const MeasuredPeak* peak =
-        find_peak(context.peaks, params_.text("dtype"), peak_isa(best_.op->isa()), context.world.ranks, team_->size());
+    const MeasuredPeak* peak = find_peak(context.inputs.peaks, params_.text("dtype"), peak_isa(best_.op->isa()),
+                                         context.inputs.world.ranks, team_->size());
     if (!peak) return;
     peak_ = peak->rate;
     labels["peak"] = fmt::format("{} ({}), measured in this run", peak->key, peak->isa);
@@ -335,8 +335,8 @@ class GemmCase final : public Case {
     if (peak == sheet->peak.end()) peak = sheet->peak.find(dtype);
     if (peak == sheet->peak.end()) return;
     peak_ = peak->second;
-    context.labels["peak"] = fmt::format("{:.4g} FLOP/s, {} dense, {}: {}", peak_, peak->first, sheet->name,
-                                         sheet->sources.contains("peak") ? sheet->sources.at("peak") : "");
+    context.outputs.labels["peak"] = fmt::format("{:.4g} FLOP/s, {} dense, {}: {}", peak_, peak->first, sheet->name,
+                                                 sheet->sources.contains("peak") ? sheet->sources.at("peak") : "");
   }
 
   // Makes every output wrong, so that only what the timed runs write can pass.
@@ -395,7 +395,7 @@ Estimate estimate(const Params& params, const World&) {
   // One set, the host's copy of the operands, and b once more for each form that packs.
   e.memory_bytes = 2 * a + 4 * b + 2 * out;
   e.flops = shape.flops();
-  if (params.text("duration") == "sustained") e.seconds = sustained_seconds;
+  if (gemm::is_sustained(params)) e.seconds = sustained_seconds;
   return e;
 }
 
@@ -404,13 +404,8 @@ Estimate estimate(const Params& params, const World&) {
 namespace {
 
 ParamSpec size(const char* name, const char* help) {
-  ParamSpec spec;
-  spec.name = name;
-  spec.defaults = {std::int64_t{2048}};
-  spec.minimum = 1;
-  spec.maximum = 1 << 30;  // bytes of an operand still fit in 64 bits; memory refuses far smaller ones
-  spec.help = help;
-  return spec;
+  constexpr double max_size = 1 << 30;  // bytes of an operand still fit in 64 bits; memory runs out far earlier
+  return axis::integer(name, 2048).runs_on_gpu({8192}).range(1, max_size).doc(help);
 }
 
 }  // namespace
@@ -419,28 +414,29 @@ Family gemm_family() {
   Family family{};
   family.name = "gemm";
   family.summary = "matrix product: FLOP/s by dtype, shape and transpose";
+  const std::vector<std::string> dtypes{"f64", "f32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8"};
   family.params = {
-      choice(
-          "dtype", {"f64", "f32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8"},
-          {"f32", "bf16", "int8", "f64"},
-          "element type of the operands; int8 is u8 x s8 (s8 x s8 on a GPU) with s32 sums, fp8_e5m2 is multiplied by "
-          "fp8_e4m3"),
+      axis::choice("dtype", dtypes)
+          .runs({"f32", "bf16", "int8", "f64"})
+          .runs_on_gpu(dtypes)
+          .doc("element type of the operands; int8 is u8 x s8 (s8 x s8 on a GPU) with s32 sums, fp8_e5m2 is multiplied "
+               "by fp8_e4m3"),
       size("m", "rows of the first operand and the output"),
       size("n", "columns of the second operand and the output"),
       size("k", "terms of each sum"),
-      choice("transpose", {"nn", "nt", "tn", "tt"}, {"nn"}, "for each operand: t when it is stored transposed"),
-      choice("cache", {"cold", "hot"}, {"cold"}, "cold: operands rotate and caches are flushed; hot: they stay"),
-      choice("duration", {"burst", "sustained"}, {"burst"}, "sustained: a window of 30 s, for clocks and heat"),
-      choice("accumulation", {"full", "fast"}, {"full"}, "fast: fp8 sums stay in the tensor core's own, fewer bits"),
-      gpus_param(),
+      axis::choice("transpose", {"nn", "nt", "tn", "tt"}).runs({"nn"}).doc("per operand: t if it is stored transposed"),
+      axis::choice("cache", {"cold", "hot"})
+          .runs({"cold"})
+          .doc("cold: operands rotate and caches are flushed; hot: they stay"),
+      axis::choice<gemm::Duration>("duration").runs({"burst"}).doc("sustained: a window of 30 s, for clocks and heat"),
+      axis::choice<gemm::Accumulation>("accumulation")
+          .runs({"full"})
+          .only(DeviceKind::cuda)
+          .doc("fast: fp8 sums stay in the tensor core's own format of fewer bits"),
+      axis::gpus(),
   };
   family.estimate = estimate;
-  family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<GemmCase>(params); };
-  for (ParamSpec& spec : family.params) {
-    if (spec.name == "dtype") spec.cuda_defaults.assign(spec.allowed.begin(), spec.allowed.end());
-    if (spec.name == "m" || spec.name == "n" || spec.name == "k") spec.cuda_defaults = {std::int64_t{8192}};
-    if (spec.name == "accumulation") spec.devices = {DeviceKind::cuda};
-  }
+  family.make = make_case_of<GemmCase>;
   family.faults = {Fault::bit_flip};
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};
   return family;

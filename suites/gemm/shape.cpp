@@ -20,6 +20,8 @@ std::optional<Types> types_of(const std::string& dtype, DeviceKind kind) {
   return std::nullopt;
 }
 
+bool is_sustained(const Params& params) { return params.choice<Duration>("duration") == Duration::sustained; }
+
 std::size_t Shape::a_bytes() const {
   return static_cast<std::size_t>(m) * static_cast<std::size_t>(k) * size_of(types.a);
 }
@@ -56,7 +58,8 @@ Shape shape_of(const Params& params, DeviceKind kind) {
           .types = *types,
           .transpose_a = transpose[0] == 't',
           .transpose_b = transpose[1] == 't',
-          .fast_accumulate = params.has("accumulation") && params.text("accumulation") == "fast"};
+          .fast_accumulate =
+              params.has("accumulation") && params.choice<Accumulation>("accumulation") == Accumulation::fast};
 }
 
 }  // namespace assay::gemm

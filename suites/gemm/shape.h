@@ -12,6 +12,11 @@
 
 namespace assay::gemm {
 
+enum class Duration { burst, sustained };
+constexpr auto words(Duration) { return std::to_array<std::string_view>({"burst", "sustained"}); }
+enum class Accumulation { full, fast };
+constexpr auto words(Accumulation) { return std::to_array<std::string_view>({"full", "fast"}); }
+
 // The element types that a dtype of the family stands for on a kind of device; nothing for one that is not built.
 // f64, f32: throughout. bf16, fp16: the same out, f32 sums. tf32: stored as f32. fp8: bf16 out; e5m2 is multiplied by
 // e4m3, as a gradient by weights. int8: s32 out, u8 x s8 on a CPU and s8 x s8 on a GPU.
@@ -41,5 +46,6 @@ struct Shape {
 
 // Of a case whose dtype is built for the kind of device.
 Shape shape_of(const Params& params, DeviceKind kind);
+bool is_sustained(const Params& params);
 
 }  // namespace assay::gemm

@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 
 namespace assay::launch {
 
@@ -16,26 +18,25 @@ using Enqueue = void (*)(Stream&, unsigned* counter);
 
 constexpr int graph_nodes = 100;
 
-// What one sample does, and how many launches it counts for. Host time: a sample lasts a millisecond or so.
+// What one sample does, and how many launches it counts for. A sample takes about a millisecond of host time.
 struct OpInfo {
-  const char* name;
-  int launches;    // a turn
-  int turns;       // a sample
-  bool wait_each;  // of each turn, else of the sample
+  GpuOp op;
+  int launches;    // per turn
+  int turns;       // per sample
+  bool wait_each;  // after each turn, else after the sample
 };
-constexpr OpInfo ops[] = {{"kernel", 1, 1000, false},  {"kernel_wait", 1, 100, true}, {"graph", graph_nodes, 20, false},
-                          {"graph_wait", 1, 20, true}, {"event", 1, 100, true},       {"copy_h2d", 1, 100, true},
-                          {"copy_d2h", 1, 100, true}};
+constexpr OpInfo ops[] = {{GpuOp::kernel, 1, 1000, false},        {GpuOp::kernel_wait, 1, 100, true},
+                          {GpuOp::graph, graph_nodes, 20, false}, {GpuOp::graph_wait, 1, 20, true},
+                          {GpuOp::event, 1, 100, true},           {GpuOp::copy_h2d, 1, 100, true},
+                          {GpuOp::copy_d2h, 1, 100, true}};
 
-const OpInfo& info_of(const std::string& name) {
-  for (const OpInfo& info : ops)
-    if (info.name == name) return info;
-  throw Error("launch: unknown op " + name);
+const OpInfo& info_of(GpuOp op) {
+  return *std::find_if(std::begin(ops), std::end(ops), [op](const OpInfo& info) { return info.op == op; });
 }
 
 class CudaLaunchCase final : public Case {
  public:
-  explicit CudaLaunchCase(const Params& params) : op_(params.text("op")), info_(info_of(op_)) {}
+  explicit CudaLaunchCase(const Params& params) : op_(params.choice<GpuOp>("op")), info_(info_of(op_)) {}
 
   void setup(Context& context) override {
     device_ = &context.device;
@@ -45,24 +46,24 @@ class CudaLaunchCase final : public Case {
     end_ = device_->make_event();
     host_ = device_->allocate(sizeof(std::uint32_t), Memory::pinned);
     word_ = device_->allocate(sizeof(std::uint32_t));
-    if (op_.starts_with("graph")) {
+    if (uses_graph()) {
       graph_ = capture(nullptr);
       counting_graph_ = capture(word_.as<unsigned>());
     }
-    Protocol& protocol = context.protocol;
+    Protocol& protocol = context.outputs.protocol;
     protocol.form = "steps";
     protocol.timer = "steady_clock";
     protocol.cache = "hot";
     protocol.data = "none";
     protocol.details["launches"] = std::to_string(info_.launches * info_.turns);
-    if (op_.starts_with("graph")) protocol.details["nodes"] = std::to_string(graph_nodes);
+    if (uses_graph()) protocol.details["nodes"] = std::to_string(graph_nodes);
   }
 
   void measure(Sampler& sampler) override {
     sampler.steps([this](std::int64_t) { run(nullptr); });
   }
 
-  // The same calls once more, with work that leaves a trace.
+  // Repeats the same calls with work whose effects can be checked.
   void verify(Checks& checks) override {
     std::vector<std::string> detail;
     std::int64_t wrong = 0;
@@ -71,20 +72,20 @@ class CudaLaunchCase final : public Case {
       wrong += got > right ? got - right : right - got;
       detail.push_back(fmt::format("{}: {} instead of {}", what, got, right));
     };
-    if (op_ == "event") {
+    if (op_ == GpuOp::event) {
       expect(backwards_, 0, "events that ended before they began");
-    } else if (op_.starts_with("copy")) {
+    } else if (op_ == GpuOp::copy_h2d || op_ == GpuOp::copy_d2h) {
       constexpr std::uint32_t sent = 0x600df00d;
       *host_.as<std::uint32_t>() = sent;
       device_->copy(word_.data(), host_.data(), sizeof sent, *stream_);
       stream_->synchronize();
-      if (op_ == "copy_d2h")
+      if (op_ == GpuOp::copy_d2h)
         *host_.as<std::uint32_t>() = 0;
       else
         device_->zero(word_.data(), word_.bytes(), *stream_);
       run(nullptr);
       std::uint32_t received = 0;
-      device_->copy(&received, op_ == "copy_d2h" ? host_.data() : word_.data(), sizeof received, *stream_);
+      device_->copy(&received, op_ == GpuOp::copy_d2h ? host_.data() : word_.data(), sizeof received, *stream_);
       stream_->synchronize();
       expect(received, sent, "the word that was copied");
     } else {
@@ -99,10 +100,12 @@ class CudaLaunchCase final : public Case {
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
-    return {latency_of(measured, static_cast<std::uint64_t>(info_.launches) * static_cast<std::uint64_t>(info_.turns))};
+    return {time_metric("latency", measured, static_cast<double>(info_.launches) * info_.turns)};
   }
 
  private:
+  bool uses_graph() const { return op_ == GpuOp::graph || op_ == GpuOp::graph_wait; }
+
   std::unique_ptr<Graph> capture(unsigned* counter) {
     std::string why_not;
     auto graph = device_->capture(
@@ -118,7 +121,7 @@ class CudaLaunchCase final : public Case {
   void run(unsigned* counter) {
     for (int turn = 0; turn < info_.turns; ++turn) {
       start(counter);
-      if (info_.wait_each && op_ != "event") stream_->synchronize();
+      if (info_.wait_each && op_ != GpuOp::event) stream_->synchronize();
     }
     if (!info_.wait_each) stream_->synchronize();
   }
@@ -126,21 +129,21 @@ class CudaLaunchCase final : public Case {
   void start(unsigned* counter) {
     if (graph_) {
       (counter ? counting_graph_ : graph_)->launch(*stream_);
-    } else if (op_ == "event") {
+    } else if (op_ == GpuOp::event) {
       begin_->record(*stream_);
       end_->record(*stream_);
       end_->synchronize();
       backwards_ += end_->seconds_since(*begin_) < 0;
-    } else if (op_ == "copy_h2d") {
+    } else if (op_ == GpuOp::copy_h2d) {
       device_->copy(word_.data(), host_.data(), sizeof(std::uint32_t), *stream_);
-    } else if (op_ == "copy_d2h") {
+    } else if (op_ == GpuOp::copy_d2h) {
       device_->copy(host_.data(), word_.data(), sizeof(std::uint32_t), *stream_);
     } else {
       empty_(*stream_, counter);
     }
   }
 
-  std::string op_;
+  GpuOp op_;
   OpInfo info_;
   Device* device_ = nullptr;
   Enqueue empty_ = nullptr;
@@ -152,15 +155,6 @@ class CudaLaunchCase final : public Case {
 };
 
 }  // namespace
-
-const std::vector<std::string>& cuda_ops() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const OpInfo& info : ops) all.emplace_back(info.name);
-    return all;
-  }();
-  return names;
-}
 
 std::unique_ptr<Case> make_cuda_case(const Params& params) { return std::make_unique<CudaLaunchCase>(params); }
 

@@ -9,11 +9,13 @@
 
 namespace assay::launch {
 
-// What a GPU starts, in the order of the family's values.
-const std::vector<std::string>& cuda_ops();
-std::unique_ptr<Case> make_cuda_case(const Params& params);
+// What a GPU starts.
+enum class GpuOp { kernel, kernel_wait, graph, graph_wait, event, copy_h2d, copy_d2h };
+constexpr auto words(GpuOp) {
+  return std::to_array<std::string_view>(
+      {"kernel", "kernel_wait", "graph", "graph_wait", "event", "copy_h2d", "copy_d2h"});
+}
 
-// A figure of one launch where a repetition holds many.
-Metric latency_of(const Measurement& measured, std::uint64_t launches);
+std::unique_ptr<Case> make_cuda_case(const Params& params);
 
 }  // namespace assay::launch

@@ -12,20 +12,15 @@ namespace assay {
 
 namespace launch {
 
-Metric latency_of(const Measurement& measured, std::uint64_t launches) {
-  Metric latency = time_metric("latency", measured);
-  const auto n = static_cast<double>(launches);
-  if (latency.value) *latency.value /= n;
-  if (latency.ci95) latency.ci95 = Interval{latency.ci95->low / n, latency.ci95->high / n};
-  return latency;
-}
-
 namespace {
+
+enum class HostOp { fork_join, handoff_spin, handoff_block };
+constexpr auto words(HostOp) { return std::to_array<std::string_view>({"fork_join", "handoff_spin", "handoff_block"}); }
 
 // Entering and leaving a parallel region of all cores.
 class ForkJoin final : public Case {
  public:
-  std::optional<std::string> skip_reason(const Context&) const override {
+  std::optional<std::string> prepare(Context&) override {
     if (cpu::resolve_threads("all") < 2) return "this rank has one core, so there is nothing to fork";
     return std::nullopt;
   }
@@ -33,10 +28,10 @@ class ForkJoin final : public Case {
   void setup(Context& context) override {
     team_.emplace(cpu::resolve_threads("all"));
     counters_.resize(static_cast<std::size_t>(team_->size()));
-    context.protocol.cache = "hot";
-    context.protocol.data = "none";
-    context.protocol.details["runtime"] = "OpenMP";
-    context.labels["threads"] = std::to_string(team_->size());
+    context.outputs.protocol.cache = "hot";
+    context.outputs.protocol.data = "none";
+    context.outputs.protocol.details["runtime"] = "OpenMP";
+    context.outputs.choices["threads"] = std::to_string(team_->size());
   }
 
   void measure(Sampler& sampler) override {
@@ -58,7 +53,7 @@ class ForkJoin final : public Case {
     checks.at_most("lost_or_repeated_tasks", static_cast<double>(wrong), 0, detail);
   }
 
-  std::vector<Metric> metrics(const Measurement& measured) const override { return {latency_of(measured, 1)}; }
+  std::vector<Metric> metrics(const Measurement& measured) const override { return {time_metric("latency", measured)}; }
 
  private:
   struct alignas(128) Counter {
@@ -76,18 +71,18 @@ class HandoffCase final : public Case {
  public:
   explicit HandoffCase(std::uint64_t round_trips) : round_trips_(round_trips) {}
 
-  std::optional<std::string> skip_reason(const Context&) const override {
+  std::optional<std::string> prepare(Context&) override {
     if (cpu::rank_cpus().size() < 2) return "this rank has one CPU, and a task is handed from one to another";
     return std::nullopt;
   }
 
   void setup(Context& context) override {
     team_.emplace(2);
-    context.protocol.cache = "hot";
-    context.protocol.data = "none";
-    context.protocol.details["round_trips"] = std::to_string(round_trips_);
-    context.labels["threads"] = "2";
-    if (cpu::rank_cores() < 2) context.flags.push_back("handoff between SMT siblings");
+    context.outputs.protocol.cache = "hot";
+    context.outputs.protocol.data = "none";
+    context.outputs.protocol.details["round_trips"] = std::to_string(round_trips_);
+    context.outputs.conditions["threads"] = "2";
+    if (cpu::rank_cores() < 2) context.outputs.flags.push_back("handoff between SMT siblings");
   }
 
   void measure(Sampler& sampler) override {
@@ -108,7 +103,7 @@ class HandoffCase final : public Case {
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
-    return {latency_of(measured, round_trips_)};
+    return {time_metric("latency", measured, static_cast<double>(round_trips_))};
   }
 
  private:
@@ -132,28 +127,32 @@ class HandoffCase final : public Case {
 };
 
 std::unique_ptr<Case> make(const Params& params) {
-  const std::string& op = params.text("op");
-  if (op == "fork_join") return std::make_unique<ForkJoin>();
-  if (op == "handoff_spin") return std::make_unique<HandoffCase<SpinHandoff>>(10000);
-  if (op == "handoff_block") return std::make_unique<HandoffCase<BlockHandoff>>(500);
-  throw Error("launch: unknown op " + op);
+  switch (params.choice<HostOp>("op")) {
+    case HostOp::fork_join: return std::make_unique<ForkJoin>();
+    case HostOp::handoff_spin: return std::make_unique<HandoffCase<SpinHandoff>>(10000);
+    case HostOp::handoff_block: return std::make_unique<HandoffCase<BlockHandoff>>(500);
+  }
+  return nullptr;
 }
 
 }  // namespace
 }  // namespace launch
 
 Family launch_family() {
-  const std::vector<std::string> host{"fork_join", "handoff_spin", "handoff_block"};
-  const std::vector<std::string>& device = launch::cuda_ops();
+  const std::vector<std::string> host = all_words<launch::HostOp>(), gpu = all_words<launch::GpuOp>();
   std::vector<std::string> ops = host;
-  ops.insert(ops.end(), device.begin(), device.end());
+  ops.insert(ops.end(), gpu.begin(), gpu.end());
   Family family;
   family.name = "launch";
   family.summary = "latency of starting work on this rank's threads or its GPU";
-  family.params = {{"op", ParamType::choice, {host.begin(), host.end()}, ops, {}, {}, "what is started", {}}};
-  family.params[0].cuda_defaults.assign(device.begin(), device.end());
-  for (const std::string& op : host) family.params[0].only_on[op] = DeviceKind::cpu;
-  for (const std::string& op : device) family.params[0].only_on[op] = DeviceKind::cuda;
+  family.params = {
+      axis::choice("op", ops)
+          .only(DeviceKind::cpu, host)
+          .runs(host)
+          .only(DeviceKind::cuda, gpu)
+          .runs_on_gpu(gpu)
+          .doc("what is started"),
+  };
   family.estimate = [](const Params&, const World&) { return Estimate{}; };
   family.make = launch::make;
   family.make_cuda = launch::make_cuda_case;

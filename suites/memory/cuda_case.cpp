@@ -22,20 +22,20 @@ std::unique_ptr<DeviceKernels> load_device_kernels() {
 
 namespace {
 
-// Arrays that lie in the cache are gone over again inside one kernel, so that its launch and its ramps, some 3 us, do
-// not show: at 40 GB/s an SM it takes 200 us (computed).
-constexpr double bytes_per_unit = 8.0 * (1 << 20);  // an SM's share of a repetition
+// One kernel passes over cached arrays repeatedly, so that its launch and ramps, some 3 us, do not show: at 40 GB/s per
+// SM it takes 200 us (computed).
+constexpr double bytes_per_unit = 8.0 * (1 << 20);  // per SM and repetition
 constexpr double max_passes = 1 << 16;
-constexpr int the_output = 2;  // among the arrays, after the inputs
+constexpr int output_array = 2;  // among the arrays, after the inputs
 constexpr std::uint64_t hops_per_repetition = 4096;
-constexpr int rounds = 5;               // of the search, over all variants
-constexpr double search_seconds = 2.0;  // after which no round begins
+constexpr int rounds = 5;               // of the search over all variants
+constexpr double search_seconds = 2.0;  // no round begins after this
 
 class CudaMemoryCase final : public Case {
  public:
   explicit CudaMemoryCase(const Params& params) : info_(info_of(params)), elements_(elements_of(params)) {}
 
-  std::optional<std::string> skip_reason(const Context&) const override {
+  std::optional<std::string> prepare(Context&) override {
     const std::size_t least = (info_.op == Op::latency ? 2 : 1) * doubles_per_line;
     if (elements_ >= least) return std::nullopt;
     return fmt::format("{} bytes are less than {} bytes", elements_ * sizeof(double), least * sizeof(double));
@@ -51,7 +51,7 @@ class CudaMemoryCase final : public Case {
     else
       allocate();
     describe(context);
-    context.protocol.set_gate(1);
+    context.outputs.protocol.set_gate(1);
   }
 
   void measure(Sampler& sampler) override {
@@ -67,17 +67,13 @@ class CudaMemoryCase final : public Case {
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
     if (info_.op != Op::latency) return {rate_metric("bandwidth", counted_bytes(), "B/s", measured)};
-    Metric latency = time_metric("latency", measured);
-    const auto hops = static_cast<double>(hops_per_repetition);
-    if (latency.value) *latency.value /= hops;
-    if (latency.ci95) latency.ci95 = Interval{latency.ci95->low / hops, latency.ci95->high / hops};
-    return {latency};
+    return {time_metric("latency", measured, static_cast<double>(hops_per_repetition))};
   }
 
  private:
   std::size_t array_bytes() const { return elements_ * sizeof(double); }
   double footprint() const { return static_cast<double>(array_bytes()) * info_.arrays(); }
-  // Of one repetition, as STREAM counts.
+  // Bytes per repetition, as STREAM counts them.
   double counted_bytes() const { return footprint() * static_cast<double>(passes_); }
 
   void enqueue(Stream& stream) {
@@ -100,7 +96,7 @@ class CudaMemoryCase final : public Case {
     }
     if (info_.stores) {
       output_ = device.allocate(array_bytes());
-      kernels_->fill(output_.as<double>(), the_output, elements_, *stream_);
+      kernels_->fill(output_.as<double>(), output_array, elements_, *stream_);
     }
     sum_ = device.allocate(sizeof(double));
     scratch_ = device.allocate(kernels_->scratch_bytes());
@@ -109,11 +105,12 @@ class CudaMemoryCase final : public Case {
                sum_.as<double>(),    scratch_.data()};
     choose_variant();
     if (info_.stores)
-      kernels_->fill(output_.as<double>(), the_output, elements_, *stream_);  // what was tried proves nothing
+      kernels_->fill(output_.as<double>(), output_array, elements_, *stream_);  // discard the results of the search
     stream_->synchronize();
   }
 
-  // Picks on samples of its own; the figures come from fresh ones. Ranks choose alike: the slowest counts.
+  // Chooses by separate samples; the metrics come from new ones. All ranks choose the same variant: the slowest rank
+  // counts.
   void choose_variant() {
     const std::vector<Variant> variants = kernels_->variants(info_.op, in_cache_);
     std::vector<std::vector<double>> seconds(variants.size());
@@ -122,7 +119,7 @@ class CudaMemoryCase final : public Case {
     for (int round = 0; round < rounds && spent < search_seconds; ++round)
       for (std::size_t i = 0; i < variants.size(); ++i) {
         constexpr int timed = 2;
-        kernels_->run(info_.op, variants[i], arrays_, passes_, *stream_);  // the host enqueues the rest meanwhile
+        kernels_->run(info_.op, variants[i], arrays_, passes_, *stream_);  // meanwhile the host enqueues the rest
         start->record(*stream_);
         for (int n = 0; n < timed; ++n) kernels_->run(info_.op, variants[i], arrays_, passes_, *stream_);
         stop->record(*stream_);
@@ -134,27 +131,27 @@ class CudaMemoryCase final : public Case {
     for (std::size_t i = 1; i < variants.size(); ++i)
       if (median(seconds[i]) < median(seconds[best])) best = i;
     variant_ = variants[best];
-    context_->labels["kernel"] = variant_.text();
-    context_->labels["kernel_search"] =
+    context_->outputs.labels["kernel"] = variant_.text();
+    context_->outputs.labels["kernel_search"] =
         fmt::format("fastest of {}, {:.0f} GB/s where the first has {:.0f}", variants.size(),
                     counted_bytes() / median(seconds[best]) * 1e-9, counted_bytes() / median(seconds[0]) * 1e-9);
   }
 
   std::size_t lines() const { return elements_ / doubles_per_line; }
 
-  // The cycle is linked on the host, with the addresses that its lines have on the device.
+  // The host links the cycle, with the lines' addresses on the device.
   void link() {
     Device& device = context_->device;
     inputs_[0] = device.allocate(array_bytes());
     const Buffer host = device.allocate(array_bytes(), Memory::host);
-    link_cycle(host.as<Line>(), lines(), Rng(context_->seed, "chase"));
+    link_cycle(host.as<Line>(), lines(), Rng(context_->inputs.seed, "chase"));
     relocate(host.as<Line>(), host.as<Line>(), inputs_[0].as<Line>());
     device.copy(inputs_[0].data(), host.data(), array_bytes(), *stream_);
     position_ = device.allocate(sizeof(void*));
     const Buffer first = device.allocate(sizeof(void*), Memory::pinned);
     *first.as<const void*>() = inputs_[0].data();
     device.copy(position_.data(), first.data(), sizeof(void*), *stream_);
-    // Warm-up is shorter than once around all that a large cache holds.
+    // Warm-up is shorter than one pass over a large cache.
     for (std::uint64_t left = in_cache_ ? lines() : 0; left > 0;) {
       const std::uint64_t hops = std::min<std::uint64_t>(left, hops_per_repetition);
       kernels_->chase(static_cast<const void**>(position_.data()), hops, *stream_);
@@ -172,15 +169,16 @@ class CudaMemoryCase final : public Case {
 
   void describe(Context& context) {
     const double cache = static_cast<double>(context.device.info().last_level_cache_bytes);
-    // In-cache sizes are meant to be hot; larger ones evict themselves. Neither is rotated or flushed, as in STREAM.
-    context.protocol.cache = in_cache_ ? "hot" : "none";
-    context.protocol.data = "integers";
-    auto& labels = context.labels;
+    // Sizes that fit the cache are meant to be hot; larger ones evict themselves. As in STREAM, neither is rotated or
+    // flushed.
+    context.outputs.protocol.cache = in_cache_ ? "hot" : "none";
+    context.outputs.protocol.data = "integers";
+    context.outputs.conditions["array_bytes"] = std::to_string(array_bytes());
+    Attributes& labels = context.outputs.labels;
     if (info_.op == Op::latency)
       labels["hops"] = std::to_string(hops_per_repetition);
     else
       labels["passes"] = std::to_string(passes_);
-    labels["array_bytes"] = std::to_string(array_bytes());
     labels["level"] = in_cache_                                           ? "L2"
                       : static_cast<double>(array_bytes()) >= 4.0 * cache ? "memory"
                                                                           : "memory, in part cached";
@@ -188,7 +186,7 @@ class CudaMemoryCase final : public Case {
 
   void flip_a_bit() {
     const Buffer& target = info_.stores ? output_ : inputs_[0];
-    // The place of a line in a chase is its second word.
+    // A line's second word is its position in the chase.
     std::uint64_t* word = target.as<std::uint64_t>() + elements_ / 2 / doubles_per_line * doubles_per_line + 1;
     const Buffer host = context_->device.allocate(sizeof(std::uint64_t), Memory::pinned);
     read_back(host.data(), word, sizeof(std::uint64_t));
@@ -207,7 +205,7 @@ class CudaMemoryCase final : public Case {
     return value;
   }
 
-  // Elements of one array that are wrong, counted on the device.
+  // The number of wrong elements of one array, counted on the device.
   double wrong_in(const Buffer& buffer, int array, std::vector<std::string>& detail) {
     const Buffer found = context_->device.allocate(sizeof(Wrong));
     context_->device.zero(found.data(), sizeof(Wrong), *stream_);
@@ -218,12 +216,12 @@ class CudaMemoryCase final : public Case {
     std::sort(places.begin(), places.end());
     for (const std::uint64_t i : places)
       detail.push_back(fmt::format("element {} is {}, not {}", i, element(buffer.as<double>() + i),
-                                   array < the_output ? input(array, i) : expected(info_.op, i)));
+                                   array < output_array ? input(array, i) : expected(info_.op, i)));
     return static_cast<double>(wrong.count);
   }
 
   double check_arrays(std::vector<std::string>& detail) {
-    if (info_.stores) return wrong_in(output_, the_output, detail);
+    if (info_.stores) return wrong_in(output_, output_array, detail);
     double wrong = 0;
     for (int i = 0; i < info_.inputs; ++i) wrong += wrong_in(inputs_[static_cast<std::size_t>(i)], i, detail);
     double right = 0;  // integers far below 2^53: exact in any order
@@ -243,7 +241,7 @@ class CudaMemoryCase final : public Case {
     read_back(&end, position_.data(), sizeof end);
     const std::ptrdiff_t line = static_cast<const Line*>(end) - inputs_[0].as<Line>();
     relocate(host.as<Line>(), inputs_[0].as<Line>(), host.as<Line>());
-    // A damaged link must not lead out of the buffer.
+    // A damaged link must not lead outside the buffer.
     for (std::size_t i = 0; i < lines(); ++i)
       if (host.as<Line>()[i].next < host.as<Line>() || host.as<Line>()[i].next >= host.as<Line>() + lines()) {
         detail.push_back(fmt::format("line {} leads out of the array", i));

@@ -22,12 +22,8 @@ namespace memory {
 
 namespace {
 
-// A thread count in a key is a number or a word.
-std::string threads_word(const Params& params) {
-  for (const auto& [name, value] : params.items())
-    if (name == "threads") return to_string(value);
-  return "all";
-}
+enum class Store { plain, nontemporal, automatic };
+constexpr auto words(Store) { return std::to_array<std::string_view>({"plain", "nontemporal", "auto"}); }
 
 // Each thread repeats its own part inside one parallel region, as likwid-bench does, until entering and leaving the
 // region (a few microseconds) is below one part in a hundred even in the first-level cache.
@@ -50,10 +46,10 @@ class MemoryCase final : public Case {
   explicit MemoryCase(const Params& params)
       : info_(info_of(params)),
         elements_(elements_of(params)),
-        store_(params.text("store")),
-        threads_(threads_word(params)) {}
+        store_(params.choice<Store>("store")),
+        threads_(params.word("threads")) {}
 
-  std::optional<std::string> skip_reason(const Context&) const override {
+  std::optional<std::string> prepare(Context&) override {
     int threads = 0;
     try {
       threads = cpu::resolve_threads(threads_);
@@ -63,7 +59,7 @@ class MemoryCase final : public Case {
     if (elements_ < static_cast<std::size_t>(threads) * doubles_per_line * (info_.op == Op::latency ? 2 : 1))
       return fmt::format("{} bytes are less than {} for each of {} threads", elements_ * sizeof(double),
                          info_.op == Op::latency ? "two cache lines" : "a cache line", threads);
-    if (store_ == "nontemporal") {
+    if (store_ == Store::nontemporal) {
       if (!info_.stores) return fmt::format("{} stores nothing", info_.name);
       if (!best_kernels().nontemporal[static_cast<int>(info_.op)]) return "this processor has no non-temporal stores";
     }
@@ -102,11 +98,7 @@ class MemoryCase final : public Case {
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
     if (info_.op != Op::latency) return {rate_metric("bandwidth", counted_bytes(), "B/s", measured)};
-    Metric latency = time_metric("latency", measured);
-    const auto hops = static_cast<double>(hops_);
-    if (latency.value) *latency.value /= hops;
-    if (latency.ci95) latency.ci95 = Interval{latency.ci95->low / hops, latency.ci95->high / hops};
-    return {latency};
+    return {time_metric("latency", measured, static_cast<double>(hops_))};
   }
 
  private:
@@ -123,7 +115,7 @@ class MemoryCase final : public Case {
       team_->run([&](int thread) {
         Line* lines = lines_of(thread);
         link_cycle(lines, slice(thread).count / doubles_per_line,
-                   Rng(context.seed + static_cast<std::uint64_t>(thread), "chase"));
+                   Rng(context.inputs.seed + static_cast<std::uint64_t>(thread), "chase"));
         state(thread).position = lines;
       });
       return;
@@ -176,7 +168,7 @@ class MemoryCase final : public Case {
   // Picks on samples of its own; the figures come from fresh ones.
   std::string choose_store(Context& context) {
     if (!info_.stores) return "none";
-    if (store_ != "auto") return store_;
+    if (store_ != Store::automatic) return word_of(store_);
     if (!kernel_for("nontemporal")) return "plain";
     constexpr int trials = 7;
     std::vector<double> plain, nontemporal;
@@ -186,7 +178,7 @@ class MemoryCase final : public Case {
         const double seconds = trial(context);
         if (i >= 0) (streaming ? nontemporal : plain).push_back(seconds);
       }
-    context.labels["store_search"] =
+    context.outputs.labels["store_search"] =
         fmt::format("plain {:.1f} GB/s, nontemporal {:.1f} GB/s", counted_bytes() / median(plain) * 1e-9,
                     counted_bytes() / median(nontemporal) * 1e-9);
     return median(nontemporal) < median(plain) ? "nontemporal" : "plain";
@@ -196,22 +188,24 @@ class MemoryCase final : public Case {
     const double cache = static_cast<double>(context.device.info().last_level_cache_bytes);
     const double footprint = array_bytes() * info_.arrays();
     // In-cache sizes are meant to be hot; larger ones evict themselves. Neither is rotated or flushed, as in STREAM.
-    context.protocol.cache = footprint <= cache ? "hot" : "none";
-    context.protocol.data = "integers";
-    context.protocol.details["page_size"] = page_size_of(used_buffers());
-    context.protocol.details["numa"] = numa_policy();
-    // Labels, not protocol: the faster store and the widest vectors are what each machine has to offer, and follow the
-    // sizes of its caches; machines are still to be compared.
-    auto& labels = context.labels;
+    context.outputs.protocol.cache = footprint <= cache ? "hot" : "none";
+    context.outputs.protocol.data = "integers";
+    const std::string page_size = page_size_of(used_buffers());
+    context.outputs.protocol.details["page_size"] = page_size;
+    context.outputs.protocol.details["numa"] = numa_policy();
+    context.outputs.conditions["array_bytes"] = std::to_string(elements_ * sizeof(double));
+    context.outputs.choices["page_size"] = page_size;
+    context.outputs.choices["threads"] = std::to_string(team_->size());
+    // Remarks: the faster store and the cache level follow from the sizes of a machine's caches, and machines are still
+    // to be compared.
+    Attributes& labels = context.outputs.labels;
     if (info_.op == Op::latency) {
       labels["hops"] = std::to_string(hops_);
     } else {
+      context.outputs.choices["isa"] = best_kernels().isa;
       labels["store"] = store;
-      labels["isa"] = best_kernels().isa;
       labels["passes"] = std::to_string(passes_);
     }
-    labels["threads"] = std::to_string(team_->size());
-    labels["array_bytes"] = std::to_string(elements_ * sizeof(double));
     labels["level"] = level(footprint, cache);
   }
 
@@ -271,7 +265,7 @@ class MemoryCase final : public Case {
 
   OpInfo info_;
   std::size_t elements_;
-  std::string store_;
+  Store store_;
   std::string threads_;
   Context* context_ = nullptr;
   std::optional<cpu::Team> team_;
@@ -303,7 +297,6 @@ Family memory_family() {
   family.summary = "memory bandwidth as STREAM counts it, and latency of dependent loads, of a rank's cores or its GPU";
   std::vector<std::string> names;
   for (const auto& info : memory::ops) names.emplace_back(info.name);
-  std::vector<ParamValue> all_ops(names.begin(), names.end());
 
   // Four times what the caches hold is memory even where replacement is not least recently used.
   constexpr std::uint64_t without_cache = std::uint64_t{32} << 20;
@@ -311,39 +304,24 @@ Family memory_family() {
   const auto bytes = static_cast<std::int64_t>(4 * (cache ? cache : without_cache));
 
   family.params = {
-      {"op", ParamType::choice, all_ops, names, {}, {}, "the loop; latency is a pointer chase", {}},
-      {"bytes",
-       ParamType::bytes,
-       {bytes},
-       {},
-       64.0,
-       {},
-       "bytes of one array; the default is 4 x the last-level cache, on a GPU at least",
-       {},
-       {std::int64_t{1} << 30}},
-      {"store",
-       ParamType::choice,
-       {std::string("auto")},
-       {"plain", "nontemporal", "auto"},
-       {},
-       {},
-       "kind of store; auto is the faster, picked on samples of its own",
-       {DeviceKind::cpu}},
-      {"threads",
-       ParamType::count,
-       {std::string("all")},
-       {"core", "node", "all"},
-       1.0,
-       {},
-       "threads: of one core, of one NUMA node, of all cores",
-       {DeviceKind::cpu}},
-      gpus_param(),
+      axis::choice("op", names).only(DeviceKind::cuda, {"dot"}).doc("the loop; latency is a pointer chase"),
+      axis::bytes("bytes", {bytes})
+          .runs_on_gpu({1 << 30})
+          .at_least(64)
+          .doc("bytes of one array; the default is 4 x the last-level cache, on a GPU 1 GiB"),
+      axis::choice<memory::Store>("store")
+          .runs({"auto"})
+          .only(DeviceKind::cpu)
+          .doc("kind of store; auto: the faster one in a trial before the measurement"),
+      axis::count("threads", {"core", "node", "all"})
+          .runs({"all"})
+          .at_least(1)
+          .only(DeviceKind::cpu)
+          .doc("threads: of one core, of one NUMA node, of all cores"),
+      axis::gpus(),
   };
-  family.params[0].only_on = {{"dot", DeviceKind::cuda}};
   family.estimate = memory::estimate;
-  family.make = [](const Params& params) -> std::unique_ptr<Case> {
-    return std::make_unique<memory::MemoryCase>(params);
-  };
+  family.make = make_case_of<memory::MemoryCase>;
   family.make_cuda = memory::make_cuda_case;
   family.faults = {Fault::bit_flip};
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};

@@ -35,12 +35,6 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-std::string threads_of(const Params& params) {
-  for (const auto& [name, value] : params.items())
-    if (name == "threads") return to_string(value);
-  throw Error("a peak case needs threads");
-}
-
 // What one thread works on; on cache lines of its own.
 struct alignas(64) Worker {
   std::vector<std::byte> sums;
@@ -51,9 +45,9 @@ struct alignas(64) Worker {
 class PeakCase final : public Case {
  public:
   explicit PeakCase(const Params& params)
-      : dtype_(params.text("dtype")), isa_(params.text("isa")), threads_(threads_of(params)) {}
+      : dtype_(params.text("dtype")), isa_(params.text("isa")), threads_(params.word("threads")) {}
 
-  std::optional<std::string> skip_reason(const Context&) const override {
+  std::optional<std::string> prepare(Context&) override {
     if (peak::kernels().empty()) return "this build has no loops for the processor's instruction sets";
     if (isa_ == "auto") {
       if (peak::supported_kernels(dtype_).empty()) return fmt::format("this CPU has no {} multiply-add", dtype_);
@@ -70,21 +64,21 @@ class PeakCase final : public Case {
     context_ = &context;
     workers_ = std::vector<Worker>(static_cast<std::size_t>(team_->size()));
     std::vector<std::string> found;
-    use(isa_ == "auto" ? fastest(context.seed, found) : peak::find_kernel(dtype_, isa_), context.seed);
+    use(isa_ == "auto" ? fastest(context.inputs.seed, found) : peak::find_kernel(dtype_, isa_), context.inputs.seed);
     if (team_->size() > 1) measure_scaling();
 
-    context.protocol.data = "dyadic";
-    context.protocol.cache = "none";
-    auto& labels = context.labels;
-    labels["isa"] = std::string(chosen_->isa);
-    labels["implementation"] = fmt::format("{} independent sums of {}", chosen_->accumulators, chosen_->lanes);
-    labels["threads"] = fmt::format("{}", team_->size());
-    if (!found.empty()) labels["candidates"] = fmt::format("{}", fmt::join(found, "; "));
+    context.outputs.protocol.data = "dyadic";
+    context.outputs.protocol.cache = "none";
+    Attributes& choices = context.outputs.choices;
+    choices["isa"] = std::string(chosen_->isa);
+    choices["implementation"] = fmt::format("{} independent sums of {}", chosen_->accumulators, chosen_->lanes);
+    choices["threads"] = fmt::format("{}", team_->size());
+    if (!found.empty()) context.outputs.labels["candidates"] = fmt::format("{}", fmt::join(found, "; "));
     if (real_cores_)
-      labels["scaling"] =
+      context.outputs.labels["scaling"] =
           fmt::format("{} threads do the work of {:.2f} cores: {}", team_->size(), *real_cores_, kind_of_threads());
-    context.protocol.details["isa"] = labels["isa"];
-    context.protocol.details["threads"] = labels["threads"];
+    context.outputs.protocol.details["isa"] = choices["isa"];
+    context.outputs.protocol.details["threads"] = choices["threads"];
   }
 
   void measure(Sampler& sampler) override {
@@ -228,7 +222,7 @@ class PeakCase final : public Case {
 
 Estimate estimate(const Params& params, const World& world) {
   Estimate e;
-  const std::string threads = threads_of(params);
+  const std::string threads = params.word("threads");
   const int count =
       threads == "core" ? 1 : std::max(1, world.cpus / std::max(1, world.ranks / std::max(1, world.nodes)));
   const std::string& isa = params.text("isa");
@@ -239,7 +233,7 @@ Estimate estimate(const Params& params, const World& world) {
 }
 
 std::optional<std::string> conflict(const Params& params, const World& world) {
-  const std::string threads = threads_of(params);
+  const std::string threads = params.word("threads");
   if (threads.empty() || threads.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
   if (world.cpus > 0 && std::stod(threads) > world.cpus)
     return fmt::format("threads={}: this machine has {} CPUs", threads, world.cpus);
@@ -253,16 +247,17 @@ Family peak_family() {
   family.name = "peak";
   family.summary = "rate of multiply-adds that the instruction set allows, by register-only loops";
   family.params = {
-      choice("dtype", {"f64", "f32", "bf16", "int8"}, {"f64", "f32", "bf16", "int8"},
-             "element type; bf16 sums in f32, int8 is u8 x s8 with s32 sums"),
-      choice("isa", {"auto", "sse", "avx2", "avx512", "avx512_bf16", "avx_vnni", "avx512_vnni", "amx"}, {"auto"},
-             "instruction set; auto: the fastest that the CPU has for the dtype"),
-      choice("threads", {"core", "node", "all", "cpus"}, {"core", "all"},
-             "one core, a NUMA node's cores, all cores, all CPUs (SMT siblings too), or a number"),
+      axis::choice("dtype", {"f64", "f32", "bf16", "int8"})
+          .doc("element type; bf16 sums in f32, int8 is u8 x s8 with s32 sums"),
+      axis::choice("isa", {"auto", "sse", "avx2", "avx512", "avx512_bf16", "avx_vnni", "avx512_vnni", "amx"})
+          .runs({"auto"})
+          .doc("instruction set; auto: the fastest that the CPU has for the dtype"),
+      axis::count("threads", {"core", "node", "all", "cpus"})
+          .runs({"core", "all"})
+          .doc("one core, a NUMA node's cores, all cores, all CPUs (SMT siblings too), or a number"),
   };
-  family.params.back().type = ParamType::count;
   family.estimate = estimate;
-  family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<PeakCase>(params); };
+  family.make = make_case_of<PeakCase>;
   family.faults = {Fault::bit_flip};
   family.devices = {DeviceKind::cpu};
   family.conflict = conflict;

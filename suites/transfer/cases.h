@@ -10,6 +10,15 @@
 
 namespace assay::transfer {
 
+enum class Direction { h2d, d2h, both, d2d, p2p, p2p_staged };
+constexpr auto words(Direction) {
+  return std::to_array<std::string_view>({"h2d", "d2h", "both", "d2d", "p2p", "p2p_staged"});
+}
+enum class HostMemory { pinned, pageable, none };
+constexpr auto words(HostMemory) { return std::to_array<std::string_view>({"pinned", "pageable", "device"}); }
+enum class By { engine, kernel };
+constexpr auto words(By) { return std::to_array<std::string_view>({"engine", "kernel"}); }
+
 // Copies up to this size also report their time.
 inline constexpr std::size_t small_bytes = 64u << 10;
 

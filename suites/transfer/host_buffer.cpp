@@ -1,5 +1,7 @@
 #include "suites/transfer/host_buffer.h"
 
+#include "harness/device/cpu/near_node.h"
+
 #include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -7,20 +9,6 @@
 #include <cstring>
 
 namespace assay::transfer {
-
-namespace {
-
-// Of <numaif.h>, which is libnuma's.
-constexpr int policy_default = 0, policy_preferred = 1;
-constexpr unsigned long flag_node = 1, flag_address = 2;
-
-// Somebody who started this process with a policy of his own (numactl) is to have it.
-bool free_to_place() {
-  int policy = policy_default;
-  return syscall(SYS_get_mempolicy, &policy, nullptr, 0, nullptr, 0) != 0 || policy == policy_default;
-}
-
-}  // namespace
 
 std::optional<GpuPart> gpu_on_bus(const std::string& uuid, const std::string& pci) {
   std::optional<GpuPart> found;
@@ -37,20 +25,14 @@ std::optional<GpuPart> gpu_on_bus(const std::string& uuid, const std::string& pc
 }
 
 Buffer allocate_near(Device& device, std::size_t bytes, Memory memory, std::optional<int> node) {
-  constexpr int max_nodes = 8 * static_cast<int>(sizeof(unsigned long));
-  const bool placed = node && *node < max_nodes && free_to_place();
-  // Preferred, not bound: a full or forbidden node must not end the process.
-  if (placed) {
-    const unsigned long mask = 1ul << *node;
-    syscall(SYS_set_mempolicy, policy_preferred, &mask, max_nodes + 1);  // the kernel looks at one bit less
-  }
+  const cpu::RunsOnNode near(node);
   Buffer buffer = device.allocate(bytes, memory);
   if (bytes > 0) std::memset(buffer.data(), 0, bytes);
-  if (placed) syscall(SYS_set_mempolicy, policy_default, nullptr, 0);
   return buffer;
 }
 
 std::optional<int> node_of(const void* address) {
+  constexpr unsigned long flag_node = 1, flag_address = 2;  // MPOL_F_*, whose header <numaif.h> is libnuma's
   int node = -1;
   if (syscall(SYS_get_mempolicy, &node, nullptr, 0, address, flag_node | flag_address) != 0 || node < 0)
     return std::nullopt;

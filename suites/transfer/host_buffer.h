@@ -14,10 +14,9 @@ namespace assay::transfer {
 // or a virtual bus hides it. Nothing where neither knows it.
 std::optional<GpuPart> gpu_on_bus(const std::string& uuid, const std::string& pci);
 
-// Allocates with the pages on the NUMA node, where the system lets it and nobody asked for others; each page is
-// touched.
+// Allocates and touches every page from the node's CPUs, if this process may use them, so the pages are there.
 Buffer allocate_near(Device& device, std::size_t bytes, Memory memory, std::optional<int> node);
-// The node that holds the page at this address; nothing when the system does not say.
+// The node of the page at this address; nothing if the system does not say.
 std::optional<int> node_of(const void* address);
 
 // "gen 5 x16"; "unknown" where the kernel does not say.

@@ -33,13 +33,13 @@ struct Way {
 class HostCase final : public Case {
  public:
   explicit HostCase(const Params& params)
-      : direction_(params.text("direction")),
-        pinned_(params.text("memory") == "pinned"),
-        by_kernel_(params.text("by") == "kernel"),
+      : direction_(params.choice<Direction>("direction")),
+        pinned_(params.choice<HostMemory>("memory") == HostMemory::pinned),
+        by_kernel_(params.choice<By>("by") == By::kernel),
         bytes_(static_cast<std::size_t>(params.integer("bytes"))) {}
 
-  std::optional<std::string> skip_reason(const Context&) const override {
-    if (direction_ == "d2d" || pinned_) return std::nullopt;
+  std::optional<std::string> prepare(Context&) override {
+    if (direction_ == Direction::d2d || pinned_) return std::nullopt;
     if (by_kernel_) return "a kernel cannot reach pageable memory";
     return std::nullopt;
   }
@@ -50,10 +50,10 @@ class HostCase final : public Case {
     bus_ = gpu_on_bus(context.device.info().uuid, context.device.info().pci);
     stream_ = context.device.make_stream();
     begun_ = context.device.make_event();
-    if (direction_ == "both" && !pinned_) side_.emplace();
-    if (direction_ == "h2d" || direction_ == "both") add("h2d", true, false);
-    if (direction_ == "d2h" || direction_ == "both") add("d2h", false, true);
-    if (direction_ == "d2d") add("d2d", false, false);
+    if (direction_ == Direction::both && !pinned_) side_.emplace();
+    if (direction_ == Direction::h2d || direction_ == Direction::both) add("h2d", true, false);
+    if (direction_ == Direction::d2h || direction_ == Direction::both) add("d2h", false, true);
+    if (direction_ == Direction::d2d) add("d2d", false, false);
     describe(context);
   }
 
@@ -134,25 +134,24 @@ class HostCase final : public Case {
   }
 
   void describe(Context& context) {
-    Protocol& protocol = context.protocol;
+    Protocol& protocol = context.outputs.protocol;
     protocol.cache = "none";
     protocol.data = "pattern";
     // A copy of pageable memory waits on the host.
-    if (direction_ == "d2d" || pinned_) protocol.set_gate(ways_.size() == 2 ? 6 : 1);
-    auto& labels = context.labels;
-    labels["counts"] = ways_.size() == 2 ? "bytes of both ways" : "bytes that arrive";
-    if (direction_ == "d2d") {
+    if (direction_ == Direction::d2d || pinned_) protocol.set_gate(ways_.size() == 2 ? 6 : 1);
+    context.outputs.conditions["counts"] = ways_.size() == 2 ? "bytes of both ways" : "bytes that arrive";
+    if (direction_ == Direction::d2d) {
       // The same buffers each time: small ones stay in the cache.
       const bool in_cache = 2 * bytes_ <= context.device.info().last_level_cache_bytes;
       protocol.cache = in_cache ? "hot" : "none";
-      labels["level"] = in_cache ? "L2" : "memory";
+      context.outputs.labels["level"] = in_cache ? "L2" : "memory";
       return;
     }
     const Way& way = ways_.front();
     const int at = node_of(way.up ? way.from.data() : way.to.data()).value_or(-1);
     const int gpu = bus_ ? bus_->numa_node.value_or(-1) : -1;
-    labels["numa_node"] = at >= 0 ? std::to_string(at) : "unknown";
-    labels["gpu_numa_node"] = gpu >= 0 ? std::to_string(gpu) : "unknown";
+    context.outputs.labels["numa_node"] = at >= 0 ? std::to_string(at) : "unknown";
+    context.outputs.labels["gpu_numa_node"] = gpu >= 0 ? std::to_string(gpu) : "unknown";
     protocol.details["numa"] = at < 0 || gpu < 0 ? "unknown" : at == gpu ? "near" : "far";
     read_link(context);
   }
@@ -167,12 +166,12 @@ class HostCase final : public Case {
     for (std::int64_t i = 0; i < copies; ++i) enqueue(*stream_);
     const std::optional<GpuPart> loaded = gpu_on_bus(context.device.info().uuid, context.device.info().pci);
     stream_->synchronize();
-    context.labels["pcie"] = loaded ? link_text(loaded->link_speed, loaded->link_width) : "unknown";
+    context.outputs.labels["pcie"] = loaded ? link_text(loaded->link_speed, loaded->link_width) : "unknown";
     if (!loaded) return;
-    const std::string most = link_text(loaded->max_link_speed, loaded->max_link_width);
-    context.labels["pcie_maximum"] = most;
-    if (most != "unknown" && context.labels["pcie"] != "unknown" && context.labels["pcie"] != most)
-      context.flags.push_back(fmt::format("PCIe link at {} of {}", context.labels["pcie"], most));
+    const std::string max = link_text(loaded->max_link_speed, loaded->max_link_width);
+    context.outputs.labels["pcie_maximum"] = max;
+    if (max != "unknown" && context.outputs.labels["pcie"] != "unknown" && context.outputs.labels["pcie"] != max)
+      context.outputs.flags.push_back(fmt::format("PCIe link at {} of {}", context.outputs.labels["pcie"], max));
   }
 
   void flip_a_bit(const Way& way) {
@@ -213,7 +212,7 @@ class HostCase final : public Case {
     return wrong.count;
   }
 
-  std::string direction_;
+  Direction direction_;
   bool pinned_;
   bool by_kernel_;
   std::size_t bytes_;

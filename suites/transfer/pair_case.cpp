@@ -15,11 +15,11 @@ namespace {
 class PairCase final : public Case {
  public:
   explicit PairCase(const Params& params)
-      : staged_(params.text("direction") == "p2p_staged"),
-        by_kernel_(params.text("by") == "kernel"),
+      : staged_(params.choice<Direction>("direction") == Direction::p2p_staged),
+        by_kernel_(params.choice<By>("by") == By::kernel),
         bytes_(static_cast<std::size_t>(params.integer("bytes"))) {}
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
+  std::optional<std::string> prepare(Context& context) override {
     if (context.comm.size() > 1) return "one rank measures every pair of GPUs: run it on one rank";
     if (staged_ && by_kernel_) return "without peer access no kernel can reach another GPU's memory";
     const auto copies = load_device_copies();
@@ -35,13 +35,13 @@ class PairCase final : public Case {
   void setup(Context& context) override {
     context_ = &context;
     copies_ = load_device_copies();
-    Protocol& protocol = context.protocol;
+    Protocol& protocol = context.outputs.protocol;
     protocol.form = "procedure";
     protocol.cache = "none";
     protocol.data = "pattern";
     protocol.details["pairs"] = "all";
-    context.labels["counts"] = "bytes that arrive";
-    context.labels["gpus"] = std::to_string(copies_->gpus());
+    context.outputs.conditions["counts"] = "bytes that arrive";
+    context.outputs.conditions["gpus"] = std::to_string(copies_->gpus());
   }
 
   // The samples are those of the slowest pair.
@@ -53,15 +53,16 @@ class PairCase final : public Case {
       for (int from = 0; from < gpus; ++from)
         for (int to = 0; to < gpus; ++to) {
           if (from == to || (!staged_ && !copies_->can_access(to, from))) continue;
-          PairOrder order{from, to, bytes_, !staged_, by_kernel_, context_->protocol.max_seconds / pairs};
-          order.samples = std::max(order.samples, context_->protocol.min_samples);
+          PairOrder order{from, to, bytes_, !staged_, by_kernel_, context_->outputs.protocol.max_seconds / pairs};
+          order.samples = std::max(order.samples, context_->outputs.protocol.min_samples);
           order.flip_a_bit = results_.empty() && context_->inject(Fault::bit_flip);
           results_[{from, to}] = copies_->measure(order);
         }
       const auto slowest = std::max_element(results_.begin(), results_.end(), [](const auto& a, const auto& b) {
         return median(a.second.seconds) < median(b.second.seconds);
       });
-      context_->labels["slowest_pair"] = fmt::format("GPU {} to GPU {}", slowest->first.first, slowest->first.second);
+      context_->outputs.labels["slowest_pair"] =
+          fmt::format("GPU {} to GPU {}", slowest->first.first, slowest->first.second);
       return slowest->second.seconds;
     });
   }

@@ -10,24 +10,24 @@ namespace transfer {
 namespace {
 
 bool uses_host(const Params& params) {
-  const std::string& direction = params.text("direction");
-  return direction == "h2d" || direction == "d2h" || direction == "both";
+  const auto direction = params.choice<Direction>("direction");
+  return direction == Direction::h2d || direction == Direction::d2h || direction == Direction::both;
 }
 
-// Where no host memory is used the parameter says so, whatever was asked for: one case, not one a kind.
+// Copies without host memory say so whatever was requested, so that they are one case and not one per kind.
 void complete(Params& params) {
-  if (!uses_host(params)) params.set("memory", std::string("device"));
+  if (!uses_host(params)) params.set("memory", word_of(HostMemory::none));
 }
 
 std::optional<std::string> conflict(const Params& params, const World&) {
-  if (uses_host(params) && params.text("memory") == "device")
+  if (uses_host(params) && params.choice<HostMemory>("memory") == HostMemory::none)
     return "memory=device is for copies inside a GPU and between GPUs; host memory is pinned or pageable";
   return std::nullopt;
 }
 
 Estimate estimate(const Params& params, const World&) {
   const auto bytes = static_cast<double>(params.integer("bytes"));
-  const double ways = params.text("direction") == "both" ? 2 : 1;
+  const double ways = params.choice<Direction>("direction") == Direction::both ? 2 : 1;
   Estimate result;
   result.bytes = ways * bytes;
   result.memory_bytes = 2 * ways * bytes;
@@ -35,7 +35,9 @@ Estimate estimate(const Params& params, const World&) {
 }
 
 std::unique_ptr<Case> make(const Params& params) {
-  return params.text("direction").starts_with("p2p") ? make_pair_case(params) : make_host_case(params);
+  const auto direction = params.choice<Direction>("direction");
+  const bool pairs = direction == Direction::p2p || direction == Direction::p2p_staged;
+  return pairs ? make_pair_case(params) : make_host_case(params);
 }
 
 }  // namespace
@@ -45,22 +47,16 @@ Family transfer_family() {
   Family family;
   family.name = "transfer";
   family.summary = "copies between a GPU and its host, inside it, and between every pair of GPUs";
-  ParamSpec bytes;
-  bytes.name = "bytes";
-  bytes.type = ParamType::bytes;
-  bytes.defaults = {std::int64_t{4} << 10, std::int64_t{1} << 20, std::int64_t{1} << 30};
-  bytes.minimum = 1;
-  bytes.help = "bytes of one copy, each way";
-  const std::vector<std::string> directions{"h2d", "d2h", "both", "d2d", "p2p", "p2p_staged"};
   family.params = {
-      choice("direction", directions, directions,
-             "host to device, device to host, both at once; inside the GPU; between every pair of GPUs with peer "
-             "access, or through the host"),
-      choice("memory", {"pinned", "pageable", "device"}, {"pinned", "pageable"},
-             "the host's; device where none is used"),
-      std::move(bytes),
-      choice("by", {"engine", "kernel"}, {"engine"}, "a copy engine, or a kernel on the multiprocessors"),
-      gpus_param(),
+      axis::choice<transfer::Direction>("direction")
+          .doc("host to device, device to host, both at once; inside the GPU; between every pair of GPUs with peer "
+               "access, or through the host"),
+      axis::choice<transfer::HostMemory>("memory")
+          .runs({"pinned", "pageable"})
+          .doc("the host's; device where none is used"),
+      axis::bytes("bytes", {4 << 10, 1 << 20, 1 << 30}).at_least(1).doc("bytes of one copy, each way"),
+      axis::choice<transfer::By>("by").runs({"engine"}).doc("a copy engine, or a kernel on the multiprocessors"),
+      axis::gpus(),
   };
   family.estimate = transfer::estimate;
   family.make = transfer::make;

@@ -1,4 +1,4 @@
-"""What the command-line tests share: running the binary that $ASSAY names, in a folder of the test's own."""
+"""What the command-line tests share: running the binary that $ASSAY names in a temporary folder, and reading what it wrote."""
 
 import json
 import os
@@ -19,12 +19,12 @@ class AssayCase(unittest.TestCase):
         self.dir = pathlib.Path(folder.name)
 
     def assay(self, *words, env=None, timeout=60):
-        """Runs assay in the test's folder; stdout, stderr and returncode as text."""
+        """Runs assay in the test's folder; the finished process, its output as text."""
         return subprocess.run([self.binary, *map(str, words)], cwd=self.dir, env={**os.environ, **(env or {})},
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
 
     def write(self, name, content):
-        """A file in the test's folder: text, bytes, or anything that becomes JSON."""
+        """Writes a file in the test's folder: text, bytes, or anything else as JSON."""
         path = self.dir / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(content, bytes):
@@ -36,9 +36,65 @@ class AssayCase(unittest.TestCase):
     def plan(self, *entries, name="p.json", **members):
         return self.write(name, {"schema": 1, "name": "p", "cases": list(entries), **members})
 
+    def run_dir(self, *records, name="r", run=None):
+        """Writes a run directory: records, or lines as they are, and members of run.json."""
+        self.write(f"{name}/run.json", {"schema": 1, **(run or {})})
+        lines = [line if isinstance(line, str) else json.dumps(line) for line in records]
+        self.write(f"{name}/records.jsonl", "".join(line + "\n" for line in lines))
+        return name
+
+    def records(self, out="out"):
+        """The records of a run directory; none if there is no such directory."""
+        path = self.dir / out / "records.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def measure(self, *entries, words=(), device="cpu", out="out", env=None, timeout=600, **members):
+        """Runs a plan of these entries in a new directory; the finished process and the records."""
+        shutil.rmtree(self.dir / out, ignore_errors=True)
+        done = self.assay("run", self.plan(*entries, **members), "--device", device, "--out", out, *words, env=env,
+                          timeout=timeout)
+        records = self.records(out)
+        if done.returncode in (0, 1):
+            self.assertTrue(records, done.stderr)
+        return done, records
+
+    def tables(self, path="out.json"):
+        """The rows of every table in a report's JSON, by the table's id."""
+        sections = json.loads((self.dir / path).read_text())["sections"]
+        return {table["id"]: table["rows"] for section in sections for table in section["tables"]}
+
+    @staticmethod
+    def by_name(members):
+        """Metrics or checks of a record by name."""
+        return {member["name"]: member for member in members}
+
+    @classmethod
+    def metrics(cls, record):
+        return {name: metric["value"] for name, metric in cls.by_name(record["metrics"]).items()}
+
+    def generated_images(self):
+        """The images that Assay generates and caches; generated now if need be."""
+        cache = os.environ.get("ASSAY_CACHE") or pathlib.Path(
+            os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "assay"
+        sets = sorted(pathlib.Path(cache).glob("images-*/SHA256SUMS"))
+        if not sets:
+            done, _ = self.measure({"family": "dataloader", "kind": "image", "stage": "read", "workers": 1}, out="generated",
+                                   protocol={"max_seconds": "100ms", "min_samples": 3})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            sets = sorted(pathlib.Path(cache).glob("images-*/SHA256SUMS"))
+        return sorted(sets[-1].parent.glob("*/*.jpg"))
+
+    def image_folder(self, count, name="images"):
+        """A folder of `count` images in two classes."""
+        for number, image in enumerate(self.generated_images()[:count]):
+            target = self.dir / name / f"class-{number % 2}"
+            target.mkdir(parents=True, exist_ok=True)
+            shutil.copy(image, target / f"{number:03}.jpg")
+        return self.dir / name
+
     def mini_model(self, target):
-        """A model of a few hundred weights and a folder of configurations whose only quality recipe is its own: it soon
-        reaches a loss of 2.6. What the environment must say."""
+        """Adds a model of a few hundred weights whose recipe soon reaches a loss of 2.6, to a copy of the configurations;
+        the environment that selects it."""
         shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "configs", self.dir / "configs")
         self.write("configs/models/mini.json", {
             "schema": 1, "family": "transformer", "vocabulary": 16, "positions": 16, "layers": 1, "width": 16, "heads": 2,
@@ -52,14 +108,14 @@ class AssayCase(unittest.TestCase):
         return {"ASSAY_CONFIGS": str(self.dir / "configs")}
 
     def refused(self, *words, code=2, says=(), lines=1, env=None):
-        """The command ends with `code`, nothing on stdout, `lines` lines on stderr that hold every word of `says`."""
+        """Expects exit code `code`, nothing on stdout, and `lines` lines on stderr that contain all of `says`."""
         done = self.assay(*words, env=env)
-        told = done.stderr
-        self.assertEqual(done.returncode, code, told)
+        errors = done.stderr
+        self.assertEqual(done.returncode, code, errors)
         self.assertEqual(done.stdout, "")
-        self.assertEqual(len(told.splitlines()), lines, told)
-        for line in told.splitlines():
-            self.assertTrue(line.startswith("assay: "), told)
+        self.assertEqual(len(errors.splitlines()), lines, errors)
+        for line in errors.splitlines():
+            self.assertTrue(line.startswith("assay: "), errors)
         for word in [says] if isinstance(says, str) else says:
-            self.assertIn(word, told)
-        return told
+            self.assertIn(word, errors)
+        return errors

@@ -3,15 +3,12 @@
 import fnmatch
 import itertools
 import json
-import os
 import pathlib
 import re
-import sys
 import unittest
 import xml.etree.ElementTree as xml
 
-sys.path.insert(0, os.path.dirname(__file__))
-from assay_case import AssayCase  # noqa: E402
+from assay_case import AssayCase
 
 CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs" / "floors"
 KEY = "gemm/dtype=bf16/m=8192/n=8192/k=8192/transpose=nn/cache=cold/duration=burst"
@@ -23,12 +20,6 @@ class Check(AssayCase):
         ranks = [{"rank": 0, "host": host, "device": "NVIDIA H100", "median": 1.0}] if host else []
         return {"schema": 1, "key": key, "family": key.split("/")[0], "ranks": ranks, "status": "ok",
                 "metrics": [{"name": metric, "value": value, "unit": unit, "ci95": ci95 and list(ci95)}], **more}
-
-    def run_dir(self, *records, name="r", **run):
-        self.write(f"{name}/run.json", {"schema": 1, **run})
-        self.write(f"{name}/records.jsonl",
-                   "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in records))
-        return name
 
     def floor(self, **members):
         floor = {"key": "gemm/dtype=bf16/*", "metric": "throughput", "unit": "FLOP/s", "at_least": 7e14, "protocol": {},
@@ -186,9 +177,10 @@ class Check(AssayCase):
 
     def test_order_and_copies_do_not_matter(self):
         for number, host in enumerate("abcd"):
-            self.run_dir(self.record(host=host, value=8e14 - number * 1e13), name=host, started=f"2026-01-0{number + 1}T00:00:00Z")
-        self.run_dir(self.record(host="a"), name="a", started="2026-01-01T00:00:00Z")
-        self.run_dir(self.record(host="a"), name="z/a", started="2026-01-01T00:00:00Z")
+            self.run_dir(self.record(host=host, value=8e14 - number * 1e13), name=host,
+                         run={"started": f"2026-01-0{number + 1}T00:00:00Z"})
+        self.run_dir(self.record(host="a"), name="a", run={"started": "2026-01-01T00:00:00Z"})
+        self.run_dir(self.record(host="a"), name="z/a", run={"started": "2026-01-01T00:00:00Z"})
         self.floors(self.floor(), self.floor(relative_to="fleet_median", at_least=0.97))
         seen = set()
         for dirs in itertools.chain(itertools.permutations("abcd"), [("z/a", "b", "c", "d", "a", "a/")]):
@@ -221,7 +213,7 @@ class Check(AssayCase):
         return root
 
     def test_junit(self):
-        self.run_dir(self.record(seconds=2.5, host="node-7"), started="2026-01-01T12:00:00.123Z")
+        self.run_dir(self.record(seconds=2.5, host="node-7"), run={"started": "2026-01-01T12:00:00.123Z"})
         self.floors(self.floor(), self.floor(at_least=9e14, note="<&>"), self.floor(key="x/*", required=False),
                     self.floor(key="*", at_least=8e14))
         self.assay("check", "r", "--floors", "f.json", "--junit", "o.xml")
@@ -241,7 +233,7 @@ class Check(AssayCase):
         key = "gemm/x=" + EVIL
         self.run_dir(self.record(key, 1, None, host=EVIL, flags=[EVIL], labels={"a": EVIL}),
                      self.record(key + "2", status="skipped", reason=EVIL, metrics=[]),
-                     name="r<b>&", environment={"hostnames": [EVIL]}, started=EVIL)
+                     name="r<b>&", run={"environment": {"hostnames": [EVIL]}, "started": EVIL})
         self.floors(self.floor(key="gemm/*", source=EVIL), self.floor(key=key, protocol={EVIL: EVIL}, required=False),
                     self.floor(key="*", labels={"a": "*" + EVIL}), self.floor(key=EVIL, note=EVIL),
                     description=EVIL)

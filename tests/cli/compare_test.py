@@ -1,12 +1,8 @@
 """assay compare: what it says of run directories made by hand, what it writes, and its exit codes."""
 
-import json
-import os
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(__file__))
-from assay_case import AssayCase  # noqa: E402
+from assay_case import AssayCase
 
 
 class Compare(AssayCase):
@@ -20,14 +16,9 @@ class Compare(AssayCase):
         return record
 
     def side(self, name, *runs, **run):
-        """A directory a run; each run is a list of records (or of lines)."""
-        names = []
-        for i, records in enumerate(runs):
-            names.append(f"{name}{i}")
-            self.write(f"{name}{i}/run.json", {"schema": 1, "started": f"2026-01-0{i + 1}T00:00:00Z-{name}", **run})
-            lines = [line if isinstance(line, str) else json.dumps(line) for line in records]
-            self.write(f"{name}{i}/records.jsonl", "".join(line + "\n" for line in lines))
-        return names
+        """A directory per run; each run is a list of records (or of lines)."""
+        return [self.run_dir(*records, name=f"{name}{i}", run={"started": f"2026-01-0{i + 1}T00:00:00Z-{name}", **run})
+                for i, records in enumerate(runs)]
 
     def values(self, name, *values, **members):
         """A side of runs with one case each."""
@@ -38,9 +29,7 @@ class Compare(AssayCase):
 
     def document(self, base, head, *flags):
         done = self.compare(base, head, "--json", "out.json", *flags)
-        document = json.loads((self.dir / "out.json").read_text())
-        tables = {table["id"]: table["rows"] for section in document["sections"] for table in section["tables"]}
-        return done, tables
+        return done, self.tables()
 
     def test_slower_beyond_the_tolerance(self):
         done, tables = self.document(self.values("b", 100, 101, 99), self.values("h", 90, 91, 89))

@@ -1,32 +1,26 @@
 """assay report: what results cost, by shipped prices, files and --price, and what it refuses."""
 
 import json
-import os
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(__file__))
-from assay_case import AssayCase  # noqa: E402
+from assay_case import AssayCase
 
 CATALOGUE = "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,AvailabilityZone,Price,SpotPrice\n"
 
 
 class CostReport(AssayCase):
-    def run_dir(self, name="r", run=None, **members):
+    def priced(self, name="r", run=None, **members):
+        """A run of one training case."""
         record = {"schema": 1, "key": "llama/model=x", "family": "llama", "params": {"model": "x"}, "status": "ok",
                   "metrics": [{"name": "throughput", "value": 1000, "unit": "tokens/s", "ci95": [800, 1250]}]}
         record.update(members)
-        self.write(f"{name}/run.json", {"schema": 1, "started": "2026-01-10T00:00:00Z", **(run or {})})
-        self.write(f"{name}/records.jsonl", json.dumps(record) + "\n")
-        return name
+        return self.run_dir(record, name=name, run={"started": "2026-01-10T00:00:00Z", **(run or {})})
 
     def costs(self, *words):
         done = self.assay("report", *words, "--json", "out.json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
-        tables = [table for section in json.loads((self.dir / "out.json").read_text())["sections"]
-                  for table in section["tables"] if table["id"] == "cost"]
-        return (tables[0]["rows"] if tables else []), done.stdout
+        return self.tables().get("cost", []), done.stdout
 
     def own(self, **price):
         entry = {"instance_type": "box", "price": 7.2, "source": "quote", "date": "2026-01-01", **price}
@@ -34,7 +28,7 @@ class CostReport(AssayCase):
 
     def test_price_of_the_whole_machine(self):
         # 7.2 USD an hour, 1000 s a million tokens: 2 USD; at 1250 and 800 tokens/s 1.6 and 2.5 USD.
-        rows, out = self.costs(self.run_dir(), "--price", "7.2")
+        rows, out = self.costs(self.priced(), "--price", "7.2")
         self.assertEqual(len(rows), 1)
         self.assertAlmostEqual(rows[0]["usd"]["value"], 2)
         self.assertAlmostEqual(rows[0]["usd"]["ci95"][0], 1.6)
@@ -45,13 +39,13 @@ class CostReport(AssayCase):
         self.assertIn("2.0 USD", out)
 
     def test_without_a_price_says_how_to_give_one(self):
-        rows, out = self.costs(self.run_dir())
+        rows, out = self.costs(self.priced())
         self.assertEqual(rows, [])
         self.assertIn("the run names no instance type", out)
         self.assertIn("--price USD_PER_HOUR", out)
 
     def test_shipped_prices_side_by_side_with_their_age(self):
-        self.run_dir(run={"labels": {"instance_type": "p5.48xlarge", "region": "us-east-1"},
+        self.priced(run={"labels": {"instance_type": "p5.48xlarge", "region": "us-east-1"},
                           "environment": {"gpus": [{"name": "NVIDIA H100 80GB HBM3"}] * 8}}, device="cuda")
         rows, out = self.costs("r")
         self.assertEqual([row["basis"] for row in rows], ["on demand", "spot", "owned"])
@@ -62,7 +56,7 @@ class CostReport(AssayCase):
         self.assertIn("1 of 8 GPUs used", out)
 
     def test_own_file_wins(self):
-        self.run_dir(run={"labels": {"instance_type": "p5.48xlarge"}})
+        self.priced(run={"labels": {"instance_type": "p5.48xlarge"}})
         self.own(instance_type="p5.48xlarge")
         rows, _ = self.costs("r", "--prices", "own.json")
         self.assertEqual([row["basis"] for row in rows], ["on demand"])
@@ -73,7 +67,8 @@ class CostReport(AssayCase):
     def test_catalogue_as_it_is(self):
         self.write("gcp.csv", CATALOGUE + "a3-highgpu-8g,208.0,1872.0,,,,us-east4,us-east4-a,9.46,2.16\n"
                                           ",,,H100,8.0,H100,us-east4,us-east4-a,78.37,700.0\n")
-        self.run_dir(run={"labels": {"instance_type": "a3-highgpu-8g", "region": "us-east4"}})
+        self.priced(run={"labels": {"instance_type": "a3-highgpu-8g", "region": "us-east4"},
+                         "environment": {"gpus": [{"name": "NVIDIA H100 80GB HBM3"}] * 8}})
         rows, out = self.costs("r", "--prices", "gcp.csv")
         self.assertEqual([row["basis"] for row in rows], ["on demand", "spot"])
         self.assertAlmostEqual(rows[0]["price"]["value"], 87.83)
@@ -82,13 +77,13 @@ class CostReport(AssayCase):
         self.assertIn("its age is unknown", out)
 
     def test_placeholder_of_ones_own_is_a_warning(self):
-        rows, out = self.costs(self.run_dir(), "--price", "700")
+        rows, out = self.costs(self.priced(), "--price", "700")
         self.assertIsNotNone(rows[0]["usd"]["value"])
         self.assertIn("unknown price", out)
 
     def test_hostile_strings_stay_inert(self):
         evil = "\x1b[2J<script>alert(1)</script>\u202e|`x`"
-        self.run_dir(run={"labels": {"instance_type": evil}})
+        self.priced(run={"labels": {"instance_type": evil}})
         quoted = evil.replace('"', '""')
         self.write("own.csv", f'InstanceType,Price,Source,Date,Region\n"{quoted}",7.2,"{quoted}",2026-01-01,"{quoted}"\n')
         done = self.assay("report", "r", "--prices", "own.csv", "--md", "out.md")
@@ -100,7 +95,7 @@ class CostReport(AssayCase):
 
     def test_equal_input_gives_equal_bytes(self):
         for host in "abc":
-            self.run_dir(host, run={"environment": {"hostnames": [host]}})
+            self.priced(host, run={"environment": {"hostnames": [host]}})
         files = []
         for order in ("abc", "cabb"):
             self.assay("report", *order, "--price", "3", "--json", "out.json")
@@ -110,7 +105,7 @@ class CostReport(AssayCase):
         self.assertEqual(files[0][1]["tables"][0]["rows"][0]["interval"], "between machines")
 
     def test_flags_that_make_no_price(self):
-        self.run_dir()
+        self.priced()
         for price in ("abc", "-1", "0", "nan", "inf", "", "12 EUR"):
             self.refused("report", "r", "--price", price, says="price")
         self.own()
@@ -120,7 +115,7 @@ class CostReport(AssayCase):
         self.refused("report", "r", "--pric", "1", says="--price")
 
     def test_files_that_make_no_price(self):
-        self.run_dir()
+        self.priced()
         for entry, says in (({"price": -1}, "/prices/0/price"), ({"price": 0}, "/prices/0/price"),
                             ({"price": None}, "price"), ({"source": None}, "source"), ({"date": None}, "date"),
                             ({"date": "soon"}, "/prices/0/date"), ({"currency": "EUR"}, "USD"),

@@ -16,13 +16,12 @@ class Cuda(AssayCase):
     def emulated(self, *words, script="", env=None):
         return self.assay(*words, env={"ASSAY_MODULE_PATH": EMULATION, "ASSAY_EMULATION": script, **(env or {})})
 
-    def records(self, *entries, script="", flags=(), code=0, env=None, out="out"):
-        """Runs the cases on the emulation; its records, and what it said."""
-        self.plan(*entries, protocol=QUICK)
-        done = self.emulated("run", "p.json", "--device", "cuda", "--out", out, *flags, script=script, env=env)
+    def run_cases(self, *entries, script="", code=0):
+        """Runs the cases on the emulation; their records."""
+        done, records = self.measure(*entries, device="cuda", protocol=QUICK,
+                                     env={"ASSAY_MODULE_PATH": EMULATION, "ASSAY_EMULATION": script})
         self.assertEqual(done.returncode, code, done.stderr)
-        lines = (self.dir / out / "records.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines], done
+        return records
 
     def unusable(self, script, *says, env=None):
         """One clear line, no run directory."""
@@ -31,7 +30,7 @@ class Cuda(AssayCase):
         self.assertFalse((self.dir / "out").exists(), told)
 
     def test_records_say_that_they_are_no_measurement(self):
-        records, _ = self.records({"family": "gemm", "dtype": "f32", "m": 32, "n": 32, "k": 32})
+        records = self.run_cases({"family": "gemm", "dtype": "f32", "m": 32, "n": 32, "k": 32})
         record = records[0]
         self.assertEqual(record["status"], "ok", record["reason"])
         self.assertEqual(record["device"], "cuda")
@@ -44,41 +43,39 @@ class Cuda(AssayCase):
 
     def test_models_train_in_8_bits(self):
         shape = {"micro_batch": 2, "accumulate": 2, "seq": 16}
-        records, _ = self.records(
+        records = self.run_cases(
             {"family": "llama", "model": "llama-tiny", "precision": ["fp8", "bf16"], "save_every": 4,
              "protocol": {"min_samples": 10}, **shape},
             {"family": "transformer", "model": "gpt2-tiny", "precision": "fp8", "checkpointing": "full", **shape})
         for record in records:
             self.assertEqual(record["status"], "ok", record["reason"])
-            self.assertEqual(record["labels"]["graph"], "captured")
-            overhead = next(metric for metric in record["metrics"] if metric["name"] == "step_overhead")
-            self.assertTrue(0 <= overhead["value"] < 1, overhead)
+            self.assertEqual(record["choices"]["graph"], "captured")
+            overhead = self.metrics(record)["step_overhead"]
+            self.assertTrue(0 <= overhead < 1, overhead)
         fp8, bf16 = records[:2]
-        self.assertIn("e4m3", fp8["labels"]["fp8"])
-        self.assertNotIn("fp8", bf16["labels"])
-        self.assertIn("quantize", fp8["labels"]["implementation"])
-        checks = {check["name"]: check for check in fp8["checks"]}
-        self.assertEqual(checks["losses_after_resume_that_differ"]["value"], 0)
-        loss = {name: next(metric["value"] for metric in record["metrics"] if metric["name"] == "loss_step_10")
-                for name, record in (("fp8", fp8), ("bf16", bf16))}
-        self.assertAlmostEqual(loss["fp8"], loss["bf16"], delta=0.05 * loss["bf16"])
-        self.assertNotEqual(loss["fp8"], loss["bf16"])
+        self.assertIn("e4m3", fp8["conditions"]["fp8"])
+        self.assertNotIn("fp8", bf16["conditions"])
+        self.assertIn("quantize", fp8["choices"]["implementation"])
+        self.assertEqual(self.by_name(fp8["checks"])["losses_after_resume_that_differ"]["value"], 0)
+        narrow, wide = (self.metrics(record)["loss_step_10"] for record in (fp8, bf16))
+        self.assertAlmostEqual(narrow, wide, delta=0.05 * wide)
+        self.assertNotEqual(narrow, wide)
 
     def test_attention_that_adds_in_any_order_trains(self):
         """Its losses, but the first from one state, repeat to some digits and not to the bit."""
         model = json.loads((CONFIGS / "models" / "llama-tiny.json").read_text())
         self.write("long.json", {**model, "positions": 130})
-        (record,), _ = self.records({"family": "llama", "model": "./long.json", "precision": "bf16", "micro_batch": 1,
+        record, = self.run_cases({"family": "llama", "model": "./long.json", "precision": "bf16", "micro_batch": 1,
                                      "seq": 130, "save_every": 4}, script="cudnn=any_order")
         self.assertEqual(record["status"], "ok", record["reason"])
         self.assertIn("sums in any order", record["labels"]["choices"])
 
     def test_what_cannot_train_in_8_bits_says_why(self):
         entry = {"family": "llama", "model": "llama-tiny", "precision": "fp8", "micro_batch": 1}
-        records, _ = self.records({**entry, "seq": 16}, script="capability=80")
+        records = self.run_cases({**entry, "seq": 16}, script="capability=80")
         self.assertEqual(records[0]["status"], "skipped")
         self.assertIn("fp8 needs compute capability 8.9, this is 8.0", records[0]["reason"])
-        records, _ = self.records({**entry, "seq": 10}, out="odd")
+        records = self.run_cases({**entry, "seq": 10})
         self.assertEqual(records[0]["status"], "skipped")
         self.assertIn("fp8 products need k and n in multiples of 16, not 10 and", records[0]["reason"])
 
@@ -86,17 +83,17 @@ class Cuda(AssayCase):
         self.unusable("no_driver", "no NVIDIA driver is loaded")
 
     def test_a_driver_older_than_the_toolkit(self):
-        self.unusable("driver=11.4", "the NVIDIA driver is too old", "it knows CUDA 11.4")
+        self.unusable("driver=11.4", "the NVIDIA driver is too old", "it supports CUDA 11.4")
 
     def test_an_architecture_that_was_not_built_for(self):
         self.unusable("capability=70", "compute capability 7.0", "no code")
 
     def test_a_driver_that_does_not_serve_says_what_to_mend(self):
         self.unusable("count_error=802", "nvidia-fabricmanager", "cudaErrorSystemNotReady")
-        self.unusable("count_error=803", "of different versions", "cudaErrorSystemDriverMismatch")
+        self.unusable("count_error=803", "have different versions", "cudaErrorSystemDriverMismatch")
         self.unusable("count_error=101", "names a GPU twice", "CUDA_VISIBLE_DEVICES=0,0",
                       env={"CUDA_VISIBLE_DEVICES": "0,0"})
-        self.unusable("context_error=46", "another process has it for itself", "cudaErrorDevicesUnavailable")
+        self.unusable("context_error=46", "another process has exclusive use of it", "cudaErrorDevicesUnavailable")
 
     def test_no_gpu_is_visible(self):
         self.unusable("devices=0", "no GPU is visible")
@@ -123,13 +120,13 @@ class Cuda(AssayCase):
 
     def test_out_of_memory_is_that_case_alone(self):
         sizes = [{"family": "gemm", "dtype": "f32", "m": n, "n": n, "k": n} for n in (16, 4096, 32)]
-        records, _ = self.records(*sizes, script="memory=64MiB", code=4)
+        records = self.run_cases(*sizes, script="memory=64MiB", code=4)
         self.assertEqual([record["status"] for record in records], ["ok", "error", "ok"])
-        self.assertRegex(records[1]["reason"], r"out of device memory: \d+ bytes asked for, \d+ free of 67108864")
+        self.assertRegex(records[1]["reason"], r"out of device memory: \d+ bytes requested, \d+ free of 67108864")
 
     def test_a_kernel_fault_ends_the_worker_and_not_the_run(self):
         cases = [{"family": "memory", "op": op, "bytes": 1 << 16} for op in ("copy", "dot", "add")]
-        records, _ = self.records(*cases, script="kernel_fault=::sum<", code=4)
+        records = self.run_cases(*cases, script="kernel_fault=::sum<", code=4)
         self.assertEqual([record["status"] for record in records], ["ok", "error", "ok"], records)
         self.assertIn("an illegal memory access was encountered", records[1]["reason"])
 

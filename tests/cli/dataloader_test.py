@@ -1,10 +1,7 @@
 """`assay run dataloader` as a user sees it: folders, shards and token files of one's own, caches, workers, damage."""
 
 import io
-import json
 import os
-import pathlib
-import shutil
 import struct
 import subprocess
 import tarfile
@@ -15,48 +12,21 @@ from assay_case import AssayCase
 QUICK = {"max_seconds": 0.2, "warmup_seconds": 0.01, "min_samples": 6}
 
 
-def cache_folder():
-    if os.environ.get("ASSAY_CACHE"):
-        return pathlib.Path(os.environ["ASSAY_CACHE"])
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "assay"
-
-
 class Dataloader(AssayCase):
-    def run_plan(self, entry, *flags):
-        plan = self.plan({"family": "dataloader", **entry}, protocol=QUICK)
-        out = self.dir / "out"
-        shutil.rmtree(out, ignore_errors=True)
-        done = self.assay("run", plan, "--device", "cpu", "--out", out, *flags, timeout=240)
-        path = out / "records.jsonl"
-        return done, [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    def run_plan(self, entry, *words):
+        return self.measure({"family": "dataloader", **entry}, words=words, protocol=QUICK)
 
-    def one(self, entry, *flags, code=0, status="ok"):
-        done, records = self.run_plan(entry, *flags)
+    def one(self, entry, *words, code=0, status="ok"):
+        done, records = self.run_plan(entry, *words)
         self.assertEqual(done.returncode, code, done.stderr + done.stdout)
         self.assertEqual([record["status"] for record in records], [status], records)
         return records[0]
 
     def check(self, record, name):
-        return next(check for check in record["checks"] if check["name"] == name)
+        return self.by_name(record["checks"])[name]
 
     def metric(self, record, name):
-        return next(metric for metric in record["metrics"] if metric["name"] == name)
-
-    def generated(self):
-        """Some images of the set that Assay makes; it is made where it is not yet there."""
-        sets = sorted(cache_folder().glob("images-*/SHA256SUMS"))
-        if not sets:
-            self.one({"stage": "read", "workers": 1})
-            sets = sorted(cache_folder().glob("images-*/SHA256SUMS"))
-        return sorted(sets[-1].parent.glob("*/*.jpg"))
-
-    def folder(self, count, name="images"):
-        """A folder with `count` images in two classes."""
-        for number, image in enumerate(self.generated()[:count]):
-            target = self.dir / name / f"class-{number % 2}"
-            target.mkdir(parents=True, exist_ok=True)
-            shutil.copy(image, target / f"{number:03}.jpg")
-        return self.dir / name
+        return self.by_name(record["metrics"])[name]
 
     def shard(self, images, name="train-000.tar"):
         path = self.dir / name
@@ -96,7 +66,7 @@ class Dataloader(AssayCase):
         self.refused("run", plan, "--device", "cpu", "--out", "out", says=["gone", "and 7 more cases"])
 
     def test_unreadable(self):
-        folder = self.folder(2)
+        folder = self.image_folder(2)
         self.dir.chmod(0o755)
         folder.chmod(0)
         self.addCleanup(folder.chmod, 0o755)
@@ -117,14 +87,14 @@ class Dataloader(AssayCase):
                          "--device", "cpu", "--out", "out", says=[str(path), says])
         refuse(self.dir / "gone.bin", "no such file")
         refuse(self.write("empty.bin", b""), "empty")
-        refuse(self.write("odd.bin", b"x" * 8193), "no whole number of uint16 tokens")
+        refuse(self.write("odd.bin", b"x" * 8193), "not a whole number of uint16 tokens")
         refuse(self.write("short.bin", b"x" * 200), "fewer than one window")
         refuse(self.write("shard.tar", b"x" * 10240), "shard.tar")
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
     def test_every_stage_of_a_folder_with_one_and_two_workers(self):
-        folder = self.folder(48)
+        folder = self.image_folder(48)
         done, records = self.run_plan({"path": str(folder), "stage": ["read", "decode", "augment", "batch", "all"],
                                        "workers": [1, 2]})
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -135,7 +105,7 @@ class Dataloader(AssayCase):
             figure = self.metric(record, "throughput")
             self.assertEqual(figure["unit"], "img/s")
             self.assertGreater(figure["value"], 0)
-            self.assertEqual(record["labels"]["images"], "48")
+            self.assertEqual(record["conditions"]["images"], "48")
             self.assertEqual(record["protocol"]["form"], "window")
             reads = record["params"]["stage"] in ("read", "all")
             self.assertEqual(record["protocol"]["cache"], "warm" if reads else "none")
@@ -143,23 +113,23 @@ class Dataloader(AssayCase):
         self.assertIn("pixel_error_levels", [check["name"] for check in records[-1]["checks"]])
 
     def test_shards(self):
-        images = self.generated()
+        images = self.generated_images()
         (self.dir / "shards").mkdir()
         self.shard(images[:20], "shards/train-000.tar")
         self.shard(images[20:40], "shards/train-001.tar")
         record = self.one({"path": str(self.dir / "shards"), "stage": "all", "workers": 2})
-        self.assertEqual(record["labels"]["images"], "40")
+        self.assertEqual(record["conditions"]["images"], "40")
         record = self.one({"path": str(self.dir / "shards" / "train-001.tar"), "stage": "read", "workers": 1})
-        self.assertEqual(record["labels"]["images"], "20")
+        self.assertEqual(record["conditions"]["images"], "20")
 
     def test_a_shard_that_ends_early_fails_and_is_named(self):
-        path = self.shard(self.generated()[:20])
+        path = self.shard(self.generated_images()[:20])
         path.write_bytes(path.read_bytes()[:-40000])
         record = self.one({"path": str(path), "stage": "read", "workers": 1}, code=1, status="failed")
         self.assertIn("train-000.tar", self.check(record, "damaged_archives")["detail"][0])
 
     def test_cold_reads_come_from_the_disk_or_are_skipped(self):
-        folder = self.folder(16)
+        folder = self.image_folder(16)
         done, records = self.run_plan({"path": str(folder), "stage": ["read", "decode"], "workers": 1, "cache": "cold"})
         self.assertEqual(done.returncode, 0, done.stderr)
         read, decode = records
@@ -182,7 +152,7 @@ class Dataloader(AssayCase):
             self.assertTrue(self.check(records[3], "wrong_tokens")["passed"])
 
     def test_a_path_of_the_other_kind_is_a_skip(self):
-        folder = self.folder(2)
+        folder = self.image_folder(2)
         record = self.one({"kind": "token", "path": str(folder), "stage": "all", "workers": 1}, status="skipped")
         self.assertIn("holds images, not tokens", record["reason"])
         tokens = self.write("text.bin", b"x" * 8192)
@@ -192,7 +162,7 @@ class Dataloader(AssayCase):
     # --- damage ------------------------------------------------------------------------------------------------------
 
     def damaged(self, count, broken):
-        folder = self.folder(count)
+        folder = self.image_folder(count)
         for image in sorted(folder.glob("*/*.jpg"))[:broken]:
             image.write_bytes(image.read_bytes()[:1000])
         return folder
@@ -223,7 +193,7 @@ class Dataloader(AssayCase):
         self.assertIn("cannot be used", record["reason"])
 
     def test_injected_damage_is_found(self):
-        record = self.one({"path": str(self.folder(20)), "stage": "all", "workers": 1}, "--inject", "corrupt-image",
+        record = self.one({"path": str(self.image_folder(20)), "stage": "all", "workers": 1}, "--inject", "corrupt-image",
                           code=1, status="failed")
         self.assertEqual(len(self.check(record, "corrupt_images_share")["detail"]), 1)
 

@@ -45,7 +45,7 @@ class Env(unittest.TestCase):
         self.assertEqual(answer["os"]["kernel"], os.uname().release)
         for finding in answer["findings"]:
             self.assertIn(finding["severity"], ("warning", "info"))
-            self.assertTrue(finding["id"] and finding["seen"] and finding["mend"], finding)
+            self.assertTrue(finding["id"] and finding["seen"] and finding["fix"], finding)
         ids = [finding["id"] for finding in answer["findings"]]
         self.assertEqual(len(ids), len(set(ids)))
         self.assertNotIn("expect", answer)

@@ -1,11 +1,8 @@
 """Every fault that --inject knows, in every family that can be given it: its check fires and names the culprit; records say
 what was injected and what was not; reports leave such records out unless asked. Clean runs of the same cases raise none of
 it. usage: faults_test.py [CLEAN_RUNS] [CLASS...]"""
-import json
 import os
-import pathlib
 import re
-import shutil
 import sys
 import unittest
 
@@ -32,13 +29,8 @@ class FaultCase(AssayCase):
     DEVICE = "cpu"
     ENVIRONMENT = {}
 
-    def run_plan(self, *entries, words=(), name="out", env=None):
-        shutil.rmtree(self.dir / name, ignore_errors=True)
-        done = self.assay("run", self.plan(*entries), "--device", self.DEVICE, "--out", name, *words,
-                          env={**self.ENVIRONMENT, **(env or {})}, timeout=600)
-        path = self.dir / name / "records.jsonl"
-        records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        return done, records
+    def run_plan(self, *entries, env=None, **options):
+        return self.measure(*entries, device=self.DEVICE, env={**self.ENVIRONMENT, **(env or {})}, **options)
 
     def inject(self, fault, *entries, code, words=(), env=None):
         done, records = self.run_plan(*entries, words=("--inject", fault, *words), env=env)
@@ -51,24 +43,6 @@ class FaultCase(AssayCase):
 
     def failing(self, record):
         return [check for check in record["checks"] if not check["passed"]]
-
-    def images(self):
-        """A few images in two classes, written by the set that Assay makes for itself."""
-        folder = self.dir / "images"
-        if not folder.exists():
-            cache = self.dir / "cache"
-            done = self.assay("run", "dataloader", "--set", "dataloader.stage=read", "--set", "dataloader.kind=image",
-                              "--device", "cpu", "--out", "made", timeout=600)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            home = pathlib.Path(os.environ.get("ASSAY_CACHE") or pathlib.Path(
-                os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "assay")
-            made = sorted(sorted(home.glob("images-*/SHA256SUMS"))[-1].parent.glob("*/*.jpg"))[:24]
-            self.assertEqual(len(made), 24, cache)
-            for number, image in enumerate(made):
-                target = folder / f"class-{number % 2}"
-                target.mkdir(parents=True, exist_ok=True)
-                shutil.copy(image, target / f"{number:03}.jpg")
-        return folder
 
 
 class Faults(FaultCase):
@@ -119,7 +93,7 @@ class Faults(FaultCase):
         self.assertEqual(len(record["samples"]["values"]), 2)   # both runs came to their end all the same
 
     def test_a_corrupt_image_is_found_and_its_file_named(self):
-        folder = str(self.images())
+        folder = str(self.image_folder(24))
         loader = {"family": "dataloader", "kind": "image", "path": folder, "stage": "all", "workers": 1, "protocol": QUICK}
         for record in self.inject("corrupt-image", loader, {**RESNET, "path": folder}, code=1):
             self.assertEqual(record["status"], "failed")
@@ -178,7 +152,7 @@ class Measured(FaultCase):
         self.found_slow("slow-rank", entries, r"slow rank: rank 2 on \S+ took ", never="slow link")
 
     def test_reports_leave_drills_out_unless_asked(self):
-        self.run_plan(MEMORY, name="clean")
+        self.run_plan(MEMORY, out="clean")
         self.inject("slow-rank", MEMORY, code=0)
         done = self.assay("report", "out")
         self.assertEqual(done.returncode, 3, done.stderr)
@@ -200,7 +174,7 @@ class Measured(FaultCase):
         self.assertIn("left out: 0", done.stdout, done.stderr)
         self.assertNotIn("a fault was injected", done.stdout)
 
-        key = json.loads((self.dir / "clean" / "records.jsonl").read_text())["key"]
+        key = self.records("clean")[0]["key"]
         floors = self.write("floors.json", {"schema": 1, "floors": [
             {"key": key, "metric": "bandwidth", "unit": "B/s", "at_least": 1e20, "source": "test", "required": True}]})
         done = self.assay("check", "out", "--floors", floors)

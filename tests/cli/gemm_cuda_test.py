@@ -1,36 +1,21 @@
 """`assay run gemm --device cuda` as a user sees it, on the emulated GPU: every dtype, what is refused, faults found."""
 
-import json
-import os
-import pathlib
-import subprocess
-import tempfile
 import unittest
 
-ASSAY = os.environ["ASSAY"]
+from assay_case import AssayCase
+
 DTYPES = ["f64", "f32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8"]
 QUICK = {"max_seconds": 0.05, "warmup_seconds": 0.001, "min_samples": 6}
 
 
-class GemmOnCuda(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.work = pathlib.Path(self.folder.name)
-
-    def run_cases(self, cases, *flags):
-        plan = self.work / "plan.json"
-        plan.write_text(json.dumps({"schema": 1, "name": "t", "protocol": QUICK, "cases": cases}))
-        out = pathlib.Path(tempfile.mkdtemp(dir=self.work)) / "out"
-        done = subprocess.run([ASSAY, "run", str(plan), "--device", "cuda", "--out", str(out), *flags],
-                              capture_output=True, text=True, timeout=200,
-                              env=os.environ | {"XDG_CACHE_HOME": str(self.work / "cache"), "ASSAY_CACHE": ""})
-        lines = (out / "records.jsonl").read_text().splitlines() if (out / "records.jsonl").exists() else []
-        return done, [json.loads(line) for line in lines]
+class GemmOnCuda(AssayCase):
+    def run_plan(self, *entries, words=(), emulation=""):
+        return self.measure(*entries, words=words, device="cuda", protocol=QUICK, env={
+            "XDG_CACHE_HOME": str(self.dir / "cache"), "ASSAY_CACHE": "", "ASSAY_EMULATION": emulation})
 
     def test_every_dtype_is_measured_checked_and_keyed(self):
         case = {"family": "gemm", "dtype": DTYPES, "m": 33, "n": 48, "k": 64, "transpose": ["nn", "nt"]}
-        done, records = self.run_cases([case])
+        done, records = self.run_plan(case)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(records), 2 * len(DTYPES))
         for record in records:
@@ -42,48 +27,47 @@ class GemmOnCuda(unittest.TestCase):
             throughput = record["metrics"][0]
             self.assertEqual((throughput["name"], throughput["unit"]), ("throughput", "FLOP/s"))
             self.assertIsNone(throughput["of_peak"])
-            self.assertEqual({check["name"] for check in record["checks"]}, {"ran", "relative_error", "wrong_elements"})
+            self.assertEqual(set(self.by_name(record["checks"])), {"ran", "relative_error", "wrong_elements"})
             labels = record["labels"]
-            # What a search found is no condition of comparing; the library is.
-            self.assertRegex(labels["implementation"], r"^cublasLt$")
+            # Figures compare if they are of one library, whatever its search found.
+            self.assertRegex(record["choices"]["implementation"], r"^cublasLt$")
             self.assertRegex(labels["choice"], r"cublasLt algorithm \d+, tile \d+, stages \d+, split \d+")
             self.assertIn("cuBLASLt", labels["libraries"])
-            self.assertEqual(labels["accumulation"], {"f64": "f64", "int8": "s32"}.get(dtype, "f32"))
-            self.assertNotIn("threads", labels)
+            self.assertEqual(record["conditions"]["accumulation"], {"f64": "f64", "int8": "s32"}.get(dtype, "f32"))
+            self.assertNotIn("threads", record["choices"])
             eight_bits = dtype.startswith("fp8") or dtype == "int8"
             if eight_bits and transpose == "nn":
                 self.assertTrue(labels["form"] == "packed" or "transposed copies" in labels["choice"])
 
     def test_a_flipped_bit_fails_the_check(self):
-        done, records = self.run_cases([{"family": "gemm", "dtype": DTYPES, "m": 32, "n": 32, "k": 32}],
-                                       "--inject", "bit-flip")
+        done, records = self.run_plan({"family": "gemm", "dtype": DTYPES, "m": 32, "n": 32, "k": 32},
+                                      words=("--inject", "bit-flip"))
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(len(records), len(DTYPES))
         for record in records:
             self.assertEqual(record["status"], "failed", record["key"])
-            wrong = next(check for check in record["checks"] if check["name"] == "wrong_elements")
+            wrong = self.by_name(record["checks"])["wrong_elements"]
             self.assertEqual(wrong["value"], 1, record["key"])
 
     def test_fast_accumulation_is_for_fp8(self):
-        done, records = self.run_cases([{"family": "gemm", "dtype": ["fp8_e4m3", "bf16"], "m": 32, "n": 32, "k": 32,
-                                         "accumulation": "fast"}])
+        done, records = self.run_plan({"family": "gemm", "dtype": ["fp8_e4m3", "bf16"], "m": 32, "n": 32, "k": 32,
+                                       "accumulation": "fast"})
         self.assertEqual(done.returncode, 0, done.stderr)
         fp8, bf16 = records
         self.assertEqual(fp8["status"], "ok", fp8["reason"])
-        self.assertTrue(fp8["labels"]["accumulation"].startswith("fast"))
+        self.assertTrue(fp8["conditions"]["accumulation"].startswith("fast"))
         self.assertEqual((bf16["status"], bf16["reason"]), ("skipped", "bf16 has no fast accumulation"))
 
     def test_sizes_that_tensor_cores_cannot_take_are_skips(self):
-        done, records = self.run_cases([{"family": "gemm", "dtype": ["fp8_e4m3", "int8"], "m": 32, "n": 32, "k": 33}])
+        done, records = self.run_plan({"family": "gemm", "dtype": ["fp8_e4m3", "int8"], "m": 32, "n": 32, "k": 33})
         self.assertEqual(done.returncode, 0, done.stderr)
         for record, multiple in zip(records, ("16", "4")):
             self.assertEqual(record["status"], "skipped")
             self.assertIn(f"k and n in multiples of {multiple}, not 33 and 32", record["reason"])
 
     def test_a_gpu_of_another_generation_refuses_fp8(self):
-        os.environ["ASSAY_EMULATION"] = "capability=80"
-        self.addCleanup(os.environ.pop, "ASSAY_EMULATION")
-        done, records = self.run_cases([{"family": "gemm", "dtype": ["fp8_e4m3", "bf16"], "m": 32, "n": 32, "k": 32}])
+        done, records = self.run_plan({"family": "gemm", "dtype": ["fp8_e4m3", "bf16"], "m": 32, "n": 32, "k": 32},
+                                      emulation="capability=80")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(records[0]["status"], "skipped")
         self.assertIn("fp8 needs compute capability 8.9, this is 8.0", records[0]["reason"])
@@ -93,14 +77,14 @@ class GemmOnCuda(unittest.TestCase):
         case = {"family": "gemm", "dtype": "bf16", "m": 64, "n": 64, "k": 64}
         found = []
         for _ in range(2):
-            _, records = self.run_cases([case])
+            _, records = self.run_plan(case)
             found.append((records[0]["labels"]["choice"], self.remembered()))
         self.assertRegex(found[0][0], r"\(fastest of \d+ by time\)")
         self.assertIn("64x64x64 bf16 bf16 bf16", found[0][1])
         self.assertEqual(found[0], found[1])
 
     def remembered(self):
-        files = list((self.work / "cache" / "assay" / "algorithms").glob("cuBLASLt-*.txt"))
+        files = list((self.dir / "cache" / "assay" / "algorithms").glob("cuBLASLt-*.txt"))
         self.assertEqual(len(files), 1)
         return files[0].read_text()
 

@@ -1,35 +1,20 @@
 """`assay run` on gemm and peak: records, checks and exit codes as a user sees them."""
 
-import json
-import os
-import pathlib
-import subprocess
-import tempfile
 import unittest
 
-ASSAY = os.environ["ASSAY"]
+from assay_case import AssayCase
+
 DTYPES = ["f64", "f32", "bf16", "int8", "fp16"]
 QUICK = {"max_seconds": 0.1, "warmup_seconds": 0.01, "min_samples": 6}
 
 
-class Gemm(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.work = pathlib.Path(self.folder.name)
-
-    def run_plan(self, cases, *flags):
-        plan = self.work / "plan.json"
-        plan.write_text(json.dumps({"schema": 1, "name": "t", "protocol": QUICK, "cases": cases}))
-        out = self.work / "out"
-        done = subprocess.run([ASSAY, "run", str(plan), "--device", "cpu", "--out", str(out), *flags],
-                              capture_output=True, text=True, timeout=120)
-        lines = (out / "records.jsonl").read_text().splitlines() if (out / "records.jsonl").exists() else []
-        return done, [json.loads(line) for line in lines]
+class Gemm(AssayCase):
+    def run_plan(self, *entries, words=()):
+        return self.measure(*entries, words=words, protocol=QUICK)
 
     def test_every_dtype_is_measured_checked_and_keyed(self):
-        done, records = self.run_plan([{"family": "gemm", "dtype": DTYPES, "m": 65, "n": 48, "k": 33,
-                                        "transpose": ["nn", "tt"]}])
+        done, records = self.run_plan({"family": "gemm", "dtype": DTYPES, "m": 65, "n": 48, "k": 33,
+                                       "transpose": ["nn", "tt"]})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(records), 10)
         for record in records:
@@ -46,32 +31,32 @@ class Gemm(unittest.TestCase):
             self.assertEqual((throughput["name"], throughput["unit"]), ("throughput", "FLOP/s"))
             self.assertGreater(throughput["value"], 0)
             self.assertIsNone(throughput["of_peak"])
-            self.assertEqual({check["name"] for check in record["checks"]}, {"ran", "relative_error", "wrong_elements"})
-            self.assertEqual(record["protocol"]["isa"], record["labels"]["isa"])
+            self.assertEqual(set(self.by_name(record["checks"])), {"ran", "relative_error", "wrong_elements"})
+            self.assertEqual(record["protocol"]["isa"], record["choices"]["isa"])
             for name in ("implementation", "isa"):
-                self.assertNotIn("ref", record["labels"][name])
+                self.assertNotIn("ref", record["choices"][name])
             self.assertIn(record["labels"]["form"], ("plain", "packed", "inner_product"))
 
     def test_names_of_instruction_sets_are_not_shared(self):
-        _, records = self.run_plan([{"family": "gemm", "dtype": ["f32", "bf16"], "m": 64, "n": 64, "k": 64}])
-        isas = [record["labels"]["isa"] for record in records if record["status"] == "ok"]
+        _, records = self.run_plan({"family": "gemm", "dtype": ["f32", "bf16"], "m": 64, "n": 64, "k": 64})
+        isas = [record["choices"]["isa"] for record in records if record["status"] == "ok"]
         self.assertEqual(len(set(isas)), len(isas))
 
     def test_a_flipped_bit_fails_the_check(self):
-        done, records = self.run_plan([{"family": "gemm", "dtype": ["f32", "int8"], "m": 64, "n": 64, "k": 64}],
-                                      "--inject", "bit-flip")
+        done, records = self.run_plan({"family": "gemm", "dtype": ["f32", "int8"], "m": 64, "n": 64, "k": 64},
+                                      words=("--inject", "bit-flip"))
         self.assertEqual(done.returncode, 1, done.stderr)
         for record in records:
             if record["status"] == "skipped":
                 continue
             self.assertEqual(record["status"], "failed")
-            wrong = next(check for check in record["checks"] if check["name"] == "wrong_elements")
+            wrong = self.by_name(record["checks"])["wrong_elements"]
             self.assertEqual(wrong["value"], 1)
             self.assertRegex(wrong["detail"][0], r"^row \d+, column \d+.*: .*, not ")
 
     def test_share_of_the_peak_measured_before(self):
-        done, records = self.run_plan([{"family": "peak", "dtype": "f32", "threads": ["core", "all"]},
-                                       {"family": "gemm", "dtype": "f32", "m": 128, "n": 128, "k": 128}])
+        done, records = self.run_plan({"family": "peak", "dtype": "f32", "threads": ["core", "all"]},
+                                      {"family": "gemm", "dtype": "f32", "m": 128, "n": 128, "k": 128})
         self.assertEqual(done.returncode, 0, done.stderr)
         peaks = {r["params"]["threads"]: r for r in records if r["family"] == "peak"}
         product = next(r for r in records if r["family"] == "gemm")
@@ -79,32 +64,32 @@ class Gemm(unittest.TestCase):
             self.skipTest("no multiply-add loops for this processor")
         peak = peaks["all"]["metrics"][0]
         throughput = product["metrics"][0]
-        if product["labels"]["threads"] != "1":
+        if product["choices"]["threads"] != "1":
             self.assertAlmostEqual(throughput["of_peak"], throughput["value"] / peak["value"], places=9)
-        self.assertIn(peaks["all"]["labels"]["isa"], product["labels"]["peak"])
-        self.assertEqual(peaks["core"]["labels"]["threads"], "1")
+        self.assertIn(peaks["all"]["choices"]["isa"], product["labels"]["peak"])
+        self.assertEqual(peaks["core"]["choices"]["threads"], "1")
 
     def test_zeros_are_asked_for_and_labelled(self):
-        done, records = self.run_plan([{"family": "gemm", "dtype": "f32", "m": 64, "n": 64, "k": 64,
-                                        "protocol": {"data": "zeros"}}])
+        done, records = self.run_plan({"family": "gemm", "dtype": "f32", "m": 64, "n": 64, "k": 64,
+                                       "protocol": {"data": "zeros"}})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(records[0]["protocol"]["data"], "zeros")
 
     def test_what_the_cpu_lacks_is_a_skip(self):
-        done, records = self.run_plan([{"family": "peak", "dtype": "f32", "isa": "amx", "threads": "core"}])
+        done, records = self.run_plan({"family": "peak", "dtype": "f32", "isa": "amx", "threads": "core"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(records[0]["status"], "skipped")
         self.assertEqual(records[0]["reason"], "amx has no f32 multiply-add")
 
     def test_bad_parameters_are_usage_errors(self):
         for case in ({"m": 0}, {"n": -4}, {"transpose": "xx"}, {"dtype": "f33"}, {"cache": 3}):
-            done, records = self.run_plan([{"family": "gemm"} | case])
+            done, records = self.run_plan({"family": "gemm"} | case)
             self.assertEqual(done.returncode, 2, case)
             self.assertEqual(records, [])
             self.assertIn(next(iter(case)), done.stderr)
-        done, _ = self.run_plan([{"family": "gemm", "m": 1 << 22, "n": 1 << 22, "k": 1}])
+        done, _ = self.run_plan({"family": "gemm", "m": 1 << 22, "n": 1 << 22, "k": 1})
         self.assertEqual(done.returncode, 2)
-        done, _ = self.run_plan([{"family": "peak", "threads": 100000}])
+        done, _ = self.run_plan({"family": "peak", "threads": 100000})
         self.assertEqual(done.returncode, 2, done.stderr)
 
 

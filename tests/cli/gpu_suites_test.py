@@ -1,10 +1,8 @@
 """The suites on a GPU as a user sees them, on the emulation: records, checks, faults and what a device lacks. No figure
 of the emulation means anything; every record must say so."""
 
-import json
 import os
 import pathlib
-import shutil
 import unittest
 
 from assay_case import AssayCase
@@ -14,15 +12,9 @@ CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs" / "plans"
 
 
 class GpuSuites(AssayCase):
-    def run_plan(self, *entries, flags=(), device="cuda", emulation="", more=None):
-        out = self.dir / "out"
-        shutil.rmtree(out, ignore_errors=True)
+    def run_plan(self, *entries, device="cuda", emulation="", more=None, **options):
         env = {"ASSAY_MODULE_PATH": os.environ["ASSAY_EMULATED"], "ASSAY_EMULATION": emulation, **(more or {})}
-        done = self.assay("run", self.plan(*entries, protocol=QUICK), "--device", device, "--out", out, *flags, env=env,
-                          timeout=240)
-        path = out / "records.jsonl"
-        records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        return done, records
+        return self.measure(*entries, device=device, env=env, protocol=QUICK, **options)
 
     def ok(self, *entries, **options):
         """Every case is ok, and none of its figures is for quoting."""
@@ -38,16 +30,16 @@ class GpuSuites(AssayCase):
         return records
 
     def failed(self, entry, check, value=1, **options):
-        done, records = self.run_plan(entry, flags=("--inject", "bit-flip"), **options)
+        done, records = self.run_plan(entry, words=("--inject", "bit-flip"), **options)
         self.assertEqual(done.returncode, 1, done.stderr + done.stdout)
         for record in records:
             self.assertEqual(record["status"], "failed", record)
-            found = next(one for one in record["checks"] if one["name"] == check)
+            found = self.by_name(record["checks"])[check]
             self.assertEqual((found["passed"], found["value"]), (False, value), record)
             self.assertTrue(found["detail"])
 
     def figure(self, record, name):
-        return next(metric["value"] for metric in record["metrics"] if metric["name"] == name)
+        return self.metrics(record)[name]
 
     def test_memory(self):
         ops = ["read", "write", "copy", "scale", "add", "triad", "dot"]
@@ -67,7 +59,7 @@ class GpuSuites(AssayCase):
         records = self.ok({"family": "memory", "op": ["triad", "dot"], "bytes": "1000056"})
         for record in records:
             self.assertEqual((record["labels"]["level"], record["protocol"]["cache"]), ("memory, in part cached", "none"))
-            self.assertEqual((record["labels"]["array_bytes"], record["labels"]["passes"]), ("1000000", "1"))
+            self.assertEqual((record["conditions"]["array_bytes"], record["labels"]["passes"]), ("1000000", "1"))
 
     def test_memory_latency(self):
         [record] = self.ok({"family": "memory", "op": "latency", "bytes": "64KiB"})
@@ -164,7 +156,7 @@ class GpuSuites(AssayCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual({record["family"]: record["status"] for record in records}, {"launch": "ok", "collective": "skipped"})
         self.assertIn("this host has 1 GPU", [record["reason"] for record in records if record["reason"]][0])
-        done, records = self.run_plan(*entries, flags=("--ranks", "2"))  # asked for, so refused
+        done, records = self.run_plan(*entries, words=("--ranks", "2"))  # asked for, so refused
         self.assertEqual((done.returncode, records), (2, []))
 
     def test_dataloader(self):
@@ -172,7 +164,7 @@ class GpuSuites(AssayCase):
         [record] = self.ok(entry)
         self.assertIn("pinned", record["protocol"]["memory"])
         self.assertGreater(self.figure(record, "throughput"), 0)
-        checks = {check["name"]: check["passed"] for check in record["checks"]}
+        checks = {name: check["passed"] for name, check in self.by_name(record["checks"]).items()}
         self.assertEqual((checks["wrong_bytes_on_device"], checks["wrong_order"], checks["wrong_tokens"]), (True,) * 3)
         self.failed({**entry, "stage": "all"}, "wrong_bytes_on_device")
 

@@ -89,7 +89,7 @@ class QualityRuns(AssayCase):
         done = self.assay("run", "transformer", "--set", "transformer.model=mini", "--set", "transformer.mode=quality",
                           "--set", f"transformer.runs={runs}", "--set", "transformer.threads=1", "--out", "out",
                           env=self.mini_model(target))
-        record = json.loads((self.dir / "out" / "records.jsonl").read_text().splitlines()[-1])
+        record = self.records()[-1]
         logs = {path: path.read_text() for path in sorted((self.dir / "out" / "mllog").glob("*.log"))}
         return done, record, logs
 

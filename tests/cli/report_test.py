@@ -1,13 +1,10 @@
 """assay report: what it prints and writes of finished runs, and what it refuses."""
 
 import json
-import os
 import re
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(__file__))
-from assay_case import AssayCase  # noqa: E402
+from assay_case import AssayCase
 
 
 class Report(AssayCase):
@@ -17,12 +14,6 @@ class Report(AssayCase):
                   "metrics": [{"name": "latency", "value": 1e-6, "unit": "s", "ci95": [0.99e-6, 1.01e-6]}]}
         record.update(members)
         return record
-
-    def run_dir(self, *records, name="r", run=None):
-        self.write(f"{name}/run.json", run or {"schema": 1})
-        lines = [line if isinstance(line, str) else json.dumps(line) for line in records]
-        self.write(f"{name}/records.jsonl", "".join(line + "\n" for line in lines))
-        return name
 
     def test_prints_a_row_a_case_and_the_verdict(self):
         self.run_dir(self.record(), self.record("launch/op=handoff", status="skipped", reason="no GPU", metrics=[]))
@@ -82,7 +73,7 @@ class Report(AssayCase):
         evil = "\x1b[2J<script>alert(1)</script>|`x`\u202e"
         self.run_dir(self.record("launch/op=" + evil, status="failed", reason=evil,
                                  checks=[{"name": evil, "passed": False, "detail": [evil]}]),
-                     run={"schema": 1, "labels": {"a": evil}, "plan": {"name": evil}})
+                     run={"labels": {"a": evil}, "plan": {"name": evil}})
         done = self.assay("report", "r", "--md", "out.md")
         self.assertEqual(done.returncode, 0, done.stderr)
         for text in (done.stdout, (self.dir / "out.md").read_text()):
@@ -127,7 +118,7 @@ class Report(AssayCase):
         for name, host, day, seconds in (("a", "x", 1, 1e-6), ("b", "x", 2, 3e-6), ("c", "y", 3, 5e-6)):
             metric = {"name": "latency", "value": seconds, "unit": "s"}
             self.run_dir(self.record(metrics=[metric]), name=name,
-                         run={"schema": 1, "started": f"2026-01-0{day}T00:00:00Z", "environment": {"hostnames": [host]}})
+                         run={"started": f"2026-01-0{day}T00:00:00Z", "environment": {"hostnames": [host]}})
         done = self.assay("report", "a", "b", "c")
         self.assertIn("3 runs of 2 machines", done.stdout)
         self.assertRegex(done.stdout, r"launch fork_join +3 us .* 2 +1 us – 3 us")

@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
-from testbed import BINARY, TestbedCase, alive, descendants, main, wait_for, workers  # noqa: E402
+from testbed import BINARY, TestbedCase, alive, descendants, main, wait_for  # noqa: E402
 
 
 class ExitCodes(TestbedCase):
@@ -19,13 +19,17 @@ class ExitCodes(TestbedCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         records = self.by_op()
         self.assertEqual(records["ok"]["status"], "ok")
+        self.assertEqual(records["ok"]["schema"], 2)
         self.assertEqual(records["ok"]["labels"]["rack"], "7")
+        self.assertEqual(records["ok"]["choices"], {"implementation": "probe"})
+        self.assertEqual(records["ok"]["conditions"], {})
         self.assertEqual(records["ok"]["checks"][0]["name"], "held")
         self.assertIn("measure", records["ok"]["spans"])
         self.assertTrue(records["ok"]["comparable"])
         self.assertEqual((records["skip"]["status"], records["skip"]["reason"]), ("skipped", "asked to skip"))
         run = self.run_json()
-        self.assertEqual(run["schema"], 1)
+        self.assertEqual(run["schema"], 2)
+        self.assertRegex(run["id"], "^[0-9a-f]{32}$")
         self.assertIsNotNone(run["finished"])
         self.assertEqual(len(run["plan"]["cases"]), 2)
         self.assertEqual(run["labels"], {"rack": "7"})
@@ -95,7 +99,6 @@ class ExitCodes(TestbedCase):
 class BrokenWorkers(TestbedCase):
     def test_each_costs_its_own_case(self):
         ops = ["crash", "abort", "exit", "kill", "noisy", "orphan", "oom-thread", "ok"]
-        started = time.monotonic()
         done = self.run_assay(*self.probe(*ops), "--out", self.out)
         self.assertEqual(done.returncode, 4, done.stderr)
         records = self.by_op()
@@ -109,7 +112,8 @@ class BrokenWorkers(TestbedCase):
         self.assertIn("last words of rank 0", done.stderr)
         self.assertLessEqual(len(records["noisy"]["log"]), 4096)
         self.assertEqual(left_over(self.folder), [])
-        self.assertLess(time.monotonic() - started, 60)
+        for record in records.values():   # every end was noticed: none had to wait for its limit
+            self.assertNotIn("timeout", record["reason"])
 
     def test_hang_ends_at_its_timeout(self):
         done = self.run_assay(*self.probe("hang", "ok"), "--timeout", "2", "--out", self.out)
@@ -231,7 +235,7 @@ class InterruptAndResume(TestbedCase):
         self.assertEqual(process.returncode, -signal.SIGKILL)
         self.assertEqual(left_over(self.folder), [])
         with open(os.path.join(self.out, "records.jsonl"), "a") as file:
-            file.write('{"schema":1,"key":"torn')
+            file.write('{"schema":2,"key":"torn')
         done = self.run_assay(*self.probe("sleep", n="0,1,2", seconds="0.7"), "--resume", self.out)
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(os.path.join(self.out, "records.jsonl")) as file:
@@ -241,8 +245,10 @@ class InterruptAndResume(TestbedCase):
     def test_errors_run_again_as_the_next_attempt(self):
         first = self.run_assay(*self.probe("ok", "fail"), "--inject", "crash", "--out", self.out)
         self.assertEqual(first.returncode, 4)
+        run = self.run_json()["id"]
         done = self.run_assay("--resume", self.out)
         self.assertEqual(done.returncode, 1, done.stderr)   # of the whole directory: fail
+        self.assertEqual(self.run_json()["id"], run)
         self.assertEqual([(r["params"]["op"], r["attempt"], r["status"]) for r in self.records()],
                          [("ok", 1, "error"), ("fail", 1, "error"), ("ok", 2, "ok"), ("fail", 2, "failed")])
         self.assertEqual(self.run_assay("--resume", self.out).returncode, 1)
@@ -321,10 +327,24 @@ class InterruptAndResume(TestbedCase):
         with open(path) as file:
             text = file.read()
         with open(path, "w") as file:
-            file.write(text.replace('"schema": 1', '"schema": 99', 1))
+            file.write(text.replace('"schema": 2', '"schema": 99', 1))
         done = self.run_assay("--resume", self.out)
         self.assertEqual(done.returncode, 2)
         self.assertIn("schema 99 is not known", done.stderr)
+
+    def test_a_run_of_schema_1_is_read_and_not_continued(self):
+        self.run_assay(*self.probe("ok"), "--inject", "crash", "--out", self.out)
+        path = os.path.join(self.out, "run.json")
+        run = self.run_json()
+        del run["id"]
+        with open(path, "w") as file:
+            json.dump({**run, "schema": 1}, file)
+        records = self.records()
+        for words in (["--resume", self.out], [*self.probe("ok"), "--resume", self.out]):
+            done = self.run_assay(*words)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("schema 1", done.stderr)
+        self.assertEqual(self.records(), records)
 
     def test_second_sigint_is_hard(self):
         process = self.start(*self.probe("hang"), "--out", self.out)
@@ -403,16 +423,19 @@ class Supervisor(TestbedCase):
         process = self.start(*self.probe("hang"), "--out", self.out)
         self.phase_reached(process)
 
-        def spent():
-            with open(f"/proc/{process.pid}/stat") as file:
-                fields = file.read().rsplit(")", 1)[1].split()
-            return int(fields[11]) + int(fields[12])
-        before = spent()
-        time.sleep(1)
-        self.assertLessEqual(spent() - before, 5)   # ticks of 10 ms
-        with open(f"/proc/{process.pid}/status") as file:
-            peak = [int(line.split()[1]) for line in file if line.startswith("VmHWM")][0]
-        self.assertLess(peak, 50 * 1024)
+        def status():
+            with open(f"/proc/{process.pid}/status") as file:
+                return dict(line.split(":", 1) for line in file)
+        before = status()
+        asleep = 0
+        for _ in range(20):
+            time.sleep(0.05)
+            asleep += status()["State"].split()[0] == "S"
+        after = status()
+        woken = int(after["voluntary_ctxt_switches"]) - int(before["voluntary_ctxt_switches"])
+        self.assertGreaterEqual(asleep, 15)   # a busy loop never sleeps
+        self.assertLess(woken, 200)           # nor does it wake up all the time to look
+        self.assertLess(int(after["VmHWM"].split()[0]), 50 * 1024)
         process.send_signal(signal.SIGINT)
         process.wait(timeout=30)
 

@@ -1,12 +1,8 @@
 """assay report on runs of several world sizes: efficiencies, fits, predictions, and what is kept apart."""
 
-import json
-import os
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(__file__))
-from assay_case import AssayCase  # noqa: E402
+from assay_case import AssayCase
 
 
 def step(world, seconds, scaling="strong", arm=None, **members):
@@ -30,27 +26,18 @@ def call(op, ranks, size, seconds, **members):
 
 
 class ScalingReport(AssayCase):
-    def run_dir(self, *records, name="r", run=None):
-        self.write(f"{name}/run.json", run or {"schema": 1})
-        self.write(f"{name}/records.jsonl", "".join(json.dumps(record) + "\n" for record in records))
-        return name
-
-    def tables(self, *dirs):
-        """Every table of the report's JSON by its id, and what was printed."""
+    def report(self, *dirs):
+        """The tables of the report's JSON, and what was printed."""
         done = self.assay("report", *dirs, "--json", "out.json", "--md", "out.md")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
-        document = json.loads((self.dir / "out.json").read_text())
-        found = {}
-        for section in document["sections"]:
-            found.update({table["id"]: table["rows"] for table in section["tables"]})
-        return found, done.stdout
+        return self.tables(), done.stdout
 
     def test_strong_and_weak_by_hand(self):
         # 1 x 8 / (2 x 5) = 0.8 with arms hypot(ln 1.03, ln 1.04): a factor of 1.050338; weak 3 / 4 = 0.75.
         self.run_dir(step(1, 8, arm=1.03), step(2, 5, arm=1.04), name="a")
         self.run_dir(step(1, 3, "weak"), step(3, 4, "weak"), name="b")
-        tables, out = self.tables("a", "b")
+        tables, out = self.report("a", "b")
         row = tables["strong"][1]
         self.assertAlmostEqual(row["efficiency"]["value"], 0.8)
         self.assertAlmostEqual(row["efficiency_ci95"][0], 0.8 / 1.050338, places=6)
@@ -63,7 +50,7 @@ class ScalingReport(AssayCase):
     def test_world_sizes_of_several_runs_join(self):
         for ranks in (1, 2, 4, 8):
             self.run_dir(step(ranks, 10 * (0.2 + 0.8 / ranks)), name=f"r{ranks}")
-        tables, _ = self.tables("r8", "r1", "r4", "r2")
+        tables, _ = self.report("r8", "r1", "r4", "r2")
         self.assertEqual([row["ranks"] for row in tables["strong"]], [1, 2, 4, 8])
         self.assertAlmostEqual(tables["amdahl"][0]["serial"]["value"], 0.2, places=6)
         # 10 (0.2 + 0.8 / 16) = 2.5 s; the form holds exactly at the size that was held out.
@@ -72,14 +59,14 @@ class ScalingReport(AssayCase):
         self.assertAlmostEqual(tables["prediction_models"][0]["error"]["value"], 0, places=6)
         self.assertEqual(tables["prediction_models"][0]["held_out"], 8)
         files = [(self.dir / name).read_bytes() for name in ("out.json", "out.md")]
-        self.tables("r1", "r2", "r4", "r8", "r1")
+        self.report("r1", "r2", "r4", "r8", "r1")
         self.assertEqual(files, [(self.dir / name).read_bytes() for name in ("out.json", "out.md")])
 
     def test_collectives_of_a_ring(self):
         # alpha 2 us, link 10 GB/s. 4 ranks: A = 6 x 2 us, B = 10 / 1.5 GB/s, n1/2 = 12e-6 x 1e10 / 1.5 = 80,000 B.
         self.run_dir(*[call("all_reduce", n, size, 2 * (n - 1) * 2e-6 + 2 * (n - 1) / n * size / 1e10)
                        for n in (2, 4, 8) for size in (8, 65536, 1048576, 16777216)])
-        tables, out = self.tables("r")
+        tables, out = self.report("r")
         row = next(row for row in tables["collectives"] if row["ranks"] == 4)
         self.assertAlmostEqual(row["latency"]["value"], 12e-6, places=10)
         self.assertAlmostEqual(row["bandwidth"]["value"], 1e10 / 1.5, delta=1e4)
@@ -95,7 +82,7 @@ class ScalingReport(AssayCase):
                      step(4, 3, flags=["oversubscribed"], comparable=False),
                      step(8, 2, protocol={"form": "window"}),
                      step(16, 1, status="error", reason="killed"))
-        tables, out = self.tables("r")
+        tables, out = self.report("r")
         self.assertEqual([row["ranks"] for row in tables["strong"]], [1, 2])
         reasons = {tuple(row["ranks"]): row["reason"] for row in tables["kept_apart"]}
         self.assertIn("oversubscribed", reasons[(4,)])
@@ -105,14 +92,14 @@ class ScalingReport(AssayCase):
 
     def test_one_world_size_says_what_to_run(self):
         self.run_dir(step(1, 8))
-        _, out = self.tables("r")
+        _, out = self.report("r")
         self.assertIn("One world size only", out)
         self.assertIn("assay run transformer", " ".join(out.split()))
 
     def test_slowest_rank_and_its_host(self):
         ranks = [{"rank": i, "host": f"node{i // 2}", "median": 1 + (i == 3) / 10} for i in range(4)]
         self.run_dir(step(1, 1, "weak"), step(4, 1.1, "weak", ranks=ranks))
-        tables, out = self.tables("r")
+        tables, out = self.report("r")
         self.assertEqual(tables["ranks"][0]["slowest_rank"], 3)
         self.assertEqual(tables["ranks"][0]["host"], "node1")
         self.assertIn("Slowest rank: 3 on node1, 10.0 % behind", " ".join(out.split()))
@@ -122,7 +109,7 @@ class ScalingReport(AssayCase):
         ranks = [{"rank": 0, "host": evil, "median": 2}, {"rank": 1, "host": "b", "median": 1}]
         self.run_dir(step(1, 1, labels={evil: evil}), step(2, 1, labels={evil: "b"}, ranks=ranks),
                      step(2, 1, "weak", params={"model": evil, "scaling": "weak"}, key="transformer/model=" + evil))
-        _, out = self.tables("r")
+        _, out = self.report("r")
         for text in (out, (self.dir / "out.md").read_text()):
             self.assertNotIn("\033", text)
             self.assertNotIn("\u202e", text)

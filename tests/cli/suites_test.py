@@ -1,6 +1,5 @@
 """`assay run` on memory, collective and launch: records, checks, faults and exit codes as a user sees them."""
 
-import json
 import unittest
 
 from assay_case import AssayCase
@@ -9,10 +8,8 @@ QUICK = {"max_seconds": 0.1, "warmup_seconds": 0.01, "min_samples": 6}
 
 
 class Suites(AssayCase):
-    def run_plan(self, entry, *flags):
-        done = self.assay("run", self.plan(entry, protocol=QUICK), "--device", "cpu", "--out", "out", *flags, timeout=120)
-        path = self.dir / "out" / "records.jsonl"
-        return done, [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    def run_plan(self, entry, *words):
+        return self.measure(entry, words=words, protocol=QUICK)
 
     def test_memory_keys_figures_and_what_does_not_apply(self):
         done, records = self.run_plan({"family": "memory", "op": ["read", "triad", "latency"], "bytes": "64KiB",
@@ -47,7 +44,7 @@ class Suites(AssayCase):
             if record["params"]["op"] == "send_recv" and record["params"]["inplace"]:
                 self.assertEqual((record["status"], record["reason"]), ("skipped", "send_recv has no in-place form"))
                 continue
-            figures = {metric["name"]: metric["value"] for metric in record["metrics"]}
+            figures = self.metrics(record)
             self.assertIsNone(figures["busbw"])
             self.assertGreater(figures["algbw"], 0)
 

@@ -1,6 +1,5 @@
 """Training as a user meets it: what a record holds, reproducibility, checkpoints and resume, quality runs, bad input."""
 import json
-import math
 import os
 import pathlib
 import shutil
@@ -26,16 +25,10 @@ class Training(AssayCase):
             small["seq"] = 32
         return {"family": family, "model": TINY[family], **small, **members}
 
-    def run_plan(self, *entries, code=0, name="run", words=(), env=None):
-        done = self.assay("run", self.plan(*entries), "--out", name, *words, env=env)
+    def run_plan(self, *entries, code=0, out="run", **options):
+        done, records = self.measure(*entries, out=out, **options)
         self.assertEqual(done.returncode, code, done.stderr + done.stdout)
-        return self.records(name)
-
-    def records(self, name="run"):
-        return [json.loads(line) for line in (self.dir / name / "records.jsonl").read_text().splitlines()]
-
-    def metrics(self, record):
-        return {metric["name"]: metric["value"] for metric in record["metrics"]}
+        return records
 
     def test_records_of_all_families(self):
         for record in self.run_plan(*(self.entry(family) for family in TINY)):
@@ -43,7 +36,7 @@ class Training(AssayCase):
             self.assertEqual(record["params"]["accumulate"], 1, "what the recipe says, not that it says it")
             self.assertNotIn("recipe", record["key"])
             metrics = self.metrics(record)
-            units = {metric["name"]: metric["unit"] for metric in record["metrics"]}
+            units = {name: metric["unit"] for name, metric in self.by_name(record["metrics"]).items()}
             self.assertEqual(units["throughput"], "img/s" if record["family"] == "resnet" else "tokens/s")
             self.assertEqual(units["model_flops"], "FLOP/s")
             for name in ("throughput", "step_time", "model_flops", "loss_step_10", "peak_memory", "planned_memory"):
@@ -55,19 +48,21 @@ class Training(AssayCase):
             mean = sum(record["samples"]["values"]) / len(record["samples"]["values"])
             self.assertLess(parts, 1.05 * mean)
             self.assertGreater(parts, 0.5 * mean)
-            for label in ("formula", "implementation", "isa", "threads", "model", "peak", "data"):
-                self.assertTrue(record["labels"][label], label)
+            for kind, names in (("conditions", ("model", "data", "recipe")), ("choices", ("implementation", "isa", "threads")),
+                                ("labels", ("formula", "peak"))):
+                for name in names:
+                    self.assertTrue(record[kind][name], name)
             losses = record["telemetry"]["loss"]["values"]
             self.assertEqual(losses[9], metrics["loss_step_10"])
             if record["family"] != "resnet":  # whose batches are too small for a smooth curve
                 self.assertLess(losses[9], losses[0])
         again = self.assay("run", "--resume", "run")
         self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertEqual(len(self.records()), len(TINY), "nothing is left to run")
+        self.assertEqual(len(self.records("run")), len(TINY), "nothing is left to run")
 
     def test_one_seed_gives_the_same_losses_to_the_bit(self):
         entries = [self.entry("transformer"), self.entry("resnet"), self.entry("transformer", seed=1)]
-        first, again = self.run_plan(*entries, name="a"), self.run_plan(*entries, name="b")
+        first, again = self.run_plan(*entries, out="a"), self.run_plan(*entries, out="b")
         losses = [[record["telemetry"]["loss"]["values"][:10] for record in run] for run in (first, again)]
         self.assertEqual(losses[0], losses[1])
         self.assertNotEqual(losses[0][0], losses[0][2])
@@ -90,8 +85,7 @@ class Training(AssayCase):
         metrics = self.metrics(record)
         self.assertGreater(metrics["checkpoint_write"], 0)
         self.assertGreater(metrics["checkpoint_read"], 0)
-        check, = [c for c in record["checks"] if c["name"] == "losses_after_resume_that_differ"]
-        self.assertTrue(check["passed"])
+        self.assertTrue(self.by_name(record["checks"])["losses_after_resume_that_differ"]["passed"])
         self.assertEqual(len(list((self.dir / "run" / "checkpoints").glob("*.ckpt"))), 1)
 
     def kill_and_resume(self, damage=None):
@@ -113,13 +107,13 @@ class Training(AssayCase):
         if damage:
             damage(file)
         done = self.assay("run", "--resume", "run")
-        return self.records()[-1], done
+        return self.records("run")[-1], done
 
     def test_a_killed_run_goes_on_where_it_was(self):
         record, done = self.kill_and_resume()
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(any(flag.startswith("resumed from step ") for flag in record["flags"]), record["flags"])
-        straight, = self.run_plan(self.entry(protocol={"max_seconds": "1s", "warmup_seconds": "1ms"}), name="straight")
+        straight, = self.run_plan(self.entry(protocol={"max_seconds": "1s", "warmup_seconds": "1ms"}), out="straight")
         losses, whole = record["telemetry"]["loss"]["values"], straight["telemetry"]["loss"]["values"]
         common = min(len(losses), len(whole))
         self.assertGreaterEqual(common, 10)
@@ -175,7 +169,7 @@ class Training(AssayCase):
         times = record["samples"]["values"]
         self.assertEqual(len(times), 3)
         self.assertAlmostEqual(self.metrics(record)["time_to_quality"], sorted(times)[1])
-        self.assertEqual(record["labels"]["scoring"], "olympic mean of 3 runs")
+        self.assertEqual(record["conditions"]["scoring"], "olympic mean of 3 runs")
         self.assertTrue(record["labels"]["convergence"].startswith("not judged"))
         logs = sorted((self.dir / "run" / "mllog").glob("*.log"))
         self.assertEqual(len(logs), 3)

@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from apart import APART, with_mpi  # noqa: E402
+from host_names import HOST_NAME_PREFIX, with_mpi  # noqa: E402
 from testbed import TestbedCase, alive, descendants, main, wait_for  # noqa: E402
 
 
@@ -29,10 +29,10 @@ class SeveralHosts(TestbedCase):
         for rank, name in enumerate(names):
             env = dict(os.environ, ASSAY_SUPERVISOR=f"127.0.0.1:{port}", ASSAY_TOKEN=token, ASSAY_RANK=str(rank),
                        ASSAY_SIZE=str(len(names)), ASSAY_HOST=name)
-            if not APART:  # Open MPI names its shared memory by the kernel's host name, which they share
+            if not HOST_NAME_PREFIX:  # Open MPI names its shared memory by the kernel's host name, which they share
                 env["OMPI_MCA_btl"] = "self,tcp"
             env.pop("ASSAY_LOCAL_RANK", None)
-            process = subprocess.Popen([*APART, *self.command(*words)], env=env, cwd=self.folder, text=True,
+            process = subprocess.Popen([*HOST_NAME_PREFIX, *self.command(*words)], env=env, cwd=self.folder, text=True,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.started.append(process)
             processes.append(process)

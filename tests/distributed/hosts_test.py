@@ -8,10 +8,9 @@ import socket
 import subprocess
 import sys
 import threading
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
-from apart import APART, with_mpi  # noqa: E402
+from host_names import HOST_NAME_PREFIX, with_mpi  # noqa: E402
 from hosts import HostsCase, free_port  # noqa: E402
 from testbed import BINARY, alive, main, wait_for  # noqa: E402
 
@@ -68,7 +67,7 @@ class Hosts(HostsCase):
         proxy = Proxy(port, change) if change else None
         words = [*self.probe("ok"), "--ranks", "2", "--trace"]
         env = {**os.environ, **self.rank(1, 2, proxy.port if proxy else port, **more)}
-        agent = subprocess.Popen([*APART, *self.command(*(agent_words or words))], cwd=self.folder, text=True, env=env,
+        agent = subprocess.Popen([*HOST_NAME_PREFIX, *self.command(*(agent_words or words))], cwd=self.folder, text=True, env=env,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.started.append(agent)
         done = self.run_assay(*words, "--out", self.out, env=self.rank(0, 2, port, **more))
@@ -223,7 +222,7 @@ class Hosts(HostsCase):
         del env["OMPI_MCA_orte_default_hostfile"]
         shell = os.path.join(self.folder, "shell")
         with open(shell, "w") as file:
-            file.write(f'#!/bin/sh\nexport ASSAY_HOST=$1; shift; exec {shlex.join(APART)} sh -c "$*"\n')
+            file.write(f'#!/bin/sh\nexport ASSAY_HOST=$1; shift; exec {shlex.join(HOST_NAME_PREFIX)} sh -c "$*"\n')
         os.chmod(shell, 0o755)
         for name in ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"):
             env[name] = shell

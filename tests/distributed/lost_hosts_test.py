@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
-from apart import APART, with_mpi  # noqa: E402
+from host_names import HOST_NAME_PREFIX, with_mpi  # noqa: E402
 from hosts import HostsCase, free_port  # noqa: E402
 from testbed import main, wait_for  # noqa: E402
 
@@ -70,7 +70,7 @@ class LostHosts(HostsCase):
         self.gone()
 
     def serve(self, words, port):
-        agent = subprocess.Popen([*APART, *self.command(*words)], cwd=self.folder, text=True,
+        agent = subprocess.Popen([*HOST_NAME_PREFIX, *self.command(*words)], cwd=self.folder, text=True,
                                  env={**os.environ, **self.rank(1, 2, port)}, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE)
         self.started.append(agent)

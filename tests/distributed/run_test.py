@@ -3,7 +3,6 @@ import os
 import signal
 import sys
 import time
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 from testbed import TestbedCase, alive, descendants, main, wait_for, workers  # noqa: E402

@@ -112,7 +112,7 @@ class GpuTraining(World):
 
     def test_ranks_follow_one_that_accumulates(self):
         self.follow("llama", (2,))
-        self.assertEqual({record["labels"]["graph"] for record in self.first}, {"captured"})
+        self.assertEqual({record["choices"]["graph"] for record in self.first}, {"captured"})
 
     def test_equal_worlds_give_equal_losses_to_the_bit(self):
         self.assertEqual(self.losses(self.first, "llama", 2), self.losses(self.again, "llama", 2))

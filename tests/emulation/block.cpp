@@ -1,5 +1,5 @@
-// Fibres for the threads of a block, their barriers and the collectives of warps. A fibre that finishes a thread takes
-// the next one, so a kernel without barriers costs a function call a thread; a switch is a _longjmp.
+// Fibres for the threads of a block, their barriers and warp collectives. A fibre that finishes a thread starts the
+// next one, so a kernel without barriers costs one function call per thread; a switch is a _longjmp.
 #include "tests/emulation/block.h"
 
 #include "harness/core/error.h"
@@ -25,11 +25,11 @@ namespace assay::emulation {
 namespace {
 
 constexpr unsigned max_threads = 1024;
-constexpr std::byte garbage{0xff};  // not a number, and an index that is out of bounds
-constexpr std::size_t guard = 256;  // bytes after the dynamic shared memory that must stay as they were
+constexpr std::byte garbage{0xff};  // NaN, and an index out of bounds
+constexpr std::size_t guard = 256;  // bytes after the dynamic shared memory that must not change
 
-// Which of the threads that can run does: the one that could first (all warps keep abreast), the one that could last (a
-// warp runs ahead to the next barrier), or any. What one order hides another shows.
+// Which ready thread runs next: the one ready first (warps run in lockstep), the one ready last (a warp runs ahead to
+// the next barrier), or a random one. Each order shows bugs that others hide.
 enum class Order { first, last, any };
 constexpr std::uint64_t orders = 3;
 
@@ -41,12 +41,12 @@ struct Thread {
   Fibre* fibre = nullptr;
   int predicate = 0;
   Votes votes;
-  std::uint64_t value = 0;  // given to a collective, then its result
+  std::uint64_t value = 0;  // a collective's operand, then its result
   unsigned source = 0;
 };
 
-// Lanes that wait for the others of their mask.
-struct Meeting {
+// Lanes waiting for the others of their mask.
+struct Gathering {
   Collective kind;
   unsigned mask;
   unsigned arrived;
@@ -54,7 +54,7 @@ struct Meeting {
 
 struct Warp {
   unsigned live = 0;
-  std::vector<Meeting> meetings;
+  std::vector<Gathering> gatherings;
 };
 
 class Block {
@@ -79,7 +79,7 @@ class Block {
   Thread& take_ready();
   void release_barrier(const Thread* last);
   void settle(Warp& warp, unsigned first_thread);
-  void close(const Meeting& meeting, unsigned first_thread);
+  void close(const Gathering& gathering, unsigned first_thread);
   std::string stuck() const;
   void discard();
 
@@ -87,7 +87,7 @@ class Block {
   std::vector<Warp> warps_;
   std::vector<Thread*> ready_;
   std::size_t next_ready_ = 0;
-  unsigned next_ = 0;  // of the threads not yet started
+  unsigned next_ = 0;  // the first thread not yet started
   unsigned live_ = 0;
   unsigned at_barrier_ = 0;
   bool backwards_ = false;
@@ -113,7 +113,7 @@ void Block::run(const void* kernel, std::size_t shared_bytes, std::uint64_t numb
   for (unsigned w = 0; w < warps_.size(); ++w) {
     const unsigned lanes = std::min(32u, count - 32 * w);
     warps_[w].live = lanes == 32 ? ~0u : (1u << lanes) - 1;
-    warps_[w].meetings.clear();
+    warps_[w].gatherings.clear();
   }
   ready_.clear();
   next_ready_ = 0;
@@ -145,7 +145,7 @@ void Block::run(const void* kernel, std::size_t shared_bytes, std::uint64_t numb
     throw Error(fmt::format("{} wrote past its {} bytes of dynamic shared memory", where(), shared_bytes));
 }
 
-// The life of a fibre: it runs threads until none is left to start, then lets others run until the next block.
+// A fibre's loop: runs threads until none is left to start, then lets others run until the next block.
 void Block::take_threads() {
   for (;;) {
     while (!error_ && next_ < threads_.size()) {
@@ -179,10 +179,10 @@ void Block::finish(Thread& thread) {
   if (at_barrier_ > 0 && at_barrier_ == live_) release_barrier(nullptr);
   Warp& warp = warps_[thread.index / 32];
   warp.live &= ~(1u << thread.index % 32);
-  if (!warp.meetings.empty()) settle(warp, thread.index / 32 * 32);
+  if (!warp.gatherings.empty()) settle(warp, thread.index / 32 * 32);
 }
 
-// Lets another thread run until this one is ready again.
+// Lets other threads run until this one is ready again.
 void Block::wait(State state) {
   Thread& me = *current_;
   me.state = state;
@@ -193,7 +193,7 @@ void Block::wait(State state) {
   threadIdx = {i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y)};
 }
 
-// To a thread that is ready, else to one not yet started, else back to the launch: the block is done or stuck.
+// Switches to a ready thread, else to one not yet started, else back to the launch: the block is done or stuck.
 void Block::switch_away() {
   Fibre* target = &main_;
   if (error_) {
@@ -240,7 +240,7 @@ Votes Block::barrier(int predicate) {
   return me.votes;
 }
 
-// `last` is the thread that came last and goes on by itself; null where all others were waiting for one that returned.
+// `last` is the thread that arrived last and continues at once; null if all others were waiting for one that returned.
 void Block::release_barrier(const Thread* last) {
   Votes votes;
   for (const Thread& thread : threads_)
@@ -264,13 +264,13 @@ std::uint64_t Block::collective(Collective kind, unsigned mask, std::uint64_t va
   me.source = source;
   Warp& warp = warps_[me.index / 32];
   const unsigned first_thread = me.index / 32 * 32;
-  auto meeting = std::find_if(warp.meetings.begin(), warp.meetings.end(),
-                              [&](const Meeting& m) { return m.mask == mask && m.kind == kind; });
-  if (meeting == warp.meetings.end()) meeting = warp.meetings.insert(meeting, {kind, mask, 0});
-  meeting->arrived |= bit;
-  if (meeting->arrived == (mask & warp.live)) {
-    const Meeting complete = *meeting;
-    warp.meetings.erase(meeting);
+  auto gathering = std::find_if(warp.gatherings.begin(), warp.gatherings.end(),
+                                [&](const Gathering& m) { return m.mask == mask && m.kind == kind; });
+  if (gathering == warp.gatherings.end()) gathering = warp.gatherings.insert(gathering, {kind, mask, 0});
+  gathering->arrived |= bit;
+  if (gathering->arrived == (mask & warp.live)) {
+    const Gathering complete = *gathering;
+    warp.gatherings.erase(gathering);
     close(complete, first_thread);
   } else {
     wait(State::in_collective);
@@ -278,16 +278,16 @@ std::uint64_t Block::collective(Collective kind, unsigned mask, std::uint64_t va
   return me.value;
 }
 
-// Ends the meetings of a warp that lack nobody any more.
+// Completes a warp's gatherings that now have all their lanes.
 void Block::settle(Warp& warp, unsigned first_thread) {
-  for (std::size_t i = 0; i < warp.meetings.size();) {
-    const Meeting meeting = warp.meetings[i];
-    if (meeting.arrived != (meeting.mask & warp.live)) {
+  for (std::size_t i = 0; i < warp.gatherings.size();) {
+    const Gathering gathering = warp.gatherings[i];
+    if (gathering.arrived != (gathering.mask & warp.live)) {
       ++i;
       continue;
     }
-    warp.meetings.erase(warp.meetings.begin() + static_cast<std::ptrdiff_t>(i));
-    close(meeting, first_thread);
+    warp.gatherings.erase(warp.gatherings.begin() + static_cast<std::ptrdiff_t>(i));
+    close(gathering, first_thread);
   }
 }
 
@@ -323,10 +323,10 @@ std::uint64_t result_of(Collective kind, unsigned lanes, const std::array<std::u
   return 0;
 }
 
-void Block::close(const Meeting& meeting, unsigned first_thread) {
+void Block::close(const Gathering& gathering, unsigned first_thread) {
   std::array<std::uint64_t, 32> values{};
   const auto each = [&](auto visit) {
-    for (unsigned rest = meeting.arrived; rest != 0; rest &= rest - 1) {
+    for (unsigned rest = gathering.arrived; rest != 0; rest &= rest - 1) {
       const auto at = static_cast<unsigned>(std::countr_zero(rest));
       visit(at, threads_[first_thread + at]);
     }
@@ -337,12 +337,12 @@ void Block::close(const Meeting& meeting, unsigned first_thread) {
     each([&](unsigned at, Thread&) { bits |= holds(values[at]) ? 1u << at : 0u; });
     return bits;
   };
-  std::uint64_t result = result_of(meeting.kind, meeting.arrived, values);
-  if (meeting.kind == Collective::ballot) result = lanes_with([](std::uint64_t value) { return value != 0; });
+  std::uint64_t result = result_of(gathering.kind, gathering.arrived, values);
+  if (gathering.kind == Collective::ballot) result = lanes_with([](std::uint64_t value) { return value != 0; });
   each([&](unsigned, Thread& thread) {
-    if (meeting.kind == Collective::shuffle)
-      thread.value = meeting.arrived >> (thread.source % 32) & 1 ? values[thread.source % 32] : ~std::uint64_t{0};
-    else if (meeting.kind == Collective::match)
+    if (gathering.kind == Collective::shuffle)
+      thread.value = gathering.arrived >> (thread.source % 32) & 1 ? values[thread.source % 32] : ~std::uint64_t{0};
+    else if (gathering.kind == Collective::match)
       thread.value = lanes_with([&, mine = thread.value](std::uint64_t value) { return value == mine; });
     else
       thread.value = result;
@@ -350,34 +350,34 @@ void Block::close(const Meeting& meeting, unsigned first_thread) {
   });
 }
 
-// Who waits for what, in a block where nobody can go on.
+// What the threads of a deadlocked block are waiting for.
 std::string Block::stuck() const {
   const auto barrier = std::count_if(threads_.begin(), threads_.end(),
                                      [](const Thread& thread) { return thread.state == State::at_barrier; });
   std::string text;
   if (barrier > 0) text = fmt::format("{} threads wait at a barrier of the block", barrier);
   for (std::size_t w = 0; w < warps_.size(); ++w)
-    for (const Meeting& meeting : warps_[w].meetings)
+    for (const Gathering& gathering : warps_[w].gatherings)
       text += fmt::format("{}lanes {:#x} of warp {} wait in a collective of mask {:#x}", text.empty() ? "" : "; ",
-                          meeting.arrived, w, meeting.mask);
+                          gathering.arrived, w, gathering.mask);
   return text;
 }
 
-// Fibres that stopped inside a thread are lost with what lies on their stacks.
+// Fibres that stopped inside a thread are dropped with their stacks' contents.
 void Block::discard() {
   idle_.clear();
   fibres_.clear();
 }
 
-// One launch at a time in a process: the indices and the arrays in shared memory are there once.
+// One launch at a time per process: indices and shared arrays exist once.
 std::recursive_mutex running;
 Block& block() {
-  static Block& only = *new Block;  // never destroyed: a thread may still launch while the process ends
+  static Block& only = *new Block;  // never destroyed: a thread may still launch while the process exits
   return only;
 }
 
-// The `i`-th of `count` blocks in an order that hides no dependence between neighbours: steps of a number that shares
-// no divisor with the count.
+// Steps through `count` blocks in an order that exposes dependences between neighbours: by a number coprime to the
+// count.
 std::uint64_t step_for(std::uint64_t count) {
   std::uint64_t step = count / 2 + count / 8 + 1;
   while (std::gcd(step, count) != 1) ++step;
@@ -396,7 +396,7 @@ void run_grid(const void* kernel, dim3 grid, dim3 block_size, std::size_t shared
     const std::uint64_t at = (i * step + step / 2) % count;
     blockIdx = {static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
                 static_cast<unsigned>(at / grid.x / grid.y)};
-    // All arrays of the module are filled, so not for each of many blocks.
+    // Fills all arrays of the module, so not for each of many blocks.
     if (i < 4 || i % 64 == 0) fill_shared_arrays(garbage);
     block().run(kernel, shared_bytes, i, thread, context);
   }

@@ -1,5 +1,4 @@
-// Streams, events and graphs of the emulation. Work runs as it is enqueued; under capture it becomes a list of
-// closures.
+// The emulation's streams, events and graphs. Work runs as it is enqueued; under capture it becomes a list of closures.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,14 +15,14 @@ namespace assay::emulation {
 
 using Work = std::function<void()>;
 
-// What is being captured, by the stream it began on and those that joined.
+// An ongoing capture, shared by the stream it began on and those that joined.
 struct Capture {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   std::thread::id thread;  // that began it
   CUstream_st* origin = nullptr;
-  bool broken = false;  // by a call that a capture forbids
+  bool broken = false;  // by a call that is not allowed while capturing
   std::vector<Work> works;
-  // How much of each stream's work each stream, and each event recorded on it, comes after.
+  // For each stream, and each event recorded on it: how much of every stream's work precedes it.
   using Seen = std::map<const CUstream_st*, int>;
   std::map<const CUstream_st*, Seen> seen;
 };
@@ -40,7 +39,7 @@ struct CUevent_st {
   bool timed = true;
   bool recorded = false;
   std::chrono::steady_clock::time_point at;
-  // Of the capture that it was last recorded in.
+  // The capture that it was last recorded in.
   std::weak_ptr<assay::emulation::Capture> capture;
   assay::emulation::Capture::Seen seen;
 };

@@ -1,5 +1,5 @@
-// A stand-in of cuBLASLt on host memory: the calls that the project makes, as strict as the real one about which types,
-// layouts, epilogues and alignments go together (NVIDIA's cuBLAS documentation, "cublasLtMatmul").
+// A stand-in of cuBLASLt on host memory: the calls that the project makes, as strict as the real one about valid
+// combinations of types, layouts, epilogues and alignments (NVIDIA's cuBLAS documentation, "cublasLtMatmul").
 #include "tests/emulation/cublaslt_product.h"
 #include "tests/emulation/runtime.h"
 
@@ -19,7 +19,7 @@ struct Preference {
   std::uint32_t a = 256, b = 256, c = 256, d = 256;  // alignments
 };
 
-// Three algorithms: one of whole tiles, which wants 16 bytes of alignment, a plain one, and one that splits sums.
+// Three algorithms: one with whole tiles, which needs 16-byte alignment, a plain one, and one that splits sums.
 enum : std::uint64_t { tiled = 66, plain = 21, split = 24 };
 
 BlasOperation& of(cublasLtMatmulDesc_t d) { return *reinterpret_cast<BlasOperation*>(d); }
@@ -73,7 +73,7 @@ bool types_supported(const Problem& p) {
   return is_fp8(a) && is_fp8(b) && (a == CUDA_R_8F_E4M3 || b == CUDA_R_8F_E4M3) && (is_half(d) || d == CUDA_R_32F);
 }
 
-// Tensor cores take 8-bit operands only with their sums' terms side by side.
+// Tensor cores need 8-bit operands with the terms of a sum contiguous.
 bool layouts_supported(const Problem& p) {
   const bool tn = p.a_transposed() && !p.b_transposed();
   if (p.op.compute == CUBLAS_COMPUTE_32I)
@@ -91,7 +91,7 @@ bool epilogue_supported(const Problem& p) {
   const bool biased = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
   const bool gelu = epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
                     epilogue == CUBLASLT_EPILOGUE_DGELU;
-  // Sums of B's columns: of D's type, where D is the product and nothing else.
+  // Sums of B's columns: in D's type, if D is the bare product.
   const bool sums = epilogue == CUBLASLT_EPILOGUE_BGRADB;
   if (!biased && !gelu && !sums) return false;
   const auto is_output = [&](std::int32_t type) { return type == -1 || type == static_cast<std::int32_t>(p.d.type); };
@@ -104,8 +104,8 @@ bool epilogue_supported(const Problem& p) {
   return true;
 }
 
-// What heuristics offer and cublasLtMatmul() then refuses, as the documentation warns of ("doesn't fully guarantee algo
-// will run"): here GELU's gradient behind a product of 8 bits.
+// What the heuristics offer and cublasLtMatmul() then rejects, as documented ("doesn't fully guarantee algo will run"):
+// here GELU's gradient after an 8-bit product.
 bool refused_at_run(const Problem& p) { return is_fp8(p.a.type) && p.op.epilogue == CUBLASLT_EPILOGUE_DGELU; }
 
 cublasStatus_t check(const Problem& p) {
@@ -115,7 +115,7 @@ cublasStatus_t check(const Problem& p) {
                                                                              : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-// The operation with the types that it leaves to the output's.
+// The operation with its default types, those of the output, filled in.
 BlasOperation with_types(const Problem& p) {
   BlasOperation op = p.op;
   if (op.bias_type == -1) op.bias_type = static_cast<std::int32_t>(p.d.type);
@@ -127,7 +127,7 @@ std::uint64_t workspace_of(std::uint64_t id, const Problem& p) {
   return id == split ? static_cast<std::uint64_t>(2 * p.m() * p.n() * p.d.batch * 4) : 0;
 }
 
-// Whether what the algorithm reads 16 bytes of at a time begins where that can be done.
+// Whether everything that the algorithm reads 16 bytes at a time is aligned to that.
 bool tiles_fit(const Problem& p) {
   for (const BlasMatrix* matrix : {&p.a, &p.b, &p.d})
     if (matrix->leading * size_of(matrix->type) % 16 != 0 || matrix->batch_stride * size_of(matrix->type) % 16 != 0)
@@ -154,7 +154,7 @@ double scalar(const void* value, cudaDataType_t type) {
 
 bool aligned(const void* data, std::uintptr_t bytes) { return reinterpret_cast<std::uintptr_t>(data) % bytes == 0; }
 
-// The heuristics expect pointers of the epilogue to be aligned at every run as those are that they are asked with.
+// The epilogue's pointers must be aligned at every run as they were when the heuristics were called.
 std::uint64_t epilogue_alignment(const BlasOperation& op) {
   std::uint64_t bytes = 256;
   while (!aligned(op.bias, bytes) || !aligned(op.aux, bytes)) bytes /= 2;

@@ -1,4 +1,4 @@
-// The arithmetic of the stand-in of cuBLASLt, blocked so that small models train at a walking pace.
+// The arithmetic of cuBLASLt's stand-in, blocked so that small models train at a usable speed.
 #include "tests/emulation/cublaslt_product.h"
 
 #include "harness/core/error.h"
@@ -57,15 +57,15 @@ namespace {
 constexpr std::int64_t tall = 4, wide = 8;
 using Lanes = double __attribute__((vector_size(wide * sizeof(double))));
 
-// As tensor cores take an f32 for tf32: 10 bits of mantissa, to nearest.
+// Rounds f32 to tf32 as tensor cores do: 10 bits of mantissa, to nearest.
 double to_tf32(double value) {
   const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
   if ((bits & 0x7f800000u) == 0x7f800000u) return value;
   return static_cast<double>(std::bit_cast<float>((bits + 0xfffu + ((bits >> 13) & 1u)) & 0xffffe000u));
 }
 
-// Panels of `width` neighbours of the outer dimension, for each term of the sums side by side; the last is filled up
-// with zeros. `terms_first`: neighbours in memory are terms.
+// Packs panels of `width` neighbours of the outer dimension, contiguous for each term of the sums, the last padded with
+// zeros. `terms_first`: neighbours in memory are terms.
 std::vector<double> panels(const void* data, const BlasMatrix& layout, bool terms_first, std::int64_t outer,
                            std::int64_t terms, std::int64_t width, bool tf32) {
   std::vector<double> packed(static_cast<std::size_t>((outer + width - 1) / width * width * terms));
@@ -99,7 +99,7 @@ struct Target {
   void* aux;
   const BlasMatrix& layout;
 
-  // `row`, `column` of D.
+  // Element (row, column) of D.
   void store(std::int64_t row, std::int64_t column, double sum) const {
     const std::int64_t at = row + column * layout.leading;
     double value = alpha * sum;

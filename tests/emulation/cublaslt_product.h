@@ -1,4 +1,4 @@
-// What the stand-in of cuBLASLt multiplies: column-major matrices in host memory.
+// The products of cuBLASLt's stand-in: column-major matrices in host memory.
 #pragma once
 
 #include <cublasLt.h>
@@ -16,7 +16,7 @@ struct BlasMatrix {
   std::int64_t batch_stride = 0;
 };
 
-// The attributes of cublasLtMatmulDesc_t that there are here.
+// The supported attributes of cublasLtMatmulDesc_t.
 struct BlasOperation {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cudaDataType_t scale = CUDA_R_32F;
@@ -38,8 +38,8 @@ std::int64_t size_of(cudaDataType_t type);
 double read(const void* data, cudaDataType_t type, std::int64_t index);
 void write(void* data, cudaDataType_t type, std::int64_t index, double value);
 
-// D = epilogue(alpha op(A) op(B) + beta C), sums in double, each result rounded once. BGRADB leaves D alone and writes
-// the sums of op(B)'s columns to where a bias would be read.
+// D = epilogue(alpha op(A) op(B) + beta C), summed in double, each result rounded once. BGRADB leaves D alone and
+// writes the sums of op(B)'s columns to the bias pointer.
 void multiply(const BlasOperation& operation, double alpha, const void* a, const BlasMatrix& a_layout, const void* b,
               const BlasMatrix& b_layout, double beta, const void* c, void* d, const BlasMatrix& d_layout);
 

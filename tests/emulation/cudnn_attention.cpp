@@ -1,9 +1,9 @@
-// In place of cuDNN's attention: the oracle's, with cuDNN's habits. Rows of queries that take no part come out as NaN;
-// so does the gradient of the last queries where a tile of 128 keys has a tail that no lengths mask; a backward pass
-// takes no scratch that lies behind sums of rows which do not fill whole 16 bytes; there is no engine for heads that
-// are not a multiple of 16 wide, so that products and softmax run in those places. A backward pass in any order leaves
-// other last bits in dq each time. As the script asks, cudnn=absent has none of these engines, with cudnn=refuses their
-// plans are built and do not run, and with cudnn=any_order there are no others backward.
+// Stand-in of cuDNN's attention: the oracle's, with cuDNN's quirks. Masked queries' rows are NaN, as are the last
+// queries' gradients if a tile of 128 keys has a tail that no lengths mask; a backward pass rejects scratch behind sums
+// of rows that do not fill a multiple of 16 bytes; there is no engine for heads whose width is not a multiple of 16, so
+// products and softmax run for those. A backward pass in any order gives dq other last bits each time. Scripted:
+// cudnn=absent has no engines, with cudnn=refuses plans are built but do not run, with cudnn=any_order all backward
+// passes sum in any order.
 #include "harness/core/error.h"
 #include "harness/device/cuda/check.h"
 #include "tests/emulation/cudnn_tensors.h"
@@ -116,7 +116,7 @@ class EmulatedAttention final : public Plan {
   void* token(void* base, std::int64_t index, std::int64_t stride) const {
     return static_cast<char*>(base) + index * stride * static_cast<std::int64_t>(size_of(d_.dtype));
   }
-  // As if each token's terms had been added in an order that no two runs share.
+  // As if each token's terms were added in a different order each run.
   void reorder(void* dq) const {
     static std::atomic<std::uint32_t> runs = 0;
     const std::int64_t first = runs++ * 2654435769u >> 28;

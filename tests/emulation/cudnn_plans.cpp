@@ -1,7 +1,6 @@
-// In place of cuDNN's graphs: convolutions by the oracle, on copies in f32, with cuDNN's habits. It has no gradients of
-// weights in f32 from 16-bit images; refuses 16-bit tensors of an odd number of channels, so that they come padded;
-// offers several plans for small graphs, so that one has to be chosen; and plans use all of the workspace that they
-// asked for.
+// Stand-in of cuDNN's graphs: convolutions by the oracle, on copies in f32, with cuDNN's quirks. It has no weight
+// gradients in f32 from 16-bit images; rejects 16-bit tensors with an odd number of channels, so that callers pad;
+// offers several plans for small graphs, so that callers must choose; and plans use all of their workspace.
 #include "harness/device/cuda/check.h"
 #include "tests/emulation/cudnn_tensors.h"
 #include "tests/emulation/runtime.h"
@@ -91,7 +90,7 @@ Plans convolution_plans(const ConvolutionGraph& d, const Limits& limits) {
   constexpr std::int64_t small = 256;  // pixels
   Plans found;
   found.plans.push_back(std::make_shared<EmulatedConvolution>(d, 0));
-  if (limits.most > 1 && d.n * d.h * d.w <= small)
+  if (limits.max_plans > 1 && d.n * d.h * d.w <= small)
     found.plans.push_back(std::make_shared<EmulatedConvolution>(d, 1000));
   return found;
 }

@@ -1,4 +1,4 @@
-// What the stand-ins of cuDNN's graphs have in common: tensors read as f32 and written back.
+// Shared by the stand-ins of cuDNN's graphs: tensors read as f32 and written back.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -46,7 +46,7 @@ inline void check_tensor(const void* data) {
     throw Error("emulated cuDNN: a tensor is not device memory aligned to 16 bytes");
 }
 
-// The oracle's ops run as they are called and look at no stream.
+// The oracle's ops run immediately and ignore the stream.
 class NoStream final : public Stream {
  public:
   void synchronize() override {}

@@ -1,8 +1,8 @@
-// In place of cuDNN's batch norm and average pooling: the oracle's, on copies in f32, with cuDNN's habits. In training
-// it has no engine for a residual without ReLU, nor for channels that do not fill whole 16 bytes; what is written lies
-// over nothing that is read; plans use all of the workspace that they asked for. They take no time
-// by events, so that they are chosen before the own kernels, which are emulated thread by thread. As the script asks,
-// cudnn=absent has none of these engines, and with cudnn=refuses their plans are built and do not run.
+// Stand-in of cuDNN's batch norm and average pooling: the oracle's, on copies in f32, with cuDNN's quirks. In training
+// it has no engine for a residual without ReLU, nor for channels that do not fill a multiple of 16 bytes; outputs must
+// not alias inputs; plans use all of their workspace. They take no time by events, so they win against our own kernels,
+// which are emulated thread by thread. Scripted: cudnn=absent has no engines, with cudnn=refuses plans are built but do
+// not run.
 #include "harness/core/error.h"
 #include "harness/device/cuda/check.h"
 #include "tests/emulation/cudnn_tensors.h"

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t stack_bytes = std::size_t{256} << 10;
 constexpr std::size_t page = 4096;
 
-// makecontext passes whole numbers only.
+// makecontext passes integers only.
 void enter(unsigned high, unsigned low) {
   const std::uintptr_t bits = static_cast<std::uintptr_t>(high) << 32 | low;
   struct Start {

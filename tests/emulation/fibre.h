@@ -1,5 +1,5 @@
-// A stack of its own to run on: made once by makecontext, switched to by _longjmp, which saves no signal mask and so
-// makes no system call.
+// A separate stack to run on: created by makecontext, switched to by _longjmp, which saves no signal mask and so makes
+// no system call.
 #pragma once
 
 #include <setjmp.h>
@@ -10,8 +10,8 @@ namespace assay::emulation {
 
 class Fibre {
  public:
-  Fibre() = default;  // the stack that is running
-  // `work(context)` never returns: it switches away.
+  Fibre() = default;  // the running stack
+  // `work(context)` must never return: it switches away.
   Fibre(void (*work)(void*), void* context);
   Fibre(const Fibre&) = delete;
   Fibre& operator=(const Fibre&) = delete;
@@ -27,7 +27,7 @@ class Fibre {
   void* stack_ = nullptr;
 };
 
-// Goes on in `to`; returns when somebody switches back to `from`.
+// Continues in `to`; returns when something switches back to `from`.
 void switch_fibre(Fibre& from, Fibre& to);
 
 }  // namespace assay::emulation

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <type_traits>
 
-// Fast arithmetic. The true functions' errors are of a few ulp; these have less.
+// Fast arithmetic. The real functions have errors of a few ulp; these have smaller ones.
 inline float __expf(float x) { return expf(x); }
 inline float __exp10f(float x) { return powf(10.0f, x); }
 inline float __logf(float x) { return logf(x); }

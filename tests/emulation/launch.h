@@ -1,5 +1,5 @@
-// What a kernel's source finds in place of nvcc when it is compiled for the emulation: launch, the indices (block.h),
-// barriers, warp collectives, shared memory. Arithmetic and atomics are in intrinsics.h.
+// Replaces nvcc when a kernel's source is compiled for the emulation: launch, indices (block.h), barriers, warp
+// collectives, shared memory. Arithmetic and atomics are in intrinsics.h.
 #pragma once
 
 #include "tests/emulation/block.h"
@@ -15,8 +15,8 @@
 #include <tuple>
 #include <type_traits>
 
-// Each array has a section of its own, since functions and templates may not share one; the emulation finds them by
-// their name and fills them with garbage before a block runs.
+// Each array has its own section, since functions and templates may not share one; the emulation finds them by name and
+// fills them with garbage before a block runs.
 #define ASSAY_EMULATION_TEXT_OF(x) #x
 #define ASSAY_EMULATION_TEXT(x) ASSAY_EMULATION_TEXT_OF(x)
 #undef __shared__

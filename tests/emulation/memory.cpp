@@ -1,6 +1,6 @@
-// Stand-ins of the CUDA runtime for memory. Device memory can be touched only while work of a stream runs, as on a real
-// device; it ends at a page that nobody may touch, the bytes between its end and that page are checked when it is
-// freed, and the first of it is garbage. What is left is counted exactly.
+// Stand-ins of the CUDA runtime's memory functions. Device memory is accessible only while a stream's work runs; it
+// ends at a guard page, the bytes before that page are checked when it is freed, and its start is filled with garbage.
+// Free memory is counted exactly.
 #include "tests/emulation/runtime.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t alignment = 256;
-constexpr std::size_t max_garbage = std::size_t{4} << 20;  // to write more would only take time
+constexpr std::size_t max_garbage = std::size_t{4} << 20;  // more would only take time
 constexpr int garbage = 0xff;
 constexpr unsigned char guard = 0xa5;
 
@@ -33,7 +33,7 @@ struct Block {
   std::size_t bytes = 0;
   cudaMemoryType type = cudaMemoryTypeDevice;
   int device = 0;
-  void* mapped = nullptr;  // null: registered host memory of somebody else's
+  void* mapped = nullptr;  // null: registered host memory, owned by the caller
   std::size_t mapped_bytes = 0;
 };
 
@@ -41,7 +41,7 @@ struct Heap {
   std::recursive_mutex mutex;
   std::map<const std::byte*, Block> blocks;
   std::map<int, std::uint64_t> used;  // by device
-  int open = 0;                       // pieces of work that run
+  int open = 0;                       // running pieces of work
 };
 Heap& heap() {
   static Heap& only = *new Heap;
@@ -51,7 +51,7 @@ Heap& heap() {
 bool of_device(const Block& block) { return block.type == cudaMemoryTypeDevice && block.mapped; }
 void protect(const Block& block, int access) { mprotect(block.mapped, block.mapped_bytes - page, access); }
 
-// The block that holds the address.
+// The block that contains the address.
 const Block* block_at(const void* address) {
   auto next = heap().blocks.upper_bound(static_cast<const std::byte*>(address));
   if (next == heap().blocks.begin()) return nullptr;
@@ -60,7 +60,7 @@ const Block* block_at(const void* address) {
   return inside ? &next->second : nullptr;
 }
 
-// Says what a segmentation fault was, where that was the host at device memory, and lets it happen.
+// Reports a segmentation fault that is the host touching device memory, and lets it happen.
 void explain_fault(int, siginfo_t* info, void*) {
   const Block* block = block_at(info->si_addr);
   if (block && of_device(*block) && heap().open == 0) {
@@ -137,7 +137,7 @@ cudaError_t unmap_block(void* data) {
   return report(sticky_error());
 }
 
-// Whether `bytes` from the address on lie in the one block that holds its start; host memory that is not known does.
+// Whether `bytes` from the address on are inside the block that contains its start; true for unknown host memory.
 bool fits(const void* address, std::size_t bytes) {
   const std::lock_guard lock(heap().mutex);
   const Block* block = block_at(address);
@@ -165,7 +165,7 @@ cudaError_t copy_rows(void* to, std::size_t to_pitch, const void* from, std::siz
   });
 }
 
-// A copy that waits for its end may not be part of a graph.
+// A synchronous copy cannot be captured.
 template <typename F>
 cudaError_t waiting(F work) {
   if (const cudaError_t error = refuse_in_capture(); error != cudaSuccess) return report(error);
@@ -189,7 +189,7 @@ OpenMemory::~OpenMemory() {
 
 bool known_to_device(const void* address) {
   const std::lock_guard lock(heap().mutex);
-  // One past the end is an address that may be passed on.
+  // One past the end is a valid address to pass.
   return block_at(address) || block_at(static_cast<const std::byte*>(address) - 1);
 }
 

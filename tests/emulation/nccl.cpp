@@ -1,6 +1,6 @@
-// A stand-in of NCCL between processes of one host: its calls as the communicator makes them, with its rules (one GPU a
-// rank unless hosts differ, sizes that match, groups), its errors and its log. Sums are taken in rank order, in f32 for
-// the small types.
+// A stand-in of NCCL between processes of one host: the calls that the communicator makes, with NCCL's rules (one GPU
+// per rank unless hosts differ, matching sizes, groups), errors and log. Sums in rank order, in f32 for the small
+// types.
 #include "harness/core/dtype.h"
 #include "tests/emulation/nccl_world.h"
 #include "tests/emulation/runtime.h"
@@ -29,7 +29,7 @@ struct ncclComm {
   std::unique_ptr<SharedWorld> world;
   int device = 0;
   std::string host;
-  std::shared_ptr<int> calls = std::make_shared<int>(0);  // held by each call that a graph keeps
+  std::shared_ptr<int> calls = std::make_shared<int>(0);  // shared with each call in a graph
 };
 
 namespace assay::emulation {
@@ -109,7 +109,7 @@ std::size_t size_of(ncclDataType_t type) {
   }
 }
 
-// Folds one rank's elements into the sum so far; `first` starts anew.
+// Reduces one rank's elements into the result so far; `first` starts a new result.
 using Fold = void (*)(ncclRedOp_t op, const char* in, char* in_out, std::size_t elements, bool first);
 
 template <typename T, typename Wide>
@@ -178,7 +178,7 @@ struct Op {
   std::size_t count = 0;
   ncclDataType_t type{};
   ncclRedOp_t op{};
-  int root = 0;  // or the peer
+  int root = 0;  // or peer
   cudaStream_t stream = nullptr;
 };
 
@@ -187,7 +187,7 @@ std::uint64_t stamp_of(const Op& one) {
          static_cast<std::uint64_t>(one.op) << 44 ^ static_cast<std::uint64_t>(one.root) << 36 ^ one.count;
 }
 
-// The collective calls, on the thread that runs the stream's work.
+// Runs a collective, on the thread that runs the stream's work.
 bool run_collective(const Op& one) {
   SharedWorld& world = *one.comm->world;
   const std::size_t element = size_of(one.type), block = one.count * element;
@@ -213,7 +213,7 @@ bool run_collective(const Op& one) {
         wide.resize(length / element * 8);
         how.fold(one.op, piece, wide.data(), length / element, from == 0);
         if (from + 1 < world.size()) return;
-        // Of a scattered sum only what lies in this rank's block is kept.
+        // Of a scattered sum, keep only this rank's block.
         const std::size_t begin = scatters ? std::max(offset, rank * block) : offset;
         const std::size_t end = scatters ? std::min(offset + length, (rank + 1) * block) : offset + length;
         if (begin >= end) return;
@@ -233,7 +233,7 @@ ncclResult_t result_of(const ncclComm_t comm) {
   return ncclInternalError;
 }
 
-// The messages of a group progress together, after its collectives.
+// A group's messages progress together, after its collectives.
 void run_group(const std::vector<Op>& ops) {
   std::vector<std::pair<ncclComm_t, std::vector<SharedWorld::Transfer>>> messages;
   for (const Op& one : ops) {
@@ -295,7 +295,7 @@ struct Peer {
   char host[120] = {};
 };
 
-// What NCCL prints of a ring, and its refusal of two ranks on one GPU.
+// NCCL's log lines about a ring, and its rejection of two ranks on one GPU.
 ncclResult_t introduce(ncclComm_t comm) {
   SharedWorld& world = *comm->world;
   Peer own;
@@ -342,7 +342,7 @@ ncclResult_t make_comm(ncclComm_t* made, const std::string& name, int rank, int 
   comm->device = current_device();
   comm->host = host_id();
   comm->world = SharedWorld::join(name, rank, size, -1);
-  if (!comm->world) return warn(ncclSystemError, comm->device, "a peer has gone before all had come");
+  if (!comm->world) return warn(ncclSystemError, comm->device, "a peer exited before all had joined");
   if (const ncclResult_t result = introduce(comm.get()); result != ncclSuccess) return result;
   *made = comm.release();
   return ncclSuccess;
@@ -421,16 +421,16 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t* par
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  // NCCL waits until the last graph that captured a call is gone, for ever where its owner waits for this call.
+  // NCCL waits until the last graph that captured a call is gone: forever, if its owner waits for this call.
   if (comm->calls.use_count() > 1) {
-    fmt::print(stderr, "ncclCommDestroy: a graph still holds calls of this communicator\n");
+    fmt::print(stderr, "ncclCommDestroy: a graph still contains calls of this communicator\n");
     std::abort();
   }
   delete comm;
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  comm->world->break_with(WorldFault::aborted);
+  comm->world->fail_with(WorldFault::aborted);
   return ncclSuccess;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {

@@ -29,23 +29,23 @@ constexpr std::size_t slot_bytes = std::size_t{64} << 10;
 
 }  // namespace
 
-// As mapped by every rank; zeros at first. The ranks' pieces follow.
+// Mapped by every rank; initially zero. The ranks' pieces follow.
 class WorldMemory {
  public:
   struct Rank {
     std::atomic<std::int32_t> pid;
-    std::atomic<std::uint32_t> bell;  // futex: grows when another has put something down for it, or taken it away
+    std::atomic<std::uint32_t> bell;  // futex: incremented when a peer has written or emptied a slot
     std::uint64_t stamp;
     std::uint64_t bytes;  // of the whole message
   };
   std::atomic<std::uint32_t> arrived;
-  std::atomic<std::uint32_t> round;  // futex: grows when all have arrived
+  std::atomic<std::uint32_t> round;  // futex: incremented when all have arrived
   std::atomic<std::uint32_t> fault;
   Rank ranks[max_ranks];
 
-  // What one rank has put down for another and that one has not taken yet.
+  // A piece that one rank has written for another, which has not read it yet.
   struct Slot {
-    std::atomic<std::uint32_t> bytes;  // 0: empty; else one more than lie there
+    std::atomic<std::uint32_t> bytes;  // 0: empty; else one more than the slot's bytes
     std::uint64_t whole;               // of the message
     char data[slot_bytes];
   };
@@ -75,9 +75,9 @@ void wake_all(std::atomic<std::uint32_t>& word) {
   ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Dead, or a zombie that nobody has reaped yet.
+// Dead, or a zombie that is not reaped yet.
 bool process_is_gone(std::int32_t pid) {
-  if (pid == 0) return false;  // has not come yet
+  if (pid == 0) return false;  // has not joined yet
   if (::kill(pid, 0) != 0 && errno == ESRCH) return true;
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -92,7 +92,7 @@ bool process_is_gone(std::int32_t pid) {
 
 }  // namespace
 
-std::unique_ptr<SharedWorld> SharedWorld::join(const std::string& name, int rank, int size, double patience_seconds) {
+std::unique_ptr<SharedWorld> SharedWorld::join(const std::string& name, int rank, int size, double timeout_seconds) {
   if (size > max_ranks) return nullptr;
   const int fd = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return nullptr;
@@ -114,11 +114,11 @@ std::unique_ptr<SharedWorld> SharedWorld::join(const std::string& name, int rank
       ++come;
     }
     if (come == size) break;
-    if (patience_seconds >= 0 && std::chrono::duration<double>(Clock::now() - start).count() > patience_seconds)
+    if (timeout_seconds >= 0 && std::chrono::duration<double>(Clock::now() - start).count() > timeout_seconds)
       return nullptr;
     ::usleep(500);
   }
-  // All have it mapped: the name is not needed any longer, and nothing is left behind when they die.
+  // All have mapped it: drop the name, so that nothing is left behind if they die.
   if (!world->barrier()) return nullptr;
   ::shm_unlink(name.c_str());
   return world;
@@ -134,7 +134,7 @@ SharedWorld::~SharedWorld() {
 
 WorldFault SharedWorld::fault() const { return static_cast<WorldFault>(shared_->fault.load()); }
 
-void SharedWorld::break_with(WorldFault fault) {
+void SharedWorld::fail_with(WorldFault fault) {
   std::uint32_t none = 0;
   shared_->fault.compare_exchange_strong(none, static_cast<std::uint32_t>(fault));
   shared_->round.fetch_add(1);
@@ -160,10 +160,10 @@ bool SharedWorld::barrier() {
 
 void SharedWorld::watch_peers() {
   for (int other = 0; other < size_; ++other)
-    if (process_is_gone(shared_->ranks[other].pid.load())) break_with(WorldFault::gone);
+    if (process_is_gone(shared_->ranks[other].pid.load())) fail_with(WorldFault::gone);
 }
 
-// Moves one piece when the slot lets it; true when something happened.
+// Moves one piece if the slot allows; true if it did.
 bool SharedWorld::step(Transfer& one) {
   WorldMemory::Slot& slot = one.sends ? shared_->slot(rank_, one.peer, size_) : shared_->slot(one.peer, rank_, size_);
   const std::uint32_t state = slot.bytes.load(std::memory_order_acquire);
@@ -177,7 +177,7 @@ bool SharedWorld::step(Transfer& one) {
   } else {
     const std::size_t length = state - 1;
     if (slot.whole != one.bytes || one.moved + length > one.bytes) {
-      break_with(WorldFault::mismatch);
+      fail_with(WorldFault::mismatch);
       return true;
     }
     std::memcpy(one.data + one.moved, slot.data, length);
@@ -210,7 +210,7 @@ bool SharedWorld::transfer(std::vector<Transfer> transfers) {
     if (fault() != WorldFault::none) return false;
     if (!open) return true;
     if (moved) continue;
-    // On a busy machine who yields waits for the others' time slices; who is woken does not.
+    // On a busy machine a yielding process waits for the others' time slices; one that is woken does not.
     sleep_on(bell, rung, 100);
     if (Clock::now() - seen > std::chrono::milliseconds(100)) {
       watch_peers();
@@ -232,7 +232,7 @@ bool SharedWorld::exchange(std::uint64_t stamp, const void* data, std::size_t by
     if (offset == 0)
       for (int other = 0; other < size_; ++other) {
         most = std::max<std::size_t>(most, shared_->ranks[other].bytes);
-        if (shared_->ranks[other].stamp != stamp) break_with(WorldFault::mismatch);
+        if (shared_->ranks[other].stamp != stamp) fail_with(WorldFault::mismatch);
       }
     if (fault() != WorldFault::none) return false;
     for (int other = 0; other < size_; ++other) {

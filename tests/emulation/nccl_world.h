@@ -1,6 +1,5 @@
-// The world in which emulated NCCL communicators meet: one file of shared memory a communicator, named by its id,
-// mapped by every rank's process. Ranks put their bytes there, in pieces, and read those of the others between two
-// barriers.
+// The shared memory of emulated NCCL communicators: one file per communicator, named by its id and mapped by every
+// rank's process. Ranks write their bytes there in pieces and read the others' between two barriers.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +11,16 @@
 
 namespace assay::emulation {
 
-// What breaks a world: a rank's process that is gone, or ranks that make different calls.
+// Why a world failed: a rank's process is gone, or ranks made different calls.
 enum class WorldFault : std::uint32_t { none, gone, mismatch, aborted };
 
 class WorldMemory;
 
-// One rank's hold on a world. Calls are made in the same order by all ranks; each waits for the others.
+// One rank's view of a world. All ranks make the same calls in the same order; each call waits for the others.
 class SharedWorld {
  public:
-  // Waits until all ranks have come, at most `patience_seconds` (below 0: for ever); null when they have not.
-  static std::unique_ptr<SharedWorld> join(const std::string& name, int rank, int size, double patience_seconds);
+  // Waits until all ranks have joined, at most `timeout_seconds` (negative: forever); null if they have not.
+  static std::unique_ptr<SharedWorld> join(const std::string& name, int rank, int size, double timeout_seconds);
   ~SharedWorld();
   SharedWorld(const SharedWorld&) = delete;
   SharedWorld& operator=(const SharedWorld&) = delete;
@@ -30,14 +29,14 @@ class SharedWorld {
   int size() const { return size_; }
   const std::string& name() const { return name_; }
   WorldFault fault() const;
-  void break_with(WorldFault fault);
+  void fail_with(WorldFault fault);
 
-  // One call of all ranks: `stamp` says which, and must be the same everywhere. In rounds, each rank shows `bytes` at
-  // `data` in pieces; read(rank, offset, piece, length) is called for every rank and every piece of its bytes. `bytes`
-  // may differ between ranks. False when the world broke.
+  // One call of all ranks; `stamp` identifies it and must be the same everywhere. Each rank publishes `bytes` at `data`
+  // in pieces, and read(rank, offset, piece, length) is called for each piece of every rank. `bytes` may differ between
+  // ranks. False if the world failed.
   using Read = std::function<void(int rank, std::size_t offset, const char* piece, std::size_t length)>;
   bool exchange(std::uint64_t stamp, const void* data, std::size_t bytes, const Read& read);
-  // Messages between two ranks, in order; those given together progress together. False when the world broke.
+  // Messages between two ranks, in order; those of one call progress together. False if the world failed.
   struct Transfer {
     bool sends = false;
     int peer = 0;
@@ -47,7 +46,7 @@ class SharedWorld {
     bool done = false;
   };
   bool transfer(std::vector<Transfer> transfers);
-  // A number that is the same on every rank and new each time: names parts of a split.
+  // A new number at each call, the same on every rank: names the parts of a split.
   std::uint64_t next_part() { return ++parts_; }
 
  private:

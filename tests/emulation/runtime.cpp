@@ -1,4 +1,4 @@
-// Stand-ins of the CUDA runtime for devices, errors and kernels, and the script of faults.
+// Stand-ins of the CUDA runtime's functions for devices, errors and kernels, and the script of faults.
 #include "tests/emulation/runtime.h"
 
 #include "harness/core/error.h"
@@ -38,7 +38,7 @@ std::vector<std::string> words_of(std::string_view text) {
 int number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  ASSAY_CHECK(error == std::errc{} && end == text.data() + text.size(), "ASSAY_EMULATION: {} is no whole number", text);
+  ASSAY_CHECK(error == std::errc{} && end == text.data() + text.size(), "ASSAY_EMULATION: {} is not an integer", text);
   return value;
 }
 
@@ -51,13 +51,13 @@ std::map<std::string, std::string, std::less<>> read_script() {
     const std::size_t equals = std::min(word.find('='), word.size());
     const std::string name = word.substr(0, equals);
     ASSAY_CHECK(std::find(std::begin(known), std::end(known), name) != std::end(known),
-                "ASSAY_EMULATION: nothing is called '{}'", name);
+                "ASSAY_EMULATION: unknown word '{}'", name);
     script[name] = equals < word.size() ? word.substr(equals + 1) : "";
   }
   return script;
 }
 
-// The version of a driver that the script gives as 12.4, as the runtime writes it: 12040.
+// The driver version that the script gives as 12.4, in the runtime's format: 12040.
 int driver_version() {
   if (scripted("no_driver")) return 0;
   const auto text = scripted("driver");
@@ -66,14 +66,14 @@ int driver_version() {
   return 1000 * number(text->substr(0, dot)) + (dot < text->size() ? 10 * number(text->substr(dot + 1)) : 0);
 }
 
-// What every call meets that needs a device.
+// The error of every call that needs a device.
 cudaError_t device_error() {
   if (driver_version() == 0 || driver_version() / 1000 < CUDART_VERSION / 1000) return cudaErrorInsufficientDriver;
   if (visible_devices() == 0) return cudaErrorNoDevice;
   return sticky_error();
 }
 
-// What the script makes a call answer, as the number of an error.
+// The error number that the script makes a call return.
 cudaError_t scripted_error(std::string_view name) {
   const auto text = scripted(name);
   return text ? static_cast<cudaError_t>(number(*text)) : cudaSuccess;
@@ -104,7 +104,7 @@ int visible_devices() {
   if (!visible) return all;
   int count = 0;
   for (const std::string& word : words_of(visible)) {
-    // As the driver does: what comes after the first entry that is no device is not seen.
+    // Like the driver: entries after the first invalid one are ignored.
     if (word.starts_with("GPU-") || word.find_first_not_of("0123456789") != std::string::npos || number(word) >= all)
       break;
     ++count;

@@ -1,5 +1,5 @@
-// Stand-ins of the CUDA runtime for streams, events, capture and graphs. Streams are inline: their work is done when
-// the call returns, so what waits for an event never waits. Capture keeps the rules of the real one, with its errors.
+// Stand-ins of the CUDA runtime's streams, events, capture and graphs. Streams are inline: their work is complete when
+// the call returns, so waiting for an event is a no-op. Capture has the rules and errors of the real one.
 #include "tests/emulation/capture.h"
 #include "tests/emulation/runtime.h"
 
@@ -13,7 +13,7 @@ namespace assay::emulation {
 namespace {
 
 std::recursive_mutex mutex;
-std::set<Capture*>& captures() {  // that are going on
+std::set<Capture*>& captures() {  // ongoing ones
   static auto& all = *new std::set<Capture*>;
   return all;
 }
@@ -24,7 +24,7 @@ std::shared_ptr<Capture> capture_of(cudaStream_t stream) {
   return own ? stream->capture : nullptr;
 }
 
-// Work on the legacy stream would wait for every blocking stream: while one is captured, that is refused.
+// Work on the legacy stream would wait for every blocking stream, so it is rejected while one is captured.
 cudaError_t refuse_implicit(cudaStream_t stream) {
   if (stream && stream != cudaStreamLegacy) return cudaSuccess;
   for (Capture* capture : captures()) {
@@ -75,7 +75,7 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
 
 namespace {
 
-// Whether `stream` may be waited for by the host.
+// Whether the host may wait for `stream`.
 cudaError_t wait_for(cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   if (const auto capture = capture_of(stream)) {
@@ -89,7 +89,7 @@ cudaError_t wait_for(cudaStream_t stream) {
 cudaError_t run(const std::vector<Work>& works) {
   for (const Work& work : works) {
     work();
-    if (const cudaError_t lost = sticky_error(); lost != cudaSuccess) return cudaSuccess;  // seen by who waits
+    if (const cudaError_t lost = sticky_error(); lost != cudaSuccess) return cudaSuccess;  // reported at the next wait
   }
   return cudaSuccess;
 }
@@ -135,7 +135,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const auto theirs = event->capture.lock();
   const auto mine = capture_of(stream);
   if (!theirs) {
-    // Before the capture began there is nothing in the graph to wait for.
+    // Recorded before the capture began: nothing in the graph to wait for.
     if (!mine || !event->recorded) return cudaSuccess;
     mine->broken = true;
     return report(cudaErrorStreamCaptureIsolation);

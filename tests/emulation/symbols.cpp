@@ -30,9 +30,9 @@ struct Range {
 };
 
 struct Symbols {
-  std::uintptr_t base = 0;  // where the file was loaded
+  std::uintptr_t base = 0;  // load address of the file
   std::vector<Range> shared;
-  std::map<std::uintptr_t, std::string> functions;  // by address in the file
+  std::map<std::uintptr_t, std::string> functions;  // by address within the file
 };
 
 template <typename T>
@@ -75,7 +75,7 @@ Symbols read_symbols() {
   return symbols;
 }
 
-// Where the parameters begin: at the first bracket that is neither a template's nor an anonymous namespace's.
+// The start of the parameters: the first parenthesis that belongs neither to a template nor to an anonymous namespace.
 std::size_t end_of_name(std::string_view name) {
   constexpr std::string_view anonymous = "(anonymous namespace)";
   int depth = 0;

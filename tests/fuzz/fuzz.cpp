@@ -19,7 +19,7 @@ class Folder {
  public:
   Folder() {
     std::string name = std::filesystem::temp_directory_path() / "assay-fuzz-XXXXXX";
-    expect(mkdtemp(name.data()) != nullptr, "no folder for temporary files");
+    expect(mkdtemp(name.data()) != nullptr, "cannot create a temporary folder");
     path = name;
   }
   ~Folder() {
@@ -31,9 +31,9 @@ class Folder {
 
 }  // namespace
 
-void expect(bool holds, std::string_view words) {
+void expect(bool holds, std::string_view problem) {
   if (holds) return;
-  std::fprintf(stderr, "wrong answer: %.*s\n", static_cast<int>(words.size()), words.data());
+  std::fprintf(stderr, "wrong answer: %.*s\n", static_cast<int>(problem.size()), problem.data());
   std::abort();
 }
 
@@ -63,7 +63,7 @@ void expect_message(std::string_view message, std::string_view source) {
   const std::string shown(message.substr(0, 400));
   expect(!message.empty(), "an empty message");
   expect(is_utf8(message), "a message that is not UTF-8: " + shown);
-  expect(message.size() < 100000, "a message without end: " + shown);
+  expect(message.size() < 100000, "a huge message: " + shown);
   while (!message.empty()) {
     const std::string_view line = message.substr(0, message.find('\n'));
     expect(line.starts_with(source), "a message that does not name its source: " + shown);

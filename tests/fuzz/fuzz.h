@@ -1,6 +1,5 @@
-// What fuzz targets share: files in memory, and what a refusal must look like. A target takes bytes as a reader of
-// Assay would find them, and ends the process (abort) when the reader gives a wrong answer; the sanitizers see the
-// rest.
+// Shared by fuzz targets: files in memory, and checks of error messages. A target passes its input to a reader of Assay
+// and aborts if the reader gives a wrong answer; sanitizers catch the rest.
 #pragma once
 
 #include "harness/core/error.h"
@@ -26,13 +25,13 @@ void run(std::string_view input);
 void tar(std::string_view input);
 void tokens(std::string_view input);
 
-// Ends the process with the words when `holds` is false.
-void expect(bool holds, std::string_view words);
+// Prints the problem and aborts if `holds` is false.
+void expect(bool holds, std::string_view problem);
 
-// A file that lies in memory, for readers that take a path.
+// A file in memory, for readers that take a path.
 class MemoryFile {
  public:
-  // `path` is where readers find it: what they go by is its name.
+  // `path` is a link to it, for readers that depend on the name.
   explicit MemoryFile(const std::filesystem::path& path);
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
@@ -46,15 +45,15 @@ class MemoryFile {
   std::string path_;
 };
 
-// A folder of this process, gone when it ends.
+// A temporary folder of this process.
 const std::filesystem::path& folder();
 
-// A message for people: lines of UTF-8 without control characters, each of them beginning with `source`.
+// Checks a message for people: lines of UTF-8 without control characters, each starting with `source`.
 void expect_message(std::string_view message, std::string_view source);
 
-// Whether `read` took the input; it may refuse only by an Error that names `source`.
+// Whether `read` accepts the input. It may reject it only by throwing an Error that names `source`.
 template <typename Read>
-bool takes(std::string_view source, Read read) {
+bool accepts(std::string_view source, Read read) {
   try {
     read();
     return true;

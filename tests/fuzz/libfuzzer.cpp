@@ -1,4 +1,4 @@
-// One target as libFuzzer calls it; ASSAY_FUZZ_TARGET is its name.
+// libFuzzer's entry point for the target named by ASSAY_FUZZ_TARGET.
 #include "tests/fuzz/fuzz.h"
 
 #include <cstddef>

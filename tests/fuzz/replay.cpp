@@ -1,5 +1,5 @@
-// Feeds seeds to a target without libFuzzer, so that every build replays them: every crash that was ever found is among
-// them. usage: fuzz_replay TARGET FILE|FOLDER...
+// Feeds seeds to a target without libFuzzer, so that every build replays them, including every crash ever found.
+// usage: fuzz_replay TARGET FILE|FOLDER...
 #include "harness/record/files.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   }
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
-    std::fprintf(stderr, "%s\n", file.c_str());  // the last one named is the one that crashed
+    std::fprintf(stderr, "%s\n", file.c_str());  // after a crash, the last one printed is the culprit
     target->second(read_whole(file, std::uintmax_t{1} << 24));
   }
   fmt::print("{}: {} seeds\n", target->first, files.size());

@@ -34,11 +34,11 @@ File read(const std::filesystem::path& path) {
     std::string name, dtype;
     Tensor tensor;
     header >> name >> dtype >> tensor.error;
-    const bool sound = !header.fail();
+    const bool valid = !header.fail();
     std::int64_t count = 1;
     for (std::int64_t size = 0; header >> size; count *= size) tensor.shape.push_back(size);
-    if (!sound || !header.eof() || count < 1 || count > (1 << 24))
-      throw Error(fmt::format("{}: '{}' is no tensor", path.string(), line.substr(0, 80)));
+    if (!valid || !header.eof() || count < 1 || count > (1 << 24))
+      throw Error(fmt::format("{}: '{}' is not a tensor", path.string(), line.substr(0, 80)));
     tensor.values.resize(static_cast<std::size_t>(count));
     if (dtype == "f64")
       read_values<double>(in, tensor.values);
@@ -47,8 +47,8 @@ File read(const std::filesystem::path& path) {
     else if (dtype == "i32")
       read_values<std::int32_t>(in, tensor.values);
     else
-      throw Error(fmt::format("{}: {} is of unknown type '{}'", path.string(), name, dtype));
-    if (!in) throw Error(fmt::format("{}: ends within {}", path.string(), name));
+      throw Error(fmt::format("{}: {} has unknown type '{}'", path.string(), name, dtype));
+    if (!in) throw Error(fmt::format("{}: ends in the middle of {}", path.string(), name));
     file.emplace(name, std::move(tensor));
   }
   return file;

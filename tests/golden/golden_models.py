@@ -1,8 +1,8 @@
 """The models that Assay trains, in plain PyTorch, under Assay's own parameter names and in its canonical layouts:
 matrices (out, in), convolutions (K, R, S, C / groups), images (N, H, W, C).
 
-A model is a function of a Store, which makes a parameter when it is first asked for, and of the batch; it returns
-logits (rows, classes).
+A model is a function of a Store, which makes each parameter on first use, and of the batch; it returns logits
+(rows, classes).
 """
 
 import torch
@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 
 class Store:
-    """Parameters and running statistics by name: drawn in float32 from a seed, then held in any type."""
+    """Parameters and running statistics by name: drawn in float32 from a seed, then stored in any type."""
 
     def __init__(self, seed):
         self.generator = torch.Generator().manual_seed(seed)
@@ -20,8 +20,8 @@ class Store:
         return torch.randn(shape, generator=self.generator) * deviation
 
     def __call__(self, name, *shape):
-        """Matrices keep the size of what goes through them; vectors (scales about 1, biases about 0) are no constants, so
-        that one left out or swapped is seen."""
+        """Matrices preserve the magnitude of their inputs; vectors (scales near 1, biases near 0) are not constant, so
+        that a missing or swapped one is noticed."""
         if name not in self.weights:
             if len(shape) > 1:
                 value = self.normal(shape, (shape[0] / torch.Size(shape).numel()) ** 0.5)
@@ -60,7 +60,7 @@ def batch_norm(p, x, name, training):
 
 
 def resnet(p, config, batch, training=True):
-    """v1.5: a bottleneck's stride lies on its 3 x 3 convolution."""
+    """v1.5: the stride of a bottleneck is in its 3 x 3 convolution."""
     def conv_norm(x, conv_name, norm_name, out, kernel, stride=1, groups=1):
         return batch_norm(p, conv(p, x, conv_name, out, kernel, stride, groups), norm_name, training)
 
@@ -96,7 +96,7 @@ def norm(p, x, config, name):
 
 
 def frequencies(half, rotary):
-    """Turns a position adds to each pair; with Llama 3.1's scaling (Meta's apply_scaling), where it is there."""
+    """Radians per position of each pair, scaled as in Llama 3.1 (Meta's apply_scaling) if configured."""
     frequency = rotary.get("base", 10000.0) ** (-torch.arange(half, dtype=torch.float64) / half)
     if "scaling" not in rotary:
         return frequency
@@ -108,7 +108,7 @@ def frequencies(half, rotary):
 
 
 def rotate(x, rotary):
-    """Pairs (x[i], x[i + D/2]) of x (B, H, T, D) turned by their position's angle."""
+    """Rotates the pairs (x[i], x[i + D/2]) of x (B, H, T, D) by their position's angle."""
     half = x.shape[-1] // 2
     angle = torch.outer(torch.arange(x.shape[-2], dtype=torch.float64), frequencies(half, rotary))
     cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)

@@ -1,5 +1,5 @@
-// Training steps of small models against what PyTorch computed in float64 from the same weights and inputs: the oracle
-// in f64 to rounding, a device in f32 with at most twice PyTorch's own float32 error.
+// Training steps of small models against PyTorch's in float64 from the same weights and inputs: the oracle in f64
+// agrees to rounding, a device in f32 has at most twice PyTorch's own float32 error.
 #include "tests/golden/golden_file.h"
 
 #include "harness/comm/communicator.h"
@@ -28,17 +28,17 @@
 namespace assay::golden {
 namespace {
 
-// Where the files lie: the tree it was built from, or the one it was carried to.
+// The source tree: where it was built, or where it was copied to.
 const std::filesystem::path root =
     std::getenv("ASSAY_SOURCE_ROOT") ? std::getenv("ASSAY_SOURCE_ROOT") : ASSAY_SOURCE_ROOT;
 const std::filesystem::path folder = root / "tests/golden";
 
 constexpr int steps = 10;
-// Of the oracle in f64: sums in another order.
+// The oracle in f64 sums in another order.
 constexpr double f64_relative = 1e-10;
-// Clipping's coefficient is kept in f32, on every device.
+// Every device stores the clipping coefficient in f32.
 constexpr double clipped_relative = 1e-6;
-// A gradient that is zero by symmetry is noise of its neighbours' size: this much of their norm.
+// A gradient that is zero by symmetry is noise, up to this fraction of the whole gradient's norm.
 constexpr double symmetric_f64 = 1e-13;
 constexpr double symmetric_f32 = 1e-6;
 
@@ -109,7 +109,7 @@ class GoldenStep : public testing::TestWithParam<Parameters> {
   bool f64() const { return side() == Side::reference_f64; }
   bool oracle() const { return side() == Side::reference_f64 || side() == Side::reference_f32; }
 
-  // Null where the device lacks an op; `reason` then says which.
+  // Null, with the reason, if the device is missing or lacks an op.
   std::unique_ptr<nn::TrainingStep> make_step(nn::StepOptions options, std::string& reason) {
     device_ = test::device_of(side() == Side::cuda_f32 ? DeviceKind::cuda : DeviceKind::cpu, reason);
     if (!device_) return nullptr;
@@ -145,7 +145,7 @@ class GoldenStep : public testing::TestWithParam<Parameters> {
     for (const nn::StatePart& part : step.state()) {
       if (!part.name.starts_with("weights/")) continue;
       const auto found = file_.find(part.name);
-      ASSERT_NE(found, file_.end()) << part.name << " is unknown to PyTorch";
+      ASSERT_NE(found, file_.end()) << part.name << " is not in the golden file";
       ASSERT_EQ(part.shape, found->second.shape) << part.name;
       const std::vector<double>& values = found->second.values;
       const std::vector<float> narrow(values.begin(), values.end());
@@ -177,7 +177,7 @@ class GoldenStep : public testing::TestWithParam<Parameters> {
     fill(inputs.targets, "targets");
   }
 
-  // The loss of each row in evaluation: that of the batch when all other targets are ignored.
+  // The loss of each row in evaluation, by ignoring all other targets of the batch.
   std::vector<double> row_losses(nn::TrainingStep& step) {
     const std::span<std::int32_t> targets = step.inputs(0).targets;
     const std::vector<std::int32_t> all(targets.begin(), targets.end());
@@ -193,7 +193,7 @@ class GoldenStep : public testing::TestWithParam<Parameters> {
 
   void expect_close(const std::string& name, const std::vector<double>& got, bool after_clipping = false) {
     const auto found = file_.find(name);
-    ASSERT_NE(found, file_.end()) << name << " is unknown to PyTorch";
+    ASSERT_NE(found, file_.end()) << name << " is not in the golden file";
     const Tensor& want = found->second;
     ASSERT_EQ(got.size(), want.values.size()) << name;
     std::vector<double> difference(got.size());
@@ -206,7 +206,7 @@ class GoldenStep : public testing::TestWithParam<Parameters> {
                 << (f64() ? error / norm : error / want.error) << (f64() ? " of its norm\n" : " of PyTorch's error\n");
   }
 
-  // A query's softmax ignores what is added to all its keys, so the key bias has no gradient.
+  // Softmax ignores a constant added to all of a query's scores, so the key bias has no gradient.
   void expect_no_key_bias(const std::string& name, std::span<const double> gradient) {
     const Json config = read_json(root / shape().json.at("model").get<std::string>());
     const std::size_t heads = config.at("heads"), kv_heads = config.value("kv_heads", heads);
@@ -254,7 +254,7 @@ TEST_P(GoldenStep, AgreesWithPyTorch) {
     if (part.name.starts_with("running_")) expect_close(part.name, values_of(part), true);
 }
 
-// Checkpointing makes activations anew from the same numbers: every bit stays.
+// Checkpointing recomputes activations from the same numbers, so results are bitwise equal.
 TEST_P(GoldenStep, CheckpointingChangesNothing) {
   nn::StepOptions options = options_of(shape(), f64());
   std::vector<std::vector<double>> gradients;

@@ -1,23 +1,23 @@
-"""Makes the golden files: what PyTorch computes in float64 for small models, so that the test needs no PyTorch.
+"""Makes the golden files: PyTorch's results in float64 for small models, so that the test does not need PyTorch.
 
-make_golden.py [NAME...]     writes NAME.golden beside cases.json for those cases (default: all); needs torch 2
+make_golden.py [NAME...]     writes NAME.golden next to cases.json for those cases (default: all); needs torch 2
 
-A case of cases.json is a model config as Assay reads it and how it is trained. A golden file is the line
+A case in cases.json names a model config in Assay's format and says how to train it. A golden file is the line
 "assay-golden 1", then for each tensor one line
 
   NAME DTYPE ERROR SIZE...
 
 and its elements, row-major, little-endian. ERROR is the L2 norm of PyTorch's own float32 error in that tensor: the
-largest of several runs, since one run's rounding is one draw of it. They differ in the order of the samples, in the
-number of threads, and in which of PyTorch's own implementations run (oneDNN or not, blockwise attention or not).
+largest of several runs, because rounding differs between runs. Runs vary the order of the samples, the number of
+threads, and PyTorch's implementations (oneDNN or not, blockwise attention or not).
 
   inputs/ids, type_ids, lengths, targets, images   i32, f32
-  weights/NAME          f32: the initial weights, exactly those that every precision starts from
+  weights/NAME          f32: the initial weights, the same for every precision
   loss                  f64: of the first step
   gradients/NAME        f64: of the first step, before clipping
   losses                f64: of 10 optimizer steps on that batch, each before its update
-  rows, trained_rows    f64: loss of each row in evaluation (no smoothing, running statistics), before and after them
-  running_mean/NAME, running_variance/NAME   f64: after them
+  rows, trained_rows    f64: each row's loss in evaluation (no smoothing, running statistics), before and after the steps
+  running_mean/NAME, running_variance/NAME   f64: after the steps
 """
 
 import json
@@ -37,7 +37,7 @@ STEPS, RUNS = 10, 16
 
 
 def inputs_of(case, config, generator):
-    """Valid targets are a power of two, so that dividing by their number is exact in any type."""
+    """The number of valid targets is a power of two, so that dividing by it is exact in any type."""
     samples, seq = case["samples"], case.get("seq", 0)
 
     def integers(top, *shape):
@@ -70,7 +70,7 @@ def optimizer_of(case, weights):
 
 
 def train(case, model, config, store, batch, dtype, order):
-    """Everything that is compared, by its name in the file; rows come back in the order of the samples."""
+    """Returns all tensors to compare, by their names in the file; rows are in the order of the samples."""
     batch = {name: value[order] for name, value in batch.items()}
     if "images" in batch:
         batch["images"] = batch["images"].to(dtype)

@@ -1,4 +1,4 @@
-"""A build in one folder, or one file, that a machine without our libraries can run; and where the machine has its own."""
+"""Packs a build into a folder or file that runs on machines without our libraries, and finds a machine's own ones."""
 
 import glob
 import hashlib
@@ -11,22 +11,23 @@ import tarfile
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Test programs of a build folder whose GPU tests run here.
+# Test programs whose GPU tests run on the machine.
 PROGRAMS = ["cuda_device_test", "ops_parity_test", "matmul_parity_test", "device_gradient_test", "golden_test",
             "gpu_step_test", "nccl_program", "peers/babelstream"]
-# The CPU's module too: tests follow the losses of the CPU.
+# The CPU module too: tests compare with the CPU's losses.
 FILES = ["assay", "libassay-cuda.so", "libassay-cpu.so"]
-# Left to the machine: CUDA's are large and belong to its driver, glibc's to its kernel and loader.
+# Taken from the machine: CUDA's are large and match its driver, glibc's match its kernel and loader.
 FROM_THE_MACHINE = ("libcublas", "libcudnn", "libnccl", "libcupti", "libcuda.", "libcudart", "libnvidia", "libnvrtc",
                     "ld-linux", "libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so", "libresolv.so")
-# The compiler's own, which a machine mostly has: ours only where its are too old, or its other libraries may miss them.
+# The compiler's, which most machines have: ours are used only if theirs are too old, as their other libraries may need
+# theirs.
 RUNTIME = ("libstdc++", "libgcc_s", "libgomp")
-# Where toolkits keep libraries that the loader may not know of.
+# Where toolkits keep libraries outside the loader's path.
 TOOLKIT = ("/usr/local/cuda/lib64", "/usr/local/cuda/lib", "/usr/local/cuda/extras/CUPTI/lib64")
 
 
 def needed_libraries(binary):
-    """Paths of the shared libraries that `binary` loads, those of the machine's own left out."""
+    """Paths of the shared libraries that `binary` loads, except those taken from the machine."""
     listing = subprocess.run(["ldd", binary], capture_output=True, text=True).stdout
     for line in listing.splitlines():
         words = line.split()
@@ -38,7 +39,7 @@ def needed_libraries(binary):
 
 
 def fill(build, to):
-    """Puts the build's programs, modules, libraries and configurations into the folder `to`; how many it holds."""
+    """Copies the build's programs, modules, libraries and configurations to `to`; returns the number of binaries."""
     missing = [name for name in FILES + PROGRAMS if not (build / name).exists()]
     if missing:
         sys.exit(f"check: {build} lacks {', '.join(missing)}: cmake --preset cuda && cmake --build build/cuda --target all peers")
@@ -54,7 +55,7 @@ def fill(build, to):
 
 
 def pack(build, to):
-    """To a folder, or to one file where `to` ends in .tar.xz (a fifth of the size)."""
+    """Packs into a folder, or into one file if `to` ends in .tar.xz (a fifth of the size)."""
     if to.name.endswith(".tar.xz"):
         with tempfile.TemporaryDirectory(prefix="assay-pack-") as folder:
             count = fill(build, pathlib.Path(folder))
@@ -69,7 +70,7 @@ def pack(build, to):
 
 
 def unpacked(bundle):
-    """The folder of a bundle; a file is unpacked once, into the machine's folder for temporary files."""
+    """A bundle's folder; a file is unpacked once, into the machine's temporary folder."""
     if not bundle.is_file():
         return bundle.resolve()
     with open(bundle, "rb") as file:
@@ -84,7 +85,7 @@ def unpacked(bundle):
 
 
 def cuda_of_python(python):
-    """Folders of CUDA's libraries in a Python environment: where a machine may have them and nowhere else."""
+    """Folders of CUDA's libraries in a Python environment, the only place where some machines have them."""
     code = ("import site, sys\n"
             "print('\\n'.join({*site.getsitepackages(), site.getusersitepackages(), *filter(None, sys.path)}))")
     try:
@@ -95,7 +96,7 @@ def cuda_of_python(python):
 
 
 def environment_of(programs, python):
-    """What Assay's own programs run with; PyTorch keeps the machine's. A build that was made here knows its libraries."""
+    """The environment of Assay's programs; PyTorch keeps the machine's. A build made here finds its libraries itself."""
     own = {**os.environ, "ASSAY_SOURCE_ROOT": str(ROOT)}
     if not (programs / "lib").is_dir():
         return own

@@ -1,5 +1,5 @@
-"""tests/gpu/check without a GPU: what it names exists, a build is packed, steps that fail, do nothing or take too long
-are said, and a second call goes on where the first ended."""
+"""tests/gpu/check without a GPU: what it names exists, a build can be packed, steps that fail, do nothing or time out are
+reported, and a second call resumes the first."""
 
 import importlib.machinery
 import importlib.util
@@ -22,7 +22,7 @@ loader = importlib.machinery.SourceFileLoader("check", str(HERE / "check"))
 check = importlib.util.module_from_spec(importlib.util.spec_from_loader("check", loader))
 loader.exec_module(check)
 
-# A GoogleTest program of three tests: the first fault in a process makes every test after it fail.
+# A fake GoogleTest program: the first fault in a process makes every later test fail.
 PROGRAM = '''#!{python}
 import fnmatch, json, os, sys, time
 tests = {tests!r}
@@ -82,21 +82,21 @@ class GoogleTests(Folder):
         self.assertEqual(status, ("passed", "2 of 3 passed, 1 skipped"))
         self.assertEqual(self.calls(), ["A.x A.y", "B.z"])
 
-    def test_victims_of_a_fault_are_told_apart(self):
+    def test_victims_of_a_fault_are_distinguished(self):
         status, remark = self.run_tests(self.program(A__x="fault", A__y="ok", B__z="ok"))
         self.assertEqual((status, remark), ("failed", "1 of 3 passed, 2 failed (alone too: A.x)"))
 
-    def test_a_crash_costs_its_test_alone(self):
+    def test_a_crash_fails_only_its_test(self):
         status, remark = self.run_tests(self.program(A__x="crash", A__y="ok"))
         self.assertEqual((status, remark), ("failed", "1 of 2 passed, 1 failed (alone too: A.x)"))
 
-    def test_nothing_is_no_success(self):
+    def test_no_passed_test_is_a_failure(self):
         program = self.program(A__x="skip")
         self.assertEqual(self.run_tests(program), ("failed", "0 of 1 passed, 1 skipped"))
-        self.assertEqual(self.run_tests(program, "*/cuda_*"), ("failed", "no test is chosen by */cuda_*"))
+        self.assertEqual(self.run_tests(program, "*/cuda_*"), ("failed", "no test matches */cuda_*"))
         self.assertEqual(self.run_tests(self.dir / "absent")[0], "failed")
 
-    def test_what_is_cut_short_goes_on(self):
+    def test_an_interrupted_call_resumes(self):
         program = self.program(A__x="ok", A__y="slow", B__z="ok")
         status, remark = self.run_tests(program, seconds=1.5)
         self.assertEqual((status, remark), ("timeout", "1 of 3 passed, 2 did not run"))
@@ -112,7 +112,7 @@ class Steps(Folder):
         names = [step.name for step in check.steps()]
         self.assertEqual(len(names), len(set(names)))
 
-    def test_every_filter_chooses_tests(self):
+    def test_every_filter_matches_tests(self):
         if not EMULATED.exists():
             self.skipTest("a build without CUDA")
         for step in check.steps():
@@ -137,10 +137,10 @@ class Steps(Folder):
 
     def test_comparisons_are_known(self):
         known = {entry["name"] for entry in json.loads((HERE.parent / "peers/gpu/comparisons.json").read_text())}
-        asked = {step.command[-1] for step in check.steps() if step.kind == "ratios"}
-        self.assertLessEqual(asked, known)
-        # What the issue's table asks of a GPU.
-        self.assertLessEqual({"gemm-bf16", "gemm-fp8", "memory-copy", "memory-triad", "resnet50", "gpt2-124m", "llama-1b"}, asked)
+        named = {step.command[-1] for step in check.steps() if step.kind == "ratios"}
+        self.assertLessEqual(named, known)
+        # Required comparisons.
+        self.assertLessEqual({"gemm-bf16", "gemm-fp8", "memory-copy", "memory-triad", "resnet50", "gpt2-124m", "llama-1b"}, named)
 
 
 class Bundle(Folder):
@@ -149,7 +149,7 @@ class Bundle(Folder):
         absent = [name for name in names if not (BUILD / name).exists()]
         if not EMULATED.exists():
             self.skipTest("a build without CUDA")
-        self.assertLessEqual(set(absent), {"peers/babelstream"})  # of the target `peers`
+        self.assertLessEqual(set(absent), {"peers/babelstream"})  # belongs to the target `peers`
         for name in names:
             (self.dir / "build" / name).parent.mkdir(parents=True, exist_ok=True)
             (self.dir / "build" / name).symlink_to(BUILD / (name if name not in absent else "assay"))
@@ -185,7 +185,7 @@ class Bundle(Folder):
         self.assertEqual(check.bundle.environment_of(self.dir, sys.executable).get("LD_LIBRARY_PATH"),
                          os.environ.get("LD_LIBRARY_PATH"))
         (self.dir / "lib").mkdir()
-        for starts in (True, False):  # with the machine's own runtime, or only with the bundle's
+        for starts in (True, False):  # with the machine's runtime, or only with the bundle's
             (self.dir / "assay").write_text(f"#!/bin/sh\nexit {0 if starts else 1}\n")
             (self.dir / "assay").chmod(0o755)
             folders = check.bundle.environment_of(self.dir, sys.executable)["LD_LIBRARY_PATH"].split(":")
@@ -244,11 +244,11 @@ class Running(Folder):
         self.assertEqual(runner.results["run"]["remark"], "1 ok, 1 skipped, b: skipped: no fp8")
         self.assertEqual((self.dir / "out/run/words").read_text(), "--out--resume")
         (self.dir / "out/run/records.jsonl").write_text(json.dumps(lines[1]))
-        self.assertEqual(check.of_records(self.dir / "out/run"), (False, "1 skipped, b: skipped: no fp8"))
+        self.assertEqual(check.outcome_of_records(self.dir / "out/run"), (False, "1 skipped, b: skipped: no fp8"))
         slow = lines[0] | {"metrics": [{"name": "step_overhead", "value": 0.01}]}
         (self.dir / "out/run/records.jsonl").write_text(json.dumps(slow))
-        self.assertEqual(check.of_records(self.dir / "out/run"), (True, "1 ok"))
-        self.assertEqual(check.of_records(self.dir / "out/run", 0.005), (False, "1 ok, step overhead 1.00 %, above 0.5 %"))
+        self.assertEqual(check.outcome_of_records(self.dir / "out/run"), (True, "1 ok"))
+        self.assertEqual(check.outcome_of_records(self.dir / "out/run", 0.005), (False, "1 ok, step overhead 1.00 %, above 0.5 %"))
         runner.run(check.Step(1, "several", 30, "program", ["true"], min_gpus=99))
         self.assertEqual(runner.results["several"]["remark"], "needs 99 GPUs")
 

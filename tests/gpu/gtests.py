@@ -1,9 +1,9 @@
-"""GoogleTest programs on a GPU: every suite in a process of its own, since a kernel's fault ends all that follows it in
-its process, and each test that failed once more alone, which tells those that failed by themselves from their victims.
+"""Runs GoogleTest programs on a GPU: each suite in its own process, since a kernel's fault breaks all later tests of its
+process, and each failed test again alone, to distinguish real failures from their victims.
 
-What ran is read from the program's own lines, so that a program that is killed still says how far it came. No test that
-the filter chooses, or none that passed, is a failure: a filter with a slip in it, or a GPU that could not be opened,
-would else look like success."""
+Outcomes come from the program's own output lines, so a killed program still reports how far it got. It is a failure if
+the filter selects no test or none passes: a mistyped filter, or a GPU that could not be opened, would otherwise look
+like success."""
 
 import os
 import pathlib
@@ -13,23 +13,23 @@ import subprocess
 import time
 
 LINE = re.compile(r"^\[\s*(RUN|OK|FAILED|SKIPPED)\s*\] ([^\s,(]+)")
-ALONE = 12  # tests that are run again alone, at most
+ALONE = 12  # maximum number of tests to run again alone
 
 
 def listed(text):
-    """{suite: [test]} of what --gtest_list_tests prints."""
+    """{suite: [test]} from the output of --gtest_list_tests."""
     suites, suite = {}, None
     for line in text.splitlines():
         name = line.split("#")[0].rstrip()
         if name.endswith(".") and not name.startswith(" "):
             suite = name
         elif suite and name.startswith("  "):
-            suites.setdefault(suite, {})[suite + name.strip()] = None  # once, also where several ranks print
+            suites.setdefault(suite, {})[suite + name.strip()] = None  # once, even if several ranks print it
     return {suite: list(tests) for suite, tests in suites.items()}
 
 
 def outcomes(text):
-    """{test: 'OK' | 'FAILED' | 'SKIPPED' | 'RUN'} of a program's output; RUN: it did not end."""
+    """{test: 'OK' | 'FAILED' | 'SKIPPED' | 'RUN'} from a program's output; RUN: it did not finish."""
     found = {}
     for line in text.splitlines():
         match = LINE.match(line)
@@ -39,9 +39,9 @@ def outcomes(text):
 
 
 class Tests:
-    """One program and filter. run() appends to a log and says (status, remark); what the log says to have passed is not
-    run again, so a call that was cut short goes on. `start` starts a process, as subprocess.Popen does, as the leader
-    of a group."""
+    """One program and filter. run() appends to a log and returns (status, remark); tests that passed according to the log
+        are not run again, so an interrupted call resumes. `start` starts a process like subprocess.Popen, as the leader of a
+        process group."""
 
     def __init__(self, program, chosen, prefix=(), environment=None, start=subprocess.Popen):
         self.program, self.chosen, self.prefix = program, chosen, list(prefix)
@@ -55,7 +55,7 @@ class Tests:
         return listed(done.stdout)
 
     def call(self, tests, log, end):
-        """Runs these tests in one process until `end`; their outcomes, and the exit code or None where time was up."""
+        """Runs these tests in one process until `end`; their outcomes, and the exit code, or None after a timeout."""
         before = log.stat().st_size if log.exists() else 0
         with open(log, "ab") as file:
             process = self.start([*self.prefix, self.program, f"--gtest_filter={':'.join(tests)}"], stdout=file,
@@ -72,7 +72,7 @@ class Tests:
             return "failed", f"{pathlib.Path(self.program).name} cannot list its tests: {error}"
         everything = [test for tests in suites.values() for test in tests]
         if not everything:
-            return "failed", f"no test is chosen by {self.chosen}"
+            return "failed", f"no test matches {self.chosen}"
         before = outcomes(log.read_text(errors="replace")) if log.exists() else {}
         found = {test: before[test] for test in everything if before.get(test) in ("OK", "SKIPPED")}
         odd, late = [], False
@@ -85,11 +85,11 @@ class Tests:
                 left = [test for test in rest if test not in got]
                 broken = [test for test, outcome in got.items() if outcome == "RUN"]
                 if broken and not late:
-                    found |= {test: "FAILED" for test in broken}  # the process ended in it
+                    found |= {test: "FAILED" for test in broken}  # the process died in it
                 elif code not in (0, None) and "FAILED" not in got.values():
                     odd.append(f"{suite}* ended with exit code {code}")
                 if len(left) == len(rest):
-                    break  # it does not even start
+                    break  # the program does not even start
                 rest = left
             if late:
                 break
@@ -121,7 +121,7 @@ def verdict(everything, found, failed, alone, odd, late):
 
 
 def wait(process, end):
-    """The exit code, or None where it had to be stopped at `end`."""
+    """The exit code, or None if it had to be stopped at `end`."""
     try:
         return process.wait(timeout=max(0.1, end - time.monotonic()))
     except subprocess.TimeoutExpired:
@@ -129,17 +129,17 @@ def wait(process, end):
         return None
 
 
-def stop(process, patience=8):
-    """Ends a process and what it started (its group): politely, that a run can be taken up again, then not."""
+def stop(process, timeout=8):
+    """Ends a process and its group: by SIGTERM, so that a run can be resumed, then by SIGKILL."""
     for sent in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, sent)
         except ProcessLookupError:
             pass
         try:
-            process.wait(timeout=patience)
+            process.wait(timeout=timeout)
             if sent == signal.SIGKILL:
                 return
         except subprocess.TimeoutExpired:
             continue
-        patience = 1  # the leader is gone; its group gets the last word
+        timeout = 1  # the leader has exited; kill the rest of its group soon

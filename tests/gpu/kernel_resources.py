@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Registers, shared memory and spills of every own kernel in libassay-cuda.so, and what its machine code betrays.
+"""Registers, shared memory and spills of each of our kernels in libassay-cuda.so, and faults in their machine code.
 
 usage: kernel_resources.py MODULE [--cuobjdump FILE] [--record FILE.md]
 
-Prints one line a finding and ends with 1 where there is one:
-  a stack frame          registers spilled, or an array that is indexed while the kernel runs
-  arithmetic in double   in a kernel that is none of those meant to have it
-  narrow accesses        a kernel bound by memory that does not read or write 16 bytes at once
-  few loads in flight    one that waits for a load before it has started those that it could have started
-Needs no GPU. Without cuobjdump (and nvdisasm beside it) it says so and ends with 77, which ctest counts as a skip.
---record writes the table that workloads/ops/cuda/resources.md holds.
+Prints one line per finding and exits with 1 if there is any:
+  a stack frame          registers spilled, or an array with indices unknown at compile time
+  arithmetic in double   in a kernel not meant to have it
+  narrow accesses        a memory-bound kernel that does not access 16 bytes at once
+  few loads in flight    one that waits for a load before issuing independent ones
+Needs no GPU. Without cuobjdump and nvdisasm it exits with 77, which ctest counts as a skip.
+--record writes the table in workloads/ops/cuda/resources.md.
 """
 import argparse
 import collections
@@ -20,21 +20,21 @@ import subprocess
 import sys
 
 SKIPPED = 77
-# Kernels that may have a stack frame, each with the reason. None has one.
+# Kernels that may have a stack frame, with the reason. None has one.
 STACK_ALLOWED = {}
-# Kernels that compute in double by design: the suite of memory, as STREAM; sums of squares and of losses, powers once a
+# Kernels that compute in double by design: the memory suite, like STREAM; sums of squares and of losses, pow() once per
 # step, f64 cases.
 DOUBLE_ALLOWED = re.compile(r"^memory::|\b(square_sums|finish_norm|add_losses|prepare_step|batch_norm_statistics"
                             r"|batch_norm_parameters|join_parts)\b|double|fp64|f64")
-# Own kernels whose time is that of the bytes they move: with vectors, where these are not the last template argument 1.
+# Our memory-bound kernels: use vectors, unless their last template argument is 1.
 WIDE = re.compile(
     r"\b(norm_forward|norm_backward|activation|activation_gradient|rotary|embedding|sum_tiles|sum_positions"
     r"|cross_entropy|optimizer_step|square_sums|elementwise|batch_norm_\w+|pool_\w+)<(?!.*, 1>)")
 
-# Of these, the ones that write single numbers.
+# Those that write single numbers.
 READS = re.compile(r"\b(square_sums<|batch_norm_moments<|cross_entropy<\w+, false, )")
 
-# 16-byte loads that a thread has in flight together: their number an array times the arrays.
+# 16-byte loads that a thread has in flight: their number per array times the number of arrays.
 AHEAD = {
     r"\bactivation<.*, 2>": 4, r"\bactivation_gradient<.*, [01]>": 4, r"\bactivation_gradient<.*, 2>": 6,
     r"\bbatch_norm_apply<.*, [48]>": 4, r"\bbatch_norm_input<.*, [48]>": 8, r"\bbatch_norm_moments<.*, [48]>": 4,
@@ -55,7 +55,7 @@ def demangled(names):
 
 
 def short(name):
-    """As it stands in its file: no namespaces, no parameters."""
+    """The name as in its source: without namespaces and parameters."""
     name = re.sub(r"\(anonymous namespace\)::", "", name)
     name = re.sub(r"\((assay::[\w:]+)\)(\d+)", r"\2", name)  # an enumerator as a template argument
     name = re.sub(r"\b(assay|ops|cuda|functors|std)::", "", name)
@@ -77,17 +77,17 @@ def architecture(line):
 
 
 class LoadsAhead:
-    """The most 16-byte loads in a row, as the code stands, before the first instruction that reads what one loaded."""
+    """The maximum number of consecutive 16-byte loads before the first instruction that uses one of their results."""
 
     def __init__(self):
-        self.most, self.now, self.loaded = 0, 0, set()
+        self.max, self.now, self.loaded = 0, 0, set()
 
     def add(self, kind, operands):
         numbers = [int(n) for n in re.findall(r"\bR(\d+)\b", operands)]
         if re.match(r"LDG\..*128", kind):
             self.loaded.update(range(numbers[0], numbers[0] + 4))
             self.now += 1
-            self.most = max(self.most, self.now)
+            self.max = max(self.max, self.now)
             return
         writes_first = re.match(r"\s*U?R\d+", operands)
         if self.loaded & set(numbers[1:] if writes_first and not kind.startswith("ST") else numbers):
@@ -95,7 +95,7 @@ class LoadsAhead:
 
 
 def machine_code(cuobjdump, module):
-    """(arch, kernel) to the kinds of instructions it has, and to its LoadsAhead."""
+    """For each (arch, kernel): its kinds of instructions, and its LoadsAhead."""
     kinds, ahead = collections.defaultdict(set), collections.defaultdict(LoadsAhead)
     arch = kernel = None
     process = subprocess.Popen([cuobjdump, "-sass", module], stdout=subprocess.PIPE, text=True)
@@ -135,7 +135,7 @@ def kernels_of(cuobjdump, module):
         wide = {kind.split(".")[0] for kind in code if re.match(r"(LDG|STG)\..*128", kind)}
         doubles = {kind.split(".")[0] for kind in code} & {"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"}
         kernels.append(
-            Kernel(arch, short(name), registers, shared, stack, wide, doubles, ahead[arch, mangled].most))
+            Kernel(arch, short(name), registers, shared, stack, wide, doubles, ahead[arch, mangled].max))
     return sorted(kernels, key=lambda k: (k.arch, k.name))
 
 
@@ -155,10 +155,10 @@ def findings(kernels):
 
 
 def record(kernels, path):
-    lines = ["# Own kernels", "",
-             "Written by `tests/gpu/kernel_resources.py MODULE --record` from the machine code; the CI fails where a kernel"
+    lines = ["# Our kernels", "",
+             "Written by `tests/gpu/kernel_resources.py MODULE --record` from the machine code; the CI fails if a kernel"
              " has a stack frame.",
-             "Registers a thread; static shared memory a block in bytes, from sm_90 on 1,024 of them the system's own."]
+             "Registers per thread; static shared memory per block in bytes, from sm_90 on including 1,024 for the system."]
     for arch in sorted({k.arch for k in kernels}):
         lines += ["", f"## {arch}", "", "| kernel | registers | shared | stack | 16-byte accesses |",
                   "|---|---:|---:|---:|---|"]
@@ -183,11 +183,11 @@ def main():
         return SKIPPED
     os.environ["PATH"] = os.path.dirname(os.path.abspath(tool)) + os.pathsep + os.environ["PATH"]
     if not shutil.which("nvdisasm"):
-        print("skipped: no nvdisasm beside cuobjdump (the wheel nvidia-cuda-nvdisasm)")
+        print("skipped: no nvdisasm next to cuobjdump (the wheel nvidia-cuda-nvdisasm)")
         return SKIPPED
     kernels = kernels_of(tool, options.module)
     if not kernels:
-        print(f"{options.module} has no kernels of Assay's")
+        print(f"{options.module} contains no kernels of Assay")
         return 1
     if options.record:
         record(kernels, options.record)

@@ -1,5 +1,5 @@
 // Whole models on a device: its gradients against differences of its own loss, its losses against the CPU's, and
-// checkpoints that one of them wrote and the other goes on from.
+// checkpoints written on one and resumed on the other.
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
 #include "tests/support/devices.h"
@@ -24,7 +24,7 @@ namespace {
 
 using test::small_options;
 
-// One small model in training on a device.
+// Training of a small model on a device.
 class Training {
  public:
   Training(std::shared_ptr<Device> device, const std::string& kind, const StepOptions& options)
@@ -77,7 +77,7 @@ class Training {
 class OnDevice : public testing::TestWithParam<std::tuple<DeviceKind, const char*>> {
  protected:
   std::string model() const { return std::get<1>(GetParam()); }
-  // Null, with the reason, where the machine lacks the device or the device an op.
+  // Null, with the reason, if the machine has no such device or the device lacks an op.
   std::unique_ptr<Training> training(DeviceKind kind, std::string_view precision, std::string& why_not) {
     const auto device = assay::test::device_of(kind, why_not);
     if (!device) return nullptr;
@@ -94,7 +94,7 @@ class OnDevice : public testing::TestWithParam<std::tuple<DeviceKind, const char
   }
 };
 
-// Along its own gradient a loss grows by the gradient's norm: the central difference of length `reach` says how much.
+// The slope of the loss along its gradient is the gradient's norm; compares it with a central difference.
 TEST_P(OnDevice, GradientIsTheSlopeOfTheLoss) {
   std::string why_not;
   const auto training_step = training(std::get<0>(GetParam()), "f32", why_not);
@@ -107,7 +107,7 @@ TEST_P(OnDevice, GradientIsTheSlopeOfTheLoss) {
     for (const float value : values) squares += static_cast<double>(value) * static_cast<double>(value);
   const double norm = std::sqrt(squares);
   ASSERT_GT(norm, 0);
-  constexpr double reach = 5e-3;  // further away the loss is no parabola
+  constexpr double reach = 5e-3;  // beyond this the loss is no longer a parabola
   const auto loss_at = [&](double distance) {
     auto moved = weights;
     std::size_t found = 0;
@@ -126,8 +126,10 @@ TEST_P(OnDevice, GradientIsTheSlopeOfTheLoss) {
   EXPECT_NEAR(slope / norm, 1.0, 0.02);
 }
 
-TEST_P(OnDevice, FollowsTheLossesOfTheCpu) {
-  for (const auto& [precision, limit] : {std::pair{"f32", 1e-3}, std::pair{"bf16", 6e-2}}) {
+class FollowsTheCpu : public OnDevice {
+ protected:
+  // `limit` 0: equal to the bit.
+  void compare(const char* precision, double limit) {
     std::string why_not;
     const auto own = training(std::get<0>(GetParam()), precision, why_not);
     if (!own) GTEST_SKIP() << why_not;
@@ -135,13 +137,20 @@ TEST_P(OnDevice, FollowsTheLossesOfTheCpu) {
     ASSERT_TRUE(cpu) << why_not;
     for (int i = 0; i < 20; ++i) {
       const double got = own->step(1e-2), want = cpu->step(1e-2);
-      EXPECT_NEAR(got, want, limit * std::max(want, 1.0)) << precision << ", step " << i;
+      ASSERT_NEAR(got, want, limit * std::max(want, 1.0)) << precision << ", step " << i;
+    }
+    if (limit == 0) {
+      EXPECT_EQ(own->weights(), cpu->weights());
     }
   }
-}
+};
 
-// A checkpoint is of no device: what one wrote the other reads whole, and both go on alike.
-TEST_P(OnDevice, GoesOnFromACheckpointOfTheCpuAndBack) {
+// A CPU beside itself repeats every bit.
+TEST_P(FollowsTheCpu, InF32) { compare("f32", std::get<0>(GetParam()) == DeviceKind::cpu ? 0 : 1e-3); }
+TEST_P(FollowsTheCpu, InBf16) { compare("bf16", 6e-2); }
+
+// Checkpoints are independent of the device: either can resume the other's, and both continue alike.
+TEST_P(OnDevice, ResumesACheckpointOfTheCpuAndBack) {
   const auto file = std::filesystem::temp_directory_path() / fmt::format("assay-checkpoint-{}", ::getpid());
   for (const bool back : {false, true}) {
     std::string why_not;
@@ -163,12 +172,13 @@ TEST_P(OnDevice, GoesOnFromACheckpointOfTheCpuAndBack) {
   std::filesystem::remove(file);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OnDevice,
-                         testing::Combine(testing::Values(DeviceKind::cpu, DeviceKind::cuda),
-                                          testing::Values("gpt2", "llama", "bert", "basic", "bottleneck")),
-                         [](const auto& instance) {
-                           return std::string(name_of(std::get<0>(instance.param))) + "_" + std::get<1>(instance.param);
-                         });
+const auto every_model = testing::Combine(testing::Values(DeviceKind::cpu, DeviceKind::cuda),
+                                          testing::Values("gpt2", "llama", "bert", "basic", "bottleneck"));
+std::string name_of_instance(const testing::TestParamInfo<OnDevice::ParamType>& instance) {
+  return std::string(name_of(std::get<0>(instance.param))) + "_" + std::get<1>(instance.param);
+}
+INSTANTIATE_TEST_SUITE_P(All, OnDevice, every_model, name_of_instance);
+INSTANTIATE_TEST_SUITE_P(All, FollowsTheCpu, every_model, name_of_instance);
 
 }  // namespace
 }  // namespace assay::nn

@@ -1,4 +1,4 @@
-// Numbers and differences of the gradient tests.
+// Random numbers and finite differences of the gradient tests.
 #include "tests/gradient/frame.h"
 
 #include "harness/device/cpu/cpu_device.h"
@@ -55,7 +55,7 @@ void expect_gradients(const std::function<double()>& loss, const std::vector<Var
     ASSERT_EQ(gradient.size(), value.size());
     double largest = 0;
     for (const double g : gradient) largest = std::max(largest, std::abs(g));
-    // Truncation is of the order of h^4, rounding of the loss's last place over h.
+    // Truncation error is of order h^4, rounding error an ulp of the loss divided by h.
     const double limit = 1e-8 * largest + 1e-12 * (1 + size);
     const std::size_t step = (value.size() + 119) / 120;
     int wrong = 0;

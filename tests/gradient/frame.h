@@ -1,4 +1,4 @@
-// Finite differences against the backward ops of the reference backend, in f64.
+// Tests the backward ops of the reference backend against finite differences, in f64.
 #pragma once
 
 #include "workloads/ops/backend.h"
@@ -18,17 +18,17 @@ namespace assay::ops::gradient {
 
 using Values = std::vector<double>;
 
-// Normal numbers, the same for the same purpose.
+// Normally distributed numbers; `purpose` is the seed.
 Values normal(std::int64_t count, std::string_view purpose);
 std::vector<std::int32_t> integers(std::int64_t count, std::int64_t bound, std::string_view purpose);
-// NaN, so that an element left alone is seen.
+// NaN, which reveals elements that an op did not write.
 Values space(std::int64_t count);
 double dot(const Values& a, const Values& b);
 
 Backend& reference();
 Stream& stream();
 
-// Runs an op on the host with the workspace that it asks for.
+// Runs an op on the host, with a workspace.
 template <typename Op, typename Args>
 void run(Op& op, Args args) {
   std::vector<double> workspace(op.workspace_bytes() / sizeof(double) + 1);
@@ -36,7 +36,7 @@ void run(Op& op, Args args) {
   op.run(stream(), args);
 }
 
-// The op that the reference makes; throws where it makes none.
+// The reference's op; throws if it has none.
 template <typename Op, typename Desc>
 std::unique_ptr<Op> make(Made<Op> (Backend::*maker)(const Desc&), const Desc& desc) {
   auto made = (reference().*maker)(desc);
@@ -46,11 +46,11 @@ std::unique_ptr<Op> make(Made<Op> (Backend::*maker)(const Desc&), const Desc& de
 
 struct Variable {
   std::string name;
-  Values* value;           // what `loss` depends on
-  const Values* gradient;  // d loss / d value, by the backward op
+  Values* value;           // an input of `loss`
+  const Values* gradient;  // d loss / d value, from the backward op
 };
 
-// Differences of fourth order at every element (at most 120 of each variable, spread evenly).
+// Compares gradients with fourth-order differences at every element (at most 120 per variable, evenly spaced).
 void expect_gradients(const std::function<double()>& loss, const std::vector<Variable>& variables);
 
 }  // namespace assay::ops::gradient

@@ -26,7 +26,7 @@ TEST_P(ModelGradients, EqualDifferences) {
   options.smoothing = c.smoothing;
   test::SmallStep small(c.kind, options);
   TrainingStep& step = small.step;
-  // A rate of 0 leaves the weights as they are.
+  // A learning rate of 0 does not change the weights.
   step.step(0.0);
   std::map<std::string, std::vector<double>> gradients;
   for (const StatePart& part : step.gradients()) {
@@ -44,12 +44,12 @@ TEST_P(ModelGradients, EqualDifferences) {
     auto* weights = static_cast<double*>(part.data);
     for (int sample = 0; sample < 4; ++sample) {
       const std::size_t i = rng.below(draw++, gradient.size());
-      const double kept = weights[i], h = 1e-5;
-      weights[i] = kept + h;
+      const double original = weights[i], h = 1e-5;
+      weights[i] = original + h;
       const double above = step.step(0.0).loss;
-      weights[i] = kept - h;
+      weights[i] = original - h;
       const double below = step.step(0.0).loss;
-      weights[i] = kept;
+      weights[i] = original;
       EXPECT_NEAR(gradient[i], (above - below) / (2 * h), 1e-6 * largest + 2e-9) << name << "[" << i << "]";
     }
   }

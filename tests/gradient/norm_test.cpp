@@ -6,12 +6,14 @@ namespace {
 
 struct Batch {
   std::int64_t rows, channels;
-  bool relu, residual, join, accumulate;
+  bool relu = false, residual = false, join = false, accumulate = false;
 };
 
 TEST(BatchNormGradient, OfEveryInput) {
-  for (const Batch& s : {Batch{2, 1, false, false, false, false}, Batch{7, 3, true, false, false, true},
-                         Batch{12, 5, true, true, true, false}, Batch{9, 2, false, true, false, true}}) {
+  for (const Batch& s :
+       {Batch{.rows = 2, .channels = 1}, Batch{.rows = 7, .channels = 3, .relu = true, .accumulate = true},
+        Batch{.rows = 12, .channels = 5, .relu = true, .residual = true, .join = true},
+        Batch{.rows = 9, .channels = 2, .residual = true, .accumulate = true}}) {
     SCOPED_TRACE(s.rows);
     const BatchNormDesc d{.rows = s.rows,
                           .channels = s.channels,
@@ -22,7 +24,7 @@ TEST(BatchNormGradient, OfEveryInput) {
     const std::int64_t count = s.rows * s.channels;
     Values x = normal(count, "x"), residual = normal(count, "residual"), scale = normal(s.channels, "scale"),
            shift = normal(s.channels, "shift");
-    // y reaches the loss on two ways where two branches join.
+    // If two branches join, y reaches the loss on two paths.
     const Values dy = normal(count, "dy"), other = normal(count, "other");
     Values running_mean(scale.size()), running_variance(scale.size(), 1), y(x.size()), mean(scale.size()),
         inverse(scale.size());
@@ -62,7 +64,7 @@ TEST(BatchNormGradient, OfEveryInput) {
   }
 }
 
-// PyTorch's rule: the unbiased variance goes into the running one, and running it again can leave both alone.
+// As in PyTorch, the running variance averages unbiased variances; without update_running nothing changes.
 TEST(BatchNorm, RunningStatistics) {
   const BatchNormDesc d{.rows = 4, .channels = 1, .dtype = DType::f64, .momentum = 0.25};
   const Values x{1, 2, 3, 6}, one{1}, zero{0};
@@ -88,14 +90,17 @@ TEST(BatchNorm, RunningStatistics) {
 struct Rows {
   NormKind kind;
   std::int64_t rows, columns;
-  bool residual, bias, accumulate;
+  bool residual = false, bias = false, accumulate = false;
 };
 
 TEST(NormGradient, OfEveryInput) {
   for (const Rows& s :
-       {Rows{NormKind::layer, 1, 2, false, true, false}, Rows{NormKind::layer, 5, 7, true, true, true},
-        Rows{NormKind::layer, 3, 9, true, false, false}, Rows{NormKind::rms, 1, 1, false, false, false},
-        Rows{NormKind::rms, 4, 11, true, false, true}, Rows{NormKind::rms, 3, 8, false, false, false}}) {
+       {Rows{.kind = NormKind::layer, .rows = 1, .columns = 2, .bias = true},
+        Rows{.kind = NormKind::layer, .rows = 5, .columns = 7, .residual = true, .bias = true, .accumulate = true},
+        Rows{.kind = NormKind::layer, .rows = 3, .columns = 9, .residual = true},
+        Rows{.kind = NormKind::rms, .rows = 1, .columns = 1},
+        Rows{.kind = NormKind::rms, .rows = 4, .columns = 11, .residual = true, .accumulate = true},
+        Rows{.kind = NormKind::rms, .rows = 3, .columns = 8}}) {
     SCOPED_TRACE(fmt::format("{} x {}", s.rows, s.columns));
     const NormDesc d{.kind = s.kind,
                      .rows = s.rows,
@@ -111,7 +116,7 @@ TEST(NormGradient, OfEveryInput) {
     const Values dy = normal(count, "dy"), dsum = normal(count, "dsum");
     Values y = space(count), sum = space(count), mean = space(s.rows), inverse = space(s.rows);
     const auto forward = make(&Backend::norm_forward, d);
-    // The sum reaches the loss by itself too, as in a residual stream.
+    // The sum also reaches the loss directly, as in a residual stream.
     const auto loss = [&] {
       run(*forward, NormForward::Args{.x = x.data(),
                                       .residual = residual.data(),

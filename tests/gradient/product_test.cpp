@@ -17,7 +17,7 @@ struct Layer {
   bool accumulate;
 };
 
-// out = gelu(x w^T + bias) v^T: both products' gradients, the bias's by row sums, the first through the epilogue.
+// out = gelu(x w^T + bias) v^T: the gradients of both products, of the bias by row sums, and through the epilogue.
 TEST(MatmulGradient, OfAFeedForwardLayer) {
   for (const Layer& s : {Layer{1, 1, 1, 1, Epilogue::gelu_tanh, Epilogue::gelu_tanh_gradient, false},
                          Layer{5, 7, 3, 4, Epilogue::gelu_erf, Epilogue::gelu_erf_gradient, false},

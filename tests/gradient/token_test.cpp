@@ -43,7 +43,7 @@ TEST(AttentionGradient, OfQueriesKeysAndValues) {
       return dot(out, dout);
     };
     loss();
-    // What lies between rows has no part in it and is left alone.
+    // Gaps between rows have no gradient and are not written.
     Values dq(q.size()), dk(k.size()), dv(v.size());
     run(*make(&Backend::attention_backward, d), AttentionBackward::Args{.q = q.data(),
                                                                         .k = k.data(),
@@ -59,7 +59,7 @@ TEST(AttentionGradient, OfQueriesKeysAndValues) {
   }
 }
 
-TEST(Attention, MasksWhatItMust) {
+TEST(Attention, MasksFutureKeysAndPadding) {
   // The second query of a causal head sees two keys; its scores are 0 and ln 3.
   AttentionDesc d{.batch = 1,
                   .seq = 2,
@@ -93,7 +93,7 @@ TEST(Attention, MasksWhatItMust) {
   EXPECT_DOUBLE_EQ(out[1], 0);
 }
 
-TEST(RotaryGradient, IsTheRotationBack) {
+TEST(RotaryGradient, IsTheInverseRotation) {
   for (RotaryDesc d : {RotaryDesc{.batch = 1, .seq = 1, .heads = 1, .head_dim = 2, .stride = 2},
                        RotaryDesc{.batch = 2, .seq = 5, .heads = 3, .head_dim = 6, .stride = 21}}) {
     d.dtype = DType::f64;
@@ -232,10 +232,10 @@ TEST(CrossEntropyGradient, OfTheLogits) {
   }
 }
 
-TEST(CrossEntropy, CountsWhatIsRight) {
+TEST(CrossEntropy, CountsCorrectRows) {
   const CrossEntropyDesc d{.rows = 3, .classes = 3, .stride = 3, .dtype = DType::f64, .gradient = false};
   Values logits{0, 1, 1, 5, 2, 1, 0, 0, 0};
-  const std::vector<std::int32_t> targets{1, 1, -100};  // the first of two equal logits counts; a wrong one; ignored
+  const std::vector<std::int32_t> targets{1, 1, -100};  // correct (the first of two equal logits), wrong, ignored
   const float scale = 1;
   LossSums sums{.loss = 1, .valid = 10, .correct = 4};
   const Values before = logits;

@@ -7,18 +7,17 @@ namespace {
 struct Attention {
   std::string name;
   AttentionDesc desc;  // strides 0: dense
-  bool fused = false;  // q, k and v lie in one row
+  bool fused = false;  // q, k and v are parts of one row
   std::vector<int> lengths = {};
 };
 
-// As arrays hold it.
-DType held(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
+DType storage_type(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
 
-// A product of f32 as tf32 rounds both operands to 11 significant bits. Forward, two of them are chained, backward
-// three with a difference between.
-// Values that a few keys of large weight leave may cancel far below what they are.
+// tf32 rounds both operands of a product to 11 significant bits; forward chains two products, backward three with a
+// difference between. If a few keys have most of the weight, their values may cancel to a much smaller output.
 Tolerance tolerance(OpGroup op, DType dtype, std::int64_t terms) {
-  Tolerance t = tolerance_of(op, held(dtype), held(dtype), terms, op == OpGroup::attention_forward ? 0.125 : 0);
+  const DType stored = storage_type(dtype);
+  Tolerance t = tolerance_of(op, stored, stored, terms, op == OpGroup::attention_forward ? 0.125 : 0);
   if (dtype == DType::tf32) {
     const double rounding = op == OpGroup::attention_forward ? 0x1p-10 : 0x1p-8;
     t.relative_l2 += rounding;
@@ -41,12 +40,13 @@ class AttentionParity : public Parity<Attention> {
   }
 };
 
-// Where q, k and v begin; apart, or in one array.
-struct Places {
-  Places(Side& side, const AttentionDesc& d, bool fused, bool inputs) : tokens(d.batch * d.seq) {
+// q, k and v, or their gradients: separate arrays, or one.
+struct Operands {
+  Operands(Side& side, const AttentionDesc& d, bool fused, bool inputs) : tokens(d.batch * d.seq) {
+    const DType stored = storage_type(d.dtype);
     const auto make = [&](std::int64_t count, const char* purpose) {
-      // Gradients start from zero bits, so that what lies between heads of a wider row is comparable.
-      return side.put(inputs ? Tensor::normal(held(d.dtype), count, purpose) : Tensor(held(d.dtype), count));
+      // Gradients start as zeros, so that the gaps between the heads of a wider row compare equal.
+      return side.put(inputs ? Tensor::normal(stored, count, purpose) : Tensor(stored, count));
     };
     const auto bytes = static_cast<std::int64_t>(size_of(d.dtype));
     if (fused) {
@@ -65,21 +65,22 @@ struct Places {
 };
 
 Outputs forward(Side& side, AttentionForward& op, const Attention& shape, const AttentionDesc& d) {
-  const Places in(side, d, shape.fused, true);
+  const Operands in(side, d, shape.fused, true);
   const std::int64_t count = in.tokens * d.heads * d.head_dim, rows = in.tokens * d.heads;
+  const DType stored = storage_type(d.dtype);
   AttentionForward::Args args;
   args.q = in.q;
   args.k = in.k;
   args.v = in.v;
   if (d.lengths) args.lengths = static_cast<const std::int32_t*>(side.put(Tensor::integers(shape.lengths)));
-  args.out = side.space(held(d.dtype), count);
+  args.out = side.space(stored, count);
   args.log_sum_exp = side.space(statistic(d.dtype), rows);
   side.run(op, args);
   Tensor log_sum_exp = side.get(args.log_sum_exp, statistic(d.dtype), rows);
-  // Nobody reads those of masked queries.
+  // Values of masked queries are never read.
   for (std::int64_t i = 0; d.lengths && i < rows; ++i)
     if (i % d.seq >= shape.lengths[static_cast<std::size_t>(i / d.seq / d.heads)]) log_sum_exp.set(i, 0);
-  return {{"out", side.get(args.out, held(d.dtype), count), tolerance(OpGroup::attention_forward, d.dtype, d.seq)},
+  return {{"out", side.get(args.out, stored, count), tolerance(OpGroup::attention_forward, d.dtype, d.seq)},
           {"log sum exp", log_sum_exp,
            tolerance(OpGroup::attention_forward, d.dtype == DType::tf32 ? d.dtype : statistic(d.dtype),
                      d.seq + d.head_dim)}};
@@ -92,27 +93,28 @@ TEST_P(AttentionParity, Forward) {
 
 TEST_P(AttentionParity, Backward) {
   const AttentionDesc d = desc();
+  const DType stored = storage_type(d.dtype);
   Side oracle = oracle_side();
   const Outputs saved = forward(oracle, *oracle.backend().attention_forward(d).take(), shape(), d);
   expect_agreement(kind(), &Backend::attention_backward, d, [&](Side& side, AttentionBackward& op) {
-    const Places in(side, d, shape().fused, true), gradients(side, d, shape().fused, false);
+    const Operands in(side, d, shape().fused, true), gradients(side, d, shape().fused, false);
     AttentionBackward::Args args;
     args.q = in.q;
     args.k = in.k;
     args.v = in.v;
     if (d.lengths) args.lengths = static_cast<const std::int32_t*>(side.put(Tensor::integers(shape().lengths)));
     args.out = side.put(saved[0].value);
-    args.dout = side.put(Tensor::normal(held(d.dtype), saved[0].value.count(), "dout"));
+    args.dout = side.put(Tensor::normal(stored, saved[0].value.count(), "dout"));
     args.log_sum_exp = side.put(saved[1].value);
     args.dq = gradients.q;
     args.dk = gradients.k;
     args.dv = gradients.v;
     side.run(op, args);
     const Tolerance limit = tolerance(OpGroup::attention_backward, d.dtype, d.seq + d.head_dim);
-    if (shape().fused) return Outputs{{"dqkv", side.get(args.dq, held(d.dtype), in.tokens * d.q_stride), limit}};
-    return Outputs{{"dq", side.get(args.dq, held(d.dtype), in.tokens * d.q_stride), limit},
-                   {"dk", side.get(args.dk, held(d.dtype), in.tokens * d.k_stride), limit},
-                   {"dv", side.get(args.dv, held(d.dtype), in.tokens * d.v_stride), limit}};
+    if (shape().fused) return Outputs{{"dqkv", side.get(args.dq, stored, in.tokens * d.q_stride), limit}};
+    return Outputs{{"dq", side.get(args.dq, stored, in.tokens * d.q_stride), limit},
+                   {"dk", side.get(args.dk, stored, in.tokens * d.k_stride), limit},
+                   {"dv", side.get(args.dv, stored, in.tokens * d.v_stride), limit}};
   });
 }
 
@@ -138,7 +140,7 @@ const std::vector<Attention>& cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AttentionParity, on_every_device(cases()), name_of_case<Attention>);
-// Where one key is seen, gradients are zero but for roundings, which those of tf32 exceed.
+// With a single key, gradients are zero except for rounding errors, and those of tf32 exceed any relative limit.
 std::vector<Attention> cases_of_many_keys() {
   std::vector<Attention> many = cases();
   std::erase_if(many, [](const Attention& shape) { return shape.desc.seq == 1; });
@@ -148,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(Tf32, AttentionParity,
                          testing::Combine(testing::Values(DeviceKind::cuda), testing::Values(DType::tf32),
                                           testing::ValuesIn(cases_of_many_keys())),
                          name_of_case<Attention>);
-// So many rows that a device takes the heads of a sequence in turns.
+// Enough rows that a GPU processes a sequence's heads in several passes.
 INSTANTIATE_TEST_SUITE_P(
     Turns, AttentionParity,
     testing::Combine(testing::Values(DeviceKind::cuda), testing::Values(DType::f32),

@@ -1,6 +1,6 @@
-// Batch norm, average pooling and attention between own kernels and cuDNN: which does an op, and that it does it right.
-// On the emulation alone, whose cuDNN is faster than any kernel; its script has it without engines
-// (ASSAY_EMULATION=cudnn=absent) or with plans that do not run (cudnn=refuses).
+// The choice between our own kernels and cuDNN for batch norm, average pooling and attention, and its results. Only on
+// the emulation, whose cuDNN is faster than any kernel; its script can remove the engines
+// (ASSAY_EMULATION=cudnn=absent) or make plans fail (cudnn=refuses).
 #include "tests/parity/frame.h"
 
 #include <gmock/gmock.h>
@@ -25,13 +25,16 @@ class CudnnChoice : public testing::Test {
   }
 
   template <typename Op>
-  static std::string way(const Op& op) {
+  static std::string chosen(const Op& op) {
     return op.choice().empty() ? op.implementation() : op.choice();
   }
-  static void expect_choice(const std::string& way) {
-    const char* script = std::getenv("ASSAY_EMULATION");
-    const bool offers = !script || std::string_view(script).find("cudnn=") == std::string_view::npos;
-    EXPECT_THAT(way, StartsWith(offers ? "emulated plan" : "assay:"));
+  static std::string_view script() {
+    const char* value = std::getenv("ASSAY_EMULATION");
+    return value ? value : "";
+  }
+  static bool has(std::string_view word) { return script().find(word) != std::string_view::npos; }
+  static void expect_choice(const std::string& chosen) {
+    EXPECT_THAT(chosen, StartsWith(has("cudnn=") ? "assay:" : "emulated plan"));
   }
 };
 
@@ -39,7 +42,7 @@ TEST_F(CudnnChoice, BatchNorm) {
   const BatchNormDesc d{.rows = 2000, .channels = 64, .dtype = DType::bf16, .relu = true};
   const std::int64_t count = d.rows * d.channels;
   expect_agreement(DeviceKind::cuda, &Backend::batch_norm_forward, d, [&](Side& side, BatchNormForward& op) -> Outputs {
-    if (side.backend().name() == "cuda") expect_choice(way(op));
+    if (side.backend().name() == "cuda") expect_choice(chosen(op));
     const auto tolerance = [&](DType out) { return tolerance_of(OpGroup::batch_norm_forward, d.dtype, out, d.rows); };
     const auto statistic = [&](const char* purpose) {
       return side.put(Tensor::normal(DType::f32, d.channels, purpose, 0.1, 1));
@@ -63,7 +66,7 @@ TEST_F(CudnnChoice, BatchNorm) {
   });
 }
 
-// Nothing that cuDNN writes may lie over what it reads, and models are told.
+// cuDNN cannot work in place, and in_place() says so.
 TEST_F(CudnnChoice, BatchNormBackward) {
   const BatchNormDesc d{.rows = 2000,
                         .channels = 64,
@@ -75,8 +78,8 @@ TEST_F(CudnnChoice, BatchNormBackward) {
   const std::int64_t count = d.rows * d.channels;
   expect_agreement(DeviceKind::cuda, &Backend::batch_norm_backward, d, [&](Side& side, BatchNormBackward& op) {
     if (side.backend().name() == "cuda") {
-      expect_choice(way(op));
-      EXPECT_EQ(op.in_place(), way(op).starts_with("assay:"));
+      expect_choice(chosen(op));
+      EXPECT_EQ(op.in_place(), chosen(op).starts_with("assay:"));
     }
     const auto tolerance = [&](DType out) { return tolerance_of(OpGroup::batch_norm_backward, d.dtype, out, d.rows); };
     const auto image = [&](const char* purpose) { return side.put(Tensor::normal(d.dtype, count, purpose)); };
@@ -105,16 +108,16 @@ TEST_F(CudnnChoice, BatchNormBackward) {
   });
 }
 
-// What ReLU let through is told from x by the own kernel alone.
-TEST_F(CudnnChoice, BatchNormBackwardBehindReluIsAnOwnKernel) {
+// Only our own kernel can compute from x which elements passed ReLU.
+TEST_F(CudnnChoice, BatchNormBackwardAfterReluIsOurKernel) {
   const auto side = device_side(DeviceKind::cuda).take();
   auto op = side->backend().batch_norm_backward({.rows = 8, .channels = 64, .dtype = DType::bf16, .relu = true});
   EXPECT_THAT(op.take()->implementation(), StartsWith("assay:"));
 }
 
-// Of one tile of keys only one order of sums can be; of more whichever is faster.
+// One tile of keys can be summed only in one order; with more tiles the faster kernel is chosen.
 TEST_F(CudnnChoice, AttentionBackward) {
-  const auto made = [](std::int64_t seq) {
+  const auto names_of = [](std::int64_t seq) {
     const AttentionDesc d{.batch = 2,
                           .seq = seq,
                           .heads = 2,
@@ -127,12 +130,10 @@ TEST_F(CudnnChoice, AttentionBackward) {
     const auto op = device_side(DeviceKind::cuda).take()->backend().attention_backward(d).take();
     return fmt::format("{}, {}", op->implementation(), op->choice());
   };
-  const char* script = std::getenv("ASSAY_EMULATION");
-  const std::string_view mood = script ? script : "";
-  EXPECT_THAT(made(130), StartsWith(mood.find("cudnn=") == mood.npos ? "flash:cuDNN" : "products"));
-  EXPECT_THAT(made(128), StartsWith(mood.find("cudnn=absent") == mood.npos ? "flash:cuDNN" : "products"));
-  EXPECT_THAT(made(128), testing::Not(testing::HasSubstr("any order")));
-  // cuDNN's scratch would not be aligned behind the sums of 2 x 1 x 129 rows.
+  EXPECT_THAT(names_of(130), StartsWith(has("cudnn=") ? "products" : "flash:cuDNN"));
+  EXPECT_THAT(names_of(128), StartsWith(has("cudnn=absent") ? "products" : "flash:cuDNN"));
+  EXPECT_THAT(names_of(128), testing::Not(testing::HasSubstr("any order")));
+  // cuDNN's scratch, after the sums of 2 x 1 x 129 rows, would not be aligned.
   const AttentionDesc odd{.batch = 2,
                           .seq = 129,
                           .heads = 1,
@@ -157,7 +158,7 @@ TEST_F(CudnnChoice, AveragePool) {
                    .padding = 1,
                    .dtype = DType::bf16};
   expect_agreement(DeviceKind::cuda, &Backend::pool_forward, d, [&](Side& side, PoolForward& op) -> Outputs {
-    if (side.backend().name() == "cuda") expect_choice(way(op));
+    if (side.backend().name() == "cuda") expect_choice(chosen(op));
     PoolForward::Args args;
     args.x = side.put(Tensor::normal(d.dtype, d.n * d.h * d.w * d.c, "x"));
     args.y = side.space(d.dtype, d.n * d.p() * d.q() * d.c);
@@ -167,15 +168,15 @@ TEST_F(CudnnChoice, AveragePool) {
   });
 }
 
-// What has no plan of cuDNN at all.
-TEST_F(CudnnChoice, MaximumPoolIsAnOwnKernel) {
+// cuDNN has no plan for max pooling.
+TEST_F(CudnnChoice, MaxPoolIsOurKernel) {
   const PoolDesc d{.n = 1, .h = 8, .w = 8, .c = 8, .window_h = 2, .window_w = 2, .stride = 2, .dtype = DType::bf16};
   const auto side = device_side(DeviceKind::cuda).take();
   EXPECT_THAT(side->backend().pool_forward(d).take()->implementation(), StartsWith("assay:"));
   EXPECT_THAT(side->backend().pool_backward(d).take()->implementation(), StartsWith("assay:"));
 }
 
-// Arrays that cuDNN cannot take are the own kernel's, whichever was chosen.
+// Our own kernel handles arrays that are not aligned enough for cuDNN, whatever was chosen.
 TEST_F(CudnnChoice, UnalignedArrays) {
   const BatchNormDesc d{.rows = 300, .channels = 64, .dtype = DType::bf16, .training = false};
   const std::int64_t count = d.rows * d.channels;

@@ -73,7 +73,7 @@ struct Flat {
   std::string name;
   ElementwiseDesc desc;  // in and out f64: the dtype under test
   bool in_place = false;
-  std::int64_t skipped = 0;  // elements before the first, so that it is not aligned
+  std::int64_t skipped = 0;  // elements before the first, to misalign it
 };
 
 using ElementwiseParity = Parity<Flat>;
@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(
           true}}),
     name_of_case<Flat>);
 
-// The dtype under test is that of the gradients and of the weights that layers read; masters are f32.
+// The dtype under test is that of the gradients and of the weights' rounded copy; masters are f32.
 struct Update {
   std::string name;
   OptimizerKind kind;
@@ -134,7 +134,7 @@ struct Update {
 
 using OptimizerParity = Parity<Update>;
 
-// Segments of `length` elements, no two neighbours of one decay.
+// Segments of `length` elements; neighbours have different decays.
 std::vector<DecaySegment> segments_of(std::int64_t length, std::int64_t count) {
   std::vector<DecaySegment> segments;
   for (std::int64_t begin = 0; begin < count; begin += length)
@@ -198,8 +198,8 @@ struct Whole {
   std::int64_t count;
   double max_norm = 0;
   double loss_scale = 1;
-  double broken = 0;        // an element that is not finite; 0: none
-  std::int64_t valid = -1;  // of 1,000 targets that the gradients were scaled for; -1: not counted
+  double non_finite = 0;    // the value of one element; 0: all are finite
+  std::int64_t valid = -1;  // targets, out of the 1,000 that the gradients were scaled for; -1: not counted
 };
 
 using GradientNormParity = Parity<Whole>;
@@ -211,9 +211,9 @@ TEST_P(GradientNormParity, State) {
     StepState state;
     state.max_norm = static_cast<float>(s.max_norm);
     state.loss_scale = static_cast<float>(s.loss_scale);
-    state.found_infinity = s.broken == 0;  // is written either way
+    state.found_infinity = s.non_finite == 0;  // the op must overwrite it
     Tensor gradient = Tensor::normal(d.gradient, d.count, "gradient", s.loss_scale);
-    if (s.broken != 0) gradient.set(d.count / 2, s.broken);
+    if (s.non_finite != 0) gradient.set(d.count / 2, s.non_finite);
     GradientNorm::Args args;
     args.gradient = side.put(gradient);
     args.state = static_cast<StepState*>(put_state(side, state));

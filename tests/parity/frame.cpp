@@ -1,4 +1,4 @@
-// Arrays, sides and comparison of the parity tests, and the count of what was skipped.
+// Arrays, sides and comparison of the parity tests, and a summary of skipped tests.
 #include "tests/parity/frame.h"
 
 #include "harness/core/error.h"
@@ -6,6 +6,7 @@
 #include "harness/device/cpu/team.h"
 #include "tests/support/devices.h"
 #include "workloads/ops/random.h"
+#include "workloads/ops/reference/reference_op.h"
 
 #include <algorithm>
 #include <cmath>
@@ -43,32 +44,12 @@ Tensor Tensor::integers(std::int64_t count, std::int64_t bound, std::string_view
 }
 
 double Tensor::at(std::int64_t i) const {
-  switch (dtype_) {
-    case DType::f64: return static_cast<const double*>(data())[i];
-    case DType::f32: return static_cast<double>(static_cast<const float*>(data())[i]);
-    case DType::bf16: return static_cast<double>(static_cast<float>(static_cast<const bf16*>(data())[i]));
-    case DType::fp16: return static_cast<double>(static_cast<float>(static_cast<const fp16*>(data())[i]));
-    case DType::tf32: return static_cast<double>(static_cast<const float*>(data())[i]);
-    case DType::fp8_e4m3: return static_cast<double>(static_cast<float>(static_cast<const fp8_e4m3*>(data())[i]));
-    case DType::fp8_e5m2: return static_cast<double>(static_cast<float>(static_cast<const fp8_e5m2*>(data())[i]));
-    case DType::i32: return static_cast<const std::int32_t*>(data())[i];
-    case DType::i64: return static_cast<double>(static_cast<const std::int64_t*>(data())[i]);
-    default: throw Error(fmt::format("no tensors of {} here", name_of(dtype_)));
-  }
+  if (dtype_ == DType::i32) return static_cast<const std::int32_t*>(data())[i];
+  if (dtype_ == DType::i64) return static_cast<double>(static_cast<const std::int64_t*>(data())[i]);
+  return reference::Array(data(), dtype_)[i];
 }
 
-void Tensor::set(std::int64_t i, double value) {
-  switch (dtype_) {
-    case DType::f64: static_cast<double*>(data())[i] = value; break;
-    case DType::f32: static_cast<float*>(data())[i] = static_cast<float>(value); break;
-    case DType::bf16: static_cast<bf16*>(data())[i] = bf16(static_cast<float>(value)); break;
-    case DType::fp16: static_cast<fp16*>(data())[i] = fp16(static_cast<float>(value)); break;
-    case DType::tf32: static_cast<float*>(data())[i] = static_cast<float>(value); break;
-    case DType::fp8_e4m3: static_cast<fp8_e4m3*>(data())[i] = fp8_e4m3(static_cast<float>(value)); break;
-    case DType::fp8_e5m2: static_cast<fp8_e5m2*>(data())[i] = fp8_e5m2(static_cast<float>(value)); break;
-    default: throw Error(fmt::format("no numbers to set in {} here", name_of(dtype_)));
-  }
-}
+void Tensor::set(std::int64_t i, double value) { reference::Array(data(), dtype_).set(i, value); }
 
 Side::Side(std::shared_ptr<Device> device, std::shared_ptr<Backend> backend)
     : device_(std::move(device)), backend_(std::move(backend)), stream_(device_->make_stream()) {}
@@ -86,6 +67,14 @@ void* Side::space(std::size_t bytes) {
   device_->copy(buffers_.back().data(), nan.data(), nan.size(), *stream_);
   stream_->synchronize();
   return buffers_.back().data();
+}
+
+void Side::expect_untouched(const void* guard, const std::string& implementation) {
+  std::vector<std::byte> found(guard_bytes);
+  device_->copy(found.data(), guard, found.size(), *stream_);
+  stream_->synchronize();
+  const auto written = std::count_if(found.begin(), found.end(), [](std::byte b) { return b != std::byte{0xff}; });
+  EXPECT_EQ(written, 0) << implementation << " writes past its workspace";
 }
 
 Tensor Side::get(const void* data, DType dtype, std::int64_t count) {
@@ -110,7 +99,7 @@ Made<Side> device_side(DeviceKind kind) {
 
 namespace {
 
-// The output that came closest to its limit as a vector, and how close.
+// The output whose error as a vector was closest to its limit, and the ratio of error to limit.
 std::pair<double, std::string>& closest() {
   static std::pair<double, std::string> value;
   return value;
@@ -130,10 +119,10 @@ void expect_close(const Output& got, const Output& want, const std::string& impl
   int wrong = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const double x = got.value.at(i), y = want.value.at(i);
-    if (x == y) continue;                          // infinite ones too
-    if (std::isnan(x) && std::isnan(y)) continue;  // what is not a number stays so, or nobody would find it
+    if (x == y) continue;                          // also infinities
+    if (std::isnan(x) && std::isnan(y)) continue;  // ops must propagate NaN
     error += (x - y) * (x - y);
-    // The oracle rounds to the output's type too, so two neighbours of a rounding boundary may differ by a whole ulp.
+    // The oracle rounds to the output's type too, so values near a rounding boundary may differ by a whole ulp.
     const double limit =
         2 * tolerance.element_relative * std::abs(y) + tolerance.element_scale * rms + 8 * tolerance.absolute;
     if (!(std::abs(x - y) <= limit) && ++wrong < 4)
@@ -150,12 +139,12 @@ void expect_same_bits(const Outputs& first, const Outputs& second, const std::st
   ASSERT_EQ(first.size(), second.size());
   for (std::size_t i = 0; i < first.size(); ++i)
     EXPECT_EQ(std::memcmp(first[i].value.data(), second[i].value.data(), first[i].value.bytes()), 0)
-        << implementation << ": " << first[i].name << " differs from run to run";
+        << implementation << ": " << first[i].name << " differs between runs";
 }
 
 namespace {
 
-// Prints how many cases were skipped, by reason, and how far the others were from failing.
+// Prints how many cases were skipped, by reason, and how close the others came to failing.
 class Summary final : public testing::Environment {
  public:
   void TearDown() override {

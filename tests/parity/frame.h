@@ -1,5 +1,5 @@
-// The frame of the parity tests: a body runs one op on one side, with the same inputs on the oracle and on the device,
-// and what it returns must agree. A device that has no such op skips with its backend's reason.
+// Framework of the parity tests: a body runs one op on one side, with the same inputs on the oracle and on the device,
+// and the outputs must agree. If a device has no such op, the test is skipped with its backend's reason.
 #pragma once
 
 #include "workloads/ops/backend.h"
@@ -22,8 +22,8 @@ namespace assay::ops::parity {
 // A host array.
 class Tensor {
  public:
-  Tensor(DType dtype, std::int64_t count);  // of zero bits
-  // Normal numbers times `deviation` plus `mean`, the same for the same purpose.
+  Tensor(DType dtype, std::int64_t count);  // zeros
+  // Normally distributed numbers; `purpose` is the seed.
   static Tensor normal(DType dtype, std::int64_t count, std::string_view purpose, double deviation = 1,
                        double mean = 0);
   static Tensor integers(const std::vector<std::int32_t>& values);
@@ -44,7 +44,6 @@ class Tensor {
   std::vector<std::byte> bytes_;
 };
 
-// What an op wrote.
 struct Output {
   std::string name;
   Tensor value;
@@ -52,27 +51,30 @@ struct Output {
 };
 using Outputs = std::vector<Output>;
 
-// A backend with its device: the oracle's or the one under test. Arrays live until the side goes.
+// A backend with its device: the oracle's or the one under test. Owns the arrays that it hands out.
 class Side {
  public:
   Side(std::shared_ptr<Device> device, std::shared_ptr<Backend> backend);
 
   Backend& backend() const { return *backend_; }
   Stream& stream() const { return *stream_; }
-  // The tensor on the device.
+  // Copies the tensor to the device.
   void* put(const Tensor& tensor);
-  // An array of NaN (all bits set), so that an element left alone is seen.
+  // An array of NaN (all bits set), which reveals elements that an op did not write.
   void* space(std::size_t bytes);
   void* space(DType dtype, std::int64_t count) { return space(static_cast<std::size_t>(count) * size_of(dtype)); }
   Tensor get(const void* data, DType dtype, std::int64_t count);
 
+  // Fails if the op writes past its workspace.
   template <typename Op, typename Args>
   void run(Op& op, Args args) {
-    args.workspace = space(op.workspace_bytes());
+    const std::size_t bytes = op.workspace_bytes();
+    args.workspace = space(bytes + guard_bytes);
     op.run(*stream_, args);
     stream_->synchronize();
+    expect_untouched(static_cast<const std::byte*>(args.workspace) + bytes, op.implementation());
   }
-  // Weights in the op's own layout; as they lie where it does not pack.
+  // Copies weights to the device, in the op's own layout if it packs.
   template <typename Op>
   const void* pack(Op& op, const Tensor& weights) {
     const void* plain = put(weights);
@@ -84,24 +86,27 @@ class Side {
   }
 
  private:
+  static constexpr std::size_t guard_bytes = 4096;
+  void expect_untouched(const void* guard, const std::string& implementation);
+
   std::shared_ptr<Device> device_;
   std::shared_ptr<Backend> backend_;
   std::unique_ptr<Stream> stream_;
   std::deque<Buffer> buffers_;
 };
 
-// The oracle on host memory; also what makes the inputs that another op writes.
+// The oracle in host memory; tests also use it to make inputs that another op writes.
 Side oracle_side();
-// The device's own side, or the reason why there is none.
+// The device's side, or the reason there is none.
 Made<Side> device_side(DeviceKind kind);
 
-// Fails where an output leaves its tolerance.
+// Fails if an output exceeds its tolerance.
 void expect_close(const Output& got, const Output& want, const std::string& implementation);
-// Fails where two runs differ in a bit.
+// Fails if two runs are not bitwise equal.
 void expect_same_bits(const Outputs& first, const Outputs& second, const std::string& implementation);
 
-// Makes the op on both sides, runs `body(side, op)` on the oracle once and on the device twice where that should give
-// the same bits.
+// Makes the op on both sides and runs `body(side, op)` on the oracle, and on the device: there twice if the op is
+// deterministic.
 template <typename Op, typename Desc, typename Body>
 void expect_agreement(DeviceKind kind, Made<Op> (Backend::*make)(const Desc&), const Desc& desc, Body body) {
   Side oracle = oracle_side();
@@ -123,7 +128,7 @@ void expect_agreement(DeviceKind kind, Made<Op> (Backend::*make)(const Desc&), c
   if (op->repeats()) expect_same_bits(got, body(*side, *op), implementation);
 }
 
-// Every device, type and case of one op; a case has a name of letters, digits and underscores.
+// Every device, type and case of one op; a case's name consists of letters, digits and underscores.
 template <typename Case>
 using Parameters = std::tuple<DeviceKind, DType, Case>;
 
@@ -135,7 +140,7 @@ class Parity : public testing::TestWithParam<Parameters<Case>> {
   const Case& shape() const { return std::get<2>(this->GetParam()); }
 };
 
-// The CPU has no fp16.
+// The CPU has no ops on fp16.
 template <typename Case>
 auto on_every_device(const std::vector<Case>& cases) {
   std::vector<Parameters<Case>> all;
@@ -152,7 +157,7 @@ std::string name_of_case(const testing::TestParamInfo<Parameters<Case>>& info) {
   return fmt::format("{}_{}_{}", name_of(kind), name_of(dtype), shape.name);
 }
 
-// Statistics and norm parameters of an op on `dtype`.
+// The type of statistics and norm parameters of an op on `dtype`.
 inline DType statistic(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 }  // namespace assay::ops::parity

@@ -1,5 +1,5 @@
-// What training asks of matrix products beside the plain ones of matmul_test: weights packed from masters, bias,
-// epilogues, accumulation, row sums.
+// What training needs of matrix products beyond matmul_test: weights packed from masters, bias, epilogues,
+// accumulation, row sums.
 #include "tests/parity/frame.h"
 
 namespace assay::ops::parity {
@@ -7,12 +7,12 @@ namespace {
 
 struct Product {
   std::string name;
-  MatmulDesc desc;  // out f64: the dtype under test
+  MatmulDesc desc;  // out f64 stands for the dtype under test
 };
 
 using MatmulTrainingParity = Parity<Product>;
 
-// GPUs add a bias of a 16-bit output's type, so that is what they get here.
+// A GPU rounds the bias to a 16-bit output's type, so round it here for the oracle too.
 Tensor bias_for(DeviceKind kind, const MatmulDesc& d) {
   Tensor bias = Tensor::normal(d.bias_type, d.n, "bias");
   if (kind == DeviceKind::cuda && size_of(d.out) == 2)
@@ -24,8 +24,8 @@ Tensor bias_for(DeviceKind kind, const MatmulDesc& d) {
   return bias;
 }
 
-// Of GELU on a GPU with a 16-bit output: the product is rounded once more where the library does not fuse, and its tanh
-// is good to 11 bits where it does.
+// For GELU on a GPU with a 16-bit output: the product is rounded once more if the library does not fuse GELU; if it
+// does, its tanh is accurate to 11 bits.
 Tolerance loosened_for_gelu(Tolerance t, DeviceKind kind, DType out) {
   if (kind != DeviceKind::cuda || size_of(out) != 2) return t;
   const double half_ulp = out == DType::bf16 ? 0x1p-9 : 0x1p-12;
@@ -70,25 +70,25 @@ TEST_P(MatmulTrainingParity, Run) {
   MatmulDesc d = shape().desc;
   d.a = d.b = dtype();
   if (d.out == DType::f64) d.out = dtype();
-  if (kind() == DeviceKind::cuda) d.form = WeightForm::plain;  // what other forms are refused for
+  if (kind() == DeviceKind::cuda) d.form = WeightForm::plain;  // the only form with these options on a GPU
   expect_product(kind(), d);
 }
 
-constexpr DType own = DType::f64;
+constexpr DType tested = DType::f64;
 constexpr auto packed = WeightForm::packed;
 
 INSTANTIATE_TEST_SUITE_P(
     All, MatmulTrainingParity,
     on_every_device<Product>(
-        {{"packed_from_masters", {.m = 33, .n = 65, .k = 129, .out = own, .form = packed}},
+        {{"packed_from_masters", {.m = 33, .n = 65, .k = 129, .out = tested, .form = packed}},
          {"packed_transposed_bias",
-          {.m = 64, .n = 96, .k = 48, .out = own, .transpose_b = true, .form = packed, .bias = true}},
-         {"plain_bias_odd", {.m = 7, .n = 31, .k = 77, .out = own, .transpose_b = true, .bias = true}},
+          {.m = 64, .n = 96, .k = 48, .out = tested, .transpose_b = true, .form = packed, .bias = true}},
+         {"plain_bias_odd", {.m = 7, .n = 31, .k = 77, .out = tested, .transpose_b = true, .bias = true}},
          {"gelu_tanh_bias",
           {.m = 40,
            .n = 72,
            .k = 33,
-           .out = own,
+           .out = tested,
            .transpose_b = true,
            .form = packed,
            .bias = true,
@@ -97,16 +97,16 @@ INSTANTIATE_TEST_SUITE_P(
           {.m = 17,
            .n = 64,
            .k = 64,
-           .out = own,
+           .out = tested,
            .transpose_b = true,
            .form = packed,
            .bias = true,
            .epilogue = Epilogue::gelu_erf}},
-         {"gelu_tanh_plain_1x1", {.m = 1, .n = 1, .k = 5, .out = own, .epilogue = Epilogue::gelu_tanh}},
+         {"gelu_tanh_plain_1x1", {.m = 1, .n = 1, .k = 5, .out = tested, .epilogue = Epilogue::gelu_tanh}},
          {"gelu_tanh_gradient",
-          {.m = 40, .n = 33, .k = 72, .out = own, .form = packed, .epilogue = Epilogue::gelu_tanh_gradient}},
+          {.m = 40, .n = 33, .k = 72, .out = tested, .form = packed, .epilogue = Epilogue::gelu_tanh_gradient}},
          {"gelu_erf_gradient",
-          {.m = 21, .n = 64, .k = 48, .out = own, .form = packed, .epilogue = Epilogue::gelu_erf_gradient}},
+          {.m = 21, .n = 64, .k = 48, .out = tested, .form = packed, .epilogue = Epilogue::gelu_erf_gradient}},
          {"weight_gradient", {.m = 65, .n = 33, .k = 128, .out = DType::f32, .transpose_a = true, .row_sums = true}},
          {"weight_gradient_accumulated",
           {.m = 48, .n = 80, .k = 100, .out = DType::f32, .transpose_a = true, .accumulate = true, .row_sums = true}},
@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
           {.m = 31, .n = 7, .k = 3, .out = DType::f32, .transpose_a = true, .accumulate = true}}}),
     name_of_case<Product>);
 
-// Matrices whose rows lie apart, and 8-bit operands with scales: what GPUs alone have.
+// Only GPUs support matrices with padded rows, and 8-bit operands with scales.
 class MatmulGpuParity : public testing::TestWithParam<Product> {};
 
 TEST_P(MatmulGpuParity, Run) { expect_product(DeviceKind::cuda, GetParam().desc); }

@@ -1,4 +1,4 @@
-// Rounding to 8-bit floats and the step of their scales: GPUs and the oracle agree to the bit.
+// Rounding to 8-bit floats and the update of their scales: GPUs and the oracle are bitwise equal.
 #include "tests/parity/frame.h"
 
 #include <cmath>
@@ -22,10 +22,10 @@ Outputs rounded(Side& side, Quantize& op, const QuantizeDesc& d, const Tensor& x
   if (d.plain) args.y = side.space(d.to, count);
   if (d.transposed) args.y_transposed = side.space(d.to, count);
   args.scale = static_cast<const float*>(side.put(Tensor::normal(DType::f32, 1, "scale", 0, 100)));
-  // What other micro-batches have shown: less than most of these tensors hold, more than the single element does.
-  Tensor seen(DType::f32, 1);
-  seen.set(0, 5.5);
-  args.amax = static_cast<float*>(side.put(seen));
+  // amax of earlier micro-batches: less than the largest element of most tensors here, more than the single element's.
+  Tensor earlier(DType::f32, 1);
+  earlier.set(0, 5.5);
+  args.amax = static_cast<float*>(side.put(earlier));
   if (d.column_sums) args.column_sums = static_cast<float*>(side.put(Tensor::normal(DType::f32, d.columns, "sums")));
   side.run(op, args);
   Outputs outputs{{"amax", side.get(args.amax, DType::f32, 1), {}}};
@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"one", {.rows = 1, .columns = 1, .from = DType::f32, .to = e5m2, .transposed = true}}}),
     [](const auto& rounding) { return "cuda_" + rounding.param.name; });
 
-TEST(QuantizeParity, ANumberThatIsNoneShowsInTheLargest) {
+TEST(QuantizeParity, NanReachesAmax) {
   const QuantizeDesc d{.rows = 70, .columns = 70, .from = DType::f32};
   const auto device = device_side(DeviceKind::cuda);
   if (!device) GTEST_SKIP() << device.reason();
@@ -71,7 +71,7 @@ TEST(QuantizeParity, ANumberThatIsNoneShowsInTheLargest) {
                    [&](Side& side, Quantize& op) { return rounded(side, op, d, x); });
 }
 
-TEST(QuantizeParity, MagnitudesNeedNotBeLookedFor) {
+TEST(QuantizeParity, AmaxIsOptional) {
   const QuantizeDesc d{.rows = 16, .columns = 48};
   const Tensor x = Tensor::normal(d.from, d.rows * d.columns, "x", 2);
   expect_agreement(DeviceKind::cuda, &Backend::quantize, d, [&](Side& side, Quantize& op) {
@@ -84,7 +84,7 @@ TEST(QuantizeParity, MagnitudesNeedNotBeLookedFor) {
   });
 }
 
-// By hand: a history of 3 that holds at most 4 gives 448 / 4 = 112 for e4m3; with a margin of 2 a quarter of that.
+// By hand: a history whose maximum is 4 gives 448 / 4 = 112 for e4m3; with a margin of 2 a quarter of that.
 TEST(ScaleUpdate, LeavesTheMargin) {
   Side oracle = oracle_side();
   const auto scale_with = [&](int margin) {
@@ -108,7 +108,7 @@ TEST(ScaleUpdate, LeavesTheMargin) {
   EXPECT_EQ(scale_with(2), 28);
 }
 
-TEST(ScaleUpdateParity, HistoriesMoveOnAndGiveScales) {
+TEST(ScaleUpdateParity, UpdatesHistoriesAndScales) {
   const ScaleUpdateDesc d{.tensors = 4, .length = 3};
   Tensor amax(DType::f32, 4), history(DType::f32, 12), largest(DType::f32, 4);
   const double infinite = std::numeric_limits<double>::infinity();
@@ -116,7 +116,7 @@ TEST(ScaleUpdateParity, HistoriesMoveOnAndGiveScales) {
     amax.set(i, std::vector<double>{2, infinite, 0, 3}[static_cast<std::size_t>(i)]);
     largest.set(i, i < 3 ? 448 : 57344);
   }
-  // The first tensor's maximum leaves its history, the second's stays, the third has none.
+  // The first tensor's maximum leaves its history, the second's stays, the third's history is zero.
   const std::vector<double> before{7, 1, 0.5, 1, 4, 2, 0, 0, 0, 1, 1, 2};
   for (int i = 0; i < 12; ++i) history.set(i, before[static_cast<std::size_t>(i)]);
   const auto body = [&](Side& side, ScaleUpdate& op) {
@@ -146,10 +146,10 @@ TEST(ScaleUpdateParity, HistoriesMoveOnAndGiveScales) {
   expect_agreement(DeviceKind::cuda, &Backend::scale_update, d, body);
 }
 
-TEST(QuantizeDescriptor, SaysWhatIsWrong) {
+TEST(QuantizeDescriptor, NamesItsProblem) {
   EXPECT_EQ(problem_of(QuantizeDesc{.rows = 0, .columns = 3}), "rows must be at least 1, not 0");
   EXPECT_EQ(problem_of(QuantizeDesc{.rows = 1, .columns = 3, .from = DType::f64}),
-            "what is rounded to 8 bits is f32, bf16 or fp16, not f64");
+            "only f32, bf16 and fp16 are rounded to 8 bits, not f64");
   EXPECT_EQ(problem_of(QuantizeDesc{.rows = 1, .columns = 3, .to = DType::bf16}),
             "bf16 is not one of fp8_e4m3, fp8_e5m2");
   EXPECT_TRUE(problem_of(QuantizeDesc{.rows = 1, .columns = 3, .plain = false}));

@@ -90,12 +90,12 @@ INSTANTIATE_TEST_SUITE_P(
            .accumulate_others = true}}}),
     name_of_case<Embedding>);
 
-struct Turn {
+struct Rotation {
   std::string name;
   RotaryDesc desc;
 };
 
-using RotaryParity = Parity<Turn>;
+using RotaryParity = Parity<Rotation>;
 
 TEST_P(RotaryParity, InPlace) {
   RotaryDesc d = shape().desc;
@@ -121,22 +121,22 @@ TEST_P(RotaryParity, InPlace) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, RotaryParity,
-    on_every_device<Turn>(
+    on_every_device<Rotation>(
         {{"one", {.batch = 1, .seq = 1, .heads = 1, .head_dim = 2, .stride = 2}},
          {"dense_2x33_4_heads", {.batch = 2, .seq = 33, .heads = 4, .head_dim = 64, .stride = 256}},
          {"grouped_1x700_7_heads", {.batch = 1, .seq = 700, .heads = 7, .head_dim = 16, .stride = 112}},
          {"in_a_wider_row", {.batch = 2, .seq = 17, .heads = 5, .head_dim = 16, .stride = 144}},
          {"odd_pairs_back", {.batch = 1, .seq = 40, .heads = 3, .head_dim = 6, .stride = 19, .inverse = true}}}),
-    name_of_case<Turn>);
+    name_of_case<Rotation>);
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 struct Loss {
   std::string name;
   CrossEntropyDesc desc;
-  std::int64_t every_ignored = 0;  // every so many targets is ignored
-  double deviation = 1;            // of the logits
-  std::int64_t every_masked = 0;   // every so many logits is -inf, targets' too
+  std::int64_t ignore_every = 0;  // every n-th target is ignored; 0: none
+  double deviation = 1;           // of the logits
+  std::int64_t mask_every = 0;    // every n-th logit is -inf, including targets'; 0: none
 };
 
 using CrossEntropyParity = Parity<Loss>;
@@ -147,7 +147,7 @@ TEST_P(CrossEntropyParity, InPlace) {
   std::vector<std::int32_t> targets;
   const Tensor drawn = Tensor::integers(d.rows, d.classes, "targets");
   for (std::int64_t r = 0; r < d.rows; ++r) {
-    const bool ignored = shape().every_ignored > 0 && r % shape().every_ignored == 0;
+    const bool ignored = shape().ignore_every > 0 && r % shape().ignore_every == 0;
     targets.push_back(ignored ? d.ignored : static_cast<std::int32_t>(drawn.at(r)));
   }
   expect_agreement(kind(), &Backend::cross_entropy, d, [&](Side& side, CrossEntropy& op) -> Outputs {
@@ -156,7 +156,7 @@ TEST_P(CrossEntropyParity, InPlace) {
     scale.set(0, 0.37);
     CrossEntropy::Args args;
     Tensor logits = Tensor::normal(d.dtype, count, "logits", shape().deviation);
-    for (std::int64_t i = 0; shape().every_masked > 0 && i < count; i += shape().every_masked)
+    for (std::int64_t i = 0; shape().mask_every > 0 && i < count; i += shape().mask_every)
       logits.set(i, -std::numeric_limits<double>::infinity());
     args.logits = side.put(logits);
     args.targets = put_integers(side, Tensor::integers(targets));

@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
-from apart import with_mpi  # noqa: E402
+from host_names import with_mpi  # noqa: E402
 from hosts import HostsCase  # noqa: E402
 from testbed import BINARY, alive, descendants, wait_for, workers  # noqa: E402
 

@@ -24,31 +24,34 @@ Outcome run_case(const Family& family, const std::map<std::string, ParamValue>& 
     params.set(spec.name, change == changes.end() ? spec.defaults.at(0) : change->second);
   }
   const auto device = make_device(DeviceKind::cpu, 0);
-  Context context{*device, comm, {comm.size(), 1, 1}, 1, {}, faults, {}, {}, {}};
+  Context context{*device, comm};
+  context.inputs = {.world = {.ranks = comm.size()}, .seed = 1, .faults = faults};
   const auto limit = [&] {
-    context.protocol.warmup_seconds = 0;
-    context.protocol.min_samples = 7;
-    context.protocol.max_samples = 7;
-    context.protocol.max_seconds = 0.2;
+    context.outputs.protocol.warmup_seconds = 0;
+    context.outputs.protocol.min_samples = 7;
+    context.outputs.protocol.max_samples = 7;
+    context.outputs.protocol.max_seconds = 0.2;
   };
   const auto work = family.make(params);
   Outcome outcome;
-  outcome.skipped = work->skip_reason(context);
+  outcome.skipped = work->prepare(context);
   if (outcome.skipped) return outcome;
   limit();
   work->setup(context);
   limit();
-  Sampler sampler(*device, comm, context.protocol);
+  Sampler sampler(*device, comm, context.outputs.protocol);
   work->measure(sampler);
   outcome.measurement = sampler.measurement();
   Checks checks;
   work->verify(checks);
   outcome.checks = checks.all();
   outcome.metrics = work->metrics(outcome.measurement);
-  outcome.protocol = context.protocol;
-  outcome.labels = context.labels;
-  outcome.flags = context.flags;
-  outcome.matrix = context.matrix;
+  outcome.protocol = context.outputs.protocol;
+  outcome.conditions = context.outputs.conditions;
+  outcome.choices = context.outputs.choices;
+  outcome.labels = context.outputs.labels;
+  outcome.flags = context.outputs.flags;
+  outcome.matrix = context.outputs.matrix;
   return outcome;
 }
 

@@ -25,7 +25,7 @@ double number(float value) { return value; }
 double number(std::int64_t value) { return static_cast<double>(value); }
 double number(bf16 value) { return static_cast<double>(static_cast<float>(value)); }
 
-// What rank `rank` contributes as element `i`: small, so that sums are exact in bf16 up to 16 ranks.
+// Element `i` of a rank's contribution: small, so that sums are exact in bf16 up to 16 ranks.
 double given(int rank, std::size_t i) { return static_cast<double>((i * 7 + static_cast<std::size_t>(rank) * 5) % 13); }
 
 template <typename T>
@@ -114,10 +114,10 @@ void expect_moves(Communicator& comm, std::size_t count, DType dtype) {
 
   for (int root = 0; root < n; ++root) {
     auto data = contribution<T>(comm.rank(), count);
-    std::vector<T> apart(count);
-    comm.broadcast(data.data(), apart.data(), count, dtype, root, stream);
+    std::vector<T> separate(count);
+    comm.broadcast(data.data(), separate.data(), count, dtype, root, stream);
     expect_each(
-        apart, 0, count, [&](std::size_t i) { return given(root, i); }, "broadcast");
+        separate, 0, count, [&](std::size_t i) { return given(root, i); }, "broadcast");
     expect_each(
         data, 0, count, [&](std::size_t i) { return given(comm.rank(), i); }, "what broadcast sends");
     comm.broadcast(data.data(), data.data(), count, dtype, root, stream);
@@ -167,7 +167,7 @@ void expect_contract(Communicator& comm, std::size_t count) {
   EXPECT_FALSE(comm.implementation().empty());
   EXPECT_TRUE(comm.poll_error().empty());
 
-  // Odd and even ranks, order reversed by the key.
+  // Odd and even ranks, in reverse order by the key.
   const auto part = comm.split(comm.rank() % 2, -comm.rank());
   const int even = (comm.size() + 1) / 2;
   EXPECT_EQ(part->size(), comm.rank() % 2 ? comm.size() - even : even);

@@ -1,12 +1,12 @@
-// What every communicator must do, written once and run over self, threads and MPI.
+// The contract of every communicator, tested on self, threads and MPI.
 #pragma once
 
 #include "harness/comm/communicator.h"
 
 namespace assay::test {
 
-// Runs every call on every type it takes, in place and out of place; reports through GoogleTest's EXPECT.
-// `count` is the elements of one block; counts above a communicator's piece size are its pieces' test.
+// Tests every call with every supported type, in place and out of place, by GoogleTest's EXPECT. `count` is the number
+// of elements per block; counts above a communicator's piece size test its pieces.
 void expect_contract(Communicator& comm, std::size_t count);
 
 }  // namespace assay::test

@@ -20,7 +20,7 @@ struct Held {
 };
 
 std::map<DeviceKind, Held>& held() {
-  static auto& all = *new std::map<DeviceKind, Held>;  // a device outlives the tests, and the order of unloading
+  static auto& all = *new std::map<DeviceKind, Held>;  // never destroyed: devices outlive the tests
   return all;
 }
 

@@ -1,5 +1,5 @@
-// The devices that tests run on, made once a process; what a machine lacks is skipped, and the program's end says how
-// much that was and why.
+// The devices that tests run on, created once per process; tests of missing devices are skipped, and the program's last
+// output counts them with the reason.
 #pragma once
 
 #include "harness/device/device.h"
@@ -9,7 +9,7 @@
 
 namespace assay::test {
 
-// Null, with the reason, where this machine has no such device; the current test is then counted as skipped for it.
+// Null, with the reason, if this machine has no such device; the current test then counts as skipped.
 std::shared_ptr<Device> device_of(DeviceKind kind, std::string& why_not);
 
 }  // namespace assay::test

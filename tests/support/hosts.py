@@ -1,20 +1,20 @@
-"""Hosts of a test that are this machine, reached by a remote shell of its own: who they are is a word in the environment,
-and every process below the test bears its mark, however far from it."""
+"""Tests with several hosts on this machine, reached by a stand-in for a remote shell. An environment variable names a
+process's host, and all processes of a test carry its mark, however deep they are."""
 import os
 import shlex
 import signal
 import socket
 
-from apart import APART
+from host_names import HOST_NAME_PREFIX
 from testbed import TestbedCase, alive, parents, wait_for
 
-# As ssh: options, the host, then words for a shell there.
+# Like ssh: options, the host, then words for a shell there.
 REMOTE_SHELL = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift 2; done
 host=$1; shift
 [ -e "$0.without.$host" ] && { echo "connect to host $host: No route to host" >&2; exit 255; }
 export ASSAY_HOST=$host
-exec APART sh -c "$*"
+exec HOST_NAME_PREFIX sh -c "$*"
 """
 
 
@@ -30,7 +30,7 @@ class HostsCase(TestbedCase):
         self.mark = f"ASSAY_TEST_MARK={os.getpid()}-{id(self)}"
         self.rsh = os.path.join(self.folder, "rsh")
         with open(self.rsh, "w") as file:
-            file.write(REMOTE_SHELL.replace("APART", shlex.join(APART)))
+            file.write(REMOTE_SHELL.replace("HOST_NAME_PREFIX", shlex.join(HOST_NAME_PREFIX)))
         os.chmod(self.rsh, 0o755)
 
     def tearDown(self):
@@ -39,7 +39,7 @@ class HostsCase(TestbedCase):
         super().tearDown()
 
     def marked(self, end=""):
-        """Every process below this test, however far from it; whose command line ends so."""
+        """All descendants of this test whose command line ends with `end`."""
         found = []
         for pid, row in parents().items():
             try:
@@ -51,7 +51,7 @@ class HostsCase(TestbedCase):
         return alive(found)
 
     def hosts(self, *names, **more):
-        """The environment of a run on these hosts, by remote shell."""
+        """The environment of a run on these hosts by remote shell."""
         path = os.path.join(self.folder, "hosts")
         with open(path, "w") as file:
             file.write("\n".join(names) + "\n")
@@ -60,17 +60,17 @@ class HostsCase(TestbedCase):
                 "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **more}
 
     def unplug(self, host):
-        """From now on the remote shell does not reach it."""
+        """Makes the host unreachable for the remote shell."""
         open(f"{self.rsh}.without.{host}", "w").close()
 
     def plug_in(self):
-        """Every host."""
+        """Makes every host reachable again."""
         for name in os.listdir(self.folder):
             if name.startswith("rsh.without."):
                 os.remove(os.path.join(self.folder, name))
 
     def rank(self, rank, size, port, **more):
-        """The environment of one host among several that run the same command."""
+        """The environment of one of several hosts that run the same command."""
         name, value = self.mark.split("=")
         return {"ASSAY_HOST": f"host{rank}", "ASSAY_RANK": str(rank), "ASSAY_SIZE": str(size), "ASSAY_TOKEN": "secret",
                 "ASSAY_SUPERVISOR": f"127.0.0.1:{port}", name: value, **more}

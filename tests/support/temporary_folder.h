@@ -1,4 +1,4 @@
-// A folder of a test's own, removed with all that it holds when the test ends.
+// A temporary folder, removed with its contents when the test ends.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "assay-test-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no folder " + name);
+    if (!mkdtemp(name.data())) throw std::runtime_error("cannot create folder " + name);
     path_ = name;
   }
   ~TemporaryFolder() {

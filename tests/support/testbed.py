@@ -1,4 +1,4 @@
-"""Driving the testbed binary: runs in folders of their own, waits by polling."""
+"""Drives the testbed binary: each run in its own folder, waiting by polling."""
 import json
 import os
 import shutil
@@ -13,18 +13,18 @@ BINARY = os.environ.get("ASSAY_TESTBED") or os.path.join(os.path.dirname(__file_
 
 
 def wait_for(condition, what, seconds=30):
-    """The first true value of condition(); fails the test when there is none in time."""
+    """The first true value of condition(); fails the test if there is none in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()
         if value:
             return value
         time.sleep(0.02)
-    raise AssertionError(f"waited {seconds} s in vain for {what}")
+    raise AssertionError(f"timed out after {seconds} s waiting for {what}")
 
 
 def parents():
-    """pid -> (parent, state, command line) of every process."""
+    """pid -> (parent, state, command line) for every process."""
     table = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -47,7 +47,7 @@ def descendants(pid):
 
 
 def workers(pid, binary=BINARY):
-    """Ranks, not what launches them: its name differs (Open MPI 5: prterun), and the worker's command line is its end."""
+    """Ranks, without their launcher: another program (Open MPI 5: prterun) whose command line ends like theirs."""
     return [child for child, row in descendants(pid).items()
             if row[2].rstrip().endswith("worker") and os.path.basename(row[2].split()[0]) == os.path.basename(binary)]
 
@@ -104,7 +104,7 @@ class TestbedCase(unittest.TestCase):
         return words
 
     def phase_reached(self, process, name="measure"):
-        """Waits until a worker lives; with a phase that never ends that is enough."""
+        """Waits until a worker runs; enough if its phase never ends."""
         return wait_for(lambda: workers(process.pid), "a worker")
 
 

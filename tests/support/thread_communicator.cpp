@@ -20,12 +20,12 @@ namespace {
 
 using Bytes = std::vector<char>;
 
-// What the ranks of one world share.
+// Shared by the ranks of one world.
 struct Shared {
   explicit Shared(int ranks) : barrier(ranks), posted(ranks) {}
 
   std::barrier<> barrier;
-  std::vector<Bytes> posted;                        // one a rank
+  std::vector<Bytes> posted;                        // one per rank
   std::vector<std::tuple<int, int, int>> split_of;  // colour, key, rank
   std::map<int, std::shared_ptr<Shared>> parts;     // by colour
   std::mutex mutex;
@@ -49,7 +49,7 @@ void reduce(ReduceOp op, DType dtype, const void* in, void* in_out, std::size_t 
     case DType::f32: return reduce_as<float>(op, in, in_out, count);
     case DType::i64: return reduce_as<std::int64_t>(op, in, in_out, count);
     case DType::bf16: return reduce_bf16(op, static_cast<const bf16*>(in), static_cast<bf16*>(in_out), count);
-    default: throw Error("this type is not reduced in tests");
+    default: throw Error("tests do not reduce this type");
   }
 }
 
@@ -107,9 +107,9 @@ class ThreadCommunicator final : public Communicator {
   }
   void receive(void* data, std::size_t count, DType dtype, int from, Stream&) override {
     if (in_group_) {
-      waiting_.push_back([=, this] { take(data, count * size_of(dtype), from); });
+      waiting_.push_back([=, this] { collect(data, count * size_of(dtype), from); });
     } else {
-      take(data, count * size_of(dtype), from);
+      collect(data, count * size_of(dtype), from);
     }
   }
   void group(const std::function<void()>& body, Stream&) override {
@@ -159,7 +159,7 @@ class ThreadCommunicator final : public Communicator {
     if (bytes) std::memcpy(to, from, bytes);
   }
 
-  // Every rank posts its bytes, then reads those of all.
+  // Every rank posts its bytes, then reads everyone's.
   template <typename F>
   void exchange(const void* data, std::size_t bytes, const F& read) {
     const char* from = static_cast<const char*>(data);
@@ -168,7 +168,7 @@ class ThreadCommunicator final : public Communicator {
     read(shared_->posted);
     barrier();
   }
-  void take(void* data, std::size_t bytes, int from) {
+  void collect(void* data, std::size_t bytes, int from) {
     std::unique_lock lock(shared_->mutex);
     auto& box = shared_->mail[{from, rank_}];
     shared_->arrived.wait(lock, [&] { return !box.empty(); });

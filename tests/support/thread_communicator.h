@@ -1,4 +1,4 @@
-// Ranks as threads of one process, so that collective logic is tested without a launcher.
+// Ranks as threads of one process, to test collective logic without a launcher.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -7,11 +7,11 @@
 
 namespace assay::test {
 
-// Runs fn on `ranks` threads, each with its own communicator of that world; returns when all have ended.
-// The first exception of any rank is thrown again; a rank that throws must not leave others inside a collective.
+// Runs fn on `ranks` threads, each with its own communicator of that world; returns when all have ended. Rethrows the
+// first exception of any rank; a rank that throws must not leave others inside a collective.
 void run_ranks(int ranks, const std::function<void(Communicator&)>& fn);
 
-// A stream whose work is done when the call returns.
+// A stream whose work is complete when the call returns.
 class InlineStream final : public Stream {
  public:
   void synchronize() override {}

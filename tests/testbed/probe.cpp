@@ -24,7 +24,7 @@ class Probe final : public Case {
   explicit Probe(const Params& params)
       : op_(params.text("op")), rank_(params.integer("rank")), seconds_(params.real("seconds")) {}
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
+  std::optional<std::string> prepare(Context& context) override {
     if (op_ == "skip" && (rank_ < 0 || rank_ == context.comm.rank())) return "asked to skip";
     return std::nullopt;
   }
@@ -32,10 +32,10 @@ class Probe final : public Case {
   void setup(Context& context) override {
     context_ = &context;
     mine_ = rank_ < 0 || rank_ == context.comm.rank();
-    context.labels["implementation"] = "probe";
-    context.protocol.max_seconds = 0.05;
-    context.protocol.warmup_seconds = 0;
-    context.protocol.min_samples = 5;
+    context.outputs.choices["implementation"] = "probe";
+    context.outputs.protocol.max_seconds = 0.05;
+    context.outputs.protocol.warmup_seconds = 0;
+    context.outputs.protocol.min_samples = 5;
     if (doing("setup-throw")) throw Error("thrown in setup on purpose");
   }
 
@@ -98,21 +98,18 @@ Family probe_family() {
   family.name = "probe";
   family.summary = "cases that hold, fail, break and hang on purpose";
   family.params = {
-      {"op",
-       ParamType::choice,
-       {std::string("ok")},
-       {"ok", "skip", "fail", "setup-throw", "throw", "unknown-throw", "crash", "abort", "exit", "kill", "stop",
-        "blocked", "noisy", "hang", "orphan", "oom", "oom-thread", "sleep"},
-       {},
-       {},
-       "what to do",
-       {}},
-      {"rank", ParamType::integer, {std::int64_t{-1}}, {}, -1, 1e6, "who does it; -1: every rank", {}},
-      {"seconds", ParamType::seconds, {0.1}, {}, 0, 1e6, "of sleep", {}},
-      {"n", ParamType::integer, {std::int64_t{0}}, {}, 0, 1e6, "to have many cases", {}},
+      axis::choice("op", {"ok", "skip", "fail", "setup-throw", "throw", "unknown-throw", "crash", "abort", "exit",
+                          "kill", "stop", "blocked", "noisy", "hang", "orphan", "oom", "oom-thread", "sleep"})
+          .runs({"ok"})
+          .doc("what to do"),
+      axis::integer("rank", -1).range(-1, 1e6).doc("which rank does it; -1: every rank"),
+      axis::seconds("seconds", 0.1).range(0, 1e6).doc("of sleep"),
+      axis::integer("n", 0).range(0, 1e6).doc("to have many cases"),
   };
-  family.estimate = [](const Params&, const World&) { return Estimate{1024, 1024, 1e6, 1}; };
-  family.make = [](const Params& params) -> std::unique_ptr<Case> { return std::make_unique<Probe>(params); };
+  family.estimate = [](const Params&, const World&) {
+    return Estimate{.memory_bytes = 1024, .bytes = 1024, .flops = 1e6, .items = 1};
+  };
+  family.make = make_case_of<Probe>;
   family.devices = {DeviceKind::cpu};
   return family;
 }

@@ -1,6 +1,6 @@
-// A tool for tests: NVTX loads it by NVTX_INJECTION64_PATH, and it writes what it is told to $ASSAY_NVTX_LOG.PID, a
-// line a call, fields parted by tabs: category DOMAIN ID NAME · push DOMAIN THREAD CATEGORY PAYLOAD REGISTERED NAME ·
-// pop DOMAIN THREAD.
+// An NVTX tool for tests: NVTX loads it by NVTX_INJECTION64_PATH, and it logs to $ASSAY_NVTX_LOG.PID, one line per call
+// with fields separated by tabs: category DOMAIN ID NAME · push DOMAIN THREAD CATEGORY PAYLOAD REGISTERED NAME · pop
+// DOMAIN THREAD.
 #include <nvtx3/nvToolsExt.h>
 
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace {
 struct Log {
   std::FILE* file = nullptr;
   std::mutex mutex;
-  std::deque<std::string> domains, strings;  // handles are addresses, which must not move
+  std::deque<std::string> domains, strings;  // handles are addresses, so elements must not move
 };
 
 Log& log_of_process() {
@@ -79,7 +79,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(N
   auto& log = log_of_process();
   log.file = std::fopen((std::string(path) + "." + std::to_string(getpid())).c_str(), "w");
   if (!log.file) return 0;
-  std::setvbuf(log.file, nullptr, _IOLBF, 0);  // a worker may be killed: what it said stays
+  std::setvbuf(log.file, nullptr, _IOLBF, 0);  // keeps the log of a worker that is killed
   const auto* const callbacks = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   NvtxFunctionTable table = nullptr;
   unsigned size = 0;

@@ -1,4 +1,4 @@
-"""NVTX ranges as a tool sees them: of a small program, and of `assay run` with cases that hold, fail and break.
+"""NVTX ranges as a tool sees them: from a small program, and from `assay run` with cases that pass, fail and throw.
 
 Arguments: the injected library, the span program, the testbed.
 """
@@ -25,7 +25,7 @@ class Range:
 
 
 def ranges_of(log, test):
-    """Ranges in order of their start; every pop must meet a push of its thread, and all in our domain."""
+    """Ranges in order of their start; every pop must match a push of its thread, and all must be in our domain."""
     stacks, found, categories = defaultdict(list), [], {}
     for line in log.read_text().splitlines():
         kind, domain, *rest = line.split("\t")
@@ -72,10 +72,10 @@ class Nvtx(unittest.TestCase):
         done, logs = self.run_under_the_tool(
             ASSAY, "run", "probe", "--set", "probe.op=ok,fail,throw,setup-throw", "--out", str(self.folder / "run"))
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertTrue(logs, "no process was seen by the tool: " + done.stderr)
+        self.assertTrue(logs, "the tool saw no process: " + done.stderr)
         found = [one for log, _ in logs for one in log]
         for _, open_at_the_end in logs:
-            # A worker may be ended while it waits for its next case: what is open then encloses no case.
+            # A worker may be killed while it waits for its next case: an open range then encloses no case.
             for stack in open_at_the_end.values():
                 self.assertTrue(all(NAMES[r.category] == "run" for r in stack), [r.name for r in stack])
 
@@ -91,9 +91,9 @@ class Nvtx(unittest.TestCase):
         self.assertIn("measure", inside(cases["throw"], "phase"))
         self.assertEqual(inside(cases["throw"], "sample"), [])
         self.assertEqual({r.name for r in found if NAMES[r.category] == "run"}, {"run"})
-        self.assertTrue(all(NAMES[r.parent.category] == "run" for r in cases.values()), "a case lies in its run")
+        self.assertTrue(all(NAMES[r.parent.category] == "run" for r in cases.values()), "a case is inside its run")
         samples = [r for r in found if NAMES[r.category] == "sample"]
-        self.assertTrue(all(NAMES[r.parent.category] == "phase" for r in samples), "a sample lies in its phase")
+        self.assertTrue(all(NAMES[r.parent.category] == "phase" for r in samples), "a sample is inside its phase")
         self.assertEqual([r.payload for r in samples if cases["ok"] in r.ancestors()][:1], [0])
 
 

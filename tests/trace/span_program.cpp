@@ -1,6 +1,6 @@
-// What spans cost, and spans to look at. `span_program cost` prints nanoseconds a span while nobody listens (the cost
-// of an empty loop taken off) and while a timeline is collected; `span_program spans` opens some on two threads, one of
-// them left by an exception.
+// Measures the cost of spans, and opens sample spans. `span_program cost` prints nanoseconds per span without sinks
+// (minus an empty loop) and with a timeline; `span_program spans` opens some on two threads, one of them left by an
+// exception.
 #include "harness/trace/trace.h"
 
 #include <algorithm>
@@ -35,16 +35,16 @@ void cost() {
   constexpr int turns = 2'000'000, kept = 100'000;
   const auto empty = [](int) {};
   const auto span = [](int i) { const Span one(Category::sample, "sample", i); };
-  { const Span first(Category::run, "asks whether a tool is attached"); }
+  { const Span first(Category::run, "checks whether a tool is attached"); }
   const double nothing = nanoseconds_per_turn(turns, empty);
-  std::printf("off: %.2f ns a span (empty loop %.2f ns)\n", nanoseconds_per_turn(turns, span) - nothing, nothing);
+  std::printf("off: %.2f ns per span (empty loop %.2f ns)\n", nanoseconds_per_turn(turns, span) - nothing, nothing);
   assay::trace::start_timeline();
   double best = 1e9;
   for (int attempt = 0; attempt < 5; ++attempt) {
     best = std::min(best, nanoseconds_per_turn(kept, span));
-    assay::trace::take_timeline();
+    assay::trace::drain_timeline();
   }
-  std::printf("timeline: %.0f ns a span\n", best);
+  std::printf("timeline: %.0f ns per span\n", best);
 }
 
 void spans() {

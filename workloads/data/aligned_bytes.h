@@ -1,4 +1,4 @@
-// A growable buffer that is aligned for vector loads and keeps its memory: reused from sample to sample.
+// A growable buffer, aligned for vector loads, that keeps its memory for reuse by the next sample.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace assay::data {
 
-// 64-byte aligned storage. Growing drops the old content; shrinking never happens, so a steady stream of samples
-// soon stops allocating.
+// 64-byte aligned storage. It loses its content when it grows and never shrinks, so that a stream of samples soon stops
+// allocating.
 class AlignedBytes {
  public:
   static constexpr std::size_t alignment = 64;
@@ -17,7 +17,7 @@ class AlignedBytes {
   AlignedBytes() = default;
   explicit AlignedBytes(std::size_t bytes) { reserve(bytes); }
 
-  // At least `bytes` long; the content is lost when it grows. Grows by half again, so growth is rare.
+  // Makes it at least `bytes` long. Grows by at least a half, so growth is rare.
   void reserve(std::size_t bytes) {
     if (bytes <= capacity_) return;
     const std::size_t wanted = bytes > capacity_ + capacity_ / 2 ? bytes : capacity_ + capacity_ / 2;

@@ -28,7 +28,7 @@ void ClassField::render(int shown, const FieldView& view, Scratch& scratch, std:
   const auto row_values = static_cast<std::size_t>(size_) * 3;
   scratch.resize(2 * row_values);
   std::int32_t *above = scratch.data(), *below = above + row_values;
-  // A row of the lattice, interpolated along x, times the cell.
+  // A row of the lattice, interpolated along x, times `cell`.
   const auto fill = [&](int row, std::int32_t* to) {
     const std::int16_t* points = lattice_.data() + static_cast<std::ptrdiff_t>(shown * points_ + row) * points_ * 3;
     for (int x = 0; x < size_; ++x) {
@@ -52,7 +52,7 @@ void ClassField::render(int shown, const FieldView& view, Scratch& scratch, std:
 }
 
 void add_noise(std::uint64_t key, std::span<const std::int16_t> clean, float* out) {
-  static_assert(std::endian::native == std::endian::little, "noise is the bytes of 64-bit numbers, lowest first");
+  static_assert(std::endian::native == std::endian::little, "noise is the bytes of 64-bit numbers, low byte first");
   std::uint64_t state = key;
   std::uint64_t numbers[64];
   std::uint8_t bytes[sizeof numbers];
@@ -70,7 +70,8 @@ std::optional<double> confusion_bound(const ClassField& field) {
   const double pairs = 0.5 * field.classes() * (field.classes() - 1) * views * 2 * views;
   const std::size_t values = field.values();
   if (pairs * static_cast<double>(values) > 1e10) return std::nullopt;
-  // All views of all classes. Flipping both fields of a pair keeps their distance: the left one is never flipped.
+  // All views of all classes. Flipping both fields of a pair preserves their distance, so the left one is never
+  // flipped.
   std::vector<std::vector<std::int16_t>> shown[2];
   ClassField::Scratch scratch;
   for (int c = 0; c < field.classes(); ++c)
@@ -99,7 +100,7 @@ std::optional<double> confusion_bound(const ClassField& field) {
             }
             sum += std::exp(-static_cast<double>(distance) / (8 * noise_variance));
           }
-  // Each unordered pair of classes was taken once, and one of the two ways to flip the left field.
+  // Each unordered pair of classes was counted once, and one of the two flips of the left field.
   return sum * 2 * 2 / (static_cast<double>(field.classes()) * 2 * views);
 }
 

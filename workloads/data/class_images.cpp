@@ -1,4 +1,4 @@
-// Integers throughout; the only floating-point operation on a pixel is a product with a power of two, which is exact.
+// Integers throughout; the only floating-point operation on a pixel is an exact product with a power of two.
 #include "workloads/data/class_images.h"
 
 #include "harness/core/error.h"
@@ -16,9 +16,9 @@ namespace {
 constexpr std::int64_t hashed_images = 32;
 constexpr std::int64_t images_per_epoch = 1 << 14;
 
-// What is drawn for one image besides its noise.
+// The random choices for one image, except its noise.
 struct Drawn {
-  int shown = 0;  // the true class
+  int true_class = 0;
   int label = 0;
   FieldView view;
   std::uint64_t noise = 0;  // key
@@ -36,9 +36,9 @@ class Drawing {
       return static_cast<int>(rng_.below(place << 3 | draw, static_cast<std::uint64_t>(bound)));
     };
     Drawn drawn;
-    drawn.shown = drawn.label = below(0, spec_.classes);
+    drawn.true_class = drawn.label = below(0, spec_.classes);
     if (below(1, 1000) < spec_.label_noise)
-      drawn.label = (drawn.shown + 1 + below(2, spec_.classes - 1)) % spec_.classes;
+      drawn.label = (drawn.true_class + 1 + below(2, spec_.classes - 1)) % spec_.classes;
     drawn.view = {below(3, field_.offsets()), below(4, field_.offsets()), below(5, 2) == 1};
     drawn.noise = rng_.u64(place << 3 | 6);
     return drawn;
@@ -57,7 +57,7 @@ class Maker final : public SampleMaker {
 
   void make(std::int64_t position, const SampleSlot& slot) override {
     const Drawn drawn = drawing_.draw(static_cast<std::uint64_t>(position));
-    field_.render(drawn.shown, drawn.view, scratch_, clean_.data());
+    field_.render(drawn.true_class, drawn.view, scratch_, clean_.data());
     add_noise(drawn.noise, clean_, reinterpret_cast<float*>(slot.data));
     *slot.index = position;
     *slot.label = drawn.label;
@@ -96,7 +96,7 @@ class Images final : public ClassImages {
       std::int64_t right = 0;
       for (std::int64_t i = 0; i < spec_.validation; ++i) {
         const Drawn drawn = drawing.draw(static_cast<std::uint64_t>(i));
-        right += drawn.shown == drawn.label;
+        right += drawn.true_class == drawn.label;
       }
       const double wrong = spec_.label_noise / 1000.0;
       ceiling_.accuracy = static_cast<double>(right) / static_cast<double>(spec_.validation);
@@ -125,7 +125,7 @@ class Images final : public ClassImages {
 
 std::shared_ptr<const ClassImages> make_class_images(const ClassImagesSpec& spec) {
   if (spec.classes < 2 || spec.size < 4)
-    throw UsageError(fmt::format("generated images need at least 2 classes and 4 pixels a side, not {} and {}",
+    throw UsageError(fmt::format("generated images need at least 2 classes and a size of 4 pixels, not {} and {}",
                                  spec.classes, spec.size));
   ASSAY_CHECK(spec.label_noise >= 0 && spec.label_noise <= 1000 && spec.validation >= 1);
   return std::make_shared<Images>(spec);

@@ -1,4 +1,4 @@
-// Images of known accuracy ceiling: each class is a smooth random field, shown cropped, flipped and under noise.
+// Images with a known accuracy ceiling: each class is a smooth random field, cropped, flipped and covered by noise.
 #pragma once
 
 #include "workloads/data/training_stream.h"
@@ -9,18 +9,18 @@ namespace assay::data {
 
 struct ClassImagesSpec {
   int classes = 10;
-  int size = 32;                   // pixels a side, S
-  int label_noise = 100;           // of 1,000 labels that name another class
+  int size = 32;                   // S: height and width in pixels
+  int label_noise = 100;           // wrong labels per 1,000
   std::int64_t validation = 2000;  // images
   std::uint64_t seed = 0;          // of the classes and of the validation set
 };
 
-// What the best classifier reaches.
+// The performance of the best possible classifier.
 struct ImageCeiling {
-  double accuracy = 0;  // of one that always names the true class, on the very validation set
+  double accuracy = 0;  // of one that always predicts the true class, on this validation set
   double expected = 0;  // the same over all images: 1 - label noise
-  // Bound on the share of images whose class the noise can hide from the nearest-field classifier, from the distances
-  // of the classes; nothing where there are too many classes or pixels to look at all pairs.
+  // Upper bound on the fraction of images that the nearest-field classifier confuses because of noise, from the
+  // distances between classes; nothing if there are too many classes or pixels to compare all pairs.
   std::optional<double> confusion;
   double loss = 0;  // expected cross-entropy of one that knows the true class and the label noise, in nats
 };
@@ -28,18 +28,18 @@ struct ImageCeiling {
 class ClassImages : public TrainingSet {
  public:
   virtual const ClassImagesSpec& spec() const = 0;
-  virtual const ImageCeiling& ceiling() const = 0;  // computed at the first call
+  virtual const ImageCeiling& ceiling() const = 0;  // computed on the first call
   // SHA-256 of the first images and labels of both splits.
   virtual std::string sha256() const = 0;
 };
 
-// sha256() of the default images, and of 1,000 classes at 224 pixels with one image for validation.
+// sha256() of the default images, and of 1,000 classes at 224 pixels with one validation image.
 inline constexpr const char* published_class_images_sha256 =
     "c07a214eb53a655504735fb544fa3254571440be4ac5da7be9ed2e791e396ecd";
 inline constexpr const char* published_large_class_images_sha256 =
     "ed1b6ca117ca6047f4c41f2602c5b6b1fefa79dbce4754b397630547e404be6c";
 
-// Throws UsageError for fewer than 2 classes or 4 pixels a side.
+// Throws UsageError for fewer than 2 classes or a size below 4 pixels.
 std::shared_ptr<const ClassImages> make_class_images(const ClassImagesSpec& spec);
 
 }  // namespace assay::data

@@ -6,11 +6,11 @@ namespace assay::data {
 
 namespace {
 
-constexpr int chunk = 16;  // rows decoded at a time: one row of MCUs at 4:2:0
+constexpr int chunk = 16;  // rows decoded at once: one row of MCUs at 4:2:0
 
 std::size_t stride_for(int row_pixels) {
   const std::size_t bytes = (static_cast<std::size_t>(row_pixels) * 4 + 63) / 64 * 64 + 64;
-  return bytes % 4096 == 0 ? bytes + 64 : bytes;  // rows that alias in the cache push each other out
+  return bytes % 4096 == 0 ? bytes + 64 : bytes;  // avoids rows that evict each other from the cache
 }
 
 Box box_of(const JpegDecoder& decoder, const Crop& crop, int denominator) {
@@ -35,8 +35,8 @@ bool CropPipeline::run(const Augmentation& augmentation, T* out) {
   if (!decoder_.start(augmentation.crop, denominator)) return false;
   resizer_.prepare(box_of(decoder_, augmentation.crop, denominator), decoder_.row_pixels(), decoder_.rows(),
                    augmentation.flip);
-  // The ring holds the rows of one output row and the chunk that is decoded next; each row is listed twice, so that
-  // any run of rows is one run of pointers.
+  // The ring holds the source rows of one output row and the chunk that is decoded next. Each row is listed twice, so
+  // that any run of rows is a contiguous run of pointers.
   const int capacity = resizer_.max_row_count() + chunk;
   const std::size_t stride = stride_for(decoder_.row_pixels());
   ring_.reserve(stride * static_cast<std::size_t>(capacity));

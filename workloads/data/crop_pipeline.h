@@ -1,4 +1,4 @@
-// One thread's way from compressed bytes to a normalised crop: decode and resize in step, row by row.
+// From compressed bytes to a normalised crop on one thread: decodes and resizes row by row.
 #pragma once
 
 #include "workloads/data/jpeg_decoder.h"
@@ -10,7 +10,7 @@
 
 namespace assay::data {
 
-// Pixels of a decoded crop, kept in memory: what the resize is fed when decoding is not part of the measurement.
+// A decoded crop kept in memory: the input of the resize when decoding is not part of the measurement.
 struct DecodedCrop {
   AlignedBytes pixels;  // (rows, stride) of R, G, B, unused
   std::size_t stride = 0;
@@ -19,19 +19,19 @@ struct DecodedCrop {
   Box box;  // of the crop within these pixels
 };
 
-// Shrinking in the frequency domain is used while what is left is still at least this many times the output.
+// A crop is shrunk in the frequency domain as long as the result is at least this many times the output size.
 inline constexpr double scaled_decode_reserve = 2.0;
 
-// The denominator (1, 2, 4 or 8) that a crop is decoded with for an output of `size` pixels a side.
+// The denominator (1, 2, 4 or 8) with which a crop is decoded for an output of `size` x `size` pixels.
 int decode_denominator(const Crop& crop, int size);
 
-// Serves one thread. Failing calls return false with the reason in error(). Allocates nothing once it has seen the
-// largest image.
+// For use by one thread. Calls that fail return false and leave the reason in error(). Stops allocating once it has
+// seen the largest image.
 class CropPipeline {
  public:
   CropPipeline(int size, const ResizeKernels& kernels);
 
-  // The header alone: the size that the crop is drawn for.
+  // Reads only the header: the image size, for drawing a crop.
   bool open(std::span<const std::byte> jpeg) { return decoder_.open(jpeg); }
   int width() const { return decoder_.width(); }
   int height() const { return decoder_.height(); }
@@ -39,9 +39,9 @@ class CropPipeline {
   // Decodes, resizes, flips and normalises the opened image into out (size, size, 3).
   template <typename T>  // float, or std::uint16_t for bf16
   bool run(const Augmentation& augmentation, T* out);
-  // The first half alone, into `out`.
+  // Only decodes, into `out`.
   bool decode(const Crop& crop, DecodedCrop& out);
-  // The second half alone.
+  // Only resizes, flips and normalises.
   template <typename T>
   void resize(const DecodedCrop& crop, bool flip, T* out);
 

@@ -1,4 +1,4 @@
-// JPEG encoding of generated pictures by libjpeg-turbo.
+// Encodes generated pictures as JPEG with libjpeg-turbo.
 #include "harness/core/error.h"
 #include "workloads/data/synthetic_image.h"
 
@@ -17,7 +17,7 @@ struct Failure : jpeg_error_mgr {
   char message[JMSG_LENGTH_MAX];
 };
 
-// Owns nothing that a jump could skip: the output belongs to the caller.
+// Owns nothing that a longjmp could leak: the output belongs to the caller.
 bool encode(const SyntheticImage& image, int quality, unsigned char** data, unsigned long* bytes, Failure& failure) {
   jpeg_compress_struct info{};
   info.err = jpeg_std_error(&failure);

@@ -59,22 +59,42 @@ void File::read(void* to, std::size_t count, std::uint64_t offset) const {
     throw Error(fmt::format("a file ended at byte {} while it was read", offset + static_cast<std::uint64_t>(got)));
 }
 
-std::string no_direct_reads(const std::string& path) {
+namespace {
+
+std::byte* page_start(const AlignedBytes& buffer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(buffer.data());
+  return buffer.data() + (direct_alignment - address % direct_alignment) % direct_alignment;
+}
+
+}  // namespace
+
+const std::byte* File::try_read_range(std::uint64_t offset, std::uint64_t count, bool direct, AlignedBytes& buffer,
+                                      const char*& error) const {
+  const std::uint64_t from = direct ? offset / direct_alignment * direct_alignment : offset;
+  const std::uint64_t needed = offset - from + count;
+  const std::uint64_t length = direct ? (needed + direct_alignment - 1) / direct_alignment * direct_alignment : needed;
+  buffer.reserve(length + direct_alignment);
+  std::byte* to = direct ? page_start(buffer) : buffer.data();
+  const std::int64_t got = try_read(to, length, from);
+  if (got < 0) return error = std::strerror(errno), nullptr;
+  if (static_cast<std::uint64_t>(got) < needed) return error = "the file has become shorter", nullptr;
+  return to + (offset - from);
+}
+
+std::string direct_read_problem(const std::string& path) {
   constexpr long tmpfs = 0x01021994, ramfs = static_cast<long>(0x858458f6);
   struct statfs status {};
   if (::statfs(path.c_str(), &status) != 0) return fmt::format("{}: {}", path, std::strerror(errno));
-  if (status.f_type == tmpfs || status.f_type == ramfs) return fmt::format("{} lies on a file system in memory", path);
+  if (status.f_type == tmpfs || status.f_type == ramfs) return fmt::format("{} is on an in-memory file system", path);
   const File file = File::try_open(path.c_str(), true);
   if (!file) return fmt::format("{}: its file system refuses O_DIRECT: {}", path, std::strerror(errno));
   const AlignedBytes page(2 * direct_alignment);
-  void* aligned = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(page.data()) + direct_alignment - 1) /
-                                          direct_alignment * direct_alignment);
-  if (file.try_read(aligned, direct_alignment, 0) < 0)
+  if (file.try_read(page_start(page), direct_alignment, 0) < 0)
     return fmt::format("{}: its file system refuses O_DIRECT: {}", path, std::strerror(errno));
   return {};
 }
 
-double resident_share(const File& file) {
+double resident_fraction(const File& file) {
   const std::size_t bytes = file.bytes();
   if (bytes == 0) return 0;
   void* map = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.descriptor(), 0);
@@ -88,22 +108,22 @@ double resident_share(const File& file) {
   return static_cast<double>(resident) / static_cast<double>(pages.size());
 }
 
-Residency residency(const std::vector<std::string>& files, std::size_t looked_at) {
+Residency residency(const std::vector<std::string>& files, std::size_t max_files) {
   Residency result;
-  double held = 0, bytes = 0;
-  const std::size_t count = std::min(looked_at, files.size());
+  double resident = 0, bytes = 0;
+  const std::size_t count = std::min(max_files, files.size());
   for (std::size_t i = 0; i < count; ++i) {
     const File file = File::try_open(files[i * files.size() / count].c_str(), false);
-    if (!file) continue;  // the reader names it
-    held += resident_share(file) * static_cast<double>(file.bytes());
+    if (!file) continue;  // the reader will report it
+    resident += resident_fraction(file) * static_cast<double>(file.bytes());
     bytes += static_cast<double>(file.bytes());
-    ++result.looked_at;
+    ++result.sampled;
   }
-  result.share = bytes > 0 ? held / bytes : 0;
+  result.fraction = bytes > 0 ? resident / bytes : 0;
   return result;
 }
 
-std::uint64_t page_cache_room() {
+std::uint64_t page_cache_capacity() {
   const cpu::MemoryLimits limits = cpu::memory_limits();
   return std::min(limits.machine_available, limits.cgroup_available.value_or(limits.machine_available));
 }

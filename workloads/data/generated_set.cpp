@@ -1,5 +1,6 @@
 #include "workloads/data/generated_set.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "workloads/data/file.h"
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -35,11 +35,11 @@ constexpr const char* manifest_name = "SHA256SUMS";
   throw Error(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
 }
 
-// One process at a time; the lock goes with the descriptor, also when the process dies.
+// Held by one process at a time; released with the descriptor, also if the process dies.
 class Lock {
  public:
   explicit Lock(const fs::path& path) : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    if (fd_ < 0) broken(path, "cannot write the cache of generated data");
+    if (fd_ < 0) broken(path, "cannot write to the cache of generated data");
     while (::flock(fd_, LOCK_EX) != 0)
       if (errno != EINTR) broken(path, "cannot lock");
   }
@@ -76,8 +76,8 @@ Bytes read_whole(const fs::path& path) {
   return bytes;
 }
 
-// Whether every file of the manifest is there with its hash, and there are `files` of them.
-bool whole(const fs::path& set, std::size_t files) {
+// Whether the manifest lists `files` files and each has its hash.
+bool is_complete(const fs::path& set, std::size_t files) {
   try {
     const Bytes bytes = read_whole(set / manifest_name);
     const std::string manifest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -100,7 +100,7 @@ struct NamedFile {
   std::function<Bytes()> make;
 };
 
-// Calls fn(i) for i in [0, count) from `threads` threads; the first exception is thrown here.
+// Calls fn(i) for i in [0, count) on `threads` threads; rethrows the first exception.
 void for_each(std::size_t count, int threads, const std::function<void(std::size_t)>& fn) {
   std::atomic<std::size_t> next{0};
   std::exception_ptr error;
@@ -127,11 +127,11 @@ GeneratedSet provide(const fs::path& cache_dir, const std::string& name, const s
   std::error_code error;
   fs::create_directories(cache_dir, error);
   if (error)
-    throw Error(fmt::format("{}: cannot make the cache of generated data: {}", cache_dir.string(), error.message()));
+    throw Error(fmt::format("{}: cannot create the cache of generated data: {}", cache_dir.string(), error.message()));
   const fs::path set = cache_dir / name;
   const Lock lock(cache_dir / (name + ".lock"));
-  if (!whole(set, files.size())) {
-    const auto start = std::chrono::steady_clock::now();
+  if (!is_complete(set, files.size())) {
+    const Clock::time_point start = Clock::now();
     const fs::path fresh = cache_dir / (name + ".part");
     fs::remove_all(fresh, error);
     std::set<fs::path> folders{fresh};
@@ -151,8 +151,9 @@ GeneratedSet provide(const fs::path& cache_dir, const std::string& name, const s
     write_file(fresh / manifest_name, std::as_bytes(std::span(manifest)));
     fs::remove_all(set, error);
     fs::rename(fresh, set, error);
-    if (error) throw Error(fmt::format("{}: cannot put generated data in place: {}", set.string(), error.message()));
-    result.generated_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (error)
+      throw Error(fmt::format("{}: cannot rename generated data into place: {}", set.string(), error.message()));
+    result.generated_seconds = seconds_since(start);
   }
   result.path = set.string();
   result.sha256 = sha256_hex(read_whole(set / manifest_name));
@@ -179,7 +180,7 @@ GeneratedSet generated_tokens(const fs::path& cache_dir, std::uint64_t count) {
     const Rng rng(generator_seed, "synthetic tokens");
     Bytes bytes(count * 2);
     for (std::uint64_t i = 0; i < count; ++i) {
-      // One number makes two tokens; the upper and lower half are each scaled to the vocabulary.
+      // One number gives two tokens: each half is scaled to the vocabulary.
       const std::uint64_t bits = rng.u64(i / 2) >> (i % 2 * 32) & 0xffffffffu;
       const auto token = static_cast<std::uint16_t>(bits * token_vocabulary >> 32);
       bytes[i * 2] = static_cast<std::byte>(token & 255);

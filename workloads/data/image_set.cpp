@@ -34,8 +34,8 @@ struct Found {
   std::uint64_t bytes;
 };
 
-// Every regular file below `root` that `wanted` takes; hidden names are left out, and a folder that is reached twice
-// (by a link) is entered once. `enough` ends the walk.
+// Finds up to `enough` regular files below `root` that satisfy `wanted`. Skips hidden names and enters a folder that is
+// reachable twice (by a link) once.
 template <typename Wanted>
 void walk(const fs::path& root, const Wanted& wanted, std::size_t enough, std::vector<Found>& found) {
   std::set<std::pair<dev_t, ino_t>> seen;
@@ -60,7 +60,7 @@ void walk(const fs::path& root, const Wanted& wanted, std::size_t enough, std::v
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.path < b.path; });
 }
 
-// WebDataset: a sample is what shares the name up to the first dot of the last component.
+// WebDataset: the members of a sample share the name up to the first dot of the last component.
 std::pair<std::string_view, std::string_view> split_sample(std::string_view name) {
   const std::size_t slash = name.rfind('/');
   const std::size_t dot = name.find('.', slash == std::string_view::npos ? 0 : slash + 1);
@@ -80,7 +80,7 @@ int read_label(const File& file, const TarMember& member) {
 }
 
 UsageError no_images(const std::string& path) {
-  return UsageError(fmt::format("{}: holds no images (.jpg or .jpeg files, or .tar shards of them)", path));
+  return UsageError(fmt::format("{}: holds no images (.jpg or .jpeg files, or .tar shards)", path));
 }
 
 fs::file_status status_of(const std::string& path) {
@@ -210,17 +210,9 @@ std::optional<std::span<const std::byte>> ImageReader::read(std::size_t image) {
     if (!own) return error_ = std::strerror(errno), std::nullopt;
   }
   const File& file = set_.shards_ ? shards_[entry.file] : own;
-  // Direct reads start and end on pages; the image lies somewhere inside.
-  const std::uint64_t from = direct_ ? entry.offset / direct_alignment * direct_alignment : entry.offset;
-  const std::uint64_t needed = entry.offset - from + entry.bytes;
-  const std::uint64_t length = direct_ ? (needed + direct_alignment - 1) / direct_alignment * direct_alignment : needed;
-  buffer_.reserve(length + direct_alignment);
-  const auto address = reinterpret_cast<std::uintptr_t>(buffer_.data());
-  std::byte* to = buffer_.data() + (direct_ ? (direct_alignment - address % direct_alignment) % direct_alignment : 0);
-  const std::int64_t got = file.try_read(to, length, from);
-  if (got < 0) return error_ = std::strerror(errno), std::nullopt;
-  if (static_cast<std::uint64_t>(got) < needed) return error_ = "the file has become shorter", std::nullopt;
-  return std::span<const std::byte>(to + (entry.offset - from), entry.bytes);
+  const std::byte* bytes = file.try_read_range(entry.offset, entry.bytes, direct_, buffer_, error_);
+  if (!bytes) return std::nullopt;
+  return std::span(bytes, entry.bytes);
 }
 
 }  // namespace assay::data

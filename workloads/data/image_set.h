@@ -1,4 +1,4 @@
-// A set of JPEG images on disk: a folder (labels by subfolder) or tar shards in WebDataset's layout.
+// A set of JPEG images on disk: a folder with a subfolder per class, or tar shards in WebDataset's layout.
 #pragma once
 
 #include "workloads/data/aligned_bytes.h"
@@ -12,27 +12,27 @@
 
 namespace assay::data {
 
-// Immutable once read; shared by all threads.
+// Immutable after open(), so that threads can share it.
 class ImageSet {
  public:
-  // `path` is a folder, or one .tar. A folder that holds .tar files anywhere below it is read as shards, in sorted
-  // order; any other is searched for .jpg and .jpeg in any case. Labels: the number of the first-level subfolder in
-  // sorted order (0 for images beside the subfolders), or the text of the sample's .cls member; -1 when there is none.
-  // Symbolic links are followed, once each. Throws UsageError: missing, unreadable, no images.
+  // `path` is a folder or a .tar file. A folder with .tar files anywhere below it is read as shards, in sorted order;
+  // any other is searched for .jpg and .jpeg files (case ignored). Labels: the index of the first-level subfolder in
+  // sorted order (0 for images outside of subfolders), or the number in the sample's .cls member, -1 if there is none.
+  // Follows each symbolic link once. Throws UsageError if the path is missing, unreadable or without images.
   static ImageSet open(const std::string& path);
-  // Why open() would fail, found as early as possible: stops at the first image. Empty when it would not.
+  // Why open() would fail, or empty. Faster: stops at the first image.
   static std::string problem_with(const std::string& path);
 
   std::size_t size() const { return entries_.size(); }
-  // As people know it: the path below the set's root, or "shard.tar: member".
+  // For messages: the path below the set's root, or "shard.tar: member".
   std::string name(std::size_t image) const;
   int label(std::size_t image) const { return entries_[image].label; }
-  // The first-level subfolders in sorted order; none for shards, and for images that lie in no subfolder.
+  // The first-level subfolders in sorted order; none for shards.
   const std::vector<std::string>& classes() const { return classes_; }
-  // Whether the set is tar shards; labels then come from .cls members.
+  // Whether the set consists of tar shards, with labels from .cls members.
   bool shards() const { return shards_; }
   std::uint64_t total_bytes() const { return total_bytes_; }
-  // Archives that end early or are damaged, each with the reason.
+  // Archives that are truncated or damaged, each with the reason.
   const std::vector<std::string>& damaged_archives() const { return damaged_; }
   const std::vector<std::string>& files() const { return files_; }
 
@@ -59,20 +59,20 @@ class ImageSet {
   bool shards_ = false;
 };
 
-// Reads images of a set for one thread, each into the same buffer.
+// Reads images of a set on one thread, all into the same buffer.
 class ImageReader {
  public:
-  // `direct` reads past the page cache.
+  // `direct` bypasses the page cache.
   ImageReader(const ImageSet& set, bool direct);
 
-  // The image's bytes, valid until the next call; nothing, with the reason in error(), when it cannot be read.
+  // The image's bytes, valid until the next call; nothing, with the reason in error(), if it cannot be read.
   std::optional<std::span<const std::byte>> read(std::size_t image);
   const char* error() const { return error_; }
 
  private:
   const ImageSet& set_;
   bool direct_;
-  std::vector<File> shards_;  // open for the reader's life; images of a folder are opened one by one
+  std::vector<File> shards_;  // kept open; images of a folder are opened one by one
   AlignedBytes buffer_;
   const char* error_ = "";
 };

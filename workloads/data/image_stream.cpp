@@ -34,21 +34,21 @@ std::optional<std::span<const std::byte>> ImageStream::read(ImageReader& reader,
 
 namespace {
 
-// Calls use(bytes, image) for the images of the stream's first epoch until it has taken `images` of them.
+// Calls use(bytes, image) for images of the stream's first epoch until it has accepted `images` of them.
 template <typename Use>
 void gather(const ImageStream& stream, std::int64_t images, const Use& use) {
   ImageReader reader(*stream.set, false);
-  std::int64_t taken = 0;
+  std::int64_t used = 0;
   const auto places = static_cast<std::int64_t>(stream.order.images);
-  for (std::int64_t position = 0; position < places && taken < images; ++position) {
+  for (std::int64_t position = 0; position < places && used < images; ++position) {
     const std::int64_t image = stream.order.image(position);
     const auto bytes = stream.read(reader, image);
     if (!bytes)
       stream.bad->add(image, reader.error());
     else if (use(*bytes, image))
-      ++taken;
+      ++used;
   }
-  if (taken == 0) {
+  if (used == 0) {
     const auto bad = stream.bad->all();
     throw Error(fmt::format("no image can be used{}", bad.empty() ? "" : "; the first: " + bad.begin()->second));
   }
@@ -59,6 +59,20 @@ Augmentation augmentation_of(const ImageStream& stream, const Rng& rng, std::int
   return draw_augmentation(rng, stream.order.place(position), pipeline.width(), pipeline.height());
 }
 
+// The first `images` usable images, each opened and augmented; make(pipeline, augmentation) returns false on failure.
+template <typename Make>
+void gather_augmented(const ImageStream& stream, std::int64_t images, StageInputs& inputs, const Make& make) {
+  CropPipeline pipeline(stream.size, *stream.kernels);
+  const Rng rng(stream.order.seed, "augmentation");
+  gather(stream, images, [&](std::span<const std::byte> bytes, std::int64_t image) {
+    const auto position = static_cast<std::int64_t>(inputs.images.size());
+    if (!pipeline.open(bytes) || !make(pipeline, augmentation_of(stream, rng, position, pipeline)))
+      return stream.bad->add(image, pipeline.error()), false;
+    inputs.images.push_back(image);
+    return true;
+  });
+}
+
 }  // namespace
 
 StageInputs load_compressed(const ImageStream& stream, std::int64_t images, std::uint64_t max_bytes) {
@@ -66,7 +80,7 @@ StageInputs load_compressed(const ImageStream& stream, std::int64_t images, std:
   std::uint64_t total = 0;
   JpegDecoder decoder;
   gather(stream, images, [&](std::span<const std::byte> bytes, std::int64_t image) {
-    if (!inputs.images.empty() && total + bytes.size() > max_bytes) return true;  // full: counted, not kept
+    if (!inputs.images.empty() && total + bytes.size() > max_bytes) return true;  // full: counted but not kept
     if (!decoder.open(bytes)) return stream.bad->add(image, decoder.error()), false;
     total += bytes.size();
     inputs.compressed.emplace_back(bytes.begin(), bytes.end());
@@ -78,16 +92,11 @@ StageInputs load_compressed(const ImageStream& stream, std::int64_t images, std:
 
 StageInputs load_crops(const ImageStream& stream, std::int64_t images) {
   StageInputs inputs;
-  CropPipeline pipeline(stream.size, *stream.kernels);
-  const Rng rng(stream.order.seed, "augmentation");
-  gather(stream, images, [&](std::span<const std::byte> bytes, std::int64_t image) {
+  gather_augmented(stream, images, inputs, [&](CropPipeline& pipeline, const Augmentation& drawn) {
     DecodedCrop crop;
-    if (!pipeline.open(bytes)) return stream.bad->add(image, pipeline.error()), false;
-    const Augmentation drawn = augmentation_of(stream, rng, static_cast<std::int64_t>(inputs.crops.size()), pipeline);
-    if (!pipeline.decode(drawn.crop, crop)) return stream.bad->add(image, pipeline.error()), false;
+    if (!pipeline.decode(drawn.crop, crop)) return false;
     inputs.crops.push_back(std::move(crop));
     inputs.flips.push_back(drawn.flip);
-    inputs.images.push_back(image);
     return true;
   });
   return inputs;
@@ -95,16 +104,10 @@ StageInputs load_crops(const ImageStream& stream, std::int64_t images) {
 
 StageInputs load_samples(const ImageStream& stream, std::int64_t images) {
   StageInputs inputs;
-  CropPipeline pipeline(stream.size, *stream.kernels);
-  const Rng rng(stream.order.seed, "augmentation");
-  gather(stream, images, [&](std::span<const std::byte> bytes, std::int64_t image) {
-    if (!pipeline.open(bytes)) return stream.bad->add(image, pipeline.error()), false;
+  gather_augmented(stream, images, inputs, [&](CropPipeline& pipeline, const Augmentation& drawn) {
     AlignedBytes sample(static_cast<std::size_t>(sample_bytes(stream.size)));
-    const auto position = static_cast<std::int64_t>(inputs.samples.size());
-    if (!pipeline.run(augmentation_of(stream, rng, position, pipeline), sample.as<float>()))
-      return stream.bad->add(image, pipeline.error()), false;
+    if (!pipeline.run(drawn, sample.as<float>())) return false;
     inputs.samples.push_back(std::move(sample));
-    inputs.images.push_back(image);
     return true;
   });
   return inputs;
@@ -129,7 +132,7 @@ class Reading final : public SampleMaker {
   ImageReader reader_;
 };
 
-// Stages fed from memory walk their inputs in order; the stream's order has shuffled them.
+// Stages fed from memory go through their inputs in order; those were loaded in the stream's shuffled order.
 class FromMemory : public SampleMaker {
  protected:
   FromMemory(const ImageStream& stream, const StageInputs& inputs) : stream_(stream), inputs_(inputs) {}
@@ -214,7 +217,7 @@ class Whole final : public SampleMaker {
       }
       stream_.bad->add(image, reason);
     }
-    throw Error(fmt::format("{} images in a row cannot be used; the last is {}: {}", max_substitutes + 1,
+    throw Error(fmt::format("{} consecutive images cannot be used; the last is {}: {}", max_substitutes + 1,
                             stream_.set->name(static_cast<std::size_t>(image)), reason));
   }
 

@@ -1,4 +1,4 @@
-// libjpeg reports errors by a call that must not return: it jumps back to guarded(), across C frames only.
+// libjpeg reports errors by a callback that must not return. It jumps back to guarded(), over C frames only.
 #include "workloads/data/jpeg_decoder.h"
 
 #include "harness/core/error.h"
@@ -29,7 +29,7 @@ void skip_data(j_decompress_ptr info, long count) {
   info->src->bytes_in_buffer -= static_cast<std::size_t>(count);
 }
 
-// Warnings after which the pixels are not the picture's; the rest are remarks about markers.
+// Warnings after which the pixels are wrong; the others are about harmless markers.
 bool means_damage(int code) {
   switch (code) {
     case JWRN_JPEG_EOF:
@@ -42,7 +42,7 @@ bool means_damage(int code) {
   }
 }
 
-// Adobe writes CMYK inverted, so a product is the colour; without its marker 255 means full ink.
+// Adobe stores CMYK inverted, so that products give the colour; without its marker 255 means full ink.
 void cmyk_to_rgb(std::uint8_t* row, int pixels, bool inverted) {
   for (int i = 0; i < pixels; ++i, row += 4) {
     const int k = inverted ? row[3] : 255 - row[3];
@@ -111,7 +111,7 @@ bool JpegDecoder::guarded(Step step) {
 }
 
 bool JpegDecoder::has_end_marker() const {
-  // Entropy-coded data never hold FF D9, so the search from the end stops at the start of the first scan.
+  // Entropy-coded data never contain FF D9, so search backwards from the end to the start of the first scan.
   const auto* begin = reinterpret_cast<const std::byte*>(source_.next_input_byte);
   const auto* end = jpeg_.data() + jpeg_.size();
   while (end - begin >= 2) {
@@ -154,8 +154,8 @@ void JpegDecoder::start_decompress(const Crop& crop, int denominator) {
   const int right = std::min(full_width, (crop.x + crop.width + denominator - 1) / denominator);
   const int top = crop.y / denominator;
   const int bottom = std::min(full_height, (crop.y + crop.height + denominator - 1) / denominator);
-  // One pixel more on each side keeps chroma upsampling inside the crop what it is in the whole image; at least
-  // 16 pixels, because libjpeg's upsampler has no path for slivers.
+  // One extra pixel on each side makes chroma upsampling inside the crop the same as in the whole image. At least 16
+  // pixels, because libjpeg's upsampler cannot handle narrower rows.
   JDIMENSION x = static_cast<JDIMENSION>(std::max(0, std::min(left - 1, full_width - 16)));
   JDIMENSION columns = static_cast<JDIMENSION>(std::min(full_width, std::max(right + 1, static_cast<int>(x) + 16))) - x;
   if (x > 0 || static_cast<int>(columns) < full_width) jpeg_crop_scanline(&info_, &x, &columns);

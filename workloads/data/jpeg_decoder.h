@@ -1,5 +1,5 @@
-// JPEG decoding by libjpeg-turbo, only as far as a crop needs: rows above it are entropy-decoded and dropped, columns
-// beside it are not transformed, rows below it are never read.
+// JPEG decoding with libjpeg-turbo, only as far as a crop needs: rows above it are entropy-decoded and dropped, columns
+// left and right of it are not transformed, rows below it are never read.
 #pragma once
 
 #include "workloads/data/jpeg_memory.h"
@@ -15,17 +15,17 @@
 namespace assay::data {
 
 struct JpegLimits {
-  std::uint64_t max_pixels = std::uint64_t{1} << 27;    // more is taken for a decompression bomb
-  std::size_t max_memory_bytes = std::size_t{1} << 30;  // that libjpeg may use for one image
+  std::uint64_t max_pixels = std::uint64_t{1} << 27;    // more is treated as a decompression bomb
+  std::size_t max_memory_bytes = std::size_t{1} << 30;  // for libjpeg, per image
   int max_scans = 200;                                  // of a progressive image
 };
 
-// One decoder serves one thread and any number of images, one after another. Failing calls return false and leave the
-// reason in error(); the next open() starts afresh. Nothing is allocated once the largest image has been seen.
+// For use by one thread, for any number of images in sequence. Calls that fail return false and leave the reason in
+// error(); the next open() resets. Stops allocating once it has seen the largest image.
 //
 // Damaged data are failures, not grey areas: a missing end-of-image marker, bad Huffman codes and early markers fail
-// even where libjpeg would go on with a warning. Damage in a part that the crop does not need goes unseen, except for
-// truncation, which open() looks for. Decoding is exact: integer DCT, triangle ("fancy") chroma upsampling.
+// even if libjpeg would continue with a warning. Damage outside of the crop goes unnoticed, except for truncation,
+// which open() checks. Decoding is exact: integer DCT, triangle ("fancy") chroma upsampling.
 class JpegDecoder {
  public:
   explicit JpegDecoder(JpegLimits limits = {});
@@ -33,26 +33,26 @@ class JpegDecoder {
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  // Reads the header of an image, which must stay in place until the last row is read.
+  // Reads the header of an image, which must outlive the last read().
   bool open(std::span<const std::byte> jpeg);
   int width() const { return static_cast<int>(info_.image_width); }
   int height() const { return static_cast<int>(info_.image_height); }
 
-  // Prepares to decode `crop`, shrunk in the frequency domain by `denominator` (1, 2, 4 or 8). Afterwards rows are
-  // row_pixels() wide, and the crop starts offset_x() pixels into each, on the first row that read() gives: both in
-  // pixels of the shrunk image, and fractional when the denominator does not divide the crop's corner.
+  // Prepares to decode `crop`, shrunk in the frequency domain by `denominator` (1, 2, 4 or 8). Rows are then
+  // row_pixels() wide, and the crop starts at offset_x(), offset_y() of what read() returns: in pixels of the shrunk
+  // image, and fractional if the denominator does not divide the crop's corner.
   bool start(const Crop& crop, int denominator = 1);
   int row_pixels() const { return row_pixels_; }
   double offset_x() const { return offset_x_; }
   double offset_y() const { return offset_y_; }
-  int rows() const { return rows_; }  // that read() can give in all
+  int rows() const { return rows_; }  // that read() can return in all
 
-  // Reads the next `count` rows as R, G, B, unused bytes, at least row_pixels() * 4 + 64 bytes of room in each.
+  // Reads the next `count` rows as bytes R, G, B, unused. Each row needs room for row_pixels() * 4 + 64 bytes.
   bool read(std::uint8_t* const* rows, int count);
 
   // Why the last call failed.
   std::string_view error() const { return message_; }
-  // Blocks of memory taken so far; constant in a steady state.
+  // Memory blocks allocated so far; constant in a steady state.
   std::size_t blocks_allocated() const { return memory_.blocks_allocated(); }
 
  private:
@@ -69,7 +69,7 @@ class JpegDecoder {
   bool fail(const char* message);
   bool has_end_marker() const;
   void start_decompress(const Crop& crop, int denominator);
-  // Calls `step` where libjpeg's errors come back as false; `step` must own nothing that needs a destructor.
+  // Calls `step`; returns false on a libjpeg error. `step` must own nothing that needs a destructor.
   template <typename Step>
   bool guarded(Step step);
 

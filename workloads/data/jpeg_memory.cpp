@@ -1,4 +1,4 @@
-// libjpeg's memory manager over reused blocks. Virtual arrays, which libjpeg can keep on disk, always lie in memory.
+// libjpeg's memory manager on reused blocks. Virtual arrays, which libjpeg can swap to disk, always stay in memory.
 #include "workloads/data/jpeg_memory.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 #include <jerror.h>
 
-// libjpeg declares these two and leaves their content to the memory manager.
+// Declared by libjpeg; the memory manager defines their content.
 struct jvirt_sarray_control {
   JSAMPARRAY rows;
 };
@@ -19,7 +19,7 @@ namespace assay::data {
 
 namespace {
 
-// The SIMD code reads and writes whole vectors: rows start on one and are padded by two of the widest.
+// The SIMD code reads and writes whole vectors: rows are vector-aligned and padded by two of the widest.
 constexpr std::size_t row_alignment = 64;
 constexpr std::size_t block_bytes = 256 * 1024;
 
@@ -60,7 +60,7 @@ void JpegMemory::install(j_common_ptr info) {
 
 void JpegMemory::remove(j_common_ptr info) { info->mem = original_; }
 
-void* JpegMemory::take(j_common_ptr info, int pool_id, std::size_t bytes) {
+void* JpegMemory::allocate(j_common_ptr info, int pool_id, std::size_t bytes) {
   if (pool_id < 0 || pool_id >= JPOOL_NUMPOOLS) ERREXIT1(info, JERR_BAD_POOL_ID, pool_id);
   Pool& pool = pools_[pool_id];
   bytes = round_up(bytes);
@@ -92,28 +92,28 @@ void JpegMemory::reset(int pool_id) {
   pool.total = 0;
 }
 
-void* JpegMemory::alloc(j_common_ptr info, int pool, std::size_t bytes) { return of(info).take(info, pool, bytes); }
+void* JpegMemory::alloc(j_common_ptr info, int pool, std::size_t bytes) { return of(info).allocate(info, pool, bytes); }
 
 JSAMPARRAY JpegMemory::alloc_sarray(j_common_ptr info, int pool, JDIMENSION width, JDIMENSION rows) {
   JpegMemory& memory = of(info);
   const std::size_t stride = round_up(std::size_t{width} * sizeof(JSAMPLE) + row_alignment);
-  auto* result = static_cast<JSAMPARRAY>(memory.take(info, pool, rows * sizeof(JSAMPROW)));
-  auto* samples = static_cast<JSAMPLE*>(memory.take(info, pool, stride * rows));
+  auto* result = static_cast<JSAMPARRAY>(memory.allocate(info, pool, rows * sizeof(JSAMPROW)));
+  auto* samples = static_cast<JSAMPLE*>(memory.allocate(info, pool, stride * rows));
   for (JDIMENSION row = 0; row < rows; ++row) result[row] = samples + row * stride;
   return result;
 }
 
 JBLOCKARRAY JpegMemory::alloc_barray(j_common_ptr info, int pool, JDIMENSION width, JDIMENSION rows) {
   JpegMemory& memory = of(info);
-  auto* result = static_cast<JBLOCKARRAY>(memory.take(info, pool, rows * sizeof(JBLOCKROW)));
-  auto* blocks = static_cast<JBLOCK*>(memory.take(info, pool, std::size_t{width} * rows * sizeof(JBLOCK)));
+  auto* result = static_cast<JBLOCKARRAY>(memory.allocate(info, pool, rows * sizeof(JBLOCKROW)));
+  auto* blocks = static_cast<JBLOCK*>(memory.allocate(info, pool, std::size_t{width} * rows * sizeof(JBLOCK)));
   for (JDIMENSION row = 0; row < rows; ++row) result[row] = blocks + std::size_t{row} * width;
   return result;
 }
 
 jvirt_sarray_ptr JpegMemory::request_virt_sarray(j_common_ptr info, int pool, boolean zero, JDIMENSION width,
                                                  JDIMENSION rows, JDIMENSION) {
-  auto* result = static_cast<jvirt_sarray_ptr>(of(info).take(info, pool, sizeof(jvirt_sarray_control)));
+  auto* result = static_cast<jvirt_sarray_ptr>(of(info).allocate(info, pool, sizeof(jvirt_sarray_control)));
   result->rows = alloc_sarray(info, pool, width, rows);
   if (zero)
     for (JDIMENSION row = 0; row < rows; ++row) std::memset(result->rows[row], 0, width * sizeof(JSAMPLE));
@@ -122,7 +122,7 @@ jvirt_sarray_ptr JpegMemory::request_virt_sarray(j_common_ptr info, int pool, bo
 
 jvirt_barray_ptr JpegMemory::request_virt_barray(j_common_ptr info, int pool, boolean zero, JDIMENSION width,
                                                  JDIMENSION rows, JDIMENSION) {
-  auto* result = static_cast<jvirt_barray_ptr>(of(info).take(info, pool, sizeof(jvirt_barray_control)));
+  auto* result = static_cast<jvirt_barray_ptr>(of(info).allocate(info, pool, sizeof(jvirt_barray_control)));
   result->rows = alloc_barray(info, pool, width, rows);
   if (zero && rows) std::memset(result->rows[0], 0, std::size_t{width} * rows * sizeof(JBLOCK));
   return result;

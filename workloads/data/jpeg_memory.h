@@ -1,5 +1,5 @@
-// Memory for libjpeg-turbo out of one reused block: its own manager calls malloc and free several times an image,
-// and large blocks come back as fresh pages that the kernel must clear.
+// Memory for libjpeg-turbo from reused blocks. Its own manager calls malloc and free several times per image, and large
+// blocks are then fresh pages that the kernel must clear.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace assay::data {
 
-// Replaces the memory manager of a decompressor for its whole life. Image memory is taken from a list of blocks that
-// one image after another reuses; more than `limit_bytes` for one image is libjpeg's out-of-memory error.
+// Replaces the memory manager of a decompressor for its lifetime. Image memory comes from a list of blocks that the
+// next image reuses; more than `limit_bytes` for one image gives libjpeg's out-of-memory error.
 class JpegMemory {
  public:
   explicit JpegMemory(std::size_t limit_bytes);
@@ -20,10 +20,10 @@ class JpegMemory {
 
   // Call once, right after jpeg_create_decompress; this object must outlive `info`.
   void install(j_common_ptr info);
-  // Call before jpeg_destroy: gives libjpeg its own manager back.
+  // Call before jpeg_destroy: restores libjpeg's own manager.
   void remove(j_common_ptr info);
 
-  // Blocks taken from malloc so far; constant in a steady state.
+  // Blocks allocated so far; constant in a steady state.
   std::size_t blocks_allocated() const { return blocks_allocated_; }
 
  private:
@@ -42,7 +42,7 @@ class JpegMemory {
   };
 
   static JpegMemory& of(j_common_ptr info) { return *static_cast<Manager*>(info->mem)->self; }
-  void* take(j_common_ptr info, int pool, std::size_t bytes);
+  void* allocate(j_common_ptr info, int pool, std::size_t bytes);
   void reset(int pool);
   static void* alloc(j_common_ptr info, int pool, std::size_t bytes);
   static JSAMPARRAY alloc_sarray(j_common_ptr info, int pool, JDIMENSION width, JDIMENSION rows);

@@ -14,19 +14,19 @@ namespace assay::data {
 namespace {
 
 constexpr std::int64_t shortest_masked = 8;  // room for both segments
-constexpr std::int64_t longest = 1 << 18;    // draws a sequence have their own counter range
+constexpr std::int64_t longest = 1 << 18;    // each sequence has its own counter range for draws
 constexpr std::int64_t hashed_sequences = 64;
 constexpr std::int64_t sequences_per_epoch = 1 << 14;
 
-// Where a masked sequence's parts lie.
+// The parts of a masked sequence.
 struct Layout {
-  std::int64_t length = 0;  // special tokens included
+  std::int64_t length = 0;  // including special tokens
   std::int64_t first = 0;   // symbols of the first segment, from place 1 on
   std::int64_t second = 0;  // symbols of the second segment
   std::int64_t second_at() const { return first + 2; }
 };
 
-// One split's sequences, each a function of its place.
+// The sequences of a split, each a function of its place.
 class Sequences {
  public:
   Sequences(const LanguageSpec& spec, const MarkovChains& chains, Split split, std::uint64_t seed)
@@ -129,7 +129,7 @@ class Language final : public LanguageSet {
 
   const std::optional<LanguageFloor>& floor() const override {
     std::call_once(floor_once_, [this] {
-      if (chains_.held()) floor_ = spec_.masked ? masked_floor() : causal_floor();
+      if (chains_.has_table()) floor_ = spec_.masked ? masked_floor() : causal_floor();
     });
     return floor_;
   }
@@ -159,18 +159,18 @@ class Language final : public LanguageSet {
   LanguageFloor masked_floor() const {
     LanguageFloor floor;
     const Sequences sequences(spec_, chains_, Split::validation, spec_.seed);
-    const std::vector<double> shares = symbol_shares(chains_, spec_.seq / 2);
+    const std::vector<double> frequencies = symbol_frequencies(chains_, spec_.seq / 2);
     const auto seq = static_cast<std::size_t>(spec_.seq);
     std::vector<std::int32_t> ids(seq), targets(seq), types(seq);
     std::vector<double> with_chain;
     for (std::int64_t s = 0; s < spec_.validation; ++s) {
       const auto place = static_cast<std::uint64_t>(s);
       sequences.masked(place, ids.data(), targets.data(), types.data());
-      // From the model's ids to the chains' symbols: [MASK] becomes masked_symbol, what need not be guessed negative.
+      // From the model's ids to the chains' symbols: [MASK] becomes masked_symbol; targets that do not count, negative.
       for (std::size_t t = 0; t < seq; ++t) {
         ids[t] -= special_ids;
         targets[t] -= special_ids;
-        if (targets[t] >= 0) floor.baseline += lone_masked_loss(shares, ids[t], targets[t]);
+        if (targets[t] >= 0) floor.baseline += lone_masked_loss(frequencies, ids[t], targets[t]);
       }
       const Layout layout = sequences.layout(place);
       const auto segment = [&](std::int64_t at, std::int64_t count) {
@@ -225,7 +225,8 @@ FloorTest test_floor(std::span<const double> losses, std::span<const double> flo
   const auto count = static_cast<double>(losses.size());
   FloorTest test;
   for (std::size_t i = 0; i < losses.size(); ++i) test.difference += (losses[i] - floor[i]) / count;
-  // A ratio of sums over groups: residuals of each group's sum, as in survey sampling (Cochran 1977, section 9A).
+  // A ratio of sums over groups: use the residual of each group's sum, as in survey sampling (Cochran 1977, section
+  // 9A).
   double squares = 0;
   const std::size_t groups = ends.empty() ? losses.size() : ends.size();
   for (std::size_t g = 0, i = 0; g < groups; ++g) {
@@ -237,7 +238,7 @@ FloorTest test_floor(std::span<const double> losses, std::span<const double> flo
   if (groups < 2) return test;
   const auto n = static_cast<double>(groups);
   test.standard_error = std::sqrt(squares * n / (n - 1)) / count;
-  // Rounding of f32 losses is no luck: a millionth of a nat never counts.
+  // A millionth of a nat never counts: it may be rounding of f32 losses.
   test.below = test.difference < -std::max(4 * test.standard_error, 1e-6);
   return test;
 }

@@ -1,4 +1,4 @@
-// A language whose loss floor is known: each sequence is drawn from one of K hidden Markov chains over V symbols.
+// A language with a known loss floor: each sequence is drawn from one of K hidden Markov chains over V symbols.
 #pragma once
 
 #include "workloads/data/training_stream.h"
@@ -8,31 +8,31 @@
 namespace assay::data {
 
 struct LanguageSpec {
-  std::int64_t vocabulary = 32;   // of the model; all ids are symbols, but for the four special ones of `masked`
+  std::int64_t vocabulary = 32;   // of the model; all ids are symbols, except the four special ones of `masked`
   int chains = 4;                 // K
   std::int64_t seq = 128;         // T
-  bool masked = false;            // BERT: [CLS] a [SEP] b [SEP] and padding, 15 % of the symbols to be guessed
+  bool masked = false;            // BERT: [CLS] a [SEP] b [SEP] and padding; 15 % of the symbols are targets
   std::int64_t shortest = 0;      // masked: lengths are uniform in [shortest, T]; 0: all are T
   std::int64_t validation = 512;  // sequences
   std::uint64_t seed = 0;         // of the chains and of the validation set
 };
 
-// Ids of a masked language's special tokens; its symbols follow.
+// Special tokens of a masked language; its symbols follow.
 inline constexpr std::int32_t pad_id = 0, cls_id = 1, sep_id = 2, mask_id = 3, special_ids = 4;
 
-// Loss of predictors on the very validation set, in nats a target.
+// Losses of predictors on this validation set, in nats per target.
 struct LanguageFloor {
-  double bayes = 0;                // knows the K chains, not which: no model can do better but by luck
-  double entropy = 0;              // knows which chain, too
-  double baseline = 0;             // causal: the best bigram. masked: the best that looks at no other token
-  std::vector<double> losses;      // of the Bayes predictor: each target's, in the order of the set
+  double bayes = 0;                // knows the K chains, but not which one: no model does better except by chance
+  double entropy = 0;              // also knows which chain
+  double baseline = 0;             // causal: the best bigram. masked: the best that sees no other token
+  std::vector<double> losses;      // of the Bayes predictor, per target in the order of the set
   std::vector<std::int64_t> ends;  // sequence s has losses [ends[s - 1], ends[s])
 };
 
 class LanguageSet : public TrainingSet {
  public:
   virtual const LanguageSpec& spec() const = 0;
-  // Computed at the first call; nothing where the chains are too large for the exact predictor (V K > 1,024).
+  // Computed on the first call; nothing if the chains are too large for the exact predictor (V K > 1,024).
   virtual const std::optional<LanguageFloor>& floor() const = 0;
   // SHA-256 of the first sequences of both splits, as little-endian int32.
   virtual std::string sha256() const = 0;
@@ -47,12 +47,12 @@ inline constexpr const char* published_masked_language_sha256 =
 inline constexpr const char* published_large_language_sha256 =
     "d040a19ae81a93f8376babb530f4fb45ed41206b94e3dd2b554d14248bd419c9";
 
-// Throws UsageError for a vocabulary below 2 (masked: 6) or a sequence too short.
+// Throws UsageError for a vocabulary below 2 (masked: 6) or a sequence that is too short or too long.
 std::shared_ptr<const LanguageSet> make_language(const LanguageSpec& spec);
 
-// Whether losses lie below a floor by more than chance allows; both of the same targets in the same order, or both
-// means over equal groups of targets. Group g, [ends[g - 1], ends[g]), may hang together (LanguageFloor::ends: the
-// targets of one sequence); without `ends` each loss stands alone.
+// Tests whether losses are below a floor by more than chance; both of the same targets in the same order, or both means
+// over equal groups of targets. Losses within group g, [ends[g - 1], ends[g]), may be correlated (LanguageFloor::ends:
+// the targets of one sequence); without `ends` all are independent.
 struct FloorTest {
   double difference = 0;      // mean of loss - floor, in nats
   double standard_error = 0;  // of it, paired

@@ -10,12 +10,12 @@ namespace assay::data {
 namespace {
 
 constexpr double whole = 65536;
-constexpr double picked = picked_share / whole;
-constexpr double hidden = mask_share / whole;
-constexpr double random = random_share / whole;
+constexpr double picked = picked_fraction / whole;
+constexpr double hidden = mask_fraction / whole;
+constexpr double random = random_fraction / whole;
 constexpr double kept = 1 - hidden - random;
 
-// P(seen | symbol) of a token that was picked, and of one of which that is not known.
+// P(seen | symbol) of a token that was picked, and of one that may have been.
 double picked_emission(std::int32_t seen, std::int64_t symbol, double symbols) {
   if (seen == masked_symbol) return hidden;
   return random / symbols + (seen == symbol ? kept : 0);
@@ -32,11 +32,11 @@ void normalise(std::vector<double>& values, std::size_t begin, std::size_t count
   log_scale += std::log(sum);
 }
 
-// One segment under one chain: before(t, x) is proportional to P(seen before t, x at t), after(t, x) to P(seen after t
-// | x at t).
+// One segment under one chain: before(t, x) is proportional to P(seen before t, x at t), after(t, x) to
+// P(seen after t | x at t).
 struct Recursion {
   std::vector<double> before, after;  // (T, V)
-  double log_likelihood = 0;          // of all that is seen
+  double log_likelihood = 0;          // of everything seen
 };
 
 Recursion recurse(const MarkovChains& chains, int chain, std::span<const std::int32_t> seen) {
@@ -76,20 +76,20 @@ Recursion recurse(const MarkovChains& chains, int chain, std::span<const std::in
   return result;
 }
 
-// Calls use(chain, shares), with P(x at t) under each chain for t in [0, length).
+// Calls use(chain, frequencies) with P(x at t) under each chain for t in [0, length).
 template <typename Use>
 void propagate(const MarkovChains& chains, std::int64_t length, const Use& use) {
   const auto v = static_cast<std::size_t>(chains.symbols());
   for (int chain = 0; chain < chains.chains(); ++chain) {
-    std::vector<double> shares(v, 1 / static_cast<double>(v)), next(v);
+    std::vector<double> frequencies(v, 1 / static_cast<double>(v)), next(v);
     for (std::int64_t t = 0; t < length; ++t) {
-      use(chain, shares);
+      use(chain, frequencies);
       std::fill(next.begin(), next.end(), 0);
       for (std::size_t x = 0; x < v; ++x) {
         const double* row = chains.row(chain, static_cast<std::int64_t>(x));
-        for (std::size_t y = 0; y < v; ++y) next[y] += shares[x] * row[y];
+        for (std::size_t y = 0; y < v; ++y) next[y] += frequencies[x] * row[y];
       }
-      shares.swap(next);
+      frequencies.swap(next);
     }
   }
 }
@@ -117,9 +117,9 @@ double causal_entropy(const MarkovChains& chains, int chain, std::span<const std
 
 std::vector<double> best_bigram(const MarkovChains& chains, std::int64_t length) {
   const auto v = static_cast<std::size_t>(chains.symbols());
-  std::vector<double> weights(static_cast<std::size_t>(chains.chains()) * v);  // how often chain k stands at symbol x
-  propagate(chains, length, [&](int chain, const std::vector<double>& shares) {
-    for (std::size_t x = 0; x < v; ++x) weights[static_cast<std::size_t>(chain) * v + x] += shares[x];
+  std::vector<double> weights(static_cast<std::size_t>(chains.chains()) * v);  // how often chain k is at symbol x
+  propagate(chains, length, [&](int chain, const std::vector<double>& frequencies) {
+    for (std::size_t x = 0; x < v; ++x) weights[static_cast<std::size_t>(chain) * v + x] += frequencies[x];
   });
   std::vector<double> table(v * v);
   for (std::size_t x = 0; x < v; ++x) {
@@ -135,10 +135,11 @@ std::vector<double> best_bigram(const MarkovChains& chains, std::int64_t length)
   return table;
 }
 
-std::vector<double> symbol_shares(const MarkovChains& chains, std::int64_t length) {
+std::vector<double> symbol_frequencies(const MarkovChains& chains, std::int64_t length) {
   std::vector<double> sums(static_cast<std::size_t>(chains.symbols()));
-  propagate(chains, length, [&](int, const std::vector<double>& shares) {
-    for (std::size_t x = 0; x < sums.size(); ++x) sums[x] += shares[x] / static_cast<double>(length * chains.chains());
+  propagate(chains, length, [&](int, const std::vector<double>& frequencies) {
+    for (std::size_t x = 0; x < sums.size(); ++x)
+      sums[x] += frequencies[x] / static_cast<double>(length * chains.chains());
   });
   return sums;
 }
@@ -168,11 +169,11 @@ void append_masked_losses(const MarkovChains& chains, int chain, std::span<const
       for (std::size_t k = 0; k < recursions.size(); ++k) {
         const Recursion& r = recursions[k][s];
         const double *before = r.before.data() + t * v, *after = r.after.data() + t * v;
-        // The chain's likelihood of all that is seen counts this place as any other; here it is known to be picked.
-        double as_any = 0;
+        // The chain's likelihood treats this place like any other, but here it is known to be picked.
+        double unconditional = 0;
         for (std::size_t x = 0; x < v; ++x)
-          as_any += before[x] * after[x] * emission(seen, static_cast<std::int64_t>(x), symbols);
-        const double weight = std::exp(log_likelihood[k] - largest) / as_any;
+          unconditional += before[x] * after[x] * emission(seen, static_cast<std::int64_t>(x), symbols);
+        const double weight = std::exp(log_likelihood[k] - largest) / unconditional;
         for (std::size_t x = 0; x < v; ++x)
           posterior[x] += weight * before[x] * after[x] * picked_emission(seen, static_cast<std::int64_t>(x), symbols);
       }
@@ -183,12 +184,12 @@ void append_masked_losses(const MarkovChains& chains, int chain, std::span<const
   }
 }
 
-double lone_masked_loss(const std::vector<double>& shares, std::int32_t seen, std::int32_t target) {
-  const auto symbols = static_cast<double>(shares.size());
+double lone_masked_loss(const std::vector<double>& frequencies, std::int32_t seen, std::int32_t target) {
+  const auto symbols = static_cast<double>(frequencies.size());
   double sum = 0;
-  for (std::size_t x = 0; x < shares.size(); ++x)
-    sum += shares[x] * picked_emission(seen, static_cast<std::int64_t>(x), symbols);
-  const double of_target = shares[static_cast<std::size_t>(target)] * picked_emission(seen, target, symbols);
+  for (std::size_t x = 0; x < frequencies.size(); ++x)
+    sum += frequencies[x] * picked_emission(seen, static_cast<std::int64_t>(x), symbols);
+  const double of_target = frequencies[static_cast<std::size_t>(target)] * picked_emission(seen, target, symbols);
   return -std::log(of_target / sum);
 }
 

@@ -16,11 +16,11 @@ Loader::Loader(const LoaderOptions& options, MakeWorker make_worker)
   for (Slot& slot : slots_) {
     const std::size_t bytes = batch * static_cast<std::size_t>(options.sample_bytes);
     if (options.allocate && bytes) {
-      slot.lent = options.allocate(bytes);
-      slot.data = slot.lent.as<std::byte>();
+      slot.allocated = options.allocate(bytes);
+      slot.data = slot.allocated.as<std::byte>();
     } else {
-      slot.own.reserve(bytes);
-      slot.data = slot.own.data();
+      slot.ordinary.reserve(bytes);
+      slot.data = slot.ordinary.data();
     }
     if (bytes) std::memset(slot.data, 0, bytes);
     slot.labels.resize(batch);
@@ -35,7 +35,7 @@ Loader::Loader(const LoaderOptions& options, MakeWorker make_worker)
       const std::lock_guard guard(mutex_);
       stop_ = true;
     }
-    room_.notify_all();
+    slot_free_.notify_all();
     for (std::thread& thread : threads_) thread.join();
     throw;
   }
@@ -46,7 +46,7 @@ Loader::~Loader() {
     const std::lock_guard guard(mutex_);
     stop_ = true;
   }
-  room_.notify_all();
+  slot_free_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -57,8 +57,8 @@ void Loader::run(int worker) {
     const std::lock_guard guard(mutex_);
     if (!error_) error_ = std::current_exception();
     stop_ = true;
-    ready_.notify_all();
-    room_.notify_all();
+    batch_ready_.notify_all();
+    slot_free_.notify_all();
   }
 }
 
@@ -68,7 +68,7 @@ void Loader::work(int worker) {
   const std::unique_ptr<SampleMaker> maker = make_worker_(worker);
   std::unique_lock lock(mutex_);
   while (true) {
-    room_.wait(lock, [this] { return stop_ || next_position_ / options_.batch < released_ + options_.prefetch; });
+    slot_free_.wait(lock, [this] { return stop_ || next_position_ / options_.batch < released_ + options_.prefetch; });
     if (stop_) return;
     const std::int64_t first = next_position_;
     next_position_ += options_.grain;
@@ -81,7 +81,7 @@ void Loader::work(int worker) {
     }
     lock.lock();
     slot.remaining -= options_.grain;
-    if (slot.remaining == 0) ready_.notify_one();
+    if (slot.remaining == 0) batch_ready_.notify_one();
   }
 }
 
@@ -90,10 +90,10 @@ const Batch& Loader::next() {
   if (delivered_ > released_) {
     slots_[static_cast<std::size_t>(released_ % options_.prefetch)].remaining = options_.batch;
     ++released_;
-    room_.notify_all();
+    slot_free_.notify_all();
   }
   Slot& slot = slots_[static_cast<std::size_t>(delivered_ % options_.prefetch)];
-  ready_.wait(lock, [&] { return error_ || slot.remaining == 0; });
+  batch_ready_.wait(lock, [&] { return error_ || slot.remaining == 0; });
   if (error_) std::rethrow_exception(error_);
   current_ = {delivered_, slot.data, slot.labels, slot.indices,
               std::accumulate(slot.bytes.begin(), slot.bytes.end(), std::int64_t{0})};

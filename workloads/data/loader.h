@@ -1,4 +1,4 @@
-// The loader: worker threads fill batches in order, a bounded number ahead of the consumer.
+// The loader: worker threads fill batches in order, up to a fixed number ahead of the consumer.
 #pragma once
 
 #include "harness/device/device.h"
@@ -16,19 +16,19 @@
 
 namespace assay::data {
 
-// Where one sample goes.
+// The destination of one sample.
 struct SampleSlot {
   std::byte* data;  // sample_bytes long, aligned as the sample's size allows
   std::int32_t* label;
-  std::int64_t* index;  // which element of the set it is
-  std::int64_t* bytes;  // read or decoded for it, compressed
+  std::int64_t* index;  // of the element in its set
+  std::int64_t* bytes;  // compressed bytes read or decoded for it
 };
 
-// What a worker does; each worker has its own, used by its thread alone.
+// What a worker does. Each worker has its own, used only on its thread.
 class SampleMaker {
  public:
   virtual ~SampleMaker() = default;
-  // Makes the sample at `position` of the endless stream: a function of the position alone, whichever worker is asked.
+  // Makes the sample at `position` of the endless stream, which must not depend on the worker.
   virtual void make(std::int64_t position, const SampleSlot& slot) = 0;
 };
 
@@ -36,10 +36,10 @@ struct LoaderOptions {
   int workers = 1;
   std::vector<int> cpus;          // worker w runs on cpus[w % size]; empty: anywhere
   std::int64_t batch = 32;        // samples
-  int prefetch = 4;               // batches that exist at once, the consumer's included; at least 2
-  std::int64_t sample_bytes = 0;  // of output; 0 when samples leave nothing behind
-  std::int64_t grain = 1;         // samples that a worker takes at a time; divides the batch
-  // Where batches lie (pinned memory of a GPU); null: ordinary memory.
+  int prefetch = 4;               // batches in memory, including the consumer's; at least 2
+  std::int64_t sample_bytes = 0;  // of output; 0 if samples have none
+  std::int64_t grain = 1;         // samples that a worker makes at a time; divides the batch
+  // Allocates memory for batches (pinned, for a GPU); null: ordinary memory.
   std::function<Buffer(std::size_t bytes)> allocate = {};
 };
 
@@ -48,11 +48,11 @@ struct Batch {
   const std::byte* data = nullptr;  // (batch, sample_bytes)
   std::span<const std::int32_t> labels;
   std::span<const std::int64_t> indices;
-  std::int64_t bytes = 0;  // compressed, of all its samples
+  std::int64_t bytes = 0;  // compressed bytes of all its samples
 };
 
-// next() is for one thread. Batches come in order, with the same samples for any number of workers. The destructor
-// waits for the workers to finish the samples in hand, however much is left.
+// Only one thread may call next(). Batches come in order, with the same samples for any number of workers. The
+// destructor waits only for the samples that workers are making.
 class Loader {
  public:
   using MakeWorker = std::function<std::unique_ptr<SampleMaker>(int worker)>;
@@ -63,13 +63,13 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch, valid until the call after. Throws what a worker threw; then every later call does.
+  // The next batch, valid until the next call. Rethrows a worker's exception, then and in every later call.
   const Batch& next();
 
  private:
   struct Slot {
-    AlignedBytes own;
-    Buffer lent;                // in place of it, where the options say how to allocate
+    AlignedBytes ordinary;
+    Buffer allocated;           // instead of `ordinary`, if LoaderOptions::allocate is set
     std::byte* data = nullptr;  // of one of them
     std::vector<std::int32_t> labels;
     std::vector<std::int64_t> indices;
@@ -85,10 +85,10 @@ class Loader {
   std::vector<Slot> slots_;
   Batch current_;
   std::mutex mutex_;
-  std::condition_variable room_;   // for workers: a slot became free, or stop
-  std::condition_variable ready_;  // for the consumer: a batch is complete, or a worker failed
+  std::condition_variable slot_free_;    // for workers: a slot became free, or stop
+  std::condition_variable batch_ready_;  // for the consumer: a batch is complete, or a worker failed
   std::int64_t next_position_ = 0;
-  std::int64_t released_ = 0;  // batches that the consumer has given back
+  std::int64_t released_ = 0;  // batches that the consumer is done with
   std::int64_t delivered_ = 0;
   bool stop_ = false;
   std::exception_ptr error_;

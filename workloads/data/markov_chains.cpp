@@ -13,22 +13,22 @@ MarkovChains::MarkovChains(std::int64_t symbols, int chains, std::uint64_t seed)
       concentration_(static_cast<std::uint64_t>(std::min<std::int64_t>(symbols, 32))) {
   ASSAY_CHECK(symbols >= 1 && symbols <= INT32_MAX && chains >= 1);
   const std::int64_t rows = chains * symbols;
-  const bool hold = rows <= max_rows_held;
-  urn_bits_ = hold ? 12 : 6;
-  if (!hold) return;
+  const bool table = rows <= max_table_rows;
+  urn_bits_ = table ? 12 : 6;
+  if (!table) return;
   const std::size_t urn = std::size_t{1} << urn_bits_;
   balls_.resize(static_cast<std::size_t>(rows) * urn);
   probabilities_.resize(static_cast<std::size_t>(rows * symbols));
   for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
     std::uint16_t* balls = balls_.data() + row * urn;
-    double* shares = probabilities_.data() + row * static_cast<std::size_t>(symbols);
+    double* probabilities = probabilities_.data() + row * static_cast<std::size_t>(symbols);
     for (std::size_t n = 0; n < urn; ++n) {
       const std::uint64_t bits = rng_.u64(row * urn + n);
       const std::uint64_t pick = (bits >> 32) * (concentration_ + 10 * n) >> 32;
       balls[n] = pick < concentration_
                      ? static_cast<std::uint16_t>((bits & 0xffffffffu) * static_cast<std::uint64_t>(symbols) >> 32)
                      : balls[(pick - concentration_) / 10];
-      shares[balls[n]] += 1.0 / static_cast<double>(urn);
+      probabilities[balls[n]] += 1.0 / static_cast<double>(urn);
     }
   }
 }
@@ -54,7 +54,7 @@ void MarkovChains::walk(int chain, const Rng& rng, std::uint64_t draw, std::span
     if (i % 4 == 1) bits = rng.u64(draw + 1 + i / 4);
     const std::uint64_t number = (bits & 0xffffu) >> unused;
     const std::uint64_t row = first_row + static_cast<std::uint64_t>(symbol);
-    symbol = held() ? balls_[(row << urn_bits_) + number] : ball(row, number);
+    symbol = has_table() ? balls_[(row << urn_bits_) + number] : ball(row, number);
     out[i] = symbol;
   }
 }

@@ -1,4 +1,4 @@
-// Which tokens an encoder must guess, and what it sees in their place (Devlin et al., "BERT", NAACL 2019).
+// Chooses the tokens that an encoder must predict and what replaces them (Devlin et al., "BERT", NAACL 2019).
 #pragma once
 
 #include "harness/core/rng.h"
@@ -8,20 +8,20 @@
 
 namespace assay::data {
 
-// Shares of 65,536. A token is picked with 15 %; it then becomes [MASK] (80 %), a random symbol (10 %) or stays.
-inline constexpr std::uint32_t picked_share = 9830;
-inline constexpr std::uint32_t mask_share = 52429;
-inline constexpr std::uint32_t random_share = 6554;
+// In units of 1 / 65,536. A token is picked with 15 %; it then becomes [MASK] (80 %), a random symbol (10 %) or stays.
+inline constexpr std::uint32_t picked_fraction = 9830;
+inline constexpr std::uint32_t mask_fraction = 52429;
+inline constexpr std::uint32_t random_fraction = 6554;
 
 struct MaskedVocabulary {
-  std::int32_t first_symbol = 0;  // symbols that may stand in for a token: [first_symbol, first_symbol + symbols)
+  std::int32_t first_symbol = 0;  // symbols that may replace a token: [first_symbol, first_symbol + symbols)
   std::int32_t symbols = 0;
   std::int32_t mask = 0;
 };
 
-// Picks among the tokens of `ids` that `eligible` takes, each alone but never none of them: draws start afresh until
-// there is one. Writes the token to `targets` (ignored_target elsewhere) and what stands in for it to `ids`. A
-// function of rng and `sample` alone.
+// Picks independently among the `eligible` tokens of `ids`, but at least one: draws again until there is one. Writes
+// the picked tokens to `targets` (`ignored` elsewhere) and their replacements to `ids`. Depends only on rng and
+// `sample`.
 template <typename Eligible>
 void mask_tokens(const Rng& rng, std::uint64_t sample, const MaskedVocabulary& vocabulary, std::span<std::int32_t> ids,
                  std::span<std::int32_t> targets, std::int32_t ignored, const Eligible& eligible) {
@@ -34,13 +34,13 @@ void mask_tokens(const Rng& rng, std::uint64_t sample, const MaskedVocabulary& v
       if (!eligible(t)) continue;
       const std::uint64_t bits = rng.u64(base + t);
       const bool last_resort = attempt + 1 == max_attempts && !any;
-      if ((bits & 0xffffu) >= picked_share && !last_resort) continue;
+      if ((bits & 0xffffu) >= picked_fraction && !last_resort) continue;
       any = true;
       targets[t] = ids[t];
       const auto fate = static_cast<std::uint32_t>(bits >> 16 & 0xffffu);
-      if (fate < mask_share)
+      if (fate < mask_fraction)
         ids[t] = vocabulary.mask;
-      else if (fate < mask_share + random_share)
+      else if (fate < mask_fraction + random_fraction)
         ids[t] = vocabulary.first_symbol +
                  static_cast<std::int32_t>((bits >> 32) * static_cast<std::uint64_t>(vocabulary.symbols) >> 32);
     }

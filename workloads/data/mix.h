@@ -1,4 +1,4 @@
-// A hash that is cheap enough for every pixel, for numbers that hang on a counter.
+// A hash that is cheap enough to use per pixel, for counter-based random numbers.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ inline std::uint64_t mix(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
-// What SplitMix64 adds to its state from number to number.
+// The increment of SplitMix64's state.
 inline constexpr std::uint64_t mix_step = 0x9e3779b97f4a7c15u;
 
 }  // namespace assay::data

@@ -7,7 +7,7 @@ namespace assay::data {
 
 namespace {
 
-constexpr std::uint64_t draws_per_sample = 64;  // 4 an attempt, then the flip
+constexpr std::uint64_t draws_per_sample = 64;  // 4 per attempt, and the flip
 
 Crop centred(int width, int height, const CropRange& range) {
   const double aspect = static_cast<double>(width) / height;

@@ -1,4 +1,4 @@
-// Random-resized-crop: which part of an image a sample shows, drawn as torchvision draws it.
+// Random-resized-crop: draws the part of an image that a sample shows, as torchvision does.
 #pragma once
 
 #include "harness/core/rng.h"
@@ -18,21 +18,21 @@ struct Crop {
 };
 
 struct CropRange {
-  double min_area = 0.08;  // share of the image
+  double min_area = 0.08;  // fraction of the image
   double max_area = 1.0;
   double min_aspect = 3.0 / 4.0;
   double max_aspect = 4.0 / 3.0;
 };
 
-// What augmentation does to one sample.
+// The augmentation of one sample.
 struct Augmentation {
   Crop crop;
   bool flip = false;
 };
 
-// Draws the crop and the flip of sample `index` (position in the whole stream over all epochs) for an image of
-// width x height. Area is uniform, aspect log-uniform, ten attempts, then the largest centred crop of a legal aspect.
-// Szegedy et al., "Going deeper with convolutions", CVPR 2015; fall-back as in torchvision.
+// Draws the crop and flip of sample `index` (its position in the whole stream over all epochs) for an image of
+// width x height. Area is uniform, aspect log-uniform; after ten attempts, the largest centred crop of a legal aspect.
+// Szegedy et al., "Going deeper with convolutions", CVPR 2015; fallback as in torchvision.
 Augmentation draw_augmentation(const Rng& rng, std::uint64_t index, int width, int height, const CropRange& = {});
 
 }  // namespace assay::data

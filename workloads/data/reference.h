@@ -1,4 +1,4 @@
-// The plain way to a sample, as the oracle for the fast one: decode everything, then crop, then filter in double.
+// A plain implementation as the oracle for the fast one: decode everything, then crop, then filter in double.
 #pragma once
 
 #include "workloads/data/random_crop.h"
@@ -17,7 +17,7 @@ struct ReferenceImage {
   std::vector<std::uint8_t> pixels;  // (height, width, 3)
 };
 
-// Decodes the whole image. On failure the pixels are empty and `error` says why.
+// Decodes the whole image. On failure the pixels are empty and `error` has the reason.
 ReferenceImage reference_decode(std::span<const std::byte> jpeg, std::string& error);
 
 // The crop as levels in [0, 255], (size, size, 3): the triangle filter of Pillow's and torchvision's antialiased

@@ -1,4 +1,4 @@
-// Vertical pass first: it runs along memory, and leaves only `size` rows for the horizontal one.
+// The vertical pass comes first: it accesses memory sequentially and leaves only `size` rows for the horizontal one.
 #include "workloads/data/resize.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ void CropResizer::prepare(const Box& box, int row_pixels, int rows, bool flip) {
   horizontal_.prepare(box.x, box.width, row_pixels);
   padded_taps_ = (horizontal_.max_taps() + 3) / 4 * 4;
   row_values_ = row_pixels * 4;
-  // Taps beyond the row's end read what lies there times zero, so that must be finite.
+  // Taps past the end of the row have weight zero, but what they read must be finite.
   const std::size_t blended_bytes = static_cast<std::size_t>(row_values_ + padded_taps_ * 4 + 128) * sizeof(float);
   blended_.reserve(blended_bytes);
   std::memset(blended_.data() + static_cast<std::size_t>(row_values_) * sizeof(float), 0,

@@ -1,5 +1,5 @@
-// Antialiased bilinear resize of a crop to a fixed size, with the flip and the normalisation folded in; fed row by
-// row, so that decoded rows are used while they are in the cache.
+// Antialiased bilinear resize of a crop to a fixed size, fused with flip and normalisation. It works row by row, so
+// that decoded rows are used while they are in the cache.
 #pragma once
 
 #include "workloads/data/aligned_bytes.h"
@@ -10,7 +10,7 @@
 
 namespace assay::data {
 
-// Source rectangle in pixels of the rows given; fractional after a decode at reduced scale.
+// Source rectangle in pixels of the input rows; fractional after decoding at reduced scale.
 struct Box {
   double x = 0;
   double y = 0;
@@ -19,13 +19,13 @@ struct Box {
 };
 
 struct Normalization {
-  std::array<float, 3> mean{0.485f, 0.456f, 0.406f};  // of [0, 1] RGB: ImageNet, as torchvision's recipes have it
+  std::array<float, 3> mean{0.485f, 0.456f, 0.406f};  // of [0, 1] RGB on ImageNet, as in torchvision's recipes
   std::array<float, 3> deviation{0.229f, 0.224f, 0.225f};
 };
 
 // The triangle filter of one axis: output o is the weighted sum of `taps[o]` inputs from `first[o]` on. The filter is
-// as wide as the shrink factor (at least one pixel), its weights add up to 1, and inputs outside [0, inputs) or the
-// box do not count. Same as Pillow's and torchvision's antialiased bilinear.
+// as wide as the shrink factor (at least one pixel), its weights sum to 1, and inputs outside [0, inputs) or the box
+// are ignored. Same as Pillow's and torchvision's antialiased bilinear.
 class TriangleFilter {
  public:
   explicit TriangleFilter(int outputs) : first_(static_cast<std::size_t>(outputs)), taps_(first_.size()) {}
@@ -45,18 +45,18 @@ class TriangleFilter {
   int max_taps_ = 0;
 };
 
-// One resizer serves one thread and any number of crops, one after another: prepare(), then output(0), output(1), ...
+// For use by one thread, for any number of crops in sequence: prepare(), then output(0), output(1), ...
 class CropResizer {
  public:
   CropResizer(int size, const ResizeKernels& kernels, const Normalization& normalization = {});
 
-  // For rows of `row_pixels` pixels (4 bytes each), `rows` of them.
+  // The source has `rows` rows of `row_pixels` pixels (4 bytes each).
   void prepare(const Box& box, int row_pixels, int rows, bool flip);
   // Source rows that output row y needs: [first_row, first_row + row_count).
   int first_row(int y) const { return vertical_.first(y); }
   int row_count(int y) const { return vertical_.taps(y); }
   int max_row_count() const { return vertical_.max_taps(); }
-  // Writes output row y, (size, 3) normalised; sources[i] is row first_row(y) + i, with 64 bytes of room after it.
+  // Writes output row y, (size, 3) normalised; sources[i] is row first_row(y) + i, with 64 bytes of padding.
   void output(int y, const std::uint8_t* const* sources, float* out);
   void output(int y, const std::uint8_t* const* sources, std::uint16_t* out_bf16);
 
@@ -69,8 +69,8 @@ class CropResizer {
   alignas(16) float bias_[4] = {};
   TriangleFilter vertical_;
   TriangleFilter horizontal_;
-  std::vector<int> first_pixel_;  // of each output pixel, in the order that the flip gives
-  AlignedBytes spread_;           // (size, padded taps, 4): horizontal weights, each four times
+  std::vector<int> first_pixel_;  // of each output pixel, after the flip
+  AlignedBytes spread_;           // (size, padded taps, 4): horizontal weights, each repeated four times
   int padded_taps_ = 0;
   int row_values_ = 0;
   AlignedBytes blended_;  // one row after the vertical pass

@@ -1,4 +1,4 @@
-// Kernels for AVX2 with FMA. Nothing but intrinsics here: this file is compiled for a CPU that may not be there.
+// Kernels for AVX2 with FMA. Only intrinsics here: this file is compiled for a CPU that may not be present.
 #include "workloads/data/resize_kernels.h"
 
 #include <immintrin.h>
@@ -52,7 +52,7 @@ void horizontal(const float* row, const int* first, const float* weights, int ta
     const __m256 both =
         _mm256_add_ps(_mm256_permute2f128_ps(left, right, 0x20), _mm256_permute2f128_ps(left, right, 0x31));
     const __m256 done = _mm256_fmadd_ps(both, s, t);
-    // The fourth lane falls on the next pixel, which is written after it.
+    // The fourth lane spills into the next pixel, which is written afterwards.
     _mm_storeu_ps(out, _mm256_castps256_ps128(done));
     _mm_storeu_ps(out + 3, _mm256_extractf128_ps(done, 1));
   }

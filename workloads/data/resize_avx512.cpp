@@ -1,5 +1,4 @@
-// Kernels for AVX-512 (F, BW, VL, DQ). Nothing but intrinsics here: this file is compiled for a CPU that may not be
-// there.
+// Kernels for AVX-512 (F, BW, VL, DQ). Only intrinsics here: this file is compiled for a CPU that may not be present.
 #include "workloads/data/resize_kernels.h"
 
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-// Processors without kernels of their own run the portable ones.
+// Processors without dedicated kernels use the portable ones.
 #include "workloads/data/resize_kernels.h"
 
 namespace assay::data {

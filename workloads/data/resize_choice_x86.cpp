@@ -1,4 +1,4 @@
-// Which kernels an x86 processor can run.
+// Selects the kernels that an x86 processor can run.
 #include "harness/device/cpu/cpuid.h"
 #include "workloads/data/resize_kernels.h"
 

@@ -1,4 +1,4 @@
-// Portable kernels: fixed-length inner loops that compilers turn into the baseline's vectors.
+// Portable kernels: fixed-length inner loops that compilers vectorise for the baseline.
 #include "workloads/data/resize_kernels.h"
 
 #include <cstring>

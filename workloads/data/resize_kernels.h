@@ -1,4 +1,4 @@
-// The inner loops of the resize, one file an instruction set; chosen at run time by what the CPU has.
+// The inner loops of the resize, one file per instruction set, selected at run time for the CPU.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace assay::data {
 
-// Pixels are 4 wide everywhere (R, G, B, unused), so that a pixel is one vector lane.
+// Pixels have 4 elements everywhere (R, G, B, unused), so that a pixel is one vector lane.
 struct ResizeKernels {
   const char* isa;
   // out[i] = sum over taps of weights[tap] * rows[tap][i], i in [0, count); up to 64 elements more are read and
@@ -20,9 +20,9 @@ struct ResizeKernels {
   void (*to_bf16)(const float* in, std::uint16_t* out, int count);
 };
 
-// Null when the CPU (or this build) lacks the instruction set: "avx512", "avx2", "generic".
+// For "avx512", "avx2" or "generic"; null if the CPU or this build lacks the instruction set.
 const ResizeKernels* resize_kernels(std::string_view isa);
-// The fastest that the CPU has.
+// The fastest that the CPU can run.
 const ResizeKernels& best_resize_kernels();
 
 namespace detail {

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), to tell whole cached data from damaged.
+// SHA-256 (FIPS 180-4), to detect damaged cached data.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ class Sha256 {
  public:
   Sha256();
   void add(std::span<const std::byte> bytes);
-  // 64 hexadecimal digits; the object is spent.
+  // 64 hexadecimal digits; do not use the object afterwards.
   std::string hex();
 
  private:

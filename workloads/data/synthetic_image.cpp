@@ -11,7 +11,7 @@ namespace assay::data {
 
 namespace {
 
-// Numbers for one picture, drawn in order from its own counter range.
+// Random numbers for one picture, drawn in order from its own counter range.
 class Draw {
  public:
   Draw(std::uint64_t seed, std::uint64_t index) : rng_(seed, "synthetic image"), next_(index << 20) {}
@@ -24,14 +24,14 @@ class Draw {
   std::uint64_t next_;
 };
 
-// About normal in [-510, 510], standard deviation 148: the sum of four bytes.
+// Roughly normal in [-510, 510], standard deviation 148: the sum of four bytes.
 int grain(std::uint64_t bits) {
   return static_cast<int>((bits & 255) + (bits >> 8 & 255) + (bits >> 16 & 255) + (bits >> 24 & 255)) - 510;
 }
 
 using Plane = std::vector<std::int16_t>;
 
-// Adds weight/64 x value noise with lattice spacing 2^log_cell, linearly interpolated, to a plane.
+// Adds weight / 64 times value noise with lattice spacing 2^log_cell, linearly interpolated, to a plane.
 void add_noise(std::uint64_t key, int width, int height, int log_cell, int weight, Plane& plane) {
   const int cell = 1 << log_cell;
   const int columns = (width >> log_cell) + 2;
@@ -64,22 +64,22 @@ void add_noise(std::uint64_t key, int width, int height, int log_cell, int weigh
 
 struct Shape {
   int luma, blue, red;   // colour, x 8
-  int slope_x, slope_y;  // shading, x 8 a 64 pixels
-  int coarse, fine;      // share of the two textures, of 64
+  int slope_x, slope_y;  // shading, x 8 per 64 pixels
+  int coarse, fine;      // weights of the two textures, in 64ths
 };
 
-// One leaf: an ellipse or a box, leaning.
+// One leaf: a slanted ellipse or box.
 void stamp(Draw& draw, int width, int height, int radius, std::uint16_t id, std::vector<std::uint16_t>& ids) {
   const int cx = draw.below(width), cy = draw.below(height);
   const int rx = std::max(1, radius * draw.between(40, 160) / 100),
             ry = std::max(1, radius * draw.between(40, 160) / 100);
-  const int lean = draw.between(-40, 40);  // of 64: x shift a row
+  const int lean = draw.between(-40, 40);  // x shift per row, in 64ths
   const bool box = draw.below(3) == 0;
   for (int y = std::max(0, cy - ry); y <= std::min(height - 1, cy + ry); ++y) {
     const std::int64_t dy = y - cy;
     int half = rx;
     if (!box) {
-      // The largest half with (half/rx)^2 + (dy/ry)^2 <= 1.
+      // The largest half with (half / rx)^2 + (dy / ry)^2 <= 1.
       const std::int64_t room = static_cast<std::int64_t>(rx) * rx * (static_cast<std::int64_t>(ry) * ry - dy * dy);
       int low = 0, high = rx;
       while (low < high) {
@@ -104,7 +104,7 @@ Shape draw_shape(Draw& draw, int detail) {
   shape.red = (128 + draw.between(-28, 28)) * 8;
   shape.slope_x = draw.between(-80, 80);
   shape.slope_y = draw.between(-80, 80);
-  // A third of the shapes are smooth: sky, walls, what is out of focus.
+  // A third of the shapes are smooth, like sky, walls and out-of-focus regions.
   const bool smooth = draw.below(3) == 0;
   shape.coarse = (smooth ? draw.between(2, 12) : draw.between(16, 100)) * detail / 64;
   shape.fine = (smooth ? draw.between(0, 4) : draw.between(4, 110)) * detail / 64;
@@ -128,7 +128,7 @@ void draw_synthetic_image(std::uint64_t seed, std::uint64_t index, SyntheticImag
   const int width = out.width, height = out.height;
   const auto count = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
 
-  // How busy the picture is: some are half as detailed as others.
+  // The amount of detail, which varies by a factor of about two between pictures.
   const int detail = draw.between(72, 126) + draw.between(0, 114);
   const int leaves = draw.between(80, 420);
   std::vector<Shape> shapes;
@@ -136,7 +136,7 @@ void draw_synthetic_image(std::uint64_t seed, std::uint64_t index, SyntheticImag
   shapes.push_back(draw_shape(draw, detail));
   for (int leaf = 0; leaf < leaves; ++leaf) {
     shapes.push_back(draw_shape(draw, detail));
-    // Radii from 2 to 200 with density r^-2 or so: the reciprocal of a uniform number, larger ones first by chance.
+    // Radii from 2 to 200 with a density of about r^-2: the reciprocal of a uniform number.
     const int radius = 400 / draw.between(2, 130);
     stamp(draw, width, height, radius, static_cast<std::uint16_t>(shapes.size() - 1), ids);
   }
@@ -163,7 +163,7 @@ void draw_synthetic_image(std::uint64_t seed, std::uint64_t index, SyntheticImag
       planes[2][i] = static_cast<std::int16_t>(s.red + (texture / 2 + tint[i] * s.coarse / 64) / 6);
     }
 
-  // The lens: 1 2 1 both ways, over colours that a sensor's mosaic has smeared further.
+  // The lens: a 1 2 1 filter in both directions, plus the sensor's grain.
   out.pixels.resize(count * 3);
   const std::uint64_t sensor = mix(key ^ 0x5e450a);
   for (int channel = 0; channel < 3; ++channel) {

@@ -1,4 +1,4 @@
-// Photograph-like pictures from integers alone: the same pixels on any platform, for data sets that need no download.
+// Photograph-like pictures computed in integers: the same pixels on any platform, for data sets without a download.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace assay::data {
 
-// A picture as JPEG codes it: full-range Y, Cb, Cr.
+// A picture in JPEG's colour space: full-range Y, Cb, Cr.
 struct SyntheticImage {
   int width = 0;
   int height = 0;
@@ -19,16 +19,16 @@ struct SyntheticImage {
 inline constexpr int synthetic_classes = 10;
 inline constexpr int synthetic_quality = 95;  // of libjpeg's scale; no chroma subsampling (4:4:4)
 
-// Draws picture `index` of the stream `seed`. Overlapping shapes with sizes from a power law (edges and the 1/f
-// spectrum of photographs; "dead leaves", Lee, Mumford and Huang, IJCV 2001), each with its own colour, shading and
-// texture, some of them smooth; then the blur of a lens and the grain of a sensor. Sizes lie around 500 x 375.
-// Reuses the memory of `out`.
+// Draws picture `index` of the stream `seed`: overlapping shapes with sizes from a power law, which gives the edges and
+// the 1/f spectrum of photographs ("dead leaves", Lee, Mumford and Huang, IJCV 2001), each with its own colour, shading
+// and texture; then the blur of a lens and the grain of a sensor. Pictures are about 500 x 375. Reuses the memory of
+// `out`.
 void draw_synthetic_image(std::uint64_t seed, std::uint64_t index, SyntheticImage& out);
 
-// Baseline JPEG, 4:4:4, optimised Huffman tables off. Throws Error when libjpeg fails.
+// Baseline JPEG, 4:4:4, standard Huffman tables. Throws Error if libjpeg fails.
 std::vector<std::byte> encode_jpeg(const SyntheticImage& image, int quality = synthetic_quality);
 
-// "libjpeg-turbo 2.1.5": files of another encoder differ.
+// "libjpeg-turbo 2.1.5"; other encoders write different files.
 std::string jpeg_library();
 
 }  // namespace assay::data

@@ -13,7 +13,7 @@ namespace assay::data {
 namespace {
 
 constexpr std::uint64_t block = 512;
-constexpr std::uint64_t longest_name = 64 * 1024;  // of a pax or GNU header; more is damage
+constexpr std::uint64_t max_name_bytes = 64 * 1024;  // of a pax or GNU header; more means damage
 
 // A number field: octal digits, or big-endian binary with the top bit set (GNU).
 std::optional<std::uint64_t> number(const char* field, std::size_t width) {
@@ -42,7 +42,7 @@ bool checksum_holds(const char* header) {
 
 std::string_view text(const char* field, std::size_t width) { return {field, strnlen(field, width)}; }
 
-// "LENGTH KEY=VALUE\n" records; false when they are malformed.
+// Reads "LENGTH KEY=VALUE\n" records; false if they are malformed.
 bool read_pax(std::string_view records, std::string& path, bool& has_bytes, std::uint64_t& bytes) {
   while (!records.empty()) {
     std::size_t digits = 0;
@@ -86,7 +86,7 @@ TarIndex read_tar_index(const std::string& path, std::size_t max_members) {
   const auto damaged = [&](const char* what) { index.problem = fmt::format("{} at byte {}", what, at); };
   while (index.members.size() < max_members) {
     if (at == end) {
-      // Some writers leave out the two zero blocks; an archive that ends between members is whole.
+      // Some writers omit the two zero blocks, so an archive that ends between members is complete.
       if (end == 0) damaged("empty archive");
       break;
     }
@@ -114,7 +114,7 @@ TarIndex read_tar_index(const std::string& path, std::size_t max_members) {
       break;
     }
     if (meta) {
-      if (*bytes > longest_name) {
+      if (*bytes > max_name_bytes) {
         damaged("oversized extended header");
         break;
       }

@@ -15,11 +15,11 @@ struct TarMember {
 
 struct TarIndex {
   std::vector<TarMember> members;  // regular files, in archive order
-  std::string problem;             // where and how the archive is damaged; empty when it is whole
+  std::string problem;             // where and how the archive is damaged; empty if it is not
 };
 
-// Reads headers only. Damage never throws: what comes before it is kept, and `problem` names it. Throws UsageError
-// when the file cannot be opened or read. Stops after `max_members` members that are regular files.
+// Reads headers only. Damage does not throw: the members before it are kept, and `problem` describes it. Throws
+// UsageError if the file cannot be opened or read. Stops after `max_members` regular files.
 TarIndex read_tar_index(const std::string& path, std::size_t max_members = SIZE_MAX);
 
 }  // namespace assay::data

@@ -34,7 +34,7 @@ TokenSet::TokenSet(const std::string& path, std::int64_t window_length)
   bytes_ = file.bytes();
   if (bytes_ == 0) throw UsageError(fmt::format("{}: empty", path));
   if (bytes_ % static_cast<std::uint64_t>(width_))
-    throw UsageError(fmt::format("{}: {} bytes are no whole number of uint{} tokens", path, bytes_, width_ * 8));
+    throw UsageError(fmt::format("{}: {} bytes are not a whole number of uint{} tokens", path, bytes_, width_ * 8));
   const std::uint64_t tokens = bytes_ / static_cast<std::uint64_t>(width_);
   windows_ = (tokens - 1) / static_cast<std::uint64_t>(length_);
   if (windows_ == 0)

@@ -7,20 +7,21 @@
 
 namespace assay::data {
 
-// Mapped into memory for its life. Window w holds tokens [w * length, w * length + length], length + 1 in all: inputs
-// and, one further, targets. Names that end in .u32, .uint32, or either of them before .bin hold uint32, all others
-// uint16.
+// Mapped into memory during its lifetime. Window w holds tokens [w * length, w * length + length], length + 1 in all:
+// inputs and, shifted by one, targets. Files whose name ends in .u32 or .uint32, optionally followed by .bin, hold
+// uint32, all others uint16.
 class TokenSet {
  public:
-  // Throws UsageError: missing, unreadable, empty, a size that is no whole number of tokens, shorter than one window.
+  // Throws UsageError if the file is missing, unreadable, empty, not a whole number of tokens, or shorter than a
+  // window.
   TokenSet(const std::string& path, std::int64_t window_length);
   ~TokenSet();
   TokenSet(const TokenSet&) = delete;
   TokenSet& operator=(const TokenSet&) = delete;
 
-  // Why the constructor would throw; empty when it would not.
+  // Why the constructor would throw, or empty.
   static std::string problem_with(const std::string& path, std::int64_t window_length);
-  // Bytes a token by the file's name: 2 or 4.
+  // Bytes per token according to the file's name: 2 or 4.
   static int width_of(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -29,12 +30,12 @@ class TokenSet {
   std::int64_t window_length() const { return length_; }
   std::uint64_t bytes() const { return bytes_; }
 
-  // Where window w lies in the file.
+  // The byte offset of window w in the file.
   std::uint64_t offset(std::uint64_t window) const {
     return window * static_cast<std::uint64_t>(length_) * static_cast<std::uint64_t>(width_);
   }
   const std::byte* data() const { return data_; }
-  // Widens `length + 1` tokens that lie at `from` to int32.
+  // Widens `length + 1` tokens at `from` to int32.
   void widen(const std::byte* from, std::int32_t* out) const;
 
  private:

@@ -3,7 +3,6 @@
 #include "harness/core/error.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 namespace assay::data {
@@ -16,26 +15,17 @@ class TokenMaker : public SampleMaker {
       : stream_(stream),
         raw_bytes_(static_cast<std::size_t>(stream.set->window_length() + 1) *
                    static_cast<std::size_t>(stream.set->token_bytes())) {
-    if (stream.direct) {
-      file_ = File::open(stream.set->path(), true);
-      room_.reserve(raw_bytes_ + 3 * direct_alignment);
-    }
+    if (stream.direct) file_ = File::open(stream.set->path(), true);
   }
 
-  // The window's tokens as they lie in the file; through O_DIRECT they are read into `room_`.
+  // The window's tokens as they are in the file: in the mapping, or read by O_DIRECT.
   const std::byte* window(std::int64_t index) {
     const std::uint64_t offset = stream_.set->offset(static_cast<std::uint64_t>(index));
     if (!stream_.direct) return stream_.set->data() + offset;
-    const std::uint64_t from = offset / direct_alignment * direct_alignment;
-    const std::uint64_t needed = offset - from + raw_bytes_;
-    const std::uint64_t length = (needed + direct_alignment - 1) / direct_alignment * direct_alignment;
-    const auto address = reinterpret_cast<std::uintptr_t>(room_.data());
-    std::byte* to = room_.data() + (direct_alignment - address % direct_alignment) % direct_alignment;
-    const std::int64_t got = file_.try_read(to, length, from);
-    if (got < static_cast<std::int64_t>(needed))
-      throw Error(fmt::format("{}: window {} cannot be read: {}", stream_.set->path(), index,
-                              got < 0 ? std::strerror(errno) : "the file has become shorter"));
-    return to + (offset - from);
+    const char* error = "";
+    const std::byte* tokens = file_.try_read_range(offset, raw_bytes_, true, buffer_, error);
+    if (!tokens) throw Error(fmt::format("{}: window {} cannot be read: {}", stream_.set->path(), index, error));
+    return tokens;
   }
 
   void describe(std::int64_t index, const SampleSlot& slot) const {
@@ -49,7 +39,7 @@ class TokenMaker : public SampleMaker {
 
  private:
   File file_;
-  AlignedBytes room_;
+  AlignedBytes buffer_;
 };
 
 class Reading final : public TokenMaker {

@@ -1,4 +1,4 @@
-// The endless stream of token windows, shuffled anew each epoch, and what a worker makes of it.
+// The endless stream of token windows, reshuffled each epoch, and the workers that process it.
 #pragma once
 
 #include "workloads/data/image_stream.h"
@@ -9,15 +9,15 @@ namespace assay::data {
 struct TokenStream {
   const TokenSet* set = nullptr;
   StreamOrder order;    // its `images` are windows
-  bool direct = false;  // read past the page cache; else through the mapping
+  bool direct = false;  // bypass the page cache, else use the mapping
 };
 
-// Bytes of one window as delivered: length + 1 tokens of int32.
+// Bytes of one delivered window: length + 1 tokens of int32.
 inline std::int64_t window_bytes(std::int64_t length) { return (length + 1) * 4; }
 
 // Copies or reads each window into the worker's own memory.
 std::unique_ptr<SampleMaker> make_token_reader(const TokenStream& stream);
-// Widens windows that lie in the worker's cache-sized pool into the batch.
+// Widens windows from the worker's cache-sized pool into the batch.
 std::unique_ptr<SampleMaker> make_token_batcher(const TokenStream& stream);
 // Both: from the file into the batch.
 std::unique_ptr<SampleMaker> make_token_pipeline(const TokenStream& stream);

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t one_in = 10;        // images that are held out where there is no validation folder
+constexpr std::uint64_t one_image_in = 10;        // images are held out, one in 10, if there is no validation folder
 constexpr std::uint64_t held_out_seed = 0;  // of the shuffle that chooses them
 constexpr int central_numerator = 7, central_denominator = 8;
 
@@ -26,8 +26,8 @@ void check_labels(const ImageSet& set, const std::string& path, std::int64_t cla
       throw UsageError(fmt::format("{}: image {} {}", path, set.name(image), what));
     };
     if (!set.shards() && set.name(image).find('/') == std::string::npos)
-      fail("has no label: it lies in no subfolder (the subfolders are the classes)");
-    if (set.shards() && label == -1) fail("has no label: no .cls member with a number beside it");
+      fail("has no label: it is in no subfolder (the subfolders are the classes)");
+    if (set.shards() && label == -1) fail("has no label: its sample has no .cls member with a number");
     if (label < 0 || label >= classes)
       fail(fmt::format("has label {}{}, but the model's {} classes are 0 to {}", label,
                        set.shards() ? "" : fmt::format(" (folder {})", set.classes()[static_cast<std::size_t>(label)]),
@@ -40,7 +40,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, error);
 }
 
-// Shows validation images one by one, whole but for the rim.
+// Makes validation samples: the central crop of each image.
 class Central final : public SampleMaker {
  public:
   Central(const ImageSet& set, const std::vector<std::int64_t>& members, BadImages& bad, int size)
@@ -79,7 +79,7 @@ class Central final : public SampleMaker {
   std::size_t bytes_;
 };
 
-// The loader suite's pipeline, over the members of a split.
+// The pipeline of the dataloader suite, over the members of a split.
 class Cropped final : public SampleMaker {
  public:
   explicit Cropped(const ImageStream& stream) : stream_(stream), maker_(make_image_pipeline(stream_)) {}
@@ -106,7 +106,7 @@ class TrainingImages final : public TrainingSet {
     validation_.set = ImageSet::open(validation_path_);
     check_classes();
     check_labels(validation_.set, validation_path_, classes);
-    for (Part* part : {&train_, &validation_}) take_all(*part);
+    for (Part* part : {&train_, &validation_}) use_all(*part);
   }
 
   SampleKind kind() const override { return SampleKind::image; }
@@ -156,13 +156,13 @@ class TrainingImages final : public TrainingSet {
     mutable BadImages bad;
   };
 
-  // Where no folder is named for it, validation images are members of the training folder's set.
+  // Without a validation folder, validation images are members of the training folder's set.
   const ImageSet& validation_set() const { return validation_path_.empty() ? train_.set : validation_.set; }
   BadImages& bad_of(Split split) const {
     return split == Split::train || validation_path_.empty() ? train_.bad : validation_.bad;
   }
 
-  static void take_all(Part& part) {
+  static void use_all(Part& part) {
     for (std::size_t image = 0; image < part.set.size(); ++image)
       part.members.push_back(static_cast<std::int64_t>(image));
   }
@@ -171,18 +171,18 @@ class TrainingImages final : public TrainingSet {
     const std::uint64_t images = train_.set.size();
     const Shuffle shuffle(held_out_seed, 0, images);
     for (std::uint64_t place = 0; place < images; ++place)
-      (place < images / one_in ? validation_ : train_).members.push_back(static_cast<std::int64_t>(shuffle.at(place)));
+      (place < images / one_image_in ? validation_ : train_).members.push_back(static_cast<std::int64_t>(shuffle.at(place)));
     for (Part* part : {&train_, &validation_}) std::sort(part->members.begin(), part->members.end());
   }
 
-  // Labels are places in the sorted list of subfolders, so both lists must be the same.
+  // Labels are indices into the sorted list of subfolders, so both lists must be the same.
   void check_classes() const {
     const auto& train = train_.set.classes();
     const auto& validation = validation_.set.classes();
     if (train == validation || train_.set.shards() || validation_.set.shards()) return;
     const auto [a, b] = std::mismatch(train.begin(), train.end(), validation.begin(), validation.end());
     const bool only_train = b == validation.end() || (a != train.end() && *a < *b);
-    throw UsageError(fmt::format("{}: its classes are not those of the training folder: {} is only in {}",
+    throw UsageError(fmt::format("{}: its classes differ from those of the training folder: {} is only in {}",
                                  validation_path_, only_train ? *a : *b, only_train ? "training" : "validation"));
   }
 

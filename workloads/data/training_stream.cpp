@@ -12,7 +12,7 @@ namespace assay::data {
 
 namespace {
 
-// Turns the loader's positions into places of the stream that all ranks share; past a validation set's end it pads.
+// Maps the loader's positions to places of the stream that all ranks share; pads after the end of a validation set.
 class Placed final : public SampleMaker {
  public:
   Placed(const TrainingSet& set, const StreamOptions& options, std::int64_t epoch)
@@ -64,12 +64,12 @@ std::int64_t TrainingSet::sample_bytes() const {
   return 0;
 }
 
-std::string TrainingSet::sha256_of(std::int64_t most, Hashed what) const {
+std::string TrainingSet::sha256_of(std::int64_t max_samples, Hashed what) const {
   Sha256 hash;
   std::vector<std::byte> sample(static_cast<std::size_t>(sample_bytes()));
   for (const Split split : {Split::train, Split::validation}) {
     const auto make = maker(split, 0);
-    for (std::int64_t i = 0; i < std::min(most, samples(split)); ++i) {
+    for (std::int64_t i = 0; i < std::min(max_samples, samples(split)); ++i) {
       std::int32_t label = 0;
       std::int64_t index = 0, bytes = 0;
       make->make(i, {sample.data(), &label, &index, &bytes});
@@ -94,7 +94,7 @@ TrainingStream::TrainingStream(std::shared_ptr<const TrainingSet> set, const Str
   loader.batch = options.micro_batch;
   loader.prefetch = options.prefetch;
   loader.sample_bytes = set_->sample_bytes();
-  // Token samples are made in microseconds: a worker takes several at a time.
+  // Token samples take microseconds, so a worker makes several at a time.
   loader.grain = set_->kind() == SampleKind::image ? 1 : std::gcd(options.micro_batch, std::int64_t{8});
   loader_ = std::make_unique<Loader>(loader, [this](int) { return std::make_unique<Placed>(*set_, options_, epoch_); });
 }

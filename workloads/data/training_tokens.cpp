@@ -13,8 +13,8 @@ namespace assay::data {
 
 namespace {
 
-constexpr std::uint64_t one_in = 20;                               // windows held out, at the file's end
-constexpr std::uint64_t looked_at_bytes = std::uint64_t{4} << 30;  // at opening; windows beyond are looked at when read
+constexpr std::uint64_t one_window_in = 20;  // windows are held out, one in 20, at the end of the file
+constexpr std::uint64_t checked_bytes = std::uint64_t{4} << 30;  // on opening; later windows are checked when read
 constexpr std::int64_t bert_vocabulary = 30522;
 constexpr std::int32_t bert_mask = 103;
 
@@ -23,7 +23,7 @@ constexpr std::int32_t bert_mask = 103;
                                position, id, vocabulary - 1));
 }
 
-// Throws where one of `count` tokens from `position` of the file on is beyond the vocabulary.
+// Throws if one of `count` tokens from `position` in the file is outside the vocabulary.
 template <typename Token>
 void check_ids(const TokenSet& set, std::uint64_t position, std::uint64_t count, std::int64_t vocabulary) {
   constexpr std::uint64_t piece = 4096;
@@ -46,8 +46,8 @@ class TrainingTokens final : public TrainingSet {
  public:
   TrainingTokens(const std::string& path, std::int64_t seq, std::int64_t vocabulary, bool masked)
       : set_(path, seq), vocabulary_(vocabulary), masked_(masked) {
-    held_out_ = set_.windows() < 2 ? 0 : std::max<std::uint64_t>(1, set_.windows() / one_in);
-    check(0, std::min(set_.bytes(), looked_at_bytes) / static_cast<std::uint64_t>(set_.token_bytes()));
+    held_out_ = set_.windows() < 2 ? 0 : std::max<std::uint64_t>(1, set_.windows() / one_window_in);
+    check(0, std::min(set_.bytes(), checked_bytes) / static_cast<std::uint64_t>(set_.token_bytes()));
   }
 
   SampleKind kind() const override { return masked_ ? SampleKind::masked : SampleKind::causal; }
@@ -65,15 +65,15 @@ class TrainingTokens final : public TrainingSet {
     const auto ids = static_cast<std::int32_t>(vocabulary_);
     return {0, ids, vocabulary_ == bert_vocabulary ? bert_mask : ids - 1};
   }
-  // Which window a place of a split's endless stream shows.
+  // The window at a place of a split's endless stream.
   std::uint64_t window(Split split, std::uint64_t seed, std::uint64_t place) const {
     const std::uint64_t train = set_.windows() - held_out_;
     return split == Split::train ? Shuffle(seed, place / train, train).at(place % train) : train + place;
   }
-  // Looks at a window that was not looked at when the file was opened.
+  // Checks a window that was not checked when the file was opened.
   void check_window(std::uint64_t window) const {
     const auto length = static_cast<std::uint64_t>(set_.window_length());
-    if (set_.offset(window + 1) + static_cast<std::uint64_t>(set_.token_bytes()) > looked_at_bytes)
+    if (set_.offset(window + 1) + static_cast<std::uint64_t>(set_.token_bytes()) > checked_bytes)
       check(window * length, length + 1);
   }
 

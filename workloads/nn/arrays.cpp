@@ -9,7 +9,7 @@ namespace assay::nn {
 
 namespace {
 
-// An exponent of ones: an infinity, or not a number.
+// Infinities and NaNs have an exponent of all ones.
 template <typename Bits>
 bool none_of_exponent(const void* values, std::int64_t count, Bits exponent) {
   const auto* bits = static_cast<const Bits*>(values);
@@ -62,10 +62,10 @@ void load(double* to, DType dtype, const void* values, std::int64_t count) {
 
 void multiply(Device& device, Stream& stream, void* values, DType dtype, std::int64_t count, double factor) {
   if (device.kind() == DeviceKind::cpu) return multiply(values, dtype, count, factor);
-  constexpr std::int64_t most = std::int64_t{1} << 20;
-  const Buffer piece = device.allocate(static_cast<std::size_t>(most) * size_of(dtype), Memory::pinned);
-  for (std::int64_t first = 0; first < count; first += most) {
-    const std::int64_t elements = std::min(most, count - first);
+  constexpr std::int64_t max_piece = std::int64_t{1} << 20;
+  const Buffer piece = device.allocate(static_cast<std::size_t>(max_piece) * size_of(dtype), Memory::pinned);
+  for (std::int64_t first = 0; first < count; first += max_piece) {
+    const std::int64_t elements = std::min(max_piece, count - first);
     const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(dtype);
     std::byte* from = static_cast<std::byte*>(values) + static_cast<std::size_t>(first) * size_of(dtype);
     device.copy(piece.data(), from, bytes, stream);

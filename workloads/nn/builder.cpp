@@ -172,7 +172,7 @@ Tensor Builder::plain_operand(Parameter parameter) {
   desc.out = compute();
   const auto cast = op<ops::Elementwise>(desc);
   const std::size_t bytes = static_cast<std::size_t>(desc.count) * size_of(compute());
-  // No workspace can be lent to a cast that stands in for a packing; backends ask for none.
+  // A cast used as packing gets no workspace; backends need none.
   ASSAY_CHECK(cast->workspace_bytes() == 0, "{}", cast->implementation());
   return packed_operand(parameter, cast.get(), bytes, [cast](Stream& stream, const void* from, void* to) {
     cast->run(stream, {.a = from, .out = to});
@@ -195,8 +195,8 @@ Tensor Builder::packed_operand(Parameter parameter, const ops::Op* key, std::siz
   }
   const auto id = std::pair(static_cast<std::size_t>(parameter.index), key);
   if (const auto known = packed_.find(id); known != packed_.end()) return known->second;
-  const auto [place, fresh] = layout_.packed.emplace(id, layout_.packed_bytes);
-  if (fresh) layout_.packed_bytes += aligned(bytes);
+  const auto [place, inserted] = layout_.packed.emplace(id, layout_.packed_bytes);
+  if (inserted) layout_.packed_bytes += aligned(bytes);
   TensorInfo info{.name = name, .bytes = bytes, .dtype = DType::u8, .opaque = true, .region = Region::packed};
   info.offset = place->second;
   const Tensor to = add(std::move(info));

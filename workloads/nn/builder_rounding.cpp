@@ -1,4 +1,4 @@
-// Tensors of 8 bits: their places among the step's scales, and the instructions that round them.
+// 8-bit tensors: their slots among the step's scales, and the instructions that round them.
 #include "workloads/nn/builder.h"
 
 #include "harness/core/error.h"
@@ -35,7 +35,7 @@ Tensor Builder::scaling(Region region, std::size_t slot) {
   const char* kind = region == Region::amax ? "amax" : region == Region::scales ? "scale" : "inverse_scale";
   const std::string name = fmt::format("{}/{}", kind, layout_.rounded[slot].name);
   if (const auto known = lasting_.find(name); known != lasting_.end()) return known->second;
-  // Opaque: an infinite magnitude is no first culprit, what it was found in was written before.
+  // Opaque, since an infinite magnitude is never the first culprit: the tensor it came from was written before.
   TensorInfo info{.name = name, .bytes = sizeof(float), .opaque = true, .region = region};
   info.offset = slot * sizeof(float);
   return lasting_[name] = add(std::move(info));
@@ -45,7 +45,7 @@ void Builder::append_rounding(Tensor x, const Rounding& rounding, const Rounded&
   const bool adds = rounding.column_sums && adds_to(rounding.column_sums);
   const auto op = this->op<ops::Quantize>(desc_of(rounding, adds));
   const Tensor scale = scaling(Region::scales, slot), sums = gradient(rounding.column_sums);
-  // An evaluation rounds as the next step will, and leaves no trace in the history.
+  // Evaluation rounds like the next training step, but does not touch the history.
   const Tensor amax = training() ? scaling(Region::amax, slot) : Tensor{};
   const Tensor plain = to.plain, transposed = to.transposed;
   run(op, {x, scale}, {plain, transposed, amax, sums}, [=](const Places& at) {
@@ -91,13 +91,13 @@ Rounded Builder::rounded_weight(Parameter parameter) {
     if (rounding.transposed) made.transposed = add(info);
   } else {
     const std::pair id(static_cast<std::size_t>(parameter.index), op<ops::Quantize>(desc_of(rounding, false)).get());
-    const auto [place, fresh] = layout_.packed.emplace(id, layout_.packed_bytes);
-    const std::size_t apart = aligned(bytes);
-    if (fresh) layout_.packed_bytes += 2 * apart;
+    const auto [place, inserted] = layout_.packed.emplace(id, layout_.packed_bytes);
+    const std::size_t stride = aligned(bytes);
+    if (inserted) layout_.packed_bytes += 2 * stride;
     info.region = Region::packed;
     info.offset = place->second;
     made.plain = add(info);
-    info.offset += apart;
+    info.offset += stride;
     made.transposed = add(info);
   }
   if (variant_.packing != Packing::reuse) append_rounding(weight(parameter), rounding, made, slot);

@@ -23,7 +23,7 @@ void Fp8Scales::initialise(Stream& stream) const {
   stream.synchronize();
 }
 
-void Fp8Scales::forget_magnitudes(Stream& stream) const {
+void Fp8Scales::reset_magnitudes(Stream& stream) const {
   if (any()) device_.zero(at_.amax, float_bytes(count_), stream);
 }
 
@@ -42,8 +42,8 @@ void Fp8Scales::update(ops::StepState* state, Stream& stream) const {
                                     .workspace = nullptr});
 }
 
-void Fp8Scales::take_current(std::size_t slot, Stream& stream) const {
-  // The oldest entry of its history, which the next update drops, serves as a history of length 1.
+void Fp8Scales::use_current_magnitude(std::size_t slot, Stream& stream) const {
+  // Uses the oldest entry of the history, which the next update drops, as a history of length 1.
   plan_.update_one_scale->run(stream, {.amax = at_.amax + slot,
                                        .history = at_.history + slot * static_cast<std::size_t>(fp8_scaling.history),
                                        .largest = at_.largest + slot,

@@ -1,4 +1,4 @@
-// The scales of what a step rounds to 8 bits: how they begin, how they move on at each step's end, what is remembered.
+// The scales of the tensors that a step rounds to 8 bits: initial values, update after each step, saved state.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -11,23 +11,23 @@ namespace assay::nn {
 
 class Fp8Scales {
  public:
-  // All must outlive it. Of a plan that rounds nothing every call does nothing.
+  // All must outlive this. If the plan rounds nothing, every call is a no-op.
   Fp8Scales(const StepPlan& plan, const StepMemory& memory, Device& device);
 
   bool any() const { return count_ > 0; }
-  // Every scale 1, every history empty.
+  // Sets every scale to 1 and clears every history.
   void initialise(Stream& stream) const;
 
-  // Of a step. Magnitudes rise from 0; the largest of all ranks are every rank's; at its end scales follow. A magnitude
-  // that is not finite sets found_infinity.
-  void forget_magnitudes(Stream& stream) const;
+  // Called in this order during a step: magnitudes start at 0, ranks take the maximum over all ranks, and scales follow
+  // at the end. A magnitude that is not finite sets found_infinity.
+  void reset_magnitudes(Stream& stream) const;
   void all_reduce(Communicator& comm, Stream& stream) const;
   void update(ops::StepState* state, Stream& stream) const;
 
-  // Before the first step there is no history: a scale by the magnitude that the tensor has just shown, until update().
-  void take_current(std::size_t slot, Stream& stream) const;
+  // For use before the first step, when there is no history: scales a tensor by its current magnitude until update().
+  void use_current_magnitude(std::size_t slot, Stream& stream) const;
 
-  // Scales, what undoes them, and histories.
+  // Scales, their inverses, and histories.
   std::vector<StatePart> state() const;
 
  private:

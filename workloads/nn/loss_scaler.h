@@ -1,4 +1,4 @@
-// Dynamic loss scaling for fp16: the loss is multiplied so that small gradients do not vanish, by as much as overflows
+// Dynamic loss scaling for fp16: multiplies the loss so that small gradients do not underflow, as far as overflows
 // allow (Micikevicius et al. 2018, "Mixed precision training").
 #pragma once
 
@@ -12,18 +12,18 @@ class LossScaler {
   static constexpr float smallest = 1.0f / 16777216.0f;
   static constexpr std::int32_t growth_interval = 2000;
 
-  // What checkpoints keep.
+  // Saved in checkpoints.
   struct State {
     float scale = 1.0f;
     std::int32_t good_steps = 0;  // since the last change
   };
 
-  // Without `dynamic` the scale is 1 and stays.
+  // Without `dynamic` the scale is always 1.
   explicit LossScaler(bool dynamic) : dynamic_(dynamic) { state_.scale = dynamic ? initial : 1.0f; }
 
   float scale() const { return state_.scale; }
   State& state() { return state_; }
-  // After each step: halves the scale after an overflow, doubles it after `growth_interval` steps without one.
+  // Call after each step: halves the scale after an overflow, doubles it after `growth_interval` steps without one.
   void update(bool overflow) {
     if (!dynamic_) return;
     if (overflow) {

@@ -1,4 +1,4 @@
-// Planned bytes of a training step by what they are for; known before anything is allocated.
+// Planned memory of a training step by purpose, known before anything is allocated.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ struct MemoryPlan {
   std::uint64_t weights = 0;  // masters, packed forms, running statistics, tables
   std::uint64_t gradients = 0;
   std::uint64_t optimizer = 0;    // moments
-  std::uint64_t activations = 0;  // the arena's peak without what is counted elsewhere, and the inputs
+  std::uint64_t activations = 0;  // the inputs, and the arena's peak less what is counted elsewhere
   std::uint64_t workspace = 0;    // scratch of the ops that run at the peak
   std::uint64_t total() const { return weights + gradients + optimizer + activations + workspace; }
 

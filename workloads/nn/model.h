@@ -1,4 +1,4 @@
-// What a model is to the training step: parameters, costs, and the layers' forward and backward passes.
+// The training step's view of a model: parameters, costs, and the layers' forward and backward passes.
 #pragma once
 
 #include "workloads/nn/precision.h"
@@ -14,13 +14,13 @@ class Builder;
 
 enum class Initial { zeros, ones, normal };
 
-// One learned array, in the order of the forward pass.
+// One learned array. Models list them in the order of the forward pass.
 struct ParameterSpec {
   std::string name;                 // "block.3.attention.qkv.weight"
   std::vector<std::int64_t> shape;  // canonical: matrices (out, in), convolutions (K, R, S, C)
   Initial initial = Initial::normal;
   double deviation = 0.02;  // of Initial::normal
-  bool decay = true;        // takes part in weight decay
+  bool decay = true;        // subject to weight decay
 
   std::int64_t count() const {
     std::int64_t elements = 1;
@@ -29,25 +29,25 @@ struct ParameterSpec {
   }
 };
 
-// What one step is built for.
+// The size of one micro-batch.
 struct BatchShape {
   std::int64_t samples = 1;  // sequences or images
-  std::int64_t seq = 0;      // tokens a sequence; 0 for images
+  std::int64_t seq = 0;      // tokens per sequence; 0 for images
 };
 
-// What a model reads and tells apart: the data sets it can be trained on.
+// Inputs and classes of a model, which decide what data sets it can be trained on.
 struct InputSpec {
-  std::int64_t classes = 0;     // token ids, or labels, lie in [0, classes)
-  std::int64_t image_size = 0;  // pixels a side; 0 for tokens
-  std::int64_t positions = 0;   // of the longest sequence; 0: any
-  bool masked = false;          // an encoder: masked tokens are the targets; types and lengths are given
+  std::int64_t classes = 0;     // token ids or labels are in [0, classes)
+  std::int64_t image_size = 0;  // height and width in pixels; 0 for tokens
+  std::int64_t positions = 0;   // maximum sequence length; 0: any
+  bool masked = false;          // an encoder: targets are masked tokens; inputs include types and lengths
 };
 
 // Model FLOPs of training (DESIGN section 4, rule 9) for one sample, with the formula in words.
 struct ModelCost {
   double forward = 0;
   double training = 0;
-  double training_full_attention = 0;  // with the whole attention square, as some count it
+  double training_full_attention = 0;  // counting the whole attention square, as some do
   std::string formula;
 };
 

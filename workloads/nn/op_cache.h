@@ -21,7 +21,7 @@ class OpCache {
 
   ops::Backend& backend() const { return *backend_; }
 
-  // The op, or null with the backend's reason.
+  // The op, or null and the backend's reason.
   template <typename Op, typename Desc>
   std::shared_ptr<Op> find(const Desc& desc, std::string& reason) {
     auto& known = std::get<Known<Op, Desc>>(known_);
@@ -41,11 +41,11 @@ class OpCache {
     return op;
   }
 
-  // "attention blockwise; convolution brgconv:avx512_core": each kind of op with each of its implementations.
+  // "attention blockwise; convolution brgconv:avx512_core": each kind of op with its implementations.
   std::string implementations() const { return fmt::format("{}", fmt::join(implementations_, "; ")); }
-  // What ops chose by trial, in the same form.
+  // What ops chose by trial, in the same format.
   std::string choices() const { return fmt::format("{}", fmt::join(choices_, "; ")); }
-  // Whether all of them give the same bits again.
+  // Whether all ops are bitwise reproducible.
   bool repeats() const { return repeats_; }
 
  private:

@@ -7,7 +7,7 @@ namespace assay::nn {
 
 ParameterLayout lay_out(std::span<const ParameterSpec> specs, std::span<const std::size_t> ready,
                         std::int64_t bucket_elements, std::span<const std::int64_t> room) {
-  constexpr std::int64_t line = 16;  // elements of 4 bytes in a cache line
+  constexpr std::int64_t line = 16;  // 4-byte elements in a cache line
   ParameterLayout layout;
   layout.begin.resize(specs.size());
   std::vector<std::size_t> order(specs.size());

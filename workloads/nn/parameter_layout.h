@@ -1,4 +1,4 @@
-// Where each parameter lies in the flat buffers of masters, gradients and moments, and the buckets in which gradients
+// The positions of parameters in the flat buffers of masters, gradients and moments, and the buckets in which gradients
 // are reduced.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace assay::nn {
 
-// Elements [begin, end) of the gradients, complete after the instruction before `ready` of the last micro-batch.
+// Gradient elements [begin, end), complete once `ready` instructions of the last micro-batch have run.
 struct Bucket {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -19,15 +19,14 @@ struct Bucket {
 
 struct ParameterLayout {
   std::vector<std::int64_t> begin;  // of each parameter, in elements; gaps between parameters hold zeros
-  std::int64_t decayed = 0;         // elements [0, decayed) take part in weight decay, the others do not
-  std::int64_t count = 0;           // of all elements
-  std::vector<Bucket> buckets;      // in the order in which they are ready
+  std::int64_t decayed = 0;         // elements [0, decayed) are subject to weight decay, the others are not
+  std::int64_t count = 0;           // elements in all
+  std::vector<Bucket> buckets;      // in the order in which they become ready
 };
 
-// `ready` of each parameter: one beyond the last instruction that adds to its gradient. Within each half of the buffer
-// parameters lie in that order, so that buckets are slices; each starts on a cache line. A bucket holds at least
-// `bucket_elements` where that many are left. `room`, of each parameter or empty: elements of the gap behind it at
-// least.
+// `ready`: for each parameter, one past the last instruction that adds to its gradient. Each half of the buffer holds
+// parameters in that order, so that buckets are slices; each parameter starts on a cache line. A bucket holds at least
+// `bucket_elements`, if that many are left. `room` (empty, or one per parameter): the minimum gap after the parameter.
 ParameterLayout lay_out(std::span<const ParameterSpec> specs, std::span<const std::size_t> ready,
                         std::int64_t bucket_elements, std::span<const std::int64_t> room = {});
 

@@ -18,7 +18,7 @@ struct Placed {
   std::size_t last;
 };
 
-// Offsets when arrays are placed in this order; gives up once the arena would reach `limit`.
+// Offsets if arrays are placed in this order; stops once the arena would reach `limit`.
 ArenaPlan place(std::span<const Lifetime> lifetimes, std::span<const std::size_t> order, std::size_t alignment,
                 std::size_t limit) {
   ArenaPlan plan;
@@ -49,24 +49,24 @@ ArenaPlan place(std::span<const Lifetime> lifetimes, std::span<const std::size_t
   return plan;
 }
 
-// The most bytes alive at one instruction, and that instruction.
+// The maximum number of bytes alive at one instruction, and that instruction.
 std::pair<std::size_t, std::size_t> max_alive(std::span<const Lifetime> lifetimes, std::size_t alignment) {
   std::size_t end = 0;
   for (const Lifetime& life : lifetimes) end = std::max(end, life.last + 1);
-  std::vector<std::size_t> born(end + 1), gone(end + 1);
+  std::vector<std::size_t> allocated(end + 1), freed(end + 1);
   for (const Lifetime& life : lifetimes) {
-    born[life.first] += rounded(life.bytes, alignment);
-    gone[life.last + 1] += rounded(life.bytes, alignment);
+    allocated[life.first] += rounded(life.bytes, alignment);
+    freed[life.last + 1] += rounded(life.bytes, alignment);
   }
-  std::size_t alive = 0, most = 0, at = 0;
+  std::size_t alive = 0, peak = 0, at = 0;
   for (std::size_t i = 0; i < end; ++i) {
-    alive = alive + born[i] - gone[i];
-    if (alive > most) {
-      most = alive;
+    alive = alive + allocated[i] - freed[i];
+    if (alive > peak) {
+      peak = alive;
       at = i;
     }
   }
-  return {most, at};
+  return {peak, at};
 }
 
 }  // namespace
@@ -78,15 +78,15 @@ ArenaPlan plan_arena(std::span<const Lifetime> lifetimes, std::size_t alignment)
   const auto span_of = [&](std::size_t i) { return at(i).last - at(i).first; };
   ArenaPlan best;
   best.bytes = SIZE_MAX;
-  const auto attempt = [&, least = live](auto before) {
-    if (best.bytes == least) return;
+  const auto attempt = [&, lower_bound = live](auto before) {
+    if (best.bytes == lower_bound) return;
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), before);
     ArenaPlan plan = place(lifetimes, order, alignment, best.bytes);
     if (plan.bytes < best.bytes) best = std::move(plan);
   };
   attempt([&](std::size_t a, std::size_t b) { return at(a).bytes > at(b).bytes; });
-  // What lives longest first: activations of the first layers stay at the bottom, as on a stack.
+  // Longest-lived first: activations of the first layers stay at the bottom, as on a stack.
   attempt([&](std::size_t a, std::size_t b) { return span_of(a) > span_of(b); });
   attempt([&](std::size_t a, std::size_t b) {
     return static_cast<double>(at(a).bytes) * static_cast<double>(span_of(a) + 1) >

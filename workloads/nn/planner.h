@@ -1,4 +1,4 @@
-// Lifetimes to offsets: where the tensors of a program lie in one arena.
+// Turns lifetimes into offsets: places the tensors of a program in one arena.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace assay::nn {
 
-// An array that must not overlap another while both live. Instructions [first, last], both included.
+// An array, alive during instructions [first, last], which must not overlap another while both live.
 struct Lifetime {
   std::size_t bytes = 0;
   std::size_t first = 0;
@@ -18,12 +18,13 @@ struct Lifetime {
 struct ArenaPlan {
   std::vector<std::size_t> offsets;  // of each lifetime, aligned
   std::size_t bytes = 0;             // of the arena
-  std::size_t live = 0;              // the most bytes that live at once: no plan can be smaller
-  std::size_t peak_at = 0;           // the instruction at which they do
+  std::size_t live = 0;              // maximum bytes alive at once: no plan can be smaller
+  std::size_t peak_at = 0;           // the instruction at which they are
 };
 
-// Greedy: each array goes to the best gap among those placed before it that live at the same time, the largest first
-// (Pisarchyk & Lee 2020, "Efficient memory management for deep neural net inference"); of a few orders the best.
+// Greedy best fit: each array goes to the smallest gap between already placed ones that live at the same time, largest
+// first (Pisarchyk & Lee 2020, "Efficient memory management for deep neural net inference"). Tries a few other orders
+// too and keeps the best.
 ArenaPlan plan_arena(std::span<const Lifetime> lifetimes, std::size_t alignment = 64);
 
 }  // namespace assay::nn

@@ -8,13 +8,13 @@ namespace {
 
 using namespace ops;
 
-// What an op of any kind says of itself here.
+// What ops of every kind have in common here.
 template <typename Base, typename Args>
 class Planned : public Base {
  public:
   std::string implementation() const override { return "planned"; }
   std::string isa() const override { return "none"; }
-  void run(Stream&, const Args&) override { throw Error("a plan of memory cannot run"); }
+  void run(Stream&, const Args&) override { throw Error("a memory plan cannot run"); }
 };
 
 class PlannedMatmul final : public Planned<Matmul, MatmulArgs> {
@@ -33,7 +33,7 @@ class PlannedConv final : public Planned<Base, typename Base::Args> {
   explicit PlannedConv(const ConvDesc& d)
       : packed_(static_cast<std::size_t>(d.k * d.r * d.s * d.c / d.groups) * size_of(d.dtype)) {}
   std::size_t packed_bytes() const override { return packed_; }
-  void pack(Stream&, const void*, void*) override { throw Error("a plan of memory cannot run"); }
+  void pack(Stream&, const void*, void*) override { throw Error("a memory plan cannot run"); }
 
  private:
   std::size_t packed_;
@@ -41,7 +41,7 @@ class PlannedConv final : public Planned<Base, typename Base::Args> {
 
 class PlannedPool final : public Planned<PoolForward, PoolForward::Args> {
  public:
-  // The place of the maximum within its window: a byte an element.
+  // The position of the maximum within its window: one byte per element.
   explicit PlannedPool(const PoolDesc& d)
       : saved_(d.kind == PoolKind::average ? 0 : static_cast<std::size_t>(d.n * d.p() * d.q() * d.c)) {}
   std::size_t saved_bytes() const override { return saved_; }
@@ -56,7 +56,7 @@ class PlanningBackend final : public Backend {
   std::string libraries() const override { return "none"; }
 
   Made<Matmul> make(const MatmulDesc& d) override {
-    if (d.out_stride > 0) return Made<Matmul>::no("rows are planned without gaps, as the cpu backend has them");
+    if (d.out_stride > 0) return Made<Matmul>::no("rows are planned without gaps, as in the cpu backend");
     return done<Matmul>(std::make_unique<PlannedMatmul>(d));
   }
   Made<ConvForward> conv_forward(const ConvDesc& d) override { return conv<ConvForward>(d); }

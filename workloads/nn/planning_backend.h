@@ -1,4 +1,4 @@
-// A backend whose ops only have sizes: plans of memory on machines that could not run the model.
+// A backend whose ops only have sizes, for planning memory on machines that could not run the model.
 #pragma once
 
 #include "workloads/ops/backend.h"
@@ -7,7 +7,8 @@
 
 namespace assay::nn {
 
-// Every op in every dtype. Packed weights take what they hold; scratch is not known and counts as none. Ops cannot run.
+// Every op in every dtype. Packed weights take the size of their content; scratch is unknown and counts as 0. Ops
+// cannot run.
 std::shared_ptr<ops::Backend> make_planning_backend();
 
 }  // namespace assay::nn

@@ -9,26 +9,26 @@
 namespace assay::nn {
 
 struct Precision {
-  DType param = DType::f32;    // of the weights that layers are given
+  DType param = DType::f32;    // of the weights that layers read
   DType compute = DType::f32;  // of activations and their gradients
-  DType product = DType::f32;  // what matrix products, convolutions and attention take their operands as
+  DType product = DType::f32;  // of the operands of matrix products, convolutions and attention
   DType grad = DType::f32;     // of the parameters' gradients
-  DType reduce = DType::f32;   // of the gradients on their way between ranks
+  DType reduce = DType::f32;   // of the gradients as they are reduced over ranks
   DType master = DType::f32;   // of the weights and moments that the optimizer updates
   bool loss_scaling = false;   // fp16
-  // fp8: linear layers of blocks multiply operands of 8 bits, as Fp8Scaling has it; the rest is bf16, embedding, LM
-  // head and other layers outside of blocks among it.
+  // fp8: linear layers of blocks multiply 8-bit operands, see Fp8Scaling; everything else is bf16, including embedding,
+  // LM head and other layers outside of blocks.
   bool fp8_linear = false;
 };
 
 // How tensors are rounded to 8 bits: activations and weights as e4m3, gradients of activations as e5m2 (Micikevicius et
-// al. 2022, "FP8 formats for deep learning"), products added up in f32. Each tensor has a scale of its own, the type's
-// largest number over the largest magnitude of the steps before ("delayed scaling" of NVIDIA's Transformer Engine,
-// whose margin is 0 and whose primer has this length of history). Magnitudes are the largest over a step's
-// micro-batches and over all ranks, so that every rank rounds alike.
+// al. 2022, "FP8 formats for deep learning"), products accumulated in f32. Each tensor has its own scale, the type's
+// maximum over the largest magnitude in recent steps ("delayed scaling" of NVIDIA's Transformer Engine, whose margin is
+// 0 and whose primer uses this history length). Magnitudes are maxima over a step's micro-batches and over all ranks,
+// so that every rank rounds alike.
 struct Fp8Scaling {
   std::int64_t history = 16;  // steps
-  int margin = 0;             // powers of two kept free above the largest magnitude
+  int margin = 0;             // headroom above the largest magnitude, in powers of two
 };
 inline constexpr Fp8Scaling fp8_scaling{};
 

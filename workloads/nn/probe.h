@@ -1,4 +1,4 @@
-// Looks for what is not finite in arrays on a device.
+// Finds non-finite values in arrays on a device.
 #pragma once
 
 #include "workloads/nn/arrays.h"
@@ -18,7 +18,7 @@ class Probe {
     stream_.synchronize();
     return all_finite(copy_.data(), dtype, count);
   }
-  // Of a tensor, its padding left out.
+  // Ignores the tensor's padding.
   bool finite(const void* values, const TensorInfo& info) {
     const auto count = static_cast<std::int64_t>(info.bytes / size_of(info.dtype));
     const bool whole = finite(values, info.dtype, count);
@@ -35,26 +35,26 @@ class Probe {
   std::vector<std::byte> copy_;
 };
 
-// Keeps running statistics as they are while a step is run again.
-class KeptRunning {
+// Restores the running statistics after a step was run again.
+class RunningStatisticsGuard {
  public:
-  KeptRunning(const StepPlan& plan, const StepMemory& memory, Device& device, Stream& stream)
-      : memory_(memory), device_(device), stream_(stream), kept_(plan.layout.running_bytes) {
-    device_.copy(kept_.data(), memory_.running(), kept_.size(), stream_);
+  RunningStatisticsGuard(const StepPlan& plan, const StepMemory& memory, Device& device, Stream& stream)
+      : memory_(memory), device_(device), stream_(stream), saved_(plan.layout.running_bytes) {
+    device_.copy(saved_.data(), memory_.running(), saved_.size(), stream_);
     stream_.synchronize();
   }
-  ~KeptRunning() {
-    device_.copy(memory_.running(), kept_.data(), kept_.size(), stream_);
+  ~RunningStatisticsGuard() {
+    device_.copy(memory_.running(), saved_.data(), saved_.size(), stream_);
     stream_.synchronize();
   }
-  KeptRunning(const KeptRunning&) = delete;
-  KeptRunning& operator=(const KeptRunning&) = delete;
+  RunningStatisticsGuard(const RunningStatisticsGuard&) = delete;
+  RunningStatisticsGuard& operator=(const RunningStatisticsGuard&) = delete;
 
  private:
   const StepMemory& memory_;
   Device& device_;
   Stream& stream_;
-  std::vector<std::byte> kept_;
+  std::vector<std::byte> saved_;
 };
 
 }  // namespace assay::nn

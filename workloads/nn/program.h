@@ -1,4 +1,4 @@
-// A flat list of instructions, made once by a Builder and then walked at every micro-batch.
+// A flat list of instructions, made once by a Builder and then run for every micro-batch.
 #pragma once
 
 #include "harness/device/device.h"
@@ -12,26 +12,26 @@ namespace assay::nn {
 
 enum class Phase : std::uint8_t { forward, backward };
 
-// One op run (or a copy): what it touches decides lifetimes.
+// One op (or a copy); its operands decide lifetimes.
 struct Instruction {
-  std::size_t scope = 0;  // index into Program::scopes: the layer, as spans and probes name it
+  std::size_t scope = 0;  // index into Program::scopes: the layer's name in spans and probes
   Phase phase = Phase::forward;
   std::vector<Tensor> reads;
-  std::vector<Tensor> writes;  // in-place operands stand in both
+  std::vector<Tensor> writes;  // in-place operands are in both
   std::function<void(Stream&, const Places&)> run;
-  std::int32_t rounds = -1;  // a tensor to 8 bits: which of StepLayout::rounded
+  std::int32_t rounds = -1;  // index into StepLayout::rounded, if this rounds a tensor to 8 bits
 };
 
 struct Program {
   std::vector<TensorInfo> tensors;
   std::vector<Instruction> instructions;
   std::vector<std::string> scopes;
-  // One beyond the last instruction that adds to a parameter's gradient; 0 where none does.
+  // For each parameter, one past the last instruction that adds to its gradient; 0 if none does.
   std::vector<std::size_t> gradient_ready;
-  // One beyond the last instruction of the forward phase: the sums of the loss are known.
+  // One past the last instruction of the forward phase, after which the loss sums are known.
   std::size_t forward_done = 0;
   std::size_t arena_bytes = 0;
-  // Of the bytes alive where most are: scratch, and packed weights.
+  // Scratch and packed weights among the bytes alive at the peak.
   std::size_t workspace_at_peak = 0;
   std::size_t packed_at_peak = 0;
 };

@@ -1,7 +1,5 @@
 #include "workloads/nn/reducer.h"
 
-#include "harness/device/cpu/team.h"
-
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
 
@@ -21,14 +19,8 @@ double seconds_of(clockid_t clock) {
 
 }  // namespace
 
-Reducer::Reducer(Communicator& comm, Device& device) : comm_(comm), stream_(device.make_stream()) {
-  // The thread that makes this is bound to one CPU while a team of it lives, and computes there.
-  const bool on_cpu = device.kind() == DeviceKind::cpu;
-  thread_ = std::thread([this, on_cpu] {
-    if (on_cpu) cpu::bind_this_thread(cpu::rank_cpus());
-    loop();
-  });
-}
+Reducer::Reducer(Communicator& comm, Device& device)
+    : comm_(comm), stream_(device.make_stream()), thread_([this] { loop(); }) {}
 
 Reducer::~Reducer() {
   {
@@ -57,9 +49,9 @@ void Reducer::wait() {
 
 void Reducer::loop() {
   try {
-    // It inherited the one CPU of the thread that computes.
+    // The thread inherited the one CPU of the thread that computes.
     cpu::bind_this_thread(cpu::rank_cpus());
-  } catch (const Error&) {  // a sandbox that forbids it: it stays where it is
+  } catch (const Error&) {  // forbidden in a sandbox
   }
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -1,4 +1,4 @@
-// The thread that makes the collective calls of a training step, so that they run while the backward pass does.
+// A thread for the collective calls of a training step, so that they overlap with the backward pass.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -14,24 +14,24 @@
 
 namespace assay::nn {
 
-// Jobs run one after another in the order of submission, which is the same on every rank: that keeps collectives in
-// step. While jobs are pending no other thread may use the communicator.
+// Runs jobs one at a time in the order of submission. That order must be the same on every rank, so that collectives
+// match. While jobs are pending no other thread may use the communicator.
 class Reducer {
  public:
   using Job = std::function<void(Communicator&, Stream&)>;
 
   // Both must outlive the reducer.
   Reducer(Communicator& comm, Device& device);
-  // Waits for the job that runs; drops those that have not begun.
+  // Waits for the running job; drops those that have not started.
   ~Reducer();
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
 
   void submit(Job job);
-  // Returns when every job has ended; throws again what a job threw first, after which jobs are dropped.
+  // Returns once every job has ended; rethrows the first exception of a job, after which jobs are dropped.
   void wait();
 
-  // Seconds spent in jobs so far: of the thread's CPU, and by the clock. To be asked while no job is pending.
+  // CPU time and wall time spent in jobs so far. Call while no job is pending.
   double cpu_seconds() const { return cpu_seconds_; }
   double wall_seconds() const { return wall_seconds_; }
 

@@ -30,9 +30,8 @@ class ThreadReduction final : public Reduction {
   Reducer reducer_;
 };
 
-// Fork and join by events: what is captured on `compute` takes the other stream's work along into the graph. Its stream
-// is urgent: a collective takes few places on the device, and would wait behind every block of a large product for
-// them.
+// Forks and joins by events, so that capturing `compute` into a graph includes the other stream's work. That stream has
+// high priority: a collective needs few multiprocessors, but would wait for them behind every block of a large product.
 class StreamReduction final : public Reduction {
  public:
   StreamReduction(Communicator& comm, Device& device)
@@ -55,7 +54,7 @@ class StreamReduction final : public Reduction {
   Communicator& comm_;
   Device& device_;
   std::unique_ptr<Stream> stream_;
-  std::vector<std::unique_ptr<Event>> forks_;  // of one step, in order; used again by the next
+  std::vector<std::unique_ptr<Event>> forks_;  // of one step, in order; reused by the next
   std::size_t forked_ = 0;
   std::unique_ptr<Event> joined_;
 };

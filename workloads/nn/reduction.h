@@ -1,5 +1,5 @@
-// How a training step's collectives run while its backward pass does: by a thread of their own where streams run
-// inline, else on a stream of their own.
+// Overlaps a training step's collectives with its backward pass: on a separate thread if streams run inline, else on a
+// separate stream.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -10,18 +10,18 @@
 
 namespace assay::nn {
 
-// Jobs run one after another in the order of submission, which is the same on every rank.
+// Jobs run one at a time in the order of submission, which must be the same on every rank.
 class Reduction {
  public:
   using Job = std::function<void(Communicator&, Stream&)>;
 
   virtual ~Reduction() = default;
-  // The job begins once what was enqueued on `compute` so far is done.
+  // The job starts once the work enqueued on `compute` so far is done.
   virtual void submit(Job job, Stream& compute) = 0;
-  // What is enqueued on `compute` from here on begins once every job has ended. Throws what a job threw.
+  // Work enqueued on `compute` from here on starts once every job has ended. Rethrows the exception of a job.
   virtual void join(Stream& compute) = 0;
 
-  // Seconds spent in jobs so far by a thread of their own: of its CPU, and by the clock; 0 where there is none.
+  // CPU time and wall time that the separate thread spent in jobs so far; 0 if there is none.
   virtual double cpu_seconds() const { return 0; }
   virtual double wall_seconds() const { return 0; }
 };

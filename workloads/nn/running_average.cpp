@@ -42,7 +42,7 @@ void RunningAverage::reduce(const StepMemory& memory, Communicator& comm, Stream
   const auto each = [&](auto member) {
     for (const Run& run : runs_) {
       std::byte* now = memory.running() + run.offset;
-      (run.*member)->run(stream, {.a = now, .b = remembered(run.offset), .out = now});
+      (run.*member)->run(stream, {.a = now, .b = saved(run.offset), .out = now});
     }
   };
   each(&Run::own);

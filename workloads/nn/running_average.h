@@ -1,4 +1,4 @@
-// Running statistics of batch norms over several ranks: as if one rank had seen all their micro-batches in order.
+// Combines batch norm statistics over ranks, as if one rank had seen all their micro-batches in order.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -9,26 +9,26 @@
 
 namespace assay::nn {
 
-// All of it is enqueued; the host looks at nothing.
+// Only enqueues work; never waits for the device.
 class RunningAverage {
  public:
-  // Allocates; throws UsageError where the backend lacks an op. `plan` and `device` must outlive this.
+  // Allocates; throws UsageError if the backend lacks an op. `plan` and `device` must outlive this.
   RunningAverage(const StepPlan& plan, Device& device, const Communicator& comm);
 
-  // Before the first micro-batch of a step: remembers the statistics, equal on all ranks.
+  // Call before the first micro-batch of a step: saves the statistics, which are equal on all ranks.
   void before(const StepMemory& memory, Stream& stream);
-  // After the last forward pass. A rank's A updates gave r' = d r + s with d = (1 - momentum)^A; those of N ranks one
-  // after the other give d^N r + sum over ranks of d^(N - 1 - rank) s.
+  // Call after the last forward pass. The A updates of one rank give r' = d r + s with d = (1 - momentum)^A; those of N
+  // ranks in sequence give d^N r + sum over ranks of d^(N - 1 - rank) s.
   void reduce(const StepMemory& memory, Communicator& comm, Stream& stream);
 
  private:
-  // Statistics that lie side by side and have the same momentum: bytes from the start of their region.
+  // Adjacent statistics with the same momentum.
   struct Run {
-    std::size_t offset;
+    std::size_t offset;                     // in bytes, from the start of their region
     std::unique_ptr<ops::Elementwise> own;  // d^later (r' - d r)
     std::unique_ptr<ops::Elementwise> all;  // d^N r + the sum
   };
-  std::byte* remembered(std::size_t offset) const { return before_.as<std::byte>() + offset; }
+  std::byte* saved(std::size_t offset) const { return before_.as<std::byte>() + offset; }
 
   const StepPlan& plan_;
   Device& device_;

@@ -1,4 +1,4 @@
-// The few words that change from step to step, together on the device.
+// The scalars that change with every step, in one block on the device.
 #pragma once
 
 #include "workloads/ops/cross_entropy.h"
@@ -8,7 +8,7 @@ namespace assay::nn {
 
 struct StepBlock {
   ops::StepState state;
-  ops::LossSums sums;  // of this rank; once reduced, of all
+  ops::LossSums sums;  // of this rank; after the reduction, of all
 };
 
 }  // namespace assay::nn

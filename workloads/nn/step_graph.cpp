@@ -20,7 +20,7 @@ std::array<double, timed_parts> PartClock::seconds() const {
 }
 
 void StepGraph::run(Stream& stream, const Body& body) {
-  if (trace::timeline_on()) why_not_ = "traced: kernels are attributed to spans";  // a replay is one launch
+  if (trace::timeline_on()) why_not_ = "traced: kernels are attributed to spans";  // impossible for a replay
   if (!graph_ && warm_ && why_not_.empty())
     graph_ = device_.capture(
         stream, [&] { enqueue(body); }, why_not_);

@@ -1,4 +1,4 @@
-// Work that is enqueued anew the first time, then captured and replayed; and the times of its parts on the device.
+// Enqueues work on its first run, then captures and replays it; and times its parts on the device.
 #pragma once
 
 #include "harness/device/device.h"
@@ -15,16 +15,16 @@ namespace assay::nn {
 enum class Part : std::uint8_t { forward, backward, exposed_communication, optimizer, done };
 inline constexpr std::size_t timed_parts = 4;  // `done` takes no time
 
-// Marks in a stream where one part ends and the next begins.
+// Marks on a stream where one part ends and the next begins.
 class PartClock {
  public:
   explicit PartClock(Device& device) : device_(device) {}
 
-  // Before work is enqueued.
+  // Call before work is enqueued.
   void restart() { used_ = 0; }
-  // What is enqueued from here on belongs to `part`.
+  // Work enqueued from here on belongs to `part`.
   void begin(Part part, Stream& stream);
-  // Seconds by part, after the work is done.
+  // Seconds per part; call after the work is done.
   std::array<double, timed_parts> seconds() const;
 
  private:
@@ -43,14 +43,14 @@ class StepGraph {
 
   explicit StepGraph(Device& device) : device_(device), clock_(device) {}
 
-  // `body` enqueues the same work on `stream` at every call, and nothing that is not part of it. The first run enqueues
-  // it (kernels are loaded, libraries made ready); the second captures it; where the device refuses, every run enqueues
-  // it.
+  // `body` must enqueue the same work on `stream` at every call, and nothing else. The first run enqueues it (which
+  // loads kernels and initialises libraries), the second captures it. If the device cannot capture it, every run
+  // enqueues it.
   void run(Stream& stream, const Body& body);
   const PartClock& clock() const { return clock_; }
 
   bool captured() const { return graph_ != nullptr; }
-  // Why it is not captured; empty while nobody has tried.
+  // Why it is not captured; empty before the first attempt.
   const std::string& why_not() const { return why_not_; }
 
  private:

@@ -1,4 +1,4 @@
-// What the programs of one step share: parameters, ops, inputs, and everything that outlives a micro-batch.
+// What the programs of one step share: parameters, ops, inputs, and all arrays that outlive a micro-batch.
 #pragma once
 
 #include "workloads/nn/model.h"
@@ -14,28 +14,28 @@
 
 namespace assay::nn {
 
-// Of arrays in every region: a cache line, and what cuBLASLt demands of its workspace.
+// Of arrays in every region: more than a cache line, and what cuBLASLt requires of its workspace.
 inline constexpr std::size_t lasting_alignment = 256;
 inline std::size_t aligned(std::size_t bytes) {
   return (bytes + lasting_alignment - 1) / lasting_alignment * lasting_alignment;
 }
 
-// An array in one of the regions that outlive a program; byte offset from the start of its region.
+// An array in one of the regions that outlive a program.
 struct Lasting {
   std::string name;
   std::int64_t elements = 0;
   DType dtype = DType::f32;
-  std::size_t offset = 0;
+  std::size_t offset = 0;  // in bytes, from the start of its region
   std::size_t bytes() const { return static_cast<std::size_t>(elements) * size_of(dtype); }
 };
 
-// Of a batch norm: r becomes (1 - momentum) r + momentum * the batch's.
+// Of a batch norm. Update: r = (1 - momentum) r + momentum * batch.
 struct RunningStatistic : Lasting {
   double momentum = 0.1;
   double initial = 0;
 };
 
-// A tensor that is rounded to 8 bits by a scale of its own.
+// A tensor that is rounded to 8 bits with its own scale.
 struct RoundedTensor {
   std::string name;  // "block.3.mlp.in/gradient"
   DType dtype = DType::fp8_e4m3;
@@ -45,7 +45,7 @@ struct Constant : Lasting {
   std::function<void(double* values)> fill;
 };
 
-// The arrays of a micro-batch that the model reads. An absent one is not part of the batch.
+// The arrays of a micro-batch. A model need not read all of them.
 enum class Input : std::uint8_t { ids, type_ids, lengths, images, targets };
 inline constexpr std::size_t input_kinds = 5;
 
@@ -56,14 +56,16 @@ struct StepLayout {
     for (std::size_t i = 0; i < specs.size(); ++i) index.emplace(specs[i].name, i);
   }
 
+  const std::optional<Lasting>& input(Input which) const { return inputs[static_cast<std::size_t>(which)]; }
+
   StepOptions options;
   std::vector<ParameterSpec> specs;
   std::map<std::string, std::size_t, std::less<>> index;
   OpCache ops;
-  std::vector<std::int64_t> room;  // elements behind each parameter that are zero, in all its arrays
+  std::vector<std::int64_t> room;  // zero elements after each parameter, in all its arrays
 
-  // Layers read weights from a rounded copy of the masters that the optimizer writes: where the backend has no packed
-  // form of its own to round into.
+  // Layers read a rounded copy of the masters, written by the optimizer, because the backend has no packed form to
+  // round into.
   bool copies_weights = false;
 
   std::vector<RunningStatistic> running;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-float largest_of(DType fp8) { return fp8 == DType::fp8_e4m3 ? 448.0f : 57344.0f; }
+float max_of(DType fp8) { return fp8 == DType::fp8_e4m3 ? 448.0f : 57344.0f; }
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
 
@@ -43,10 +43,10 @@ StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : i
   std::size_t total = 0;
   for (const Piece& piece : pieces) total += whole_pages(piece.bytes);
   const auto refuse = [&](const std::string& why) {
-    throw Error(fmt::format("the step does not fit into memory: it needs {}; {}", plan.memory.text(), why));
+    throw Error(fmt::format("the step does not fit in memory: it needs {}; {}", plan.memory.text(), why));
   };
   const std::uint64_t usable = device.free_bytes().value_or(device.info().memory_bytes);
-  if (total > usable) refuse(fmt::format("{} may be used", format_bytes(static_cast<double>(usable))));
+  if (total > usable) refuse(fmt::format("{} are available", format_bytes(static_cast<double>(usable))));
   try {
     buffer_ = device.allocate(total);
   } catch (const Error& error) {
@@ -66,7 +66,7 @@ StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : i
     const std::size_t count = rounded.size();
     scales_ = {first, first + count, first + 2 * count, first + 3 * count, first + 4 * count};
     std::vector<float> largest;
-    for (const RoundedTensor& tensor : rounded) largest.push_back(largest_of(tensor.dtype));
+    for (const RoundedTensor& tensor : rounded) largest.push_back(max_of(tensor.dtype));
     device.copy(scales_.largest, largest.data(), count * sizeof(float), stream);
     stream.synchronize();
   }

@@ -10,25 +10,25 @@
 
 namespace assay::nn {
 
-// Of the tensors that are rounded to 8 bits, in the order of StepLayout::rounded.
+// Arrays with one entry per tensor that is rounded to 8 bits, in the order of StepLayout::rounded.
 struct ScalePlaces {
   float* amax = nullptr;
   float* scale = nullptr;
   float* inverse = nullptr;
   float* largest = nullptr;
-  float* history = nullptr;  // (tensors, length)
+  float* history = nullptr;  // (tensors, history length)
 };
 
 class StepMemory {
  public:
-  // Throws Error with the planned bytes by term where they do not fit. All of it is touched, so that no step takes page
+  // Throws Error with the planned bytes by term if they do not fit. Touches all of it, so that steps cause no page
   // faults; everything but the arena is zero.
   StepMemory(const StepPlan& plan, Device& device, Stream& stream);
 
   std::byte* weights() const { return weights_; }
-  std::byte* copies() const { return copies_; }  // of the weights, as layers read them; null where there are none
+  std::byte* copies() const { return copies_; }  // of the weights, as layers read them; null if there are none
   std::byte* gradients() const { return gradients_; }
-  std::byte* moment(int which) const { return moments_[which]; }  // 0 or 1; null where there is none
+  std::byte* moment(int which) const { return moments_[which]; }  // 0 or 1; null if there is none
   std::byte* running() const { return running_; }
   std::byte* arena() const { return arena_; }
   std::byte* inputs(std::int64_t micro_batch) const {
@@ -37,7 +37,7 @@ class StepMemory {
   const ScalePlaces& scales() const { return scales_; }
   StepBlock* block() const { return reinterpret_cast<StepBlock*>(block_); }
 
-  // Places of a program's tensors for one micro-batch.
+  // Addresses of a program's tensors for one micro-batch.
   Places places(const Program& program, std::int64_t micro_batch) const;
 
  private:

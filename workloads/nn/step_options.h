@@ -1,4 +1,4 @@
-// What one optimizer step is built for.
+// The settings of an optimizer step.
 #pragma once
 
 #include "workloads/nn/model.h"
@@ -18,21 +18,21 @@ enum class Checkpointing { none, full };
 struct StepOptions {
   Precision precision;
   BatchShape batch;             // of one micro-batch
-  std::int64_t accumulate = 1;  // micro-batches a step
+  std::int64_t accumulate = 1;  // micro-batches per step
   Checkpointing checkpointing = Checkpointing::none;
   ops::OptimizerKind optimizer = ops::OptimizerKind::adamw;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double momentum = 0.9;
-  double weight_decay = 0;               // of the parameters that take part
+  double weight_decay = 0;               // of the parameters with ParameterSpec::decay
   double smoothing = 0;                  // of labels
   double max_norm = 0;                   // 0: gradients are not clipped
-  std::int64_t bucket_bytes = 25 << 20;  // of gradients reduced at once
-  std::int64_t logits_bytes = 0;         // that an LM head holds at once; 0: as the device has memory
+  std::int64_t bucket_bytes = 25 << 20;  // gradients reduced at once
+  std::int64_t logits_bytes = 0;         // that an LM head holds at once; 0: by the device's memory
 };
 
-// With what is left to the device filled in.
+// Fills in the defaults that depend on the device.
 StepOptions for_device(StepOptions options, const Device& device);
 
 }  // namespace assay::nn

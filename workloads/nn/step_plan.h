@@ -1,4 +1,4 @@
-// A training step as planned: its programs, where parameters lie, and the memory all of it takes.
+// The plan of a training step: its programs, the parameter layout, and the memory required.
 #pragma once
 
 #include "workloads/nn/builder.h"
@@ -10,22 +10,22 @@
 namespace assay::nn {
 
 struct StepPlan {
-  // Throws UsageError where the model cannot be built so (an op that the backend lacks, with its reason).
+  // Throws UsageError if the model cannot be built with these options (with the reason if the backend lacks an op).
   StepPlan(const Model& model, const StepOptions& options, std::shared_ptr<ops::Backend> backend);
   StepPlan(const StepPlan&) = delete;
   StepPlan& operator=(const StepPlan&) = delete;
 
   StepLayout layout;
   Program first;  // writes gradients
-  Program next;   // adds to them; where a step has several micro-batches
+  Program next;   // adds to them; used if a step has several micro-batches
   Program evaluation;
   ParameterLayout parameters;
   std::unique_ptr<ops::Optimizer> optimizer;
   std::unique_ptr<ops::GradientNorm> norm;
-  std::unique_ptr<ops::Elementwise> copy_weights;      // null where layers do not read copies
-  std::unique_ptr<ops::ScaleUpdate> update_scales;     // null where nothing is rounded to 8 bits
+  std::unique_ptr<ops::Elementwise> copy_weights;      // null if layers do not read copies
+  std::unique_ptr<ops::ScaleUpdate> update_scales;     // null if nothing is rounded to 8 bits
   std::unique_ptr<ops::ScaleUpdate> update_one_scale;  // of a history of length 1
-  std::size_t arena_bytes = 0;                         // of the largest program, and of the optimizer's scratch
+  std::size_t arena_bytes = 0;                         // the larger of the largest program and the optimizer's scratch
   MemoryPlan memory;
 
   bool accumulates() const { return layout.options.accumulate > 1; }
@@ -33,7 +33,7 @@ struct StepPlan {
   std::size_t master_bytes() const;
   std::size_t copy_bytes() const;
   std::size_t gradient_bytes() const;
-  // Floats for each tensor that is rounded to 8 bits: magnitude, scale, its inverse, the type's largest, history.
+  // Per tensor that is rounded to 8 bits: magnitude, scale, its inverse, the type's maximum, history.
   std::size_t scale_floats() const {
     return layout.rounded.size() * (4 + static_cast<std::size_t>(fp8_scaling.history));
   }
@@ -46,7 +46,7 @@ struct StepPlan {
   void count_memory();
 };
 
-// Planned bytes of a step without a device: ops are asked for nothing but sizes, and their scratch is not known.
+// Planned bytes of a step without a device. Ops only have sizes; their scratch is unknown.
 MemoryPlan plan_memory(const Model& model, const StepOptions& options);
 
 }  // namespace assay::nn

@@ -1,4 +1,4 @@
-// Handles of the arrays that a program works on, and where they lie once planned.
+// Handles of the arrays that a program works on, and their addresses once planned.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -11,26 +11,26 @@
 
 namespace assay::nn {
 
-// A handle into its program's table; converts to false when it names nothing.
+// A handle into its program's table; converts to false if null.
 struct Tensor {
   std::int32_t id = -1;
   explicit operator bool() const { return id >= 0; }
   bool operator==(const Tensor&) const = default;
 };
 
-// Flat pieces of memory; offsets of tensors count from the start of theirs.
+// Flat pieces of memory; a tensor's offset is relative to its region.
 enum class Region : std::uint8_t {
-  arena,      // lives from its first to its last use within a program; planned
+  arena,      // alive from first to last use within a program; placed by the planner
   weights,    // masters, all parameters
-  copies,     // of the masters, rounded to the type that layers read, in the same order
-  gradients,  // all parameters, in the order of the masters
+  copies,     // masters rounded to the type that layers read, in the same order
+  gradients,  // all parameters, in the same order
   running,    // running statistics of batch norms
-  packed,     // packed weights that live for a whole optimizer step
+  packed,     // packed weights that are kept for a whole optimizer step
   constants,  // tables computed once (rotary angles)
   inputs,     // of one micro-batch
   state,      // StepState and LossSums
-  // Of the tensors that are rounded to 8 bits, a float each: the largest magnitude that the step has seen so far, what
-  // they are multiplied by before they are rounded, and what undoes that.
+  // One float per tensor that is rounded to 8 bits: the largest magnitude in this step so far, the factor applied
+  // before rounding, and its inverse.
   amax,
   scales,
   inverse_scales,
@@ -44,8 +44,8 @@ struct TensorInfo {
   std::string name;
   std::size_t bytes = 0;
   DType dtype = DType::f32;
-  bool opaque = false;  // an op's own bytes (workspace, packed weights): no numbers to look at
-  // Rows of `row` elements, `stride` apart, whose padding nobody writes; 0: dense.
+  bool opaque = false;  // an op's private data (workspace, packed weights), not numbers to inspect
+  // Rows of `row` elements, `stride` apart, with padding that is never written; 0: dense.
   std::int64_t row = 0;
   std::int64_t stride = 0;
   Region region = Region::arena;
@@ -54,13 +54,13 @@ struct TensorInfo {
   std::size_t offset = 0;     // within the region
 };
 
-// Where tensors lie while a program runs.
+// The addresses of tensors while a program runs.
 class Places {
  public:
   explicit Places(const std::vector<TensorInfo>& tensors) : tensors_(&tensors) {}
 
   void set(Region region, void* base) { bases_[static_cast<std::size_t>(region)] = static_cast<std::byte*>(base); }
-  // Null for the handle that names nothing.
+  // Null for a null handle.
   void* at(Tensor tensor) const {
     if (!tensor) return nullptr;
     const TensorInfo& info = (*tensors_)[static_cast<std::size_t>(tensor.id)];

@@ -1,11 +1,12 @@
-// The step itself: micro-batches, reduction, clipping, update; and what is asked of it between steps.
+// The step itself: micro-batches, reduction, clipping, update; and access to its state between steps.
 #include "workloads/nn/training_step.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/trace/trace.h"
 #include "workloads/nn/arrays.h"
 #include "workloads/nn/fp8_scales.h"
-#include "workloads/nn/inputs_ahead.h"
+#include "workloads/nn/input_prefetch.h"
 #include "workloads/nn/loss_scaler.h"
 #include "workloads/nn/probe.h"
 #include "workloads/nn/reduction.h"
@@ -17,7 +18,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <memory>
@@ -27,11 +27,8 @@ namespace assay::nn {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 constexpr std::int32_t ignored = -100;
+constexpr const char* no_valid_target = "no target of the step is valid, so its loss is undefined";
 
 }  // namespace
 
@@ -46,7 +43,7 @@ class TrainingStep::Impl {
         scaler_(options.precision.loss_scaling),
         graphs_{StepGraph(device), StepGraph(device)},
         evaluation_(device) {
-    if (apart()) plan.memory.activations += staged_bytes();  // of the batch that is sent ahead
+    if (has_own_memory()) plan.memory.activations += staged_bytes();  // the prefetched batch
   }
 
   void allocate() {
@@ -54,7 +51,7 @@ class TrainingStep::Impl {
     scales_.emplace(plan, *memory_, device_);
     blocks_ = device_.allocate(2 * sizeof(StepBlock), Memory::pinned);
     std::uninitialized_default_construct_n(blocks_.as<StepBlock>(), 2);
-    if (apart()) ahead_.emplace(device_, staged_bytes());
+    if (has_own_memory()) prefetch_.emplace(device_, staged_bytes());
     if (comm_.size() > 1) {
       if (plan.layout.running_bytes > 0) running_.emplace(plan, device_, comm_);
       reduction_ = make_reduction(comm_, device_);
@@ -62,40 +59,40 @@ class TrainingStep::Impl {
   }
 
   void initialise(std::uint64_t seed) {
-    memory();
+    check_allocated();
     initialise_weights(plan, *memory_, seed, device_, *stream_);
     scales_->initialise(*stream_);
     copies_stale_ = true;
     step_ = 0;
     scaler_ = LossScaler(options().precision.loss_scaling);
-    ahead_valid_.reset();
+    prefetched_valid_.reset();
   }
 
   Inputs inputs(std::int64_t micro_batch) {
     ASSAY_CHECK(micro_batch >= 0 && micro_batch < options().accumulate, "micro-batch {}", micro_batch);
-    if (ahead_) ahead_->wait_for_host_copy();
+    if (prefetch_) prefetch_->wait_for_host_copy();
     std::byte* base = host_inputs(micro_batch);
     const auto ints = [&](Input which) -> std::span<std::int32_t> {
-      const auto& entry = plan.layout.inputs[static_cast<std::size_t>(which)];
+      const auto& entry = plan.layout.input(which);
       if (!entry) return {};
       return {reinterpret_cast<std::int32_t*>(base + entry->offset), static_cast<std::size_t>(entry->elements)};
     };
     Inputs inputs{ints(Input::ids), ints(Input::type_ids), ints(Input::lengths), {}, ints(Input::targets)};
-    if (const auto& entry = plan.layout.inputs[static_cast<std::size_t>(Input::images)])
+    if (const auto& entry = plan.layout.input(Input::images))
       inputs.images = {reinterpret_cast<float*>(base + entry->offset), static_cast<std::size_t>(entry->elements)};
     return inputs;
   }
 
-  void send_ahead() {
-    memory();
-    if (!ahead_) return;
-    ahead_valid_ = count_valid();
-    ahead_->send();
+  void prefetch_inputs() {
+    check_allocated();
+    if (!prefetch_) return;
+    prefetched_valid_ = count_valid();
+    prefetch_->send();
   }
-  void forget_ahead() { ahead_valid_.reset(); }
+  void discard_prefetched() { prefetched_valid_.reset(); }
 
   StepResult step(double learning_rate, bool reduce, const std::function<void()>& meanwhile) {
-    memory();
+    check_allocated();
     reducing_ = reduce && reduction_;
     const double cpu_before = reduction_ ? reduction_->cpu_seconds() : 0;
     const double wall_before = reduction_ ? reduction_->wall_seconds() : 0;
@@ -104,7 +101,7 @@ class TrainingStep::Impl {
     StepGraph& graph = graphs_[reducing_ ? 1 : 0];
     graph.run(*stream_, [this](PartClock& clock) { enqueue(clock); });
     fetch_block();
-    if (meanwhile && apart()) meanwhile();
+    if (meanwhile && has_own_memory()) meanwhile();
     const double busy = seconds_since(start);
     stream_->synchronize();
     StepResult result;
@@ -113,7 +110,7 @@ class TrainingStep::Impl {
     result.backward = parts_seconds[static_cast<std::size_t>(Part::backward)];
     result.exposed_communication = parts_seconds[static_cast<std::size_t>(Part::exposed_communication)];
     result.optimizer = parts_seconds[static_cast<std::size_t>(Part::optimizer)];
-    if (apart()) {
+    if (has_own_memory()) {
       double device = 0;
       for (const double part : parts_seconds) device += part;
       result.idle = std::max(0.0, busy - device);
@@ -127,9 +124,9 @@ class TrainingStep::Impl {
   }
 
   StepResult evaluate() {
-    memory();
+    check_allocated();
     refresh_copies();
-    if (apart()) device_.copy(memory_->inputs(0), host_inputs(0), plan.layout.input_bytes, *stream_);
+    if (has_own_memory()) device_.copy(memory_->inputs(0), host_inputs(0), plan.layout.input_bytes, *stream_);
     sent() = {};
     send_block();
     evaluation_.run(*stream_, [this](PartClock& clock) {
@@ -141,17 +138,17 @@ class TrainingStep::Impl {
     StepResult result;
     const auto parts_seconds = evaluation_.clock().seconds();
     result.forward = parts_seconds[static_cast<std::size_t>(Part::forward)];
-    take_sums(result);
+    read_sums(result);
     return result;
   }
 
   std::string first_non_finite() {
-    memory();
+    check_allocated();
     Probe probe(device_, *stream_);
     for (std::size_t i = 0; i < plan.layout.specs.size(); ++i)
       if (!probe.finite(weight(i), options().precision.master, plan.layout.specs[i].count()))
         return "weights/" + plan.layout.specs[i].name;
-    const KeptRunning kept(plan, *memory_, device_, *stream_);
+    const RunningStatisticsGuard guard(plan, *memory_, device_, *stream_);
     sent() = received();
     sent().sums = {};
     send_block();
@@ -159,9 +156,9 @@ class TrainingStep::Impl {
     for (std::int64_t m = 0; m < options().accumulate && found.empty(); ++m) {
       Program& program = plan.program(m);
       const Places places = memory_->places(program, m);
-      if (const auto& entry = plan.layout.inputs[static_cast<std::size_t>(Input::images)])
+      if (const auto& entry = plan.layout.input(Input::images))
         if (!probe.finite(memory_->inputs(m) + entry->offset, entry->dtype, entry->elements)) return entry->name;
-      const auto look = [&](const Instruction& instruction) {
+      const auto inspect = [&](const Instruction& instruction) {
         for (const Tensor tensor : instruction.writes) {
           const TensorInfo& info = program.tensors[static_cast<std::size_t>(tensor.id)];
           if (info.opaque || !found.empty()) continue;
@@ -169,14 +166,14 @@ class TrainingStep::Impl {
         }
         return found.empty();
       };
-      walk(program, places, nullptr, false, look);
+      walk(program, places, nullptr, false, inspect);
     }
     return found;
   }
 
   std::vector<StatePart> state() {
-    memory();
-    copies_stale_ = true;  // masters may be written to
+    check_allocated();
+    copies_stale_ = true;  // the caller may write to the masters
     std::vector<StatePart> parts = arrays("weights/", memory_->weights(), options().precision.master);
     for (int m = 0; m < plan.moments(); ++m) {
       const auto moments = arrays(m == 0 ? "moment1/" : "moment2/", memory_->moment(m), options().precision.master);
@@ -194,8 +191,8 @@ class TrainingStep::Impl {
   }
 
   std::vector<StatePart> gradients() {
-    memory();
-    // What the optimizer would have divided by: loss scaling, and targets that turned out not to be valid.
+    check_allocated();
+    // The optimizer undoes loss scaling and the wrong estimate of valid targets; do the same here.
     if (gradient_multiplier_ != 1.0) {
       multiply(device_, *stream_, memory_->gradients(), options().precision.grad, plan.parameters.count,
                1.0 / gradient_multiplier_);
@@ -207,27 +204,27 @@ class TrainingStep::Impl {
   float loss_scale() const { return scaler_.scale(); }
 
   std::string graph() const {
-    if (!apart()) return {};
-    const StepGraph& one = graphs_[reduction_ ? 1 : 0];
-    if (one.captured()) return "captured";
-    return "eager: " + (one.why_not().empty() ? std::string("fewer than two steps were taken") : one.why_not());
+    if (!has_own_memory()) return {};
+    const StepGraph& used = graphs_[reduction_ ? 1 : 0];
+    if (used.captured()) return "captured";
+    return "eager: " + (used.why_not().empty() ? std::string("fewer than two steps were run") : used.why_not());
   }
 
   StepPlan plan;
 
  private:
   const StepOptions& options() const { return plan.layout.options; }
-  void memory() const { ASSAY_CHECK(memory_.has_value(), "allocate() comes first"); }
+  void check_allocated() const { ASSAY_CHECK(memory_.has_value(), "call allocate() first"); }
   std::byte* weight(std::size_t parameter) const {
     return memory_->weights() +
            static_cast<std::size_t>(plan.parameters.begin[parameter]) * size_of(options().precision.master);
   }
-  // The device has memory of its own, and runs while the host goes on.
-  bool apart() const { return device_.kind() != DeviceKind::cpu; }
+  // Whether the device has its own memory and runs asynchronously to the host.
+  bool has_own_memory() const { return device_.kind() != DeviceKind::cpu; }
   std::size_t staged_bytes() const { return plan.layout.input_bytes * static_cast<std::size_t>(options().accumulate); }
   std::byte* host_inputs(std::int64_t micro_batch) const {
-    if (!ahead_) return memory_->inputs(micro_batch);
-    return ahead_->host() + plan.layout.input_bytes * static_cast<std::size_t>(micro_batch);
+    if (!prefetch_) return memory_->inputs(micro_batch);
+    return prefetch_->host() + plan.layout.input_bytes * static_cast<std::size_t>(micro_batch);
   }
 
   StepBlock& sent() { return blocks_.as<StepBlock>()[0]; }
@@ -236,7 +233,7 @@ class TrainingStep::Impl {
   void send_block() { device_.copy(memory_->block(), &sent(), sizeof(StepBlock), *stream_); }
   void fetch_block() { device_.copy(&received(), memory_->block(), sizeof(StepBlock), *stream_); }
 
-  // Layers read copies of the masters; the optimizer keeps them, but for masters that others wrote.
+  // Layers read copies of the masters. The optimizer updates them, unless the masters were written from outside.
   void refresh_copies() {
     if (copies_stale_ && plan.copy_weights)
       plan.copy_weights->run(*stream_,
@@ -245,7 +242,7 @@ class TrainingStep::Impl {
   }
 
   std::int64_t count_valid() {
-    const auto& entry = plan.layout.inputs[static_cast<std::size_t>(Input::targets)];
+    const auto& entry = plan.layout.input(Input::targets);
     std::int64_t valid = 0;
     for (std::int64_t m = 0; m < options().accumulate; ++m) {
       const auto* targets = reinterpret_cast<const std::int32_t*>(host_inputs(m) + entry->offset);
@@ -255,15 +252,15 @@ class TrainingStep::Impl {
   }
 
   void begin(double learning_rate) {
-    if (apart() && !ahead_valid_) send_ahead();
-    const std::int64_t valid = apart() ? *ahead_valid_ : count_valid();
-    ahead_valid_.reset();
-    if (valid == 0 && comm_.size() == 1) throw Error("no target of the step is valid: its loss is not defined");
-    if (ahead_) ahead_->take(memory_->inputs(0), *stream_);
+    if (has_own_memory() && !prefetched_valid_) prefetch_inputs();
+    const std::int64_t valid = has_own_memory() ? *prefetched_valid_ : count_valid();
+    prefetched_valid_.reset();
+    if (valid == 0 && comm_.size() == 1) throw Error(no_valid_target);
+    if (prefetch_) prefetch_->receive(memory_->inputs(0), *stream_);
     refresh_copies();
-    // Over several ranks the valid targets are counted while the step runs: gradients are scaled as if all were valid,
-    // and the norm of the gradients makes up for the difference.
-    const auto& targets = plan.layout.inputs[static_cast<std::size_t>(Input::targets)];
+    // With several ranks, valid targets are counted while the step runs: gradients are scaled as if all targets were
+    // valid, and the gradient norm op corrects for the difference.
+    const auto& targets = plan.layout.input(Input::targets);
     expected_ = reducing_ ? targets->elements * options().accumulate * comm_.size() : valid;
     sent() = {};
     ops::StepState& state = sent().state;
@@ -274,22 +271,22 @@ class TrainingStep::Impl {
                                               static_cast<double>(std::max<std::int64_t>(expected_, 1)));
     state.max_norm = static_cast<float>(options().max_norm);
     send_block();
-    if (step_ == 0 && scales_->any()) find_first_scales();
+    if (step_ == 0 && scales_->any()) calibrate_scales();
   }
 
-  // No step has left a history: each micro-batch runs once more before the first one, where each tensor that is rounded
-  // to 8 bits is scaled by its own magnitude, and the history begins with what all have shown. A scale of 1 would lose
-  // small gradients until histories have filled.
-  void find_first_scales() {
-    const KeptRunning kept(plan, *memory_, device_, *stream_);
+  // Before the first step there is no history. So each micro-batch first runs once with every tensor that is rounded to
+  // 8 bits scaled by its own magnitude, which starts the history. A scale of 1 would lose small gradients until
+  // histories have filled.
+  void calibrate_scales() {
+    const RunningStatisticsGuard guard(plan, *memory_, device_, *stream_);
     scales_->initialise(*stream_);
     for (std::int64_t m = 0; m < options().accumulate; ++m) {
       const Program& program = plan.program(m);
       const Places places = memory_->places(program, m);
-      scales_->forget_magnitudes(*stream_);
+      scales_->reset_magnitudes(*stream_);
       walk(program, places, nullptr, false, [&](const Instruction& instruction) {
         if (instruction.rounds < 0) return true;
-        scales_->take_current(static_cast<std::size_t>(instruction.rounds), *stream_);
+        scales_->use_current_magnitude(static_cast<std::size_t>(instruction.rounds), *stream_);
         instruction.run(*stream_, places);
         return true;
       });
@@ -299,7 +296,7 @@ class TrainingStep::Impl {
       }
       scales_->update(nullptr, *stream_);
     }
-    send_block();  // without the sums of the loss
+    send_block();  // clears the loss sums
   }
 
   void reduce_magnitudes() {
@@ -307,10 +304,10 @@ class TrainingStep::Impl {
     reduction_->submit([this](Communicator& comm, Stream& stream) { scales_->all_reduce(comm, stream); }, *stream_);
   }
 
-  // The whole step, once its inputs and its block are there. Nothing in it depends on the host: it may be captured.
+  // The whole step, given its inputs and its block. Does not depend on the host, so that it can be captured.
   void enqueue(PartClock& clock) {
     if (reducing_ && running_) running_->before(*memory_, *stream_);
-    scales_->forget_magnitudes(*stream_);
+    scales_->reset_magnitudes(*stream_);
     const std::int64_t last = options().accumulate - 1;
     for (std::int64_t m = 0; m <= last; ++m) {
       Program& program = plan.program(m);
@@ -341,20 +338,20 @@ class TrainingStep::Impl {
     clock.begin(Part::done, *stream_);
   }
 
-  // Walks a program. With `fire` gradients are handed to the reduction as they become ready. `look` is called after
-  // each instruction; false ends the walk.
-  void walk(const Program& program, const Places& places, PartClock* clock, bool fire,
-            const std::function<bool(const Instruction&)>& look) {
+  // Runs a program. With `reduce`, gradients are reduced as they become ready. `inspect` is called after each
+  // instruction and stops the program by returning false.
+  void walk(const Program& program, const Places& places, PartClock* clock, bool reduce,
+            const std::function<bool(const Instruction&)>& inspect) {
     const std::vector<Instruction>& list = program.instructions;
     std::size_t bucket = 0;
     bool going = true;
     const auto run = [&](std::size_t i) {
       list[i].run(*stream_, places);
-      if (look) going = look(list[i]);
-      if (!fire) return;
-      if (i + 1 == program.forward_done) fire_sums();
+      if (inspect) going = inspect(list[i]);
+      if (!reduce) return;
+      if (i + 1 == program.forward_done) reduce_sums();
       for (; bucket < plan.parameters.buckets.size() && plan.parameters.buckets[bucket].ready == i + 1; ++bucket)
-        fire_bucket(plan.parameters.buckets[bucket]);
+        reduce_bucket(plan.parameters.buckets[bucket]);
     };
     for (std::size_t i = 0; i < list.size() && going;) {
       const Phase phase = list[i].phase;
@@ -369,7 +366,7 @@ class TrainingStep::Impl {
     }
   }
 
-  void fire_bucket(const Bucket& bucket) {
+  void reduce_bucket(const Bucket& bucket) {
     const DType dtype = options().precision.grad;
     std::byte* at = memory_->gradients() + static_cast<std::size_t>(bucket.begin) * size_of(dtype);
     const auto count = static_cast<std::size_t>(bucket.end - bucket.begin);
@@ -381,8 +378,8 @@ class TrainingStep::Impl {
     reduction_->submit(job, *stream_);
   }
 
-  // The forward pass is over: the loss and the running statistics of all ranks.
-  void fire_sums() {
+  // Called after the forward pass: reduces the loss and the running statistics.
+  void reduce_sums() {
     if (running_)
       reduction_->submit([this](Communicator& comm, Stream& stream) { running_->reduce(*memory_, comm, stream); },
                          *stream_);
@@ -398,9 +395,9 @@ class TrainingStep::Impl {
 
   void finish(StepResult& result) {
     const ops::StepState& state = received().state;
-    take_sums(result);
-    if (result.valid == 0) throw Error("no target of the step is valid: its loss is not defined");
-    // gradients = sum * loss_scale / expected, while their mean is sum / valid.
+    read_sums(result);
+    if (result.valid == 0) throw Error(no_valid_target);
+    // gradients = sum * loss_scale / expected, but their mean is sum / valid.
     gradient_multiplier_ = static_cast<double>(state.loss_scale);
     if (reducing_) gradient_multiplier_ *= static_cast<double>(result.valid) / static_cast<double>(expected_);
     result.gradient_norm = static_cast<double>(state.norm);
@@ -409,7 +406,7 @@ class TrainingStep::Impl {
     scaler_.update(result.skipped);
   }
 
-  void take_sums(StepResult& result) const {
+  void read_sums(StepResult& result) const {
     const ops::LossSums& sums = received().sums;
     result.loss_sum = sums.loss;
     result.valid = sums.valid;
@@ -433,11 +430,11 @@ class TrainingStep::Impl {
   std::unique_ptr<Stream> stream_;
   std::optional<StepMemory> memory_;
   std::optional<Fp8Scales> scales_;
-  Buffer blocks_;                            // pinned: the step's block as it is sent, and as it came back
-  std::optional<InputsAhead> ahead_;         // where the device has memory of its own
-  std::optional<std::int64_t> ahead_valid_;  // targets of the batch that was sent ahead; nothing: none was
+  Buffer blocks_;                                 // pinned: the step's block as sent, and as received
+  std::optional<InputPrefetch> prefetch_;         // if the device has its own memory
+  std::optional<std::int64_t> prefetched_valid_;  // valid targets of the prefetched batch, if there is one
   LossScaler scaler_;
-  std::int64_t step_ = 0;  // taken so far
+  std::int64_t step_ = 0;  // steps so far
   bool copies_stale_ = true;
   bool reducing_ = false;
   std::int64_t expected_ = 1;
@@ -460,8 +457,8 @@ bool TrainingStep::repeats() const { return impl_->plan.layout.ops.repeats(); }
 void TrainingStep::allocate() { impl_->allocate(); }
 void TrainingStep::initialise(std::uint64_t seed) { impl_->initialise(seed); }
 Inputs TrainingStep::inputs(std::int64_t micro_batch) { return impl_->inputs(micro_batch); }
-void TrainingStep::send_ahead() { impl_->send_ahead(); }
-void TrainingStep::forget_ahead() { impl_->forget_ahead(); }
+void TrainingStep::prefetch_inputs() { impl_->prefetch_inputs(); }
+void TrainingStep::discard_prefetched() { impl_->discard_prefetched(); }
 StepResult TrainingStep::step(double learning_rate, bool reduce, const std::function<void()>& meanwhile) {
   return impl_->step(learning_rate, reduce, meanwhile);
 }

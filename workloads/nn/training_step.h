@@ -1,4 +1,4 @@
-// One optimizer step of a model on a device: planned, allocated, then run again and again.
+// One optimizer step of a model on a device: planned, allocated, then run repeatedly.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -17,89 +17,89 @@
 
 namespace assay::nn {
 
-// What a micro-batch is made from, in host memory; filled by the caller before a step.
+// The inputs of a micro-batch in host memory, filled by the caller before a step. Empty if the model does not use them.
 struct Inputs {
   std::span<std::int32_t> ids;       // (B, T) tokens
-  std::span<std::int32_t> type_ids;  // (B, T), where the model has token types
-  std::span<std::int32_t> lengths;   // (B), where the model masks padding
+  std::span<std::int32_t> type_ids;  // (B, T), if the model has token types
+  std::span<std::int32_t> lengths;   // (B), if the model masks padding
   std::span<float> images;           // (B, H, W, 3), normalised
   std::span<std::int32_t> targets;   // (B, T) or (B); -100 is ignored
 };
 
 struct StepResult {
   double loss = 0;      // mean over the valid targets of all ranks and micro-batches, in nats
-  double loss_sum = 0;  // over those targets
+  double loss_sum = 0;  // sum over those targets
   std::int64_t valid = 0;
   std::int64_t correct = 0;
   double gradient_norm = 0;
   bool skipped = false;  // a gradient was not finite: nothing was updated
 
-  // Seconds of this rank; on a GPU by events on it.
+  // Seconds on this rank; on a GPU measured by events.
   double forward = 0;
   double backward = 0;
-  // After backward, waiting for the reduction. Gradients are complete on all ranks at once, so the least of all ranks
-  // is what the transfer alone takes, and what this rank waits beyond that is for ranks that arrive later.
+  // Time after backward spent waiting for the reduction. Since gradients are complete on all ranks at once, the minimum
+  // over ranks is the transfer itself, and anything beyond that is waiting for ranks that arrive later.
   double exposed_communication = 0;
   double optimizer = 0;
-  // While the host did what step() was given to do, the device had ended the step: seconds it waited.
+  // Seconds that the device, done with the step, waited for the `meanwhile` of step().
   double idle = 0;
-  double communication = 0;      // of the reducer's thread, in collective calls
-  double communication_cpu = 0;  // the CPU's share of them
+  double communication = 0;      // wall time of the reducer's thread in collective calls
+  double communication_cpu = 0;  // its CPU time in them
 };
 
-// A named part of what training must remember, in canonical layout; for checkpoints and golden files.
+// A named part of the training state, in canonical layout; for checkpoints and golden files.
 struct StatePart {
   std::string name;  // "weights/block.0.norm1.weight", "moment1/...", "running_mean/...", "step"
   DType dtype;
   std::vector<std::int64_t> shape;
-  void* data = nullptr;  // host memory, or the device's: copy with Device::copy
+  void* data = nullptr;  // host or device memory: copy with Device::copy
   std::size_t bytes = 0;
 };
 
-// Loss is the sum over valid targets divided by the global valid count; gradients reduce as sums.
+// The loss is the sum over valid targets divided by their number on all ranks; gradients are reduced as sums.
 class TrainingStep {
  public:
-  // Plans; keeps references to `device` and `comm`, not to `model`. Throws UsageError where the model cannot be built
-  // so (a dtype that the device lacks, with its reason).
+  // Plans; keeps references to `device` and `comm`, not to `model`. Throws UsageError if the model cannot be built with
+  // these options (for instance a dtype that the device lacks), with the reason.
   TrainingStep(const Model& model, const StepOptions& options, Device& device, std::shared_ptr<ops::Backend> backend,
                Communicator& comm);
   ~TrainingStep();
 
   const MemoryPlan& memory() const;
-  // What ran each op, for the record's labels: "conv brgconv:avx512_core; matmul brg:avx512_core".
+  // The implementation of each op, for the record's labels: "conv brgconv:avx512_core; matmul brg:avx512_core".
   std::string implementations() const;
-  // Which of several ways some of them chose by trial.
+  // What some of them chose by trial.
   std::string choices() const;
-  // Whether a step from the same state, with the same inputs, leaves the same bits again on this rank. The loss of its
-  // forward pass is the same in any case.
+  // Whether a step from the same state with the same inputs gives the same bits on this rank. The loss of its forward
+  // pass always is the same.
   bool repeats() const;
 
-  // Throws Error with the planned bytes by term where they do not fit.
+  // Throws Error with the planned bytes by term if they do not fit.
   void allocate();
-  // Weights from f(seed, parameter's name, index), the same on every rank.
+  // Weights as a function of seed, parameter name and index: the same on every rank.
   void initialise(std::uint64_t seed);
 
-  // Where the batch to come is written, in host memory.
+  // Host memory for the next batch.
   Inputs inputs(std::int64_t micro_batch);
-  // Sends what inputs() hold towards a device with memory of its own, beside what it is doing; the next step takes it,
-  // and inputs() may be filled for the one after. Without it step() does so itself.
-  void send_ahead();
-  // As if nothing had been sent ahead.
-  void forget_ahead();
-  // Runs the micro-batches, reduces over the ranks (unless told not to: for the measure of exposed communication),
-  // clips and updates. Opens the spans forward, backward, exposed_communication, optimizer. From the second step on a
-  // GPU replays a graph; with `meanwhile` the host makes use of the time until the device has ended, there alone.
+  // Starts copying inputs() to a device with its own memory, concurrently with its work. The next step uses that copy,
+  // and inputs() may be filled for the one after. If it was not called, step() does so.
+  void prefetch_inputs();
+  // Undoes prefetch_inputs().
+  void discard_prefetched();
+  // Runs the micro-batches, reduces over the ranks (`reduce` is false only to measure exposed communication), clips and
+  // updates. Opens the spans forward, backward, exposed_communication, optimizer. From the second step on, a GPU
+  // replays a graph. On a GPU only, the host runs `meanwhile` while the device works.
   StepResult step(double learning_rate, bool reduce = true, const std::function<void()>& meanwhile = {});
-  // "captured", or "eager: " and why; empty where streams run inline.
+  // "captured", or "eager: " and the reason; empty if streams run inline.
   std::string graph() const;
-  // Forward alone over inputs(0), batch norm by its running statistics; of this rank alone, so that loss_sum, valid and
-  // correct can be added up over batches and ranks.
+  // Forward pass over inputs(0), with batch norm by running statistics. Does not reduce: add up loss_sum, valid and
+  // correct over batches and ranks.
   StepResult evaluate();
-  // The first tensor of the last step that is not finite, found by running it again with probes: "block.3.mlp.out".
+  // The first non-finite tensor of the last step, found by running it again with probes: "block.3.mlp.out".
   std::string first_non_finite();
 
   float loss_scale() const;
-  // Everything that decides the steps to come; may be written to between steps. Valid after allocate().
+  // Everything that determines later steps; may be written between steps. Valid after allocate().
   std::vector<StatePart> state();
   // The gradients of the last step (of the mean loss, reduced), for tests.
   std::vector<StatePart> gradients();

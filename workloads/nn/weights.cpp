@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t chunk = std::int64_t{1} << 16;
 
-// Elements [0, count) at `to`, a chunk at a time: `fill(first, values)`.
+// Writes elements [0, count) at `to`, one chunk at a time, from `fill(first, values)`.
 template <typename Fill>
 void write(std::byte* to, DType dtype, std::int64_t count, Device& device, Stream& stream, Fill fill) {
   std::vector<double> values;
@@ -33,7 +33,7 @@ void write(std::byte* to, DType dtype, std::int64_t count, Device& device, Strea
 void initialise_weights(const StepPlan& plan, const StepMemory& memory, std::uint64_t seed, Device& device,
                         Stream& stream) {
   const DType master = plan.layout.options.precision.master;
-  // The same numbers whatever the type of the masters.
+  // The same numbers for any type of masters.
   std::vector<float> normal(static_cast<std::size_t>(chunk));
   for (std::size_t i = 0; i < plan.layout.specs.size(); ++i) {
     const ParameterSpec& spec = plan.layout.specs[i];

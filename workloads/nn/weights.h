@@ -1,4 +1,4 @@
-// The first weights of a model.
+// The initial weights of a model.
 #pragma once
 
 #include "workloads/nn/step_memory.h"
@@ -7,8 +7,8 @@
 
 namespace assay::nn {
 
-// Weights by their ParameterSpec, each element f(seed, parameter's name, index); moments zero, running statistics those
-// of a standard normal.
+// Weights by their ParameterSpec, each element a function of seed, parameter name and index; moments are zero, running
+// statistics those of a standard normal.
 void initialise_weights(const StepPlan& plan, const StepMemory& memory, std::uint64_t seed, Device& device,
                         Stream& stream);
 

@@ -8,7 +8,7 @@ namespace assay::ops {
 enum class ActivationKind {
   gelu_tanh,  // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), GPT-2
   gelu_erf,   // x * normal CDF(x), BERT
-  silu_gate,  // silu(gate) * up; x holds gate and up side by side in each row
+  silu_gate,  // silu(gate) * up; each row of x holds gate, then up
 };
 
 // x (rows, columns) to y (rows, columns); for silu_gate x is (rows, 2 * columns), gate first.

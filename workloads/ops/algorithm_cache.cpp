@@ -1,4 +1,4 @@
-// The search for the fastest algorithm, and the file of those found.
+// The timed search for the fastest algorithm, and the file that caches its results.
 #include "workloads/ops/algorithm_cache.h"
 
 #include <algorithm>
@@ -27,10 +27,10 @@ double median_of(std::vector<double> values) {
 std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer, const SearchLimits& limits) {
   constexpr double failed = std::numeric_limits<double>::infinity();
   const auto repetitions_of = [&](double seconds) {
-    const double many = std::ceil(limits.sample_seconds / std::max(seconds, 1e-7));
-    return static_cast<int>(std::clamp(many, 1.0, static_cast<double>(limits.max_repetitions)));
+    const double enough = std::ceil(limits.sample_seconds / std::max(seconds, 1e-7));
+    return static_cast<int>(std::clamp(enough, 1.0, static_cast<double>(limits.max_repetitions)));
   };
-  // A candidate's first run also pays for loading its code.
+  // A candidate's first run includes loading its code, so it is not timed.
   std::vector<std::size_t> loaded;
   for (std::size_t i = 0; i < count; ++i)
     if (timer.seconds(i, 1)) loaded.push_back(i);
@@ -43,31 +43,31 @@ std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer
   }
   std::vector<double> first(count, failed);
   for (const std::size_t i : loaded) first[i] = timer.seconds(i, 1).value_or(failed);
-  const double least = count == 0 ? failed : *std::min_element(first.begin(), first.end());
-  if (least == failed) return std::nullopt;
+  const double fastest = count == 0 ? failed : *std::min_element(first.begin(), first.end());
+  if (fastest == failed) return std::nullopt;
 
-  std::vector<std::size_t> runners;
+  std::vector<std::size_t> contenders;
   std::vector<int> repetitions;
   double round_seconds = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    if (first[i] > least * limits.hopeless) continue;
-    runners.push_back(i);
+    if (first[i] > fastest * limits.max_slowdown) continue;
+    contenders.push_back(i);
     repetitions.push_back(repetitions_of(first[i]));
     round_seconds += first[i] * repetitions.back();
   }
-  const double fit = limits.budget_seconds / round_seconds;
-  const int rounds = static_cast<int>(std::clamp(fit, 1.0, static_cast<double>(limits.max_rounds)));
-  std::vector<std::vector<double>> times(runners.size());
+  const double affordable = limits.budget_seconds / round_seconds;
+  const int rounds = static_cast<int>(std::clamp(affordable, 1.0, static_cast<double>(limits.max_rounds)));
+  std::vector<std::vector<double>> times(contenders.size());
   for (int round = 0; round < rounds; ++round)
-    for (std::size_t i = 0; i < runners.size(); ++i)
-      times[i].push_back(timer.seconds(runners[i], repetitions[i]).value_or(failed));
+    for (std::size_t i = 0; i < contenders.size(); ++i)
+      times[i].push_back(timer.seconds(contenders[i], repetitions[i]).value_or(failed));
 
   std::vector<double> medians;
   for (const auto& samples : times) medians.push_back(median_of(samples));
   const double best = *std::min_element(medians.begin(), medians.end());
   if (best == failed) return std::nullopt;
-  for (std::size_t i = 0; i < runners.size(); ++i)
-    if (medians[i] <= best * indistinguishable) return runners[i];
+  for (std::size_t i = 0; i < contenders.size(); ++i)
+    if (medians[i] <= best * indistinguishable) return contenders[i];
   return std::nullopt;
 }
 
@@ -85,7 +85,7 @@ void AlgorithmCache::read() {
   std::string line;
   while (std::getline(in, line)) {
     const std::size_t tab = line.find('\t');
-    // A line that another process is writing has no end mark yet.
+    // A line that another process is still writing has no final '.'.
     if (tab == std::string::npos || line.size() < tab + 3 || line.back() != '.') continue;
     known_.emplace(line.substr(0, tab), line.substr(tab + 1, line.size() - tab - 2));
   }
@@ -93,12 +93,12 @@ void AlgorithmCache::read() {
 
 void AlgorithmCache::append(const std::string& key, const std::string& algorithm) const {
   if (file_.empty()) return;
-  // What cannot be written is searched again by the next process: no reason to fail.
+  // If this fails, the next process repeats the search: no reason to stop.
   std::error_code ignored;
   std::filesystem::create_directories(file_.parent_path(), ignored);
   const std::string line = key + '\t' + algorithm + ".\n";
   if (std::FILE* out = std::fopen(file_.c_str(), "ae")) {
-    std::setvbuf(out, nullptr, _IONBF, 0);  // one write, which appending makes whole
+    std::setvbuf(out, nullptr, _IONBF, 0);  // one write() in append mode, so lines of several processes do not mix
     std::fwrite(line.data(), 1, line.size(), out);
     std::fclose(out);
   }

@@ -1,5 +1,5 @@
-// Which algorithm of a library is fastest for a product: the search by time, and what searches found, kept for the
-// process and, in a folder, for the next ones, so that two runs of one machine use the same.
+// Finds by timing which of a library's algorithms is fastest for a product, and caches the result for the process and,
+// in a folder, for later ones, so that two runs on one machine use the same algorithm.
 #pragma once
 
 #include <cstddef>
@@ -16,33 +16,33 @@ namespace assay::ops {
 class CandidateTimer {
  public:
   virtual ~CandidateTimer() = default;
-  // Seconds of one repetition, over `repetitions` of them back to back; nothing where the candidate fails.
+  // Seconds per repetition, over `repetitions` of them back to back; nothing if the candidate fails.
   virtual std::optional<double> seconds(std::size_t candidate, int repetitions) = 0;
 };
 
 struct SearchLimits {
-  double warmup_seconds = 0.02;    // of the first candidate that runs: a GPU that idled takes that long to full clocks
-  double budget_seconds = 0.1;     // of all samples after each candidate's first two runs
-  double sample_seconds = 200e-6;  // that a sample spans at least
-  int max_repetitions = 120;       // a sample: no more launches than fit behind a device's gate
+  double warmup_seconds = 0.02;  // with the first candidate that runs: an idle GPU takes this long to reach full clocks
+  double budget_seconds = 0.1;   // for all samples after each candidate's first two runs
+  double sample_seconds = 200e-6;  // min length of a sample
+  int max_repetitions = 120;       // per sample: limited by the launches that fit behind a device's gate
   int max_rounds = 15;
-  double hopeless = 1.5;  // a candidate whose second run takes that many times the least is not timed again
+  double max_slowdown = 1.5;  // a candidate whose second run is slower than the fastest by this factor is dropped
 };
 
-// The candidate with the least median over rounds in which all take turns, so that drift hits them alike; of those
-// within half a percent of the least the first, lest noise make two runs differ. Nothing where all fail.
+// The candidate with the smallest median over rounds in which all take turns, so that drift affects all equally; among
+// those within half a percent of it the first, so that noise does not make two runs differ. Nothing if all fail.
 std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer, const SearchLimits& limits = {});
 
 // Algorithms as text by key. Safe to use from several threads; several processes may share the folder.
 class AlgorithmCache {
  public:
-  // `owner` is what the algorithms are valid for: library version and device. Empty folder: this process alone.
+  // `owner` says what the algorithms are valid for: library version and device. Empty folder: no file is kept.
   AlgorithmCache(const std::filesystem::path& folder, const std::string& owner);
 
-  // What is known for the key, or what `search` finds, which is called at most once at a time and its answer kept
-  // unless it is empty. Keys and algorithms hold neither tabs nor line ends.
+  // The cached algorithm for the key, or the result of `search`, which is cached unless empty. One search runs at a
+  // time. Keys and algorithms must not contain tabs or line ends.
   std::string find(const std::string& key, const std::function<std::string()>& search);
-  // Drops what is known for the key, in this process (a library that refuses it, say).
+  // Drops the entry for the key in this process only (if the library rejects it, say).
   void forget(const std::string& key);
   std::size_t size() const;
 

@@ -1,4 +1,4 @@
-// Validity of attention.
+// Validation of attention.
 #include "workloads/ops/attention.h"
 
 #include "workloads/ops/descriptors.h"

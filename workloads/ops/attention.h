@@ -1,4 +1,4 @@
-// Scaled dot-product attention, blockwise: no (B, H, T, T) square is ever held.
+// Scaled dot-product attention, blockwise: no (B, H, T, T) matrix is ever stored.
 #pragma once
 
 #include "workloads/ops/op.h"
@@ -9,7 +9,7 @@
 namespace assay::ops {
 
 // out = softmax(q k^T * scale + mask) v; head h reads key and value head h / (heads / kv_heads).
-// q, k and v may lie inside one wider row (a fused projection): strides are elements from one token to the next.
+// q, k and v may be slices of a wider row (a fused projection): strides are elements from one token to the next.
 struct AttentionDesc {
   std::int64_t batch = 0;
   std::int64_t seq = 0;
@@ -17,7 +17,7 @@ struct AttentionDesc {
   std::int64_t kv_heads = 0;  // divides heads
   std::int64_t head_dim = 0;
   bool causal = true;
-  bool lengths = false;  // keys from args.lengths[b] on are masked, rows of queries from there on give zeros
+  bool lengths = false;  // keys from args.lengths[b] on are masked; query rows from there on give zeros
   double scale = 0;      // 0: 1 / sqrt(head_dim)
   std::int64_t q_stride = 0;
   std::int64_t k_stride = 0;
@@ -27,7 +27,7 @@ struct AttentionDesc {
   bool operator==(const AttentionDesc&) const = default;
 };
 
-// Why no device could make this op; nothing when it is sound.
+// Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const AttentionDesc& desc);
 
 class AttentionForward : public Op {

@@ -1,4 +1,4 @@
-// Backends by device: the module of the device's kind, loaded once a process.
+// Loads the backend module for a device's kind, once per process.
 #include "workloads/ops/backend.h"
 
 #include "harness/core/module.h"

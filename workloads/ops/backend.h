@@ -1,4 +1,4 @@
-// What makes ops for a device. Backends: reference/ (in the binary), the modules cpu and cuda.
+// A backend makes ops for a device: reference/ (in the binary), or the module cpu or cuda.
 #pragma once
 
 #include "workloads/ops/activation.h"
@@ -20,7 +20,8 @@
 
 namespace assay::ops {
 
-// Each maker builds an op for a descriptor, or says why this device has none; a backend overrides what it has.
+// Each method builds an op for a descriptor, or gives the reason this device has none; a backend overrides those it
+// supports.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -59,9 +60,9 @@ class Backend {
   }
 };
 
-// The oracle: naive loops, accumulated in double (64-bit integers for int8). Every op in f64, f32 and bf16.
+// The oracle: naive loops that accumulate in double (64-bit integers for int8). Every op in f64, f32 and bf16.
 std::shared_ptr<Backend> make_reference_backend();
-// The backend of the device's kind, from its module; loaded once a process. Throws Error when the module is missing.
+// The backend for the device's kind, from its module, loaded once per process. Throws Error if the module is missing.
 std::shared_ptr<Backend> backend_for(Device& device);
 
 }  // namespace assay::ops

@@ -8,7 +8,7 @@
 
 namespace assay::ops {
 
-// y = relu(scale * (x - mean) / sqrt(variance + epsilon) + shift + residual), the last two where asked for.
+// y = relu(scale * (x - mean) / sqrt(variance + epsilon) + shift + residual), residual and ReLU being optional.
 // Training: mean and biased variance of the batch; running statistics r = (1 - momentum) r + momentum * batch, with the
 // unbiased variance, as in PyTorch. Evaluation: running statistics. Statistics and parameters are f32 (f64 for f64).
 struct BatchNormDesc {
@@ -21,12 +21,12 @@ struct BatchNormDesc {
   double epsilon = 1e-5;
   double momentum = 0.1;
   bool accumulate = false;     // backward adds to the parameters' gradients
-  bool two_gradients = false;  // backward is given dy_other
+  bool two_gradients = false;  // backward also reads dy_other
 
   bool operator==(const BatchNormDesc&) const = default;
 };
 
-// Why no device could make this op; nothing when it is sound.
+// Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const BatchNormDesc& desc);
 
 class BatchNormForward : public Op {
@@ -38,7 +38,7 @@ class BatchNormForward : public Op {
     const void* shift = nullptr;     // (channels)
     void* running_mean = nullptr;    // (channels); read in evaluation
     void* running_variance = nullptr;
-    bool update_running = true;  // false where the forward pass is done again for the backward pass
+    bool update_running = true;  // false if the forward pass is recomputed for the backward pass
     void* y = nullptr;           // (rows, channels)
     void* saved_mean = nullptr;  // (channels), training only
     void* saved_inverse_deviation = nullptr;
@@ -53,19 +53,19 @@ class BatchNormBackward : public Op {
     const void* dy = nullptr;        // (rows, channels)
     const void* dy_other = nullptr;  // (rows, channels), with two_gradients: added to dy (a branch joins here)
     const void* x = nullptr;         // (rows, channels)
-    const void* y = nullptr;         // (rows, channels); which elements ReLU let through
+    const void* y = nullptr;         // (rows, channels); shows which elements passed ReLU
     const void* scale = nullptr;
-    const void* shift = nullptr;  // (channels), or null: with it a device may tell from x what ReLU let through
+    const void* shift = nullptr;  // (channels), or null: lets a device compute from x which elements passed ReLU
     const void* saved_mean = nullptr;
     const void* saved_inverse_deviation = nullptr;
-    void* dx = nullptr;         // (rows, channels); may be dy or dy_other where the op works in place
-    void* dresidual = nullptr;  // (rows, channels); so may this, where dx is not it
+    void* dx = nullptr;         // (rows, channels); may be dy or dy_other if in_place()
+    void* dresidual = nullptr;  // (rows, channels); the same, but not dx
     void* dscale = nullptr;     // (channels)
     void* dshift = nullptr;     // (channels)
     void* workspace = nullptr;
   };
   virtual void run(Stream&, const Args&) = 0;
-  // Whether gradients may be written over those that are read.
+  // Whether output gradients may overwrite input gradients.
   virtual bool in_place() const { return true; }
 };
 

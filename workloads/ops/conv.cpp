@@ -1,4 +1,4 @@
-// Validity of convolutions.
+// Validation of convolutions.
 #include "workloads/ops/conv.h"
 
 #include "workloads/ops/descriptors.h"

@@ -9,8 +9,8 @@
 namespace assay::ops {
 
 // y (N, P, Q, K) = x (N, H, W, C) * w (K, R, S, C / groups), cross-correlation, square stride and padding.
-// Types: f64; f32; tf32 (stored as f32); bf16 and fp16 with f32 accumulation. Weights and their gradient lie
-// canonically as (K, R, S, C / groups).
+// Types: f64; f32; tf32 (stored as f32); bf16 and fp16 with f32 accumulation. The canonical layout of weights and
+// their gradient is (K, R, S, C / groups).
 struct ConvDesc {
   std::int64_t n = 0;
   std::int64_t h = 0;
@@ -23,9 +23,9 @@ struct ConvDesc {
   std::int64_t padding = 0;  // on each side
   std::int64_t groups = 1;
   DType dtype = DType::f32;      // of x, y and their gradients
-  DType pack_from = DType::f32;  // of the weights given to pack()
+  DType pack_from = DType::f32;  // of the weights that pack() reads
   DType gradient = DType::f32;   // of the weights' gradient
-  bool accumulate = false;       // the weights' gradient is added to
+  bool accumulate = false;       // adds to the weights' gradient
 
   std::int64_t p() const { return (h + 2 * padding - r) / stride + 1; }
   std::int64_t q() const { return (w + 2 * padding - s) / stride + 1; }
@@ -33,10 +33,10 @@ struct ConvDesc {
   bool operator==(const ConvDesc&) const = default;
 };
 
-// Why no device could make this convolution; nothing when it is sound.
+// Why no device could make this convolution; nothing if it is valid.
 std::optional<std::string> problem_of(const ConvDesc& desc);
 
-// Weights reach forward and backward data in the op's own layout and type.
+// Forward and backward-data read weights in the op's own layout and type.
 class PackedWeights : public Op {
  public:
   virtual std::size_t packed_bytes() const = 0;

@@ -9,7 +9,7 @@
 namespace assay::ops {
 
 // Row r with target t adds lse(logits) - (1 - smoothing) * logits[t] - smoothing * mean(logits) to the loss, computed
-// in f32 or better and summed in f64; target `ignored` adds nothing and its gradient is zero.
+// in at least f32 and summed in f64; target `ignored` adds nothing and its gradient is zero.
 struct CrossEntropyDesc {
   std::int64_t rows = 0;
   std::int64_t classes = 0;
@@ -22,24 +22,24 @@ struct CrossEntropyDesc {
   bool operator==(const CrossEntropyDesc&) const = default;
 };
 
-// Why no device could make this op; nothing when it is sound.
+// Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const CrossEntropyDesc& desc);
 
-// What a pass over targets adds up; on the device.
+// Sums over targets, kept on the device.
 struct LossSums {
   double loss = 0;  // sum over valid targets, in nats
   std::int64_t valid = 0;
-  std::int64_t correct = 0;  // the first of the largest logits is the target
+  std::int64_t correct = 0;  // rows whose largest logit (the first, if tied) is the target's
 };
 
 class CrossEntropy : public Op {
  public:
   struct Args {
-    void* logits = nullptr;                 // (rows, classes); holds its gradient afterwards
+    void* logits = nullptr;                 // (rows, classes); overwritten with its gradient
     const std::int32_t* targets = nullptr;  // (rows), in [0, classes) or ignored
-    const float* scale = nullptr;           // on the device: what the gradient of the summed loss is multiplied by
+    const float* scale = nullptr;           // on the device: factor applied to the gradient of the summed loss
     LossSums* sums = nullptr;               // on the device; added to
-    void* row_losses = nullptr;             // (rows) f32 (f64 for f64), each row's loss; null: not wanted
+    void* row_losses = nullptr;             // (rows) f32 (f64 for f64), each row's loss; may be null
     void* workspace = nullptr;
   };
   virtual void run(Stream&, const Args&) = 0;

@@ -1,4 +1,4 @@
-// Validity of the descriptors that have few rules.
+// Validation of the descriptors that have few rules.
 #include "workloads/ops/descriptors.h"
 
 #include "workloads/ops/batch_norm.h"
@@ -27,7 +27,7 @@ std::optional<std::string> problem_of_types(std::initializer_list<DType> dtypes)
 
 std::optional<std::string> problem_of(const BatchNormDesc& d) {
   if (auto problem = problem_of_sizes({{"rows", d.rows}, {"channels", d.channels}})) return problem;
-  if (d.training && d.rows < 2) return "batch norm in training needs at least 2 values a channel, not 1";
+  if (d.training && d.rows < 2) return "batch norm in training needs at least 2 values per channel, not 1";
   return problem_of_types({d.dtype});
 }
 
@@ -57,11 +57,11 @@ std::optional<std::string> problem_of(const NormDesc& d) {
 std::optional<std::string> problem_of(const QuantizeDesc& d) {
   if (auto problem = problem_of_sizes({{"rows", d.rows}, {"columns", d.columns}})) return problem;
   if (d.from != DType::f32 && d.from != DType::bf16 && d.from != DType::fp16)
-    return fmt::format("what is rounded to 8 bits is f32, bf16 or fp16, not {}", name_of(d.from));
+    return fmt::format("only f32, bf16 and fp16 are rounded to 8 bits, not {}", name_of(d.from));
   if (d.to != DType::fp8_e4m3 && d.to != DType::fp8_e5m2)
     return fmt::format("{} is not one of fp8_e4m3, fp8_e5m2", name_of(d.to));
-  if (!d.plain && !d.transposed) return "rounding to 8 bits writes the tensor plain, transposed or both ways";
-  if (d.accumulate && !d.column_sums) return "only column sums are added to what is there";
+  if (!d.plain && !d.transposed) return "rounding to 8 bits must write the tensor plain, transposed or both";
+  if (d.accumulate && !d.column_sums) return "only column sums accumulate";
   return std::nullopt;
 }
 

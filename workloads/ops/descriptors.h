@@ -1,4 +1,4 @@
-// What the checks of descriptors share. A problem is one clear line, nothing when the descriptor is sound.
+// Shared checks of descriptors. A problem is one line of text; nothing if the descriptor is valid.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -15,7 +15,7 @@ namespace assay::ops {
 
 // The first of the named sizes that is below 1.
 std::optional<std::string> problem_of_sizes(std::initializer_list<std::pair<const char*, std::int64_t>> sizes);
-// The first type that is not stored as a floating-point number of 16 bits or more.
+// The first type that is not a floating-point type stored in 16 bits or more.
 std::optional<std::string> problem_of_types(std::initializer_list<DType> dtypes);
 
 }  // namespace assay::ops

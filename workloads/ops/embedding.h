@@ -1,4 +1,4 @@
-// Token embedding, with learned positions (and token types) added where the model has them.
+// Token embedding, plus learned positions and token types if the model has them.
 #pragma once
 
 #include "workloads/ops/op.h"
@@ -8,7 +8,7 @@
 
 namespace assay::ops {
 
-// y[b, t] = table[ids[b, t]] + positions[t] + types[type_ids[b, t]], the last two where asked for.
+// y[b, t] = table[ids[b, t]] + positions[t] + types[type_ids[b, t]], the last two being optional.
 struct EmbeddingDesc {
   std::int64_t batch = 0;
   std::int64_t seq = 0;
@@ -19,21 +19,21 @@ struct EmbeddingDesc {
   DType dtype = DType::f32;       // of y and dy
   DType parameters = DType::f32;  // of the tables
   DType gradient = DType::f32;    // of the tables' gradients
-  // Backward adds to the gradients; else rows that were not looked up become zero. Apart, since the head's gradient
-  // comes first into a tied table.
+  // Backward adds to the gradients; otherwise rows that were not looked up become zero. Two flags, because a tied table
+  // already holds the head's gradient.
   bool accumulate_table = false;
   bool accumulate_others = false;  // of positions and types
 
   bool operator==(const EmbeddingDesc&) const = default;
 };
 
-// Why no device could make this op; nothing when it is sound.
+// Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const EmbeddingDesc& desc);
 
 class EmbeddingForward : public Op {
  public:
   struct Args {
-    const std::int32_t* ids = nullptr;  // (B, T), each in [0, vocabulary): checked where the batch is made
+    const std::int32_t* ids = nullptr;  // (B, T), each in [0, vocabulary): checked when the batch is made
     const std::int32_t* type_ids = nullptr;
     const void* table = nullptr;      // (vocabulary, width)
     const void* positions = nullptr;  // (at least T, width)
@@ -44,7 +44,7 @@ class EmbeddingForward : public Op {
   virtual void run(Stream&, const Args&) = 0;
 };
 
-// The same sums whatever the number of threads.
+// Sums do not depend on the number of threads.
 class EmbeddingBackward : public Op {
  public:
   struct Args {
@@ -52,7 +52,7 @@ class EmbeddingBackward : public Op {
     const std::int32_t* type_ids = nullptr;
     const void* dy = nullptr;    // (B, T, width)
     void* dtable = nullptr;      // (vocabulary, width)
-    void* dpositions = nullptr;  // (T, width): rows beyond T are the caller's
+    void* dpositions = nullptr;  // (T, width): rows beyond T are left to the caller
     void* dtypes = nullptr;      // (types, width)
     void* workspace = nullptr;
   };

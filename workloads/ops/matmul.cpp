@@ -1,4 +1,4 @@
-// Names, sizes and validity of matrix products.
+// Validation of matrix products.
 #include "workloads/ops/matmul.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Layer norm and RMS norm over rows, with the residual add in front of them fused in.
+// Layer norm and RMS norm over rows, fused with the residual add before them.
 #pragma once
 
 #include "workloads/ops/op.h"
@@ -10,7 +10,7 @@ namespace assay::ops {
 
 enum class NormKind { layer, rms };
 
-// sum = x + residual (where asked for), y = weight * (sum - mean) / sqrt(variance + epsilon) + bias (layer), or
+// sum = x + residual (optional), y = weight * (sum - mean) / sqrt(variance + epsilon) + bias (layer), or
 // y = weight * sum / sqrt(mean(sum^2) + epsilon) (rms). Weight, bias and statistics are f32 (f64 for f64).
 struct NormDesc {
   NormKind kind = NormKind::layer;
@@ -25,7 +25,7 @@ struct NormDesc {
   bool operator==(const NormDesc&) const = default;
 };
 
-// Why no device could make this op; nothing when it is sound.
+// Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const NormDesc& desc);
 
 class NormForward : public Op {
@@ -33,7 +33,7 @@ class NormForward : public Op {
   struct Args {
     const void* x = nullptr;                  // (rows, columns)
     const void* residual = nullptr;           // (rows, columns)
-    void* sum = nullptr;                      // (rows, columns), written where desc.residual; may be residual
+    void* sum = nullptr;                      // (rows, columns), written if desc.residual; may be residual
     const void* weight = nullptr;             // (columns)
     const void* bias = nullptr;               // (columns)
     void* y = nullptr;                        // (rows, columns)
@@ -48,12 +48,12 @@ class NormBackward : public Op {
  public:
   struct Args {
     const void* dy = nullptr;      // (rows, columns)
-    const void* sum = nullptr;     // (rows, columns): what was normalised (x where there is no residual)
+    const void* sum = nullptr;     // (rows, columns): the normalised input (x if there is no residual)
     const void* weight = nullptr;  // (columns)
     const void* saved_mean = nullptr;
     const void* saved_inverse_deviation = nullptr;
-    const void* dsum = nullptr;  // (rows, columns): gradient that reaches sum by another way, added to dx; or null
-    void* dx = nullptr;          // (rows, columns): gradient of x and of residual alike; may be dsum or dy
+    const void* dsum = nullptr;  // (rows, columns): gradient of sum from another path, added to dx; or null
+    void* dx = nullptr;          // (rows, columns): gradient of both x and residual; may be dsum or dy
     void* dweight = nullptr;     // (columns)
     void* dbias = nullptr;       // (columns)
     void* workspace = nullptr;

@@ -1,5 +1,5 @@
-// The op interface: an op is built from a descriptor, then run. Building chooses an implementation or says why not;
-// run() never allocates, searches or synchronises.
+// The op interface: an op is built from a descriptor, then run. Building chooses an implementation or gives a reason
+// for having none; run() never allocates, searches or synchronises.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -14,7 +14,7 @@
 
 namespace assay::ops {
 
-// An op, or the reason why the device has none.
+// An op, or the reason the device has none.
 template <typename Op>
 class Made {
  public:
@@ -31,19 +31,19 @@ class Made {
   std::variant<std::unique_ptr<Op>, std::string> value_;
 };
 
-// What every op can say of itself.
+// What all ops have in common.
 class Op {
  public:
   virtual ~Op() = default;
-  // The library's name for what it runs ("brg_matmul:avx512_core_bf16") and its instruction set, as recorded: the same
-  // from run to run on a machine, for only records of equal ones are compared. Versions are the backend's libraries().
+  // The library's name for the kernel ("brg_matmul:avx512_core_bf16") and its instruction set, as recorded. Must not
+  // change from run to run on one machine: records are compared only if these match. Versions are in libraries().
   virtual std::string implementation() const = 0;
   virtual std::string isa() const = 0;
-  // What was chosen among several ways by how long they took, which may be another one the next time; or nothing.
+  // The outcome of a timed trial between implementations, which may differ in the next run; empty if there was none.
   virtual std::string choice() const { return {}; }
-  // Whether the same operands give the same bits again. Not where sums are in the order in which threads come.
+  // Whether the same operands always give the same bits. False if the order of sums depends on thread timing.
   virtual bool repeats() const { return true; }
-  virtual std::size_t workspace_bytes() const { return 0; }  // scratch that the caller lends to each run
+  virtual std::size_t workspace_bytes() const { return 0; }  // scratch that the caller provides for each run
   virtual std::size_t saved_bytes() const { return 0; }      // kept from forward to backward
 };
 

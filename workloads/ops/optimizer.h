@@ -1,4 +1,4 @@
-// One pass of the optimizer over flat buffers, and the norm of all gradients before it.
+// One optimizer pass over flat buffers, and the norm of all gradients that precedes it.
 #pragma once
 
 #include "workloads/ops/op.h"
@@ -30,31 +30,31 @@ struct OptimizerDesc {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double momentum = 0.9;
-  DType master = DType::f32;  // of the weights that are updated and of the moments
+  DType master = DType::f32;  // of the updated weights and the moments
   DType gradient = DType::f32;
-  DType parameter = DType::f32;  // where it differs from master, a rounded copy is written too
+  DType parameter = DType::f32;  // if it differs from master, a rounded copy is written too
 };
 
-// Why no device could make this op; nothing when it is sound.
+// Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const OptimizerDesc& desc);
 
 class Optimizer : public Op {
  public:
   struct Args {
-    const StepState* state = nullptr;  // on the device; nothing is written where found_infinity is set
+    const StepState* state = nullptr;  // on the device; nothing is written if found_infinity is set
     void* master = nullptr;            // (count)
     const void* gradient = nullptr;    // (count)
     void* moment1 = nullptr;           // (count): first moment, or velocity
     void* moment2 = nullptr;           // (count); adamw only
-    void* parameter = nullptr;         // (count); where parameter differs from master
+    void* parameter = nullptr;         // (count); if desc.parameter differs from desc.master
     void* workspace = nullptr;
   };
   virtual void run(Stream&, const Args&) = 0;
 };
 
-// Writes norm, coefficient = min(1, max_norm / (norm + 1e-6)) / scale and found_infinity of the state; scale is
-// loss_scale, or where valid targets were counted while the step ran, float(loss_scale * valid / expected). Without a
-// valid target found_infinity is set.
+// Writes norm, coefficient = min(1, max_norm / (norm + 1e-6)) / scale and found_infinity of the state. scale is
+// loss_scale, or float(loss_scale * valid / expected) if valid targets were counted during the step. Without any valid
+// target found_infinity is set.
 struct GradientNormDesc {
   std::int64_t count = 0;
   DType gradient = DType::f32;
@@ -65,15 +65,14 @@ class GradientNorm : public Op {
   struct Args {
     const void* gradient = nullptr;       // (count)
     StepState* state = nullptr;           // on the device; norm is of gradients / scale
-    const std::int64_t* valid = nullptr;  // (1) on the device: targets that count, of all ranks; null: loss_scale holds
+    const std::int64_t* valid = nullptr;  // (1) on the device: valid targets of all ranks; null: scale is loss_scale
     std::int64_t expected = 1;            // targets that the gradients were scaled for
     void* workspace = nullptr;
   };
   virtual void run(Stream&, const Args&) = 0;
 };
 
-// The scale that GradientNorm takes gradients to have; 0 without a valid target. For devices that share the host's
-// memory.
+// GradientNorm's scale (above); 0 without a valid target. For devices that share the host's memory.
 inline float gradients_scale(const StepState& state, const GradientNorm::Args& args) {
   if (!args.valid) return state.loss_scale;
   return static_cast<float>(static_cast<double>(state.loss_scale) *

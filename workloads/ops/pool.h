@@ -1,4 +1,4 @@
-// Pooling of NHWC images: maximum, and average (windows that reach over the edge average what lies inside).
+// Max and average pooling of NHWC images (a window that crosses the edge averages only the elements inside).
 #pragma once
 
 #include "workloads/ops/op.h"
@@ -29,7 +29,7 @@ struct PoolDesc {
   bool operator==(const PoolDesc&) const = default;
 };
 
-// Why no device could make this op; nothing when it is sound.
+// Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const PoolDesc& desc);
 
 class PoolForward : public Op {
@@ -37,7 +37,7 @@ class PoolForward : public Op {
   struct Args {
     const void* x = nullptr;  // (N, H, W, C)
     void* y = nullptr;        // (N, P, Q, C)
-    void* saved = nullptr;    // saved_bytes(): which element was the maximum (the first, where several are)
+    void* saved = nullptr;    // saved_bytes(): which element was the maximum (the first, if tied)
     void* workspace = nullptr;
   };
   virtual void run(Stream&, const Args&) = 0;

@@ -1,5 +1,5 @@
-// Rounding to 8-bit floats with a scale for each tensor, and the scales' own step (delayed scaling, as in NVIDIA's
-// Transformer Engine: the scale of this step comes of the largest magnitudes of the last ones).
+// Rounding to 8-bit floats with one scale per tensor, and the update of those scales (delayed scaling, as in NVIDIA's
+// Transformer Engine: a step's scale is computed from the largest magnitudes of previous steps).
 #pragma once
 
 #include "workloads/ops/op.h"
@@ -10,8 +10,8 @@
 
 namespace assay::ops {
 
-// y = x * scale, rounded to `to`; what is beyond its largest number becomes that one. Products want the terms of their
-// sums side by side, so a tensor that takes part in two is written both ways.
+// y = x * scale, rounded to `to` and clamped to its range. fp8 products need contiguous operands along K, so a tensor
+// used in two products is written both plain and transposed.
 struct QuantizeDesc {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -19,8 +19,8 @@ struct QuantizeDesc {
   DType to = DType::fp8_e4m3;  // fp8_e4m3, fp8_e5m2
   bool plain = true;           // writes y
   bool transposed = false;     // writes y_transposed
-  bool column_sums = false;    // writes or adds the sums of x's columns: the bias gradient of a product that x is the
-  bool accumulate = false;     // output's gradient of; accumulate: adds
+  bool column_sums = false;    // writes the sums of x's columns: the bias gradient if x is a product's output gradient
+  bool accumulate = false;     // adds to column_sums instead
 
   bool operator==(const QuantizeDesc&) const = default;
 };
@@ -32,21 +32,21 @@ class Quantize : public Op {
     const void* x = nullptr;       // (rows, columns)
     void* y = nullptr;             // (rows, columns)
     void* y_transposed = nullptr;  // (columns, rows)
-    const float* scale = nullptr;  // one number in the device's memory
-    float* amax = nullptr;         // one number that rises to the largest |x|, to NaN where there is one; may be null
+    const float* scale = nullptr;  // one number in device memory
+    float* amax = nullptr;         // one number, raised to the largest |x|, or NaN if x has one; may be null
     float* column_sums = nullptr;  // (columns)
     void* workspace = nullptr;
   };
   virtual void run(Stream&, const Args&) = 0;
 };
 
-// For each tensor: the history moves on by one and takes in amax (what is not finite as 0, so that it does not count);
-// scale = largest / (the history's maximum * 2^margin), 1 where the maximum is 0. An amax that is not finite sets the
-// state's found_infinity: rounding would hide it.
+// For each tensor: amax is appended to the history (0 if it is not finite) and the oldest entry dropped;
+// scale = largest / (the history's maximum * 2^margin), 1 if the maximum is 0. A non-finite amax sets the state's
+// found_infinity, since rounding would hide it.
 struct ScaleUpdateDesc {
   std::int64_t tensors = 0;
   std::int64_t length = 16;  // of each history
-  int margin = 0;            // powers of two kept free above the history's maximum
+  int margin = 0;            // powers of two of headroom above the history's maximum
 
   bool operator==(const ScaleUpdateDesc&) const = default;
 };
@@ -57,7 +57,7 @@ class ScaleUpdate : public Op {
   struct Args {
     const float* amax = nullptr;     // (tensors)
     float* history = nullptr;        // (tensors, length), the latest last
-    const float* largest = nullptr;  // (tensors): of the type, 448 or 57,344
+    const float* largest = nullptr;  // (tensors): the type's maximum, 448 or 57,344
     float* scale = nullptr;          // (tensors)
     float* inverse = nullptr;        // (tensors): 1 / scale
     StepState* state = nullptr;      // on the device; may be null

@@ -1,4 +1,4 @@
-// Random fills: a counter gives 64 bits, each 16 of which pick one slice of the normal distribution from a table.
+// Random fills: a counter gives 64 bits, and each 16 of them index a table of the normal distribution's slices.
 #include "workloads/ops/random.h"
 
 #include "harness/core/error.h"
@@ -26,9 +26,9 @@ std::vector<float> make_normal_table() {
   return table;
 }
 
-// `bits` of 64 for one element each, from lowest to highest; element i takes part i % per of word i / per.
+// Calls store(i, value) with `bits` bits per element; element i uses part i % per of word i / per, lowest bits first.
 template <int bits, typename Store>
-void each(std::int64_t begin, std::int64_t end, const Rng& rng, Store store) {
+void for_each_part(std::int64_t begin, std::int64_t end, const Rng& rng, Store store) {
   constexpr std::int64_t per = 64 / bits;
   for (std::int64_t i = begin; i < end;) {
     const std::int64_t word = i / per;
@@ -41,10 +41,10 @@ template <typename T>
 void normal(void* data, std::int64_t begin, std::int64_t end, const Rng& rng) {
   const float* values = normal_table().data();
   T* to = static_cast<T*>(data);
-  each<16>(begin, end, rng, [=](std::int64_t i, std::uint64_t v) { to[i] = T(values[v]); });
+  for_each_part<16>(begin, end, rng, [=](std::int64_t i, std::uint64_t v) { to[i] = T(values[v]); });
 }
 
-// 16 bits pick the slice as above, the other 48 a place between its neighbours: f64 gets all of its significant bits.
+// 16 bits choose the slice as above, the other 48 a point within it, so all significant bits of an f64 are random.
 void normal_f64(void* data, std::int64_t begin, std::int64_t end, const Rng& rng) {
   const std::vector<float>& table = normal_table();
   auto* to = static_cast<double*>(data);
@@ -75,11 +75,12 @@ void fill_random(void* data, DType dtype, std::int64_t begin, std::int64_t end, 
     case DType::fp8_e4m3: return normal<fp8_e4m3>(data, begin, end, rng);
     case DType::fp8_e5m2: return normal<fp8_e5m2>(data, begin, end, rng);
     case DType::u8:
-      return each<8>(begin, end, rng, [to = static_cast<std::uint8_t*>(data), mask](std::int64_t i, std::uint64_t v) {
-        to[i] = static_cast<std::uint8_t>(v & mask);
-      });
+      return for_each_part<8>(begin, end, rng,
+                              [to = static_cast<std::uint8_t*>(data), mask](std::int64_t i, std::uint64_t v) {
+                                to[i] = static_cast<std::uint8_t>(v & mask);
+                              });
     case DType::s8:
-      return each<8>(begin, end, rng, [to = static_cast<std::int8_t*>(data)](std::int64_t i, std::uint64_t v) {
+      return for_each_part<8>(begin, end, rng, [to = static_cast<std::int8_t*>(data)](std::int64_t i, std::uint64_t v) {
         to[i] = static_cast<std::int8_t>(static_cast<std::uint8_t>(v));
       });
     default: throw Error(fmt::format("no random fill for {}", name_of(dtype)));

@@ -22,7 +22,7 @@ struct RotaryDesc {
   bool operator==(const RotaryDesc&) const = default;
 };
 
-// Why no device could make this op; nothing when it is sound.
+// Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const RotaryDesc& desc);
 
 class Rotary : public Op {

@@ -12,8 +12,8 @@ namespace {
 
 struct Row {
   OpGroup op;
-  double units;      // of roundoff, beside those of its sums: elementary functions and cancellation
-  double roundings;  // that an op on 16-bit floats may make on the way to its output, as of attention's probabilities
+  double units;      // of roundoff, besides those of its sums: elementary functions and cancellation
+  double roundings;  // of intermediate results to 16 bits, such as attention's probabilities
 };
 
 // Measured errors of the CPU's kernels stay below a third of these limits.
@@ -34,8 +34,8 @@ constexpr std::array<Row, 16> rows{{{OpGroup::matmul, 4, 0},
                                     {OpGroup::gradient_norm, 16, 0},
                                     {OpGroup::elementwise, 2, 0}}};
 
-// Half an ulp of an element's significant bits where rounding to them outweighs all else; over a vector the mean square
-// is well below.
+// Half an ulp of a 16-bit type, whose rounding outweighs all other errors (0 for wider types); the root mean square
+// over a vector is well below.
 double half_ulp_of(DType dtype) { return dtype == DType::bf16 ? 0x1p-9 : dtype == DType::fp16 ? 0x1p-12 : 0; }
 
 }  // namespace
@@ -59,12 +59,11 @@ Tolerance tolerance_of(OpGroup op, DType compute, DType out, std::int64_t terms,
 Tolerance matmul_tolerance(DType a, DType out, std::int64_t k, bool fast_accumulate) {
   if (a == DType::u8 || a == DType::s8) return {};
   Tolerance t = tolerance_of(OpGroup::matmul, a, out, k);
-  // Both operands are rounded to 11 significant bits, each an error of its own, an element of a sum no more than that
-  // of a vector.
+  // Both operands are rounded to 11 significant bits, with independent errors.
   double extra = a == DType::tf32 ? 0x1p-11 : 0;
-  // Tensor cores of compute capability 8.9 and 9.0 keep about 14 bits of a sum of fp8 products, for 128 terms, or for
-  // all of them where accumulation is fast (DeepSeek-V3 technical report, section 3.3.2: up to 2 %).
-  // Bits are cut off at each step of a sum, not rounded: over all terms what is lost grows with their number.
+  // Tensor cores of compute capability 8.9 and 9.0 keep about 14 bits of a sum of fp8 products, over 128 terms, or over
+  // all terms with fast accumulation (DeepSeek-V3 technical report, section 3.3.2: up to 2 %). Each step truncates
+  // rather than rounds, so the loss grows with the number of terms.
   const double fast = std::max(0x1p-6, 0x1p-19 * static_cast<double>(k));
   if (a == DType::fp8_e4m3 || a == DType::fp8_e5m2) extra = fast_accumulate ? fast : 0x1p-9;
   t.relative_l2 += extra;

@@ -17,7 +17,7 @@ void read_stages(const Cursor& cursor, Config& config) {
   }
   for (const Cursor& element : member->elements())
     if (const auto blocks = element.integer(1, 1000)) config.stages.push_back(*blocks);
-  if (member->json().empty() || member->json().size() > 8) member->error("must name from 1 to 8 stages");
+  if (member->json().empty() || member->json().size() > 8) member->error("must name 1 to 8 stages");
 }
 
 void check_shapes(const Cursor& cursor, const Config& config) {
@@ -25,10 +25,10 @@ void check_shapes(const Cursor& cursor, const Config& config) {
   if (config.width % config.groups != 0)
     place("groups").error(fmt::format("{} groups do not divide the width {}", config.groups, config.width));
   if (config.groups > 1 && config.block == BlockKind::basic)
-    place("groups").error("only where block is \"bottleneck\"");
+    place("groups").error("allowed only if block is \"bottleneck\"");
   const std::int64_t shrink = (config.small_stem ? 1 : 4) << (config.stages.size() - 1);
   if (config.image < shrink)
-    place("image").error(fmt::format("{} pixels leave nothing after a reduction by {}", config.image, shrink));
+    place("image").error(fmt::format("{} pixels are fewer than the reduction by {}", config.image, shrink));
 }
 
 }  // namespace
@@ -51,9 +51,9 @@ Config read_config(const Json& json, const std::string& source, const std::strin
     if (const auto value = member->choice(blocks))
       config.block = *value == "basic" ? BlockKind::basic : BlockKind::bottleneck;
   read_stages(cursor, config);
-  const auto size = [&](const char* member_name, std::int64_t& value, std::int64_t most) {
+  const auto size = [&](const char* member_name, std::int64_t& value, std::int64_t max) {
     if (const auto member = cursor.find(member_name))
-      if (const auto read = member->integer(1, most)) value = *read;
+      if (const auto read = member->integer(1, max)) value = *read;
   };
   size("width", config.width, 1 << 16);
   size("groups", config.groups, 1 << 16);

@@ -1,4 +1,4 @@
-// What makes one ResNet another, as data; read from configs/models/*.json.
+// The configuration of a ResNet, read from configs/models/*.json.
 #pragma once
 
 #include "harness/core/json_fwd.h"
@@ -14,16 +14,16 @@ enum class BlockKind { basic, bottleneck };
 struct Config {
   std::string name;
   BlockKind block = BlockKind::bottleneck;
-  std::vector<std::int64_t> stages;  // blocks of each; every stage after the first halves the image
+  std::vector<std::int64_t> stages;  // blocks per stage; every stage after the first halves the image
   std::int64_t width = 64;           // channels of the first stage; each stage doubles them
   std::int64_t groups = 1;           // of the 3 x 3 convolutions
   std::int64_t classes = 1000;
   std::int64_t image = 224;      // height and width
   bool small_stem = false;       // 3 x 3 without pooling, for small images; else 7 x 7 with stride 2, then pooling
-  bool zero_last_scale = false;  // the last norm of each block starts at zero: blocks start as identities
+  bool zero_last_scale = false;  // the last norm of each block starts at zero, so that blocks start as identities
 };
 
-// Throws UsageError "FILE: POINTER: WHAT" for each thing that is wrong. `source` is what messages call the JSON.
+// Throws UsageError with a line "FILE: POINTER: WHAT" for each error. `source` is what messages call the JSON.
 Config read_config(const Json& json, const std::string& source, const std::string& name);
 
 }  // namespace assay::resnet

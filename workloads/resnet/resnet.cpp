@@ -48,7 +48,7 @@ struct Image {
   std::int64_t channels;
 };
 
-// A square convolution that keeps the size but for its stride.
+// A square convolution that changes the size only by its stride.
 ops::ConvDesc convolution(std::int64_t samples, const Image& in, std::int64_t out, std::int64_t window,
                           std::int64_t stride, std::int64_t groups = 1) {
   ops::ConvDesc desc;
@@ -142,7 +142,7 @@ class Block {
     return path_.back().forward(builder, x, shortcut_);
   }
 
-  // What backward needs, from the block's input; its output is still there, being the input of what follows.
+  // Recomputes what backward needs from the block's input. The output still exists, as the input of what follows.
   void recompute(Builder& builder) {
     const Builder::Scope scope(builder, name_);
     builder.recomputing(true);
@@ -187,12 +187,12 @@ std::vector<nn::ParameterSpec> Resnet::parameters() const {
   std::vector<nn::ParameterSpec> list;
   const auto unit = [&](const std::string& prefix, const Unit& u) {
     const ops::ConvDesc& d = u.shape;
-    // He et al. 2015 by the number of outputs that a weight reaches, as torchvision does.
+    // He et al. 2015 with fan-out, as in torchvision.
     const double deviation = std::sqrt(2.0 / static_cast<double>(d.k * d.r * d.s / d.groups));
     list.push_back(
         {.name = prefix + u.conv + ".weight", .shape = {d.k, d.r, d.s, d.c / d.groups}, .deviation = deviation});
-    const auto first = u.last && c_.zero_last_scale ? nn::Initial::zeros : nn::Initial::ones;
-    list.push_back({.name = prefix + u.norm + ".weight", .shape = {d.k}, .initial = first, .decay = false});
+    const auto scale = u.last && c_.zero_last_scale ? nn::Initial::zeros : nn::Initial::ones;
+    list.push_back({.name = prefix + u.norm + ".weight", .shape = {d.k}, .initial = scale, .decay = false});
     list.push_back({.name = prefix + u.norm + ".bias", .shape = {d.k}, .initial = nn::Initial::zeros, .decay = false});
   };
   unit("", network.stem);
@@ -218,8 +218,7 @@ nn::ModelCost Resnet::cost(const nn::BatchShape&) const {
   cost.training_full_attention = cost.training;
   cost.formula = fmt::format(
       "an image of {0} x {0}: forward = 2 x {1:.0f} multiply-adds of convolutions and classifier; training = 3 x "
-      "forward - "
-      "2 x {2:.0f} (no data gradient of the first layer)",
+      "forward - 2 x {2:.0f} (no data gradient of the first layer)",
       c_.image, total, macs(network.stem.shape));
   return cost;
 }

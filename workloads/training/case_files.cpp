@@ -13,14 +13,14 @@ namespace assay::training {
 namespace fs = std::filesystem;
 
 CaseFiles::CaseFiles(const Context& context, const Settings& settings, const std::string& key)
-    : comm_(context.comm), saves_(settings.save_every > 0 && !context.run_dir.empty()) {
+    : comm_(context.comm), saves_(settings.save_every > 0 && !context.inputs.run_dir.empty()) {
   // Ranks and the plan's seed are part of what a case is, beside its key.
-  const std::string whole = fmt::format("{} ranks={} seed={}", key, context.world.ranks, context.seed);
+  const std::string whole = fmt::format("{} ranks={} seed={}", key, context.inputs.world.ranks, context.inputs.seed);
   std::string name = fs::path(settings.model_name).stem().string();
   std::replace_if(
       name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c) && c != '-'; }, '_');
   stem_ = fmt::format("{}-{:016x}", name.substr(0, 60), checksum(std::as_bytes(std::span(whole))));
-  file_ = context.run_dir / "checkpoints" / (stem_ + ".ckpt");
+  file_ = context.inputs.run_dir / "checkpoints" / (stem_ + ".ckpt");
   identity_ = {settings.model->name(), settings.precision, whole};
 }
 
@@ -38,7 +38,7 @@ void CaseFiles::evict() const {
 std::string CaseFiles::log_name(std::uint64_t seed) const { return fmt::format("mllog/{}-seed{}.log", stem_, seed); }
 
 void damage_image(const data::TrainingSet& set, std::uint64_t seed, Context& context) {
-  if (context.comm.rank() != 0 || !context.faults.contains(Fault::corrupt_image)) return;
+  if (context.comm.rank() != 0 || !context.inputs.faults.contains(Fault::corrupt_image)) return;
   if (set.damage_first_image(seed)) context.inject(Fault::corrupt_image);
 }
 

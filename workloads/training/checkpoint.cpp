@@ -1,11 +1,11 @@
 #include "workloads/training/checkpoint.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/record/files.h"
 #include "harness/record/json_reader.h"
 #include "workloads/data/file.h"
-#include "workloads/training/clock.h"
 
 #include <fcntl.h>
 #include <unistd.h>

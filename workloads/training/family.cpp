@@ -124,7 +124,7 @@ std::optional<std::string> conflict(const ModelFamily& family, const Params& par
 }
 
 std::unique_ptr<Case> make_case(const ModelFamily& family, const Params& params) {
-  return params.text("mode") == "quality" ? make_quality_case(family, params) : make_throughput_case(family, params);
+  return is_quality(params) ? make_quality_case(family, params) : make_throughput_case(family, params);
 }
 
 }  // namespace assay::training

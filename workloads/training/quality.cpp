@@ -1,8 +1,8 @@
 #include "workloads/training/quality.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "workloads/training/case_files.h"
-#include "workloads/training/clock.h"
 #include "workloads/training/peak_memory.h"
 #include "workloads/training/run_log.h"
 #include "workloads/training/scoring.h"
@@ -40,9 +40,9 @@ class QualityCase final : public Case {
  public:
   QualityCase(const ModelFamily& family, const Params& params) : family_(family), params_(params) {}
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
+  std::optional<std::string> prepare(Context& context) override {
     started_ = Clock::now();
-    settings_ = settings_from(family_, params_, context.world.ranks);
+    settings_ = settings_from(family_, params_, context.inputs.world.ranks);
     try {
       trainer_.emplace(context.device, context.comm, settings_);
     } catch (const UsageError& error) {
@@ -54,16 +54,16 @@ class QualityCase final : public Case {
   void setup(Context& context) override {
     context_ = &context;
     files_.emplace(context, settings_, params_.key(family_.name));
-    if (context.run_dir.empty()) settings_.save_every = 0;
+    if (context.inputs.run_dir.empty()) settings_.save_every = 0;
     const auto set = open_data(settings_);
     goal_.emplace(settings_, set);
-    context.protocol.form = "procedure";
+    context.outputs.protocol.form = "procedure";
     memory_watch_.emplace(context.device);
     trainer_->allocate();
     // What is made at the first step (pages, kernels) is made before the clock starts, from inputs that are no data.
     trainer_->warm_up(true);
     trainer_->describe(context, *set);
-    context.labels["target"] = goal_->text();
+    context.outputs.conditions["target"] = goal_->text();
   }
 
   void measure(Sampler& sampler) override {
@@ -98,7 +98,7 @@ class QualityCase final : public Case {
     checks.at_most("ranks_with_other_weights", trainer_->ranks_that_differ(state), 0);
     check_unusable(*data_, checks);
     judge(checks);
-    context_->labels["scoring"] = score.rule;
+    context_->outputs.conditions["scoring"] = score.rule;
     fill_record();
   }
 
@@ -107,7 +107,7 @@ class QualityCase final : public Case {
  private:
   std::int64_t steps_between() const { return settings_.recipe.quality->evaluate_every / settings_.global_batch(); }
   std::int64_t samples_trained() const { return trainer_->steps() * settings_.global_batch(); }
-  std::uint64_t seed_of(std::size_t run) const { return settings_.seed + context_->seed + run; }
+  std::uint64_t seed_of(std::size_t run) const { return settings_.seed + context_->inputs.seed + run; }
 
   QualityRun run_once(std::size_t index) {
     const std::uint64_t seed = seed_of(index);
@@ -203,7 +203,7 @@ class QualityCase final : public Case {
     evaluations_.restore(meta.at("evaluations"));
     read_ = read;
     resume_ = meta;
-    context_->flags.push_back(
+    context_->outputs.flags.push_back(
         fmt::format("resumed in run {} of {} from step {}", runs_.size() + 1, settings_.runs, trainer_->steps()));
   }
 
@@ -215,33 +215,34 @@ class QualityCase final : public Case {
     if (verdict.verdict == Verdict::as_expected) word = "as expected";
     if (verdict.verdict == Verdict::too_fast) word = "too fast";
     if (verdict.verdict == Verdict::too_slow) word = "too slow";
-    context_->labels["convergence"] = fmt::format("{}: {}", word, verdict.reason);
+    context_->outputs.labels["convergence"] = fmt::format("{}: {}", word, verdict.reason);
     if (verdict.verdict == Verdict::not_judged) return;
     // Faster than the method can be is a mistake that flatters; slower costs only him who measures.
     checks.that("convergence_not_too_fast", verdict.verdict != Verdict::too_fast, {verdict.reason});
-    if (verdict.verdict == Verdict::too_slow) context_->flags.push_back("converges too slowly: " + verdict.reason);
+    if (verdict.verdict == Verdict::too_slow)
+      context_->outputs.flags.push_back("converges too slowly: " + verdict.reason);
   }
 
   void fill_record() {
     if (context_->comm.rank() != 0) return;
-    context_->spans = parts_.spans(steps_);
-    context_->spans.emplace_back("evaluation",
-                                 evaluation_seconds_ / static_cast<double>(std::max<std::int64_t>(1, steps_)));
-    context_->series["loss"] = losses_.series();
-    context_->series[goal_->is_loss() ? "eval_loss" : "eval_accuracy"] = evaluations_.series();
+    context_->outputs.spans = parts_.spans(steps_);
+    context_->outputs.spans.emplace_back("evaluation",
+                                         evaluation_seconds_ / static_cast<double>(std::max<std::int64_t>(1, steps_)));
+    context_->outputs.series["loss"] = losses_.series();
+    context_->outputs.series[goal_->is_loss() ? "eval_loss" : "eval_accuracy"] = evaluations_.series();
     Curve samples;
     double at = 0;
     for (const QualityRun& run : runs_) samples.add(at += run.seconds, static_cast<double>(run.samples));
-    context_->series["samples_to_quality"] = samples.series();
+    context_->outputs.series["samples_to_quality"] = samples.series();
   }
 
   const ModelFamily& family_;
   Params params_;
   Context* context_ = nullptr;
   // Planned while it is asked whether the case can be skipped.
-  mutable Clock::time_point started_;
-  mutable Settings settings_;
-  mutable std::optional<Trainer> trainer_;
+  Clock::time_point started_;
+  Settings settings_;
+  std::optional<Trainer> trainer_;
   std::optional<CaseFiles> files_;
   std::optional<Goal> goal_;
   Sampler* sampler_ = nullptr;                     // while it measures

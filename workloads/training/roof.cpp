@@ -23,13 +23,13 @@ std::optional<Roof> sheet_roof(const Context& context, std::string_view precisio
   if (!sheet) return std::nullopt;
   const auto peak = sheet->peak.find(dtype_of(precision));
   if (peak == sheet->peak.end()) return std::nullopt;
-  double devices = context.world.ranks;
+  double devices = context.inputs.world.ranks;
   if (cpu) {
     const CpuPart machine = probe_cpu(Root());
     const bool whole = cpu::processor().hypervisor.empty() && machine.sockets > 0 &&
-                       threads * context.world.ranks == machine.cores * context.world.nodes;
+                       threads * context.inputs.world.ranks == machine.cores * context.inputs.world.nodes;
     if (!whole) return std::nullopt;
-    devices = static_cast<double>(machine.sockets) * context.world.nodes;
+    devices = static_cast<double>(machine.sockets) * context.inputs.world.nodes;
   }
   const auto source = sheet->sources.find("peak");
   return Roof{peak->second * devices,
@@ -38,9 +38,11 @@ std::optional<Roof> sheet_roof(const Context& context, std::string_view precisio
 }
 
 std::optional<Roof> measured_roof(const Context& context, std::string_view precision, int threads) {
-  const MeasuredPeak* peak = find_peak(context.peaks, dtype_of(precision), "", context.world.ranks, threads);
+  const MeasuredPeak* peak =
+      find_peak(context.inputs.peaks, dtype_of(precision), "", context.inputs.world.ranks, threads);
   if (!peak) return std::nullopt;
-  return Roof{peak->rate * context.world.ranks, fmt::format("{} ({}), measured in this run", peak->key, peak->isa)};
+  return Roof{peak->rate * context.inputs.world.ranks,
+              fmt::format("{} ({}), measured in this run", peak->key, peak->isa)};
 }
 
 }  // namespace assay::training

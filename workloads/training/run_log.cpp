@@ -9,8 +9,9 @@ Json at(std::int64_t samples) { return {{"samples_count", samples}}; }
 }  // namespace
 
 RunLog::RunLog(const Context& context, const std::string& name)
-    : write_(context.comm.rank() == 0 && context.write_file
-                 ? [write = context.write_file, name](std::string_view text, bool anew) { write(name, text, anew); }
+    : write_(context.comm.rank() == 0 && context.services.write_file
+                 ? [write = context.services.write_file, name](std::string_view text,
+                                                               bool anew) { write(name, text, anew); }
                  : std::function<void(std::string_view, bool)>()),
       log_([this](std::string_view text, bool anew) {
         text_ += text;

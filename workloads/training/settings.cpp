@@ -17,21 +17,6 @@ constexpr std::int64_t throughput_validation = 512;  // samples that nobody look
 
 std::string stem_of(const std::string& model) { return std::filesystem::path(model).stem().string(); }
 
-// A count as it is written: "2", "all"; empty where it is absent.
-std::string word_of(const Params& params, const char* name) {
-  for (const auto& [key, value] : params.items())
-    if (key == name) return to_string(value);
-  return {};
-}
-
-// A count, or what the recipe says.
-std::int64_t count_or(const Params& params, const char* name, std::int64_t recipe) {
-  for (const auto& [key, value] : params.items())
-    if (key == name)
-      if (const auto* count = std::get_if<std::int64_t>(&value)) return *count;
-  return recipe;
-}
-
 // One rank's share of the micro-batches of a step, in `accumulate`, or of each of them, in `micro_batch`.
 void share_batch(Settings& settings) {
   const std::int64_t ranks = settings.ranks;
@@ -91,11 +76,11 @@ Settings settings_from(const ModelFamily& family, const Params& params, int rank
   settings.model_name = params.text("model");
   settings.model = family.load(settings.model_name);
   settings.recipe = find_recipe(stem_of(settings.model_name), family.name);
-  settings.quality = params.text("mode") == "quality";
+  settings.quality = is_quality(params);
   settings.precision = params.text("precision");
-  settings.checkpointing = params.text("checkpointing") == "full" ? nn::Checkpointing::full : nn::Checkpointing::none;
-  settings.strong = params.text("scaling") == "strong" || settings.quality;
-  settings.threads = word_of(params, "threads");
+  settings.checkpointing = params.choice<nn::Checkpointing>("checkpointing");
+  settings.strong = params.choice<Scaling>("scaling") == Scaling::strong || settings.quality;
+  settings.threads = params.word("threads");
   settings.path = params.text("path");
   settings.save_every = params.integer("save_every");
   settings.runs = params.integer("runs");
@@ -104,11 +89,11 @@ Settings settings_from(const ModelFamily& family, const Params& params, int rank
 
   const nn::InputSpec input = settings.model->input();
   const bool images = input.image_size > 0;
-  settings.micro_batch = count_or(params, "micro_batch", settings.recipe.micro_batch);
-  settings.accumulate = count_or(params, "accumulate", settings.recipe.accumulate);
-  if (!images && word_of(params, "seq") == no_seq)
+  settings.micro_batch = params.number("micro_batch").value_or(settings.recipe.micro_batch);
+  settings.accumulate = params.number("accumulate").value_or(settings.recipe.accumulate);
+  if (!images && params.word("seq") == no_seq)
     throw UsageError(fmt::format("seq={}: {} reads tokens", no_seq, settings.model_name));
-  settings.seq = count_or(params, "seq", images ? 0 : settings.recipe.seq);
+  settings.seq = params.number("seq").value_or(images ? 0 : settings.recipe.seq);
   check_shapes(settings, input, settings.seq > 0);
   if (settings.strong) share_batch(settings);
   check_quality(settings);
@@ -116,54 +101,34 @@ Settings settings_from(const ModelFamily& family, const Params& params, int rank
 }
 
 Schema training_schema(const ModelFamily& family) {
-  using Values = std::vector<ParamValue>;
-  const auto count = [](const char* name, const char* help) {
-    return ParamSpec{name, ParamType::count, Values{std::string(from_recipe)}, {from_recipe}, 1.0, 1e9, help, {}};
+  const auto recipe_count = [](const char* name, std::vector<std::string> words) {
+    return axis::count(name, std::move(words)).runs({from_recipe}).range(1, 1e9);
   };
-  const auto integer = [](const char* name, std::int64_t otherwise, double least, const char* help) {
-    return ParamSpec{name, ParamType::integer, Values{otherwise}, {}, least, 1e9, help, {}};
-  };
-  ParamSpec seq = count("seq", "tokens of a sequence; none: images have none");
-  seq.allowed.push_back(no_seq);
   return {
-      {"model",
-       ParamType::text,
-       Values{std::string(family.default_model)},
-       {},
-       {},
-       {},
-       "a model of configs/models, or a file like them",
-       {}},
-      choice("mode", {"throughput", "quality"}, {"throughput"},
-             "throughput times steps; quality times runs to a target"),
-      choice("precision", {"f32", "tf32", "bf16", "fp16", "fp8"}, {"f32"},
-             "of activations and products; masters are f32"),
-      count("micro_batch", "samples of one forward and backward pass of a rank"),
-      count("accumulate", "micro-batches of an optimizer step of a rank"),
-      seq,
-      choice("checkpointing", {"none", "full"}, {"none"},
-             "full: layers are computed again in the backward pass, to save memory"),
-      choice("scaling", {"weak", "strong"}, {"weak"},
-             "over ranks: weak keeps the batch of a rank, strong the batch of all"),
-      {"threads",
-       ParamType::count,
-       Values{std::string("all")},
-       {"all", "core", "node", "cpus"},
-       1.0,
-       4096.0,
-       "of a rank; a number stays the same at every world size",
-       {DeviceKind::cpu}},
-      {"path",
-       ParamType::text,
-       Values{std::string(generated_path)},
-       {},
-       {},
-       {},
-       "data: generated, a folder of JPEGs by class or tar shards, or a token file",
-       {}},
-      integer("save_every", 0, 0, "optimizer steps between checkpoints; 0: none"),
-      integer("runs", 5, 1, "seeded runs of quality mode"),
-      integer("seed", 0, 0, "of weights and of the order of the data; run i of quality mode takes seed + i"),
+      axis::text("model", family.default_model).doc("a model of configs/models, or a file like them"),
+      axis::choice<Mode>("mode").runs({"throughput"}).doc("throughput times steps; quality times runs to a target"),
+      axis::choice("precision", {"f32", "tf32", "bf16", "fp16", "fp8"})
+          .runs({"f32"})
+          .doc("of activations and products; masters are f32"),
+      recipe_count("micro_batch", {from_recipe}).doc("samples of one forward and backward pass of a rank"),
+      recipe_count("accumulate", {from_recipe}).doc("micro-batches of an optimizer step of a rank"),
+      recipe_count("seq", {from_recipe, no_seq}).doc("tokens of a sequence; none: images have none"),
+      axis::choice<nn::Checkpointing>("checkpointing")
+          .runs({"none"})
+          .doc("full: layers are computed again in the backward pass, to save memory"),
+      axis::choice<Scaling>("scaling").runs({"weak"}).doc(
+          "over ranks: weak keeps the batch of a rank, strong the batch of all"),
+      axis::count("threads", {"all", "core", "node", "cpus"})
+          .runs({"all"})
+          .range(1, 4096)
+          .only(DeviceKind::cpu)
+          .doc("per rank; a number stays the same at every world size"),
+      axis::text("path", generated_path)
+          .doc("data: generated, a folder of JPEGs by class or tar shards, or a token file"),
+      axis::integer("save_every", 0).range(0, 1e9).doc("optimizer steps between checkpoints; 0: none"),
+      axis::integer("runs", 5).range(1, 1e9).doc("seeded runs of quality mode"),
+      axis::integer("seed", 0).range(0, 1e9).doc(
+          "of weights and of the order of the data; run i of quality mode uses seed + i"),
   };
 }
 

@@ -10,7 +10,19 @@
 #include <memory>
 #include <string>
 
-namespace assay::training {
+namespace assay {
+
+namespace nn {
+constexpr auto words(Checkpointing) { return std::to_array<std::string_view>({"none", "full"}); }
+}  // namespace nn
+
+namespace training {
+
+enum class Mode { throughput, quality };
+constexpr auto words(Mode) { return std::to_array<std::string_view>({"throughput", "quality"}); }
+enum class Scaling { weak, strong };
+constexpr auto words(Scaling) { return std::to_array<std::string_view>({"weak", "strong"}); }
+inline bool is_quality(const Params& params) { return params.choice<Mode>("mode") == Mode::quality; }
 
 inline constexpr const char* from_recipe = "recipe";
 inline constexpr const char* no_seq = "none";  // of image models
@@ -67,4 +79,6 @@ Schema training_schema(const ModelFamily& family);
 // What the case trains on: generated, or the user's files. Throws UsageError for files that cannot serve.
 std::shared_ptr<const data::TrainingSet> open_data(const Settings& settings);
 
-}  // namespace assay::training
+}  // namespace training
+
+}  // namespace assay

@@ -1,9 +1,10 @@
 #include "workloads/training/throughput.h"
 
+#include "harness/comm/gather.h"
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/units.h"
 #include "workloads/training/case_files.h"
-#include "workloads/training/clock.h"
 #include "workloads/training/peak_memory.h"
 #include "workloads/training/roof.h"
 #include "workloads/training/trainer.h"
@@ -37,9 +38,9 @@ class ThroughputCase final : public Case {
  public:
   ThroughputCase(const ModelFamily& family, const Params& params) : family_(family), params_(params) {}
 
-  std::optional<std::string> skip_reason(const Context& context) const override {
+  std::optional<std::string> prepare(Context& context) override {
     started_ = Clock::now();
-    settings_ = settings_from(family_, params_, context.world.ranks);
+    settings_ = settings_from(family_, params_, context.inputs.world.ranks);
     data_ = open_data(settings_);
     try {
       trainer_.emplace(context.device, context.comm, settings_);
@@ -52,19 +53,19 @@ class ThroughputCase final : public Case {
   void setup(Context& context) override {
     context_ = &context;
     files_.emplace(context, settings_, params_.key(family_.name));
-    if (context.run_dir.empty()) settings_.save_every = 0;
-    Protocol& protocol = context.protocol;
+    if (context.inputs.run_dir.empty()) settings_.save_every = 0;
+    Protocol& protocol = context.outputs.protocol;
     protocol.form = "steps";
     protocol.warmup_seconds = 1;
     protocol.min_samples = static_cast<int>(looked_at_step);
     protocol.max_seconds = 30;
-    prepare(context);
+    start(context);
     trainer_->describe(context, *data_);
     describe_cost(context);
   }
 
   void measure(Sampler& sampler) override {
-    if (!trainer_) prepare(*context_);
+    if (!trainer_) start(*context_);
     trainer_->use_threads();
     steps_.clear();
     if (last_rank() && context_->inject(Fault::slow_rank)) trainer_->slow_down();
@@ -100,13 +101,13 @@ class ThroughputCase final : public Case {
   std::vector<Metric> metrics(const Measurement& measured) const override;
 
  private:
-  // Plans, allocates, starts or resumes.
-  void prepare(Context& context) {
+  // Allocates, then starts or resumes training.
+  void start(Context& context) {
     if (!trainer_) trainer_.emplace(context.device, context.comm, settings_);
     memory_watch_.emplace(context.device);
     trainer_->allocate();
     if (context.device.kind() != DeviceKind::cpu) trainer_->warm_up(false);
-    const std::uint64_t seed = settings_.seed + context.seed;
+    const std::uint64_t seed = settings_.seed + context.inputs.seed;
     damage_image(*data_, seed, context);
     losses_.clear();
     loss_at_.clear();
@@ -117,7 +118,7 @@ class ThroughputCase final : public Case {
       trainer_->reopen(data_, seed);
       for (const Json& loss : meta.value("losses", Json::array())) losses_.push_back(loss.get<double>());
       loss_at_.assign(losses_.size(), 0);
-      context.flags.push_back(fmt::format("resumed from step {}", trainer_->steps()));
+      context.outputs.flags.push_back(fmt::format("resumed from step {}", trainer_->steps()));
     }
   }
 
@@ -135,7 +136,7 @@ class ThroughputCase final : public Case {
   // Few slow steps may have ended before the tenth: those that are missing are not timed. A plan that is content with
   // fewer samples has no use for them.
   void reach_step_ten() {
-    if (context_->protocol.min_samples < looked_at_step) return;
+    if (context_->outputs.protocol.min_samples < looked_at_step) return;
     const std::int64_t missing = looked_at_step - trainer_->steps();
     if (missing <= 0 || context_->comm.max_of(static_cast<double>(missing) * step_seconds_) > max_extra_seconds) return;
     while (trainer_->steps() < looked_at_step) train_one();
@@ -170,7 +171,7 @@ class ThroughputCase final : public Case {
   // Saves, trains on, goes back and trains the same steps again.
   void check_resume(Checks& checks) {
     constexpr int steps = 3;
-    const std::uint64_t seed = settings_.seed + context_->seed;
+    const std::uint64_t seed = settings_.seed + context_->inputs.seed;
     const auto file = files_->file();
     written_.push_back(trainer_->save(file, files_->identity(), {{"losses", losses_}}));
     std::vector<double> straight, again;
@@ -200,7 +201,7 @@ class ThroughputCase final : public Case {
   void check_repetition(Checks& checks) {
     const auto steps = std::min(repeated_steps, losses_.size());
     if (context_->comm.max_of(static_cast<double>(steps) * step_seconds_) > max_extra_seconds) return;
-    const std::uint64_t seed = settings_.seed + context_->seed;
+    const std::uint64_t seed = settings_.seed + context_->inputs.seed;
     trainer_->initialise(seed);
     trainer_->open(data_, seed);
     if (last_rank() && context_->inject(Fault::bit_flip)) trainer_->flip_bit(trainer_->training_step().state().front());
@@ -217,7 +218,7 @@ class ThroughputCase final : public Case {
   // Later batches would tell only after many steps, for theirs differ by more than that.
   void check_learning(Checks& checks) {
     if (losses_.empty()) return;
-    trainer_->open(data_, settings_.seed + context_->seed);
+    trainer_->open(data_, settings_.seed + context_->inputs.seed);
     const double again = train_one_unsaved().result.loss;
     checks.that("first_batch_learned", again < losses_.front(),
                 {fmt::format("loss {}, then {}", losses_.front(), again)});
@@ -241,13 +242,12 @@ class ThroughputCase final : public Case {
       for (int i = 0; i < 2; ++i) timed(false);
     const Clock::time_point start = Clock::now();
     std::vector<double> exposed, skew, transfer;
-    const double patience = comm.broadcast_value(std::max(context_->protocol.max_seconds, 5 * step_seconds_));
+    const double patience = comm.broadcast_value(std::max(context_->outputs.protocol.max_seconds, 5 * step_seconds_));
     do {
       const double on = comm.max_of(timed(true));
       const double own = timed(false);
       const double slowest = comm.max_of(own);
-      double mean = 0;
-      for (int rank = 0; rank < comm.size(); ++rank) mean += comm.broadcast_value(own, rank) / comm.size();
+      const double mean = sum_over_ranks(comm, own) / comm.size();
       exposed.push_back(on - mean);
       skew.push_back(slowest - mean);
       transfer.push_back(on - slowest);
@@ -273,12 +273,12 @@ class ThroughputCase final : public Case {
       try {
         other.allocate();
       } catch (const Error& error) {
-        context.flags.push_back(fmt::format("without checkpointing it does not fit: {}", error.what()));
+        context.outputs.flags.push_back(fmt::format("without checkpointing it does not fit: {}", error.what()));
         return;
       }
       if (context.device.kind() != DeviceKind::cpu) other.warm_up(false);
-      other.initialise(settings_.seed + context.seed);
-      other.open(data_, settings_.seed + context.seed);
+      other.initialise(settings_.seed + context.inputs.seed);
+      other.open(data_, settings_.seed + context.inputs.seed);
       std::vector<double> seconds;
       const Clock::time_point start = Clock::now();
       Communicator& comm = context.comm;
@@ -287,7 +287,7 @@ class ThroughputCase final : public Case {
         const Clock::time_point begun = Clock::now();
         other.step(rate_of(settings_.recipe.schedule, other.steps() + 1));
         seconds.push_back(comm.max_of(seconds_since(begun)));
-      } while (seconds.size() < max_pairs && comm.max_of(seconds_since(start)) < context.protocol.max_seconds);
+      } while (seconds.size() < max_pairs && comm.max_of(seconds_since(start)) < context.outputs.protocol.max_seconds);
       extra_seconds_ = step_seconds_ - median(seconds);
       const std::optional<double> growth = watch.growth();
       if (growth && grew) saved_measured_ = *growth - with_growth;
@@ -298,11 +298,11 @@ class ThroughputCase final : public Case {
     cost_ = settings_.model->cost({1, settings_.seq});
     roof_ = sheet_roof(context, settings_.precision, trainer_->threads());
     measured_roof_ = measured_roof(context, settings_.precision, trainer_->threads());
-    context.labels["formula"] = cost_.formula;
-    context.labels["peak"] = roof_ ? roof_->source : "no sheet gives this machine's peak";
-    if (measured_roof_) context.labels["peak_measured"] = measured_roof_->source;
+    context.outputs.labels["formula"] = cost_.formula;
+    context.outputs.labels["peak"] = roof_ ? roof_->source : "no sheet gives this machine's peak";
+    if (measured_roof_) context.outputs.labels["peak_measured"] = measured_roof_->source;
     memory_ = trainer_->memory();
-    context.labels["planned_memory"] = memory_.text();
+    context.outputs.labels["planned_memory"] = memory_.text();
   }
 
   // Spans and losses of the measured steps.
@@ -310,18 +310,17 @@ class ThroughputCase final : public Case {
     if (context_->comm.rank() != 0) return;
     StepParts sum;
     for (std::size_t i = warm_; i < steps_.size(); ++i) sum += steps_[i].parts;
-    context_->spans = sum.spans(static_cast<std::int64_t>(steps_.size() - warm_));
-    context_->series["loss"] = {"1", loss_at_, {losses_.begin(), losses_.end()}};
+    context_->outputs.spans = sum.spans(static_cast<std::int64_t>(steps_.size() - warm_));
+    context_->outputs.series["loss"] = {"1", loss_at_, {losses_.begin(), losses_.end()}};
   }
 
   const ModelFamily& family_;
   Params params_;
   Context* context_ = nullptr;
-  // Planned while it is asked whether the case can be skipped.
-  mutable Clock::time_point started_;
-  mutable Settings settings_;
-  mutable std::shared_ptr<const data::TrainingSet> data_;
-  mutable std::optional<Trainer> trainer_;
+  Clock::time_point started_;
+  Settings settings_;
+  std::shared_ptr<const data::TrainingSet> data_;
+  std::optional<Trainer> trainer_;
   std::optional<CaseFiles> files_;
   nn::ModelCost cost_;
   nn::MemoryPlan memory_;

@@ -1,8 +1,9 @@
 #include "workloads/training/trainer.h"
 
+#include "harness/comm/gather.h"
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/trace/trace.h"
-#include "workloads/training/clock.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,12 +24,6 @@ std::string isa_of(ops::Backend& backend, const nn::Precision& precision) {
   desc.out = precision.compute;
   auto made = backend.make(desc);
   return made ? made.take()->isa() : "";
-}
-
-double sum_over_ranks(Communicator& comm, double value) {
-  double sum = 0;
-  for (int rank = 0; rank < comm.size(); ++rank) sum += comm.broadcast_value(value, rank);
-  return sum;
 }
 
 }  // namespace
@@ -98,7 +93,7 @@ void Trainer::reopen(std::shared_ptr<const data::TrainingSet> data, std::uint64_
   validation_.reset();
   stream_.reset();
   filled_ = false;
-  step_->forget_ahead();
+  step_->discard_prefetched();
   data_ = std::move(data);
   data::StreamOptions options;
   options.seed = seed;
@@ -136,7 +131,7 @@ Step Trainer::step(double learning_rate, bool reduce) {
   // While a GPU runs this step, the next one's batch is made and sent.
   step.result = step_->step(learning_rate, reduce, [this] {
     fill();
-    step_->send_ahead();
+    step_->prefetch_inputs();
     filled_ = true;
   });
   ++steps_;
@@ -255,44 +250,46 @@ int Trainer::ranks_that_differ(const std::vector<nn::StatePart>& parts) {
     }
     sum = sum * 31 + checksum({bytes, part.bytes});
   }
-  // A double holds 53 bits: two halves.
-  int differ = 0;
-  const auto high = static_cast<double>(sum >> 32), low = static_cast<double>(sum & 0xffffffffu);
-  const double first_high = comm_.broadcast_value(high), first_low = comm_.broadcast_value(low);
-  for (int rank = 0; rank < comm_.size(); ++rank)
-    differ += comm_.broadcast_value(high == first_high && low == first_low ? 0 : 1, rank) > 0.5 ? 1 : 0;
-  return differ;
+  const std::vector<std::uint64_t> sums = gather(comm_, sum);
+  return static_cast<int>(sums.size()) - static_cast<int>(std::count(sums.begin(), sums.end(), sums.front()));
 }
 
 void Trainer::describe(Context& context, const data::TrainingSet& set) const {
-  auto& labels = context.labels;
-  labels["model"] = settings_.model->name();
-  labels["implementation"] = step_->implementations();
-  if (const std::string choices = step_->choices(); !choices.empty()) labels["choices"] = choices;
-  if (const std::string isa = isa_of(*backend_, settings_.step_options().precision); !isa.empty()) labels["isa"] = isa;
-  labels["libraries"] = backend_->libraries();
-  if (team_) labels["threads"] = std::to_string(team_->size());
-  if (const std::string graph = step_->graph(); !graph.empty()) labels["graph"] = graph;
-  if (settings_.step_options().precision.fp8_linear)
-    labels["fp8"] = fmt::format("linear layers of blocks, e4m3 and e5m2 of gradients; scales by {} steps, margin {}",
-                                nn::fp8_scaling.history, nn::fp8_scaling.margin);
-  labels["data"] = set.name();
+  Attributes& conditions = context.outputs.conditions;
+  conditions["model"] = settings_.model->name();
+  conditions["recipe"] = settings_.recipe.model;
+  conditions["data"] = set.name();
   if (const std::int64_t samples = set.samples(data::Split::train); samples > 0)
-    labels["epoch_samples"] = std::to_string(samples);  // reports price an epoch by it
-  labels["recipe"] = settings_.recipe.model;
+    conditions["epoch_samples"] = std::to_string(samples);  // reports price an epoch by it
+  if (settings_.seq > 0) conditions["seq"] = std::to_string(settings_.seq);
+  if (settings_.step_options().precision.fp8_linear)
+    conditions["fp8"] =
+        fmt::format("linear layers of blocks, e4m3 and e5m2 of gradients; scales by {} steps, margin {}",
+                    nn::fp8_scaling.history, nn::fp8_scaling.margin);
+
+  Attributes& choices = context.outputs.choices;
+  choices["implementation"] = step_->implementations();
+  if (const std::string isa = isa_of(*backend_, settings_.step_options().precision); !isa.empty()) choices["isa"] = isa;
+  if (team_) choices["threads"] = std::to_string(team_->size());
+  if (const std::string graph = step_->graph(); !graph.empty()) choices["graph"] = graph;
+
+  // The batch is the protocol's; it changes with the world size.
+  Attributes& labels = context.outputs.labels;
   labels["global_batch"] = std::to_string(settings_.global_batch());
   labels["micro_batch"] = std::to_string(settings_.micro_batch);
   labels["accumulate"] = std::to_string(settings_.accumulate);
-  if (settings_.seq > 0) labels["seq"] = std::to_string(settings_.seq);
+  labels["libraries"] = backend_->libraries();
   if (comm_.size() > 1) labels["communication"] = comm_.implementation();
-  auto& details = context.protocol.details;
-  if (labels.contains("isa")) details["isa"] = labels["isa"];
-  details["data_set"] = labels["data"];
+  if (const std::string found = step_->choices(); !found.empty()) labels["choices"] = found;
+
+  auto& details = context.outputs.protocol.details;
+  if (choices.contains("isa")) details["isa"] = choices["isa"];
+  details["data_set"] = conditions["data"];
   // What "recipe" stands for in the key.
-  for (const char* name : {"global_batch", "micro_batch", "seq"})
-    if (labels.contains(name)) details[name] = labels[name];
-  context.protocol.data = settings_.path == generated_path ? "generated" : "files";
-  context.protocol.cache = "none";
+  for (const char* name : {"global_batch", "micro_batch"}) details[name] = labels[name];
+  if (conditions.contains("seq")) details["seq"] = conditions["seq"];
+  context.outputs.protocol.data = settings_.path == generated_path ? "generated" : "files";
+  context.outputs.protocol.cache = "none";
 }
 
 }  // namespace assay::training

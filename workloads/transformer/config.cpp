@@ -11,29 +11,29 @@ namespace assay::transformer {
 
 namespace {
 
-constexpr std::int64_t most = std::int64_t{1} << 24;
+constexpr std::int64_t max_size = std::int64_t{1} << 24;
 
-// Members of the file, each read into its place.
+// Reads members of the file into variables.
 class Reader {
  public:
   explicit Reader(const Cursor& cursor) : cursor_(cursor) {}
 
-  void size(const char* name, std::int64_t& value, std::int64_t least = 1) const {
+  void size(const char* name, std::int64_t& value, std::int64_t min = 1) const {
     if (const auto member = cursor_.need(name))
-      if (const auto read = member->integer(least, most)) value = *read;
+      if (const auto read = member->integer(min, max_size)) value = *read;
   }
-  void size_or(const char* name, std::int64_t& value, std::int64_t otherwise, std::int64_t least = 1) const {
-    value = otherwise;
+  void size_or(const char* name, std::int64_t& value, std::int64_t fallback, std::int64_t min = 1) const {
+    value = fallback;
     if (const auto member = cursor_.find(name))
-      if (const auto read = member->integer(least, most)) value = *read;
+      if (const auto read = member->integer(min, max_size)) value = *read;
   }
   void flag(const char* name, bool& value) const {
     if (const auto member = cursor_.find(name))
       if (const auto read = member->flag()) value = *read;
   }
-  void real(const char* name, double& value, double least, double largest) const {
+  void real(const char* name, double& value, double min, double max) const {
     if (const auto member = cursor_.find(name))
-      if (const auto read = member->number(least, largest)) value = *read;
+      if (const auto read = member->number(min, max)) value = *read;
   }
   template <typename Enum, std::size_t n>
   void choice(const char* name, Enum& value, const std::array<std::pair<const char*, Enum>, n>& choices) const {
@@ -54,7 +54,7 @@ class Reader {
 void read_rotary(const Cursor& cursor, Config& config) {
   const auto member = cursor.find("rotary");
   if (!member || !member->object()) return;
-  if (config.position != Position::rotary) member->error("only where position is \"rotary\"");
+  if (config.position != Position::rotary) member->error("allowed only if position is \"rotary\"");
   static const std::vector<std::string> names = {"base", "scaling"};
   member->only(names);
   Reader(*member).real("base", config.rotary_base, 1.0, 1e12);
@@ -88,9 +88,10 @@ void check_shapes(const Cursor& cursor, Config& config) {
         .error(fmt::format("{} key and value heads do not divide {} heads", config.kv_heads, config.heads));
   if (config.position == Position::rotary && config.head_dim % 2 != 0)
     place(cursor.find("head_dim") ? "head_dim" : "heads")
-        .error(fmt::format("rotary positions turn pairs: a head of {} elements is odd", config.head_dim));
-  if (config.token_types == 1) place("token_types").error("one token type tells nothing: leave it out");
-  if (config.padding_mask && config.causal) place("padding_mask").error("only where causal is false");
+        .error(
+            fmt::format("rotary positions rotate pairs, but a head has {} elements, an odd number", config.head_dim));
+  if (config.token_types == 1) place("token_types").error("one token type carries no information: leave it out");
+  if (config.padding_mask && config.causal) place("padding_mask").error("allowed only if causal is false");
   if (config.head_transform && config.mlp == ops::ActivationKind::silu_gate)
     place("head_transform").error("needs mlp \"gelu_tanh\" or \"gelu_erf\"");
 }

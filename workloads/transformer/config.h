@@ -1,4 +1,4 @@
-// What makes one transformer another, as data; read from configs/models/*.json.
+// The configuration of a transformer, read from configs/models/*.json.
 #pragma once
 
 #include "harness/core/json_fwd.h"
@@ -13,9 +13,9 @@ namespace assay::transformer {
 
 enum class Position { learned, rotary, none };
 
-// Llama 3.1's change of the rotary frequencies for longer contexts: wavelengths beyond original_positions /
-// low_frequency_factor are stretched by `factor`, those below original_positions / high_frequency_factor kept, and
-// those between interpolated.
+// Llama 3.1's scaling of the rotary frequencies for longer contexts: wavelengths above original_positions /
+// low_frequency_factor are multiplied by `factor`, those below original_positions / high_frequency_factor are kept, and
+// those in between interpolated.
 struct RotaryScaling {
   double factor = 1;
   double low_frequency_factor = 1;
@@ -25,9 +25,9 @@ struct RotaryScaling {
 
 struct Config {
   std::string name;
-  std::string family = "transformer";  // or llama: which family of cases trains it
+  std::string family = "transformer";  // or "llama": the family of cases that trains it
   std::int64_t vocabulary = 0;
-  std::int64_t positions = 0;  // the longest sequence
+  std::int64_t positions = 0;  // maximum sequence length
   std::int64_t layers = 0;
   std::int64_t width = 0;
   std::int64_t heads = 0;
@@ -47,11 +47,11 @@ struct Config {
   bool padding_mask = false;     // batches carry lengths
   std::int64_t token_types = 0;  // 0: none
   bool head_transform = false;   // a dense layer, gelu and norm before the head, and a bias, as in BERT
-  double deviation = 0.02;       // of the first weights
+  double deviation = 0.02;       // of the initial weights
   bool scaled_residual = false;  // projections into the residual stream start at deviation / sqrt(2 layers), as GPT-2's
 };
 
-// Throws UsageError "FILE: POINTER: WHAT" for each thing that is wrong. `source` is what messages call the JSON.
+// Throws UsageError with a line "FILE: POINTER: WHAT" for each error. `source` is what messages call the JSON.
 Config read_config(const Json& json, const std::string& source, const std::string& name);
 
 }  // namespace assay::transformer

@@ -37,7 +37,7 @@ nn::AttentionShape attention_shape(const Config& c) {
 
 nn::MlpShape mlp_shape(const Config& c) { return {c.mlp, c.width, c.mlp_width, c.bias}; }
 
-// Attention and MLP, each with its norm and its way around.
+// Attention and MLP, each with its norm and residual connection.
 class Block {
  public:
   Block(Builder& builder, const Config& config, std::string name)
@@ -51,7 +51,7 @@ class Block {
     scope_.reset();
   }
 
-  // The residual stream is x + residual (x alone where residual is absent).
+  // The residual stream is x + residual (just x if residual is absent).
   struct Stream {
     Tensor x;
     Tensor residual;
@@ -70,7 +70,7 @@ class Block {
     return {mlp_.forward(builder, n2, rows), norm2_.sum()};
   }
 
-  // What backward needs, from the block's input alone; what only the next block needs is left out.
+  // Recomputes what backward needs from the block's input, without what only the next block needs.
   void recompute(Builder& builder) {
     const Builder::Scope scope(builder, name_);
     const std::int64_t rows = builder.batch().samples * builder.batch().seq;
@@ -86,7 +86,7 @@ class Block {
     builder.recomputing(false);
   }
 
-  // The gradient of the stream that left to the gradient of the stream that came in.
+  // From the gradient of the outgoing stream to that of the incoming one.
   Tensor backward(Builder& builder, Tensor d) {
     const Builder::Scope scope(builder, name_);
     if (config_.post_norm) {
@@ -184,7 +184,7 @@ nn::ModelCost Transformer::cost(const nn::BatchShape& batch) const {
   const double block = width * (mixed + 2 * keys) + mixed * width + width * inner;
   const double transform = c_.head_transform ? width * width : 0;
   const double matrices = real(c_.layers) * block + transform + real(c_.vocabulary) * width;
-  // Two products with every earlier token (half the square) or with every token.
+  // Two products with all earlier tokens (half the square), or with all tokens.
   const double full = real(c_.layers) * 4 * mixed * real(batch.seq);
   const double attention = c_.causal ? full / 2 : full;
   nn::ModelCost cost;
@@ -192,9 +192,8 @@ nn::ModelCost Transformer::cost(const nn::BatchShape& batch) const {
   cost.training = 3 * cost.forward;
   cost.training_full_attention = 3 * real(batch.seq) * (2 * matrices + full);
   cost.formula = fmt::format(
-      "a token: forward = 2 x {:.0f} matrix weights (LM head included) + {} x {} layers x {} heads x {} head_dim x {} "
-      "seq"
-      "{}; training = 3 x forward",
+      "a token: forward = 2 x {:.0f} matrix weights (LM head included) + {} x {} layers x {} heads x {} head_dim x "
+      "{} seq{}; training = 3 x forward",
       matrices, c_.causal ? 2 : 4, c_.layers, c_.heads, c_.head_dim, batch.seq,
       c_.causal ? " (half the square)" : " (the whole square)");
   return cost;

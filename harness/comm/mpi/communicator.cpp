@@ -1,4 +1,4 @@
-// The communicator over MPI. Work is done when a call returns: CPU streams run inline.
+// The communicator over MPI. Calls complete before they return: CPU streams run inline.
 #include "harness/comm/mpi/communicator.h"
 
 #include "harness/core/error.h"
@@ -16,12 +16,12 @@ constexpr int tag = 1;
 
 int as_int(std::size_t count) { return static_cast<int>(count); }
 
-// Calls fn(offset in elements, elements) for pieces that MPI's int counts can hold; once for an empty buffer.
+// Calls fn(offset in elements, elements) for pieces that fit MPI's int counts; once for an empty buffer.
 template <typename F>
-void in_pieces(std::size_t count, std::size_t largest, const F& fn) {
+void in_pieces(std::size_t count, std::size_t max_count, const F& fn) {
   std::size_t done = 0;
   do {
-    const std::size_t piece = std::min(count - done, largest);
+    const std::size_t piece = std::min(count - done, max_count);
     fn(done, as_int(piece));
     done += piece;
   } while (done < count);
@@ -32,8 +32,8 @@ char* at(void* base, std::size_t bytes) { return static_cast<char*>(base) + byte
 
 }  // namespace
 
-MpiCommunicator::MpiCommunicator(MPI_Comm comm, std::shared_ptr<const World> world, std::size_t largest_count)
-    : comm_(comm), world_(std::move(world)), largest_(largest_count) {
+MpiCommunicator::MpiCommunicator(MPI_Comm comm, std::shared_ptr<const World> world, std::size_t max_count)
+    : comm_(comm), world_(std::move(world)), max_count_(max_count) {
   check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
@@ -52,7 +52,7 @@ void MpiCommunicator::all_reduce(const void* send, void* receive, std::size_t co
   const MPI_Datatype type = datatype_of(dtype);
   const MPI_Op reduction = world_->reductions.find(op, dtype);
   const bool in_place = send == receive;
-  in_pieces(count, largest_, [&](std::size_t offset, int piece) {
+  in_pieces(count, max_count_, [&](std::size_t offset, int piece) {
     const std::size_t bytes = offset * size_of(dtype);
     check(MPI_Allreduce(in_place ? MPI_IN_PLACE : at(send, bytes), at(receive, bytes), piece, type, reduction, comm_),
           "MPI_Allreduce");
@@ -67,7 +67,7 @@ void MpiCommunicator::all_gather(const void* send, void* receive, std::size_t co
   if (fits(count)) {
     check(MPI_Allgather(from, as_int(count), type, receive, as_int(count), type, comm_), "MPI_Allgather");
   } else {
-    const LargeType large(type, count, largest_);
+    const LargeType large(type, count, max_count_);
     check(MPI_Allgather(from, 1, large.get(), receive, 1, large.get(), comm_), "MPI_Allgather");
   }
 }
@@ -86,21 +86,21 @@ void MpiCommunicator::reduce_scatter(const void* send, void* receive, std::size_
     check(MPI_Reduce_scatter_block(send, receive, as_int(count), type, reduction, comm_), "MPI_Reduce_scatter_block");
     return;
   }
-  // MPI leaves the result at the buffer's start; the contract, as NCCL's, has it at the rank's own part.
+  // MPI puts the result at the start of the buffer; our contract, like NCCL's, at the rank's own part.
   void* buffer = const_cast<void*>(send);
   check(MPI_Reduce_scatter_block(MPI_IN_PLACE, buffer, as_int(count), type, reduction, comm_),
         "MPI_Reduce_scatter_block");
   if (own && block) std::memmove(at(buffer, own), buffer, block);
 }
 
-// Blocks beyond MPI's counts are reduced to one rank after another, in pieces.
+// Blocks too large for MPI's counts are reduced to one rank after another, in pieces.
 void MpiCommunicator::reduce_scatter_large(const void* send, void* receive, std::size_t count, DType dtype,
                                            ReduceOp op) {
   const MPI_Datatype type = datatype_of(dtype);
   const MPI_Op reduction = world_->reductions.find(op, dtype);
   for (int root = 0; root < size_; ++root) {
     const void* block = at(send, count * size_of(dtype) * static_cast<std::size_t>(root));
-    in_pieces(count, largest_, [&](std::size_t offset, int piece) {
+    in_pieces(count, max_count_, [&](std::size_t offset, int piece) {
       const std::size_t bytes = offset * size_of(dtype);
       const void* from = at(block, bytes);
       void* to = at(receive, bytes);
@@ -110,12 +110,12 @@ void MpiCommunicator::reduce_scatter_large(const void* send, void* receive, std:
   }
 }
 
-// MPI has it in place only.
+// MPI broadcasts in place only.
 void MpiCommunicator::broadcast(const void* send, void* receive, std::size_t count, DType dtype, int root, Stream&) {
   const CountedCall call(calls_, "broadcast");
   if (rank() == root && send != receive) std::memcpy(receive, send, count * size_of(dtype));
   const MPI_Datatype type = datatype_of(dtype);
-  in_pieces(count, largest_, [&](std::size_t offset, int piece) {
+  in_pieces(count, max_count_, [&](std::size_t offset, int piece) {
     check(MPI_Bcast(at(receive, offset * size_of(dtype)), piece, type, root, comm_), "MPI_Bcast");
   });
 }
@@ -127,14 +127,14 @@ void MpiCommunicator::all_to_all(const void* send, void* receive, std::size_t co
   if (fits(count)) {
     check(MPI_Alltoall(from, as_int(count), type, receive, as_int(count), type, comm_), "MPI_Alltoall");
   } else {
-    const LargeType large(type, count, largest_);
+    const LargeType large(type, count, max_count_);
     check(MPI_Alltoall(from, 1, large.get(), receive, 1, large.get(), comm_), "MPI_Alltoall");
   }
 }
 
 void MpiCommunicator::send(const void* data, std::size_t count, DType dtype, int to, Stream&) {
   const MPI_Datatype type = datatype_of(dtype);
-  in_pieces(count, largest_, [&](std::size_t offset, int piece) {
+  in_pieces(count, max_count_, [&](std::size_t offset, int piece) {
     const void* from = at(data, offset * size_of(dtype));
     if (in_group_)
       check(MPI_Isend(from, piece, type, to, tag, comm_, &requests_.emplace_back(MPI_REQUEST_NULL)), "MPI_Isend");
@@ -145,7 +145,7 @@ void MpiCommunicator::send(const void* data, std::size_t count, DType dtype, int
 
 void MpiCommunicator::receive(void* data, std::size_t count, DType dtype, int from, Stream&) {
   const MPI_Datatype type = datatype_of(dtype);
-  in_pieces(count, largest_, [&](std::size_t offset, int piece) {
+  in_pieces(count, max_count_, [&](std::size_t offset, int piece) {
     void* to = at(data, offset * size_of(dtype));
     if (in_group_)
       check(MPI_Irecv(to, piece, type, from, tag, comm_, &requests_.emplace_back(MPI_REQUEST_NULL)), "MPI_Irecv");
@@ -182,7 +182,7 @@ void MpiCommunicator::barrier() {
 std::unique_ptr<Communicator> MpiCommunicator::split(int colour, int key) {
   MPI_Comm part = MPI_COMM_NULL;
   check(MPI_Comm_split(comm_, colour, key, &part), "MPI_Comm_split");
-  return std::make_unique<MpiCommunicator>(part, world_, largest_);
+  return std::make_unique<MpiCommunicator>(part, world_, max_count_);
 }
 
 void MpiCommunicator::abort(const std::string& why) {

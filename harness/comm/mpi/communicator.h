@@ -1,4 +1,4 @@
-// The communicator over MPI, and what all of a process's communicators share.
+// The communicator over MPI, and the state that all of a process's communicators share.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -12,12 +12,12 @@
 
 namespace assay::mpi {
 
-// What is made once MPI runs and lives as long.
+// Created once MPI is initialised; lives as long as MPI.
 class World {
  public:
-  // Collective.
+  // Collective over the world.
   World();
-  // Asked of MPI at the first call (its tool interface takes a fifth of a second to open), not by two threads at once.
+  // Queried at the first call (MPI's tool interface takes 0.2 s to open). Not thread-safe.
   const std::string& implementation() const;
 
   const Reductions reductions;
@@ -29,8 +29,8 @@ class World {
 
 class MpiCommunicator final : public Communicator {
  public:
-  // Owns `comm`. Calls with more than `largest_count` elements are cut into pieces.
-  MpiCommunicator(MPI_Comm comm, std::shared_ptr<const World> world, std::size_t largest_count);
+  // Owns `comm`. Calls with more than `max_count` elements are split into pieces.
+  MpiCommunicator(MPI_Comm comm, std::shared_ptr<const World> world, std::size_t max_count);
   ~MpiCommunicator() override;
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
@@ -51,13 +51,13 @@ class MpiCommunicator final : public Communicator {
   [[noreturn]] void abort(const std::string& why) override;
 
  private:
-  // Whether all blocks of `count` elements, one a rank, can be counted by an int.
-  bool fits(std::size_t count) const { return count <= largest_ / static_cast<std::size_t>(size_); }
+  // Whether an int can count all blocks of `count` elements, one per rank.
+  bool fits(std::size_t count) const { return count <= max_count_ / static_cast<std::size_t>(size_); }
   void reduce_scatter_large(const void* send, void* receive, std::size_t count, DType, ReduceOp);
 
   MPI_Comm comm_;
   std::shared_ptr<const World> world_;
-  std::size_t largest_;
+  std::size_t max_count_;
   int rank_ = 0;
   int size_ = 1;
   bool in_group_ = false;

@@ -18,8 +18,8 @@ struct ControlVariable {
   MPI_T_enum values;
 };
 
-// Open MPI registers a component's variables while the component is open and withdraws them when it is not chosen, so
-// the variables that exist after start-up tell which components work.
+// Open MPI registers a component's variables while it is open and removes them if it is not chosen, so the variables
+// that exist after start-up show which components are in use.
 std::map<std::string, ControlVariable> control_variables() {
   std::map<std::string, ControlVariable> found;
   int count = 0;
@@ -38,7 +38,7 @@ std::map<std::string, ControlVariable> control_variables() {
   return found;
 }
 
-// The word for an enumerated variable's present value.
+// The name of an enumerated variable's current value.
 std::optional<std::string> read_word(const ControlVariable& variable) {
   if (variable.values == MPI_T_ENUM_NULL || variable.type != MPI_INT) return std::nullopt;
   MPI_T_cvar_handle handle;

@@ -54,20 +54,20 @@ Reductions::~Reductions() {
 
 void Reductions::refuse(DType dtype) { throw Error(fmt::format("MPI cannot reduce {}", name_of(dtype))); }
 
-LargeType::LargeType(MPI_Datatype element, std::size_t count, std::size_t largest_count) {
+LargeType::LargeType(MPI_Datatype element, std::size_t count, std::size_t max_count) {
   MPI_Aint lower = 0;
   MPI_Aint extent = 0;
   check(MPI_Type_get_extent(element, &lower, &extent), "MPI_Type_get_extent");
-  const int block = static_cast<int>(largest_count);
-  const std::size_t blocks = count / largest_count;
-  const int rest = static_cast<int>(count % largest_count);
-  ASSAY_CHECK(blocks <= largest_count, "{} elements are more than MPI can describe", count);
+  const int block = static_cast<int>(max_count);
+  const std::size_t blocks = count / max_count;
+  const int rest = static_cast<int>(count % max_count);
+  ASSAY_CHECK(blocks <= max_count, "{} elements are more than MPI can describe", count);
 
   MPI_Datatype parts[2];
   check(MPI_Type_vector(static_cast<int>(blocks), block, block, element, &parts[0]), "MPI_Type_vector");
   check(MPI_Type_contiguous(rest, element, &parts[1]), "MPI_Type_contiguous");
   const int lengths[2] = {1, 1};
-  const MPI_Aint offsets[2] = {0, extent * static_cast<MPI_Aint>(blocks * largest_count)};
+  const MPI_Aint offsets[2] = {0, extent * static_cast<MPI_Aint>(blocks * max_count)};
   check(MPI_Type_create_struct(2, lengths, offsets, parts, &type_), "MPI_Type_create_struct");
   check(MPI_Type_commit(&type_), "MPI_Type_commit");
   MPI_Type_free(&parts[0]);

@@ -1,4 +1,4 @@
-// MPI's names for the project's element types and reductions.
+// MPI's types and operations for our element types and reductions.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -11,16 +11,16 @@ namespace assay::mpi {
 
 [[noreturn]] void fail(int code, const char* call);
 
-// Throws Error naming `call` and what MPI says of `code` unless it is MPI_SUCCESS.
+// Throws Error with `call` and MPI's message for `code` unless it is MPI_SUCCESS.
 inline void check(int code, const char* call) {
   if (code != MPI_SUCCESS) [[unlikely]]
     fail(code, call);
 }
 
-// The datatype that moves elements of `dtype`; bf16 and fp16 travel as their 16 bits.
+// The datatype that moves elements of `dtype`; bf16 and fp16 travel as 16-bit integers.
 MPI_Datatype datatype_of(DType dtype);
 
-// Reductions over every type that MPI has, and bf16 by user-defined operations (f32 sums, rounded to nearest even).
+// Reductions over MPI's own types, and over bf16 by user-defined operations (f32 sums, rounded to nearest even).
 class Reductions {
  public:
   Reductions();
@@ -42,10 +42,10 @@ class Reductions {
   MPI_Op builtin_[3] = {MPI_SUM, MPI_MAX, MPI_MIN};
 };
 
-// `count` elements of `element` as one datatype, for calls whose own count is an int. Freed by the destructor.
+// `count` elements of `element` as one datatype, for calls whose count is an int.
 class LargeType {
  public:
-  LargeType(MPI_Datatype element, std::size_t count, std::size_t largest_count);
+  LargeType(MPI_Datatype element, std::size_t count, std::size_t max_count);
   ~LargeType();
   LargeType(const LargeType&) = delete;
   LargeType& operator=(const LargeType&) = delete;

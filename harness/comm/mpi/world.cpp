@@ -1,4 +1,4 @@
-// Starting and ending MPI, and the module's only export.
+// Initialising and finalising MPI, and the module's only export.
 #include "harness/comm/mpi/communicator.h"
 #include "harness/comm/mpi/transport.h"
 #include "harness/comm/mpi_entry.h"
@@ -19,17 +19,17 @@ void initialize(MpiThreads threads) {
   int initialized = 0;
   check(MPI_Initialized(&initialized), "MPI_Initialized");
   if (initialized) return;
-  // MPI_THREAD_SINGLE is what bare MPI programs and the OSU benchmarks run at.
+  // Plain MPI programs and the OSU benchmarks run at MPI_THREAD_SINGLE.
   const int wanted = threads == MpiThreads::single ? MPI_THREAD_SINGLE : MPI_THREAD_SERIALIZED;
   int provided = 0;
   check(MPI_Init_thread(nullptr, nullptr, wanted, &provided), "MPI_Init_thread");
   std::atexit(finalize_at_exit);
-  if (provided < wanted) throw Error("this MPI lets only one thread call it (no MPI_THREAD_SERIALIZED)");
+  if (provided < wanted) throw Error("this MPI may be called by one thread only (no MPI_THREAD_SERIALIZED)");
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
 
-// Hosts of the world: every host's first rank counts one.
+// The number of hosts: every host's first rank counts one.
 int count_nodes() {
   MPI_Comm node = MPI_COMM_NULL;
   check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
@@ -47,7 +47,7 @@ std::string library() {
   int length = 0;
   check(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
   const std::string all(text, text + length);
-  // "Open MPI v4.1.4, package: ..., ident: ...": the first word group; other libraries: their first line.
+  // "Open MPI v4.1.4, package: ..., ident: ...": up to the comma; other libraries: the first line.
   std::string word = all.substr(0, all.find_first_of(",\n"));
   if (const auto v = word.find("MPI v"); v != std::string::npos) word.erase(v + 4, 1);
   return word;
@@ -67,11 +67,11 @@ const std::string& World::implementation() const {
 
 }  // namespace assay::mpi
 
-extern "C" assay::Communicator* assay_mpi_communicator(assay::MpiThreads threads, std::size_t largest_count) {
+extern "C" assay::Communicator* assay_mpi_communicator(assay::MpiThreads threads, std::size_t max_count) {
   using namespace assay::mpi;
   initialize(threads);
   static const auto world = std::make_shared<const World>();
   MPI_Comm comm = MPI_COMM_NULL;
   check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
-  return new MpiCommunicator(comm, world, largest_count);
+  return new MpiCommunicator(comm, world, max_count);
 }

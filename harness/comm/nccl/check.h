@@ -1,11 +1,11 @@
-// One throwing check macro for NCCL.
+// The throwing check macro of NCCL.
 #pragma once
 
 #include <nccl.h>
 
 namespace assay::nccl {
 
-// Throws Error with the call, NCCL's words for the result, its last warning, and the place.
+// Throws Error with the call, NCCL's message for the result, its last warning and the location.
 [[noreturn]] void fail(ncclResult_t result, const char* call, const char* file, int line);
 
 #define ASSAY_NCCL(call)                                                                    \

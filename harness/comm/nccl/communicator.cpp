@@ -21,7 +21,7 @@ namespace {
 const char* at(const void* base, std::size_t bytes) { return static_cast<const char*>(base) + bytes; }
 char* at(void* base, std::size_t bytes) { return static_cast<char*>(base) + bytes; }
 
-// Containers may share a name, and hosts a container's; together with the boot's own id they are told apart.
+// Containers may share a host name; with the boot id it is unique per host.
 std::uint64_t this_host_hash() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
@@ -55,8 +55,8 @@ NcclCommunicator::~NcclCommunicator() {
 }
 
 std::string NcclCommunicator::implementation() const {
-  const std::string way = log_capture().read().transport();
-  return fmt::format("NCCL {}{}{}", version_text(), way.empty() ? "" : ", ", way);
+  const std::string transports = log_capture().read().transport();
+  return fmt::format("NCCL {}{}{}", version_text(), transports.empty() ? "" : ", ", transports);
 }
 
 void NcclCommunicator::all_reduce(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op,
@@ -86,7 +86,7 @@ void NcclCommunicator::broadcast(const void* send, void* receive, std::size_t co
   ASSAY_NCCL(ncclBroadcast(send, receive, count, datatype_of(dtype), root, comm_, cuda::native(stream)));
 }
 
-// As nccl-tests does it: older versions have no call of that name.
+// As in nccl-tests: older versions of NCCL have no all-to-all.
 void NcclCommunicator::all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream& stream) {
   const std::size_t block = count * size_of(dtype);
   group(
@@ -114,7 +114,7 @@ void NcclCommunicator::group(const std::function<void()>& body, Stream&) {
   try {
     body();
   } catch (...) {
-    ncclGroupEnd();  // or every later call of this thread would wait for the end of this group
+    ncclGroupEnd();  // otherwise this thread's later calls would wait for the group to end
     throw;
   }
   ASSAY_NCCL(ncclGroupEnd());
@@ -132,7 +132,7 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int colour, int key) {
   return std::make_unique<NcclCommunicator>(part, hosts_->split(colour, key), share_gpu_, false);
 }
 
-void NcclCommunicator::abort(const std::string& why) { leave(comm_, why); }
+void NcclCommunicator::abort(const std::string& why) { abort_process(comm_, why); }
 
 std::string NcclCommunicator::poll_error() {
   ncclResult_t state = ncclSuccess;
@@ -197,7 +197,7 @@ Buffer NcclCommunicator::allocate_registered(std::size_t bytes) {
 }  // namespace assay::nccl
 
 extern "C" assay::Communicator* assay_nccl_communicator(const assay::NcclWorld& world, const assay::ShareId& share) {
-  auto hosts = assay::nccl::meet_hosts(world, share);
-  const ncclComm_t comm = assay::nccl::meet(world, *hosts);
+  auto hosts = assay::nccl::connect_hosts(world, share);
+  const ncclComm_t comm = assay::nccl::init_communicator(world, *hosts);
   return std::make_unique<assay::nccl::NcclCommunicator>(comm, std::move(hosts), world.share_gpu, true).release();
 }

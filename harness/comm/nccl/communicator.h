@@ -1,5 +1,6 @@
-// The communicator over NCCL. Every call is enqueued on the given stream and may be captured in a graph. barrier(),
-// max_of(), broadcast_value() and all_gather_host() are the hosts' alone: they neither use nor wait for the GPU.
+// The communicator over NCCL. Every call is enqueued on the given stream and may be captured in a graph, except
+// barrier(), max_of(), broadcast_value() and all_gather_host(), which run on the hosts and neither use nor wait for the
+// GPU.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -18,7 +19,7 @@ namespace assay::nccl {
 
 class NcclCommunicator final : public Communicator {
  public:
-  // Takes the communicator over. `share_gpu`: sockets are what was asked for. `watched`: this is the world.
+  // Owns `comm`. `share_gpu`: sockets are intended. `watched`: this is the world.
   NcclCommunicator(ncclComm_t comm, std::unique_ptr<HostGroup> hosts, bool share_gpu, bool watched);
   ~NcclCommunicator() override;
   NcclCommunicator(const NcclCommunicator&) = delete;
@@ -58,7 +59,7 @@ class NcclCommunicator final : public Communicator {
   bool share_gpu_;
   int rank_ = 0;
   int size_ = 1;
-  std::vector<std::uint64_t> host_of_;  // by rank: what tells hosts apart
+  std::vector<std::uint64_t> host_of_;  // by rank: a hash of its host
   std::optional<Watch> watch_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* subsystems = "INIT,ENV,NET,P2P,SHM,NVLS";
 
-// Makes NCCL read its debug variables again. Exported from 2.24 on and to be removed some day, so it is looked up.
+// Makes NCCL read its debug variables again. Looked up: exported since 2.24, and due to be removed some day.
 using Reset = void (*)();
 Reset find_reset() {
   Dl_info place{};
@@ -30,7 +30,7 @@ LogCapture::LogCapture() {
   if (std::getenv("NCCL_DEBUG")) return;
   fd_ = ::memfd_create("assay-nccl-log", MFD_CLOEXEC);
   if (fd_ < 0) return;
-  // NCCL opens the file itself, each time that it reads its variables; it cuts it to nothing then.
+  // NCCL opens, and truncates, the file each time it reads its variables.
   setenv("NCCL_DEBUG", "INFO", 1);
   setenv("NCCL_DEBUG_SUBSYS", subsystems, 0);
   setenv("NCCL_DEBUG_FILE", ("/proc/self/fd/" + std::to_string(fd_)).c_str(), 1);
@@ -54,7 +54,7 @@ bool LogCapture::log_choices(bool on) {
   static const Reset reset = find_reset();
   if (fd_ < 0 || !reset) return false;
   read();
-  // What was read goes, so that what comes cannot be mistaken for it.
+  // Drop what was read, so that it cannot be taken for new output.
   if (::ftruncate(fd_, 0) != 0) return false;
   read_ = 0;
   setenv("NCCL_DEBUG_SUBSYS", on ? "INIT,ENV,NET,P2P,SHM,NVLS,TUNING" : subsystems, 1);

@@ -1,12 +1,12 @@
-// NCCL's log of this process, kept in memory and read as it grows.
+// This process's NCCL log, captured in memory and read as it grows.
 #pragma once
 
 #include "harness/comm/nccl_log.h"
 
 namespace assay::nccl {
 
-// Directs NCCL's log at level INFO into a file without a name; must be made before the process's first NCCL call. Where
-// the user has set NCCL_DEBUG the log is theirs, and nothing is known here.
+// Directs NCCL's log at level INFO into an anonymous file; create it before the process's first NCCL call. If the user
+// has set NCCL_DEBUG, the log is theirs and nothing is captured.
 class LogCapture {
  public:
   LogCapture();
@@ -14,10 +14,10 @@ class LogCapture {
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
 
-  // With what was written by now.
+  // The log so far.
   const NcclLog& read();
-  // From here on NCCL logs which algorithm each call takes (`on`), or no longer; false where this NCCL cannot change.
-  // Not while another thread calls NCCL.
+  // Turns NCCL's logging of each call's algorithm on or off; false if this NCCL cannot change it. No other thread may
+  // call NCCL meanwhile.
   bool log_choices(bool on);
   void forget_choice() { log_.forget_choice(); }
 
@@ -27,7 +27,7 @@ class LogCapture {
   NcclLog log_;
 };
 
-// The process's log; made at the first call.
+// The process's log; created at the first call.
 LogCapture& log_capture();
 
 }  // namespace assay::nccl

@@ -1,4 +1,4 @@
-// Element types and reductions as NCCL names them.
+// NCCL's types and operations for our element types and reductions.
 #pragma once
 
 #include "harness/comm/communicator.h"

@@ -39,12 +39,12 @@ std::string to_hex(const ncclUniqueId& id) {
 
 ncclUniqueId from_hex(const std::string& text) {
   ncclUniqueId id{};
-  ASSAY_CHECK(text.size() == 2 * sizeof id.internal, "NCCL's id of {} characters, not {}", text.size(),
+  ASSAY_CHECK(text.size() == 2 * sizeof id.internal, "NCCL's id has {} characters, not {}", text.size(),
               2 * sizeof id.internal);
   for (std::size_t i = 0; i < sizeof id.internal; ++i) {
     const auto digit = [&](char c) {
       if (c >= '0' && c <= '9') return c - '0';
-      ASSAY_CHECK(c >= 'a' && c <= 'f', "NCCL's id holds '{}'", c);
+      ASSAY_CHECK(c >= 'a' && c <= 'f', "NCCL's id contains '{}'", c);
       return c - 'a' + 10;
     };
     id.internal[i] = static_cast<char>(16 * digit(text[2 * i]) + digit(text[2 * i + 1]));
@@ -52,25 +52,25 @@ ncclUniqueId from_hex(const std::string& text) {
   return id;
 }
 
-// What the thread that meets and the one that waits for it share; the latter may be gone first.
-struct Meeting {
+// Shared by the thread that initialises and the one that waits for it and may time out first.
+struct Initialisation {
   std::mutex mutex;
-  std::condition_variable over;
+  std::condition_variable finished;
   bool done = false;
   ncclResult_t result = ncclInProgress;
   ncclComm_t comm = nullptr;
 };
 
-void meet_in_thread(const std::shared_ptr<Meeting>& meeting, ncclUniqueId id, NcclWorld world, int device) {
+void initialise(const std::shared_ptr<Initialisation>& state, ncclUniqueId id, NcclWorld world, int device) {
   ncclComm_t comm = nullptr;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   cudaSetDevice(device);
   const ncclResult_t result = ncclCommInitRankConfig(&comm, world.size, id, world.rank, &config);
-  const std::lock_guard lock(meeting->mutex);
-  meeting->done = true;
-  meeting->result = result;
-  meeting->comm = comm;
-  meeting->over.notify_all();
+  const std::lock_guard lock(state->mutex);
+  state->done = true;
+  state->result = result;
+  state->comm = comm;
+  state->finished.notify_all();
 }
 
 }  // namespace
@@ -97,14 +97,14 @@ void fail(ncclResult_t result, const char* call, const char* file, int line) {
 
 void prepare_environment(const NcclWorld& world) {
   if (!world.share_gpu) return;
-  // Without it NCCL takes two ranks on one GPU for a mistake: each rank is given a host of its own.
+  // NCCL rejects two ranks on one GPU of the same host, so each rank claims its own host.
   setenv("NCCL_HOSTID", fmt::format("assay-rank-{}", world.rank).c_str(), 1);
-  // Between such "hosts" only a network is left, and loopback is the one that every machine has.
+  // Such "hosts" can only communicate by network, and every machine has loopback.
   setenv("NCCL_NET", "Socket", 0);
   setenv("NCCL_IB_DISABLE", "1", 0);
   if (!world.several_hosts) setenv("NCCL_SOCKET_IFNAME", "=lo", 0);
   setenv("NCCL_MNNVL_ENABLE", "0", 0);
-  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);  // NCCL's own switch, from 2.30 on
+  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);  // NCCL's own switch since 2.30
 }
 
 std::string version_text() {
@@ -113,7 +113,7 @@ std::string version_text() {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-std::unique_ptr<HostGroup> meet_hosts(const NcclWorld& world, const ShareId& share) {
+std::unique_ptr<HostGroup> connect_hosts(const NcclWorld& world, const ShareId& share) {
   prepare_environment(world);
   log_capture();
   std::string own;
@@ -122,27 +122,28 @@ std::unique_ptr<HostGroup> meet_hosts(const NcclWorld& world, const ShareId& sha
     ASSAY_NCCL(ncclGetUniqueId(&id));
     own = to_hex(id);
   }
-  return std::make_unique<HostGroup>(world.rank, world.size, world.several_hosts, share, world.patience_seconds, own);
+  return std::make_unique<HostGroup>(world.rank, world.size, world.several_hosts, share, world.timeout_seconds, own);
 }
 
-ncclComm_t meet(const NcclWorld& world, const HostGroup& hosts) {
+ncclComm_t init_communicator(const NcclWorld& world, const HostGroup& hosts) {
   const ncclUniqueId id = from_hex(hosts.note());
   int device = 0;
   ASSAY_CUDA(cudaGetDevice(&device));
-  const auto meeting = std::make_shared<Meeting>();
-  std::thread([=] { meet_in_thread(meeting, id, world, device); }).detach();
-  std::unique_lock lock(meeting->mutex);
-  const auto patience = std::chrono::duration<double>(world.patience_seconds);
-  if (!meeting->over.wait_for(lock, patience, [&] { return meeting->done; }))
-    throw Error(fmt::format("ncclCommInitRankConfig: rank {} waited {:.3g} s in vain for all of {} ranks to arrive",
-                            world.rank, world.patience_seconds, world.size));
-  if (meeting->result != ncclSuccess) fail(meeting->result, "ncclCommInitRankConfig", __FILE__, __LINE__);
-  return meeting->comm;
+  const auto state = std::make_shared<Initialisation>();
+  std::thread([=] { initialise(state, id, world, device); }).detach();
+  std::unique_lock lock(state->mutex);
+  const auto timeout = std::chrono::duration<double>(world.timeout_seconds);
+  if (!state->finished.wait_for(lock, timeout, [&] { return state->done; }))
+    throw Error(
+        fmt::format("ncclCommInitRankConfig: rank {} timed out after {:.3g} s waiting for all of {} ranks to arrive",
+                    world.rank, world.timeout_seconds, world.size));
+  if (state->result != ncclSuccess) fail(state->result, "ncclCommInitRankConfig", __FILE__, __LINE__);
+  return state->comm;
 }
 
-void leave(ncclComm_t comm, const std::string& why) {
+void abort_process(ncclComm_t comm, const std::string& why) {
   std::fprintf(stderr, "abort: %s\n", why.c_str());
-  // Frees the GPU of kernels that wait for others; it may itself wait for a thread that is inside NCCL.
+  // Frees the GPU from kernels that wait for other ranks; it may itself block on a thread that is inside NCCL.
   std::thread([comm] { ncclCommAbort(comm); }).detach();
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   std::_Exit(static_cast<int>(ExitCode::broken));
@@ -161,7 +162,7 @@ Watch::~Watch() {
 
 void Watch::loop() {
   constexpr auto interval = std::chrono::milliseconds(250);
-  // The rank that fell is the one to be named: its supervisor hears of it first.
+  // Gives the supervisor time to notice, and name, the rank that failed first.
   constexpr auto grace = std::chrono::seconds(2);
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, interval, [this] { return ending_; })) {
@@ -169,7 +170,7 @@ void Watch::loop() {
     if (ncclCommGetAsyncError(comm_, &state) != ncclSuccess || state == ncclSuccess || state == ncclInProgress)
       continue;
     if (wake_.wait_for(lock, grace, [this] { return ending_; })) return;
-    leave(comm_, fmt::format("NCCL on rank {}: {}", rank_, describe(state, comm_)));
+    abort_process(comm_, fmt::format("NCCL on rank {}: {}", rank_, describe(state, comm_)));
   }
 }
 

@@ -1,4 +1,4 @@
-// The meeting of the ranks: environment, id, and the wait for all of them.
+// Initialising NCCL across ranks: the environment, the id and the wait for all of them.
 #pragma once
 
 #include "harness/comm/nccl_entry.h"
@@ -14,25 +14,25 @@
 
 namespace assay::nccl {
 
-// What several ranks of one GPU need in their environment; other worlds need nothing. Before the first NCCL call.
+// Sets the environment variables that ranks sharing a GPU need. Call it before the first NCCL call.
 void prepare_environment(const NcclWorld& world);
 
-// "2.28.9", of the library that is loaded.
+// "2.28.9", of the loaded library.
 std::string version_text();
 
-// The hosts' side of the world. Rank 0 makes NCCL's id, `share` carries it, and note() is the id on every rank.
-std::unique_ptr<HostGroup> meet_hosts(const NcclWorld& world, const ShareId& share);
+// Connects the host side of the world. Rank 0 creates NCCL's id, `share` distributes it, note() has it on every rank.
+std::unique_ptr<HostGroup> connect_hosts(const NcclWorld& world, const ShareId& share);
 
-// All ranks meet under the id that the hosts agreed on. Blocking communicators are the faster ones, and a call
-// that waits for a rank that never comes cannot be taken back: it is made by a thread of its own, which is left waiting
-// when patience ends. Throws Error naming the call; the process must then end.
-ncclComm_t meet(const NcclWorld& world, const HostGroup& hosts);
+// Initialises the communicator under the id that the hosts agreed on. Blocking communicators are faster, but a call
+// that waits for a missing rank cannot be cancelled: a separate thread makes it and is abandoned at the timeout. Throws
+// Error naming the call; the process must then exit.
+ncclComm_t init_communicator(const NcclWorld& world, const HostGroup& hosts);
 
-// Ends the process: other ranks may wait for this one for ever.
-[[noreturn]] void leave(ncclComm_t comm, const std::string& why);
+// Ends the process, so that no other rank waits for it forever.
+[[noreturn]] void abort_process(ncclComm_t comm, const std::string& why);
 
-// Polls a communicator's asynchronous error. A GPU that waits for a rank that is gone waits for ever, and so does the
-// thread that synchronises with it: a moment after an error this process ends, and its supervisor ends the rest.
+// Polls a communicator for asynchronous errors. A GPU that waits for a lost rank waits forever, and so does the thread
+// that synchronises with it: shortly after an error this process ends, and its supervisor ends the others.
 class Watch {
  public:
   explicit Watch(ncclComm_t comm, int rank);
@@ -51,7 +51,7 @@ class Watch {
   std::thread thread_;
 };
 
-// NCCL's word for a result, with its last warning; `comm` may be null.
+// NCCL's message for a result, with its last warning; `comm` may be null.
 std::string describe(ncclResult_t result, ncclComm_t comm);
 
 }  // namespace assay::nccl

@@ -1,4 +1,4 @@
-// CpuDevice: memory by mmap, events by the steady clock, the cache flushed by streaming over twice its size.
+// CpuDevice: memory from mmap, events from the steady clock; streaming over twice the cache's size flushes it.
 #include "harness/device/cpu/cpu_device.h"
 
 #include "harness/core/error.h"
@@ -22,8 +22,8 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
-constexpr std::size_t line = 64;
-// From here on a request is held against what is free: below it the answer could only be wrong.
+constexpr std::size_t cache_line = 64;
+// Requests from this size on are checked against free memory, an estimate too coarse for smaller ones.
 constexpr std::size_t worth_checking = std::size_t{64} << 20;
 
 class CpuStream : public Stream {
@@ -43,7 +43,7 @@ class CpuEvent : public Event {
   SteadyClock::time_point at_;
 };
 
-// Cost of one pair of readings: the least of several averages, since interruptions only ever add.
+// Cost of reading the clock twice: the minimum of several averages, since interruptions only add time.
 double measure_timer_cost() {
   constexpr int batches = 20, pairs = 500;
   double least = 1.0;
@@ -57,13 +57,13 @@ double measure_timer_cost() {
 }
 
 Error out_of_memory(std::size_t bytes, const MemoryLimits& limits, const std::string& why) {
-  return Error(fmt::format("out of memory: {} bytes asked for, {} available{}", bytes, limits.available(), why));
+  return Error(fmt::format("out of memory: {} bytes requested, {} available{}", bytes, limits.available(), why));
 }
 
 Buffer map_memory(std::size_t bytes) {
   if (bytes == 0) return {};
   if (bytes >= worth_checking) {
-    // The kernel would promise more than it has and kill the process at the first touch.
+    // The kernel would overcommit and kill the process at the first touch.
     const MemoryLimits limits = memory_limits();
     if (limits.machine_available > 0 && bytes > limits.available()) throw out_of_memory(bytes, limits, "");
   }
@@ -76,7 +76,7 @@ Buffer map_memory(std::size_t bytes) {
   if (large) {
     const std::size_t into = reinterpret_cast<std::uintptr_t>(start) % huge_page;
     start += into == 0 ? 0 : huge_page - into;
-    madvise(start, whole, MADV_HUGEPAGE);  // advice: without it pages are small, which the record's page size tells
+    madvise(start, whole, MADV_HUGEPAGE);  // only advice: the record's page size shows what came of it
   }
   return Buffer(start, bytes, [mapped, room](void*, std::size_t) { munmap(mapped, room); });
 }
@@ -99,23 +99,23 @@ class CpuDevice : public Device {
   void zero(void* at, std::size_t bytes, Stream&) override { std::memset(at, 0, bytes); }
   std::string_view timer() const override { return "steady_clock"; }
   double timer_cost() const override { return timer_cost_; }
-  // Long enough, too, that ranks which set out together do not show in the first call of many.
+  // Also long enough that ranks starting at slightly different times do not show in the first of many calls.
   double shortest_sample() const override { return std::max(1000.0 * timer_cost_, 100e-6); }
 
-  // By the threads that the case uses: theirs are the caches that hold its data, and another team size would make
-  // OpenMP end threads and start them again inside the next sample.
+  // By the threads that the case uses: its data is in their caches, and another team size would make OpenMP end and
+  // restart threads inside the next sample.
   void flush_cache(Stream&) override {
     const Team team(std::min(omp_get_max_threads(), info_.compute_units));
-    const std::size_t lines = 2 * info_.last_level_cache_bytes / line;
-    if (!flush_.data()) flush_ = map_memory(lines * line);
+    const std::size_t lines = 2 * info_.last_level_cache_bytes / cache_line;
+    if (!flush_.data()) flush_ = map_memory(lines * cache_line);
     auto* words = flush_.as<std::uint64_t>();
-    const auto share = [&](int thread) {
+    const auto first_line = [&](int thread) {
       return lines * static_cast<std::size_t>(thread) / static_cast<std::size_t>(team.size());
     };
     team.run([&](int thread) {
-      constexpr std::size_t words_per_line = line / sizeof(std::uint64_t);
-      // Read and written: lines in the caches are then dirty ones of this buffer whatever the replacement policy.
-      for (std::size_t i = share(thread); i < share(thread + 1); ++i) words[i * words_per_line] += 1;
+      constexpr std::size_t words_per_line = cache_line / sizeof(std::uint64_t);
+      // Read and written, so the caches hold dirty lines of this buffer whatever their replacement policy.
+      for (std::size_t i = first_line(thread); i < first_line(thread + 1); ++i) words[i * words_per_line] += 1;
     });
   }
 

@@ -7,9 +7,9 @@
 
 namespace assay::cpu {
 
-// The device of this rank's CPU set; streams run inline, events read the steady clock. Its memory is page-aligned,
-// 2 MiB-aligned with huge pages advised from that size on; untouched, so that the caller decides which thread touches
-// it first.
+// The device of this rank's CPU set. Streams run inline, events read the steady clock. Memory is page-aligned, from 2
+// MiB on aligned to 2 MiB with huge pages advised; it is untouched, so the caller decides which thread touches it
+// first.
 std::unique_ptr<Device> make_cpu_device();
 
 }  // namespace assay::cpu

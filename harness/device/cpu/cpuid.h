@@ -1,4 +1,4 @@
-// What processor this is, and which instruction sets the processor has and the operating system allows.
+// Which processor this is, and which instruction sets it has and the operating system allows.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@ namespace assay::cpu {
 
 struct Processor {
   std::string architecture;       // x86_64, aarch64
-  std::string vendor;             // Intel, AMD, else as the processor says
-  std::string brand;              // the maker's own string: "AMD EPYC 9654 96-Core Processor"
+  std::string vendor;             // Intel, AMD, otherwise the processor's own string
+  std::string brand;              // the vendor's string: "AMD EPYC 9654 96-Core Processor"
   std::string microarchitecture;  // "Zen 4", "Emerald Rapids"; empty when unknown
   int family = 0;
   int model = 0;
   int stepping = 0;
   std::string hypervisor;  // KVM, Hyper-V, VMware, Xen, ...; empty on bare metal
 
-  // "Intel Emerald Rapids"; the brand where the microarchitecture is unknown.
+  // "Intel Emerald Rapids"; the brand if the microarchitecture is unknown.
   std::string name() const;
 };
 
-// Instruction sets usable now: in the processor, and its registers saved by the operating system.
+// Usable instruction sets: the processor has them and the operating system saves their registers.
 struct InstructionSets {
   bool avx = false;
   bool avx2 = false;
@@ -34,12 +34,12 @@ struct InstructionSets {
   bool avx512_bf16 = false;
   bool avx512_fp16 = false;
   bool avx_vnni = false;
-  // Tiles need a permission that the kernel gives a process on request; it was asked for and given where these are set.
+  // Tiles need a permission from the kernel; set if it was requested and granted.
   bool amx_tile = false;
   bool amx_bf16 = false;
   bool amx_int8 = false;
 
-  // Names of those that are set, as above.
+  // Names of the members that are set.
   std::vector<std::string> names() const;
 };
 

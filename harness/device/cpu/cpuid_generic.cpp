@@ -1,4 +1,4 @@
-// Processors other than x86-64: what the kernel says of them.
+// Processors other than x86-64: what the kernel says about them.
 #include "harness/device/cpu/cpuid.h"
 
 #include <sys/utsname.h>

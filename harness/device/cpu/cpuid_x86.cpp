@@ -1,4 +1,4 @@
-// x86-64: CPUID leaves, the registers that the operating system saves (XCR0), and the permission for AMX tiles.
+// x86-64: CPUID leaves, the registers that the operating system saves (XCR0), and permission to use AMX tiles.
 #include "harness/device/cpu/cpuid.h"
 
 #include <cpuid.h>
@@ -16,7 +16,7 @@ struct Leaf {
   std::uint32_t a = 0, b = 0, c = 0, d = 0;
 };
 
-// Zeros where the processor has no such leaf.
+// Zeros if the processor has no such leaf.
 Leaf leaf(std::uint32_t number, std::uint32_t sub = 0) {
   Leaf out;
   if (__get_cpuid_max(number & 0x80000000u, nullptr) >= number) __cpuid_count(number, sub, out.a, out.b, out.c, out.d);
@@ -124,7 +124,7 @@ std::string hypervisor_name() {
   return signature.empty() ? "unknown" : signature;
 }
 
-// Linux gives a process the tile registers on request only (arch_prctl ARCH_REQ_XCOMP_PERM, feature 18).
+// Linux grants a process the tile registers only on request (arch_prctl ARCH_REQ_XCOMP_PERM, feature 18).
 bool request_tiles() {
   constexpr long arch_req_xcomp_perm = 0x1023;
   constexpr long xtile_data = 18;

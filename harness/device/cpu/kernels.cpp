@@ -1,4 +1,4 @@
-// Which compiled instruction sets this CPU runs.
+// Which of the compiled instruction sets this CPU can run.
 #include "harness/device/cpu/kernels.h"
 
 #include "harness/core/error.h"

@@ -1,4 +1,4 @@
-// Reads /proc/meminfo, the cgroup files of this process's groups and all above them, and RLIMIT_AS.
+// Reads /proc/meminfo, the cgroup files of this process's groups and their ancestors, and RLIMIT_AS.
 #include "harness/device/cpu/limits.h"
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ std::optional<std::uint64_t> number_in(const fs::path& path) {
   return line ? number(*line) : std::nullopt;
 }
 
-// The value after `key` in a file of "key value" lines, as memory.stat and /proc/meminfo are.
+// The value after `key` in a file of "key value" lines, such as memory.stat and /proc/meminfo.
 std::optional<std::uint64_t> entry(const fs::path& path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -60,8 +60,8 @@ struct Group {
   bool unified = false;
 };
 
-// The groups of this process that may hold `controller`: v1's own tree and the unified one. Inside a container the
-// group's path is that of the host while the mount shows only the part below: then the mount itself is the group.
+// This process's groups that may contain `controller`: in v1's own tree and in the unified one. In a container the path
+// is the host's but the mount shows only the part below it: then the mount is the group.
 std::vector<Group> groups_of(const fs::path& root, std::string_view controller) {
   std::vector<Group> groups;
   std::ifstream file(root / "proc/self/cgroup");
@@ -93,8 +93,8 @@ std::vector<Group> groups_of(const fs::path& root, std::string_view controller) 
   return groups;
 }
 
-// Calls fn with the group's folder and every one above it, up to the mount.
-void upwards(const Group& group, const std::function<void(const fs::path&)>& fn) {
+// Calls fn with the group's folder and its ancestors, up to the mount.
+void for_ancestors(const Group& group, const std::function<void(const fs::path&)>& fn) {
   for (fs::path folder = group.folder;; folder = folder.parent_path()) {
     if (!folder.has_filename()) folder = folder.parent_path();  // "…/memory/" names the same folder as "…/memory"
     fn(folder);
@@ -102,7 +102,7 @@ void upwards(const Group& group, const std::function<void(const fs::path&)>& fn)
   }
 }
 
-void keep_least(std::optional<std::uint64_t>& least, std::uint64_t value) {
+void keep_min(std::optional<std::uint64_t>& least, std::uint64_t value) {
   least = least ? std::min(*least, value) : value;
 }
 
@@ -128,16 +128,16 @@ MemoryLimits memory_limits(const fs::path& root) {
   limits.machine_available = entry(root / "proc/meminfo", "MemAvailable:").value_or(0) * 1024;
 
   for (const Group& group : groups_of(root, "memory"))
-    upwards(group, [&](const fs::path& folder) {
+    for_ancestors(group, [&](const fs::path& folder) {
       const auto limit = number_in(folder / (group.unified ? "memory.max" : "memory.limit_in_bytes"));
       if (!limit || *limit >= no_limit) return;
-      keep_least(limits.cgroup_limit, *limit);
+      keep_min(limits.cgroup_limit, *limit);
       const std::uint64_t used =
           number_in(folder / (group.unified ? "memory.current" : "memory.usage_in_bytes")).value_or(0);
       const std::uint64_t cache =
           entry(folder / "memory.stat", group.unified ? "inactive_file" : "total_inactive_file").value_or(0);
       const std::uint64_t held = used > cache ? used - cache : 0;
-      keep_least(limits.cgroup_available, *limit > held ? *limit - held : 0);
+      keep_min(limits.cgroup_available, *limit > held ? *limit - held : 0);
     });
 
   rlimit address_space{};
@@ -153,7 +153,7 @@ MemoryLimits memory_limits(const fs::path& root) {
 std::optional<double> cpu_quota(const fs::path& root) {
   std::optional<double> least;
   for (const Group& group : groups_of(root, "cpu"))
-    upwards(group, [&](const fs::path& folder) {
+    for_ancestors(group, [&](const fs::path& folder) {
       std::optional<std::uint64_t> quota, period;
       if (group.unified) {
         std::istringstream line(first_line(folder / "cpu.max").value_or("max"));

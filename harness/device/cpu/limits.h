@@ -1,4 +1,4 @@
-// What this process may use: memory and CPU time as the machine, its cgroups (v1 and v2) and rlimits allow.
+// How much memory and CPU time the machine, cgroups (v1 and v2) and rlimits leave this process.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 namespace assay::cpu {
 
 struct MemoryLimits {
-  std::uint64_t machine_total = 0;                // MemTotal
-  std::uint64_t machine_available = 0;            // MemAvailable
-  std::optional<std::uint64_t> cgroup_limit;      // the tightest on the way up from this process's group
-  std::optional<std::uint64_t> cgroup_available;  // the least room on that way, reclaimable file cache counted as free
-  std::optional<std::uint64_t> address_space_limit;      // RLIMIT_AS
-  std::optional<std::uint64_t> address_space_available;  // less what is mapped already
+  std::uint64_t machine_total = 0;                   // MemTotal
+  std::uint64_t machine_available = 0;               // MemAvailable
+  std::optional<std::uint64_t> cgroup_limit;         // the tightest of this process's group and its ancestors
+  std::optional<std::uint64_t> cgroup_available;     // the least room in any of them; reclaimable file cache is free
+  std::optional<std::uint64_t> address_space_limit;  // RLIMIT_AS
+  std::optional<std::uint64_t> address_space_available;  // minus what is mapped already
 
-  // The most that this process could ever hold.
+  // The most memory this process could ever have.
   std::uint64_t usable() const;
-  // What it could still get now.
+  // What it could still allocate now.
   std::uint64_t available() const;
 };
 
-// `root` is where /proc and /sys are found; tests give a folder of their own. What cannot be read is absent (or 0).
+// `root` is where /proc and /sys are, for tests. What cannot be read is absent (or 0).
 MemoryLimits memory_limits(const std::filesystem::path& root = "/");
 
-// CPUs' worth of time that the cgroups' quota grants (cpu.max, cpu.cfs_quota_us); absent when there is none.
+// The cgroups' CPU quota in CPUs (cpu.max, cpu.cfs_quota_us); absent if there is none.
 std::optional<double> cpu_quota(const std::filesystem::path& root = "/");
 
 }  // namespace assay::cpu

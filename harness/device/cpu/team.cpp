@@ -1,4 +1,4 @@
-// Binding of OpenMP's threads, and the CPUs of this rank.
+// Binds OpenMP's threads, and finds this rank's CPUs.
 #include "harness/device/cpu/team.h"
 
 #include "harness/core/error.h"
@@ -50,7 +50,7 @@ class CpuMask {
   cpu_set_t* set_;
 };
 
-// The CPU that this thread is bound to; -1 when it may use several.
+// The CPU that this thread is bound to; -1 if it may use several.
 thread_local int bound_cpu = -1;
 
 void bind_to(int cpu) {
@@ -65,7 +65,7 @@ int whole_number(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? value : -1;
 }
 
-// A list as the kernel writes it: "0-3,8".
+// A CPU list in the kernel's format: "0-3,8".
 std::set<int> parse_cpu_list(std::string_view list) {
   std::set<int> cpus;
   while (!list.empty()) {
@@ -75,7 +75,7 @@ std::set<int> parse_cpu_list(std::string_view list) {
     const int low = whole_number(part.substr(0, dash));
     const int high = dash == std::string_view::npos ? low : whole_number(part.substr(dash + 1));
     if (low < 0 || high < low || high >= max_cpus)
-      throw UsageError(fmt::format("ASSAY_CPUS: \"{}\" is no CPU or range of CPUs, as in 0-3,8", part));
+      throw UsageError(fmt::format("ASSAY_CPUS: \"{}\" is not a CPU or a range of CPUs, as in 0-3,8", part));
     for (int cpu = low; cpu <= high; ++cpu) cpus.insert(cpu);
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
@@ -90,7 +90,7 @@ std::set<int> allowed_cpus() {
   if (sched_getaffinity(getpid(), CpuMask::bytes(), mask.set()) == 0)
     for (int cpu = 0; cpu < max_cpus; ++cpu)
       if (mask.has(cpu)) cpus.insert(cpu);
-  // With OMP_PROC_BIND in the environment OpenMP has bound the main thread before main(): its places know the rest.
+  // With OMP_PROC_BIND set, OpenMP has bound the main thread before main(): its places list the others.
   if (omp_get_proc_bind() != omp_proc_bind_false)
     for (int place = 0; place < omp_get_num_places(); ++place) {
       std::vector<int> ids(static_cast<std::size_t>(omp_get_place_num_procs(place)));
@@ -118,7 +118,7 @@ RankCpus in_order(std::set<int> left) {
       first = false;
     }
   }
-  found.cpus.insert(found.cpus.end(), left.begin(), left.end());  // that the topology does not tell
+  found.cpus.insert(found.cpus.end(), left.begin(), left.end());  // CPUs missing from the topology
   found.cores = static_cast<int>(found.cpus.size());
   found.cpus.insert(found.cpus.end(), siblings.begin(), siblings.end());
   return found;
@@ -129,7 +129,6 @@ const RankCpus& known_cpus() {
   return known;
 }
 
-// The arguments that this process was started with.
 std::vector<std::string> own_arguments() {
   std::vector<std::string> words;
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -169,7 +168,7 @@ void restart_on(const std::vector<int>& cpus) {
                                                         {"OMP_PLACES", fmt::format("{{{}}}", fmt::join(order, "},{"))},
                                                         {"OMP_PROC_BIND", "close"}};
   try {
-    bind_this_thread(order);  // OpenMP has bound it to the first place
+    bind_this_thread(order);  // OpenMP had bound it to the first place
   } catch (const Error&) {    // a sandbox that forbids it
     return;
   }
@@ -187,12 +186,12 @@ void restart_on(const std::vector<int>& cpus) {
   if (!words.empty()) execv("/proc/self/exe", arguments.data());
 }
 
-// Shared by the living teams of one thread; the last one sets that thread free.
+// Shared by all teams of one thread; the last one to end unbinds that thread.
 struct Team::Binding {
   ~Binding() {
     try {
       bind_this_thread(rank_cpus());
-    } catch (const std::exception&) {  // the CPUs went away: nothing to go back to
+    } catch (const std::exception&) {  // the CPUs are gone
     }
   }
 };
@@ -251,7 +250,7 @@ int resolve_threads(const std::string& count) {
     return quota ? std::clamp(static_cast<int>(std::floor(*quota)), 1, rank_cores()) : rank_cores();
   }
   const int threads = whole_number(count);
-  if (threads < 1) throw UsageError(fmt::format("threads={}: give all, cpus, core, node or a number from 1 on", count));
+  if (threads < 1) throw UsageError(fmt::format("threads={}: use all, cpus, core, node or a number from 1 on", count));
   if (threads > static_cast<int>(rank_cpus().size()))
     throw UsageError(fmt::format("threads={}: this rank has {} CPUs", threads, rank_cpus().size()));
   return threads;

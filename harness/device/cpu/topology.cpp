@@ -1,4 +1,4 @@
-// Topology by hwloc; page sizes from sysfs.
+// Topology from hwloc; page sizes from sysfs.
 #include "harness/device/cpu/topology.h"
 
 #include <hwloc.h>
@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A machine whose caches are hidden (some virtual machines) is taken to have this much: more than most cores' share,
-// so that buffers sized by it leave the cache.
+// Assumed if a (virtual) machine hides its caches: more than most cores' share, so buffers sized by it exceed the
+// cache.
 constexpr std::uint64_t unknown_cache_bytes = std::uint64_t{32} << 20;
 
 std::vector<int> cpus_in(hwloc_const_cpuset_t set) {
@@ -52,7 +52,7 @@ void read_hwloc(Topology& topology) {
     topology.cores.push_back(
         {cpus_in(core->cpuset), package ? static_cast<int>(package->logical_index) : 0, first_node(core)});
   }
-  if (topology.cores.empty())  // the kernel tells no cores: each CPU is one
+  if (topology.cores.empty())  // the kernel reports no cores: treat each CPU as one
     for (hwloc_obj_t pu = nullptr; (pu = hwloc_get_next_obj_by_type(raw, HWLOC_OBJ_PU, pu));)
       topology.cores.push_back({cpus_in(pu->cpuset), 0, first_node(pu)});
   for (const hwloc_obj_type_t type :

@@ -1,4 +1,4 @@
-// The machine's cores, caches, memory nodes and pages, as this process may use them.
+// The cores, caches, NUMA nodes and page sizes that this process may use.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Cache {
   std::string type;  // unified, data, instruction
   std::uint64_t bytes = 0;
   int line_bytes = 0;
-  std::vector<int> cpus;  // that share it
+  std::vector<int> cpus;  // CPUs that share it
 };
 
 struct NumaNode {
@@ -30,21 +30,21 @@ struct NumaNode {
 
 struct Topology {
   int packages = 0;
-  std::vector<Core> cores;    // neighbours stand next to each other
-  std::vector<Cache> caches;  // one entry an instance, from level 1 up
+  std::vector<Core> cores;    // physical neighbours are adjacent
+  std::vector<Cache> caches;  // one entry per instance, from level 1 up
   std::vector<NumaNode> numa_nodes;
   std::size_t page_bytes = 0;
   std::vector<std::size_t> huge_page_bytes;     // sizes of the kernel's explicit huge pages
   std::size_t transparent_huge_page_bytes = 0;  // 0: the kernel has none
   std::string transparent_huge_pages;           // always, madvise, never; empty: the kernel has none
 
-  // Bytes of the last-level caches that these CPUs reach: each instance counted once.
+  // Bytes of the last-level caches of these CPUs, each instance counted once.
   std::uint64_t last_level_cache_bytes(const std::vector<int>& cpus) const;
-  // Bytes of the caches of a level that one CPU reaches for data; 0 when there is none.
+  // Bytes of one CPU's data cache of a level; 0 if there is none.
   std::uint64_t cache_bytes(int level, int cpu) const;
 };
 
-// Read once, then kept. CPUs outside the process's cgroup are left out.
+// Read once, then cached. CPUs outside the process's cgroup are left out.
 const Topology& topology();
 
 }  // namespace assay::cpu

@@ -1,11 +1,11 @@
-// One throwing check macro for the CUDA runtime. Other libraries have theirs beside the code that calls them.
+// The throwing check macro of the CUDA runtime. Other libraries have theirs next to the code that calls them.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 namespace assay::cuda {
 
-// Throws Error with the call, the place, the error's name and meaning. Clears the runtime's last error.
+// Throws Error with the call, its location, the error's name and meaning. Clears the runtime's last error.
 [[noreturn]] void fail(cudaError_t error, const char* call, const char* file, int line);
 
 #define ASSAY_CUDA(call)                                                                 \

@@ -3,13 +3,11 @@
 
 #include "harness/core/error.h"
 #include "harness/device/cpu/cpu_device.h"
-#include "harness/device/cpu/topology.h"
+#include "harness/device/cpu/near_node.h"
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/gate.h"
 #include "harness/device/cuda/host_gate.h"
 #include "harness/device/cuda/native.h"
-
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -69,7 +67,7 @@ void CudaStream::wait(Event& event) {
 
 class CudaGraph final : public Graph {
  public:
-  // Without the flag every node has the priority of the stream that the graph is launched into.
+  // Without the flag every node runs at the priority of the stream that the graph is launched into.
   explicit CudaGraph(cudaGraph_t graph) {
     ASSAY_CUDA(cudaGraphInstantiate(&exec_, graph, cudaGraphInstantiateFlagUseNodePriority));
   }
@@ -91,12 +89,12 @@ MemoryState memory_state() {
   return state;
 }
 
-// In a thread that has not called CUDA yet the first call would make a context on GPU 0, whose ever this one is.
-template <cudaError_t (*give_back)(void*)>
+// A thread's first CUDA call would otherwise create a context on GPU 0, whichever GPU owns this memory.
+template <cudaError_t (*free_memory)(void*)>
 void release(void* data, std::size_t) {
   const int gpu = own_gpu;
   if (gpu >= 0) cudaSetDevice(gpu);
-  give_back(data);
+  free_memory(data);
 }
 
 Buffer allocate_device(std::size_t bytes) {
@@ -105,55 +103,20 @@ Buffer allocate_device(std::size_t bytes) {
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     const MemoryState state = memory_state();
-    throw Error(fmt::format("out of device memory: {} bytes asked for, {} free of {}", bytes, state.free, state.total));
+    throw Error(fmt::format("out of device memory: {} bytes requested, {} free of {}", bytes, state.free, state.total));
   }
   ASSAY_CUDA(error);
   return Buffer(data, bytes, release<cudaFree>);
 }
 
-// The CPUs of the GPU's memory node; none where that is not known.
-cpu_set_t cpus_near(const std::string& pci) {
-  cpu_set_t near;
-  CPU_ZERO(&near);
-  std::ifstream file("/sys/bus/pci/devices/" + pci + "/numa_node");
-  int number = -1;
-  if (file >> number && number >= 0)
-    for (const cpu::NumaNode& node : cpu::topology().numa_nodes)
-      if (node.number == number)
-        for (const int cpu : node.cpus)
-          if (cpu < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(cpu), &near);
-  return near;
-}
-
-// While it lives the calling thread runs on those of its CPUs that are `near`: the driver takes pinned memory from the
-// node of the CPU that asks for it, and a copy from the far socket's is a slower one.
-class RunsNear {
- public:
-  explicit RunsNear(const cpu_set_t& near) {
-    if (sched_getaffinity(0, sizeof before_, &before_) != 0) return;
-    cpu_set_t both;
-    CPU_AND(&both, &before_, &near);
-    if (CPU_COUNT(&both) == 0 || CPU_EQUAL(&both, &before_)) return;
-    moved_ = sched_setaffinity(0, sizeof both, &both) == 0;
-  }
-  ~RunsNear() {
-    if (moved_) sched_setaffinity(0, sizeof before_, &before_);
-  }
-  RunsNear(const RunsNear&) = delete;
-  RunsNear& operator=(const RunsNear&) = delete;
-
- private:
-  cpu_set_t before_;
-  bool moved_ = false;
-};
-
-Buffer allocate_pinned(std::size_t bytes, const cpu_set_t& near) {
-  const RunsNear here(near);
+// On the GPU's own node: a copy from the far socket's memory is slower.
+Buffer allocate_pinned(std::size_t bytes, std::optional<int> node) {
+  const cpu::RunsOnNode near(node);
   void* data = nullptr;
   const cudaError_t error = cudaHostAlloc(&data, bytes, cudaHostAllocDefault);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    throw Error(fmt::format("out of memory: {} bytes of pinned host memory asked for", bytes));
+    throw Error(fmt::format("out of memory: {} bytes of pinned host memory requested", bytes));
   }
   ASSAY_CUDA(error);
   return Buffer(data, bytes, release<cudaFreeHost>);
@@ -166,39 +129,38 @@ std::string visible_devices() {
   return value ? fmt::format("CUDA_VISIBLE_DEVICES={}", value) : std::string("CUDA_VISIBLE_DEVICES is not set");
 }
 
-// What CUDA's short words for a driver that does not serve this process mean, and the mend; empty for other errors.
+// What CUDA's terse errors about an unusable driver mean, and the fix; empty for other errors.
 std::string driver_trouble(cudaError_t error) {
   switch (error) {
     case cudaErrorStubLibrary:
-      return "the toolkit's stub of libcuda.so.1 is loaded, not the driver's own: take its folder (lib64/stubs) out of "
+      return "the toolkit's stub of libcuda.so.1 is loaded, not the driver's: remove its folder (lib64/stubs) from "
              "LD_LIBRARY_PATH";
     case cudaErrorSystemNotReady:
-      return "the driver waits for the GPUs' switches to be set up: see that nvidia-fabricmanager runs, in the "
-             "driver's "
-             "own version";
+      return "the driver is waiting for the NVSwitches to be set up: check that the driver's version of "
+             "nvidia-fabricmanager runs";
     case cudaErrorSystemDriverMismatch:
-      return "libcuda.so.1 and the kernel's driver are of different versions: reboot after a driver's update, or let "
-             "the container have the host's libraries";
+      return "libcuda.so.1 and the kernel driver have different versions: reboot after a driver update, or give "
+             "the container the host's libraries";
     case cudaErrorCompatNotSupportedOnDevice:
-      return "the libcuda.so.1 of the compatibility package does not serve this GPU: take its folder (cuda/compat) out "
-             "of LD_LIBRARY_PATH";
-    case cudaErrorInvalidDevice: return "CUDA_VISIBLE_DEVICES names a GPU twice, or one that is not here";
+      return "the libcuda.so.1 of the compatibility package does not support this GPU: remove its folder (cuda/compat) "
+             "from LD_LIBRARY_PATH";
+    case cudaErrorInvalidDevice: return "CUDA_VISIBLE_DEVICES names a GPU twice, or one that does not exist";
     case cudaErrorDevicesUnavailable:
-      return "the GPU is taken: another process has it for itself (nvidia-smi -q -d COMPUTE tells whether its mode is "
-             "exclusive or prohibited)";
+      return "the GPU is busy: another process has exclusive use of it (nvidia-smi -q -d COMPUTE shows whether its "
+             "mode is exclusive or prohibited)";
     case cudaErrorUnsupportedPtxVersion:
-      return "this build has no code for the GPU itself, and the driver is too old to translate the newer one that it "
-             "has: install a newer driver, or build with this GPU in ASSAY_CUDA_ARCHITECTURES";
-    case cudaErrorMemoryAllocation: return "there is no device memory left for a context: other processes hold it";
+      return "this build has no code for this GPU, and the driver is too old to compile the PTX that it "
+             "contains: install a newer driver, or build with this GPU in ASSAY_CUDA_ARCHITECTURES";
+    case cudaErrorMemoryAllocation: return "no device memory is left for a context: other processes use it";
     case cudaErrorUnknown:
     case cudaErrorOperatingSystem:
-      return "the driver cannot open its devices: see that /dev/nvidiactl, /dev/nvidia-uvm and /dev/nvidia0, 1, ... "
-             "are here and may be opened";
+      return "the driver cannot open its devices: check that /dev/nvidiactl, /dev/nvidia-uvm and /dev/nvidia0, 1, ... "
+             "exist and can be opened";
     default: return {};
   }
 }
 
-// As ASSAY_CUDA, for the calls that a process makes first.
+// As ASSAY_CUDA, for the first calls of a process.
 void check_first_call(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
   const std::string trouble = driver_trouble(error);
@@ -210,7 +172,7 @@ void check_first_call(cudaError_t error, const char* call) {
 }  // namespace
 
 int device_count() {
-  constexpr int oldest_toolkit = 12080;  // that Assay builds with
+  constexpr int oldest_toolkit = 12080;  // that can build Assay
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) cudaGetLastError();
@@ -219,16 +181,16 @@ int device_count() {
   cudaRuntimeGetVersion(&runtime);
   if (error == cudaErrorInsufficientDriver && driver == 0)
     throw Error(
-        "no NVIDIA driver is loaded (libcuda.so.1 is missing or does not answer): install it, or say --device cpu");
+        "no NVIDIA driver is loaded (libcuda.so.1 is missing or does not answer): install it, or use --device cpu");
   if (error == cudaErrorInsufficientDriver)
     throw Error(
-        fmt::format("the NVIDIA driver is too old: it knows CUDA {}, this build uses {}; install a newer driver{}",
+        fmt::format("the NVIDIA driver is too old: it supports CUDA {}, this build uses {}; install a newer driver{}",
                     version_text(driver), version_text(runtime),
                     driver >= oldest_toolkit ? ", or build with a toolkit of its version" : ""));
   if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
-    throw Error(
-        fmt::format("no GPU is visible ({}){}", visible_devices(),
-                    std::getenv("CUDA_VISIBLE_DEVICES") ? "" : "; does nvidia-smi show one, and a container get it?"));
+    throw Error(fmt::format(
+        "no GPU is visible ({}){}", visible_devices(),
+        std::getenv("CUDA_VISIBLE_DEVICES") ? "" : "; does nvidia-smi show one, and is it passed to the container?"));
   check_first_call(error, "cudaGetDeviceCount");
   return count;
 }
@@ -243,7 +205,7 @@ int choose_gpu(int local_rank) {
                           count, visible_devices()));
 }
 
-// Slices of a GPU have identities of their own, which only their names tell from a whole one's ("... MIG 1g.10gb").
+// MIG slices have their own UUIDs; only the name distinguishes them from a whole GPU ("... MIG 1g.10gb").
 std::string uuid_text(const cudaUUID_t& uuid, std::string_view name) {
   std::string text = name.find(" MIG ") == name.npos ? "GPU-" : "MIG-";
   for (int i = 0; i < 16; ++i) {
@@ -253,7 +215,7 @@ std::string uuid_text(const cudaUUID_t& uuid, std::string_view name) {
   return text;
 }
 
-// "580.159.03": the first word of the driver's own line that looks like a version.
+// "580.159.03": the first word of the driver's version line that looks like a version.
 std::string driver_release() {
   std::ifstream file("/proc/driver/nvidia/version");
   for (std::string word; !emulated() && file >> word;) {
@@ -301,10 +263,10 @@ class CudaDevice final : public Device {
     const int gpu = choose_gpu(local_rank);
     own_gpu = gpu;
     check_first_call(cudaSetDevice(gpu), "cudaSetDevice");
-    check_first_call(cudaFree(nullptr), "cudaFree");  // makes the context, where cudaSetDevice has not
+    check_first_call(cudaFree(nullptr), "cudaFree");  // creates the context if cudaSetDevice has not
     info_ = describe(gpu);
     refuse_unknown_architecture(info_);
-    near_ = cpus_near(info_.pci);
+    node_ = cpu::node_of_pci(info_.pci);
     gate_.emplace();
     CudaStream stream;
     gate_->load(cuda::native(stream));
@@ -327,7 +289,7 @@ class CudaDevice final : public Device {
     use_own_gpu();
     switch (memory) {
       case Memory::device: return allocate_device(bytes);
-      case Memory::pinned: return allocate_pinned(bytes, near_);
+      case Memory::pinned: return allocate_pinned(bytes, node_);
       case Memory::host: break;
     }
     return host_->allocate(bytes, memory);
@@ -387,11 +349,11 @@ class CudaDevice final : public Device {
   void open_gate() override { gate_->open(); }
 
  private:
-  // Of event time stamps, by the CUDA runtime's documentation of cudaEventElapsedTime: about half a microsecond. Their
-  // cost lies between samples, not inside them.
+  // Of event timestamps: about half a microsecond, says the documentation of cudaEventElapsedTime. Recording them costs
+  // time between samples, not inside them.
   static constexpr double timer_resolution = 0.5e-6;
 
-  // Seconds that two events in a row are apart with nothing between them.
+  // Seconds between two consecutive events with nothing between them.
   double measure_timer_cost() {
     CudaStream stream;
     CudaEvent start, stop;
@@ -407,7 +369,7 @@ class CudaDevice final : public Device {
 
   DeviceInfo info_;
   const std::unique_ptr<Device> host_ = cpu::make_cpu_device();
-  cpu_set_t near_{};  // CPUs of its memory node
+  std::optional<int> node_;  // NUMA node of the GPU
   double timer_cost_ = 0;
   Buffer flush_;
   std::optional<HostGate> gate_;
@@ -427,7 +389,7 @@ std::unique_ptr<Device> make_cuda_device(int local_rank) { return std::make_uniq
 
 std::unique_ptr<Stream> make_urgent_stream() {
   use_own_gpu();
-  int least = 0, greatest = 0;  // the greatest is the lowest number
+  int least = 0, greatest = 0;  // the greatest priority is the lowest number
   ASSAY_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
   return std::make_unique<CudaStream>(greatest);
 }

@@ -1,4 +1,4 @@
-// An NVIDIA GPU as a device: what libassay-cuda.so makes of the rank's place on its host.
+// An NVIDIA GPU as a Device, made by libassay-cuda.so.
 #pragma once
 
 #include "harness/device/device.h"
@@ -7,17 +7,17 @@
 
 namespace assay::cuda {
 
-// How many GPUs this process sees. Throws Error, with the remedy, where that is none, or the driver is missing or older
-// than the toolkit.
+// The number of GPUs this process sees. Throws Error with a remedy if there are none, or the driver is missing or too
+// old for the toolkit.
 int device_count();
 
-// The GPU of `local_rank` among those that CUDA_VISIBLE_DEVICES leaves; made the calling thread's current one. Where
-// ASSAY_SHARE_GPU is set, ranks take turns at the GPUs there are. Throws Error that names the driver, the GPUs and the
-// remedy where there is none, the driver is older than the toolkit, the GPU is of an architecture that this build has
-// no code for, or there are fewer GPUs than ranks.
+// The GPU of `local_rank` among those in CUDA_VISIBLE_DEVICES; becomes the calling thread's current one. If
+// ASSAY_SHARE_GPU is set, ranks share GPUs round robin. Throws Error, naming the driver, the GPUs and a remedy, if
+// there is no GPU, the driver is too old for the toolkit, this build has no code for the GPU's architecture, or there
+// are fewer GPUs than ranks.
 std::unique_ptr<Device> make_cuda_device(int local_rank);
 
-// A stream of the highest priority there is.
+// A stream of the highest priority.
 std::unique_ptr<Stream> make_urgent_stream();
 
 }  // namespace assay::cuda

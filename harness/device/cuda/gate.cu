@@ -23,7 +23,7 @@ __global__ void delay(long long nanoseconds) {
 
 __global__ void gate(const int* flag, long long limit_nanoseconds) {
 #ifdef ASSAY_CUDA_EMULATED
-  (void)flag, (void)limit_nanoseconds;  // an inline stream is never held back
+  (void)flag, (void)limit_nanoseconds;  // inline streams never block
 #else
   const long long start = nanoseconds_now();
   while (*static_cast<const volatile int*>(flag) == 0 && nanoseconds_now() - start < limit_nanoseconds)

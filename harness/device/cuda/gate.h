@@ -1,18 +1,18 @@
-// A kernel that holds its stream until the host says go, so that what is enqueued behind it starts without gaps.
+// A kernel that blocks its stream until the host opens it, so that what is enqueued behind it runs without gaps.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 namespace assay::cuda {
 
-// Enqueues the gate: it ends once *flag is not zero (pinned host memory), or after `limit_seconds`, lest a host that
-// never comes back leaves the GPU spinning.
+// Enqueues the gate: it ends once *flag (pinned host memory) is not zero, or after `limit_seconds` in case the host
+// never opens it.
 void enqueue_gate(const int* flag, double limit_seconds, cudaStream_t stream);
-// Enqueues a kernel of one thread that takes so long.
+// Enqueues a single-thread kernel that runs for this long.
 void enqueue_delay(double seconds, cudaStream_t stream);
-// Whether this build has code for the current GPU, found by asking for the gate's; cudaSuccess or the reason.
+// Whether this build has code for the current GPU (looked up for the gate kernel): cudaSuccess or the reason.
 cudaError_t has_code_for_current_device();
-// Whether kernels of this build run on the emulation (tests/emulation), where nothing can be measured.
+// Whether this build runs on the emulation (tests/emulation), where timings mean nothing.
 bool emulated();
 
 }  // namespace assay::cuda

@@ -1,23 +1,24 @@
-// The gate that the host opens: what a device and a copy between two of them hold their streams back with.
+// A gate that the host opens, for streams of one device or of a copy between two.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 namespace assay::cuda {
 
-// Its flag lies in pinned memory, which every GPU sees. Of one thread.
+// The flag is in pinned memory, visible to every GPU. For use by one thread.
 class HostGate {
  public:
   HostGate();
-  // Opens it, and waits for the current GPU, which may still be looking at the flag.
+  // Opens it, and waits for the current GPU, which may still be polling the flag.
   ~HostGate();
   HostGate(const HostGate&) = delete;
   HostGate& operator=(const HostGate&) = delete;
 
-  // Once on each GPU before the first close() there: a kernel is loaded at its first launch, which waits for others.
+  // Call once per GPU before the first close() there: a kernel's first launch loads it, which waits for running
+  // kernels.
   void load(cudaStream_t stream);
-  // Holds back what follows on the stream until open(), at most 5 s. Not where launches end with their kernels, as
-  // under CUDA_LAUNCH_BLOCKING and some sanitizers and debuggers: the first call notices.
+  // Blocks the stream until open(), for at most 5 s. Disabled after the first call if launches turn out to be
+  // synchronous, as under CUDA_LAUNCH_BLOCKING and some sanitizers and debuggers.
   void close(cudaStream_t stream);
   void open();
 

@@ -1,5 +1,4 @@
-// The one way to start a kernel: arguments are converted to the kernel's own parameter types, and the launch is
-// checked.
+// The only way to launch a kernel: converts arguments to the kernel's parameter types and checks the launch.
 #pragma once
 
 #include "harness/device/cuda/check.h"
@@ -15,8 +14,8 @@
 
 namespace assay::cuda {
 
-// Dynamic shared memory is ASSAY_DYNAMIC_SHARED(T, name) in the kernel, `shared` bytes; beyond 48 KiB the kernel must
-// have been allowed it by cudaFuncSetAttribute.
+// The kernel declares its `shared` bytes of dynamic shared memory by ASSAY_DYNAMIC_SHARED(T, name); more than 48 KiB
+// needs cudaFuncSetAttribute first.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream,
             Arguments&&... arguments) {
@@ -30,7 +29,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
 #endif
 }
 
-// The kernel's dynamic shared memory as an array of T, aligned to 16 bytes. One type a kernel.
+// The kernel's dynamic shared memory as an array of T, aligned to 16 bytes. One type per kernel.
 #ifndef ASSAY_CUDA_EMULATED
 #define ASSAY_DYNAMIC_SHARED(T, name)                                   \
   extern __shared__ __align__(16) unsigned char assay_dynamic_shared[]; \

@@ -1,4 +1,4 @@
-// The CUDA handle behind a stream of the interface, and the GPU that this process works on.
+// The CUDA handle behind a Stream, and this process's GPU.
 #pragma once
 
 #include "harness/device/device.h"
@@ -7,10 +7,10 @@
 
 namespace assay::cuda {
 
-// Makes this process's GPU the calling thread's current one, where it is not yet; CUDA keeps that for each thread.
+// Makes this process's GPU the calling thread's current one, if it is not yet; CUDA keeps that per thread.
 void use_own_gpu();
 
-// The handle, ready for the calling thread to enqueue work on.
+// The stream's handle; the calling thread may enqueue on it at once.
 inline cudaStream_t native(Stream& stream) {
   use_own_gpu();
   return static_cast<cudaStream_t>(stream.native());

@@ -9,20 +9,20 @@ namespace assay::cuda {
 constexpr int warp_threads = 32;
 constexpr unsigned whole_warp = 0xffffffffu;
 
-// Two sums that go together.
+// Two values that are summed together.
 template <typename T>
 struct Two {
   T a;
   T b;
 };
 
-// A number and where it stands.
+// A value and its index.
 struct Ranked {
   float value;
   int index;
 };
 
-// How two values become one; each the same whichever comes first.
+// Ways to combine two values; each is commutative.
 struct Sum {
   template <typename T>
   __device__ T operator()(T x, T y) const {
@@ -34,9 +34,9 @@ struct Sum {
   }
 };
 struct Largest {
-  __device__ float operator()(float x, float y) const { return fmaxf(x, y); }  // passes NaN over
+  __device__ float operator()(float x, float y) const { return fmaxf(x, y); }  // ignores NaN
   __device__ int operator()(int x, int y) const { return x > y ? x : y; }
-  // The first of the largest; not of NaN.
+  // The first of the largest; undefined for NaN.
   __device__ Ranked operator()(Ranked x, Ranked y) const {
     const bool second = y.value > x.value || (y.value == x.value && y.index < x.index);
     return second ? y : x;
@@ -67,7 +67,7 @@ __device__ __forceinline__ T warp_sum(T value) {
   return warp_reduce(value, Sum());
 }
 
-// Over the block. `scratch` is shared, one T for each of up to 32 warps; free again when the call returns.
+// Over the block. `scratch` is shared memory, one T for each of up to 32 warps; reusable when the call returns.
 template <typename T, typename Join>
 __device__ __forceinline__ T block_reduce(T value, Join join, T neutral, T* scratch) {
   const int warps = static_cast<int>(blockDim.x) / warp_threads;

@@ -1,5 +1,5 @@
-// Vectors of elements in a thread's registers: read and written 16 bytes at a time, converted to and from what kernels
-// compute in.
+// Vectors of elements in a thread's registers: loaded and stored 16 bytes at a time, converted to and from the type
+// that kernels compute in.
 #pragma once
 
 #include "harness/device/cuda/launch.h"
@@ -15,14 +15,14 @@
 
 namespace assay::cuda {
 
-// What kernels compute in.
+// The type that kernels compute in.
 template <typename T>
 using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 __host__ __device__ inline double widen(double x) { return x; }
 __host__ __device__ inline float widen(float x) { return x; }
-// By its bits, which the compiler sees through (it does not through the library's conversion): a half of a word is
-// widened by one shift or mask.
+// By bit operations, which the compiler optimises (unlike the library's conversion): widening half a word takes one
+// shift or mask.
 __host__ __device__ inline float widen(__nv_bfloat16 x) {
   std::uint16_t bits = 0;
   memcpy(&bits, &x, sizeof(bits));
@@ -46,17 +46,17 @@ __host__ __device__ T narrow(Compute<T> x) {
     return T(x);
 }
 
-// N elements to compute with.
+// N elements in the compute type.
 template <typename T, int N>
 struct Vector {
   T lane[N];
 };
 
-// As many elements as 16 bytes hold.
+// Elements in 16 bytes.
 template <typename T>
 constexpr int lanes = 16 / static_cast<int>(sizeof(T));
 
-// Whether the caches should keep what is read or written. Streaming: no, it is not used again soon.
+// Whether caches should keep what is read or written; no means streaming: it is not used again soon.
 enum class Keep { yes, no };
 
 namespace detail {
@@ -84,7 +84,7 @@ struct WordOf<1> {
   using type = std::uint8_t;
 };
 
-// What `bytes` are read or written by: up to 16 at once.
+// The word to read or write `bytes` by: up to 16 at once.
 template <int bytes>
 using Word = typename WordOf<(bytes < 16 ? bytes : 16)>::type;
 
@@ -97,7 +97,7 @@ __device__ __forceinline__ W load_word(const W* at) {
   return *at;
 }
 
-// By the intrinsic either way: left to itself, the compiler takes a vector apart again that it saw put together.
+// By an intrinsic in both cases: otherwise the compiler splits a vector again if it saw how it was assembled.
 template <Keep keep, typename W>
 __device__ __forceinline__ void store_word(W* at, W word) {
   if constexpr (keep == Keep::no)
@@ -108,13 +108,13 @@ __device__ __forceinline__ void store_word(W* at, W word) {
 
 }  // namespace detail
 
-// N elements, a power of two of bytes, as they lie in memory: in whole registers, which are taken apart only where an
-// element is used. Taken apart where it is loaded, a conditional load would be waited for before the next one starts.
+// N elements (a power of two in bytes) as in memory: in whole registers, split only where an element is used. Split at
+// the load, a conditional load would have to finish before the next one could start.
 template <typename T, int N>
 struct Packed {
   static constexpr int bytes = static_cast<int>(sizeof(T)) * N;
   using Part = typename detail::WordOf<(bytes < 4 ? bytes : 4)>::type;
-  static constexpr int in_part = static_cast<int>(sizeof(Part) / sizeof(T));  // 0: an element is several parts
+  static constexpr int in_part = static_cast<int>(sizeof(Part) / sizeof(T));  // 0: an element spans several parts
 
   Part part[bytes / sizeof(Part)];
 
@@ -132,8 +132,8 @@ struct Packed {
   }
 };
 
-// N elements at `at` (in global memory, or with Keep::yes in any), which is aligned to their size or to 16 bytes,
-// whichever is less.
+// N elements at `at`, in global memory (or any memory with Keep::yes), aligned to their size or to 16 bytes, whichever
+// is less.
 template <int N, Keep keep = Keep::yes, typename T>
 __device__ __forceinline__ Packed<T, N> load(const T* at) {
   using Word = detail::Word<Packed<T, N>::bytes>;
@@ -146,7 +146,7 @@ __device__ __forceinline__ Packed<T, N> load(const T* at) {
   return packed;
 }
 
-// In global memory.
+// To global memory.
 template <Keep keep = Keep::yes, typename T, int N>
 __device__ __forceinline__ void store(T* at, const Packed<T, N>& packed) {
   using Word = detail::Word<Packed<T, N>::bytes>;
@@ -165,7 +165,7 @@ __device__ __forceinline__ Vector<Compute<T>, N> widened(const Packed<T, N>& fro
   return to;
 }
 
-// The other way, for element types of any size.
+// The inverse, for element types of any size.
 template <typename T, int N>
 __device__ __forceinline__ Packed<T, N> packed(const Vector<T, N>& from) {
   Packed<T, N> to;
@@ -175,7 +175,7 @@ __device__ __forceinline__ Packed<T, N> packed(const Vector<T, N>& from) {
 
 namespace detail {
 
-// Two elements' bits, the first one's lowest.
+// The bits of two elements, the first one lowest.
 template <typename T>
 __device__ __forceinline__ std::uint32_t bits_of_two(float first, float second) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
@@ -196,7 +196,7 @@ __device__ __forceinline__ std::uint32_t bits_of_two(float first, float second) 
 
 }  // namespace detail
 
-// Two at a time where the hardware converts so.
+// Two at a time if the hardware converts pairs.
 template <typename T, int N>
 __device__ __forceinline__ Packed<T, N> narrowed(const Vector<Compute<T>, N>& from) {
   Packed<T, N> to;
@@ -217,7 +217,7 @@ __device__ __forceinline__ Packed<T, N> narrowed(const Vector<Compute<T>, N>& fr
   return to;
 }
 
-// What is stored at `at`, widened; and the other way.
+// load() and widened(); narrowed() and store().
 template <int N, Keep keep = Keep::yes, typename T>
 __device__ __forceinline__ Vector<Compute<T>, N> load_wide(const T* at) {
   return widened(load<N, keep>(at));
@@ -233,7 +233,7 @@ bool aligned(const Pointers*... pointers) {
   return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
 }
 
-// i / divisor and the remainder, by 32-bit arithmetic where i fits (the 64-bit kind costs as much as a short kernel).
+// i / divisor and the remainder, in 32-bit arithmetic if possible (64-bit division costs as much as a short kernel).
 struct Quotient {
   std::int64_t whole;
   std::int64_t rest;

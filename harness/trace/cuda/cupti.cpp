@@ -1,4 +1,4 @@
-// Kernels, copies and fills by CUPTI's activity interface. The library is loaded at run time: only --trace needs it.
+// Records kernels, copies and fills by CUPTI's activity API. Loads the library at run time: only --trace needs it.
 #include "harness/trace/gpu_activity.h"
 
 #include <cupti.h>
@@ -21,11 +21,12 @@ namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{4} << 20;
 constexpr std::size_t buffer_alignment = 8;
-// Between two takes; more are counted, not kept. A launch has its call's record, calls without work have theirs.
+// Kept between two drains; more are only counted. A launch also has a record of its host call, as have calls that
+// launch nothing.
 constexpr std::size_t max_activities = std::size_t{1} << 20, max_calls = 4 * max_activities;
 
-// Folders that may hold CUPTI beside those that the loader searches: the toolkit keeps it apart, and Python's wheels
-// beside their other libraries.
+// Folders outside the loader's search path that may contain CUPTI: the toolkit and Python's wheels keep it in their
+// own.
 std::vector<std::string> folders() {
   std::vector<std::string> found;
   const auto add = [&](const std::string& base) {
@@ -42,10 +43,10 @@ std::vector<std::string> folders() {
         return 0;
       },
       &found);
-  for (const std::string& beside : std::vector<std::string>(found)) {
-    found.push_back(beside + "/../extras/CUPTI/lib64");
-    found.push_back(beside + "/../../../extras/CUPTI/lib64");  // .../targets/x86_64-linux/lib
-    found.push_back(beside + "/../../cuda_cupti/lib");         // wheels of CUDA 12: a folder a library
+  for (const std::string& sibling : std::vector<std::string>(found)) {
+    found.push_back(sibling + "/../extras/CUPTI/lib64");
+    found.push_back(sibling + "/../../../extras/CUPTI/lib64");  // .../targets/x86_64-linux/lib
+    found.push_back(sibling + "/../../cuda_cupti/lib");         // wheels of CUDA 12: one folder per library
   }
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
     if (const char* base = std::getenv(variable)) add(base);
@@ -53,7 +54,7 @@ std::vector<std::string> folders() {
   return found;
 }
 
-// Of this build's CUDA first: another's knows neither its calls nor, perhaps, the driver's.
+// Prefers the version of this build's CUDA: another may lack its functions, or not support the driver.
 void* open_library(std::string& why_not) {
   const std::string own = "libcupti.so." + std::to_string(CUDA_VERSION / 1000);
   for (const std::string& name : {own, std::string("libcupti.so")}) {
@@ -66,7 +67,7 @@ void* open_library(std::string& why_not) {
   return nullptr;
 }
 
-// The functions that are used.
+// The functions we use.
 struct Cupti {
   decltype(&cuptiActivityEnable) enable = nullptr;
   decltype(&cuptiActivityDisable) disable = nullptr;
@@ -77,7 +78,7 @@ struct Cupti {
   decltype(&cuptiActivityFlushAll) flush = nullptr;
   decltype(&cuptiGetResultString) text = nullptr;
 
-  // Empty when all were found.
+  // Returns what is missing; empty if nothing is.
   std::string load() {
     std::string why_not;
     void* library = open_library(why_not);
@@ -118,7 +119,7 @@ const char* copy_name(std::uint8_t kind) {
   }
 }
 
-// One a process: CUPTI's callbacks carry no user data.
+// One per process: CUPTI's callbacks carry no user data.
 struct Collected {
   Cupti cupti;
   std::int64_t (*now)() = nullptr;
@@ -131,19 +132,19 @@ struct Collected {
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
-  // As people read them, by their names in the code: a program has few kernels and launches them often.
+  // Demangled names by mangled ones: a program has few kernels and launches them often.
   std::unordered_map<std::string, std::string, Hash, std::equal_to<>> names;
   std::unordered_map<std::uint32_t, std::int64_t> calls;  // start of a host call by its correlation
   std::int64_t dropped = 0;
 };
 Collected& collected() {
-  static Collected& all = *new Collected;  // callbacks may come while the process ends
+  static Collected& all = *new Collected;  // callbacks may run while the process exits
   return all;
 }
 
 std::uint64_t CUPTIAPI clock_callback() { return static_cast<std::uint64_t>(collected().now()); }
 
-void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
+void CUPTIAPI provide_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(buffer_alignment, buffer_bytes));
   *size = *buffer ? buffer_bytes : 0;
   *max_records = 0;  // as many as fit
@@ -155,7 +156,7 @@ const std::string& name_of_kernel(Collected& all, const char* mangled) {
   return found != all.names.end() ? found->second : all.names.emplace(key, readable(mangled)).first->second;
 }
 
-// Null where the driver told no time, as it does when its own buffers run over, or where too many are kept already.
+// Null if the driver reported no time, as when its own buffers overflow, or if too many are kept already.
 template <typename Record>
 GpuActivity* add(Collected& all, const Record& record, std::string name) {
   if (record.start == 0 || record.end < record.start || all.activities.size() >= max_activities) {
@@ -175,7 +176,7 @@ void keep(Collected& all, const CUpti_Activity* record) {
   switch (record->kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
-      // Later versions of the record (10 with CUDA 13.0, 11 with 13.2) have these members at the same places.
+      // Later versions of the record (10 in CUDA 13.0, 11 in 13.2) have these members at the same offsets.
       const auto& kernel = *reinterpret_cast<const CUpti_ActivityKernel9*>(record);
       if (GpuActivity* activity = add(all, kernel, name_of_kernel(all, kernel.name)))
         activity->communication = kernel.name && std::string_view(kernel.name).find("nccl") != std::string_view::npos;
@@ -201,7 +202,7 @@ void keep(Collected& all, const CUpti_Activity* record) {
   }
 }
 
-void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
+void CUPTIAPI read_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
                           std::size_t valid) {
   Collected& all = collected();
   {
@@ -229,19 +230,19 @@ class CuptiRecorder final : public GpuRecorder {
     all.dropped = 0;
   }
 
-  std::vector<GpuActivity> take() override {
+  std::vector<GpuActivity> drain() override {
     Collected& all = collected();
-    all.cupti.flush(0);  // waits for no work: whoever measures has synchronised
+    all.cupti.flush(0);  // does not wait for the GPU: the caller has synchronised
     const std::lock_guard lock(all.mutex);
-    std::vector<GpuActivity> taken;
-    taken.reserve(all.activities.size());
+    std::vector<GpuActivity> drained;
+    drained.reserve(all.activities.size());
     for (auto& [activity, correlation] : all.activities) {
       if (const auto call = all.calls.find(correlation); call != all.calls.end()) activity.launched_ns = call->second;
-      taken.push_back(std::move(activity));
+      drained.push_back(std::move(activity));
     }
     all.activities.clear();
     all.calls.clear();
-    return taken;
+    return drained;
   }
 
   std::int64_t dropped() override {
@@ -260,17 +261,18 @@ extern "C" assay::trace::GpuRecorder* assay_make_gpu_recorder(std::int64_t (*now
   all.now = now;
   *why_not = all.cupti.load();
   if (!why_not->empty()) return nullptr;
-  const auto refused = [&](CUptiResult result, const char* call) {
+  const auto failed = [&](CUptiResult result, const char* call) {
     if (result == CUPTI_SUCCESS) return false;
     const char* text = nullptr;
     all.cupti.text(result, &text);
     *why_not = std::string(call) + " failed: " + (text ? text : "unknown error");
     return true;
   };
-  if (refused(all.cupti.register_clock(clock_callback), "cuptiActivityRegisterTimestampCallback")) return nullptr;
-  if (refused(all.cupti.register_callbacks(give_buffer, take_buffer), "cuptiActivityRegisterCallbacks")) return nullptr;
-  auto recorder = std::make_unique<CuptiRecorder>();  // which ends what was begun, should one kind be refused
+  if (failed(all.cupti.register_clock(clock_callback), "cuptiActivityRegisterTimestampCallback")) return nullptr;
+  if (failed(all.cupti.register_callbacks(provide_buffer, read_buffer), "cuptiActivityRegisterCallbacks"))
+    return nullptr;
+  auto recorder = std::make_unique<CuptiRecorder>();  // its destructor disables what was enabled if a kind is refused
   for (const CUpti_ActivityKind kind : kinds)
-    if (refused(all.cupti.enable(kind), "cuptiActivityEnable")) return nullptr;
+    if (failed(all.cupti.enable(kind), "cuptiActivityEnable")) return nullptr;
   return recorder.release();
 }

@@ -1,4 +1,4 @@
-// In place of cupti.cpp where the toolkit has no cupti.h.
+// Replaces cupti.cpp if the toolkit has no cupti.h.
 #include "harness/trace/gpu_activity.h"
 
 extern "C" assay::trace::GpuRecorder* assay_make_gpu_recorder(std::int64_t (*)(), std::string* why_not) {

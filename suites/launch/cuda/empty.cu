@@ -1,4 +1,4 @@
-// A kernel that does nothing, or is counted.
+// A kernel that does nothing, or counts its launches.
 #include "harness/device/cuda/launch.h"
 #include "harness/device/cuda/native.h"
 
@@ -6,7 +6,7 @@ namespace assay::launch {
 
 namespace {
 
-// Launches of one stream follow each other: no atomic is needed.
+// Launches on one stream are serialised: no atomic is needed.
 __global__ void empty(unsigned* counter) {
   if (counter) ++*counter;
 }
@@ -15,7 +15,7 @@ __global__ void empty(unsigned* counter) {
 
 }  // namespace assay::launch
 
-// Enqueues it; `counter` is in device memory, or null.
+// Enqueues the kernel; `counter` is in device memory, or null.
 extern "C" void assay_cuda_launch_empty(assay::Stream& stream, unsigned* counter) {
   assay::cuda::launch(assay::launch::empty, 1, 1, 0, assay::cuda::native(stream), counter);
 }

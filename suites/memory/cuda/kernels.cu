@@ -1,4 +1,4 @@
-// The memory suite's kernels behind their interface, and those that are not timed as bandwidth: chase, fill, compare.
+// The memory suite's kernels behind their interface, and those not timed as bandwidth: chase, fill, compare.
 #include "suites/memory/device_kernels.h"
 
 #include "harness/device/cuda/check.h"
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(plain_threads)
   }
 }
 
-// Each load needs the one before: nothing else is in flight.
+// Each load depends on the previous one: nothing else is in flight.
 __global__ void __launch_bounds__(1) follow(const void** position, unsigned long long hops) {
   auto at = reinterpret_cast<unsigned long long>(*position);
   for (unsigned long long i = 0; i < hops; ++i) at = __ldcg(reinterpret_cast<const unsigned long long*>(at));
@@ -52,7 +52,7 @@ class CudaKernels final : public DeviceKernels {
     struct Form {
       int threads, blocks;
     };
-    // The striding ones fill every SM of 2,048 threads once or half. A sum a block wants few blocks.
+    // Striding grids fill every SM of 2,048 threads fully or by half. One sum per block favours few blocks.
     std::vector<Form> forms{{256, 8}, {512, 4}, {1024, 2}, {1024, 1}};
     if (!sums && !in_cache) forms.insert(forms.end(), {{256, 0}, {512, 0}, {1024, 0}});
     struct Flight {

@@ -1,4 +1,4 @@
-// What the loops of maps.cu and sums.cu share: vectors of two doubles, loads and stores by kind, the walk over tiles.
+// Shared by maps.cu and sums.cu: vectors of two doubles, loads and stores by kind, the iteration over tiles.
 #pragma once
 
 #include "harness/device/cuda/launch.h"
@@ -30,10 +30,10 @@ __device__ __forceinline__ void store(double2* at, double2 value) {
     *at = value;
 }
 
-// Calls body(first, whole) for each tile of blockDim.x * unroll vectors that is this block's; `first` is the thread's
-// first vector, the others follow at distances of blockDim.x; not whole: some lie beyond the end. Passes follow each
-// other without waiting: blocks share the tiles of all of them, so that few tiles keep every SM busy too.
-// Nothing is divided on the way to the first load: a block of one tile lives no longer than its loads take.
+// Calls body(first, whole) for each of this block's tiles of blockDim.x * unroll vectors; `first` is the thread's first
+// vector, the others follow at distances of blockDim.x; not whole: some are beyond the end. Passes follow without
+// synchronisation: blocks share the tiles of all passes, so that few tiles also keep every SM busy. There is no
+// division before the first load: a block of one tile lives no longer than its loads.
 template <int unroll, typename Body>
 __device__ __forceinline__ void walk(std::size_t vectors, const Walk& way, const Body& body) {
   const std::size_t tile = static_cast<std::size_t>(blockDim.x) * unroll;
@@ -46,7 +46,7 @@ __device__ __forceinline__ void walk(std::size_t vectors, const Walk& way, const
   }
 }
 
-// Ops with an output, and those with a sum.
+// Ops with an output array, and ops with a sum.
 void run_map(Op op, const Variant& variant, const Arrays& arrays, std::uint64_t passes, cudaStream_t stream);
 void run_sum(Op op, const Variant& variant, const Arrays& arrays, std::uint64_t passes, cudaStream_t stream);
 

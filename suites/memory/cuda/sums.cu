@@ -1,4 +1,4 @@
-// The loops that only read: read and dot. Sums of blocks are folded by the block that ends last, in a fixed order.
+// The loops that only read: read and dot. The block that ends last adds the blocks' sums in a fixed order.
 #include "harness/device/cuda/reduce.h"
 #include "suites/memory/cuda/loops.h"
 

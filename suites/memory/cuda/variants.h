@@ -1,4 +1,5 @@
-// Grids of variants, and the way of their blocks. Apart from the kernels: nvcc does not compile what formats text.
+// Grids of variants, and how their blocks iterate. Separate from the kernels, since nvcc cannot compile text
+// formatting.
 #pragma once
 
 #include "suites/memory/device_kernels.h"
@@ -8,14 +9,14 @@
 
 namespace assay::memory {
 
-// Throws Error for a variant that there is no kernel of.
+// Throws Error for a variant without a kernel.
 [[noreturn]] void refuse(const Variant& variant);
 
-// How the blocks of a kernel go over an array several times.
+// How a kernel's blocks pass over an array several times.
 struct Walk {
-  std::size_t tiles;  // of one pass
+  std::size_t tiles;  // per pass
   std::size_t turns;  // tiles of all passes
-  std::size_t step;   // from one tile of a block to its next, within a pass; less than `tiles`
+  std::size_t step;   // from a block's tile to its next one, within a pass; less than `tiles`
   unsigned grid;      // as many blocks as there are turns, or fewer that stride
 };
 Walk walk_of(const Variant& variant, std::size_t vectors, std::uint64_t passes);

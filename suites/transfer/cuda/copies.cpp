@@ -1,4 +1,4 @@
-// The transfer suite's interface over CUDA's runtime: kernels of copies.cu, and copies between two GPUs.
+// The transfer suite on CUDA's runtime: the kernels of copies.cu, and copies between two GPUs.
 #include "suites/transfer/cuda/copies.h"
 
 #include "harness/core/error.h"
@@ -14,7 +14,7 @@ namespace assay::transfer {
 
 namespace {
 
-// Makes a GPU the thread's current one while it lives.
+// Makes a GPU the thread's current one for its lifetime.
 class OnGpu {
  public:
   explicit OnGpu(int gpu) {
@@ -29,7 +29,7 @@ class OnGpu {
   int before_ = 0;
 };
 
-// A GPU may read another's memory while this lives, or may not; one that could already still can.
+// Lets one GPU read another's memory, or prevents it, for its lifetime; then restores the previous state.
 class PeerAccess {
  public:
   PeerAccess(int gpu, int peer, bool wanted) : gpu_(gpu), peer_(peer) {
@@ -80,8 +80,9 @@ struct EventOwner {
   cudaEvent_t event = nullptr;
 };
 
-// Blocks of 512 threads for a copy on the current GPU. Alone it fills it. Of several each has one block an SM, 32 KiB
-// in flight, which is more than a bus asks for: all of them are there from the start, none waits for another's end.
+// The number of blocks of 512 threads for a copy on the current GPU. A single copy fills the GPU. Several have one
+// block per SM each, 32 KiB in flight, more than a bus needs: all are resident from the start, and none waits for
+// another to end.
 unsigned blocks_of_copy(int at_once) {
   int gpu = 0, units = 0;
   ASSAY_CUDA(cudaGetDevice(&gpu));
@@ -110,7 +111,7 @@ class CudaCopies final : public DeviceCopies {
     return can != 0;
   }
 
-  // The receiving GPU's stream does the work: a kernel there reads, and a copy engine is the driver's choice.
+  // The receiving GPU's stream does the work: a kernel there reads; which copy engine is used is up to the driver.
   PairResult measure(const PairOrder& order) override {
     const Buffer source = memory_on(order.from, order.bytes), target = memory_on(order.to, order.bytes);
     {
@@ -119,13 +120,12 @@ class CudaCopies final : public DeviceCopies {
       ASSAY_CUDA(cudaStreamSynchronize(nullptr));
     }
     const OnGpu receiver(order.to);
-    // Both ways where there are two, as samples of such copies have it: which GPU's engine copies is the driver's
-    // choice.
+    // In both directions if there are two, as in such samples: which GPU's engine copies is up to the driver.
     const PeerAccess there(order.to, order.from, order.access),
         back(order.from, order.to, order.access && can_access(order.from, order.to));
     const StreamOwner owner;
     const EventOwner start, stop;
-    cuda::HostGate gate;  // copies may take less than their launches do
+    cuda::HostGate gate;  // copies may take less time than their launches
     gate.load(owner.stream);
     ASSAY_CUDA(cudaMemsetAsync(target.data(), 0, order.bytes, owner.stream));
     const unsigned max_blocks = blocks_of_copy(1);
@@ -142,7 +142,7 @@ class CudaCopies final : public DeviceCopies {
       }
       ASSAY_CUDA(cudaEventRecord(stop.event, owner.stream));
       gate.open();
-      // The first call loads and maps. A copy through the host is the driver's business, which may wait for its parts.
+      // The first call loads and maps. The driver makes copies through the host, and may wait for their parts.
       gated = order.access;
       ASSAY_CUDA(cudaEventSynchronize(stop.event));
       float milliseconds = 0;
@@ -155,11 +155,11 @@ class CudaCopies final : public DeviceCopies {
  private:
   template <typename Time>
   static std::vector<double> sampled(const PairOrder& order, const Time& time) {
-    constexpr double shortest = 500e-6;                // of a sample: 1,000 x the resolution of events
-    const int max_copies = order.access ? 256 : 4096;  // a queue must never fill behind a closed gate
+    constexpr double min_seconds = 500e-6;             // per sample: 1,000 x the resolution of events
+    const int max_copies = order.access ? 256 : 4096;  // the queue must not fill up behind a closed gate
     time(1);
     int copies = 1;
-    for (double seconds = time(1); seconds < shortest && copies < max_copies; seconds = time(copies)) copies *= 2;
+    for (double seconds = time(1); seconds < min_seconds && copies < max_copies; seconds = time(copies)) copies *= 2;
     std::vector<double> samples;
     const auto began = std::chrono::steady_clock::now();
     do {

@@ -1,4 +1,4 @@
-// Copies by the multiprocessors, and the pattern on the device.
+// Copies by kernels, and the test pattern on the device.
 #include "suites/transfer/cuda/copies.h"
 
 #include "harness/device/cuda/launch.h"

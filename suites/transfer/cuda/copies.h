@@ -1,5 +1,4 @@
-// The transfer suite's kernels, as enqueued by copies.cpp (which is host code: nvcc does not compile what formats
-// text).
+// The transfer suite's kernels, enqueued by copies.cpp (host code, since nvcc cannot compile text formatting).
 #pragma once
 
 #include "suites/transfer/pattern.h"

@@ -1,4 +1,4 @@
-// Random fills of a GPU hold what the host's hold, to the bit.
+// Random fills on a GPU equal the host's, bit for bit.
 #include "workloads/ops/cuda/fill.h"
 #include "workloads/ops/random.h"
 

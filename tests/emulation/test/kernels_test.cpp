@@ -1,4 +1,4 @@
-// The emulation itself: barriers, warps, threads that leave early, shared memory, and mistakes that it must name.
+// The emulation itself: barriers, warps, threads that return early, shared memory, and mistakes that it must report.
 #include "harness/core/error.h"
 #include "harness/device/cuda/launch.h"
 #include "harness/device/cuda/vector.h"
@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// Memory that a kernel may be given and the test may read.
+// Memory that both kernels and the test may access.
 template <typename T>
 class Pinned {
  public:
@@ -143,7 +143,7 @@ TEST(Barrier, ThreadsThatReturnedCountAsArrived) {
   EXPECT_EQ(out[40], 0);
 }
 
-// One thread waits for its neighbour, which waits at the barrier for it.
+// One thread waits for its neighbour, which waits for it at the barrier.
 __global__ void divergent(int* out) {
   if (threadIdx.x == 32)
     __syncwarp(3);
@@ -158,7 +158,7 @@ TEST(Mistakes, AnEndlessWaitIsNamed) {
   EXPECT_THAT(launch,
               ThrowsMessage<Error>(AllOf(HasSubstr("divergent, block (0, "), HasSubstr("never ends"),
                                          HasSubstr("33 threads wait at a barrier"), HasSubstr("lanes 0x1 of warp 1"))));
-  // And the next kernel runs.
+  // The next kernel still runs.
   Pinned<int> in(10, 1), sum(1);
   run(block_sum, 1, 256, in.data(), sum.data(), 10);
   EXPECT_EQ(sum[0], 10);
@@ -203,8 +203,8 @@ TEST(Blocks, AMissingBarrierShows) {
   EXPECT_GT(wrong, 0);
 }
 
-// A sum over the block, three times; the sums of a turn may be overwritten by those of the next before all have read
-// them.
+// Sums over the block three times; without a barrier, one round's sums could be overwritten by the next before all have
+// read them.
 __global__ void no_second_barrier(int* out) {
   __shared__ int sums[2];
   int wrong = 0;
@@ -314,7 +314,7 @@ TEST(Memory, GuardsAreCheckedWhenItIsFreed) {
   };
   overrun(999);
   EXPECT_DEATH(overrun(1000), "byte 1000 of an allocation of 1000 was written");
-  EXPECT_DEATH(overrun(1024), "");  // a page that nobody may touch
+  EXPECT_DEATH(overrun(1024), "");  // an inaccessible page
 }
 
 TEST(Memory, IsTheDevicesOwn) {

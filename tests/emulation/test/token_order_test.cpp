@@ -1,4 +1,4 @@
-// The order of tokens by their ids is the one of a stable sort, in any number of passes.
+// The order of tokens by id is that of a stable sort, for any number of passes.
 #include "workloads/ops/cuda/token_order.h"
 
 #include <cuda_runtime_api.h>

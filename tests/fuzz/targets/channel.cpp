@@ -1,5 +1,5 @@
-// The supervisor's end of the channel among strangers and workers, over real connections. The input is a script: a byte
-// for the action, one for which of eight connections, and for text its length and bytes.
+// The supervisor's end of the channel with strangers and workers, over real connections. The input is a script: one
+// byte for the action, one for which of eight connections to use, and for text its length and content.
 #include "harness/channel/channel.h"
 
 #include "harness/channel/connect.h"
@@ -35,19 +35,19 @@ class Connection {
         htons(static_cast<std::uint16_t>(std::stoi(server.address().substr(server.address().rfind(':') + 1))));
     place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (::connect(fd_, reinterpret_cast<sockaddr*>(&place), sizeof place) != 0) {
-      // libFuzzer's timer interrupts connect(), which completes nevertheless.
+      // Interrupted by libFuzzer's timer; the connection is still being established.
       expect(errno == EINTR, std::strerror(errno));
       pollfd writable{fd_, POLLOUT, 0};
       while (::poll(&writable, 1, 1000) < 0) expect(errno == EINTR, std::strerror(errno));
     }
-    // Else thousands of ports would be in TIME_WAIT.
-    const linger at_once{1, 0};
-    ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    // Reset on close, so that thousands of ports do not pile up in TIME_WAIT.
+    const linger reset{1, 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   }
   void send(std::string_view bytes) const {
     if (fd_ >= 0 && !bytes.empty()) (void)!::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
-  void end_sending() const {
+  void shut_down_sending() const {
     if (fd_ >= 0) ::shutdown(fd_, SHUT_WR);
   }
   void close() {
@@ -62,18 +62,18 @@ class Connection {
 class Script {
  public:
   explicit Script(std::string_view input) : rest_(input) {}
-  bool over() const { return rest_.empty(); }
+  bool done() const { return rest_.empty(); }
   int byte() {
     if (rest_.empty()) return 0;
     const int value = static_cast<unsigned char>(rest_.front());
     rest_.remove_prefix(1);
     return value;
   }
-  std::string_view words() {
+  std::string_view text() {
     const auto length = std::min<std::size_t>(static_cast<std::size_t>(byte()), rest_.size());
-    const std::string_view words = rest_.substr(0, length);
+    const std::string_view text = rest_.substr(0, length);
     rest_.remove_prefix(length);
-    return words;
+    return text;
   }
 
  private:
@@ -86,23 +86,23 @@ std::string hello(const ChannelServer& server, int rank, std::string_view host) 
   return encode(hello) + "\n";
 }
 
-// Checks invariants of the events.
+// Checks what must hold for events, whatever was sent.
 void check_events(ChannelServer& server, std::set<int>& present, SharedValues& shared) {
   std::vector<pollfd> others;
   for (const ChannelServer::Event& event : server.wait(0, others)) {
     using Kind = ChannelServer::Event::Kind;
     if (event.kind == Kind::refused) {
-      expect(event.rank == -1, "a refusal of a rank that is in");
+      expect(event.rank == -1, "a connected rank was refused");
       continue;
     }
-    expect(event.rank >= 0, "an event of nobody");
-    if (event.kind == Kind::hello) expect(present.insert(event.rank).second, "a rank that came twice");
+    expect(event.rank >= 0, "an event without a rank");
+    if (event.kind == Kind::hello) expect(present.insert(event.rank).second, "a rank joined twice");
     if (event.kind == Kind::message) {
-      expect(present.contains(event.rank), "a message of nobody");
+      expect(present.contains(event.rank), "a message from an absent rank");
       if (const auto* share = std::get_if<message::Share>(&event.message))
-        takes("", [&] { shared.share(event.rank, *share, server, ranks); });
+        accepts("", [&] { shared.share(event.rank, *share, server, ranks); });
     }
-    if (event.kind == Kind::closed) expect(present.erase(event.rank) == 1, "a rank that left twice");
+    if (event.kind == Kind::closed) expect(present.erase(event.rank) == 1, "a rank left twice");
   }
   for (const std::string& line : server.drain_log()) expect_message(line, "channel: ");
 }
@@ -116,26 +116,26 @@ void channel(std::string_view input) {
   std::array<Connection, 8> connections;
   std::set<int> present;
   Script script(input);
-  while (!script.over()) {
-    const int what = script.byte();
+  while (!script.done()) {
+    const int action = script.byte();
     Connection& connection = connections[static_cast<std::size_t>(script.byte()) % connections.size()];
     if (!connection.open()) connection.connect(server);
-    switch (what % 8) {
+    switch (action % 8) {
       case 0: check_events(server, present, shared); break;
       case 1: connection.send(hello(server, script.byte() % (ranks + 2), "host")); break;
       case 2: {  // a hello with some of its bytes changed
-        std::string text = hello(server, 0, script.words());
+        std::string text = hello(server, 0, script.text());
         const auto at = static_cast<std::size_t>(script.byte());
         if (at < text.size()) text[at] = static_cast<char>(script.byte());
         connection.send(text);
         break;
       }
-      case 3: connection.end_sending(); break;
+      case 3: connection.shut_down_sending(); break;
       case 4: connection.close(); break;
       case 5:
         connection.send(std::string(static_cast<std::size_t>(script.byte()) * 64, static_cast<char>(script.byte())));
         break;
-      default: connection.send(script.words()); break;
+      default: connection.send(script.text()); break;
     }
   }
   for (int i = 0; i < 3; ++i) check_events(server, present, shared);

@@ -1,5 +1,5 @@
-// Checkpoints. Input that begins with 'h' is a header and, after a zero byte, the parts: the file is put together round
-// them with a header checksum that holds, so that what lies behind it is reached. Any other input is a file.
+// Checkpoints. Input that starts with 'h' is a header and, after a zero byte, the parts: they are assembled into a file
+// with a correct header checksum, so that the code after that check is reached. Any other input is a whole file.
 #include "workloads/training/checkpoint.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -37,9 +37,9 @@ void checkpoint(std::string_view input) {
   const std::vector<nn::StatePart> parts = {{"w", DType::f32, {2, 2}, weights.data(), sizeof weights},
                                             {"step", DType::i64, {}, &step, sizeof step}};
   file.write(file_of(input));
-  const bool taken = takes("checkpoint " + file.path() + ": ",
-                           [&] { (void)training::read_checkpoint(file.path(), identity, parts, *device); });
-  if (!taken) expect(weights == std::array<float, 4>{1, 2, 3, 4} && step == 7, "a refused checkpoint left traces");
+  const bool accepted = accepts("checkpoint " + file.path() + ": ",
+                                [&] { (void)training::read_checkpoint(file.path(), identity, parts, *device); });
+  if (!accepted) expect(weights == std::array<float, 4>{1, 2, 3, 4} && step == 7, "a rejected checkpoint was loaded");
 }
 
 }  // namespace assay::fuzz

@@ -10,12 +10,12 @@ void floors(std::string_view input) {
   static const MemoryFile file(folder() / "floors.json");
   file.write(input);
   report::Floors read;
-  if (!takes(file.path(), [&] { read = report::load_floors(file.path()); })) return;
+  if (!accepts(file.path(), [&] { read = report::load_floors(file.path()); })) return;
   expect(!read.floors.empty(), "a file without floors");
   for (const report::Floor& floor : read.floors)
     expect(!floor.key.empty() && !floor.metric.empty() && !floor.unit.empty() && !floor.source.empty() &&
                floor.limit >= 0 && std::isfinite(floor.limit),
-           "a floor that is none: " + floor.pointer);
+           "an invalid floor: " + floor.pointer);
 }
 
 }  // namespace assay::fuzz

@@ -1,5 +1,5 @@
-// JPEG images, decoded whole or by a crop, and on to the tensor. The last bytes of the input choose: decoders pass over
-// what follows an image.
+// JPEG images, decoded whole or by a crop, or further to a tensor. The last bytes of the input select this, since
+// decoders ignore what follows an image.
 #include "tests/fuzz/fuzz.h"
 #include "workloads/data/crop_pipeline.h"
 
@@ -19,7 +19,7 @@ void jpeg(std::string_view input) {
   for (std::size_t i = 0; i < std::min(choice.size(), input.size()); ++i)
     choice[i] = static_cast<std::uint8_t>(input[input.size() - 1 - i]);
   const auto* bytes = reinterpret_cast<const std::byte*>(input.data());
-  // A copy, so that reading beyond it is seen.
+  // A copy, so that sanitizers detect reads past its end.
   const std::vector<std::byte> image(bytes, bytes + input.size());
   const auto refused = [&](std::string_view why) { expect_message(why, ""); };
   if (!decoder->open(image)) return refused(decoder->error());
@@ -44,7 +44,7 @@ void jpeg(std::string_view input) {
   } else {
     std::array<float, size * size * 3> out{};
     if (!pipeline.open(image) || !pipeline.run({crop, choice[0] > 127}, out.data())) return refused(pipeline.error());
-    for (const float value : out) expect(value > -4 && value < 4, "a pixel that is none");
+    for (const float value : out) expect(value > -4 && value < 4, "an invalid pixel");
   }
 }
 

@@ -1,5 +1,5 @@
-// Lines between supervisor and workers after the hello: from bytes to lines by the line buffer, then to messages and
-// what they hold. The first byte is the number of bytes that come at once.
+// Messages between supervisor and workers after the handshake: from bytes to lines by the line buffer, then to messages
+// and what they hold. The first byte is the number of bytes per read.
 #include "harness/run/case_message.h"
 
 #include "cli/catalogue.h"
@@ -16,7 +16,7 @@ void read(const message::Case& message) {
   const CaseOrder order = order_from(message, cli::catalogue());
   const std::string text = encode(to_message(order, 1));
   const CaseOrder again = order_from(std::get<message::Case>(decode(text)), cli::catalogue());
-  expect(encode(to_message(again, 1)) == text, "an order that changes on its way: " + text.substr(0, 400));
+  expect(encode(to_message(again, 1)) == text, "an order that does not round-trip: " + text.substr(0, 400));
 }
 
 void read(const message::Timeline& timeline) {
@@ -38,20 +38,22 @@ void message(std::string_view input) {
   input.remove_prefix(1);
   LineBuffer buffer(4096);
   std::vector<std::string> lines;
-  std::size_t held = 0;
-  for (; !input.empty(); input.remove_prefix(std::min(at_once, input.size())))
-    if (!buffer.feed(input.substr(0, at_once), lines)) break;
+  bool fits = true;
+  for (std::size_t at = 0; fits && at < input.size(); at += at_once)
+    fits = buffer.feed(input.substr(at, at_once), lines);
+  std::size_t end = 0;
   for (const std::string& line : lines) {
-    expect(line.size() <= 4096 && line.find('\n') == line.npos, "a line that is none");
-    held += line.size();
-    takes("", [&] { (void)decode_hello(line); });
+    expect(line.size() <= 4096, "a line over the limit");
+    expect(input.substr(end).starts_with(line + "\n"), "a line that was not sent");
+    end += line.size() + 1;
+    accepts("", [&] { (void)decode_hello(line); });
     Message one;
-    if (!takes("", [&] { one = decode(line); })) continue;
+    if (!accepts("", [&] { one = decode(line); })) continue;
     const std::string text = encode(one);
-    expect(encode(decode(text)) == text, "a message that changes on its way: " + text.substr(0, 400));
-    takes("", [&] { std::visit([](const auto& known) { read(known); }, one); });
+    expect(encode(decode(text)) == text, "a message that does not round-trip: " + text.substr(0, 400));
+    accepts("", [&] { std::visit([](const auto& known) { read(known); }, one); });
   }
-  expect(lines.empty() || held > 0 || lines.size() > 0, "lost lines");
+  expect(!fits || input.find('\n', end) == input.npos, "a lost line");
 }
 
 }  // namespace assay::fuzz

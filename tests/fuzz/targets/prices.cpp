@@ -1,4 +1,4 @@
-// Price files, JSON and tables.
+// Price files: JSON and tables.
 #include "reports/cost/price.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -7,22 +7,23 @@
 namespace assay::fuzz {
 
 void prices(std::string_view input) {
-  static const MemoryFile file(folder() / "prices-2026-01-31.csv");  // the content decides which of the two it is
+  static const MemoryFile file(folder() / "prices-2026-01-31.csv");  // the content decides which it is
   file.write(input);
   report::PriceFile read;
-  if (!takes(file.path(), [&] { read = report::read_price_file(file.path()); })) return;
+  if (!accepts(file.path(), [&] { read = report::read_price_file(file.path()); })) return;
   const auto money = [](double usd) { return usd > 0 && std::isfinite(usd); };
   for (const auto* list : {&read.prices, &read.accelerators})
     for (const report::Price& price : *list) {
-      expect(!price.on_demand || money(*price.on_demand), "a price that is none");
+      expect(!price.on_demand || money(*price.on_demand), "an invalid price");
       expect(!price.spot || (money(price.spot->low) && price.spot->high >= price.spot->low && money(price.spot->high)),
-             "a spot price that is none");
+             "an invalid spot price");
       expect(!price.accelerators || (*price.accelerators >= 0 && std::isfinite(*price.accelerators)),
-             "a number of GPUs that is none");
+             "an invalid number of GPUs");
       expect(!price.source.empty() && !price.place.empty(), "a price without its source");
     }
   for (const report::Ownership& owned : read.owned)
-    expect(money(owned.capex) && owned.years > 0 && owned.pue >= 1 && !owned.source.empty(), "no cost of owning");
+    expect(money(owned.capex) && owned.years > 0 && owned.pue >= 1 && !owned.source.empty(),
+           "an invalid cost of ownership");
 }
 
 }  // namespace assay::fuzz

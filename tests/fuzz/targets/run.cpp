@@ -36,30 +36,30 @@ void run(std::string_view input) {
   records.write(line == input.npos ? std::string_view() : input.substr(line + 1));
 
   std::vector<RunData> read;
-  if (!takes(dir.string(), [&] { read = read_runs({dir}); })) return;
+  if (!accepts(dir.string(), [&] { read = read_runs({dir}); })) return;
   const RunData whole = read_run(dir);
   for (const std::string& problem : whole.problems) expect_message(problem, "records.jsonl line ");
-  expect(whole.records.size() == read.front().records.size(), "two readers differ");
+  expect(whole.records.size() == read.front().records.size(), "the readers disagree");
   (void)exit_code_of(whole, 3);
   if (whole.run.contains("plan"))
-    takes("run.json",
-          [&] { (void)plan_from_expanded(whole.run["plan"], "run.json", cli::catalogue(), 4, DeviceKind::cpu); });
-  for (const Record& record : whole.records) takes("", [&] { (void)timed_samples(whole, record); });
+    accepts("run.json",
+            [&] { (void)plan_from_expanded(whole.run["plan"], "run.json", cli::catalogue(), 4, DeviceKind::cpu); });
+  for (const Record& record : whole.records) accepts("", [&] { (void)timed_samples(whole, record); });
 
   const report::RunSet runs(std::move(read));
   const report::Document document = report::whole_report(runs, {.prices = {}, .nccl_table = true});
   (void)report::render_terminal(document, {.colour = true, .width = 60});
   (void)report::render_markdown(document);
   (void)report::render_html(document);
-  expect(Json::parse(report::render_json(document)).is_object(), "a report that is no JSON");
-  takes(floors.file, [&] {
+  expect(Json::parse(report::render_json(document)).is_object(), "a report that is not JSON");
+  accepts(floors.file, [&] {
     const report::CheckResult check = report::check(runs, floors, families);
     (void)report::render_terminal(report::check_document(check), {});
     (void)report::render_junit(report::check_suite(check));
   });
   const report::CompareResult same = report::compare(runs, runs, {.tolerance = 0.03, .prices = {}});
   (void)report::render_html(same.document);
-  expect(same.counts.exit_code() != ExitCode::failed, "a run that is slower than itself");
+  expect(same.counts.exit_code() != ExitCode::failed, "a run slower than itself");
 }
 
 }  // namespace assay::fuzz

@@ -10,9 +10,9 @@ void tar(std::string_view input) {
   file.write(input);
   const data::TarIndex index = data::read_tar_index(file.path());
   for (const data::TarMember& member : index.members)
-    expect(member.offset <= input.size() && member.bytes <= input.size() - member.offset, "a member beyond the file");
-  if (!index.problem.empty()) expect(index.problem.find(" at byte ") != std::string::npos, "damage without a place");
-  takes(file.path(), [&] {
+    expect(member.offset <= input.size() && member.bytes <= input.size() - member.offset, "a member outside the file");
+  if (!index.problem.empty()) expect(index.problem.find(" at byte ") != std::string::npos, "damage without a location");
+  accepts(file.path(), [&] {
     const data::ImageSet set = data::ImageSet::open(file.path());
     data::ImageReader reader(set, false);
     for (std::size_t i = 0; i < set.size(); ++i) {

@@ -1,4 +1,4 @@
-// Token files in windows for training. The first two bytes choose the window's length and how tokens are read.
+// Token files as windows for training. The first two bytes select the window length and how tokens are read.
 #include "tests/fuzz/fuzz.h"
 #include "workloads/data/training_files.h"
 
@@ -17,7 +17,7 @@ void tokens(std::string_view input) {
   const std::int64_t vocabulary = choice & 4 ? 50257 : 300;
   file.write(input.substr(2));
   std::shared_ptr<const data::TrainingSet> set;
-  if (!takes(file.path(), [&] { set = data::open_training_tokens(file.path(), seq, vocabulary, masked); })) return;
+  if (!accepts(file.path(), [&] { set = data::open_training_tokens(file.path(), seq, vocabulary, masked); })) return;
   for (const data::Split split : {data::Split::train, data::Split::validation}) {
     if (set->samples(split) == 0) continue;
     data::StreamOptions options;
@@ -29,9 +29,9 @@ void tokens(std::string_view input) {
     std::vector<std::int32_t> ids(count), targets(count), lengths(2);
     for (int i = 0; i < 2; ++i) {
       stream.next({.ids = ids, .lengths = lengths, .targets = targets});
-      for (const std::int32_t id : ids) expect(id >= 0 && id < vocabulary, "an id beyond the vocabulary");
+      for (const std::int32_t id : ids) expect(id >= 0 && id < vocabulary, "an id outside the vocabulary");
       for (const std::int32_t id : targets)
-        expect(id == data::ignored_target || (id >= 0 && id < vocabulary), "a target beyond the vocabulary");
+        expect(id == data::ignored_target || (id >= 0 && id < vocabulary), "a target outside the vocabulary");
     }
   }
 }

@@ -1,6 +1,6 @@
-// A stand-in for libcupti.so that plays records, so that what reads them is tested on any machine: each flush hands out
-// one buffer with a launch and its kernel, work that the driver gave no time, a copy, a fill and a kernel of NCCL.
-// $ASSAY_CUPTI_REFUSES: enabling the second kind fails, as it does beside another profiler.
+// A stand-in for libcupti.so that plays back records, so that their reader can be tested on any machine: each flush
+// returns one buffer with a launch and its kernel, work without a time, a copy, a fill and an NCCL kernel.
+// $ASSAY_CUPTI_REFUSES: enabling the second kind fails, as it does while another profiler is active.
 #include <cupti.h>
 
 #include <cstdlib>
@@ -56,10 +56,10 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc c
   timestamp = callback;
   return enabled.empty() ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_OPERATION;
 }
-CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc asked,
-                                           CUpti_BuffersCallbackCompleteFunc done) {
-  request = asked;
-  complete = done;
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc on_request,
+                                           CUpti_BuffersCallbackCompleteFunc on_complete) {
+  request = on_request;
+  complete = on_complete;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
@@ -90,8 +90,8 @@ CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid, 
 }
 CUptiResult cuptiActivityFlushAll(std::uint32_t) {
   std::uint8_t* buffer = nullptr;
-  std::size_t size = 0, most = 0, at = 0;
-  request(&buffer, &size, &most);
+  std::size_t size = 0, max_records = 0, at = 0;
+  request(&buffer, &size, &max_records);
   const std::uint64_t now = timestamp();
   put(buffer, at, timed<CUpti_ActivityAPI>(CUPTI_ACTIVITY_KIND_RUNTIME, now, now + 5, 1));
   put(buffer, at, kernel("_ZN5assay4sumsEPKf", now + 10, now + 30, 1));
@@ -107,7 +107,7 @@ CUptiResult cuptiActivityFlushAll(std::uint32_t) {
   return CUPTI_SUCCESS;
 }
 
-// How many kinds of records are asked for.
+// The number of enabled kinds of records.
 std::size_t assay_stand_in_enabled() { return enabled.size(); }
 
 }  // extern "C"

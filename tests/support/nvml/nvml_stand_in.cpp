@@ -1,10 +1,10 @@
-// A stand-in for libnvidia-ml.so.1 that plays what a script says, so that what stands on NVML is tested on any machine.
+// A stand-in for libnvidia-ml.so.1 that follows a script, so that code using NVML can be tested on any machine.
 //
-// $ASSAY_NVML_SCRIPT names a file of lines "NAME VALUE": the number that is answered, in NVML's units (MHz, mW, mJ,
-// ...). "NAME VALUE +RATE" grows by RATE a second; "NAME VALUE at SECONDS" holds from then on (the last line that holds
-// counts); "NAME refused" answers not supported. "xid NUMBER" and "xid NUMBER at SECONDS" are events, "client PID
-// BYTES" a process. "init CODE" is what nvmlInit returns. The file is read again at each call; seconds count from the
-// library's loading.
+// $ASSAY_NVML_SCRIPT names a file with lines "NAME VALUE": the number to return, in NVML's units (MHz, mW, mJ, ...).
+// "NAME VALUE +RATE" grows by RATE per second; "NAME VALUE at SECONDS" applies from then on (the last applicable line
+// wins); "NAME refused" returns not supported. "xid NUMBER" and "xid NUMBER at SECONDS" are events, "client PID BYTES"
+// is a process. "init CODE" is the result of nvmlInit. The file is read again at each call; seconds count from loading
+// the library.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -39,7 +39,7 @@ std::vector<std::vector<std::string>> script() {
   return lines;
 }
 
-// What the script says of `name` now; absent: refused, or not mentioned.
+// The script's current value of `name`; absent if refused or not mentioned.
 std::optional<double> value_of(const std::string& name) {
   std::optional<double> value;
   for (const auto& line : script()) {
@@ -69,7 +69,7 @@ int text(const char* words, char* out, unsigned size) {
   return success;
 }
 
-int gpu = 0;  // whose address is the only handle
+int gpu = 0;  // its address is the only handle
 
 struct FieldValue {
   unsigned field, scope;
@@ -93,10 +93,10 @@ struct Event {
   unsigned gpu_instance, compute_instance;
 };
 struct Set {
-  std::size_t told = 0;  // events of the script that are older, or were handed out
+  std::size_t reported = 0;  // events before the set was created, or already returned
 };
 
-// Those that have happened by now.
+// The events so far.
 std::vector<unsigned long long> xids() {
   std::vector<unsigned long long> happened;
   for (const auto& line : script())
@@ -232,8 +232,8 @@ int nvmlDeviceRegisterEvents(void*, unsigned long long, void*) { return success;
 int nvmlEventSetWait_v2(void* handle, Event* event, unsigned) {
   Set& set = *static_cast<Set*>(handle);
   const auto happened = xids();
-  if (set.told >= happened.size()) return timeout;
-  *event = {&gpu, 0x8, happened[set.told++], 0, 0};
+  if (set.reported >= happened.size()) return timeout;
+  *event = {&gpu, 0x8, happened[set.reported++], 0, 0};
   return success;
 }
 int nvmlEventSetFree(void* set) {

@@ -24,14 +24,14 @@ class Fake : public Case {
  public:
   explicit Fake(std::string mood) : mood_(std::move(mood)) { ++seen.alive; }
   ~Fake() override { --seen.alive; }
-  std::optional<std::string> skip_reason(const Context&) const override {
+  std::optional<std::string> prepare(Context&) override {
     return mood_ == "skip" ? std::optional<std::string>("no such instruction set") : std::nullopt;
   }
   void setup(Context& context) override {
     ++seen.setups;
-    context.protocol.cache = "hot";
-    context.protocol.warmup_seconds = 0;
-    context.labels["implementation"] = "fake";
+    context.outputs.protocol.cache = "hot";
+    context.outputs.protocol.warmup_seconds = 0;
+    context.outputs.labels["implementation"] = "fake";
     if (mood_ == "throw") throw std::runtime_error("it broke");
   }
   void measure(Sampler& sampler) override {

@@ -1,4 +1,6 @@
 // The collective suite's arithmetic, and its answers held against collectives between threads.
+#include "harness/core/error.h"
+#include "harness/plan/params.h"
 #include "suites/collective/answer.h"
 #include "suites/collective/layout.h"
 #include "tests/support/thread_communicator.h"
@@ -38,9 +40,13 @@ TEST(Layout, BusFactors) {
   EXPECT_DOUBLE_EQ(*bus_factor(Op::send_recv, 4), 1.0);
   for (int op = 0; op < op_count; ++op) {
     EXPECT_FALSE(bus_factor(static_cast<Op>(op), 1));
-    EXPECT_EQ(op_from(name_of(static_cast<Op>(op))), static_cast<Op>(op));
+    Params params;
+    params.set("op", word_of(static_cast<Op>(op)));
+    EXPECT_EQ(params.choice<Op>("op"), static_cast<Op>(op));
   }
-  EXPECT_FALSE(op_from("reduce"));
+  Params unknown;
+  unknown.set("op", std::string("reduce"));
+  EXPECT_THROW(static_cast<void>(unknown.choice<Op>("op")), Error);
 }
 
 struct Given {
@@ -121,7 +127,7 @@ std::vector<Given> every_answer() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Answers, testing::ValuesIn(every_answer()), [](const auto& given) {
-  return fmt::format("{}_{}_{}_ranks{}", name_of(given.param.op), assay::name_of(given.param.dtype), given.param.ranks,
+  return fmt::format("{}_{}_{}_ranks{}", word_of(given.param.op), assay::name_of(given.param.dtype), given.param.ranks,
                      given.param.in_place ? "_in_place" : "");
 });
 

@@ -27,7 +27,7 @@ TEST(SelfCommunicator, UnmatchedOrForeignMessagesAreErrors) {
   EXPECT_THROW(comm->group([&] { comm->send(&x, 1, DType::f32, 0, stream); }, stream), Error);
   EXPECT_THROW(comm->group([&] { comm->send(&x, 1, DType::f32, 1, stream); }, stream), Error);
   EXPECT_THROW(comm->broadcast(&x, &x, 1, DType::f32, 1, stream), Error);
-  // A group that failed leaves nothing behind.
+  // A failed group leaves nothing behind.
   float y = 0;
   comm->group([&] { comm->send(&x, 1, DType::f32, 0, stream), comm->receive(&y, 1, DType::f32, 0, stream); }, stream);
   EXPECT_EQ(y, 1);
@@ -46,8 +46,8 @@ TEST(ReduceBf16, RoundsToNearestEvenAndKeepsNaN) {
     return static_cast<float>(out[0]);
   };
   EXPECT_EQ(reduce(ReduceOp::sum, 100, 28), 128);
-  EXPECT_EQ(reduce(ReduceOp::sum, 256, 1), 256);  // 257 lies halfway: to even
-  EXPECT_EQ(reduce(ReduceOp::sum, 256, 3), 260);  // 259 lies halfway: to even
+  EXPECT_EQ(reduce(ReduceOp::sum, 256, 1), 256);  // 257 is halfway: to even
+  EXPECT_EQ(reduce(ReduceOp::sum, 256, 3), 260);  // 259 is halfway: to even
   EXPECT_EQ(reduce(ReduceOp::max, -3, 2), 2);
   EXPECT_EQ(reduce(ReduceOp::min, -3, 2), -3);
   EXPECT_TRUE(std::isnan(reduce(ReduceOp::sum, std::numeric_limits<float>::quiet_NaN(), 1)));

@@ -1,6 +1,7 @@
-// The hosts' side of a GPU world, with ranks as threads.
+// The host side of a GPU world, with ranks as threads.
 #include "harness/comm/host_group.h"
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Carries rank 0's text to the others.
+// Passes rank 0's text to the others.
 class Carrier {
  public:
   HostGroup::Share share(int rank) {
@@ -45,7 +46,7 @@ void run_group(int ranks, const std::function<void(HostGroup&)>& fn) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(HostGroup, GathersBytesOfEveryRankAndCarriesTheNote) {
+TEST(HostGroup, GathersBytesOfEveryRankAndPassesTheNote) {
   for (const int ranks : {1, 2, 5})
     run_group(ranks, [&](HostGroup& group) {
       EXPECT_EQ(group.note(), "an id");
@@ -72,7 +73,7 @@ TEST(HostGroup, SplitsByColourInTheOrderOfKeys) {
   });
 }
 
-TEST(HostGroup, ABarrierHoldsAllUntilTheLastHasCome) {
+TEST(HostGroup, ABarrierWaitsForTheLastRank) {
   std::atomic<int> come = 0;
   run_group(4, [&](HostGroup& group) {
     for (int round = 1; round <= 20; ++round) {
@@ -85,39 +86,30 @@ TEST(HostGroup, ABarrierHoldsAllUntilTheLastHasCome) {
   });
 }
 
-std::string message_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(HostGroup, ARankThatNeverArrivesIsNamed) {
   Carrier carrier;
   std::thread first([&] {
-    EXPECT_THAT(message_of([&] { HostGroup(0, 3, false, carrier.share(0), 0.5); }),
-                HasSubstr("in vain for rank 2 of 3"));
+    EXPECT_THAT(test::refusal<Error>([&] { HostGroup(0, 3, false, carrier.share(0), 0.5); }),
+                HasSubstr("waiting for rank 2 of 3"));
   });
   std::thread second([&] { HostGroup(1, 3, false, carrier.share(1), 20); });
   second.join();
   first.join();
 }
 
-TEST(HostGroup, ARankThatHasGoneIsNamed) {
+TEST(HostGroup, ADisconnectedRankIsNamed) {
   run_group(3, [](HostGroup& group) {
     if (group.rank() == 2) return;
     const int own = 0;
     std::vector<int> all(3);
-    const std::string message = message_of([&] { group.all_gather(&own, all.data(), sizeof own); });
-    EXPECT_EQ(message, group.rank() == 0 ? "rank 2 has gone" : "rank 0 has gone");
+    const std::string message = test::refusal<Error>([&] { group.all_gather(&own, all.data(), sizeof own); });
+    EXPECT_EQ(message, group.rank() == 0 ? "rank 2 disconnected" : "rank 0 disconnected");
   });
 }
 
-TEST(HostGroup, TextThatIsNoAddressIsAnError) {
+TEST(HostGroup, AnInvalidAddressIsAnError) {
   const auto share = [](const std::string&) { return std::string("nonsense"); };
-  EXPECT_THAT(message_of([&] { HostGroup(1, 2, false, share, 1); }), HasSubstr("nonsense"));
+  EXPECT_THAT(test::refusal<Error>([&] { HostGroup(1, 2, false, share, 1); }), HasSubstr("nonsense"));
 }
 
 }  // namespace

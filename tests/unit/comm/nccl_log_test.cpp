@@ -1,4 +1,4 @@
-// What is read of NCCL's log: lines in the forms of its versions, cut anywhere.
+// Parsing NCCL's log: the formats of its versions, split anywhere.
 #include "harness/comm/nccl_log.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ TEST(NcclLog, LinksOfEveryTransport) {
   EXPECT_FALSE(log.nvls());
 }
 
-TEST(NcclLog, ChannelsThatAreNoLinksAndOtherLinesArePassedOver) {
+TEST(NcclLog, OtherChannelsAndLinesAreIgnored) {
   NcclLog log =
       log_of({"Channel 00/08 :    0   1   2   3", "Channel 03/0 : 0[0] -> ", "Channel",
               "Channel 00 : x[0] -> 1[1] via P2P", "Channel 00/0 : 0[0] -> 1[1] via ", "Trees [0] 1/-1/-1->0->-1",
@@ -72,7 +72,7 @@ TEST(NcclLog, TheLastWarning) {
   EXPECT_EQ(log.warning(), "Bootstrap : no socket interface found");
 }
 
-TEST(NcclLog, TextThatIsCutAnywhereIsReadAlike) {
+TEST(NcclLog, TextMayBeSplitAnywhere) {
   const std::string text =
       "a:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\na:1:1 [0] NCCL INFO Channel 00/0 : 1[1] -> 0[0] "
       "via "

@@ -3,6 +3,7 @@
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "harness/core/units.h"
+#include "tests/support/refusal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,28 +21,17 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// The message of the UsageError that `f` throws; empty when it throws none.
-template <typename F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return {};
-}
-
 std::string refusal(std::string_view text) {
-  return message_of([&] { parse_json(text, "f.json"); });
+  return test::refusal([&] { parse_json(text, "f.json"); });
 }
 
-TEST(ParseJson, TakesCommentsAndKeepsOrder) {
+TEST(ParseJson, AcceptsCommentsAndKeepsOrder) {
   const Json json =
       parse_json("// head\n{\"b\":1, /* in */ \"a\":[true,null,-2,3.5,\"x\\u00e9\"]}\n// tail\n", "f.json");
   EXPECT_EQ(json.dump(), "{\"b\":1,\"a\":[true,null,-2,3.5,\"x\xc3\xa9\"]}");
 }
 
-TEST(ParseJson, NamesLineAndColumnOfSyntaxErrors) {
+TEST(ParseJson, GivesLineAndColumnOfSyntaxErrors) {
   EXPECT_THAT(refusal("{\"a\":1,\n  \"b\":tru}"), StartsWith("f.json:2:"));
   EXPECT_THAT(refusal("[1,2"), StartsWith("f.json:1:5: "));
   EXPECT_THAT(refusal("{} x"), AllOf(StartsWith("f.json:1:4"), HasSubstr("expected end of input")));
@@ -53,13 +43,13 @@ TEST(ParseJson, NamesLineAndColumnOfSyntaxErrors) {
   EXPECT_EQ(refusal(" \n"), "f.json: empty");
 }
 
-TEST(ParseJson, RefusesDuplicateKeys) {
+TEST(ParseJson, RejectsDuplicateKeys) {
   EXPECT_EQ(refusal("{\"a\":1,\"b\":{\"c\":1,\"c\":2}}"), "f.json: /b/c: key \"c\" appears twice");
   EXPECT_EQ(refusal("[0,{\"x/y\":1,\"x/y\":1}]"), "f.json: /1/x~1y: key \"x/y\" appears twice");
   EXPECT_EQ(refusal("{\"a\":{\"a\":1},\"b\":{\"a\":1}}"), "");
 }
 
-TEST(ParseJson, BoundsDepth) {
+TEST(ParseJson, LimitsDepth) {
   const auto nested = [](int n) {
     return std::string(static_cast<std::size_t>(n), '[') + std::string(static_cast<std::size_t>(n), ']');
   };
@@ -69,13 +59,13 @@ TEST(ParseJson, BoundsDepth) {
   EXPECT_THAT(refusal("[[[{\"key\":" + std::string(1000000, '{')), StartsWith("f.json"));
 }
 
-TEST(ParseJson, RefusesWhatIsNotUtf8AndStaysOnOneLine) {
+TEST(ParseJson, RejectsInvalidUtf8InOneLine) {
   const std::string what = refusal("{\"a\":\"\xff\n\"}");
   EXPECT_THAT(what, StartsWith("f.json:1:"));
   EXPECT_EQ(what.find('\n'), std::string::npos);
 }
 
-// Any bytes are either JSON or one UsageError; nothing crashes, nothing else is thrown.
+// Any bytes either parse or throw UsageError; nothing crashes, nothing else is thrown.
 TEST(ParseJson, SurvivesGarbage) {
   const std::string alphabet = "{}[]\",:0123456789.eE+-truefalsn/* \n\\u\xc3\xa9\xff\x01";
   const std::string seed = "{\"schema\":1,\"name\":\"x\",\"cases\":[{\"family\":\"gemm\",\"m\":[1,2.5e3,-7]}]} // end";
@@ -105,15 +95,15 @@ TEST(ParseJson, SurvivesGarbage) {
 }
 
 TEST(ReadJson, SaysWhyAFileCannotBeRead) {
-  EXPECT_EQ(message_of([] { read_json("/nowhere/x.json"); }), "/nowhere/x.json: no such file");
-  EXPECT_THAT(message_of([] { read_json("/"); }), HasSubstr("is a folder"));
-  EXPECT_EQ(message_of([] { read_json("/dev/null"); }), "/dev/null: empty");
-  EXPECT_THAT(message_of([] { read_json("/dev/zero"); }), HasSubstr("larger than 64 MiB"));
+  EXPECT_EQ(test::refusal([] { read_json("/nowhere/x.json"); }), "/nowhere/x.json: no such file");
+  EXPECT_THAT(test::refusal([] { read_json("/"); }), HasSubstr("is a folder"));
+  EXPECT_EQ(test::refusal([] { read_json("/dev/null"); }), "/dev/null: empty");
+  EXPECT_THAT(test::refusal([] { read_json("/dev/zero"); }), HasSubstr("larger than 64 MiB"));
   const std::string path = testing::TempDir() + "/unreadable.json";
   std::ofstream(path) << "{}";
   chmod(path.c_str(), 0);
   if (geteuid() != 0) {  // root reads everything
-    EXPECT_THAT(message_of([&] { read_json(path); }), HasSubstr("Permission denied"));
+    EXPECT_THAT(test::refusal([&] { read_json(path); }), HasSubstr("Permission denied"));
   }
   chmod(path.c_str(), 0600);
   EXPECT_EQ(read_json(path), Json::object());
@@ -136,7 +126,7 @@ TEST(Cursor, CollectsEveryProblem) {
   EXPECT_FALSE(root.find("time")->quantity(parse_seconds, 0, 1e9));
   EXPECT_FALSE(root.find("kind")->choice(kinds));
   EXPECT_EQ(problems.count(), 8u);
-  EXPECT_EQ(message_of([&] { problems.raise(); }),
+  EXPECT_EQ(test::refusal([&] { problems.raise(); }),
             "f.json: /nme: unknown key \"nme\"; did you mean \"name\"?\n"
             "f.json: \"name\" is missing\n"
             "f.json: /ranks/1: must be an integer, is text\n"
@@ -147,7 +137,7 @@ TEST(Cursor, CollectsEveryProblem) {
             "f.json: /kind: \"cpuu\" is none of the values it can take; did you mean \"cpu\"?");
 }
 
-TEST(Cursor, ReadsWhatIsThere) {
+TEST(Cursor, ReadsValidMembers) {
   const Json json = parse_json(R"({"a":7,"b":"64MiB","c":[true],"d":18446744073709551615})", "f.json");
   Problems problems("f.json");
   const Cursor root(json, problems);
@@ -159,13 +149,13 @@ TEST(Cursor, ReadsWhatIsThere) {
   EXPECT_EQ(root.members().size(), 4u);
   EXPECT_TRUE(problems.empty());
   EXPECT_FALSE(root.find("d")->integer());
-  EXPECT_THAT(message_of([&] { problems.raise(); }), HasSubstr("18446744073709551615 is too large"));
+  EXPECT_THAT(test::refusal([&] { problems.raise(); }), HasSubstr("18446744073709551615 is too large"));
 }
 
 TEST(Problems, ListsFiftyAndCountsTheRest) {
   Problems problems("f");
   for (int i = 0; i < 60; ++i) problems.add("/" + std::to_string(i), "wrong");
-  const std::string all = message_of([&] { problems.raise(); });
+  const std::string all = test::refusal([&] { problems.raise(); });
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 50);
   EXPECT_THAT(all, EndsWith("f: and 10 more errors"));
 }

@@ -5,7 +5,7 @@
 namespace assay {
 namespace {
 
-// Known answers of Random123's kat_vectors for philox4x32-10.
+// From Random123's kat_vectors for philox4x32-10.
 TEST(Philox, KnownAnswers) {
   using Block = std::array<std::uint32_t, 4>;
   EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));

@@ -26,7 +26,7 @@ TEST(ParseBytes, IsExact) {
   EXPECT_EQ(parse_bytes("0.5KiB"), 512);
 }
 
-TEST(ParseBytes, RefusesTheRest) {
+TEST(ParseBytes, RejectsAnythingElse) {
   for (const char* text : {"",          "MiB",
                            "x",         "-1",
                            "-1KiB",     "1e6",
@@ -60,7 +60,7 @@ TEST(ParseFraction, KnowsPercent) {
   for (const char* text : {"", "%", "3%%", "nan", "a", "3s"}) EXPECT_THROW(parse_fraction(text), UsageError) << text;
 }
 
-TEST(ParseInteger, TakesDigitsAlone) {
+TEST(ParseInteger, AcceptsOnlyDigits) {
   EXPECT_EQ(parse_integer("-12"), -12);
   for (const char* text : {"", "1.0", "1e3", "0x1", "9223372036854775808", "1 2", "+ 1"})
     EXPECT_THROW(parse_integer(text), UsageError) << text;
@@ -68,7 +68,7 @@ TEST(ParseInteger, TakesDigitsAlone) {
   for (const char* text : {"", "1.5x", "nan", "1e400"}) EXPECT_THROW(parse_real(text), UsageError) << text;
 }
 
-TEST(Format, PeopleSized) {
+TEST(Format, IsHumanReadable) {
   EXPECT_EQ(format_bytes(8), "8 B");
   EXPECT_EQ(format_bytes(524288), "512 KiB");
   EXPECT_EQ(format_bytes(1.5 * 1048576), "1.5 MiB");
@@ -104,8 +104,8 @@ TEST(Format, DigitsFollowTheInterval) {
   EXPECT_EQ(format_quantity(2e-6, "s", 1e-8), "2.00 us");
 }
 
-// What is near the top of a scale is written in the next one, never as 1000.
-TEST(Format, NoThousands) {
+// Values that round up to 1000 use the next scale.
+TEST(Format, NeverShowsAThousand) {
   EXPECT_EQ(format_quantity(9.999e11, "FLOP/s"), "1 TFLOP/s");
   EXPECT_EQ(format_quantity(9.99e11, "FLOP/s"), "999 GFLOP/s");
   EXPECT_EQ(format_seconds(0.9996), "1 s");
@@ -138,7 +138,7 @@ TEST(Text, StaysOnOneLine) {
   EXPECT_FALSE(is_utf8("a\xc3"));
 }
 
-TEST(Text, EndsWithItsLastLines) {
+TEST(Text, LastLines) {
   EXPECT_EQ(last_lines("a\nb\nc\n\n", 1), "c");
   EXPECT_EQ(last_lines("a\nb\nc", 2), "b\nc");
   EXPECT_EQ(last_lines("a\nb\n", 5), "a\nb");

@@ -1,4 +1,4 @@
-// malloc and its kin stand in front of glibc's, for the whole program; operator new ends here too.
+// Overrides glibc's malloc and friends for the whole program; operator new uses them too.
 #include "tests/unit/data/allocations.h"
 
 #include <atomic>

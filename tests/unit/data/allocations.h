@@ -1,4 +1,4 @@
-// Counts what this program takes from the heap, libraries included.
+// Counts the heap allocations of this program, including its libraries.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// Sanitizers own malloc; they offer a hook instead.
+// Sanitizers replace malloc; they offer a hook instead.
 #include "tests/unit/data/allocations.h"
 
 #include <atomic>
 #include <cstddef>
 
-// From the runtime of every sanitizer; GCC does not install the header that declares it.
+// In the runtime of every sanitizer; GCC does not install the header that declares it.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, std::size_t),
                                                          void (*on_free)(const volatile void*));
 

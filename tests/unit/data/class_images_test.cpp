@@ -1,4 +1,4 @@
-// Generated images: published bytes, and that the ceiling is what the exact classifier reaches.
+// Generated images: published hashes, and the ceiling against an exact classifier.
 #include "workloads/data/class_images.h"
 
 #include "workloads/data/class_field.h"
@@ -32,7 +32,7 @@ class Reader {
   std::size_t values_;
 };
 
-// The class of the field, over all views, that lies nearest.
+// The class of the nearest field over all views.
 int nearest(const ClassField& field, const Image& image, std::vector<std::int16_t>& clean) {
   double best = INFINITY;
   int found = -1;
@@ -52,7 +52,7 @@ int nearest(const ClassField& field, const Image& image, std::vector<std::int16_
   return found;
 }
 
-TEST(ClassImages, HaveThePublishedBytes) {
+TEST(ClassImages, HaveThePublishedHash) {
   EXPECT_EQ(make_class_images({})->sha256(), published_class_images_sha256);
   ClassImagesSpec large;
   large.classes = 1000;
@@ -90,7 +90,7 @@ TEST(ClassImages, TheExactClassifierReachesTheCeiling) {
 }
 
 TEST(ClassImages, TheBoundHoldsWhereClassesAreConfused) {
-  // Four pixels a side under the same noise: hardly separable, and the bound says so.
+  // 4 x 4 pixels with the same noise are hardly separable, and the bound shows it.
   const ClassField small(3, 4, 0);
   EXPECT_GT(confusion_bound(small).value(), 0.1);
   EXPECT_FALSE(confusion_bound(ClassField(1000, 224, 0)));

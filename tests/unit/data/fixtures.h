@@ -16,7 +16,7 @@ namespace assay::data::test {
 
 using Bytes = std::vector<std::byte>;
 
-// A folder of the test's own that files are written into.
+// A temporary folder for the files of a test.
 class Folder {
  public:
   std::string path(const std::string& name = "") const {
@@ -44,7 +44,7 @@ inline Bytes picture(std::uint64_t index) {
 
 enum class Kind { full_chroma, half_chroma, quarter_chroma, grey, cmyk, progressive };
 
-// A picture in another kind of JPEG.
+// A picture as another kind of JPEG.
 inline Bytes picture_as(Kind kind, std::uint64_t index) {
   SyntheticImage image;
   draw_synthetic_image(7, index, image);

@@ -1,7 +1,8 @@
-// The generated language: published bytes, exact predictors against enumeration, the alarm below the floor.
+// The generated language: published hashes, exact predictors against enumeration, detection of losses below the floor.
 #include "workloads/data/language.h"
 
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 #include "workloads/data/language_floor.h"
 #include "workloads/data/markov_chains.h"
 #include "workloads/data/masked_tokens.h"
@@ -18,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// All sequences of `length` symbols out of v.
+// All sequences of `length` symbols from v.
 std::vector<std::vector<std::int32_t>> all_sequences(std::int64_t v, std::size_t length) {
   std::vector<std::vector<std::int32_t>> result{{}};
   for (std::size_t t = 0; t < length; ++t) {
@@ -39,7 +40,7 @@ double probability(const MarkovChains& chains, int chain, const std::vector<std:
   return p;
 }
 
-TEST(MarkovChains, RowsAreDistributionsWithTheAskedConcentration) {
+TEST(MarkovChains, RowsAreDistributionsOfTheGivenConcentration) {
   const MarkovChains chains(32, 4, 0);
   double squares = 0;
   for (int k = 0; k < 4; ++k)
@@ -53,7 +54,7 @@ TEST(MarkovChains, RowsAreDistributionsWithTheAskedConcentration) {
       }
       EXPECT_EQ(sum, 1);
     }
-  // E sum p^2 = (alpha + 1) / (alpha V + 1) of a Dirichlet law: 1.1 / 4.2.
+  // For a Dirichlet law, E sum p^2 = (alpha + 1) / (alpha V + 1) = 1.1 / 4.2.
   EXPECT_NEAR(squares, 1.1 / 4.2, 0.05);
 }
 
@@ -78,7 +79,7 @@ TEST(MarkovChains, WalksFollowTheTable) {
 
 TEST(MarkovChains, LargeVocabulariesNeedNoTable) {
   const MarkovChains chains(400, 4, 0);
-  EXPECT_FALSE(chains.held());
+  EXPECT_FALSE(chains.has_table());
   std::vector<std::int32_t> walk(400001);
   chains.walk(1, Rng(1, "walk"), 0, walk);
   std::map<int, std::set<int>> successors;
@@ -86,7 +87,7 @@ TEST(MarkovChains, LargeVocabulariesNeedNoTable) {
     ASSERT_TRUE(walk[t] >= 0 && walk[t] < 400);
     successors[walk[t - 1]].insert(walk[t]);
   }
-  // Rows are sparse: of 64 balls, ball n is fresh with probability 3.2 / (3.2 + n).
+  // Rows are sparse: of 64 balls, ball n has a new symbol with probability 3.2 / (3.2 + n).
   double expected = 0;
   for (int n = 0; n < 64; ++n) expected += 3.2 / (3.2 + n);
   double mean = 0;
@@ -96,7 +97,7 @@ TEST(MarkovChains, LargeVocabulariesNeedNoTable) {
   EXPECT_NEAR(mean, expected, 1);
 }
 
-TEST(CausalFloor, IsTheConditionalProbabilityOfEnumeration) {
+TEST(CausalFloor, MatchesEnumeration) {
   const MarkovChains chains(3, 2, 11);
   for (const auto& s : all_sequences(3, 6)) {
     if (probability(chains, 0, s) + probability(chains, 1, s) == 0) continue;
@@ -113,7 +114,7 @@ TEST(CausalFloor, IsTheConditionalProbabilityOfEnumeration) {
   }
 }
 
-TEST(CausalFloor, ExpectedLossesStandInOrder) {
+TEST(CausalFloor, OrdersTheExpectedLosses) {
   const MarkovChains chains(3, 2, 11);
   constexpr std::size_t length = 6;
   double total = 0, bayes = 0, entropy = 0, bigram = 0;
@@ -138,22 +139,22 @@ TEST(CausalFloor, ExpectedLossesStandInOrder) {
   EXPECT_NEAR(total, 1, 1e-12);
   EXPECT_GT(bigram, bayes + 0.01);
   EXPECT_GT(bayes, entropy + 0.01);
-  // The best table is the one of the exact pair frequencies: any other is worse.
+  // The best table has the exact pair frequencies.
   for (const auto& [pair, p] : pairs)
     EXPECT_NEAR(table[static_cast<std::size_t>(pair.first * 3 + pair.second)], p / from[pair.first], 1e-12);
 }
 
-// P(seen | symbol) by the definition of masking: picked or not, then what becomes of it. -1 is [MASK].
+// P(seen | symbol) by the definition of masking, for a token that was picked or not. -1 is [MASK].
 double masking(int seen, int symbol, bool picked, double symbols) {
-  constexpr double hidden = mask_share / 65536.0, random = random_share / 65536.0;
+  constexpr double hidden = mask_fraction / 65536.0, random = random_fraction / 65536.0;
   if (!picked) return seen == symbol;
   if (seen == masked_symbol) return hidden;
   return random / symbols + (seen == symbol ? 1 - hidden - random : 0);
 }
 
-TEST(MaskedFloor, IsTheConditionalProbabilityOfEnumeration) {
+TEST(MaskedFloor, MatchesEnumeration) {
   const MarkovChains chains(3, 2, 5);
-  const double pick = picked_share / 65536.0;
+  const double pick = picked_fraction / 65536.0;
   const std::vector<std::int32_t> first{0, masked_symbol, 2}, second{1, masked_symbol};
   const std::vector<std::int32_t> first_targets{-104, 1, 2}, second_targets{-104, 0};
   const MaskedSegment segments[] = {{first, first_targets}, {second, second_targets}};
@@ -166,7 +167,7 @@ TEST(MaskedFloor, IsTheConditionalProbabilityOfEnumeration) {
       for (std::size_t t = 0; t < segments[s].seen.size(); ++t) {
         const int target = segments[s].targets[t];
         if (target < 0) continue;
-        // Sum over everything that is hidden: chain, true symbols of both segments, which places were picked.
+        // Sum over everything hidden: the chain, the true symbols of both segments, the places that were picked.
         double joint[3] = {};
         for (int k = 0; k < 2; ++k) {
           if (told >= 0 && k != told) continue;
@@ -188,7 +189,7 @@ TEST(MaskedFloor, IsTheConditionalProbabilityOfEnumeration) {
   }
 }
 
-TEST(Language, HasThePublishedBytes) {
+TEST(Language, HasThePublishedHash) {
   EXPECT_EQ(make_language({})->sha256(), published_language_sha256);
   LanguageSpec masked;
   masked.vocabulary = 36;
@@ -212,7 +213,7 @@ TEST(Language, FloorOfTheValidationSet) {
   EXPECT_EQ(floor.ends.back(), 512 * 128);
   EXPECT_GT(floor.baseline, floor.bayes + 0.2);
   EXPECT_GT(floor.bayes, floor.entropy);
-  // Which chain it is costs at most ln 4 a sequence.
+  // Not knowing the chain costs at most ln 4 per sequence.
   EXPECT_LE(floor.bayes, floor.entropy + std::log(4.0) / 128 + 1e-9);
   spec.vocabulary = 50257;
   EXPECT_FALSE(make_language(spec)->floor());
@@ -271,43 +272,36 @@ TEST(Language, MaskedSequencesAreWellFormed) {
     guessed += targets_here;
   }
   EXPECT_EQ(lengths.size(), 57u);
-  EXPECT_NEAR(guessed / symbols, 0.153, 0.006);  // 0.15, and the sequences that would have had none
+  EXPECT_NEAR(guessed / symbols, 0.153, 0.006);  // 0.15, and more for sequences that would have had none
   EXPECT_NEAR(hidden / guessed, 0.8, 0.02);
   EXPECT_NEAR(kept / guessed, 0.1 + 0.1 / 32, 0.015);
 }
 
-TEST(FloorTest, TellsABugFromLuck) {
+TEST(FloorTest, DistinguishesABugFromLuck) {
   const auto set = make_language({});
   const LanguageFloor& floor = *set->floor();
   std::vector<double> model = floor.losses;
   EXPECT_FALSE(test_floor(model, floor.losses).below);
-  // As good as Bayes but for noise of the weights: above the floor on average, below it on many tokens.
+  // A good model with some noise: above the floor on average, below it on many tokens.
   const Rng rng(1, "noise");
   for (std::size_t i = 0; i < model.size(); ++i) model[i] += 0.01 + 0.2 * (rng.uniform(i) - 0.5);
   const FloorTest honest = test_floor(model, floor.losses, floor.ends);
   EXPECT_FALSE(honest.below);
   EXPECT_NEAR(honest.difference, 0.01, 0.002);
-  // A model that is told a little of the target.
+  // A model that knows something about the targets.
   for (double& loss : model) loss -= 0.02;
   const FloorTest told = test_floor(model, floor.losses, floor.ends);
   EXPECT_TRUE(told.below);
   EXPECT_LT(told.difference, -4 * told.standard_error);
-  // Luck within one sequence is no proof: the targets of a sequence hang together.
+  // Luck within a few sequences proves nothing: the targets of a sequence are correlated.
   std::vector<double> lucky = floor.losses;
   for (std::size_t i = 0; i < 3 * 128; ++i) lucky[i] -= 1;
   EXPECT_TRUE(test_floor(lucky, floor.losses).below);
   EXPECT_FALSE(test_floor(lucky, floor.losses, floor.ends).below);
 }
 
-TEST(Language, RefusesWhatCannotBe) {
-  const auto message = [](const LanguageSpec& spec) {
-    try {
-      make_language(spec);
-    } catch (const UsageError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
+TEST(Language, RejectsImpossibleSpecs) {
+  const auto message = [](const LanguageSpec& spec) { return assay::test::refusal([&] { make_language(spec); }); };
   LanguageSpec spec;
   spec.vocabulary = 1;
   EXPECT_THAT(message(spec), HasSubstr("vocabulary of at least 2, not 1"));

@@ -1,4 +1,4 @@
-// The loader: order, errors, shutdown, and that a steady stream allocates nothing.
+// The loader: order, errors, shutdown, and no allocations in a steady state.
 #include "tests/unit/data/fixtures.h"
 
 #include "harness/core/error.h"
@@ -49,7 +49,7 @@ class Loading : public testing::Test {
 };
 
 TEST_F(Loading, SamplesDoNotDependOnTheWorkers) {
-  // One image is damaged, so that substitutes are part of the comparison.
+  // One image is damaged, so that the comparison includes substitutes.
   std::filesystem::resize_file(folder_.path("c1/4.jpg"), 3000);
   const ImageSet set = ImageSet::open(folder_.path());
   const ImageStream stream = stream_of(set);
@@ -99,7 +99,7 @@ TEST_F(Loading, PrefetchIsBoundedAndShutdownIsClean) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (made < 16 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    EXPECT_EQ(made, 16);  // two batches of eight, one of them with the consumer
+    EXPECT_EQ(made, 16);  // two batches of eight, including the consumer's
   }
 }
 
@@ -107,7 +107,7 @@ TEST_F(Loading, ASteadyStreamAllocatesNothing) {
   const ImageSet set = ImageSet::open(folder_.path());
   const ImageStream stream = stream_of(set);
   Loader loader(options(2), [&](int) { return make_image_pipeline(stream); });
-  // Each worker must have met the largest image: what is left to grow shrinks with every epoch.
+  // Buffers grow until each worker has seen the largest image.
   std::uint64_t quiet = 0;
   for (int b = 0; b < 400 && quiet < 10; ++b) {
     const std::uint64_t before = test::allocations();
@@ -115,7 +115,7 @@ TEST_F(Loading, ASteadyStreamAllocatesNothing) {
     quiet = test::allocations() == before ? quiet + 1 : 0;
   }
   EXPECT_GE(quiet, 10u);
-  EXPECT_GT(test::allocations(), 0u) << "the counter does not count";
+  EXPECT_GT(test::allocations(), 0u) << "the counter does not work";
 }
 
 TEST_F(Loading, TokensComeInTheSameOrderAndWhole) {

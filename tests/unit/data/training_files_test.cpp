@@ -1,7 +1,8 @@
-// Training from the user's files: splits, labels, masks, and one clear line for what cannot be used.
+// Training from the user's files: splits, labels, masks, and one-line errors.
 #include "workloads/data/training_files.h"
 
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/unit/data/fixtures.h"
 #include "workloads/data/masked_tokens.h"
 
@@ -22,21 +23,11 @@ using testing::HasSubstr;
 using testing::Not;
 
 std::string images_problem(const std::string& path, std::int64_t classes) {
-  try {
-    open_training_images(path, 32, classes);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return {};
+  return assay::test::refusal([&] { open_training_images(path, 32, classes); });
 }
 
 std::string tokens_problem(const std::string& path, std::int64_t seq, std::int64_t vocabulary) {
-  try {
-    open_training_tokens(path, seq, vocabulary);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return {};
+  return assay::test::refusal([&] { open_training_tokens(path, seq, vocabulary); });
 }
 
 std::string shard_of(const std::vector<std::pair<std::string, std::string>>& members) {
@@ -117,7 +108,7 @@ TEST(TrainingImages, ShardsWithClasses) {
   EXPECT_THAT(images_problem(folder.path("c.tar"), 7), HasSubstr("has label -4, but"));
 }
 
-TEST(TrainingImages, SayWhatIsWrong) {
+TEST(TrainingImages, ReportProblems) {
   const Folder folder;
   EXPECT_THAT(images_problem(folder.path("nowhere"), 2), HasSubstr("no such file or folder"));
   EXPECT_THAT(images_problem("", 2), HasSubstr("empty"));
@@ -132,7 +123,7 @@ TEST(TrainingImages, SayWhatIsWrong) {
                     Not(HasSubstr("\n"))));
 }
 
-TEST(TrainingImages, DamagedImagesAreNamed) {
+TEST(TrainingImages, ReportDamagedImages) {
   const Folder folder;
   for (std::uint64_t i = 0; i < 4; ++i) {
     folder.write("train/a/" + std::to_string(i) + ".jpg", test::picture(i));
@@ -185,7 +176,7 @@ TEST(TrainingTokens, WindowsOfTheFile) {
   }
 }
 
-TEST(TrainingTokens, RefuseIdsBeyondTheVocabulary) {
+TEST(TrainingTokens, RejectIdsOutsideTheVocabulary) {
   const Folder folder;
   std::vector<std::uint16_t> narrow(10000, 7);
   narrow[8123] = 300;
@@ -202,7 +193,7 @@ TEST(TrainingTokens, RefuseIdsBeyondTheVocabulary) {
   EXPECT_THAT(tokens_problem(path, 20000, 1000), HasSubstr("fewer than one window"));
 }
 
-TEST(TrainingTokens, OneWindowIsNoValidationSet) {
+TEST(TrainingTokens, OneWindowLeavesNoneForValidation) {
   const Folder folder;
   const auto set = open_training_tokens(write_tokens(folder, "t.bin", std::vector<std::uint16_t>(20, 1)), 16, 100);
   EXPECT_EQ(set->samples(Split::train), 1);

@@ -1,4 +1,4 @@
-// Streams of micro-batches: the same samples for any ranks and workers, validation rounds, padding.
+// Streams of micro-batches: the same samples for any number of ranks and workers, validation rounds, padding.
 #include "workloads/data/training_stream.h"
 
 #include "harness/core/error.h"
@@ -14,7 +14,7 @@
 namespace assay::data {
 namespace {
 
-// A micro-batch with memory of its own.
+// A micro-batch that owns its memory.
 struct Arrays {
   Arrays(const TrainingSet& set, std::int64_t samples) {
     const auto extent = static_cast<std::size_t>(set.extent()), count = static_cast<std::size_t>(samples);
@@ -74,7 +74,7 @@ TEST(TrainingStream, RanksSeeWhatOneAccumulatingRankSees) {
           options.world = 2;
           options.workers = workers;
           TrainingStream stream(set, options);
-          // A validation round of two ranks has a batch more: it ends with padding.
+          // A validation round of two ranks has one batch more, which is padding.
           const int rounds = split == Split::train ? 6 : 3;
           for (int m = 0; m < rounds; ++m)
             EXPECT_EQ(next(stream, 3), batches[static_cast<std::size_t>(m * 2 + rank)]) << set->name();
@@ -82,7 +82,7 @@ TEST(TrainingStream, RanksSeeWhatOneAccumulatingRankSees) {
     }
 }
 
-TEST(TrainingStream, ResumesWhereItLeftOff) {
+TEST(TrainingStream, ResumesWhereItStopped) {
   for (const auto& set : some_sets()) {
     StreamOptions options;
     options.micro_batch = 4;
@@ -96,7 +96,7 @@ TEST(TrainingStream, ResumesWhereItLeftOff) {
   }
 }
 
-TEST(TrainingStream, SeedsDecideTrainingButNotValidation) {
+TEST(TrainingStream, SeedsAffectTrainingButNotValidation) {
   for (const auto& set : some_sets()) {
     StreamOptions a, b;
     a.micro_batch = b.micro_batch = 2;
@@ -120,7 +120,7 @@ TEST(TrainingStream, ValidationRoundsArePadded) {
       options.rank = rank;
       options.world = 2;
       TrainingStream stream(set, options);
-      ASSERT_EQ(stream.epoch(), 3);  // 21 samples, 8 a round
+      ASSERT_EQ(stream.epoch(), 3);  // 21 samples, 8 per round
       for (int m = 0; m < 3; ++m) {
         Arrays arrays(*set, 4);
         const FilledBatch filled = stream.next(arrays.spans());
@@ -152,13 +152,13 @@ TEST(TrainingStream, TargetsAreTheNextIds) {
   EXPECT_EQ(arrays.type_ids, std::vector<std::int32_t>(48, 0));
 }
 
-TEST(TrainingStream, WantsArraysOfTheSetsShape) {
+TEST(TrainingStream, RequiresArraysThatMatchTheSet) {
   const auto set = some_sets().front();
   TrainingStream stream(set, {});
   Arrays arrays(*set, 2);
   EXPECT_THROW(stream.next(arrays.spans()), Error);
   std::vector<std::int32_t> ids(24);
-  EXPECT_EQ(stream.next({.ids = ids}).valid, 24);  // what is not asked for is left out
+  EXPECT_EQ(stream.next({.ids = ids}).valid, 24);  // empty arrays are skipped
 }
 
 TEST(TrainingStream, ASteadyStreamAllocatesNothing) {

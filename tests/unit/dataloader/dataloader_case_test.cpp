@@ -57,7 +57,7 @@ TEST_F(DataloaderCase, EveryStageOfImagesHolds) {
     ASSERT_FALSE(out.skipped);
     for (const Check& check : out.checks) EXPECT_TRUE(check.passed) << check.name;
     EXPECT_GT(*out.metric("throughput").value, 0);
-    EXPECT_EQ(out.labels.at("images"), std::to_string(images));
+    EXPECT_EQ(out.conditions.at("images"), std::to_string(images));
   }
 }
 

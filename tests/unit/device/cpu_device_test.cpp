@@ -26,7 +26,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-TEST(DeviceKind, NamesGoBothWays) {
+TEST(DeviceKind, NamesRoundTrip) {
   EXPECT_EQ(device_kind_from("cpu"), DeviceKind::cpu);
   EXPECT_EQ(device_kind_from("cuda"), DeviceKind::cuda);
   EXPECT_EQ(device_kind_from("gpu"), std::nullopt);
@@ -67,7 +67,7 @@ TEST_F(CpuDeviceTest, MemoryIsAligned) {
   EXPECT_EQ(device->allocate(0).data(), nullptr);
 }
 
-TEST_F(CpuDeviceTest, BuffersMove) {
+TEST_F(CpuDeviceTest, BuffersAreMovable) {
   Buffer a = device->allocate(100);
   void* data = a.data();
   Buffer b = std::move(a);
@@ -76,7 +76,7 @@ TEST_F(CpuDeviceTest, BuffersMove) {
   EXPECT_EQ(b.bytes(), 200u);
 }
 
-TEST_F(CpuDeviceTest, RefusesMoreMemoryThanThereIs) {
+TEST_F(CpuDeviceTest, RejectsMoreMemoryThanAvailable) {
   const std::size_t huge = std::size_t{1} << 45;
   EXPECT_THAT([&] { device->allocate(huge); },
               ThrowsMessage<Error>(AllOf(HasSubstr(std::to_string(huge)), HasSubstr("available"))));
@@ -114,7 +114,7 @@ TEST_F(CpuDeviceTest, CopiesAndFlushes) {
   const Buffer from = device->allocate(1000), to = device->allocate(1000);
   std::memset(from.data(), 7, 1000);
   device->copy(to.data(), from.data(), 1000, *stream);
-  const cpu::Team team(1);  // flushed by the case's team: one thread, which sanitizers can follow
+  const cpu::Team team(1);  // one thread flushes, which sanitizers can follow
   device->flush_cache(*stream);
   device->flush_cache(*stream);
   EXPECT_EQ(std::memcmp(from.data(), to.data(), 1000), 0);

@@ -1,5 +1,5 @@
-// The GPU of this machine as a Device, or the emulated one: memory, order between streams, graphs and why there is
-// none.
+// This machine's GPU, or the emulated one, as a Device: memory, order between streams, graphs and why work cannot be
+// captured.
 #include "harness/core/error.h"
 #include "tests/support/devices.h"
 
@@ -46,7 +46,7 @@ class CudaDevice : public testing::Test {
   void copy(const Buffer& to, const Buffer& from, Stream& stream) {
     device_->copy(to.data(), from.data(), from.bytes(), stream);
   }
-  // The reason why `body` cannot be captured.
+  // Why `body` cannot be captured.
   std::string refusal(const std::function<void()>& body) {
     std::string why_not;
     EXPECT_EQ(device_->capture(*stream_, body, why_not), nullptr);
@@ -96,7 +96,7 @@ TEST_F(CudaDevice, OutOfMemoryNamesTheBytes) {
   EXPECT_THAT([&] { device_->allocate(huge); },
               ThrowsMessage<Error>(
                   AllOf(HasSubstr("out of device memory"), HasSubstr(std::to_string(huge)), HasSubstr(" free of "))));
-  EXPECT_THAT(get(put({4})), Each(4)) << "the device goes on";
+  EXPECT_THAT(get(put({4})), Each(4)) << "the device still works";
 }
 
 TEST_F(CudaDevice, StreamsWaitForEvents) {
@@ -151,7 +151,7 @@ TEST_F(CudaDevice, AGraphHoldsStreamsThatForkAndJoin) {
   EXPECT_EQ(get(c), get(a));
 }
 
-TEST_F(CudaDevice, WhatCannotBeCapturedSaysWhy) {
+TEST_F(CudaDevice, ReportsWhyWorkCannotBeCaptured) {
   const Buffer a = put({1, 2}), b = put({0, 0});
   const auto side = device_->make_stream();
   const auto fork = device_->make_event();
@@ -168,14 +168,14 @@ TEST_F(CudaDevice, WhatCannotBeCapturedSaysWhy) {
                 copy(b, a, *side);
               }),
               HasSubstr("unjoined"));
-  // None of it ran, and the stream is as it was.
+  // None of it ran, and the stream is unchanged.
   EXPECT_THAT(get(b), Each(0));
   copy(b, a, *stream_);
   EXPECT_EQ(get(b), get(a));
   EXPECT_FALSE(device_->lost());
 }
 
-TEST_F(CudaDevice, AGateHoldsBackWhatComesAfter) {
+TEST_F(CudaDevice, AGateDelaysLaterWork) {
   const Buffer a = put({5, 6}), b = put({0, 0});
   for (int turn = 0; turn < 3; ++turn) {
     device_->close_gate(*stream_);

@@ -1,4 +1,4 @@
-// Memory and CPU limits read from made-up /proc and /sys trees.
+// Memory and CPU limits from fake /proc and /sys trees.
 #include "harness/device/cpu/limits.h"
 #include "tests/support/temporary_folder.h"
 
@@ -44,7 +44,7 @@ TEST_F(LimitsTest, UnifiedGroupsAreSearchedUpwards) {
   write("sys/fs/cgroup/pod/job/cpu.max", "max 100000\n");
   const MemoryLimits limits = memory_limits(root_);
   EXPECT_EQ(limits.cgroup_limit, 300000000u);
-  EXPECT_EQ(limits.cgroup_available, 100000000u);  // the file cache can be had back
+  EXPECT_EQ(limits.cgroup_available, 100000000u);  // the file cache is reclaimable
   EXPECT_LE(limits.usable(), 300000000u);
   EXPECT_LE(limits.available(), 100000000u);
   EXPECT_EQ(cpu_quota(root_), 1.5);
@@ -83,7 +83,7 @@ TEST_F(LimitsTest, VersionOneNestedUnderAHybridMount) {
   EXPECT_EQ(limits.cgroup_available, 0u);
 }
 
-TEST(Limits, TheTightestCounts) {
+TEST(Limits, TheTightestWins) {
   MemoryLimits limits;
   limits.machine_total = 100;
   limits.machine_available = 80;

@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-// ThreadSanitizer does not know libgomp's barriers and reports each of them: there, teams of one thread only.
+// ThreadSanitizer does not understand libgomp's barriers and reports all of them: use one thread only.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool openmp_can_be_tested = false;
 #else
@@ -25,7 +25,7 @@ constexpr bool openmp_can_be_tested = true;
 namespace assay::cpu {
 namespace {
 
-// CPUs that the calling thread may use.
+// The CPUs that the calling thread may use.
 std::set<int> allowed() {
   cpu_set_t mask;
   sched_getaffinity(0, sizeof mask, &mask);
@@ -52,7 +52,7 @@ TEST(Team, RunsEveryThreadOnItsOwnCpu) {
   for (std::size_t i = 0; i < cpus.size(); ++i) EXPECT_THAT(cpus[i], testing::ElementsAre(rank_cpus()[i]));
 }
 
-TEST(Team, TakesTurnsWithAnother) {
+TEST(Team, AlternatesWithAnother) {
   const Team one(1), many(max_threads());
   for (int turn = 0; turn < 50; ++turn) {
     int calls = 0;
@@ -81,16 +81,16 @@ TEST(Team, LibrariesInheritSizeAndBinding) {
   for (std::size_t i = 0; i < cpus.size(); ++i) EXPECT_THAT(cpus[i], testing::ElementsAre(rank_cpus()[i]));
 }
 
-TEST(Team, SetsItsThreadFreeAtTheEnd) {
+TEST(Team, UnbindsItsThreadAtTheEnd) {
   {
     const Team outer(1);
     { const Team inner(max_threads()); }
-    EXPECT_EQ(allowed().size(), 1u) << "the outer team still lives";
+    EXPECT_EQ(allowed().size(), 1u) << "the outer team still exists";
   }
   EXPECT_EQ(allowed(), all());
 }
 
-TEST(Team, OtherThreadsFreeThemselves) {
+TEST(Team, OtherThreadsUnbindThemselves) {
   const Team team(1);
   std::set<int> inherited, freed;
   std::thread([&] {
@@ -102,7 +102,7 @@ TEST(Team, OtherThreadsFreeThemselves) {
   EXPECT_EQ(freed, all());
 }
 
-TEST(Team, PassesAnExceptionOn) {
+TEST(Team, RethrowsAnException) {
   const Team team(max_threads());
   EXPECT_THROW(team.run([&](int thread) {
     if (thread == team.size() - 1) throw std::domain_error("broken");
@@ -134,7 +134,7 @@ TEST(ResolveThreads, WordsAndNumbers) {
     EXPECT_THROW(resolve_threads(bad), UsageError) << bad;
 }
 
-// The launcher's word counts more than the mask: seen in a process of its own, since the answer is kept.
+// The launcher's choice overrides the mask; tested in another process, since rank_cpus() caches its result.
 TEST(RankCpusDeathTest, TheLauncherChooses) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const int last = *allowed().rbegin();
@@ -147,7 +147,7 @@ TEST(RankCpusDeathTest, TheLauncherChooses) {
       testing::ExitedWithCode(0), "");
 }
 
-// Whether each thread of a region of a library sits on its own CPU, also after smaller regions.
+// Whether each thread of a library's parallel region runs on its own CPU, also after smaller regions.
 bool regions_keep_their_cpus(int most) {
   bool right = true;
   for (const int threads : {most, 1, std::min(2, most), most}) {
@@ -163,7 +163,7 @@ bool regions_keep_their_cpus(int most) {
   return right;
 }
 
-// In a process of its own, which starts anew on its places.
+// In another process, which restarts on its places.
 TEST(RestartOnDeathTest, ThreadsThatOpenMPReplacesKeepTheirCpu) {
   if (!openmp_can_be_tested) GTEST_SKIP() << "ThreadSanitizer";
   GTEST_FLAG_SET(death_test_style, "threadsafe");

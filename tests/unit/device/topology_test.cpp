@@ -11,7 +11,7 @@
 namespace assay::cpu {
 namespace {
 
-// Two L3 caches of 32 MiB, each shared by two CPUs; L2 and L1 a CPU.
+// Two L3 caches of 32 MiB, each shared by two CPUs; one L2 and L1 per CPU.
 Topology two_dies() {
   Topology topology;
   for (int cpu = 0; cpu < 4; ++cpu) {
@@ -34,7 +34,7 @@ TEST(Topology, LastLevelCachesAreCountedOncePerInstance) {
   EXPECT_EQ(topology.cache_bytes(4, 3), 0u);
 }
 
-TEST(Topology, HiddenCachesAreTakenToBeThere) { EXPECT_GT(Topology{}.last_level_cache_bytes({0}), 0u); }
+TEST(Topology, HiddenCachesAreAssumedToExist) { EXPECT_GT(Topology{}.last_level_cache_bytes({0}), 0u); }
 
 TEST(Topology, ThisMachine) {
   const Topology& here = topology();
@@ -73,7 +73,7 @@ TEST(InstructionSets, NamesThoseThatAreSet) {
 }
 
 #if defined(__x86_64__)
-// The compiler's runtime reads the same leaves by code of its own.
+// The compiler's runtime reads the same leaves with its own code.
 TEST(InstructionSets, AgreeWithTheCompiler) {
   EXPECT_EQ(instruction_sets().avx2, __builtin_cpu_supports("avx2") != 0);
   EXPECT_EQ(instruction_sets().fma, __builtin_cpu_supports("fma") != 0);

@@ -15,7 +15,7 @@ namespace {
 struct Outcome {
   std::optional<std::string> skipped;
   Protocol protocol;
-  std::map<std::string, std::string> labels;
+  Attributes choices, labels;
   std::vector<Check> checks;
   std::vector<Metric> metrics;
   Measurement measurement;
@@ -43,26 +43,27 @@ Outcome run(const Family& family, const std::map<std::string, ParamValue>& given
   }
   const auto device = make_device(DeviceKind::cpu, 0);
   const auto comm = make_self_communicator();
-  Context context{*device, *comm, {.ranks = 1, .nodes = 1, .cpus = 1}, 7, "", request.faults, {}, {}, {}};
-  context.peaks = request.peaks;
-  context.protocol.data = request.data;
-  context.protocol.max_seconds = 0.05;
-  context.protocol.warmup_seconds = 0.001;
-  context.protocol.min_samples = 6;
+  Context context{*device, *comm};
+  context.inputs = {.world = {}, .seed = 7, .peaks = request.peaks, .faults = request.faults};
+  context.outputs.protocol.data = request.data;
+  context.outputs.protocol.max_seconds = 0.05;
+  context.outputs.protocol.warmup_seconds = 0.001;
+  context.outputs.protocol.min_samples = 6;
   Outcome outcome;
   const auto work = family.make(params);
-  outcome.skipped = work->skip_reason(context);
+  outcome.skipped = work->prepare(context);
   if (outcome.skipped) return outcome;
   work->setup(context);
-  Sampler sampler(*device, *comm, context.protocol);
+  Sampler sampler(*device, *comm, context.outputs.protocol);
   work->measure(sampler);
   Checks checks;
   work->verify(checks);
   outcome.measurement = sampler.measurement();
   outcome.metrics = work->metrics(outcome.measurement);
   outcome.checks = checks.all();
-  outcome.protocol = context.protocol;
-  outcome.labels = context.labels;
+  outcome.protocol = context.outputs.protocol;
+  outcome.choices = context.outputs.choices;
+  outcome.labels = context.outputs.labels;
   return outcome;
 }
 
@@ -90,9 +91,9 @@ TEST(GemmCase, EveryDtypeAndTransposeIsMeasuredAndHolds) {
       EXPECT_EQ(throughput.unit, "FLOP/s");
       EXPECT_NEAR(*throughput.value * outcome.measurement.summary.median, 2.0 * 96 * 80 * 72, 1e-3);
       EXPECT_FALSE(throughput.of_peak);
-      for (const char* name : {"implementation", "isa", "threads", "form"})
-        EXPECT_FALSE(outcome.labels.at(name).empty());
-      EXPECT_EQ(outcome.protocol.details, (std::map<std::string, std::string>{{"isa", outcome.labels.at("isa")}}));
+      for (const char* name : {"implementation", "isa", "threads"}) EXPECT_FALSE(outcome.choices.at(name).empty());
+      EXPECT_FALSE(outcome.labels.at("form").empty());
+      EXPECT_EQ(outcome.protocol.details, (std::map<std::string, std::string>{{"isa", outcome.choices.at("isa")}}));
       EXPECT_NO_THROW(outcome.protocol.to_json());
       EXPECT_TRUE(outcome.protocol.data.starts_with(dtype == "int8" ? "uniform" : "normal"));
     }
@@ -118,7 +119,7 @@ TEST(GemmCase, TypesNotBuiltAreSkipsWithAReason) {
 
 TEST(GemmCase, ShareOfAPeakOfTheSameRun) {
   const Outcome first = gemm({{"dtype", "f32"s}});
-  const int threads = std::stoi(first.labels.at("threads"));
+  const int threads = std::stoi(first.choices.at("threads"));
   const MeasuredPeak peak{"peak/x", "f32", "avx512", true, 1, threads, 1e12};
   const Outcome outcome = gemm({{"dtype", "f32"s}}, {.faults = {}, .peaks = {peak}});
   EXPECT_DOUBLE_EQ(*outcome.metrics.front().of_peak, *outcome.metrics.front().value / 1e12);
@@ -159,8 +160,8 @@ TEST(PeakCase, EveryDtypeIsMeasuredAndHolds) {
     }
     EXPECT_TRUE(outcome.passed()) << dtype;
     EXPECT_GT(*outcome.metrics.front().value, 0);
-    EXPECT_FALSE(outcome.labels.at("isa").empty());
-    EXPECT_NE(outcome.labels.at("isa"), "auto");
+    EXPECT_FALSE(outcome.choices.at("isa").empty());
+    EXPECT_NE(outcome.choices.at("isa"), "auto");
     EXPECT_NO_THROW(outcome.protocol.to_json());
   }
 }

@@ -5,6 +5,7 @@
 #include "harness/core/host.h"
 #include "harness/hosts/hostfile.h"
 #include "harness/hosts/slurm.h"
+#include "tests/support/refusal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +18,7 @@
 namespace assay {
 namespace {
 
+using test::refusal;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -36,16 +38,6 @@ std::vector<std::string> shown(const std::vector<AllocatedHost>& hosts) {
   for (const AllocatedHost& host : hosts)
     words.push_back(host.name + (host.slots ? ":" + std::to_string(*host.slots) : ""));
   return words;
-}
-
-template <typename F>
-std::string refusal(F&& call) {
-  try {
-    call();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
 }
 
 TEST(Hostfile, FormsThatOpenMpiKnows) {

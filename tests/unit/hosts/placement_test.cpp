@@ -2,6 +2,7 @@
 #include "harness/hosts/placement.h"
 
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,12 +68,7 @@ std::vector<std::string> cpus_of(const Placement& placement) {
 }
 
 std::string refusal(const std::vector<Offered>& hosts, const PlacementRequest& request) {
-  try {
-    place(hosts, request);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
+  return test::refusal([&] { place(hosts, request); });
 }
 
 TEST(PlaceRanks, HostsAreFilledInTheirOrder) {

@@ -3,6 +3,7 @@
 #include "harness/machine/expectation.h"
 
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/unit/machine/fake_machines.h"
 
 #include <algorithm>
@@ -32,12 +33,7 @@ class Expect : public testing::Test {
   }
   std::string refused(const std::string& text) {
     files_.file("expect.json", text);
-    try {
-      read_expectation(files_.path() / "expect.json");
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "";
+    return test::refusal([&] { read_expectation(files_.path() / "expect.json"); });
   }
 };
 
@@ -193,12 +189,7 @@ TEST(Sheet, WithoutASourceIsRefused) {
   FakeRoot files;
   const auto refused = [&](const std::string& text) {
     files.file("x.json", text);
-    try {
-      read_hardware(files.path() / "x.json");
-    } catch (const UsageError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return test::refusal([&] { read_hardware(files.path() / "x.json"); });
   };
   const std::string start = R"({"schema":1,"description":"X","kind":"gpu","match":["X"],)";
   EXPECT_EQ(refused(start + R"("tdp_watts":700,"sources":{"tdp_watts":"The datasheet of X"}})"), "");

@@ -37,11 +37,11 @@ TEST(Findings, BareMetal) {
   EXPECT_THAT(ids(findings),
               testing::ElementsAre("governor", "clocksource", "huge-pages", "numa-balancing", "turbo-on", "smt"));
   EXPECT_THAT(named(findings, "governor").seen, HasSubstr("schedutil on 1 of 4"));
-  EXPECT_THAT(named(findings, "governor").mend, HasSubstr("performance"));
+  EXPECT_THAT(named(findings, "governor").fix, HasSubstr("performance"));
   for (const auto& finding : findings) {
     EXPECT_FALSE(finding.seen.empty());
     EXPECT_FALSE(finding.effect.empty());
-    EXPECT_FALSE(finding.mend.empty()) << finding.id;
+    EXPECT_FALSE(finding.fix.empty()) << finding.id;
   }
 }
 
@@ -105,7 +105,7 @@ TEST(Findings, ABlasThatMistakesTheCpu) {
     return found(fake, {.activity = {}, .blas = BlasCore{"0.3.21", core}});
   };
   EXPECT_THAT(named(about("Prescott"), "blas").seen, HasSubstr("for Prescott"));
-  EXPECT_THAT(named(about("Haswell"), "blas").mend, HasSubstr("OPENBLAS_CORETYPE=SkylakeX"));
+  EXPECT_THAT(named(about("Haswell"), "blas").fix, HasSubstr("OPENBLAS_CORETYPE=SkylakeX"));
   EXPECT_THAT(ids(about("SkylakeX")), Not(Contains("blas")));
   EXPECT_THAT(ids(about("Cooperlake")), Not(Contains("blas")));
   FakeRoot older;
@@ -120,7 +120,7 @@ TEST(Findings, DebugBuildAndSmallSharedMemory) {
   EXPECT_THAT(ids(found(fake, {.activity = {}, .blas = {}, .build_type = "Debug"})), Contains("debug-build"));
   auto machine = probe_machine(fake.root());
   machine.memory.shm_bytes = std::uint64_t{64} << 20;
-  EXPECT_THAT(named(find_spoilers(machine, {}), "shm").mend, HasSubstr("256M"));
+  EXPECT_THAT(named(find_spoilers(machine, {}), "shm").fix, HasSubstr("256M"));
   machine.memory.shm_bytes = std::uint64_t{256} << 20;
   EXPECT_THAT(ids(find_spoilers(machine, {})), Not(Contains("shm")));
 }

@@ -27,7 +27,7 @@ std::vector<std::string> gpu_findings(const Machine& machine) {
     if (finding.id.starts_with("gpu-")) {
       ids.push_back(finding.id);
       EXPECT_THAT(finding.seen, testing::HasSubstr("0000:1b:00.0"));
-      EXPECT_FALSE(finding.mend.empty());
+      EXPECT_FALSE(finding.fix.empty());
     }
   return ids;
 }

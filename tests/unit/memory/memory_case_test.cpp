@@ -37,7 +37,7 @@ TEST(MemoryCase, EveryOpAndStoreGivesAFigureAndTheRightArrays) {
       EXPECT_TRUE(out.check("wrong_elements").passed);
       EXPECT_GT(*out.metric(op == "latency" ? "latency" : "bandwidth").value, 0);
       EXPECT_EQ(out.protocol.cache, "hot");
-      EXPECT_EQ(out.labels.at("array_bytes"), "99968");  // whole cache lines
+      EXPECT_EQ(out.conditions.at("array_bytes"), "99968");  // whole cache lines
       if (stores) {
         if (store != "auto") {
           EXPECT_EQ(out.labels.at("store"), store);

@@ -1,5 +1,7 @@
-// Steps that multiply in 8 bits, on the oracle: how near they come to steps that do not, and how their scales move.
+// Steps that multiply in 8 bits, on the reference backend: their distance from other steps, and how their scales
+// evolve.
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/support/thread_communicator.h"
 #include "tests/unit/nn/small_models.h"
 #include "workloads/nn/layers/embedding.h"
@@ -45,7 +47,7 @@ float* part_of(TrainingStep& step, const std::string& name) {
   return nullptr;
 }
 
-// Tokens, a linear layer as blocks have it, and a head.
+// An embedding, a linear layer as in blocks, and a head.
 class OneLayer final : public Model {
  public:
   static constexpr std::int64_t vocabulary = 11, in = 48, out = 80;
@@ -106,9 +108,9 @@ double relative_error(const std::vector<double>& got, const std::vector<double>&
   return std::sqrt(difference / norm);
 }
 
-// Rounding to 3 bits of mantissa is off by 2.6 % (root mean square), to 2 bits by 5.2 %; errors of a sum's terms are
-// independent, so a product has those of its operands: 3.7 % forward, 5.8 % backward.
-TEST(Fp8Linear, ForwardAndBackwardAreThoseOfF64WithinItsRounding) {
+// Rounding to 3 bits of mantissa has an error of 2.6 % (root mean square), to 2 bits of 5.2 %. The errors of the terms
+// of a sum are independent, so products inherit those of their operands: 3.7 % forward, 5.8 % backward.
+TEST(Fp8Linear, MatchesF64WithinRounding) {
   const auto want = gradients_in("f64"), got = gradients_in("fp8"), half = gradients_in("bf16");
   EXPECT_NEAR(got.at("loss")[0], want.at("loss")[0], 5e-3 * want.at("loss")[0]);
   for (const char* name : {"gradients/layer.weight", "gradients/embedding.token.weight"}) {
@@ -117,7 +119,8 @@ TEST(Fp8Linear, ForwardAndBackwardAreThoseOfF64WithinItsRounding) {
     EXPECT_GT(error, 0.02) << name << " was not rounded to 8 bits";
     EXPECT_LT(relative_error(half.at(name), want.at(name)), 0.02) << name;
   }
-  // The bias is summed before the rounding. The head sees the forward product's error twice: in y and in the softmax.
+  // The bias gradient is summed before rounding. The head sees the error of the forward product twice: in y and in the
+  // softmax.
   EXPECT_LT(relative_error(got.at("gradients/layer.bias"), want.at("gradients/layer.bias")), 0.03);
   EXPECT_LT(relative_error(got.at("gradients/head.weight"), want.at("gradients/head.weight")), 0.06);
 }
@@ -126,8 +129,8 @@ class Fp8Models : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, Fp8Models, testing::Values("wide_gpt2", "wide_llama", "wide_bert"),
                          [](const auto& param) { return std::string(param.param); });
 
-// As on a GPU: tests/unit/nn/gpu_step_test.cpp says why 6 %.
-TEST_P(Fp8Models, TrainAsInBf16) {
+// See tests/unit/nn/gpu_step_test.cpp for the 6 %.
+TEST_P(Fp8Models, TrainLikeBf16) {
   SmallStep fp8(GetParam(), fp8_options(GetParam())), bf16(GetParam(), small_options(GetParam(), "bf16"));
   const auto got = losses(fp8, 20, 1e-3), want = losses(bf16, 20, 1e-3);
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 6e-2 * want.front()) << "step " << i;
@@ -145,7 +148,7 @@ TEST_P(Fp8Models, CheckpointingDoesNotChangeABit) {
   EXPECT_EQ(bytes(none.step), bytes(full.step));
 }
 
-TEST_P(Fp8Models, StateThatIsPutBackContinuesToTheBit) {
+TEST_P(Fp8Models, RestoredStateContinuesBitwiseEqual) {
   SmallStep small(GetParam(), fp8_options(GetParam()));
   losses(small, 2);
   const auto saved = bytes(small.step);
@@ -158,7 +161,7 @@ TEST_P(Fp8Models, StateThatIsPutBackContinuesToTheBit) {
   EXPECT_EQ(bytes(small.step), bytes(other.step));
 }
 
-TEST_P(Fp8Models, EvaluationRoundsAsTheNextStepAndLeavesNoTrace) {
+TEST_P(Fp8Models, EvaluationRoundsLikeTheNextStepAndChangesNothing) {
   SmallStep small(GetParam(), fp8_options(GetParam()));
   small.step.step(1e-2);
   const auto before = bytes(small.step);
@@ -167,8 +170,8 @@ TEST_P(Fp8Models, EvaluationRoundsAsTheNextStepAndLeavesNoTrace) {
   EXPECT_DOUBLE_EQ(evaluated, small.step.step(1e-2).loss);
 }
 
-// Magnitudes are the largest of all micro-batches, whichever rank has them; sums of gradients are rounded elsewhere.
-TEST_P(Fp8Models, RanksRoundAlikeAndFollowOneRankThatAccumulates) {
+// Magnitudes are maxima over all micro-batches on all ranks, but sums of gradients round differently.
+TEST_P(Fp8Models, RanksRoundAlikeAndMatchOneRankThatAccumulates) {
   const std::string kind = GetParam();
   StepOptions options = fp8_options(kind);
   options.bucket_bytes = 4096;
@@ -186,8 +189,7 @@ TEST_P(Fp8Models, RanksRoundAlikeAndFollowOneRankThatAccumulates) {
   EXPECT_EQ(states[0], states[1]);
 }
 
-// The slot of a tensor among the scales: three a layer, in the order in which the forward pass, then the backward pass
-// comes to them.
+// The slot of a tensor among the scales.
 std::size_t slot_of(const std::string& kind, const std::string& name) {
   const StepPlan plan(*test::model(kind), fp8_options(kind), ops::make_reference_backend());
   const auto& list = plan.layout.rounded;
@@ -197,7 +199,7 @@ std::size_t slot_of(const std::string& kind, const std::string& name) {
   return static_cast<std::size_t>(at - list.begin());
 }
 
-TEST(Fp8Scales, AreTheLargestNumberOverTheLargestWeightFromTheFirstStepOn) {
+TEST(Fp8Scales, AreTheMaximumOverTheLargestMagnitudeFromTheFirstStep) {
   SmallStep small("wide_llama", fp8_options("wide_llama"));
   const std::string name = "block.1.mlp.out.weight";
   const std::size_t slot = slot_of("wide_llama", name);
@@ -207,19 +209,19 @@ TEST(Fp8Scales, AreTheLargestNumberOverTheLargestWeightFromTheFirstStepOn) {
   small.step.step(0);
   const auto length = static_cast<std::size_t>(fp8_scaling.history);
   const float* history = part_of(small.step, "fp8/amax_history") + slot * length;
-  // What the first step began from, then the step itself.
+  // One entry from the calibration, one from the step itself.
   EXPECT_EQ(history[length - 1], largest);
   EXPECT_EQ(history[length - 2], largest);
   EXPECT_EQ(history[length - 3], 0);
   EXPECT_EQ(part_of(small.step, "fp8/scale")[slot], 448 / largest);
-  // No tensor of the model is without a magnitude, gradients included: 57,344 over theirs.
+  // Gradients too, with a maximum of 57,344.
   const std::size_t gradient = slot_of("wide_llama", "block.0.attention.qkv/gradient");
-  const float shown = part_of(small.step, "fp8/amax_history")[gradient * length + length - 1];
-  EXPECT_GT(shown, 0);
-  EXPECT_EQ(part_of(small.step, "fp8/scale")[gradient], 57344 / shown);
+  const float magnitude = part_of(small.step, "fp8/amax_history")[gradient * length + length - 1];
+  EXPECT_GT(magnitude, 0);
+  EXPECT_EQ(part_of(small.step, "fp8/scale")[gradient], 57344 / magnitude);
 }
 
-TEST(Fp8Scales, ThreeForEachLinearLayerOfABlockAndNoneElsewhere) {
+TEST(Fp8Scales, ThreePerLinearLayerOfABlockAndNoneElsewhere) {
   const StepPlan plan(*test::model("wide_bert"), fp8_options("wide_bert"), ops::make_reference_backend());
   EXPECT_EQ(plan.layout.rounded.size(), 3u * 4u * 2u);
   for (const RoundedTensor& tensor : plan.layout.rounded) {
@@ -228,9 +230,9 @@ TEST(Fp8Scales, ThreeForEachLinearLayerOfABlockAndNoneElsewhere) {
   }
 }
 
-// A weight that is suddenly 1,000 times as large saturates for the step that finds it so, is scaled by what it is from
-// the next one on, and is forgotten once the history has moved on.
-TEST(Fp8Scales, ABlownUpTensorSaturatesAndIsForgotten) {
+// A weight that suddenly grows by a factor of 1,000 saturates in the first step, is scaled correctly from the next one
+// on, and is forgotten once it has left the history.
+TEST(Fp8Scales, AnOutlierSaturatesAndIsForgotten) {
   SmallStep small("wide_gpt2", fp8_options("wide_gpt2"));
   const std::string name = "block.0.mlp.in.weight";
   const std::size_t slot = slot_of("wide_gpt2", name);
@@ -243,7 +245,7 @@ TEST(Fp8Scales, ABlownUpTensorSaturatesAndIsForgotten) {
   const StepResult blown = small.step.step(0);
   EXPECT_FALSE(blown.skipped);
   EXPECT_TRUE(std::isfinite(blown.loss));
-  EXPECT_NEAR(blown.loss, usual, 0.2 * usual) << "rounded to the largest number that the scale before it allows";
+  EXPECT_NEAR(blown.loss, usual, 0.2 * usual) << "saturated at the largest number of the previous scale";
   EXPECT_FLOAT_EQ(scale(), before / 1000);
   EXPECT_NE(small.step.step(0).loss, blown.loss);
   part_of(small.step, "weights/" + name)[5] = kept;
@@ -256,8 +258,8 @@ TEST(Fp8Scales, ABlownUpTensorSaturatesAndIsForgotten) {
   EXPECT_NEAR(small.step.step(0).loss, usual, 0.02 * usual);
 }
 
-// 8 bits have no room for an infinity: it would be rounded to a number, and the step would go on.
-TEST(Fp8Scales, AnInfinityIsFoundBeforeItIsRoundedAway) {
+// Rounding to 8 bits turns an infinity into a finite number, and the step would continue.
+TEST(Fp8Scales, AnInfinityIsDetectedBeforeRounding) {
   SmallStep small("wide_llama", fp8_options("wide_llama"));
   small.step.step(0);
   for (const StatePart& part : small.step.state())
@@ -274,16 +276,12 @@ TEST(Fp8Scales, AnInfinityIsFoundBeforeItIsRoundedAway) {
   EXPECT_TRUE(small.step.first_non_finite().starts_with("block.1.norm2")) << small.step.first_non_finite();
 }
 
-TEST(Fp8, IsRefusedByModelsWithoutSuchLayers) {
-  try {
-    SmallStep small("basic", fp8_options("basic"));
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "precision fp8: no layer of this model multiplies in 8 bits; use bf16");
-  }
+TEST(Fp8, IsRejectedForModelsWithoutSuchLayers) {
+  EXPECT_EQ(assay::test::refusal([] { SmallStep("basic", fp8_options("basic")); }),
+            "precision fp8: no layer of this model multiplies in 8 bits; use bf16");
 }
 
-TEST(Fp8, ActivationsThatAreKeptTakeHalfTheMemory) {
+TEST(Fp8, ActivationsTakeLessMemory) {
   const auto planned = [](const char* precision) {
     StepOptions options = small_options("wide_llama", precision);
     options.batch = {.samples = 64, .seq = 8};

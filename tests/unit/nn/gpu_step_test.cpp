@@ -1,4 +1,4 @@
-// Training steps on a GPU, or on its emulation: a graph's replay, what is sent ahead, and what must be the CPU's.
+// Training steps on a GPU or its emulation: graph replay, prefetched inputs, and agreement with the CPU.
 #include "harness/core/error.h"
 #include "tests/support/devices.h"
 #include "tests/unit/nn/small_models.h"
@@ -15,7 +15,7 @@ namespace {
 using test::small_options;
 using test::SmallStep;
 
-// A GPU that has no graphs, or, `late`, gives each up once all of it is captured.
+// A GPU without graphs or, with `late`, one that fails each capture at its end.
 class WithoutGraphs final : public Device {
  public:
   explicit WithoutGraphs(Device& device, bool late = false) : device_(device), late_(late) {}
@@ -28,11 +28,11 @@ class WithoutGraphs final : public Device {
   }
   void zero(void* at, std::size_t bytes, Stream& stream) override { device_.zero(at, bytes, stream); }
   std::unique_ptr<Graph> capture(Stream& stream, const std::function<void()>& body, std::string& why_not) override {
-    const auto given_up = [&] {
+    const auto failing = [&] {
       body();
       throw Error("refused by a test");
     };
-    if (late_) return device_.capture(stream, given_up, why_not);
+    if (late_) return device_.capture(stream, failing, why_not);
     why_not = "refused by a test";
     return nullptr;
   }
@@ -87,7 +87,7 @@ class GpuModels : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(All, GpuModels, testing::Values("gpt2", "llama", "bert", "basic", "bottleneck"),
                          [](const auto& param) { return std::string(param.param); });
 
-TEST_P(GpuModels, FollowTheOracle) {
+TEST_P(GpuModels, MatchTheReference) {
   for (const char* precision : {"f32", "bf16"}) {
     SmallStep oracle(GetParam(), options(precision));
     GpuStep gpu(GetParam(), options(precision), *device_, *device_);
@@ -102,27 +102,27 @@ TEST_P(GpuModels, FollowTheOracle) {
   }
 }
 
-TEST_P(GpuModels, ReplayIsTheSameToTheBit) {
-  WithoutGraphs refusing(*device_), giving_up(*device_, true);
+TEST_P(GpuModels, ReplayIsBitwiseEqual) {
+  WithoutGraphs refusing(*device_), failing(*device_, true);
   GpuStep captured(GetParam(), options(), *device_, *device_), eager(GetParam(), options(), refusing, *device_),
-      given_up(GetParam(), options(), giving_up, *device_);
+      failed(GetParam(), options(), failing, *device_);
   for (int i = 0; i < 4; ++i) {
     const StepResult a = captured.step.step(1e-2), b = eager.step.step(1e-2);
     EXPECT_EQ(a.loss, b.loss) << "step " << i;
-    EXPECT_EQ(given_up.step.step(1e-2).loss, b.loss) << "step " << i;
+    EXPECT_EQ(failed.step.step(1e-2).loss, b.loss) << "step " << i;
     EXPECT_GT(a.forward, 0);
     EXPECT_GT(a.backward, 0);
     EXPECT_GT(a.optimizer, 0);
     EXPECT_EQ(captured.step.evaluate().loss_sum, eager.step.evaluate().loss_sum);
   }
   EXPECT_EQ(bytes(captured.step), bytes(eager.step));
-  EXPECT_EQ(bytes(given_up.step), bytes(eager.step)) << "what a failed capture enqueued has not run";
+  EXPECT_EQ(bytes(failed.step), bytes(eager.step)) << "the work of a failed capture must not run";
   EXPECT_EQ(captured.step.graph(), "captured");
   EXPECT_EQ(eager.step.graph(), "eager: refused by a test");
-  EXPECT_EQ(given_up.step.graph(), "eager: refused by a test");
+  EXPECT_EQ(failed.step.graph(), "eager: refused by a test");
 }
 
-// A GPU holds all logits that fit a share of its memory; where they do not, blocks add up to the same gradient.
+// If logits exceed a fraction of the GPU's memory they are computed in blocks, whose gradients sum to the same.
 class GpuLogits : public GpuModels {};
 INSTANTIATE_TEST_SUITE_P(All, GpuLogits, testing::Values("gpt2", "llama", "bert"),
                          [](const auto& param) { return std::string(param.param); });
@@ -146,14 +146,14 @@ class Fp8Gpu : public GpuModels {};
 INSTANTIATE_TEST_SUITE_P(All, Fp8Gpu, testing::Values("wide_gpt2", "wide_llama", "wide_bert"),
                          [](const auto& param) { return std::string(param.param); });
 
-TEST_P(Fp8Gpu, FollowsTheOracle) {
+TEST_P(Fp8Gpu, MatchesTheReference) {
   SmallStep oracle(GetParam(), options("fp8"));
   GpuStep gpu(GetParam(), options("fp8"), *device_, *device_);
   for (int i = 0; i < 3; ++i) {
     const StepResult want = oracle.step.step(1e-3), got = gpu.step.step(1e-3);
     EXPECT_NEAR(got.loss, want.loss, 2e-2 * want.loss) << "step " << i;
-    // Magnitudes that differ in bf16's last bit give other scales, and those other roundings of every element; the
-    // first step of AdamW goes by the gradients' signs, which makes of small differences large ones.
+    // Magnitudes that differ in bf16's last bit give other scales and other roundings of every element. The first step
+    // of AdamW uses only the gradients' signs, which amplifies small differences.
     if (i == 0) {
       EXPECT_NEAR(got.gradient_norm, want.gradient_norm, 0.15 * want.gradient_norm);
     }
@@ -161,10 +161,10 @@ TEST_P(Fp8Gpu, FollowsTheOracle) {
   EXPECT_EQ(gpu.step.graph(), "captured");
 }
 
-// Each product's operands carry errors of 2.6 % (e4m3) and 5.2 % (e5m2), independent of each other: logits of these
-// models, behind 8 such layers, are off by about a tenth of their size, and losses on the way down by a few percent of
-// where they began. At a rate of 1e-2 bf16 and f32 alone part by a tenth: steps amplify what they differ by.
-TEST_P(Fp8Gpu, TrainsAsBf16Does) {
+// The operands of each product have independent errors of 2.6 % (e4m3) and 5.2 % (e5m2). After 8 such layers, the
+// logits of these models are off by about a tenth of their size, and losses by a few percent of the initial one. At a
+// rate of 1e-2 even bf16 and f32 diverge by a tenth, since steps amplify differences.
+TEST_P(Fp8Gpu, TrainsLikeBf16) {
   GpuStep fp8(GetParam(), options("fp8"), *device_, *device_), bf16(GetParam(), options("bf16"), *device_, *device_);
   double first = 0, last = 0;
   for (int i = 0; i < 20; ++i) {
@@ -176,7 +176,7 @@ TEST_P(Fp8Gpu, TrainsAsBf16Does) {
   EXPECT_LT(last, 0.7 * first);
 }
 
-TEST_P(Fp8Gpu, ReplayIsTheSameToTheBit) {
+TEST_P(Fp8Gpu, ReplayIsBitwiseEqual) {
   WithoutGraphs refusing(*device_);
   StepOptions made = options("fp8");
   for (const Checkpointing checkpointing : {Checkpointing::none, Checkpointing::full}) {
@@ -192,7 +192,7 @@ TEST_P(Fp8Gpu, ReplayIsTheSameToTheBit) {
   }
 }
 
-TEST_P(Fp8Gpu, StateThatIsPutBackContinuesToTheBit) {
+TEST_P(Fp8Gpu, RestoredStateContinuesBitwiseEqual) {
   GpuStep straight(GetParam(), options("fp8"), *device_, *device_),
       other(GetParam(), options("fp8"), *device_, *device_);
   for (int i = 0; i < 2; ++i) straight.step.step(1e-2);
@@ -206,34 +206,34 @@ TEST_P(Fp8Gpu, StateThatIsPutBackContinuesToTheBit) {
   EXPECT_EQ(bytes(other.step), bytes(straight.step));
 }
 
-TEST_P(GpuModels, WhatIsSentAheadIsTheNextStepsBatch) {
-  GpuStep plain(GetParam(), options(), *device_, *device_), ahead(GetParam(), options(), *device_, *device_);
+TEST_P(GpuModels, PrefetchedInputsAreTheNextStepsBatch) {
+  GpuStep plain(GetParam(), options(), *device_, *device_), prefetching(GetParam(), options(), *device_, *device_);
   const auto fill = [&](TrainingStep& step, int batch) {
     for (std::int64_t m = 0; m < 2; ++m)
       test::fill(step.inputs(m), test::classes_of(GetParam()), static_cast<std::uint64_t>(10 * batch + m));
   };
-  fill(ahead.step, 0);
+  fill(prefetching.step, 0);
   for (int i = 0; i < 4; ++i) {
     fill(plain.step, i);
     const double want = plain.step.step(1e-2).loss;
-    const double got = ahead.step
+    const double got = prefetching.step
                            .step(1e-2, true,
                                  [&] {
-                                   fill(ahead.step, i + 1);
-                                   ahead.step.send_ahead();
+                                   fill(prefetching.step, i + 1);
+                                   prefetching.step.prefetch_inputs();
                                  })
                            .loss;
     EXPECT_EQ(got, want) << "step " << i;
-    fill(ahead.step, 77);  // others use the host's memory between steps
-    ahead.step.evaluate();
+    fill(prefetching.step, 77);  // the host memory is also used between steps
+    prefetching.step.evaluate();
   }
-  fill(ahead.step, 4);
-  ahead.step.forget_ahead();
+  fill(prefetching.step, 4);
+  prefetching.step.discard_prefetched();
   fill(plain.step, 4);
-  EXPECT_EQ(ahead.step.step(1e-2).loss, plain.step.step(1e-2).loss);
+  EXPECT_EQ(prefetching.step.step(1e-2).loss, plain.step.step(1e-2).loss);
 }
 
-TEST_P(GpuModels, GoOnFromTheStateOfACpu) {
+TEST_P(GpuModels, ContinueFromTheStateOfACpu) {
   SmallStep oracle(GetParam(), options());
   GpuStep gpu(GetParam(), options(), *device_, *device_);
   for (int i = 0; i < 2; ++i) oracle.step.step(1e-2);
@@ -252,7 +252,7 @@ TEST_P(GpuModels, GoOnFromTheStateOfACpu) {
   }
 }
 
-TEST_P(GpuModels, NameWhatIsNotFinite) {
+TEST_P(GpuModels, ReportWhatIsNotFinite) {
   GpuStep gpu(GetParam(), options(), *device_, *device_);
   for (int i = 0; i < 2; ++i) gpu.step.step(1e-2);
   EXPECT_EQ(gpu.step.first_non_finite(), "");
@@ -272,7 +272,7 @@ TEST_P(GpuModels, NameWhatIsNotFinite) {
     }
 }
 
-TEST_P(GpuModels, FallingScaleOfTheLossSkipsSteps) {
+TEST_P(GpuModels, OverflowsSkipStepsAndHalveTheLossScale) {
   StepOptions made = options("fp16");
   GpuStep gpu(GetParam(), made, *device_, *device_);
   SmallStep plain(GetParam(), options("f32"));
@@ -285,7 +285,7 @@ TEST_P(GpuModels, FallingScaleOfTheLossSkipsSteps) {
   EXPECT_NEAR(gpu.step.evaluate().loss, plain.step.evaluate().loss, 0.05);
 }
 
-TEST(StepGraph, IsNotTriedOnADeviceThatRunsInline) {
+TEST(StepGraph, IsNotAttemptedOnADeviceThatRunsInline) {
   SmallStep small("gpt2", small_options("gpt2"));
   for (int i = 0; i < 3; ++i) small.step.step(1e-2);
   EXPECT_EQ(small.step.graph(), "");

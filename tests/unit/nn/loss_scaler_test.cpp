@@ -1,4 +1,4 @@
-// Dynamic loss scaling: overflows halve, quiet stretches double.
+// Dynamic loss scaling: halved by overflows, doubled after steps without one.
 #include "workloads/nn/loss_scaler.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace assay::nn {
 namespace {
 
-TEST(LossScaler, OverflowHalvesAndStartsTheCountAnew) {
+TEST(LossScaler, OverflowHalvesAndRestartsTheCount) {
   LossScaler scaler(true);
   EXPECT_EQ(scaler.scale(), 65536.0f);
   for (int i = 0; i < LossScaler::growth_interval - 1; ++i) scaler.update(false);

@@ -1,4 +1,4 @@
-// Arenas: what lives together lies apart, and small cases are as tight as can be.
+// Arenas: arrays that live at the same time do not overlap, and small cases are nearly optimal.
 #include "workloads/nn/planner.h"
 #include "workloads/nn/parameter_layout.h"
 
@@ -36,31 +36,31 @@ void expect_sound(const std::vector<Lifetime>& list, const ArenaPlan& plan, std:
   EXPECT_GE(plan.bytes, plan.live);
 }
 
-TEST(Planner, NothingThatLivesTogetherOverlaps) {
+TEST(Planner, ArraysAliveAtOnceDoNotOverlap) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const auto list = random_lifetimes(seed, 1 + seed, 20, 5000);
     expect_sound(list, plan_arena(list, 64), 64);
   }
 }
 
-TEST(Planner, LiveIsTheMostAtOneInstruction) {
+TEST(Planner, LiveIsTheMaximumAtOneInstruction) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const auto list = random_lifetimes(seed, 30, 15, 900);
     const ArenaPlan plan = plan_arena(list, 1);
-    std::size_t most = 0;
+    std::size_t max_alive = 0;
     for (std::size_t i = 0; i < 15; ++i) {
       std::size_t alive = 0;
       for (const Lifetime& life : list) alive += life.first <= i && i <= life.last ? life.bytes : 0;
-      most = std::max(most, alive);
+      max_alive = std::max(max_alive, alive);
       if (i == plan.peak_at) {
         EXPECT_EQ(alive, plan.live);
       }
     }
-    EXPECT_EQ(plan.live, most);
+    EXPECT_EQ(plan.live, max_alive);
   }
 }
 
-// The smallest arena of all orders in which arrays could be placed at the lowest free offset: no plan is smaller.
+// The smallest arena over all orders of placing arrays at the lowest free offset: no plan is smaller.
 std::size_t smallest(const std::vector<Lifetime>& list) {
   std::vector<std::size_t> order(list.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -89,20 +89,20 @@ std::size_t smallest(const std::vector<Lifetime>& list) {
   return best;
 }
 
-TEST(Planner, SmallCasesAreWithinATenthOfTheBest) {
+TEST(Planner, SmallCasesAreWithinTenPercentOfTheBest) {
   std::size_t planned = 0, best = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const auto list = random_lifetimes(seed, 6, 8, 100);
-    const std::size_t least = smallest(list), mine = plan_arena(list, 1).bytes;
-    EXPECT_GE(mine, least);
-    planned += mine;
-    best += least;
+    const std::size_t optimum = smallest(list), bytes = plan_arena(list, 1).bytes;
+    EXPECT_GE(bytes, optimum);
+    planned += bytes;
+    best += optimum;
   }
   EXPECT_LE(static_cast<double>(planned), 1.1 * static_cast<double>(best));
 }
 
 TEST(Planner, NestedLifetimesAreTight) {
-  // As of a forward and a backward pass: array i lives from i to 2 n - i.
+  // As in a forward and backward pass: array i lives from i to 2 n - i.
   std::vector<Lifetime> list;
   for (std::size_t i = 0; i < 50; ++i) list.push_back({1000 + 100 * (i % 7), i, 100 - i});
   const ArenaPlan plan = plan_arena(list, 1);
@@ -110,7 +110,7 @@ TEST(Planner, NestedLifetimesAreTight) {
   EXPECT_EQ(plan_arena({}, 64).bytes, 0u);
 }
 
-TEST(ParameterLayout, BucketsAreSlicesInTheOrderOfReadiness) {
+TEST(ParameterLayout, BucketsAreSlicesInOrderOfReadiness) {
   std::vector<ParameterSpec> specs;
   std::vector<std::size_t> ready;
   for (std::int64_t i = 0; i < 9; ++i) {
@@ -138,7 +138,7 @@ TEST(ParameterLayout, BucketsAreSlicesInTheOrderOfReadiness) {
   for (std::size_t p = 0; p < specs.size(); ++p) EXPECT_EQ(layout.begin[p] < layout.decayed, specs[p].decay);
 }
 
-TEST(ParameterLayout, LeavesRoomWhereItIsAskedFor) {
+TEST(ParameterLayout, LeavesTheRequestedRoom) {
   const std::vector<ParameterSpec> specs = {{.name = "a", .shape = {40}}, {.name = "b", .shape = {3, 16}}};
   const std::vector<std::size_t> ready = {1, 2};
   const std::vector<std::int64_t> room = {9, 16};

@@ -1,10 +1,13 @@
-// The reducer's thread: order, waiting, failures.
+// The reducer's thread: order, waiting, failures, shutdown.
 #include "workloads/nn/reducer.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <future>
+#include <memory>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace assay::nn {
@@ -27,7 +30,7 @@ TEST(Reducer, RunsJobsInOrderOnItsOwnThread) {
   EXPECT_GT(reducer.wall_seconds(), 0.0);
 }
 
-TEST(Reducer, CountsTheCpuThatJobsTake) {
+TEST(Reducer, CountsTheCpuTimeOfJobs) {
   const auto device = make_device(DeviceKind::cpu, 0);
   const auto comm = make_self_communicator();
   Reducer reducer(*comm, *device);
@@ -37,7 +40,7 @@ TEST(Reducer, CountsTheCpuThatJobsTake) {
   EXPECT_LT(reducer.cpu_seconds(), reducer.wall_seconds());
 }
 
-TEST(Reducer, ThrowsWhatAJobThrew) {
+TEST(Reducer, RethrowsTheExceptionOfAJob) {
   const auto device = make_device(DeviceKind::cpu, 0);
   const auto comm = make_self_communicator();
   Reducer reducer(*comm, *device);
@@ -48,12 +51,28 @@ TEST(Reducer, ThrowsWhatAJobThrew) {
   EXPECT_FALSE(later);
 }
 
-TEST(Reducer, EndsWithJobsPending) {
+TEST(Reducer, DestructorWaitsForTheRunningJobAndDropsTheRest) {
   const auto device = make_device(DeviceKind::cpu, 0);
   const auto comm = make_self_communicator();
-  Reducer reducer(*comm, *device);
-  for (int i = 0; i < 10; ++i)
-    reducer.submit([](Communicator&, Stream&) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
+  std::promise<void> started, release;
+  bool ended = false;
+  int later = 0;
+  auto reducer = std::make_unique<Reducer>(*comm, *device);
+  reducer->submit([&](Communicator&, Stream&) {
+    started.set_value();
+    release.get_future().wait();
+    ended = true;
+  });
+  for (int i = 0; i < 10; ++i) reducer->submit([&](Communicator&, Stream&) { ++later; });
+  started.get_future().wait();
+  std::thread releasing([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the destructor drops the rest meanwhile
+    release.set_value();
+  });
+  reducer.reset();
+  releasing.join();
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(later, 0);
 }
 
 }  // namespace

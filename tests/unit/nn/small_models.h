@@ -1,4 +1,4 @@
-// Models small enough for the oracle in f64, one of each kind, and batches for them.
+// Models small enough for the reference backend in f64, one of each kind, and batches for them.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -52,7 +52,7 @@ inline transformer::Config bert() {
   return c;
 }
 
-// Sizes in multiples of 16, which products of 8 bits want.
+// Sizes in multiples of 16, which 8-bit products require.
 inline transformer::Config widened(transformer::Config c) {
   c.width = 32;
   c.heads = 2;
@@ -92,7 +92,7 @@ inline StepOptions small_options(const std::string& kind, std::string_view preci
   return options;
 }
 
-// A batch that depends on `which` alone; some targets are ignored where tokens are the targets.
+// A batch that depends only on `which`; some targets are ignored if tokens are the targets.
 inline void fill(const Inputs& inputs, std::int64_t classes, std::uint64_t which) {
   const Rng rng(which, "batch");
   std::uint64_t at = 0;
@@ -114,7 +114,7 @@ inline void fill(const Inputs& inputs, std::int64_t classes, std::uint64_t which
 
 inline std::int64_t classes_of(const std::string& kind) { return kind == "basic" || kind == "bottleneck" ? 5 : 11; }
 
-// A step on the oracle with its first batches, ready to run.
+// A step on the reference backend with its first batches, ready to run.
 class SmallStep {
  public:
   SmallStep(const std::string& kind, const StepOptions& options, Communicator* comm = nullptr)

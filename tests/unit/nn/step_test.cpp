@@ -1,9 +1,11 @@
-// Whole steps on the oracle: what must not change a loss does not, and what is planned is what is used.
+// Whole steps on the reference backend: equivalences between settings, saved state, non-finite values, memory.
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/support/thread_communicator.h"
 #include "tests/unit/nn/small_models.h"
 #include "workloads/nn/layers/losses.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +39,7 @@ class Models : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, Models, testing::Values("gpt2", "llama", "bert", "basic", "bottleneck"),
                          [](const auto& param) { return std::string(param.param); });
 
-TEST_P(Models, LearnABatchByHeart) {
+TEST_P(Models, OverfitABatch) {
   SmallStep small(GetParam(), small_options(GetParam()));
   const auto list = losses(small, 40);
   EXPECT_NEAR(list.front(), std::log(static_cast<double>(test::classes_of(GetParam()))), 1.5);
@@ -53,13 +55,13 @@ TEST_P(Models, CheckpointingDoesNotChangeABit) {
   EXPECT_EQ(values(none.step.state()), values(full.step.state()));
 }
 
-TEST_P(Models, RunsAreEqualToTheBit) {
+TEST_P(Models, RunsAreBitwiseEqual) {
   SmallStep a(GetParam(), small_options(GetParam())), b(GetParam(), small_options(GetParam()));
   EXPECT_EQ(losses(a, 3), losses(b, 3));
 }
 
-// Images see batch norm over each micro-batch, so only tokens may be cut differently.
-TEST(Accumulation, TwoMicroBatchesAreOneBatchOfTwice) {
+// Batch norm depends on the micro-batch, so this holds only for tokens.
+TEST(Accumulation, TwoMicroBatchesEqualOneOfTwiceTheSize) {
   for (const char* kind : {"gpt2", "llama", "bert"}) {
     StepOptions options = small_options(kind);
     options.accumulate = 2;
@@ -86,8 +88,8 @@ TEST(Accumulation, TwoMicroBatchesAreOneBatchOfTwice) {
   }
 }
 
-// The head's gradient is a sum over blocks of rows, the first of which writes it.
-TEST(Logits, ComeInBlocksOfRows) {
+// The head's gradient is a sum over blocks of rows; the first block overwrites it.
+TEST(Logits, InBlocksGiveTheSameStep) {
   for (const char* kind : {"gpt2", "llama", "bert"}) {
     StepOptions options = small_options(kind);
     options.batch.samples = 16;  // times 5 tokens: five blocks of 16 rows
@@ -105,7 +107,7 @@ TEST(Logits, ComeInBlocksOfRows) {
   }
 }
 
-TEST_P(Models, RanksFollowOneRankThatAccumulates) {
+TEST_P(Models, RanksMatchOneRankThatAccumulates) {
   const std::string kind = GetParam();
   StepOptions options = small_options(kind);
   options.bucket_bytes = 512;
@@ -139,14 +141,14 @@ TEST_P(Models, EvaluationChangesNothing) {
   EXPECT_EQ(before, values(small.step.state()));
 }
 
-TEST(Evaluation, OfTokensIsTheLossOfTheNextStep) {
+TEST(Evaluation, OfTokensGivesTheLossOfTheNextStep) {
   SmallStep small("llama", small_options("llama"));
   small.step.step(1e-2);
   const double evaluated = small.step.evaluate().loss;
   EXPECT_DOUBLE_EQ(evaluated, small.step.step(1e-2).loss);
 }
 
-TEST_P(Models, StateThatIsPutBackContinuesToTheBit) {
+TEST_P(Models, RestoredStateContinuesBitwiseEqual) {
   SmallStep small(GetParam(), small_options(GetParam()));
   losses(small, 2);
   std::vector<std::vector<std::byte>> saved;
@@ -162,7 +164,7 @@ TEST_P(Models, StateThatIsPutBackContinuesToTheBit) {
   EXPECT_EQ(want, losses(other, 2));
 }
 
-TEST(NonFinite, IsNamedAndNothingIsWritten) {
+TEST(NonFinite, IsReportedAndNothingIsWritten) {
   SmallStep small("gpt2", small_options("gpt2"));
   EXPECT_EQ(small.step.first_non_finite(), "");
   for (const StatePart& part : small.step.state())
@@ -175,7 +177,7 @@ TEST(NonFinite, IsNamedAndNothingIsWritten) {
   EXPECT_EQ(small.step.first_non_finite(), "block.1.mlp.in.out");
 }
 
-TEST(NonFinite, WeightsAndImagesAreLookedAtFirst) {
+TEST(NonFinite, WeightsAndImagesAreCheckedFirst) {
   SmallStep small("basic", small_options("basic"));
   small.step.inputs(0).images[7] = std::nanf("");
   const auto before = values(small.step.state());
@@ -189,7 +191,7 @@ TEST(NonFinite, WeightsAndImagesAreLookedAtFirst) {
 
 TEST(LossScaling, OverflowsAreSkippedAndTheScaleFalls) {
   StepOptions options = small_options("llama", "f32");
-  options.precision.loss_scaling = true;  // the logic of fp16, in a type that the oracle has
+  options.precision.loss_scaling = true;  // the logic of fp16, in a type that the reference backend supports
   SmallStep small("llama", options);
   StepOptions plain_options = small_options("llama", "f32");
   SmallStep plain("llama", plain_options);
@@ -222,18 +224,13 @@ TEST(Targets, NoneValidIsAnError) {
   EXPECT_THROW(small.step.step(1e-2), Error);
 }
 
-TEST(Memory, ThatDoesNotFitIsRefusedByTerm) {
+TEST(Memory, ThatDoesNotFitIsReportedByTerm) {
   StepOptions options = small_options("gpt2");
   options.batch.samples = std::int64_t{1} << 32;
   const auto device = make_device(DeviceKind::cpu, 0);
   const auto comm = make_self_communicator();
   TrainingStep step(*test::model("gpt2"), options, *device, ops::make_reference_backend(), *comm);
-  try {
-    step.allocate();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("activations"), std::string::npos) << error.what();
-  }
+  EXPECT_THAT(assay::test::refusal<Error>([&] { step.allocate(); }), testing::HasSubstr("activations"));
 }
 
 TEST(Memory, CheckpointingTakesLess) {
@@ -246,8 +243,8 @@ TEST(Memory, CheckpointingTakesLess) {
   EXPECT_EQ(full.step.memory().gradients, none.step.memory().gradients);
 }
 
-// GPT-2's, and a vocabulary of which 4 GiB are 2^31 elements.
-TEST(Shapes, BlocksOfLogitsAreFewerElementsThanProductsCount) {
+// GPT-2's vocabulary, and one for which 4 GiB are 2^31 elements.
+TEST(Shapes, BlocksOfLogitsStayWithinTheElementsThatProductsSupport) {
   constexpr std::int64_t room = std::int64_t{4} << 30;
   for (const std::int64_t columns : {50304, 32768})
     for (const std::int64_t rows : {42729, 65536, 2 * 42729}) {
@@ -257,7 +254,7 @@ TEST(Shapes, BlocksOfLogitsAreFewerElementsThanProductsCount) {
     }
 }
 
-TEST(Shapes, SequencesBeyondThePositionsAreRefused) {
+TEST(Shapes, SequencesBeyondThePositionsAreRejected) {
   StepOptions options = small_options("gpt2");
   options.batch.seq = 9;
   EXPECT_THROW(SmallStep("gpt2", options), UsageError);

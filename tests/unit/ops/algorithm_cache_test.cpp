@@ -1,4 +1,4 @@
-// The search for the fastest algorithm and the cache of those found, with a stand-in for the clock.
+// The search for the fastest algorithm and the cache of its results, with scripted times.
 #include "workloads/ops/algorithm_cache.h"
 
 #include <gtest/gtest.h>
@@ -24,14 +24,14 @@ class Scripted final : public CandidateTimer {
   std::optional<double> seconds(std::size_t candidate, int repetitions) override {
     ++calls_[candidate];
     max_repetitions = std::max(max_repetitions, repetitions);
-    if (noise_at == static_cast<int>(candidate) && calls_[candidate] == 3) return 100.0;
+    if (outlier_of == static_cast<int>(candidate) && calls_[candidate] == 3) return 100.0;
     const double factor = spent < slow_for ? 5 : 1;
     spent += times_[candidate].value_or(0) * factor * repetitions;
     return times_[candidate] ? std::optional(*times_[candidate] * factor) : std::nullopt;
   }
 
-  double slow_for = 0;  // seconds of work until clocks are up
-  int noise_at = -1;
+  double slow_for = 0;  // seconds of work until clocks are at full speed
+  int outlier_of = -1;  // this candidate's third call returns an outlier
   int max_repetitions = 0;
   double spent = 0;
   const std::vector<int>& calls() const { return calls_; }
@@ -41,18 +41,18 @@ class Scripted final : public CandidateTimer {
   std::vector<int> calls_;
 };
 
-TEST(FindFastest, TakesTheLeastMedianWhateverOneSampleSays) {
+TEST(FindFastest, ComparesMediansSoOneOutlierDoesNotMatter) {
   Scripted timer({3e-3, 2e-3, 2.5e-3});
-  timer.noise_at = 1;
+  timer.outlier_of = 1;
   EXPECT_EQ(find_fastest(3, timer), 1u);
 }
 
-TEST(FindFastest, OfEqualOnesTheFirst) {
+TEST(FindFastest, PrefersTheFirstOfEqualOnes) {
   Scripted timer({2.2e-3, 2.005e-3, 2e-3});
   EXPECT_EQ(find_fastest(3, timer), 1u);
 }
 
-TEST(FindFastest, PassesOverThoseThatFail) {
+TEST(FindFastest, IgnoresThoseThatFail) {
   Scripted timer({std::nullopt, 2e-3, std::nullopt, 1e-3});
   EXPECT_EQ(find_fastest(4, timer), 3u);
   Scripted none({std::nullopt, std::nullopt});
@@ -60,7 +60,7 @@ TEST(FindFastest, PassesOverThoseThatFail) {
   EXPECT_EQ(find_fastest(0, none), std::nullopt);
 }
 
-TEST(FindFastest, LeavesHopelessOnesAndKeepsTheBudget) {
+TEST(FindFastest, DropsSlowOnesAndKeepsTheBudget) {
   Scripted timer({1e-2, 1.1e-2, 1.0});
   EXPECT_EQ(find_fastest(3, timer, {.budget_seconds = 0.1}), 0u);
   EXPECT_EQ(timer.calls()[2], 2);
@@ -68,13 +68,13 @@ TEST(FindFastest, LeavesHopelessOnesAndKeepsTheBudget) {
   EXPECT_GE(timer.calls()[1], 4);
 }
 
-TEST(FindFastest, NoneIsHopelessForHavingRunWhileClocksWereLow) {
+TEST(FindFastest, DropsNoneForRunningWhileClocksWereLow) {
   Scripted timer({1e-3, 1.4e-3});
   timer.slow_for = 0.015;
   EXPECT_EQ(find_fastest(2, timer), 0u);
 }
 
-TEST(FindFastest, SamplesOfShortOnesSpanManyRepetitions) {
+TEST(FindFastest, RepeatsShortOnesManyTimesPerSample) {
   Scripted timer({2e-6, 1e-6});
   EXPECT_EQ(find_fastest(2, timer), 1u);
   EXPECT_GE(timer.max_repetitions, 100);
@@ -95,7 +95,7 @@ class CacheFolder : public testing::Test {
        std::to_string(::getpid()));
 };
 
-TEST_F(CacheFolder, SearchesOnceAKeyAndRemembersForTheNextProcess) {
+TEST_F(CacheFolder, SearchesOncePerKeyAndRemembersForTheNextProcess) {
   int searches = 0;
   const auto search = [&] { return ++searches, std::string("algorithm 7"); };
   AlgorithmCache cache(folder_, "library 1 GPU/x");
@@ -112,7 +112,7 @@ TEST_F(CacheFolder, SearchesOnceAKeyAndRemembersForTheNextProcess) {
   EXPECT_EQ(text(folder_ / "algorithms" / "library-1-GPU-x.txt"), "a\talgorithm 7.\nb\talgorithm 7.\n");
 }
 
-TEST_F(CacheFolder, WhatIsForgottenIsSearchedAgainAndNothingFoundIsNotKept) {
+TEST_F(CacheFolder, SearchesAgainAfterForgetAndDoesNotKeepEmptyResults) {
   AlgorithmCache cache("", "x");
   int searches = 0;
   EXPECT_EQ(cache.find("a", [&] { return ++searches, std::string(); }), "");
@@ -123,14 +123,14 @@ TEST_F(CacheFolder, WhatIsForgottenIsSearchedAgainAndNothingFoundIsNotKept) {
   EXPECT_EQ(searches, 3);
 }
 
-TEST_F(CacheFolder, TornAndForeignLinesArePassedOver) {
+TEST_F(CacheFolder, IgnoresIncompleteAndInvalidLines) {
   const std::filesystem::path file = folder_ / "algorithms" / "x.txt";
   std::filesystem::create_directories(file.parent_path());
   std::ofstream(file) << "whole\t1 2.\nno tab\n\nempty\t.\ntorn\t1 2";
   EXPECT_EQ(AlgorithmCache(folder_, "x").size(), 1u);
 }
 
-TEST_F(CacheFolder, AFolderThatCannotBeWrittenIsNoReasonToFail) {
+TEST_F(CacheFolder, WorksIfTheFolderCannotBeWritten) {
   AlgorithmCache cache("/proc/nowhere", "x");
   EXPECT_EQ(cache.find("a", [] { return std::string("one"); }), "one");
 }

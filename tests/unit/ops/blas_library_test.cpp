@@ -1,4 +1,4 @@
-// The BLAS in use runs the instruction set that CPUID allows, and the record says when it had to be told.
+// The BLAS in use runs the best instruction set of the CPU, and its text says if its own detection was overridden.
 #include "workloads/ops/cpu/blas_library.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace assay::ops {
 namespace {
 
-TEST(BlasLibrary, UsesWhatTheCpuHas) {
+TEST(BlasLibrary, UsesTheBestInstructionSetOfTheCpu) {
   std::vector<std::string> tried;
   const auto blas = load_blas(tried);
   ASSERT_TRUE(blas) << (tried.empty() ? "nothing was tried" : tried.front());
@@ -25,7 +25,7 @@ TEST(BlasLibrary, LevelsAreOrdered) {
   EXPECT_EQ(blas_level(openblas_core_for(BlasLevel::avx2)), BlasLevel::avx2);
 }
 
-TEST(BlasLibrary, AnOverrideIsSaid) {
+TEST(BlasLibrary, TextNamesAnOverride) {
   BlasLibrary blas;
   blas.name = "OpenBLAS", blas.version = "0.3.21", blas.core = blas.detected = "SkylakeX";
   EXPECT_EQ(blas.text(), "OpenBLAS 0.3.21 (SkylakeX)");

@@ -1,4 +1,4 @@
-// Kernels are named by the instruction set that runs: f32, avx512_bf16, AMX and emulated never share a name.
+// The instruction sets of oneDNN kernels: f32, avx512_bf16, AMX and emulated bf16 never share a name.
 #include "workloads/ops/cpu/dnnl_isa.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 unsigned bits(dnnl::cpu_isa isa) { return static_cast<unsigned>(isa); }
 
-TEST(DnnlIsa, TheKernelsOwnWordCounts) {
+TEST(DnnlIsa, ComesFromTheKernelsName) {
   const unsigned all = bits(dnnl::cpu_isa::avx512_core_amx);
   EXPECT_EQ(dnnl_kernel_isa("brg:avx512_core", DType::f32, all), "avx512_core");
   EXPECT_EQ(dnnl_kernel_isa("brg:avx512_core_bf16", DType::bf16, all), "avx512_core_bf16");
@@ -19,7 +19,7 @@ TEST(DnnlIsa, TheKernelsOwnWordCounts) {
   EXPECT_EQ(dnnl_kernel_isa("brg:avx512_core", DType::bf16, all), "avx512_core_emulated_bf16");
 }
 
-TEST(DnnlIsa, JitGemmIsToldFromWhatTheCpuAllows) {
+TEST(DnnlIsa, OfJitGemmFollowsFromTheCpu) {
   EXPECT_EQ(dnnl_kernel_isa("gemm:jit:bf16", DType::bf16, bits(dnnl::cpu_isa::avx512_core)),
             "avx512_core_emulated_bf16");
   EXPECT_EQ(dnnl_kernel_isa("gemm:jit:bf16", DType::bf16, bits(dnnl::cpu_isa::avx512_core_bf16)), "avx512_core_bf16");
@@ -29,7 +29,7 @@ TEST(DnnlIsa, JitGemmIsToldFromWhatTheCpuAllows) {
   EXPECT_EQ(dnnl_kernel_isa("gemm:jit:f32", DType::f32, bits(dnnl::cpu_isa::sse41)), "sse41");
 }
 
-TEST(DnnlIsa, ReferenceKernelsAreKnown) {
+TEST(DnnlIsa, RecognisesReferenceKernels) {
   EXPECT_TRUE(is_reference_kernel("ref:any"));
   EXPECT_TRUE(is_reference_kernel("ref_int8:any"));
   EXPECT_TRUE(is_reference_kernel("simple:any"));

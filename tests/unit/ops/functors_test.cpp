@@ -1,4 +1,4 @@
-// Element-wise maths against libm in double, at the edges, and its bits.
+// Element-wise maths: errors against libm in double, edge cases, and bitwise reproducibility.
 #include "workloads/ops/functors/activation.h"
 #include "workloads/ops/functors/math.h"
 #include "workloads/ops/functors/optimizer.h"
@@ -15,9 +15,9 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-// Every `step`-th float of both signs with size in [lowest, highest].
+// Every `step`-th float of both signs with magnitude in [lowest, highest].
 template <typename Check>
-void each_float(float lowest, float highest, std::uint32_t step, Check check) {
+void for_each_float(float lowest, float highest, std::uint32_t step, Check check) {
   const auto last = std::bit_cast<std::uint32_t>(highest);
   for (std::uint32_t bits = std::bit_cast<std::uint32_t>(lowest); bits <= last; bits += step) {
     check(std::bit_cast<float>(bits));
@@ -35,7 +35,7 @@ double ulps(float got, double want) {
 template <typename Mine, typename Exact>
 double worst_ulps(float lowest, float highest, Mine mine, Exact exact) {
   double worst = 0;
-  each_float(lowest, highest, 997, [&](float x) {
+  for_each_float(lowest, highest, 997, [&](float x) {
     const double error = ulps(mine(x), exact(static_cast<double>(x)));
     if (error > worst) worst = error;
   });
@@ -46,7 +46,7 @@ TEST(FunctorMath, ExpIsWithinUlpsOfLibm) {
   EXPECT_LE(worst_ulps(
                 1e-30f, 88.7f, [](float x) { return exp(x); }, [](double x) { return std::exp(x); }),
             1.1);
-  // Denormal results lose bits; the absolute error stays below one denormal.
+  // Subnormal results lose bits; the absolute error stays below the smallest subnormal.
   for (float x = -87.0f; x > -104.0f; x -= 0.01f)
     EXPECT_LE(std::fabs(static_cast<double>(exp(x)) - std::exp(static_cast<double>(x))),
               std::max(1.5e-45, 1.1 * 0x1p-23 * std::exp(static_cast<double>(x))))
@@ -99,11 +99,11 @@ TEST(FunctorMath, SigmoidHasNoCancellation) {
   }
 }
 
-// Fixed answers: a platform whose bits differ fails here.
+// Fails on a platform whose bits differ.
 TEST(FunctorMath, TheSameBitsEverywhere) {
   std::uint64_t hash = 14695981039346656037ull;
   const auto add = [&](float x) { hash = (hash ^ std::bit_cast<std::uint32_t>(x)) * 1099511628211ull; };
-  each_float(1e-10f, 120.0f, 65521, [&](float x) {
+  for_each_float(1e-10f, 120.0f, 65521, [&](float x) {
     add(exp(x));
     add(tanh(x));
     add(exp_of_negative(-std::fabs(x)));
@@ -118,10 +118,10 @@ TEST(FunctorMath, TheSameBitsEverywhere) {
   EXPECT_EQ(hash, 16921963374776748507ull);
 }
 
-// A loop compiled for vectors gives what one element gives.
+// A vectorised loop gives the same as single elements.
 TEST(FunctorMath, LoopsAgreeWithSingleElements) {
   std::vector<float> x;
-  each_float(1e-6f, 120.0f, 99991, [&](float v) { x.push_back(v); });
+  for_each_float(1e-6f, 120.0f, 99991, [&](float v) { x.push_back(v); });
   std::vector<float> a(x.size()), b(x.size()), c(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) a[i] = GeluErf()(x[i]);
   for (std::size_t i = 0; i < x.size(); ++i) b[i] = tanh(x[i]);
@@ -218,7 +218,7 @@ TEST(OptimizerFunctors, SgdFollowsItsFormula) {
   EXPECT_DOUBLE_EQ(w, 0.5 - 0.125 * v);
 }
 
-TEST(RotaryFunctor, TurnsAndTurnsBack) {
+TEST(RotaryFunctor, RotatesAndRotatesBack) {
   double x = 0.3, y = -1.1;
   Rotate()(x, y, std::cos(0.4), std::sin(0.4));
   EXPECT_NEAR(x, 0.3 * std::cos(0.4) + 1.1 * std::sin(0.4), 1e-15);

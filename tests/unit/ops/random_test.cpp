@@ -1,4 +1,4 @@
-// Random fills: any split gives the same bytes, and the moments are those of the distribution.
+// Random fills: any split gives the same bytes, and the moments match the distribution.
 #include "workloads/ops/random.h"
 
 #include "harness/core/error.h"
@@ -53,7 +53,7 @@ TEST(FillRandom, IntegersCoverTheirRange) {
   EXPECT_EQ(*std::max_element(u.begin(), u.end()), 127);
 }
 
-TEST(FillRandom, RefusesTypesItDoesNotKnow) {
+TEST(FillRandom, RefusesOtherTypes) {
   std::int64_t x = 0;
   EXPECT_THROW(fill_random(&x, DType::i64, 0, 1, Rng(1, "a")), Error);
 }

@@ -11,26 +11,19 @@ inline std::vector<Family> fake_families() {
   toy.name = "toy";
   toy.summary = "every kind of parameter";
   toy.params = {
-      {"op",
-       ParamType::choice,
-       {std::string("read"), std::string("write")},
-       {"read", "write", "copy"},
-       {},
-       {},
-       "what",
-       {}},
-      {"bytes", ParamType::bytes, {std::int64_t{4096}}, {}, {}, {}, "size", {}},
-      {"n", ParamType::integer, {std::int64_t{1}}, {}, 1.0, 1e15, "a number", {}},
-      {"share", ParamType::real, {0.5}, {}, 0.0, 1.0, "a share", {}},
-      {"pause", ParamType::seconds, {0.0}, {}, {}, {}, "a time", {}},
-      {"on", ParamType::flag, {false}, {}, {}, {}, "a switch", {}},
-      {"threads", ParamType::count, {std::string("all")}, {"all", "core"}, {}, {}, "threads", {DeviceKind::cpu}},
-      {"gpus", ParamType::choice, {std::string("each")}, {"each", "together"}, {}, {}, "GPUs", {DeviceKind::cuda}},
-      {"path", ParamType::text, {std::string()}, {}, {}, {}, "a path", {}},
+      axis::choice("op", {"read", "write", "copy"}).runs({"read", "write"}).doc("what"),
+      axis::bytes("bytes", {4096}).doc("size"),
+      axis::integer("n", 1).range(1, 1e15).doc("a number"),
+      axis::real("share", 0.5).range(0, 1).doc("a share"),
+      axis::seconds("pause", 0).doc("a time"),
+      axis::flag("on").doc("a switch"),
+      axis::count("threads", {"all", "core"}).runs({"all"}).only(DeviceKind::cpu).doc("threads"),
+      axis::choice("gpus", {"each", "together"}).runs({"each"}).only(DeviceKind::cuda).doc("GPUs"),
+      axis::text("path", "").doc("a path"),
   };
   toy.estimate = [](const Params& params, const World&) {
     const auto bytes = static_cast<double>(params.integer("bytes"));
-    return Estimate{2 * bytes, 3 * bytes, static_cast<double>(params.integer("n")), 0};
+    return Estimate{.memory_bytes = 2 * bytes, .bytes = 3 * bytes, .flops = static_cast<double>(params.integer("n"))};
   };
   toy.make = [](const Params&) -> std::unique_ptr<Case> { return nullptr; };
   toy.devices = {DeviceKind::cpu, DeviceKind::cuda};
@@ -38,8 +31,8 @@ inline std::vector<Family> fake_families() {
   Family pair = toy;
   pair.name = "pair";
   pair.communicates = true;
-  pair.params = {{"heads", ParamType::integer, {std::int64_t{4}}, {}, 1.0, {}, "heads", {}},
-                 {"width", ParamType::integer, {std::int64_t{64}}, {}, 1.0, {}, "width", {}}};
+  pair.params = {axis::integer("heads", 4).at_least(1).doc("heads"),
+                 axis::integer("width", 64).at_least(1).doc("width")};
   pair.estimate = [](const Params&, const World&) { return Estimate{}; };
   pair.conflict = [](const Params& params, const World&) -> std::optional<std::string> {
     if (params.integer("width") % params.integer("heads") == 0) return std::nullopt;
@@ -48,8 +41,8 @@ inline std::vector<Family> fake_families() {
 
   Family gpu_only = toy;
   gpu_only.name = "gpu_only";
-  gpu_only.params = {{"bytes", ParamType::bytes, {std::int64_t{1} << 50}, {}, {}, {}, "size", {}}};
-  gpu_only.estimate = [](const Params&, const World&) { return Estimate{1e18, 0, 0, 0}; };
+  gpu_only.params = {axis::bytes("bytes", {std::int64_t{1} << 50}).doc("size")};
+  gpu_only.estimate = [](const Params&, const World&) { return Estimate{.memory_bytes = 1e18}; };
   gpu_only.devices = {DeviceKind::cuda};
   return {toy, pair, gpu_only};
 }

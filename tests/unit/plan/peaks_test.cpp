@@ -14,7 +14,7 @@ Record peak_record() {
   record.family = "peak";
   record.key = "peak/dtype=f32/isa=auto/threads=all";
   record.params = {{"dtype", "f32"}, {"isa", "auto"}, {"threads", "all"}};
-  record.labels = {{"isa", "avx512"}, {"threads", "2"}};
+  record.choices = {{"isa", "avx512"}, {"threads", "2"}};
   Metric metric;
   metric.name = "throughput";
   metric.value = 4e11;
@@ -38,7 +38,7 @@ TEST(MeasuredPeak, ComesFromARecordThatHeld) {
   other.family = "gemm";
   EXPECT_FALSE(measured_peak(other));
   Record bare = peak_record();
-  bare.labels.clear();
+  bare.choices.clear();
   EXPECT_FALSE(measured_peak(bare));
   Record unknown = peak_record();
   unknown.metrics.front().value.reset();

@@ -1,6 +1,7 @@
 // The run directory: what survives a kill, a full disk, a second supervisor and foreign files.
 #include "harness/record/run_dir.h"
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -28,17 +29,7 @@ class RunDir : public testing::Test {
   }
   void add_text(const std::string& text) const { std::ofstream(dir_ / "records.jsonl", std::ios::app) << text; }
 
-  template <typename F>
-  static std::string usage_error(F&& call) {
-    try {
-      call();
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "no usage error";
-  }
-
-  const Json run_ = {{"schema", 1}, {"labels", {{"a", "b"}}}};
+  const Json run_ = {{"schema", record_schema}, {"labels", {{"a", "b"}}}};
   test::TemporaryFolder folder_;
   const fs::path dir_ = folder_.path() / "run";
 };
@@ -133,25 +124,25 @@ TEST_F(RunDir, BadLinesAreNamedAndTheRestIsUsed) {
   EXPECT_EQ(data.records.size(), 2u);
   EXPECT_EQ(data.problems,
             (std::vector<std::string>{"records.jsonl line 2: not JSON",
-                                      "records.jsonl line 4: schema 9 is not known: this build reads schema 1",
+                                      "records.jsonl line 4: schema 9 is not known: this build reads schemas 1 and 2",
                                       "records.jsonl line 5: key: not a string", "records.jsonl line 6: not JSON"}));
 }
 
 TEST_F(RunDir, ForeignSchemaAndForeignFoldersAreRefused) {
   fs::create_directories(dir_);
-  EXPECT_THAT(usage_error([&] { (void)read_run(dir_); }), HasSubstr("holds no run"));
-  EXPECT_THAT(usage_error([&] { (void)read_run(dir_ / "none"); }), HasSubstr("no such directory"));
-  EXPECT_THAT(usage_error([&] { (void)RunWriter::resume(dir_); }), HasSubstr("nothing to resume"));
-  std::ofstream(dir_ / "run.json") << R"({"schema":2})";
-  EXPECT_THAT(usage_error([&] { (void)read_run(dir_); }), HasSubstr("schema 2 is not known"));
-  EXPECT_THAT(usage_error([&] { (void)RunWriter::create(dir_, run_); }), HasSubstr("--resume"));
+  EXPECT_THAT(test::refusal([&] { (void)read_run(dir_); }), HasSubstr("holds no run"));
+  EXPECT_THAT(test::refusal([&] { (void)read_run(dir_ / "none"); }), HasSubstr("no such directory"));
+  EXPECT_THAT(test::refusal([&] { (void)RunWriter::resume(dir_); }), HasSubstr("nothing to resume"));
+  std::ofstream(dir_ / "run.json") << R"({"schema":3})";
+  EXPECT_THAT(test::refusal([&] { (void)read_run(dir_); }), HasSubstr("schema 3 is not known"));
+  EXPECT_THAT(test::refusal([&] { (void)RunWriter::create(dir_, run_); }), HasSubstr("--resume"));
   std::ofstream(dir_ / "run.json") << R"({})";
-  EXPECT_THAT(usage_error([&] { (void)read_run(dir_); }), HasSubstr("no schema"));
+  EXPECT_THAT(test::refusal([&] { (void)read_run(dir_); }), HasSubstr("no schema"));
   fs::remove(dir_ / "run.json");
   std::ofstream(dir_ / "mine.txt") << "x";
-  EXPECT_THAT(usage_error([&] { (void)RunWriter::create(dir_, run_); }), HasSubstr("not empty"));
+  EXPECT_THAT(test::refusal([&] { (void)RunWriter::create(dir_, run_); }), HasSubstr("not empty"));
   EXPECT_FALSE(fs::exists(dir_ / ".lock"));
-  EXPECT_THAT(usage_error([&] { (void)RunWriter::create(dir_ / "mine.txt", run_); }), HasSubstr("not a directory"));
+  EXPECT_THAT(test::refusal([&] { (void)RunWriter::create(dir_ / "mine.txt", run_); }), HasSubstr("not a directory"));
 }
 
 TEST_F(RunDir, WhatWasKilledBeforeItsFirstFileWasWholeIsNoRun) {
@@ -165,7 +156,7 @@ TEST_F(RunDir, WhatWasKilledBeforeItsFirstFileWasWholeIsNoRun) {
 
 TEST_F(RunDir, ASecondSupervisorIsToldThePid) {
   const RunWriter first = RunWriter::create(dir_, run_);
-  const std::string word = usage_error([&] { (void)RunWriter::resume(dir_); });
+  const std::string word = test::refusal([&] { (void)RunWriter::resume(dir_); });
   EXPECT_THAT(word, HasSubstr("in use by another assay run (process " + std::to_string(getpid()) + " on "));
 }
 
@@ -206,7 +197,7 @@ TEST_F(RunDir, AFullDiskIsSaidAndLeavesWholeLines) {
 TEST_F(RunDir, AFullDiskAtTheStartLeavesNothing) {
   EXPECT_EQ(with_full_disk(0,
                            [&] {
-                             return usage_error([&] { (void)RunWriter::create(dir_, run_); }).find("cannot") !=
+                             return test::refusal([&] { (void)RunWriter::create(dir_, run_); }).find("cannot") !=
                                             std::string::npos
                                         ? 7
                                         : 8;

@@ -2,6 +2,7 @@
 #include "harness/record/run_lock.h"
 
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -34,12 +35,7 @@ class RunLockTest : public testing::Test {
     ASSERT_EQ(::utimensat(AT_FDCWD, (dir_ / ".lock").c_str(), times, 0), 0);
   }
   std::string refusal() const {
-    try {
-      const RunLock lock(dir_);
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return {};
+    return test::refusal([&] { const RunLock lock(dir_); });
   }
 
   test::TemporaryFolder folder_;

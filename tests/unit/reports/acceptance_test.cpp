@@ -4,6 +4,8 @@
 #include "reports/acceptance/judge.h"
 #include "reports/acceptance/metric_units.h"
 #include "reports/render/render.h"
+#include "tests/support/refusal.h"
+#include "tests/support/runs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,26 +22,15 @@
 namespace assay::report {
 namespace {
 
+using test::run_of;
 using testing::HasSubstr;
 using testing::Not;
 
 Record record_of(const std::string& key, double value, std::optional<Interval> range, const std::string& host = "") {
-  Record record;
-  record.key = key;
-  record.family = key.substr(0, key.find('/'));
+  Record record = test::record_of(key, {test::metric("throughput", value, "FLOP/s", range)});
   record.protocol = {{"data", "normal"}, {"min_samples", 30}};
-  record.metrics.push_back({"throughput", value, "FLOP/s", range, Better::higher, std::nullopt, std::nullopt});
   if (!host.empty()) record.ranks.push_back({0, host, "NVIDIA H100", 1.0});
   return record;
-}
-
-RunData run_of(const std::string& dir, std::vector<Record> records, const std::string& started = "") {
-  RunData run;
-  run.dir = dir;
-  run.run = {{"schema", 1}};
-  if (!started.empty()) run.run["started"] = started;
-  run.records = std::move(records);
-  return run;
 }
 
 Floor floor_of(const std::string& key, double limit, Bound bound = Bound::at_least) {
@@ -79,12 +70,7 @@ Floors load(const std::string& text) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    load(text);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return {};
+  return test::refusal([&] { load(text); });
 }
 
 TEST(Acceptance, StarsCrossSlashesAndNothingElseIsSpecial) {
@@ -117,24 +103,24 @@ TEST(Acceptance, TheIntervalDecidesAndTheValueWhereThereIsNone) {
 }
 
 TEST(Acceptance, AValueOutsideItsOwnIntervalIsNoMoreCertainThanThat) {
-  const Checked beside(floor_of("gemm/*", 700), {run_of("r", {record_of("gemm/a=1", 690, Interval{710, 720})})});
+  const Checked beside(floor_of("gemm/*", 700), {run_of({record_of("gemm/a=1", 690, Interval{710, 720})})});
   EXPECT_EQ(beside.verdict(), Verdict::inconclusive);  // [690, 720]
-  const Checked reversed(floor_of("gemm/*", 700), {run_of("r", {record_of("gemm/a=1", 710, Interval{720, 705})})});
+  const Checked reversed(floor_of("gemm/*", 700), {run_of({record_of("gemm/a=1", 710, Interval{720, 705})})});
   EXPECT_EQ(reversed.verdict(), Verdict::pass);  // [705, 720]
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const Checked none(floor_of("gemm/*", 700), {run_of("r", {record_of("gemm/a=1", 710, Interval{nan, 720})})});
+  const Checked none(floor_of("gemm/*", 700), {run_of({record_of("gemm/a=1", 710, Interval{nan, 720})})});
   EXPECT_EQ(none.verdict(), Verdict::pass);
   EXPECT_THAT(none.text(), HasSubstr("no interval: the value alone decides"));
 }
 
 // 600 TFLOP/s under a floor of 700: 100 / 700 = 14 % below. Its interval's half width of 10 T shows three digits.
 TEST(Acceptance, TheWorstRecordDecidesAndIsNamed) {
-  const Checked checked(floor_of("gemm/*", 7e14),
-                        {run_of("runs/a", {record_of("gemm/m=1", 8.12e14, Interval{7.89e14, 8.3e14}, "host-a")}, "1"),
-                         run_of("runs/b",
-                                {record_of("gemm/m=1", 6e14, Interval{5.9e14, 6.1e14}, "host-b"),
-                                 record_of("gemm/m=2", 7.05e14, Interval{6.9e14, 7.2e14}, "host-b")},
-                                "2")});
+  const Checked checked(
+      floor_of("gemm/*", 7e14),
+      {run_of({record_of("gemm/m=1", 8.12e14, Interval{7.89e14, 8.3e14}, "host-a")}, "runs/a", {{"started", "1"}}),
+       run_of({record_of("gemm/m=1", 6e14, Interval{5.9e14, 6.1e14}, "host-b"),
+               record_of("gemm/m=2", 7.05e14, Interval{6.9e14, 7.2e14}, "host-b")},
+              "runs/b", {{"started", "2"}})});
   EXPECT_EQ(checked.verdict(), Verdict::fail);
   EXPECT_EQ(checked.result.code(), ExitCode::failed);
   const std::string text = checked.text();
@@ -152,7 +138,7 @@ TEST(Acceptance, WhatCannotBeJudgedFailsARequiredFloorAndIsSaidOfOthers) {
     change(record);
     Floor floor = floor_of("gemm/*", 7e14);
     floor.required = required;
-    return Checked(floor, {run_of("r", {record})});
+    return Checked(floor, {run_of({record})});
   };
   const std::vector<std::pair<std::function<void(Record&)>, std::string>> cases = {
       {[](Record& r) { r.status = Status::skipped, r.reason = "no GPU", r.metrics.clear(); }, "skipped: no GPU"},
@@ -181,7 +167,7 @@ TEST(Acceptance, WhatCannotBeJudgedFailsARequiredFloorAndIsSaidOfOthers) {
 TEST(Acceptance, ARequiredFloorWithOneSkippedRecordFailsAnOptionalOneDoesNot) {
   Record skipped = record_of("gemm/m=2", 0, {});
   skipped.status = Status::skipped;
-  const std::vector<RunData> runs = {run_of("r", {record_of("gemm/m=1", 9e14, {}), skipped})};
+  const std::vector<RunData> runs = {run_of({record_of("gemm/m=1", 9e14, {}), skipped})};
   Floor floor = floor_of("gemm/*", 7e14);
   EXPECT_EQ(Checked(floor, runs).verdict(), Verdict::pass);
   floor.required = true;
@@ -192,7 +178,7 @@ TEST(Acceptance, AnotherProtocolIsRefusedAndCountsAsMissing) {
   Floor floor = floor_of("gemm/*", 7e14);
   floor.protocol = {{"data", "zeros"}, {"min_samples", 30.0}, {"cach", "hot"}};
   floor.required = true;
-  const Checked refused(floor, {run_of("r", {record_of("gemm/m=1", 9e14, {})})});
+  const Checked refused(floor, {run_of({record_of("gemm/m=1", 9e14, {})})});
   EXPECT_EQ(refused.verdict(), Verdict::fail);
   EXPECT_THAT(refused.only().reason, HasSubstr("data is normal, the floor asks for zeros"));
   EXPECT_THAT(refused.only().reason, HasSubstr("no cach in it"));
@@ -204,7 +190,7 @@ TEST(Acceptance, AnotherProtocolIsRefusedAndCountsAsMissing) {
   Record zeros = record_of("gemm/m=2", 9.5e14, {});
   zeros.protocol["data"] = "zeros";
   floor.protocol = {{"data", "normal"}};
-  const Checked one(floor, {run_of("r", {record_of("gemm/m=1", 9e14, {}), zeros})});
+  const Checked one(floor, {run_of({record_of("gemm/m=1", 9e14, {}), zeros})});
   EXPECT_EQ(one.verdict(), Verdict::pass);
   EXPECT_THAT(one.text(), HasSubstr("not counted: 1 record; another protocol: data is zeros"));
 }
@@ -213,8 +199,8 @@ TEST(Acceptance, FiltersChooseDeviceWorldAndLabels) {
   Record cuda = record_of("collective/op=all_reduce", 9e14, {});
   cuda.device = "cuda";
   cuda.world_ranks = 8;
-  cuda.labels["algorithm"] = "NVLS ring";
-  const std::vector<RunData> runs = {run_of("r", {cuda})};
+  cuda.choices["algorithm"] = "NVLS ring";
+  const std::vector<RunData> runs = {run_of({cuda})};
   const auto verdict = [&](const std::function<void(Floor&)>& change) {
     Floor floor = floor_of("*", 7e14);
     change(floor);
@@ -233,16 +219,17 @@ TEST(Acceptance, FiltersChooseDeviceWorldAndLabels) {
 TEST(Acceptance, ARequiredFloorIsAskedOfEveryMachine) {
   Floor floor = floor_of("gemm/*", 7e14);
   floor.required = true;
-  const RunData a = run_of("a", {record_of("gemm/m=1", 9e14, {}, "host-a")}, "1");
-  const RunData b = run_of("b", {record_of("peak/m=1", 9e14, {}, "host-b")}, "2");
+  const RunData a = run_of({record_of("gemm/m=1", 9e14, {}, "host-a")}, "a", {{"started", "1"}});
+  const RunData b = run_of({record_of("peak/m=1", 9e14, {}, "host-b")}, "b", {{"started", "2"}});
   const Checked missing(floor, {a, b});
   EXPECT_EQ(missing.verdict(), Verdict::fail);
   EXPECT_THAT(missing.only().reason, HasSubstr("no record of host host-b"));
   // Two runs of one machine, each with a part of the cases, are one machine.
-  EXPECT_EQ(Checked(floor, {a, run_of("b", {record_of("peak/m=1", 9e14, {}, "host-a")}, "2")}).verdict(),
+  EXPECT_EQ(Checked(floor, {a, run_of({record_of("peak/m=1", 9e14, {}, "host-a")}, "b", {{"started", "2"}})}).verdict(),
             Verdict::pass);
   // Runs that name no host may be of any.
-  EXPECT_EQ(Checked(floor, {run_of("a", {record_of("gemm/m=1", 9e14, {})}, "1"), b}).verdict(), Verdict::pass);
+  EXPECT_EQ(Checked(floor, {run_of({record_of("gemm/m=1", 9e14, {})}, "a", {{"started", "1"}}), b}).verdict(),
+            Verdict::pass);
   floor.required = false;
   EXPECT_EQ(Checked(floor, {a, b}).verdict(), Verdict::pass);
 }
@@ -258,7 +245,8 @@ Floor fleet_floor(const std::string& key, double share, int members = 3) {
 TEST(Fleet, EachHostIsHeldAgainstTheMedian) {
   std::vector<RunData> runs;
   for (const auto& [host, value] : {std::pair{"a", 100.0}, {"b", 101.0}, {"c", 99.0}, {"d", 90.0}})
-    runs.push_back(run_of(host, {record_of("gemm/m=1", value, Interval{value - 0.5, value + 0.5}, host)}, host));
+    runs.push_back(
+        run_of({record_of("gemm/m=1", value, Interval{value - 0.5, value + 0.5}, host)}, host, {{"started", host}}));
   const Checked checked(fleet_floor("gemm/*", 0.95), runs);
   ASSERT_EQ(checked.verdict(), Verdict::fail);
   const Judgement& worst = checked.only().records.front();
@@ -275,10 +263,10 @@ TEST(Fleet, EachHostIsHeldAgainstTheMedian) {
 // One host measured three times counts once: its median is 100, beside 98 and 104. The fleet's median is 100, not the
 // 100.5 or so of all five figures; 95 holds for every record but the 94.
 TEST(Fleet, AHostThatMeasuredOftenCountsOnce) {
-  std::vector<RunData> runs = {run_of("b", {record_of("gemm/m=1", 98, {}, "b")}, "1"),
-                               run_of("c", {record_of("gemm/m=1", 104, {}, "c")}, "2")};
+  std::vector<RunData> runs = {run_of({record_of("gemm/m=1", 98, {}, "b")}, "b", {{"started", "1"}}),
+                               run_of({record_of("gemm/m=1", 104, {}, "c")}, "c", {{"started", "2"}})};
   for (const auto& [dir, value] : {std::pair{"a1", 94.0}, {"a2", 100.0}, {"a3", 110.0}})
-    runs.push_back(run_of(dir, {record_of("gemm/m=1", value, {}, "a")}, dir));
+    runs.push_back(run_of({record_of("gemm/m=1", value, {}, "a")}, dir, {{"started", dir}}));
   const Checked checked(fleet_floor("gemm/*", 0.95), runs);
   ASSERT_EQ(checked.verdict(), Verdict::fail);
   EXPECT_DOUBLE_EQ(*checked.only().records.front().median, 100);
@@ -292,7 +280,7 @@ TEST(Fleet, AHostThatMeasuredOftenCountsOnce) {
 TEST(Fleet, RanksOfOneHostAreHeldAgainstEachOther) {
   Record record = record_of("gemm/m=1", 800, Interval{796, 804});
   for (int rank = 0; rank < 4; ++rank) record.ranks.push_back({rank, "a", "NVIDIA H100", rank == 3 ? 1.25 : 1.0});
-  const Checked checked(fleet_floor("gemm/*", 0.95), {run_of("r", {record})});
+  const Checked checked(fleet_floor("gemm/*", 0.95), {run_of({record})});
   ASSERT_EQ(checked.verdict(), Verdict::fail);
   const Judgement& worst = checked.only().records.front();
   EXPECT_DOUBLE_EQ(*worst.median, 1000);
@@ -307,17 +295,17 @@ TEST(Fleet, SmallOrNamelessOrMixedFleetsSayNothing) {
   const auto verdict_of = [](std::vector<RunData> runs) {
     return Checked(fleet_floor("gemm/*", 0.95), std::move(runs));
   };
-  const Checked two = verdict_of({run_of("a", {record_of("gemm/m=1", 100, {}, "a")}, "1"),
-                                  run_of("b", {record_of("gemm/m=1", 50, {}, "b")}, "2")});
+  const Checked two = verdict_of({run_of({record_of("gemm/m=1", 100, {}, "a")}, "a", {{"started", "1"}}),
+                                  run_of({record_of("gemm/m=1", 50, {}, "b")}, "b", {{"started", "2"}})});
   EXPECT_EQ(two.verdict(), Verdict::inconclusive);
   EXPECT_EQ(two.result.code(), ExitCode::no_data);
   EXPECT_THAT(two.only().reason, HasSubstr("a fleet of 2: its median takes 3 or more"));
-  const Checked nameless = verdict_of({run_of("a", {record_of("gemm/m=1", 100, {})}, "1")});
+  const Checked nameless = verdict_of({run_of({record_of("gemm/m=1", 100, {})}, "a", {{"started", "1"}})});
   EXPECT_THAT(nameless.only().reason, HasSubstr("names no host"));
   // Another protocol, size or GPU is another fleet.
   std::vector<RunData> mixed;
   for (const std::string host : {"a", "b", "c"})
-    mixed.push_back(run_of(host, {record_of("gemm/m=1", 100, {}, host)}, host));
+    mixed.push_back(run_of({record_of("gemm/m=1", 100, {}, host)}, host, {{"started", host}}));
   mixed[0].records[0].protocol["data"] = "zeros";
   EXPECT_EQ(verdict_of(mixed).verdict(), Verdict::inconclusive);
   mixed[0].records[0].protocol["data"] = "normal";
@@ -329,8 +317,8 @@ TEST(Fleet, SmallOrNamelessOrMixedFleetsSayNothing) {
 TEST(Acceptance, OrderOfRunsAndCopiesDoNotMatter) {
   std::vector<RunData> runs;
   for (const std::string host : {"a", "b", "c", "d"})
-    runs.push_back(run_of(
-        "x/" + host, {record_of("gemm/m=1", 100 + host[0] % 3, {}, host), record_of("gemm/m=2", 90, {}, host)}, host));
+    runs.push_back(run_of({record_of("gemm/m=1", 100 + host[0] % 3, {}, host), record_of("gemm/m=2", 90, {}, host)},
+                          "x/" + host, {{"started", host}}));
   const auto bytes = [](std::vector<RunData> given) {
     const Checked checked(fleet_floor("gemm/*", 0.97), std::move(given));
     return check_json(checked.result).dump() + checked.text() + render_junit(check_suite(checked.result));
@@ -347,7 +335,7 @@ TEST(Acceptance, OrderOfRunsAndCopiesDoNotMatter) {
 TEST(Acceptance, NoFinishedCaseIsNotEnoughData) {
   Floor floor = floor_of("gemm/*", 1);
   floor.required = true;
-  const Checked checked(floor, {run_of("r", {})});
+  const Checked checked(floor, {run_of({})});
   EXPECT_EQ(checked.result.code(), ExitCode::no_data);
   EXPECT_EQ(checked.verdict(), Verdict::not_judged);
   EXPECT_EQ(checked.only().reason, "no finished case");
@@ -356,16 +344,11 @@ TEST(Acceptance, NoFinishedCaseIsNotEnoughData) {
 TEST(Acceptance, UnitsOfTheRecordsAndUnknownMetricsAreErrorsOfTheFile) {
   Floor seconds = floor_of("gemm/*", 1);
   seconds.unit = "img/s";
-  EXPECT_THROW(Checked(seconds, {run_of("r", {record_of("gemm/m=1", 9e14, {})})}), UsageError);
+  EXPECT_THROW(Checked(seconds, {run_of({record_of("gemm/m=1", 9e14, {})})}), UsageError);
   Floor typo = floor_of("gemm/*", 1);
   typo.metric = "througput";
-  try {
-    Checked(typo, {run_of("r", {record_of("gemm/m=1", 9e14, {})})});
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("f.json: /floors/0/metric: unknown metric \"througput\"; did you mean \"throughput\"?"));
-  }
+  EXPECT_THAT(test::refusal([&] { Checked(typo, {run_of({record_of("gemm/m=1", 9e14, {})})}); }),
+              HasSubstr("f.json: /floors/0/metric: unknown metric \"througput\"; did you mean \"throughput\"?"));
   // A metric that only the records know is as good as any.
   Record record = record_of("new/x=1", 5, {});
   record.metrics.front().name = "novel";
@@ -373,7 +356,7 @@ TEST(Acceptance, UnitsOfTheRecordsAndUnknownMetricsAreErrorsOfTheFile) {
   Floor novel = floor_of("new/*", 4);
   novel.metric = "novel";
   novel.unit = "1";
-  EXPECT_EQ(Checked(novel, {run_of("r", {record})}).verdict(), Verdict::pass);
+  EXPECT_EQ(Checked(novel, {run_of({record})}).verdict(), Verdict::pass);
 }
 
 TEST(Floors, LimitsMayBeWrittenWithUnits) {

@@ -1,5 +1,6 @@
 // The table in nccl-tests' form, column by column.
 #include "reports/summary/collective_table.h"
+#include "tests/support/runs.h"
 
 #include <gtest/gtest.h>
 
@@ -22,9 +23,8 @@ Record record_of(const char* bytes, bool in_place, double seconds, std::optional
                    {"redop", "sum"},
                    {"root", "-1"},
                    {"implementation", "Open MPI 4.1.4, ob1, vader"}};
-  record.metrics = {{"busbw", busbw, "B/s", {}, Better::higher, {}, {}},
-                    {"algbw", std::stod(bytes) / seconds, "B/s", {}, Better::higher, {}, {}},
-                    {"latency", seconds, "s", {}, Better::lower, {}, {}}};
+  record.metrics = {test::metric("busbw", busbw, "B/s"), test::metric("algbw", std::stod(bytes) / seconds, "B/s"),
+                    test::seconds("latency", seconds)};
   record.checks = {{"wrong_elements", wrong == 0, wrong, 0, {}}};
   return record;
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "reports/cost/cost.h"
+#include "tests/support/refusal.h"
+#include "tests/support/runs.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gtest/gtest.h>
@@ -24,48 +26,27 @@ class Folder {
   PriceFile read(const std::string& name, const std::string& text) const { return read_price_file(write(name, text)); }
   // What is wrong with a file, in the message's words.
   std::string refusal(const std::string& name, const std::string& text) const {
-    try {
-      read(name, text);
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return "was taken";
+    return test::refusal<std::exception>([&] { read(name, text); });
   }
 
  private:
   test::TemporaryFolder folder_;
 };
 
-inline Metric rate(const char* name, double value, const char* unit, std::optional<Interval> ci95 = {}) {
-  Metric metric;
-  metric.name = name;
-  metric.value = value;
-  metric.unit = unit;
-  metric.ci95 = ci95;
-  return metric;
-}
-
 inline Record training(std::vector<Metric> metrics) {
-  Record record;
-  record.key = "transformer/model=gpt2-124m/mode=throughput/precision=bf16";
-  record.family = "transformer";
+  Record record = test::record_of("transformer/model=gpt2-124m/mode=throughput/precision=bf16", std::move(metrics));
   record.params = {{"model", "gpt2-124m"}, {"precision", "bf16"}};
   record.started = "2026-01-10T00:00:00Z";
-  record.metrics = std::move(metrics);
   return record;
 }
 
 // A run of one host of an instance type.
 inline RunData run_on(const std::string& type, std::vector<Record> records, const std::string& host = "n1",
                       const std::string& region = "") {
-  RunData run;
-  run.dir = "runs/" + host;
-  run.run = {{"schema", 1},
-             {"started", "2026-01-10T00:00:00Z"},
-             {"labels", {{"instance_type", type}, {"region", region}}},
-             {"environment", {{"cpu", {{"name", "AMD Zen 4"}}}, {"hostnames", {host}}}}};
-  run.records = std::move(records);
-  return run;
+  return test::run_of(std::move(records), "runs/" + host,
+                      {{"started", "2026-01-10T00:00:00Z"},
+                       {"labels", {{"instance_type", type}, {"region", region}}},
+                       {"environment", {{"cpu", {{"name", "AMD Zen 4"}}}, {"hostnames", {host}}}}});
 }
 
 inline void add_gpus(RunData& run, int count, const std::string& name) {

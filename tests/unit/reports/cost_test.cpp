@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "reports/cost/lines.h"
+#include "tests/support/refusal.h"
 #include "tests/unit/reports/cost_fixtures.h"
 
 #include <fmt/format.h>
@@ -79,7 +80,7 @@ TEST(Owned, AbsentInputsAreNotCountedAndSaidSo) {
 }
 
 TEST(Results, RatesTurnTheirIntervalsRound) {
-  const RunSet set({run_on("box", {training({rate("throughput", 1000, "tokens/s", Interval{800, 1250})})})});
+  const RunSet set({run_on("box", {training({test::metric("throughput", 1000, "tokens/s", Interval{800, 1250})})})});
   const std::vector<Result> results = results_of(entry_of(set));
   ASSERT_EQ(results.size(), 1u);
   EXPECT_EQ(results[0].per, "million tokens");
@@ -90,18 +91,18 @@ TEST(Results, RatesTurnTheirIntervalsRound) {
 }
 
 TEST(Results, EachKindByItsMetric) {
-  Record images = training({rate("throughput", 500, "img/s"), rate("model_flops", 2e12, "FLOP/s")});
-  images.labels["epoch_samples"] = "100000";
-  Record quality = training({rate("time_to_quality", 90, "s", Interval{80, 100})});
-  Record tokens = training({rate("throughput", 4096, "tokens/s")});
-  tokens.labels["epoch_samples"] = "1000";
-  tokens.labels["seq"] = "512";
+  Record images = training({test::metric("throughput", 500, "img/s"), test::metric("model_flops", 2e12, "FLOP/s")});
+  images.conditions["epoch_samples"] = "100000";
+  Record quality = training({test::metric("time_to_quality", 90, "s", Interval{80, 100})});
+  Record tokens = training({test::metric("throughput", 4096, "tokens/s")});
+  tokens.conditions["epoch_samples"] = "1000";
+  tokens.conditions["seq"] = "512";
   Record gemm;
   gemm.family = "gemm";
-  gemm.metrics = {rate("throughput", 4e11, "FLOP/s")};
+  gemm.metrics = {test::metric("throughput", 4e11, "FLOP/s")};
   Record memory;
   memory.family = "memory";
-  memory.metrics = {rate("bandwidth", 4e10, "B/s")};
+  memory.metrics = {test::metric("bandwidth", 4e10, "B/s")};
   const auto of = [](Record record) {
     std::vector<std::pair<std::string, double>> all;
     const RunSet set({run_on("box", {std::move(record)})});
@@ -123,22 +124,22 @@ TEST(Results, RepetitionsCountByTheirMeanNotTheirMedian) {
   gemm.family = "gemm";
   gemm.protocol = {{"form", "repeat"}};
   gemm.samples.values = {1, 1, 1, 5};  // median 1, mean 2: one stall
-  gemm.metrics = {rate("throughput", 1e18, "FLOP/s")};
+  gemm.metrics = {test::metric("throughput", 1e18, "FLOP/s")};
   const RunSet set({run_on("box", {gemm})});
   EXPECT_DOUBLE_EQ(results_of(entry_of(set)).front().seconds, 2);
 }
 
 TEST(Results, ValuesThatCannotBeArePassedOver) {
   for (const double value : {0.0, -5.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
-    const RunSet set({run_on("box", {training({rate("throughput", value, "tokens/s")})})});
+    const RunSet set({run_on("box", {training({test::metric("throughput", value, "tokens/s")})})});
     EXPECT_THAT(results_of(entry_of(set)), IsEmpty()) << value;
   }
-  const RunSet set({run_on("box", {training({rate("throughput", 10, "tokens/s", Interval{-1, 21})})})});
+  const RunSet set({run_on("box", {training({test::metric("throughput", 10, "tokens/s", Interval{-1, 21})})})});
   EXPECT_FALSE(results_of(entry_of(set)).front().ci95) << "an interval that reaches 0 bounds no cost";
 }
 
 TEST(Power, OfCountersAndSeriesOverTheWindow) {
-  Record record = training({rate("throughput", 100, "tokens/s")});
+  Record record = training({test::metric("throughput", 100, "tokens/s")});
   record.samples.at = {10, 11, 12, 13};
   record.samples.values = {1, 1, 1, 1};  // the window: 10 s to 14 s
   record.telemetry["package_energy"] = {"J", {0, 8, 12, 16}, {0.0, 800.0, 1200.0, 2000.0}};
@@ -166,7 +167,7 @@ TEST(Power, OfCountersAndSeriesOverTheWindow) {
 }
 
 TEST(Cost, OfAnHourlyPriceByHand) {
-  const RunSet set({run_on("box", {training({rate("throughput", 1000, "tokens/s", Interval{800, 1250})})})});
+  const RunSet set({run_on("box", {training({test::metric("throughput", 1000, "tokens/s", Interval{800, 1250})})})});
   const auto cost = cost_of(entry_of(set), box_price(7.2));
   ASSERT_TRUE(cost);
   // 7.2 USD an hour is 0.002 USD a second: 1000 s cost 2 USD, between 1.6 and 2.5.
@@ -179,7 +180,7 @@ TEST(Cost, OfAnHourlyPriceByHand) {
 }
 
 TEST(Cost, TwoNodesCostTwice) {
-  Record record = training({rate("throughput", 1000, "tokens/s")});
+  Record record = training({test::metric("throughput", 1000, "tokens/s")});
   record.world_nodes = 2;
   const RunSet set({run_on("box", {record})});
   EXPECT_NEAR(cost_of(entry_of(set), box_price(7.2))->usd, 4, 1e-12);
@@ -187,8 +188,8 @@ TEST(Cost, TwoNodesCostTwice) {
 
 TEST(Cost, TwiceThePriceIsTwiceTheCost) {
   for (const double throughput : {0.3, 7.0, 1e6}) {
-    const RunSet set({run_on("box", {training({rate("throughput", throughput, "tokens/s",
-                                                    Interval{0.9 * throughput, 1.2 * throughput})})})});
+    const RunSet set({run_on("box", {training({test::metric("throughput", throughput, "tokens/s",
+                                                            Interval{0.9 * throughput, 1.2 * throughput})})})});
     const auto once = cost_of(entry_of(set), box_price(3.7)), twice = cost_of(entry_of(set), box_price(7.4));
     EXPECT_DOUBLE_EQ(twice->usd, 2 * once->usd);
     EXPECT_DOUBLE_EQ(twice->ci95->low, 2 * once->ci95->low);
@@ -199,7 +200,7 @@ TEST(Cost, TwiceThePriceIsTwiceTheCost) {
 }
 
 TEST(Cost, RecordsThatMayNotBeCostedAreNot) {
-  Record record = training({rate("throughput", 1000, "tokens/s")});
+  Record record = training({test::metric("throughput", 1000, "tokens/s")});
   std::vector<Record> bad(5, record);
   bad[0].status = Status::skipped;
   bad[1].status = Status::failed;
@@ -219,7 +220,7 @@ TEST(Cost, RecordsThatMayNotBeCostedAreNot) {
 }
 
 TEST(Cost, IdleGpusArePricedAndSaidSo) {
-  Record record = training({rate("throughput", 1000, "tokens/s")});
+  Record record = training({test::metric("throughput", 1000, "tokens/s")});
   record.device = "cuda";
   record.world_ranks = 2;
   RunData run = run_on("box", {record});
@@ -245,7 +246,7 @@ TEST(Intervals, OfThreeMachinesByHand) {
 }
 
 RunData at_speed(const std::string& host, double tokens, const std::string& started) {
-  Record record = training({rate("throughput", tokens, "tokens/s", Interval{0.99 * tokens, 1.01 * tokens})});
+  Record record = training({test::metric("throughput", tokens, "tokens/s", Interval{0.99 * tokens, 1.01 * tokens})});
   record.started = started;
   RunData run = run_on("box", {record}, host);
   run.run["started"] = started;
@@ -291,26 +292,26 @@ TEST(Intervals, ThreeRunsOfOneMachineAreNoInstanceType) {
 }
 
 TEST(Sections, MachineWithoutAPriceIsSaidInOneLine) {
-  const RunSet set({run_on("boxx", {training({rate("throughput", 1000, "tokens/s")})})});
+  const RunSet set({run_on("boxx", {training({test::metric("throughput", 1000, "tokens/s")})})});
   const auto sections = cost_sections(set, box_price(7.2));
   ASSERT_EQ(sections.size(), 1u);
   EXPECT_EQ(texts_of(sections),
             "No price for AMD Zen 4, boxx: no file has a price for \"boxx\"; the nearest name is \"box\". Give one: "
             "--price USD_PER_HOUR or --prices FILE.\n");
-  const RunSet unnamed({run_on("", {training({rate("throughput", 1000, "tokens/s")})})});
+  const RunSet unnamed({run_on("", {training({test::metric("throughput", 1000, "tokens/s")})})});
   EXPECT_THAT(texts_of(cost_sections(unnamed, box_price(7.2))), HasSubstr("the run names no instance type"));
 }
 
 TEST(Sections, NothingToPriceIsNoSection) {
   Record memory;
   memory.family = "memory";
-  memory.metrics = {rate("bandwidth", 4e10, "B/s")};
+  memory.metrics = {test::metric("bandwidth", 4e10, "B/s")};
   EXPECT_THAT(cost_sections(RunSet({run_on("box", {memory})}), box_price(1)), IsEmpty());
   EXPECT_THAT(cost_sections(RunSet(std::vector<RunData>{}), box_price(1)), IsEmpty());
 }
 
 TEST(Sections, EnergyNeedsNoPrice) {
-  Record record = training({rate("throughput", 100, "tokens/s")});
+  Record record = training({test::metric("throughput", 100, "tokens/s")});
   record.samples.at = {0, 1};
   record.samples.values = {1, 1};
   record.telemetry["package_energy"] = {"J", {0, 1, 2}, {0.0, 180.0, 360.0}};
@@ -356,14 +357,7 @@ TEST(Sections, FigureShowsWhatTheTableHas) {
 }
 
 TEST(Flags, RefusalsSayWhatIsWanted) {
-  const auto refusal = [](const PriceFlags& flags) -> std::string {
-    try {
-      load_prices(flags);
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "was taken";
-  };
+  const auto refusal = [](const PriceFlags& flags) { return test::refusal([&] { load_prices(flags); }); };
   EXPECT_THAT(refusal({.file = "x", .price = "1"}), HasSubstr("exclude each other"));
   for (const char* text : {"abc", "", "nan", "inf", "1e999", "12.3 EUR", "$3"})
     EXPECT_THAT(refusal({.file = {}, .price = text}), HasSubstr("--price")) << text;
@@ -375,7 +369,7 @@ TEST(Flags, RefusalsSayWhatIsWanted) {
 TEST(Flags, GivenPriceWinsOverEveryFile) {
   PriceSource source = box_price(100);
   source.given = 7.2;
-  const RunSet set({run_on("box", {training({rate("throughput", 1000, "tokens/s")})})});
+  const RunSet set({run_on("box", {training({test::metric("throughput", 1000, "tokens/s")})})});
   const auto cost = cost_of(entry_of(set), source);
   EXPECT_NEAR(cost->usd, 2, 1e-12);
   EXPECT_EQ(cost->price.basis, Basis::given);
@@ -383,7 +377,7 @@ TEST(Flags, GivenPriceWinsOverEveryFile) {
 
 TEST(Shipped, PricesAreReadAndMatched) {
   const PriceSource shipped = load_prices({});
-  Record record = training({rate("throughput", 1e6, "tokens/s")});
+  Record record = training({test::metric("throughput", 1e6, "tokens/s")});
   record.device = "cuda";
   record.world_ranks = 8;
   RunData run = run_on("p5.48xlarge", {record}, "n1", "us-east-1");

@@ -7,6 +7,7 @@
 #include "reports/hosts/side_by_side.h"
 #include "reports/page/page.h"
 #include "reports/render/render.h"
+#include "tests/support/runs.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -24,15 +25,13 @@ using testing::HasSubstr;
 using testing::Not;
 
 Record gemm_on(const std::string& host, double flops, int m = 2048) {
-  Record record;
-  record.key = fmt::format("gemm/dtype=f32/m={0}/n={0}/k={0}/transpose=nn/cache=cold/duration=burst", m);
-  record.family = "gemm";
+  Record record =
+      test::record_of(fmt::format("gemm/dtype=f32/m={0}/n={0}/k={0}/transpose=nn/cache=cold/duration=burst", m),
+                      {test::metric("throughput", flops, "FLOP/s", Interval{flops * 0.99, flops * 1.01})});
   record.params = {{"dtype", "f32"}, {"m", m}, {"n", m}, {"k", m}, {"transpose", "nn"}, {"cache", "cold"}};
   record.protocol = {{"hash", "p"}};
   record.ranks = {{0, host, "cpu", 1.0}};
   record.samples.count = 40;
-  record.metrics.push_back({"throughput", flops, "FLOP/s", Interval{flops * 0.99, flops * 1.01}, Better::higher,
-                            std::nullopt, std::nullopt});
   record.started = "2026-01-01T00:00:00Z";
   return record;
 }

@@ -2,6 +2,7 @@
 #include "reports/roofline/roofline.h"
 
 #include "reports/roofline/roofs.h"
+#include "tests/support/runs.h"
 
 #include <gtest/gtest.h>
 
@@ -14,14 +15,14 @@
 namespace assay::report {
 namespace {
 
+using test::run_of;
+
 Record record_of(std::string family, Json params, const char* metric, double value, const char* unit,
                  std::optional<Interval> ci95 = {}) {
-  Record record;
-  record.family = std::move(family);
-  record.params = params;
-  record.key = record.family;
-  for (const auto& [name, one] : params.items()) record.key += "/" + name + "=" + one.dump();
-  record.metrics.push_back({metric, value, unit, ci95, Better::higher, std::nullopt, std::nullopt});
+  std::string key = family;
+  for (const auto& [name, one] : params.items()) key += "/" + name + "=" + one.dump();
+  Record record = test::record_of(key, {test::metric(metric, value, unit, ci95)});
+  record.params = std::move(params);
   return record;
 }
 
@@ -33,17 +34,9 @@ Record gemm(const char* dtype, int size, double rate, std::optional<Interval> ci
 Record training(const char* precision, double flops, std::optional<Interval> ci95 = {}) {
   Record record =
       record_of("llama", {{"model", "llama-tiny"}, {"precision", precision}}, "model_flops", flops, "FLOP/s", ci95);
-  record.metrics.push_back({"step_time", 0.5, "s", {}, Better::lower, {}, {}});
-  record.metrics.push_back({"planned_memory", 1e9, "B", {}, Better::lower, {}, {}});
+  record.metrics.push_back(test::seconds("step_time", 0.5));
+  record.metrics.push_back(test::metric("planned_memory", 1e9, "B", {}, Better::lower));
   return record;
-}
-
-RunData run_of(std::vector<Record> records, const char* started = "2026-01-01T00:00:00Z") {
-  RunData run;
-  run.dir = "run";
-  run.run = {{"schema", 1}, {"started", started}};
-  run.records = std::move(records);
-  return run;
 }
 
 std::vector<Section> sections_of(std::vector<RunData> runs) { return roofline_sections(RunSet(std::move(runs))); }
@@ -93,7 +86,7 @@ TEST(Roofline, DrawsWhatWasReachedUnderMeasuredRoofs) {
 // int8 at 100 cubed as u8 x s8 -> s32: 2e6 / (1e4 + 1e4 + 4e4) = 33.33 FLOP/B.
 TEST(Roofline, CountsBytesByTheTypesThatRan) {
   Record record = gemm("int8", 100, 1e9);
-  record.labels["types"] = "u8 x s8 -> s32";
+  record.conditions["types"] = "u8 x s8 -> s32";
   const auto sections = sections_of({run_of({record})});
   const auto* table = find<Table>(sections, "roofline-1-cpu-int8-table");
   ASSERT_TRUE(table);
@@ -114,8 +107,8 @@ TEST(Roofline, MfuStandsOnTheBestGemmOfTheSameRun) {
 }
 
 TEST(Roofline, AnotherRunsGemmIsNoRoofForMfu) {
-  const auto sections = sections_of({run_of({gemm("bf16", 1024, 80e9)}, "2026-01-01T00:00:00Z"),
-                                     run_of({training("bf16", 40e9)}, "2026-01-02T00:00:00Z")});
+  const auto sections = sections_of({run_of({gemm("bf16", 1024, 80e9)}, "run", {{"started", "2026-01-01T00:00:00Z"}}),
+                                     run_of({training("bf16", 40e9)}, "run", {{"started", "2026-01-02T00:00:00Z"}})});
   const auto* table = find<Table>(sections, "mfu");
   ASSERT_TRUE(table);
   EXPECT_EQ(cell(*table, 0, "gemm").text, "no bf16 GEMM in this run");

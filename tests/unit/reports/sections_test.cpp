@@ -10,6 +10,7 @@
 #include "reports/summary/method.h"
 #include "reports/summary/samples.h"
 #include "reports/summary/verdict.h"
+#include "tests/support/runs.h"
 
 #include <gtest/gtest.h>
 
@@ -22,23 +23,14 @@
 namespace assay::report {
 namespace {
 
-Record case_of(std::string key, const char* metric, double value, const char* unit) {
-  Record record;
-  record.key = std::move(key);
-  record.family = record.key.substr(0, record.key.find('/'));
-  record.metrics.push_back({metric, value, unit, Interval{value * 0.99, value * 1.01}, Better::higher, {}, {}});
+using test::run_of;
+
+Record case_of(const std::string& key, const char* metric, double value, const char* unit) {
+  Record record = test::record_of(key, {test::metric(metric, value, unit, Interval{value * 0.99, value * 1.01})});
   record.samples.values = {1.0, 1.1, 0.9, 1.0, 1.05, 0.95, 1.0};
   record.samples.at = {0, 1, 2, 3, 4, 5, 6};
   record.samples.count = 7;
   return record;
-}
-
-RunData run_of(std::vector<Record> records, std::string dir = "one", Json run = {{"schema", 1}}) {
-  RunData data;
-  data.dir = std::move(dir);
-  data.run = std::move(run);
-  data.records = std::move(records);
-  return data;
 }
 
 std::vector<std::string> titles_of(std::vector<Record> records) {
@@ -93,15 +85,15 @@ TEST(CaseTitle, LacksNothingThatIsNotThere) {
 }
 
 TEST(Environment, MachinesStandSideBySideAndDifferencesShow) {
-  const auto machine = [](const char* cpu, const char* kernel) {
-    return Json{{"schema", 1},
-                {"environment", {{"cpu", {{"name", cpu}}}, {"os", {{"kernel", kernel}}}}},
-                {"findings",
-                 Json::array({{{"severity", "warning"}, {"seen", "swap"}, {"effect", "slow"}, {"mend", "swapoff"}}})}};
+  const auto machine = [](const char* cpu, const char* kernel, const char* fix) {
+    return Json{
+        {"schema", 1},
+        {"environment", {{"cpu", {{"name", cpu}}}, {"os", {{"kernel", kernel}}}}},
+        {"findings", Json::array({{{"severity", "warning"}, {"seen", "swap"}, {"effect", "slow"}, {fix, "swapoff"}}})}};
   };
   std::vector<RunData> runs;
-  runs.push_back(run_of({}, "a", machine("Zen 4", "6.1")));
-  runs.push_back(run_of({}, "b", machine("Zen 5", "6.1")));
+  runs.push_back(run_of({}, "a", machine("Zen 4", "6.1", "mend")));  // as older runs name it
+  runs.push_back(run_of({}, "b", machine("Zen 5", "6.1", "fix")));
   const auto sections = environment_sections(RunSet(std::move(runs)));
   ASSERT_EQ(sections.size(), 1u);
   const auto& facts = std::get<Table>(sections[0].blocks[0]);
@@ -115,10 +107,8 @@ TEST(Environment, MachinesStandSideBySideAndDifferencesShow) {
 
 TEST(Suites, SeveralRunsOfAMachineShareARow) {
   std::vector<RunData> runs;
-  runs.push_back(run_of({case_of("launch/op=x", "latency", 3e-6, "s")}, "old",
-                        {{"schema", 1}, {"started", "2026-01-01T00:00:00Z"}}));
-  runs.push_back(run_of({case_of("launch/op=x", "latency", 2e-6, "s")}, "new",
-                        {{"schema", 1}, {"started", "2026-01-02T00:00:00Z"}}));
+  runs.push_back(run_of({case_of("launch/op=x", "latency", 3e-6, "s")}, "old", {{"started", "2026-01-01T00:00:00Z"}}));
+  runs.push_back(run_of({case_of("launch/op=x", "latency", 2e-6, "s")}, "new", {{"started", "2026-01-02T00:00:00Z"}}));
   const auto sections = suite_sections(RunSet(std::move(runs)));
   ASSERT_EQ(sections.size(), 1u);
   const auto& table = std::get<Table>(sections[0].blocks[0]);
@@ -178,7 +168,7 @@ std::vector<RunData> three_runs() {
       records.push_back(std::move(record));
     }
     runs.push_back(run_of(std::move(records), "run-" + std::to_string(i),
-                          {{"schema", 1}, {"environment", {{"hostnames", {i == 2 ? "b" : "a"}}}}}));
+                          {{"environment", {{"hostnames", {i == 2 ? "b" : "a"}}}}}));
   }
   return runs;
 }
@@ -259,8 +249,7 @@ TEST(Hostile, StringsStayInert) {
   record.protocol = {{"<script>\x1b", "\u202e"}};  // from files, JSON is always UTF-8
   record.telemetry[evil] = {evil, {0, 1}, {1, 2}};
   std::vector<RunData> runs;
-  runs.push_back(run_of({record}, "evil",
-                        {{"schema", 1}, {"labels", {{"k", evil}}}, {"environment", {{"cpu", {{"name", evil}}}}}}));
+  runs.push_back(run_of({record}, "evil", {{"labels", {{"k", evil}}}, {"environment", {{"cpu", {{"name", evil}}}}}}));
   const Document document = whole_report(RunSet(std::move(runs)), {});
   for (const std::string& out : {render_markdown(document), render_terminal(document, {})}) {
     EXPECT_EQ(out.find('\x1b'), std::string::npos);

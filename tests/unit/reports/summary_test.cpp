@@ -3,6 +3,7 @@
 #include "reports/data/figures.h"
 #include "reports/render/render.h"
 #include "reports/summary/machine_line.h"
+#include "tests/support/runs.h"
 
 #include <gtest/gtest.h>
 
@@ -10,30 +11,24 @@ namespace assay::report {
 namespace {
 
 Record gemm_record() {
-  Record record;
-  record.key = "gemm/dtype=f32/m=2048/n=2048/k=2048/transpose=nn/cache=cold/duration=burst";
-  record.family = "gemm";
+  Record record = test::record_of("gemm/dtype=f32/m=2048/n=2048/k=2048/transpose=nn/cache=cold/duration=burst",
+                                  {test::metric("throughput", 4.12e11, "FLOP/s", Interval{4.10e11, 4.15e11})});
+  record.metrics.front().of_peak = 0.97;
   record.params = {{"dtype", "f32"}, {"m", 2048}, {"n", 2048}, {"k", 2048}, {"transpose", "nn"}, {"cache", "cold"}};
   record.samples.count = 40;
   record.samples.disturbed = {3, 7};
-  record.metrics.push_back(
-      {"throughput", 4.12e11, "FLOP/s", Interval{4.10e11, 4.15e11}, Better::higher, 0.97, std::nullopt});
   record.checks.push_back({"relative_error", true, 1e-7, 1e-5, {}});
   return record;
 }
 
 RunData run_of(std::vector<Record> records) {
-  RunData run;
-  run.dir = "runs/one";
-  run.run = {{"schema", 1},
-             {"plan", {{"name", "quick"}}},
-             {"seconds", 141.0},
-             {"environment",
-              {{"cpu", {{"name", "AMD Zen 4"}, {"usable_cores", 2}}},
-               {"memory", {{"total_bytes", 24ll << 30}}},
-               {"gpus", Json::array()}}}};
-  run.records = std::move(records);
-  return run;
+  return test::run_of(std::move(records), "runs/one",
+                      {{"plan", {{"name", "quick"}}},
+                       {"seconds", 141.0},
+                       {"environment",
+                        {{"cpu", {{"name", "AMD Zen 4"}, {"usable_cores", 2}}},
+                         {"memory", {{"total_bytes", 24ll << 30}}},
+                         {"gpus", Json::array()}}}});
 }
 
 Document summary_of(std::vector<RunData> runs) { return whole_report(RunSet(std::move(runs)), {}); }

@@ -47,7 +47,7 @@ TEST_F(SamplerTest, BatchesUntilASampleSpansTheShortestTime) {
   EXPECT_GE(m.repetitions, 100);
   EXPECT_LE(m.repetitions, 200);
   EXPECT_THAT(m.values, Each(testing::DoubleNear(1e-6, 1e-9)));
-  EXPECT_EQ(m.stopped_by, "noise");
+  EXPECT_EQ(m.stopped_by, StopReason::noise);
   EXPECT_GE(m.values.size(), 30u);
   EXPECT_EQ(m.at.size(), m.values.size());
   EXPECT_NEAR(m.summary.median, 1e-6, 1e-9);
@@ -147,7 +147,7 @@ TEST_F(SamplerTest, TimeLimitLeavesAtLeastOneSample) {
   Sampler s = sampler();
   s.repeat(1, work(1.0));
   EXPECT_THAT(s.measurement().values, ElementsAre(1.0));
-  EXPECT_EQ(s.measurement().stopped_by, "time");
+  EXPECT_EQ(s.measurement().stopped_by, StopReason::time);
   EXPECT_FALSE(s.measurement().summary.ci95);
 }
 
@@ -156,7 +156,7 @@ TEST_F(SamplerTest, CountLimit) {
   Sampler s = sampler();
   s.repeat(1, work(1e-3));
   EXPECT_EQ(s.measurement().values.size(), 8u);
-  EXPECT_EQ(s.measurement().stopped_by, "count");
+  EXPECT_EQ(s.measurement().stopped_by, StopReason::count);
 }
 
 // Work so short that three seconds of it would be millions of samples.
@@ -168,7 +168,7 @@ TEST_F(SamplerTest, SamplesAreBounded) {
   Sampler s = sampler();
   s.repeat(1, [&](Stream&, int) { device.now += (seconds = 3e-7 - seconds); });
   EXPECT_LE(s.measurement().values.size(), 100'000u);
-  EXPECT_EQ(s.measurement().stopped_by, "count");
+  EXPECT_EQ(s.measurement().stopped_by, StopReason::count);
 }
 
 TEST_F(SamplerTest, ASecondMeasurementStartsAnew) {
@@ -238,7 +238,7 @@ TEST_F(SamplerTest, AWindowIsCutIntoPieces) {
   EXPECT_THAT(m.values, Each(1.0 / 320.0));
   EXPECT_EQ(m.items, 1600);
   EXPECT_EQ(m.window_seconds, 5.0);
-  EXPECT_EQ(m.stopped_by, "time");
+  EXPECT_EQ(m.stopped_by, StopReason::time);
   EXPECT_EQ(m.first_touch.size(), 1u);
 }
 
@@ -272,7 +272,7 @@ TEST_F(SamplerTest, AProcedureKeepsItsOwnClock) {
   });
   const Measurement& m = s.measurement();
   EXPECT_THAT(m.values, ElementsAre(30.0, 20.0, 25.0));
-  EXPECT_EQ(m.stopped_by, "done");
+  EXPECT_EQ(m.stopped_by, StopReason::done);
   EXPECT_EQ(m.summary.median, 25.0);
   EXPECT_NEAR(m.window_seconds, 100, 1e-9);
   EXPECT_THROW(s.procedure([] { return std::vector<double>{}; }), Error);

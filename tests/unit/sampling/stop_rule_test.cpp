@@ -24,7 +24,7 @@ StopRule run(const Protocol& protocol, const std::function<double()>& sample, do
 TEST(StopRule, SteadySamplesStopOnNoise) {
   Protocol protocol;
   const StopRule rule = run(protocol, [] { return 1.0; });
-  EXPECT_EQ(rule.stopped_by(), "noise");
+  EXPECT_EQ(rule.stopped_by(), StopReason::noise);
   EXPECT_GE(rule.values().size(), 30u);
   EXPECT_GE(static_cast<double>(rule.values().size()) * 1e-3, 0.1 * protocol.max_seconds);
   EXPECT_LT(rule.values().size(), 1000u);
@@ -37,7 +37,7 @@ TEST(StopRule, NeverBeforeMinSamplesUnlessTimeIsUp) {
   const StopRule late = run(
       protocol, [] { return 1.0; }, 1.0);
   EXPECT_EQ(late.values().size(), 3u);
-  EXPECT_EQ(late.stopped_by(), "time");
+  EXPECT_EQ(late.stopped_by(), StopReason::time);
 }
 
 TEST(StopRule, NeverEmpty) {
@@ -52,7 +52,7 @@ TEST(StopRule, CountComesFirst) {
   const StopRule rule = run(
       protocol, [] { return 1.0; }, 1.0);
   EXPECT_EQ(rule.values().size(), 3u);
-  EXPECT_EQ(rule.stopped_by(), "count");
+  EXPECT_EQ(rule.stopped_by(), StopReason::count);
 }
 
 TEST(StopRule, TwoEqualModesAreAPlateau) {
@@ -61,17 +61,17 @@ TEST(StopRule, TwoEqualModesAreAPlateau) {
   std::mt19937_64 random(3);
   const StopRule rule = run(
       protocol, [&] { return std::uniform_real_distribution<>()(random) < 0.5 ? 1.0 : 1.3; }, 0.5);
-  EXPECT_EQ(rule.stopped_by(), "plateau");
+  EXPECT_EQ(rule.stopped_by(), StopReason::plateau);
 }
 
 TEST(StopRule, ADriftRunsIntoTheTimeLimit) {
   double x = 1;
-  EXPECT_EQ(run(Protocol{}, [&] { return x *= 1.001; }).stopped_by(), "time");
+  EXPECT_EQ(run(Protocol{}, [&] { return x *= 1.001; }).stopped_by(), StopReason::time);
 }
 
 TEST(StopRule, ADriftFarBelowTheTargetDoesNot) {
   double x = 1;
-  EXPECT_EQ(run(Protocol{}, [&] { return x *= 1.0000001; }).stopped_by(), "noise");
+  EXPECT_EQ(run(Protocol{}, [&] { return x *= 1.0000001; }).stopped_by(), StopReason::noise);
 }
 
 TEST(StopRule, NoisierSamplesTakeMoreOfThem) {

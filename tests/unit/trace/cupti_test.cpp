@@ -1,4 +1,4 @@
-// What CUPTI hands out becomes activities, over a stand-in of libcupti that ctest puts on the library path.
+// CUPTI's records become activities; with a stand-in of libcupti that ctest puts on the library path.
 #include "harness/trace/gpu_activity.h"
 
 #include <gmock/gmock.h>
@@ -26,12 +26,12 @@ class Cupti : public testing::Test {
   std::size_t (*enabled_)() = nullptr;
 };
 
-TEST_F(Cupti, GivesWorkItsNameTimeAndLaunch) {
+TEST_F(Cupti, RecordsNameTimeAndLaunch) {
   std::string why_not;
   const std::unique_ptr<GpuRecorder> recorder(assay_make_gpu_recorder(at_1000, &why_not));
   ASSERT_TRUE(recorder) << why_not;
   EXPECT_EQ(enabled_(), 5u);
-  const auto activities = recorder->take();
+  const auto activities = recorder->drain();
   std::vector<std::string> names;
   for (const GpuActivity& activity : activities) names.push_back(activity.name);
   EXPECT_THAT(names, testing::ElementsAre("assay::sums(float const*)", "memcpy HtoD", "memset",
@@ -40,7 +40,7 @@ TEST_F(Cupti, GivesWorkItsNameTimeAndLaunch) {
   EXPECT_EQ(activities[0].duration_ns, 20);
   EXPECT_EQ(activities[0].launched_ns, 1000);
   EXPECT_EQ(activities[0].stream, 7u);
-  EXPECT_EQ(activities[1].launched_ns, 0);  // its call is not known
+  EXPECT_EQ(activities[1].launched_ns, 0);  // its call is unknown
   EXPECT_FALSE(activities[0].communication);
   EXPECT_TRUE(activities[3].communication);
 }
@@ -49,12 +49,12 @@ TEST_F(Cupti, WorkWithoutATimeIsCountedAsLost) {
   std::string why_not;
   const std::unique_ptr<GpuRecorder> recorder(assay_make_gpu_recorder(at_1000, &why_not));
   ASSERT_TRUE(recorder) << why_not;
-  recorder->take();
-  EXPECT_EQ(recorder->dropped(), 3 + 2);  // by CUPTI itself; without a time, and with one that ends before it starts
+  recorder->drain();
+  EXPECT_EQ(recorder->dropped(), 3 + 2);  // by CUPTI itself; one without a time, and one that ends before it starts
   EXPECT_EQ(recorder->dropped(), 0);
 }
 
-TEST_F(Cupti, RefusedBesideAnotherProfilerItLeavesNothingOn) {
+TEST_F(Cupti, DisablesEverythingIfAnotherProfilerIsActive) {
   setenv("ASSAY_CUPTI_REFUSES", "1", 1);
   std::string why_not;
   const std::unique_ptr<GpuRecorder> recorder(assay_make_gpu_recorder(at_1000, &why_not));

@@ -1,4 +1,4 @@
-// What the GPU did is given to the span in which it was launched, and to those around it.
+// GPU activities are attributed to the span that launched them and to enclosing ones.
 #include "harness/trace/gpu_activity.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ std::map<std::string, double> seconds(const std::vector<Entry>& spans, const std
   return {list.begin(), list.end()};
 }
 
-// Two steps of 100 ms: forward launches at 12 (a layer) and 20, backward at 50.
+// Two steps of 100 ms: forward launches at 12 (in a layer) and 20, backward at 50.
 std::vector<Entry> two_steps() {
   std::vector<Entry> spans;
   for (const std::int64_t at : {0, 100}) {
@@ -45,15 +45,15 @@ std::vector<Entry> two_steps() {
 }
 
 TEST(GpuTime, GoesToTheSpanThatLaunchedIt) {
-  // The GPU runs behind the host: forward's second kernel runs while backward is being enqueued.
+  // The GPU lags behind the host: forward's second kernel runs while backward is being enqueued.
   const auto by_name = seconds(two_steps(), {kernel(12, 20, 30), kernel(20, 45, 65), kernel(50, 65, 75),
                                              kernel(112, 120, 130), kernel(120, 145, 165), kernel(150, 170, 190)});
-  EXPECT_NEAR(by_name.at("gpu:forward"), 30e-3, 1e-9);       // 10 + 20, each step
+  EXPECT_NEAR(by_name.at("gpu:forward"), 30e-3, 1e-9);       // 10 + 20 per step
   EXPECT_NEAR(by_name.at("gpu_idle:forward"), 15e-3, 1e-9);  // from 30 to 45
   EXPECT_NEAR(by_name.at("gpu:backward"), 15e-3, 1e-9);      // (10 + 20) / 2
   EXPECT_NEAR(by_name.at("gpu:step"), 45e-3, 1e-9);
   EXPECT_NEAR(by_name.at("gpu_idle:step"), 17.5e-3, 1e-9);  // 15, and 15 + 5
-  EXPECT_FALSE(by_name.contains("gpu:block.0"));            // a layer: in the timeline
+  EXPECT_FALSE(by_name.contains("gpu:block.0"));            // a layer: only in the timeline
   EXPECT_FALSE(by_name.contains("gpu_overlap:step"));
 }
 
@@ -66,14 +66,14 @@ TEST(GpuTime, OverlapOfCommunicationIsCountedOnce) {
   EXPECT_NEAR(by_name.at("gpu_idle:backward"), 0, 1e-9);
 }
 
-TEST(GpuTime, WhatWasLaunchedOutsideAllSpansBelongsToNone) {
+TEST(GpuTime, LaunchesOutsideAllSpansBelongToNone) {
   EXPECT_THAT(gpu_time_by_span(two_steps(), {kernel(95, 96, 97), kernel(2, 3, 4), kernel(0, 50, 60)}),
               testing::IsEmpty());
   EXPECT_THAT(gpu_time_by_span({}, {kernel(5, 6, 7)}), testing::IsEmpty());
   EXPECT_THAT(gpu_time_by_span(two_steps(), {}), testing::IsEmpty());
 }
 
-TEST(GpuEntries, AreTracksOfTheirOwnThatNameTheInnermostSpan) {
+TEST(GpuEntries, HaveTheirOwnTracksAndNameTheInnermostSpan) {
   const auto entries = gpu_entries(two_steps(), {kernel(12, 20, 30), kernel(200, 205, 210)});
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].name, "k [block.0]");
@@ -83,15 +83,15 @@ TEST(GpuEntries, AreTracksOfTheirOwnThatNameTheInnermostSpan) {
   EXPECT_EQ(entries[1].name, "k");
 }
 
-// Perfetto nests the slices of a track: what overlaps without nesting would be shown wrongly.
-TEST(GpuEntries, ThatOverlapInAStreamLieOnTracksBesideEachOther) {
+// Perfetto nests a track's slices, so slices that overlap without nesting would be displayed wrongly.
+TEST(GpuEntries, ThatOverlapInAStreamAreOnSeparateTracks) {
   const auto entries = gpu_entries({}, {kernel(0, 25, 30), kernel(0, 10, 20), kernel(0, 15, 30), kernel(0, 20, 22)});
   std::vector<int> tracks;
   for (const Entry& entry : entries) tracks.push_back(entry.thread);
   EXPECT_THAT(tracks, testing::ElementsAre(gpu_track(7, 0), gpu_track(7, 1), gpu_track(7, 0), gpu_track(7, 0)));
 }
 
-TEST(GpuEntries, AreTheFirstOnesWhereNotAllCanBeKept) {
+TEST(GpuEntries, AreTheFirstIfThereAreTooMany) {
   const auto entries = gpu_entries({}, {kernel(0, 25, 30), kernel(0, 10, 20), kernel(0, 15, 30)}, 2);
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].start_ns, 10 * ms);

@@ -1,9 +1,11 @@
-// Spans: the timeline's entries nest and carry what they were given; the listener hears of phases alone; the Chrome
-// trace is JSON whatever the names hold.
+// Spans: the timeline's entries nest and keep their data; the listener only gets phases; the Chrome trace is valid JSON
+// for any names.
 #include "harness/trace/trace.h"
 
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -26,19 +28,19 @@ std::vector<Entry> named(const std::vector<Entry>& entries, const std::string& n
   return found;
 }
 
-// The timeline is the process's own, so every test starts from an empty one.
+// The timeline is per process, so every test starts from an empty one.
 class Timeline : public testing::Test {
  protected:
   void SetUp() override {
     start_timeline();
-    take_timeline();
+    drain_timeline();
   }
 };
 
 TEST(TimelineOff, KeepsNothing) {
-  if (timeline_on()) GTEST_SKIP() << "another test of this process has switched it on";
+  if (timeline_on()) GTEST_SKIP() << "another test of this process has enabled it";
   { Span span(Category::run, "unseen"); }
-  EXPECT_TRUE(named(take_timeline(), "unseen").empty());
+  EXPECT_TRUE(named(drain_timeline(), "unseen").empty());
 }
 
 TEST_F(Timeline, EntriesNestAndCarryCategoryAndPayload) {
@@ -46,7 +48,7 @@ TEST_F(Timeline, EntriesNestAndCarryCategoryAndPayload) {
     Span outer(Category::case_, "outer", 7);
     Span inner(Category::phase, "inner", -1);
   }
-  const auto entries = take_timeline();
+  const auto entries = drain_timeline();
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].name, "outer");
   EXPECT_EQ(entries[0].category, Category::case_);
@@ -55,7 +57,7 @@ TEST_F(Timeline, EntriesNestAndCarryCategoryAndPayload) {
   EXPECT_EQ(entries[1].payload, -1);
   EXPECT_GE(entries[1].start_ns, entries[0].start_ns);
   EXPECT_LE(entries[1].start_ns + entries[1].duration_ns, entries[0].start_ns + entries[0].duration_ns);
-  EXPECT_TRUE(take_timeline().empty());
+  EXPECT_TRUE(drain_timeline().empty());
 }
 
 TEST_F(Timeline, StartIsTheWallClock) {
@@ -63,9 +65,9 @@ TEST_F(Timeline, StartIsTheWallClock) {
   const auto before = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
   { Span span(Category::sample, "now"); }
   const auto after = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
-  const auto entries = take_timeline();
+  const auto entries = drain_timeline();
   ASSERT_EQ(entries.size(), 1u);
-  // The offset of the clocks was read by two calls, so allow for a pause between them.
+  // The clocks' offset was read by two calls, so allow for a pause between them.
   EXPECT_GT(entries[0].start_ns, before - 1'000'000'000);
   EXPECT_LT(entries[0].start_ns, after + 1'000'000'000);
 }
@@ -76,7 +78,7 @@ TEST_F(Timeline, ClosesWhenAnExceptionPasses) {
     throw std::runtime_error("case failed");
   } catch (const std::runtime_error&) {
   }
-  EXPECT_EQ(named(take_timeline(), "thrown through").size(), 1u);
+  EXPECT_EQ(named(drain_timeline(), "thrown through").size(), 1u);
 }
 
 TEST_F(Timeline, NamesAreCopied) {
@@ -85,28 +87,28 @@ TEST_F(Timeline, NamesAreCopied) {
     { Span span(Category::case_, name.c_str()); }
     name.assign(name.size(), 'x');
   }
-  EXPECT_EQ(named(take_timeline(), "a name that is too long for the small-string buffer").size(), 1u);
+  EXPECT_EQ(named(drain_timeline(), "a name that is too long for the small-string buffer").size(), 1u);
 }
 
-TEST_F(Timeline, ThreadsHaveTracksOfTheirOwnAndSurviveTheirEnd) {
+TEST_F(Timeline, ThreadsHaveTracksThatOutliveThem) {
   { Span span(Category::run, "here"); }
   std::thread([] { Span span(Category::data, "there"); }).join();
-  const auto entries = take_timeline();
+  const auto entries = drain_timeline();
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_NE(named(entries, "here").at(0).thread, named(entries, "there").at(0).thread);
 }
 
-TEST_F(Timeline, BoundsWhatAThreadKeepsAndSaysSo) {
+TEST_F(Timeline, BoundsAThreadsEntriesAndReportsDrops) {
   const auto extra = std::size_t{10};
   for (std::size_t i = 0; i < max_entries_per_thread + extra; ++i) Span span(Category::sample, "s");
-  const auto entries = take_timeline();
+  const auto entries = drain_timeline();
   EXPECT_EQ(entries.size(), max_entries_per_thread + 1);
   const auto dropped = named(entries, "(dropped)");
   ASSERT_EQ(dropped.size(), 1u);
   EXPECT_EQ(dropped[0].payload, static_cast<std::int64_t>(extra));
 }
 
-TEST(Listener, HearsOfPhasesAndOfTheEnclosingOneAgain) {
+TEST(Listener, GetsPhasesAndTheEnclosingOneAgain) {
   std::vector<std::string> heard;
   on_phase([&](std::string_view name) { heard.emplace_back(name); });
   {
@@ -143,7 +145,7 @@ class ChromeTrace : public testing::Test {
   }
 };
 
-TEST_F(ChromeTrace, HasAProcessARankAndExactNanoseconds) {
+TEST_F(ChromeTrace, HasOneProcessPerRankAndExactNanoseconds) {
   constexpr std::int64_t epoch = 1'790'000'000'123'456'789;
   const auto trace = written({{0, "node-a", {{"run", Category::run, 0, epoch, 5'000'001, 0}}},
                               {1, "node-b", {{"case", Category::case_, 42, epoch + 1'001, 7, 1}}}});
@@ -174,7 +176,7 @@ TEST_F(ChromeTrace, EscapesHostileNames) {
   EXPECT_EQ(names, (std::vector<std::string>{hostile, "not utf-8 \xef\xbf\xbd"}));
 }
 
-TEST_F(ChromeTrace, EventsStandInTheOrderOfTheirStart) {
+TEST_F(ChromeTrace, EventsAreOrderedByStart) {
   const auto trace = written({{0,
                                "h",
                                {{"case", Category::case_, 0, 10, 5, 0},
@@ -188,13 +190,9 @@ TEST_F(ChromeTrace, EventsStandInTheOrderOfTheirStart) {
 
 TEST_F(ChromeTrace, EmptyIsStillATrace) { EXPECT_TRUE(written({})["traceEvents"].empty()); }
 
-TEST_F(ChromeTrace, SaysWhereItCannotWrite) {
-  try {
-    write_chrome_trace("/nonexistent-folder/trace.json", {});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("/nonexistent-folder/trace.json"), std::string::npos);
-  }
+TEST_F(ChromeTrace, NamesTheFileItCannotWrite) {
+  EXPECT_THAT(test::refusal<Error>([] { write_chrome_trace("/nonexistent-folder/trace.json", {}); }),
+              testing::HasSubstr("/nonexistent-folder/trace.json"));
   EXPECT_THROW(write_chrome_trace("/dev/full", {{0, "h", {}}}), Error);
 }
 

@@ -1,6 +1,7 @@
 // Checkpoints: bit-exact, atomic, and what is not one is refused with a clear word and touches nothing.
 #include "workloads/training/checkpoint.h"
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -36,15 +37,10 @@ class CheckpointFile : public testing::Test {
   std::string refusal(const CheckpointIdentity& identity) {
     const std::vector<float> before = weights_;
     const std::int64_t step = step_;
-    std::string told = "no refusal";
-    try {
-      read_checkpoint(file_, identity, parts(), *device_);
-    } catch (const Error& error) {
-      told = error.what();
-    }
-    EXPECT_EQ(weights_, before) << told;
-    EXPECT_EQ(step_, step) << told;
-    return told;
+    const std::string message = test::refusal<Error>([&] { read_checkpoint(file_, identity, parts(), *device_); });
+    EXPECT_EQ(weights_, before) << message;
+    EXPECT_EQ(step_, step) << message;
+    return message;
   }
   std::string bytes() {
     std::ifstream in(file_, std::ios::binary);

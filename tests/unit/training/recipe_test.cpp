@@ -2,6 +2,7 @@
 #include "workloads/training/recipe.h"
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,12 +26,7 @@ class RecipeFile : public testing::Test {
     return read_recipe(path_);
   }
   std::string problem(const std::string& text) {
-    try {
-      read(text);
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "no problem";
+    return test::refusal([&] { read(text); });
   }
   fs::path path_;
 };

@@ -12,7 +12,7 @@ Linear projection(const Builder& builder, const std::string& name, std::int64_t 
   return Linear(builder, name, in, out, bias, builder.fp8());
 }
 
-// Queries, keys and values side by side in each row: byte offsets of the latter two.
+// Each row holds queries, keys and values: byte offsets of the latter two.
 struct Parts {
   std::size_t k = 0;
   std::size_t v = 0;
@@ -78,7 +78,7 @@ Tensor Attention::mix(Builder& builder, Tensor x) {
   rotate(builder, qkv, false);
   const Tensor out = out_ = builder.tensor("mix", rows * shape_.heads * shape_.head_dim, builder.compute());
   const auto op = builder.op<ops::AttentionForward>(attention);
-  // Rows beyond a sequence's length have no sum of exponentials: no numbers to look at.
+  // Rows beyond a sequence's length have no sum of exponentials, so probes must not inspect them.
   const std::int64_t sums = rows * shape_.heads;
   const Tensor lse = log_sum_exp_ =
       shape_.lengths ? builder.opaque("log_sum_exp", static_cast<std::size_t>(sums) * size_of(builder.statistics()))

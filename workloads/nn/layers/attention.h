@@ -16,7 +16,7 @@ struct AttentionShape {
   bool bias = true;
   bool causal = true;
   bool lengths = false;  // keys beyond a sequence's length are masked
-  // Angle a token at position t adds to pair i of each head, per position; empty: no rotation.
+  // Rotation of a pair of each head, in radians per position; empty: no rotation.
   std::function<double(std::int64_t pair)> frequency;
 
   std::int64_t qkv_columns() const { return (heads + 2 * kv_heads) * head_dim; }
@@ -29,7 +29,7 @@ class Attention {
 
   // x (B, T, width) to (B, T, width).
   Tensor forward(Builder& builder, Tensor x);
-  // The gradient of x, added to into.dx where into.add.
+  // The gradient of x, added to into.dx if into.add.
   Tensor backward(Builder& builder, Tensor dy, const Linear::Into& into);
 
  private:

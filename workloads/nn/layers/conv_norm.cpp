@@ -36,9 +36,8 @@ ops::BatchNormDesc ConvNorm::norm_desc(const Builder& builder) const {
 Tensor ConvNorm::convolve(Builder& builder, Tensor x) {
   const Builder::Scope scope(builder, conv_name_);
   x_ = x;
-  const auto on_weights = builder.on_weights<ops::ConvForward>(desc_, weight_);
-  const auto op = on_weights.first;
-  const Tensor w = on_weights.second;
+  const auto [op, weights] = builder.op_and_weights<ops::ConvForward>(desc_, weight_);
+  const Tensor w = weights;  // lambdas cannot capture structured bindings
   const Tensor y = conv_ = builder.tensor("out", desc_.n * desc_.p() * desc_.q() * desc_.k, builder.compute());
   builder.run(op, {x, w}, {y}, [=](const Places& at) {
     return ops::ConvForward::Args{.x = at.at(x), .packed = at.at(w), .y = at.at(y)};
@@ -99,12 +98,12 @@ ConvNorm::Gradients ConvNorm::backward(Builder& builder, TwoGradients dy, bool w
   {
     const Builder::Scope scope(builder, norm_name_);
     const auto op = builder.op<ops::BatchNormBackward>(norm);
-    // Over dy where the op bears it: the residual's gradient first, since it is dy behind ReLU.
-    const auto over = [&](Tensor gradient, const char* name) {
+    // Written over dy if the op works in place. The residual's gradient comes first, since it is dy behind ReLU.
+    const auto overwrite = [&](Tensor gradient, const char* name) {
       return gradient && op->in_place() ? gradient : builder.tensor(name, elements, builder.compute());
     };
-    if (residual_) result.residual = over(first, "dresidual");
-    dconv = over(residual_ ? second : first, "dx");
+    if (residual_) result.residual = overwrite(first, "dresidual");
+    dconv = overwrite(residual_ ? second : first, "dx");
     const Tensor x = conv_, y = relu_ ? y_ : Tensor{}, mean = mean_, inverse = inverse_;
     const Tensor scale = builder.weight(scale_), shift = builder.weight(shift_);
     const Tensor dresidual = result.residual, dscale = builder.gradient(scale_), dshift = builder.gradient(shift_);
@@ -132,9 +131,8 @@ ConvNorm::Gradients ConvNorm::backward(Builder& builder, TwoGradients dy, bool w
     return ops::ConvBackwardWeights::Args{.x = at.at(x), .dy = at.at(dconv), .dw = at.at(dw)};
   });
   if (!wants_dx) return result;
-  const auto on_weights = builder.on_weights<ops::ConvBackwardData>(desc_, weight_);
-  const auto op = on_weights.first;
-  const Tensor w = on_weights.second;
+  const auto [op, packed] = builder.op_and_weights<ops::ConvBackwardData>(desc_, weight_);
+  const Tensor w = packed;
   const Tensor dx = result.dx = builder.tensor("dx", desc_.n * desc_.h * desc_.w * desc_.c, builder.compute());
   builder.run(op, {dconv, w}, {dx}, [=](const Places& at) {
     return ops::ConvBackwardData::Args{.dy = at.at(dconv), .packed = at.at(w), .dx = at.at(dx)};

@@ -1,4 +1,4 @@
-// A convolution and the batch norm after it, with ReLU and a residual add where the model has them.
+// A convolution and the batch norm after it, with ReLU and a residual add if the model has them.
 #pragma once
 
 #include "workloads/nn/builder.h"
@@ -7,7 +7,7 @@
 
 namespace assay::nn {
 
-// The gradient of a tensor that two branches read: the sum of both, left to whoever reads it.
+// The gradient of a tensor that two branches read: the sum of both, which the consumer forms.
 struct TwoGradients {
   Tensor first;
   Tensor second;  // may be absent
@@ -15,20 +15,20 @@ struct TwoGradients {
 
 class ConvNorm {
  public:
-  // Parameters CONV.weight (K, R, S, C / groups), NORM.weight (K), NORM.bias (K), under the builder's scope. Sizes
-  // other than dtypes are taken from `desc`.
+  // Parameters CONV.weight (K, R, S, C / groups), NORM.weight (K), NORM.bias (K), in the builder's scope. Everything
+  // but dtypes comes from `desc`.
   ConvNorm(const Builder& builder, std::string conv, std::string norm, const ops::ConvDesc& desc, bool relu,
            double epsilon = 1e-5, double momentum = 0.1);
 
   // x (N, H, W, C) to (N, P, Q, K); residual (N, P, Q, K) may be absent.
   Tensor forward(Builder& builder, Tensor x, Tensor residual = {});
-  // The convolution again, for the backward pass, and with `whole` what follows it (where there is no residual); else
-  // the statistics and the output of the forward pass are still used.
+  // Repeats the convolution for the backward pass and, with `whole`, what follows it (without a residual). Without
+  // `whole`, the statistics and the output of the forward pass are still used.
   Tensor recompute(Builder& builder, Tensor x, bool whole);
 
   struct Gradients {
-    Tensor dx;        // absent where it is not wanted
-    Tensor residual;  // absent where there was none
+    Tensor dx;        // absent unless requested
+    Tensor residual;  // absent if there was no residual
   };
   Gradients backward(Builder& builder, TwoGradients dy, bool wants_dx = true);
 

@@ -1,4 +1,4 @@
-// Token embedding, with learned positions and token types where the model has them.
+// Token embedding, with learned positions and token types if the model has them.
 #pragma once
 
 #include "workloads/nn/builder.h"
@@ -17,7 +17,7 @@ class Embedding {
   // Parameters embedding.token.weight (vocabulary, width), embedding.position.weight, embedding.type.weight.
   Embedding(const Builder& builder, const EmbeddingShape& shape);
 
-  // Of the batch's ids: (B, T, width).
+  // Embeds the batch's ids: (B, T, width).
   Tensor forward(Builder& builder);
   void backward(Builder& builder, Tensor dy);
   Parameter table() const { return table_; }

@@ -18,7 +18,7 @@ Rounded Linear::rounded_input(Builder& builder, Tensor x, bool plain) const {
                              .transposed = builder.kept_for_backward()});
 }
 
-// The bias gradient comes of the same pass over memory.
+// The same pass over memory computes the bias gradient.
 Rounded Linear::rounded_gradient(Builder& builder, Tensor dy) const {
   return builder.rounded(dy, {.name = "gradient",
                               .from = builder.compute(),

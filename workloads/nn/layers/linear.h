@@ -1,4 +1,4 @@
-// y = x W^T + bias, with what can be done to y before it is stored.
+// y = x W^T + bias, with an optional epilogue before y is stored.
 #pragma once
 
 #include "workloads/nn/builder.h"
@@ -9,17 +9,17 @@ namespace assay::nn {
 
 class Linear {
  public:
-  // Parameters NAME.weight (out, in) and, with `bias`, NAME.bias (out), under the builder's scope. With `fp8` its three
-  // products take operands of 8 bits.
+  // Parameters NAME.weight (out, in) and, with `bias`, NAME.bias (out), in the builder's scope. With `fp8` its three
+  // products have 8-bit operands.
   Linear(const Builder& builder, std::string name, std::int64_t in, std::int64_t out, bool bias, bool fp8 = false);
 
-  // x (rows, in) to (rows, out). With a gelu epilogue, what goes into gelu is kept for backward.
+  // x (rows, in) to (rows, out). With a gelu epilogue, the input of gelu is kept for backward.
   Tensor forward(Builder& builder, Tensor x, std::int64_t rows, ops::Epilogue epilogue = ops::Epilogue::none);
 
   struct Into {
-    Tensor dx = {};    // where the input's gradient goes; a new tensor otherwise. May be dy, when it adds.
-    bool add = false;  // to what dx holds
-    // Multiplies by the derivative of the gelu that made x, read from here.
+    Tensor dx = {};    // receives the input's gradient, else a new tensor does; may be dy if `add`
+    bool add = false;  // to the content of dx
+    // Multiplies by the derivative of the gelu that made x, whose input is `aux`.
     ops::Epilogue epilogue = ops::Epilogue::none;
     Tensor aux = {};
   };
@@ -27,12 +27,12 @@ class Linear {
   Tensor backward(Builder& builder, Tensor dy);
   Tensor backward(Builder& builder, Tensor dy, const Into& into);
 
-  // The same where the last forward pass ended with gelu and dy is the gradient behind it.
+  // The same if the last forward pass ended with gelu and dy is the gradient after it.
   Tensor backward_through_gelu(Builder& builder, Tensor dy, ops::ActivationKind kind);
 
-  // Takes x as the input of the last forward pass, made anew for the backward pass.
+  // Replaces the input of the last forward pass by x, its recomputation for the backward pass.
   void refresh(Builder& builder, Tensor x);
-  // What went into the gelu of the last forward pass.
+  // The input of the gelu in the last forward pass.
   Tensor before_epilogue() const { return aux_; }
 
  private:
@@ -49,7 +49,7 @@ class Linear {
   Rounded x8_;
 };
 
-// Appends dw (out, in) += or = dy^T x and, with a bias, its gradient; dy (rows, out), x (rows, in) from row `x_row` on.
+// Appends dw (out, in) = or += dy^T x and, with a bias, its gradient; dy (rows, out), x (rows, in) from row `x_row` on.
 void append_weight_gradient(Builder& builder, Parameter weight, Parameter bias, Tensor dy, Tensor x, std::int64_t rows,
                             std::int64_t in, std::int64_t out, std::int64_t x_row = 0);
 

@@ -6,11 +6,11 @@ namespace assay::nn {
 
 namespace {
 
-// Each block adds to the weight's whole gradient, a pass over memory: blocks are as large as leaves the peak of memory
-// to the layers. On a GPU the step says how large (step_options.cpp).
+// Each block adds to the weight's whole gradient, a pass over memory, so blocks are as large as possible without moving
+// the peak of memory from the layers to here. For GPUs see step_options.cpp.
 constexpr std::int64_t block_bytes = std::int64_t{128} << 20;
-constexpr std::int64_t max_blocks = 256;  // so that a batch that fits nowhere is still planned at once
-// Of cuBLASLt's algorithms not all that it offers can count further (NVIDIA/raft#3097).
+constexpr std::int64_t max_blocks = 256;  // keeps planning fast for batches that fit nowhere
+// Some of the algorithms that cuBLASLt offers cannot index further (NVIDIA/raft#3097).
 constexpr std::int64_t max_elements = (std::int64_t{1} << 31) - 1;
 
 void append_cross_entropy(Builder& builder, Tensor logits, std::int64_t rows, std::int64_t classes, std::int64_t stride,
@@ -34,9 +34,9 @@ void append_cross_entropy(Builder& builder, Tensor logits, std::int64_t rows, st
               });
 }
 
-// Columns that the logits are multiplied in. The fastest kernels of GPUs want the sizes of products, not only where
-// rows begin, in whole 16 bytes (cuBLAS, "Tensor Core Usage"). So a vocabulary that is none is widened, where the
-// backend has products whose rows lie apart: by classes whose weights are zero and which the loss does not see.
+// Columns of the product that gives the logits. The fastest GPU kernels need its sizes, not only its row offsets, to be
+// multiples of 16 bytes (cuBLAS, "Tensor Core Usage"). So other vocabularies are padded, if the backend has products
+// with strided rows, by classes whose weights are zero and which the loss ignores.
 std::int64_t columns_of(Builder& builder, std::int64_t vocabulary) {
   constexpr std::int64_t whole = 64;
   ops::MatmulDesc product;
@@ -53,11 +53,11 @@ std::int64_t columns_of(Builder& builder, std::int64_t vocabulary) {
 std::int64_t rows_per_block(std::int64_t rows, std::int64_t columns, DType dtype, std::int64_t bytes) {
   const std::int64_t room = bytes > 0 ? bytes : block_bytes;
   const std::int64_t fit = room / (columns * static_cast<std::int64_t>(size_of(dtype)));
-  const std::int64_t few = std::max(max_elements / columns / 16 * 16, std::int64_t{1});
-  const std::int64_t most = std::min(few, std::max({std::int64_t{1}, fit, rows / max_blocks}));
-  if (rows <= most) return rows;
-  // Equal blocks of whole cache lines of rows where that works out.
-  const std::int64_t blocks = (rows + most - 1) / most;
+  const std::int64_t countable = std::max(max_elements / columns / 16 * 16, std::int64_t{1});
+  const std::int64_t max_rows = std::min(countable, std::max({std::int64_t{1}, fit, rows / max_blocks}));
+  if (rows <= max_rows) return rows;
+  // Equal blocks, rounded up to a multiple of 16 rows.
+  const std::int64_t blocks = (rows + max_rows - 1) / max_rows;
   const std::int64_t even = (rows + blocks - 1) / blocks;
   return std::min(rows, (even + 15) / 16 * 16);
 }

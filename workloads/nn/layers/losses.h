@@ -1,15 +1,15 @@
-// Where a model ends: logits and cross-entropy, and the gradient that the backward pass starts from.
+// The end of a model: logits and cross-entropy, and the gradient that the backward pass starts from.
 #pragma once
 
 #include "workloads/nn/layers/linear.h"
 
 namespace assay::nn {
 
-// Logits of language models, never held for more than a block of rows: since the scale of the loss's gradient is known
-// before the step, each block's gradient is taken at once.
+// The head of a language model. Holds the logits of only one block of rows at a time: since the scale of the loss's
+// gradient is known before the step, each block's gradient is computed immediately.
 class LmHead {
  public:
-  // weight (vocabulary, width), which may be the embedding's; bias may be absent.
+  // weight (vocabulary, width) may be the embedding's; bias may be absent.
   LmHead(Parameter weight, Parameter bias, std::int64_t vocabulary, std::int64_t width)
       : weight_(weight), bias_(bias), vocabulary_(vocabulary), width_(width) {}
 
@@ -36,8 +36,7 @@ class Classifier {
   std::int64_t classes_;
 };
 
-// Rows of logits that are held at once: about `bytes` of them, or a default that suits a CPU where that is 0; fewer
-// than 2^31 elements.
+// Rows of logits to hold at once: about `bytes` of them, or a default for CPUs if that is 0; fewer than 2^31 elements.
 std::int64_t rows_per_block(std::int64_t rows, std::int64_t columns, DType dtype, std::int64_t bytes);
 
 }  // namespace assay::nn

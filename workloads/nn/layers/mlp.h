@@ -1,4 +1,4 @@
-// The feed-forward part of a block: gelu between two products, or Llama's gate.
+// The feed-forward part of a block: gelu between two products, or Llama's gated form.
 #pragma once
 
 #include "workloads/nn/layers/linear.h"
@@ -21,7 +21,7 @@ class Mlp {
 
   // x (rows, width) to (rows, width).
   Tensor forward(Builder& builder, Tensor x, std::int64_t rows);
-  // The forward pass without its last product, whose result backward does not need.
+  // Repeats the forward pass without its last product, whose result backward does not need.
   void recompute(Builder& builder, Tensor x, std::int64_t rows);
   Tensor backward(Builder& builder, Tensor dy, const Linear::Into& into);
 

@@ -16,15 +16,15 @@ struct NormShape {
 
 class Norm {
  public:
-  // Parameters NAME.weight and, with a bias, NAME.bias, under the builder's scope.
+  // Parameters NAME.weight and, with a bias, NAME.bias, in the builder's scope.
   Norm(const Builder& builder, std::string name, const NormShape& shape);
 
-  // Normalises x, or x + residual: (rows, columns). sum() is what was normalised.
+  // Normalises x or x + residual, (rows, columns), which is then sum().
   Tensor forward(Builder& builder, Tensor x, Tensor residual, std::int64_t rows);
   Tensor sum() const { return sum_; }
 
-  // The gradient of x and of residual alike; dsum (may be absent) is the gradient that reaches sum by another way.
-  // Written over dsum, else over dy.
+  // The gradient of both x and residual; dsum (may be absent) is the gradient of sum from other consumers. Overwrites
+  // dsum, else dy.
   Tensor backward(Builder& builder, Tensor dy, Tensor dsum = {});
 
  private:

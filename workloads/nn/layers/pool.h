@@ -9,7 +9,7 @@ namespace assay::nn {
 
 class Pool {
  public:
-  // Sizes and kind are taken from `desc`, the type from the builder.
+  // Sizes and kind come from `desc`, the type from the builder.
   Pool(std::string name, const ops::PoolDesc& desc) : name_(std::move(name)), desc_(desc) {}
 
   // x (N, H, W, C) to (N, P, Q, C).
@@ -24,7 +24,7 @@ class Pool {
 
 // out = a + b (elements), written over a.
 Tensor append_add(Builder& builder, Tensor a, Tensor b, std::int64_t elements);
-// x of type `from` as the builder's compute type; x itself where that is the same.
+// x of type `from` as the builder's compute type; x itself if that is the same.
 Tensor append_cast(Builder& builder, Tensor x, std::int64_t elements, DType from);
 
 }  // namespace assay::nn

@@ -1,4 +1,4 @@
-// GELU over flat parts, the SiLU gate over rows.
+// GELU over flat ranges, the SiLU gate over rows.
 #include "workloads/ops/cpu/kernels/activation_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
 #include "workloads/ops/cpu/vector_op.h"
@@ -8,7 +8,7 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 4096;  // of a thread's share
+constexpr std::int64_t min_elements = 4096;  // per thread
 
 const ActivationKernels::Kind& kind_of(const ActivationDesc& d) {
   const ActivationKernels& kernels = cpu::kernels<ActivationKernels>();
@@ -21,10 +21,10 @@ const ActivationKernels::Kind& kind_of(const ActivationDesc& d) {
   return type.silu_gate;
 }
 
-// What is shared among threads: elements, or whole rows of a gate.
-class Sharing {
+// Splits the work among threads: by element, or by whole row for a gate.
+class Split {
  public:
-  explicit Sharing(const ActivationDesc& d)
+  explicit Split(const ActivationDesc& d)
       : count_(d.kind == ActivationKind::silu_gate ? d.rows : d.rows * d.columns),
         granule_(d.kind == ActivationKind::silu_gate ? 1 : 64),
         parts_(parts_for(d.rows * d.columns, min_elements)) {}
@@ -45,14 +45,14 @@ class Sharing {
 class CpuActivationForward final : public VectorOp<ActivationForward> {
  public:
   CpuActivationForward(const ActivationDesc& desc)
-      : sharing_(desc), columns_(desc.columns), kernel_(kind_of(desc).forward) {}
+      : split_(desc), columns_(desc.columns), kernel_(kind_of(desc).forward) {}
 
   void run(Stream&, const Args& args) override {
-    sharing_.run([&](std::int64_t begin, std::int64_t end) { kernel_(args.x, args.y, columns_, begin, end); });
+    split_.run([&](std::int64_t begin, std::int64_t end) { kernel_(args.x, args.y, columns_, begin, end); });
   }
 
  private:
-  Sharing sharing_;
+  Split split_;
   std::int64_t columns_;
   ActivationKernels::Forward kernel_;
 };
@@ -60,22 +60,21 @@ class CpuActivationForward final : public VectorOp<ActivationForward> {
 class CpuActivationBackward final : public VectorOp<ActivationBackward> {
  public:
   CpuActivationBackward(const ActivationDesc& desc)
-      : sharing_(desc), columns_(desc.columns), kernel_(kind_of(desc).backward) {}
+      : split_(desc), columns_(desc.columns), kernel_(kind_of(desc).backward) {}
 
   void run(Stream&, const Args& args) override {
-    sharing_.run(
-        [&](std::int64_t begin, std::int64_t end) { kernel_(args.x, args.dy, args.dx, columns_, begin, end); });
+    split_.run([&](std::int64_t begin, std::int64_t end) { kernel_(args.x, args.dy, args.dx, columns_, begin, end); });
   }
 
  private:
-  Sharing sharing_;
+  Split split_;
   std::int64_t columns_;
   ActivationKernels::Backward kernel_;
 };
 
 std::string problem(const ActivationDesc& d) {
   if (d.rows < 0 || d.columns <= 0) return fmt::format("an activation of {} rows by {} columns", d.rows, d.columns);
-  return unless_f32_or_bf16("activation", {d.dtype});
+  return type_problem("activation", {d.dtype});
 }
 
 }  // namespace

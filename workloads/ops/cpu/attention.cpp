@@ -1,4 +1,4 @@
-// Attention: the heads of all sequences shared among threads. What a head computes does not depend on who computes it.
+// Attention: threads share the heads of all sequences. A head's result does not depend on which thread computes it.
 #include "workloads/ops/cpu/attention_choice.h"
 #include "workloads/ops/cpu/kernels/attention_kernels.h"
 #include "workloads/ops/cpu/language_ops.h"
@@ -28,7 +28,7 @@ class Heads {
   int threads() const { return threads_; }
   std::size_t workspace_bytes() const { return sizeof(float) * static_cast<std::size_t>(threads_ * scratch_); }
 
-  // Where the operands of head `index` lie; `thread` is whose scratch it uses.
+  // The operands of head `index`, with the scratch memory of `thread`.
   template <typename Args>
   AttentionHead head(const Args& args, std::int64_t index, int thread) const {
     const std::int64_t b = index / d_.kv_heads, kv = index % d_.kv_heads, group = d_.heads / d_.kv_heads;
@@ -67,9 +67,9 @@ class Heads {
   float scale_;
 };
 
-// Where `data` has what lies at `place` in `like`.
-void* beside(void* data, const void* place, const void* like) {
-  return static_cast<char*>(data) + (static_cast<const char*>(place) - static_cast<const char*>(like));
+// The address in `data` at the offset that `place` has in `base`.
+void* at_same_offset(void* data, const void* place, const void* base) {
+  return static_cast<char*>(data) + (static_cast<const char*>(place) - static_cast<const char*>(base));
 }
 
 const AttentionKernels::Type& kernels_for(DType dtype) {
@@ -84,7 +84,7 @@ class CpuAttentionForward final : public VectorOp<AttentionForward> {
   CpuAttentionForward(const AttentionDesc& desc)
       : kernels_(kernels_for(desc.dtype)),
         heads_(desc, kernels_.forward_scratch(desc.seq, desc.head_dim)),
-        // With few heads several threads share one, each with its own copy of the keys.
+        // If there are fewer heads than threads, several threads share one, each with its own copy of the keys.
         parts_(static_cast<int>((heads_.threads() + heads_.count() - 1) / heads_.count())) {}
 
   std::size_t workspace_bytes() const override { return heads_.workspace_bytes(); }
@@ -119,10 +119,10 @@ class CpuAttentionBackward final : public VectorOp<AttentionBackward> {
       AttentionHead head = heads_.head(args, index, omp_get_thread_num());
       head.out = heads_.at(args.out, heads_.out_offset(index));
       head.dout = heads_.at(args.dout, heads_.out_offset(index));
-      // The gradients lie as the operands do.
-      head.dq = beside(args.dq, head.q, args.q);
-      head.dk = beside(args.dk, head.k, args.k);
-      head.dv = beside(args.dv, head.v, args.v);
+      // Gradients have the layout of their operands.
+      head.dq = at_same_offset(args.dq, head.q, args.q);
+      head.dk = at_same_offset(args.dk, head.k, args.k);
+      head.dv = at_same_offset(args.dv, head.v, args.v);
       kernels_.backward(head);
     }
   }
@@ -132,10 +132,7 @@ class CpuAttentionBackward final : public VectorOp<AttentionBackward> {
   Heads heads_;
 };
 
-std::string problem(const AttentionDesc& d) {
-  if (auto unsound = problem_of(d)) return *unsound;
-  return unless_f32_or_bf16("attention", {d.dtype});
-}
+std::string problem(const AttentionDesc& d) { return problem_of(d).value_or(type_problem("attention", {d.dtype})); }
 
 }  // namespace
 

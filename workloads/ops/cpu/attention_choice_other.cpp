@@ -1,4 +1,4 @@
-// Processors without kernels of their own compute attention in f32.
+// Processors other than x86 compute attention in f32.
 #include "workloads/ops/cpu/attention_choice.h"
 
 namespace assay::ops {

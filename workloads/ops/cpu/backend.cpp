@@ -1,4 +1,4 @@
-// The CPU backend: oneDNN and a BLAS. The only rooms that include either are here.
+// The CPU backend: oneDNN, a BLAS and our own kernels. No other folder includes oneDNN or a BLAS.
 #include "workloads/ops/backend.h"
 
 #include "workloads/ops/cpu/batch_norm.h"
@@ -28,7 +28,7 @@ class CpuBackend final : public Backend {
     if (desc.a != DType::f64 && desc.a != DType::f32 && desc.a != DType::bf16 && desc.a != DType::u8)
       return Made<Matmul>::no(fmt::format("no product of {} x {} on the CPU", name_of(desc.a), name_of(desc.b)));
     if (desc.a_stride || desc.b_stride || desc.out_stride)
-      return Made<Matmul>::no("products on the CPU take matrices whose rows lie side by side");
+      return Made<Matmul>::no("products on the CPU need contiguous rows");
     if (desc.a != DType::f64) return make_dnnl_matmul(desc);
     if (!blas_) return Made<Matmul>::no("f64 needs a BLAS: " + fmt::format("{}", fmt::join(tried_, "; ")));
     return make_blas_matmul(desc, *blas_);

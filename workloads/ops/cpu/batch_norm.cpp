@@ -1,6 +1,5 @@
-// Batch norm: rows shared among threads. A first pass gathers each thread's sums, which are added up in the threads'
-// order; a second one writes. The second goes through the rows backwards, so that it starts with what the caches still
-// hold of the first.
+// Batch norm: threads share the rows. The first pass computes each thread's sums, which are added in thread order; the
+// second pass writes. The second runs backwards, to begin with rows that the first left in the caches.
 #include "workloads/ops/cpu/batch_norm.h"
 
 #include "workloads/ops/cpu/kernels/batch_norm_kernels.h"
@@ -14,20 +13,20 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 8192;       // of a thread's share: less is done sooner than shared
-constexpr std::int64_t block_bytes = 128 << 10;   // of one array, gone through forwards within the second pass
-constexpr std::int64_t streamed_bytes = 8 << 20;  // arrays of this size would push out of the caches what is in them
-constexpr std::int64_t max_samples = 16;          // rows whose mean the sums are shifted by
+constexpr std::int64_t min_elements = 8192;       // per thread: splitting less work costs more than it saves
+constexpr std::int64_t block_bytes = 128 << 10;   // of one array: the second pass runs forwards within a block
+constexpr std::int64_t streamed_bytes = 8 << 20;  // larger arrays bypass the caches, not to evict everything else
+constexpr std::int64_t max_samples = 16;          // rows averaged for the shift of the sums
 
 const BatchNormKernels::Typed& kernels_for(DType dtype) {
   const auto& kernels = cpu::kernels<BatchNormKernels>();
   return dtype == DType::f32 ? kernels.f32 : kernels.bf16;
 }
 
-// What both directions share: how rows are split, and the arrays of the workspace.
+// Common to both directions: the split of the rows, and the layout of the workspace.
 class Plan {
  public:
-  // `arrays`: f32 arrays by channel in the workspace.
+  // `arrays`: number of per-channel f32 arrays in the workspace.
   Plan(const BatchNormDesc& desc, int arrays)
       : d_(desc),
         parts_(static_cast<int>(std::min<std::int64_t>(parts_for(desc.rows * desc.channels, min_elements), desc.rows))),
@@ -45,7 +44,7 @@ class Plan {
   }
   float* array(void* workspace, int index) const { return partial(workspace, parts_) + index * padded_; }
 
-  // gather(rows of a part, its sums, scratch); afterwards the sums of all lie in those of part 0.
+  // Calls gather_part(rows of a part, its sums, scratch), then adds all parts' sums into those of part 0.
   template <typename Gather>
   void gather(void* workspace, const Gather& gather_part) const {
     for_parts(parts_, [&](int part) {
@@ -57,7 +56,7 @@ class Plan {
       for (std::int64_t i = 0; i < 2 * padded_; ++i) total[i] += sums(workspace, part)[i];
   }
 
-  // write(rows) for every block of rows, each part's last block first.
+  // Calls write(rows) for every block of rows, in each part from last to first.
   template <typename Write>
   void write_backwards(const Write& write) const {
     const std::int64_t row_bytes = d_.channels * static_cast<std::int64_t>(size_of(d_.dtype));
@@ -75,7 +74,7 @@ class Plan {
            reinterpret_cast<std::uintptr_t>(out) % 64 == 0;
   }
 
-  // `array` at the first element of a row; null stays null.
+  // The address of a row in `array`; null if `array` is null.
   const void* at(const void* array, std::int64_t row) const {
     if (!array) return nullptr;
     return static_cast<const char*>(array) + row * d_.channels * static_cast<std::int64_t>(size_of(d_.dtype));
@@ -103,7 +102,7 @@ class CpuBatchNormForward final : public VectorOp<BatchNormForward> {
     float* factor = plan_.array(args.workspace, 1);
     float* offset = plan_.array(args.workspace, 2);
     if (d_.training) {
-      of_batch(args, mean, factor);
+      compute_statistics(args, mean, factor);
     } else {
       const auto* variance = static_cast<const float*>(args.running_variance);
       std::copy_n(static_cast<const float*>(args.running_mean), d_.channels, mean);
@@ -130,9 +129,10 @@ class CpuBatchNormForward final : public VectorOp<BatchNormForward> {
   }
 
  private:
-  // Mean and inverse deviation of the batch; saved, and the running statistics moved.
-  void of_batch(const Args& args, float* mean, float* inverse) {
-    // Sums of x - shift, shift a mean of some rows: no digits are lost where the mean is large beside the deviation.
+  // Computes and saves the batch's mean and inverse deviation, and updates the running statistics.
+  void compute_statistics(const Args& args, float* mean, float* inverse) {
+    // Sums x - shift, where shift is the mean of a few rows: this loses no digits if the mean is large compared with
+    // the deviation.
     float* shift = mean;
     std::fill_n(shift, plan_.padded(), 0.0f);
     const std::int64_t samples = std::min(d_.rows, max_samples);
@@ -202,7 +202,7 @@ class CpuBatchNormBackward final : public VectorOp<BatchNormBackward> {
     coefficients(args, factor, slope, offset);
     const bool stream = plan_.streams(args.dx) && args.dx != args.dy && args.dx != args.dy_other;
     plan_.write_backwards([&](Part rows) {
-      // The residual's gradient is what passed ReLU: one array instead of three.
+      // dresidual already is the gradient after ReLU: one array to read instead of three.
       kernels_.input({.rows = rows.end - rows.begin,
                       .channels = d_.channels,
                       .stream = stream,
@@ -250,22 +250,17 @@ class CpuBatchNormBackward final : public VectorOp<BatchNormBackward> {
   const BatchNormKernels::Typed& kernels_;
 };
 
-std::string problem(const BatchNormDesc& d) {
-  if (auto unsound = problem_of(d)) return *unsound;
-  return unless_f32_or_bf16("batch norm", {d.dtype});
-}
+std::string problem(const BatchNormDesc& d) { return problem_of(d).value_or(type_problem("batch norm", {d.dtype})); }
 
 }  // namespace
 
 Made<BatchNormForward> make_batch_norm_forward(const BatchNormDesc& desc) {
-  if (auto why = problem(desc); !why.empty()) return Made<BatchNormForward>::no(why);
-  return std::unique_ptr<BatchNormForward>(std::make_unique<CpuBatchNormForward>(desc));
+  return make_unless<BatchNormForward, CpuBatchNormForward>(problem(desc), desc);
 }
 
 Made<BatchNormBackward> make_batch_norm_backward(const BatchNormDesc& desc) {
-  if (auto why = problem(desc); !why.empty()) return Made<BatchNormBackward>::no(why);
   if (!desc.training) return Made<BatchNormBackward>::no("batch norm has no backward pass in evaluation");
-  return std::unique_ptr<BatchNormBackward>(std::make_unique<CpuBatchNormBackward>(desc));
+  return make_unless<BatchNormBackward, CpuBatchNormBackward>(problem(desc), desc);
 }
 
 }  // namespace assay::ops

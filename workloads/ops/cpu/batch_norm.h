@@ -1,4 +1,4 @@
-// Batch norm by own vectorised kernels, in f32 and bf16.
+// Batch norm by our own vectorised kernels, in f32 and bf16.
 #pragma once
 
 #include "workloads/ops/batch_norm.h"

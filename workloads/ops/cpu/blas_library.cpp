@@ -1,4 +1,4 @@
-// Loads OpenBLAS or BLIS and chooses OpenBLAS's core type from CPUID where its own detection falls short.
+// Loads OpenBLAS or BLIS, and sets OpenBLAS's core type from CPUID if its own detection picks a weaker one.
 #include "workloads/ops/cpu/blas_library.h"
 
 #include "harness/device/cpu/cpuid.h"
@@ -43,7 +43,7 @@ std::optional<BlasLibrary> load_openblas(const std::string& file, std::vector<st
   }
   const auto parallel = function<int (*)()>(library, "openblas_get_parallel");
   if (!parallel || parallel() == 1) {  // 0 sequential, 1 its own threads, 2 OpenMP
-    tried.push_back(file + " runs threads of its own, which would not be bound: install libopenblas0-openmp");
+    tried.push_back(file + " is not built for OpenMP, so its threads could not be bound: install libopenblas0-openmp");
     dlclose(library);
     return std::nullopt;
   }
@@ -149,8 +149,8 @@ std::string openblas_core_for(BlasLevel level) {
 }
 
 std::string BlasLibrary::text() const {
-  const std::string mistaken = detected == core ? "" : fmt::format("; by itself it chose {}", detected);
-  return fmt::format("{} {} ({}{})", name, version, core, mistaken);
+  const std::string corrected = detected == core ? "" : fmt::format("; by itself it chose {}", detected);
+  return fmt::format("{} {} ({}{})", name, version, core, corrected);
 }
 
 std::string BlasLibrary::isa() const {
@@ -166,7 +166,7 @@ std::string BlasLibrary::isa() const {
 std::optional<BlasLibrary> load_blas(std::vector<std::string>& tried) {
   const std::string folder = ASSAY_LIBRARY_FOLDER;
   std::optional<BlasLibrary> found;
-  // Debian's folder first: which build `libopenblas.so.0` names there depends on its alternatives. Fedora's name next.
+  // Debian's OpenMP build by its path, since its alternatives decide what `libopenblas.so.0` is; then Fedora's name.
   for (const std::string& file : {folder + "/openblas-openmp/libopenblas.so.0", std::string("libopenblaso.so.0"),
                                   std::string("libopenblas.so.0")})
     if (!found) found = load_openblas(file, tried);

@@ -1,4 +1,4 @@
-// The BLAS that multiplies f64: found and loaded at run time, and put right where it mistakes the CPU.
+// The BLAS for f64 products: found and loaded at run time, and corrected if it misdetects the CPU.
 #pragma once
 
 #include <optional>
@@ -7,14 +7,14 @@
 
 namespace assay::ops {
 
-// Instruction sets by which BLAS cores differ, weakest first.
+// Instruction sets that BLAS cores are built for, weakest first.
 enum class BlasLevel { other, avx, avx2, avx512 };
 
-// The level of an OpenBLAS core ("SkylakeX") or BLIS configuration ("skx"); `other` for names not known.
+// The level of an OpenBLAS core ("SkylakeX") or BLIS configuration ("skx"); `other` for unknown names.
 BlasLevel blas_level(const std::string& core);
-// The level that CPUID allows on this machine.
+// The level that this machine supports, from CPUID.
 BlasLevel cpu_blas_level();
-// The OpenBLAS core type that stands for a level; empty for `other`.
+// The OpenBLAS core type to request for a level; empty for `other`.
 std::string openblas_core_for(BlasLevel level);
 
 struct BlasLibrary {
@@ -24,18 +24,18 @@ struct BlasLibrary {
   std::string name;  // OpenBLAS, BLIS
   std::string version;
   std::string core;      // the core type in use
-  std::string detected;  // what the library chose by itself
+  std::string detected;  // the core type that the library's own detection chose
   Dgemm dgemm = nullptr;
-  void (*set_threads)(long) = nullptr;  // where the library does not follow OpenMP by itself
+  void (*set_threads)(long) = nullptr;  // if the library does not follow OpenMP's number of threads
 
   // "OpenBLAS 0.3.21 (SkylakeX; by itself it chose Prescott)".
   std::string text() const;
   std::string isa() const;
 };
 
-// The first of: OpenBLAS built for OpenMP (so that it shares the team's threads), with a core type that uses what the
-// CPU has; BLIS built for OpenMP; the same OpenBLAS where it cannot be put right. Measured on Zen 4 and Emerald
-// Rapids, OpenBLAS of the right core type beats BLIS. Nothing when there is none; `tried` then says why, a line each.
+// In order of preference: OpenBLAS built for OpenMP (so that it shares the team's threads) with a core type that uses
+// all that the CPU supports; BLIS built for OpenMP; OpenBLAS with a weaker core type. Measured on Zen 4 and Emerald
+// Rapids, OpenBLAS with the right core type beats BLIS. Nothing if there is none; `tried` gets one reason per library.
 std::optional<BlasLibrary> load_blas(std::vector<std::string>& tried);
 
 }  // namespace assay::ops

@@ -40,11 +40,11 @@ class BlasMatmul final : public Matmul {
 }  // namespace
 
 Made<Matmul> make_blas_matmul(const MatmulDesc& d, const BlasLibrary& library) {
-  if (d.form != WeightForm::plain) return Made<Matmul>::no("a BLAS takes its operands as they lie");
+  if (d.form != WeightForm::plain) return Made<Matmul>::no("a BLAS cannot pack its operands in advance");
   if (d.bias || d.row_sums || d.epilogue != Epilogue::none)
-    return Made<Matmul>::no("a BLAS has no bias, epilogue or row sums: training in f64 is the reference device's");
+    return Made<Matmul>::no("a BLAS has no bias, epilogue or row sums: train in f64 on the reference device");
   if (std::max({d.m, d.n, d.k}) > std::numeric_limits<int>::max())
-    return Made<Matmul>::no(fmt::format("{} counts in 32 bits", library.name));
+    return Made<Matmul>::no(fmt::format("{} has 32-bit sizes", library.name));
   return std::unique_ptr<Matmul>(std::make_unique<BlasMatmul>(d, library));
 }
 

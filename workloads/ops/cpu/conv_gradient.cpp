@@ -1,6 +1,6 @@
-// The weights' gradient, dw[k][tap][c] = sum over output pixels of dy[pixel][k] x[what the tap sees of the pixel][c]:
-// a product whose operands are packed block by block of pixels. Threads form a grid of pixels by out channels; sums
-// over the grid's pixels are added in their order.
+// The weights' gradient, dw[k][tap][c] = sum over output pixels of dy[pixel][k] x[pixel under the tap][c]: a matrix
+// product whose operands are packed one block of pixels at a time. Threads form a grid of pixels by output channels;
+// partial sums are added in a fixed order.
 #include "workloads/ops/cpu/conv_gradient.h"
 
 #include "workloads/ops/cpu/dnnl_common.h"
@@ -15,38 +15,40 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t a_bytes = 512 << 10;       // of a block's packed dy: it stays in the second-level cache
-constexpr std::int64_t min_pixels = 128;          // of a block
-constexpr std::int64_t max_pixels = 1024;         // so that one panel of x stays there too
-constexpr std::int64_t shared_bytes = 512 << 10;  // of a gradient of which every thread may have its own
-constexpr std::int64_t few_channels = 16;         // then the whole window's values make up a row of x
+constexpr std::int64_t a_bytes = 512 << 10;        // of a block's packed dy, to fit the second-level cache
+constexpr std::int64_t min_pixels = 128;           // per block
+constexpr std::int64_t max_pixels = 1024;          // per block, so that one panel of x fits that cache too
+constexpr std::int64_t private_bytes = 512 << 10;  // largest gradient of which every thread gets its own copy
+constexpr std::int64_t few_channels = 16;          // below this a row of x is a whole window, not one tap
 
-std::int64_t up_to(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
-class OwnGradient final : public VectorOp<ConvBackwardWeights> {
+class PackedGradient final : public VectorOp<ConvBackwardWeights> {
  public:
-  explicit OwnGradient(const ConvDesc& desc)
+  explicit PackedGradient(const ConvDesc& desc)
       : d_(desc),
         typed_(d_.dtype == DType::f32 ? kernels_.f32 : kernels_.bf16),
         size_(static_cast<std::int64_t>(size_of(d_.dtype))),
         gathered_(d_.c < few_channels),
         taps_(gathered_ ? 1 : d_.r * d_.s),
         columns_(gathered_ ? d_.r * d_.s * d_.c : d_.c),
-        row_(up_to(columns_, kernels_.width)),
+        row_(round_up(columns_, kernels_.width)),
         pixels_(d_.n * d_.p() * d_.q()) {
     const int threads = parts_for(pixels_, min_pixels);
-    const bool own = d_.k * taps_ * row_ * std::int64_t{sizeof(float)} <= shared_bytes;
+    const bool private_sums = d_.k * taps_ * row_ * std::int64_t{sizeof(float)} <= private_bytes;
     const std::int64_t bands = (d_.k + kernels_.height - 1) / kernels_.height;
-    // As few shares of the pixels as leave each thread two bands or more.
-    parts_pixels_ = own ? threads : 1;
+    // The fewest parts of the pixels that leave each thread at least two bands.
+    parts_pixels_ = private_sums ? threads : 1;
     while (parts_pixels_ < threads && threads / parts_pixels_ > bands / 2) ++parts_pixels_;
     parts_k_ = threads / parts_pixels_;
     direct_ = parts_pixels_ == 1 && row_ == columns_;
-    band_ = up_to((d_.k + parts_k_ - 1) / parts_k_, kernels_.height);
-    const std::int64_t share = (pixels_ + parts_pixels_ - 1) / parts_pixels_;
-    const std::int64_t most = std::clamp(a_bytes / (band_ * size_), min_pixels, max_pixels);
-    const std::int64_t blocks = (share + most - 1) / most;
-    block_ = up_to((share + blocks - 1) / blocks, 2);
+    band_ = round_up((d_.k + parts_k_ - 1) / parts_k_, kernels_.height);
+    const std::int64_t part = (pixels_ + parts_pixels_ - 1) / parts_pixels_;
+    const std::int64_t max_block = std::clamp(a_bytes / (band_ * size_), min_pixels, max_pixels);
+    const std::int64_t blocks = (part + max_block - 1) / max_block;
+    block_ = round_up((part + blocks - 1) / blocks, 2);
   }
 
   std::string implementation() const override { return "assay:packed_gradient"; }
@@ -67,9 +69,9 @@ class OwnGradient final : public VectorOp<ConvBackwardWeights> {
     });
     if (direct_) return;
     const std::int64_t rows = d_.k * taps_;
-    const int shares = parts_for(rows * columns_, 4096);
-    for_parts(shares, [&](int share) {
-      const Part mine = part_of(rows, 1, share, shares);
+    const int row_parts = parts_for(rows * columns_, 4096);
+    for_parts(row_parts, [&](int part) {
+      const Part mine = part_of(rows, 1, part, row_parts);
       for (std::int64_t i = mine.begin; i < mine.end; ++i)
         kernels_.sum(sums + i * row_, parts_pixels_, sums_floats(), columns_,
                      static_cast<float*>(args.dw) + i * columns_, d_.accumulate);
@@ -79,11 +81,11 @@ class OwnGradient final : public VectorOp<ConvBackwardWeights> {
  private:
   // (K, taps, row)
   std::int64_t sums_floats() const { return d_.k * taps_ * row_; }
-  // A part's packed dy, one panel of packed x, the rows' places, the gathered windows.
-  std::int64_t a_part() const { return up_to(block_ * band_ * size_, 64); }
-  std::int64_t b_part() const { return up_to(block_ * kernels_.width * size_, 64); }
-  std::int64_t rows_part() const { return up_to(block_ * std::int64_t{sizeof(void*)}, 64); }
-  std::int64_t windows_part() const { return gathered_ ? up_to(block_ * columns_ * size_, 64) : 0; }
+  // A part's scratch: packed dy, one panel of packed x, row addresses, gathered windows.
+  std::int64_t a_part() const { return round_up(block_ * band_ * size_, 64); }
+  std::int64_t b_part() const { return round_up(block_ * kernels_.width * size_, 64); }
+  std::int64_t rows_part() const { return round_up(block_ * std::int64_t{sizeof(void*)}, 64); }
+  std::int64_t windows_part() const { return gathered_ ? round_up(block_ * columns_ * size_, 64) : 0; }
   std::int64_t part_bytes() const { return a_part() + b_part() + rows_part() + windows_part(); }
 
   void run_part(const Args& args, Part pixels, Part channels, float* dw, char* workspace) const {
@@ -97,9 +99,9 @@ class OwnGradient final : public VectorOp<ConvBackwardWeights> {
                     channels.end - channels.begin, a);
       for (std::int64_t tap = 0; tap < taps_; ++tap) {
         if (gathered_)
-          gather(static_cast<const char*>(args.x), begin, count, windows, rows);
+          gather_windows(static_cast<const char*>(args.x), begin, count, windows, rows);
         else
-          find(static_cast<const char*>(args.x), begin, count, tap, rows);
+          find_rows(static_cast<const char*>(args.x), begin, count, tap, rows);
         for (std::int64_t first = 0; first < columns_; first += kernels_.width) {
           typed_.pack_b(rows, count, first, std::min(columns_ - first, kernels_.width), b);
           typed_.product({.m = channels.end - channels.begin,
@@ -116,7 +118,7 @@ class OwnGradient final : public VectorOp<ConvBackwardWeights> {
 
   // Calls visit(t, image, row, column) with the first pixel of x in the window of output pixel begin + t.
   template <typename Visit>
-  void each_window(std::int64_t begin, std::int64_t count, const Visit& visit) const {
+  void for_each_window(std::int64_t begin, std::int64_t count, const Visit& visit) const {
     const std::int64_t q = d_.q(), each = d_.p() * q;
     std::int64_t image = begin / each, row = begin % each / q, column = begin % q;
     for (std::int64_t t = 0; t < count; ++t) {
@@ -129,20 +131,20 @@ class OwnGradient final : public VectorOp<ConvBackwardWeights> {
     }
   }
 
-  // Where the pixels lie that one tap sees; null outside the image.
-  void find(const char* x, std::int64_t begin, std::int64_t count, std::int64_t tap, const void** rows) const {
+  // The addresses of the pixels under one tap; null outside the image.
+  void find_rows(const char* x, std::int64_t begin, std::int64_t count, std::int64_t tap, const void** rows) const {
     const std::int64_t r = tap / d_.s, s = tap % d_.s;
-    each_window(begin, count, [&](std::int64_t t, std::int64_t image, std::int64_t top, std::int64_t left) {
+    for_each_window(begin, count, [&](std::int64_t t, std::int64_t image, std::int64_t top, std::int64_t left) {
       const std::int64_t h = top + r, w = left + s;
       const bool inside = h >= 0 && h < d_.h && w >= 0 && w < d_.w;
       rows[t] = inside ? x + ((image * d_.h + h) * d_.w + w) * d_.c * size_ : nullptr;
     });
   }
 
-  // The windows themselves, (r, s, c) behind one another, zeros outside the image.
-  void gather(const char* x, std::int64_t begin, std::int64_t count, char* windows, const void** rows) const {
+  // Copies whole windows (r, s, c), with zeros outside the image.
+  void gather_windows(const char* x, std::int64_t begin, std::int64_t count, char* windows, const void** rows) const {
     const std::int64_t pixel = d_.c * size_, line = d_.s * pixel;
-    each_window(begin, count, [&](std::int64_t t, std::int64_t image, std::int64_t top, std::int64_t left) {
+    for_each_window(begin, count, [&](std::int64_t t, std::int64_t image, std::int64_t top, std::int64_t left) {
       char* to = windows + t * columns_ * size_;
       rows[t] = to;
       const std::int64_t first = std::clamp<std::int64_t>(-left, 0, d_.s);
@@ -165,29 +167,32 @@ class OwnGradient final : public VectorOp<ConvBackwardWeights> {
   bool gathered_;
   std::int64_t taps_;
   std::int64_t columns_;  // of one tap's gradient
-  std::int64_t row_;      // the same, in whole panels
+  std::int64_t row_;      // columns_ rounded up to whole panels
   std::int64_t pixels_;
   int parts_k_ = 1;
   int parts_pixels_ = 1;
-  bool direct_ = false;  // dw itself takes the sums
+  bool direct_ = false;  // sums go directly to dw
   std::int64_t band_ = 0;
   std::int64_t block_ = 0;
 };
 
 }  // namespace
 
-bool own_gradient_suits(const ConvDesc& d) {
-  if (d.groups != 1 || d.gradient != DType::f32) return false;
+bool packed_gradient_supports(const ConvDesc& d) {
+  return d.groups == 1 && d.gradient == DType::f32 && (d.dtype == DType::f32 || d.dtype == DType::bf16);
+}
+
+bool packed_gradient_suits(const ConvDesc& d) {
   const cpu::Isa isa = cpu::best_isa();
   if (d.dtype == DType::f32) return isa >= cpu::Isa::avx2 && d.c >= few_channels;
-  // Tiles beat pairs, and without either there is little to choose between.
+  // AMX tiles in oneDNN beat pairs of bf16 here; without either there is little difference.
   const auto tiles = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_amx);
   const bool has_tiles = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & tiles) == tiles;
   return d.dtype == DType::bf16 && isa == cpu::Isa::avx512_bf16 && !has_tiles;
 }
 
-std::unique_ptr<ConvBackwardWeights> make_own_conv_backward_weights(const ConvDesc& desc) {
-  return std::make_unique<OwnGradient>(desc);
+std::unique_ptr<ConvBackwardWeights> make_packed_gradient(const ConvDesc& desc) {
+  return std::make_unique<PackedGradient>(desc);
 }
 
 }  // namespace assay::ops

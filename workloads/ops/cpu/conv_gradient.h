@@ -5,9 +5,10 @@
 
 namespace assay::ops {
 
-// True where the op exists and is faster than oneDNN's: a fixed rule.
-bool own_gradient_suits(const ConvDesc& desc);
-// For descriptors that suit.
-std::unique_ptr<ConvBackwardWeights> make_own_conv_backward_weights(const ConvDesc& desc);
+bool packed_gradient_supports(const ConvDesc& desc);
+// Whether it is faster than oneDNN's, by a fixed rule.
+bool packed_gradient_suits(const ConvDesc& desc);
+// For descriptors that it supports.
+std::unique_ptr<ConvBackwardWeights> make_packed_gradient(const ConvDesc& desc);
 
 }  // namespace assay::ops

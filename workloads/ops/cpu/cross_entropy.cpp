@@ -1,4 +1,4 @@
-// Softmax cross-entropy: rows shared among threads; their losses are added in the rows' order, whoever computed them.
+// Softmax cross-entropy: threads share the rows; losses are added in row order, whichever thread computed them.
 #include "workloads/ops/cpu/kernels/cross_entropy_kernels.h"
 #include "workloads/ops/cpu/language_ops.h"
 #include "workloads/ops/cpu/vector_op.h"
@@ -23,7 +23,7 @@ class CpuCrossEntropy final : public VectorOp<CrossEntropy> {
         kernel_(desc.dtype == DType::f32 ? cpu::kernels<CrossEntropyKernels>().f32
                                          : cpu::kernels<CrossEntropyKernels>().bf16) {}
 
-  // Results by row; a row of exponentials a thread where they are needed.
+  // One result per row, then one row of exponentials per thread if needed.
   std::size_t workspace_bytes() const override {
     return result_bytes() + static_cast<std::size_t>(threads_ * scratch_) * sizeof(float);
   }
@@ -65,8 +65,7 @@ class CpuCrossEntropy final : public VectorOp<CrossEntropy> {
 };
 
 std::string problem(const CrossEntropyDesc& d) {
-  if (auto unsound = problem_of(d)) return *unsound;
-  return unless_f32_or_bf16("cross-entropy", {d.dtype});
+  return problem_of(d).value_or(type_problem("cross-entropy", {d.dtype}));
 }
 
 }  // namespace

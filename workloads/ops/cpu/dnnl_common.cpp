@@ -1,4 +1,4 @@
-// The parts that ops on oneDNN share.
+// Shared by all ops on oneDNN.
 #include "workloads/ops/cpu/dnnl_common.h"
 
 #include "harness/core/error.h"
@@ -48,10 +48,10 @@ DnnlCall::DnnlCall(dnnl::primitive primitive, std::string implementation, std::v
   }
 }
 
-void DnnlCall::run(std::initializer_list<const void*> places) {
-  ASSAY_CHECK(places.size() == memories_.size(), "{} takes {} arguments", implementation_, memories_.size());
+void DnnlCall::run(std::initializer_list<const void*> addresses) {
+  ASSAY_CHECK(addresses.size() == memories_.size(), "{} takes {} arguments", implementation_, memories_.size());
   std::size_t i = 0;
-  for (const void* place : places) memories_[i++].set_data_handle(const_cast<void*>(place));
+  for (const void* address : addresses) memories_[i++].set_data_handle(const_cast<void*>(address));
   const dnnl_status_t status =
       dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
   ASSAY_CHECK(status == dnnl_success, "oneDNN {} failed with status {}", implementation_, int{status});

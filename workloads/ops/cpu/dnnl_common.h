@@ -1,4 +1,4 @@
-// What every op that runs on oneDNN needs: engine, types, attributes, and a primitive with its arguments bound.
+// Shared by all ops on oneDNN: engine, types, attributes, and a primitive with its arguments bound.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -17,26 +17,25 @@ dnnl::engine& dnnl_engine();
 // Throws Error for a type that oneDNN lacks.
 dnnl::memory::data_type dnnl_type(DType dtype);
 
-// Scratch memory is the caller's; f32 means f32, whatever ONEDNN_DEFAULT_FPMATH_MODE says.
+// The caller provides scratch memory; f32 means f32, whatever ONEDNN_DEFAULT_FPMATH_MODE says.
 dnnl::primitive_attr dnnl_attributes();
 
 // "oneDNN 3.2.0".
 std::string dnnl_version_text();
 
-// A primitive and its memories: run() sets where they lie, in the order in which they were given, and runs it.
-// Building may allocate; running does not.
+// A primitive and its memories. run() takes their addresses in binding order. Building may allocate; running does not.
 class DnnlCall {
  public:
   using Binding = std::pair<int, dnnl::memory::desc>;  // DNNL_ARG_..., layout
 
-  // `scratch` is bound last; its place is the last of run()'s.
+  // `scratch` is bound last.
   DnnlCall(dnnl::primitive primitive, std::string implementation, std::vector<Binding> bindings,
            const dnnl::memory::desc& scratch);
 
   const std::string& implementation() const { return implementation_; }
   std::size_t scratch_bytes() const { return scratch_bytes_; }
   // oneDNN takes no const pointers; sources are only read.
-  void run(std::initializer_list<const void*> places);
+  void run(std::initializer_list<const void*> addresses);
 
  private:
   dnnl::primitive primitive_;
@@ -47,8 +46,7 @@ class DnnlCall {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
-// A copy from one layout and type to another, with scratch memory of its own where it needs any; `add` adds to what is
-// there.
+// A copy from one layout and type to another, with its own scratch memory; `add` adds to the destination.
 class DnnlReorder {
  public:
   DnnlReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to, bool add = false);

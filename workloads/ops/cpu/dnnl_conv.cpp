@@ -1,13 +1,10 @@
-// oneDNN's convolutions over NHWC images. Weights are packed into the layout that the primitive asks for; the gradient
-// of the weights is brought from that layout to the canonical one.
+// oneDNN's convolutions over NHWC images. Weights are packed into the primitive's layout, and the weights' gradient is
+// reordered from that layout to the canonical one.
 #include "workloads/ops/cpu/dnnl_conv.h"
 
-#include "harness/core/error.h"
 #include "workloads/ops/cpu/dnnl_common.h"
-#include "workloads/ops/cpu/dnnl_isa.h"
+#include "workloads/ops/cpu/dnnl_made.h"
 
-#include <algorithm>
-#include <functional>
 #include <optional>
 
 namespace assay::ops {
@@ -31,7 +28,7 @@ struct Layouts {
   }
   memory::dims strides() const { return {d.stride, d.stride}; }
   memory::dims padding() const { return {d.padding, d.padding}; }
-  // What the bottom and right edges need: less than `padding` where the stride leaves rows over.
+  // Padding at the bottom and right edges: less than `padding` if the stride leaves rows over.
   memory::dims padding_end() const {
     return {(d.p() - 1) * d.stride + d.r - d.h - d.padding, (d.q() - 1) * d.stride + d.s - d.w - d.padding};
   }
@@ -56,13 +53,7 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Layouts& l) {
           l.padding_end(),   dnnl_attributes()};
 }
 
-// The kernel that is left after the naive ones; those refuse, as `what` on this CPU.
-std::string refuse_reference(const std::string& implementation, const std::string& what) {
-  if (!is_reference_kernel(implementation)) return {};
-  return fmt::format("oneDNN has only a reference kernel ({}) for {} on this CPU", implementation, what);
-}
-
-// What the three ops share: the primitive, its name and instruction set, and the arrangement of weights.
+// Common to the three ops.
 template <typename Base>
 class DnnlConv : public Base {
  public:
@@ -79,7 +70,7 @@ class DnnlConv : public Base {
   DnnlCall call_;
 };
 
-// Weights on their way into the primitive's layout; the scratch that this takes is the op's own.
+// Ops that read packed weights.
 template <typename Base>
 class DnnlConvWithWeights : public DnnlConv<Base> {
  public:
@@ -151,7 +142,7 @@ class BackwardWeights final : public DnnlConv<ConvBackwardWeights> {
   std::size_t own_bytes_ = 0;
 };
 
-// build(layouts) returns an op or a reason; what oneDNN throws becomes a reason too.
+// `build` makes the primitive's descriptor.
 template <typename Op, typename Build>
 Made<Op> make(const ConvDesc& d, const char* pass, const Build& build) {
   if (auto problem = problem_of(d)) return Made<Op>::no(*problem);
@@ -159,21 +150,16 @@ Made<Op> make(const ConvDesc& d, const char* pass, const Build& build) {
     if (dtype != DType::f32 && dtype != DType::bf16)
       return Made<Op>::no(fmt::format("the cpu backend's convolution is for f32 and bf16, not {}", name_of(dtype)));
   const std::string what = fmt::format("the {} of a convolution in {}", pass, name_of(d.dtype));
-  try {
+  return made_by_dnnl<Op>(what, [&]() -> std::unique_ptr<Op> {
     const Layouts layouts(d);
     const auto pd = build(layouts);
-    if (auto reason = refuse_reference(pd.impl_info_str(), what); !reason.empty()) return Made<Op>::no(reason);
     if constexpr (std::is_same_v<Op, ConvForward>)
-      return std::unique_ptr<Op>(std::make_unique<Forward>(layouts, pd));
+      return std::make_unique<Forward>(layouts, pd);
     else if constexpr (std::is_same_v<Op, ConvBackwardData>)
-      return std::unique_ptr<Op>(std::make_unique<BackwardData>(layouts, pd));
+      return std::make_unique<BackwardData>(layouts, pd);
     else
-      return std::unique_ptr<Op>(std::make_unique<BackwardWeights>(layouts, pd));
-  } catch (const dnnl::error& error) {
-    if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments)
-      throw Error(fmt::format("oneDNN cannot build {}: {}", what, error.what()));
-    return Made<Op>::no(fmt::format("oneDNN has no kernel for {} on this CPU", what));
-  }
+      return std::make_unique<BackwardWeights>(layouts, pd);
+  });
 }
 
 }  // namespace

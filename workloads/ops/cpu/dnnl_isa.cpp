@@ -1,4 +1,4 @@
-// How the instruction set of a kernel is told.
+// Finds the instruction set of a oneDNN kernel from its name.
 #include "workloads/ops/cpu/dnnl_isa.h"
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -16,7 +16,7 @@ struct Level {
   const char* name;
 };
 
-// Best first: what the JIT GEMM of each operand type tests for.
+// Best first, in the order in which the JIT GEMM of each operand type checks for them.
 constexpr std::array f32_levels{Level{cpu_isa::avx512_core, "avx512_core"}, Level{cpu_isa::avx2, "avx2"},
                                 Level{cpu_isa::avx, "avx"}, Level{cpu_isa::sse41, "sse41"}};
 constexpr std::array bf16_levels{Level{cpu_isa::avx512_core_amx, "avx512_core_amx"},

@@ -1,4 +1,4 @@
-// From oneDNN's errors to an op or the reason why there is none.
+// Turns oneDNN's errors into the reason why there is no op.
 #pragma once
 
 #include "harness/core/error.h"
@@ -9,7 +9,7 @@
 
 namespace assay::ops {
 
-// What `make` builds; the reason where oneDNN has no kernel for `what`, or only a naive one.
+// The op that `make` builds, or the reason if oneDNN has no kernel for `what`, or only a naive one.
 template <typename Interface, typename Make>
 Made<Interface> made_by_dnnl(const std::string& what, const Make& make) {
   try {

@@ -1,5 +1,5 @@
-// oneDNN's matmul and inner-product primitives behind the Matmul op. Bias and accumulation are oneDNN's; GELU, which
-// stores two results, runs over blocks of rows that are still in the caches.
+// oneDNN's matmul and inner-product primitives behind the Matmul op. oneDNN does bias and accumulation; GELU, which
+// stores two results, runs over blocks of rows while they are in the caches.
 #include "workloads/ops/cpu/dnnl_matmul.h"
 
 #include "harness/device/cpu/kernels.h"
@@ -18,13 +18,13 @@ namespace {
 
 using dnnl::memory;
 
-// What a primitive needs to run, whichever primitive it is.
+// A primitive ready to run.
 struct Built {
-  DnnlCall call;   // a, b, out, bias where there is one
-  memory::desc b;  // in the layout that the primitive takes
+  DnnlCall call;   // a, b, out, bias if there is one
+  memory::desc b;  // in the primitive's layout
 };
 
-// b as the caller holds it, of `type`, in the shape that the primitive names it by.
+// The caller's b, of `type`, with its dimensions in the primitive's order.
 memory::desc canonical_b(const MatmulDesc& d, DType type) {
   if (d.form == WeightForm::inner_product)  // (N, K)
     return memory::desc({d.n, d.k}, dnnl_type(type), d.transpose_b ? memory::dims{d.k, 1} : memory::dims{1, d.n});
@@ -53,7 +53,7 @@ Built built_from(const typename Primitive::primitive_desc& pd, bool bias) {
   return {DnnlCall(Primitive(pd), pd.impl_info_str(), std::move(bindings), pd.scratchpad_desc()), pd.weights_desc()};
 }
 
-// `rows` of d.m rows, stored as `out`; `b` in a given layout, else in what d.form says.
+// The product for `rows` of the d.m rows, with output of `out_type`; b's layout is `given`, else follows from d.form.
 Built build(const MatmulDesc& d, std::int64_t rows, DType out_type, const std::optional<memory::desc>& given = {}) {
   const memory::desc a({rows, d.k}, dnnl_type(d.a), d.transpose_a ? memory::dims{1, d.m} : memory::dims{d.k, 1});
   const memory::desc out = layout(rows, d.n, out_type);
@@ -75,7 +75,7 @@ Built build(const MatmulDesc& d, std::int64_t rows, DType out_type, const std::o
   return built_from<dnnl::matmul>({dnnl_engine(), a, b, out, attr}, false);
 }
 
-// Names, packing and row sums, which every product has alike.
+// Names, packing and row sums, common to all products.
 class Product : public Matmul {
  public:
   Product(const MatmulDesc& desc, const std::string& implementation, const memory::desc& b)
@@ -133,11 +133,11 @@ class WholeProduct final : public Product {
   DnnlCall call_;
 };
 
-// With GELU or its gradient behind it. A block of rows is multiplied into f32, then every thread finishes its share.
+// Followed by GELU or its gradient: a block of rows is multiplied into f32, then the threads share the elementwise
+// part.
 class GeluProduct final : public Product {
  public:
-  // About what the second-level caches of a few cores hold; smaller blocks would leave the product too little to do
-  // for each pass over b.
+  // About the size of a few cores' second-level caches; smaller blocks would do too little work per pass over b.
   static constexpr std::int64_t block_bytes = 3 << 20;
 
   GeluProduct(const MatmulDesc& desc, std::int64_t rows, Built built, std::optional<DnnlCall> rest)
@@ -174,7 +174,7 @@ class GeluProduct final : public Product {
       const char* a = static_cast<const char*>(args.a) + static_cast<std::size_t>(row) * a_row;
       char* out = static_cast<char*>(args.out) + skip;
       char* aux = static_cast<char*>(args.aux) + skip;
-      // f32 results need no other place: z goes to aux, a gradient to out.
+      // f32 results need no staging: z goes to aux, a gradient to out.
       char* z = d_.out != DType::f32 ? static_cast<char*>(args.workspace) : gelu_ ? aux : out;
       DnnlCall& call = rest_ && row + rows_ > d_.m ? *rest_ : call_;
       if (d_.bias)
@@ -201,7 +201,7 @@ class GeluProduct final : public Product {
 
   std::int64_t rows_;
   DnnlCall call_;
-  std::optional<DnnlCall> rest_;  // the last rows, where they are fewer
+  std::optional<DnnlCall> rest_;  // for the last block, if it has fewer rows
   std::size_t element_;
   int parts_;
   ProductKernels::Gelu gelu_ = nullptr;
@@ -220,7 +220,7 @@ std::unique_ptr<Matmul> make_gelu(const MatmulDesc& d) {
 
 Made<Matmul> make_dnnl_matmul(const MatmulDesc& d) {
   if (d.form == WeightForm::inner_product && d.transpose_a)
-    return Made<Matmul>::no("an inner product takes its first operand untransposed");
+    return Made<Matmul>::no("an inner product cannot transpose its first operand");
   if (is_weight_gradient(d))
     if (auto made = make_dnnl_weight_gradient(d)) return made;
   const std::string what = fmt::format("{} x {} into {}", name_of(d.a), name_of(d.b), name_of(d.out));

@@ -5,10 +5,11 @@
 
 namespace assay::ops {
 
-// Every form and extra of a product. The way is chosen by fixed rules, so that a machine always computes alike.
+// Supports every form, epilogue and option. Fixed rules choose the primitive, so a machine always computes the same
+// way.
 Made<Matmul> make_dnnl_matmul(const MatmulDesc& desc);
 
-// True for products that dnnl_weight_gradient.cpp has faster ways for: a lies transposed, b plainly.
+// Whether dnnl_weight_gradient.cpp has a faster way for this product: a is stored transposed, b is not.
 bool is_weight_gradient(const MatmulDesc& desc);
 Made<Matmul> make_dnnl_weight_gradient(const MatmulDesc& desc);
 

@@ -1,8 +1,8 @@
-// Products of two activations, dW (out, in) = or += dY^T X, where neither operand is worth keeping packed. Written by
-// measuring oneDNN 3.2 on Zen 4 (f32 and bf16, sizes of language models): its inner product's backward pass, which
-// packs both as it goes, reaches the rate of packed weights and sums the bias's gradient on the way, but does not
-// accumulate. Then f32 goes through the same routine by its BLAS interface, and bf16 through a product with X packed
-// first.
+// Products of two activations, dW (out, in) = or += dY^T X, where packing an operand in advance does not pay. Choices
+// are from measurements of oneDNN 3.2 on Zen 4 (f32 and bf16, language model sizes). Its inner product's backward pass,
+// which packs both operands as it goes, is as fast as packed weights and also sums the bias gradient, but it cannot
+// accumulate. To accumulate, f32 calls the same routine through oneDNN's BLAS interface, and bf16 packs X, then
+// multiplies.
 #include "harness/core/error.h"
 #include "workloads/ops/cpu/dnnl_common.h"
 #include "workloads/ops/cpu/dnnl_made.h"
@@ -140,7 +140,7 @@ Made<Matmul> make_dnnl_weight_gradient(const MatmulDesc& d) {
     if (!d.accumulate) return inner_product_gradient(d);
     MatmulDesc written = d;
     written.accumulate = false;
-    // The BLAS interface does not say what it runs; where this says so, it is the same.
+    // The BLAS interface does not name its kernel; if the inner product runs the JIT GEMM, so does the BLAS interface.
     if (d.a == DType::f32 && inner_product_gradient(written)->implementation().ends_with("gemm:jit"))
       return std::make_unique<AccumulatedF32>(d);
     return accumulated_packed(d);

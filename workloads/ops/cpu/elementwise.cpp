@@ -10,7 +10,7 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 16384;  // of a thread's share
+constexpr std::int64_t min_elements = 16384;  // per thread
 
 class CpuElementwise final : public VectorOp<Elementwise> {
  public:
@@ -33,7 +33,7 @@ class CpuElementwise final : public VectorOp<Elementwise> {
   FlatKernels::Elementwise kernel_;
 };
 
-// Of a few thousand statistics, on whichever thread asks: no work for a team.
+// For a few thousand statistics: too little work to split, so it runs on the calling thread.
 class CpuCombine final : public VectorOp<Elementwise> {
  public:
   CpuCombine(const ElementwiseDesc& desc) : d_(desc) {}
@@ -52,7 +52,7 @@ class CpuCombine final : public VectorOp<Elementwise> {
 
 Made<Elementwise> make_combine(const ElementwiseDesc& desc) {
   if (desc.in != DType::f32 || desc.out != DType::f32)
-    return Made<Elementwise>::no("the cpu backend combines arrays of f32");
+    return Made<Elementwise>::no("the cpu backend combines only arrays of f32");
   return make_unless<Elementwise, CpuCombine>("", desc);
 }
 
@@ -60,7 +60,7 @@ Made<Elementwise> make_combine(const ElementwiseDesc& desc) {
 
 Made<Elementwise> make_elementwise(const ElementwiseDesc& desc) {
   if (desc.kind == ElementwiseKind::combine) return make_combine(desc);
-  return make_unless<Elementwise, CpuElementwise>(unless_f32_or_bf16("elementwise", {desc.in, desc.out}), desc);
+  return make_unless<Elementwise, CpuElementwise>(type_problem("elementwise", {desc.in, desc.out}), desc);
 }
 
 }  // namespace assay::ops

@@ -1,5 +1,5 @@
-// Embedding: tokens shared among threads; backward, tokens are sorted by id, so that every row of a table is summed by
-// one thread in the order of its tokens.
+// Embedding: threads share the tokens. Backward sorts tokens by id, so that one thread sums each row of a table, in
+// token order.
 #include "workloads/ops/cpu/kernels/embedding_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
 #include "workloads/ops/cpu/vector_op.h"
@@ -15,7 +15,7 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 8192;  // of a thread's share
+constexpr std::int64_t min_elements = 8192;  // per thread
 
 class CpuEmbeddingForward final : public VectorOp<EmbeddingForward> {
  public:
@@ -47,7 +47,7 @@ class CpuEmbeddingForward final : public VectorOp<EmbeddingForward> {
   EmbeddingKernels::Forward kernel_;
 };
 
-// Sorts token numbers by id, tokens of the same id in their order: radix sort, least digit first.
+// Sorts token indices by id: a stable radix sort, lowest digit first.
 class TokenSorter {
  public:
   static constexpr int digit_bits = 11;
@@ -120,34 +120,34 @@ class CpuEmbeddingBackward final : public VectorOp<EmbeddingBackward> {
     });
   }
 
-  // work(rows' part, columns' part): shared by columns, and by rows where there are more threads than columns.
+  // Calls work(part of the rows, part of the columns): splits columns first, then rows if threads are left.
   template <typename Work>
-  void share(std::int64_t rows, const Work& work) const {
+  void split(std::int64_t rows, const Work& work) const {
     for_parts(column_parts_ * row_parts_, [&](int index) {
       work(part_of(rows, 1, index / column_parts_, row_parts_),
            part_of(d_.width, column_granule, index % column_parts_, column_parts_));
     });
   }
 
-  void fetch(const void* matrix, std::size_t element, std::int64_t row, const Part& columns) const {
+  void prefetch(const void* matrix, std::size_t element, std::int64_t row, const Part& columns) const {
     const auto* first =
         static_cast<const std::byte*>(matrix) + static_cast<std::size_t>(row * d_.width + columns.begin) * element;
     const std::size_t bytes = static_cast<std::size_t>(columns.end - columns.begin) * element;
     for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(first + at, 1, 2);
   }
 
-  // Rows of the table were cleared or hold what is added to.
+  // Adds to the table's rows, which the caller has cleared unless it accumulates.
   void add_by_id(const void* dy, const std::int32_t* ids, const std::int32_t* order, void* table) const {
-    share(tokens_, [&](const Part& rows, const Part& columns) {
+    split(tokens_, [&](const Part& rows, const Part& columns) {
       const auto same = [&](std::int64_t i) { return ids[order[i]] == ids[order[i - 1]]; };
-      std::int64_t begin = rows.begin;  // an id belongs to the part that its first token falls into
+      std::int64_t begin = rows.begin;  // an id belongs to the part that contains its first token
       while (begin > 0 && begin < rows.end && same(begin)) ++begin;
       while (begin < rows.end) {
         std::int64_t end = begin + 1;
         while (end < tokens_ && same(end)) ++end;
-        if (end < rows.end) {  // rows come in no order that the hardware foresees
-          fetch(dy, size_of(d_.dtype), order[end], columns);
-          fetch(table, size_of(d_.gradient), ids[order[end]], columns);
+        if (end < rows.end) {  // in an order that the hardware cannot predict
+          prefetch(dy, size_of(d_.dtype), order[end], columns);
+          prefetch(table, size_of(d_.gradient), ids[order[end]], columns);
         }
         const RowList list{.order = order + begin, .count = end - begin};
         kernel_(dy, list, d_.width, row(table, ids[order[begin]]), true, columns.begin, columns.end);
@@ -157,7 +157,7 @@ class CpuEmbeddingBackward final : public VectorOp<EmbeddingBackward> {
   }
 
   void add_by_position(const void* dy, void* table) const {
-    share(d_.seq, [&](const Part& rows, const Part& columns) {
+    split(d_.seq, [&](const Part& rows, const Part& columns) {
       for (std::int64_t t = rows.begin; t < rows.end; ++t) {
         const RowList list{.first = t, .stride = d_.seq, .count = d_.batch};
         kernel_(dy, list, d_.width, row(table, t), d_.accumulate_others, columns.begin, columns.end);
@@ -177,8 +177,8 @@ std::string problem(const EmbeddingDesc& d) {
   if (d.batch < 0 || d.seq < 0 || d.vocabulary <= 0 || d.width <= 0 || d.types < 0)
     return fmt::format("an embedding of {} x {} tokens, vocabulary {}, width {}", d.batch, d.seq, d.vocabulary,
                        d.width);
-  if (d.batch * d.seq > std::numeric_limits<std::int32_t>::max()) return "tokens are counted in 32 bits";
-  return unless_f32_or_bf16("embedding", {d.dtype, d.parameters, d.gradient});
+  if (d.batch * d.seq > std::numeric_limits<std::int32_t>::max()) return "more tokens than 32 bits can count";
+  return type_problem("embedding", {d.dtype, d.parameters, d.gradient});
 }
 
 }  // namespace

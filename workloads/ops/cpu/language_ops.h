@@ -1,4 +1,4 @@
-// Ops of language models by own kernels, in f32 and bf16.
+// Ops of language models by our own kernels, in f32 and bf16.
 #pragma once
 
 #include "workloads/ops/attention.h"

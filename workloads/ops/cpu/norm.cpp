@@ -1,5 +1,5 @@
-// Layer norm and RMS norm: rows shared among threads; each thread's share of the parameters' gradients is summed apart
-// and the shares are added in their order.
+// Layer norm and RMS norm: threads share the rows. Each thread sums its part of the parameter gradients separately, and
+// the parts are added in order.
 #include "workloads/ops/cpu/kernels/norm_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
 #include "workloads/ops/cpu/vector_op.h"
@@ -11,8 +11,8 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 4096;  // of a thread's share: less is done sooner than shared
-constexpr std::int64_t line = 16;            // f32 in a cache line
+constexpr std::int64_t min_elements = 4096;  // per thread: splitting less work costs more than it saves
+constexpr std::int64_t line = 16;            // f32 per cache line
 
 int row_parts(const NormDesc& d) {
   return std::min<int>(parts_for(d.rows * d.columns, min_elements),
@@ -103,7 +103,7 @@ class CpuNormBackward final : public VectorOp<NormBackward> {
 
 std::string problem(const NormDesc& d) {
   if (d.rows < 0 || d.columns <= 0) return fmt::format("a norm of {} rows by {} columns", d.rows, d.columns);
-  return unless_f32_or_bf16("norm", {d.dtype});
+  return type_problem("norm", {d.dtype});
 }
 
 }  // namespace

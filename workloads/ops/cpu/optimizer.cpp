@@ -11,7 +11,7 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 16384;  // of a thread's share
+constexpr std::int64_t min_elements = 16384;  // per thread
 
 class CpuOptimizer final : public VectorOp<Optimizer> {
  public:
@@ -53,18 +53,13 @@ class CpuOptimizer final : public VectorOp<Optimizer> {
 };
 
 std::string problem(const OptimizerDesc& d) {
-  std::int64_t next = 0;
-  for (const DecaySegment& segment : d.segments) {
-    if (segment.begin != next || segment.end < segment.begin)
-      return fmt::format("decay segment [{}, {}) does not follow element {}", segment.begin, segment.end, next);
-    next = segment.end;
-  }
-  if (next != d.count) return fmt::format("decay segments end at {} of {} elements", next, d.count);
-  if (d.master != DType::f32) return fmt::format("the cpu backend's masters are f32, not {}", name_of(d.master));
-  return unless_f32_or_bf16("optimizer", {d.gradient, d.parameter});
+  if (auto invalid = problem_of(d)) return *invalid;
+  if (d.master != DType::f32)
+    return fmt::format("the cpu backend's optimizer needs masters in f32, not {}", name_of(d.master));
+  return type_problem("optimizer", {d.gradient, d.parameter});
 }
 
-// Blocks of fixed size, each summed by one thread, so that the norm does not depend on the number of threads.
+// Sums blocks of fixed size, so that the norm does not depend on the number of threads.
 class CpuGradientNorm final : public VectorOp<GradientNorm> {
  public:
   CpuGradientNorm(const GradientNormDesc& desc)
@@ -87,7 +82,7 @@ class CpuGradientNorm final : public VectorOp<GradientNorm> {
     StepState& state = *args.state;
     const auto scale = static_cast<double>(gradients_scale(state, args));
     const double norm = std::sqrt(total) / scale;
-    // Squares of finite numbers do not overflow f64: the sum is finite where every gradient is.
+    // Squares of f32 do not overflow f64: the sum is finite if every gradient is.
     state.found_infinity = std::isfinite(total) && scale != 0 ? 0 : 1;
     state.norm = static_cast<float>(norm);
     const double clip = state.max_norm > 0 ? std::min(1.0, static_cast<double>(state.max_norm) / (norm + 1e-6)) : 1.0;
@@ -110,7 +105,7 @@ Made<Optimizer> make_optimizer(const OptimizerDesc& desc) {
 }
 
 Made<GradientNorm> make_gradient_norm(const GradientNormDesc& desc) {
-  return make_unless<GradientNorm, CpuGradientNorm>(unless_f32_or_bf16("gradient norm", {desc.gradient}), desc);
+  return make_unless<GradientNorm, CpuGradientNorm>(type_problem("gradient norm", {desc.gradient}), desc);
 }
 
 }  // namespace assay::ops

@@ -1,4 +1,4 @@
-// How an op shares its work among the threads of the process.
+// Splits an op's work among the threads of the process.
 #pragma once
 
 #include <omp.h>
@@ -13,20 +13,21 @@ struct Part {
   std::int64_t end = 0;
 };
 
-// Part `index` of [0, count) cut into `parts` about equal ones at multiples of `granule`.
+// Part `index` of [0, count) split into `parts` of about equal size at multiples of `granule`.
 inline Part part_of(std::int64_t count, std::int64_t granule, int index, int parts) {
   const std::int64_t units = (count + granule - 1) / granule;
   const auto bound = [&](int i) { return std::min(count, units * i / parts * granule); };
   return {bound(index), bound(index + 1)};
 }
 
-// How many parts an op should cut `count` into, decided where it is made: one a thread, none smaller than `least`.
-inline int parts_for(std::int64_t count, std::int64_t least) {
-  const std::int64_t most = std::max<std::int64_t>(1, count / std::max<std::int64_t>(1, least));
-  return static_cast<int>(std::min<std::int64_t>(omp_get_max_threads(), most));
+// How many parts an op should split `count` into, decided when it is made: one per thread, none smaller than
+// `min_part`.
+inline int parts_for(std::int64_t count, std::int64_t min_part) {
+  const std::int64_t max_parts = std::max<std::int64_t>(1, count / std::max<std::int64_t>(1, min_part));
+  return static_cast<int>(std::min<std::int64_t>(omp_get_max_threads(), max_parts));
 }
 
-// work(index) for each of `parts`. What a part computes does not depend on how many threads there are.
+// Calls work(index) for each of `parts`, all of them even if there are fewer threads when it runs.
 template <typename Work>
 void for_parts(int parts, const Work& work) {
   if (parts == 1) return work(0);

@@ -1,4 +1,4 @@
-// Pooling: rows of pixels shared among threads.
+// Pooling: threads share the rows of pixels.
 #include "workloads/ops/cpu/pool.h"
 
 #include "workloads/ops/cpu/kernels/pool_kernels.h"
@@ -11,16 +11,16 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 8192;  // of a thread's share: less is done sooner than shared
+constexpr std::int64_t min_elements = 8192;  // per thread: splitting less work costs more than it saves
 
 const PoolKernels::Typed& kernels_for(DType dtype) {
   const PoolKernels& kernels = cpu::kernels<PoolKernels>();
   return dtype == DType::f32 ? kernels.f32 : kernels.bf16;
 }
 
-// `rows` of the array that is written.
 class PoolRun {
  public:
+  // `rows`: of the output.
   PoolRun(const PoolDesc& desc, PoolKernels::Run kernel, std::int64_t rows)
       : d_(desc),
         kernel_(kernel),
@@ -79,23 +79,21 @@ class CpuPoolBackward final : public VectorOp<PoolBackward> {
 };
 
 std::string problem(const PoolDesc& d) {
-  if (auto unsound = problem_of(d)) return *unsound;
-  if (d.kind == PoolKind::maximum && d.window_h * d.window_w > largest_window)
-    return fmt::format("the cpu backend's maximum pooling takes windows of up to {} pixels, not {} x {}",
-                       largest_window, d.window_h, d.window_w);
-  return unless_f32_or_bf16("pooling", {d.dtype});
+  if (auto invalid = problem_of(d)) return *invalid;
+  if (d.kind == PoolKind::maximum && d.window_h * d.window_w > max_window)
+    return fmt::format("the cpu backend's max pooling takes windows of up to {} pixels, not {} x {}", max_window,
+                       d.window_h, d.window_w);
+  return type_problem("pooling", {d.dtype});
 }
 
 }  // namespace
 
 Made<PoolForward> make_pool_forward(const PoolDesc& desc) {
-  if (auto why = problem(desc); !why.empty()) return Made<PoolForward>::no(why);
-  return std::unique_ptr<PoolForward>(std::make_unique<CpuPoolForward>(desc));
+  return make_unless<PoolForward, CpuPoolForward>(problem(desc), desc);
 }
 
 Made<PoolBackward> make_pool_backward(const PoolDesc& desc) {
-  if (auto why = problem(desc); !why.empty()) return Made<PoolBackward>::no(why);
-  return std::unique_ptr<PoolBackward>(std::make_unique<CpuPoolBackward>(desc));
+  return make_unless<PoolBackward, CpuPoolBackward>(problem(desc), desc);
 }
 
 }  // namespace assay::ops

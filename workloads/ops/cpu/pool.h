@@ -1,4 +1,4 @@
-// Pooling by own vectorised kernels, in f32 and bf16.
+// Pooling by our own vectorised kernels, in f32 and bf16.
 #pragma once
 
 #include "workloads/ops/pool.h"

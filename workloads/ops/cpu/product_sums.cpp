@@ -1,4 +1,4 @@
-// Sums of rows, or of columns where a lies transposed: each summed by one thread.
+// Sums of rows, or of columns if a is stored transposed; one thread computes each sum.
 #include "workloads/ops/cpu/product_sums.h"
 
 #include "harness/device/cpu/kernels.h"
@@ -8,8 +8,8 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 16384;  // of a thread's share
-constexpr std::int64_t line = 64;             // columns that share cache lines in every type
+constexpr std::int64_t min_elements = 16384;  // per thread
+constexpr std::int64_t line = 64;             // columns: at least a cache line in every type
 
 }  // namespace
 

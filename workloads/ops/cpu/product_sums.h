@@ -1,4 +1,4 @@
-// The sums of op(a)'s rows that a product may be asked for: the gradient of a bias.
+// The sums of op(a)'s rows that a product computes on request: the gradient of a bias.
 #pragma once
 
 #include "workloads/ops/cpu/kernels/product_kernels.h"

@@ -1,4 +1,4 @@
-// Rotary embedding: tokens shared among threads.
+// Rotary embedding: threads share the tokens.
 #include "workloads/ops/cpu/kernels/rotary_kernels.h"
 #include "workloads/ops/cpu/language_ops.h"
 #include "workloads/ops/cpu/parallel.h"
@@ -8,7 +8,7 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 4096;  // of a thread's share
+constexpr std::int64_t min_elements = 4096;  // per thread
 
 class CpuRotary final : public VectorOp<Rotary> {
  public:
@@ -37,10 +37,7 @@ class CpuRotary final : public VectorOp<Rotary> {
   RotaryKernels::Token kernel_;
 };
 
-std::string problem(const RotaryDesc& d) {
-  if (auto unsound = problem_of(d)) return *unsound;
-  return unless_f32_or_bf16("rotary embedding", {d.dtype});
-}
+std::string problem(const RotaryDesc& d) { return problem_of(d).value_or(type_problem("rotary embedding", {d.dtype})); }
 
 }  // namespace
 

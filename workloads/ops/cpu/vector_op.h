@@ -1,4 +1,4 @@
-// What ops by own kernels have in common.
+// Shared by the ops that run our own kernels.
 #pragma once
 
 #include "harness/device/cpu/kernels.h"
@@ -20,8 +20,8 @@ class VectorOp : public Base {
   std::string isa() const override { return std::string(cpu::name_of(cpu::best_isa())); }
 };
 
-// Empty when every type is f32 or bf16, else the reason to give.
-inline std::string unless_f32_or_bf16(std::string_view op, std::initializer_list<DType> types) {
+// The reason if a type is neither f32 nor bf16; else empty.
+inline std::string type_problem(std::string_view op, std::initializer_list<DType> types) {
   for (const DType dtype : types)
     if (dtype != DType::f32 && dtype != DType::bf16)
       return fmt::format("the cpu backend's {} is for f32 and bf16, not {}", op, name_of(dtype));

@@ -1,4 +1,4 @@
-// Ops by own vectorised kernels, in f32 and bf16.
+// Ops by our own vectorised kernels, in f32 and bf16.
 #pragma once
 
 #include "workloads/ops/activation.h"

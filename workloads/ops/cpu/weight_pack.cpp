@@ -1,4 +1,4 @@
-// Which layouts own kernels pack: oneDNN's panels of columns, BA..a..b of f32 and BA..a..b2a of bf16.
+// Finds out which layouts our own kernels can pack: oneDNN's panels of columns, BA..a..b of f32 and BA..a..b2a of bf16.
 #include "workloads/ops/cpu/weight_pack.h"
 
 #include "harness/device/cpu/kernels.h"
@@ -9,13 +9,13 @@ namespace {
 
 using dnnl::memory;
 
-// The panels that `desc`, a matrix (K, N), consists of; nothing where it is laid out otherwise.
+// The panels of `desc`, a matrix (K, N); nothing if it has another layout.
 std::optional<PackedPanels> panels_of(const memory::desc& desc) {
   const bool pairs = desc.get_data_type() == memory::data_type::bf16;
   if (desc.get_ndims() != 2 || desc.get_format_kind() != memory::format_kind::blocked) return std::nullopt;
   const memory::dims blocks = desc.get_inner_blks(), indices = desc.get_inner_idxs();
-  const memory::dims wanted = pairs ? memory::dims{0, 1, 0} : memory::dims{0, 1};
-  if (desc.get_inner_nblks() != static_cast<int>(wanted.size()) || indices != wanted) return std::nullopt;
+  const memory::dims expected = pairs ? memory::dims{0, 1, 0} : memory::dims{0, 1};
+  if (desc.get_inner_nblks() != static_cast<int>(expected.size()) || indices != expected) return std::nullopt;
   if (pairs && blocks[2] != 2) return std::nullopt;
   const std::int64_t height = blocks[0] * (pairs ? 2 : 1);
   PackedPanels p;
@@ -25,7 +25,7 @@ std::optional<PackedPanels> panels_of(const memory::desc& desc) {
   p.width = blocks[1];
   if (p.width % PackKernels::granule != 0 || p.rows % height != 0) return std::nullopt;
   const memory::dims strides = desc.get_strides();
-  // Panels one after the other, each with its rows in order, and nothing beside (as sums for int8 would be).
+  // Contiguous panels, each with its rows in order, and nothing else (such as sums for int8).
   const std::int64_t columns = desc.get_padded_dims()[1];
   const std::size_t bytes = static_cast<std::size_t>(p.rows * columns) * (pairs ? 2 : 4);
   if (strides[0] != height * p.width || strides[1] != p.rows * p.width || desc.get_size() != bytes) return std::nullopt;

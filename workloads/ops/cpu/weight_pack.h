@@ -1,4 +1,4 @@
-// Weights into the layout that a oneDNN primitive asked for.
+// Packs weights into the layout that a oneDNN primitive asked for.
 #pragma once
 
 #include "workloads/ops/cpu/dnnl_common.h"
@@ -8,11 +8,11 @@
 
 namespace assay::ops {
 
-// By own kernels where they know the layout (oneDNN 3.2 takes up to six times as long from f32 to bf16 panels), else by
-// a oneDNN reorder.
+// Uses our own kernels if they support the layout (oneDNN 3.2 takes up to six times as long from f32 to bf16 panels),
+// else a oneDNN reorder.
 class WeightPack {
  public:
-  // `from` is the matrix as it lies, of two dimensions like `to`.
+  // `from` is the caller's matrix; it and `to` have two dimensions.
   WeightPack(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
   void run(const void* from, void* to);
 

@@ -1,7 +1,7 @@
-// Winograd convolutions. Forward and the input's gradient: a thread takes blocks of tiles through the input transform,
-// the 16 products and the output transform while they lie in its second-level cache. The weights' gradient: all threads
-// transform a block of tiles, then each multiplies its share of the 16 positions, so that sums have one order whatever
-// the number of threads.
+// Winograd convolutions. Forward and the input's gradient: each thread carries a block of tiles through the input
+// transform, the 16 products and the output transform while it stays in its second-level cache. The weights' gradient:
+// all threads transform a block of tiles, then share the 16 positions' products, so that the order of sums does not
+// depend on the number of threads.
 #include "workloads/ops/cpu/winograd.h"
 
 #include "workloads/ops/cpu/kernels/winograd_kernels.h"
@@ -14,11 +14,11 @@ namespace assay::ops {
 
 namespace {
 
-// Padding of rows of floats, so that rows do not lie in the same set of the caches.
+// Padding of rows, in floats, so that rows do not map to the same cache set.
 constexpr std::int64_t skew = 16;
-constexpr std::int64_t block_bytes = 1 << 20;           // of transformed tiles of a thread
-constexpr std::int64_t min_tiles = 42;                  // of a block: each reads all weights
-constexpr std::int64_t gradient_block_bytes = 8 << 20;  // of transformed tiles of all threads
+constexpr std::int64_t block_bytes = 1 << 20;           // of transformed tiles, per thread
+constexpr std::int64_t min_tiles = 42;                  // per block, since each block reads all weights
+constexpr std::int64_t gradient_block_bytes = 8 << 20;  // of transformed tiles, all threads together
 
 std::int64_t up_to(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 std::int64_t half_up(std::int64_t value) { return (value + 1) / 2; }
@@ -61,8 +61,8 @@ struct Shape {
   }
 };
 Shape shape_of(const ConvDesc& d) { return {d.n, d.h, d.w, d.c, d.p(), d.q(), d.k, d.padding}; }
-// The gradient of the input is a convolution too: dy with padding 2 - padding, by weights turned.
-Shape turned(const ConvDesc& d) { return {d.n, d.p(), d.q(), d.k, d.h, d.w, d.c, 2 - d.padding}; }
+// The gradient of the input is a convolution too: of dy, with padding 2 - padding, by the weights rotated 180 degrees.
+Shape rotated_shape_of(const ConvDesc& d) { return {d.n, d.p(), d.q(), d.k, d.h, d.w, d.c, 2 - d.padding}; }
 
 // images in to images out by transformed weights u (16, out / columns, in, columns).
 class Convolution {
@@ -109,9 +109,9 @@ class Convolution {
  private:
   std::int64_t block_tiles() const {
     const std::int64_t tile_bytes = winograd_positions * (in_stride_ + out_stride_) * std::int64_t{sizeof(float)};
-    const std::int64_t most = std::max(block_bytes / tile_bytes, min_tiles);
+    const std::int64_t max_block = std::max(block_bytes / tile_bytes, min_tiles);
     const std::int64_t each = (s_.tiles() + parts_ - 1) / parts_;
-    const std::int64_t blocks = (each + most - 1) / most;
+    const std::int64_t blocks = (each + max_block - 1) / max_block;
     return std::min(each, up_to((each + blocks - 1) / blocks, kernels_.rows));
   }
   std::int64_t part_floats() const { return winograd_positions * block_ * (in_stride_ + out_stride_); }
@@ -124,7 +124,7 @@ class Convolution {
   std::int64_t block_;
 };
 
-// fn(first channel, last) for shares of the channels, at multiples of what the kernels take at once.
+// Calls fn(first channel, last) for parts of the channels, at multiples of the kernels' panel width.
 template <typename Fn>
 void over_channels(std::int64_t channels, const Fn& fn) {
   const int parts = parts_for(channels, kernels().columns);
@@ -155,14 +155,14 @@ class Forward final : public WinogradOp<ConvForward> {
 
 class BackwardData final : public WinogradOp<ConvBackwardData> {
  public:
-  explicit BackwardData(const ConvDesc& desc) : d_(desc), convolution_(turned(desc)) {}
+  explicit BackwardData(const ConvDesc& desc) : d_(desc), convolution_(rotated_shape_of(desc)) {}
 
   std::size_t packed_bytes() const override { return convolution_.packed_bytes(); }
   std::size_t workspace_bytes() const override { return convolution_.workspace_bytes(); }
   void pack(Stream&, const void* w, void* packed) override {
     over_channels(d_.c, [&](std::int64_t begin, std::int64_t end) {
-      kernels().turned_weights(static_cast<const float*>(w), d_.k, d_.c, begin, end, static_cast<float*>(packed),
-                               convolution_.position());
+      kernels().rotated_weights(static_cast<const float*>(w), d_.k, d_.c, begin, end, static_cast<float*>(packed),
+                                convolution_.position());
     });
   }
   void run(Stream&, const Args& args) override { convolution_.run(args.dy, args.packed, args.dx, args.workspace); }
@@ -182,8 +182,8 @@ class BackwardWeights final : public WinogradOp<ConvBackwardWeights> {
         sums_stride_(up_to(s_.in, kernels_.columns)),
         parts_(parts_for(s_.tiles(), min_tiles)) {
     const std::int64_t tile_bytes = winograd_positions * (in_stride_ + out_stride_) * std::int64_t{sizeof(float)};
-    const std::int64_t most = std::max(gradient_block_bytes / tile_bytes, min_tiles);
-    const std::int64_t blocks = (s_.tiles() + most - 1) / most;
+    const std::int64_t max_block = std::max(gradient_block_bytes / tile_bytes, min_tiles);
+    const std::int64_t blocks = (s_.tiles() + max_block - 1) / max_block;
     block_ = (s_.tiles() + blocks - 1) / blocks;
   }
 
@@ -217,7 +217,7 @@ class BackwardWeights final : public WinogradOp<ConvBackwardWeights> {
   }
 
  private:
-  // sums (16, out, in) = or += dy^T x at each position, in shares of whole bands of out channels.
+  // sums (16, out, in) = or += dy^T x at each position, split into whole bands of output channels.
   void multiply(std::int64_t tiles, const float* x, std::int64_t x_size, const float* dy, std::int64_t dy_size,
                 float* sums, bool add) const {
     const std::int64_t bands = (s_.out + kernels_.rows - 1) / kernels_.rows, all = winograd_positions * bands;
@@ -262,8 +262,8 @@ bool winograd_suits(const ConvDesc& d) {
   if (!f32 || d.r != 3 || d.s != 3 || d.stride != 1 || d.groups != 1 || d.padding > 2) return false;
   if (d.c % channel_block != 0 || d.k % channel_block != 0 || std::min(d.c, d.k) < 64) return false;
   if (cpu::best_isa() == cpu::Isa::generic) return false;
-  // Tiles that reach over the edge must not eat up what is gained.
-  const std::int64_t products = winograd_positions * std::max(shape_of(d).tiles(), turned(d).tiles());
+  // Tiles that cross the edge must not cancel the gain.
+  const std::int64_t products = winograd_positions * std::max(shape_of(d).tiles(), rotated_shape_of(d).tiles());
   return 3 * products <= 2 * 9 * d.n * d.p() * d.q();
 }
 

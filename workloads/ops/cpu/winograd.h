@@ -1,12 +1,12 @@
-// 3 x 3 convolutions in f32 by Winograd's F(2x2, 3x3): 2.25 times fewer products than the definition, and errors of the
-// same size.
+// 3 x 3 convolutions in f32 by Winograd's F(2x2, 3x3): 2.25 times fewer products than the direct method, with errors of
+// the same size.
 #pragma once
 
 #include "workloads/ops/conv.h"
 
 namespace assay::ops {
 
-// True where the op exists and is faster than oneDNN's: a fixed rule.
+// Whether the op supports the descriptor and is faster than oneDNN's, by a fixed rule.
 bool winograd_suits(const ConvDesc& desc);
 
 // For descriptors that suit.

@@ -1,5 +1,5 @@
 // GELU and the SiLU gate. Forward moves 2 (gate: 3) and backward 3 (gate: 5) times rows x columns elements: that is the
-// floor. The functors' arithmetic stays below it: per element one exponential and one reciprocal.
+// floor. The arithmetic takes less time: one exponential and one reciprocal per element.
 #include "workloads/ops/cuda/cuda_op.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 #include "workloads/ops/functors/activation.h"
@@ -11,15 +11,15 @@ namespace {
 using namespace cuda;
 
 constexpr int threads = 256;
-constexpr int unroll = 2;  // vectors in flight a thread and array
+constexpr int unroll = 2;  // vectors in flight per thread and array
 
-// Where element i of y's vectors lies in x.
+// Maps an index into y's vectors to one into x.
 struct Columns {
-  std::int64_t a_row;  // vectors, or elements one by one
+  std::int64_t per_row;  // vectors, or single elements
   bool gate;
 
-  // Of the gate; `a_row` behind it lies `up`.
-  __device__ std::int64_t operator()(std::int64_t i) const { return gate ? i + divide(i, a_row).whole * a_row : i; }
+  // The gate's index; `up` is `per_row` behind it.
+  __device__ std::int64_t operator()(std::int64_t i) const { return gate ? i + divide(i, per_row).whole * per_row : i; }
 };
 
 template <ActivationKind kind>
@@ -29,7 +29,7 @@ __device__ __forceinline__ float activated(float x, float up) {
   return functors::SiluGate()(x, up);
 }
 
-// Vectors [0, vectors), each block its own stretch; elements after them one by one.
+// Vectors [0, vectors), one contiguous range per block; the elements behind them one by one.
 template <typename T, ActivationKind kind>
 __global__ void __launch_bounds__(threads)
     activation(const T* x, T* y, std::int64_t vectors, std::int64_t count, std::int64_t columns) {
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-// Of x (the gate) and of up.
+// The gradients of x (the gate) and of up.
 template <ActivationKind kind>
 __device__ __forceinline__ functors::SiluGateGradients<float> gradients(float x, float up, float dy) {
   if constexpr (kind == ActivationKind::gelu_tanh) return {dy * functors::GeluTanhGradient()(x), 0.0f};
@@ -68,7 +68,7 @@ __device__ __forceinline__ functors::SiluGateGradients<float> gradients(float x,
   return functors::SiluGateGradient()(x, up, dy);
 }
 
-// dx may be x: a thread reads what it overwrites.
+// dx may be x: each thread reads what it overwrites.
 template <typename T, ActivationKind kind>
 __global__ void __launch_bounds__(threads, 3) activation_gradient(const T* x, const T* dy, T* dx, std::int64_t vectors,
                                                                   std::int64_t count, std::int64_t columns) {
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(threads, 3) activation_gradient(const T* x, co
   }
 }
 
-// The kernels of one type, by kind.
+// One type's kernels, by kind.
 template <typename T>
 auto forward_of(ActivationKind kind) {
   return kind == ActivationKind::gelu_tanh  ? activation<T, ActivationKind::gelu_tanh>
@@ -122,7 +122,7 @@ auto backward_of(ActivationKind kind) {
                                             : activation_gradient<T, ActivationKind::silu_gate>;
 }
 
-// Vectors of y, none where rows of a gate do not start at 16 bytes, and the blocks for them.
+// The number of vectors of y, none if a gate's rows are not aligned to 16 bytes, and the blocks for them.
 template <typename T>
 struct Shape {
   std::int64_t count;

@@ -1,4 +1,4 @@
-// Attention on GPUs: cuDNN's fused kernels where they can, products and an own softmax elsewhere.
+// Attention on GPUs: cuDNN's fused kernels if possible, else products and our own softmax.
 #include "workloads/ops/attention.h"
 
 #include "workloads/ops/cuda/attention_composite.h"
@@ -15,11 +15,11 @@ namespace {
 
 std::string architecture_of(const Device& device) { return fmt::format("sm_{}", device.info().compute_capability); }
 
-// cuDNN's word on why not may be a page long.
+// cuDNN's reason may be a page long.
 std::string shortened(const std::string& reason) {
-  constexpr std::size_t most = 160;
+  constexpr std::size_t max_length = 160;
   const std::string line = reason.substr(0, reason.find('\n'));
-  return line.size() <= most ? line : line.substr(0, most) + "...";
+  return line.size() <= max_length ? line : line.substr(0, max_length) + "...";
 }
 
 }  // namespace

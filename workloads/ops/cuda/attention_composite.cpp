@@ -3,6 +3,7 @@
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/attention_kernels.h"
 #include "workloads/ops/cuda/blaslt.h"
+#include "workloads/ops/cuda/round_up.h"
 
 #include <fmt/format.h>
 
@@ -17,25 +18,23 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t wanted_bytes = std::int64_t{32} << 20;  // of scores and what has their shape
-constexpr std::int64_t thick = 256;                            // queries that make a product thick enough
+constexpr std::int64_t target_bytes = std::int64_t{32} << 20;  // of scores and other arrays of their shape
+constexpr std::int64_t enough_queries = 256;                   // queries for an efficient product
 
-std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
-
-// Heads of one sequence are taken `kv_heads` key heads at a time, their queries in blocks of `queries`.
+// Processes a sequence's heads `kv_heads` key heads at a time, and their queries in blocks of `queries`.
 struct Shape {
   Shape(const AttentionDesc& desc, std::int64_t bytes_per_score) : d(desc) {
-    row_stride = rounded_up(d.seq, 8);
+    row_stride = round_up(d.seq, 8);
     kv_heads = d.kv_heads;
-    // A block of few rows makes thin products: rather fewer heads.
-    while (kv_heads > 1 && rows_that_fit(bytes_per_score) < std::min(d.seq, thick)) do
+    // Blocks of few rows make thin products: use fewer heads instead.
+    while (kv_heads > 1 && rows_that_fit(bytes_per_score) < std::min(d.seq, enough_queries)) do
         --kv_heads;
       while (d.kv_heads % kv_heads != 0);
-    // Masked keys beyond a block's last query are left out, so causal blocks are no larger than they must be.
-    const std::int64_t most =
-        std::clamp<std::int64_t>(rows_that_fit(bytes_per_score), 64, d.causal ? thick : d.seq + 64);
-    blocks = (d.seq + most - 1) / most;
-    queries = std::min(d.seq, rounded_up((d.seq + blocks - 1) / blocks, 16));
+    // Causal blocks skip masked keys beyond their last query, so keep these blocks small.
+    const std::int64_t max_queries =
+        std::clamp<std::int64_t>(rows_that_fit(bytes_per_score), 64, d.causal ? enough_queries : d.seq + 64);
+    blocks = (d.seq + max_queries - 1) / max_queries;
+    queries = std::min(d.seq, round_up((d.seq + blocks - 1) / blocks, 16));
     blocks = (d.seq + queries - 1) / queries;
   }
 
@@ -56,22 +55,22 @@ struct Shape {
 
  private:
   std::int64_t rows_that_fit(std::int64_t bytes_per_score) const {
-    return wanted_bytes / (bytes_per_score * heads() * row_stride);
+    return target_bytes / (bytes_per_score * heads() * row_stride);
   }
 };
 
 DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 bool is_narrow(DType dtype) { return dtype == DType::bf16 || dtype == DType::fp16; }
-// As arrays hold it: tf32 says how f32 is multiplied.
+// The storage type: tf32 only affects how f32 is multiplied.
 DType stored(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
 
-// Bytes that places of a tensor are aligned to whose heads are `head_dim` apart and whose tokens are `stride` apart.
+// The alignment in bytes of elements in a tensor with heads `head_dim` and tokens `stride` elements apart.
 std::int64_t alignment_of(const Shape& s, std::int64_t stride) {
   const auto unit = std::gcd(s.d.head_dim, stride) * static_cast<std::int64_t>(s.bytes());
   return std::min<std::int64_t>(unit & -unit, 256);
 }
 
-// One matrix among the operands of a product: rows `stride` elements apart, matrices of a batch `batch` apart.
+// One matrix operand of a product: rows `stride` elements apart, matrices of a batch `batch` apart.
 struct Operand {
   std::int64_t stride = 0;
   std::int64_t batch = 0;
@@ -86,7 +85,7 @@ Operand scores_of(const Shape& s, std::int64_t queries) {
   return {s.row_stride, s.group() * queries * s.row_stride, 16};
 }
 
-// out (m, n) = op(a) op(b), for each key head of a block; the first reason why not is kept.
+// Makes plans for out (m, n) = op(a) op(b), for each key head of a block; keeps the first reason for failure.
 class PlanMaker {
  public:
   explicit PlanMaker(const Shape& shape) : s_(shape) {}
@@ -142,7 +141,7 @@ class Parts {
  public:
   std::size_t add(std::size_t bytes) {
     const std::size_t at = end_;
-    end_ += (bytes + 255) / 256 * 256;
+    end_ += aligned_size(bytes);
     return at;
   }
   std::size_t bytes() const { return end_; }
@@ -187,7 +186,7 @@ class Composite : public Base {
     rows.causal = s_.d.causal;
     return rows;
   }
-  // The place of a token's head among elements of the op's type, of the same kind as `base`.
+  // The address of a token's head in an array of the op's type, const like `base`.
   template <typename Pointer>
   Pointer place(Pointer base, std::int64_t stride, std::int64_t b, std::int64_t token, std::int64_t head) const {
     return element(base, (b * s_.d.seq + token) * stride + head * s_.d.head_dim, s_.d.dtype);
@@ -197,7 +196,7 @@ class Composite : public Base {
     using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const char, char>;
     return static_cast<Byte*>(base) + index * static_cast<std::int64_t>(size_of(dtype));
   }
-  // The rows of one query head of the group inside a block of scores.
+  // The rows of one query head of the group in a block of scores.
   void* scores_at(void* base, std::int64_t g, std::int64_t queries, DType dtype) const {
     return element(base, g * queries * s_.row_stride, dtype);
   }
@@ -213,7 +212,7 @@ class Composite : public Base {
 
 class Forward final : public Composite<AttentionForward> {
  public:
-  // `shape` of a sound descriptor. `why_not` is set when a product cannot be had.
+  // `shape` must be from a valid descriptor. Sets `why_not` if a product is unavailable.
   Forward(const Shape& shape, const std::string& architecture, const std::string& why, std::string& why_not)
       : Composite(shape, architecture, why) {
     const AttentionDesc& d = s_.d;
@@ -276,8 +275,9 @@ class Forward final : public Composite<AttentionForward> {
   std::size_t products_workspace_ = 0;
 };
 
-// Blocks of queries are taken from the last one on, which sees every key, so that it writes all of dk and dv, to which
-// the others, and other query heads of the group, add in a fixed order: in f32, for narrow types in the workspace.
+// Processes blocks of queries from the last to the first. The last one sees every key, so it writes all of dk and dv;
+// the other blocks, and other query heads of the group, add to them in a fixed order: in f32, for narrow types in the
+// workspace.
 class Backward final : public Composite<AttentionBackward> {
  public:
   Backward(const Shape& shape, const std::string& architecture, const std::string& why, std::string& why_not)
@@ -319,11 +319,11 @@ class Backward final : public Composite<AttentionBackward> {
     }
     why_not = maker.reason();
     const auto count = static_cast<std::size_t>(s_.scores());
-    const bool apart = is_narrow(d.dtype);
+    const bool separate = is_narrow(d.dtype);
     scores_ = parts_.add(count * size_of(wide(d.dtype)));
     dprobabilities_ = parts_.add(count * size_of(wide(d.dtype)));
-    probabilities_ = apart ? parts_.add(count * s_.bytes()) : scores_;
-    dscores_ = apart ? parts_.add(count * s_.bytes()) : dprobabilities_;
+    probabilities_ = separate ? parts_.add(count * s_.bytes()) : scores_;
+    dscores_ = separate ? parts_.add(count * s_.bytes()) : dprobabilities_;
     const auto of_keys = static_cast<std::size_t>(sums_ ? s_.kv_heads * d.seq * d.head_dim : 0) * sizeof(float);
     dk_sums_ = parts_.add(of_keys);
     dv_sums_ = parts_.add(of_keys);

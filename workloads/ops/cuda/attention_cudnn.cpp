@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,11 +22,11 @@ namespace assay::ops {
 
 namespace {
 
-// A backward pass that repeats its bits keeps the gradient of all scores of the sequences that it is given, in 16 bits;
-// one that does not keeps dq in f32. More sequences than fit these bytes are taken in turns.
-constexpr std::int64_t max_bytes_kept = std::int64_t{1} << 30;
-// Keys are taken in tiles of these; the tail of the last one must be masked by lengths (cuDNN before 9.26 computes
-// NaN from it where the log-sum-exp is far below zero: NVIDIA/cudnn-frontend#160, #1072).
+// A reproducible backward pass stores the gradient of all scores of its sequences in 16 bits; any other one stores dq
+// in f32. Sequences beyond this size are processed in slices.
+constexpr std::int64_t max_slice_bytes = std::int64_t{1} << 30;
+// Keys per tile; the tail of the last tile must be masked by lengths (cuDNN before 9.26 computes NaN from it if the
+// log-sum-exp is far below zero: NVIDIA/cudnn-frontend#160, #1072).
 constexpr std::int64_t tile = 128;
 
 std::string refusal(const AttentionDesc& d) {
@@ -38,10 +39,10 @@ std::string refusal(const AttentionDesc& d) {
   return {};
 }
 
-// A way to do it: sequences at a time, a divisor of the batch, and the plan that takes so many.
-struct Way {
+// A candidate: a plan and how many sequences it processes at a time, a divisor of the batch.
+struct Candidate {
   std::int64_t slice = 1;
-  bool repeats = true;  // the same bits each time
+  bool repeats = true;  // its bits
   std::shared_ptr<cudnn::Plan> plan;
 };
 
@@ -57,12 +58,13 @@ Buffer whole_lengths(Device& device, Stream& stream, std::int64_t count, std::in
 template <typename Base>
 class CudnnAttention : public Base {
  public:
-  CudnnAttention(Device& device, const AttentionDesc& desc, const Way& way, bool masked_tail, std::string architecture)
+  CudnnAttention(Device& device, const AttentionDesc& desc, const Candidate& candidate, bool masked_tail,
+                 std::string architecture)
       : d_(desc),
-        slice_(way.slice),
-        plan_(way.plan),
-        repeats_(way.repeats),
-        choice_(fmt::format("{}{}", plan_->name(), way.repeats ? "" : " (sums in any order)")),
+        slice_(candidate.slice),
+        plan_(candidate.plan),
+        repeats_(candidate.repeats),
+        choice_(fmt::format("{}{}", plan_->name(), candidate.repeats ? "" : " (sums in any order)")),
         architecture_(std::move(architecture)) {
     if (masked_tail) whole_ = whole_lengths(device, *device.make_stream(), slice_, d_.seq);
   }
@@ -73,7 +75,7 @@ class CudnnAttention : public Base {
   std::size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
 
  protected:
-  // An operand from sequence b on whose tokens are `stride` elements apart.
+  // An operand starting at sequence b; tokens are `stride` elements apart.
   cudnn::Operand tokens(std::int64_t id, const void* base, std::int64_t b, std::int64_t stride) const {
     return cudnn::operand(
         id, static_cast<const char*>(base) + b * d_.seq * stride * static_cast<std::int64_t>(size_of(d_.dtype)));
@@ -84,11 +86,11 @@ class CudnnAttention : public Base {
   cudnn::Operand lengths(const std::int32_t* base, std::int64_t b) const {
     return cudnn::operand(cudnn::attention_lengths, d_.lengths ? base + b : whole_.as<std::int32_t>());
   }
-  // Operands that the graph has; lengths come last.
-  std::span<const cudnn::Operand> given(std::span<const cudnn::Operand> operands) const {
+  // The operands that the graph has; lengths are last.
+  std::span<const cudnn::Operand> used_operands(std::span<const cudnn::Operand> operands) const {
     return d_.lengths || whole_.data() ? operands : operands.first(operands.size() - 1);
   }
-  // cuDNN leaves what it likes in rows that take no part.
+  // cuDNN leaves garbage in masked rows.
   void clear(void* rows, std::int64_t heads, std::int64_t stride, const std::int32_t* lengths,
              cudaStream_t queue) const {
     const auto bytes = static_cast<std::int64_t>(size_of(d_.dtype));
@@ -120,7 +122,7 @@ class Forward final : public CudnnAttention<AttentionForward> {
                                    tokens(cudnn::attention_out, args.out, b, out_stride()),
                                    sums(args.log_sum_exp, b),
                                    lengths(args.lengths, b)};
-      plan_->run(queue, given(operands), args.workspace);
+      plan_->run(queue, used_operands(operands), args.workspace);
     }
     if (!d_.lengths) return;
     clear(args.out, d_.heads, out_stride(), args.lengths, queue);
@@ -145,7 +147,7 @@ class Backward final : public CudnnAttention<AttentionBackward> {
                                    tokens(cudnn::attention_dv, args.dv, b, d_.v_stride),
                                    sums(args.log_sum_exp, b),
                                    lengths(args.lengths, b)};
-      plan_->run(queue, given(operands), args.workspace);
+      plan_->run(queue, used_operands(operands), args.workspace);
     }
     if (!d_.lengths) return;
     clear(args.dq, d_.heads, d_.q_stride, args.lengths, queue);
@@ -154,11 +156,11 @@ class Backward final : public CudnnAttention<AttentionBackward> {
   }
 };
 
-// The most sequences at a time, a divisor of the batch, of each of which `bytes` are kept. None where the front end
-// would give cuDNN scratch that is not aligned to 16 bytes: it lies behind a sum in f32 for each of the rows.
+// The maximum number of sequences at a time, a divisor of the batch, at `bytes` each. Nothing if the front end would
+// pass cuDNN unaligned scratch: it follows one f32 sum per row and must be aligned to 16 bytes.
 std::optional<std::int64_t> slice_of(const AttentionDesc& d, bool backward, std::int64_t bytes) {
   for (std::int64_t slice = d.batch; slice > 0; --slice) {
-    if (d.batch % slice != 0 || (slice > 1 && slice * bytes > max_bytes_kept)) continue;
+    if (d.batch % slice != 0 || (slice > 1 && slice * bytes > max_slice_bytes)) continue;
     if (!backward || slice * d.heads * d.seq % 4 == 0) return slice;
   }
   return std::nullopt;
@@ -184,25 +186,25 @@ cudnn::AttentionGraph graph_of(const AttentionDesc& d, bool backward) {
   return graph;
 }
 
-// The best guesses of cuDNN's heuristics: forward; backward with sums in a fixed order and, where keys are more than a
-// tile so that an order matters, in any, which spares memory traffic that grows with the square of the sequence.
-std::vector<Way> ways_of(const AttentionDesc& d, bool backward, std::string& why_none) {
+// The best guesses of cuDNN's heuristics: forward; backward with sums in a fixed order and, if keys span more than one
+// tile so that order matters, in any order, which saves memory traffic that grows with the square of the sequence.
+std::vector<Candidate> candidates_of(const AttentionDesc& d, bool backward, std::string& why_none) {
   cudnn::AttentionGraph graph = graph_of(d, backward);
-  std::vector<Way> ways;
-  const auto add = [&](bool repeats, std::int64_t bytes_kept, std::size_t most) {
-    const auto slice = slice_of(d, backward, bytes_kept);
+  std::vector<Candidate> candidates;
+  const auto add = [&](bool repeats, std::int64_t bytes, std::size_t max_plans) {
+    const auto slice = slice_of(d, backward, bytes);
     if (!slice) {
-      why_none = fmt::format("cuDNN: {} rows of queries do not fill whole 16 bytes", d.batch * d.heads * d.seq);
+      why_none = fmt::format("cuDNN: {} rows of queries do not fill a multiple of 16 bytes", d.batch * d.heads * d.seq);
       return;
     }
     graph.batch = *slice;
     cudnn::Limits limits;
-    limits.workspace_bytes = std::size_t{8} << 30;  // one long sequence may need more than it should
-    limits.most = most;
+    limits.workspace_bytes = std::size_t{8} << 30;  // one long sequence may need a lot
+    limits.max_plans = max_plans;
     limits.deterministic = repeats;
     cudnn::Plans found = cudnn::attention_plans(graph, limits);
     if (why_none.empty()) why_none = found.why_not;
-    for (auto& plan : found.plans) ways.push_back({*slice, repeats, std::move(plan)});
+    for (auto& plan : found.plans) candidates.push_back({*slice, repeats, std::move(plan)});
   };
   const std::int64_t keys = (d.seq + tile - 1) / tile * tile;
   if (!backward) {
@@ -211,113 +213,76 @@ std::vector<Way> ways_of(const AttentionDesc& d, bool backward, std::string& why
     add(true, d.heads * keys * keys * 2, 2);
     if (d.seq > tile) add(false, d.heads * keys * d.head_dim * static_cast<std::int64_t>(sizeof(float)), 2);
   }
-  return ways;
+  return candidates;
 }
 
-// Random arrays that ways to do one attention are tried on.
-class TrialArrays {
- public:
-  // Throws Error where the device has no memory left for them.
-  TrialArrays(Device& device, Stream& stream, const AttentionDesc& d, bool backward, std::size_t scratch)
-      : device_(device), stream_(stream), d_(d), in_(rows("qkv")) {
-    const std::int64_t tokens = d.batch * d.seq, row = d.heads * d.head_dim;
-    out_ = array(d.dtype, tokens * row, "out");
-    sums_ = array(DType::f32, tokens * d.heads, "log_sum_exp");
-    if (backward) {
-      gradients_ = rows("dqkv");
-      dout_ = array(d.dtype, tokens * row, "dout");
-    }
-    if (d.lengths) buffers_.push_back(whole_lengths(device, stream, d.batch, d.seq));
-    if (d.lengths) lengths_ = buffers_.back().as<std::int32_t>();
-    buffers_.push_back(device.allocate(std::max<std::size_t>(scratch, 1)));
-    workspace_ = buffers_.back().data();
-  }
-
-  void run(AttentionForward& op) const {
-    op.run(stream_, {.q = in_.q,
-                     .k = in_.k,
-                     .v = in_.v,
-                     .lengths = lengths_,
-                     .out = out_,
-                     .log_sum_exp = sums_,
-                     .workspace = workspace_});
-  }
-  void run(AttentionBackward& op) const {
-    op.run(stream_, {.q = in_.q,
-                     .k = in_.k,
-                     .v = in_.v,
-                     .lengths = lengths_,
-                     .out = out_,
-                     .dout = dout_,
-                     .log_sum_exp = sums_,
-                     .dq = gradients_.q,
-                     .dk = gradients_.k,
-                     .dv = gradients_.v,
-                     .workspace = workspace_});
-  }
-
- private:
-  struct Rows {
-    void *q = nullptr, *k = nullptr, *v = nullptr;
-  };
-
-  void* array(DType dtype, std::int64_t count, const char* purpose) {
-    buffers_.push_back(random_array(device_, stream_, dtype, count, purpose));
-    return buffers_.back().data();
-  }
-  // In one array where they lie side by side in rows.
-  Rows rows(const char* purpose) {
-    const std::int64_t tokens = d_.batch * d_.seq, q = d_.heads * d_.head_dim, kv = d_.kv_heads * d_.head_dim;
-    const auto bytes = static_cast<std::int64_t>(size_of(d_.dtype));
-    if (d_.q_stride == d_.k_stride && d_.q_stride == d_.v_stride && d_.q_stride >= q + 2 * kv) {
-      auto* base = static_cast<std::byte*>(array(d_.dtype, tokens * d_.q_stride, purpose));
-      return {base, base + q * bytes, base + (q + kv) * bytes};
-    }
-    return {array(d_.dtype, tokens * d_.q_stride, purpose), array(d_.dtype, tokens * d_.k_stride, purpose),
-            array(d_.dtype, tokens * d_.v_stride, purpose)};
-  }
-
-  Device& device_;
-  Stream& stream_;
-  AttentionDesc d_;
-  std::vector<Buffer> buffers_;
-  Rows in_, gradients_;
-  void *out_ = nullptr, *sums_ = nullptr, *dout_ = nullptr, *workspace_ = nullptr;
-  const std::int32_t* lengths_ = nullptr;
+struct Rows {
+  void *q = nullptr, *k = nullptr, *v = nullptr;
 };
 
-// The fastest by trial; the first where the device has no memory for one.
+// One array if q, k and v share rows, else three.
+Rows random_rows(TrialArrays& arrays, const AttentionDesc& d, const char* purpose) {
+  const std::int64_t tokens = d.batch * d.seq, q = d.heads * d.head_dim, kv = d.kv_heads * d.head_dim;
+  const auto bytes = static_cast<std::int64_t>(size_of(d.dtype));
+  if (d.q_stride == d.k_stride && d.q_stride == d.v_stride && d.q_stride >= q + 2 * kv) {
+    auto* base = static_cast<std::byte*>(arrays.array(d.dtype, tokens * d.q_stride, purpose));
+    return {base, base + q * bytes, base + (q + kv) * bytes};
+  }
+  return {arrays.array(d.dtype, tokens * d.q_stride, purpose), arrays.array(d.dtype, tokens * d.k_stride, purpose),
+          arrays.array(d.dtype, tokens * d.v_stride, purpose)};
+}
+
+template <typename Op>
+TryOut<Op> trial_of(Device& device, Stream& stream, const AttentionDesc& d, std::size_t workspace) {
+  const auto arrays = std::make_shared<TrialArrays>(device, stream, workspace);
+  const std::int64_t tokens = d.batch * d.seq, row = d.heads * d.head_dim;
+  typename Op::Args args;
+  const Rows in = random_rows(*arrays, d, "qkv");
+  args.q = in.q, args.k = in.k, args.v = in.v;
+  args.out = arrays->array(d.dtype, tokens * row, "out");
+  args.log_sum_exp = arrays->array(DType::f32, tokens * d.heads, "log_sum_exp");
+  if constexpr (std::is_base_of_v<AttentionBackward, Op>) {
+    const Rows gradients = random_rows(*arrays, d, "dqkv");
+    args.dq = gradients.q, args.dk = gradients.k, args.dv = gradients.v;
+    args.dout = arrays->array(d.dtype, tokens * row, "dout");
+  }
+  if (d.lengths) args.lengths = static_cast<std::int32_t*>(arrays->keep(whole_lengths(device, stream, d.batch, d.seq)));
+  args.workspace = arrays->workspace();
+  return [arrays, args, &stream](Op& op) { op.run(stream, args); };
+}
+
+// The fastest by trial; the first if the device has no memory for one.
 template <typename Base, typename Op>
 Made<Base> make(Device& device, const AttentionDesc& d, bool backward, const std::string& architecture) {
   if (const std::string reason = refusal(d); !reason.empty()) return Made<Base>::no(reason);
-  static auto& known = *new KnownChoices<cudnn::AttentionGraph, Way>;
-  const auto op_by = [&](const Way& way) {
-    return std::make_unique<Op>(device, d, way, has_masked_tail(d, backward), architecture);
+  static auto& known = *new KnownChoices<cudnn::AttentionGraph, Candidate>;
+  const auto op_by = [&](const Candidate& candidate) {
+    return std::make_unique<Op>(device, d, candidate, has_masked_tail(d, backward), architecture);
   };
   const cudnn::AttentionGraph graph = graph_of(d, backward);
-  if (const auto way = known.find(graph)) return Made<Base>(op_by(*way));
+  if (const auto candidate = known.find(graph)) return Made<Base>(op_by(*candidate));
   std::string why_none;
-  const std::vector<Way> ways = ways_of(d, backward, why_none);
-  if (ways.empty()) return Made<Base>::no(why_none);
+  const std::vector<Candidate> candidates = candidates_of(d, backward, why_none);
+  if (candidates.empty()) return Made<Base>::no(why_none);
   std::vector<std::unique_ptr<Op>> ops;
   std::size_t scratch = 0;
-  for (const Way& way : ways) {
-    ops.push_back(op_by(way));
+  for (const Candidate& candidate : candidates) {
+    ops.push_back(op_by(candidate));
     scratch = std::max(scratch, ops.back()->workspace_bytes());
   }
   std::optional<std::size_t> best = 0;
   if (ops.size() > 1) {
     const auto stream = device.make_stream();
-    std::optional<TrialArrays> arrays;
+    TryOut<Op> run;
     try {
-      arrays.emplace(device, *stream, d, backward, scratch);
+      run = trial_of<Op>(device, *stream, d, scratch);
     } catch (const Error&) {
     }
-    if (arrays) best = fastest(device, *stream, ops, [&](Op& op) { arrays->run(op); });
-    stream->synchronize();  // before what it was tried on goes
+    if (run) best = fastest(device, *stream, ops, run);
+    stream->synchronize();  // before the trial's arrays are freed
   }
   if (!best) return Made<Base>::no(fmt::format("{} could run none of its {} plans", cudnn::version(), ops.size()));
-  known.remember(graph, ways[*best]);
+  known.remember(graph, candidates[*best]);
   return Made<Base>(std::move(ops[*best]));
 }
 

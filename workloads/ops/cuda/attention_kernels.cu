@@ -1,4 +1,4 @@
-// The masked softmax of attention and its gradient: one warp a row, 16-byte accesses, sums in a fixed order.
+// The masked softmax of attention and its gradient: one warp per row, 16-byte accesses, sums in a fixed order.
 #include "workloads/ops/cuda/attention_kernels.h"
 
 #include "harness/device/cuda/launch.h"
@@ -17,14 +17,14 @@ namespace assay::ops {
 namespace {
 
 constexpr int warps = 4, threads = warps * cuda::warp_threads;
-constexpr int width = 8;                            // elements that a lane handles at a time
-constexpr int stride = width * cuda::warp_threads;  // ... and its warp
+constexpr int width = 8;                            // elements per lane at a time
+constexpr int stride = width * cuda::warp_threads;  // ... and per warp
 
-// Where a warp's row lies, and how many keys its query sees.
+// A warp's row and the number of keys visible to its query.
 struct Row {
-  std::int64_t index;    // among the rows of scores
-  std::int64_t head;     // of the sequence
-  std::int64_t query;    // of the sequence
+  std::int64_t index;    // of the row of scores
+  std::int64_t head;     // within the sequence
+  std::int64_t query;    // within the sequence
   std::int64_t visible;  // keys [0, visible)
   int lane;
 };
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(threads)
       values.lane[i] = j + i < row.visible ? values.lane[i] * scale : none;
       top = Largest()(top, values.lane[i]);
     }
-    // Where all are minus infinity or NaN there is nothing to subtract; a NaN is not lost.
+    // If all are minus infinity or NaN, subtract nothing; NaN persists.
     const S shift = top == none ? 0 : top;
     sum *= exp(largest - shift);
     largest = top;
@@ -147,7 +147,7 @@ unsigned grid_of(const AttentionRows& rows) {
   return static_cast<unsigned>((rows.heads * rows.queries + warps - 1) / warps);
 }
 
-// Calls f with a null pointer to the type of probabilities.
+// Calls f with a null pointer of the probabilities' type.
 template <typename F>
 void by_type(DType dtype, F f) {
   switch (dtype) {

@@ -1,4 +1,4 @@
-// The backend of NVIDIA GPUs: which of its files makes which op.
+// The backend of NVIDIA GPUs: maps each op to its factory.
 #include "workloads/ops/backend.h"
 
 #include "workloads/ops/cuda/blaslt.h"
@@ -14,8 +14,8 @@ namespace assay::ops {
 
 namespace {
 
-// A maker's op for a sound descriptor. Made::no carries what problem_of() has against an unsound one; descriptors
-// without rules have no problem_of().
+// Calls the factory if the descriptor is valid, else returns Made::no with problem_of()'s reason; descriptors without
+// rules have no problem_of().
 template <typename Op, typename Desc>
 Made<Op> made(Made<Op> (*maker)(Device&, const Desc&), Device& device, const Desc& desc) {
   if constexpr (requires { problem_of(desc); })

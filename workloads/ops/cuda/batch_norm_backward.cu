@@ -1,7 +1,7 @@
 // Batch norm, backward: one pass for the sums over the gradient behind ReLU (which also writes the residual's
-// gradient), a small kernel that adds the blocks' sums up, one pass that writes dx. What ReLU let through is told from
-// x where the shift is known and nothing else was added, so that y is not read. Floor, in bytes: rows * channels * (2 x
-// dy, 2 x x, dx; y twice where it is needed; with a residual dy, dy_other and y once, and dresidual twice).
+// gradient), a small kernel that adds the blocks' sums, one pass that writes dx. If the shift is known and nothing else
+// was added, ReLU's mask is computed from x, so y is not read. Floor, in bytes: rows * channels * (2 x dy, 2 x x, dx; y
+// twice if needed; with a residual dy, dy_other and y once, and dresidual twice).
 #include "harness/device/cuda/reduce.h"
 #include "workloads/ops/cuda/batch_norm_rows.h"
 #include "workloads/ops/cuda/cuda_op.h"
@@ -14,9 +14,9 @@ namespace {
 using namespace cuda;
 
 constexpr int threads = BatchNormRows::threads;
-constexpr int resident = 2;  // blocks on a multiprocessor
+constexpr int resident = 2;  // blocks per multiprocessor
 
-// Rows in flight a thread. `lean` kernels read dy and x alone.
+// Rows in flight per thread. `lean` kernels read only dy and x.
 template <bool lean>
 constexpr int unroll_of = lean ? 4 : 2;
 
@@ -25,14 +25,14 @@ struct Gradient {
   const T* dy;
   const T* other;  // added to dy; or null
   const T* x;
-  const T* y;          // what ReLU let through is where it is above 0; or null
-  const float* shift;  // it is where the normalised x is above 0; or null
+  const T* y;          // ReLU's mask is y > 0; or null
+  const float* shift;  // the mask is normalised x > 0; or null
   const float* mean;
   const float* scale;
   const float* inverse_deviation;
 };
 
-// Of the thread's channels.
+// The constants of a thread's channels.
 template <int N>
 struct Constants {
   Vector<float, N> mean, factor, shift;
@@ -49,7 +49,7 @@ __device__ __forceinline__ Constants<N> constants(const Gradient<T>& p, std::int
   return c;
 }
 
-// A thread's elements of one row, as read.
+// A thread's elements of one row, as stored in memory.
 template <typename T, int N, bool lean>
 struct Row {
   Packed<T, N> dy, x, other, y;
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(partial_threads)
   put(out.dshift[channel], sums.a);
 }
 
-// Each block's rows from the last to the first: the caches still hold the last of the pass before.
+// Each block's rows from last to first: the caches still have the last rows of the previous pass.
 template <typename T, bool lean, int N>
 __global__ void __launch_bounds__(threads, resident)
     batch_norm_input(BatchNormRows all, Gradient<T> p, const float* slopes, const float* offsets, T* dx) {
@@ -263,7 +263,7 @@ class CudaBatchNormBackward final : public CudaOp<BatchNormBackward> {
                       .accumulate = d_.accumulate,
                       .slope = slope,
                       .offset = offset});
-    if (dresidual) {  // it is the gradient behind ReLU: one array instead of three
+    if (dresidual) {  // the gradient behind ReLU: one array instead of three
       gradient.dy = dresidual;
       gradient.other = nullptr;
       gradient.y = nullptr;

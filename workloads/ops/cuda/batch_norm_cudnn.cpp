@@ -1,5 +1,5 @@
-// Batch norm by own kernels or by cuDNN. No graph of cuDNN promises to bear outputs that lie over inputs: where it does
-// the backward pass, that does not work in place.
+// Batch norm by our own kernels or by cuDNN. cuDNN does not promise that outputs may alias inputs, so its backward pass
+// does not work in place.
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/convert_rows.h"
@@ -19,8 +19,8 @@ class CudnnBatchNormForward final : public CudnnOp<BatchNormForward> {
       : CudnnOp(own_batch_norm_forward(device, desc), std::move(plan)), d_(desc) {}
 
   void run(Stream& stream, const Args& args) override {
-    if (!takes({args.x, args.residual, args.scale, args.shift, args.running_mean, args.running_variance, args.y,
-                args.saved_mean, args.saved_inverse_deviation}))
+    if (!plan_accepts({args.x, args.residual, args.scale, args.shift, args.running_mean, args.running_variance, args.y,
+                       args.saved_mean, args.saved_inverse_deviation}))
       return own_->run(stream, args);
     using cudnn::operand;
     const cudaStream_t native = cuda::native(stream);
@@ -29,8 +29,8 @@ class CudnnBatchNormForward final : public CudnnOp<BatchNormForward> {
         operand(cudnn::batch_norm_shift, args.shift), operand(cudnn::batch_norm_y, args.y)};
     if (d_.residual) operands.push_back(operand(cudnn::batch_norm_residual, args.residual));
     if (d_.training) {
-      // It reads running statistics in one place and writes them in another: they are moved from a copy, or where they
-      // are to stay, from anything to anywhere.
+      // cuDNN reads running statistics in one place and writes them to another: update them from a copy, or, if they
+      // must stay, from and to scratch.
       char* const scratch = static_cast<char*>(args.workspace) + plan_bytes();
       const auto place = [&](std::size_t i) -> void* { return scratch + i * statistic_bytes(); };
       if (args.update_running) {
@@ -70,13 +70,13 @@ class CudnnBatchNormBackward final : public CudnnOp<BatchNormBackward> {
   bool in_place() const override { return !plan_; }
 
   void run(Stream& stream, const Args& args) override {
-    if (!takes({args.dy, args.dy_other, args.x, d_.relu ? args.y : nullptr, args.scale, args.saved_mean,
-                args.saved_inverse_deviation, args.dx, d_.residual ? args.dresidual : nullptr, args.dscale,
-                args.dshift}))
+    if (!plan_accepts({args.dy, args.dy_other, args.x, d_.relu ? args.y : nullptr, args.scale, args.saved_mean,
+                       args.saved_inverse_deviation, args.dx, d_.residual ? args.dresidual : nullptr, args.dscale,
+                       args.dshift}))
       return own_->run(stream, args);
     using cudnn::operand;
     const cudaStream_t native = cuda::native(stream);
-    // It writes the parameters' gradients; those that are added to come by way of the workspace.
+    // cuDNN overwrites the parameters' gradients; to accumulate, it writes to the workspace first.
     char* const scratch = static_cast<char*>(args.workspace) + plan_bytes();
     void* const dscale = d_.accumulate ? scratch : args.dscale;
     void* const dshift = d_.accumulate ? scratch + gradient_bytes() : args.dshift;
@@ -108,65 +108,41 @@ class CudnnBatchNormBackward final : public CudnnOp<BatchNormBackward> {
   BatchNormDesc d_;
 };
 
-// Random arrays for the ops of one descriptor.
-class TrialArrays {
- public:
-  // Throws Error where the device has no memory left for them.
-  TrialArrays(Device& device, Stream& stream, const BatchNormDesc& desc, std::size_t workspace)
-      : device_(device), stream_(stream), d_(desc) {
-    buffers_.push_back(device.allocate(workspace));
-    workspace_ = buffers_.back().data();
-  }
-  void* image(const char* purpose) { return array(d_.dtype, d_.rows * d_.channels, purpose); }
-  void* statistic(const char* purpose) { return array(DType::f32, d_.channels, purpose); }
-  void* workspace() const { return workspace_; }
-
- private:
-  void* array(DType dtype, std::int64_t elements, const char* purpose) {
-    buffers_.push_back(random_array(device_, stream_, dtype, elements, purpose));
-    return buffers_.back().data();
-  }
-
-  Device& device_;
-  Stream& stream_;
-  BatchNormDesc d_;
-  std::vector<Buffer> buffers_;
-  void* workspace_ = nullptr;
-};
-
 TryOut<BatchNormForward> trial_of_forward(Device& device, const BatchNormDesc& d, Stream& stream,
                                           std::size_t workspace) {
-  const auto arrays = std::make_shared<TrialArrays>(device, stream, d, workspace);
+  const auto arrays = std::make_shared<TrialArrays>(device, stream, workspace);
+  const std::int64_t elements = d.rows * d.channels;
   BatchNormForward::Args args;
-  args.x = arrays->image("x");
-  if (d.residual) args.residual = arrays->image("residual");
-  args.y = arrays->image("y");
-  args.scale = arrays->statistic("scale");
-  args.shift = arrays->statistic("shift");
-  args.running_mean = arrays->statistic("running mean");
-  args.running_variance = arrays->statistic("running variance");
-  if (d.training) args.saved_mean = arrays->statistic("mean");
-  if (d.training) args.saved_inverse_deviation = arrays->statistic("inverse deviation");
+  args.x = arrays->array(d.dtype, elements, "x");
+  if (d.residual) args.residual = arrays->array(d.dtype, elements, "residual");
+  args.y = arrays->array(d.dtype, elements, "y");
+  args.scale = arrays->array(DType::f32, d.channels, "scale");
+  args.shift = arrays->array(DType::f32, d.channels, "shift");
+  args.running_mean = arrays->array(DType::f32, d.channels, "running mean");
+  args.running_variance = arrays->array(DType::f32, d.channels, "running variance");
+  if (d.training) args.saved_mean = arrays->array(DType::f32, d.channels, "mean");
+  if (d.training) args.saved_inverse_deviation = arrays->array(DType::f32, d.channels, "inverse deviation");
   args.workspace = arrays->workspace();
   return [arrays, args, &stream](BatchNormForward& op) { op.run(stream, args); };
 }
 
 TryOut<BatchNormBackward> trial_of_backward(Device& device, const BatchNormDesc& d, Stream& stream,
                                             std::size_t workspace) {
-  const auto arrays = std::make_shared<TrialArrays>(device, stream, d, workspace);
+  const auto arrays = std::make_shared<TrialArrays>(device, stream, workspace);
+  const std::int64_t elements = d.rows * d.channels;
   BatchNormBackward::Args args;
-  args.dy = arrays->image("dy");
-  if (d.two_gradients) args.dy_other = arrays->image("other dy");
-  args.x = arrays->image("x");
-  if (d.relu) args.y = arrays->image("y");
-  args.scale = arrays->statistic("scale");
-  args.shift = arrays->statistic("shift");
-  args.saved_mean = arrays->statistic("mean");
-  args.saved_inverse_deviation = arrays->statistic("inverse deviation");
-  args.dx = arrays->image("dx");
-  if (d.residual) args.dresidual = arrays->image("dresidual");
-  args.dscale = arrays->statistic("dscale");
-  args.dshift = arrays->statistic("dshift");
+  args.dy = arrays->array(d.dtype, elements, "dy");
+  if (d.two_gradients) args.dy_other = arrays->array(d.dtype, elements, "other dy");
+  args.x = arrays->array(d.dtype, elements, "x");
+  if (d.relu) args.y = arrays->array(d.dtype, elements, "y");
+  args.scale = arrays->array(DType::f32, d.channels, "scale");
+  args.shift = arrays->array(DType::f32, d.channels, "shift");
+  args.saved_mean = arrays->array(DType::f32, d.channels, "mean");
+  args.saved_inverse_deviation = arrays->array(DType::f32, d.channels, "inverse deviation");
+  args.dx = arrays->array(d.dtype, elements, "dx");
+  if (d.residual) args.dresidual = arrays->array(d.dtype, elements, "dresidual");
+  args.dscale = arrays->array(DType::f32, d.channels, "dscale");
+  args.dshift = arrays->array(DType::f32, d.channels, "dshift");
   args.workspace = arrays->workspace();
   return [arrays, args, &stream](BatchNormBackward& op) { op.run(stream, args); };
 }

@@ -1,6 +1,5 @@
-// Batch norm, forward: one pass over x for its moments, a small kernel that brings the blocks' moments together, one
-// pass that writes y. Floor, in bytes: rows * channels * (2 x read, y written, residual read); in evaluation one x
-// less.
+// Batch norm, forward: one pass over x for its moments, a small kernel that combines the blocks' moments, one pass that
+// writes y. Floor, in bytes: rows * channels * (2 x read, y written, residual read); one x less in evaluation.
 #include "harness/device/cuda/reduce.h"
 #include "workloads/ops/cuda/batch_norm_rows.h"
 #include "workloads/ops/cuda/cuda_op.h"
@@ -13,11 +12,11 @@ namespace {
 using namespace cuda;
 
 constexpr int threads = BatchNormRows::threads;
-constexpr int resident = 3;  // blocks on a multiprocessor
-constexpr int unroll = 4;    // rows in flight a thread, for the moments
-constexpr int written = 2;   // and where y is written: more would not leave registers enough
+constexpr int resident = 3;      // blocks per multiprocessor
+constexpr int unroll = 4;        // rows in flight per thread, for the moments
+constexpr int rows_written = 2;  // when writing y: more would need too many registers
 
-// Mean and sum of squared deviations of some values, joined as by Chan, Golub & LeVeque (1979).
+// Mean and sum of squared deviations of some values, merged as by Chan, Golub & LeVeque (1979).
 struct Moments {
   float count;
   float mean;
@@ -38,7 +37,7 @@ __global__ void __launch_bounds__(threads, resident)
   const BatchNormShare<N> share(all);
   const int thread = static_cast<int>(threadIdx.x);
   const int rows = share.active ? share.count() : 0;
-  // Sums of x less the first row's: no digits are lost where the mean is large beside the deviation.
+  // Sums of x minus the first row's: keeps precision if the mean is large compared with the deviation.
   Vector<float, N> origin{}, sum{}, square{};
   if (rows > 0) {
     const T* at = x + share.first * all.channels + share.channel;
@@ -71,7 +70,7 @@ __global__ void __launch_bounds__(threads, resident)
     squares[k][thread] = fmaf(-off, sum.lane[k], square.lane[k]);
   }
   counts[thread] = count;
-  // Threads of the block below each other: the upper half joins the lower one's.
+  // Reduces the threads of a column: the upper half merges into the lower one.
   for (int half = share.down / 2; half > 0; half /= 2) {
     __syncthreads();
     if (share.row < half) {
@@ -99,7 +98,7 @@ __global__ void __launch_bounds__(threads, resident)
 struct Statistics {
   double epsilon;
   double momentum;
-  float* running_mean;  // null: not moved
+  float* running_mean;  // null: not updated
   float* running_variance;
   float* mean;
   float* inverse_deviation;
@@ -110,12 +109,12 @@ __global__ void __launch_bounds__(partial_threads)
     batch_norm_statistics(BatchNormRows all, const float* partials, Statistics out) {
   const std::int64_t channel = std::int64_t{blockIdx.x} * warp_threads + static_cast<int>(threadIdx.x) % warp_threads;
   const double rows = static_cast<double>(all.rows);
-  // About the first block's mean, which lies near that of all.
+  // Relative to the first block's mean, which is close to the overall one.
   const double origin = channel < all.channels ? static_cast<double>(partials[channel]) : 0.0;
   const Two<double> sums = sum_of_partials(
       partials, static_cast<int>(all.blocks_down), all.channels, [&](int block, float mean, float squares) {
-        const std::int64_t begin = block * all.rows_of_block;
-        const double count = static_cast<double>(min(all.rows_of_block, all.rows - begin));
+        const std::int64_t begin = block * all.rows_per_block;
+        const double count = static_cast<double>(min(all.rows_per_block, all.rows - begin));
         const double off = static_cast<double>(mean) - origin;
         return Two<double>{count * off, static_cast<double>(squares) + count * off * off};
       });
@@ -147,7 +146,7 @@ struct Apply {
   T* y;
 };
 
-// Each block's rows from the last to the first: the caches still hold the last of the pass before.
+// Each block's rows from last to first: the caches still have the last rows of the previous pass.
 template <typename T, int N>
 __global__ void __launch_bounds__(threads, resident) batch_norm_apply(BatchNormRows all, Apply<T> p) {
   const BatchNormShare<N> share(all);
@@ -175,15 +174,15 @@ __global__ void __launch_bounds__(threads, resident) batch_norm_apply(BatchNormR
     store_narrow(p.y + to, value);
   };
   int left = rows;
-  for (; left >= written; left -= written, at -= written * step) {
-    Packed<T, N> x[written], residual[written];
+  for (; left >= rows_written; left -= rows_written, at -= rows_written * step) {
+    Packed<T, N> x[rows_written], residual[rows_written];
 #pragma unroll
-    for (int u = 0; u < written; ++u) {
+    for (int u = 0; u < rows_written; ++u) {
       x[u] = load<N>(p.x + at - u * step);
       if (p.residual) residual[u] = load<N, Keep::no>(p.residual + at - u * step);
     }
 #pragma unroll
-    for (int u = 0; u < written; ++u) write(at - u * step, x[u], residual[u]);
+    for (int u = 0; u < rows_written; ++u) write(at - u * step, x[u], residual[u]);
   }
   for (; left > 0; --left, at -= step) {
     Packed<T, N> residual{};

@@ -1,6 +1,6 @@
-// How batch norm's kernels share (rows, channels) among threads, and how their sums by channel come together: each
-// block takes a stretch of rows and of channels and leaves partial sums, which one small kernel adds up in double in
-// the order of the blocks. So nothing depends on who was first.
+// How batch norm's kernels split (rows, channels) among threads and combine sums per channel: each block handles a
+// range of rows and of channels and stores partial sums; one small kernel adds them in double in block order. So the
+// result does not depend on timing.
 #pragma once
 
 #include "harness/device/cuda/reduce.h"
@@ -14,20 +14,20 @@
 namespace assay::ops {
 
 struct BatchNormRows {
-  static constexpr int threads = 256;  // of a block
+  static constexpr int threads = 256;  // per block
   static constexpr int max_across = 32;
 
   std::int64_t rows = 0;
   std::int64_t channels = 0;
-  int width = 1;                   // channels of a thread
-  int across = 1;                  // threads side by side in a row, a power of two
-  std::int64_t rows_of_block = 1;  // the last block may have fewer
-  unsigned blocks_across = 1;      // that share a row
+  int width = 1;                    // channels per thread
+  int across = 1;                   // threads across a row, a power of two
+  std::int64_t rows_per_block = 1;  // per block; the last may have fewer
+  unsigned blocks_across = 1;       // across a row
   unsigned blocks_down = 1;
 
-  // Blocks for one wave of `resident` of them on each of `units` multiprocessors.
+  // Blocks for one wave, with `resident` of them on each of `units` multiprocessors.
   static BatchNormRows of(std::int64_t rows, std::int64_t channels, int width, int units, int resident) {
-    constexpr std::int64_t min_rows = 4;  // of a thread, so that loads overlap
+    constexpr std::int64_t min_rows = 4;  // per thread, so that loads overlap
     BatchNormRows r;
     r.rows = rows;
     r.channels = channels;
@@ -39,8 +39,8 @@ struct BatchNormRows {
     const std::int64_t wave = std::max<std::int64_t>(1, std::int64_t{units} * resident / r.blocks_across);
     const std::int64_t useful = std::max<std::int64_t>(1, rows / (down * min_rows));
     const std::int64_t each = (rows + std::min(wave, useful) - 1) / std::min(wave, useful);
-    r.rows_of_block = (each + down - 1) / down * down;
-    r.blocks_down = static_cast<unsigned>((rows + r.rows_of_block - 1) / r.rows_of_block);
+    r.rows_per_block = (each + down - 1) / down * down;
+    r.blocks_down = static_cast<unsigned>((rows + r.rows_per_block - 1) / r.rows_per_block);
     return r;
   }
 
@@ -50,18 +50,18 @@ struct BatchNormRows {
   dim3 grid() const { return {blocks_across, blocks_down}; }
 };
 
-// What of it a thread of a kernel with N channels a thread has: channels [channel, channel + N) of the rows first,
-// first + down, ... below end. Neighbouring threads read neighbouring memory. `all` is BatchNormRows, given by value.
+// The part of one thread, with N channels per thread: channels [channel, channel + N) of the rows first, first + down,
+// ... below end. Neighbouring threads access neighbouring memory. `all` is passed by value.
 template <int N>
 struct BatchNormShare {
   __device__ explicit BatchNormShare(const BatchNormRows& all)
       : down(BatchNormRows::threads / all.across),
         row(static_cast<int>(threadIdx.x) / all.across),
         channel((std::int64_t{blockIdx.x} * all.across + static_cast<int>(threadIdx.x) % all.across) * N),
-        first(std::int64_t{blockIdx.y} * all.rows_of_block + row),
-        end(min(all.rows, (std::int64_t{blockIdx.y} + 1) * all.rows_of_block)),
+        first(std::int64_t{blockIdx.y} * all.rows_per_block + row),
+        end(min(all.rows, (std::int64_t{blockIdx.y} + 1) * all.rows_per_block)),
         active(channel < all.channels) {}
-  // Rows that the thread has.
+  // The thread's number of rows.
   __device__ int count() const { return first < end ? static_cast<int>((end - first + down - 1) / down) : 0; }
 
   int down;
@@ -72,9 +72,9 @@ struct BatchNormShare {
   bool active;
 };
 
-// The sums of `blocks` partials (blocks, 2, channels) of a channel: a block of 32 x 32 threads has 32 channels, each of
-// its warps every 32nd partial. `term(block, one, two)` gives what is summed of a partial's two numbers; the result is
-// in the threads of the first warp, one channel each.
+// Adds `blocks` partials (blocks, 2, channels) per channel: a block of 32 x 32 threads handles 32 channels, each of its
+// warps every 32nd partial. `term(block, one, two)` maps a partial's two numbers to the terms to add; the first warp's
+// threads get the result, one channel each.
 template <typename Term>
 __device__ cuda::Two<double> sum_of_partials(const float* partials, int blocks, std::int64_t channels, Term term) {
   constexpr int warps = 32;
@@ -107,8 +107,8 @@ __device__ cuda::Two<double> sum_of_partials(const float* partials, int blocks, 
 }
 constexpr int partial_threads = 1024;
 
-// What x - mean is multiplied by. Forward and backward compute it alike, so that both know the same y from x; where
-// cuDNN did the forward pass they may take one for above 0 and the other not where y is 0 but for rounding.
+// The factor of x - mean. Forward and backward compute it identically, so both get the same y from x; if cuDNN did the
+// forward pass, they may disagree on y > 0 if y is zero up to rounding.
 __device__ __forceinline__ float batch_norm_factor(float scale, float inverse_deviation) {
   return __fmul_rn(scale, inverse_deviation);
 }

@@ -1,4 +1,4 @@
-// Plans of cuBLASLt. The library is column-major: a row-major product is the product of the transposes in the other
+// Plans of cuBLASLt. The library is column-major: a row-major product is the product of the transposes in reverse
 // order, so our b is its A, our a its B, and rows are columns.
 #include "workloads/ops/cuda/blaslt.h"
 
@@ -29,8 +29,8 @@ namespace {
 
 constexpr int max_candidates = 64, min_candidates = 8;
 
-// As many candidates as a search runs in seconds, whatever the size: by the work of a product in units of what takes
-// tensor cores as long (f32 and f64 are a sixteenth as fast).
+// As many candidates as a search can time in seconds, estimated from the product's work in units of tensor-core work
+// (f32 and f64 are 16 times slower).
 int candidates_for(const BlasProduct& p) {
   const bool slow = p.a == DType::f32 || p.a == DType::f64;
   const double work = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
@@ -38,11 +38,11 @@ int candidates_for(const BlasProduct& p) {
   return static_cast<int>(std::clamp(1e15 / work, double{min_candidates}, double{max_candidates}));
 }
 
-// One a device, for the life of the process: its end would wait for a device that may be gone by then.
+// One per device, never destroyed: that would wait for a device that may be gone by then.
 cublasLtHandle_t handle_of_current_device() {
   static std::mutex mutex;
   static std::map<int, cublasLtHandle_t> handles;
-  cuda::use_own_gpu();  // a new thread is on the first
+  cuda::use_own_gpu();  // a new thread starts on GPU 0
   int device = 0;
   ASSAY_CUDA(cudaGetDevice(&device));
   const std::lock_guard lock(mutex);
@@ -77,7 +77,7 @@ cudaDataType_t scale_type(DType a) {
   return a == DType::s8 ? CUDA_R_32I : CUDA_R_32F;
 }
 
-// A number in the type that the library wants alpha and beta in.
+// A number in the type that the library expects alpha and beta in.
 struct Scalar {
   alignas(8) unsigned char bytes[8] = {};
 
@@ -169,7 +169,7 @@ void BlasPlan::describe() {
   const cublasLtEpilogue_t epilogue = epilogue_of(p);
   set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
   const std::int64_t out_row = row_of(p.out_stride, p.n);
-  // Of the output's type, as aux is: the library's default for all but fp8.
+  // The output's type, as for aux: the library's default except for fp8.
   if (p.bias && p.scaled) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(p.out));
   if (p.gelu != BlasGelu::none) {
     set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, out_row);
@@ -194,8 +194,8 @@ void BlasPlan::set_pointers(const BlasArgs& args) {
   }
 }
 
-cublasStatus_t BlasPlan::ask() {
-  // The heuristics read off these pointers only how they are aligned, and hold them to it at every run.
+cublasStatus_t BlasPlan::find_algorithms() {
+  // The heuristics use these pointers only for their alignment, which then holds for every run.
   const auto at_multiple_of = [](std::int64_t bytes) { return reinterpret_cast<void*>(bytes); };
   const auto* number = static_cast<const float*>(at_multiple_of(4));
   set_pointers({.bias = at_multiple_of(bias_alignment),
@@ -217,11 +217,11 @@ cublasStatus_t BlasPlan::ask() {
   align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product_.a_alignment);
   align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product_.out_alignment);
   align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product_.out_alignment);
-  const int asked = candidates_for(product_);
-  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(asked));
+  const int wanted = candidates_for(product_);
+  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(wanted));
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, operation_, first_, second_, result_, result_,
-                                                               preference, asked, found.data(), &count);
+                                                               preference, wanted, found.data(), &count);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   for (int i = 0; i < count; ++i)
     if (found[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
@@ -229,7 +229,7 @@ cublasStatus_t BlasPlan::ask() {
   return algorithms_.empty() ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
 }
 
-std::size_t BlasPlan::largest_workspace_bytes() const {
+std::size_t BlasPlan::max_workspace_bytes() const {
   std::size_t largest = 0;
   for (const auto& algorithm : algorithms_) largest = std::max(largest, algorithm.workspaceSize);
   return largest;
@@ -245,7 +245,7 @@ bool BlasPlan::choose_packed(const std::string& packed) {
   cublasLtMatmulAlgo_t algorithm{};
   const char* at = packed.c_str();
   char* end = nullptr;
-  std::strtoull(at, &end, 10);  // the workspace: the library says it again
+  std::strtoull(at, &end, 10);  // the workspace, which the library reports again
   for (std::uint64_t& word : algorithm.data) {
     at = end;
     word = std::strtoull(at, &end, 16);
@@ -287,7 +287,7 @@ Made<BlasPlan> make_blas_plan(const BlasProduct& product) {
   plan->product_ = product;
   plan->handle_ = handle_of_current_device();
   plan->describe();
-  const cublasStatus_t status = plan->ask();
+  const cublasStatus_t status = plan->find_algorithms();
   if (status == CUBLAS_STATUS_SUCCESS) return plan;
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
       status == CUBLAS_STATUS_ARCH_MISMATCH)

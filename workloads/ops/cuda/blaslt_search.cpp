@@ -1,13 +1,12 @@
-// Times a plan's algorithms, and remembers what was found.
+// Times a plan's algorithms and caches the fastest.
 #include "workloads/ops/cuda/blaslt_search.h"
 
 #include "harness/core/error.h"
-#include "harness/core/rng.h"
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/native.h"
 #include "harness/device/gate.h"
 #include "workloads/ops/algorithm_cache.h"
-#include "workloads/ops/cuda/fill.h"
+#include "workloads/ops/cuda/trial.h"
 
 #include <fmt/format.h>
 
@@ -27,23 +26,26 @@ class PlanTimer final : public CandidateTimer {
         stream_(device.make_stream()),
         start_(device.make_event()),
         stop_(device.make_event()),
-        ran_(plan.candidates()) {
+        ran_(plan.candidates()),
+        arrays_(device, *stream_, plan.max_workspace_bytes()) {
     const BlasProduct& p = plan.product();
     const auto elements = [](std::int64_t rows, std::int64_t columns, std::int64_t stride) {
       return rows * (stride > 0 ? stride : columns);
     };
-    args_.a = random(p.a, elements(p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.a_stride), "search a");
-    args_.b = random(p.b, elements(p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.b_stride), "search b");
+    args_.a =
+        arrays_.array(p.a, elements(p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.a_stride), "search a");
+    args_.b =
+        arrays_.array(p.b, elements(p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.b_stride), "search b");
     const std::int64_t out = elements(p.m, p.n, p.out_stride);
     args_.out = zeros(out, p.out);
     if (p.bias) args_.bias = zeros(p.n, p.out);
     if (p.gelu != BlasGelu::none) args_.aux = zeros(out, p.out);
     if (p.sums) args_.sums = zeros(p.m, p.out);
-    args_.workspace = zeros(static_cast<std::int64_t>(plan.largest_workspace_bytes()), DType::u8);
+    args_.workspace = arrays_.workspace();
   }
 
-  // Behind the device's gate, so that launches of short products are not what is timed; but for a candidate's first
-  // run, which loads its code and could wait for the gate for ever.
+  // Behind the device's gate, so that launch overhead of short products is not timed; except for a candidate's first
+  // run, which loads its code and could wait for the gate forever.
   std::optional<double> seconds(std::size_t candidate, int repetitions) override {
     plan_.choose(candidate);
     Gate gate(device_, *stream_, ran_[candidate]);
@@ -62,18 +64,10 @@ class PlanTimer final : public CandidateTimer {
   }
 
  private:
-  void* take(std::int64_t count, DType dtype) {
-    buffers_.push_back(device_.allocate(std::max<std::size_t>(static_cast<std::size_t>(count) * size_of(dtype), 1)));
-    return buffers_.back().data();
-  }
   void* zeros(std::int64_t count, DType dtype) {
-    void* data = take(count, dtype);
-    device_.zero(data, static_cast<std::size_t>(count) * size_of(dtype), *stream_);
-    return data;
-  }
-  void* random(DType dtype, std::int64_t count, const char* purpose) {
-    void* data = take(count, dtype);
-    fill_random_on_device(data, dtype, count, Rng(0, purpose), cuda::native(*stream_));
+    const std::size_t bytes = static_cast<std::size_t>(count) * size_of(dtype);
+    void* const data = arrays_.keep(device_.allocate(bytes));
+    device_.zero(data, bytes, *stream_);
     return data;
   }
 
@@ -82,7 +76,7 @@ class PlanTimer final : public CandidateTimer {
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> start_, stop_;
   std::vector<bool> ran_;
-  std::vector<Buffer> buffers_;
+  TrialArrays arrays_;
   BlasArgs args_;
 };
 
@@ -102,7 +96,7 @@ AlgorithmCache& cache_of(const Device& device) {
 }  // namespace
 
 SearchResult choose_fastest(BlasPlan& plan, Device& device) {
-  ASSAY_CHECK(plan.product().batch == 1, "a batch of {} has no operands to search with", plan.product().batch);
+  ASSAY_CHECK(plan.product().batch == 1, "cannot search for a batch of {}", plan.product().batch);
   const std::size_t offered = plan.candidates();
   AlgorithmCache& cache = cache_of(device);
   const std::string key = plan.product().key();
@@ -117,7 +111,7 @@ SearchResult choose_fastest(BlasPlan& plan, Device& device) {
       const auto fastest = find_fastest(offered, timer, limits);
       plan.choose(fastest.value_or(0));
       if (fastest) return plan.packed_algorithm();
-      result = {false, fmt::format("cuBLASLt refuses to run any of the {} algorithms it offers", offered)};
+      result = {false, fmt::format("cuBLASLt cannot run any of the {} algorithms it offers", offered)};
     } catch (const Error& error) {
       if (device.lost()) throw;
       plan.choose(0);

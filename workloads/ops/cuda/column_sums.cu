@@ -9,9 +9,9 @@ namespace {
 
 using namespace cuda;
 
-constexpr int groups = 16;  // of threads that share the parts
+constexpr int groups = 16;  // of threads that split the parts
 
-// A lane sums a column over every 16th part; the 16 sums are added in their order.
+// A lane sums a column over every 16th part; then the 16 sums are added in order.
 __global__ void __launch_bounds__(groups* warp_threads) column_sums(ColumnSums s) {
   __shared__ float shared[groups][warp_threads];
   const int lane = static_cast<int>(threadIdx.x) % warp_threads, group = static_cast<int>(threadIdx.x) / warp_threads;

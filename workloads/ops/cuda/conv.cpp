@@ -1,11 +1,12 @@
-// Convolutions by cuDNN, NHWC. A plan is chosen when an op is made, by trial on random data, and kept by descriptor.
-// Around it: weights cast to the op's type, channels padded to what tensor cores take and cropped again, gradients
-// added to those that are there.
+// Convolutions by cuDNN, NHWC. The plan is chosen when an op is made, by a trial on random data, and remembered by
+// descriptor. Around it: weights are cast to the op's type, channels padded for tensor cores and cropped again,
+// gradients accumulated.
 #include "harness/core/error.h"
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/conv_choice.h"
 #include "workloads/ops/cuda/convert_rows.h"
 #include "workloads/ops/cuda/cuda_ops.h"
+#include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
 
 #include <fmt/format.h>
@@ -21,10 +22,10 @@ namespace {
 
 using cudnn::ConvolutionPass;
 
-// tf32 is how products are done, not how numbers lie.
+// tf32 is a precision of products, not a storage type.
 DType stored(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
 
-// One of the convolution's arrays as the caller has it, and as the plan takes it.
+// One of the convolution's arrays, in the caller's layout and in the plan's.
 struct Array {
   std::int64_t rows = 0;
   std::int64_t width = 0;
@@ -39,8 +40,6 @@ struct Array {
   Rows outside(const void* data) const { return {const_cast<void*>(data), dtype, rows, width}; }
   Rows inside(const void* data) const { return {const_cast<void*>(data), plan_dtype, plan_rows, plan_width}; }
 };
-
-std::size_t aligned_size(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 template <typename Base>
 class CudaConv : public Base {
@@ -79,14 +78,14 @@ class CudaConv : public Base {
   }
   std::string isa() const override { return fmt::format("sm_{}", capability_); }
 
-  // The plan's own scratch comes last.
+  // The plan's own workspace is last.
   std::size_t workspace_bytes() const override {
     return aligned_size(x_bytes()) + aligned_size(y_bytes()) + aligned_size(w_bytes()) +
            choice_.plan->workspace_bytes();
   }
 
  protected:
-  // Arrays of the plan that lie in the workspace.
+  // Sizes of the plan's arrays in the workspace.
   std::size_t x_bytes() const { return x_.same() ? 0 : x_.plan_bytes(); }
   std::size_t y_bytes() const { return y_.same() ? 0 : y_.plan_bytes(); }
   virtual std::size_t w_bytes() const { return 0; }
@@ -94,7 +93,7 @@ class CudaConv : public Base {
   void* y_place(void* workspace) const { return static_cast<char*>(workspace) + aligned_size(x_bytes()); }
   void* w_place(void* workspace) const { return static_cast<char*>(y_place(workspace)) + aligned_size(y_bytes()); }
 
-  // The caller's array as the plan takes it, copied to `place` where they differ.
+  // The caller's array in the plan's layout, copied to `place` if they differ.
   static const void* padded(const Array& array, const void* data, void* place, cudaStream_t stream) {
     if (array.same()) return data;
     convert_rows(array.outside(data), array.inside(place), false, stream);
@@ -111,7 +110,7 @@ class CudaConv : public Base {
   Array x_, y_, w_;
 };
 
-// Weights of the plan's type and padding; those that have them already are used as they lie.
+// Packs weights into the plan's type and padding; weights that have them already are used in place.
 template <typename Base>
 class CudaConvWithWeights : public CudaConv<Base> {
  public:
@@ -181,32 +180,25 @@ class CudaConvBackwardWeights final : public CudaConv<ConvBackwardWeights> {
   bool accumulate_;
 };
 
-// Random arrays that the ops of one convolution are tried on.
-struct TrialArrays {
-  Buffer x, w, y, workspace;
-
-  // Nothing where the device has no memory left for them.
-  template <typename Op>
-  static std::optional<TrialArrays> of(Device& device, Stream& stream, const ConvDesc& d,
-                                       const std::vector<std::unique_ptr<Op>>& ops) {
-    const DType dtype = stored(d.dtype);
-    std::size_t scratch = 1, weights = static_cast<std::size_t>(d.k * d.r * d.s * d.c / d.groups) * sizeof(float);
-    for (const auto& op : ops) {
-      scratch = std::max(scratch, op->workspace_bytes());
-      if constexpr (requires { op->packed_bytes(); }) weights = std::max(weights, op->packed_bytes());
-    }
-    TrialArrays arrays;
-    try {
-      arrays.x = random_array(device, stream, dtype, d.n * d.h * d.w * d.c, "x");
-      arrays.w = random_array(device, stream, dtype, static_cast<std::int64_t>(weights / size_of(dtype)), "w");
-      arrays.y = random_array(device, stream, dtype, d.n * d.p() * d.q() * d.k, "y");
-      arrays.workspace = device.allocate(scratch);
-    } catch (const Error&) {
-      return std::nullopt;
-    }
-    return arrays;
+// Empty if the device has no memory left for a trial.
+template <typename Op>
+TryOut<Op> trial_of(Device& device, Stream& stream, const ConvDesc& d, const std::vector<std::unique_ptr<Op>>& ops) {
+  const DType dtype = stored(d.dtype);
+  std::size_t workspace = 0, weights = static_cast<std::size_t>(d.k * d.r * d.s * d.c / d.groups) * sizeof(float);
+  for (const auto& op : ops) {
+    workspace = std::max(workspace, op->workspace_bytes());
+    if constexpr (requires { op->packed_bytes(); }) weights = std::max(weights, op->packed_bytes());
   }
-};
+  try {
+    const auto arrays = std::make_shared<TrialArrays>(device, stream, workspace);
+    void* const x = arrays->array(dtype, d.n * d.h * d.w * d.c, "x");
+    void* const w = arrays->array(dtype, static_cast<std::int64_t>(weights / size_of(dtype)), "w");
+    void* const y = arrays->array(dtype, d.n * d.p() * d.q() * d.k, "y");
+    return [=, &stream](Op& op) { op.try_out(stream, x, w, y, arrays->workspace()); };
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
 
 std::string problem(const ConvDesc& d) {
   const auto known = [](DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::fp16; };
@@ -232,10 +224,8 @@ Made<Interface> make(Device& device, const ConvDesc& desc, ConvolutionPass pass)
   std::optional<std::size_t> best = 0;
   if (ops.size() > 1) {
     const auto stream = device.make_stream();
-    if (const auto arrays = TrialArrays::of(device, *stream, desc, ops)) {
-      best = fastest(device, *stream, ops, [&](Op& op) {
-        op.try_out(*stream, arrays->x.data(), arrays->w.data(), arrays->y.data(), arrays->workspace.data());
-      });
+    if (const TryOut<Op> run = trial_of(device, *stream, desc, ops)) {
+      best = fastest(device, *stream, ops, run);
     } else {
       candidates.choices[0].tried = false;
       ops[0] = std::make_unique<Op>(device, desc, candidates.choices[0]);

@@ -1,5 +1,6 @@
 #include "workloads/ops/cuda/conv_choice.h"
 
+#include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
 
 #include <algorithm>
@@ -30,23 +31,21 @@ ConvolutionGraph graph_of(const ConvDesc& d, ConvolutionPass pass) {
   return graph;
 }
 
-std::int64_t rounded_up(std::int64_t count, std::int64_t to) { return (count + to - 1) / to * to; }
-
-// The graph, then those with more channels that tensor cores may do faster, or that cuDNN has engines for at all.
+// The graph, then padded ones that tensor cores may run faster, or without which cuDNN has no engine.
 std::vector<ConvolutionGraph> variants(const ConvolutionGraph& graph) {
   std::vector<ConvolutionGraph> all = {graph};
   if (graph.groups > 1) return all;
   const bool half = size_of(graph.dtype) == 2;
   for (const std::int64_t granule : half ? std::vector<std::int64_t>{4, 8} : std::vector<std::int64_t>{4}) {
     ConvolutionGraph padded = graph;
-    padded.c = rounded_up(graph.c, granule);
-    padded.k = rounded_up(graph.k, granule);
+    padded.c = round_up(graph.c, granule);
+    padded.k = round_up(graph.k, granule);
     if (std::find(all.begin(), all.end(), padded) == all.end()) all.push_back(padded);
   }
   return all;
 }
 
-// By the graph as asked for.
+// By the requested graph.
 KnownChoices<ConvolutionGraph, ConvChoice>& known() {
   static auto& value = *new KnownChoices<ConvolutionGraph, ConvChoice>;
   return value;
@@ -57,8 +56,8 @@ KnownChoices<ConvolutionGraph, ConvChoice>& known() {
 ConvCandidates conv_candidates(const ConvDesc& desc, ConvolutionPass pass) {
   const cudnn::Limits limits{.full_f32 = desc.dtype == DType::f32};
   ConvCandidates found;
-  const auto add = [&](const ConvolutionGraph& asked) {
-    for (const ConvolutionGraph& graph : variants(asked)) {
+  const auto add = [&](const ConvolutionGraph& requested) {
+    for (const ConvolutionGraph& graph : variants(requested)) {
       if (limits.full_f32 && !found.choices.empty()) break;  // no tensor cores to pad for
       cudnn::Plans plans = cudnn::convolution_plans(graph, limits);
       if (found.why_none.empty()) found.why_none = plans.why_not;

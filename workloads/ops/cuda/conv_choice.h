@@ -1,4 +1,4 @@
-// Which of cuDNN's plans does a convolution: candidates by its heuristics, and the fastest of them by trial.
+// Chooses cuDNN's plan for a convolution: candidates from its heuristics, and the fastest of them in a trial.
 #pragma once
 
 #include "workloads/ops/conv.h"
@@ -11,11 +11,11 @@
 
 namespace assay::ops {
 
-// A plan and the graph that it runs, which may have more channels than the convolution asked for: those are zero.
+// A plan and the graph that it runs, which may have more channels than the convolution: those are zero.
 struct ConvChoice {
   cudnn::ConvolutionGraph graph;
   std::shared_ptr<cudnn::Plan> plan;
-  bool tried = true;  // false: the heuristics' first, for want of memory to try it beside others
+  bool tried = true;  // false: the heuristics' first; no memory to try others
 };
 
 struct ConvCandidates {
@@ -23,11 +23,11 @@ struct ConvCandidates {
   std::string why_none;
 };
 
-// Graphs of the convolution itself and, where tensor cores ask for whole groups of channels, of padded ones; gradients
-// of weights in the type asked for, or rounded to that of x where cuDNN has no other.
+// Plans for the convolution itself and, if tensor cores need whole groups of channels, for padded ones. Weight
+// gradients have the requested type, or, if cuDNN has no such plan, are rounded to x's type.
 ConvCandidates conv_candidates(const ConvDesc& desc, cudnn::ConvolutionPass pass);
 
-// The choice made before in this process for the descriptor.
+// This process's earlier choice for the descriptor.
 std::optional<ConvChoice> known_choice(const ConvDesc& desc, cudnn::ConvolutionPass pass);
 void remember_choice(const ConvDesc& desc, cudnn::ConvolutionPass pass, ConvChoice choice);
 

@@ -17,7 +17,7 @@ struct Shape {
   std::int64_t from_rows, from_width, to_rows, to_width;
 };
 
-// N neighbouring elements of `to` a thread. `whole`: both matrices are read and written 16 bytes at a time.
+// N neighbouring elements of `to` per thread. `whole`: both matrices are accessed 16 bytes at a time.
 template <typename From, typename To, int N, bool whole>
 __global__ void __launch_bounds__(threads) convert(Shape shape, const From* from, To* to, bool accumulate) {
   const std::int64_t first = (std::int64_t{blockIdx.x} * threads + static_cast<int>(threadIdx.x)) * N;

@@ -1,5 +1,5 @@
-// Matrices copied into others of another width, height or type: what pads channels, crops them, casts weights and adds
-// to gradients.
+// Copies matrices to ones of another width, height or type: to pad and crop channels, cast weights and accumulate
+// gradients.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -18,7 +18,7 @@ struct Rows {
   std::int64_t width = 0;
 };
 
-// to = from where both are, zero elsewhere; with `accumulate` it is added to what is there. Not between bf16 and fp16.
+// to = from where they overlap, zero elsewhere; with `accumulate`, adds to `to` instead. Not between bf16 and fp16.
 void convert_rows(const Rows& from, const Rows& to, bool accumulate, cudaStream_t stream);
 
 }  // namespace assay::ops

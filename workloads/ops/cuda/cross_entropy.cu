@@ -1,7 +1,7 @@
-// Softmax cross-entropy, one block a row. Logits come from memory once and stay on the chip, in shared memory, as far
-// as they fit, until their gradient overwrites them; the softmax's largest logit and sum are kept while they come in.
-// Moves 2 x rows x classes elements (1 x without gradient): that is the floor. Of rows that do not fit, the rest is
-// read again, from the second-level cache.
+// Softmax cross-entropy, one block per row. Reads logits from memory once and keeps as many as fit in shared memory
+// until their gradient overwrites them; updates the largest logit and the softmax's sum meanwhile. Moves 2 x rows x
+// classes elements (1 x without gradient): that is the floor. The rest of a row that does not fit is read again, from
+// the L2 cache.
 #include "harness/device/cuda/reduce.h"
 #include "workloads/ops/cuda/cuda_op.h"
 #include "workloads/ops/cuda/cuda_ops.h"
@@ -15,9 +15,9 @@ namespace {
 
 using namespace cuda;
 
-constexpr int max_threads = 1024;  // of a block that has a multiprocessor for itself
-constexpr int pair_threads = 512;  // of two that share one
-constexpr int unroll = 4;          // vectors in flight a thread: 64 KiB a multiprocessor
+constexpr int max_threads = 1024;  // of a block that has a multiprocessor to itself
+constexpr int pair_threads = 512;  // of each of two blocks that share one
+constexpr int unroll = 4;          // vectors in flight per thread: 64 KiB per multiprocessor
 
 template <typename T>
 struct Rows {
@@ -29,12 +29,12 @@ struct Rows {
   std::int64_t rows;
   std::int64_t stride;
   int classes;
-  int kept;  // vectors that shared memory holds
+  int kept;  // vectors in shared memory
   float smoothing;
   std::int32_t ignored;
 };
 
-// A thread's share of a row: the largest logit so far, the sum of exponentials against it; for smoothing, the sum of
+// A thread's part of a row: the largest logit so far, the sum of exponentials relative to it; for smoothing, the sum of
 // logits.
 template <bool smooth>
 struct Share {
@@ -63,7 +63,7 @@ struct Share {
   }
 };
 
-// Rows may start anywhere: elements before the first 16 bytes and after the last are taken one by one.
+// Rows may be unaligned: elements before the first 16 bytes and after the last are processed one by one.
 template <typename T, bool gradient, bool smooth>
 __global__ void __launch_bounds__(max_threads) cross_entropy(Rows<T> p) {
   constexpr int N = lanes<T>;
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(max_threads) cross_entropy(Rows<T> p) {
     const int misplaced = static_cast<int>(reinterpret_cast<std::uintptr_t>(x) % 16 / sizeof(T));
     const int head = min((N - misplaced) % N, p.classes);
     const int vectors = (p.classes - head) / N, tail = head + vectors * N;
-    // Of the elements at the ends: at most one before and one after the vectors is this thread's.
+    // Of the elements at the ends, a thread has at most one before and one after the vectors.
     const int before = me < head ? me : -1, after = tail + me < p.classes ? tail + me : -1;
     T* const body = x + head;
     if (target == p.ignored) {
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(max_threads) cross_entropy(Rows<T> p) {
     }
 
     Share<smooth> share;
-    if (me == 0) share.first_largest = 0;  // where no logit is larger than the least
+    if (me == 0) share.first_largest = 0;  // if no logit exceeds the initial value
     if (before >= 0) share.add(Vector<float, 1>{{widen(x[before])}}, before);
     for (int begin = me; begin < vectors; begin += unroll * threads) {
       Packed<T, N> in[unroll];
@@ -155,9 +155,9 @@ __global__ void __launch_bounds__(max_threads) cross_entropy(Rows<T> p) {
   }
 }
 
-// Adds the rows' losses, in one order whatever the GPU, and counts.
+// Adds the rows' losses, in the same order on every GPU, and counts.
 constexpr int sum_threads = 1024;
-constexpr int sum_ahead = 8;  // rows that a thread reads at once
+constexpr int sum_ahead = 8;  // rows that a thread reads ahead
 __global__ void __launch_bounds__(sum_threads)
     add_losses(const float* losses, const std::uint8_t* counts, std::int64_t rows, float* row_losses, LossSums* sums) {
   __shared__ double scratch[warp_threads];
@@ -199,7 +199,7 @@ class CudaCrossEntropy final : public CudaOp<CrossEntropy> {
     const std::int64_t vectors = desc.classes / per_vector;
     const int limit = desc.gradient ? shared_limit() : 0;
     kept_ = static_cast<int>(std::min<std::int64_t>(vectors, limit / 16));
-    // The system takes a KiB of each block.
+    // The system reserves 1 KiB per block.
     const bool shares = 2 * kept_ * 16 <= limit - 1024 || !desc.gradient;
     threads_ = static_cast<unsigned>(std::clamp<std::int64_t>(
         (vectors + warp_threads - 1) / warp_threads * warp_threads, warp_threads, shares ? pair_threads : max_threads));
@@ -210,7 +210,7 @@ class CudaCrossEntropy final : public CudaOp<CrossEntropy> {
       ASSAY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
   }
 
-  // By row: the loss, then what it counts as.
+  // Per row: the loss, then what it counts as.
   std::size_t workspace_bytes() const override {
     return static_cast<std::size_t>(d_.rows) * (sizeof(float) + sizeof(std::uint8_t));
   }
@@ -218,7 +218,7 @@ class CudaCrossEntropy final : public CudaOp<CrossEntropy> {
   void run(Stream& stream, const Args& args) override { enqueue_(*this, args, native(stream)); }
 
  private:
-  // Dynamic shared memory of a block: what there is, less what the kernel has of its own and the system reserves.
+  // Dynamic shared memory per block: all there is, minus the kernel's static part and the system's.
   static int shared_limit() {
     int device = 0, bytes = 0;
     ASSAY_CUDA(cudaGetDevice(&device));

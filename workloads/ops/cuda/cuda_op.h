@@ -1,4 +1,4 @@
-// What ops by own kernels have in common: their name, the types they are built for, the shape of their launches.
+// What ops by our own kernels have in common: names, supported types, launch shapes.
 #pragma once
 
 #include "harness/device/cuda/launch.h"
@@ -15,7 +15,7 @@
 
 namespace assay::ops {
 
-// An own kernel's op; `isa` is the architecture that the GPU runs.
+// An op by our own kernels; isa() is the GPU's architecture.
 template <typename Base>
 class CudaOp : public Base {
  public:
@@ -38,15 +38,15 @@ Made<Interface> make_unless(std::string problem, Device& device, const Desc& des
   return std::unique_ptr<Interface>(std::make_unique<Implementation>(device, desc));
 }
 
-// The kernel among those of f32, bf16 and fp16 that is for `dtype`, one of them.
+// Picks the kernel for `dtype`, which is f32, bf16 or fp16.
 template <typename Kernel>
 Kernel by_type(DType dtype, Kernel f32, Kernel bf16, Kernel fp16) {
   return dtype == DType::f32 ? f32 : dtype == DType::bf16 ? bf16 : fp16;
 }
 
-// Blocks for `work` items, `a_block` of them each; at least one, at most `most`.
-inline unsigned blocks_for(std::int64_t work, std::int64_t a_block, std::int64_t most = 0x7fffffff) {
-  return static_cast<unsigned>(std::clamp<std::int64_t>((work + a_block - 1) / a_block, 1, most));
+// Blocks for `work` items at `per_block` each; at least one, at most `max`.
+inline unsigned blocks_for(std::int64_t work, std::int64_t per_block, std::int64_t max = 0x7fffffff) {
+  return static_cast<unsigned>(std::clamp<std::int64_t>((work + per_block - 1) / per_block, 1, max));
 }
 
 }  // namespace assay::ops

@@ -1,4 +1,4 @@
-// The makers of the CUDA backend: one file makes one op or one pair of ops.
+// The CUDA backend's factories: each source makes one op or one pair of ops.
 #pragma once
 
 #include "workloads/ops/backend.h"

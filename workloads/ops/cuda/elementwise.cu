@@ -1,4 +1,4 @@
-// Casts and sums of flat arrays. Moves count * (size of in, twice for sums, + size of out) bytes: that is the floor.
+// Casts and sums of flat arrays. The floor is count * (size of in, twice for sums, + size of out) bytes.
 #include "workloads/ops/cuda/cuda_op.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 
@@ -13,7 +13,7 @@ namespace {
 using namespace cuda;
 
 constexpr int threads = 256;
-constexpr int unroll = 2;  // vectors in flight a thread and array
+constexpr int unroll = 2;  // vectors in flight per thread and array
 
 // 16 bytes of the smaller type.
 template <typename In, typename Out>
@@ -26,7 +26,7 @@ __device__ float combined(float a, float b, float alpha, float beta) {
   return a;
 }
 
-// Vectors [0, vectors), each block its own stretch; elements after them one by one. `out` may be `a` or `b`.
+// Vectors [0, vectors), one contiguous range per block; the elements behind them one by one. `out` may be `a` or `b`.
 template <typename In, typename Out, ElementwiseKind kind>
 __global__ void __launch_bounds__(threads)
     elementwise(const In* a, const In* b, Out* out, std::int64_t vectors, std::int64_t count, float alpha, float beta) {
@@ -64,7 +64,7 @@ class CudaElementwise final : public CudaOp<Elementwise> {
 
   void run(Stream& stream, const Args& args) override { run_(d_, args, native(stream)); }
 
-  // Null where there is no such kernel.
+  // Null if there is no such kernel.
   static Run choose(const ElementwiseDesc& d) {
     switch (d.kind) {
       case ElementwiseKind::add: return sum_of(d.in, d.out);

@@ -1,7 +1,6 @@
-// Token embedding. Forward reads a row of the table a token and writes one: with positions (and types) in the caches,
-// tokens x width x (size of table + size of y) bytes are the floor. Backward reads dy once (and once more for positions
-// and for types), writes each looked-up row of the table's gradient once, and clears the others where it does not
-// accumulate.
+// Token embedding. Forward reads and writes one row per token: with positions (and types) in the caches, tokens x width
+// x (size of table + size of y) bytes are the floor. Backward reads dy once (and once more for positions and for
+// types), writes the gradient of each looked-up row once, and clears the others if it does not accumulate.
 #include "harness/device/cuda/reduce.h"
 #include "workloads/ops/cuda/cuda_op.h"
 #include "workloads/ops/cuda/cuda_ops.h"
@@ -30,7 +29,7 @@ struct Lookup {
   std::int64_t width;
 };
 
-// A thread adds up N columns of one token.
+// A thread adds N columns of one token.
 template <typename T, typename Table, int N>
 __global__ void __launch_bounds__(threads) embedding(Lookup<T, Table> p) {
   const std::int64_t places = p.width / N, count = p.tokens * places;
@@ -53,20 +52,20 @@ __global__ void __launch_bounds__(threads) embedding(Lookup<T, Table> p) {
   }
 }
 
-// Gradients of a table's rows: the tokens lie in the order of their ids, cut into tiles; a block sums the rows of dy of
-// its tile, id by id. An id whose tokens lie in several tiles leaves a partial sum in each, which the block of the
-// first one adds up in a second kernel.
+// Gradients of a table's rows: tokens are sorted by id and cut into tiles; each block sums its tile's rows of dy, id by
+// id. An id whose tokens span several tiles has a partial sum in each; a second kernel's block for the first of these
+// tiles adds them.
 constexpr int tile = 64;
 constexpr int row_threads = 128;
-constexpr int rows_ahead = 4;  // rows of dy in flight a thread
+constexpr int rows_ahead = 4;  // rows of dy in flight per thread
 
 template <typename T, typename G>
 struct RowSums {
   const std::int32_t* order;
   const std::int32_t* ids;
   const T* dy;
-  G* gradient;      // rows that no token has are zero already, or are added to
-  float* partials;  // (tiles, first and last id of the tile, width)
+  G* gradient;      // rows without tokens are already zero, or accumulate
+  float* partials;  // (tiles, a tile's first and last id, width)
   std::int64_t tokens;
   std::int64_t width;
   bool accumulate;
@@ -126,7 +125,7 @@ __global__ void __launch_bounds__(row_threads) sum_tiles(RowSums<T, G> p) {
   }
 }
 
-// The ids that begin in a tile and end in a later one.
+// Adds the sums of ids that begin in a tile and end in a later one.
 template <typename T, typename G, int N>
 __global__ void __launch_bounds__(row_threads) join_tiles(RowSums<T, G> p) {
   const std::int64_t begin = std::int64_t{blockIdx.x} * tile, end = begin + tile;
@@ -147,7 +146,7 @@ __global__ void __launch_bounds__(row_threads) join_tiles(RowSums<T, G> p) {
   put(p.gradient + std::int64_t{id} * p.width + column, sum, p.accumulate);
 }
 
-// Positions: sums over the batch, of the elements of a sample.
+// Positions: sums over the batch for each element of a sample.
 template <typename T, typename G, int N>
 __global__ void __launch_bounds__(threads)
     sum_positions(const T* dy, G* gradient, std::int64_t batch, std::int64_t elements, bool accumulate) {
@@ -179,7 +178,7 @@ class CudaEmbeddingForward final : public CudaOp<EmbeddingForward> {
 
   void run(Stream& stream, const Args& args) override { enqueue_(d_, args, native(stream)); }
 
-  // Null where there is no such kernel.
+  // Null if there is no such kernel.
   static Enqueue choose(const EmbeddingDesc& d) {
     const auto is = [&](DType y, DType table) { return d.dtype == y && d.parameters == table; };
     if (is(DType::f32, DType::f32)) return &enqueue<float, float>;
@@ -219,14 +218,14 @@ class CudaEmbeddingBackward final : public CudaOp<EmbeddingBackward> {
   CudaEmbeddingBackward(Device& device, const EmbeddingDesc& desc)
       : CudaOp(device), d_(desc), tokens_(desc.batch * desc.seq), enqueue_(choose(desc)) {}
 
-  // The order of the tokens, then partial sums of ids that lie in several tiles.
+  // The order of the tokens, then partial sums of ids that span tiles.
   std::size_t workspace_bytes() const override {
     return token_order_bytes(tokens_) + static_cast<std::size_t>(tiles() * 2 * d_.width) * sizeof(float);
   }
 
   void run(Stream& stream, const Args& args) override { enqueue_(*this, args, native(stream)); }
 
-  // Null where there is no such kernel.
+  // Null if there is no such kernel.
   static Enqueue choose(const EmbeddingDesc& d) {
     const auto is = [&](DType dy, DType gradient) { return d.dtype == dy && d.gradient == gradient; };
     if (is(DType::f32, DType::f32)) return &enqueue<float, float>;
@@ -288,7 +287,7 @@ class CudaEmbeddingBackward final : public CudaOp<EmbeddingBackward> {
 
 std::string refusal(const EmbeddingDesc& d, bool has, DType other) {
   if (d.batch * d.seq > 0x7fffffff) return "tokens are counted in 31 bits";
-  if (d.width > (std::int64_t{1} << 22)) return "the cuda backend embeds in up to 2^22 columns";
+  if (d.width > (std::int64_t{1} << 22)) return "the cuda backend's embeddings have up to 2^22 columns";
   if (has) return {};
   return "the cuda backend has no embedding of " + std::string(name_of(d.dtype)) + " beside " +
          std::string(name_of(other));

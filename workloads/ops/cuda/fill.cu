@@ -1,4 +1,4 @@
-// Philox by the GPU: a thread makes 64 bits, which are four normal numbers, one of f64, or eight integers.
+// Philox on the GPU: a thread generates 64 bits, for four normal numbers, one f64 number or eight integers.
 #include "workloads/ops/cuda/fill.h"
 
 #include "harness/device/cuda/launch.h"
@@ -54,7 +54,7 @@ __global__ void fill_normal(T* to, std::int64_t count, Stream64 bits, const floa
       cuda::store(to + word * 4, cuda::packed(values));
     } else {
 #pragma unroll
-      for (int i = 0; i < 4; ++i)  // an index known at compile time keeps the lanes in registers
+      for (int i = 0; i < 4; ++i)  // a constant index keeps the lanes in registers
         if (word * 4 + i < count) to[word * 4 + i] = values.lane[i];
     }
   }
@@ -70,7 +70,7 @@ __global__ void fill_normal_f64(double* to, std::int64_t count, Stream64 bits, c
 #ifdef ASSAY_CUDA_EMULATED
     to[i] = low + (high - low) * place;
 #else
-    to[i] = __dadd_rn(low, __dmul_rn(high - low, place));  // as the host rounds: not fused
+    to[i] = __dadd_rn(low, __dmul_rn(high - low, place));  // rounded as on the host: not fused
 #endif
   }
 }
@@ -87,8 +87,8 @@ __global__ void fill_bytes(std::uint8_t* to, std::int64_t count, Stream64 bits) 
   }
 }
 
-// On the current device, made once, on `stream`: a copy from pageable memory may return before it is done, which only
-// its own stream waits for.
+// The current device's table, created once, on `stream`: a copy from pageable memory may return before it is complete,
+// and only its own stream waits for it.
 const float* device_table(cudaStream_t stream) {
   static std::mutex mutex;
   static std::map<int, const float*> tables;

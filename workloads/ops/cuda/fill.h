@@ -1,4 +1,4 @@
-// Random fills of device memory by a kernel, with the values that workloads/ops/random.h writes on the host.
+// Fills device memory with random values by a kernel; the values are those of workloads/ops/random.h.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -10,8 +10,9 @@
 
 namespace assay::ops {
 
-// Elements [0, count) of the stream into data, as fill_random() has them, to the bit. The first call on a device also
-// allocates and uploads a table (256 KiB), so it cannot be captured. Throws Error for types that have no random fill.
+// Writes elements [0, count) of the random stream to data, bit for bit as fill_random() does. The first call on a
+// device also allocates and uploads a table (256 KiB), so it cannot be captured. Throws Error for types without random
+// fill.
 void fill_random_on_device(void* data, DType dtype, std::int64_t count, const Rng& rng, cudaStream_t stream);
 
 }  // namespace assay::ops

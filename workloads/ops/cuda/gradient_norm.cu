@@ -1,6 +1,6 @@
-// The norm of all gradients, and what it makes of the step's state. Reads each gradient once: count x its size bytes
-// are the floor. Squares are summed in double (a square of a finite f32 may be none), which the GPUs of data centres
-// add at half the speed of float: still far faster than memory delivers.
+// The norm of all gradients, and its effect on the step's state. Reads each gradient once: count x its size in bytes is
+// the floor. Sums squares in double (the square of a finite f32 may overflow), which data-centre GPUs add at half the
+// speed of float: still far faster than memory.
 #include "harness/device/cuda/reduce.h"
 #include "workloads/ops/cuda/cuda_op.h"
 #include "workloads/ops/cuda/cuda_ops.h"
@@ -12,16 +12,16 @@ namespace {
 using namespace cuda;
 
 constexpr int threads = 256;
-constexpr int unroll = 4;  // vectors in flight a thread
+constexpr int unroll = 4;  // vectors in flight per thread
 
-// One sum a block.
+// One sum per block.
 template <typename T>
 __global__ void __launch_bounds__(threads)
     square_sums(const T* gradient, std::int64_t vectors, std::int64_t count, double* sums) {
   constexpr int N = lanes<T>;
   __shared__ double scratch[warp_threads];
   const std::int64_t me = std::int64_t{blockIdx.x} * threads + threadIdx.x, all = std::int64_t{gridDim.x} * threads;
-  double sum[unroll] = {};  // apart, so that additions do not wait for each other
+  double sum[unroll] = {};  // separate sums, so that additions are independent
   for (std::int64_t begin = me; begin < vectors; begin += unroll * all) {
     Packed<T, N> in[unroll];
 #pragma unroll
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(threads)
   for (int b = static_cast<int>(threadIdx.x); b < blocks; b += threads) sum += sums[b];
   sum = block_sum(sum, scratch);
   if (threadIdx.x > 0) return;
-  // As gradients_scale() has it.
+  // As gradients_scale() computes it.
   const float counted = valid ? static_cast<float>(static_cast<double>(state->loss_scale) *
                                                    (static_cast<double>(*valid) / static_cast<double>(expected)))
                               : state->loss_scale;
@@ -71,7 +71,7 @@ class CudaGradientNorm final : public CudaOp<GradientNorm> {
         d_(desc),
         blocks_(blocks_for(desc.count, threads * unroll * std::int64_t{8}, std::int64_t{4} * units())) {}
 
-  // A sum a block.
+  // One sum per block.
   std::size_t workspace_bytes() const override { return blocks_ * sizeof(double); }
 
   void run(Stream& stream, const Args& args) override {

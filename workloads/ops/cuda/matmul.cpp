@@ -1,4 +1,4 @@
-// The matmul op of NVIDIA GPUs: cuBLASLt with what it can fuse, own kernels for the rest.
+// The matmul op of NVIDIA GPUs: cuBLASLt with what it can fuse, our own kernels for the rest.
 #include "workloads/ops/matmul.h"
 
 #include "harness/core/error.h"
@@ -7,6 +7,7 @@
 #include "workloads/ops/cuda/blaslt_search.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 #include "workloads/ops/cuda/matmul_kernels.h"
+#include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,6 @@ namespace assay::ops {
 
 namespace {
 
-std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 std::size_t bytes_of(std::int64_t count, DType dtype) { return static_cast<std::size_t>(count) * size_of(dtype); }
 
 bool is_fp8(DType dtype) { return dtype == DType::fp8_e4m3 || dtype == DType::fp8_e5m2; }
@@ -28,7 +28,7 @@ bool is_gradient(Epilogue e) { return e == Epilogue::gelu_tanh_gradient || e == 
 bool is_erf(Epilogue e) { return e == Epilogue::gelu_erf || e == Epilogue::gelu_erf_gradient; }
 DType stored(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
 
-// What is left to own kernels after the library's product.
+// The library's product and what our own kernels add to it.
 struct Parts {
   std::unique_ptr<BlasPlan> plan;
   bool bias = false;                           // added by a kernel
@@ -48,11 +48,11 @@ class CudaMatmul final : public Matmul {
         copies_b_(copies_b) {
     if (d_.row_sums && !parts_.plan->product().sums) row_sums_.emplace(d_.a, d_.transpose_a, d_.m, d_.k, d_.a_row());
     casts_bias_ = d_.bias && stored(d_.bias_type) != stored(d_.out);
-    const std::size_t blas = aligned(parts_.plan->workspace_bytes());
+    const std::size_t blas = aligned_size(parts_.plan->workspace_bytes());
     a_at_ = blas;
-    b_at_ = a_at_ + (copies_a_ ? aligned(bytes_of(d_.m * d_.k, d_.a)) : 0);
-    bias_at_ = b_at_ + (copies_b_ ? aligned(bytes_of(d_.k * d_.n, d_.b)) : 0);
-    rest_at_ = bias_at_ + (casts_bias_ ? aligned(bytes_of(d_.n, d_.out)) : 0);
+    b_at_ = a_at_ + (copies_a_ ? aligned_size(bytes_of(d_.m * d_.k, d_.a)) : 0);
+    bias_at_ = b_at_ + (copies_b_ ? aligned_size(bytes_of(d_.k * d_.n, d_.b)) : 0);
+    rest_at_ = bias_at_ + (casts_bias_ ? aligned_size(bytes_of(d_.n, d_.out)) : 0);
     std::size_t rest = row_sums_ ? row_sums_->workspace_bytes() : 0;
     if (parts_.forward) rest = std::max(rest, parts_.forward->workspace_bytes());
     if (parts_.backward) rest = std::max(rest, parts_.backward->workspace_bytes());
@@ -60,7 +60,7 @@ class CudaMatmul final : public Matmul {
   }
 
   std::string implementation() const override { return "cublasLt"; }
-  // The algorithm and how it was found, and what is left to own kernels.
+  // The algorithm, how it was found, and what our own kernels add.
   std::string choice() const override {
     std::string text = fmt::format("{} ({})", parts_.plan->algorithm(), parts_.choice);
     if (copies_a_ || copies_b_) text += " + transposed copies";
@@ -72,7 +72,7 @@ class CudaMatmul final : public Matmul {
   std::string isa() const override { return fmt::format("sm_{}", architecture_); }
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
 
-  // Only 8-bit operands have another layout: with their sums' terms side by side.
+  // Only 8-bit operands have another layout: with the terms of a sum contiguous.
   std::size_t packed_bytes() const override { return d_.form == WeightForm::packed ? bytes_of(d_.k * d_.n, d_.b) : 0; }
   void pack(Stream& stream, const void* b, void* packed) override {
     transpose_bytes(b, packed, d_.k, d_.n, d_.n, cuda::native(stream));
@@ -121,9 +121,9 @@ class CudaMatmul final : public Matmul {
   std::size_t workspace_bytes_ = 0;
 };
 
-// The activation op that finishes what the library does not fuse; its reason where there is none.
+// Adds the activation op that the library does not fuse; returns the reason if there is none.
 std::string add_activation(Device& device, const MatmulDesc& d, Parts& parts) {
-  if (d.out_stride != 0 && d.out_stride != d.n) return "GELU takes an output whose rows lie side by side";
+  if (d.out_stride != 0 && d.out_stride != d.n) return "GELU needs an output with contiguous rows";
   const ActivationDesc desc{is_erf(d.epilogue) ? ActivationKind::gelu_erf : ActivationKind::gelu_tanh, d.m, d.n,
                             stored(d.out)};
   parts.gelu = true;
@@ -139,10 +139,10 @@ std::string add_activation(Device& device, const MatmulDesc& d, Parts& parts) {
   return "";
 }
 
-// A plan with as much fused as the library takes and runs: bias and GELU, then bias alone, then the bare product.
+// Makes a plan with as much fused as the library can run: bias and GELU, then bias alone, then the bare product.
 std::string plan_product(Device& device, const MatmulDesc& d, BlasProduct product, Parts& parts) {
-  // The library's GELU has an approximate tanh, which 16 bits of output hide and 32 do not. Before Hopper it is a
-  // kernel of its own behind the product, slower than ours (seen by llm.c, pull requests 338 and 591).
+  // The library's GELU uses an approximate tanh, which 16-bit outputs hide and 32-bit ones do not. Before Hopper it is
+  // a separate kernel after the product, slower than ours (seen by llm.c, pull requests 338 and 591).
   const bool gelu = d.epilogue != Epilogue::none;
   const bool fusable = gelu && !is_erf(d.epilogue) && size_of(d.out) == 2 && device.info().compute_capability >= 90;
   std::string reason;
@@ -174,37 +174,37 @@ std::string plan_product(Device& device, const MatmulDesc& d, BlasProduct produc
 // A product with row sums on random operands.
 class SumsTrial {
  public:
-  SumsTrial(Device& device, const MatmulDesc& d, std::size_t workspace)
+  SumsTrial(Device& device, Stream& stream, const MatmulDesc& d, std::size_t workspace_bytes)
       : device_(device),
-        stream_(device.make_stream()),
-        a_(random_array(device, *stream_, d.a, (d.transpose_a ? d.k : d.m) * d.a_row(), "a")),
-        b_(random_array(device, *stream_, d.b, (d.transpose_b ? d.n : d.k) * d.b_row(), "b")),
-        out_(device.allocate(bytes_of(d.m * d.out_row(), d.out))),
-        sums_(device.allocate(bytes_of(d.m, DType::f32))),
-        workspace_(device.allocate(std::max<std::size_t>(workspace, 1))) {}
-  ~SumsTrial() { stream_->synchronize(); }
-
-  Stream& stream() { return *stream_; }
-  void run(Matmul& op) {
-    op.run(
-        *stream_,
-        {.a = a_.data(), .b = b_.data(), .out = out_.data(), .workspace = workspace_.data(), .row_sums = sums_.data()});
+        stream_(stream),
+        arrays_(device, stream, workspace_bytes),
+        out_bytes_(bytes_of(d.m * d.out_row(), d.out)),
+        sums_bytes_(bytes_of(d.m, DType::f32)) {
+    args_.a = arrays_.array(d.a, (d.transpose_a ? d.k : d.m) * d.a_row(), "a");
+    args_.b = arrays_.array(d.b, (d.transpose_b ? d.n : d.k) * d.b_row(), "b");
+    args_.out = arrays_.keep(device.allocate(out_bytes_));
+    args_.row_sums = arrays_.keep(device.allocate(sums_bytes_));
+    args_.workspace = arrays_.workspace();
   }
-  // The product's elements, in rows as they lie, then the sums.
+
+  void run(Matmul& op) { op.run(stream_, args_); }
+  // The product's elements as stored, then the sums.
   std::vector<float> results(Matmul& op) {
-    device_.zero(out_.data(), out_.bytes(), *stream_);
+    device_.zero(args_.out, out_bytes_, stream_);
     run(op);
-    std::vector<float> all((out_.bytes() + sums_.bytes()) / sizeof(float));
-    device_.copy(all.data(), out_.data(), out_.bytes(), *stream_);
-    device_.copy(all.data() + out_.bytes() / sizeof(float), sums_.data(), sums_.bytes(), *stream_);
-    stream_->synchronize();
+    std::vector<float> all((out_bytes_ + sums_bytes_) / sizeof(float));
+    device_.copy(all.data(), args_.out, out_bytes_, stream_);
+    device_.copy(all.data() + out_bytes_ / sizeof(float), args_.row_sums, sums_bytes_, stream_);
+    stream_.synchronize();
     return all;
   }
 
  private:
   Device& device_;
-  std::unique_ptr<Stream> stream_;
-  Buffer a_, b_, out_, sums_, workspace_;
+  Stream& stream_;
+  TrialArrays arrays_;
+  std::size_t out_bytes_, sums_bytes_;
+  MatmulArgs args_;
 };
 
 bool alike(const std::vector<float>& one, const std::vector<float>& other, std::size_t begin, std::size_t end) {
@@ -217,9 +217,9 @@ bool alike(const std::vector<float>& one, const std::vector<float>& other, std::
   return differences <= 1e-6 * squares;  // NaN is not
 }
 
-// The library can sum a's rows while it multiplies, which saves a pass over them, but not in each GPU's fastest
-// kernels, and of the order of these sums its documentation has no word. So it does where it is the faster of the two,
-// with the own kernel's numbers, and the same ones twice.
+// The library can sum a's rows while it multiplies, which saves a pass over them, but not with every GPU's fastest
+// kernels, and the order of these sums is undocumented. So use it only if it is faster, agrees with our own kernel and
+// repeats its bits.
 std::unique_ptr<Matmul> with_best_sums(Device& device, const MatmulDesc& d, BlasProduct product,
                                        std::unique_ptr<CudaMatmul> own) {
   static KnownChoices<std::string, bool> known;  // whether the library sums
@@ -243,11 +243,12 @@ std::unique_ptr<Matmul> with_best_sums(Device& device, const MatmulDesc& d, Blas
   if (decided) return std::move(ops[1]);
   std::size_t best = 0;
   try {
-    SumsTrial trial(device, d, std::max(ops[0]->workspace_bytes(), ops[1]->workspace_bytes()));
+    const auto stream = device.make_stream();
+    SumsTrial trial(device, *stream, d, std::max(ops[0]->workspace_bytes(), ops[1]->workspace_bytes()));
     const std::vector<float> want = trial.results(*ops[0]), got = trial.results(*ops[1]);
     const std::size_t product_end = want.size() - static_cast<std::size_t>(d.m);
     if (got == trial.results(*ops[1]) && alike(want, got, 0, product_end) && alike(want, got, product_end, want.size()))
-      best = fastest(device, trial.stream(), ops, [&](Matmul& op) { trial.run(op); }).value_or(0);
+      best = fastest(device, *stream, ops, [&](Matmul& op) { trial.run(op); }).value_or(0);
   } catch (const Error&) {  // no memory for the trial, or the library refuses to run what it offered
     if (device.lost()) throw;
   }
@@ -259,9 +260,9 @@ std::string refusal(const Device& device, const MatmulDesc& d) {
   const int capability = device.info().compute_capability;
   if (d.form == WeightForm::inner_product) return "cuBLASLt has no inner products";
   const bool bytes = size_of(d.a) == 1;
-  if (d.form == WeightForm::packed && !bytes) return "weights are used as they lie";
-  if (d.form == WeightForm::packed && d.transpose_b) return "b already lies as the library wants it";
-  if (d.form == WeightForm::packed && d.pack_from != d.b) return "weights are rounded to 8 bits by their own op";
+  if (d.form == WeightForm::packed && !bytes) return "weights are used as stored";
+  if (d.form == WeightForm::packed && d.transpose_b) return "b already has the layout that the library needs";
+  if (d.form == WeightForm::packed && d.pack_from != d.b) return "a separate op rounds weights to 8 bits";
   if (d.a == DType::u8) return "cuBLASLt multiplies s8 x s8, not u8 x s8";
   if (is_fp8(d.a) && capability < 89)
     return fmt::format("fp8 needs compute capability 8.9, this is {}.{}", capability / 10, capability % 10);
@@ -287,14 +288,14 @@ Made<Matmul> make_cuda_matmul(Device& device, const MatmulDesc& d) {
   product.out_stride = d.out_stride;
   product.beta = d.accumulate ? 1 : 0;
   product.a_alignment = product.b_alignment = product.out_alignment = 16;  // slices of arenas
-  product.workspace_limit = std::size_t{128} << 20;  // parts of a gradient of GPT-2's weights, split seven ways, fit
+  product.workspace_limit = std::size_t{128} << 20;  // fits the parts of GPT-2's weight gradients, split seven ways
   product.scaled = is_fp8(d.a);
   product.fast_accumulate = d.fast_accumulate;
   Parts parts;
   if (std::string reason = plan_product(device, d, product, parts); !reason.empty())
     return Made<Matmul>::no(std::move(reason));
   auto op = std::make_unique<CudaMatmul>(device, d, std::move(parts), copies_a, copies_b);
-  // The layout of a weight's gradient, the one that others have the library sum in.
+  // The layout of a weight gradient, for which others have the library sum, too.
   const bool fusable = d.row_sums && d.transpose_a && !d.transpose_b && !d.accumulate && !d.bias &&
                        d.epilogue == Epilogue::none && size_of(d.a) == 2 && d.out == DType::f32;
   if (fusable) return with_best_sums(device, d, product, std::move(op));

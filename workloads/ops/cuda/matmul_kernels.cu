@@ -1,4 +1,4 @@
-// Byte transposes, biases and row sums beside cuBLASLt's products.
+// Byte transposes, biases and row sums for cuBLASLt's products.
 #include "workloads/ops/cuda/matmul_kernels.h"
 
 #include "harness/device/cuda/launch.h"
@@ -22,7 +22,7 @@ unsigned blocks_for(std::int64_t work, std::int64_t each) {
   return static_cast<unsigned>(std::clamp<std::int64_t>((work + each - 1) / each, 1, 65535));
 }
 
-// A tile of 64 x 64 through shared memory; four bytes a thread where they lie in whole words.
+// A tile of 64 x 64 through shared memory; four bytes per thread if rows are whole words.
 constexpr int tile = 64;
 
 __global__ void transpose_tiles(const std::uint8_t* from, std::uint8_t* to, std::int64_t rows, std::int64_t columns,
@@ -73,7 +73,7 @@ __global__ void add_to_rows(T* out, const T* bias, std::int64_t rows, std::int64
   }
 }
 
-// Of a stored (K, M): 32 threads side by side over the columns, 8 over the rows of this block's part.
+// For a stored as (K, M): 32 threads across the columns, 8 down the rows of this block's part.
 constexpr int lines = threads / 32;
 
 template <typename T, int N>
@@ -106,7 +106,7 @@ __global__ void column_sums(const T* a, Compute<T>* partial, std::int64_t column
   }
 }
 
-// In double; column_sums.h has what sums parts in float.
+// Adds the parts in double; column_sums.h does so in float.
 __global__ void join_parts(const double* partial, double* sums, std::int64_t columns, int parts, bool accumulate) {
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= columns) return;
@@ -116,7 +116,7 @@ __global__ void join_parts(const double* partial, double* sums, std::int64_t col
   sums[column] = accumulate ? sums[column] + sum : sum;
 }
 
-// Of a stored (M, K): a warp a row.
+// For a stored as (M, K): one warp per row.
 template <typename T>
 __global__ void row_sums(const T* a, Compute<T>* sums, std::int64_t rows, std::int64_t columns, std::int64_t stride,
                          bool accumulate) {
@@ -138,7 +138,7 @@ void for_type(DType dtype, Work work) {
     case DType::tf32: return work(float{});
     case DType::bf16: return work(__nv_bfloat16{});
     case DType::fp16: return work(__half{});
-    default: refuse_type("kernel beside products", dtype);
+    default: refuse_type("kernel for products", dtype);
   }
 }
 
@@ -172,7 +172,7 @@ void add_bias(void* out, const void* bias, DType dtype, std::int64_t rows, std::
 
 RowSums::RowSums(DType dtype, bool transposed, std::int64_t m, std::int64_t k, std::int64_t stride)
     : dtype_(dtype), transposed_(transposed), m_(m), k_(k), stride_(stride) {
-  // Enough blocks to fill a large GPU a few times over, each with some rows to add up.
+  // Enough blocks to fill a large GPU a few times, each with some rows to add.
   const std::int64_t across = (m + 255) / 256;
   parts_ = static_cast<int>(std::clamp<std::int64_t>(1024 / across, 1, std::max<std::int64_t>(1, k / (4 * lines))));
 }

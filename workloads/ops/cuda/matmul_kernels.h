@@ -1,4 +1,4 @@
-// Kernels beside cuBLASLt's: what a product needs that the library does not do.
+// Kernels for the parts of a product that cuBLASLt does not do.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -10,19 +10,18 @@
 
 namespace assay::ops {
 
-// to (columns, rows) = from (rows, columns) transposed, of one byte an element; rows of `from` are `stride` bytes
-// apart.
+// to (columns, rows) = from (rows, columns) transposed, one byte per element; rows of `from` are `stride` bytes apart.
 void transpose_bytes(const void* from, void* to, std::int64_t rows, std::int64_t columns, std::int64_t stride,
                      cudaStream_t stream);
 
-// to = from in another of f64, f32, bf16, fp16; `count` elements.
+// Converts `count` elements between f64, f32, bf16 and fp16.
 void cast_bias(const void* from, DType from_type, void* to, DType to_type, std::int64_t count, cudaStream_t stream);
 
 // out (rows, columns), rows `stride` apart, += bias (columns) of the same type.
 void add_bias(void* out, const void* bias, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride,
               cudaStream_t stream);
 
-// Sums of the rows of op(a) (m, k) in f32, or f64 of f64, in an order that depends on nothing but the sizes.
+// Sums the rows of op(a) (m, k) in f32 (f64 for f64), in an order that depends only on the sizes.
 class RowSums {
  public:
   RowSums(DType dtype, bool transposed, std::int64_t m, std::int64_t k, std::int64_t stride);
@@ -34,7 +33,7 @@ class RowSums {
   DType dtype_;
   bool transposed_;
   std::int64_t m_, k_, stride_;
-  int parts_;  // that the rows of a transposed a are cut into
+  int parts_;  // of the rows of a transposed a
 };
 
 }  // namespace assay::ops

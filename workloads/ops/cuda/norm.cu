@@ -1,6 +1,6 @@
-// Layer norm and RMS norm. A row is read once and lies in its block's registers; forward moves 2 rows x columns (4 with
-// a residual), backward 3 (4 with dsum) of the element's size: that is the floor. Rows that do not fit the registers,
-// or do not start at 16 bytes, take slower kernels.
+// Layer norm and RMS norm. A row is read once and kept in its block's registers; forward moves 2 x rows x columns
+// elements (4 x with a residual), backward 3 x (4 x with dsum): that is the floor. Rows that do not fit the registers,
+// or are not aligned to 16 bytes, use slower kernels.
 #include "harness/device/cuda/reduce.h"
 #include "workloads/ops/cuda/column_sums.h"
 #include "workloads/ops/cuda/cuda_op.h"
@@ -27,12 +27,12 @@ struct ForwardRows {
   float epsilon;
 };
 
-constexpr int max_threads = 1024;  // a block, one vector a thread
-constexpr int long_threads = 512;  // a block, `long_vectors` a thread
+constexpr int max_threads = 1024;  // per block, one vector per thread
+constexpr int long_threads = 512;  // per block, `long_vectors` per thread
 constexpr int long_vectors = 4;
-constexpr int any_threads = 256;  // a block of the kernels for any row
+constexpr int any_threads = 256;  // per block of the kernels for any row
 
-// The variance is of differences from the mean, not of squares: rows may lie far from zero.
+// The variance sums squared differences from the mean, not squares: rows may be far from zero.
 template <typename T, int V>
 __global__ void __launch_bounds__(V == 1 ? max_threads : long_threads) norm_forward(ForwardRows<T> p) {
   constexpr int N = lanes<T>;
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(V == 1 ? max_threads : long_threads) norm_forw
   }
 }
 
-// Any number of columns, any alignment: the row is read three times, twice of these from the caches.
+// Any number of columns, any alignment: reads the row three times, twice from the caches.
 template <typename T>
 __global__ void __launch_bounds__(any_threads) norm_forward_any(ForwardRows<T> p) {
   __shared__ float scratch[warp_threads];
@@ -147,7 +147,7 @@ struct BackwardRows {
 
 constexpr int backward_threads = 512;
 
-// Each block takes every gridDim.x-th row and adds its rows' share of the parameters' gradients in registers.
+// Each block processes every gridDim.x-th row and keeps its part of the parameters' gradients in registers.
 template <typename T, int V>
 __global__ void __launch_bounds__(backward_threads) norm_backward(BackwardRows<T> p) {
   constexpr int N = lanes<T>;
@@ -208,8 +208,8 @@ __global__ void __launch_bounds__(backward_threads) norm_backward(BackwardRows<T
   });
 }
 
-// Any number of columns, any alignment. The parameters' gradients come first, since dx may be dy: each block sums 32
-// columns over its share of the rows.
+// Any number of columns, any alignment. Computes the parameters' gradients first, since dx may be dy: each block sums
+// 32 columns over its part of the rows.
 constexpr int any_groups = any_threads / warp_threads;
 template <typename T>
 __global__ void __launch_bounds__(any_threads) norm_backward_parameters(BackwardRows<T> p) {
@@ -261,7 +261,7 @@ int vectors_of(const NormDesc& d) {
   const auto n = static_cast<std::int64_t>(16 / size_of(d.dtype));
   return d.columns % n == 0 && d.columns / n < (1 << 20) ? static_cast<int>(d.columns / n) : 0;
 }
-// Threads of a block that holds `vectors` vectors, each thread `each`.
+// Threads of a block for `vectors` vectors at `each` per thread.
 unsigned threads_for(int vectors, int each) {
   return static_cast<unsigned>((vectors + each - 1) / each + warp_threads - 1) / warp_threads * warp_threads;
 }
@@ -323,7 +323,7 @@ class CudaNormBackward final : public CudaOp<NormBackward> {
 
   static int each_of(int vectors) { return vectors <= backward_threads ? 1 : max_vectors; }
   static bool fits(int vectors) { return vectors > 0 && vectors <= max_vectors * backward_threads; }
-  // Enough blocks to fill the GPU, few enough that their partial sums cost little beside the rows.
+  // Enough blocks to fill the GPU, few enough that their partial sums cost little compared with the rows.
   std::int64_t fast_blocks() const {
     const int vectors = vectors_of(d_);
     const unsigned threads = threads_for(vectors, each_of(vectors));

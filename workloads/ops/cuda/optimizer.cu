@@ -1,6 +1,6 @@
-// AdamW and SGD in one pass over flat buffers. AdamW reads the gradient and reads and writes weights and both moments:
-// 28 bytes an element with f32 gradients, and 2 more for the rounded copy of the weights, which costs no pass of its
-// own; SGD 20, and 2 more. That is the floor.
+// AdamW and SGD in one pass over flat buffers. AdamW reads the gradient, and reads and writes weights and both moments:
+// 28 bytes per element with f32 gradients, plus 2 for the rounded copy of the weights, written in the same pass; SGD
+// 20, plus 2. That is the floor.
 #include "workloads/ops/functors/optimizer.h"
 
 #include "harness/device/cuda/reduce.h"
@@ -17,16 +17,16 @@ namespace {
 using namespace cuda;
 
 constexpr int threads = 256;
-constexpr int N = 4;       // elements of a vector: 16 bytes of f32
-constexpr int unroll = 2;  // vectors in flight a thread and array
+constexpr int N = 4;       // elements per vector: 16 bytes of f32
+constexpr int unroll = 2;  // vectors in flight per thread and array
 constexpr int chunk = threads * N * unroll;
 
 template <OptimizerKind kind>
 using Update =
     std::conditional_t<kind == OptimizerKind::adamw, functors::AdamwUpdate<float>, functors::SgdUpdate<float>>;
 
-// What the step's state comes to, and what AdamW keeps of the weights of each segment (of SGD: its decay). Computed
-// once a step, since powers in double are dear.
+// The factors of a step, and the fraction of the weights of each segment that AdamW's decay keeps (for SGD: its decay).
+// Computed once per step, since pow() in double is expensive.
 template <OptimizerKind kind>
 __global__ void __launch_bounds__(warp_threads)
     prepare_step(const StepState* state, functors::StepConstants constants, const double* decays, int segments,
@@ -49,7 +49,7 @@ struct FlatStep {
   const float* kept;
   int segments;
   std::int64_t count;
-  std::int64_t vectors;  // of the elements from 0 on; those after them one by one
+  std::int64_t vectors;  // the elements behind them are processed one by one
   float* master;
   const Gradient* gradient;
   float* moment1;
@@ -57,7 +57,7 @@ struct FlatStep {
   Parameter* parameter;  // null: none
 };
 
-// The segment that an element lies in.
+// The segment that contains an element.
 struct Segment {
   const std::int64_t* ends;
   const float* all_kept;
@@ -65,7 +65,7 @@ struct Segment {
   std::int64_t end;
   float kept;
 
-  // The first that ends behind element i.
+  // The first segment that ends after element i.
   __device__ Segment(const std::int64_t* from, const float* from_kept, int count, std::int64_t i)
       : ends(from), all_kept(from_kept) {
     int low = 0, high = count - 1;
@@ -78,7 +78,7 @@ struct Segment {
     }
     set(low);
   }
-  // Goes on to the one of element i, which lies in it or behind it.
+  // Advances to the segment of element i, which is this or a later one.
   __device__ void move_to(std::int64_t i) {
     while (i >= end) set(index + 1);
   }
@@ -166,7 +166,7 @@ class CudaOptimizer final : public CudaOp<Optimizer> {
     stream->synchronize();
   }
 
-  // The step's numbers, and one a segment.
+  // The step's factors, and one number per segment.
   std::size_t workspace_bytes() const override {
     return update_bytes + static_cast<std::size_t>(segments_) * sizeof(float);
   }
@@ -175,7 +175,7 @@ class CudaOptimizer final : public CudaOp<Optimizer> {
     if (count_ > 0) enqueue_(*this, args, native(stream));
   }
 
-  // Null where there is no such kernel.
+  // Null if there is no such kernel.
   static Enqueue choose(const OptimizerDesc& d) {
     return d.kind == OptimizerKind::adamw ? of_types<OptimizerKind::adamw>(d) : of_types<OptimizerKind::sgd>(d);
   }
@@ -184,7 +184,7 @@ class CudaOptimizer final : public CudaOp<Optimizer> {
   static constexpr std::size_t update_bytes = 64;
   static_assert(sizeof(functors::AdamwUpdate<float>) <= update_bytes);
 
-  // A Parameter of f32 stands for no copy.
+  // Parameter = float means no copy.
   template <OptimizerKind kind>
   static Enqueue of_types(const OptimizerDesc& d) {
     const auto is = [&](DType gradient, DType parameter) {

@@ -1,4 +1,4 @@
-// Ops by own kernels that have cuDNN's plans beside them (own_or_cudnn.h).
+// Ops by our own kernels that compete with cuDNN's plans (own_or_cudnn.h).
 #pragma once
 
 #include "workloads/ops/batch_norm.h"
@@ -13,7 +13,7 @@ namespace assay::ops {
 std::unique_ptr<BatchNormForward> own_batch_norm_forward(Device& device, const BatchNormDesc& desc);
 std::unique_ptr<BatchNormBackward> own_batch_norm_backward(Device& device, const BatchNormDesc& desc);
 std::unique_ptr<PoolForward> own_pool_forward(Device& device, const PoolDesc& desc);
-// What the own kernels of pooling have against a descriptor; empty: nothing.
+// Why our pooling kernels cannot run a descriptor; empty if they can.
 std::string own_pool_problem(const PoolDesc& desc);
 
 }  // namespace assay::ops

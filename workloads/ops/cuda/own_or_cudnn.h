@@ -1,7 +1,8 @@
-// Ops that an own kernel always does, and one of cuDNN's plans where it is faster: tried when the first op of a
-// descriptor is made, on random data.
+// Ops that our own kernels always support and cuDNN may do faster: the first op of a descriptor tries both on random
+// data.
 #pragma once
 
+#include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
 
 #include <fmt/format.h>
@@ -13,8 +14,8 @@
 
 namespace assay::ops {
 
-// An op that was tried both ways: by a plan, or with none by the own kernel. cuDNN takes arrays that are aligned to 16
-// bytes; run() leaves others to the own kernel.
+// The winner of a trial: a plan, or without one our own kernel. cuDNN needs arrays aligned to 16 bytes; run() passes
+// others to our own kernel.
 template <typename Base>
 class CudnnOp : public Base {
  public:
@@ -29,11 +30,11 @@ class CudnnOp : public Base {
   }
 
  protected:
-  std::size_t plan_bytes() const { return (plan_->workspace_bytes() + 255) / 256 * 256; }
-  // Beyond what the plan asks for, behind it in the workspace.
+  std::size_t plan_bytes() const { return aligned_size(plan_->workspace_bytes()); }
+  // In addition to the plan's workspace, behind it.
   virtual std::size_t scratch_bytes() const { return 0; }
 
-  bool takes(std::initializer_list<const void*> arrays) const {
+  bool plan_accepts(std::initializer_list<const void*> arrays) const {
     return plan_ && std::all_of(arrays.begin(), arrays.end(),
                                 [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; });
   }
@@ -42,13 +43,9 @@ class CudnnOp : public Base {
   std::shared_ptr<cudnn::Plan> plan_;
 };
 
-// What ops of one descriptor are tried on: enqueues one of them.
-template <typename Op>
-using TryOut = std::function<void(Op&)>;
-
-// `own()` makes the op by own kernels alone, `by_plan(plan)` the one that was tried; `trial(stream, workspace bytes)`
-// makes its TryOut and throws Error where the device has no memory left: then the own kernel does the op. So it does
-// where cuDNN has no plan or cannot run it. Few plans are tried: cuDNN compiles each when it is built.
+// `own()` makes the op by our own kernels, `by_plan(plan)` the one that was tried; `trial(stream, workspace bytes)`
+// makes its TryOut and throws Error if the device is out of memory. Our own kernel also does the op if cuDNN has no
+// plan or cannot run it. Few plans are tried: cuDNN compiles each when it is built.
 template <typename Op, typename Graph, typename Own, typename ByPlan, typename Trial>
 std::unique_ptr<Op> own_or_cudnn(Device& device, const Graph& graph,
                                  cudnn::Plans (*plans_of)(const Graph&, const cudnn::Limits&), const Own& own,
@@ -63,7 +60,7 @@ std::unique_ptr<Op> own_or_cudnn(Device& device, const Graph& graph,
   };
   if (const auto choice = known.find(graph)) return op_by(*choice);
   std::vector<Choice> choices;
-  for (auto& plan : plans_of(graph, {.most = 2}).plans) choices.push_back({true, std::move(plan)});
+  for (auto& plan : plans_of(graph, {.max_plans = 2}).plans) choices.push_back({true, std::move(plan)});
   choices.insert(choices.begin(), {!choices.empty(), nullptr});
   std::vector<std::unique_ptr<Op>> ops;
   std::size_t workspace = 1;
@@ -80,7 +77,7 @@ std::unique_ptr<Op> own_or_cudnn(Device& device, const Graph& graph,
     } catch (const Error&) {
     }
     if (run) best = fastest(device, *stream, ops, run).value_or(0);
-    stream->synchronize();  // before what it was tried on goes
+    stream->synchronize();  // before the trial's arrays are freed
   }
   known.remember(graph, choices[best]);
   return std::move(ops[best]);

@@ -1,6 +1,6 @@
-// Pooling: a thread has 16 bytes of channels of one pixel that is written (backward of four), so each element is summed
-// by one thread in a fixed order, backward too. Floor, in bytes: x and y once each, and a byte an element of y for the
-// maximum's place.
+// Pooling: a thread computes 16 bytes of channels of one output pixel (of four in the backward pass), so one thread
+// sums each element in a fixed order, also in the backward pass. Floor, in bytes: x and y once each, and one byte per
+// element of y for the index of the maximum.
 #include "workloads/ops/cuda/cuda_op.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 #include "workloads/ops/cuda/own_kernels.h"
@@ -14,14 +14,14 @@ namespace {
 using namespace cuda;
 
 constexpr int threads = 256;
-constexpr std::int64_t largest_window = 256;  // a place in the window is kept in a byte
+constexpr std::int64_t largest_window = 256;  // an index into the window fits a byte
 
 struct Pool {
   int h, w, p, q, window_h, window_w, stride, padding;
   std::int64_t channels;
 };
 
-// The pixel and the channels of a thread, out of images of `rows` x `columns`.
+// A thread's pixel and channels in images of `rows` x `columns`.
 struct Pixel {
   std::int64_t image;
   int row, column;
@@ -35,7 +35,7 @@ __device__ __forceinline__ std::int64_t this_thread() {
   return std::int64_t{blockIdx.x} * threads + static_cast<int>(threadIdx.x);
 }
 
-// What of a window lies inside the image.
+// The part of a window inside the image.
 struct Window {
   __device__ Window(const Pool& d, int p, int q)
       : row(p * d.stride - d.padding),
@@ -46,7 +46,7 @@ struct Window {
         right(min(d.w, column + d.window_w)) {}
   __device__ float inverse_count() const { return 1.0f / static_cast<float>((bottom - top) * (right - left)); }
 
-  int row, column;  // of its corner, which may lie outside
+  int row, column;  // of its corner, which may be outside
   int top, bottom, left, right;
 };
 
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(threads)
       const int here = (h - window.row) * d.window_w + w - window.column;
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        // The first of the largest, and of those that are not numbers.
+        // The first of the largest, or the first NaN.
         const float mine = value.lane[k], best = most.lane[k];
         if (!(mine <= best) && best == best) {
           most.lane[k] = mine;
@@ -107,9 +107,9 @@ __global__ void __launch_bounds__(threads) pool_average(Pool d, std::int64_t cou
   store_narrow(y + this_thread() * N, sum);
 }
 
-// dx is gathered from the windows that hold the pixel: `saved` tells whose maximum it was; null: the average. A thread
-// has `cell` x `cell` neighbouring pixels, which share most of their windows: of windows of 3 x 3, two apart, it reads
-// four, and pixels one by one would read nine.
+// Gathers dx from the windows that contain the pixel: `saved` has the indices of the maxima; null: the average. A
+// thread computes `cell` x `cell` neighbouring pixels, which share most of their windows: with 3 x 3 windows at stride
+// 2 it reads four, while single pixels would read nine.
 constexpr int cell = 2;
 template <typename T, int N>
 __global__ void __launch_bounds__(threads, 2)
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(threads, 2)
   if (this_thread() >= count) return;
   const Pixel at = pixel_of(this_thread(), (d.h + cell - 1) / cell, (d.w + cell - 1) / cell, d.channels / N, N);
   const int row = at.row * cell, column = at.column * cell;
-  // Windows [first, last] along one side.
+  // Windows [first, last] along one dimension.
   const auto first = [&](int place, int window) { return max(0, (place + d.padding - window + d.stride) / d.stride); };
   const auto last = [&](int place, int places, int windows) {
     return min(windows - 1, (min(place + cell, places) - 1 + d.padding) / d.stride);
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(threads, 2)
 template <typename Base>
 class CudaPool : public CudaOp<Base> {
  public:
-  // A thread for each vector of channels of `pixels`, or of cells of them.
+  // One thread per vector of channels of each of `pixels`, or of cells of them.
   CudaPool(Device& device, const PoolDesc& desc, std::int64_t pixels)
       : CudaOp<Base>(device),
         d_(desc),
@@ -199,7 +199,7 @@ class CudaPool : public CudaOp<Base> {
  protected:
   bool maximum() const { return d_.kind == PoolKind::maximum; }
 
-  // body(a T, a constant N): the element type, and how many of them a thread has.
+  // Calls body(a T, a constant N): the element type, and how many elements each thread computes.
   template <typename Body>
   void with_type(bool is_aligned, const Body& body) const {
     const auto with_width = [&]<typename T>(T element) {
@@ -267,7 +267,7 @@ std::string own_pool_problem(const PoolDesc& d) {
     return "the cuda backend's maximum pooling takes windows of up to " + std::to_string(largest_window) +
            " pixels, not " + sizes(d.window_h, d.window_w);
   if (std::max({d.h, d.w, d.stride, d.padding, d.window_h, d.window_w}) > (1 << 24))
-    return "the cuda backend's pooling takes images of up to 2^24 pixels a side, not " + sizes(d.h, d.w);
+    return "the cuda backend's pooling takes images of up to 2^24 pixels per side, not " + sizes(d.h, d.w);
   return unless_f32_bf16_or_fp16("pooling", {d.dtype});
 }
 

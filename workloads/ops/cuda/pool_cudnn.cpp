@@ -1,5 +1,5 @@
-// Average pooling forward by an own kernel or by cuDNN. The rest is own kernels alone: the front end has no gradient of
-// pooling, and where cuDNN saves the place of a maximum and which of equal ones it takes is its own affair.
+// Average pooling forward by our own kernel or by cuDNN. The rest uses our own kernels only: cuDNN's front end has no
+// pooling gradient, and it does not document where it saves the index of a maximum, nor which of equal ones it takes.
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 #include "workloads/ops/cuda/cudnn/pool.h"
@@ -17,25 +17,20 @@ class CudnnAveragePool final : public CudnnOp<PoolForward> {
   using CudnnOp::CudnnOp;
 
   void run(Stream& stream, const Args& args) override {
-    if (!takes({args.x, args.y})) return own_->run(stream, args);
+    if (!plan_accepts({args.x, args.y})) return own_->run(stream, args);
     plan_->run(cuda::native(stream),
                std::array{cudnn::operand(cudnn::pool_x, args.x), cudnn::operand(cudnn::pool_y, args.y)},
                args.workspace);
   }
 };
 
-// Random arrays for the ops of one descriptor.
 TryOut<PoolForward> trial_of(Device& device, const PoolDesc& d, Stream& stream, std::size_t workspace) {
-  struct Arrays {
-    Buffer x, y, workspace;
-  };
-  const auto arrays = std::make_shared<Arrays>();
-  arrays->x = random_array(device, stream, d.dtype, d.n * d.h * d.w * d.c, "x");
-  arrays->y = random_array(device, stream, d.dtype, d.n * d.p() * d.q() * d.c, "y");
-  arrays->workspace = device.allocate(workspace);
-  return [arrays, &stream](PoolForward& op) {
-    op.run(stream, {.x = arrays->x.data(), .y = arrays->y.data(), .workspace = arrays->workspace.data()});
-  };
+  const auto arrays = std::make_shared<TrialArrays>(device, stream, workspace);
+  PoolForward::Args args;
+  args.x = arrays->array(d.dtype, d.n * d.h * d.w * d.c, "x");
+  args.y = arrays->array(d.dtype, d.n * d.p() * d.q() * d.c, "y");
+  args.workspace = arrays->workspace();
+  return [arrays, args, &stream](PoolForward& op) { op.run(stream, args); };
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Rounding to 8-bit floats, plain and transposed in one pass over memory, and the step of the scales.
+// Rounds to 8-bit floats, plain and transposed in one pass over memory, and updates the scales.
 #include "harness/device/cuda/launch.h"
 #include "harness/device/cuda/native.h"
 #include "harness/device/cuda/reduce.h"
@@ -16,25 +16,26 @@ namespace {
 
 constexpr int threads = 256;
 constexpr int wide = 8;                                // neighbours in a row that a thread reads at once
-constexpr int stacked = 4;                             // rows that it reads: a word of the turned tile for each column
-constexpr int across = 8;                              // threads of a row
+constexpr int stacked = 4;                             // rows that it reads: one word of the transposed tile per column
+constexpr int across = 8;                              // threads per row
 constexpr int tile_columns = across * wide;            // 64
 constexpr int tile_rows = threads / across * stacked;  // 128
-constexpr int words = tile_rows / stacked;             // of a column of the turned tile
-constexpr int group = 16 / stacked;                    // of those that are stored at once
+constexpr int words = tile_rows / stacked;             // per column of the transposed tile
+constexpr int group = 16 / stacked;                    // words stored at once
 
-// Where a column of the turned tile keeps a word: groups are exchanged by the thread that the column comes from, so
-// that a warp's 32 words, of 8 columns, lie in 32 banks when they are written and when they are read.
+// The position of a word in a column of the transposed tile: swizzled by the thread that produced the column, so that a
+// warp's 32 words, from 8 columns, are in 32 banks for writes and reads.
 __device__ __forceinline__ int place_of(int word, int lane) { return word ^ (lane * group); }
 
-using Turned = std::uint32_t[tile_columns][words];
+using Transposed = std::uint32_t[tile_columns][words];
 
-// A thread's rows and columns of a tile. `inside`: all of them are in the matrix and begin on 16 bytes, so that all are
-// on their way before the first is looked at. Returns the bits of the largest magnitude, and adds to sums of columns.
+// Processes a thread's rows and columns of a tile. `inside`: all of them are in the matrix and aligned to 16 bytes, so
+// that all loads are in flight before the first is used. Returns the bits of the largest magnitude, and adds to the
+// columns' sums.
 template <bool inside, bool sums, typename From, typename To>
-__device__ __forceinline__ unsigned round_patch(const From* x, To* y, bool turn, Turned& kept, std::int64_t rows,
-                                                std::int64_t columns, std::int64_t row, std::int64_t column,
-                                                float factor, float* sum) {
+__device__ __forceinline__ unsigned round_patch(const From* x, To* y, bool transpose, Transposed& kept,
+                                                std::int64_t rows, std::int64_t columns, std::int64_t row,
+                                                std::int64_t column, float factor, float* sum) {
   const int lane = static_cast<int>(threadIdx.x) % across, line = static_cast<int>(threadIdx.x) / across;
   cuda::Packed<From, wide> in[stacked];
 #pragma unroll
@@ -73,7 +74,7 @@ __device__ __forceinline__ unsigned round_patch(const From* x, To* y, bool turn,
         if (row + s < rows && column + j < columns) to[j] = out[s][j];
     }
   }
-  if (turn) {
+  if (transpose) {
 #pragma unroll
     for (int j = 0; j < wide; ++j) {
       const cuda::Vector<To, stacked> word{{out[0][j], out[1][j], out[2][j], out[3][j]}};
@@ -83,14 +84,14 @@ __device__ __forceinline__ unsigned round_patch(const From* x, To* y, bool turn,
   return largest;
 }
 
-// A tile of 128 x 64 a block. The largest magnitude is joined by an atomic maximum of bit patterns, which for numbers
-// without a sign have the numbers' order (NaN above all): the same whatever the order of blocks. With `sums` a block
-// writes the sums of its columns to its row of `partials`.
+// One tile of 128 x 64 per block. Combines the largest magnitude by an atomic maximum of bit patterns, which for
+// non-negative numbers are ordered like the numbers (NaN above all): independent of the order of blocks. With `sums`, a
+// block writes its columns' sums to its row of `partials`.
 template <typename From, typename To, bool sums>
 __global__ void __launch_bounds__(threads)
-    quantize_tiles(const From* x, To* y, To* turned, std::int64_t rows, std::int64_t columns, const float* scale,
+    quantize_tiles(const From* x, To* y, To* transposed, std::int64_t rows, std::int64_t columns, const float* scale,
                    unsigned* amax, float* partials, bool plain_words, bool turned_words) {
-  __shared__ __align__(16) Turned kept;
+  __shared__ __align__(16) Transposed kept;
   __shared__ int joined[32];
   __shared__ float added[sums ? threads / cuda::warp_threads : 1][tile_columns];
   const auto tiles_across = static_cast<unsigned>((columns + tile_columns - 1) / tile_columns);
@@ -102,16 +103,17 @@ __global__ void __launch_bounds__(threads)
   const float factor = *scale;
   float sum[sums ? wide : 1] = {};
   const bool inside = plain_words && own_row + stacked <= rows && own_column + wide <= columns;
-  const unsigned largest =
-      inside ? round_patch<true, sums>(x, y, turned != nullptr, kept, rows, columns, own_row, own_column, factor, sum)
-             : round_patch<false, sums>(x, y, turned != nullptr, kept, rows, columns, own_row, own_column, factor, sum);
-  // Magnitudes have no sign bit: they compare as signed numbers too.
+  const unsigned largest = inside ? round_patch<true, sums>(x, y, transposed != nullptr, kept, rows, columns, own_row,
+                                                            own_column, factor, sum)
+                                  : round_patch<false, sums>(x, y, transposed != nullptr, kept, rows, columns, own_row,
+                                                             own_column, factor, sum);
+  // Magnitudes have no sign bit, so they compare correctly as signed integers.
   const int most = cuda::block_reduce(static_cast<int>(largest), cuda::Largest(), 0, joined);
-  // What is there only rises: most blocks find that theirs is not above it.
+  // The stored maximum only rises: most blocks find theirs is not above it.
   if (threadIdx.x == 0 && amax && static_cast<unsigned>(most) > __ldcg(amax))
     atomicMax(amax, static_cast<unsigned>(most));
   if constexpr (sums) {
-    // Lanes `across` apart hold the same columns, warps other rows.
+    // Lanes `across` apart have the same columns, warps have different rows.
 #pragma unroll
     for (int j = 0; j < wide; ++j) {
 #pragma unroll
@@ -133,7 +135,7 @@ __global__ void __launch_bounds__(threads)
       partials[down * columns + column + i] = total;
     }
   }
-  if (!turned) return;
+  if (!transposed) return;
   // A column of the tile is 128 bytes, eight threads' words.
   constexpr int groups = words / group;
   const int first = static_cast<int>(threadIdx.x) % groups;
@@ -143,7 +145,7 @@ __global__ void __launch_bounds__(threads)
     const std::int64_t begin = row + first * 16;
     const cuda::Packed<To, 16> bytes =
         cuda::load<16>(reinterpret_cast<const To*>(&kept[i][place_of(first * group, i / wide)]));
-    To* to = turned + (column + i) * rows + begin;
+    To* to = transposed + (column + i) * rows + begin;
     if (turned_words && begin + 16 <= rows) {
       cuda::store(to, bytes);
     } else {
@@ -159,7 +161,7 @@ __global__ void update_scales(const float* amax, float* history, const float* la
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= tensors) return;
   float* own = history + i * length;
-  float most = functors::DelayedScale::remembered(amax[i]);
+  float most = functors::DelayedScale::history_entry(amax[i]);
   const float latest = most;
   for (std::int64_t at = 0; at + 1 < length; ++at) {
     own[at] = own[at + 1];
@@ -169,7 +171,7 @@ __global__ void update_scales(const float* amax, float* history, const float* la
   const float value = functors::DelayedScale()(most, largest[i], margin);
   scale[i] = value;
   inverse[i] = 1.0f / value;
-  if (state && functors::DelayedScale::betrays(amax[i])) state->found_infinity = 1;
+  if (state && functors::DelayedScale::overflowed(amax[i])) state->found_infinity = 1;
 }
 
 std::int64_t tiles(std::int64_t elements, int tile) { return (elements + tile - 1) / tile; }

@@ -1,4 +1,4 @@
-// Errors of sources that nvcc compiles, which cannot format text (its front end trips over fmt's compile-time checks).
+// Errors for sources compiled by nvcc, which cannot format text (its front end fails on fmt's compile-time checks).
 #pragma once
 
 #include "harness/core/dtype.h"

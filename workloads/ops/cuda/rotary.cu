@@ -1,5 +1,4 @@
-// Rotary position embedding, in place: moves 2 x batch x seq x heads x head_dim elements, and the tables once: that is
-// the floor.
+// Rotary position embedding, in place: the floor is 2 x batch x seq x heads x head_dim elements, and the tables once.
 #include "workloads/ops/cuda/cuda_op.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 #include "workloads/ops/functors/rotary.h"
@@ -11,9 +10,9 @@ namespace {
 using namespace cuda;
 
 constexpr int threads = 256;
-constexpr int heads_per_thread = 4;  // share what they read of the tables, and are in flight together
+constexpr int heads_per_thread = 4;  // share their reads of the tables, and are in flight together
 
-// A thread turns the same N pairs of `heads_per_thread` neighbouring heads of one token.
+// A thread rotates the same N pairs of `heads_per_thread` neighbouring heads of one token.
 template <typename T, int N>
 __global__ void __launch_bounds__(threads)
     rotary(T* x, const float* cosine, const float* sine, RotaryDesc d, std::int64_t count) {

@@ -1,4 +1,4 @@
-// Types that own kernels are built for, said by the host's compiler: nvcc takes no fmt::format.
+// The types that our own kernels support; compiled by the host compiler, since nvcc cannot use fmt::format.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -9,7 +9,7 @@
 
 namespace assay::ops {
 
-// Empty when every type is f32, bf16 or fp16, else the reason to give.
+// Empty if every type is f32, bf16 or fp16, else the reason to give.
 std::string unless_f32_bf16_or_fp16(std::string_view op, std::initializer_list<DType> types);
 
 }  // namespace assay::ops

@@ -1,6 +1,6 @@
-// A radix sort by one block, eight bits a pass: a batch has some ten thousand tokens, and a sort by the whole GPU would
-// be many more launches. Each warp keeps a stretch of the tokens in their order, so the sort is stable; it reads 32
-// neighbours at once, and between passes ids travel with their tokens: only writes are scattered.
+// A radix sort by one block, eight bits per pass: a batch has about ten thousand tokens, and a sort by the whole GPU
+// would need many more launches. Each warp keeps a range of tokens in order, so the sort is stable; it reads 32
+// neighbours at once, and ids move along with their tokens between passes, so only writes are scattered.
 #include "workloads/ops/cuda/token_order.h"
 
 #include "harness/device/cuda/launch.h"
@@ -22,13 +22,13 @@ constexpr int threads = 1024;
 constexpr int warps = threads / warp_threads;
 constexpr int digit_bits = 8;
 constexpr int digits = 1 << digit_bits;
-constexpr int counts = warps * digits / threads;  // that a thread adds up
-constexpr int ahead = 8;                          // tokens that a lane reads at once
+constexpr int counts = warps * digits / threads;  // that a thread adds
+constexpr int ahead = 8;                          // tokens that a lane reads ahead
 
 // The sum of `value` over the threads before this one.
 __device__ int sum_before(int value, int* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % warp_threads, warp = static_cast<int>(threadIdx.x) / warp_threads;
-  int sum = value;  // over lanes up to this one
+  int sum = value;  // of the lanes up to this one
 #pragma unroll
   for (int step = 1; step < warp_threads; step *= 2) {
     const int other = __shfl_up_sync(whole_warp, sum, step);
@@ -47,10 +47,10 @@ __device__ int sum_before(int value, int* scratch) {
 // A token and its id.
 using Pair = int2;
 
-// Each pass but the last writes pairs, `first` and `second` in turn.
+// Each pass but the last writes pairs, to `first` and `second` alternately.
 __global__ void __launch_bounds__(threads) token_order(const std::int32_t* ids, std::int32_t tokens, int passes,
                                                        Pair* first, Pair* second, std::int32_t* order) {
-  __shared__ int places[warps][digits];  // where a warp's next token of a digit goes
+  __shared__ int places[warps][digits];  // destination of a warp's next token of a digit
   __shared__ int scratch[warps];
   const int me = static_cast<int>(threadIdx.x), lane = me % warp_threads, warp = me / warp_threads;
   const std::int64_t stretch = (std::int64_t{tokens} + threads - 1) / threads * warp_threads;
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(threads) token_order(const std::int32_t* ids, 
     const Pair* from = pass % 2 == 0 ? second : first;
     Pair* to = pass % 2 == 0 ? first : second;
     const auto digit_of = [&](Pair pair) { return pair.y >> (pass * digit_bits) & (digits - 1); };
-    // For the whole warp at once; a token of -1 is none.
+    // For the whole warp at once; token -1 means none.
     const auto each = [&](auto visit) {
       for (std::int64_t i = begin; i < end; i += ahead * warp_threads) {
         Pair pair[ahead];
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(threads) token_order(const std::int32_t* ids, 
   }
 }
 
-// Of the order, and of each of the two arrays of pairs behind it.
+// The size of the order, and of each of the two arrays of pairs behind it.
 std::size_t order_bytes(std::int64_t tokens) {
   return (static_cast<std::size_t>(tokens) * sizeof(std::int32_t) + 15) / 16 * 16;
 }
@@ -127,7 +127,7 @@ const std::int32_t* enqueue_token_order(const std::int32_t* ids, std::int64_t to
   auto* order = reinterpret_cast<std::int32_t*>(bytes);
   auto* first = reinterpret_cast<Pair*>(bytes + order_bytes(tokens));
   auto* second = reinterpret_cast<Pair*>(bytes + 3 * order_bytes(tokens));
-  // One pass at least: it writes the order of tokens that have no choice.
+  // At least one pass: it writes the order even if all ids are equal.
   const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bound - 1))));
   cuda::launch(token_order, 1, threads, 0, stream, ids, static_cast<std::int32_t>(tokens),
                (bits + digit_bits - 1) / digit_bits, first, second, order);

@@ -9,11 +9,12 @@
 
 namespace assay::ops {
 
-std::vector<double> trial_seconds(Device& device, Stream& stream, const std::vector<std::function<void()>>& ways) {
-  constexpr double enough = 200e-6;  // seconds of a round
+std::vector<double> trial_seconds(Device& device, Stream& stream,
+                                  const std::vector<std::function<void()>>& candidates) {
+  constexpr double round_seconds = 200e-6;
   constexpr int max_runs = 20, rounds = 5;
   const auto start = device.make_event(), end = device.make_event();
-  // Behind a gate: in a captured step nothing waits for launches, so they are not to be timed here.
+  // Behind a gate: captured steps have no launch overhead, so do not time it here.
   const auto timed = [&](const std::function<void()>& run, int runs) {
     Gate gate(device, stream);
     start->record(stream);
@@ -23,28 +24,29 @@ std::vector<double> trial_seconds(Device& device, Stream& stream, const std::vec
     end->synchronize();
     return end->seconds_since(*start) / runs;
   };
-  std::vector<double> least(ways.size(), std::numeric_limits<double>::infinity());
-  std::vector<int> runs(ways.size(), 0);
-  for (std::size_t i = 0; i < ways.size(); ++i) {
+  std::vector<double> least(candidates.size(), std::numeric_limits<double>::infinity());
+  std::vector<int> runs(candidates.size(), 0);
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
     try {
-      ways[i]();  // what is loaded at a first run must not wait behind the gate
+      candidates[i]();  // a first run loads code, which must not wait behind the gate
       stream.synchronize();
-      const double once = timed(ways[i], 1);
-      runs[i] = once * max_runs > enough ? std::max(1, static_cast<int>(std::ceil(enough / once))) : max_runs;
+      const double once = timed(candidates[i], 1);
+      runs[i] =
+          once * max_runs > round_seconds ? std::max(1, static_cast<int>(std::ceil(round_seconds / once))) : max_runs;
     } catch (const cudnn::RunError&) {
     }
   }
-  // In turns: clocks that rise meanwhile favour none.
+  // Interleaved, so that rising clocks favour none.
   for (int round = 0; round < rounds; ++round)
-    for (std::size_t i = 0; i < ways.size(); ++i)
-      if (runs[i] > 0) least[i] = std::min(least[i], timed(ways[i], runs[i]));
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (runs[i] > 0) least[i] = std::min(least[i], timed(candidates[i], runs[i]));
   return least;
 }
 
-Buffer random_array(Device& device, Stream& stream, DType dtype, std::int64_t count, std::string_view purpose) {
-  Buffer buffer = device.allocate(static_cast<std::size_t>(count) * size_of(dtype));
-  fill_random_on_device(buffer.data(), dtype, count, Rng(1, purpose), cuda::native(stream));
-  return buffer;
+void* TrialArrays::array(DType dtype, std::int64_t count, std::string_view purpose) {
+  void* const data = keep(device_.allocate(static_cast<std::size_t>(count) * size_of(dtype)));
+  fill_random_on_device(data, dtype, count, Rng(1, purpose), cuda::native(stream_));
+  return data;
 }
 
 }  // namespace assay::ops

@@ -1,4 +1,4 @@
-// GELU and the SiLU gate of one element, and their derivatives. In float or double, whichever is passed.
+// GELU and the SiLU gate of one element, and their derivatives, in float or double.
 #pragma once
 
 #include "workloads/ops/functors/math.h"
@@ -33,7 +33,7 @@ struct GeluTanhGradient {
     const Sigmoid<T> s = sigmoid_and_slope(T(2) * GeluTanh::inner(x));
     const T square = x * x;
     const T derivative = GeluTanh::slope<T> * fma(T(3) * GeluTanh::cubic<T>, square, T(1));  // of u
-    // Where the slope is zero, a derivative that overflowed would make it NaN.
+    // If the slope is zero, an overflowed derivative would give NaN.
     const T sum = fma(T(2) * s.slope * x, derivative, s.value);
     return s.slope == T(0) ? s.value : sum;
   }

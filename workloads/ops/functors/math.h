@@ -1,8 +1,7 @@
 // exp, tanh, sigmoid and the normal distribution of floats without libm: branch-free, so that loops over them
-// vectorise, and the same bits on every platform, because every product that is added to something is spelled fma.
-// Doubles go to libm. Kernel files want -fno-math-errno -fno-trapping-math, without which GCC leaves sqrt and, for
-// AVX2, selections scalar. Polynomials are minimax fits made for these functions; errors are in units of the last place
-// against libm in double.
+// vectorise, and bitwise equal on every platform, because every multiply-add is an explicit fma. Doubles use libm.
+// Kernel files need -fno-math-errno -fno-trapping-math; otherwise GCC does not vectorise sqrt and, for AVX2,
+// selections. Polynomials are minimax fits made for these functions; errors are in ulp against libm in double.
 #pragma once
 
 #include "workloads/ops/functors/host_device.h"
@@ -20,14 +19,14 @@ ASSAY_HOST_DEVICE inline double sqrt(double x) { return std::sqrt(x); }
 
 namespace detail {
 
-// x = count * ln 2 + rest, |rest| <= ln 2 / 2; for |x| < 2^21 or so.
+// x = count * ln 2 + rest, |rest| <= ln 2 / 2; for |x| < about 2^21.
 struct Reduced {
   std::uint32_t count;  // two's complement
   float rest;
 };
 
 ASSAY_HOST_DEVICE inline Reduced reduce(float x) {
-  constexpr float shift = 0x1.8p23f;  // adding it rounds to an integer, which then lies in the lowest bits
+  constexpr float shift = 0x1.8p23f;                    // adding it rounds to an integer, in the lowest bits
   const float shifted = fma(x, 0x1.715476p+0f, shift);  // log2(e)
   const float count = shifted - shift;
   // ln 2 in two parts.
@@ -56,7 +55,7 @@ ASSAY_HOST_DEVICE inline float exp(float x) {
   inside = inside > 89.0f ? 89.0f : inside;
   const detail::Reduced reduced = detail::reduce(inside);
   const float mantissa = 1.0f + detail::exp_less_one(reduced.rest);
-  // Two factors, since 2^128 is no float and 2^-150 is none either.
+  // Two factors, since neither 2^128 nor 2^-150 is a float.
   const std::uint32_t half = static_cast<std::uint32_t>(static_cast<std::int32_t>(reduced.count) >> 1);
   return mantissa * detail::power_of_two(half) * detail::power_of_two(reduced.count - half);
 }
@@ -73,20 +72,20 @@ ASSAY_HOST_DEVICE inline float tanh(float x) {
 }
 ASSAY_HOST_DEVICE inline double tanh(double x) { return std::tanh(x); }
 
-// e^x for x <= 0, where it is a normal number; 0 below that (from x = -87.7 on). Half the work of exp(). A GPU has it
-// in hardware, within 2 + 1.2 |x| ulp: the terms that it goes into are small where it is less exact.
+// e^x for x <= 0 if that is a normal number, otherwise 0 (below x = -87.7). Half the work of exp(). A GPU computes it
+// in hardware, within 2 + 1.2 |x| ulp: large errors only affect small terms.
 ASSAY_HOST_DEVICE inline float exp_of_negative(float x) {
 #ifdef __CUDA_ARCH__
   return hardware::exp(x);
 #else
   const detail::Reduced reduced = detail::reduce(x < -88.0f ? -88.0f : x);  // NaN stays
-  // power_of_two(-127), which -88 comes to, is zero.
+  // -88 gives power_of_two(-127), which is zero.
   return (1.0f + detail::exp_less_one(reduced.rest)) * detail::power_of_two(reduced.count);
 #endif
 }
 ASSAY_HOST_DEVICE inline double exp_of_negative(double x) { return std::exp(x); }
 
-// 1 / x for x in [1, 2^126]: within 1 ulp on a GPU, where the exact one is a subroutine.
+// 1 / x for x in [1, 2^126]: within 1 ulp on a GPU, whose exact division is a subroutine.
 ASSAY_HOST_DEVICE inline float inverse(float x) {
 #ifdef __CUDA_ARCH__
   return __fdividef(1.0f, x);
@@ -96,13 +95,13 @@ ASSAY_HOST_DEVICE inline float inverse(float x) {
 }
 ASSAY_HOST_DEVICE inline double inverse(double x) { return 1.0 / x; }
 
-// The normal distribution: its density, and the probability of less than x.
+// The normal distribution: its density at x, and the probability of less than x.
 template <typename T>
 struct Normal {
   T density;
   T below;
 };
-// The smaller tail is density * polynomial of 1 / (1 + 0.3 |x|), within 3e-7 of itself where |x| < 3: no cancellation.
+// The smaller tail is density * polynomial of 1 / (1 + 0.3 |x|), to a relative 3e-7 for |x| < 3: no cancellation.
 ASSAY_HOST_DEVICE inline Normal<float> normal(float x) {
   const float size = std::fabs(x);
   const float bell = exp_of_negative(-0.5f * size * size);

@@ -1,4 +1,4 @@
-// One element's step of AdamW and of SGD with momentum, in float or double. Constants are made once a pass.
+// One element's step of AdamW and of SGD with momentum, in float or double. Constants are computed once per pass.
 #pragma once
 
 #include "workloads/ops/functors/math.h"
@@ -6,7 +6,7 @@
 
 namespace assay::ops::functors {
 
-// What a descriptor says of an optimizer's step; plain numbers, which a kernel can be given.
+// The descriptor's constants as plain numbers, which can be passed to a kernel.
 struct StepConstants {
   double beta1;
   double beta2;
@@ -17,14 +17,14 @@ struct StepConstants {
       : beta1(d.beta1), beta2(d.beta2), epsilon(d.epsilon), momentum(d.momentum) {}
 };
 
-// Loshchilov & Hutter 2019, algorithm 2, with torch.optim.AdamW's order: decay first, then the moment's step.
+// Loshchilov & Hutter 2019, algorithm 2, in torch.optim.AdamW's order: decay first, then the step.
 template <typename T>
 struct AdamwUpdate {
   T beta1, beta1_rest;  // rest: 1 - beta
   T beta2, beta2_rest;
   T epsilon;
-  T coefficient;              // what gradients are multiplied by
-  T learning_rate;            // times decay: what the weight loses
+  T coefficient;              // gradients are multiplied by it
+  T learning_rate;            // for the decay
   T step_size;                // learning rate / (1 - beta1^step)
   T inverse_root_correction;  // 1 / sqrt(1 - beta2^step)
 

@@ -1,4 +1,4 @@
-// The scale of an 8-bit tensor from the largest magnitude that it is to hold.
+// The scale of an 8-bit tensor, from the largest magnitude it must represent.
 #pragma once
 
 #include "workloads/ops/functors/host_device.h"
@@ -8,15 +8,15 @@
 namespace assay::ops::functors {
 
 struct DelayedScale {
-  // `most` is at least 0 and finite. A scale beyond a float's range is as good as none.
-  ASSAY_HOST_DEVICE float operator()(float most, float largest, int margin) const {
-    const float scale = most > 0.0f ? std::ldexp(largest / most, -margin) : 1.0f;
+  // `amax`, the history's maximum, is at least 0 and finite; `largest` is the type's. 1 if the scale would overflow.
+  ASSAY_HOST_DEVICE float operator()(float amax, float largest, int margin) const {
+    const float scale = amax > 0.0f ? std::ldexp(largest / amax, -margin) : 1.0f;
     return std::isfinite(scale) ? scale : 1.0f;
   }
-  // What of a step's largest magnitude goes into the history.
-  ASSAY_HOST_DEVICE static float remembered(float amax) { return std::isfinite(amax) ? amax : 0.0f; }
-  // Whether it speaks of a tensor that is not finite.
-  ASSAY_HOST_DEVICE static bool betrays(float amax) { return !std::isfinite(amax); }
+  // A step's amax as it enters the history.
+  ASSAY_HOST_DEVICE static float history_entry(float amax) { return std::isfinite(amax) ? amax : 0.0f; }
+  // Whether the tensor had an element that is not finite.
+  ASSAY_HOST_DEVICE static bool overflowed(float amax) { return !std::isfinite(amax); }
 };
 
 }  // namespace assay::ops::functors

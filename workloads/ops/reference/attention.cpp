@@ -1,5 +1,5 @@
-// The oracle's attention, a row of scores at a time. Backward recomputes probabilities from the saved log-sum-exp, as
-// in FlashAttention (Dao et al. 2022).
+// The oracle's attention, one row of scores at a time. Backward recomputes probabilities from the saved log-sum-exp,
+// as in FlashAttention (Dao et al. 2022).
 #include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
@@ -11,7 +11,7 @@ namespace assay::ops::reference {
 
 namespace {
 
-// Places of elements, which keys a query sees, and dot products.
+// Addresses of elements, the keys each query sees, and dot products.
 template <typename T>
 struct Problem {
   explicit Problem(const AttentionDesc& desc) : d(desc) {}
@@ -31,7 +31,7 @@ struct Problem {
   std::int64_t row(std::int64_t b, std::int64_t h, std::int64_t t) const { return (b * d.heads + h) * d.seq + t; }
 
   std::int64_t length(const std::int32_t* lengths, std::int64_t b) const { return d.lengths ? lengths[b] : d.seq; }
-  // Keys [0, keys) are seen by query t.
+  // Query t sees keys [0, keys).
   std::int64_t keys(std::int64_t length, std::int64_t t) const {
     if (t >= length) return 0;
     return d.causal ? t + 1 : length;
@@ -136,7 +136,7 @@ class Backward final : public ReferenceOp<AttentionBackward> {
   Problem<T> p_;
 };
 
-// tf32 is how a GPU multiplies; to the oracle it is f32.
+// tf32 is a way for GPUs to multiply f32; the oracle does not round to it.
 DType stored(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The reference backend: the oracle for every device.
+// The reference backend: the oracle against which every device is tested.
 #include "workloads/ops/reference/reference.h"
 
 namespace assay::ops {

@@ -83,7 +83,7 @@ class Backward final : public ReferenceOp<BatchNormBackward> {
         if (d_.relu && !(widen(y[i]) > 0)) return 0.0;
         return widen(dy[i]) + (other ? widen(other[i]) : 0);
       };
-      double sum = 0, product = 0;  // of the gradient, and of it times the normalised input
+      double sum = 0, product = 0;  // of the gradient, and of the gradient times the normalised input
       for (std::int64_t r = 0; r < d_.rows; ++r) {
         const std::int64_t i = r * d_.channels + c;
         sum += passed(i);

@@ -1,4 +1,4 @@
-// The oracle's convolution of NHWC images, as sums over the window; each output is gathered, none is scattered.
+// The oracle's convolution of NHWC images: each output gathers its sum over the window; nothing is scattered.
 #include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
@@ -6,7 +6,7 @@ namespace assay::ops::reference {
 
 namespace {
 
-// Places of elements in the four arrays.
+// Indices of elements in the three arrays.
 struct Layout {
   explicit Layout(const ConvDesc& desc) : d(desc) {}
 

@@ -32,8 +32,9 @@ class ReferenceCrossEntropy final : public ReferenceOp<CrossEntropy> {
       if (args.row_losses) static_cast<Statistic<T>*>(args.row_losses)[r] = narrow<Statistic<T>>(loss);
       if (!d_.gradient) continue;
       for (std::int64_t c = 0; c < d_.classes; ++c) {
-        const double wanted = d_.smoothing / static_cast<double>(d_.classes) + (c == target ? 1 - d_.smoothing : 0);
-        const double gradient = valid ? std::exp(widen(logits[c]) - log_sum_exp) - wanted : 0;
+        const double target_probability =
+            d_.smoothing / static_cast<double>(d_.classes) + (c == target ? 1 - d_.smoothing : 0);
+        const double gradient = valid ? std::exp(widen(logits[c]) - log_sum_exp) - target_probability : 0;
         logits[c] = narrow<T>(gradient * widen(*args.scale));
       }
     }

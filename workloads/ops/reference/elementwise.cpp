@@ -31,8 +31,7 @@ class ReferenceElementwise final : public ReferenceOp<Elementwise> {
 
 Made<Elementwise> make_elementwise(const ElementwiseDesc& d) {
   for (const DType dtype : {d.in, d.out})
-    if (!is_float(dtype))
-      return Made<Elementwise>::no(fmt::format("the reference has f64, f32 and bf16, not {}", name_of(dtype)));
+    if (!is_float(dtype)) return no_type<Elementwise>(dtype);
   return std::unique_ptr<Elementwise>(std::make_unique<ReferenceElementwise>(d));
 }
 

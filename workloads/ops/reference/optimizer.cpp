@@ -74,8 +74,7 @@ Made<Optimizer> make_optimizer(const OptimizerDesc& d) {
 }
 
 Made<GradientNorm> make_gradient_norm(const GradientNormDesc& d) {
-  if (!is_float(d.gradient))
-    return Made<GradientNorm>::no(fmt::format("the reference has f64, f32 and bf16, not {}", name_of(d.gradient)));
+  if (!is_float(d.gradient)) return no_type<GradientNorm>(d.gradient);
   return std::unique_ptr<GradientNorm>(std::make_unique<ReferenceGradientNorm>(d));
 }
 

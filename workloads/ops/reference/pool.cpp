@@ -9,7 +9,7 @@ namespace assay::ops::reference {
 
 namespace {
 
-// What of a window lies inside the image.
+// The part of a window inside the image.
 struct Window {
   Window(const PoolDesc& d, std::int64_t p, std::int64_t q)
       : top(std::max<std::int64_t>(0, p * d.stride - d.padding)),
@@ -22,7 +22,7 @@ struct Window {
 };
 
 template <typename Visit>
-void each_window(const PoolDesc& d, Visit visit) {
+void for_each_window(const PoolDesc& d, Visit visit) {
   std::int64_t out = 0;
   for (std::int64_t n = 0; n < d.n; ++n)
     for (std::int64_t p = 0; p < d.p(); ++p)
@@ -30,7 +30,7 @@ void each_window(const PoolDesc& d, Visit visit) {
         for (std::int64_t c = 0; c < d.c; ++c) visit(n, Window(d, p, q), c, out++);
 }
 
-std::int64_t place(const PoolDesc& d, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
+std::int64_t index_of(const PoolDesc& d, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
   return ((n * d.h + h) * d.w + w) * d.c + c;
 }
 
@@ -39,7 +39,7 @@ class Forward final : public ReferenceOp<PoolForward> {
  public:
   explicit Forward(const PoolDesc& desc) : d_(desc) {}
 
-  // The place of each maximum in x.
+  // The index of each maximum in x.
   std::size_t saved_bytes() const override {
     if (d_.kind == PoolKind::average) return 0;
     return static_cast<std::size_t>(d_.n * d_.p() * d_.q() * d_.c) * sizeof(std::int64_t);
@@ -49,12 +49,12 @@ class Forward final : public ReferenceOp<PoolForward> {
     const auto* x = static_cast<const T*>(args.x);
     auto* y = static_cast<T*>(args.y);
     auto* saved = static_cast<std::int64_t*>(args.saved);
-    each_window(d_, [&](std::int64_t n, const Window& window, std::int64_t c, std::int64_t out) {
-      std::int64_t best = place(d_, n, window.top, window.left, c);
+    for_each_window(d_, [&](std::int64_t n, const Window& window, std::int64_t c, std::int64_t out) {
+      std::int64_t best = index_of(d_, n, window.top, window.left, c);
       double sum = 0;
       for (std::int64_t h = window.top; h < window.bottom; ++h)
         for (std::int64_t w = window.left; w < window.right; ++w) {
-          const std::int64_t i = place(d_, n, h, w, c);
+          const std::int64_t i = index_of(d_, n, h, w, c);
           sum += widen(x[i]);
           if (widen(x[i]) > widen(x[best]) || (std::isnan(widen(x[i])) && !std::isnan(widen(x[best])))) best = i;
         }
@@ -76,7 +76,7 @@ class Backward final : public ReferenceOp<PoolBackward> {
  public:
   explicit Backward(const PoolDesc& desc) : d_(desc) {}
 
-  // Sums in double before they are rounded.
+  // Sums in double, before rounding.
   std::size_t workspace_bytes() const override { return static_cast<std::size_t>(elements()) * sizeof(double); }
 
   void run(Stream&, const Args& args) override {
@@ -84,14 +84,14 @@ class Backward final : public ReferenceOp<PoolBackward> {
     const auto* saved = static_cast<const std::int64_t*>(args.saved);
     auto* sums = static_cast<double*>(args.workspace);
     std::fill_n(sums, elements(), 0.0);
-    each_window(d_, [&](std::int64_t n, const Window& window, std::int64_t c, std::int64_t out) {
+    for_each_window(d_, [&](std::int64_t n, const Window& window, std::int64_t c, std::int64_t out) {
       if (d_.kind == PoolKind::maximum) {
         sums[saved[out]] += widen(dy[out]);
         return;
       }
       for (std::int64_t h = window.top; h < window.bottom; ++h)
         for (std::int64_t w = window.left; w < window.right; ++w)
-          sums[place(d_, n, h, w, c)] += widen(dy[out]) / window.count();
+          sums[index_of(d_, n, h, w, c)] += widen(dy[out]) / window.count();
     });
     for (std::int64_t i = 0; i < elements(); ++i) static_cast<T*>(args.dx)[i] = narrow<T>(sums[i]);
   }

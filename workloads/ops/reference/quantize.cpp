@@ -1,4 +1,4 @@
-// The oracle's rounding to 8-bit floats, and the step of their scales.
+// The oracle's rounding to 8-bit floats, and the update of their scales.
 #include "workloads/ops/functors/scale.h"
 #include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
@@ -15,7 +15,7 @@ class ReferenceQuantize final : public ReferenceOp<Quantize> {
   explicit ReferenceQuantize(const QuantizeDesc& desc) : d_(desc) {}
 
   void run(Stream&, const Args& args) override {
-    const Array x(args.x, d_.from), y(args.y, d_.to), turned(args.y_transposed, d_.to);
+    const Array x(args.x, d_.from), y(args.y, d_.to), y_transposed(args.y_transposed, d_.to);
     float amax = args.amax ? *args.amax : 0;
     for (std::int64_t i = 0; i < d_.rows; ++i)
       for (std::int64_t j = 0; j < d_.columns; ++j) {
@@ -23,7 +23,7 @@ class ReferenceQuantize final : public ReferenceOp<Quantize> {
         if (!(std::fabs(value) <= amax)) amax = std::isnan(amax) ? amax : std::fabs(value);
         const auto scaled = static_cast<double>(value * *args.scale);
         if (d_.plain) y.set(i * d_.columns + j, scaled);
-        if (d_.transposed) turned.set(j * d_.rows + i, scaled);
+        if (d_.transposed) y_transposed.set(j * d_.rows + i, scaled);
       }
     if (args.amax) *args.amax = amax;
     for (std::int64_t j = 0; d_.column_sums && j < d_.columns; ++j) {
@@ -45,11 +45,11 @@ class ReferenceScaleUpdate final : public ReferenceOp<ScaleUpdate> {
     for (std::int64_t i = 0; i < d_.tensors; ++i) {
       float* history = args.history + i * d_.length;
       std::copy(history + 1, history + d_.length, history);
-      history[d_.length - 1] = functors::DelayedScale::remembered(args.amax[i]);
-      const float most = *std::max_element(history, history + d_.length);
-      args.scale[i] = functors::DelayedScale()(most, args.largest[i], d_.margin);
+      history[d_.length - 1] = functors::DelayedScale::history_entry(args.amax[i]);
+      const float amax = *std::max_element(history, history + d_.length);
+      args.scale[i] = functors::DelayedScale()(amax, args.largest[i], d_.margin);
       args.inverse[i] = 1.0f / args.scale[i];
-      if (args.state && functors::DelayedScale::betrays(args.amax[i])) args.state->found_infinity = 1;
+      if (args.state && functors::DelayedScale::overflowed(args.amax[i])) args.state->found_infinity = 1;
     }
   }
 

@@ -1,4 +1,4 @@
-// Makers of the reference ops, one source an op group.
+// Makers of the reference ops, one source per op group.
 #pragma once
 
 #include "workloads/ops/backend.h"

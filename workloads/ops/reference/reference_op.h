@@ -1,4 +1,4 @@
-// What every reference op shares: numbers read as doubles, sums kept as doubles, one rounding when they are stored.
+// Shared by all reference ops: values are read and summed as doubles and rounded once, when stored.
 #pragma once
 
 #include "harness/core/error.h"
@@ -10,7 +10,7 @@ namespace assay::ops::reference {
 
 inline double widen(double value) { return value; }
 inline double widen(float value) { return static_cast<double>(value); }
-// Types of the harness, which convert from and to float.
+// The harness's own types, which convert to and from float.
 template <typename T>
 requires requires(T value) { value.bits; }
 double widen(T value) { return static_cast<double>(static_cast<float>(value)); }
@@ -23,11 +23,11 @@ T narrow(double value) {
     return static_cast<T>(value);
 }
 
-// Statistics, norm parameters and rotary tables: f64 beside f64, else f32.
+// Type of statistics, norm parameters and rotary tables: f64 for f64, else f32.
 template <typename T>
 using Statistic = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// An array whose type is known when it is read; for operands outside the innermost loops.
+// An array whose type is known only at run time.
 class Array {
  public:
   Array(const void* data, DType dtype) : data_(const_cast<void*>(data)), dtype_(dtype) {}
@@ -58,7 +58,7 @@ class Array {
     }
   }
 
-  // Writes the value, or adds it to what is there.
+  // Writes the value, or adds it to the element.
   void put(std::int64_t i, double value, bool accumulate) const { set(i, accumulate ? (*this)[i] + value : value); }
 
  private:
@@ -66,7 +66,7 @@ class Array {
   DType dtype_;
 };
 
-// The same for an array of a type known when the op is built.
+// The same for a type known at compile time.
 template <typename T>
 void put(T& to, double value, bool accumulate) {
   to = narrow<T>(accumulate ? widen(to) + value : value);
@@ -77,13 +77,18 @@ inline bool is_float(DType dtype) {
 }
 
 template <typename Interface>
+Made<Interface> no_type(DType dtype) {
+  return Made<Interface>::no(fmt::format("the reference has f64, f32, bf16 and fp16, not {}", name_of(dtype)));
+}
+
+template <typename Interface>
 class ReferenceOp : public Interface {
  public:
   std::string implementation() const override { return "reference"; }
   std::string isa() const override { return "scalar"; }
 };
 
-// Implementation<T> for the element type of `dtype`, which the descriptor's other types must be floats beside.
+// Implementation<T> for the element type of `dtype`.
 template <typename Interface, template <typename> class Implementation, typename Desc>
 Made<Interface> by_type(DType dtype, const Desc& desc) {
   switch (dtype) {
@@ -91,8 +96,7 @@ Made<Interface> by_type(DType dtype, const Desc& desc) {
     case DType::f32: return std::unique_ptr<Interface>(std::make_unique<Implementation<float>>(desc));
     case DType::bf16: return std::unique_ptr<Interface>(std::make_unique<Implementation<bf16>>(desc));
     case DType::fp16: return std::unique_ptr<Interface>(std::make_unique<Implementation<fp16>>(desc));
-    default:
-      return Made<Interface>::no(fmt::format("the reference has f64, f32, bf16 and fp16, not {}", name_of(dtype)));
+    default: return no_type<Interface>(dtype);
   }
 }
 

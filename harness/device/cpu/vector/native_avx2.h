@@ -1,4 +1,4 @@
-// What GCC's vector extensions do not say well, for AVX2 with FMA.
+// What GCC's vector extensions express badly, for AVX2 with FMA.
 #pragma once
 
 #include <immintrin.h>
@@ -15,14 +15,14 @@ using Halves = std::uint16_t __attribute__((vector_size(lanes * 2)));
 
 inline Float square_root(Float x) { return _mm256_sqrt_ps(x); }
 
-// 16 bits a lane, in the lower half of each.
+// 16 bits per lane, in the lower half of each.
 inline Bits widen(Halves x) { return Bits(_mm256_cvtepu16_epi32(__m128i(x))); }
 inline Halves narrow(Bits x) {
   const __m256i packed = _mm256_packus_epi32(__m256i(x), __m256i(x));
   return Halves(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
 }
 
-// Stores past the caches, where there are such: `p` is aligned to what is stored. fence() before others read it.
+// Non-temporal stores; `p` is aligned to the stored size. Call fence() before others read it.
 inline void stream(float* p, Float x) { _mm256_stream_ps(p, x); }
 inline void stream(std::uint16_t* p, Halves x) { _mm_stream_si128(reinterpret_cast<__m128i*>(p), __m128i(x)); }
 inline void fence() { _mm_sfence(); }

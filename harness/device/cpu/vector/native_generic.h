@@ -1,4 +1,4 @@
-// What GCC's vector extensions do not say well, for processors without a file of their own: four lanes, plain loops.
+// What GCC's vector extensions express badly, for processors without their own file: four lanes, plain loops.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ inline Float square_root(Float x) {
   return y;
 }
 
-// 16 bits a lane, in the lower half of each.
+// 16 bits per lane, in the lower half of each.
 inline Bits widen(Halves x) { return __builtin_convertvector(x, Bits); }
 inline Halves narrow(Bits x) { return __builtin_convertvector(x, Halves); }
 
-// Stores past the caches, where there are such: here plain ones.
+// Non-temporal stores elsewhere; plain ones here.
 inline void stream(float* p, Float x) { __builtin_memcpy(p, &x, sizeof x); }
 inline void stream(std::uint16_t* p, Halves x) { __builtin_memcpy(p, &x, sizeof x); }
 inline void fence() {}

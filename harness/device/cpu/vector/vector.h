@@ -1,8 +1,8 @@
-// Vectors of the instruction set that a kernel is compiled for. Only sources given to assay_kernels() include this:
-// everything here is local to the object that includes it.
+// Vectors of the instruction set that a kernel is compiled for. Only sources listed in assay_kernels() include this:
+// everything here is local to the including object.
 //
-// Float, Bits and Int are GCC's vector types: + - * / < ?: work by lane, a scalar stands for all lanes, and a * b + c
-// becomes one FMA where there is one. bf16 is loaded as f32 and rounded to nearest even when stored.
+// Float, Bits and Int are GCC's vector types: + - * / < ?: work per lane, a scalar applies to all lanes, and a * b + c
+// becomes one FMA if there is one. bf16 is loaded as f32 and rounded to nearest even when stored.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -22,10 +22,10 @@ using HalfFloat = float __attribute__((vector_size(sizeof(Float) / 2)));  // as 
 using HalfBits = std::uint32_t __attribute__((vector_size(sizeof(Float) / 2)));
 using QuarterHalves = std::uint16_t __attribute__((vector_size(sizeof(Float) / 4)));
 
-// How many lanes a load or store touches: all, known when compiling, or the first n.
+// How many lanes a load or store touches: all (a compile-time constant), or the first n.
 struct Full {};
 
-// Less zero, which the compiler drops (0 + x it keeps, for the sake of -0): one broadcast from memory.
+// x - 0, which the compiler folds away (0 + x it keeps, because of -0): one broadcast from memory.
 inline Float splat(float x) { return x - Float{}; }
 inline Float as_float(Bits x) { return reinterpret_cast<Float>(x); }
 inline Bits as_bits(Float x) { return reinterpret_cast<Bits>(x); }
@@ -63,7 +63,7 @@ inline void store(T* p, Float x, int n) {
   store(reinterpret_cast<T*>(part), x);
   __builtin_memcpy(static_cast<void*>(p), part, static_cast<std::size_t>(n) * sizeof(T));
 }
-// x with lanes from n on set to zero.
+// x with the lanes from n on zeroed.
 inline Float keep(Float x, Full) { return x; }
 inline Float keep(Float x, int n) {
   Int index;
@@ -71,7 +71,7 @@ inline Float keep(Float x, int n) {
   return index < n ? x : Float{};
 }
 
-// lanes / 2 numbers as f64.
+// Loads lanes / 2 numbers as f64.
 inline Double load_double(const float* p) {
   HalfFloat x;
   __builtin_memcpy(&x, p, sizeof x);
@@ -83,7 +83,7 @@ inline Double load_double(const bf16* p) {
   return __builtin_convertvector(reinterpret_cast<HalfFloat>(__builtin_convertvector(x, HalfBits) << 16), Double);
 }
 
-// Lanes are added in pairs, so that the order is the same in every object of this many lanes.
+// Adds lanes pairwise, so that every object with this many lanes adds in the same order.
 inline float sum(Float x) {
   float part[lanes];
   store(part, x);
@@ -96,17 +96,17 @@ inline double sum(Double x) {
   for (int i = 0; i < lanes / 2; ++i) total += x[i];
   return total;
 }
-// NaN in b stays, NaN in a gives b.
+// NaN in b stays; NaN in a gives b.
 inline Float maximum(Float a, Float b) { return a > b ? a : b; }
 inline Float minimum(Float a, Float b) { return a < b ? a : b; }
 inline float largest(Float x) {
-  float most = x[0];
-  for (int i = 1; i < lanes; ++i) most = x[i] > most ? x[i] : most;
-  return most;
+  float max = x[0];
+  for (int i = 1; i < lanes; ++i) max = x[i] > max ? x[i] : max;
+  return max;
 }
 
-// Calls visit(number) for 0 .. count - 1, each a constant of its own type (number.value), so that arrays indexed by it
-// become registers.
+// Calls visit(number) for 0 .. count - 1, each a constant with its own type (number.value), so that arrays indexed by
+// it stay in registers.
 template <int count, typename Visit>
 [[gnu::always_inline]] inline void repeat(const Visit& visit) {
   [&]<int... number>(std::integer_sequence<int, number...>) [[gnu::always_inline]] {
@@ -115,8 +115,8 @@ template <int count, typename Visit>
   (std::make_integer_sequence<int, count>{});
 }
 
-// Calls visit(i, Full) for whole vectors of [begin, end) and visit(i, n) for what is left; `unroll` vectors at a time.
-// A visitor of three arguments is told which of those it is (number.value), for sums of its own.
+// Calls visit(i, Full) for whole vectors of [begin, end) and visit(i, n) for the rest, `unroll` vectors at a time. A
+// visitor with a third parameter gets the index within those (number.value), to keep separate sums.
 template <int unroll = 1, typename Visit>
 [[gnu::always_inline]] inline void for_vectors(std::int64_t begin, std::int64_t end, const Visit& visit) {
   const auto call = [&](std::int64_t i, auto count, auto number) [[gnu::always_inline]] {

@@ -4,6 +4,8 @@
 #include "reports/compare/difference.h"
 #include "reports/compare/pairing.h"
 #include "reports/render/render.h"
+#include "tests/support/runs.h"
+#include "tests/unit/reports/cost_fixtures.h"
 
 #include <gtest/gtest.h>
 
@@ -17,23 +19,17 @@ namespace assay::report::comparison {
 namespace {
 
 Record record_of(double value, double half = 0.5, const std::string& key = "gemm/m=1") {
-  Record record;
-  record.key = key;
-  record.family = key.substr(0, key.find('/'));
+  Record record =
+      test::record_of(key, {test::metric("throughput", value, "FLOP/s", Interval{value - half, value + half})});
   record.params = Json::object();
   record.protocol = Json{{"cache", "cold"}, {"hash", "a"}};
-  record.metrics = {{"throughput", value, "FLOP/s", Interval{value - half, value + half}, Better::higher, {}, {}}};
   return record;
 }
 
 // Runs of one record each; the names keep equal runs apart.
 RunData run_of(std::vector<Record> records, Json more = Json::object(), const std::string& name = "r") {
-  RunData run;
-  run.dir = "runs/" + name;
-  run.run = {{"schema", 1}, {"started", name}};
-  run.run.update(more);
-  run.records = std::move(records);
-  return run;
+  more.emplace("started", name);
+  return test::run_of(std::move(records), "runs/" + name, more);
 }
 
 RunSet set_of(const std::vector<double>& values, const std::string& side) {
@@ -68,9 +64,9 @@ TEST(ComparePairing, OnlyMeasurementsMadeAlikeArePaired) {
        },
        "other protocol: cache cold / hot | other protocol: cache cold / hot"},
       {[](Record& r) { r.protocol["hash"] = "b"; }, "other protocol: hash a / b | other protocol: hash a / b"},
-      {[](Record& r) { r.labels["implementation"] = "amx"; },
+      {[](Record& r) { r.choices["implementation"] = "amx"; },
        "other implementation: not recorded / amx | other implementation: not recorded / amx"},
-      {[](Record& r) { r.labels["isa"] = "avx2"; },
+      {[](Record& r) { r.choices["isa"] = "avx2"; },
        "other instruction set: not recorded / avx2 | other instruction set: not recorded / avx2"},
       {[](Record& r) { r.status = Status::skipped, r.reason = "no AMX\nmore"; }, "skipped in head: no AMX"},
       {[](Record& r) { r.flags = {"injected:slow-rank"}; }, "a fault was injected in head"},
@@ -207,6 +203,31 @@ TEST(CompareEnvironment, RunsOfASideThatDifferAreNamed) {
   const EnvironmentDifference difference = environment_difference(base, head);
   EXPECT_EQ(difference.within_base, std::vector<std::string>{"kernel"});
   EXPECT_EQ(difference.fields.at(0).base_text, "6.1; 6.8");
+}
+
+// The cell of the only row of the table `cost`.
+std::string cost_change(std::optional<Interval> base_rate, std::optional<Interval> head_rate) {
+  // The speed is that of the step, whose interval is far narrower than the throughput's, which prices the result.
+  const auto side = [](double step, std::optional<Interval> rate_ci95) {
+    return RunSet({run_on("box", {training({rate("step_time", step, "s", Interval{step * 0.9999, step * 1.0001}),
+                                            rate("throughput", 1000 / step, "tokens/s", rate_ci95)})})});
+  };
+  const RunSet base = side(1, base_rate), head = side(1.03125, head_rate);
+  CompareOptions options;
+  options.prices = box_price(7.2);
+  const CompareResult result = compare(base, head, options);
+  for (const Section& section : result.document.sections)
+    for (const Block& block : section.blocks)
+      if (const auto* table = std::get_if<Table>(&block); table && table->id == "cost" && table->rows.size() == 1)
+        for (std::size_t i = 0; i < table->columns.size(); ++i)
+          if (table->columns[i].id == "ratio") return table->rows[0][i].text;
+  return "no such cell";
+}
+
+TEST(CompareCosts, DigitsOfARatioAreThoseOfTheCosts) {
+  EXPECT_EQ(cost_change({}, {}), "+3.1 %");
+  EXPECT_EQ(cost_change(Interval{800, 1250}, Interval{800, 1200}), "+3 %");
+  EXPECT_EQ(cost_change(Interval{999.9, 1000.1}, Interval{969.6, 969.8}), "+3.12 %");
 }
 
 TEST(Compare, SurvivesRunsOfAnotherShape) {

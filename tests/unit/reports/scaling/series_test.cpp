@@ -151,8 +151,8 @@ INSTANTIATE_TEST_SUITE_P(
                             r.ranks = {{0, "h", "Zen 5", 1.0}};
                           },
                           "other hardware (Zen 5"},
-                    Stray{"threads", [](Record& r) { r.labels["threads"] = "2"; }, "other threads of a rank (2"},
-                    Stray{"label", [](Record& r) { r.labels["driver"] = "560"; },
+                    Stray{"threads", [](Record& r) { r.choices["threads"] = "2"; }, "other threads of a rank (2"},
+                    Stray{"label", [](Record& r) { r.conditions["driver"] = "560"; },
                           "other label (driver 560, there not said)"},
                     Stray{"oversubscribed",
                           [](Record& r) {
@@ -184,6 +184,25 @@ INSTANTIATE_TEST_SUITE_P(
                     Stray{"zero", [](Record& r) { r.metrics[0].value = 0; }, "no step_time in seconds"},
                     Stray{"unit", [](Record& r) { r.metrics[0].unit = "ms"; }, "no step_time in seconds"}),
     [](const auto& stray) { return std::string(stray.param.name); });
+
+// Labels that the user gave part a series; remarks of the cases do not.
+TEST(ScalingSeries, LabelsOfTheRunMustBeEqual) {
+  const auto series_with_label = [](const char* name) {
+    std::vector<RunData> data;
+    for (const int ranks : {1, 2}) {
+      Record record = step_record("strong", ranks, 8.0 / ranks);
+      record.labels = {{"rack", std::to_string(ranks)}};
+      data.push_back(run_of({record}, fmt::format("r{}", ranks), {{"schema", 2}, {"labels", {{name, "x"}}}}));
+    }
+    const RunSet runs(std::move(data));
+    return find_series(runs, Likenesses(runs));
+  };
+  EXPECT_EQ(series_with_label("other").series.size(), 1u);
+  const SeriesSet parted = series_with_label("rack");
+  EXPECT_TRUE(parted.series.empty());
+  ASSERT_EQ(parted.apart.size(), 1u);
+  EXPECT_EQ(parted.apart[0].reason, "other label (rack 2, there 1)");
+}
 
 // Two nodes would be a second layout of the same world size.
 TEST(ScalingSeries, OneLayoutAWorldSize) {
@@ -232,8 +251,8 @@ TEST(ScalingCollectives, NeverAcrossAlgorithms) {
   for (const double bytes : {8.0, 1024.0, 65536.0, 1048576.0}) {
     Record ring = collective_record("all_reduce", 4, bytes, 1e-6 + bytes / 1e9);
     Record tree = collective_record("all_reduce", 4, bytes, 2e-6 + bytes / 1e9);
-    ring.labels["algorithm"] = "ring";
-    tree.labels["algorithm"] = "tree";
+    ring.choices["algorithm"] = "ring";
+    tree.choices["algorithm"] = "tree";
     records.push_back(ring);
     records.push_back(tree);
   }

@@ -1,4 +1,4 @@
-// GELU and the SiLU gate, in blocks.
+// GELU and the SiLU gate, one block at a time.
 #include "workloads/ops/cpu/kernels/activation_kernels.h"
 
 #include "harness/device/cpu/kernels.h"

@@ -1,11 +1,11 @@
-// GELU and the SiLU gate over rows; the tables behind activation.cpp.
+// GELU and the SiLU gate; kernels of activation.cpp.
 #pragma once
 
 #include <cstdint>
 
 namespace assay::ops {
 
-// GELU: elements [begin, end) of flat arrays. SiLU gate: rows [begin, end) of `columns`; x and dx twice as wide.
+// GELU: elements [begin, end) of flat arrays. SiLU gate: rows [begin, end) of `columns`; x and dx are twice as wide.
 struct ActivationKernels {
   using Forward = void (*)(const void* x, void* y, std::int64_t columns, std::int64_t begin, std::int64_t end);
   using Backward = void (*)(const void* x, const void* dy, void* dx, std::int64_t columns, std::int64_t begin,

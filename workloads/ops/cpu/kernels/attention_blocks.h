@@ -1,10 +1,10 @@
-// Attention by blocks of queries and keys with an online softmax (Milakov & Gimelshein 2018; Dao et al. 2022): what is
-// held is one block of scores. Scores lie transposed, (key, query), so that a row's largest and its sum are taken lane
-// by lane. Operands are copied first, into the order in which the products read them, whatever their strides and types
-// are. Blocks that the mask hides are skipped, and what it hides of a block on the diagonal is hardly computed.
+// Attention by blocks of queries and keys with an online softmax (Milakov & Gimelshein 2018; Dao et al. 2022): only one
+// block of scores is stored. Scores are transposed, (key, query), so that a query's maximum and sum are computed lane
+// by lane. Operands are first copied into the order in which the products read them. Blocks hidden by the mask are
+// skipped, and most of the hidden part of a diagonal block is not computed.
 //
-// A Mode says how products multiply (small_product.h); its units hold `depth` terms. "Rows" (row, width / depth) have
-// neighbouring elements of a row in a unit, "columns" (rows / depth, width) neighbouring elements of a column.
+// A Mode says how products multiply (small_product.h); each of its units holds `depth` terms. "Rows" (row,
+// width / depth) pack neighbouring elements of a row into a unit, "columns" (rows / depth, width) those of a column.
 #pragma once
 
 #include "workloads/ops/cpu/kernels/attention_kernels.h"
@@ -24,7 +24,7 @@ constexpr Index block = 64;  // queries, and keys: a multiple of the lanes and o
 
 inline Index rounded(Index n, Index unit) { return (n + unit - 1) / unit * unit; }
 
-// Sizes of one head's copies: rows are padded to whole blocks and whole vectors of units, with zeros.
+// Sizes of one head's copies, zero-padded to whole blocks of rows and whole vectors of units.
 struct Sizes {
   Index length, rows, width, blocks;
   Sizes(Index n, Index head_dim, Index depth)
@@ -32,30 +32,29 @@ struct Sizes {
   Index copy() const { return rows * width; }
 };
 
-// How a product's tiles are limited in a block of keys and queries. On the diagonal of a causal mask a query sees the
-// keys up to its own place, so the tile of rows from i on needs only
+// The part of each tile that a block's product needs. On the diagonal of a causal mask query i sees keys [0, i], so for
+// the tile of rows that begins at i:
 struct Bounds {
   bool diagonal;
   Index depth, terms;
-  Limits every(Index) const { return {0, terms, 0}; }
-  // rows are keys, columns queries: those from i on;
+  // If rows are keys and columns queries, only queries from i on.
   Limits queries_from(Index i) const { return {0, terms, diagonal ? i / lanes * lanes : 0}; }
-  // rows are queries, terms keys: those up to the tile's last;
+  // If rows are queries and terms keys, only keys up to the tile's last row.
   Limits keys_to(Index i) const { return {0, diagonal ? (i + tile_rows) / depth : terms, 0}; }
-  // rows are keys, terms queries: those from i on.
+  // If rows are keys and terms queries, only queries from i on.
   Limits terms_from(Index i) const { return {diagonal ? i / depth : 0, terms, 0}; }
 };
 
-// Lanes of the queries from `first` on that see the key `key` of a block on the diagonal; others become `other`.
+// For the queries from `first` on in a diagonal block: lanes that do not see the key `key` become `other`.
 inline Float keep_seen(Float x, Index first, Index key, float other) {
   Int index;
   for (int l = 0; l < lanes; ++l) index[l] = l;
   return index >= static_cast<std::int32_t>(key - first) ? x : splat(other);
 }
 
-constexpr Index ahead = 16;  // rows
+constexpr Index prefetch_rows = 16;
 
-// rows [begin, begin + block) of from (length, head_dim), as Mode's rows.
+// Copies rows [begin, begin + block) of from (length, head_dim) as Mode's rows.
 template <typename Mode, typename T>
 void copy_block(const T* from, Index stride, Index head_dim, const Sizes& s, Index begin, typename Mode::Unit* to) {
   const Index unit_row = s.width / Mode::depth;
@@ -64,10 +63,10 @@ void copy_block(const T* from, Index stride, Index head_dim, const Sizes& s, Ind
       const Float zero = {};
       __builtin_memcpy(to + i, &zero, sizeof zero);
     }
-    // Rows lie pages apart, where the processor foresees nothing.
-    if (r + ahead < s.length)
+    // Rows are in different pages, so the hardware does not prefetch them.
+    if (r + prefetch_rows < s.length)
       for (Index i = 0; i < head_dim; i += static_cast<Index>(64 / sizeof(T)))
-        __builtin_prefetch(from + (r + ahead) * stride + i);
+        __builtin_prefetch(from + (r + prefetch_rows) * stride + i);
     if (r < s.length) Mode::copy_row(from + r * stride, head_dim, to);
   }
 }
@@ -87,15 +86,15 @@ void write_zeros(Index head_dim, T* to) {
   for_vectors(0, head_dim, [&](Index i, auto count) { store(to + i, Float{}, count); });
 }
 
-// Takes pieces of a head's scratch memory, whole cache lines each; without memory it only counts.
+// Allocates whole cache lines from a head's scratch memory; with a null pointer it only counts.
 class Scratch {
  public:
   explicit Scratch(float* data) : data_(data) {}
   template <typename Unit>
-  Unit* take(Index units) {
-    Unit* taken = data_ ? reinterpret_cast<Unit*>(data_ + used_) : nullptr;
+  Unit* allocate(Index units) {
+    Unit* allocated = data_ ? reinterpret_cast<Unit*>(data_ + used_) : nullptr;
     used_ += rounded(units, 16);
-    return taken;
+    return allocated;
   }
   Index used() const { return used_; }
 
@@ -104,7 +103,8 @@ class Scratch {
   Index used_ = 0;
 };
 
-// Which keys of a block the queries of one vector see: all of [0, whole), then by lane up to `part`, then none.
+// The keys of a block seen by one vector of queries: every lane sees [0, whole), some lanes [whole, part), none the
+// rest.
 struct Seen {
   Index whole, part;
 };
@@ -114,12 +114,13 @@ inline Seen seen_by(Index first_query, bool diagonal, Index keys) {
 }
 
 struct Softmax {
-  alignas(64) float most[block];
+  alignas(64) float max[block];
   alignas(64) float sum[block];
   alignas(64) float shrink[block];
 };
 
-// Scores (key, query) become exp(scale * score - the query's largest so far); the state follows. `keys` are valid.
+// Replaces scores (key, query) by exp(scale * score - the query's running maximum) and updates the state. Only the
+// first `keys` keys are valid.
 template <typename Mode>
 void online_softmax(float* scores, typename Mode::Unit* weights, Softmax& state, float scale, bool diagonal,
                     Index keys) {
@@ -129,15 +130,15 @@ void online_softmax(float* scores, typename Mode::Unit* weights, Softmax& state,
       const Float x = load(scores + key * block + q) * scale;
       return key < seen.whole ? x : keep_seen(x, q, key, -__builtin_inff());
     };
-    const Float before = load(state.most + q);
-    Float most[2] = {before, before};
+    const Float before = load(state.max + q);
+    Float max[2] = {before, before};
     Index key = 0;
     for (; key + 2 <= seen.whole; key += 2) {
-      most[0] = maximum(most[0], score(key));
-      most[1] = maximum(most[1], score(key + 1));
+      max[0] = maximum(max[0], score(key));
+      max[1] = maximum(max[1], score(key + 1));
     }
-    for (; key < seen.part; ++key) most[0] = maximum(most[0], score(key));
-    const Float top = maximum(most[0], most[1]);
+    for (; key < seen.part; ++key) max[0] = maximum(max[0], score(key));
+    const Float top = maximum(max[0], max[1]);
     const Float shrink = exponential(before - top);
     Float sum = {};
     const auto weight = [&](Index k) {
@@ -148,26 +149,26 @@ void online_softmax(float* scores, typename Mode::Unit* weights, Softmax& state,
     };
     for (Index k = 0; k < block; k += Mode::depth) Mode::put_column(weights, scores, k, q, weight);
     store(state.sum + q, load(state.sum + q) * shrink + sum);
-    store(state.most + q, top);
+    store(state.max + q, top);
     store(state.shrink + q, shrink);
   }
 }
 
 template <typename Mode>
-struct ForwardPlaces {
+struct ForwardScratch {
   typename Mode::Unit *keys, *values, *queries, *across, *weights;
   float *scores, *out;
   Index floats;
-  ForwardPlaces(float* data, const Sizes& s) {
+  ForwardScratch(float* data, const Sizes& s) {
     Scratch scratch(data);
-    keys = scratch.take<typename Mode::Unit>(s.copy() / Mode::depth);            // rows
-    values = scratch.take<typename Mode::Unit>(s.copy() / Mode::depth);          // columns
-    queries = scratch.take<typename Mode::Unit>(block * s.width / Mode::depth);  // rows of one block
-    across = scratch.take<typename Mode::Unit>(block * s.width / Mode::depth);   // the same transposed
-    scores = scratch.take<float>(block * block);
+    keys = scratch.allocate<typename Mode::Unit>(s.copy() / Mode::depth);            // rows
+    values = scratch.allocate<typename Mode::Unit>(s.copy() / Mode::depth);          // columns
+    queries = scratch.allocate<typename Mode::Unit>(block * s.width / Mode::depth);  // rows of one block
+    across = scratch.allocate<typename Mode::Unit>(block * s.width / Mode::depth);   // the same transposed
+    scores = scratch.allocate<float>(block * block);
     weights = Mode::depth == 1 ? reinterpret_cast<typename Mode::Unit*>(scores)
-                               : scratch.take<typename Mode::Unit>(block * block / Mode::depth);
-    out = scratch.take<float>(block * s.width);
+                               : scratch.allocate<typename Mode::Unit>(block * block / Mode::depth);
+    out = scratch.allocate<float>(block * s.width);
     floats = scratch.used();
   }
 };
@@ -175,7 +176,7 @@ struct ForwardPlaces {
 template <typename Mode, typename T>
 void attention_forward(const AttentionHead& h) {
   const Sizes s(h.length, h.head_dim, Mode::depth);
-  const ForwardPlaces<Mode> p(h.scratch, s);
+  const ForwardScratch<Mode> p(h.scratch, s);
   const Index unit_row = s.width / Mode::depth;
   for (Index b = 0; b < s.blocks; ++b) {
     copy_block<Mode>(static_cast<const T*>(h.v), h.v_stride, h.head_dim, s, b * block, p.queries);
@@ -190,7 +191,7 @@ void attention_forward(const AttentionHead& h) {
       copy_block<Mode>(q, h.q_stride, h.head_dim, s, qb * block, p.queries);
       transpose(p.queries, unit_row, block, unit_row, p.across, block);
       Softmax state;
-      for (Index r = 0; r < block; ++r) state.most[r] = -__builtin_inff(), state.sum[r] = 0;
+      for (Index r = 0; r < block; ++r) state.max[r] = -__builtin_inff(), state.sum[r] = 0;
       const Index last = h.causal ? qb : s.blocks - 1;
       for (Index kb = 0; kb <= last; ++kb) {
         const bool diagonal = h.causal && kb == qb;
@@ -217,7 +218,7 @@ void attention_forward(const AttentionHead& h) {
       for (Index r = 0; r < block && qb * block + r < h.length; ++r) {
         const Index query = qb * block + r;
         write_row(p.out + r * s.width, h.head_dim, 1.0f / state.sum[r], to + query * h.out_stride);
-        log_sum_exp[query] = state.most[r] + static_cast<float>(__builtin_log(static_cast<double>(state.sum[r])));
+        log_sum_exp[query] = state.max[r] + static_cast<float>(__builtin_log(static_cast<double>(state.sum[r])));
       }
     }
     for (Index r = h.length + h.part; r < h.seq; r += h.parts) {
@@ -228,43 +229,43 @@ void attention_forward(const AttentionHead& h) {
 }
 
 template <typename Mode>
-struct BackwardPlaces {
+struct BackwardScratch {
   using Unit = typename Mode::Unit;
   Unit *keys, *key_columns, *values;                                   // of the whole sequence
-  Unit *queries_across, *query_columns, *douts_across, *dout_columns;  // across: a block after the other
+  Unit *queries_across, *query_columns, *douts_across, *dout_columns;  // across: transposed block by block
   Unit *rows, *weights, *dscore_rows, *dscores;                        // of one block
   float *dkeys, *dvalues, *dqueries, *delta, *offset, *score_block, *dscore_block;
   Index floats;
-  BackwardPlaces(float* data, const Sizes& s) {
+  BackwardScratch(float* data, const Sizes& s) {
     Scratch scratch(data);
     const Index units = s.copy() / Mode::depth;
-    constexpr bool same = Mode::depth == 1;  // a unit is an element, so rows and columns are one
-    keys = scratch.take<Unit>(units);
-    key_columns = same ? keys : scratch.take<Unit>(units);
-    values = scratch.take<Unit>(units);
-    queries_across = scratch.take<Unit>(units);
-    query_columns = scratch.take<Unit>(units);
-    douts_across = scratch.take<Unit>(units);
-    dout_columns = scratch.take<Unit>(units);
-    dkeys = scratch.take<float>(s.copy());
-    dvalues = scratch.take<float>(s.copy());
-    dqueries = scratch.take<float>(s.copy());
-    delta = scratch.take<float>(s.rows);   // the product of a row of out and of its gradient
-    offset = scratch.take<float>(s.rows);  // the logarithm of the row's sum; infinity beyond the length
-    score_block = scratch.take<float>(block * block);
-    dscore_block = scratch.take<float>(block * block);
-    rows = scratch.take<Unit>(block * s.width / Mode::depth);
-    weights = same ? reinterpret_cast<Unit*>(score_block) : scratch.take<Unit>(block * block / Mode::depth);
-    dscore_rows = same ? reinterpret_cast<Unit*>(dscore_block) : scratch.take<Unit>(block * block / Mode::depth);
-    dscores = same ? dscore_rows : scratch.take<Unit>(block * block / Mode::depth);
+    constexpr bool same = Mode::depth == 1;  // a unit is an element, so rows and columns are the same
+    keys = scratch.allocate<Unit>(units);
+    key_columns = same ? keys : scratch.allocate<Unit>(units);
+    values = scratch.allocate<Unit>(units);
+    queries_across = scratch.allocate<Unit>(units);
+    query_columns = scratch.allocate<Unit>(units);
+    douts_across = scratch.allocate<Unit>(units);
+    dout_columns = scratch.allocate<Unit>(units);
+    dkeys = scratch.allocate<float>(s.copy());
+    dvalues = scratch.allocate<float>(s.copy());
+    dqueries = scratch.allocate<float>(s.copy());
+    delta = scratch.allocate<float>(s.rows);   // the dot product of a row of out and its gradient
+    offset = scratch.allocate<float>(s.rows);  // the row's log-sum-exp; infinity beyond the length
+    score_block = scratch.allocate<float>(block * block);
+    dscore_block = scratch.allocate<float>(block * block);
+    rows = scratch.allocate<Unit>(block * s.width / Mode::depth);
+    weights = same ? reinterpret_cast<Unit*>(score_block) : scratch.allocate<Unit>(block * block / Mode::depth);
+    dscore_rows = same ? reinterpret_cast<Unit*>(dscore_block) : scratch.allocate<Unit>(block * block / Mode::depth);
+    dscores = same ? dscore_rows : scratch.allocate<Unit>(block * block / Mode::depth);
     floats = scratch.used();
   }
 };
 
-// From scores and the products of dout and values, both (key, query), to the softmax's weights and the gradients of the
-// scores (less the scale).
+// Computes the softmax weights and the gradients of the scores (without the scale) from the scores and the products of
+// dout and values, both (key, query).
 template <typename Mode>
-void softmax_gradient(const BackwardPlaces<Mode>& p, Index first_query, float scale, bool diagonal, Index keys) {
+void softmax_gradient(const BackwardScratch<Mode>& p, Index first_query, float scale, bool diagonal, Index keys) {
   for (Index q = 0; q < block; q += lanes) {
     const Seen seen = seen_by(q, diagonal, keys);
     const Float offset = load(p.offset + first_query + q), delta = load(p.delta + first_query + q);
@@ -286,7 +287,7 @@ template <typename Mode, typename T>
 void attention_backward(const AttentionHead& h) {
   using Unit = typename Mode::Unit;
   const Sizes s(h.length, h.head_dim, Mode::depth);
-  const BackwardPlaces<Mode> p(h.scratch, s);
+  const BackwardScratch<Mode> p(h.scratch, s);
   const Index unit_row = s.width / Mode::depth, unit_block = block * unit_row;
   copy_rows<Mode>(static_cast<const T*>(h.k), h.k_stride, h.head_dim, s, p.keys);
   copy_rows<Mode>(static_cast<const T*>(h.v), h.v_stride, h.head_dim, s, p.values);
@@ -298,14 +299,14 @@ void attention_backward(const AttentionHead& h) {
     const T* dout = static_cast<const T*>(h.dout) + g * h.head_dim;
     const T* out = static_cast<const T*>(h.out) + g * h.head_dim;
     for (Index b = 0; b < s.blocks; ++b) {
-      const auto take = [&](const T* from, Index stride, Unit* across, Unit* columns) {
+      const auto copy = [&](const T* from, Index stride, Unit* across, Unit* columns) {
         Unit* rows = Mode::depth == 1 ? columns + b * unit_block : p.rows;
         copy_block<Mode>(from, stride, h.head_dim, s, b * block, rows);
         transpose(rows, unit_row, block, unit_row, across + b * unit_block, block);
         if constexpr (Mode::depth > 1) Mode::columns(rows, s.width, columns + b * unit_block);
       };
-      take(static_cast<const T*>(h.q) + g * h.head_dim, h.q_stride, p.queries_across, p.query_columns);
-      take(dout, h.out_stride, p.douts_across, p.dout_columns);
+      copy(static_cast<const T*>(h.q) + g * h.head_dim, h.q_stride, p.queries_across, p.query_columns);
+      copy(dout, h.out_stride, p.douts_across, p.dout_columns);
     }
     for (Index i = 0; i < s.copy(); i += lanes) store(p.dqueries + i, Float{});
     for (Index r = 0; r < s.rows; ++r) {
@@ -354,11 +355,11 @@ void attention_backward(const AttentionHead& h) {
 
 template <typename Mode>
 Index forward_scratch(Index seq, Index head_dim) {
-  return ForwardPlaces<Mode>(nullptr, Sizes(seq, head_dim, Mode::depth)).floats;
+  return ForwardScratch<Mode>(nullptr, Sizes(seq, head_dim, Mode::depth)).floats;
 }
 template <typename Mode>
 Index backward_scratch(Index seq, Index head_dim) {
-  return BackwardPlaces<Mode>(nullptr, Sizes(seq, head_dim, Mode::depth)).floats;
+  return BackwardScratch<Mode>(nullptr, Sizes(seq, head_dim, Mode::depth)).floats;
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ struct InF32 : SinglePrecision {
   static void put_column(float*, float* scores, Index key, Index query, const Weight& weight) {
     store(scores + key * block + query, weight(key));
   }
-  template <typename Places, typename Weight, typename Gradient>
-  static void put_gradients(const Places& p, Index key, Index query, const Weight& weight, const Gradient& gradient) {
+  template <typename Scratch, typename Weight, typename Gradient>
+  static void put_gradients(const Scratch& p, Index key, Index query, const Weight& weight, const Gradient& gradient) {
     const Float w = weight(key), g = gradient(key, w);
     store(p.score_block + key * block + query, w);
     store(p.dscore_block + key * block + query, g);

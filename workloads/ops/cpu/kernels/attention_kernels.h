@@ -1,4 +1,4 @@
-// Blockwise attention of one key and value head of one sequence; the tables behind attention.cpp.
+// Blockwise attention of one key and value head of one sequence; kernels of attention.cpp.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace assay::ops {
 
 // One key and value head and the `group` query heads that read it. Strides are elements from token to token; query
-// heads lie side by side. Keys and queries from `length` on are masked.
+// heads are contiguous. Keys and queries from `length` on are masked.
 struct AttentionHead {
   const void* q = nullptr;
   const void* k = nullptr;

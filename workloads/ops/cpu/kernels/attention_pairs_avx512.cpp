@@ -1,5 +1,5 @@
-// Attention on bf16 by the instruction that multiplies pairs of bf16 and adds both products to an f32 sum. Weights and
-// gradients of scores are rounded to bf16 on their way into the products. Compiled for AVX-512 with BF16 alone.
+// Attention on bf16 by the instruction that multiplies pairs of bf16 and adds both products to an f32 sum. Softmax
+// weights and score gradients are rounded to bf16 before they are multiplied. Compiled only for AVX-512 with BF16.
 #include "workloads/ops/cpu/kernels/attention_blocks.h"
 #include "workloads/ops/cpu/kernels/pairs.h"
 
@@ -26,7 +26,7 @@ struct InPairs {
   static void copy_row(const bf16* from, Index count, Unit* to) {
     __builtin_memcpy(to, from, static_cast<std::size_t>(count) * sizeof(bf16));
   }
-  // Rows 2r and 2r + 1 of a block, element by element beside each other.
+  // Interleaves rows 2r and 2r + 1 of a block element by element.
   static void columns(const Unit* rows, Index width, Unit* to) {
     for (Index r = 0; r < block; r += 2)
       for (Index i = 0; i < width; i += lanes) {
@@ -43,8 +43,8 @@ struct InPairs {
   static void put_row(Unit* rows, Index key, Index query, Float x) {
     store(reinterpret_cast<bf16*>(rows) + key * block + query, x);
   }
-  template <typename Places, typename Weight, typename Gradient>
-  static void put_gradients(const Places& p, Index key, Index query, const Weight& weight, const Gradient& gradient) {
+  template <typename Scratch, typename Weight, typename Gradient>
+  static void put_gradients(const Scratch& p, Index key, Index query, const Weight& weight, const Gradient& gradient) {
     const Float w0 = weight(key), w1 = weight(key + 1);
     const Float g0 = gradient(key, w0), g1 = gradient(key + 1, w1);
     put_row(p.weights, key, query, w0);

@@ -1,4 +1,4 @@
-// Batch norm's passes: each reads its arrays once, in the order in which they lie.
+// Batch norm's passes: each reads its arrays once, in memory order.
 #include "workloads/ops/cpu/kernels/batch_norm_kernels.h"
 
 #include "harness/device/cpu/kernels.h"
@@ -10,14 +10,14 @@ namespace {
 
 using namespace vector;
 
-// Rows whose sums are kept in f32 before they are added to the f64 totals.
+// Rows summed in f32 before they are added to the f64 totals.
 constexpr std::int64_t rows_per_partial = 512;
 
 std::int64_t padded(std::int64_t channels) {
   return (channels + channel_padding - 1) / channel_padding * channel_padding;
 }
 
-// How whole vectors are stored; what is left of a row is stored plainly.
+// How whole vectors are stored; the rest of a row is always stored through the caches.
 struct Plain {
   template <typename T, typename Count>
   static void put(T* to, Float value, Count count) {
@@ -37,9 +37,9 @@ struct Streamed {
   static void finish() { fence(); }
 };
 
-// add(first row, rows at once) over parts small enough for f32 sums, which then go to the f64 totals.
+// Calls add<rows>(first row) over the rows, and adds the f32 sums to the f64 totals every rows_per_partial rows.
 template <int group, typename Add>
-inline void in_partials(std::int64_t rows, std::int64_t channels, float* partial, double* sums, const Add& add) {
+inline void sum_in_parts(std::int64_t rows, std::int64_t channels, float* partial, double* sums, const Add& add) {
   const std::int64_t width = 2 * padded(channels);
   for (std::int64_t begin = 0; begin < rows; begin += rows_per_partial) {
     const std::int64_t end = rows - begin < rows_per_partial ? rows : begin + rows_per_partial;
@@ -56,7 +56,7 @@ void statistics(const BatchNormStatistics& args) {
   const std::int64_t channels = args.channels;
   float* first = args.partial;
   float* second = args.partial + padded(channels);
-  in_partials<8>(args.rows, channels, args.partial, args.sums, [&]<int group>(std::int64_t row) {
+  sum_in_parts<8>(args.rows, channels, args.partial, args.sums, [&]<int group>(std::int64_t row) {
     const T* x = static_cast<const T*>(args.x) + row * channels;
     for_vectors(0, channels, [&](std::int64_t c, auto count) {
       const Float shift = load(args.shift + c);
@@ -124,7 +124,7 @@ struct Gradient {
   const T* y;
 };
 
-// Calls fn<Gradient>() for the kind of gradient that is given.
+// Calls fn<Gradient>() for the kind of `from`.
 template <typename T, typename Fn>
 void with_gradient(const BatchNormGradient& from, const Fn& fn) {
   if (from.y)
@@ -142,7 +142,7 @@ void reduce_rows(const BatchNormReduce& args) {
   T* dresidual = static_cast<T*>(args.dresidual);
   float* first = args.partial;
   float* second = args.partial + padded(channels);
-  in_partials<4>(args.rows, channels, args.partial, args.sums, [&]<int group>(std::int64_t row) {
+  sum_in_parts<4>(args.rows, channels, args.partial, args.sums, [&]<int group>(std::int64_t row) {
     for_vectors(0, channels, [&](std::int64_t c, auto count) {
       const Float mean = load(args.mean + c);
       Float total{}, product{};

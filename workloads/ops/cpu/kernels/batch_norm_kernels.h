@@ -1,11 +1,11 @@
-// Passes of batch norm over rows that one thread has; the tables behind batch_norm.cpp.
+// Passes of batch norm over one thread's rows; kernels of batch_norm.cpp.
 #pragma once
 
 #include <cstdint>
 
 namespace assay::ops {
 
-// Arrays by channel are f32, padded to a multiple of this; x, y and their like have the op's type.
+// Per-channel arrays are f32, padded to a multiple of this; arrays (rows, channels) have the op's type.
 inline constexpr std::int64_t channel_padding = 16;
 
 // sums[c] += sum of x - shift over the rows, sums[padded + c] += sum of (x - shift)^2.
@@ -23,7 +23,7 @@ struct BatchNormApply {
   std::int64_t rows = 0;
   std::int64_t channels = 0;
   bool relu = false;
-  bool stream = false;  // y is large and aligned: stored past the caches
+  bool stream = false;  // y is large and aligned: its stores bypass the caches
   const void* x = nullptr;
   const void* residual = nullptr;  // or null
   const float* mean = nullptr;
@@ -32,14 +32,14 @@ struct BatchNormApply {
   void* y = nullptr;
 };
 
-// The gradient where ReLU let through: g = y > 0 ? dy + other : 0.
+// The gradient before ReLU: g = y > 0 ? dy + other : 0.
 struct BatchNormGradient {
   const void* dy = nullptr;
   const void* other = nullptr;  // or null
   const void* y = nullptr;      // null without ReLU
 };
 
-// sums[c] += sum of g, sums[padded + c] += sum of g * (x - mean); dresidual = g where wanted.
+// sums[c] += sum of g, sums[padded + c] += sum of g * (x - mean); dresidual = g.
 struct BatchNormReduce {
   std::int64_t rows = 0;
   std::int64_t channels = 0;

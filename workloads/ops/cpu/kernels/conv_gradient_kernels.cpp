@@ -1,4 +1,4 @@
-// Packing into panels, so that the product reads memory in order, and the product: a block of c in registers.
+// Packing into panels, so that the product reads memory in order, and the product, with a block of c in registers.
 #include "workloads/ops/cpu/kernels/conv_gradient_kernels.h"
 
 #include "harness/device/cpu/kernels.h"
@@ -13,7 +13,7 @@ using namespace vector;
 constexpr int height = lanes == 16 ? 14 : 6;  // rows of c in registers: 28 of 32, or 12 of 16
 constexpr std::int64_t width = 2 * lanes;
 
-// What lies together in a panel: a float, or two bf16 of which the first pixel's is the lower.
+// An element of a panel: a float, or two bf16, the first pixel's in the lower half.
 template <typename T>
 struct Layout;
 template <>
@@ -51,7 +51,7 @@ inline std::uint32_t pair_of(const bf16* first, const bf16* second) {
   return low | std::uint32_t{high} << 16;
 }
 
-// One panel, of the first `height` of the channels that are left.
+// One panel, from the first `height` of the remaining channels.
 void pack_a_panel(const float* from, std::int64_t pixels, std::int64_t stride, std::int64_t channels, float* to) {
   if (channels >= height) {
     for (std::int64_t t = 0; t < pixels; ++t)
@@ -67,7 +67,7 @@ void pack_a_panel(const bf16* from, std::int64_t pixels, std::int64_t stride, st
   for (std::int64_t t = 0; t < pixels; t += 2, to += height) {
     const bf16* first = from + t * stride;
     const bf16* second = t + 1 < pixels ? first + stride : nullptr;
-    // A whole vector: what is beyond the panel is written over by the next step, or by the next panel.
+    // Stores a whole vector: the next step or the next panel overwrites what exceeds this panel.
     if (lanes >= height && channels >= lanes) {
       store_bits(to, load_halves(first) | (second ? load_halves(second) << 16 : Bits{}));
       continue;

@@ -1,5 +1,5 @@
-// Softmax cross-entropy of a row, which stays in the second-level cache between its passes. Sums are f64 of short f32
-// ones.
+// Softmax cross-entropy of a row, which stays in the second-level cache between its passes. Short sums in f32 are added
+// in f64.
 #include "workloads/ops/cpu/kernels/cross_entropy_kernels.h"
 
 #include "harness/device/cpu/kernels.h"
@@ -11,7 +11,7 @@ namespace {
 
 using namespace vector;
 
-// x with lanes from n on set to `other`.
+// x, with lanes from n on set to `other`.
 inline Float keep_or(Float x, Full, float) { return x; }
 inline Float keep_or(Float x, int n, float other) {
   Int index;
@@ -19,7 +19,7 @@ inline Float keep_or(Float x, int n, float other) {
   return index < n ? x : splat(other);
 }
 
-// Sums of up to this many elements are f32 by lane.
+// Elements summed in f32, by lane, before they are added in f64.
 constexpr std::int64_t block = 64 * lanes;
 
 inline Double sum_by_lane(Float x) {
@@ -28,9 +28,9 @@ inline Double sum_by_lane(Float x) {
   return load_double(part) + load_double(part + lanes / 2);
 }
 
-// Calls visit(i, count, which) for the vectors of [begin, end); `which` of four, so that chains of sums are short.
+// Calls visit(i, count, which) for the vectors of [begin, end); `which` selects one of four independent accumulators.
 template <typename Visit>
-inline void by_four(std::int64_t begin, std::int64_t end, const Visit& visit) {
+inline void visit_by_four(std::int64_t begin, std::int64_t end, const Visit& visit) {
   std::int64_t i = begin;
   for (; i + 4 * lanes <= end; i += 4 * lanes) {
     visit(i, Full{}, 0);
@@ -47,25 +47,25 @@ inline double sum_of(std::int64_t n, const Value& value) {
   Double total = {};
   for (std::int64_t begin = 0; begin < n; begin += block) {
     Float part[4] = {};
-    by_four(begin, begin + block < n ? begin + block : n,
-            [&](std::int64_t i, auto count, int which) { part[which] += value(i, count); });
+    visit_by_four(begin, begin + block < n ? begin + block : n,
+                  [&](std::int64_t i, auto count, int which) { part[which] += value(i, count); });
     total += sum_by_lane((part[0] + part[1]) + (part[2] + part[3]));
   }
   return vector::sum(total);
 }
 
 template <typename T>
-inline float largest_of(const T* x, std::int64_t n) {
-  Float most[4];
-  for (Float& m : most) m = splat(-__builtin_inff());
-  by_four(0, n, [&](std::int64_t i, auto count, int which) {
-    most[which] = maximum(most[which], keep_or(load(x + i, count), count, -__builtin_inff()));
+inline float max_of(const T* x, std::int64_t n) {
+  Float max[4];
+  for (Float& m : max) m = splat(-__builtin_inff());
+  visit_by_four(0, n, [&](std::int64_t i, auto count, int which) {
+    max[which] = maximum(max[which], keep_or(load(x + i, count), count, -__builtin_inff()));
   });
-  return largest(maximum(maximum(most[0], most[1]), maximum(most[2], most[3])));
+  return largest(maximum(maximum(max[0], max[1]), maximum(max[2], max[3])));
 }
 
-// f32: the exponentials stay in the row, so that the gradient need not compute them again. bf16: they go through
-// `scratch`, since the row would round them.
+// Where exponentials are kept for the gradient. f32: in the row itself. bf16: in `scratch`, since the row would round
+// them.
 inline float* exponentials_of(float* x, float*) { return x; }
 inline float* exponentials_of(bf16*, float* scratch) { return scratch; }
 
@@ -74,7 +74,7 @@ void row(CrossEntropyRow& r) {
   T* x = static_cast<T*>(r.logits);
   const std::int64_t n = r.classes;
   const auto at = [&](std::int64_t i) { return load(x + i, 1)[0]; };
-  const float top = largest_of(x, n), own = at(r.target);
+  const float top = max_of(x, n), own = at(r.target);
   r.correct = own == top;
   for (std::int64_t i = 0; r.correct && i < r.target; ++i) r.correct = at(i) != top;
   const double count_of_classes = static_cast<double>(n);

@@ -1,4 +1,4 @@
-// Softmax cross-entropy of one row of logits; the table behind cross_entropy.cpp.
+// Softmax cross-entropy of one row of logits; kernels of cross_entropy.cpp.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ struct CrossEntropyRow {
   std::int64_t classes = 0;
   std::int64_t target = 0;
   double smoothing = 0;
-  const float* scale = nullptr;  // null: the gradient is not wanted
-  float* scratch = nullptr;      // (classes), for bf16 with its gradient
-  double loss = 0;               // written
-  bool correct = false;          // written: the first of the largest logits is the target
+  const float* scale = nullptr;  // null: no gradient
+  float* scratch = nullptr;      // (classes), for the gradient in bf16
+  double loss = 0;               // result
+  bool correct = false;          // result: the largest logit (the first, if tied) is the target's
 };
 
 struct CrossEntropyKernels {

@@ -1,4 +1,4 @@
-// Rows looked up and rows summed.
+// Looks up rows and sums rows.
 #include "workloads/ops/cpu/kernels/embedding_kernels.h"
 
 #include "harness/device/cpu/kernels.h"
@@ -17,7 +17,7 @@ void look_up(const EmbeddingRows& rows, std::int64_t begin, std::int64_t end) {
     const Table* position = rows.positions ? static_cast<const Table*>(rows.positions) + token % rows.seq * n : nullptr;
     const Table* type = rows.types ? static_cast<const Table*>(rows.types) + rows.type_ids[token] * n : nullptr;
     Y* y = static_cast<Y*>(rows.y) + token * n;
-    // The hardware foresees no row of a table: the next one is asked for now.
+    // The hardware cannot predict the next row of the table, so prefetch it.
     const Table* next = static_cast<const Table*>(rows.table) + rows.ids[token + 1 < end ? token + 1 : token] * n;
     if (!position && !type)
       for_vectors<4>(0, n, [&](std::int64_t i, auto count) {
@@ -35,7 +35,7 @@ void look_up(const EmbeddingRows& rows, std::int64_t begin, std::int64_t end) {
   }
 }
 
-// Sums of long lists are made of sums of 64 rows, whose rounding errors grow less.
+// Long lists are summed in chunks of 64 rows, which limits rounding errors.
 template <int height, typename In, typename Out, typename Count>
 void sum_columns(const In* matrix, const RowList& list, std::int64_t width, Out* out, bool accumulate,
                  std::int64_t column, Count count) {

@@ -1,4 +1,4 @@
-// Rows looked up and rows summed; the tables behind embedding.cpp.
+// Looks up rows and sums rows; kernels of embedding.cpp.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct EmbeddingRows {
   std::int64_t width = 0;
 };
 
-// Rows of a matrix: order[0 .. count), or first + i * stride where `order` is null.
+// Rows of a matrix: order[0 .. count), or first + i * stride if `order` is null.
 struct RowList {
   const std::int32_t* order = nullptr;
   std::int64_t first = 0;
@@ -24,12 +24,11 @@ struct RowList {
   std::int64_t count = 0;
 };
 
-// Indices: the type of what is read, then of what is written; 0 is f32, 1 is bf16.
+// Indices: the input's type, then the output's; 0 is f32, 1 is bf16.
 struct EmbeddingKernels {
   // Tokens [begin, end).
   using Forward = void (*)(const EmbeddingRows&, std::int64_t begin, std::int64_t end);
-  // out[c] = sum over the list of matrix[row][c], in f32, in the list's order; added to out where asked for;
-  // c in [begin, end).
+  // out[c] = or += the sum over the list of matrix[row][c], in f32, in the list's order; c in [begin, end).
   using SumRows = void (*)(const void* matrix, const RowList& list, std::int64_t width, void* out, bool accumulate,
                            std::int64_t begin, std::int64_t end);
   Forward forward[2][2];

@@ -1,4 +1,4 @@
-// Passes over flat arrays, each element touched once.
+// Passes over flat arrays.
 #include "workloads/ops/cpu/kernels/flat_kernels.h"
 
 #include "harness/device/cpu/kernels.h"

@@ -1,5 +1,4 @@
-// Passes over flat arrays: casts, sums, the optimizers, the gradients' norm; the tables behind elementwise.cpp and
-// optimizer.cpp.
+// Passes over flat arrays: casts, sums, optimizers, the gradient norm; kernels of elementwise.cpp and optimizer.cpp.
 #pragma once
 
 #include "workloads/ops/functors/optimizer.h"
@@ -8,7 +7,7 @@
 
 namespace assay::ops {
 
-// Buffers of an optimizer's pass; `parameter` is null where no rounded copy is wanted.
+// Buffers of an optimizer pass; `parameter` is null if there is no rounded copy.
 struct OptimizerBuffers {
   float* master = nullptr;
   const void* gradient = nullptr;
@@ -17,9 +16,9 @@ struct OptimizerBuffers {
   void* parameter = nullptr;
 };
 
-// Elements [begin, end). Indices: the type of the first operand, then that of the second; 0 is f32, 1 is bf16.
+// Elements [begin, end). Indices: the types of the two operands named behind; 0 is f32, 1 is bf16.
 struct FlatKernels {
-  // out = a, or a + b where b is given.
+  // out = a, or a + b if b is not null.
   using Elementwise = void (*)(const void* a, const void* b, void* out, std::int64_t begin, std::int64_t end);
   // All elements share a decay.
   using Adamw = void (*)(const OptimizerBuffers&, const functors::AdamwUpdate<float>&, double decay, std::int64_t begin,

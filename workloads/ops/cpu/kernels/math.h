@@ -1,5 +1,5 @@
-// Exponential and what is built on it, by lane. Polynomials are minimax fits; errors are relative, found against
-// 40-digit arithmetic.
+// The exponential and functions built on it, by lane. Polynomials are minimax fits; errors are relative, measured
+// against 40-digit arithmetic.
 #pragma once
 
 #include "harness/device/cpu/vector/vector.h"
@@ -7,10 +7,10 @@
 namespace assay::vector {
 namespace {
 
-// e^x within 1.5e-7; 0 below -87.3, where f32 has no normal numbers left, and 2.4e38 above 88.3.
+// e^x within 1.5e-7; 0 below -87.3, where e^x is no longer a normal f32, and 2.4e38 above 88.3.
 inline Float exponential(Float x) {
   const Float clamped = minimum(splat(88.3f), maximum(splat(-87.3f), x));
-  // Adding 1.5 * 2^23 rounds to a whole number, which lies in the lower bits.
+  // Adding 1.5 * 2^23 rounds to an integer, in the lower bits.
   const Float shifted = clamped * 1.44269504f + 12582912.0f;
   const Float n = shifted - 12582912.0f;
   const Float r = clamped - n * 0.693359375f + n * 2.12194440e-4f;  // ln 2 in two parts
@@ -25,7 +25,7 @@ inline Float exponential(Float x) {
 
 inline Float sigmoid(Float x) { return 1.0f / (1.0f + exponential(-x)); }
 
-// Normal distribution: density, and probability of less than x, within 4e-7 relative to the smaller tail for |x| < 5.
+// Normal distribution: density, and probability of less than x, to 4e-7 of the smaller tail for |x| < 5.
 struct Normal {
   Float density;
   Float below;

@@ -1,4 +1,4 @@
-// Layer norm and RMS norm of rows that stay in the first-level cache between their passes.
+// Layer norm and RMS norm; a row stays in the first-level cache between its passes.
 #include "workloads/ops/cpu/kernels/norm_kernels.h"
 
 #include "harness/device/cpu/kernels.h"
@@ -14,7 +14,7 @@ void forward_row(const NormForwardRows& rows, std::int64_t row) {
   const std::int64_t n = rows.columns;
   const T* x = static_cast<const T*>(rows.x) + row * n;
   T* y = static_cast<T*>(rows.y) + row * n;
-  Float first[4] = {};  // sums of x, or of its squares
+  Float first[4] = {};  // sums of x, or of x^2 for RMS norm
   if (rows.residual) {
     const T* residual = static_cast<const T*>(rows.residual) + row * n;
     T* sum = static_cast<T*>(rows.sum) + row * n;
@@ -62,7 +62,7 @@ void forward(const NormForwardRows& rows, std::int64_t begin, std::int64_t end) 
     rows.layer ? forward_row<T, true>(rows, row) : forward_row<T, false>(rows, row);
 }
 
-// `height` rows at once, so that the parameters' gradients are loaded and stored once for all of them.
+// Processes `height` rows together, so that parameter gradients are loaded and stored once for all of them.
 template <typename T, bool layer, int height>
 void backward_rows(const NormBackwardRows& rows, std::int64_t row) {
   const std::int64_t n = rows.columns;
@@ -74,8 +74,8 @@ void backward_rows(const NormBackwardRows& rows, std::int64_t row) {
     mean[r] = layer ? rows.mean[row + r] : 0.0f;
     inverse[r] = rows.inverse[row + r];
   }
-  Float along[height] = {};  // of the gradient with respect to the normalised row: its product with that row
-  Float sums[height] = {};   // and its sum
+  Float along[height] = {};  // dot product of weight * dy and the normalised row
+  Float sums[height] = {};   // sum of weight * dy
   for_vectors(0, n, [&](std::int64_t i, auto count) {
     const Float weight = load(rows.weight + i, count);
     Float dweight = load(rows.dweight + i, count), dbias = {};

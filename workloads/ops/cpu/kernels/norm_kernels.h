@@ -1,4 +1,4 @@
-// Rows of layer norm and RMS norm; the tables behind norm.cpp.
+// Rows of layer norm and RMS norm; kernels of norm.cpp.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ struct NormForwardRows {
   bool layer = true;
   const void* x = nullptr;  // (rows, columns)
   const void* residual = nullptr;
-  void* sum = nullptr;  // written where residual is given
+  void* sum = nullptr;  // written if there is a residual
   const float* weight = nullptr;
   const float* bias = nullptr;
   void* y = nullptr;
@@ -39,7 +39,7 @@ struct NormKernels {
   using Backward = void (*)(const NormBackwardRows&, std::int64_t begin, std::int64_t end);
   Forward forward_f32, forward_bf16;
   Backward backward_f32, backward_bf16;
-  // out[i] = sum over parts p of partials[p * stride + i], added to out where asked for; i in [begin, end).
+  // out[i] = or += the sum over parts p of partials[p * stride + i]; i in [begin, end).
   void (*sum_parts)(const float* partials, int parts, std::int64_t stride, float* out, bool accumulate,
                     std::int64_t begin, std::int64_t end);
 };

@@ -13,7 +13,7 @@ using Index = std::int64_t;
 
 inline Index smaller(Index a, Index b) { return a < b ? a : b; }
 
-// What a panel holds as 32-bit units: an f32, or two bf16 of neighbouring rows.
+// A 32-bit unit of a panel: an f32, or two bf16 of neighbouring rows.
 struct Singles {
   using Unit = float;
   static constexpr Index depth = 1;
@@ -31,7 +31,7 @@ struct Pairs {
 template <typename Kind>
 void across(const PackedPanels& p, Index begin, Index end) {
   using Unit = typename Kind::Unit;
-  constexpr Index terms = lanes * Kind::depth;  // of k in a square of units
+  constexpr Index terms = lanes * Kind::depth;  // rows (k) in a square of units
   constexpr Index granule = PackKernels::granule;
   const Index unit_rows = p.rows / Kind::depth;
   for (Index step = begin; step < end; ++step) {
@@ -40,7 +40,7 @@ void across(const PackedPanels& p, Index begin, Index end) {
     for (Index k = 0; k < p.rows; k += terms)
       for (Index n = first; n < first + granule; n += lanes) {
         alignas(64) float source[terms];
-        alignas(64) Unit square[lanes * lanes], turned[lanes * lanes];
+        alignas(64) Unit square[lanes * lanes], transposed[lanes * lanes];
         const Index whole = smaller(terms, p.k - k);
         for (Index r = 0; r < lanes; ++r) {
           const float* from = p.from + (n + r) * p.k + k;
@@ -50,10 +50,11 @@ void across(const PackedPanels& p, Index begin, Index end) {
           }
           Kind::convert(from, square + r * lanes);
         }
-        transpose(square, lanes, lanes, lanes, turned, lanes);
+        transpose(square, lanes, lanes, lanes, transposed, lanes);
         const Index height = smaller(lanes, unit_rows - k / Kind::depth);
         for (Index i = 0; i < height; ++i)
-          __builtin_memcpy(panel + (k / Kind::depth + i) * p.width + (n - first), turned + i * lanes, sizeof(Float));
+          __builtin_memcpy(panel + (k / Kind::depth + i) * p.width + (n - first), transposed + i * lanes,
+                           sizeof(Float));
       }
   }
 }

@@ -1,13 +1,14 @@
-// Weights from f32 masters into panels; the tables behind weight_pack.cpp.
+// Packs f32 masters into panels of weights; kernels of weight_pack.cpp.
 #pragma once
 
 #include <cstdint>
 
 namespace assay::ops {
 
-// Of a matrix (K, N) the packed form has panels of `width` columns; a panel holds all rows, `depth` neighbouring ones
-// interleaved: element (k, n) lies at ((n / width * rows + k) / depth * width + n % width) * depth + k % depth, with
-// k's remainder taken last. Rows and columns beyond the matrix are zero.
+// The packed form of a matrix (K, N) consists of panels of `width` columns; a panel has all rows, with groups of
+// `depth` neighbouring rows interleaved: element (k, n) is at
+//   ((n / width * rows + k) / depth * width + n % width) * depth + k % depth
+// Rows and columns beyond the matrix are zero.
 struct PackedPanels {
   const float* from = nullptr;
   void* to = nullptr;
@@ -17,12 +18,12 @@ struct PackedPanels {
 };
 
 struct PackKernels {
-  static constexpr std::int64_t granule = 16;  // columns of a step of `across`
-  static constexpr std::int64_t tall = 32;     // rows of a step of `along`
+  static constexpr std::int64_t granule = 16;  // columns per step of `across`
+  static constexpr std::int64_t tall = 32;     // rows per step of `along`
   using Steps = void (*)(const PackedPanels&, std::int64_t begin, std::int64_t end);
-  // from (N, K): steps [begin, end) of columns, ceil(padded N / granule) in all.
+  // From (N, K): steps [begin, end) of columns, out of ceil(padded N / granule).
   Steps across_f32, across_bf16;
-  // from (K, N): steps of rows, ceil(rows / tall) in all.
+  // From (K, N): steps of rows, out of ceil(rows / tall).
   Steps along_bf16;
 };
 

@@ -1,4 +1,4 @@
-// Pairs of bf16 in 32-bit units, as instructions that multiply pairs read them.
+// Pairs of bf16 in 32-bit units, the operands of instructions that multiply pairs.
 #pragma once
 
 #include "harness/device/cpu/vector/vector.h"
@@ -6,7 +6,7 @@
 namespace assay::vector {
 namespace {
 
-// Lower and upper half of each unit, rounded to nearest even.
+// Rounds two vectors to bf16 (nearest even), into the lower and upper halves of the units.
 inline Bits paired(Float lower, Float upper) {
   const Bits l = as_bits(lower), u = as_bits(upper);
   const Bits low = (l + 0x7fffu + ((l >> 16) & 1u)) >> 16;

@@ -1,5 +1,5 @@
-// Pooling, a vector of channels at a time. Gradients are gathered by the pixel that gets them, so that threads need not
-// meet and every sum has one order.
+// Pooling, a vector of channels at a time. Each input pixel gathers its gradient, so that threads need not synchronise
+// and the order of sums is fixed.
 #include "workloads/ops/cpu/kernels/pool_kernels.h"
 
 #include "harness/device/cpu/kernels.h"
@@ -16,17 +16,17 @@ using Bytes = std::uint8_t __attribute__((vector_size(lanes)));
 std::int64_t larger(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-// A stretch of rows or columns.
+// Rows or columns [begin, end).
 struct Range {
   std::int64_t begin, end;
   std::int64_t size() const { return end - begin; }
 };
-// What window `i` covers of `size` pixels.
+// The pixels, out of `size`, that window `i` covers.
 Range inside(std::int64_t i, std::int64_t window, std::int64_t size, const PoolDesc& d) {
   const std::int64_t first = i * d.stride - d.padding;
   return {larger(0, first), smaller(size, first + window)};
 }
-// The windows, of `count`, that cover pixel `i`.
+// The windows, out of `count`, that cover pixel `i`.
 Range windows(std::int64_t i, std::int64_t window, std::int64_t count, const PoolDesc& d) {
   const std::int64_t last = i + d.padding, before = last - window;  // the last window that starts too early
   return {before < 0 ? 0 : before / d.stride + 1, smaller(count, last / d.stride + 1)};

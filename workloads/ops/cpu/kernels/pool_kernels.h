@@ -1,4 +1,4 @@
-// Pooling of rows of pixels that one thread has; the tables behind pool.cpp.
+// Pooling of one thread's rows of pixels; kernels of pool.cpp.
 #pragma once
 
 #include "workloads/ops/pool.h"
@@ -7,8 +7,8 @@
 
 namespace assay::ops {
 
-// A maximum's place in its window is saved in a byte.
-inline constexpr std::int64_t largest_window = 256;
+// Pixels: a maximum's index in its window is saved in a byte.
+inline constexpr std::int64_t max_window = 256;
 
 struct PoolRows {
   PoolDesc desc;

@@ -1,4 +1,4 @@
-// GELU epilogues over blocks of a product that are still in the caches, and sums of rows and columns.
+// GELU epilogues over blocks of a product while they are in the caches, and sums of rows and columns.
 #include "workloads/ops/cpu/kernels/product_kernels.h"
 
 #include "harness/device/cpu/kernels.h"
@@ -40,8 +40,7 @@ void gelu_gradient(const float* dy, const void* z, void* out, std::int64_t count
   });
 }
 
-// Sums of up to `tall` rows are added up before they meet the others', so that rounding errors stay those of short
-// sums.
+// Rows are summed in chunks of this many before the chunks are added, which limits rounding errors.
 constexpr std::int64_t tall = 64;
 
 template <typename T>

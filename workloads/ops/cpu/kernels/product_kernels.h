@@ -1,4 +1,4 @@
-// What is done to a product beside multiplying: GELU epilogues and sums of rows; the tables behind dnnl_matmul.cpp.
+// GELU epilogues and sums of rows that accompany a product; kernels of dnnl_matmul.cpp.
 #pragma once
 
 #include <cstdint>

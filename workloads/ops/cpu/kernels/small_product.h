@@ -1,4 +1,4 @@
-// Products of small blocks that lie in the first caches, for kernels that are bound by arithmetic.
+// Products of small blocks that fit the first caches, for compute-bound kernels.
 #pragma once
 
 #include "harness/device/cpu/vector/vector.h"
@@ -20,15 +20,14 @@ struct SinglePrecision {
 constexpr int tile_rows = 4;
 constexpr int tile_vectors = lanes == 16 ? 4 : 2;  // the sums of a tile fill about half of the registers
 
-// Element (i, p) of a left operand lies at data[i * row + p * step], p counting units.
+// Element (i, p) of a left operand is data[i * row + p * step]; p counts units.
 template <typename Unit>
 struct Left {
   const Unit* data;
   std::int64_t row, step;
 };
 
-// Of the tile of rows that begins at i: terms [begin, end) in units, and the first column. What else a product has is
-// known to be zero, or is not wanted.
+// The part of a tile to compute: terms [begin, end), in units, and the first column. The rest is zero or not needed.
 struct Limits {
   std::int64_t begin, end, first_column;
 };
@@ -58,7 +57,8 @@ inline void tile(std::int64_t begin, std::int64_t end, Left<typename Mode::Unit>
     for (int j = 0; j < vectors; ++j) store(c + i * c_row + j * lanes, sum[i][j]);
 }
 
-// c (m, n) = a b, or c + a b; m a multiple of tile_rows, n and first columns of lanes. `limits(i)` gives a tile's.
+// c (m, n) = or += a b; m is a multiple of tile_rows, n and first columns are multiples of lanes. limits(i) returns the
+// Limits of the tile of rows that begins at i.
 template <typename Mode, bool add, typename LimitsOf>
 inline void product(std::int64_t m, std::int64_t n, Left<typename Mode::Unit> a, const typename Mode::Unit* b,
                     std::int64_t b_row, float* c, std::int64_t c_row, const LimitsOf& limits) {

@@ -1,4 +1,4 @@
-// Matrices of 32-bit units, transposed in registers.
+// Transposes matrices of 32-bit units in registers.
 #pragma once
 
 #include "harness/device/cpu/vector/vector.h"
@@ -6,9 +6,9 @@
 namespace assay::vector {
 namespace {
 
-// A lanes x lanes matrix of 32-bit units in registers, transposed: neighbours `width` rows apart trade halves.
+// Transposes a lanes x lanes matrix of 32-bit units in registers: rows `width` apart exchange halves.
 template <typename V, int width>
-inline void trade(V (&rows)[lanes]) {
+inline void exchange(V (&rows)[lanes]) {
   Int keep_lower, keep_upper;
   for (int l = 0; l < lanes; ++l) {
     keep_lower[l] = (l & width) == 0 ? l : lanes + l - width;
@@ -21,7 +21,7 @@ inline void trade(V (&rows)[lanes]) {
     rows[i + width] = __builtin_shuffle(rows[i], rows[i + width], keep_upper);
     rows[i] = lower;
   }
-  if constexpr (width > 1) trade<V, width / 2>(rows);
+  if constexpr (width > 1) exchange<V, width / 2>(rows);
 }
 
 // to (columns, to_row) = from (rows, from_row) transposed; rows and columns are multiples of lanes.
@@ -33,7 +33,7 @@ inline void transpose(const Unit* from, std::int64_t from_row, std::int64_t rows
       Float block[lanes];
 #pragma GCC unroll 16
       for (int i = 0; i < lanes; ++i) __builtin_memcpy(&block[i], from + (r + i) * from_row + d, sizeof(Float));
-      trade<Float, lanes / 2>(block);
+      exchange<Float, lanes / 2>(block);
 #pragma GCC unroll 16
       for (int i = 0; i < lanes; ++i) __builtin_memcpy(to + (d + i) * to_row + r, &block[i], sizeof(Float));
     }

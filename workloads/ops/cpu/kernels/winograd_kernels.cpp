@@ -10,7 +10,7 @@ namespace {
 
 using namespace vector;
 
-constexpr int vectors = 2;                    // across a row of c in registers
+constexpr int vectors = 2;                    // per row of c in registers
 constexpr int height = lanes == 16 ? 14 : 6;  // rows of c in registers: 28 of 32, or 12 of 16
 constexpr std::int64_t columns = vectors * lanes;
 
@@ -22,7 +22,7 @@ Place place_of(const WinogradTiles& t, std::int64_t tile) {
   return {tile / each, within / t.tiles_w * 2 + t.origin, within % t.tiles_w * 2 + t.origin};
 }
 
-// The columns of a 4 x 4 tile through B^T; twice, transposed between, is the whole transform.
+// B^T times the columns of a 4 x 4 tile, transposed; applied twice it is the whole transform.
 inline void through_b(const Float (&d)[4][4], Float (&out)[4][4]) {
   for (int i = 0; i < 4; ++i) {
     out[i][0] = d[0][i] - d[2][i];
@@ -103,12 +103,12 @@ void gradient(const WinogradTiles& t, const float* images, std::int64_t begin, s
   }
 }
 
-// `rows` by `columns` of c, held in registers.
+// `rows` by `columns` of c, kept in registers.
 template <int rows, bool a_by_rows>
 void block(const WinogradProduct& p, const float* a, const float* b, float* c) {
   Float sums[rows][vectors] = {};
   const std::int64_t stride = p.a_stride, step = p.b_stride;
-  // Three rows are reached from one pointer and its stride.
+  // Addressing reaches three rows from one pointer and its stride.
   const float* bases[(rows + 2) / 3];
   for (int i = 0; i < (rows + 2) / 3; ++i) bases[i] = a + (a_by_rows ? 3 * i * stride : 3 * i);
   for (std::int64_t l = 0; l < p.depth; ++l) {
@@ -158,7 +158,7 @@ inline void through_g(Float a, Float b, Float c, Float (&out)[4]) {
   out[3] = c;
 }
 
-// The 16 positions of one out channel's 3 x 3 weights at a vector of in channels; tap(r, s) loads one of them.
+// The 16 positions of one output channel's 3 x 3 weights for a vector of input channels; tap(r, s) loads one weight.
 template <typename Tap>
 inline void transform_weights(const Tap& tap, Float (&u)[4][4]) {
   Float half[3][4];
@@ -178,8 +178,8 @@ void weights(const float* w, std::int64_t in, std::int64_t begin, std::int64_t e
       }
 }
 
-void turned_weights(const float* w, std::int64_t out, std::int64_t in, std::int64_t begin, std::int64_t end, float* u,
-                    std::int64_t position) {
+void rotated_weights(const float* w, std::int64_t out, std::int64_t in, std::int64_t begin, std::int64_t end, float* u,
+                     std::int64_t position) {
   for (std::int64_t k = 0; k < out; ++k)
     for (std::int64_t c = begin; c < end; c += lanes) {
       Float values[4][4];
@@ -215,8 +215,8 @@ void weights_gradient(const float* du, std::int64_t out, std::int64_t in, std::i
     }
 }
 
-constexpr WinogradKernels winograd_kernels{columns, height,  input,          output,          gradient,
-                                           product, weights, turned_weights, weights_gradient};
+constexpr WinogradKernels winograd_kernels{columns, height,  input,           output,          gradient,
+                                           product, weights, rotated_weights, weights_gradient};
 
 }  // namespace
 

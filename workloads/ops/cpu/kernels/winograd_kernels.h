@@ -1,30 +1,30 @@
-// The parts of a Winograd convolution; the tables behind winograd.cpp.
+// The parts of a Winograd convolution; kernels of winograd.cpp.
 #pragma once
 
 #include <cstdint>
 
 namespace assay::ops {
 
-// Products and sums of F(2x2, 3x3), Lavin & Gray 2016, "Fast algorithms for convolutional neural networks": a tile of
-// 4 x 4 inputs gives 2 x 2 outputs by 16 products a channel pair instead of 36. Each of the 16 positions of the
-// transformed tiles is a matrix, and the products of all tiles at one position are one matrix product.
+// F(2x2, 3x3) of Lavin & Gray 2016, "Fast algorithms for convolutional neural networks": a tile of 4 x 4 inputs gives
+// 2 x 2 outputs with 16 products per channel pair instead of 36. Each of the 16 positions of the transformed tiles is a
+// matrix, and the products of all tiles at one position are one matrix product.
 inline constexpr std::int64_t winograd_positions = 16;
 
-// Tiles of NHWC images, counted through the images, then down, then to the right.
+// Tiles of NHWC images, numbered by image, then row, then column.
 struct WinogradTiles {
   std::int64_t h = 0;  // of the images
   std::int64_t w = 0;
   std::int64_t channels = 0;  // a multiple of channel_block
   std::int64_t tiles_h = 0;
   std::int64_t tiles_w = 0;
-  std::int64_t origin = 0;  // row and column of the first tile's first pixel: minus the padding; 0 for outputs
+  std::int64_t origin = 0;  // row and column of the first tile's first pixel: -padding for inputs, 0 for outputs
   std::int64_t stride = 0;  // floats from one tile to the next in a position's matrix
   std::int64_t size = 0;    // floats from one position's matrix to the next
 };
 
-inline constexpr std::int64_t channel_block = 16;  // of the largest vectors
+inline constexpr std::int64_t channel_block = 16;  // lanes of the largest vectors
 
-// c (m, n) = or += the sum over l of a(l, i) b(l, j); n a multiple of the table's columns.
+// c (m, n) = or += the sum over l of a(l, i) b(l, j); n is a multiple of WinogradKernels::columns.
 struct WinogradProduct {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -41,25 +41,26 @@ struct WinogradProduct {
 };
 
 struct WinogradKernels {
-  std::int64_t columns = 0;  // of b that are multiplied at once
-  std::int64_t rows = 0;     // of c that are held in registers at once
+  std::int64_t columns = 0;  // of a panel of b
+  std::int64_t rows = 0;     // of c kept in registers at once
 
-  // Tiles [begin, end) of the images, transformed, to the tiles 0 .. end - begin of `to`.
+  // Transforms tiles [begin, end) of the images into tiles 0 .. end - begin of `to`.
   void (*input)(const WinogradTiles&, const float* images, std::int64_t begin, std::int64_t end, float* to);
   // The 2 x 2 outputs of the tiles.
   void (*output)(const WinogradTiles&, const float* from, std::int64_t begin, std::int64_t end, float* images);
-  // The outputs' gradients, transformed.
+  // Transforms the gradients of the outputs.
   void (*gradient)(const WinogradTiles&, const float* images, std::int64_t begin, std::int64_t end, float* to);
   void (*product)(const WinogradProduct&);
-  // The transformed weights of out channels [begin, end), in panels of `columns` of them: from w (out, 3, 3, in) to u
-  // (16, out / columns, in, columns), `position` floats from one of the 16 to the next. `begin` lies on a panel's edge.
+  // Transforms the weights of output channels [begin, end), in panels of `columns` channels: from w (out, 3, 3, in) to
+  // u (16, out / columns, in, columns), with `position` floats from one of the 16 to the next. `begin` is a panel's
+  // start.
   void (*weights)(const float* w, std::int64_t in, std::int64_t begin, std::int64_t end, float* u,
                   std::int64_t position);
-  // The same for the gradient of the input, from in channels [begin, end) of its own: w turned by half a circle,
+  // The same for the gradient of the input, for input channels [begin, end): w rotated by 180 degrees,
   // u (16, in / columns, out, columns).
-  void (*turned_weights)(const float* w, std::int64_t out, std::int64_t in, std::int64_t begin, std::int64_t end,
-                         float* u, std::int64_t position);
-  // dw (out, 3, 3, in) of out channels [begin, end) from the transformed du (16, out, stride).
+  void (*rotated_weights)(const float* w, std::int64_t out, std::int64_t in, std::int64_t begin, std::int64_t end,
+                          float* u, std::int64_t position);
+  // dw (out, 3, 3, in) of output channels [begin, end) from the transformed du (16, out, stride).
   void (*weights_gradient)(const float* du, std::int64_t out, std::int64_t in, std::int64_t stride, std::int64_t begin,
                            std::int64_t end, float* dw, bool add);
 };

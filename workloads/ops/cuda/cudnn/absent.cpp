@@ -1,4 +1,4 @@
-// In place of frontend.cpp where cuDNN was not there to build with.
+// Replaces frontend.cpp if cuDNN was not found at build time.
 #include "workloads/ops/cuda/cudnn/attention.h"
 #include "workloads/ops/cuda/cudnn/batch_norm.h"
 #include "workloads/ops/cuda/cudnn/convolution.h"

@@ -9,9 +9,9 @@
 
 namespace assay::ops::cudnn {
 
-// q (B, T, H, D) of `q_stride` elements from token to token, k and v (B, T, KV, D) of theirs, out and dout dense; the
-// gradients lie as q, k and v do. log_sum_exp is (B, H, T) of f32, natural. With `lengths`, int32 (B): keys and queries
-// from there on take no part, and what is written for those queries is undefined.
+// q (B, T, H, D) with tokens `q_stride` elements apart, k and v (B, T, KV, D) likewise, out and dout dense; gradients
+// have the layouts of q, k and v. log_sum_exp is (B, H, T), f32, natural logarithm. With `lengths`, int32 (B), keys and
+// queries beyond them are masked, and what is written for those queries is undefined.
 struct AttentionGraph {
   bool backward = false;
   std::int64_t batch = 1, seq = 1, heads = 1, kv_heads = 1, head_dim = 1;
@@ -29,7 +29,7 @@ inline constexpr std::int64_t attention_q = 1, attention_k = 2, attention_v = 3,
                               attention_log_sum_exp = 5, attention_lengths = 6, attention_dout = 7, attention_dq = 8,
                               attention_dk = 9, attention_dv = 10;
 
-// Backward with Limits.deterministic: dq is summed in a fixed order, by way of the gradient of all scores in 16 bits.
+// Backward with Limits.deterministic sums dq in a fixed order, by storing the gradient of all scores in 16 bits.
 Plans attention_plans(const AttentionGraph& graph, const Limits& limits);
 
 }  // namespace assay::ops::cudnn

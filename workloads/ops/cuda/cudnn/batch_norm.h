@@ -9,9 +9,9 @@
 
 namespace assay::ops::cudnn {
 
-// As BatchNormDesc: x, residual and y (rows, channels) dense, of `dtype`; all else f32 (channels). Training: batch norm
-// that saves its statistics and writes moved running statistics beside those that it reads. Evaluation: operations
-// element by element on the running statistics.
+// As BatchNormDesc: x, residual and y are (rows, channels), dense, of `dtype`; the others are f32 (channels). Training:
+// batch norm that saves its statistics and writes updated running statistics to other tensors than it reads.
+// Evaluation: elementwise operations on the running statistics.
 struct BatchNormGraph {
   std::int64_t rows = 1, channels = 1;
   DType dtype = DType::f32;  // or bf16, fp16
@@ -24,7 +24,7 @@ struct BatchNormGraph {
   auto operator<=>(const BatchNormGraph&) const = default;
 };
 
-// Ids of the tensors; from saved_mean on they are only there in training.
+// Ids of the tensors; those from saved_mean on exist only in training.
 inline constexpr std::int64_t batch_norm_x = 1, batch_norm_residual = 2, batch_norm_scale = 3, batch_norm_shift = 4,
                               batch_norm_running_mean = 5, batch_norm_running_variance = 6, batch_norm_y = 7,
                               batch_norm_saved_mean = 8, batch_norm_saved_inverse_deviation = 9,
@@ -32,18 +32,18 @@ inline constexpr std::int64_t batch_norm_x = 1, batch_norm_residual = 2, batch_n
 
 Plans batch_norm_forward_plans(const BatchNormGraph& graph, const Limits& limits);
 
-// As BatchNormDesc in training: alone, or behind ReLU with a residual, whose gradient is written: what ReLU let through
-// is told from y. cuDNN has nothing for ReLU alone.
+// As BatchNormDesc in training: alone, or behind ReLU with a residual, whose gradient is written; ReLU's mask is y > 0.
+// cuDNN has nothing for ReLU alone.
 struct BatchNormGradientGraph {
   std::int64_t rows = 1, channels = 1;
   DType dtype = DType::f32;  // or bf16, fp16
   bool relu_and_residual = false;
-  bool two_gradients = false;  // with the former alone
+  bool two_gradients = false;  // only with relu_and_residual
 
   auto operator<=>(const BatchNormGradientGraph&) const = default;
 };
 
-// Ids of its tensors beside those above.
+// Ids of its additional tensors.
 inline constexpr std::int64_t batch_norm_dy = 12, batch_norm_dy_other = 13, batch_norm_dx = 14,
                               batch_norm_dresidual = 15, batch_norm_dscale = 16, batch_norm_dshift = 17;
 

@@ -5,7 +5,7 @@
 
 namespace assay::ops::cudnn {
 
-// Throws Error with the call, the place, the status and what cuDNN last said.
+// Throws Error with the call, its location, the status and cuDNN's last error message.
 [[noreturn]] void fail(cudnnStatus_t status, const char* call, const char* file, int line);
 
 #define ASSAY_CUDNN(call)                                                                             \

@@ -19,8 +19,8 @@ struct ConvolutionGraph {
   std::int64_t stride = 1;
   std::int64_t padding = 0;
   std::int64_t groups = 1;
-  DType dtype = DType::f32;     // of x and y, and of w where it is read; sums are f32
-  DType gradient = DType::f32;  // of w where it is written
+  DType dtype = DType::f32;     // of x and y, and of w if it is read; sums are f32
+  DType gradient = DType::f32;  // of w if it is written
 
   std::int64_t p() const { return (h + 2 * padding - r) / stride + 1; }
   std::int64_t q() const { return (w + 2 * padding - s) / stride + 1; }

@@ -1,4 +1,4 @@
-// Graphs built by cuDNN's C++ front end: the only source that includes it.
+// Builds graphs by cuDNN's C++ front end: the only source that includes it.
 #include "harness/core/error.h"
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/cudnn/attention.h"
@@ -33,7 +33,7 @@ std::string version() {
 
 namespace {
 
-// A handle is used by one thread at a time, so each has its own.
+// Handles are not thread-safe, so each thread has its own.
 class Handle {
  public:
   Handle() { ASSAY_CUDNN(cudnnCreate(&handle_)); }
@@ -46,8 +46,8 @@ class Handle {
   cudnnHandle_t handle_ = nullptr;
 };
 
-// Of this process's GPU.
-cudnnHandle_t this_threads_handle() {
+// For this process's GPU.
+cudnnHandle_t thread_handle() {
   cuda::use_own_gpu();
   thread_local const Handle handle;
   return handle.get();
@@ -62,12 +62,12 @@ class GraphPlan final : public Plan {
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
 
   void run(cudaStream_t stream, std::span<const Operand> operands, void* workspace) const override {
-    const cudnnHandle_t handle = this_threads_handle();
+    const cudnnHandle_t handle = thread_handle();
     ASSAY_CUDNN(cudnnSetStream(handle, stream));
     std::unordered_map<std::int64_t, void*> places;
     for (const Operand& operand : operands) places.emplace(operand.id, operand.data);
     if (fe::error_t error = graph_->execute_plan_at_index(handle, places, workspace, index_); error.is_bad()) {
-      cudaGetLastError();  // it is no later launch's
+      cudaGetLastError();  // or a later launch would report it
       throw RunError(fmt::format("cuDNN cannot run {}: {}", name_, error.get_message()));
     }
   }
@@ -100,11 +100,11 @@ std::vector<fe::NumericalNote_t> unwanted_notes(const Limits& limits) {
   return notes;
 }
 
-// The graph's plans within the limits. Whatever cuDNN has against the graph is the reason why there are none.
+// The graph's plans within the limits; if there are none, cuDNN's error is the reason.
 Plans built(const std::shared_ptr<fe::graph::Graph>& graph, const Limits& limits) {
-  const cudnnHandle_t handle = this_threads_handle();
+  const cudnnHandle_t handle = thread_handle();
   const auto refused = [](fe::error_t error) {
-    return Plans{{}, fmt::format("{} says: {}", version(), error.get_message())};
+    return Plans{{}, fmt::format("{}: {}", version(), error.get_message())};
   };
   if (const auto error = graph->validate(); error.is_bad()) return refused(error);
   if (const auto error = graph->build_operation_graph(handle); error.is_bad()) return refused(error);
@@ -114,7 +114,7 @@ Plans built(const std::shared_ptr<fe::graph::Graph>& graph, const Limits& limits
   graph->deselect_workspace_greater_than(static_cast<std::int64_t>(limits.workspace_bytes));
   Plans result;
   result.why_not = version() + " has no engine for it";
-  for (std::int64_t i = 0; i < graph->get_execution_plan_count() && result.plans.size() < limits.most; ++i) {
+  for (std::int64_t i = 0; i < graph->get_execution_plan_count() && result.plans.size() < limits.max_plans; ++i) {
     if (const auto error = graph->build_plan_at_index(i); error.is_bad()) {
       result.why_not = refused(error).why_not;
       continue;
@@ -129,7 +129,7 @@ Plans built(const std::shared_ptr<fe::graph::Graph>& graph, const Limits& limits
   return result;
 }
 
-// Sizes in cuDNN's order (N, C, H, W); memory as (N, H, W, C), dense.
+// Sizes in cuDNN's order (N, C, H, W); memory order (N, H, W, C), dense.
 struct Layout {
   std::vector<std::int64_t> sizes, strides;
 };

@@ -9,7 +9,7 @@
 
 namespace assay::ops::cudnn {
 
-// y (N, P, Q, C) from x (N, H, W, C), dense: of each window the average of what lies inside.
+// y (N, P, Q, C) from x (N, H, W, C), dense: the average of each window without its padding.
 struct AveragePoolGraph {
   std::int64_t n = 1, h = 1, w = 1, c = 1;
   std::int64_t window_h = 1, window_w = 1;

@@ -1,0 +1,40 @@
+#include "reports/summary/case_table.h"
+
+#include <fmt/format.h>
+
+namespace assay::report {
+
+std::vector<Column> case_columns(const CaseColumns& wanted) {
+  std::vector<Column> columns{{"case", "case"},
+                              {"median", "figure", Align::right},
+                              {"ci95", "95 %", Align::right},
+                              {"of_peak", "of peak", Align::right}};
+  if (wanted.reference) columns.push_back({"reference", "of reference", Align::right});
+  if (wanted.runs) {
+    columns.push_back({"runs", "runs", Align::right});
+    columns.push_back({"range", "min – max", Align::right});
+  }
+  columns.push_back({"verdict", "verdict"});
+  return columns;
+}
+
+std::vector<Cell> case_row(const CaseRow& row, const CaseColumns& wanted) {
+  const Record& record = *row.entry->record;
+  const Metric* metric = row.metric;
+  std::vector<Cell> cells{{row.title, record.key, Tone::plain, row.entry->anchor()},
+                          figure_cell(metric),
+                          precision_cell(metric),
+                          metric && metric->of_peak ? share_cell(*metric->of_peak) : no_cell()};
+  if (wanted.reference) cells.push_back(reference_cell(metric));
+  if (wanted.runs) {
+    cells.push_back(count_cell(row.runs));
+    cells.push_back(row.range && metric ? Cell{fmt::format("{} – {}", figure_text(*metric, row.range->low),
+                                                           figure_text(*metric, row.range->high)),
+                                               interval_json(row.range)}
+                                        : no_cell());
+  }
+  cells.push_back(verdict_cell(record, metric));
+  return cells;
+}
+
+}  // namespace assay::report

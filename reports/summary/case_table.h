@@ -1,0 +1,29 @@
+// Columns and rows of a table of cases, the same everywhere.
+#pragma once
+
+#include "reports/data/cells.h"
+#include "reports/data/run_set.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::report {
+
+struct CaseRow {
+  const Entry* entry = nullptr;
+  const Metric* metric = nullptr;  // the one shown, or null
+  std::string title;
+  std::size_t runs = 1;                // of this case on this machine
+  std::optional<Interval> range = {};  // of the figure over those runs
+};
+// Columns that only some tables need.
+struct CaseColumns {
+  bool reference = false;
+  bool runs = false;
+};
+std::vector<Column> case_columns(const CaseColumns& wanted);
+std::vector<Cell> case_row(const CaseRow& row, const CaseColumns& wanted);
+
+}  // namespace assay::report
