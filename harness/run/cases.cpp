@@ -140,14 +140,14 @@ std::optional<std::string> without_place(const RunRequest& request, const std::v
 }
 
 void settle_launcher(const RunRequest& request, Prepared& prepared) {
-  int max_ranks = 1;
+  int largest_world = 1;
   for (const PlannedCase& planned : prepared.plan.cases)
     if (!lacking_on(*planned.family, planned.params, request.plan.device) &&
         !without_place(request, prepared.hosts, planned.ranks))
-      max_ranks = std::max(max_ranks, planned.ranks);
-  if (max_ranks > 1) {
-    prepared.several_ranks = choose_launcher(max_ranks, request.plan.device);
-    place(request, prepared.hosts, max_ranks);
+      largest_world = std::max(largest_world, planned.ranks);
+  if (largest_world > 1) {
+    prepared.several_ranks = choose_launcher(largest_world, request.plan.device);
+    place(request, prepared.hosts, largest_world);
   }
 }
 
