@@ -95,7 +95,8 @@ TEST(PlaceRanks, WithoutSlotsOneAHostThenEvenly) {
   EXPECT_FALSE(place(hosts, on_cpu(6)).oversubscribed);
   EXPECT_EQ(place(hosts, on_cpu(24)).seats.size(), 24u);
   EXPECT_THAT(refusal(hosts, on_cpu(25)), HasSubstr("--ranks 25 is beyond the slots: a has 2 CPUs"));
-  EXPECT_THAT(refusal({host("a", 2)}, on_cpu(9)), HasSubstr("this machine has 2 CPUs, and takes at most 4 ranks per CPU"));
+  EXPECT_THAT(refusal({host("a", 2)}, on_cpu(9)),
+              HasSubstr("this machine has 2 CPUs, and takes at most 4 ranks per CPU"));
   // Hosts without slots take one rank each, then the rest.
   const std::vector<Offered> mixed = {with_slots(host("a", 2), 2), host("b", 4)};
   EXPECT_THAT(hosts_of(place(mixed, on_cpu(3))), ElementsAre(0, 0, 1));
