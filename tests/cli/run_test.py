@@ -126,7 +126,7 @@ class BrokenWorkers(TestbedCase):
     def test_lost_heartbeat_counts_as_dead(self):
         done = self.run_assay(*self.probe("stop", "ok"), "--out", self.out, env={"ASSAY_HEARTBEAT_LIMIT": "3"})
         self.assertEqual(done.returncode, 4)
-        self.assertIn("no sign of life", self.by_op()["stop"]["reason"])
+        self.assertIn("no heartbeat", self.by_op()["stop"]["reason"])
         self.assertEqual(self.by_op()["ok"]["status"], "ok")
 
     def test_out_of_memory_by_rlimit(self):

@@ -175,7 +175,7 @@ class EachHost(SeveralHosts):
         # A supervisor elsewhere considers a run dead if its lock is old.
         lock = os.path.join(self.out, ".lock")
         os.utime(lock, (1000, 1000))
-        wait_for(lambda: os.stat(lock).st_mtime > 1000, "a sign of life", 60)
+        wait_for(lambda: os.stat(lock).st_mtime > 1000, "a heartbeat", 60)
         processes[0].send_signal(signal.SIGTERM)
         codes, outs = self.finished(processes)
         self.assertEqual(codes[0], 3, outs)

@@ -157,7 +157,7 @@ class Hosts(HostsCase):
         self.refused(done, "host nowhere cannot be reached", "No route to host")
 
     @with_mpi
-    def test_last_words_and_statuses_come_from_other_hosts(self):
+    def test_output_and_statuses_come_from_other_hosts(self):
         done = self.run_assay(*self.probe("abort", "exit", "ok", rank="1"), "--ranks", "2", "--out", self.out,
                               env=self.hosts("one", "two"))
         self.assertEqual(done.returncode, 4, done.stderr)

@@ -21,6 +21,7 @@ namespace {
 using test::refusal;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 using Variables = std::map<std::string, std::string>;
 
@@ -31,7 +32,7 @@ Environment of(const Variables& variables) {
   };
 }
 
-// "name:slots" of each host, slots left out where not given.
+// "name:slots" of each host, without slots if none were given.
 std::vector<std::string> shown(const std::vector<AllocatedHost>& hosts) {
   std::vector<std::string> words;
   for (const AllocatedHost& host : hosts)
@@ -178,7 +179,7 @@ TEST(Allocation, ThisHostAlone) {
   EXPECT_TRUE(alone.only_here());
   EXPECT_EQ(alone.hosts.front().name, this_host());
   EXPECT_FALSE(alone.hosts.front().slots);
-  // One node that is this one, and one process of mpirun, are nothing else.
+  // So are a job of only this node, and mpirun with one process.
   const Variables job = {
       {"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n1"}, {"SLURM_NTASKS", "4"}, {"SLURM_TASKS_PER_NODE", "4"}};
   Variables inside = job;
