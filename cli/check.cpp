@@ -17,7 +17,7 @@ namespace assay::cli {
 
 namespace {
 
-struct Options {
+struct CheckOptions {
   std::vector<std::string> dirs;
   std::string floors;
   std::string json;
@@ -32,7 +32,7 @@ std::filesystem::path floors_file(const std::string& word) {
   return std::filesystem::is_regular_file(path, none) ? path : find_config("floors", "floors file", word);
 }
 
-ExitCode run_check(const Options& options) {
+ExitCode run_check(const CheckOptions& options) {
   const report::Floors floors = report::load_floors(floors_file(options.floors));
   const report::RunSet runs(read_runs(options.dirs),
                             options.injected ? report::Injected::include : report::Injected::keep);
@@ -56,7 +56,7 @@ ExitCode run_check(const Options& options) {
 }  // namespace
 
 Command check_command(CLI::App& root) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   CLI::App* app =
       root.add_subcommand("check", "Accept a machine: judge finished runs against the limits of a floors file");
   app->add_option("dirs", options->dirs, "Run directories")->required();

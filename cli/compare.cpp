@@ -16,7 +16,7 @@ namespace assay::cli {
 
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::vector<std::string> base;
   std::vector<std::string> head;
   std::string tolerance = "3%";
@@ -55,7 +55,7 @@ bool report_if_empty(const char* side, const report::RunSet& set, const std::vec
   return true;
 }
 
-ExitCode run_compare(const Options& options) {
+ExitCode run_compare(const CompareOptions& options) {
   const report::CompareOptions asked{.tolerance = read_tolerance(options.tolerance),
                                      .prices = report::load_prices(options.prices)};
   const report::Injected injected = options.injected ? report::Injected::include : report::Injected::keep;
@@ -75,7 +75,7 @@ ExitCode run_compare(const Options& options) {
 }  // namespace
 
 Command compare_command(CLI::App& root) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   CLI::App* app = root.add_subcommand("compare", "Did it get slower? Compares runs of two sides, case by case");
   app->add_option("--base", options->base, "Run directories to compare with")->required();
   app->add_option("--head", options->head, "Run directories to judge")->required();

@@ -18,7 +18,7 @@ namespace assay::cli {
 
 namespace {
 
-struct Options {
+struct EnvOptions {
   bool json = false;
   std::string expect;
 };
@@ -155,7 +155,7 @@ Json to_json(const Answer& answer, const std::string& file) {
   return json;
 }
 
-ExitCode env(const Options& options) {
+ExitCode env(const EnvOptions& options) {
   // What the user named is read first: a bad file is told before anything is measured.
   const bool expecting = !options.expect.empty();
   const auto expectation = expecting ? read_expectation(options.expect) : Expectation();
@@ -180,7 +180,7 @@ ExitCode env(const Options& options) {
 }  // namespace
 
 Command env_command(CLI::App& root) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EnvOptions>();
   CLI::App* app = root.add_subcommand("env", "What this machine is, and what about it will spoil a measurement");
   app->add_flag("--json", options->json, "As JSON");
   app->add_option("--expect", options->expect, "File that says what the machine should have; exit 1 where it has less")

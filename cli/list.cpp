@@ -17,7 +17,7 @@ namespace assay::cli {
 
 namespace {
 
-struct Options {
+struct ListOptions {
   std::string what;
   bool json = false;
   PlannedStep step;  // of models
@@ -103,7 +103,7 @@ std::string files_text(std::string_view folder) {
 }
 
 // Asked for by name, a file that describes no model is an error; else it stands in the list with the reason.
-Json models_json(const Options& options) {
+Json models_json(const ListOptions& options) {
   Json list = Json::array();
   for (const ConfigFile& file : config_files("models")) {
     try {
@@ -116,23 +116,23 @@ Json models_json(const Options& options) {
   return list;
 }
 
-std::string models_text(const Options& options) {
+std::string models_text(const ListOptions& options) {
   std::string text = "models\n";
   for (const Json& model : models_json(options)) text += model_text(model);
   return text;
 }
 
-Json json_of(const std::string& kind, const Options& options) {
+Json json_of(const std::string& kind, const ListOptions& options) {
   if (kind == "families") return families_json();
   return kind == "models" ? models_json(options) : files_json(kind);
 }
 
-std::string text_of(const std::string& kind, const Options& options) {
+std::string text_of(const std::string& kind, const ListOptions& options) {
   if (kind == "families") return families_text();
   return kind == "models" ? models_text(options) : files_text(kind);
 }
 
-ExitCode list(const Options& options) {
+ExitCode list(const ListOptions& options) {
   std::vector<std::string> kinds = {"families", "plans", "models", "hardware"};
   if (!options.what.empty()) {
     if (std::find(kinds.begin(), kinds.end(), options.what) == kinds.end())
@@ -154,7 +154,7 @@ ExitCode list(const Options& options) {
 }  // namespace
 
 Command list_command(CLI::App& root) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ListOptions>();
   CLI::App* app =
       root.add_subcommand("list", "What there is to run: families with their parameters, plans, models, hardware");
   app->add_option("what", options->what, "families, plans, models or hardware; all when left out");

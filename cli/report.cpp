@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::vector<std::string> dirs;
   std::string html;
   std::string markdown;
@@ -37,7 +37,7 @@ void print(const report::Document& document) {
   std::fflush(stdout);
 }
 
-ExitCode run_report(const Options& options) {
+ExitCode run_report(const ReportOptions& options) {
   report::PageOptions page{.prices = report::load_prices(options.prices), .nccl_table = options.nccl_table};
   const report::RunSet runs(read_runs(options.dirs),
                             options.injected ? report::Injected::include : report::Injected::exclude);
@@ -73,7 +73,7 @@ void report_finished_run(const fs::path& dir, bool drill) {
 }
 
 Command report_command(CLI::App& root) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportOptions>();
   CLI::App* app =
       root.add_subcommand("report", "Tables of finished runs: figures, intervals, fraction of peak, verdicts");
   app->add_option("dirs", options->dirs, "Run directories")->required();

@@ -24,7 +24,7 @@ namespace assay::cli {
 namespace {
 
 // As typed.
-struct Options {
+struct RunOptions {
   std::vector<std::string> targets, sets, labels, inject;
   std::string filter, device = "auto", ranks, out, resume, timeout, hostfile;
   bool trace = false, dry_run = false, each_host = false, share_gpu = false;
@@ -95,7 +95,7 @@ std::set<Fault> parse_faults(const std::vector<std::string>& texts) {
   return faults;
 }
 
-RunRequest make_request(const Options& options) {
+RunRequest make_request(const RunOptions& options) {
   leave_binding_of_mpirun();
   RunRequest request;
   request.plan.targets = options.targets;
@@ -136,7 +136,7 @@ void spread(RunRequest& request, const std::vector<HostInfo>& hosts) {
   };
 }
 
-ExitCode run(const Options& options) {
+ExitCode run(const RunOptions& options) {
   if (options.targets.empty() && options.resume.empty())
     throw UsageError("run: nothing to run: name a plan or a family (assay list shows them)");
   if (options.dry_run && !options.resume.empty())
@@ -155,7 +155,7 @@ ExitCode run(const Options& options) {
 }  // namespace
 
 Command run_command(CLI::App& root) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   CLI::App* app = root.add_subcommand("run", "Measure a plan, or families at their defaults");
   const auto list = [app](const char* name, std::vector<std::string>& into, const char* help, const char* type) {
     return app->add_option(name, into, help)->allow_extra_args(false)->type_name(type);

@@ -25,7 +25,7 @@ struct Title {
 };
 
 // In display order. Other pointers follow, named by their path.
-constexpr Title titles[] = {
+constexpr Title known_titles[] = {
     {"environment", "environment"},
     {"environment/cloud/provider", "provider"},
     {"environment/cloud/instance_type", "instance type"},
@@ -143,9 +143,9 @@ Fields fields_of(const RunData& run) {
 }
 
 std::size_t rank_of(const std::string& pointer) {
-  std::size_t best = std::size(titles), length = 0;
-  for (std::size_t i = 0; i < std::size(titles); ++i) {
-    const std::string_view known = titles[i].pointer;
+  std::size_t best = std::size(known_titles), length = 0;
+  for (std::size_t i = 0; i < std::size(known_titles); ++i) {
+    const std::string_view known = known_titles[i].pointer;
     const bool inside = pointer == known || (pointer.starts_with(known) && pointer[known.size()] == '/');
     // An unlisted field goes last, unless its parent is listed.
     if (inside && known != "environment" && known.size() > length) best = i, length = known.size();
@@ -155,7 +155,7 @@ std::size_t rank_of(const std::string& pointer) {
 }
 
 std::string title_of(const std::string& pointer) {
-  for (const Title& known : titles)
+  for (const Title& known : known_titles)
     if (pointer == known.pointer) return std::string(known.title);
   for (const std::string_view room : {"environment/libraries/", "environment/"})
     if (pointer.starts_with(room)) {

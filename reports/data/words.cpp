@@ -11,6 +11,8 @@ std::string plus_minus(double fraction) {
   return fmt::format("± {:.{}f} %", percent, percent < 10 ? 1 : 0);
 }
 
+std::string joined(const std::vector<int>& numbers) { return fmt::format("{}", fmt::join(numbers, ", ")); }
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string joined(const std::vector<int>& numbers) { return fmt::format("{}", fmt::join(numbers, ", ")); }

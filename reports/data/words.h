@@ -11,6 +11,8 @@ namespace assay::report {
 std::string plural(std::int64_t n, const char* word);
 // "± 0.7 %", of a fraction.
 std::string plus_minus(double fraction);
+// "1, 2, 4".
+std::string joined(const std::vector<int>& numbers);
 std::string first_line(const std::string& text);
 // "1, 2, 4".
 std::string joined(const std::vector<int>& numbers);

@@ -20,7 +20,7 @@ struct NaturalLess {
   bool operator()(const std::string& a, const std::string& b) const { return natural_less(a, b); }
 };
 
-struct Group {
+struct CaseGroup {
   std::map<std::string, std::vector<const Entry*>, NaturalLess> hosts;
 };
 
@@ -31,7 +31,7 @@ const Metric* figure_of(const Entry& entry) {
   return metric && std::isfinite(*metric->value) ? metric : nullptr;
 }
 
-HostCase case_of(const Group& group) {
+HostCase case_of(const CaseGroup& group) {
   HostCase one;
   for (const auto& [host, entries] : group.hosts) {
     HostFigure figure{host, entries.back(), 0, {}};
@@ -83,7 +83,7 @@ bool HostCase::outlier(const HostFigure& one) const {
 }
 
 std::vector<HostCase> cases_by_host(const RunSet& runs) {
-  std::vector<Group> groups;
+  std::vector<CaseGroup> groups;
   std::map<std::string, std::size_t> places;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
@@ -96,7 +96,7 @@ std::vector<HostCase> cases_by_host(const RunSet& runs) {
     groups[place->second].hosts[hosts.front()].push_back(&entry);
   }
   std::vector<HostCase> cases;
-  for (Group& group : groups) {
+  for (CaseGroup& group : groups) {
     if (group.hosts.size() < 2) continue;
     // Figures with different protocols are different cases; records without a figure go with the most common protocol.
     std::map<std::string, std::size_t> protocols;
@@ -107,7 +107,7 @@ std::vector<HostCase> cases_by_host(const RunSet& runs) {
     const auto most = std::max_element(protocols.begin(), protocols.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     for (const auto& [protocol, count] : protocols) {
-      Group alike;
+      CaseGroup alike;
       for (const auto& [host, entries] : group.hosts)
         for (const Entry* entry : entries)
           if (figure_of(*entry) ? protocol_of(*entry->record) == protocol : protocol == most->first)
