@@ -15,6 +15,4 @@ std::string joined(const std::vector<int>& numbers) { return fmt::format("{}", f
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-std::string joined(const std::vector<int>& numbers) { return fmt::format("{}", fmt::join(numbers, ", ")); }
-
 }  // namespace assay::report

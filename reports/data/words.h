@@ -14,7 +14,5 @@ std::string plus_minus(double fraction);
 // "1, 2, 4".
 std::string joined(const std::vector<int>& numbers);
 std::string first_line(const std::string& text);
-// "1, 2, 4".
-std::string joined(const std::vector<int>& numbers);
 
 }  // namespace assay::report

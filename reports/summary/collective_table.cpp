@@ -23,17 +23,17 @@ struct Half {
   std::optional<double> wrong;
 };
 
-struct NcclRow {
+struct CollectiveRow {
   std::string count, redop, root;
   std::optional<Half> out_of_place, in_place;
 };
 
-using NcclTableKey = std::tuple<std::string, int, std::string>;  // op, ranks, batching
-using NcclRowKey = std::pair<std::string, std::uint64_t>;        // dtype, size in bytes
+using TableKey = std::tuple<std::string, int, std::string>;  // op, ranks, batching
+using RowKey = std::pair<std::string, std::uint64_t>;        // dtype, size in bytes
 
-struct NcclTable {
+struct CollectiveTable {
   std::string implementation;
-  std::map<NcclRowKey, NcclRow> rows;
+  std::map<RowKey, CollectiveRow> rows;
 };
 
 std::string text_of(const Json& object, const char* name) {
@@ -81,7 +81,7 @@ std::string print(const std::optional<Half>& half) {
                      gigabytes(h.busbw), h.wrong ? fmt::format("{:.0f}", *h.wrong) : "N/A");
 }
 
-std::string print(const NcclTableKey& key, const NcclTable& table) {
+std::string print(const TableKey& key, const CollectiveTable& table) {
   const auto& [op, ranks, batching] = key;
   std::string text = fmt::format("# {}, {}, {}{}{}\n", op, plural(ranks, "rank"), batching,
                                  table.implementation.empty() ? "" : ", ", table.implementation);
@@ -115,16 +115,16 @@ std::string print(const NcclTableKey& key, const NcclTable& table) {
 }  // namespace
 
 std::string collective_table(std::span<const Record* const> records) {
-  std::map<NcclTableKey, NcclTable> tables;
+  std::map<TableKey, CollectiveTable> tables;
   for (const Record* at : records) {
     const Record& record = *at;
     if (record.family != "collective" || record.metrics.empty() || !record.params.is_object() || record.matrix)
       continue;
-    NcclTable& table = tables[{text_of(record.params, "op"), record.world_ranks, text_of(record.params, "batching")}];
+    CollectiveTable& table = tables[{text_of(record.params, "op"), record.world_ranks, text_of(record.params, "batching")}];
     table.implementation = label_of(record, "implementation");
     std::string size = label_of(record, "bytes_used");
     if (size.empty()) size = text_of(record.params, "bytes");
-    NcclRow& row = table.rows[{text_of(record.params, "dtype"), std::strtoull(size.c_str(), nullptr, 10)}];
+    CollectiveRow& row = table.rows[{text_of(record.params, "dtype"), std::strtoull(size.c_str(), nullptr, 10)}];
     row.count = label_of(record, "count");
     row.redop = label_of(record, "redop");
     row.root = label_of(record, "root");
