@@ -1,5 +1,5 @@
-// assay agent, assay remote-shell: what `assay run` starts on other hosts, and what its mpirun starts for a remote
-// shell; nothing that a person types.
+// assay agent, assay remote-shell: started by `assay run` on other hosts, and by its mpirun as a remote shell, not by
+// users.
 #include "harness/hosts/agent.h"
 
 #include "cli/command.h"
@@ -27,7 +27,7 @@ Command agent_command(CLI::App& root) {
 Command remote_shell_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("remote-shell", "Started by mpirun for each other host");
   app->group("");
-  // The words are of another program: none of them is a flag of this one.
+  // The words are another program's: none is a flag of this one.
   app->prefix_command();
   return {app, [app] {
             std::vector<std::string> words = app->remaining();

@@ -1,4 +1,4 @@
-// The catalogue: every family that this build knows, in one explicit table.
+// The catalogue: an explicit table of all families.
 #pragma once
 
 #include "harness/plan/family.h"
@@ -7,7 +7,7 @@
 
 namespace assay::cli {
 
-// In the order in which they are listed; built on the first call.
+// In the order of `assay list`; built on the first call.
 std::span<const Family> catalogue();
 
 }  // namespace assay::cli

@@ -1,4 +1,4 @@
-// Tables of a plan's cases and of its ranks' places.
+// Tables of a plan's cases and of the placement of its ranks.
 #include "cli/dry_run.h"
 
 #include "cli/machine.h"
@@ -18,7 +18,7 @@ namespace assay::cli {
 
 namespace {
 
-constexpr std::size_t max_rows = 256;  // of one world: beyond, its first ranks stand for the others
+constexpr std::size_t max_rows = 256;  // per world; more ranks are not shown
 
 void print_cases(const Plan& plan, DeviceKind device) {
   std::size_t width = 4;
@@ -87,7 +87,7 @@ void print_dry_run(const RunRequest& request, const Plan& plan, const std::vecto
   for (const PlannedCase& planned : plan.cases) sizes.insert(planned.ranks);
   std::map<int, Placement> placements;
   std::map<int, std::string> skipped;
-  // GPU plans may be looked at where there are no GPUs; nothing is known of their places then.
+  // A GPU plan can be viewed on a machine without GPUs; placement is then unknown.
   if (!request.each_host && (request.plan.device == DeviceKind::cpu || hosts.front().gpu_count > 0)) {
     for (const int ranks : sizes) {
       if (auto why = without_place(request, request.allocation.hosts, hosts, ranks))
@@ -109,7 +109,7 @@ void print_dry_run(const RunRequest& request, const Plan& plan, const std::vecto
   fmt::print("{:>5}  {:>5}  {:<{}}  {:>4}  {:>3}  {}\n", "ranks", "rank", "host", width, "NUMA", "GPU", "CPUs");
   for (const auto& [ranks, placement] : placements) print_seats(placement, hosts, width);
   if (!request.allocation.only_here())
-    fmt::print("hosts as {} gives them; those other than this one are taken to be like it\n", origin);
+    fmt::print("hosts as {} gives them; the others are assumed to be like this one\n", origin);
 }
 
 }  // namespace assay::cli

@@ -8,13 +8,13 @@
 
 namespace assay::cli {
 
-// The hosts of a request before any was asked: this one as it is, others as if they were like it.
+// The hosts of a request before contacting them: others are assumed to be like this one.
 std::vector<HostInfo> hosts_like_this(const RunRequest& request);
 
-// Where the ranks of a world would go on these hosts. Throws UsageError when there is no room.
+// Where the ranks of a world would go on these hosts. Throws UsageError if there is not enough room.
 Placement place(const RunRequest& request, const std::vector<HostInfo>& hosts, int ranks);
 
-// The expanded cases, what each costs and about how long it takes; then host, CPUs, NUMA node and GPU of every rank.
+// Prints the cases with their costs and approximate times, then host, CPUs, NUMA node and GPU of every rank.
 void print_dry_run(const RunRequest& request, const Plan& plan, const std::vector<HostInfo>& hosts);
 
 }  // namespace assay::cli

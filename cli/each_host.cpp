@@ -1,4 +1,4 @@
-// assay each-host: what an agent starts for --each-host; nothing that a person types.
+// assay each-host: started by an agent for --each-host, not by users.
 #include "harness/run/each_host_process.h"
 
 #include "cli/catalogue.h"

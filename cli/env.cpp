@@ -1,4 +1,4 @@
-// assay env: what this machine is, what about it will spoil a measurement, and whether it is what was ordered.
+// assay env: what this machine is, what about it will spoil a measurement, and whether it has what it should.
 #include "cli/command.h"
 #include "cli/configs.h"
 #include "harness/core/units.h"
@@ -156,7 +156,7 @@ Json to_json(const Answer& answer, const std::string& file) {
 }
 
 ExitCode env(const EnvOptions& options) {
-  // What the user named is read first: a bad file is told before anything is measured.
+  // Read the user's file first: report a bad file before measuring anything.
   const bool expecting = !options.expect.empty();
   const auto expectation = expecting ? read_expectation(options.expect) : Expectation();
 
@@ -183,7 +183,7 @@ Command env_command(CLI::App& root) {
   auto options = std::make_shared<EnvOptions>();
   CLI::App* app = root.add_subcommand("env", "What this machine is, and what about it will spoil a measurement");
   app->add_flag("--json", options->json, "As JSON");
-  app->add_option("--expect", options->expect, "File that says what the machine should have; exit 1 where it has less")
+  app->add_option("--expect", options->expect, "File that says what the machine should have; exit 1 if it has less")
       ->type_name("FILE");
   return {app, [options, app] {
             if (app->count("--expect") > 0 && options->expect.empty()) throw UsageError("env: --expect needs a file");

@@ -1,4 +1,4 @@
-// assay list: what there is to run and to compare with.
+// assay list: families, plans, models and other configurations.
 #include "cli/catalogue.h"
 #include "cli/command.h"
 #include "cli/configs.h"
@@ -20,7 +20,7 @@ namespace {
 struct ListOptions {
   std::string what;
   bool json = false;
-  PlannedStep step;  // of models
+  PlannedStep step;  // for models
 };
 
 std::string_view name_of_type(ParamType type) {
@@ -102,7 +102,7 @@ std::string files_text(std::string_view folder) {
   return text;
 }
 
-// Asked for by name, a file that describes no model is an error; else it stands in the list with the reason.
+// A file that does not describe a model is an error if requested by name, else it is listed with the reason.
 Json models_json(const ListOptions& options) {
   Json list = Json::array();
   for (const ConfigFile& file : config_files("models")) {

@@ -79,7 +79,7 @@ Json model_json(const ConfigFile& file, const PlannedStep& step) {
   for (const nn::ParameterSpec& spec : model->parameters()) parameters += spec.count();
   json["parameters"] = parameters;
   const nn::StepOptions options = options_of(*model, step);
-  // A sequence that this model has no positions for is no fault of the others.
+  // A sequence too long for this model may fit others.
   const std::int64_t positions = model->input().positions;
   if (!model->images() && positions > 0 && options.batch.seq > positions) {
     json["flops"] = nullptr;

@@ -1,4 +1,4 @@
-// What `assay list models` tells of a model: its size, its cost, and the memory that a step is planned to take.
+// What `assay list models` prints about a model: its size, its cost, and the planned memory of a step.
 #pragma once
 
 #include "cli/configs.h"
@@ -10,7 +10,7 @@
 
 namespace assay::cli {
 
-// What memory is planned for; what is left out takes the model's own default.
+// The step whose memory is planned; defaults are the model's.
 struct PlannedStep {
   std::optional<std::int64_t> micro_batch;
   std::optional<std::int64_t> seq;
@@ -19,9 +19,9 @@ struct PlannedStep {
   std::int64_t accumulate = 1;
 };
 
-// Throws UsageError for a file that describes no model (with the place of what is wrong) and for steps that none has.
+// Throws UsageError for a file that does not describe a model, with the place of the error, and for impossible steps.
 Json model_json(const ConfigFile& file, const PlannedStep& step);
-// The same for people, a few lines.
+// The same as a few lines of text.
 std::string model_text(const Json& model);
 
 }  // namespace assay::cli

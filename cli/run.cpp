@@ -1,4 +1,4 @@
-// assay run: its flags, and --dry-run. What runs a plan is harness/run.
+// assay run: its flags, and --dry-run. harness/run runs the plan.
 #include "harness/run/run.h"
 
 #include "cli/catalogue.h"
@@ -109,7 +109,7 @@ RunRequest make_request(const RunOptions& options) {
   request.plan.device = as_before ? device_of_run(options.resume) : choose_device(options.device);
   request.plan.configs = configs_dir();
   request.limits = machine_limits();
-  // A GPU's memory is its own; this machine's says nothing about it.
+  // This machine's memory is no limit on a GPU's.
   if (request.plan.device != DeviceKind::cpu) request.limits.memory_bytes = 0;
   if (!options.out.empty()) request.out = options.out;
   if (!options.resume.empty()) request.resume = options.resume;
@@ -125,11 +125,11 @@ RunRequest make_request(const RunOptions& options) {
   return request;
 }
 
-// Limits of a run over several hosts: the worlds that families walk through them, and who shares a host's memory.
-void spread(RunRequest& request, const std::vector<HostInfo>& hosts) {
+// Limits of a run over several hosts: its world sizes, and how many ranks share a host's memory.
+void set_limits_of_hosts(RunRequest& request, const std::vector<HostInfo>& hosts) {
   if (hosts.size() < 2) return;
   request.limits.world_sizes = walk_hosts(request.allocation, request.plan.device, hosts.front().gpu_count);
-  request.limits.ranks_on_a_host = [&request, hosts](int ranks) {
+  request.limits.ranks_per_host = [&request, hosts](int ranks) {
     int most = 1;
     for (const RankSeat& seat : place(request, hosts, ranks).seats) most = std::max(most, seat.local_size);
     return most;
@@ -144,9 +144,9 @@ ExitCode run(const RunOptions& options) {
   RunRequest request = make_request(options);
   if (request.plan.device == DeviceKind::cuda && !options.dry_run) request.gpus = require_gpus(options.device);
   const std::vector<HostInfo> hosts = hosts_like_this(request);
-  if (!request.each_host) spread(request, hosts);
+  if (!request.each_host) set_limits_of_hosts(request, hosts);
   if (!options.dry_run) return run_plan(request, catalogue());
-  // One of the processes that a launcher starts shows the plan.
+  // Only one of the processes that a launcher starts.
   if (request.allocation.rank == 0)
     print_dry_run(request, expand_plan(request.plan, catalogue(), request.limits), hosts);
   return ExitCode::ok;
@@ -162,28 +162,27 @@ Command run_command(CLI::App& root) {
   };
   app->add_option("targets", options->targets, "Names of plans (assay list plans), plan files, or families")
       ->type_name("PLAN|FAMILY");
-  list("--set", options->sets, "Values of a parameter in every case of a family; may be repeated, the last one counts",
+  list("--set", options->sets, "Values of a parameter in every case of a family; may be repeated, the last one wins",
        "FAMILY.PARAM=V1,V2");
-  app->add_option("--filter", options->filter, "Only cases whose key holds a match of this regular expression")
+  app->add_option("--filter", options->filter, "Only cases whose key matches this regular expression")
       ->type_name("REGEX");
-  app->add_option("--device", options->device, "auto, cpu or cuda; auto takes the GPU where there is one")
+  app->add_option("--device", options->device, "auto, cpu or cuda; auto uses the GPU if there is one")
       ->type_name("KIND");
   app->add_option("--ranks", options->ranks, "World sizes, instead of the plan's")->type_name("1,2,4");
-  app->add_option("--out", options->out, "Run directory to make; runs/<start> when left out")->type_name("DIR");
-  app->add_option("--resume", options->resume, "Complete this run: only what has no final record runs")
+  app->add_option("--out", options->out, "Run directory to create; default runs/<start>")->type_name("DIR");
+  app->add_option("--resume", options->resume, "Complete this run: run only cases without a final record")
       ->type_name("DIR");
   app->add_option("--hostfile", options->hostfile,
-                  "Hosts that take part, one a line: HOST [slots=N], as for Open MPI's mpirun")
+                  "Hosts that take part, one per line: HOST [slots=N], as for Open MPI's mpirun")
       ->type_name("FILE");
   list("--label", options->labels, "A label for every record; may be repeated", "K=V");
   app->add_flag("--trace", options->trace, "Write a Chrome trace of all ranks");
-  app->add_flag(
-      "--dry-run", options->dry_run,
-      "Print the expanded cases, their bytes, an estimate of time, and where each rank would go; run nothing");
-  app->add_option("--timeout", options->timeout, "Limit of each case, instead of the one derived from its estimate")
+  app->add_flag("--dry-run", options->dry_run,
+                "Print the expanded cases, their bytes, estimated time, and the place of each rank; run nothing");
+  app->add_option("--timeout", options->timeout, "Time limit of each case, instead of one derived from its estimate")
       ->type_name("SECONDS");
-  app->add_flag("--each-host", options->each_host, "Run the plan on every host by itself");
-  app->add_flag("--share-gpu", options->share_gpu, "Let ranks share a GPU; their figures are not comparable");
+  app->add_flag("--each-host", options->each_host, "Run the plan on every host separately");
+  app->add_flag("--share-gpu", options->share_gpu, "Let ranks share a GPU; their results are not comparable");
   list("--inject", options->inject,
        "Break something on purpose: crash, hang, slow-rank, wrong-sum, bit-flip, slow-link, oom or corrupt-image",
        "FAULT");

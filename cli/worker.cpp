@@ -1,4 +1,4 @@
-// assay worker: what `assay run` starts for each rank; nothing that a person types.
+// assay worker: started by `assay run` for each rank, not by users.
 #include "harness/run/worker.h"
 
 #include "cli/catalogue.h"

@@ -16,7 +16,7 @@ namespace assay {
 
 namespace {
 
-// Google Benchmark 1.8 can tell a skip from an error; before, a skip is an error that says so.
+// Google Benchmark 1.8 distinguishes skips from errors; in earlier versions a skip is an error with that message.
 template <typename State>
 void skip(State& state, const std::string& reason) {
   const std::string message = "skipped: " + reason;
@@ -28,7 +28,7 @@ void skip(State& state, const std::string& reason) {
 }
 
 void run_case(benchmark::State& state, bench::Session& session, std::size_t index, ExitCode& code) {
-  const auto give_up = [&](ExitCode why, const std::string& message) {
+  const auto fail = [&](ExitCode why, const std::string& message) {
     code = worst(code, why);
     session.close();
     state.SkipWithError(message.c_str());
@@ -42,18 +42,18 @@ void run_case(benchmark::State& state, bench::Session& session, std::size_t inde
       if (times.empty()) times = session.measure(static_cast<std::int64_t>(state.max_iterations));
       state.SetIterationTime(times[done++]);
     }
-    if (const auto fault = session.fault()) return give_up(ExitCode::failed, "failed: " + *fault);
+    if (const auto fault = session.fault()) return fail(ExitCode::failed, "failed: " + *fault);
     for (const Metric& metric : session.metrics())
       if (metric.value) state.counters[metric.name] = *metric.value;
     state.SetLabel(session.label());
   } catch (const std::bad_alloc&) {
-    give_up(ExitCode::broken, "error: out of memory");
+    fail(ExitCode::broken, "error: out of memory");
   } catch (const std::exception& error) {
-    give_up(ExitCode::broken, std::string("error: ") + error.what());
+    fail(ExitCode::broken, std::string("error: ") + error.what());
   }
 }
 
-// The value of --NAME=VALUE among the flags, the last one; empty when absent.
+// The last value of --NAME=VALUE among the flags; empty if absent.
 std::string flag_value(const std::vector<std::string>& flags, const std::string& name) {
   std::string value;
   for (const std::string& flag : flags)
@@ -61,7 +61,7 @@ std::string flag_value(const std::vector<std::string>& flags, const std::string&
   return value;
 }
 
-// What Google Benchmark would answer with its usage text and exit code 0, or only after the measurements.
+// Rejects what Google Benchmark would answer with its usage text and exit code 0, or only after measuring.
 void check_flags(const std::vector<std::string>& flags) {
   const std::vector<std::string> formats = {"console", "json", "csv"};
   for (const char* name : {"benchmark_format", "benchmark_out_format"}) {
@@ -74,7 +74,7 @@ void check_flags(const std::vector<std::string>& flags) {
   try {
     const std::regex checked(filter);
   } catch (const std::regex_error& error) {
-    throw UsageError(fmt::format("bench: --benchmark_filter={} is no regular expression: {}", filter, error.what()));
+    throw UsageError(fmt::format("bench: --benchmark_filter={} is not a regular expression: {}", filter, error.what()));
   }
   const std::string out = flag_value(flags, "benchmark_out");
   if (!out.empty() && !std::ofstream(out, std::ios::app)) throw UsageError(fmt::format("bench: cannot write {}", out));
@@ -111,7 +111,7 @@ ExitCode run_benchmarks(const BenchRequest& request) {
   benchmark::Initialize(&argc, argv.data());
   if (argc > 1) {
     const std::string word = argv[1];
-    throw UsageError(fmt::format("bench: Google Benchmark knows no {}{}", word,
+    throw UsageError(fmt::format("bench: Google Benchmark does not know {}{}", word,
                                  suggestion(word.substr(0, word.find('=')), known_flags())));
   }
 

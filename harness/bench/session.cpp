@@ -16,7 +16,7 @@ struct Session::Open {
   std::unique_ptr<Case> work;
   Context context;
   Measurement measured = {};
-  std::int64_t each = 0;  // repetitions (items, of a loader) that a sample spanned in the last call; 0 before the first
+  std::int64_t each = 0;  // repetitions (a loader's items) per sample in the last call; 0 before the first
 };
 
 Session::Session(const BenchRequest& request) : request_(request), comm_(make_self_communicator()) {}
@@ -42,8 +42,8 @@ std::optional<std::string> Session::open(std::size_t index) {
 }
 
 std::vector<double> Session::measure(std::int64_t iterations) {
-  // As many samples as hold the iterations, in place of the stop rule; warmed up before the first call alone. Where a
-  // flush costs more than what follows it, time ends a call before.
+  // As many samples as cover the iterations, instead of the stop rule. Only the first call warms up. If flushing takes
+  // longer than the work, the time limit ends a call earlier.
   Protocol protocol = open_->context.outputs.protocol;
   const std::int64_t each = std::max<std::int64_t>(open_->each, 1);
   protocol.min_samples = protocol.max_samples =
@@ -83,7 +83,7 @@ std::string Session::label() const {
 }
 
 std::vector<double> spread(const std::vector<double>& values, std::int64_t each, std::int64_t iterations) {
-  ASSAY_CHECK(!values.empty(), "a case gave no sample");
+  ASSAY_CHECK(!values.empty(), "a case produced no sample");
   const auto wanted = static_cast<std::size_t>(iterations);
   const auto span = static_cast<std::size_t>(std::max<std::int64_t>(each, 1));
   std::vector<double> times;

@@ -1,4 +1,4 @@
-// One case kept set up while Google Benchmark calls it with growing numbers of iterations.
+// Keeps one case set up while Google Benchmark calls it with more and more iterations.
 #pragma once
 
 #include "harness/bench/bench.h"
@@ -18,17 +18,17 @@ class Session {
   explicit Session(const BenchRequest& request);
   ~Session();
 
-  // Sets case `index` up, unless it still is; the one before is released first. Returns why it cannot run here.
+  // Sets up case `index`, unless it still is, after releasing the previous one. Returns why it cannot run here.
   std::optional<std::string> open(std::size_t index);
-  // Measures about `iterations` repetitions (items, of a loader); returns one time in seconds an iteration.
+  // Measures about `iterations` repetitions (items, of a loader); returns a time in seconds per iteration.
   std::vector<double> measure(std::int64_t iterations);
-  // What was wrong with the answer of the last measure(); absent when it was right.
+  // What was wrong with the answer of the last measure(); nullopt if it was right.
   std::optional<std::string> fault();
-  // Figures of the last measure().
+  // Metrics of the last measure().
   std::vector<Metric> metrics();
-  // Implementation and instruction set, where the case says them.
+  // Implementation and instruction set, if the case reports them.
   std::string label() const;
-  // Gives the case up after something broke.
+  // Releases the case, also after an error.
   void close();
 
  private:
@@ -40,8 +40,8 @@ class Session {
   std::unique_ptr<Open> open_;
 };
 
-// The times of `iterations` iterations: each of `values` (seconds a repetition) stands for the `each` that it spanned;
-// where there are fewer than asked for, they are taken again from the first.
+// The times of `iterations` iterations: each of `values` (seconds per repetition) is repeated for the `each` iterations
+// that it covers; starts over from the first if there are too few.
 std::vector<double> spread(const std::vector<double>& values, std::int64_t each, std::int64_t iterations);
 
 }  // namespace assay::bench

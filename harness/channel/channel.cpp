@@ -1,4 +1,4 @@
-// Listening, telling workers from strangers, and reading bounded lines.
+// Listening, accepting ranks among strangers, and reading bounded lines.
 #include "harness/channel/channel.h"
 
 #include "harness/channel/connect.h"
@@ -7,7 +7,6 @@
 #include "harness/core/host.h"
 #include "harness/core/text.h"
 #include "harness/core/version.h"
-#include "harness/record/json_reader.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -29,17 +28,17 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t stranger_line_bytes = 4096;
 constexpr std::size_t worker_line_bytes = 16u << 20;
-constexpr std::size_t max_strangers = 128;  // beside ranks that have yet to say hello
+constexpr std::size_t max_strangers = 128;  // besides the ranks that have not said hello yet
 constexpr int accepts_per_round = 64;
-constexpr rlim_t other_descriptors = 256;  // strangers and what else this process holds open
+constexpr rlim_t other_descriptors = 256;  // for strangers and everything else in this process
 constexpr std::size_t max_log = 20;
 constexpr auto log_period = std::chrono::minutes(1);
-constexpr auto hello_patience = std::chrono::seconds(10);
-constexpr auto crowded_patience = std::chrono::milliseconds(250);  // when others wait for the place
+constexpr auto hello_timeout = std::chrono::seconds(10);
+constexpr auto crowded_hello_timeout = std::chrono::milliseconds(250);  // while others wait for the place
 constexpr std::string_view second_rank = "a second rank";
 constexpr auto rest = std::chrono::milliseconds(100);
 
-// Takes as long for a wrong token as for a right one.
+// In constant time.
 bool equal_token(const std::string& a, const std::string& b) {
   if (a.size() != b.size()) return false;
   unsigned char difference = 0;
@@ -74,8 +73,8 @@ bool LineBuffer::feed(std::string_view bytes, std::vector<std::string>& lines) {
   }
 }
 
-bool send_line(int fd, const Json& message, double seconds) {
-  const std::string line = dump_line(message) + "\n";
+bool send_line(int fd, const Message& message, double seconds) {
+  const std::string line = encode(message) + "\n";
   std::string_view rest = line;
   const auto until = Clock::now() + std::chrono::duration<double>(seconds);
   while (!rest.empty()) {
@@ -97,7 +96,9 @@ bool send_line(int fd, const Json& message, double seconds) {
 ChannelServer::ChannelServer() : ChannelServer(Listen{}) {}
 
 ChannelServer::ChannelServer(const Listen& where)
-    : fixed_token_(!where.token.empty()), token_(fixed_token_ ? where.token : random_token()) {
+    : guests_allowed_(where.guests),
+      fixed_token_(!where.token.empty()),
+      token_(fixed_token_ ? where.token : random_token()) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener_ < 0) throw Error(fmt::format("no socket for the channel: {}", std::strerror(errno)));
   sockaddr_in place{};
@@ -105,7 +106,7 @@ ChannelServer::ChannelServer(const Listen& where)
   place.sin_addr.s_addr = htonl(where.every_interface ? INADDR_ANY : INADDR_LOOPBACK);
   place.sin_port = htons(static_cast<std::uint16_t>(where.port));
   socklen_t length = sizeof place;
-  // A port that was named is named again by the next run.
+  // A port given by the user is used again by the next run.
   const int on = 1;
   if (where.port > 0) setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(listener_, reinterpret_cast<sockaddr*>(&place), sizeof place) != 0 || ::listen(listener_, 1024) != 0 ||
@@ -144,7 +145,7 @@ void ChannelServer::expect(int size) {
   size_ = size;
   guests_ = 0;
   rest_until_ = {};
-  // A rank is a descriptor; no more is asked for than that, since some launchers walk over all there could be.
+  // One descriptor per rank, and no higher limit than that: some launchers loop over every possible descriptor.
   rlimit limit{};
   const rlim_t needed = static_cast<rlim_t>(size) + other_descriptors;
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
@@ -153,29 +154,29 @@ void ChannelServer::expect(int size) {
   }
 }
 
-std::vector<std::string> ChannelServer::take_log() {
+std::vector<std::string> ChannelServer::drain_log() {
   if (Clock::now() - log_since_ > log_period) {
-    if (unsaid_ > 0)
-      log_.push_back(fmt::format("channel: {} more connections or lines like these were refused", unsaid_));
+    if (suppressed_ > 0)
+      log_.push_back(fmt::format("channel: {} more connections or lines like these were refused", suppressed_));
     else
-      said_ = 0;  // it was quiet: what comes now is told again
-    unsaid_ = 0;
+      logged_ = 0;  // a quiet minute: log again
+    suppressed_ = 0;
     log_since_ = Clock::now();
   }
   return std::exchange(log_, {});
 }
 
-void ChannelServer::remark(std::string line) {
-  if (said_ >= max_log) {
-    ++unsaid_;
+void ChannelServer::log(std::string line) {
+  if (logged_ >= max_log) {
+    ++suppressed_;
     return;
   }
-  if (said_++ == 0) log_since_ = Clock::now();
+  if (logged_++ == 0) log_since_ = Clock::now();
   log_.push_back(std::move(line));
 }
 
 void ChannelServer::drop(Peer& peer, const std::string& why) {
-  remark(fmt::format("channel: {}: {}", peer.from, why));
+  log(fmt::format("channel: {}: {}", peer.from, why));
   ::close(peer.fd);
   peer.fd = -1;
 }
@@ -196,8 +197,8 @@ bool ChannelServer::make_room() {
   }
   // Ranks that have not said hello yet count as strangers too.
   if (strangers < max_strangers + static_cast<std::size_t>(size_)) return true;
-  // A worker says hello as soon as it is connected: who is silent makes room.
-  if (Clock::now() - oldest->since < crowded_patience) return false;
+  // A worker says hello as soon as it is connected, so a silent connection is no worker.
+  if (Clock::now() - oldest->since < crowded_hello_timeout) return false;
   drop(*oldest, "said no hello while others waited");
   return true;
 }
@@ -210,13 +211,13 @@ void ChannelServer::accept_peers() {
     if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (fd < 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-      // The connection stays in the queue and would wake every wait: it is ended with the spare descriptor.
+      // A connection left in the queue would wake every wait: accept and close it with the spare descriptor.
       const std::string why = std::strerror(errno);
       if (spare_ >= 0) ::close(spare_);
       if (const int refused = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); refused >= 0)
         ::close(refused);
       spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-      remark(fmt::format("channel: a connection could not be taken: {}", why));
+      log(fmt::format("channel: a connection could not be accepted: {}", why));
       rest_until_ = Clock::now() + rest;
       return;
     }
@@ -225,68 +226,60 @@ void ChannelServer::accept_peers() {
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     watch_connection(fd);
-    peers_.push_back(
-        {fd, -1, LineBuffer(stranger_line_bytes), Clock::now(), fmt::format("{}:{}", text, ntohs(from.sin_port))});
+    peers_.push_back({fd, -1, LineBuffer(stranger_line_bytes), Clock::now(), Clock::now(),
+                      fmt::format("{}:{}", text, ntohs(from.sin_port))});
   }
-  // Whoever is still in the queue waits for a place.
+  // Connections still in the queue wait for a place.
   if (!make_room()) rest_until_ = Clock::now() + rest;
 }
 
-std::string ChannelServer::check_hello(const Json& message) const {
-  const JsonReader hello(message, "");
-  if (hello.text("type") != "hello") return "no hello";
-  if (!equal_token(hello.text("token"), token_)) return "wrong token";
-  const std::string who =
-      fmt::format("{} on {}", one_line(hello.text("role", "worker")), one_line(hello.text("host", "?")));
-  // Before the version: builds of two architectures are never one.
-  if (const std::string other = hello.text("architecture", machine_architecture()); other != machine_architecture())
+std::string ChannelServer::check_hello(const message::Hello& hello) const {
+  if (!equal_token(hello.token, token_)) return "wrong token";
+  const std::string who = fmt::format("{} on {}", one_line(hello.role), one_line(hello.host));
+  // Before the version: builds for two architectures never have the same one.
+  if (const std::string& other = hello.architecture; !other.empty() && other != machine_architecture())
     return fmt::format("architecture mismatch: {} is {}, supervisor is {}", who, one_line(other),
                        machine_architecture());
-  if (hello.text("version") != channel_version())
-    return fmt::format("version mismatch: {} is {}, supervisor is {}", who, one_line(hello.text("version", "unknown")),
-                       channel_version());
-  if (hello.text("role") == "guest") return {};
-  const int rank = hello.small("rank", 0), size = hello.small("size", 0);
-  if (size != size_) return fmt::format("world of {} ranks where {} were started", size, size_);
-  if (rank >= size_) return fmt::format("rank {} in a world of {}", rank, size_);
+  if (hello.version != channel_version())
+    return fmt::format("version mismatch: {} is {}, supervisor is {}", who, one_line(hello.version), channel_version());
+  if (hello.role == "guest") return guests_allowed_ ? "" : "no guest is expected";
+  if (hello.size != size_) return fmt::format("world of {} ranks where {} were started", hello.size, size_);
+  if (hello.rank >= size_) return fmt::format("rank {} in a world of {}", hello.rank, size_);
   for (const Peer& peer : peers_)
-    if (peer.fd >= 0 && peer.rank == rank) return fmt::format("{} {}", second_rank, rank);
+    if (peer.fd >= 0 && peer.rank == hello.rank) return fmt::format("{} {}", second_rank, hello.rank);
   return {};
 }
 
-void ChannelServer::take_line(Peer& peer, const std::string& line, std::vector<Event>& events) {
-  Json message;
-  std::string why;
-  bool known_token = false;
+void ChannelServer::handle_line(Peer& peer, const std::string& line, std::vector<Event>& events) {
   try {
-    message = parse_untrusted(line);
-    const JsonReader reader(message, "");
-    if (peer.rank >= 0) {
-      events.push_back({Event::Kind::message, peer.rank, std::move(message)});
-      return;
-    }
-    why = check_hello(message);
-    known_token = equal_token(reader.text("token"), token_);
+    if (peer.rank < 0) return handle_first_line(peer, line, events);
+    events.push_back({Event::Kind::message, peer.rank, decode(line)});
   } catch (const std::exception& error) {
-    why = fmt::format("bad line: {}", error.what());
+    const std::string why = fmt::format("bad line: {}", error.what());
+    if (peer.rank < 0) return drop(peer, why);
+    // A worker's line that was cut or mixed with another: only the line is lost.
+    log(fmt::format("channel: rank {}: {}", peer.rank, why));
   }
-  if (peer.rank >= 0) {  // a worker's line that was cut or mixed: the line is lost, the worker is not
-    remark(fmt::format("channel: rank {}: {}", peer.rank, why));
-  } else if (why.empty()) {
-    const JsonReader hello(message, "");
-    peer.rank = hello.text("role") == "guest" ? size_ + guests_++ : hello.small("rank", 0);
+}
+
+void ChannelServer::handle_first_line(Peer& peer, const std::string& line, std::vector<Event>& events) {
+  std::optional<message::Hello> hello = decode_hello(line);
+  if (!hello) return drop(peer, "no hello");
+  const std::string why = check_hello(*hello);
+  if (why.empty()) {
+    peer.rank = hello->role == "guest" ? size_ + guests_++ : hello->rank;
     peer.lines.set_limit(worker_line_bytes);
-    events.push_back({Event::Kind::hello, peer.rank, std::move(message)});
-  } else {
-    // Only who knows the token is told why, and only its refusal is the supervisor's concern: not when every rank is
-    // there or its place is taken, since then a hello was sent twice.
-    if (known_token) {
-      const Json refusal = {{"type", "refused"}, {"reason", why}, {"rank", message.value("rank", Json(-1))}};
-      send_line(peer.fd, refusal, 1.0);
-      if (expecting() && !why.starts_with(second_rank)) events.push_back({Event::Kind::refused, -1, refusal});
-    }
-    drop(peer, why);
+    events.push_back({Event::Kind::hello, peer.rank, std::move(*hello)});
+    return;
   }
+  // Only a client that knows the token is told why. The supervisor hears of it only while a rank is missing and its
+  // place is free; else the hello was a second one.
+  if (equal_token(hello->token, token_)) {
+    message::Refused refusal{why, hello->rank};
+    send_line(peer.fd, refusal, 1.0);
+    if (expecting() && !why.starts_with(second_rank)) events.push_back({Event::Kind::refused, -1, std::move(refusal)});
+  }
+  drop(peer, why);
 }
 
 void ChannelServer::read_peer(Peer& peer, std::vector<Event>& events) {
@@ -294,27 +287,30 @@ void ChannelServer::read_peer(Peer& peer, std::vector<Event>& events) {
   const ssize_t got = ::recv(peer.fd, block, sizeof block, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
-    if (peer.rank >= 0) events.push_back({Event::Kind::closed, peer.rank, nullptr});
+    if (peer.rank >= 0) events.push_back({Event::Kind::closed, peer.rank, {}});
     ::close(peer.fd);
     peer.fd = -1;
     return;
   }
+  peer.heard = Clock::now();
   std::string_view bytes(block, static_cast<std::size_t>(got));
   std::string line;
   while (peer.fd >= 0) {
     const LineBuffer::Fed fed = peer.lines.next(bytes, line);
     if (fed == LineBuffer::Fed::wants_more) return;
     if (fed == LineBuffer::Fed::line) {
-      take_line(peer, line, events);
+      handle_line(peer, line, events);
       continue;
     }
-    if (peer.rank >= 0) events.push_back({Event::Kind::closed, peer.rank, nullptr});
+    if (peer.rank >= 0) events.push_back({Event::Kind::closed, peer.rank, {}});
     drop(peer, "a line beyond the limit");
   }
 }
 
 std::vector<ChannelServer::Event> ChannelServer::wait(int timeout_ms, std::vector<pollfd>& others) {
-  // While a rank is missing, those who are in may be it: only the queue rests then.
+  // Time when nobody listened is not silence.
+  const bool was_away = Clock::now() - waited_ > heartbeat_period;
+  // While a rank is missing, any connection may be it: then only the queue rests.
   const bool resting = Clock::now() < rest_until_, expected = expecting();
   std::vector<pollfd> fds = others;
   fds.push_back({resting ? -1 : listener_, POLLIN, 0});
@@ -326,6 +322,7 @@ std::vector<ChannelServer::Event> ChannelServer::wait(int timeout_ms, std::vecto
     return events;
   }
   for (std::size_t i = 0; i < others.size(); ++i) others[i].revents = fds[i].revents;
+  waited_ = Clock::now();
   bool strangers_came = fds[others.size()].revents != 0;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     if (!fds[others.size() + 1 + i].revents) continue;
@@ -333,9 +330,11 @@ std::vector<ChannelServer::Event> ChannelServer::wait(int timeout_ms, std::vecto
     read_peer(peers_[i], events);
   }
   for (Peer& peer : peers_)
-    if (peer.fd >= 0 && peer.rank < 0 && Clock::now() - peer.since > hello_patience) drop(peer, "said no hello");
+    if (peer.fd >= 0 && peer.rank < 0 && Clock::now() - peer.since > hello_timeout) drop(peer, "said no hello");
   if (fds[others.size()].revents) accept_peers();
   std::erase_if(peers_, [](const Peer& peer) { return peer.fd < 0; });
+  if (was_away)
+    for (Peer& peer : peers_) peer.heard = waited_;
   if (strangers_came && !expecting()) rest_until_ = Clock::now() + rest;
   return events;
 }
@@ -346,13 +345,21 @@ void ChannelServer::add_fds(std::vector<pollfd>& fds) const {
     if (peer.fd >= 0 && (peer.rank >= 0 || Clock::now() >= rest_until_)) fds.push_back({peer.fd, POLLIN, 0});
 }
 
-void ChannelServer::part_with(int rank) {
+void ChannelServer::disconnect(int rank) {
   for (Peer& peer : peers_)
     if (peer.fd >= 0 && peer.rank == rank) ::close(std::exchange(peer.fd, -1));
   std::erase_if(peers_, [](const Peer& peer) { return peer.fd < 0; });
 }
 
-bool ChannelServer::send(int rank, const Json& message) {
+std::vector<int> ChannelServer::silent_peers(double seconds) const {
+  std::vector<int> silent;
+  for (const Peer& peer : peers_)
+    if (peer.rank >= 0 && std::chrono::duration<double>(waited_ - peer.heard).count() > seconds)
+      silent.push_back(peer.rank);
+  return silent;
+}
+
+bool ChannelServer::send(int rank, const Message& message) {
   for (const Peer& peer : peers_)
     if (peer.fd >= 0 && peer.rank == rank) return send_line(peer.fd, message, 5.0);
   return false;

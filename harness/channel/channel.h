@@ -1,13 +1,11 @@
-// The supervisor's end of the channel: TCP, one JSON object a line. What strangers send costs a log line, no more.
+// The supervisor's end of the channel: TCP, one message per line. Whatever strangers send costs at most a log line.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/channel/messages.h"
 
 #include <poll.h>
-#include <nlohmann/json.hpp>
 
 #include <chrono>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,20 +13,19 @@
 namespace assay {
 
 inline constexpr int channel_protocol = 1;
-// Version of this build as both ends compare it: equal or refused.
+// Of this build; both ends must have the same.
 std::string channel_version();
 
-// Bytes to lines, with a bound.
+// Splits bytes into lines of bounded length.
 class LineBuffer {
  public:
   enum class Fed { line, wants_more, too_long };
 
   explicit LineBuffer(std::size_t limit) : limit_(limit) {}
-  // Takes bytes off the front until a line is whole, which is moved to `line`, or until none is left.
+  // Consumes bytes from the front, up to the end of a line, which is moved to `line`, or all of them.
   Fed next(std::string_view& bytes, std::string& line);
-  // All of the bytes: moves whole lines to `lines`; false when a line grows beyond the limit.
+  // Consumes all bytes and appends the whole lines; false when a line exceeds the limit.
   bool feed(std::string_view bytes, std::vector<std::string>& lines);
-  // Holds from the next byte on.
   void set_limit(std::size_t limit) { limit_ = limit; }
 
  private:
@@ -36,19 +33,20 @@ class LineBuffer {
   std::string text_;
 };
 
-// Sends all of a line within `seconds`; false when the other end is gone or does not read.
-bool send_line(int fd, const Json& message, double seconds);
+// Sends a whole message within `seconds`; false when the other end is gone or does not read.
+bool send_line(int fd, const Message& message, double seconds);
 
-// What strangers send is bounded in memory, file descriptors, time and log lines. While every rank of the group is
-// there, nobody is expected: then strangers are looked at ten times a second and no oftener, whatever they do.
+// Strangers are bounded in memory, file descriptors, time and log lines. Once every rank of the group is connected,
+// they are polled at most 10 times per second.
 class ChannelServer {
  public:
-  // Loopback alone, unless several hosts take part.
+  // On loopback only, unless several hosts take part.
   struct Listen {
     bool every_interface = false;
     int port = 0;            // 0: any that is free
-    std::string hosts = {};  // how the other hosts reach this one, several separated by commas; empty: by its name
-    std::string token = {};  // stands for the whole life of the server; empty: a random one a group
+    std::string hosts = {};  // names or addresses of this host, separated by commas; empty: its own name
+    bool guests = false;     // whether clients that are no rank may say hello
+    std::string token = {};  // for the whole life of the server; empty: a random one per group
   };
   // Throws Error when it cannot listen there.
   explicit ChannelServer(const Listen& where);
@@ -57,30 +55,31 @@ class ChannelServer {
   ChannelServer(const ChannelServer&) = delete;
   ChannelServer& operator=(const ChannelServer&) = delete;
 
-  // host:port for ASSAY_SUPERVISOR, several separated by commas where this host has several names.
+  // For ASSAY_SUPERVISOR: host:port, or several separated by commas.
   const std::string& address() const { return address_; }
   const std::string& token() const { return token_; }
-  // Forgets every peer and makes a new token, so that stragglers of an ended group are strangers.
-  // `size` is the world size that a hello must name. Who says hello as a "guest" is no rank: it gets a number from
-  // `size` on.
+  // Disconnects every peer and makes a new token, so that stragglers of an earlier group are strangers.
+  // `size` is the world size that a hello must name. A "guest" gets a number from `size` on.
   void expect(int size);
-  // Ends the connection of a rank or guest; no event tells of it.
-  void part_with(int rank);
+  // Ends the connection of a rank or guest, without an event.
+  void disconnect(int rank);
 
   struct Event {
     enum class Kind { hello, message, closed, refused };
     Kind kind;
-    int rank;      // -1 for refused
-    Json message;  // of hello and message; a refusal's holds "reason" and the "rank" that the hello named
+    int rank;         // -1 for refused
+    Message message;  // a Hello, a Refused, or what a peer sent
   };
-  // Waits for something on the channel or on `others` (their revents are set), at most `timeout_ms`.
+  // Waits up to `timeout_ms` for the channel or for `others`, whose revents are set.
   std::vector<Event> wait(int timeout_ms, std::vector<pollfd>& others);
-  // What wait() waits for, so that another wait may watch it too and then call wait(0).
+  // What wait() waits for, for a poll elsewhere that is followed by wait(0).
   void add_fds(std::vector<pollfd>& fds) const;
   // False when the rank is not connected or does not read.
-  bool send(int rank, const Json& message);
-  // Lines about strangers since the last call: a few, then one a minute that counts the rest.
-  std::vector<std::string> take_log();
+  bool send(int rank, const Message& message);
+  // The peers that have sent nothing for so long. Time when nobody called wait() does not count.
+  std::vector<int> silent_peers(double seconds) const;
+  // Log lines since the last call: a few, then one per minute that counts the others.
+  std::vector<std::string> drain_log();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -89,35 +88,39 @@ class ChannelServer {
     int fd = -1;
     int rank = -1;  // -1 until its hello was accepted
     LineBuffer lines;
-    Clock::time_point since;
+    Clock::time_point since;  // when it connected
+    Clock::time_point heard;
     std::string from;
   };
 
-  // Whether a rank has yet to say hello.
+  // Whether a rank has not said hello yet.
   bool expecting() const;
-  // Whether one more stranger may come in; ends the one that has been silent longest to make room.
+  // Whether one more stranger may connect; drops the one that has been silent longest to make room.
   bool make_room();
   void accept_peers();
   void read_peer(Peer& peer, std::vector<Event>& events);
-  void take_line(Peer& peer, const std::string& line, std::vector<Event>& events);
-  // Empty when the hello is good, else why it is refused.
-  std::string check_hello(const Json& hello) const;
+  void handle_line(Peer& peer, const std::string& line, std::vector<Event>& events);
+  void handle_first_line(Peer& peer, const std::string& line, std::vector<Event>& events);
+  // Why a hello is refused; empty when it is accepted.
+  std::string check_hello(const message::Hello& hello) const;
   void drop(Peer& peer, const std::string& why);
-  void remark(std::string line);
+  void log(std::string line);
   void close_all();
 
   int listener_ = -1;
-  int spare_ = -1;  // given up when no descriptor is left, so that the stranger who waits can be sent away
+  int spare_ = -1;  // closed when descriptors run out, so that a waiting connection can be accepted and closed
   std::string address_;
+  bool guests_allowed_ = false;
   bool fixed_token_ = false;
   std::string token_;
   int size_ = 0;
-  int guests_ = 0;  // that came since expect()
+  int guests_ = 0;  // since expect()
   std::vector<Peer> peers_;
-  Clock::time_point rest_until_{};  // strangers wait so long
+  Clock::time_point waited_{};      // the end of the last wait()
+  Clock::time_point rest_until_{};  // strangers are not polled until then
   std::vector<std::string> log_;
   Clock::time_point log_since_{};
-  std::size_t said_ = 0, unsaid_ = 0;  // lines since then
+  std::size_t logged_ = 0, suppressed_ = 0;  // lines since then
 };
 
 }  // namespace assay

@@ -1,7 +1,6 @@
-// Connecting with patience, and keepalive.
+// Connecting with retries, receiving, and keepalive.
 #include "harness/channel/connect.h"
 
-#include "harness/channel/channel.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/core/units.h"
@@ -25,8 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A host that drops packets answers nothing at all.
-constexpr int connect_patience_ms = 5000;
+// For a host that drops packets without an answer.
+constexpr int connect_timeout_ms = 5000;
 
 // The connected socket, or -1 with errno set.
 int connect_once(const addrinfo& place) {
@@ -38,13 +37,13 @@ int connect_once(const addrinfo& place) {
     if (error == EINPROGRESS) {
       pollfd writable{fd, POLLOUT, 0};
       socklen_t length = sizeof error;
-      if (::poll(&writable, 1, connect_patience_ms) <= 0)
+      if (::poll(&writable, 1, connect_timeout_ms) <= 0)
         error = ETIMEDOUT;
       else if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
         error = errno;
     }
   }
-  // Whoever reads it waits for what comes.
+  // Reads from it block.
   if (error == 0 && ::fcntl(fd, F_SETFL, 0) == 0) return fd;
   ::close(fd);
   errno = error;
@@ -71,8 +70,6 @@ int try_address(const std::string& address, std::string& why) {
   return fd;
 }
 
-}  // namespace
-
 int connect_to(const std::string& addresses, double patience_seconds) {
   const auto until = Clock::now() + std::chrono::duration<double>(patience_seconds);
   for (;;) {
@@ -93,33 +90,63 @@ int connect_to(const std::string& addresses, double patience_seconds) {
   }
 }
 
-double connection_limit() {
+}  // namespace
+
+ChannelClient::ChannelClient(const std::string& addresses, std::size_t line_bytes, double patience_seconds)
+    : fd_(connect_to(addresses, patience_seconds)), buffer_(line_bytes) {}
+
+ChannelClient::~ChannelClient() { ::close(fd_); }
+
+bool ChannelClient::receive(std::vector<Message>& messages) {
+  char block[65536];
+  ssize_t got = 0;
+  do {
+    got = ::recv(fd_, block, sizeof block, 0);
+  } while (got < 0 && errno == EINTR);
+  std::vector<std::string> lines;
+  if (got <= 0 || !buffer_.feed({block, static_cast<std::size_t>(got)}, lines)) return false;
+  for (const std::string& line : lines) messages.push_back(decode(line));
+  return true;
+}
+
+double heartbeat_limit() {
   const char* text = std::getenv("ASSAY_HEARTBEAT_LIMIT");
   return text && *text ? parse_seconds(text) : 30.0;
 }
 
+bool HeartbeatTimer::due() {
+  const auto now = Clock::now();
+  if (now < next_) return false;
+  next_ = now + heartbeat_period;
+  return true;
+}
+
+int HeartbeatTimer::wait_ms() const {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next_ - Clock::now()).count();
+  return std::max(0, static_cast<int>(left) + 1);
+}
+
 void watch_connection(int fd) {
-  const double limit = connection_limit();
+  const double limit = heartbeat_limit();
   const int on = 1, probes = 3, idle = std::max(1, static_cast<int>(limit / 2)),
-            apart = std::max(1, static_cast<int>(limit / 8)), ms = static_cast<int>(1000 * limit);
+            interval = std::max(1, static_cast<int>(limit / 8)), ms = static_cast<int>(1000 * limit);
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &apart, sizeof apart);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-  // Also for what was sent and never acknowledged.
+  // Also for data that was sent and never acknowledged.
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
 }
 
-Json hello_message(const std::string& role, const std::string& token, int rank, int size) {
-  return {{"type", "hello"},
-          {"role", role},
-          {"token", token},
-          {"rank", rank},
-          {"size", size},
-          {"host", this_host()},
-          {"pid", static_cast<std::int64_t>(::getpid())},
-          {"version", channel_version()},
-          {"architecture", machine_architecture()}};
+message::Hello hello_message(const std::string& role, const std::string& token, int rank, int size) {
+  return {.role = role,
+          .token = token,
+          .rank = rank,
+          .size = size,
+          .host = this_host(),
+          .pid = ::getpid(),
+          .version = channel_version(),
+          .architecture = machine_architecture()};
 }
 
 }  // namespace assay

@@ -1,23 +1,56 @@
-// A client's end of the channel: reaching a supervisor, and noticing that the other end's host is gone.
+// A client's end of the channel: reaching a supervisor, messages both ways, and noticing that the other end is gone.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/channel/channel.h"
 
+#include <chrono>
 #include <string>
+#include <vector>
 
 namespace assay {
 
-// Connects to HOST:PORT, or to the first of several, separated by commas, that answers; tries again for `patience`
-// seconds while there is nobody. Throws Error naming the address.
-int connect_to(const std::string& addresses, double patience_seconds = 0);
+// What every client says first.
+message::Hello hello_message(const std::string& role, const std::string& token, int rank, int size);
 
-// A peer whose host or link is gone says nothing more: the connection then ends after connection_limit() seconds.
+class ChannelClient {
+ public:
+  // Connects to HOST:PORT, or to the first that answers of several, separated by commas; retries for `patience`
+  // seconds. Lines from the supervisor may be `line_bytes` long. Throws Error naming the address.
+  ChannelClient(const std::string& addresses, std::size_t line_bytes, double patience_seconds = 0);
+  ~ChannelClient();
+  ChannelClient(const ChannelClient&) = delete;
+  ChannelClient& operator=(const ChannelClient&) = delete;
+
+  int fd() const { return fd_; }
+  // False when the supervisor is gone, or has not read for `seconds`.
+  bool send(const Message& message, double seconds) const { return send_line(fd_, message, seconds); }
+  // Waits for bytes, then appends the messages that they complete. False when the supervisor is gone or a line is too
+  // long; throws Error on a line that is no message.
+  bool receive(std::vector<Message>& messages);
+
+ private:
+  int fd_ = -1;
+  LineBuffer buffer_;
+};
+
+// Makes a connection end when the other host or the link has been gone for heartbeat_limit() seconds.
 void watch_connection(int fd);
 
-// ASSAY_HEARTBEAT_LIMIT, 30 by default: seconds without a sign of life after which the other end is taken for dead.
-double connection_limit();
+// How often both ends send a heartbeat.
+inline constexpr std::chrono::milliseconds heartbeat_period{2000};
+// ASSAY_HEARTBEAT_LIMIT, 30 by default: seconds without a message after which the other end counts as dead.
+double heartbeat_limit();
 
-// What every hello says: type, role, token, rank, size, host, pid, version and architecture.
-Json hello_message(const std::string& role, const std::string& token, int rank, int size);
+// When the next heartbeat is due.
+class HeartbeatTimer {
+ public:
+  // True once per period.
+  bool due();
+  // Milliseconds until then, for a poll.
+  int wait_ms() const;
+
+ private:
+  std::chrono::steady_clock::time_point next_{};
+};
 
 }  // namespace assay

@@ -11,7 +11,9 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <unordered_set>
+#include <iterator>
+#include <unordered_map>
+#include <utility>
 
 namespace assay {
 
@@ -44,12 +46,10 @@ std::string place(std::string_view text, std::size_t position) {
   return fmt::format("{}:{}", line, column);
 }
 
-// Builds the document from parser events and rejects what the parser would accept. The parser does not recurse; the
-// depth limit protects code that walks the document.
+// Builds the document from parser events: nlohmann's builder compares each name with all before it, so an object of a
+// hundred thousand members would take minutes. Depth is limited to protect code that walks the document.
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  Builder(std::string_view text, const std::string& name) : text_(text), name_(name) {}
-
   Json release() { return std::move(root_); }
 
   bool null() override { return put(Json()); }
@@ -59,45 +59,22 @@ class Builder : public nlohmann::json_sax<Json> {
   bool number_float(number_float_t value, const string_t&) override { return put(Json(value)); }
   bool string(string_t& value) override { return put(Json(std::move(value))); }
   bool binary(binary_t&) override { return false; }
-
-  bool start_object(std::size_t) override {
-    open(Json::object());
-    return true;
-  }
-  bool start_array(std::size_t) override {
-    open(Json::array());
-    return true;
-  }
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
   bool key(string_t& name) override {
-    Level& level = stack_.back();
-    if (!level.keys.insert(name).second)
-      throw UsageError(
-          fmt::format("{}: {}: key {} appears twice", name_, pointer() + "/" + token(name), in_quotes(name)));
-    level.key = std::move(name);
+    if (stack_.back().places.contains(name)) repeated(name);
+    stack_.back().key = std::move(name);
     return true;
   }
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
 
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ...": only the last part.
-    std::string what = error.what();
-    for (const std::string_view marker : {std::string_view("syntax error "), std::string_view("number overflow ")}) {
-      const std::size_t at = what.find(marker);
-      if (at == std::string::npos) continue;
-      what = what.substr(at);
-      break;
-    }
-    throw UsageError(fmt::format("{}:{}: {}", name_, place(text_, position), one_line(what)));
-  }
+ protected:
+  virtual void too_deep() const { throw Error(fmt::format("nested deeper than {}", max_depth)); }
+  virtual void repeated(const std::string& /*name*/) const {}  // its last value counts
 
- private:
-  struct Level {
-    Json value;
-    std::string key;                       // of the member being read
-    std::unordered_set<std::string> keys;  // lookup in `value` would be linear
-  };
-
+  // Of the container being read, as a JSON pointer.
   std::string pointer() const {
     std::string out;
     for (std::size_t i = 0; i + 1 < stack_.size(); ++i) {
@@ -108,10 +85,17 @@ class Builder : public nlohmann::json_sax<Json> {
     return one_line(out);
   }
 
-  void open(Json container) {
-    if (stack_.size() >= max_depth)
-      throw UsageError(fmt::format("{}: {}: nested deeper than {} levels", name_, pointer(), max_depth));
+ private:
+  struct Level {
+    Json value;
+    std::string key;                                      // of the member being read
+    std::unordered_map<std::string, std::size_t> places;  // of the members
+  };
+
+  bool open(Json container) {
+    if (stack_.size() >= max_depth) too_deep();
     stack_.push_back({std::move(container), {}, {}});
+    return true;
   }
 
   bool close() {
@@ -126,27 +110,69 @@ class Builder : public nlohmann::json_sax<Json> {
       return true;
     }
     Level& level = stack_.back();
-    if (level.value.is_array())
+    if (level.value.is_array()) {
       level.value.push_back(std::move(value));
+      return true;
+    }
+    auto& members = level.value.get_ref<Json::object_t&>();
+    const auto [place, fresh] = level.places.try_emplace(level.key, members.size());
+    if (fresh)
+      members.emplace_back(std::move(level.key), std::move(value));
     else
-      level.value.get_ref<Json::object_t&>().emplace_back(std::move(level.key), std::move(value));
+      std::next(members.begin(), static_cast<std::ptrdiff_t>(place->second))->second = std::move(value);
     return true;
+  }
+
+  Json root_;
+  std::vector<Level> stack_;
+};
+
+// Rejects what the parser would accept, and names the place.
+class StrictBuilder final : public Builder {
+ public:
+  StrictBuilder(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ...": only the last part.
+    std::string what = error.what();
+    for (const std::string_view marker : {std::string_view("syntax error "), std::string_view("number overflow ")}) {
+      const std::size_t at = what.find(marker);
+      if (at == std::string::npos) continue;
+      what = what.substr(at);
+      break;
+    }
+    throw UsageError(fmt::format("{}:{}: {}", name_, place(text_, position), one_line(what)));
+  }
+
+ private:
+  void too_deep() const override {
+    throw UsageError(fmt::format("{}: {}: nested deeper than {} levels", name_, pointer(), max_depth));
+  }
+  void repeated(const std::string& name) const override {
+    throw UsageError(
+        fmt::format("{}: {}: key {} appears twice", name_, pointer() + "/" + token(name), in_quotes(name)));
   }
 
   std::string_view text_;
   const std::string& name_;
-  Json root_;
-  std::vector<Level> stack_;
 };
 
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& name) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) throw UsageError(fmt::format("{}: empty", name));
-  Builder builder(text, name);
+  StrictBuilder builder(text, name);
   Json::sax_parse(text.begin(), text.end(), &builder, Json::input_format_t::json, true, true);
   return builder.release();
 }
+
+Json parse_untrusted(std::string_view text) {
+  Builder builder;
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) throw Error("not JSON");
+  return builder.release();
+}
+
+std::string dump_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json read_json(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
@@ -311,7 +337,7 @@ std::optional<std::string> Cursor::choice(std::span<const std::string> allowed) 
   if (!word) return std::nullopt;
   for (const std::string& candidate : allowed)
     if (candidate == *word) return word;
-  error(fmt::format("{} is none of the values it can take{}", in_quotes(*word), suggestion(*word, allowed)));
+  error(fmt::format("{} is not a valid value{}", in_quotes(*word), suggestion(*word, allowed)));
   return std::nullopt;
 }
 

@@ -22,7 +22,15 @@ namespace assay {
 // `name` is what messages call the text: a path or a flag.
 Json parse_json(std::string_view text, const std::string& name);
 
-// The same for a file of at most 64 MiB. Also throws, with the reason, if it is missing, a folder, unreadable or empty.
+// Parses untrusted text (a record, a message, a run.json): the last of duplicate keys counts, and nesting is limited,
+// so that no text can exhaust the stack. Throws Error: "not JSON", "nested deeper than 64".
+Json parse_untrusted(std::string_view text);
+
+// One line of JSON; bytes that are not UTF-8 are replaced.
+std::string dump_line(const Json& json);
+
+// parse_json for a file of at most 64 MiB. Also throws, with the reason, if it is missing, a folder, unreadable or
+// empty.
 Json read_json(const std::filesystem::path& path);
 
 // Errors in one file or flag, collected so that all are reported together.

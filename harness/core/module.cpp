@@ -40,7 +40,7 @@ Module Module::load(std::string_view name) {
   const std::string path = find(name);
   if (path.empty())
     throw Error(
-        fmt::format("module libassay-{}.so is not beside the binary: this build was made without {}", name, name));
+        fmt::format("module libassay-{}.so is not next to the binary: this build was made without {}", name, name));
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw Error(fmt::format("module {} cannot be loaded: {}{}", path, dlerror(), remedy(name)));
   return Module(path, handle);
@@ -48,7 +48,7 @@ Module Module::load(std::string_view name) {
 
 void* Module::symbol(const char* name) const {
   void* address = dlsym(handle_, name);
-  if (!address) throw Error(fmt::format("module {} has no symbol {}: it was built from another version", path_, name));
+  if (!address) throw Error(fmt::format("module {} has no symbol {}: it is from another version", path_, name));
   return address;
 }
 

@@ -1,22 +1,20 @@
 // An agent's loop: orders, children, heartbeats.
 #include "harness/hosts/agent.h"
 
-#include "harness/channel/channel.h"
 #include "harness/channel/connect.h"
+#include "harness/channel/loop.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/hosts/allocation.h"
 #include "harness/hosts/host_info.h"
 #include "harness/hosts/process.h"
-#include "harness/record/json_reader.h"
 
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 
@@ -24,16 +22,13 @@ namespace assay {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t order_bytes = 4u << 20;
-constexpr auto heartbeat_period = std::chrono::seconds(2);
-constexpr int token_patience_ms = 30000;
-// MPI's daemons remove their files when they are asked to end.
-constexpr auto polite_period = std::chrono::milliseconds(700);
+constexpr int token_timeout_ms = 30000;
+// MPI's daemons remove their files when they get SIGTERM.
+constexpr double sigterm_seconds = 0.7;
 
-// The last command of a line is run in the shell's place, so that ending the one ends the other.
-std::string in_place_of_the_shell(const std::string& line) {
+// The line with "exec" before its last command, so that a signal to the shell's process reaches that command.
+std::string exec_last_command(const std::string& line) {
   std::size_t last = 0;
   char quote = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -52,7 +47,7 @@ std::string in_place_of_the_shell(const std::string& line) {
   return line.substr(0, last) + " exec " + line.substr(last);
 }
 
-class Agent {
+class Agent : private PollSource {
  public:
   explicit Agent(const AgentRequest& request);
   ~Agent();
@@ -65,25 +60,34 @@ class Agent {
   struct Process {
     pid_t pid = -1;
     Output output;
-    bool polite = false;
+    bool sigterm = false;  // is ended by SIGTERM first
     std::optional<int> status;
   };
 
-  void say(const Json& message);
-  void read_orders();
-  void obey(const Json& order);
-  void start(const JsonReader& order);
-  void reap();
-  void pass_on_output(int id, Process& process);
-  // Ends every process that is left below this one.
+  void send(const Message& message);
+  void receive();
+  void on(const message::Start& order);
+  void on(const message::Stop& order);
+  void on(const message::Clear& order);
+  void on(const message::Clock& question);
+  void on(const message::Refused& refusal);
+  void on(const message::End&) { disconnected_ = released_ = true; }
+  void on(const auto&) {}
+  void start(const message::Start& order);
+  void add_fds(std::vector<pollfd>& fds) const override;
+  // Sends on what processes printed, and how they ended.
+  void read() override;
+  void send_output(int id, Process& process);
+  void set_ended(int id, Process& process, int status);
+  void end_process(const Process& process) const { ::kill(-process.pid, process.sigterm ? SIGTERM : SIGKILL); }
+  // Ends every process below this one.
   void clear();
 
-  int fd_ = -1;
   int signal_fd_ = -1;
-  LineBuffer lines_{order_bytes};
+  std::unique_ptr<ChannelClient> client_;
   std::map<int, std::unique_ptr<Process>> processes_;
-  bool ended_ = false;   // no supervisor any more
-  bool let_go_ = false;  // it said so
+  bool disconnected_ = false;  // or told to end
+  bool released_ = false;      // by the supervisor
 };
 
 Agent::Agent(const AgentRequest& request) {
@@ -94,151 +98,135 @@ Agent::Agent(const AgentRequest& request) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signal_fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  Json host = to_json(probe_host(request.gpus));
-  host["type"] = "host";
-  fd_ = connect_to(request.supervisor, request.patience_seconds);
-  Json hello = hello_message("agent", request.token, request.rank, request.size);
-  hello["plan"] = request.plan;
-  say(hello);
-  say(host);
+  const message::Host host{to_json(probe_host(request.gpus))};
+  client_ = std::make_unique<ChannelClient>(request.supervisor, order_bytes, request.patience_seconds);
+  message::Hello hello = hello_message("agent", request.token, request.rank, request.size);
+  hello.plan = request.plan;
+  send(hello);
+  send(host);
 }
 
 Agent::~Agent() {
   clear();
-  for (const int fd : {fd_, signal_fd_})
-    if (fd >= 0) ::close(fd);
+  if (signal_fd_ >= 0) ::close(signal_fd_);
 }
 
-void Agent::say(const Json& message) {
-  if (!ended_ && !send_line(fd_, message, 5.0)) ended_ = true;
+void Agent::send(const Message& message) {
+  if (!disconnected_ && !client_->send(message, 5.0)) disconnected_ = true;
 }
 
-void Agent::start(const JsonReader& order) {
-  const int id = order.small("id", 0);
+void Agent::start(const message::Start& order) {
   auto process = std::make_unique<Process>();
   ProcessRequest request;
   request.variables = inherited_variables();
-  const JsonReader variables = order.child("variables");
-  for (const std::string& name : variables.names()) request.variables[name] = variables.text(name);
+  for (const auto& [name, value] : order.variables) request.variables[name] = value;
   request.variables["ASSAY_HOST"] = this_host();
-  if (order.has("command")) {
-    request.words = {"/bin/sh", "-c", in_place_of_the_shell(order.text("command"))};
-    process->polite = true;
+  if (order.command) {
+    request.words = {"/bin/sh", "-c", exec_last_command(*order.command)};
+    process->sigterm = true;
   } else {
-    request.words = {own_binary(), order.text("subcommand")};
+    request.words = {own_binary(), order.subcommand};
   }
   request.output = process->output.writer();
   process->pid = start_process(request);
   process->output.close_writer();
-  processes_[id] = std::move(process);
+  processes_[order.id] = std::move(process);
 }
 
-void Agent::obey(const Json& message) {
-  const JsonReader order(message, "");
-  const std::string type = order.text("type");
-  const int id = order.small("id", 0);
-  if (type == "start") {
-    try {
-      start(order);
-    } catch (const Error& error) {
-      say({{"type", "output"}, {"id", id}, {"text", std::string(error.what()) + "\n"}});
-      say({{"type", "ended"}, {"id", id}, {"status", 127 << 8}});
-    }
-  } else if (type == "stop") {
-    if (const auto found = processes_.find(id); found != processes_.end() && !found->second->status)
-      ::kill(-found->second->pid, found->second->polite ? SIGTERM : SIGKILL);
-  } else if (type == "clear") {
-    clear();
-    processes_.clear();
-    say({{"type", "cleared"}, {"id", id}});
-  } else if (type == "clock") {
-    say({{"type", "clock"}, {"sent", order.integer("sent", 0)}, {"wall", wall_clock_ns()}});
-  } else if (type == "refused") {
-    throw Error(fmt::format("refused by the supervisor: {}", order.text("reason")));
-  } else if (type == "end") {
-    ended_ = let_go_ = true;
+void Agent::on(const message::Start& order) {
+  try {
+    start(order);
+  } catch (const Error& error) {
+    send(message::Printed{order.id, std::string(error.what()) + "\n"});
+    send(message::Ended{order.id, 127 << 8});
   }
 }
 
-void Agent::read_orders() {
-  char block[65536];
-  const ssize_t got = ::recv(fd_, block, sizeof block, MSG_DONTWAIT);
-  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  std::vector<std::string> lines;
-  if (got <= 0 || !lines_.feed({block, static_cast<std::size_t>(got)}, lines)) {
-    ended_ = true;
-    return;
-  }
-  for (const std::string& line : lines) obey(parse_untrusted(line));
+void Agent::on(const message::Stop& order) {
+  if (const auto found = processes_.find(order.id); found != processes_.end() && !found->second->status)
+    end_process(*found->second);
 }
 
-void Agent::pass_on_output(int id, Process& process) {
-  if (std::string text = process.output.read(); !text.empty())
-    say({{"type", "output"}, {"id", id}, {"text", std::move(text)}});
+void Agent::on(const message::Clear& order) {
+  clear();
+  processes_.clear();
+  send(order);
 }
 
-void Agent::reap() {
+void Agent::on(const message::Clock& question) { send(message::Clock{question.sent, wall_clock_ns()}); }
+
+void Agent::on(const message::Refused& refusal) {
+  throw Error(fmt::format("refused by the supervisor: {}", refusal.reason));
+}
+
+void Agent::receive() {
+  std::vector<Message> orders;
+  if (!client_->receive(orders)) disconnected_ = true;
+  for (const Message& order : orders) std::visit([this](const auto& one) { on(one); }, order);
+}
+
+void Agent::send_output(int id, Process& process) {
+  if (std::string text = process.output.read(); !text.empty()) send(message::Printed{id, std::move(text)});
+}
+
+void Agent::set_ended(int id, Process& process, int status) {
+  process.status = status;
+  send_output(id, process);
+  send(message::Ended{id, status});
+}
+
+void Agent::add_fds(std::vector<pollfd>& fds) const {
+  fds.push_back({signal_fd_, POLLIN, 0});
+  for (const auto& [id, process] : processes_) fds.push_back({process->output.fd(), POLLIN, 0});
+}
+
+void Agent::read() {
+  signalfd_siginfo info;
+  while (::read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+    if (info.ssi_signo != SIGCHLD) disconnected_ = true;
   for (auto& [id, process] : processes_) {
+    send_output(id, *process);
     int status = 0;
-    if (process->status || ::waitpid(process->pid, &status, WNOHANG) != process->pid) continue;
-    process->status = status;
-    pass_on_output(id, *process);
-    say({{"type", "ended"}, {"id", id}, {"status", status}});
+    if (!process->status && ::waitpid(process->pid, &status, WNOHANG) == process->pid) set_ended(id, *process, status);
   }
 }
 
 void Agent::clear() {
-  bool polite = false;
-  for (auto& [id, process] : processes_) {
-    if (process->status) continue;
-    ::kill(-process->pid, process->polite ? SIGTERM : SIGKILL);
-    polite = polite || process->polite;
-  }
-  const auto until = Clock::now() + polite_period;
-  const auto lives = [](const auto& entry) { return !entry.second->status; };
-  while (polite && Clock::now() < until && std::any_of(processes_.begin(), processes_.end(), lives)) {
-    ::poll(nullptr, 0, 5);
-    reap();
-  }
-  for (auto& [id, process] : processes_)
+  const auto any_left = [this](bool sigterm_only) {
+    return std::any_of(processes_.begin(), processes_.end(), [sigterm_only](const auto& entry) {
+      return !entry.second->status && (entry.second->sigterm || !sigterm_only);
+    });
+  };
+  for (const auto& [id, process] : processes_)
+    if (!process->status) end_process(*process);
+  if (any_left(true)) read_until(*this, sigterm_seconds, [&] { return !any_left(false); });
+  for (const auto& [id, process] : processes_)
     if (!process->status) ::kill(-process->pid, SIGKILL);
   end_children(5.0, [this](pid_t pid, int status) {
-    for (auto& [id, process] : processes_) {
-      if (process->pid != pid) continue;
-      process->status = status;
-      pass_on_output(id, *process);
-      say({{"type", "ended"}, {"id", id}, {"status", status}});
-    }
+    for (auto& [id, process] : processes_)
+      if (process->pid == pid) set_ended(id, *process, status);
   });
 }
 
 int Agent::run() {
-  auto said = Clock::now();
-  while (!ended_) {
-    std::vector<pollfd> fds = {{fd_, POLLIN, 0}, {signal_fd_, POLLIN, 0}};
-    for (const auto& [id, process] : processes_) fds.push_back({process->output.fd(), POLLIN, 0});
-    const auto next = std::chrono::duration_cast<std::chrono::milliseconds>(said + heartbeat_period - Clock::now());
-    if (::poll(fds.data(), fds.size(), std::max(0, static_cast<int>(next.count()))) < 0 && errno != EINTR) break;
-    if (fds[0].revents) read_orders();
-    signalfd_siginfo info;
-    while (::read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-      if (info.ssi_signo != SIGCHLD) ended_ = true;
-    for (auto& [id, process] : processes_) pass_on_output(id, *process);
-    reap();
-    if (Clock::now() - said >= heartbeat_period) {
-      say({{"type", "heartbeat"}});
-      said = Clock::now();
-    }
+  HeartbeatTimer heartbeat;
+  while (!disconnected_) {
+    std::vector<pollfd> fds = {{client_->fd(), POLLIN, 0}};
+    add_fds(fds);
+    if (::poll(fds.data(), fds.size(), heartbeat.wait_ms()) < 0 && errno != EINTR) break;
+    if (fds[0].revents) receive();
+    read();
+    if (heartbeat.due()) send(message::Heartbeat{});
   }
   clear();
-  return let_go_ ? 0 : static_cast<int>(ExitCode::broken);
+  return released_ ? 0 : static_cast<int>(ExitCode::broken);
 }
 
-std::string line_of_input() {
+std::string read_input_line() {
   std::string line;
   for (char c = 0;;) {
     pollfd input{0, POLLIN, 0};
-    if (::poll(&input, 1, token_patience_ms) <= 0 || ::read(0, &c, 1) != 1 || c == '\n' || line.size() > 256) break;
+    if (::poll(&input, 1, token_timeout_ms) <= 0 || ::read(0, &c, 1) != 1 || c == '\n' || line.size() > 256) break;
     line += c;
   }
   return line;
@@ -255,7 +243,7 @@ AgentRequest agent_request_from_environment() {
   if (const auto rank = number_of(own_environment, {"ASSAY_RANK", "SLURM_PROCID"})) request.rank = rank->value;
   if (const auto size = number_of(own_environment, {"ASSAY_SIZE", "SLURM_NTASKS"})) request.size = size->value;
   const char* token = std::getenv("ASSAY_TOKEN");
-  request.token = token ? token : line_of_input();
+  request.token = token ? token : read_input_line();
   return request;
 }
 

@@ -21,7 +21,7 @@ namespace assay {
 
 namespace {
 
-constexpr std::size_t last_words_bytes = 400;
+constexpr std::size_t tail_bytes = 400;
 
 std::string shell_word(std::string_view text) {
   std::string word = "'";
@@ -44,7 +44,7 @@ std::vector<std::string> split_words(std::string_view text) {
   return words;
 }
 
-// From which of this machine's addresses a host is reached; empty where its name is not known here.
+// The address of this machine on the route to a host; empty if its name does not resolve here.
 std::string address_towards(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
@@ -55,7 +55,7 @@ std::string address_towards(const std::string& host) {
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_in own{};
   socklen_t length = sizeof own;
-  // Nothing is sent: the kernel is asked for the way.
+  // Sends nothing: the kernel chooses a route.
   if (fd >= 0 && ::connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
       ::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0) {
     char text[INET_ADDRSTRLEN] = {};
@@ -81,8 +81,8 @@ std::vector<std::string> all_addresses() {
   return addresses;
 }
 
-// A pipe that holds one line to be read.
-int line_to_read(const std::string& line) {
+// The reading end of a pipe that holds one line.
+int pipe_with_line(const std::string& line) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("no pipe for an agent: {}", std::strerror(errno)));
   const std::string text = line + "\n";
@@ -96,7 +96,7 @@ int line_to_read(const std::string& line) {
 std::vector<std::string> remote_shell_words(const Environment& environment) {
   for (const char* name : {"ASSAY_RSH", "OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent", "OMPI_MCA_orte_rsh_agent"})
     if (const auto value = environment(name)) {
-      // Open MPI takes several, separated by colons, and uses the first that there is.
+      // Open MPI accepts several, separated by colons, and uses the first that exists.
       std::string_view rest = *value;
       while (!rest.empty()) {
         const std::size_t colon =
@@ -136,7 +136,7 @@ std::string addresses_towards(const std::vector<AllocatedHost>& hosts) {
     if (host.here) continue;
     const std::string address = address_towards(host.name);
     unknown = unknown || address.empty();
-    // A name that leads to loopback is of this machine here, and of another one there.
+    // A loopback address would mean the other host there.
     if (!address.starts_with("127.")) add(address);
   }
   const auto here = [](const AllocatedHost& host) { return host.here; };
@@ -159,8 +159,8 @@ void AgentStarter::start_shell(std::vector<std::string> words, Variables variabl
   request.words = std::move(words);
   request.variables = std::move(variables);
   request.output = shell->output.writer();
-  request.input = line_to_read(token_);
-  // An agent, or what carries one, is let to end what it started.
+  request.input = pipe_with_line(token_);
+  // SIGTERM, so that an agent, or a shell with one, can end its processes.
   request.death_signal = SIGTERM;
   try {
     shell->pid = start_process(request);
@@ -175,7 +175,7 @@ void AgentStarter::start_shell(std::vector<std::string> words, Variables variabl
 }
 
 void AgentStarter::start(const std::vector<int>& hosts) {
-  // One step carries all agents at first, whose tasks say by name which host they are; later ones come one by one.
+  // The first agents share one step and are known by their hosts' names; later ones get a step each.
   if (allocation_.source == LaunchSource::slurm && hosts.size() == allocation_.hosts.size()) return start_step(hosts);
   for (const int index : hosts) {
     const AllocatedHost& host = allocation_.hosts[static_cast<std::size_t>(index)];
@@ -207,7 +207,7 @@ void AgentStarter::start_step(const std::vector<int>& hosts) {
   for (const auto& [name, value] : variables_) all[name] = value;
   if (hosts.size() == 1) all["ASSAY_RANK"] = std::to_string(hosts.front());
   const std::string count = std::to_string(hosts.size());
-  // Beside whatever step this process is in.
+  // --overlap: this process may be inside a step already.
   start_shell({srun, "--overlap", "--nodes", count, "--ntasks", count, "--ntasks-per-node=1", "--nodelist", names,
                "--cpu-bind=none", "--kill-on-bad-exit=0", "--export=ALL", own_binary(), "agent"},
               std::move(all), hosts);
@@ -218,7 +218,7 @@ void AgentStarter::add_fds(std::vector<pollfd>& fds) const {
     if (shell->output.fd() >= 0) fds.push_back({shell->output.fd(), POLLIN, 0});
 }
 
-void AgentStarter::take() {
+void AgentStarter::read() {
   for (const auto& shell : shells_) {
     (void)shell->output.read();
     int status = 0;
@@ -229,15 +229,15 @@ void AgentStarter::take() {
 }
 
 std::string AgentStarter::ended(int host) const {
-  // The last one that was started for it counts.
+  // The last one that was started for it.
   for (auto shell = shells_.rbegin(); shell != shells_.rend(); ++shell) {
     const auto& hosts = (*shell)->hosts;
     if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) continue;
     if (!(*shell)->status) return {};
-    std::string words = tail_of((*shell)->output.kept(), last_words_bytes);
-    std::replace(words.begin(), words.end(), '\n', ';');
-    if (words.empty()) words = describe_status(*(*shell)->status, false);
-    return words.empty() ? "its remote shell ended" : words;
+    std::string text = tail_of((*shell)->output.kept(), tail_bytes);
+    std::replace(text.begin(), text.end(), '\n', ';');
+    if (text.empty()) text = describe_status(*(*shell)->status, false);
+    return text.empty() ? "its remote shell ended" : text;
   }
   return {};
 }

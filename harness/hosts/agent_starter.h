@@ -1,10 +1,9 @@
-// Getting agents onto hosts: a child for this one, a remote shell a host, one srun for all, or nothing.
+// Starts agents on hosts: by a child process, a remote shell per host, one srun for all, or not at all.
 #pragma once
 
+#include "harness/channel/loop.h"
 #include "harness/hosts/allocation.h"
 #include "harness/hosts/process.h"
-
-#include <poll.h>
 
 #include <memory>
 #include <optional>
@@ -13,30 +12,30 @@
 
 namespace assay {
 
-// The words of the remote shell: ASSAY_RSH, else what Open MPI is told to use, else ssh, which never asks and gives up
-// after ten seconds.
+// The command of the remote shell: ASSAY_RSH, else Open MPI's setting, else ssh without prompts and with a timeout of
+// ten seconds.
 std::vector<std::string> remote_shell_words(const Environment& environment = own_environment);
 
-// What the remote shell of `host` is told to run: one line of sh.
+// What the remote shell is told to run: one line of sh.
 std::string agent_command(const std::string& binary, const Variables& variables);
 
-// Names or addresses under which these hosts reach this machine, separated by commas: the addresses from which they
-// are reached, where their names are known here; else all that this machine has.
+// Addresses under which these hosts reach this machine, separated by commas: the source addresses of routes to them if
+// their names resolve here, else every address of this machine.
 std::string addresses_towards(const std::vector<AllocatedHost>& hosts);
 
-class AgentStarter {
+class AgentStarter : public PollSource {
  public:
-  // `variables` are told to every agent; the token goes to its standard input.
+  // Every agent gets `variables` in its environment, and the token on its standard input.
   AgentStarter(const Allocation& allocation, Variables variables, std::string token);
 
-  // Whether hosts come by themselves: then nothing is started.
+  // Whether hosts start their own agents.
   bool passive() const { return allocation_.source == LaunchSource::environment; }
   // Starts the agents of these hosts, by index. Throws Error when a process cannot be had.
   void start(const std::vector<int>& hosts);
-  void add_fds(std::vector<pollfd>& fds) const;
+  void add_fds(std::vector<pollfd>& fds) const override;
   // Reads what the shells print, and reaps them.
-  void take();
-  // How the shell of a host ended, with its last words; empty while it runs.
+  void read() override;
+  // What the shell of a host printed last, or its exit status; empty while it runs.
   std::string ended(int host) const;
 
  private:

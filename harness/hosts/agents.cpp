@@ -1,12 +1,10 @@
-// Hellos, clocks, orders and losses of a run's hosts.
+// Hellos, clocks, orders and lost hosts.
 #include "harness/hosts/agents.h"
 
-#include "harness/channel/connect.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/core/text.h"
 #include "harness/hosts/agent_starter.h"
-#include "harness/record/json_reader.h"
 
 #include <fmt/ranges.h>
 #include <sys/resource.h>
@@ -20,17 +18,18 @@ namespace assay {
 
 namespace {
 
-constexpr int clock_questions = 5;
+using Clock = std::chrono::steady_clock;
+
+constexpr int clock_answers_needed = 5;
 constexpr double clock_limit_seconds = 1.0;
-// Once one host is known to be missing, the others have so long to come.
-constexpr double after_a_problem_seconds = 12;
+// Once one host has failed, the others get so long to say hello.
+constexpr double after_failure_seconds = 12;
 constexpr double clear_limit_seconds = 8;
-constexpr auto agent_heartbeat_period = std::chrono::seconds(2);
 constexpr int killed = SIGKILL;  // as a wait status
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// A host is a connection, a pipe from what carries its agent, and a guest while MPI's daemon runs there.
+// A host takes a connection, a pipe from its remote shell, and a guest while MPI's daemon runs there.
 void reserve_descriptors(std::size_t hosts) {
   rlimit limit{};
   const rlim_t needed = 3 * static_cast<rlim_t>(hosts) + 256;
@@ -48,20 +47,19 @@ std::vector<int> all_of(std::size_t count) {
 }  // namespace
 
 Agents::Agents(Allocation allocation, AgentsOptions options)
-    : allocation_(std::move(allocation)), options_(std::move(options)) {
+    : allocation_(std::move(allocation)), options_(std::move(options)), loop_(make_server(), *this) {
   infos_.resize(allocation_.hosts.size());
   states_.resize(allocation_.hosts.size());
-  listen();
   const bool ranks_are_hosts = allocation_.source != LaunchSource::environment;
   const int size = ranks_are_hosts ? static_cast<int>(states_.size()) : allocation_.size;
-  channel_->expect(size);
+  loop_.server().expect(size);
   reserve_descriptors(states_.size());
-  Variables variables = {{"ASSAY_SUPERVISOR", channel_->address()},
+  Variables variables = {{"ASSAY_SUPERVISOR", loop_.server().address()},
                          {"ASSAY_SIZE", std::to_string(size)},
                          {"ASSAY_DEVICE", options_.device}};
   for (const char* name : {"ASSAY_HEARTBEAT_LIMIT", "ASSAY_LAUNCH_LIMIT", "ASSAY_MODULE_PATH", "ASSAY_EMULATION"})
     if (const char* value = std::getenv(name)) variables[name] = value;
-  starter_ = std::make_unique<AgentStarter>(allocation_, std::move(variables), channel_->token());
+  starter_ = std::make_unique<AgentStarter>(allocation_, std::move(variables), token());
   const std::vector<int> everyone = all_of(states_.size());
   starter_->start(everyone);
   if (const std::vector<std::string> problems = wait_for(everyone, [] { return false; }); !problems.empty())
@@ -69,7 +67,7 @@ Agents::Agents(Allocation allocation, AgentsOptions options)
   if (!ranks_are_hosts) sort_by_rank();
 }
 
-// Hosts that came by themselves stand in the order in which they came.
+// Hosts that started their own agents are listed in the order of their hellos until then.
 void Agents::sort_by_rank() {
   std::vector<int> order = all_of(states_.size());
   std::sort(order.begin(), order.end(), [this](int a, int b) { return states_[at(a)].peer < states_[at(b)].peer; });
@@ -84,19 +82,17 @@ void Agents::sort_by_rank() {
 }
 
 Agents::~Agents() {
-  for (std::size_t i = 0; i < states_.size(); ++i) send(static_cast<int>(i), {{"type", "end"}});
-  channel_->expect(0);
+  for (std::size_t i = 0; i < states_.size(); ++i) send(static_cast<int>(i), message::End{});
+  loop_.server().expect(0);
 }
 
-void Agents::listen() {
+std::unique_ptr<ChannelServer> Agents::make_server() {
+  own_addresses_ = addresses_towards(allocation_.hosts);
+  if (options_.server) return std::move(options_.server);
   ChannelServer::Listen where;
+  where.guests = true;
   const auto elsewhere = [](const AllocatedHost& host) { return !host.here; };
   where.every_interface = std::any_of(allocation_.hosts.begin(), allocation_.hosts.end(), elsewhere);
-  own_addresses_ = addresses_towards(allocation_.hosts);
-  if (options_.server) {
-    channel_ = std::move(options_.server);
-    return;
-  }
   if (allocation_.source == LaunchSource::environment) {
     const std::size_t colon = allocation_.supervisor.rfind(':');
     own_addresses_ = allocation_.supervisor.substr(0, colon);
@@ -106,7 +102,7 @@ void Agents::listen() {
     where.token = random_token();
   }
   where.hosts = own_addresses_;
-  channel_ = std::make_unique<ChannelServer>(where);
+  return std::make_unique<ChannelServer>(where);
 }
 
 std::string Agents::name_of_host(int host) const {
@@ -139,7 +135,6 @@ std::vector<std::string> Agents::clock_findings() const {
   return findings;
 }
 
-// What keeps these hosts from taking part, as far as is known; a sentence each.
 std::vector<std::string> Agents::problems_of(const std::vector<int>& hosts) const {
   std::vector<std::string> problems;
   for (const auto& [rank, reason] : refused_) problems.push_back(reason);
@@ -155,13 +150,13 @@ std::vector<std::string> Agents::wait_for(const std::vector<int>& hosts, const s
   refused_.clear();
   const auto ready = [this](int host) { return states_[at(host)].ready; };
   const auto begin = Clock::now();
-  std::optional<Clock::time_point> first_problem;
+  std::optional<Clock::time_point> first_failure;
   const auto since = [](Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); };
-  take_until(options_.start_limit_seconds, [&] {
+  read_until(*this, options_.start_limit_seconds, [&] {
     const std::size_t problems = problems_of(hosts).size();
-    if (problems > 0 && !first_problem) first_problem = Clock::now();
-    const auto come = static_cast<std::size_t>(std::count_if(hosts.begin(), hosts.end(), ready));
-    return come + problems >= hosts.size() || (first_problem && since(*first_problem) > after_a_problem_seconds) ||
+    if (problems > 0 && !first_failure) first_failure = Clock::now();
+    const auto arrived = static_cast<std::size_t>(std::count_if(hosts.begin(), hosts.end(), ready));
+    return arrived + problems >= hosts.size() || (first_failure && since(*first_failure) > after_failure_seconds) ||
            stop();
   });
   std::vector<std::string> problems = problems_of(hosts);
@@ -201,243 +196,195 @@ bool Agents::bring_back(const std::vector<int>& hosts, const std::function<bool(
     const std::vector<std::string> own = problems_of({host});
     state.given_up = true;
     state.lost += fmt::format("; {}", fmt::join(own.empty() ? problems : own, "; "));
-    if (options_.note) options_.note(fmt::format("{}; the run goes on without it", state.lost));
+    note(fmt::format("{}; the run continues without it", state.lost));
   }
   return false;
 }
 
 void Agents::add_fds(std::vector<pollfd>& fds) const {
-  channel_->add_fds(fds);
+  loop_.add_fds(fds);
   starter_->add_fds(fds);
 }
 
-bool Agents::take_until(double seconds, const std::function<bool()>& until) {
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  for (;;) {
-    take();
-    if (until()) return true;
-    if (Clock::now() >= end) return false;
-    std::vector<pollfd> fds;
-    add_fds(fds);
-    ::poll(fds.data(), fds.size(), 50);
-  }
+void Agents::read() {
+  loop_.round(0, {starter_.get()});
+  if (!heartbeat_.due()) return;
+  for (std::size_t i = 0; i < states_.size(); ++i) send(static_cast<int>(i), message::Heartbeat{});
 }
 
-void Agents::take() {
-  std::vector<pollfd> none;
-  // Who has not been heard here for long may have spoken all the same.
-  const auto before = taken_;
-  for (auto events = channel_->wait(0, none); !events.empty(); events = channel_->wait(0, none))
-    for (const ChannelServer::Event& event : events) take_event(event);
-  for (const std::string& line : channel_->take_log())
-    if (options_.note) options_.note(line);
-  starter_->take();
-  taken_ = Clock::now();
-  if (taken_ - before < agent_heartbeat_period) heartbeats();
+void Agents::note(const std::string& line) {
+  if (options_.note) options_.note(line);
 }
 
-void Agents::heartbeats() {
-  const auto now = Clock::now();
-  for (std::size_t i = 0; i < states_.size(); ++i) {
-    const State& state = states_[i];
-    const double limit = connection_limit();
-    if (state.peer >= 0 && std::chrono::duration<double>(now - state.heard).count() > limit)
-      lose(static_cast<int>(i), fmt::format("it gave no sign of life for {:.3g} s", limit));
-  }
-  if (now - said_ < agent_heartbeat_period) return;
-  said_ = now;
-  for (std::size_t i = 0; i < states_.size(); ++i) send(static_cast<int>(i), {{"type", "heartbeat"}});
-}
-
-bool Agents::send(int host, const Json& message) {
+bool Agents::send(int host, const Message& message) {
   const int peer = states_[at(host)].peer;
-  return peer >= 0 && channel_->send(peer, message);
+  return peer >= 0 && loop_.server().send(peer, message);
 }
 
-int Agents::host_of(int peer) const {
+int Agents::host_at(int peer) const {
   for (std::size_t i = 0; i < states_.size(); ++i)
     if (states_[i].peer == peer) return static_cast<int>(i);
   return -1;
 }
 
-void Agents::take_event(const ChannelServer::Event& event) {
-  using Kind = ChannelServer::Event::Kind;
-  try {
-    const int host = host_of(event.rank);
-    if (event.kind == Kind::refused) {
-      const JsonReader refusal(event.message, "");
-      refused_[refusal.small("rank", 0)] = refusal.text("reason");
-    } else if (event.kind == Kind::hello) {
-      take_hello(event.rank, event.message);
-    } else if (event.kind == Kind::closed && host >= 0) {
-      lose(host, "its agent ended");
-    } else if (event.kind == Kind::closed) {
-      const auto guest = guests_.find(event.rank);
-      if (guest == guests_.end()) return;
-      const int id = guest->second;
-      guests_.erase(guest);
-      if (!remotes_[id].status) send(remotes_[id].host, {{"type", "stop"}, {"id", id}});
-    } else if (host >= 0) {
-      states_[at(host)].heard = Clock::now();
-      take_message(host, event.message);
-    } else {
-      take_guest(event.rank, event.message);
-    }
-  } catch (const std::exception& error) {
-    if (options_.note) options_.note(fmt::format("channel: agent {}: {}", event.rank, error.what()));
-  }
+void Agents::on_silent(int peer, double seconds) {
+  if (const int host = host_at(peer); host >= 0) lose(host, fmt::format("no heartbeat for {:.3g} s", seconds));
 }
 
-// Agents say their number, except under srun and in an environment of ranks, where they are known by their names and
-// by the order of their ranks.
-void Agents::take_hello(int peer, const Json& message) {
-  const JsonReader hello(message, "");
-  if (hello.text("role") != "agent") return;
-  const std::string name = hello.text("host");
-  int host = peer;
-  if (allocation_.source == LaunchSource::slurm) {
-    host = host_named(name).value_or(-1);
-  } else if (allocation_.source == LaunchSource::environment) {
-    host = host_named(name).value_or(-1);
-    for (std::size_t i = 0; i < states_.size() && host < 0; ++i)
-      if (allocation_.hosts[i].name.empty()) host = static_cast<int>(i);
-  }
+void Agents::on_closed(int peer) {
+  if (const int host = host_at(peer); host >= 0) return lose(host, "its agent ended");
+  const auto guest = guests_.find(peer);
+  if (guest == guests_.end()) return;
+  const int id = guest->second;
+  guests_.erase(guest);
+  if (!remotes_[id].status) send(remotes_[id].host, message::Stop{id});
+}
+
+// Agents say their number, except under srun, where they are known by name, and where hosts start their own agents:
+// there a name not seen before is the next host's.
+int Agents::host_of(int peer, const message::Hello& hello) const {
+  if (allocation_.source != LaunchSource::slurm && allocation_.source != LaunchSource::environment)
+    return at(peer) < states_.size() ? peer : -1;
+  const int host = host_named(hello.host).value_or(-1);
+  if (host >= 0 || allocation_.source == LaunchSource::slurm) return host;
+  const auto nameless = std::find_if(allocation_.hosts.begin(), allocation_.hosts.end(),
+                                     [](const AllocatedHost& one) { return one.name.empty(); });
+  return nameless == allocation_.hosts.end() ? -1 : static_cast<int>(nameless - allocation_.hosts.begin());
+}
+
+void Agents::on_hello(int peer, const message::Hello& hello) {
+  if (hello.role != "agent") return;
+  const int host = host_of(peer, hello);
+  const std::string name = one_line(hello.host);
   std::string why;
-  if (host < 0 || at(host) >= states_.size())
-    why = fmt::format("host {} is not of this run", one_line(name));
+  if (host < 0)
+    why = fmt::format("host {} is not of this run", name);
   else if (states_[at(host)].peer >= 0)
-    why = fmt::format("two agents call their host {}: give them names by ASSAY_HOST", one_line(name));
-  else if (const std::string plan = hello.text("plan");
-           !plan.empty() && !options_.plan.empty() && plan != options_.plan)
-    why = fmt::format("plan mismatch: host {} was given {}, the supervisor {}", one_line(name), one_line(plan),
+    why = fmt::format("two agents call their host {}: give them names by ASSAY_HOST", name);
+  else if (!hello.plan.empty() && !options_.plan.empty() && hello.plan != options_.plan)
+    why = fmt::format("plan mismatch: host {} was given {}, the supervisor {}", name, one_line(hello.plan),
                       options_.plan);
   if (!why.empty()) {
     refused_[peer] = why;
-    channel_->send(peer, {{"type", "refused"}, {"reason", why}});
-    channel_->part_with(peer);
+    loop_.server().send(peer, message::Refused{why});
+    loop_.server().disconnect(peer);
     return;
   }
-  if (allocation_.hosts[at(host)].name.empty()) allocation_.hosts[at(host)].name = name;
-  State fresh;
-  fresh.peer = peer;
-  fresh.heard = Clock::now();
-  // One that was lost is so until it is ready.
+  if (allocation_.hosts[at(host)].name.empty()) allocation_.hosts[at(host)].name = hello.host;
+  // A lost host stays so until it is ready.
   State& state = states_[at(host)];
-  fresh.lost = std::move(state.lost);
-  fresh.given_up = state.given_up;
-  state = std::move(fresh);
+  state = State{.peer = peer, .lost = std::move(state.lost), .given_up = state.given_up};
 }
 
-void Agents::ask_clock(int host) { send(host, {{"type", "clock"}, {"sent", wall_clock_ns()}}); }
+void Agents::on_message(int peer, const Message& message) {
+  if (const int host = host_at(peer); host >= 0)
+    std::visit([&](const auto& one) { on(host, one); }, message);
+  else if (const auto* request = std::get_if<message::Shell>(&message))
+    on_shell(peer, *request);
+}
 
-void Agents::take_clock(int host, const Json& message) {
-  const JsonReader reader(message, "");
+void Agents::ask_clock(int host) { send(host, message::Clock{.sent = wall_clock_ns()}); }
+
+void Agents::on(int host, const message::Clock& answer) {
   State& state = states_[at(host)];
-  const std::int64_t now = wall_clock_ns(), sent = reader.integer("sent", 0);
-  // The quickest answer says it most exactly.
-  if (state.clocks_asked == 0 || now - sent < state.round_trip_ns) {
-    state.round_trip_ns = now - sent;
-    state.ahead_ns = reader.integer("wall", 0) - (sent + state.round_trip_ns / 2);
+  const std::int64_t round_trip = wall_clock_ns() - answer.sent;
+  // The fastest answer is the most exact.
+  if (state.clock_answers == 0 || round_trip < state.round_trip_ns) {
+    state.round_trip_ns = round_trip;
+    state.ahead_ns = answer.wall - (answer.sent + round_trip / 2);
   }
-  state.ready = ++state.clocks_asked >= clock_questions;
+  state.ready = ++state.clock_answers >= clock_answers_needed;
   if (!state.ready) return ask_clock(host);
-  if (!state.lost.empty() && options_.note) options_.note(fmt::format("host {} is back", name_of_host(host)));
+  if (!state.lost.empty()) note(fmt::format("host {} is back", name_of_host(host)));
   state.lost.clear();
   state.given_up = false;
 }
 
-void Agents::take_message(int host, const Json& message) {
-  const JsonReader reader(message, "");
-  const std::string type = reader.text("type");
-  if (type == "host") {
-    infos_[at(host)] = host_info_from(message);
-    infos_[at(host)].name = allocation_.hosts[at(host)].name;
-    ask_clock(host);
-  } else if (type == "clock") {
-    take_clock(host, message);
-  } else if (type == "cleared") {
-    states_[at(host)].cleared = reader.small("id", 0);
-  } else if (type == "output" || type == "ended") {
-    const int id = reader.small("id", 0);
-    const auto remote = remotes_.find(id);
-    if (remote == remotes_.end() || remote->second.host != host) return;
-    if (type == "ended") return end_remote(id, static_cast<int>(reader.integer("status", 0)));
-    const std::string text = reader.text("text");
-    keep_tail(remote->second.printed, text);
-    for (const auto& [number, started] : guests_) {
-      if (started != id) continue;
-      keep_tail(shells_printed_, text);
-      channel_->send(number, {{"type", "output"}, {"text", text}});
-    }
+void Agents::on(int host, const message::Host& message) {
+  infos_[at(host)] = host_info_from(message.info);
+  infos_[at(host)].name = allocation_.hosts[at(host)].name;
+  ask_clock(host);
+}
+
+void Agents::on(int host, const message::Clear& answer) { states_[at(host)].cleared = answer.id; }
+
+void Agents::on(int host, const message::Ended& ended) {
+  const auto remote = remotes_.find(ended.id);
+  if (remote != remotes_.end() && remote->second.host == host) set_ended(ended.id, ended.status);
+}
+
+void Agents::on(int host, const message::Printed& printed) {
+  const auto remote = remotes_.find(printed.id);
+  if (remote == remotes_.end() || remote->second.host != host) return;
+  keep_tail(remote->second.printed, printed.text);
+  for (const auto& [guest, id] : guests_) {
+    if (id != printed.id) continue;
+    keep_tail(shells_printed_, printed.text);
+    loop_.server().send(guest, printed);
   }
 }
 
-void Agents::take_guest(int number, const Json& message) {
-  const JsonReader reader(message, "");
-  if (reader.text("type") != "shell" || guests_.contains(number)) return;
-  const std::string name = reader.text("target");
-  const std::optional<int> host = host_named(name);
+void Agents::on_shell(int guest, const message::Shell& request) {
+  if (guests_.contains(guest)) return;
+  const std::optional<int> host = host_named(request.target);
   std::string why;
   if (!shells_)
     why = "no daemon is expected now";
   else if (!host)
-    why = fmt::format("host {} is not of this run", one_line(name));
+    why = fmt::format("host {} is not of this run", one_line(request.target));
   else
     why = lost(*host);
   if (!why.empty()) {
-    channel_->send(number, {{"type", "output"}, {"text", "assay: " + why + "\n"}});
-    channel_->send(number, {{"type", "ended"}, {"status", 255 << 8}});
+    loop_.server().send(guest, message::Printed{.text = "assay: " + why + "\n"});
+    loop_.server().send(guest, message::Ended{.status = 255 << 8});
     return;
   }
-  Json order = {{"command", reader.text("command")}, {"variables", Json::object()}};
-  guests_[number] = next_id_;
-  start(*host, std::move(order));
+  guests_[guest] = next_id_;
+  start(*host, message::Start{.command = request.command});
 }
 
-int Agents::start(int host, Json order) {
-  const int id = next_id_++;
-  remotes_[id] = {host, {}, std::nullopt};
-  order["type"] = "start";
-  order["id"] = id;
-  if (!send(host, order)) end_remote(id, killed);
-  return id;
+int Agents::start(int host, message::Start order) {
+  order.id = next_id_++;
+  remotes_[order.id] = {host, {}, std::nullopt};
+  if (!send(host, order)) set_ended(order.id, killed);
+  return order.id;
 }
 
 int Agents::start(int host, const std::string& subcommand, const Variables& variables) {
-  return start(host, {{"subcommand", subcommand}, {"variables", variables}});
+  return start(host, message::Start{.subcommand = subcommand, .variables = variables});
 }
 
-void Agents::end_remote(int id, int status) {
+void Agents::set_ended(int id, int status) {
   Remote& remote = remotes_[id];
   if (remote.status) return;
   remote.status = status;
-  for (const auto& [number, started] : guests_)
-    if (started == id) channel_->send(number, {{"type", "ended"}, {"status", status}});
+  for (const auto& [guest, started] : guests_)
+    if (started == id) loop_.server().send(guest, message::Ended{id, status});
 }
 
 void Agents::lose(int host, const std::string& why) {
   State& state = states_[at(host)];
   if (state.peer < 0) return;
-  channel_->part_with(state.peer);
+  loop_.server().disconnect(state.peer);
   state.peer = -1;
   state.ready = false;
   const std::string words = starter_->ended(host);
   state.lost =
       fmt::format("host {} is lost: {}{}", name_of_host(host), why, words.empty() ? "" : fmt::format(" ({})", words));
   for (auto& [id, remote] : remotes_)
-    if (remote.host == host) end_remote(id, killed);
+    if (remote.host == host) set_ended(id, killed);
 }
 
 void Agents::clear(const std::vector<int>& hosts) {
   const int order = next_id_++;
   std::set<int> waited;
   for (const int host : hosts)
-    if (send(host, {{"type", "clear"}, {"id", order}})) waited.insert(host);
-  take_until(clear_limit_seconds, [&] {
+    if (send(host, message::Clear{order})) waited.insert(host);
+  read_until(*this, clear_limit_seconds, [&] {
     return std::all_of(waited.begin(), waited.end(),
                        [&](int host) { return states_[at(host)].cleared >= order || states_[at(host)].peer < 0; });
   });
-  // What does not even end its processes is of no more use.
+  // A host that cannot even end its processes is of no use.
   for (const int host : waited)
     if (states_[at(host)].cleared < order)
       lose(host, fmt::format("it did not end its processes within {:.3g} s", clear_limit_seconds));
@@ -448,7 +395,7 @@ void Agents::forget_ended() {
 }
 
 std::string Agents::shell_address() const {
-  const std::string& all = channel_->address();
+  const std::string& all = loop_.server().address();
   return "127.0.0.1" + all.substr(all.rfind(':'));
 }
 

@@ -33,7 +33,7 @@ void check_address(const std::string& address) {
     throw UsageError(fmt::format("ASSAY_SUPERVISOR={}: must be HOST:PORT", one_line(address)));
 }
 
-// Rank, size, and the local ones, each from the first launcher that tells it; the hosts that these make, nameless.
+// Rank, size, local rank and local size, each from the first launcher that sets it; and the hosts, without names.
 void read_ranks(const Environment& environment, Allocation& allocation) {
   const auto rank = number_of(environment, {"ASSAY_RANK", "JOB_COMPLETION_INDEX", "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
                                             "PMI_RANK", "SLURM_PROCID"});
@@ -50,7 +50,7 @@ void read_ranks(const Environment& environment, Allocation& allocation) {
                                  size->variable, size->value));
   allocation.rank = rank->value;
   allocation.size = size->value;
-  // Own ranks are hosts unless their local ranks are told too; a surrounding launcher's local ranks are not theirs.
+  // With ASSAY_RANK, local ranks count only from ASSAY_LOCAL_RANK: those of a surrounding launcher mean other ranks.
   const bool own = rank->variable.starts_with("ASSAY_") || rank->variable.starts_with("JOB_");
   const auto local_rank =
       own ? number_of(environment, {"ASSAY_LOCAL_RANK"})
@@ -67,7 +67,7 @@ void read_ranks(const Environment& environment, Allocation& allocation) {
   for (int left = allocation.size; left > 0; left -= slots)
     allocation.hosts.push_back(
         {"", allocation.local_size ? std::optional(std::min(slots, left)) : std::nullopt, "", false});
-  // Rank 0's host stands first.
+  // Rank 0's host is the first.
   if (allocation.rank == 0) {
     allocation.hosts.front().name = this_host();
     allocation.hosts.front().here = true;
@@ -116,7 +116,7 @@ Allocation of_this_host() {
   return allocation;
 }
 
-// The host that supervises goes first: so mpirun orders its ranks, whatever the list says.
+// The supervisor's host goes first: mpirun puts its ranks there first too, whatever the list says.
 Allocation here_first(Allocation allocation) {
   std::stable_partition(allocation.hosts.begin(), allocation.hosts.end(),
                         [](const AllocatedHost& host) { return host.here; });
@@ -161,7 +161,7 @@ bool is_this_host(std::string_view name, const Environment& environment) {
   if (gethostname(text, sizeof text - 1) != 0) return false;
   const std::string_view own = text;
   const auto head = [](std::string_view full) { return full.substr(0, full.find('.')); };
-  // A name with a domain is another host's where the domains differ.
+  // Two names with different domains are different hosts.
   if (name.find('.') != name.npos && own.find('.') != own.npos) return name == own;
   return head(name) == head(own);
 }
@@ -181,7 +181,7 @@ Allocation find_allocation(const std::optional<std::filesystem::path>& hostfile,
   if (address) return from_environment(*address, environment);
   if (mpirun) return of_mpirun(environment);
   if (auto slurm = slurm_allocation(environment)) {
-    // One node that is this one needs nothing of Slurm, and its CPUs are the ranks' to divide.
+    // A job of only this node needs nothing from Slurm.
     if (slurm->part == Part::supervisor && slurm->only_here()) return of_this_host();
     return here_first(std::move(*slurm));
   }

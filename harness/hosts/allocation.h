@@ -1,4 +1,4 @@
-// Who takes part in a run: the hosts that the launcher at hand gives it, and this process's part among its like.
+// Who takes part in a run: the hosts that the launcher provides, and the part of this process.
 #pragma once
 
 #include <filesystem>
@@ -15,18 +15,18 @@ enum class LaunchSource { local, hostfile, slurm, environment };
 std::string_view name_of(LaunchSource source);
 
 struct AllocatedHost {
-  std::string name;          // as the launcher knows it; empty where only the host itself will tell (environment)
-  std::optional<int> slots;  // ranks that it may take; absent: as many as suit it (harness/hosts/placement.h)
-  std::string user;          // for its remote shell; empty: the shell's own choice
+  std::string name;          // as the launcher knows it; empty until the host says hello (environment)
+  std::optional<int> slots;  // ranks that it may take; absent: a default (harness/hosts/placement.h)
+  std::string user;          // for its remote shell; empty: the shell's default
   bool here = false;         // it is this machine: no remote shell is needed
 };
 
-// What a process that was started as `assay run PLAN` does.
+// What a process started as `assay run PLAN` does.
 enum class Part {
   supervisor,  // runs the plan
   agent,       // serves the supervisor at Allocation::supervisor with this host (environment, ranks above 0)
-  bystander,   // nothing: the first task of its srun supervises, and starts what it needs itself
-  unmet,       // one of several that mpirun started: rank 0 must first tell the others where it is
+  bystander,   // nothing: the first task of its srun supervises and starts its own processes
+  unmet,       // one of several started by mpirun, which do not know the supervisor's address yet
 };
 
 struct Allocation {
@@ -35,16 +35,16 @@ struct Allocation {
   std::vector<AllocatedHost> hosts;  // never empty, each name once; this host first, then the launcher's order
   Part part = Part::supervisor;
 
-  // Of `environment`: every host runs the same command, this is the one of `rank`. Ranks of the launcher are hosts
-  // here, or, where it tells local ranks, their slots.
+  // Of `environment`: every host runs the same command, this process that of `rank`. A rank of the launcher is a host
+  // or, if the launcher sets local ranks, one of a host's slots.
   int rank = 0;
   int size = 1;
   int local_rank = 0;
-  std::optional<int> local_size;  // absent: the launcher does not tell; each process is a host
+  std::optional<int> local_size;  // absent: not set by the launcher, each process is a host
   std::string supervisor;         // HOST:PORT at which rank 0 listens; empty while unmet
   std::string token;
 
-  // Whether this host is the only one, so that nothing has to be started elsewhere.
+  // Whether this host is the only one.
   bool only_here() const { return hosts.size() == 1 && hosts.front().here; }
 };
 
@@ -52,22 +52,22 @@ struct Allocation {
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 std::optional<std::string> own_environment(const char* name);
 
-// What launchers tell of ranks and sizes: the first of these variables that is set. Throws UsageError naming the
-// variable where it is no number from 0 to 65,536.
+// A rank or size from a launcher: the first of these variables that is set. Throws UsageError that names the variable
+// if its value is not a number from 0 to 65,536.
 struct Numbered {
   std::string variable;
   int value = 0;
 };
 std::optional<Numbered> number_of(const Environment& environment, std::initializer_list<const char*> variables);
 
-// The allocation of this process, from the first of these that there is: `hostfile` (--hostfile) · ASSAY_SUPERVISOR ·
-// several ranks of Open MPI's mpirun · Slurm · Open MPI's variables that name a default hostfile · this host alone.
-// Throws UsageError naming file and line, or the variable, that cannot be understood.
+// The allocation of this process, from the first that applies: `hostfile` (--hostfile) · ASSAY_SUPERVISOR · several
+// ranks of Open MPI's mpirun · Slurm · Open MPI's variables for a default hostfile · only this host. Throws UsageError
+// that names the file and line, or the variable, that is wrong.
 Allocation find_allocation(const std::optional<std::filesystem::path>& hostfile,
                            const Environment& environment = own_environment);
 
-// Whether a launcher's name for a host means this machine: localhost, its own name (with or without domain), or the
-// name by which Slurm knows it (SLURMD_NODENAME).
+// Whether a launcher's name for a host means this machine: localhost, its name (with or without domain), or its name in
+// Slurm (SLURMD_NODENAME).
 bool is_this_host(std::string_view name, const Environment& environment = own_environment);
 
 }  // namespace assay

@@ -5,13 +5,13 @@
 
 namespace assay {
 
-// CPUs of one rank out of `local_size` on this host; `cores` lists the usable logical CPUs of each core, neighbours
-// next to each other. Whole cores while there are enough, else single CPUs, else shared ones (oversubscription).
+// The CPUs of one of `local_size` ranks on this host; `cores` lists the usable logical CPUs of each core, neighbours
+// next to each other. Whole cores if there are enough, else single CPUs, else shared ones (oversubscription).
 std::vector<int> cpu_share(const std::vector<std::vector<int>>& cores, int local_rank, int local_size);
 
-// The cores this process may use, each with those of its CPUs that are in the affinity mask.
+// The cores that this process may use, each with its CPUs within the affinity mask.
 std::vector<std::vector<int>> usable_cores();
-// How many ranks have a core of their own here; the cgroup's CPU quota counts too.
+// How many ranks can have a core each, within the cgroup's CPU quota.
 int usable_core_count();
 int usable_cpu_count();
 

@@ -22,7 +22,7 @@ std::optional<int> number(std::string_view text) {
   return value;
 }
 
-// The driver's page on one GPU; nothing when its device file is not here (another container's GPU).
+// From the driver's page on one GPU; nothing if its device file is missing (another container's GPU).
 std::optional<GpuPlace> read_gpu(const fs::path& page, const std::string& pci, const fs::path& root) {
   GpuPlace gpu;
   gpu.pci = pci;
@@ -102,7 +102,7 @@ std::optional<std::vector<GpuPlace>> visible_gpus(const char* visible, const fs:
     while (word.starts_with(' ')) word.remove_prefix(1);
     while (word.ends_with(' ')) word.remove_suffix(1);
     if (const auto index = number(word)) {
-      // CUDA takes the list up to the first number that is none of its devices.
+      // CUDA ignores the list from the first invalid number on.
       if (*index < 0 || static_cast<std::size_t>(*index) >= all.size()) return picked;
       picked.push_back(all[static_cast<std::size_t>(*index)]);
       continue;

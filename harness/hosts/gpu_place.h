@@ -1,4 +1,5 @@
-// Where the GPUs of this host stand, from what the driver shows below /proc and /sys: no library is loaded.
+// PCI addresses and NUMA nodes of this host's GPUs, from the driver's files below /proc and /sys, without its
+// libraries.
 #pragma once
 
 #include <filesystem>
@@ -11,22 +12,22 @@ namespace assay {
 
 struct GpuPlace {
   std::string pci;     // "0000:1b:00.0"
-  std::string uuid;    // "GPU-..."; empty where the driver does not show it
+  std::string uuid;    // "GPU-..."; empty if the driver does not show it
   int numa_node = -1;  // -1: unknown, or the host has one node
 };
 
-// The GPUs that a process here sees, in the order that CUDA counts them under CUDA_DEVICE_ORDER=PCI_BUS_ID: those of
-// the driver whose device file is here, then as `visible` (CUDA_VISIBLE_DEVICES; null: all) picks them. Nothing where
-// that cannot be known: no driver, an unknown UUID, a slice of a GPU (MIG). `root` is where /proc, /sys and /dev are.
+// The GPUs that a process here sees, in CUDA's order under CUDA_DEVICE_ORDER=PCI_BUS_ID: those with a device file,
+// chosen by `visible` (CUDA_VISIBLE_DEVICES; null: all). Nothing if that is unknown: no driver, an unknown UUID, a
+// slice of a GPU (MIG). `root` holds /proc, /sys and /dev.
 std::optional<std::vector<GpuPlace>> visible_gpus(const char* visible, const std::filesystem::path& root = "/");
 
-// The same with this process's environment; also nothing where CUDA counts in another order, or the CUDA module comes
-// from elsewhere (ASSAY_MODULE_PATH) and may know other devices than the driver's.
+// The same with this process's environment; also nothing if CUDA uses another order, or the CUDA module comes from
+// ASSAY_MODULE_PATH and may have other devices than the driver.
 std::optional<std::vector<GpuPlace>> gpus_of_environment();
 
-// "0-3,8" as 0, 1, 2, 3, 8; stops at what is no number.
+// "0-3,8" as 0, 1, 2, 3, 8; stops at anything else.
 std::vector<int> cpu_list(std::string_view text);
-// The other way; each CPU once, ascending.
+// The reverse; each CPU once, ascending.
 std::string cpu_list_text(std::vector<int> cpus);
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// A host's description: probing, and to JSON and back.
+// A host's properties: probing, and to JSON and back.
 #include "harness/hosts/host_info.h"
 
 #include "harness/channel/channel.h"

@@ -1,4 +1,4 @@
-// Hostfiles: comments out, words apart, one host a line.
+// Hostfiles: strips comments, splits words, reads one host per line.
 #include "harness/hosts/hostfile.h"
 
 #include "harness/core/error.h"
@@ -22,11 +22,11 @@ namespace assay {
 namespace {
 
 constexpr std::size_t max_hosts = 65536;
-constexpr int max_slots_per_host = 65536;  // of one host
+constexpr int max_slots_per_host = 65536;
 constexpr std::size_t max_problems = 20;
 constexpr std::size_t max_bytes = std::size_t{16} << 20;
 
-// Comments become blanks; line ends stay, so that lines keep their numbers.
+// Replaces comments by blanks; keeps line ends, and so line numbers.
 std::string without_comments(std::string_view text) {
   std::string kept;
   enum { code, line, block } state = code;
@@ -53,7 +53,7 @@ std::string without_comments(std::string_view text) {
   return kept;
 }
 
-// Words between blanks, an equals sign joined to its neighbours: "slots = 2" is "slots=2".
+// Words separated by blanks; an equals sign joins its neighbours: "slots = 2" is "slots=2".
 std::vector<std::string> words_of(std::string_view line) {
   std::vector<std::string> words;
   bool join = false;
@@ -103,7 +103,7 @@ int slots_from(const std::string& name, const std::string& value) {
   return slots;
 }
 
-void read_option(const std::string& word, Line& line, std::optional<int>& most) {
+void read_option(const std::string& word, Line& line, std::optional<int>& max_slots) {
   static const std::vector<std::string> names = {"slots", "max_slots", "username"};
   const std::size_t equals = word.find('=');
   std::string name = word.substr(0, equals);
@@ -120,7 +120,7 @@ void read_option(const std::string& word, Line& line, std::optional<int>& most) 
     throw Bad{fmt::format("{} lacks its value, as in {}", in_quotes(word), user ? "username=root" : "slots=4")};
   const std::string value = word.substr(equals + 1);
   if (slots) line.host.slots = slots_from(name, value);
-  if (limit) most = slots_from(name, value);
+  if (limit) max_slots = slots_from(name, value);
   if (!user) return;
   if (!is_user_name(value)) throw Bad{fmt::format("{} is no user's name", in_quotes(value))};
   line.host.user = value;
@@ -143,11 +143,11 @@ Line read_line(const std::vector<std::string>& words) {
   if (name.find('=') != name.npos) throw Bad{fmt::format("{} stands where a host is expected", in_quotes(name))};
   if (!is_host_name(name)) throw Bad{fmt::format("{} is no host's name", in_quotes(name))};
   line.host.name = name;
-  std::optional<int> most;
-  for (std::size_t i = 1; i < words.size(); ++i) read_option(words[i], line, most);
-  if (most && line.host.slots && *most < *line.host.slots)
-    throw Bad{fmt::format("slots={} is more than max_slots={}", *line.host.slots, *most)};
-  if (most && !line.host.slots) line.host.slots = most;
+  std::optional<int> max_slots;
+  for (std::size_t i = 1; i < words.size(); ++i) read_option(words[i], line, max_slots);
+  if (max_slots && line.host.slots && *max_slots < *line.host.slots)
+    throw Bad{fmt::format("slots={} is more than max_slots={}", *line.host.slots, *max_slots)};
+  if (max_slots && !line.host.slots) line.host.slots = max_slots;
   return line;
 }
 

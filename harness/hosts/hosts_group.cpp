@@ -1,16 +1,15 @@
-// Orders to agents, and mpirun's settings beyond one host.
+// Orders to agents, and mpirun's settings for several hosts.
 #include "harness/hosts/hosts_group.h"
 
 #include "harness/core/error.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace assay {
 
 namespace {
 
-// A person's settings for libraries that ranks use; a remote host's own shell does not know them.
+// The user's settings for libraries that ranks use, which a remote host's shell does not have.
 bool is_setting(std::string_view name) {
   for (const char* prefix : {"ASSAY_", "NCCL_", "UCX_", "FI_", "OMP_", "MKL_", "ONEDNN_", "DNNL_", "OPENBLAS_"})
     if (name.starts_with(prefix)) return name != "ASSAY_HOST" && name != "ASSAY_RSH";
@@ -41,16 +40,16 @@ HostsGroup::HostsGroup(const LaunchRequest& request, Agents& agents) : agents_(a
 }
 
 void HostsGroup::start_launcher(const LaunchRequest& request) {
-  BeyondThisHost beyond;
+  SeveralHosts several;
   for (const int host : hosts_) {
     const AllocatedHost& allocated = agents_.allocation().hosts[static_cast<std::size_t>(host)];
     const auto seats =
         std::count_if(seats_.begin(), seats_.end(), [host](const RankSeat& seat) { return seat.host == host; });
-    beyond.hosts += fmt::format("{}{}:{}", beyond.hosts.empty() ? "" : ",", allocated.name, seats);
+    several.hosts += fmt::format("{}{}:{}", several.hosts.empty() ? "" : ",", allocated.name, seats);
     // mpirun starts the ranks of its own host itself.
-    if (allocated.here) beyond.variables["ASSAY_HOST"] = allocated.name;
+    if (allocated.here) several.variables["ASSAY_HOST"] = allocated.name;
   }
-  // Daemons come through the agents, whatever launcher there is around.
+  // Daemons are started through the agents, whatever launcher surrounds this process.
   const std::string shell = own_binary() + " remote-shell";
   for (const auto& [name, value] : Variables{{"OMPI_MCA_plm", "rsh"},
                                              {"OMPI_MCA_plm_rsh_agent", shell},
@@ -60,14 +59,14 @@ void HostsGroup::start_launcher(const LaunchRequest& request) {
                                              {"PRTE_MCA_plm_ssh_no_tree_spawn", "1"},
                                              {"ASSAY_AGENTS", agents_.shell_address()},
                                              {"ASSAY_AGENTS_TOKEN", agents_.token()}})
-    beyond.variables[name] = value;
-  // Ranks that share one network namespace reach each other over its loopback, if over anything.
+    several.variables[name] = value;
+  // Ranks within one network namespace can always use its loopback.
   const Variables own = inherited_variables();
   if (agents_.one_network(hosts_) && !own.contains("OMPI_MCA_btl_tcp_if_include") &&
       !own.contains("OMPI_MCA_btl_tcp_if_exclude"))
-    beyond.variables["OMPI_MCA_btl_tcp_if_include"] = "lo";
+    several.variables["OMPI_MCA_btl_tcp_if_include"] = "lo";
   agents_.serve_shells(true);
-  launcher_ = std::make_unique<LocalGroup>(request, beyond);
+  launcher_ = std::make_unique<LocalGroup>(request, several);
 }
 
 HostsGroup::~HostsGroup() {
@@ -82,7 +81,7 @@ void HostsGroup::add_fds(std::vector<pollfd>& fds) const {
 
 void HostsGroup::read() {
   if (launcher_) launcher_->read();
-  agents_.take();
+  agents_.read();
 }
 
 std::string HostsGroup::tail(std::size_t bytes, int rank) const {
@@ -126,8 +125,7 @@ std::optional<int> HostsGroup::wait_status(int rank) const {
 }
 
 bool HostsGroup::wait_end(double seconds, int rank) {
-  return agents_.take_until(seconds, [&] {
-    if (launcher_) launcher_->read();
+  return read_until(*this, seconds, [&] {
     reap();
     return ended(rank);
   });

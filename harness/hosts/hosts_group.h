@@ -1,4 +1,4 @@
-// Workers on several hosts: started by the agents, or by an mpirun here whose daemons the agents start.
+// Workers on several hosts: started by the agents, or by an mpirun on this host whose daemons the agents start.
 #pragma once
 
 #include "harness/hosts/agents.h"
@@ -9,7 +9,7 @@ namespace assay {
 
 class HostsGroup : public WorkerGroup {
  public:
-  // `agents` must outlive this. A seat on a lost host is that of a lost rank.
+  // `agents` must outlive this. A rank with a seat on a lost host is lost.
   HostsGroup(const LaunchRequest& request, Agents& agents);
   ~HostsGroup() override;
   HostsGroup(const HostsGroup&) = delete;
@@ -35,7 +35,7 @@ class HostsGroup : public WorkerGroup {
   Agents& agents_;
   std::vector<RankSeat> seats_;
   std::vector<int> hosts_;  // that have a seat
-  std::vector<int> ids_;    // of the workers, by rank, where the agents started them
+  std::vector<int> ids_;    // of the workers, by rank, if the agents started them
   std::optional<int> first_ended_;
   std::unique_ptr<LocalGroup> launcher_;
 };

@@ -1,4 +1,4 @@
-// fork and exec of workers, or of mpirun; and the end of all of them.
+// Starts and ends workers or mpirun.
 #include "harness/hosts/local_group.h"
 
 #include "harness/core/error.h"
@@ -9,24 +9,22 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 
 namespace assay {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-std::vector<std::string> command_for(const LaunchRequest& request, const BeyondThisHost& beyond) {
+std::vector<std::string> command_for(const LaunchRequest& request, const SeveralHosts& several) {
   std::vector<std::string> words;
   if (request.kind == LauncherKind::mpirun) {
     words = {find_program("mpirun"), "-n", std::to_string(request.ranks), "--bind-to", "none"};
-    if (beyond.hosts.empty())
+    if (several.hosts.empty())
       words.push_back("--oversubscribe");
     else
-      // Daemons stay attached to what started them, so that they end with it.
-      words.insert(words.end(), {"--host", beyond.hosts, "--map-by", "slot:OVERSUBSCRIBE", "--leave-session-attached"});
+      // Daemons stay attached to mpirun, so that they end with it.
+      words.insert(words.end(),
+                   {"--host", several.hosts, "--map-by", "slot:OVERSUBSCRIBE", "--leave-session-attached"});
     if (::geteuid() == 0) words.push_back("--allow-run-as-root");
     for (const auto& [name, value] : request.environment) words.insert(words.end(), {"-x", name});
   }
@@ -34,7 +32,7 @@ std::vector<std::string> command_for(const LaunchRequest& request, const BeyondT
   return words;
 }
 
-Variables variables_for(const LaunchRequest& request, const BeyondThisHost& beyond, int rank) {
+Variables variables_for(const LaunchRequest& request, const SeveralHosts& several, int rank) {
   Variables all = inherited_variables();
   for (const auto& [name, value] : request.environment) all[name] = value;
   if (request.kind == LauncherKind::local) {
@@ -44,24 +42,24 @@ Variables variables_for(const LaunchRequest& request, const BeyondThisHost& beyo
       all[name] = value;
     return all;
   }
-  // Open MPI decides by its own count of slots whether to spin or to yield; the supervisor knows better.
+  // Open MPI would decide by its own count of slots whether idle ranks spin or yield.
   all.try_emplace("OMPI_MCA_mpi_yield_when_idle", request.oversubscribed ? "1" : "0");
-  // Crashed ranks are described by the supervisor: no back traces.
+  // No back traces: the supervisor reports crashed ranks.
   all.try_emplace("OMPI_MCA_opal_signal", "");
-  // Ranks of one host need no network beyond its own; without one, Open MPI 5 complains of it for each pair.
-  if (beyond.hosts.empty() && !all.contains("OMPI_MCA_btl_tcp_if_exclude"))
+  // Ranks of one host need only its loopback. Without other interfaces Open MPI 5 prints a complaint per pair of ranks.
+  if (several.hosts.empty() && !all.contains("OMPI_MCA_btl_tcp_if_exclude"))
     all.try_emplace("OMPI_MCA_btl_tcp_if_include", "lo");
-  // The hosts are settled; a hostfile by default would be read beside them.
-  if (!beyond.hosts.empty()) std::erase_if(all, [](const auto& one) { return one.first.ends_with("hostfile"); });
-  for (const auto& [name, value] : beyond.variables) all[name] = value;
+  // A default hostfile would be read in addition to these hosts.
+  if (!several.hosts.empty()) std::erase_if(all, [](const auto& one) { return one.first.ends_with("hostfile"); });
+  for (const auto& [name, value] : several.variables) all[name] = value;
   return all;
 }
 
-// A launcher that is asked to end while it is still starting may never do so. Nobody is left to insist once the
-// supervisor is gone, so this child sleeps until one of the two ends and then does; the ranks die with their launcher.
-[[noreturn]] void insist(pid_t launcher, pid_t supervisor) {
+// A launcher that gets SIGTERM while it is still starting may never end. So a child of the supervisor waits until
+// either of them ends, then kills the launcher if it is left; the ranks die with it.
+[[noreturn]] void kill_orphaned_launcher(pid_t launcher, pid_t supervisor) {
   constexpr int grace_ms = 1000;
-  // The supervisor's sockets and locks must end with it, not with this child.
+  // The supervisor's sockets and locks must not outlive it in this child.
   if (::close_range(0, ~0U, 0) != 0) ::_exit(0);
   ::setpgid(0, 0);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
@@ -75,10 +73,10 @@ Variables variables_for(const LaunchRequest& request, const BeyondThisHost& beyo
 
 }  // namespace
 
-LocalGroup::LocalGroup(const LaunchRequest& request, const BeyondThisHost& beyond)
+LocalGroup::LocalGroup(const LaunchRequest& request, const SeveralHosts& several)
     : direct_(request.kind == LauncherKind::local) {
   try {
-    for (int i = 0; i < (direct_ ? request.ranks : 1); ++i) start(request, beyond, i);
+    for (int i = 0; i < (direct_ ? request.ranks : 1); ++i) start(request, several, i);
   } catch (...) {
     kill_all();
     throw;
@@ -86,17 +84,17 @@ LocalGroup::LocalGroup(const LaunchRequest& request, const BeyondThisHost& beyon
   output_.close_writer();
 }
 
-void LocalGroup::start(const LaunchRequest& request, const BeyondThisHost& beyond, int rank) {
+void LocalGroup::start(const LaunchRequest& request, const SeveralHosts& several, int rank) {
   ProcessRequest process;
-  process.words = command_for(request, beyond);
-  process.variables = variables_for(request, beyond, rank);
+  process.words = command_for(request, several);
+  process.variables = variables_for(request, several, rank);
   process.output = output_.writer();
-  // mpirun is asked, so that it ends its ranks and removes its files; a worker is not.
+  // SIGTERM lets mpirun end its ranks and remove its files.
   process.death_signal = direct_ ? SIGKILL : SIGTERM;
   const pid_t parent = ::getpid();
   const pid_t pid = start_process(process);
   processes_.push_back({pid, std::nullopt});
-  if (!direct_ && ::fork() == 0) insist(pid, parent);
+  if (!direct_ && ::fork() == 0) kill_orphaned_launcher(pid, parent);
 }
 
 LocalGroup::~LocalGroup() {
@@ -138,18 +136,12 @@ std::optional<int> LocalGroup::wait_status(int rank) const {
 }
 
 bool LocalGroup::wait_end(double seconds, int rank) {
-  const auto until = Clock::now() + std::chrono::duration<double>(seconds);
-  for (;;) {
-    read();
+  const bool done = read_until(*this, seconds, [&] {
     reap();
-    if (ended(rank)) {
-      read();
-      return true;
-    }
-    if (Clock::now() >= until) return false;
-    pollfd output{output_.fd(), POLLIN, 0};
-    ::poll(&output, 1, 10);
-  }
+    return ended(rank);
+  });
+  if (done) read();
+  return done;
 }
 
 void LocalGroup::kill_all() {
@@ -160,7 +152,7 @@ void LocalGroup::kill_all() {
     ::kill(processes_.front().pid, SIGTERM);
     wait_end(2.0);
   }
-  // Until it is reaped the pid is its own, and so is the group that it leads.
+  // A pid, and the process group it leads, cannot be reused before it is reaped.
   for (const Process& process : processes_)
     if (!process.status) ::kill(-process.pid, SIGKILL);
   if (!ended(-1)) wait_end(5.0);

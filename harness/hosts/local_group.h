@@ -1,21 +1,21 @@
-// Workers of this host, or a launcher that was started here.
+// Workers on this host, or a launcher started on it.
 #pragma once
 
 #include "harness/hosts/worker_group.h"
 
 namespace assay {
 
-// Settings of mpirun beyond this host; empty for a launcher that stays here.
-struct BeyondThisHost {
-  std::string hosts;    // "n1:2,n2:2", as mpirun's --host takes them
+// Settings of mpirun for several hosts; empty for a launcher of this host's ranks only.
+struct SeveralHosts {
+  std::string hosts;    // "n1:2,n2:2", for mpirun's --host
   Variables variables;  // of mpirun itself, not of the ranks
 };
 
-// The launcher, or the workers themselves (LauncherKind::local). Each leads a process group of its own and dies with
-// the thread that started it.
+// The launcher, or the workers themselves (LauncherKind::local). Each leads its own process group and dies with the
+// thread that started it.
 class LocalGroup : public WorkerGroup {
  public:
-  explicit LocalGroup(const LaunchRequest& request, const BeyondThisHost& beyond = {});
+  explicit LocalGroup(const LaunchRequest& request, const SeveralHosts& several = {});
   ~LocalGroup() override;
   LocalGroup(const LocalGroup&) = delete;
   LocalGroup& operator=(const LocalGroup&) = delete;
@@ -39,7 +39,7 @@ class LocalGroup : public WorkerGroup {
     pid_t pid = -1;
     std::optional<int> status;
   };
-  void start(const LaunchRequest& request, const BeyondThisHost& beyond, int rank);
+  void start(const LaunchRequest& request, const SeveralHosts& several, int rank);
 
   std::vector<Process> processes_;  // the launcher, or the workers by rank
   std::optional<int> first_ended_;  // index

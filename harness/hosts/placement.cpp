@@ -1,4 +1,4 @@
-// Ranks onto hosts, then the cores of each machine among its ranks.
+// Assigns ranks to hosts, then divides the cores of each machine among its ranks.
 #include "harness/hosts/placement.h"
 
 #include "harness/core/error.h"
@@ -17,18 +17,18 @@ namespace assay {
 
 namespace {
 
-constexpr int max_hosts_told = 8;
+constexpr int max_hosts_named = 8;
 
 int sum(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 
-// A host and what the allocation gives of it.
+// A host and its slots in the allocation.
 struct Offer {
   const HostInfo& host;
   std::optional<int> slots;
 };
 
-// What a host takes before ranks have to share.
-int first_places(const Offer& offer, const PlacementRequest& request) {
+// How many ranks a host takes before any have to share.
+int unshared_ranks(const Offer& offer, const PlacementRequest& request) {
   const int gpus = offer.host.gpu_count;
   if (request.device == DeviceKind::cpu) return offer.slots.value_or(1);
   if (!offer.slots) return gpus;
@@ -36,10 +36,10 @@ int first_places(const Offer& offer, const PlacementRequest& request) {
 }
 
 // "n1 2, n2 2", the first few.
-std::string told(const std::vector<Offer>& hosts, const std::vector<int>& counts) {
+std::string counts_text(const std::vector<Offer>& hosts, const std::vector<int>& counts) {
   std::string text;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (i == max_hosts_told) return text + ", ...";
+    if (i == max_hosts_named) return text + ", ...";
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", hosts[i].host.name, counts[i]);
   }
   return text;
@@ -55,27 +55,27 @@ std::string told(const std::vector<Offer>& hosts, const std::vector<int>& counts
                                one ? "this host has" : fmt::format("the hosts of {} have", request.origin), total,
                                total == 1 ? "GPU" : "GPUs",
                                one ? visible ? fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible) : ""
-                                   : fmt::format(" ({})", told(hosts, gpus))));
+                                   : fmt::format(" ({})", counts_text(hosts, gpus))));
 }
 
 [[noreturn]] void refuse_slots(const std::vector<Offer>& hosts, const PlacementRequest& request) {
   std::vector<int> slots;
-  for (const Offer& offer : hosts) slots.push_back(first_places(offer, request));
+  for (const Offer& offer : hosts) slots.push_back(unshared_ranks(offer, request));
   throw UsageError(fmt::format("--ranks {} is beyond the {} slots of {} ({})", request.ranks, sum(slots),
-                               request.origin, told(hosts, slots)));
+                               request.origin, counts_text(hosts, slots)));
 }
 
 [[noreturn]] void refuse_cpus(const HostInfo& host, bool alone, const PlacementRequest& request) {
-  throw UsageError(fmt::format("--ranks {} is beyond the slots: {} has {} CPUs, and at most {} ranks a CPU are run",
+  throw UsageError(fmt::format("--ranks {} is beyond the slots: {} has {} CPUs, and takes at most {} ranks per CPU",
                                request.ranks, alone ? "this machine" : host.name, host.cpu_count, max_ranks_per_cpu));
 }
 
-// Ranks of each host.
+// The number of ranks on each host.
 std::vector<int> ranks_by_host(const std::vector<Offer>& hosts, const PlacementRequest& request) {
   std::vector<int> counts;
   int left = request.ranks;
   for (const Offer& offer : hosts) {
-    counts.push_back(std::clamp(first_places(offer, request), 0, left));
+    counts.push_back(std::clamp(unshared_ranks(offer, request), 0, left));
     left -= counts.back();
   }
   if (left == 0) return counts;
@@ -101,7 +101,7 @@ std::vector<int> ranks_by_host(const std::vector<Offer>& hosts, const PlacementR
   return counts;
 }
 
-// The NUMA node of a seat's GPU, where it is known and has a core that may be used; else -1.
+// The NUMA node of a seat's GPU; -1: unknown.
 int gpu_node(const RankSeat& seat, const HostInfo& host) {
   if (!seat.gpu || !host.gpus || static_cast<std::size_t>(*seat.gpu) >= host.gpus->size()) return -1;
   return (*host.gpus)[static_cast<std::size_t>(*seat.gpu)].numa_node;
@@ -117,8 +117,8 @@ std::vector<std::vector<int>> cores_of_node(const HostInfo& host, int node) {
   return own;
 }
 
-// Ranks whose GPUs stand on one NUMA node divide the cores of that node; where no node is known, all divide all cores.
-void give_cpus(std::vector<RankSeat*>& seats, const HostInfo& host) {
+// Ranks with GPUs on one NUMA node divide the cores of that node; ranks of unknown nodes divide all cores.
+void assign_cpus(std::vector<RankSeat*>& seats, const HostInfo& host) {
   const auto size = static_cast<int>(seats.size());
   for (int i = 0; i < size; ++i) {
     RankSeat& seat = *seats[static_cast<std::size_t>(i)];
@@ -161,7 +161,7 @@ Placement place_ranks(const std::vector<AllocatedHost>& slots, const std::vector
       placement.seats.push_back(std::move(seat));
     }
   placement.hosts = static_cast<int>(std::count_if(counts.begin(), counts.end(), [](int count) { return count > 0; }));
-  // Hosts with ranks, each with those that may use the very same CPUs.
+  // Hosts with the same CPUs share them.
   std::vector<bool> done(hosts.size());
   for (std::size_t h = 0; h < hosts.size(); ++h) {
     if (counts[h] == 0) continue;
@@ -175,7 +175,7 @@ Placement place_ranks(const std::vector<AllocatedHost>& slots, const std::vector
       done[place] = true;
       seats.push_back(&seat);
     }
-    give_cpus(seats, hosts[h]);
+    assign_cpus(seats, hosts[h]);
     if (request.device == DeviceKind::cpu && static_cast<int>(seats.size()) > hosts[h].core_count)
       placement.oversubscribed = true;
   }

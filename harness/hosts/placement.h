@@ -1,4 +1,4 @@
-// Rank to host, CPUs, NUMA node and GPU: chosen by the supervisor from what the hosts say they have.
+// The supervisor's assignment of ranks to hosts, CPUs, NUMA nodes and GPUs.
 #pragma once
 
 #include "harness/device/device.h"
@@ -17,11 +17,11 @@ inline constexpr int max_ranks_per_cpu = 4;
 
 struct RankSeat {
   int rank = 0;
-  int host = 0;  // index of the hosts given
+  int host = 0;  // index
   int local_rank = 0;
   int local_size = 1;
   std::vector<int> cpus;         // ascending
-  std::optional<int> numa_node;  // of all these CPUs; absent when they span several, or it is unknown
+  std::optional<int> numa_node;  // of all these CPUs; absent if they span several, or it is unknown
   std::optional<int> gpu;        // index on its host
 };
 
@@ -29,7 +29,7 @@ struct Placement {
   std::vector<RankSeat> seats;  // by rank; hosts are filled in their order
   int hosts = 1;                // that have a rank
   bool oversubscribed = false;  // CPU ranks beyond the cores of a machine
-  bool one_machine = false;     // hosts divide the cores of one machine: no measurement of several
+  bool one_machine = false;     // hosts share the cores of one machine, so the run does not measure several
 };
 
 struct PlacementRequest {
@@ -39,30 +39,29 @@ struct PlacementRequest {
   std::string origin = {};  // of the slots, for messages
 };
 
-// Seats for a world. A host takes its slots; without them as many ranks as it has GPUs, or on CPUs one. What is then
-// left goes evenly to the hosts without slots: on CPUs up to max_ranks_per_cpu, to GPUs under share_gpu. Ranks of hosts
-// that are one machine divide its cores. Throws UsageError when there is no room for all.
+// Seats for a world. A host fills its slots; without slots it takes one rank per GPU, or one rank on CPUs. The
+// remaining ranks are spread evenly over the hosts without slots: on CPUs up to max_ranks_per_cpu, on GPUs with
+// share_gpu. Ranks of hosts that are one machine divide its cores. Throws UsageError when there is no room for all.
 // `slots` and `hosts` are the same hosts in the same order.
 Placement place_ranks(const std::vector<AllocatedHost>& slots, const std::vector<HostInfo>& hosts,
                       const PlacementRequest& request);
 
-// Seats for the very world of `planned` on those hosts alone that are not `gone`; absent where they have no room for
-// it, or where it would be another world: over more or fewer hosts, or with ranks that share what they did not share.
+// Seats for the world of `planned` on the hosts that are not `gone`. Absent if they have no room for it, or it would be
+// another world: with more or fewer hosts, or with ranks that share CPUs or machines as they did not before.
 std::optional<Placement> place_elsewhere(const Placement& planned, const std::vector<bool>& gone,
                                          const std::vector<AllocatedHost>& slots, const std::vector<HostInfo>& hosts,
                                          const PlacementRequest& request);
 
 // NUMA nodes of this host by the OS's number, each with its CPUs.
 std::map<int, std::vector<int>> numa_nodes();
-// The NUMA node that all of these CPUs belong to; absent when there is none such, or it is unknown.
+// The NUMA node that all of these CPUs belong to; absent if they span several, or it is unknown.
 std::optional<int> node_of_cpus(const std::map<int, std::vector<int>>& nodes, const std::vector<int>& cpus);
 
-// World sizes through an allocation of several hosts: the ranks that its first 1, 2, 4, ... and all hosts take, those
-// without slots as many as GPUs (`gpus_per_host`), on CPUs one. Empty for one host.
+// World sizes for an allocation of several hosts: the ranks of its first 1, 2, 4, ... and all hosts; a host without
+// slots takes `gpus_per_host`, or one on CPUs. Empty for one host.
 std::vector<int> walk_hosts(const Allocation& allocation, DeviceKind device, int gpus_per_host);
 
-// CPU sets of a world's ranks as one word of the environment, "0-3,8;4-7" (ASSAY_CPUS_BY_RANK); and the one of `rank`,
-// empty where there is none.
+// The CPU sets of a world's ranks for ASSAY_CPUS_BY_RANK, "0-3,8;4-7"; and that of `rank`, empty if there is none.
 std::string cpu_sets(const std::vector<RankSeat>& seats);
 std::string_view cpu_set_of(std::string_view sets, int rank);
 

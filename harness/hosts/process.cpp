@@ -55,7 +55,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   ::_exit(127);
 }
 
-// Children from before adopt_orphans(): of a shell that became this process by exec. They are not ours to end.
+// Children from before adopt_orphans(), of a shell that became this process by exec: not to be ended.
 std::set<pid_t>& foreign_children() {
   static std::set<pid_t> pids;
   return pids;
@@ -71,19 +71,19 @@ std::vector<pid_t> children(const std::set<pid_t>& foreign) {
   return found;
 }
 
-// The launcher frames its own remarks with lines of dashes, or begins them with its name. Open MPI 5 has each rank that
-// misses another one report that at length, and zero bytes between what ranks print.
+// The launcher puts its remarks between lines of dashes, or begins them with its name. With Open MPI 5 each rank that
+// loses a peer prints a long report, and there are zero bytes between the output of ranks.
 std::string without_boilerplate(std::string_view text) {
   std::string kept;
-  bool framed = false, missing_a_rank = false;
+  bool framed = false, lost_peer = false;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string line(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     std::erase(line, '\0');
     const bool report = line.starts_with("[") && line.find("] *** ") != line.npos;
-    missing_a_rank = report && (missing_a_rank || line.ends_with("*** An error occurred in Socket closed"));
-    if (missing_a_rank) continue;
+    lost_peer = report && (lost_peer || line.ends_with("*** An error occurred in Socket closed"));
+    if (lost_peer) continue;
     const bool dashes = line.size() >= 20 && line.find_first_not_of('-') == line.npos;
     if (dashes) framed = !framed;
     const bool remark = line.starts_with("mpirun: ") || line.starts_with("prterun: ");
@@ -93,14 +93,13 @@ std::string without_boilerplate(std::string_view text) {
   return kept;
 }
 
-// MPI_ERR_UNKNOWN: the code with which Open MPI ends a rank that has lost another one. mpirun may hand on that in place
-// of how the other ended.
-constexpr int ended_for_want_of_another = 14;
+// MPI_ERR_UNKNOWN: Open MPI's exit code of a rank that has lost a peer. mpirun may report it instead of the peer's.
+constexpr int lost_peer_code = 14;
 
 const bool below_mpirun = std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("PMIX_RANK");
 
-// Set by a launcher for one rank or step. Settings that a person makes for Open MPI (OMPI_MCA_*) are not, unless
-// mpirun itself started this process: then it has written them.
+// Set by a launcher for one rank or step. The user's settings for Open MPI (OMPI_MCA_*) are not, unless mpirun started
+// this process: then mpirun has written them.
 bool of_a_launcher(std::string_view name) {
   for (const char* prefix : {"SLURM", "PMI_", "PMI2_", "PMIX_", "PALS_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_"})
     if (name.starts_with(prefix)) return true;
@@ -157,7 +156,7 @@ std::string find_program(const std::string& name) {
 std::string own_binary() {
   std::error_code error;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) throw Error(fmt::format("cannot find the own binary: {}", error.message()));
+  if (error) throw Error(fmt::format("cannot find this program's own file: {}", error.message()));
   return path.string();
 }
 
@@ -193,11 +192,11 @@ void Output::close_writer() {
 std::string Output::read() {
   std::string all;
   char block[16384];
-  // Bounded, so that a process that never stops printing does not hold its reader.
+  // Bounded, so that a process that never stops printing does not block its reader.
   while (fd_ >= 0 && all.size() < 4 * kept_output) {
     const ssize_t got = ::read(fd_, block, sizeof block);
     if (got < 0 && errno == EINTR) continue;
-    if (got == 0) ::close(std::exchange(fd_, -1));  // poll must not report it for ever
+    if (got == 0) ::close(std::exchange(fd_, -1));  // else every poll would report it
     if (got <= 0) break;
     all.append(block, static_cast<std::size_t>(got));
   }
@@ -255,7 +254,7 @@ std::string describe_status(int wait_status, bool through_launcher) {
     return fmt::format("killed by {} (signal {})", name ? fmt::format("SIG{}", name) : "a signal", signal);
   }
   const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
-  if (through_launcher && code == ended_for_want_of_another) return {};
+  if (through_launcher && code == lost_peer_code) return {};
   return code != 0 ? fmt::format("ended with code {}", code) : std::string();
 }
 

@@ -1,4 +1,4 @@
-// Processes: starting one, keeping the end of what it prints, and ending all that is left of it.
+// Processes: starts them, keeps the tail of their output, ends everything they leave behind.
 #pragma once
 
 #include <sys/types.h>
@@ -15,31 +15,31 @@ namespace assay {
 
 using Variables = std::map<std::string, std::string>;
 
-// This process's environment, without what a launcher (Open MPI, PMI, Slurm) or a supervisor has told this one rank of
-// its own: the next launcher would take it for its own.
+// This process's environment without the variables that a launcher (Open MPI, PMI, Slurm) or a supervisor has set for
+// this rank: another launcher would take them for its own.
 Variables inherited_variables();
-// All of it but for the latter.
+// Without the supervisor's variables only.
 Variables variables_of_launcher();
 
-// mpirun binds its ranks, each to its own core: a rank that starts others goes by all that its host allows.
+// Undoes the binding of this rank to one core by mpirun, for a rank that starts others.
 void leave_binding_of_mpirun();
 
-// The file of a program on the PATH; empty when there is none.
+// The path of a program on the PATH; empty if there is none.
 std::string find_program(const std::string& name);
 // Throws Error.
 std::string own_binary();
 
 struct ProcessRequest {
   std::vector<std::string> words;  // an absolute path first
-  Variables variables;             // all of its environment
-  int output = -1;                 // what it prints goes here
+  Variables variables;             // its whole environment
+  int output = -1;                 // for stdout and stderr
   int input = -1;                  // -1: /dev/null
-  int death_signal = SIGKILL;      // sent to it when the starting thread ends
+  int death_signal = SIGKILL;      // that it gets when the thread that started it ends
 };
-// Leads a process group of its own, so that a terminal's Ctrl-C does not reach it. Throws Error.
+// It leads its own process group, so that a terminal's Ctrl-C does not reach it. Throws Error.
 pid_t start_process(const ProcessRequest& request);
 
-// A pipe into which processes print.
+// A pipe for the output of processes.
 class Output {
  public:
   // Throws Error.
@@ -48,14 +48,14 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // For start_process; closed once all have been started, so that the end is seen.
+  // For start_process; to be closed once all have started, so that the end can be seen.
   int writer() const { return writer_; }
   void close_writer();
-  // To be polled; -1 once every process has closed its end.
+  // For a poll; -1 once every process has closed its end.
   int fd() const { return fd_; }
-  // Takes what has come; returns it.
+  // Whatever has come since the last call.
   std::string read();
-  // The last of it that is kept.
+  // The tail of everything.
   const std::string& kept() const { return kept_; }
 
  private:
@@ -64,27 +64,27 @@ class Output {
   std::string kept_;
 };
 
-// Appends and forgets the beginning of what grows too long.
+// Appends, and drops the beginning of what grows too long.
 void keep_tail(std::string& kept, std::string_view more);
-// The last lines of what was printed, a launcher's own boilerplate left out; at most `bytes` long.
+// The last lines of output without a launcher's boilerplate; at most `bytes` long.
 std::string tail_of(const std::string& printed, std::size_t bytes);
 
-// A descriptor of a process, so that a reused pid is never killed; -1 when it is gone.
+// A descriptor of a process, so that a reused pid is never killed; -1 if it is gone.
 int pidfd_open(pid_t pid);
 void pidfd_kill(int fd);
 
 // Makes this process the parent of orphans below it, so that end_children() finds them.
 void adopt_orphans();
-// A child that end_children() passes over.
+// end_children() skips this child.
 void spare_child(pid_t pid);
-// Kills and reaps every child that came after adopt_orphans(), adopted ones included, until none is left or `seconds`
-// have passed. `reaped` is told of each, with its wait status.
+// Kills and reaps every child since adopt_orphans(), adopted ones included, until none is left or `seconds` have
+// passed. `reaped` gets the pid and wait status of each.
 void end_children(double seconds, const std::function<void(pid_t, int)>& reaped);
 
-// The signal that a process ended by, a launcher's 128 + signal understood; 0: none.
+// The signal that ended a process, or that a launcher reports as 128 + signal; 0: none.
 int ending_signal(int wait_status, bool through_launcher);
-// "killed by SIGSEGV (signal 11)", "ended with code 3". Empty for a clean end, and where a launcher's status tells how
-// another rank ended.
+// "killed by SIGSEGV (signal 11)", "ended with code 3". Empty for a clean end, and if a launcher's status may be that
+// of another rank.
 std::string describe_status(int wait_status, bool through_launcher);
 
 }  // namespace assay

@@ -1,20 +1,17 @@
-// The client of a daemon on another host.
+// Runs a daemon of mpirun on another host.
 #include "harness/hosts/remote_shell.h"
 
-#include "harness/channel/channel.h"
 #include "harness/channel/connect.h"
 #include "harness/core/error.h"
-#include "harness/record/json_reader.h"
 
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace assay {
 
@@ -29,32 +26,23 @@ int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128
 int remote_shell_main(const std::string& host, const std::vector<std::string>& words) {
   const char* address = std::getenv("ASSAY_AGENTS");
   const char* token = std::getenv("ASSAY_AGENTS_TOKEN");
-  if (!address || !token) throw UsageError("remote-shell: started by mpirun of assay run, by nobody else");
-  // The supervisor ends the command when this connection ends.
+  if (!address || !token) throw UsageError("remote-shell: only mpirun under assay run starts it");
+  // When mpirun dies, so does this process with its connection; then the supervisor ends the command.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   std::string command;
   for (const std::string& word : words) command += (command.empty() ? "" : " ") + word;
-  const int fd = connect_to(address);
-  if (!send_line(fd, hello_message("guest", token, 0, 0), 5.0) ||
-      !send_line(fd, {{"type", "shell"}, {"target", host}, {"command", command}}, 5.0))
-    throw Error("remote-shell: the supervisor does not listen");
-  LineBuffer buffer(line_bytes);
-  char block[65536];
-  for (;;) {
-    const ssize_t got = ::recv(fd, block, sizeof block, 0);
-    if (got < 0 && errno == EINTR) continue;
-    std::vector<std::string> lines;
-    if (got <= 0 || !buffer.feed({block, static_cast<std::size_t>(got)}, lines))
-      throw Error("remote-shell: the supervisor has gone");
-    for (const std::string& line : lines) {
-      const Json message = parse_untrusted(line);
-      const JsonReader reader(message, "");
-      const std::string type = reader.text("type");
-      if (type == "output") fmt::print(stderr, "{}", reader.text("text"));
-      if (type == "refused") throw Error(reader.text("reason"));
-      if (type == "ended") return exit_code(static_cast<int>(reader.integer("status", 0)));
+  ChannelClient client(address, line_bytes);
+  if (!client.send(hello_message("guest", token, 0, 0), 5.0) || !client.send(message::Shell{host, command}, 5.0))
+    throw Error("remote-shell: the supervisor does not read");
+  std::vector<Message> messages;
+  while (client.receive(messages)) {
+    for (const Message& message : std::exchange(messages, {})) {
+      if (const auto* printed = std::get_if<message::Printed>(&message)) fmt::print(stderr, "{}", printed->text);
+      if (const auto* refused = std::get_if<message::Refused>(&message)) throw Error(refused->reason);
+      if (const auto* ended = std::get_if<message::Ended>(&message)) return exit_code(ended->status);
     }
   }
+  throw Error("remote-shell: the supervisor is gone");
 }
 
 }  // namespace assay

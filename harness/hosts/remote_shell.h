@@ -1,4 +1,4 @@
-// `assay remote-shell HOST COMMAND...`: what mpirun takes for its remote shell.
+// `assay remote-shell HOST COMMAND...`: the remote shell that mpirun is given.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace assay {
 
-// Has the agent of `host` run the words as one line of sh, by asking the supervisor at ASSAY_AGENTS (with
-// ASSAY_AGENTS_TOKEN); passes on what it prints and returns its exit code. Throws Error.
+// Asks the supervisor at ASSAY_AGENTS (with ASSAY_AGENTS_TOKEN) to have the agent of `host` run the words as one line
+// of sh; prints what that prints and returns its exit code. Throws Error.
 int remote_shell_main(const std::string& host, const std::vector<std::string>& words);
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// Which hosts are left, and which must come back.
+// Which hosts are left, and which have to come back.
 #include "harness/hosts/seating.h"
 
 #include <fmt/format.h>
@@ -18,9 +18,9 @@ std::string missing_for(const Placement& planned, const Agents& agents, const st
   int lost = 0;
   for (std::size_t host = 0; host < gone.size(); ++host)
     if (gone[host] && ++lost <= max_lost_hosts_named) text += agents.lost(static_cast<int>(host)) + "; ";
-  if (lost > max_lost_hosts_named) text += fmt::format("so are {} more; ", lost - max_lost_hosts_named);
+  if (lost > max_lost_hosts_named) text += fmt::format("{} more are lost; ", lost - max_lost_hosts_named);
   const std::size_t ranks = planned.seats.size();
-  return fmt::format("{}what is left has no room for {} rank{} on {} host{}", text, ranks, ranks == 1 ? "" : "s",
+  return fmt::format("{}the others have no room for {} rank{} on {} host{}", text, ranks, ranks == 1 ? "" : "s",
                      planned.hosts, planned.hosts == 1 ? "" : "s");
 }
 
@@ -39,7 +39,7 @@ Seating seat_ranks(const std::vector<AllocatedHost>& slots, const std::vector<Ho
     std::vector<int> needed;
     for (const RankSeat& seat : placement->seats)
       if (needed.empty() || needed.back() != seat.host) needed.push_back(seat.host);
-    // Each time that this is in vain, a host is given up.
+    // Each failure gives up at least one host, so this ends.
     if (agents->bring_back(needed, stop) || stop()) return {std::move(*placement)};
   }
 }

@@ -1,4 +1,4 @@
-// Seats on hosts that are there: lost ones are brought back for it, and where that is in vain others take their place.
+// Seats on hosts that are available: brings lost hosts back, or uses others instead.
 #pragma once
 
 #include "harness/hosts/agents.h"
@@ -12,11 +12,11 @@ namespace assay {
 
 struct Seating {
   Placement placement;
-  std::string missing = {};  // why there are no such seats; then the placement is the planned one
+  std::string missing = {};  // why there are no such seats; the placement is then the planned one
 };
 
-// `slots` and `hosts` are all that take part, as they were at the start of the run. Without `agents` this host alone
-// takes part. `stop` is called while lost hosts are waited for and ends that; then the seats are not to be used.
+// `slots` and `hosts` are all that take part, as at the start of the run; without `agents`, only this host. While it
+// waits for lost hosts, `stop` is called and can end the wait; the seats are then not to be used.
 Seating seat_ranks(const std::vector<AllocatedHost>& slots, const std::vector<HostInfo>& hosts,
                    const PlacementRequest& request, Agents* agents, const std::function<bool()>& stop);
 

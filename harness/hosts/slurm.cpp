@@ -1,4 +1,4 @@
-// Slurm's node lists, its counts, and the allocation that they make.
+// Slurm's node lists and task counts, and the allocation from them.
 #include "harness/hosts/slurm.h"
 
 #include "harness/core/error.h"
@@ -16,7 +16,7 @@ namespace assay {
 namespace {
 
 constexpr std::size_t max_hosts = 65536;
-constexpr std::size_t longest_name = 255;
+constexpr std::size_t max_name_length = 255;
 
 // One node list, read from the left.
 class NodeList {
@@ -29,7 +29,7 @@ class NodeList {
       std::vector<std::string> names = entry();
       if (all.size() + names.size() > max_hosts) fail(fmt::format("more than {} hosts", max_hosts));
       std::move(names.begin(), names.end(), std::back_inserter(all));
-    } while (take(','));
+    } while (accept(','));
     if (at_ != text_.size()) fail("a bracket is closed that was not opened");
     return all;
   }
@@ -38,20 +38,20 @@ class NodeList {
   [[noreturn]] void fail(const std::string& what) const {
     throw UsageError(fmt::format("{}={}: {}", variable_, one_line(text_), what));
   }
-  bool take(char c) {
+  bool accept(char c) {
     if (at_ >= text_.size() || text_[at_] != c) return false;
     ++at_;
     return true;
   }
 
-  // "rack[1-2]n[01-12]x": text and brackets by turns.
+  // "rack[1-2]n[01-12]x": text and brackets alternate.
   std::vector<std::string> entry() {
     std::vector<std::string> names(1);
     while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != ']') {
-      if (take('[')) {
+      if (accept('[')) {
         const std::vector<std::string> middles = bracket();
         if (names.size() * middles.size() > max_hosts) fail(fmt::format("more than {} hosts", max_hosts));
-        if (names.front().size() + middles.front().size() > longest_name) fail("a name is longer than any host's");
+        if (names.front().size() + middles.front().size() > max_name_length) fail("a name is longer than any host's");
         std::vector<std::string> crossed;
         for (const std::string& name : names)
           for (const std::string& middle : middles) crossed.push_back(name + middle);
@@ -62,7 +62,7 @@ class NodeList {
       ++at_;
     }
     if (names.front().empty()) fail("a host has no name");
-    // They differ in their numbers alone, and the last ones are the longest.
+    // They differ only in their numbers, and the last one is the longest.
     if (!is_host_name(names.front()) || !is_host_name(names.back()))
       fail(fmt::format("{} is no host's name", in_quotes(names.front())));
     return names;
@@ -73,18 +73,18 @@ class NodeList {
     std::vector<std::string> numbers;
     do {
       const std::string_view first = digits();
-      const bool range = take('-');
+      const bool range = accept('-');
       const std::string_view last = range ? digits() : first;
-      if (first.size() > longest_name) fail("a number is longer than any host's name");
+      if (first.size() > max_name_length) fail("a number is longer than any host's name");
       const std::int64_t low = value(first), high = value(last);
       if (high < low) fail(fmt::format("the range {}-{} runs backwards", first, last));
       if (static_cast<std::size_t>(high - low) >= max_hosts) fail(fmt::format("more than {} hosts", max_hosts));
-      // The first number's zeros are kept: 07-10 is 07, 08, 09, 10.
+      // Keeps the first number's zeros: 07-10 is 07, 08, 09, 10.
       for (std::int64_t number = low; number <= high; ++number)
         numbers.push_back(fmt::format("{:0{}}", number, first.size()));
       if (numbers.size() > max_hosts) fail(fmt::format("more than {} hosts", max_hosts));
-    } while (take(','));
-    if (!take(']')) fail("a bracket is not closed, or holds more than numbers and ranges");
+    } while (accept(','));
+    if (!accept(']')) fail("a bracket is not closed, or holds more than numbers and ranges");
     return numbers;
   }
 
@@ -104,14 +104,6 @@ class NodeList {
   std::string_view text_;
   const std::string& variable_;
   std::size_t at_ = 0;
-};
-
-// Of the step where there is one, else of the job: tasks by node.
-struct Shape {
-  std::string nodes, nodes_variable;
-  std::optional<std::string> tasks;
-  std::string tasks_variable;
-  bool counted = false;  // somebody asked for that many tasks
 };
 
 int number_from(const Environment& environment, const char* variable) {
@@ -140,7 +132,7 @@ std::vector<int> parse_tasks_per_node(std::string_view text, const std::string& 
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     return value;
   };
-  const auto take = [&](std::string_view word) {
+  const auto accept = [&](std::string_view word) {
     const bool there = rest.starts_with(word);
     if (there) rest.remove_prefix(word.size());
     return there;
@@ -148,14 +140,14 @@ std::vector<int> parse_tasks_per_node(std::string_view text, const std::string& 
   do {
     const int count = number(0);
     int times = 1;
-    if (take("(x")) {
+    if (accept("(x")) {
       times = number(1);
-      if (!take(")")) throw wrong;
+      if (!accept(")")) throw wrong;
     }
     if (counts.size() + static_cast<std::size_t>(times) > max_hosts)
       throw UsageError(fmt::format("{}={}: more than {} hosts", variable, one_line(text), max_hosts));
     counts.insert(counts.end(), static_cast<std::size_t>(times), count);
-  } while (take(","));
+  } while (accept(","));
   if (!rest.empty()) throw wrong;
   return counts;
 }
@@ -166,13 +158,13 @@ std::optional<Allocation> slurm_allocation(const Environment& environment) {
   Allocation allocation;
   allocation.source = LaunchSource::slurm;
   allocation.origin = fmt::format("Slurm job {}", one_line(*job, 40));
-  // srun's tasks know their number within the step; the batch script and an interactive shell have no step of tasks.
+  // Only tasks of srun have these; a batch script or an interactive shell does not.
   const bool step = environment("SLURM_STEP_NODELIST") && environment("SLURM_STEP_NUM_TASKS");
   const char* nodes = step ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
   const char* tasks = step ? "SLURM_STEP_TASKS_PER_NODE" : "SLURM_TASKS_PER_NODE";
   const auto list = environment(nodes);
   if (!list) return std::nullopt;
-  // Where nobody asked for tasks Slurm counts CPUs, which says nothing of ranks.
+  // If nobody asked for tasks, Slurm counts CPUs instead.
   const bool counted = step || environment("SLURM_NTASKS") || environment("SLURM_NTASKS_PER_NODE");
   std::vector<int> slots;
   if (counted)

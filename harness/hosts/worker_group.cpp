@@ -1,4 +1,4 @@
-// Which kind of group a world needs.
+// Chooses launcher and group.
 #include "harness/hosts/worker_group.h"
 
 #include "harness/core/error.h"
@@ -10,14 +10,14 @@ namespace assay {
 
 LauncherKind choose_launcher(int ranks, DeviceKind device) {
   if (ranks == 1 || device != DeviceKind::cpu) return LauncherKind::local;
-  const std::string word = fmt::format("--ranks {}", ranks);
+  const std::string flag = fmt::format("--ranks {}", ranks);
   if (Module::find("mpi").empty())
     throw UsageError(
-        fmt::format("{} needs libassay-mpi.so, which is not beside the binary: install libopenmpi-dev and build "
+        fmt::format("{} needs libassay-mpi.so, which is not next to the binary: install libopenmpi-dev and build "
                     "again with -DASSAY_MPI=ON",
-                    word));
+                    flag));
   if (find_program("mpirun").empty())
-    throw UsageError(fmt::format("{} needs mpirun, which is not in PATH: install openmpi-bin", word));
+    throw UsageError(fmt::format("{} needs mpirun, which is not in PATH: install openmpi-bin", flag));
   return LauncherKind::mpirun;
 }
 

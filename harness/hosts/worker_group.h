@@ -1,10 +1,9 @@
-// The workers of one world size, wherever they run: what starts, watches and ends them.
+// The workers of one world size: starts, watches and ends them, wherever they run.
 #pragma once
 
+#include "harness/channel/loop.h"
 #include "harness/hosts/placement.h"
 #include "harness/hosts/process.h"
-
-#include <poll.h>
 
 #include <memory>
 #include <optional>
@@ -17,8 +16,8 @@ class Agents;
 
 enum class LauncherKind { local, mpirun };
 
-// The launcher of a world of `ranks` ranks: mpirun for CPUs; one rank, and ranks on GPUs, are started directly. Throws
-// UsageError naming the package when what it needs is missing.
+// The launcher for `ranks` ranks: mpirun for CPUs; one rank, and ranks on GPUs, are started directly. Throws UsageError
+// that names the missing package.
 LauncherKind choose_launcher(int ranks, DeviceKind device);
 
 struct LaunchRequest {
@@ -26,49 +25,44 @@ struct LaunchRequest {
   int ranks = 1;
   bool oversubscribed = false;
   Variables environment = {};         // ASSAY_* of the workers
-  std::string subcommand = "worker";  // of this program; what its processes are
-  std::vector<RankSeat> seats = {};   // by rank; empty: this host, divided by the workers themselves
+  std::string subcommand = "worker";  // of this program
+  std::vector<RankSeat> seats = {};   // by rank; empty: all on this host, which the workers divide themselves
 };
 
-// A rank that cannot go on because its host cannot.
+// A rank whose host is lost.
 struct LostRank {
   int rank = -1;
   std::string reason;
 };
 
-class WorkerGroup {
+// Its destructor ends everything that is left.
+class WorkerGroup : public PollSource {
  public:
-  // Ends everything that is left.
-  virtual ~WorkerGroup() = default;
-
-  // What to poll for; read() then takes what has come.
-  virtual void add_fds(std::vector<pollfd>& fds) const = 0;
-  virtual void read() = 0;
-  // The last lines that the workers printed, the launcher's own boilerplate left out; at most `bytes` long. Of one rank
-  // where ranks are started directly on several hosts.
+  // The last lines that the workers printed, without the launcher's boilerplate; at most `bytes` long. Only of `rank`
+  // if ranks were started directly on several hosts.
   virtual std::string tail(std::size_t bytes, int rank) const = 0;
 
-  // The worker of `rank` said hello under this pid of its host: held by a descriptor where that host is this one, so
-  // that a reused pid is never killed.
+  // The worker of `rank` has this pid on its host. On this host it is held by a descriptor, so that a reused pid is
+  // never killed.
   virtual void add_worker(int rank, pid_t pid) = 0;
-  // Whether a launcher stands between, whose status tells of some rank.
+  // Whether a launcher started the ranks; then the status of any one of them may be all that is known.
   virtual bool through_launcher() const = 0;
-  // True once the launcher, or the first of the workers, has ended.
+  // True once the launcher, or any worker, has ended.
   virtual bool reap() = 0;
-  // The rank that ended first, where the workers were started directly.
+  // The rank that ended first, if the workers were started directly.
   virtual std::optional<int> first_ended() const = 0;
-  // How the worker of `rank` ended; through a launcher, or for a rank below 0, what ended first.
+  // How the worker of `rank` ended; with a launcher, or for a rank below 0, whatever ended first.
   virtual std::optional<int> wait_status(int rank) const = 0;
-  // Waits for a voluntary end of `rank` (below 0, or through a launcher: of all), reading output meanwhile.
+  // Reads until `rank` has ended (below 0, or with a launcher: all have), without ending it.
   virtual bool wait_end(double seconds, int rank = -1) = 0;
   // The first rank whose host is lost.
   virtual std::optional<LostRank> lost() const = 0;
-  // Kills the workers, then the launcher, then whatever of theirs was left, on every host.
+  // Kills the workers, then the launcher, then whatever they left behind, on every host.
   virtual void kill_all() = 0;
 };
 
-// Starts the workers: here, or through the agents of the hosts where the seats are. Throws Error when that cannot be,
-// with nothing left behind.
+// Starts the workers, on this host or through the agents of the hosts that have a seat. Throws Error when it cannot,
+// and leaves nothing behind.
 std::unique_ptr<WorkerGroup> start_group(const LaunchRequest& request, Agents* agents);
 
 }  // namespace assay

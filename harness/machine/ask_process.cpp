@@ -9,7 +9,7 @@
 
 namespace assay {
 
-std::string ask_in_a_process(int patience_ms, const std::function<std::string()>& ask) {
+std::string ask_in_a_process(int timeout_ms, const std::function<std::string()>& ask) {
   std::array<int, 2> ends;
   if (pipe(ends.data()) != 0) return {};
   const auto child = fork();
@@ -22,7 +22,7 @@ std::string ask_in_a_process(int patience_ms, const std::function<std::string()>
   if (child > 0) {
     std::array<char, 4096> text;
     pollfd ready{ends[0], POLLIN, 0};
-    if (poll(&ready, 1, patience_ms) > 0)
+    if (poll(&ready, 1, timeout_ms) > 0)
       if (const auto got = read(ends[0], text.data(), text.size()); got > 0)
         answer.assign(text.data(), static_cast<std::size_t>(got));
     kill(child, SIGKILL);

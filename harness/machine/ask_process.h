@@ -1,4 +1,4 @@
-// Questions that are asked in a process of their own, since asking means to load large libraries that start threads.
+// Runs a query in a child process, since it loads large libraries that start threads.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 
 namespace assay {
 
-// What `ask` returns (up to 4 KiB), called in a child of this process; empty where it fails or takes longer than that.
-std::string ask_in_a_process(int patience_ms, const std::function<std::string()>& ask);
+// What `ask` returns (up to 4 KiB), called in a child of this process; empty if it fails or takes longer.
+std::string ask_in_a_process(int timeout_ms, const std::function<std::string()>& ask);
 
 }  // namespace assay

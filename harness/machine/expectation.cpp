@@ -100,7 +100,7 @@ class Comparison {
     const auto wanted = static_cast<double>(*expected_.memory_bytes);
     if (!memory.total) return add("memory", format_bytes(wanted), "unknown");
     const auto total = static_cast<double>(*memory.total);
-    // Blocks that are online but far above MemTotal belong to memory that a balloon or hot-plug has taken away.
+    // Online blocks far above MemTotal include memory that a balloon or hot-plug has taken away.
     const bool exact = memory.installed && static_cast<double>(*memory.installed) * 0.9 <= total;
     const double there = exact ? static_cast<double>(*memory.installed) : total / (1 - kernels_share);
     if (memory.limit && static_cast<double>(*memory.limit) < wanted)
@@ -115,10 +115,10 @@ class Comparison {
     return sheet ? sheet->match.front() : "";
   }
 
-  // What the slot and the card can do together: an idle link shows less.
+  // What slot and card can do together: an idle link runs slower.
   std::optional<int> generation_of(const GpuPart& gpu) const {
     auto reachable = pcie_generation(gpu.max_link_speed);
-    // Bridges that a hypervisor makes up claim anything.
+    // Virtual bridges claim any speed.
     if (const auto slot = pcie_generation(gpu.slot_link_speed); slot && reachable && machine_.system.hypervisor.empty())
       reachable = std::min(*reachable, *slot);
     const auto now = pcie_generation(gpu.link_speed);

@@ -1,4 +1,4 @@
-// What a machine is expected to have (`assay env --expect FILE`), and where this one falls short.
+// What a machine should have (`assay env --expect FILE`), and where this one falls short.
 #pragma once
 
 #include "harness/machine/hardware.h"
@@ -14,9 +14,9 @@
 namespace assay {
 
 // {"schema":1, "cpu":{"cores":64, "model":"*EPYC*", "isa":["avx512_bf16"]}, "memory":"512GiB", "numa_nodes":2,
-//  "gpus":{"count":8, "name":"*H100*", "link_width":16, "link_generation":5}}; every member may be left out.
+//  "gpus":{"count":8, "name":"*H100*", "link_width":16, "link_generation":5}}; every member is optional.
 struct Expectation {
-  std::optional<std::int64_t> cores;  // that this process may use
+  std::optional<std::int64_t> cores;  // usable by this process
   std::optional<std::string> model;   // pattern on the CPU's name or brand
   std::vector<std::string> isa;       // as the kernel names them; "-" and "." read as "_"
   std::optional<std::uint64_t> memory_bytes;
@@ -33,11 +33,10 @@ Expectation read_expectation(const std::filesystem::path& file);
 struct Shortfall {
   std::string what;  // the member: "cpu.cores", "gpus.link_width 0000:1b:00.0"
   std::string expected;
-  std::string found;  // "unknown" where the machine does not tell: that is a shortfall too
+  std::string found;  // "unknown" if the machine does not say: that is a shortfall too
 };
-// More than expected is no shortfall. Memory is what is installed, or the cgroup's limit where that is less; where only
-// MemTotal is known, the 3 % that a kernel keeps for itself are granted. A GPU without a driver takes its name from the
-// sheet that lists its PCI id.
+// More than expected is fine. Memory is what is installed, or the cgroup's limit if that is less; if only MemTotal is
+// known, the 3 % that a kernel reserves are added. A GPU without a driver is named by the sheet that lists its PCI id.
 std::vector<Shortfall> shortfalls(const Expectation& expectation, const Machine& machine,
                                   std::span<const HardwareSheet> sheets);
 

@@ -1,4 +1,4 @@
-// The rules: each looks at one thing and says nothing when that is in order or unknown.
+// The rules: each checks one thing and reports nothing if it is fine or unknown.
 #include "harness/machine/findings.h"
 
 #include <nlohmann/json.hpp>
@@ -46,7 +46,7 @@ class Rules {
   void warn(std::string id, std::string seen, std::string effect, std::string fix) {
     found_.push_back({std::move(id), Severity::warning, std::move(seen), std::move(effect), std::move(fix)});
   }
-  void tell(std::string id, std::string seen, std::string effect, std::string fix) {
+  void inform(std::string id, std::string seen, std::string effect, std::string fix) {
     found_.push_back({std::move(id), Severity::info, std::move(seen), std::move(effect), std::move(fix)});
   }
 
@@ -54,7 +54,7 @@ class Rules {
     if (now_.build_type != "Release" && now_.build_type != "RelWithDebInfo")
       warn("debug-build",
            fmt::format("this assay was built as {}", now_.build_type.empty() ? "(no type)" : now_.build_type),
-           "loops that it times are not optimised", "cmake --preset release && ninja -C build/release");
+           "the loops that it times are not optimised", "cmake --preset release && ninja -C build/release");
   }
 
   void clocks() {
@@ -69,23 +69,24 @@ class Rules {
       warn("governor", fmt::format("governor {} on {} of {} CPUs", names, slow, cpu_.online.size()),
            "the clock follows the load, so short cases run slow", "sudo cpupower frequency-set -g performance");
     if (!cpu_.cpufreq)
-      tell("no-cpufreq", "the kernel shows no cpufreq",
-           "the clock is estimated by a chain of adds, the governor is unknown",
-           system_.hypervisor.empty()
-               ? "load the driver of the CPU's frequency scaling (acpi_cpufreq, intel_pstate, amd_pstate)"
-               : "nothing inside a virtual machine; a bare-metal instance shows it");
+      inform("no-cpufreq", "the kernel shows no cpufreq",
+             "the clock is estimated by a chain of adds, the governor is unknown",
+             system_.hypervisor.empty()
+                 ? "load the driver of the CPU's frequency scaling (acpi_cpufreq, intel_pstate, amd_pstate)"
+                 : "nothing inside a virtual machine; a bare-metal instance shows it");
     if (!cpu_.turbo)
-      tell("turbo-unknown", "whether the CPU runs above its base clock cannot be seen",
-           "figures may drift with temperature and with what neighbours do", "compare series of clock in the records");
+      inform("turbo-unknown", "whether the CPU runs above its base clock cannot be seen",
+             "figures may drift with temperature and with what neighbours do",
+             "compare series of clock in the records");
     else if (*cpu_.turbo)
-      tell("turbo-on", "the CPU may run above its base clock",
-           "figures depend on temperature and on how many cores work",
-           cpu_.frequency_driver.starts_with("intel")
-               ? "for steady figures: echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
-               : "for steady figures: echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost");
+      inform("turbo-on", "the CPU may run above its base clock",
+             "figures depend on temperature and on how many cores work",
+             cpu_.frequency_driver.starts_with("intel")
+                 ? "for steady figures: echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
+                 : "for steady figures: echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost");
     if (cpu_.throttled.value_or(0) > 0)
       warn("throttled", fmt::format("{} thermal throttle events since boot", *cpu_.throttled),
-           "the clock falls when the package is hot", "see to cooling and power limits");
+           "the clock falls when the package is hot", "check cooling and power limits");
     static constexpr std::array<std::string_view, 5> slow_sources = {"hpet", "acpi_pm", "jiffies", "xen",
                                                                      "refined-jiffies"};
     if (std::find(slow_sources.begin(), slow_sources.end(), system_.clocksource) != slow_sources.end())
@@ -95,9 +96,9 @@ class Rules {
 
   void cores() {
     if (cpu_.smt.value_or(false))
-      tell("smt", fmt::format("{} CPUs on {} cores", cpu_.online.size(), cpu_.cores),
-           "two threads share a core; assay binds one thread a core, other programs may not",
-           "echo off | sudo tee /sys/devices/system/cpu/smt/control");
+      inform("smt", fmt::format("{} CPUs on {} cores", cpu_.online.size(), cpu_.cores),
+             "two threads share a core; assay binds one thread per core, other programs may not",
+             "echo off | sudo tee /sys/devices/system/cpu/smt/control");
     if (cpu_.quota_cpus && *cpu_.quota_cpus < static_cast<double>(cpu_.usable.size()))
       warn(
           "cpu-quota",
@@ -106,16 +107,17 @@ class Rules {
           fmt::format("lift the quota (docker --cpus, Kubernetes limits.cpu), or bind to {} CPUs with taskset",
                       std::max(1, static_cast<int>(*cpu_.quota_cpus))));
     if (cpu_.usable.size() < cpu_.online.size())
-      tell("cpu-affinity",
-           fmt::format("this process may run on CPUs {} of {}", format_cpu_list(cpu_.usable),
-                       format_cpu_list(cpu_.online)),
-           "only these are measured", "taskset -c 0-N assay ..., or the container's cpuset");
+      inform("cpu-affinity",
+             fmt::format("this process may run on CPUs {} of {}", format_cpu_list(cpu_.usable),
+                         format_cpu_list(cpu_.online)),
+             "only these are measured", "taskset -c 0-N assay ..., or the container's cpuset");
     if (!system_.hypervisor.empty())
-      tell("virtual-machine",
-           system_.hypervisor == "unknown" ? std::string("a virtual machine")
-                                           : fmt::format("a virtual machine ({})", system_.hypervisor),
-           "neighbours share caches, memory bandwidth and power", "compare several runs, or use a bare-metal instance");
-    // The window shows steal now; since boot, steal that comes and goes.
+      inform("virtual-machine",
+             system_.hypervisor == "unknown" ? std::string("a virtual machine")
+                                             : fmt::format("a virtual machine ({})", system_.hypervisor),
+             "neighbours share caches, memory bandwidth and power",
+             "compare several runs, or use a bare-metal instance");
+    // The window shows steal now; the mean since boot shows intermittent steal.
     const double steal = std::max(now_.activity.steal.value_or(0), system_.steal_since_boot.value_or(0));
     if (steal > 0.01)
       warn("steal",
@@ -138,9 +140,9 @@ class Rules {
       warn("other-load", fmt::format("other processes take {:.1f} CPUs: {}", cpus, fmt::join(names, ", ")),
            "they take time, caches and bandwidth from what is measured", "stop them before measuring");
     else if (system_.load && !cpu_.online.empty() && *system_.load > 0.3 * static_cast<double>(cpu_.online.size()))
-      tell("recent-load",
-           fmt::format("load average {:.2f} over the last minute on {} CPUs", *system_.load, cpu_.online.size()),
-           "something was running a moment ago, and may come back", "wait until uptime shows a load near 0");
+      inform("recent-load",
+             fmt::format("load average {:.2f} over the last minute on {} CPUs", *system_.load, cpu_.online.size()),
+             "something was running a moment ago, and may run again", "wait until uptime shows a load near 0");
   }
 
   void memory() {
@@ -155,8 +157,8 @@ class Rules {
       warn("address-space", fmt::format("ulimit -v allows {}", gib(*memory_.address_space_limit)),
            "large cases fail to allocate", "ulimit -v unlimited");
     if (memory_.available && memory_.total && *memory_.available * 2 < *memory_.total)
-      tell("memory-in-use", fmt::format("{} of {} are free", gib(*memory_.available), gib(*memory_.total)),
-           "large cases are refused, page cache is short", "stop what holds it");
+      inform("memory-in-use", fmt::format("{} of {} are free", gib(*memory_.available), gib(*memory_.total)),
+             "large cases are refused, page cache is short", "stop the programs that use it");
     if (memory_.swap_used.value_or(0) > 0)
       warn("swap", fmt::format("{} of swap in use", gib(*memory_.swap_used)),
            "a page that comes back from swap stalls a sample", "sudo swapoff -a");
@@ -198,7 +200,7 @@ class Rules {
                          now_.blas->core),
              "programs on it use half of the CPU or less; assay's gemm chooses the core type itself",
              fmt::format("export OPENBLAS_CORETYPE={}", level.core_type));
-      return;  // the best that the CPU has is what counts
+      return;  // only the CPU's best level counts
     }
   }
 
@@ -225,18 +227,19 @@ class Rules {
     for (const auto& gpu : machine_.gpus) gpu_state(gpu);
   }
 
-  // What its driver's management library tells of one GPU.
+  // What the driver's management library reports about one GPU.
   void gpu_state(const GpuPart& gpu) {
     const std::string which = gpu.pci.empty() ? gpu.uuid : gpu.pci;
     const std::string select = fmt::format("sudo nvidia-smi -i {}", which);
     if (gpu.mig.value_or(false))
       warn("gpu-mig", fmt::format("{}: MIG is on", which),
-           "only a slice of the GPU is measured, and sheet peaks are the whole one's", select + " -mig 0");
+           "only a slice of the GPU is measured, while sheet peaks are for the whole", select + " -mig 0");
     if (gpu.mps.value_or(false))
       warn("gpu-mps", fmt::format("{}: processes share it through MPS", which),
-           "others' kernels run between those that are measured", "echo quit | nvidia-cuda-mps-control");
+           "kernels of other processes run between the measured ones", "echo quit | nvidia-cuda-mps-control");
     if (gpu.ecc && !*gpu.ecc)
-      warn("gpu-ecc", fmt::format("{}: ECC is off", which), "memory errors go unseen; figures are not those of others",
+      warn("gpu-ecc", fmt::format("{}: ECC is off", which),
+           "memory errors go unnoticed; figures do not compare with GPUs that have it on",
            select + " -e 1, then reboot");
     std::vector<std::string> faults;
     const auto fault = [&](std::optional<std::uint64_t> count, std::string_view what) {
@@ -249,9 +252,9 @@ class Rules {
       warn("gpu-memory-errors", fmt::format("{}: {}", which, fmt::join(faults, ", ")),
            "its memory fails: results may be wrong, and cases end early", select + " --gpu-reset, or replace the card");
     if (gpu.persistence && !*gpu.persistence)
-      tell("gpu-persistence", fmt::format("{}: persistence mode is off", which),
-           "its driver starts anew for the first program that uses it: seconds, and counters from 0",
-           select + " -pm 1");
+      inform("gpu-persistence", fmt::format("{}: persistence mode is off", which),
+             "its driver restarts for the first program that uses it: this takes seconds and resets counters",
+             select + " -pm 1");
     if (gpu.power_limit && gpu.default_power_limit && *gpu.power_limit < 0.99 * *gpu.default_power_limit)
       warn("gpu-power-limit",
            fmt::format("{}: limited to {:.0f} W of {:.0f} W", which, *gpu.power_limit, *gpu.default_power_limit),
@@ -261,7 +264,7 @@ class Rules {
                              *gpu.applications_clock != *gpu.default_applications_clock;
     if (other_clock || (gpu.throttle_reasons.value_or(0) & lowered))
       warn("gpu-clocks", fmt::format("{}: its clocks are locked or lowered", which),
-           "figures are those of that clock, not of the GPU", select + " -rgc, then -rac");
+           "figures reflect that clock, not the GPU", select + " -rgc, then -rac");
     constexpr auto slowed = static_cast<std::uint64_t>(ThrottleReason::hardware_slowdown) |
                             static_cast<std::uint64_t>(ThrottleReason::software_thermal) |
                             static_cast<std::uint64_t>(ThrottleReason::hardware_thermal) |

@@ -15,7 +15,7 @@ enum class Severity { warning, info };
 std::string_view name_of(Severity severity);
 
 struct Finding {
-  std::string id;  // "governor", "cpu-quota", ...: stable, scripts lean on it
+  std::string id;  // "governor", "cpu-quota", ...: stable, for scripts
   Severity severity = Severity::warning;
   std::string seen;    // on this machine, with its figures
   std::string effect;  // what it does to a measurement
@@ -30,14 +30,14 @@ struct BusyProcess {
 
 // What the machine did over a short while.
 struct Activity {
-  std::vector<BusyProcess> busy;  // others that took at least 5 % of a CPU, the busiest first
-  std::optional<double> steal;    // share of CPU time
+  std::vector<BusyProcess> busy;  // others that took at least 5 % of a CPU, busiest first
+  std::optional<double> steal;    // fraction of CPU time
 };
 
-// Compares /proc before and after `wait` (some 200 ms of sleep). This process and kernel threads are left out.
+// Compares /proc before and after `wait` (a sleep of some 200 ms). Excludes this process and kernel threads.
 Activity observe(const Root& root, const std::function<void()>& wait);
 
-// What an installed OpenBLAS takes the CPU for ("Prescott"), by asking it in a process of its own; absent without one.
+// Which CPU an installed OpenBLAS detects ("Prescott"), asked in a child process; absent without one.
 struct BlasCore {
   std::string version;
   std::string core;
@@ -49,7 +49,7 @@ struct Circumstances {
   std::optional<BlasCore> blas = {};
   std::string build_type = "Release";  // of this binary
 };
-// Those of this machine, now: watches other processes for a quarter of a second, asks the system's OpenBLAS.
+// Of this machine, now: watches other processes for a quarter of a second and asks the system's OpenBLAS.
 Circumstances present_circumstances();
 
 // Warnings first.

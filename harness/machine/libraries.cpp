@@ -1,4 +1,4 @@
-// Libraries as installed, by the names of their files.
+// Installed libraries, by their file names.
 #include "harness/machine/libraries.h"
 
 #include "harness/core/module.h"
@@ -24,11 +24,11 @@ std::string openblas_version(const std::string& name) {
 std::map<std::string, std::string> cuda_libraries() {
   const std::string module = Module::find("cuda");
   if (module.empty()) return {};
-  constexpr int patience_ms = 20000;  // gigabytes that may come from a slow disk
-  const std::string answer = ask_in_a_process(patience_ms, [&] {
+  constexpr int timeout_ms = 20000;  // gigabytes, perhaps from a slow disk
+  const std::string answer = ask_in_a_process(timeout_ms, [&] {
     void* const handle = dlopen(module.c_str(), RTLD_LAZY | RTLD_LOCAL);
     std::string text;
-    // Found through the module, since a handle's search covers what it stands on. 22807 is NCCL 2.28.7.
+    // Found through the module: a handle's search covers its dependencies. 22807 is NCCL 2.28.7.
     const auto add = [&](const char* name, std::size_t version) {
       if (version > 0) text += fmt::format("{} {}.{}.{}\n", name, version / 10000, version / 100 % 100, version % 100);
     };

@@ -10,10 +10,10 @@ namespace assay {
 
 // What CMake found when this was configured ("onednn": "3.2.0").
 const std::map<std::string, std::string>& built_with();
-// And what is installed here and chosen when loaded: the C library, OpenBLAS and BLIS by the names of their files.
+// The same plus what is installed here: the C library, OpenBLAS and BLIS, by their file names.
 std::map<std::string, std::string> libraries(const Root& root = Root());
-// Those that the CUDA module finds on this machine (cublaslt, cudnn, nccl), by loading them in a process of its own, in
-// a second or so; empty where there is no module or they cannot be loaded.
+// Those that the CUDA module finds on this machine (cublaslt, cudnn, nccl), by loading them in a child process, in
+// about a second; empty without the module, or if they cannot be loaded.
 std::map<std::string, std::string> cuda_libraries();
 
 }  // namespace assay

@@ -12,7 +12,7 @@
 
 namespace assay {
 
-// Alike caches, counted.
+// Identical caches, counted.
 struct CacheLevel {
   int level = 0;
   std::string type;         // data, instruction, unified
@@ -22,19 +22,19 @@ struct CacheLevel {
 };
 
 struct CpuPart {
-  std::string name;   // "Intel Emerald Rapids" where it is known, else the brand string
-  std::string brand;  // as the processor calls itself
+  std::string name;   // "Intel Emerald Rapids" if known, else the brand string
+  std::string brand;  // as the processor reports it
   std::string vendor;
   std::optional<std::int64_t> family, model, stepping;
   std::string microcode;
   std::vector<std::string> flags;  // every feature the kernel names
   std::vector<int> online;         // logical CPUs
-  std::vector<int> usable;         // of them, those this process may run on
+  std::vector<int> usable;         // those this process may run on
   int sockets = 0;
   int cores = 0;
   int usable_cores = 0;              // with at least one usable CPU
-  std::optional<double> quota_cpus;  // CPUs' worth of time that the cgroup grants
-  std::optional<bool> smt;           // two or more threads a core are online
+  std::optional<double> quota_cpus;  // CPU time that the cgroup grants, in CPUs
+  std::optional<bool> smt;           // two or more threads per core are online
   std::vector<CacheLevel> caches;
   bool cpufreq = false;
   std::map<std::string, int> governors;  // CPUs by governor
@@ -44,7 +44,7 @@ struct CpuPart {
   std::optional<std::int64_t> throttled;       // package thermal throttle events since boot
   std::map<std::string, double> power_limits;  // W by RAPL package ("package-0")
 
-  // Those flags that matrix work asks for (avx2, avx512_bf16, amx_int8, sve2, ...).
+  // The flags that matter for matrix work (avx2, avx512_bf16, amx_int8, sve2, ...).
   std::vector<std::string> isa() const;
   bool has(const std::string& flag) const;
 };
@@ -56,10 +56,10 @@ struct NumaPart {
 };
 
 struct MemoryPart {
-  std::optional<std::uint64_t> installed;  // memory blocks that are online: with what the kernel keeps for itself
+  std::optional<std::uint64_t> installed;  // online memory blocks, including what the kernel reserves
   std::optional<std::uint64_t> total;      // MemTotal
   std::optional<std::uint64_t> available;
-  std::optional<std::uint64_t> limit;  // the tightest cgroup on the way up, where below the total
+  std::optional<std::uint64_t> limit;  // of the tightest enclosing cgroup, if below the total
   std::optional<std::uint64_t> address_space_limit;
   std::optional<std::uint64_t> swap_total, swap_used;
   std::string transparent_huge_pages;             // always, madvise, never; empty: unknown
@@ -76,12 +76,12 @@ struct GpuPart {
   std::string driver;  // nvidia, nouveau, vfio-pci; empty: none bound
   std::optional<std::int64_t> link_width, max_link_width;
   std::optional<double> link_speed, max_link_speed;  // GT/s; an idle GPU slows its link down
-  std::optional<double> slot_link_speed;             // the most that the bridge above it can do
+  std::optional<double> slot_link_speed;             // the maximum of the bridge above it
   std::optional<int> numa_node;
 
-  // As the driver's management library tells it; absent without one.
+  // From the driver's management library; absent without it.
   std::optional<bool> mig, ecc, mps;  // partitioned; memory errors corrected; shared by MPS
-  std::optional<bool> persistence;    // its driver stays ready while nobody uses it
+  std::optional<bool> persistence;    // the driver stays loaded while nobody uses it
   GpuErrorCounts errors;
   std::optional<double> power_limit, default_power_limit;                // W
   std::optional<double> applications_clock, default_applications_clock;  // Hz, of the SMs
@@ -90,7 +90,7 @@ struct GpuPart {
   std::vector<GpuClient> clients;                                        // processes that compute on it
 };
 
-// PCI Express generation that a transfer rate in GT/s means; absent for others.
+// PCI Express generation of a transfer rate in GT/s; absent for other rates.
 std::optional<int> pcie_generation(std::optional<double> gigatransfers);
 
 struct SystemPart {
@@ -101,18 +101,18 @@ struct SystemPart {
   std::string container;                   // docker, podman, kubernetes, lxc, ...; empty: none seen
   std::string hypervisor;                  // KVM, Hyper-V, ...; empty: none seen
   std::string provider;                    // aws, gcp, azure, ...; empty: unknown
-  std::string instance_type;               // where the firmware tells it (AWS); empty: unknown
+  std::string instance_type;               // if the firmware reports it (AWS); empty: unknown
   std::map<std::string, std::string> dmi;  // sys_vendor, product_name, ...: no serial numbers
   std::string nvidia_driver;               // version; empty: none loaded
-  std::string nvidia_cuda;                 // the newest CUDA that driver knows
+  std::string nvidia_cuda;                 // the newest CUDA that the driver supports
   std::string clocksource;
   std::optional<std::int64_t> open_files;  // soft limit; absent when unlimited or unknown
   std::optional<double> load;              // one-minute load average
-  std::optional<double> steal_since_boot;  // share of CPU time
+  std::optional<double> steal_since_boot;  // fraction of CPU time
 };
 
 struct Machine {
-  std::map<std::string, std::string> cuda_libraries;  // where there is a GPU: versions that would be loaded
+  std::map<std::string, std::string> cuda_libraries;  // with a GPU: versions that would be loaded
   CpuPart cpu;
   std::vector<NumaPart> numa;
   MemoryPart memory;
@@ -120,15 +120,15 @@ struct Machine {
   SystemPart system;
 };
 
-// Where the files are those of this machine, system calls and the processor itself add what no file tells.
+// If the files are those of this machine, system calls and the processor itself add what files do not contain.
 Machine probe_machine(const Root& root = Root());
 
-// Its parts, for probe_machine alone; each in a file of its own.
+// Its parts, only for probe_machine; each in its own file.
 CpuPart probe_cpu(const Root& root);
 std::vector<GpuPart> probe_gpus(const Root& root);
-// Adds what NVML knows; GPUs that no file shows (a container without /sys) are appended.
+// Adds what NVML reports; GPUs that no file lists (a container without /sys) are appended.
 void add_nvml(const Nvml& nvml, std::vector<GpuPart>& gpus);
-// What is not known yet of its link to the bus.
+// Fills in what is still unknown about its PCI Express link.
 void add_link(const NvmlDevice& device, GpuPart& gpu);
 SystemPart probe_system(const Root& root, const CpuPart& cpu);
 

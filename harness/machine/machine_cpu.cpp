@@ -43,7 +43,7 @@ void read_cpuinfo(const Root& root, CpuPart& cpu) {
     if (!processor.name().empty()) cpu.name = processor.name();
     if (cpu.brand.empty()) cpu.brand = processor.brand;
   }
-  if (cpu.online.empty()) {  // no sysfs: one "processor" line a CPU
+  if (cpu.online.empty()) {  // no sysfs: one "processor" line per CPU
     for (const auto& line : lines(info))
       if (line.starts_with("processor") && to_integer(field(line, "processor").value_or("")))
         cpu.online.push_back(static_cast<int>(*to_integer(*field(line, "processor"))));
@@ -56,7 +56,7 @@ void read_topology(const Root& root, CpuPart& cpu) {
   std::size_t max_threads = 1;
   for (const int number : cpu.online) {
     const auto folder = cpu_folder(number) + "topology/";
-    // -1 where the firmware does not number its packages.
+    // -1 if the firmware does not number its packages.
     sockets.insert(std::max<std::int64_t>(root.integer(folder + "physical_package_id").value_or(0), 0));
     const auto siblings = root.text(folder + "thread_siblings_list").value_or(std::to_string(number));
     cores.insert(siblings);

@@ -1,4 +1,4 @@
-// GPUs on the PCI bus, with what the kernel and the NVIDIA driver's files say of them, and what NVML adds.
+// GPUs on the PCI bus: from the kernel's and the NVIDIA driver's files, plus what NVML adds.
 #include "harness/machine/machine.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::optional<double> gigatransfers(const std::optional<std::string>& text) {
   return end != text->c_str() && value > 0 ? std::optional(value) : std::nullopt;
 }
 
-// 0 and 63 or 255 stand for an unknown width, as virtual bridges give it.
+// 0, 63 and 255 mean an unknown width, as virtual bridges report it.
 std::optional<std::int64_t> lanes(std::optional<std::int64_t> width) {
   return width && *width >= 1 && *width <= 32 ? width : std::nullopt;
 }
@@ -88,7 +88,7 @@ std::vector<GpuPart> probe_gpus(const Root& root) {
   for (const auto& pci : root.list("sys/bus/pci/devices")) {
     const auto folder = "sys/bus/pci/devices/" + pci + "/";
     const auto kind = root.text(folder + "class").value_or("");
-    // Display controllers alone: VGA 0x0300, 3D 0x0302; audio functions and NVSwitches have the same vendor.
+    // Only display controllers: VGA 0x0300, 3D 0x0302; audio functions and NVSwitches have the same vendor.
     if (root.text(folder + "vendor") != nvidia || !(kind.starts_with("0x0300") || kind.starts_with("0x0302"))) continue;
     GpuPart gpu;
     gpu.pci = pci;

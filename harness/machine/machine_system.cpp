@@ -16,7 +16,7 @@
 namespace assay {
 namespace {
 
-// Blocks of memory that are online: to the byte what the firmware gave, where MemTotal lacks what the kernel keeps.
+// Online memory blocks: exactly what the firmware gave, whereas MemTotal lacks what the kernel reserves.
 std::optional<std::uint64_t> installed_memory(const Root& root) {
   const auto block = root.text("sys/devices/system/memory/block_size_bytes");
   std::uint64_t bytes = 0;
@@ -85,7 +85,7 @@ std::vector<NumaPart> probe_numa(const Root& root) {
 std::string container_of(const Root& root) {
   if (root.exists("var/run/secrets/kubernetes.io") || root.exists("run/secrets/kubernetes.io")) return "kubernetes";
   if (const auto told = root.text("run/systemd/container"); told && !told->empty()) return *told;
-  // Variables are separated by zeros; only root may read them.
+  // Variables are separated by zeros; only root can read them.
   const auto environment = root.text("proc/1/environ").value_or("");
   for (std::size_t from = 0; from < environment.size();) {
     const auto end = std::min(environment.find('\0', from), environment.size());
@@ -102,14 +102,14 @@ std::string container_of(const Root& root) {
 }
 
 struct Cloud {
-  std::string_view vendor;  // what sys_vendor starts with
+  std::string_view vendor;  // prefix of sys_vendor
   std::string_view provider;
   bool product_is_type;  // product_name is the instance type
 };
 constexpr Cloud clouds[] = {{"Amazon EC2", "aws", true},         {"Google", "gcp", false},
                             {"Hetzner", "hetzner", false},       {"DigitalOcean", "digitalocean", false},
                             {"Alibaba Cloud", "alibaba", false}, {"Scaleway", "scaleway", true}};
-// Azure's firmware is Hyper-V's like any other; this asset tag is what sets it apart.
+// Azure's firmware is that of any Hyper-V; only this asset tag identifies it.
 constexpr std::string_view azure_tag = "7783-7084-3265-9085-8269-3286-77";
 
 void name_cloud(SystemPart& system) {
@@ -120,7 +120,7 @@ void name_cloud(SystemPart& system) {
       system.provider = cloud.provider;
       if (cloud.product_is_type) system.instance_type = product;
     }
-  // AWS's older Xen machines say it in the BIOS only, and tell no type.
+  // AWS's older Xen machines say so only in the BIOS, and do not report the type.
   if (system.provider.empty() && (system.dmi["bios_version"].find("amazon") != std::string::npos ||
                                   system.dmi["product_version"].find("amazon") != std::string::npos))
     system.provider = "aws";

@@ -1,4 +1,4 @@
-// What one GPU tells.
+// Queries of one GPU.
 #include "harness/machine/nvml.h"
 
 #include "harness/machine/nvml_api.h"
@@ -19,17 +19,17 @@ constexpr unsigned field_memory_temperature = 82;
 constexpr unsigned field_nvlink_sent = 138, field_nvlink_received = 139;    // KiB of payload, before NVLink 5
 constexpr unsigned field_nvlink5_sent = 202, field_nvlink5_received = 204;  // B of one link
 // Of one link of NVLink 5: malformed packets, overruns, receive errors, integrity errors, discards, recoveries. Symbol
-// errors that its code corrects are no faults.
+// errors that are corrected do not count.
 constexpr std::array fields_nvlink5_errors = {206u, 207u, 208u, 211u, 212u, 215u};
 // Replays, recoveries, CRC errors of flow control and of data, ECC errors: what links up to NVLink 4 count. On Hopper
-// the like-named fields of nvmlDeviceGetFieldValues answer 0, so each link's counters are asked for.
+// the fields of nvmlDeviceGetFieldValues with these names are 0, so each link's counters are read.
 constexpr std::array nvlink_counters = {0, 1, 2, 3, 4};
 constexpr unsigned all_links = std::numeric_limits<unsigned>::max();
 constexpr int clock_sm = 1, clock_memory = 2;
 constexpr int links = 18;
 constexpr unsigned long long unknown_bytes = std::numeric_limits<unsigned long long>::max();
 
-// The number that `function` writes for a device; absent where it refuses.
+// The number that `function` writes for a device; absent if it refuses.
 template <typename T, typename Function, typename... Arguments>
 std::optional<T> ask(Function function, Handle device, Arguments... arguments) {
   T value{};
@@ -95,7 +95,7 @@ bool NvmlDevice::lost() const {
 
 namespace {
 
-// No clock stands at 0: a driver that says so does not know it.
+// No clock is 0: a driver that says so does not know it.
 std::optional<double> hertz(std::optional<unsigned> megahertz) {
   return megahertz && *megahertz > 0 ? scaled(megahertz, mega) : std::nullopt;
 }
@@ -188,7 +188,7 @@ std::optional<double> NvmlDevice::pcie_bytes_per_second(bool sent) const {
 }
 namespace {
 
-// Of all links together; absent where the first link has no such field.
+// Of all links together; absent if the first link has no such field.
 template <typename Api>
 std::optional<double> sum_of_links(const Api& api, Handle device, unsigned id) {
   std::optional<double> sum;

@@ -1,5 +1,5 @@
-// NVIDIA's management library (libnvidia-ml.so.1), loaded at run time: what a GPU's driver tells of clocks, power,
-// energy, memory, links and errors. No header of NVIDIA's is needed. A value that the driver refuses is absent.
+// NVIDIA's management library (libnvidia-ml.so.1), loaded at run time: what a GPU's driver reports about clocks, power,
+// energy, memory, links and errors. Needs no NVIDIA header. Values that the driver refuses are absent.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace assay {
 
-// Bits of the reasons why clocks are held down, as NVML defines them.
+// Bits of the reasons for lowered clocks, as NVML defines them.
 enum class ThrottleReason : std::uint64_t {
   idle = 0x1,
   applications_clocks = 0x2,  // somebody locked or lowered them
@@ -20,17 +20,17 @@ enum class ThrottleReason : std::uint64_t {
   sync_boost = 0x10,
   software_thermal = 0x20,
   hardware_thermal = 0x40,
-  power_brake = 0x80,  // the power supply or the chassis asked for it
+  power_brake = 0x80,  // requested by the power supply or the chassis
   display_clocks = 0x100,
 };
-// "power cap, software thermal"; empty for none but idle.
+// "power cap, software thermal"; empty if there are none but idle.
 std::string throttle_text(std::uint64_t reasons);
 
-// Errors that a GPU has counted: since its driver was loaded, remapped rows since it was made. Absent: it does not say.
+// Errors that a GPU has counted since its driver was loaded; remapped rows since manufacture. Absent: not reported.
 struct GpuErrorCounts {
   std::optional<std::uint64_t> ecc_corrected, ecc_uncorrected;
   std::optional<std::uint64_t> rows_remapped;                  // for corrected and uncorrected errors together
-  std::optional<std::uint64_t> remap_pending, remap_failures;  // 1: a row waits for a reset; one could not be remapped
+  std::optional<std::uint64_t> remap_pending, remap_failures;  // 1: a row awaits a reset; a row could not be remapped
   std::optional<std::uint64_t> nvlink_errors;                  // of all links, of every kind
   std::optional<std::uint64_t> pcie_replays;
 };
@@ -49,18 +49,18 @@ class NvmlDevice {
   std::string uuid() const;
   std::string pci() const;     // as the kernel writes it, 0000:1b:00.0
   std::string pci_id() const;  // vendor:device, 10de:2335
-  bool lost() const;           // fallen off the bus, or of no use before a reset
+  bool lost() const;           // fallen off the bus, or unusable until a reset
 
   std::optional<double> clock() const;         // Hz, of the SMs
   std::optional<double> max_clock() const;     // the highest of them
   std::optional<double> memory_clock() const;  // Hz
-  std::optional<double> power() const;         // W, mean of about a second where the GPU says which
+  std::optional<double> power() const;         // W, mean of about a second if the GPU says so
   std::optional<double> power_instant() const;
   std::optional<double> energy() const;  // J since the driver was loaded
   std::optional<double> temperature() const;
   std::optional<double> memory_temperature() const;
   std::optional<std::uint64_t> throttle_reasons() const;
-  std::optional<double> utilisation() const;  // share of time in which a kernel ran
+  std::optional<double> utilisation() const;  // fraction of time in which a kernel ran
   std::optional<double> memory_used() const;  // B
   std::optional<double> pcie_bytes_per_second(bool sent) const;
   std::optional<double> nvlink_bytes(bool sent) const;  // B since the driver was loaded, all links
@@ -68,7 +68,7 @@ class NvmlDevice {
 
   std::optional<bool> mig() const;
   std::optional<bool> ecc() const;
-  std::optional<bool> persistence() const;    // the driver stays ready while nobody uses the GPU
+  std::optional<bool> persistence() const;    // the driver stays loaded while nobody uses the GPU
   std::optional<double> power_limit() const;  // W
   std::optional<double> default_power_limit() const;
   std::optional<double> applications_clock() const;  // Hz, of the SMs
@@ -91,13 +91,13 @@ class NvmlDevice {
 // The loaded library.
 class Nvml {
  public:
-  // Null where there is none, or it does not start; `why_not` then says so. Loaded once a process.
+  // Null if there is none, or it does not start; `why_not` then says why. Loaded once per process.
   static std::shared_ptr<Nvml> load(std::string& why_not);
 
   std::string driver_version() const;  // empty: unknown
-  std::string cuda_version() const;    // the newest that the driver knows, "13.0"
+  std::string cuda_version() const;    // the newest that the driver supports, "13.0"
   std::vector<NvmlDevice> devices() const;
-  // By UUID ("GPU-..."), else by its place on the PCI bus; absent when NVML knows neither.
+  // By UUID ("GPU-..."), else by PCI address; absent if NVML knows neither.
   std::optional<NvmlDevice> find(std::string_view uuid, std::string_view pci) const;
 
  private:
@@ -106,7 +106,7 @@ class Nvml {
   std::shared_ptr<const NvmlDevice::Api> api_;
 };
 
-// Collects the XID errors (critical errors as the driver numbers them) of one GPU from its making on.
+// Collects the XID errors (critical errors as the driver numbers them) of one GPU, from construction on.
 class XidWatch {
  public:
   explicit XidWatch(const NvmlDevice& device);
@@ -116,7 +116,7 @@ class XidWatch {
 
   // Whether this GPU reports them.
   bool works() const { return set_ != nullptr; }
-  // Those since the last call.
+  // Errors since the last call.
   std::vector<std::uint64_t> take();
 
  private:

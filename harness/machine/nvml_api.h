@@ -1,5 +1,5 @@
-// NVML's functions by name, each optional, with the types of its interface written out (nvml.h of CUDA 12 and 13): for
-// the files of the binding alone.
+// NVML's functions by name, each optional, with the types of its interface written out (nvml.h of CUDA 12 and 13). Only
+// for the files of the binding.
 #pragma once
 
 #include "harness/machine/nvml.h"
@@ -70,7 +70,7 @@ constexpr unsigned long long event_xid = 0x8;
 
 }  // namespace nvml
 
-// Every function that is used; null where this driver lacks it.
+// Every function that is used; null if this driver lacks it.
 struct NvmlDevice::Api {
   using Return = nvml::Return;
   using Handle = nvml::Handle;
@@ -181,7 +181,7 @@ struct NvmlDevice::Api {
   }
 };
 
-// The text that a function writes into a buffer; empty where it refuses.
+// The text that a function writes into a buffer; empty if it refuses.
 template <typename Ask>
 std::string nvml_text(const Ask& ask_for) {
   std::array<char, 128> text{};

@@ -1,4 +1,4 @@
-// The library itself, and the events it hands out.
+// The library itself, and its events.
 #include "harness/machine/nvml.h"
 #include "harness/machine/nvml_api.h"
 
@@ -12,11 +12,11 @@ using namespace nvml;
 
 namespace {
 
-// Where containers mount a driver that the loader's own search may miss.
+// Where containers mount a driver that the loader may not find.
 constexpr const char* names[] = {"libnvidia-ml.so.1", "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
                                  "/usr/lib64-nvidia/libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"};
 
-// Null where none is found; `why_not` is what the loader said to the first name.
+// Null if none is found; `why_not` is what the loader said about the first name.
 void* open_library(std::string& why_not) {
   for (const char* name : names) {
     if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
@@ -103,10 +103,10 @@ XidWatch::~XidWatch() {
 
 std::vector<std::uint64_t> XidWatch::take() {
   std::vector<std::uint64_t> found;
-  constexpr std::size_t most = 100;  // a GPU that has fallen off the bus repeats itself
+  constexpr std::size_t max = 100;  // a GPU that has fallen off the bus repeats itself
   constexpr unsigned patience_ms = 1;
   EventData event{};
-  while (set_ && found.size() < most && api_->event_wait(set_, &event, patience_ms) == success)
+  while (set_ && found.size() < max && api_->event_wait(set_, &event, patience_ms) == success)
     if (event.type == event_xid) found.push_back(event.data);
   return found;
 }

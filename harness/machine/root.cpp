@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-// Opens for the length of one call.
+// Opens the file for one call.
 class Descriptor {
  public:
   Descriptor(const std::filesystem::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC)) {}
@@ -137,7 +137,7 @@ std::vector<std::string> lines(std::string_view text) {
 }
 
 std::vector<int> parse_cpu_list(std::string_view text) {
-  constexpr std::int64_t most = 1 << 20;  // more CPUs than any kernel counts
+  constexpr std::int64_t max = 1 << 20;  // more CPUs than any kernel supports
   std::vector<int> cpus;
   text = trim(text);
   while (!text.empty()) {
@@ -146,7 +146,7 @@ std::vector<int> parse_cpu_list(std::string_view text) {
     const auto dash = part.find('-');
     const auto first = to_integer(part.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : to_integer(part.substr(dash + 1));
-    if (first && last && *first >= 0 && *last < most)
+    if (first && last && *first >= 0 && *last < max)
       for (auto cpu = *first; cpu <= *last; ++cpu) cpus.push_back(static_cast<int>(cpu));
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);

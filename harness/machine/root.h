@@ -1,4 +1,4 @@
-// The kernel's files (/proc, /sys, /etc, /dev) below a root that tests replace by a folder of their own.
+// The kernel's files (/proc, /sys, /etc, /dev) below a root that tests replace with a folder.
 #pragma once
 
 #include <cstdint>
@@ -10,33 +10,33 @@
 
 namespace assay {
 
-// Paths are relative to the root ("proc/stat"). What is absent or may not be read gives nothing, never a 0.
+// Paths are relative to the root ("proc/stat"). What is absent or unreadable gives nothing, never 0.
 class Root {
  public:
   explicit Root(std::filesystem::path path = "/") : path_(std::move(path)) {}
 
   const std::filesystem::path& path() const { return path_; }
-  // Whether this is the machine itself, so that system calls answer for the same machine as the files.
+  // Whether this is the machine itself, so that system calls and files describe the same machine.
   bool real() const { return path_ == "/"; }
   bool exists(std::string_view file) const;
-  // Whole content without surrounding white space.
+  // The whole content without surrounding white space.
   std::optional<std::string> text(std::string_view file) const;
-  // The number that a file starts with.
+  // The number at the start of a file.
   std::optional<std::int64_t> integer(std::string_view file) const;
-  // Names in a folder, sorted; numbers in names in their own order (cpu2 before cpu10).
+  // Names in a folder, sorted; numbers in names compare as numbers (cpu2 before cpu10).
   std::vector<std::string> list(std::string_view folder) const;
-  // Last part of where a symbolic link points.
+  // The last part of a symbolic link's target.
   std::optional<std::string> link_name(std::string_view file) const;
-  // True when the text could be written to an existing file.
+  // Writes the text to an existing file; false if that fails.
   bool write(std::string_view file, std::string_view text) const;
 
  private:
   std::filesystem::path path_;
 };
 
-// "0-3,8" as 0 1 2 3 8; parts that are not numbers are left out.
+// "0-3,8" as 0 1 2 3 8; parts that are not numbers are skipped.
 std::vector<int> parse_cpu_list(std::string_view text);
-// The other way round.
+// The inverse.
 std::string format_cpu_list(const std::vector<int>& cpus);
 // Value of a line "Name:   value" (status, meminfo, cpuinfo), trimmed; the first such line.
 std::optional<std::string> field(std::string_view text, std::string_view name);

@@ -1,4 +1,4 @@
-// Checks, faults by name, and the metrics that most cases share.
+// Checks, names of faults, and the metrics that most cases share.
 #include "harness/plan/case.h"
 
 #include <array>

@@ -24,11 +24,11 @@ namespace assay {
 struct World {
   int ranks = 1;
   int nodes = 1;
-  int cpus = 1;  // that the ranks of one node share
+  int cpus = 1;  // shared by the ranks of one node
   DeviceKind device = DeviceKind::cpu;
 };
 
-// Faults built in for tests and drills (--inject).
+// Faults that --inject can cause, for tests and drills.
 enum class Fault { crash, hang, slow_rank, wrong_sum, bit_flip, slow_link, oom, corrupt_image };
 std::string_view name_of(Fault fault);
 std::optional<Fault> fault_from(std::string_view name);
@@ -62,7 +62,7 @@ struct CaseOutputs {
 // What the worker does for a case; null outside a run.
 struct CaseServices {
   // Appends to a file below the run directory ("mllog/x.log"), or starts it over.
-  std::function<void(const std::string& name, std::string_view text, bool anew)> write_file = {};
+  std::function<void(const std::string& name, std::string_view text, bool truncate)> write_file = {};
   // Called before a fault is injected.
   std::function<void(Fault)> on_inject = {};
 };
@@ -75,7 +75,7 @@ struct Context {
   CaseOutputs outputs = {};
   CaseServices services = {};
 
-  // Whether to break this now. Ask at the point of injection, on the rank that injects: a fault that was asked for is
+  // Whether to break this now. Ask at the point of injection, on the rank that injects: a requested fault is
   // recorded as injected if this returned true and as not injected if nobody called it.
   bool inject(Fault fault);
 };
@@ -103,19 +103,19 @@ class Case {
   virtual std::optional<std::string> prepare(Context&) { return std::nullopt; }
   // Allocates, fills, compiles, chooses; untimed. Fills in context.outputs as far as known.
   virtual void setup(Context&) = 0;
-  // Calls exactly one of the sampler's forms, once.
+  // Calls exactly one form of the sampler, once.
   virtual void measure(Sampler&) = 0;
-  // The answer of the timed configuration, outside the timed region.
+  // Checks the answer of the timed configuration, outside the timed region.
   virtual void verify(Checks&) = 0;
-  // Figures from the samples; called on rank 0 with the slowest rank's times.
+  // Figures from the samples; called on rank 0 only, with the slowest rank's times.
   virtual std::vector<Metric> metrics(const Measurement&) const = 0;
 };
 
-// amount / seconds with the interval carried over from the times: throughput and bandwidth metrics.
+// Throughput or bandwidth: amount / seconds, with the interval of the times carried over.
 Metric rate_metric(std::string name, double amount, std::string unit, const Measurement& measurement);
-// The time itself (latency, step_time), of one of `calls` that each sample holds.
+// The time of a repetition (latency, step_time), divided by its number of calls.
 Metric time_metric(std::string name, const Measurement& measurement, double calls = 1);
-// Any other figure, without an interval; absent: unknown.
+// Any other figure, without an interval; nullopt: unknown.
 Metric value_metric(std::string name, std::optional<double> value, std::string unit, Better better = Better::lower);
 
 }  // namespace assay

@@ -6,10 +6,10 @@ namespace assay {
 
 namespace {
 
-// Modest ones, so that what is estimated is a limit: of a core, or of a GPU.
+// Modest, so that the estimate is an upper limit.
 struct Rates {
-  double fill;   // bytes a second: random numbers, then the check reads all again
-  double moved;  // bytes a second
+  double fill;   // bytes per second: random numbers, then a check that reads them again
+  double moved;  // bytes per second
   double flops;
 };
 constexpr Rates core_rates{1e9, 5e9, 2e10}, gpu_rates{5e10, 1e11, 1e13};
@@ -25,7 +25,7 @@ double estimate_seconds(const PlannedCase& planned, const World& world) {
   const double cores = on_cpu ? std::max(1.0, static_cast<double>(world.cpus) / world.ranks) : 1;
   const double repetition =
       std::max(planned.estimate.flops / (rates.flops * cores), planned.estimate.bytes / (rates.moved * cores));
-  // One GPU after another: each rank samples in its turn.
+  // With gpus=each the ranks sample one after another.
   const double turns = gpus_of(planned.params) == Gpus::each ? world.ranks : 1;
   return start_seconds + planned.estimate.memory_bytes / rates.fill +
          turns * (std::max(protocol.warmup_seconds, repetition) +

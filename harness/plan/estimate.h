@@ -5,8 +5,8 @@
 
 namespace assay {
 
-// Seconds from the case's start to its record, at most about: filling and verifying what it holds, warm-up, and the
-// protocol's limit on measuring (noise may end it sooner). From modest rates of a core or a GPU; no promise.
+// About the longest time from the case's start to its record: filling and verifying its buffers, warm-up, and the
+// protocol's limit on measuring (low noise may end it sooner). Assumes modest rates of a core or a GPU; no guarantee.
 double estimate_seconds(const PlannedCase& planned, const World& world);
 
 }  // namespace assay

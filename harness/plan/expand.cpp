@@ -1,4 +1,4 @@
-// From what was asked for to cases: targets, --set, counting, the cross product, --filter, limits.
+// From a request to cases: targets, --set, counting, the cross product, --filter, limits.
 #include "harness/plan/estimate.h"
 #include "harness/plan/plan_file.h"
 
@@ -31,7 +31,7 @@ std::vector<std::string> plan_names(const fs::path& configs) {
   return names;
 }
 
-// A path names a file; a bare word a plan of configs/plans, else a family, else a file of this folder.
+// A path is a file; a bare word is a plan of configs/plans, else a family, else a file in the current folder.
 PlanSource resolve(const std::string& target, const fs::path& configs, std::span<const Family> families,
                    DeviceKind device) {
   if (target.find('/') != std::string::npos || target.ends_with(".json"))
@@ -47,7 +47,7 @@ PlanSource resolve(const std::string& target, const fs::path& configs, std::span
       fmt::format("{} is neither a plan, a family nor a file{}", in_quotes(target), suggestion(target, names)));
 }
 
-// One --set: the values that every entry of a family takes.
+// One --set: the values for every entry of a family.
 struct Override {
   std::string flag;
   const Family* family = nullptr;
@@ -56,7 +56,8 @@ struct Override {
 };
 
 Override read_override(const std::string& text, std::span<const Family> families) {
-  Override override{fmt::format("--set {}", one_line(text)), nullptr, nullptr, {}};
+  Override override;
+  override.flag = fmt::format("--set {}", one_line(text));
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
   const std::size_t dot = name.find('.');
@@ -99,9 +100,9 @@ void override_entries(const Override& override, std::vector<PlanEntry>& entries)
                                  override.family->name, fmt::join(present, ", ")));
 }
 
-// A list goes without the values that the device lacks. One of nothing else stays: its cases become skips, so that what
-// was asked for by name is answered.
-void leave_out_lacking(PlanEntry& entry, DeviceKind device) {
+// Removes values that the device lacks from each list. A list of nothing else stays: its cases become skips, so that
+// explicit requests get an answer.
+void remove_unsupported(PlanEntry& entry, DeviceKind device) {
   for (auto& [spec, list] : entry.values) {
     const ParamSpec& asked = *spec;
     const auto lacks = [&](const ParamValue& value) { return !asked.has(value, device); };
@@ -118,7 +119,7 @@ double count_cases(const PlanEntry& entry, DeviceKind device) {
   return n;
 }
 
-void refuse_too_many(const std::vector<PlanEntry>& entries, DeviceKind device, std::size_t most) {
+void refuse_too_many(const std::vector<PlanEntry>& entries, DeviceKind device, std::size_t limit) {
   double total = 0, largest = -1;
   const PlanEntry* worst = nullptr;
   for (const PlanEntry& entry : entries) {
@@ -129,16 +130,15 @@ void refuse_too_many(const std::vector<PlanEntry>& entries, DeviceKind device, s
       worst = &entry;
     }
   }
-  if (total <= static_cast<double>(most)) return;
+  if (total <= static_cast<double>(limit)) return;
   const auto number = [](double n) { return n < 9e15 ? fmt::format("{:.0f}", n) : fmt::format("{:.3g}", n); };
   Problems problems(worst->source);
   problems.add(worst->pointer,
                fmt::format("the lists expand to {} cases{}; at most {} are allowed", number(total),
-                           entries.size() > 1 ? fmt::format(", {} of them here", number(largest)) : "", most));
+                           entries.size() > 1 ? fmt::format(", {} of them here", number(largest)) : "", limit));
   problems.raise();
 }
 
-// The case that these choices make.
 PlannedCase make_case(const PlanEntry& entry, Params params, int ranks) {
   PlannedCase planned;
   planned.family = entry.family;
@@ -156,7 +156,7 @@ struct Expanded {
   const PlanEntry* entry;
 };
 
-// The cross product; the last parameter varies fastest, ranks slowest, so that a world's cases lie together.
+// The cross product. The last parameter varies fastest and ranks slowest, so that the cases of a world are adjacent.
 void expand(const PlanEntry& entry, DeviceKind device, std::unordered_set<std::string>& seen,
             std::vector<Expanded>& out) {
   std::vector<std::pair<const ParamSpec*, std::vector<ParamValue>>> axes;
@@ -180,7 +180,7 @@ void expand(const PlanEntry& entry, DeviceKind device, std::unordered_set<std::s
   }
 }
 
-// The keys that come nearest to a filter that matched none.
+// The keys closest to a filter that matched none.
 std::vector<std::string> nearest_keys(const std::string& filter, const std::vector<Expanded>& cases) {
   std::vector<std::pair<std::size_t, std::string>> scored;
   std::unordered_set<std::string> seen;
@@ -225,36 +225,37 @@ void refuse_overrides_filtered_out(const std::vector<Override>& overrides, const
   }
 }
 
-// Why cases cannot be: the cases that share a reason are told in one line, the first by name.
+// Why cases are impossible. Cases that share a reason are reported in one line, which names the first.
 class Conflicts {
  public:
   void add(const Expanded& one, const std::string& why) {
-    const auto [found, fresh] = places_.try_emplace(why, told_.size());
-    if (fresh) told_.push_back({&one, why, 0});
-    ++told_[found->second].cases;
+    const auto [found, fresh] = index_.try_emplace(why, reasons_.size());
+    if (fresh) reasons_.push_back({&one, why, 0});
+    ++reasons_[found->second].cases;
   }
   template <typename ProblemsOf>
-  void tell(const ProblemsOf& problems_of) const {
-    for (const Told& told : told_) {
+  void report(const ProblemsOf& problems_of) const {
+    for (const Reason& reason : reasons_) {
       const std::string others =
-          told.cases > 1 ? fmt::format(" (and {} more case{})", told.cases - 1, told.cases == 2 ? "" : "s") : "";
-      const PlanEntry& entry = *told.first->entry;
+          reason.cases > 1 ? fmt::format(" (and {} more case{})", reason.cases - 1, reason.cases == 2 ? "" : "s") : "";
+      const PlanEntry& entry = *reason.first->entry;
       problems_of(entry).add(entry.pointer,
-                             fmt::format("{}{}: {}", one_line(told.first->planned.key, 400), others, told.why));
+                             fmt::format("{}{}: {}", one_line(reason.first->planned.key, 400), others, reason.why));
     }
   }
 
  private:
-  struct Told {
+  struct Reason {
     const Expanded* first;
     std::string why;
     std::size_t cases;
   };
-  std::unordered_map<std::string, std::size_t> places_;
-  std::vector<Told> told_;
+  std::unordered_map<std::string, std::size_t> index_;
+  std::vector<Reason> reasons_;
 };
 
-// Values that do not go together, and sizes beyond this machine. A family that the device cannot run is a skip.
+// Throws on values that do not go together and on sizes beyond this machine. A family that the device cannot run is
+// left to become skips.
 void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const PlanLimits& limits) {
   std::vector<Problems> problems;
   const auto problems_of = [&](const PlanEntry& entry) -> Problems& {
@@ -265,7 +266,7 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
   Conflicts conflicts;
   for (Expanded& one : cases) {
     PlannedCase& planned = one.planned;
-    const World world{planned.ranks, 1, limits.cpus, device};
+    const World world{.ranks = planned.ranks, .cpus = limits.cpus, .device = device};
     const Family& family = *planned.family;
     if (!family.devices.empty() && lacking_on(family, planned.params, device)) continue;
     if (family.conflict) {
@@ -277,8 +278,8 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
     planned.estimate = family.estimate(planned.params, world);
     planned.estimated_seconds = estimate_seconds(planned, world);
     if (limits.memory_bytes == 0) continue;
-    const bool divided = limits.ranks_on_a_host && planned.ranks > 1;
-    const int together = divided ? limits.ranks_on_a_host(planned.ranks) : planned.ranks;
+    const bool divided = limits.ranks_per_host && planned.ranks > 1;
+    const int together = divided ? limits.ranks_per_host(planned.ranks) : planned.ranks;
     const double needed = planned.estimate.memory_bytes * together;
     // Written so that a NaN or infinity is refused.
     if (needed <= static_cast<double>(limits.memory_bytes)) continue;
@@ -290,7 +291,7 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
                         format_bytes(needed), needed, divided ? " on one host" : "",
                         format_bytes(static_cast<double>(limits.memory_bytes)), limits.memory_bytes));
   }
-  conflicts.tell(problems_of);
+  conflicts.report(problems_of);
   std::string all;
   for (const Problems& one : problems) {
     try {
@@ -328,10 +329,10 @@ Plan expand_plan(const PlanRequest& request, std::span<const Family> families, c
   }
   for (PlanEntry& entry : entries) {
     if (!request.ranks.empty()) entry.ranks = request.ranks;
-    if (entry.ranks.empty() && walks_worlds(*entry.family)) entry.ranks = limits.world_sizes;
+    if (entry.ranks.empty() && runs_at_world_sizes(*entry.family)) entry.ranks = limits.world_sizes;
     if (entry.ranks.empty()) entry.ranks = {1};
     if (request.timeout_seconds) entry.timeout_seconds = *request.timeout_seconds;
-    leave_out_lacking(entry, request.device);
+    remove_unsupported(entry, request.device);
   }
   refuse_too_many(entries, request.device, limits.max_cases);
 

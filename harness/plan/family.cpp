@@ -10,7 +10,7 @@ std::map<std::string, std::string> environment_of(const Family& family, const Pa
   return family.environment ? family.environment(params) : std::map<std::string, std::string>();
 }
 
-bool walks_worlds(const Family& family) { return family.workload || family.communicates; }
+bool runs_at_world_sizes(const Family& family) { return family.workload || family.communicates; }
 
 bool can_inject(const Family& family, Fault fault, int ranks) {
   switch (fault) {

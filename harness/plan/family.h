@@ -1,4 +1,4 @@
-// A family: what cases are expanded from.
+// A family of cases, from which plans are expanded.
 #pragma once
 
 #include "harness/plan/case.h"
@@ -14,25 +14,25 @@
 
 namespace assay {
 
-// What one repetition of a case costs a rank; pure arithmetic, printed by --dry-run.
+// What one repetition of a case costs per rank; pure arithmetic, printed by --dry-run.
 struct Estimate {
-  double memory_bytes = 0;  // held while the case runs, all rotation sets included where they can be known
-  double bytes = 0;         // moved a repetition
+  double memory_bytes = 0;  // allocated while the case runs, with all rotation sets if known
+  double bytes = 0;         // moved per repetition
   double flops = 0;
   double items = 0;
-  double seconds = 0;  // that a case of a length of its own takes (a sustained window); 0: the protocol's limit
+  double seconds = 0;  // of a case with a fixed duration (a sustained window); 0: the protocol's limit
 };
 
 struct Family {
   std::string name = {};
   std::string summary = {};   // one line
   bool workload = false;      // a training family
-  bool communicates = false;  // ranks exchange data, as those of a training family do
+  bool communicates = false;  // ranks exchange data; implied by `workload`
   Schema params = {};
   Estimate (*estimate)(const Params&, const World&) = nullptr;
   std::unique_ptr<Case> (*make)(const Params&) = nullptr;
-  std::vector<DeviceKind> devices = {};  // that it can run on
-  // Replaces words that stand for a value ("recipe") by that value, before the key is made; null: there are none.
+  std::vector<DeviceKind> devices = {};  // it can run on
+  // Replaces words that stand for a value ("recipe") by that value, before the key is made; null: no such words.
   void (*complete)(Params&) = nullptr;
   // Environment variables that the workers of a case start with (a library's switch); null: none.
   std::map<std::string, std::string> (*environment)(const Params&) = nullptr;
@@ -51,17 +51,17 @@ std::unique_ptr<Case> make_case_of(const Params& params) {
 }
 
 std::map<std::string, std::string> environment_of(const Family& family, const Params& params);
-// Whether a world size is a question to this family; to others it is so many times the same.
-bool walks_worlds(const Family& family);
+// Whether this family runs at several world sizes; for others, more ranks would only repeat the same measurement.
+bool runs_at_world_sizes(const Family& family);
 
-// Whether a case of the family can be given the fault on so many ranks: crash, hang, oom and slow-rank any; what is of
-// the communication between ranks needs two.
+// Whether the fault can be injected into a case of this family on so many ranks. Crash, hang, oom and slow-rank fit any
+// case; faults of communication need two ranks.
 bool can_inject(const Family& family, Fault fault, int ranks);
 
 const Family* find_family(std::span<const Family> families, std::string_view name);
 // The case of these parameters on a device of this kind.
 std::unique_ptr<Case> make_case(const Family& family, const Params& params, DeviceKind device);
-// Why this case cannot run on a device of this kind, by its family and the values of its parameters alone.
+// Why this case cannot run on a device of this kind, judged by its family and parameters alone.
 std::optional<std::string> lacking_on(const Family& family, const Params& params, DeviceKind device);
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// Peaks that `peak` cases measured earlier in the same run: the roof that `of_peak` stands on where no sheet applies.
+// Peaks that `peak` cases measured earlier in the same run: the roof for `of_peak` if no hardware sheet applies.
 #pragma once
 
 #include "harness/core/json_fwd.h"
@@ -13,25 +13,25 @@ namespace assay {
 struct Record;
 
 struct MeasuredPeak {
-  std::string key;       // of the case that measured it
+  std::string key;       // of the `peak` case
   std::string dtype;     // f32, int8, ... as in keys
-  std::string isa;       // that ran: avx512, avx2, amx, ...
-  bool fastest = false;  // of the instruction sets that the CPU has for the dtype (isa=auto)
-  int ranks = 1;         // that ran at once
-  int threads = 1;       // of one rank
+  std::string isa;       // the one that ran: avx512, avx2, amx, ...
+  bool fastest = false;  // isa=auto: the fastest that the CPU has for the dtype
+  int ranks = 1;         // running at once
+  int threads = 1;       // per rank
   double rate = 0;       // FLOP/s of one rank
 };
 
-// What a finished record says: something for a `peak` case whose checks held, nothing for any other.
+// The peak in a finished record; nullopt unless it is of a `peak` case whose checks passed.
 std::optional<MeasuredPeak> measured_peak(const Record& record);
 
-// The roof of a dtype at these ranks and threads: the fastest instruction set's, else that of `isa` itself. Null when
-// there is none. The last one measured counts.
+// The roof for a dtype at these ranks and threads: of the fastest instruction set, else of `isa`. The last one measured
+// counts; null if there is none.
 const MeasuredPeak* find_peak(std::span<const MeasuredPeak> peaks, std::string_view dtype, std::string_view isa,
                               int ranks, int threads);
 
 Json to_json(const MeasuredPeak& peak);
-// Throws Error when a member is missing or has a wrong type.
+// Throws Error if a member is missing or has a wrong type.
 MeasuredPeak peak_from_json(const Json& json);
 
 }  // namespace assay

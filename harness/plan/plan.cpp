@@ -1,4 +1,4 @@
-// Plans as run.json keeps them, and the changes that they make to a protocol.
+// Plans as run.json stores them.
 #include "harness/plan/plan.h"
 
 #include "harness/core/error.h"
@@ -12,14 +12,6 @@
 #include <algorithm>
 
 namespace assay {
-
-void ProtocolOverrides::apply(Protocol& changed) const {
-  if (max_seconds) changed.max_seconds = *max_seconds;
-  if (warmup_seconds) changed.warmup_seconds = *warmup_seconds;
-  if (target_relative_ci) changed.target_relative_ci = *target_relative_ci;
-  if (min_samples) changed.min_samples = *min_samples;
-  if (data) changed.data = *data;
-}
 
 Json Plan::expanded() const {
   Json json = {{"schema", plan_schema}, {"name", name}, {"labels", Json::object()}, {"cases", Json::array()}};
@@ -69,13 +61,13 @@ std::optional<PlannedCase> read_case(const Cursor& cursor, std::span<const Famil
   if (const auto protocol = cursor.find("protocol")) planned.protocol = read_protocol(*protocol);
   if (const auto timeout = cursor.find("timeout")) planned.timeout_seconds = timeout->number(0, 1e7).value_or(0);
   if (!cursor.problems().empty()) return std::nullopt;
-  const World world{planned.ranks, 1, cpus, device};
+  const World world{.ranks = planned.ranks, .cpus = cpus, .device = device};
   planned.estimate = planned.family->estimate(planned.params, world);
   planned.estimated_seconds = estimate_seconds(planned, world);
   return planned;
 }
 
-// What a case is, apart from how long it may take.
+// The cases without their timeouts.
 Json work_of(const Json& expanded) {
   Json cases = expanded.value("cases", Json::array());
   for (Json& one : cases)

@@ -1,4 +1,4 @@
-// Plans: JSON files that name families and parameter lists; lists expand to their cross product.
+// Plans: JSON files that name families and lists of parameter values, which expand to their cross product.
 #pragma once
 
 #include "harness/plan/family.h"
@@ -13,7 +13,7 @@
 
 namespace assay {
 
-// Changes that a plan (or one of its entries) makes to the protocol; absent ones keep the family's.
+// Changes that a plan, or one of its entries, makes to the protocol; absent members change nothing.
 struct ProtocolOverrides {
   std::optional<double> max_seconds;
   std::optional<double> warmup_seconds;
@@ -21,7 +21,15 @@ struct ProtocolOverrides {
   std::optional<int> min_samples;
   std::optional<std::string> data;
 
-  void apply(Protocol& protocol) const;
+  // To a Protocol, or to the overrides of an outer level.
+  template <typename T>
+  void apply(T& changed) const {
+    if (max_seconds) changed.max_seconds = *max_seconds;
+    if (warmup_seconds) changed.warmup_seconds = *warmup_seconds;
+    if (target_relative_ci) changed.target_relative_ci = *target_relative_ci;
+    if (min_samples) changed.min_samples = *min_samples;
+    if (data) changed.data = *data;
+  }
 };
 
 struct PlannedCase {
@@ -38,17 +46,17 @@ struct PlannedCase {
 
 struct Plan {
   std::string name;
-  std::map<std::string, std::string> labels;  // the plan's own, for every record
+  std::map<std::string, std::string> labels;  // for every record
   std::vector<PlannedCase> cases;
-  // For run.json: equal plans give equal JSON. Estimates are left out, since they depend on the machine.
+  // For run.json: equal plans give equal JSON. Without estimates, which depend on the machine.
   Json expanded() const;
 };
 
-// The plan that a run.json holds. Throws UsageError when this build does not know a family or parameter of it.
+// The plan in a run.json. Throws UsageError if this build does not know one of its families or parameters.
 Plan plan_from_expanded(const Json& expanded, const std::string& source, std::span<const Family> families, int cpus,
                         DeviceKind device);
 
-// Whether two expanded plans are the same work: equal cases; names and timeouts may differ.
+// Whether two expanded plans have equal cases; names and timeouts may differ.
 bool same_work(const Json& expanded_a, const Json& expanded_b);
 
 // What the command line adds to a plan.
@@ -62,19 +70,19 @@ struct PlanRequest {
   std::optional<double> timeout_seconds;
 };
 
-// The limit on a plan's cases, the memory that one may take, and the worlds that there are.
+// What this machine, or these hosts, can run.
 struct PlanLimits {
   std::size_t max_cases = 100000;
   std::uint64_t memory_bytes = 0;  // of this machine (or GPU), shared by the ranks of a case; 0: unknown
   int cpus = 1;
-  // Through several hosts, for families that communicate where neither plan nor --ranks says; empty: 1.
+  // For families that communicate, if neither plan nor --ranks gives ranks; empty: 1.
   std::vector<int> world_sizes = {};
-  std::function<int(int ranks)> ranks_on_a_host = {};  // of a world that size, where they are most; null: all
+  std::function<int(int ranks)> ranks_per_host = {};  // the most on one host in a world of that size; null: all
 };
 
-// The cases in the order of the targets and their entries; what two entries both ask for (equal key, ranks and seed)
-// runs once, as the first asks. A parameter that the device lacks is checked, then left out, so that one plan serves
-// CPU and GPU; a family that the device cannot run is kept: its cases become skips.
+// The cases in the order of the targets and their entries. Cases with equal key, ranks and seed run once, as the first
+// entry says. A parameter that the device lacks is checked, then left out, so that one plan serves CPU and GPU; a
+// family that the device cannot run is kept: its cases become skips.
 // Throws UsageError that lists every error of a file, each with file, JSON pointer and nearest valid name.
 Plan expand_plan(const PlanRequest& request, std::span<const Family> families, const PlanLimits& limits);
 

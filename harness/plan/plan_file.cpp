@@ -13,7 +13,7 @@ namespace assay {
 
 namespace {
 
-// What an entry or plan may set beside parameters; a family's parameter of the same name goes first.
+// What an entry or plan can set besides parameters; a family's parameter of the same name takes precedence.
 struct Settings {
   std::vector<int> ranks;
   std::uint64_t seed = 0;
@@ -21,7 +21,7 @@ struct Settings {
   double timeout_seconds = 0;
 };
 
-constexpr double longest_seconds = 1e7;
+constexpr double max_time_seconds = 1e7;
 
 std::vector<int> read_ranks(const Cursor& cursor) {
   std::vector<int> ranks;
@@ -40,31 +40,22 @@ std::vector<int> read_ranks(const Cursor& cursor) {
 }
 
 double read_timeout(const Cursor& cursor) {
-  const auto seconds = cursor.quantity(parse_seconds, 0, longest_seconds);
+  const auto seconds = cursor.quantity(parse_seconds, 0, max_time_seconds);
   if (seconds && *seconds == 0) cursor.error("must be above 0");
   return seconds.value_or(0);
 }
 
-// Fields that absent ones in `base` keep.
-void merge(ProtocolOverrides& base, const ProtocolOverrides& over) {
-  if (over.max_seconds) base.max_seconds = over.max_seconds;
-  if (over.warmup_seconds) base.warmup_seconds = over.warmup_seconds;
-  if (over.target_relative_ci) base.target_relative_ci = over.target_relative_ci;
-  if (over.min_samples) base.min_samples = over.min_samples;
-  if (over.data) base.data = over.data;
-}
-
-// Settings of this object over `inherited`; `taken` names a family's own parameters.
-Settings read_settings(const Cursor& cursor, const Settings& inherited, const Schema& taken) {
+// Settings of this object on top of `inherited`. A setting that is also a parameter in `params` is not read.
+Settings read_settings(const Cursor& cursor, const Settings& inherited, const Schema& params) {
   Settings settings = inherited;
   const auto find = [&](std::string_view name) -> std::optional<Cursor> {
-    for (const ParamSpec& spec : taken)
+    for (const ParamSpec& spec : params)
       if (spec.name == name) return std::nullopt;
     return cursor.find(name);
   };
   if (const auto ranks = find("ranks")) settings.ranks = read_ranks(*ranks);
   if (const auto seed = find("seed")) settings.seed = read_seed(*seed);
-  if (const auto protocol = find("protocol")) merge(settings.protocol, read_protocol(*protocol));
+  if (const auto protocol = find("protocol")) read_protocol(*protocol).apply(settings.protocol);
   if (const auto timeout = find("timeout")) settings.timeout_seconds = read_timeout(*timeout);
   return settings;
 }
@@ -137,11 +128,11 @@ ProtocolOverrides read_protocol(const Cursor& cursor) {
   if (!cursor.object()) return overrides;
   cursor.only(names);
   if (const auto value = cursor.find("max_seconds")) {
-    overrides.max_seconds = value->quantity(parse_seconds, 0, longest_seconds);
+    overrides.max_seconds = value->quantity(parse_seconds, 0, max_time_seconds);
     if (overrides.max_seconds && *overrides.max_seconds == 0) value->error("must be above 0");
   }
   if (const auto value = cursor.find("warmup_seconds"))
-    overrides.warmup_seconds = value->quantity(parse_seconds, 0, longest_seconds);
+    overrides.warmup_seconds = value->quantity(parse_seconds, 0, max_time_seconds);
   if (const auto value = cursor.find("target_relative_ci")) {
     overrides.target_relative_ci = value->quantity(parse_fraction, 0, 1);
     if (overrides.target_relative_ci && *overrides.target_relative_ci == 0) value->error("must be above 0");
@@ -172,7 +163,7 @@ PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Fam
   const Cursor root(json, problems);
   PlanSource source;
   source.name = path.stem().string();
-  // Another schema may differ in everything: one error, not one for each difference.
+  // Another schema may differ in everything: report one error, not one per difference.
   if (!root.object() || !root.schema(plan_schema)) problems.raise();
   root.only(names);
   if (const auto name = root.find("name")) {

@@ -13,10 +13,10 @@ namespace assay {
 // One entry of "cases", or one bare family.
 struct PlanEntry {
   const Family* family = nullptr;
-  std::string source;                                          // file, or the word of the command line
+  std::string source;                                          // file, or command-line word
   std::string pointer;                                         // into the file; empty for a bare family
   std::vector<std::pair<const ParamSpec*, ValueList>> values;  // every parameter, in the family's order
-  std::vector<int> ranks;                                      // empty: nobody said
+  std::vector<int> ranks;                                      // empty: not given
   std::uint64_t seed = 0;
   ProtocolOverrides protocol;
   double timeout_seconds = 0;
@@ -31,8 +31,8 @@ struct PlanSource {
 inline constexpr int plan_schema = 1;
 inline constexpr int max_ranks = 65536;
 
-// Reads and checks a plan file; what it leaves out takes the defaults of the device. Throws UsageError that lists every
-// error of it.
+// Reads and checks a plan file; what it leaves out gets the device's defaults. Throws UsageError that lists all its
+// errors.
 PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Family> families, DeviceKind device);
 // A bare family: every parameter at its defaults on the device.
 PlanSource bare_family(const Family& family, DeviceKind device);

@@ -15,7 +15,7 @@ namespace assay {
 
 namespace {
 
-constexpr double very_many = 1e18;
+constexpr double max_count = 1e18;
 
 bool is_integral(ParamType type) {
   return type == ParamType::integer || type == ParamType::bytes || type == ParamType::count;
@@ -56,7 +56,7 @@ std::optional<ParamValue> within(const ParamSpec& spec, const Cursor& cursor, Pa
   return value;
 }
 
-// Text with a unit, by `parse`; its complaint becomes a problem.
+// Text with a unit, read by `parse`; its error becomes a problem.
 template <typename T>
 std::optional<T> parsed(const Cursor& cursor, T (*parse)(std::string_view)) {
   try {
@@ -116,7 +116,7 @@ std::optional<ParamValue> read_text(const ParamSpec& spec, const Cursor& cursor)
   return std::nullopt;
 }
 
-// The factor or step of a range: a positive number, whole where the values are.
+// The factor or step of a range: a positive number, an integer if the values are.
 std::optional<double> read_stride(const ParamSpec& spec, const Cursor& cursor, double above, bool unit) {
   const Json& json = cursor.json();
   std::optional<double> value;
@@ -181,10 +181,10 @@ std::optional<ValueRange> read_range(const ParamSpec& spec, const Cursor& cursor
 
 double ValueRange::count() const {
   const double first = as_double(from), last = as_double(to);
-  // The slack is for reals alone: 0.1 to 0.3 by 0.1 is three values.
+  // The slack is only for reals: 0.1 to 0.3 by 0.1 is three values.
   const double slack = from.index() == 1 ? 0.0 : 1e-9;
-  if (step) return std::min(very_many, std::floor((last - first) / *step + slack) + 1);
-  if (slack > 0) return std::min(very_many, std::floor(std::log(last / first) / std::log(*factor) + slack) + 1);
+  if (step) return std::min(max_count, std::floor((last - first) / *step + slack) + 1);
+  if (slack > 0) return std::min(max_count, std::floor(std::log(last / first) / std::log(*factor) + slack) + 1);
   double n = 0;
   for (double at = first; at <= last; at *= *factor) ++n;
   return n;
@@ -212,7 +212,7 @@ void ValueRange::append_to(std::vector<ParamValue>& values) const {
 double ValueList::count() const {
   double n = static_cast<double>(scalars.size());
   for (const ValueRange& range : ranges) n += range.count();
-  return std::min(n, very_many);
+  return std::min(n, max_count);
 }
 
 std::vector<ParamValue> ValueList::values() const {
@@ -281,7 +281,7 @@ std::optional<ValueList> read_values(const ParamSpec& spec, std::string_view tex
       problems.add("", fmt::format("a value of \"{}\" is empty", spec.name));
       continue;
     }
-    // As a file would write it.
+    // As a file would contain it.
     Json json = word;
     std::int64_t whole = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), whole);

@@ -11,19 +11,19 @@
 
 namespace assay {
 
-// {"from":1,"to":64,"factor":4} or {"from":1,"to":9,"step":2}, both ends included where the sequence meets them.
+// {"from":1,"to":64,"factor":4} or {"from":1,"to":9,"step":2}; `to` is included if the sequence reaches it.
 struct ValueRange {
   ParamValue from;
   ParamValue to;
-  std::optional<double> factor;  // above 1; an integer where the values are integers
-  std::optional<double> step;    // above 0; an integer where the values are integers
+  std::optional<double> factor;  // above 1; an integer if the values are
+  std::optional<double> step;    // above 0; an integer if the values are
 
-  // How many values it stands for, without making them; saturates at 1e18.
+  // Number of values, without making them; saturates at 1e18.
   double count() const;
   void append_to(std::vector<ParamValue>& values) const;
 };
 
-// What an entry gives one parameter.
+// The values that an entry gives one parameter.
 struct ValueList {
   std::vector<ParamValue> scalars;
   std::vector<ValueRange> ranges;
@@ -33,11 +33,11 @@ struct ValueList {
   std::vector<ParamValue> values() const;
 };
 
-// One value; a problem and nothing when it is of the wrong type, none of those allowed or out of range.
+// One value. Adds a problem and returns nullopt if its type is wrong, or it is not allowed or out of range.
 std::optional<ParamValue> read_value(const ParamSpec& spec, const Cursor& cursor);
 // A value, a list of values and ranges, or a range.
 std::optional<ValueList> read_values(const ParamSpec& spec, const Cursor& cursor);
-// Values as a flag gives them, parted by commas ("\," is a comma inside one): `v1,v2`.
+// Values of a flag, separated by commas ("\," is a comma inside a value): `v1,v2`.
 std::optional<ValueList> read_values(const ParamSpec& spec, std::string_view text, Problems& problems);
 
 }  // namespace assay

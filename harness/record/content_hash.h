@@ -1,4 +1,4 @@
-// A quick hash of texts, the same on every run: for telling contents apart, not for safety.
+// A fast hash of text, stable across runs; not cryptographic.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace assay {
 
-// FNV-1a over words of eight bytes, mixed so that high bits reach low ones. `seed` continues another hash: the length
-// goes in first, so that texts cannot run together.
+// FNV-1a over words of eight bytes, mixed so that high bits affect low ones. `seed` continues another hash: the length
+// is hashed first, so that consecutive texts cannot be confused.
 inline std::uint64_t hash64(std::string_view text, std::uint64_t seed = 14695981039346656037ull) {
   std::uint64_t hash = seed;
   const auto mix = [&hash](std::uint64_t word) {

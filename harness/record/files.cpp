@@ -1,4 +1,4 @@
-// Durable writes by plain system calls, so that every error has its reason.
+// Durable writes by plain system calls, so that every error has a reason.
 #include "harness/record/files.h"
 
 #include "harness/core/error.h"
@@ -18,7 +18,7 @@ namespace {
   throw Error(fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(error)));
 }
 
-// Beyond RLIMIT_FSIZE the kernel sends a signal before the error; the error is what is wanted.
+// Beyond RLIMIT_FSIZE the kernel sends a signal; ignore it to get the error.
 void ignore_file_size_signal() {
   static const bool done = [] {
     std::signal(SIGXFSZ, SIG_IGN);
@@ -44,7 +44,7 @@ void write_all(int fd, std::string_view text, const std::filesystem::path& path)
 void sync_folder(const std::filesystem::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) failed("open", folder, errno);
-  // Some file systems cannot sync a folder (EINVAL): then there is nothing more to be had.
+  // Some file systems cannot sync a folder (EINVAL).
   const int result = ::fsync(fd);
   const int error = errno;
   ::close(fd);

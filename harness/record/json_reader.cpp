@@ -1,92 +1,12 @@
-// Tolerant reading of JSON that others wrote.
+// Tolerant reading of untrusted JSON.
 #include "harness/record/json_reader.h"
 
 #include "harness/core/error.h"
 
-#include <iterator>
 #include <limits>
-#include <unordered_map>
 #include <utility>
 
 namespace assay {
-
-namespace {
-
-constexpr std::size_t max_depth = 64;
-
-// The document, built from the parser's events: nlohmann's own builder looks for each name among all before it, so that
-// an object of a hundred thousand members would take minutes. A name that comes again stands for its last value.
-class Builder : public nlohmann::json_sax<Json> {
- public:
-  Json take() { return std::move(root_); }
-
-  bool null() override { return put(Json()); }
-  bool boolean(bool value) override { return put(Json(value)); }
-  bool number_integer(number_integer_t value) override { return put(Json(value)); }
-  bool number_unsigned(number_unsigned_t value) override { return put(Json(value)); }
-  bool number_float(number_float_t value, const string_t&) override { return put(Json(value)); }
-  bool string(string_t& value) override { return put(Json(std::move(value))); }
-  bool binary(binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return open(Json::object()); }
-  bool start_array(std::size_t) override { return open(Json::array()); }
-  bool key(string_t& name) override {
-    stack_.back().key = std::move(name);
-    return true;
-  }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
-
- private:
-  struct Level {
-    Json value;
-    std::string key;                                      // of the member being read
-    std::unordered_map<std::string, std::size_t> places;  // of the members
-  };
-
-  // The parser keeps no recursion, but those who print, copy and destroy the document do.
-  bool open(Json container) {
-    if (stack_.size() >= max_depth) throw Error(fmt::format("nested deeper than {}", max_depth));
-    stack_.push_back({std::move(container), {}, {}});
-    return true;
-  }
-  bool close() {
-    Json value = std::move(stack_.back().value);
-    stack_.pop_back();
-    return put(std::move(value));
-  }
-  bool put(Json value) {
-    if (stack_.empty()) {
-      root_ = std::move(value);
-      return true;
-    }
-    Level& level = stack_.back();
-    if (level.value.is_array()) {
-      level.value.push_back(std::move(value));
-      return true;
-    }
-    auto& members = level.value.get_ref<Json::object_t&>();
-    const auto [place, fresh] = level.places.try_emplace(level.key, members.size());
-    if (fresh)
-      members.emplace_back(std::move(level.key), std::move(value));
-    else
-      std::next(members.begin(), static_cast<std::ptrdiff_t>(place->second))->second = std::move(value);
-    return true;
-  }
-
-  Json root_;
-  std::vector<Level> stack_;
-};
-
-}  // namespace
-
-Json parse_untrusted(std::string_view text) {
-  Builder builder;
-  if (!Json::sax_parse(text.begin(), text.end(), &builder)) throw Error("not JSON");
-  return builder.take();
-}
-
-std::string dump_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 JsonReader::JsonReader(const Json& json, std::string path) : json_(&json), path_(std::move(path)) {
   if (!json.is_object()) throw Error(path_.empty() ? "not an object" : path_ + ": not an object");
@@ -138,7 +58,7 @@ std::int64_t JsonReader::integer(std::string_view name, std::int64_t otherwise) 
 std::uint64_t JsonReader::unsigned_integer(std::string_view name, std::uint64_t otherwise) const {
   const Json* member = find(name);
   if (!member) return otherwise;
-  // A number set in code may be held as signed although it is not negative.
+  // A number set in code may be signed although it is not negative.
   if (!member->is_number_integer() || (!member->is_number_unsigned() && member->get<std::int64_t>() < 0))
     wrong(name, "an integer from 0 on");
   return member->get<std::uint64_t>();

@@ -1,8 +1,8 @@
-// Reads members of a JSON object that others wrote: absent and null members take defaults, a wrong type is an error
-// that names the member.
+// Reads members of an untrusted JSON object: absent and null members take defaults, a wrong type is an error that names
+// the member.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/core/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,15 +14,9 @@
 
 namespace assay {
 
-// Parses text of any origin. Nesting is bounded, so that no file can exhaust the stack.
-// Throws Error: "not JSON", "nested deeper than 64".
-Json parse_untrusted(std::string_view text);
-// One line of JSON; bytes that are no UTF-8 are replaced.
-std::string dump_line(const Json& json);
-
 class JsonReader {
  public:
-  // `path` names the object in messages ("samples"); empty for the whole. Throws Error when it is not an object.
+  // `path` names the object in messages ("samples"); empty for the document. Throws Error if it is not an object.
   JsonReader(const Json& json, std::string path);
 
   bool has(std::string_view name) const { return find(name) != nullptr; }

@@ -1,4 +1,4 @@
-// Reads JSON from its text, member by member, without a tree in between: records come by the hundred thousand.
+// Reads JSON from its text, member by member, without building a tree: there may be hundreds of thousands of records.
 // As strict as a parser (RFC 8259): syntax, UTF-8, nesting of at most 64.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace assay {
 
-// A value of another type than is wanted, with the place of the member: "metrics[0].value", "not a number".
+// A value of an unexpected type, with the place of the member: "metrics[0].value", "not a number".
 struct Mismatch {
   std::string place;
   std::string what;
@@ -21,7 +21,7 @@ struct Mismatch {
   std::string text() const { return place.empty() ? what : place + ": " + what; }
 };
 
-// Values are read in the order they stand. Throws Error "not JSON" or "nested deeper than 64", and Mismatch.
+// Values are read in order. Throws Error "not JSON" or "nested deeper than 64", and Mismatch.
 class JsonScanner {
  public:
   struct Number {
@@ -35,14 +35,13 @@ class JsonScanner {
 
   // The first character of the next value; 0 at the end.
   char peek();
-  // Takes the value when it is null.
+  // If the value is null, reads it and returns true.
   bool null();
-  // Each of these throws Mismatch "not `wanted`" when the value is of another type. The text is good until the next
-  // call.
+  // Each throws Mismatch "not `wanted`" if the value is of another type. The text is valid until the next call.
   std::string_view string(const char* wanted = "a string");
   bool boolean(const char* wanted = "true or false");
   Number number(const char* wanted = "a number");
-  // `each(name)` must take the member's value; so must `each()` the element.
+  // `each(name)` must read the member's value, and `each()` the element.
   template <typename Each>
   void members(Each each) {
     enter('{', "an object");
@@ -64,9 +63,9 @@ class JsonScanner {
     do each();
     while (more(']'));
   }
-  // Passes over any value and returns its text.
+  // Skips any value and returns its text.
   std::string_view skip();
-  // Nothing but white space may follow.
+  // Throws if anything but white space follows.
   void finish();
 
  private:
@@ -82,7 +81,7 @@ class JsonScanner {
   const char* at_;
   const char* end_;
   int depth_ = 0;
-  std::string text_, names_[65];  // where strings with escapes are put together; a name outlives its value
+  std::string text_, names_[65];  // buffers for strings with escapes; a name outlives its value
 };
 
 }  // namespace assay

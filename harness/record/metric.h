@@ -1,4 +1,4 @@
-// Figures and checks of a record; free of JSON, so that cases need not know the file format.
+// Figures and checks of a record, without JSON: cases need not know the file format.
 #pragma once
 
 #include "harness/statistics/statistics.h"
@@ -22,8 +22,8 @@ struct Metric {
   std::string unit;             // base units: FLOP/s, B/s, s, B, J, img/s, tokens/s, 1
   std::optional<Interval> ci95;
   Better better = Better::higher;
-  std::optional<double> of_peak;    // share of the peak that the record's labels name
-  std::optional<double> reference;  // what is normal, in `unit`, from a sourced file
+  std::optional<double> of_peak;    // fraction of the peak that the record's labels name
+  std::optional<double> reference;  // the normal value in `unit`, from a file with sources
 };
 
 // A time-stamped series (of a sensor, of losses); `at` in seconds since the record's start.
@@ -33,13 +33,13 @@ struct Series {
   std::vector<std::optional<double>> values;
 };
 
-// A figure between each two members of a world: from the row's to the column's.
+// A figure for each pair of ranks: from the row's to the column's.
 struct Matrix {
   std::string metric;  // bandwidth, latency
   std::string unit;
   Better better = Better::higher;
   std::vector<int> ranks;      // of rows and columns, in their order
-  std::vector<double> values;  // row by row; NaN where there is none, as on the diagonal
+  std::vector<double> values;  // row by row; NaN if there is none, as on the diagonal
 
   double at(std::size_t row, std::size_t column) const { return values[row * ranks.size() + column]; }
 };
@@ -49,7 +49,7 @@ struct Check {
   bool passed = true;
   std::optional<double> value;
   std::optional<double> limit;
-  std::vector<std::string> detail;  // up to 20 culprits, by name or place
+  std::vector<std::string> detail;  // up to 20 culprits, by name or position
 };
 
 }  // namespace assay

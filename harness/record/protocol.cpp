@@ -12,7 +12,7 @@ namespace assay {
 
 namespace {
 
-// One spelling a value: 3 and 3.0 are the same number, whoever wrote the file.
+// One spelling per value: 3 and 3.0 are the same number.
 std::string canonical(const Json& value) {
   return value.is_number() ? fmt::format("{}", value.get<double>()) : value.dump();
 }

@@ -9,27 +9,27 @@
 
 namespace assay {
 
-// Decided before the first sample, never measured: what is found on the way (repetitions a sample, samples taken,
-// why it stopped) belongs to the samples.
+// Decided before the first sample, never measured: what is found while sampling (repetitions per sample, number of
+// samples, why it stopped) belongs to the samples.
 struct Protocol {
   std::string form = "repeat";       // repeat, steps, window, procedure
   std::string data = "normal";       // what the inputs hold: normal, zeros, ...
   std::string cache = "cold";        // cold (rotated and flushed), hot, warm, none
-  std::string batching = "batched";  // batched: k back-to-back repetitions a sample; isolated: one
+  std::string batching = "batched";  // batched: k back-to-back repetitions per sample; isolated: one
   std::string timer;                 // the device's: steady_clock, cuda_event
   double warmup_seconds = 0.1;       // and at least one repetition
   int min_samples = 30;
-  int max_samples = 0;               // 0: the stop rule's own, 100,000
-  double max_seconds = 3.0;          // of measuring; the stop rule may end before
+  int max_samples = 0;               // 0: the stop rule's limit, 100,000
+  double max_seconds = 3.0;          // of measuring; the stop rule may end it earlier
   double target_relative_ci = 0.01;  // half width of the 95 % interval over the median at which sampling stops
-  // What else must be equal for figures to compare: implementation, isa, store, page_size, numa, ...
+  // What else must be equal for figures to compare: isa, page_size, numa, ...
   std::map<std::string, std::string> details;
 
   // Samples of `repeat` go behind the device's gate: each repetition enqueues `launches` (kernels, copies, graphs) and
-  // neither synchronises nor waits for another rank. Never for training steps or collectives. Said by the case, in
-  // setup(); kept as the detail "gate".
+  // neither synchronises nor waits for another rank. Never for training steps or collectives. Called by the case in
+  // setup(); stored as the detail "gate".
   void set_gate(int launches);
-  // Launches a repetition behind the gate; 0: no gate.
+  // Launches per repetition behind the gate; 0: no gate.
   int gated_launches() const;
 
   // Flat object of the above, details merged in, with "hash" over all other fields.
@@ -37,7 +37,7 @@ struct Protocol {
   std::string hash() const;
 };
 
-// The hash of a protocol object as read from a record; its own "hash" member is left out.
+// The hash of a protocol object as read from a record; without its "hash" member.
 std::string protocol_hash(const Json& protocol);
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// A record from its line, straight from the text: no tree in between, and what many records share is held once.
+// Reads a record directly from its text, without a tree; values that many records share are stored once.
 #include "harness/core/error.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/json_scanner.h"
@@ -18,7 +18,7 @@ namespace {
 
 using Scan = JsonScanner;
 
-// Each of these leaves the default where the value is null.
+// Each of these keeps the default if the value is null.
 
 void read(Scan& scan, std::string& to) {
   if (!scan.null()) to = scan.string();
@@ -70,7 +70,7 @@ void read(Scan& scan, std::optional<int>& to) {
   to = value;
 }
 
-// Nulls within the list become NaN. One buffer a thread, so that lists take no more than they hold.
+// Nulls within the list become NaN. One buffer per thread, so that lists allocate only what they need.
 std::vector<double>& buffer() {
   thread_local std::vector<double> values;
   values.clear();
@@ -108,7 +108,7 @@ void read(Scan& scan, std::vector<std::string>& to) {
   to.shrink_to_fit();
 }
 
-// Every member of an object by `each(name)`, which says whether it took the value.
+// Calls each(name) for every member of an object; it returns whether it read the value.
 template <typename Each>
 void object(Scan& scan, Each each) {
   if (scan.null()) return;
@@ -367,7 +367,7 @@ Record Record::from_text(std::string_view text, JsonPool& pool) {
   try {
     return read_record(text, pool);
   } catch (const Mismatch& mismatch) {
-    // What is no JSON at all, or of a schema that knows other types, is told as that.
+    // Report text that is not JSON, or of an unknown schema with other types, as such.
     (void)parse_untrusted(text);
     try {
       check_schema(schema_of(text));

@@ -1,4 +1,4 @@
-// Writing of a run directory.
+// Writes a run directory.
 #include "harness/record/run_dir.h"
 
 #include "harness/core/error.h"
@@ -24,17 +24,16 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t inline_samples = 200;
-constexpr std::size_t max_line_bytes = 64u << 20;
 
-// Beside what a run that was killed at its very start leaves: it has no run.json yet, and nothing to lose.
+// Ignores what a run killed at its very start leaves: it has no run.json yet, and nothing to lose.
 bool holds_anything(const fs::path& dir) {
   for (const auto& entry : fs::directory_iterator(dir))
     if (const fs::path name = entry.path().filename(); name != ".lock" && name != "run.json.tmp") return true;
   return false;
 }
 
-// Cuts what a kill left half-written at the end of the file; a whole line that only lacks its end gets it.
-void mend_end(int fd, const fs::path& path) {
+// Cuts off a last line that a kill left incomplete; adds the newline if only that is missing.
+void repair_end(int fd, const fs::path& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) throw Error(fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
   off_t end = info.st_size;
@@ -71,7 +70,7 @@ int open_records(const fs::path& dir) {
   return fd;
 }
 
-// Moves long sample lists into a file of their own.
+// Moves long sample lists into a separate file.
 void spill_samples(const fs::path& dir, Record& record) {
   Samples& samples = record.samples;
   if (samples.values.size() <= inline_samples) return;
@@ -115,7 +114,7 @@ RunWriter RunWriter::create(const fs::path& dir, const Json& run) {
     throw UsageError(fmt::format("{} is not a directory: give --out one that is absent or empty", dir.string()));
   fs::create_directories(path, error);
   if (error) throw UsageError(fmt::format("{} cannot be made: {}", dir.string(), error.message()));
-  // Looked at before the lock is made, so that a foreign folder is left as it was.
+  // Check before making the lock, so that a foreign folder is left unchanged.
   if (fs::exists(path / "run.json", error))
     throw UsageError(fmt::format("{} holds a run already: continue it with --resume {}, or give another --out",
                                  dir.string(), dir.string()));
@@ -158,7 +157,7 @@ RunWriter RunWriter::resume(const fs::path& dir) {
   writer.lock_ = RunLock(path);
   writer.records_fd_ = open_records(path);
   try {
-    mend_end(writer.records_fd_, path / "records.jsonl");
+    repair_end(writer.records_fd_, path / "records.jsonl");
   } catch (const Error& caught) {
     throw UsageError(caught.what());
   }
@@ -178,7 +177,7 @@ void RunWriter::append(Record record) {
   struct stat before {};
   if (::fstat(records_fd_, &before) != 0)
     throw RunDirError(fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
-  // A line written into a file that was moved or removed would be lost without a word.
+  // A line written into a file that was moved or removed would be lost silently.
   struct stat named {};
   if (::stat(path.c_str(), &named) != 0 || named.st_ino != before.st_ino || named.st_dev != before.st_dev)
     throw RunDirError(
@@ -187,7 +186,7 @@ void RunWriter::append(Record record) {
     write_all(records_fd_, dump_line(record.to_json()) + "\n", path);
     if (::fsync(records_fd_) != 0) throw Error(fmt::format("cannot sync {}: {}", path.string(), std::strerror(errno)));
   } catch (const Error& caught) {
-    // Half a line must not stay; where even that fails, the next resume cuts it.
+    // Remove half a line; if that fails too, the next resume does.
     if (::ftruncate(records_fd_, before.st_size) != 0) errno = 0;
     throw RunDirError(caught.what());
   }

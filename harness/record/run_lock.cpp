@@ -1,4 +1,4 @@
-// Taking, refreshing and freeing the lock of a run directory.
+// Acquires, refreshes and releases the lock of a run directory.
 #include "harness/record/run_lock.h"
 
 #include "harness/core/error.h"
@@ -29,7 +29,7 @@ namespace {
 constexpr auto refresh_interval = std::chrono::seconds(15);
 constexpr double dead_after_seconds = 60;
 
-// One word, which a lock must have.
+// Never empty: a lock needs a word here.
 std::string this_boot() {
   const std::string id = boot_id();
   return id.empty() ? "unknown" : id;
@@ -59,7 +59,7 @@ double seconds_of(const timespec& time) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// How long ago the lock was touched, by the clock that stamps files of this folder.
+// Seconds since the lock was touched, by the clock that stamps files in this folder.
 double age_of(int fd, const fs::path& dir) {
   const fs::path probe = dir / fmt::format(".lock.{}", ::getpid());
   const int other = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -76,15 +76,15 @@ double age_of(int fd, const fs::path& dir) {
                                holder ? fmt::format(" ({})", holder->text()) : std::string(), more));
 }
 
-// By the file's own word.
+// Decides by the file's content.
 void refuse_while_held(int fd, const fs::path& dir, bool locked) {
   const std::optional<Holder> holder = read_holder(fd);
   if (!holder) return;
-  if (holder->boot == this_boot()) {  // one kernel: a lock that it gave is free, else the process tells
+  if (holder->boot == this_boot()) {  // same kernel: flock() works, or the process shows
     if (!locked && ::kill(static_cast<pid_t>(holder->pid), 0) == 0) refuse(dir, holder);
     return;
   }
-  if (holder->boot.empty()) return;  // of a version that wrote its process alone, and relied on the kernel
+  if (holder->boot.empty()) return;  // written by a version that relied on the kernel alone
   const double age = age_of(fd, dir);
   if (age < dead_after_seconds)
     refuse(dir, holder,
@@ -128,7 +128,7 @@ RunLock& RunLock::operator=(RunLock&& other) noexcept {
 
 RunLock::~RunLock() {
   if (fd_ < 0) return;
-  if (::ftruncate(fd_, 0) != 0) errno = 0;  // then its word ages
+  if (::ftruncate(fd_, 0) != 0) errno = 0;  // then its heartbeat gets old
   ::close(fd_);
 }
 
@@ -136,7 +136,7 @@ void RunLock::refresh() {
   const auto now = std::chrono::steady_clock::now();
   if (fd_ < 0 || now - refreshed_ < refresh_interval) return;
   refreshed_ = now;
-  if (::futimens(fd_, nullptr) != 0) errno = 0;  // the next record tells what is wrong
+  if (::futimens(fd_, nullptr) != 0) errno = 0;  // writing the next record reports the error
 }
 
 }  // namespace assay

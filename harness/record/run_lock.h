@@ -1,4 +1,4 @@
-// One supervisor a run directory, also where the directory is shared by several hosts.
+// One supervisor per run directory, even if several hosts share the directory.
 #pragma once
 
 #include <chrono>
@@ -6,21 +6,21 @@
 
 namespace assay {
 
-// Held by flock() where the file system has it, which the kernel frees with the process. Some network file systems have
-// none, and some keep it to each host: there the file's own word counts. It names process, host and boot, and is
-// touched every 15 s while the run goes on; another host's word that is older than 60 s by the file server's own clock
-// is that of a run that has died.
+// Uses flock() if the file system supports it; the kernel releases it with the process. Some network file systems have
+// no flock(), and on some it covers one host only: there the file's content and age decide. It names process, host and
+// boot, and is touched as a heartbeat every 15 s during the run; if another host's is older than 60 s by the file
+// server's clock, that run has died.
 class RunLock {
  public:
   RunLock() = default;
-  // Throws UsageError: the directory is not writable, or in use, naming process and host.
+  // Throws UsageError if the directory is not writable, or in use (naming process and host).
   explicit RunLock(const std::filesystem::path& dir);
   RunLock(RunLock&& other) noexcept;
   RunLock& operator=(RunLock&& other) noexcept;
-  // Frees the lock; the file stays, empty.
+  // Releases the lock; the file stays, empty.
   ~RunLock();
 
-  // Says that the run goes on; to be called every few seconds.
+  // The heartbeat; call it every few seconds.
   void refresh();
 
  private:

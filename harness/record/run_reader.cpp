@@ -1,4 +1,4 @@
-// Reading of run directories.
+// Reads run directories.
 #include "harness/core/error.h"
 #include "harness/record/content_hash.h"
 #include "harness/record/files.h"
@@ -23,7 +23,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::uintmax_t max_run_bytes = 256u << 20;
-constexpr std::size_t max_record_bytes = 64u << 20;
 
 }  // namespace
 
@@ -42,7 +41,7 @@ std::vector<Record> RunData::final_records() const {
 
 namespace {
 
-// Reports read clocks, power and energy alone: the other sensors and what was printed outweigh the figures.
+// Reports read only clocks, power and energy: the other sensors and the logs are larger than all figures.
 void drop_unread(Record& record) {
   std::erase_if(record.telemetry, [](const auto& sensor) {
     const std::string& unit = sensor.second.unit;
@@ -51,7 +50,7 @@ void drop_unread(Record& record) {
   record.log = std::string();
 }
 
-// What reports ask of a plan's cases; the rest of a plan would outweigh the records of many a run.
+// What reports need of a plan's cases; a whole plan may be larger than the records.
 void keep_identities(Json& run) {
   if (!run.contains("plan") || !run["plan"].is_object() || !run["plan"].contains("cases")) return;
   Json& cases = run["plan"]["cases"];
@@ -90,7 +89,7 @@ RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
     if (line.empty()) continue;
     lines_hash += hash64(line);
     try {
-      if (line.size() > max_record_bytes) throw Error(fmt::format("longer than {} bytes", max_record_bytes));
+      if (line.size() > max_line_bytes) throw Error(fmt::format("longer than {} bytes", max_line_bytes));
       data.records.push_back(Record::from_text(line, pool));
       if (!whole) drop_unread(data.records.back());
       data.lines.push_back(number);
@@ -100,7 +99,7 @@ RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
                                           torn ? " (the last line, cut short by a kill)" : ""));
     }
   }
-  // A sum: the order of the lines does not matter.
+  // A sum, so that the order of lines does not matter.
   data.content = content + lines_hash;
   data.records.shrink_to_fit();
   if (!whole) keep_identities(data.run);
@@ -141,7 +140,7 @@ std::vector<RunData> read_runs(const std::vector<fs::path>& dirs) {
 std::pair<std::vector<double>, std::vector<double>> timed_samples(const RunData& run, const Record& record) {
   if (!record.samples.series) return {record.samples.values, record.samples.at};
   const fs::path name(*record.samples.series);
-  // A record may come from anywhere; its series lie below its own directory.
+  // A record is untrusted; its series must be inside its run directory.
   if (name.is_absolute() || name.lexically_normal().string().starts_with(".."))
     throw Error(fmt::format("series {} of {} lies outside the run", name.string(), record.key));
   try {

@@ -14,8 +14,8 @@ std::optional<double> value_at(const Series& series, double time) {
     if (series.at[i] == time) return series.values[i];
     if (series.at[i] > time) {
       if (!before) return std::nullopt;
-      const double share = (time - series.at[*before]) / (series.at[i] - series.at[*before]);
-      return std::lerp(*series.values[*before], *series.values[i], share);
+      const double fraction = (time - series.at[*before]) / (series.at[i] - series.at[*before]);
+      return std::lerp(*series.values[*before], *series.values[i], fraction);
     }
     before = i;
   }

@@ -1,4 +1,4 @@
-// Reading a series between its points.
+// Interpolation in a series.
 #pragma once
 
 #include "harness/record/metric.h"
@@ -7,7 +7,7 @@
 
 namespace assay {
 
-// The series at `time`, on the line between its neighbours; absent outside its values.
+// The series at `time`, interpolated linearly; absent outside its values.
 std::optional<double> value_at(const Series& series, double time);
 
 }  // namespace assay

@@ -1,5 +1,5 @@
-// A JSON value whose copies share: the parameters and protocols of a thousand runs are a few hundred different ones.
-// It is copied when it is written to and others share it, so that a holder sees no one else's changes.
+// A JSON value that copies share, with copy on write: the parameters and protocols of a thousand runs are a few hundred
+// different values.
 #pragma once
 
 #include "harness/core/json_fwd.h"
@@ -27,7 +27,7 @@ class SharedJson {
   operator const Json&() const { return get(); }
   const Json& get() const { return value_ ? *value_ : null(); }
 
-  // What readers ask of a JSON value.
+  // Reading.
   bool is_null() const { return get().is_null(); }
   bool is_object() const { return get().is_object(); }
   bool empty() const { return get().empty(); }
@@ -48,7 +48,7 @@ class SharedJson {
     return get().dump(indent, fill, ascii, errors);
   }
 
-  // For writing.
+  // Writing.
   Json& operator[](std::string_view name) {
     if (!value_ || value_.use_count() > 1) value_ = std::make_shared<Json>(get());
     return (*value_)[std::string(name)];
@@ -63,10 +63,10 @@ class SharedJson {
   std::shared_ptr<Json> value_;
 };
 
-// Equal texts give the same value. Not for use by several threads at once.
+// Equal texts give the same value. Not thread-safe.
 class JsonPool {
  public:
-  // Of text that is known to be JSON.
+  // `text` must be JSON.
   const SharedJson& get(std::string_view text);
 
  private:

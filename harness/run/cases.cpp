@@ -3,6 +3,7 @@
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/hosts/placement.h"
+#include "harness/run/supervisor.h"
 
 #include <algorithm>
 #include <set>
@@ -12,7 +13,7 @@ namespace assay {
 
 namespace {
 
-// A case may take so much longer than estimated before it counts as hung.
+// A case counts as hung after this multiple of its estimate.
 constexpr double timeout_factor = 10;
 constexpr double timeout_floor_seconds = 120;
 
@@ -30,43 +31,44 @@ double timeout_of(const PlannedCase& planned) {
   return std::max(timeout_floor_seconds, timeout_factor * planned.estimated_seconds);
 }
 
-// What is left to do, each case with what the records say of it.
+// The cases left to do, given the final records of the run so far.
 class Todo {
  public:
   Todo(const RunRequest& request, const Prepared& prepared, const std::map<std::string, std::string>& labels)
       : request_(request), prepared_(prepared), labels_(labels) {
     if (!prepared.before) return;
-    kept_ = prepared.before->final_records();
-    for (const Record& record : kept_) last_[record.identity().unplaced()].push_back(&record);
+    for (Record& record : prepared.before->final_records()) {
+      const Identity identity = record.identity().unplaced();
+      finals_[identity].push_back(std::move(record));
+    }
   }
 
-  // The jobs of one world size; skips that need no worker are handed to `skip`.
-  std::vector<Job> jobs(int ranks, const Supervisor::Sink& skip);
+  // The jobs of one world size; records of skips that need no worker go to `sink`.
+  std::vector<Job> jobs(int ranks, RunSink& sink);
 
  private:
-  // The last record of the case on these hosts; null when there is none.
+  // The final record of the case on these hosts; null if there is none.
   const Record* last(const PlannedCase& planned) const;
 
   const RunRequest& request_;
   const Prepared& prepared_;
   const std::map<std::string, std::string>& labels_;
-  std::vector<Record> kept_;
-  std::map<Identity, std::vector<const Record*>> last_;
+  std::map<Identity, std::vector<Record>> finals_;
 };
 
 const Record* Todo::last(const PlannedCase& planned) const {
-  const auto found = last_.find(identity_of(planned, request_.plan.device));
-  if (found == last_.end()) return nullptr;
-  // Of several hosts any will do: an allocation holds others each time.
+  const auto found = finals_.find(identity_of(planned, request_.plan.device));
+  if (found == finals_.end()) return nullptr;
+  // With several hosts, records from any hosts count: each allocation has others.
   const bool any_host = prepared_.hosts.agents != nullptr;
-  for (const Record* record : found->second) {
-    const std::vector<std::string> hosts = record->identity().hosts;
-    if (any_host || hosts.empty() || hosts == std::vector<std::string>{this_host()}) return record;
+  for (const Record& record : found->second) {
+    const std::vector<std::string> hosts = record.identity().hosts;
+    if (any_host || hosts.empty() || hosts == std::vector<std::string>{this_host()}) return &record;
   }
   return nullptr;
 }
 
-std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
+std::vector<Job> Todo::jobs(int ranks, RunSink& sink) {
   std::vector<Job> jobs;
   std::vector<std::string> flags = request_.flags;
   const std::optional<std::string> no_place = without_place(request_, prepared_.hosts, ranks);
@@ -80,17 +82,17 @@ std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
     const Record* before = last(planned);
     if (before && before->status != Status::error) continue;
     Job job;
-    job.order = {planned.family,
-                 planned.params,
-                 planned.key,
-                 World{ranks, 1, prepared_.hosts.infos.front().cpu_count, request_.plan.device},
-                 planned.seed,
-                 before ? before->attempt + 1 : 1,
-                 planned.protocol,
-                 labels_,
-                 flags,
-                 request_.faults,
-                 {}};
+    job.order = {.family = planned.family,
+                 .params = planned.params,
+                 .key = planned.key,
+                 .world = World{ranks, 1, prepared_.hosts.infos.front().cpu_count, request_.plan.device},
+                 .seed = planned.seed,
+                 .attempt = before ? before->attempt + 1 : 1,
+                 .protocol = planned.protocol,
+                 .labels = labels_,
+                 .flags = flags,
+                 .faults = request_.faults,
+                 .peaks = {}};
     job.timeout_seconds = timeout_of(planned);
     job.estimated_seconds = planned.estimated_seconds;
     if (request_.share_gpu && ranks > 1) job.order.flags.push_back("shared GPU");
@@ -100,7 +102,7 @@ std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
       record.ranks = {{0, prepared_.hosts.allocation.hosts.front().name, "", std::nullopt}};
       record.status = Status::skipped;
       record.reason = *lacking;
-      skip(std::move(record));
+      sink.record(std::move(record));
       continue;
     }
     jobs.push_back(std::move(job));
@@ -108,8 +110,8 @@ std::vector<Job> Todo::jobs(int ranks, const Supervisor::Sink& skip) {
   return jobs;
 }
 
-// Jobs whose workers are started in one way, as groups in the order of their first jobs. Training's workers ask more of
-// MPI, which would slow the collectives: groups of their own, after the others.
+// Groups of jobs whose workers are started in the same way, in the order of their first jobs. Training's workers need
+// an MPI mode that slows collectives, so their groups are separate and come last.
 void split_by_workers(std::vector<Job> jobs, std::vector<std::vector<Job>>& groups) {
   using Start = std::pair<bool, std::map<std::string, std::string>>;
   std::vector<std::pair<Start, std::vector<Job>>> found;
@@ -138,42 +140,19 @@ std::optional<std::string> without_place(const RunRequest& request, const std::v
 }
 
 void settle_launcher(const RunRequest& request, Prepared& prepared) {
-  int most = 1;
+  int largest_world = 1;
   for (const PlannedCase& planned : prepared.plan.cases)
     if (!lacking_on(*planned.family, planned.params, request.plan.device) &&
         !without_place(request, prepared.hosts, planned.ranks))
-      most = std::max(most, planned.ranks);
-  if (most > 1) {
-    prepared.several_ranks = choose_launcher(most, request.plan.device);
-    place(request, prepared.hosts, most);
+      largest_world = std::max(largest_world, planned.ranks);
+  if (largest_world > 1) {
+    prepared.several_ranks = choose_launcher(largest_world, request.plan.device);
+    place(request, prepared.hosts, largest_world);
   }
 }
 
 bool run_cases(const RunRequest& request, const Prepared& prepared, const std::map<std::string, std::string>& labels,
-               const CaseSinks& sinks) {
-  SupervisorOptions options;
-  options.device = request.plan.device;
-  options.cache_dir = cache_folder();
-  options.trace = request.trace;
-  options.share_gpu = request.share_gpu;
-  options.run_dir = sinks.run_dir;
-  options.keep_file = sinks.file;
-  options.go_on = sinks.go_on;
-  options.slots = prepared.hosts.allocation.hosts;
-  options.hosts = prepared.hosts.infos;
-  options.agents = prepared.hosts.agents.get();
-  options.heartbeat_limit_seconds = seconds_from_environment("ASSAY_HEARTBEAT_LIMIT", options.heartbeat_limit_seconds);
-  options.launch_limit_seconds = seconds_from_environment("ASSAY_LAUNCH_LIMIT", options.launch_limit_seconds);
-
-  std::vector<MeasuredPeak> peaks;
-  if (prepared.before)
-    for (const Record& record : prepared.before->final_records())
-      if (auto peak = measured_peak(record)) peaks.push_back(std::move(*peak));
-  const Supervisor::Sink keep = [&](Record record) {
-    if (auto peak = measured_peak(record)) peaks.push_back(std::move(*peak));
-    sinks.record(std::move(record));
-  };
-
+               Progress& progress, RunSink& sink) {
   Todo todo(request, prepared, labels);
   std::set<int> sizes;
   for (const PlannedCase& planned : prepared.plan.cases) sizes.insert(planned.ranks);
@@ -181,19 +160,29 @@ bool run_cases(const RunRequest& request, const Prepared& prepared, const std::m
   std::size_t cases = 0;
   std::vector<std::vector<Job>> groups;
   for (const int ranks : sizes) {
-    std::vector<Job> jobs = todo.jobs(ranks, keep);
+    std::vector<Job> jobs = todo.jobs(ranks, sink);
     for (const Job& job : jobs) seconds += job.estimated_seconds, ++cases;
     split_by_workers(std::move(jobs), groups);
   }
-  const std::unique_ptr<Progress> progress = sinks.progress(cases, seconds);
-  Supervisor supervisor(options, prepared.several_ranks, peaks, *progress, keep);
-  bool complete = true;
-  for (std::vector<Job>& jobs : groups)
-    if (!jobs.empty() && !supervisor.run(std::move(jobs))) {
-      complete = false;
-      break;
-    }
-  if (request.trace && sinks.timelines) sinks.timelines(supervisor.take_timelines(), *progress);
+  progress.start(cases, seconds);
+
+  SupervisorOptions options;
+  options.slots = prepared.hosts.allocation.hosts;
+  options.hosts = prepared.hosts.infos;
+  options.agents = prepared.hosts.agents.get();
+  options.device = request.plan.device;
+  options.several_ranks = prepared.several_ranks;
+  options.cache_dir = cache_folder();
+  if (prepared.before)
+    for (const Record& record : prepared.before->final_records())
+      if (auto peak = measured_peak(record)) options.peaks.push_back(std::move(*peak));
+  options.trace = request.trace;
+  options.share_gpu = request.share_gpu;
+  options.launch_limit_seconds = launch_limit();
+  Supervisor supervisor(std::move(options), progress, sink);
+  const bool complete = std::all_of(groups.begin(), groups.end(),
+                                    [&](std::vector<Job>& jobs) { return supervisor.run(std::move(jobs)); });
+  if (request.trace) sink.timelines(supervisor.release_timelines());
   return complete;
 }
 

@@ -1,22 +1,19 @@
-// --each-host: the plan's cases on every host by itself, all hosts at once, into one run directory.
+// --each-host: the plan's cases on every host separately, all hosts at once, into one run directory.
 #pragma once
 
-#include "harness/channel/channel.h"
+#include "harness/channel/loop.h"
 #include "harness/hosts/agents.h"
 #include "harness/plan/plan.h"
 #include "harness/record/record.h"
 #include "harness/run/end_signals.h"
 #include "harness/run/progress.h"
+#include "harness/run/sink.h"
 
 #include <chrono>
 #include <cstddef>
-#include <exception>
-#include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace assay {
@@ -27,71 +24,74 @@ struct EachHostOrder {
   std::map<std::string, std::string> labels;
   std::set<Fault> faults;
   bool share_gpu = false;
-  // Where hosts are one machine: the CPUs that each may use.
+  // If the hosts are one machine: the CPUs of each.
   std::vector<std::vector<int>> cpus = {};
-  // Of a resumed run, by host: final records.
+  // Final records of the run that is resumed, by host.
   std::map<std::string, std::vector<Record>> before;
-  double heartbeat_limit_seconds = 30;
   double launch_limit_seconds = 60;
 };
 
-// What reaches the one who keeps the run directory. Each may throw, which ends the run.
-struct EachHostSinks {
-  std::function<void(Record)> record;
-  // Environment and findings of a host, before its first record: {"name", "environment", "findings"}.
-  std::function<void(Json)> host;
-  std::function<void(const std::string& name, std::string_view text, bool anew)> file;
-  std::function<void()> go_on;  // called about every second while the run goes on
-};
-
-// On each host one process of `assay each-host`, started by its agent, which runs the cases there with a Supervisor of
-// its own and tells of them over the channel. A host that is lost, or refuses, costs its own cases: each becomes an
-// `error` that names it. SIGINT and SIGTERM end the run between two records.
-class EachHost {
+// On each host an agent starts one `assay each-host`, which runs the cases there with its own Supervisor and reports
+// over the channel. A host that is lost or refuses costs its own cases: each becomes an `error` that names the host.
+// Signals end the run between two records.
+class EachHost : private ChannelHandler {
  public:
   // All must outlive this.
-  EachHost(Agents& agents, const EachHostOrder& order, EachHostSinks sinks);
+  EachHost(Agents& agents, const EachHostOrder& order, RunSink& sink);
 
   // False when the run was interrupted.
   bool run();
 
  private:
   using Clock = std::chrono::steady_clock;
+
   struct Host {
     std::string name;
-    int process = -1;  // Agents' number
+    int process = -1;  // its number at the agents
     bool connected = false;
-    bool finished = false;  // it has said that it is done, or was given up
-    Clock::time_point heard{};
-    std::string key;  // at hand
+    bool finished = false;              // done, or given up
+    Clock::time_point waiting_since{};  // for its connection
+    std::string key;                    // of the current case
     Clock::time_point begun{};
-    std::map<Identity, std::size_t> left;  // cases without a final record: place in the plan
+    std::map<Identity, std::size_t> left;  // cases without a final record: index in the plan
   };
+  Host& host_at(int index) { return hosts_[static_cast<std::size_t>(index)]; }
 
-  void start(std::size_t host);
-  void send_order(std::size_t host);
+  void start(int index);
   std::vector<std::string> shared_machine_flags() const;
-  void pump();
-  void take(const ChannelServer::Event& event);
-  void take_message(std::size_t host, const Json& message);
-  template <typename Call>
-  void sink(const Call& call);
-  void keep(std::size_t host, Record record);
-  void watch();
-  // The cases that are left of a host become errors.
-  void give_up(std::size_t host, const std::string& why);
-  void note(const std::string& text) { live_.note(text); }
-  void tick();
+  void poll_round();
+
+  void on_hello(int index, const message::Hello& hello) override;
+  void on_message(int index, const Message& message) override;
+  void on_closed(int index) override;
+  void on_refused(const message::Refused& refusal) override;
+  void on_silent(int index, double seconds) override;
+  void note(const std::string& line) override { live_.note("assay: " + line); }
+  std::string name_of_peer(int index) const override;
+  void on(int index, const message::Begin& begin);
+  void on(int index, const message::Finished& finished) { keep(index, finished.record); }
+  void on(int index, const message::Machine& machine) { sink_.machine(host_at(index).name, machine); }
+  void on(int index, const message::FileText& file);
+  void on(int, const message::Note& note) { live_.note(note.text); }
+  void on(int index, const message::Abort& abort) { give_up(index, abort.reason); }
+  void on(int index, const message::End& end);
+  void on(int, const auto&) {}
+
+  void keep(int index, Record record);
+  // Gives up hosts that were lost, ended or never started.
+  void check_hosts();
+  // The remaining cases of a host become errors.
+  void give_up(int index, const std::string& why);
+  Record broken_record(const Host& host, const PlannedCase& planned, const std::string& why) const;
+  void draw();
 
   Agents& agents_;
   const EachHostOrder& order_;
-  EachHostSinks sinks_;
-  ChannelServer channel_;
+  RunSink& sink_;
+  LiveLine live_;
+  ChannelLoop loop_;
   EndSignals signals_;
   std::vector<Host> hosts_;
-  std::exception_ptr broken_;  // what a sink threw
-  bool interrupted_ = false;
-  LiveLine live_;
   std::size_t done_ = 0;
   std::size_t all_ = 0;
   Clock::time_point started_{};

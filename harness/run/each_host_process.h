@@ -1,4 +1,4 @@
-// One host's part of --each-host: the whole machinery of a run, whose records go to another host's directory.
+// One host's part of --each-host: a whole run whose results go to the supervisor's run directory.
 #pragma once
 
 #include "harness/run/run.h"
@@ -8,9 +8,9 @@
 
 namespace assay {
 
-// Body of `assay each-host`. Reads ASSAY_SUPERVISOR, ASSAY_TOKEN, ASSAY_RANK and ASSAY_SIZE, takes the plan over the
-// channel, runs it here. `fit` fills in what the request must know of this machine once its device is known. Ends at
-// once when its supervisor does.
+// Body of `assay each-host`. Reads ASSAY_SUPERVISOR, ASSAY_TOKEN, ASSAY_RANK and ASSAY_SIZE, gets the plan over the
+// channel and runs it. `fit` fills in this machine's limits and GPUs once the request's device is known. Ends at once
+// when its supervisor does.
 int each_host_main(std::span<const Family> families, const std::function<void(RunRequest&)>& fit);
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// One case on one rank: skip, setup, measure, verify, figures.
+// One case on one rank: prepare, setup, measure, verify, metrics.
 #include "harness/run/execute.h"
 
 #include "harness/comm/slow_link.h"
@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::size_t max_links_named = 4;
 
-// A phase of the case: a span of the trace, and its seconds in the record.
+// Runs a phase of the case; keeps a span in the trace and its seconds in the record.
 template <typename F>
 void phase(Record& record, const char* name, F&& body) {
   const trace::Span span(trace::Category::phase, name);
@@ -47,8 +47,8 @@ void phase(Record& record, const char* name, F&& body) {
   keep();
 }
 
-// Faults that break a rank from outside the case; the others are the case's own. Where there are several ranks the last
-// one hangs: that the others wait for it is what a watchdog must tell.
+// Injects faults that break a rank from outside the case. The last rank breaks, so that the watchdog has to find out
+// whom the others wait for.
 void inject_breakdown(Context& context) {
   const bool last = context.comm.rank() == context.comm.size() - 1;
   if (last && context.inject(Fault::crash)) {
@@ -59,13 +59,13 @@ void inject_breakdown(Context& context) {
   if (last && context.inject(Fault::hang))
     for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
   if (last && context.inject(Fault::oom)) {
-    // More than any machine maps (64 PiB), so that no real memory is taken from others.
+    // More than any machine can map (64 PiB), so that no real memory is used up.
     const Buffer buffer = context.device.allocate(std::size_t{1} << 56);
     throw std::bad_alloc();
   }
 }
 
-void keep_measurement(Record& record, const Measurement& measured, int rank) {
+void record_samples(Record& record, const Measurement& measured, int rank) {
   Samples& samples = record.samples;
   samples.values = measured.values;
   samples.at = measured.at;
@@ -73,28 +73,28 @@ void keep_measurement(Record& record, const Measurement& measured, int rank) {
   samples.repetitions = measured.repetitions;
   samples.stopped_by = name_of(measured.stopped_by);
   samples.disturbed = measured.disturbed;
-  constexpr std::size_t kept = 100;
+  constexpr std::size_t max_kept = 100;
   samples.first_touch.assign(
       measured.first_touch.begin(),
-      measured.first_touch.begin() + static_cast<std::ptrdiff_t>(std::min(kept, measured.first_touch.size())));
+      measured.first_touch.begin() + static_cast<std::ptrdiff_t>(std::min(max_kept, measured.first_touch.size())));
   const auto index = static_cast<std::size_t>(rank);
   if (index < measured.rank_medians.size()) record.ranks.front().median = measured.rank_medians[index];
   if (measured.rank_paces.size() > 1 && index < measured.rank_paces.size())
     record.ranks.front().pace = measured.rank_paces[index];
 }
 
-// In families whose figures a slow link spoils for all ranks alike: which one it is.
+// Finds slow links, in families where one slows down all ranks alike.
 void find_links(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record) {
   const auto& faults = order.family->faults;
   if (std::find(faults.begin(), faults.end(), Fault::slow_link) == faults.end()) return;
-  // Ranks that share a core wait for it more than for any link.
+  // Ranks that share a core wait for it longer than for any link.
   if (std::find(order.flags.begin(), order.flags.end(), "oversubscribed") != order.flags.end()) return;
   const SlowLinks slow = find_slow_links(comm, device);
   for (std::size_t i = 0; i < slow.findings.size(); ++i) {
     const LinkFinding& finding = slow.findings[i];
     if (comm.rank() == 0 && i < max_links_named)
       context.outputs.flags.push_back("slow link: " + describe(finding, slow.hosts));
-    // A call that is nothing but messages takes these ranks as long as their link does: it says nothing of their pace.
+    // Calls that only send messages take these ranks as long as their link does, which says nothing about their pace.
     const std::vector<int> held_up = finding.culprits();
     if (!order.family->workload && std::find(held_up.begin(), held_up.end(), comm.rank()) != held_up.end())
       record.ranks.front().pace.reset();
@@ -112,11 +112,11 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
     record.reason = reason.value_or("");
     return;
   }
-  // Not before it is known that the case runs: both ask the driver.
+  // Only now that the case will run, since both query the driver.
   Telemetry telemetry({.gpu_uuid = device.info().uuid, .gpu_pci = device.info().pci, .host = comm.rank() == 0});
   GpuHealth health(device.info().uuid, device.info().pci);
-  // What the GPU reported is why a call failed.
-  const auto watched_by_health = [&](auto&& body) {
+  // Adds the GPU's own errors to the message of a failed call.
+  const auto with_gpu_errors = [&](auto&& body) {
     try {
       body();
     } catch (const std::exception& error) {
@@ -128,8 +128,8 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   order.protocol.apply(context.outputs.protocol);
   const std::optional<Gpus> gpus = gpus_of(order.params);
   if (gpus && comm.size() > 1) context.outputs.protocol.details["gpus"] = word_of(*gpus);
-  phase(record, "setup", [&] { watched_by_health([&] { work->setup(context); }); });
-  // The plan's limits go before the case's own; what the inputs hold is settled by now, and only the case knows it.
+  phase(record, "setup", [&] { with_gpu_errors([&] { work->setup(context); }); });
+  // The plan's limits take precedence over the case's; but setup has decided what the inputs contain.
   const std::string data = context.outputs.protocol.data;
   order.protocol.apply(context.outputs.protocol);
   context.outputs.protocol.data = data;
@@ -143,17 +143,16 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   phase(record, "measure", [&] {
     inject_breakdown(context);
     // The last rank is the straggler, so that rank 0's own median cannot be mistaken for it.
-    // Training slows its own steps down, so that what it times beside the samples feels it too.
+    // Training slows down its own steps, so that its other timings are affected too.
     if (!order.family->workload && comm.rank() == comm.size() - 1 && context.inject(Fault::slow_rank))
       sampler.slow_down();
-    watched_by_health([&] { work->measure(sampler); });
+    with_gpu_errors([&] { work->measure(sampler); });
   });
   if (watched) record.telemetry = telemetry.stop();
-  keep_measurement(record, sampler.measurement(), comm.rank());
-  // What the case did after its window has other sensors' values.
+  record_samples(record, sampler.measurement(), comm.rank());
+  // Sensor values from after the window do not count.
   const double from = sampler.measurement().window_start, to = from + sampler.measurement().window_seconds;
-  // GPUs that take turns, or do the same each by itself, have no common efficiency; one that ranks share would count
-  // twice.
+  // GPUs that run in turn or independently have no common efficiency, and a GPU shared by ranks would count twice.
   std::optional<double> watts;
   const bool shared = std::find(order.flags.begin(), order.flags.end(), "shared GPU") != order.flags.end();
   if (on_gpu && !shared && (comm.size() == 1 || !gpus)) watts = gpu_watts(record.telemetry, from, to, comm);
@@ -162,7 +161,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
         "GPU slowed down: {}{}", slow, comm.size() > 1 ? fmt::format(" (rank {})", comm.rank()) : std::string()));
 
   Checks checks;
-  phase(record, "verify", [&] { watched_by_health([&] { work->verify(checks); }); });
+  phase(record, "verify", [&] { with_gpu_errors([&] { work->verify(checks); }); });
   find_links(order, device, comm, context, record);
   if (health.present()) {
     const std::vector<std::string> errors = health.take();
@@ -182,7 +181,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   if (watts) add_gpu_energy(*watts, samples_fill_window(sampler.measurement()), record.metrics);
 }
 
-// A case of one GPU a rank on several of them: who is slowest, and by how much.
+// For a case that uses one GPU per rank: names the slowest, and by how much.
 void name_slowest_gpu(Record& whole) {
   const RankResult *slowest = nullptr, *fastest = nullptr;
   for (const RankResult& rank : whole.ranks) {
@@ -196,8 +195,8 @@ void name_slowest_gpu(Record& whole) {
   whole.metrics.push_back(value_metric("slowest_over_fastest", *slowest->median / *fastest->median, "1"));
 }
 
-// The rank that is slower than the others of its own accord, whoever waited for whom. More ranks than cores share them
-// unevenly: nothing is said of those.
+// Names a rank that is slow by itself, not by waiting for others. Not if oversubscribed: ranks then share cores
+// unevenly.
 void name_straggler(Record& whole) {
   if (std::find(whole.flags.begin(), whole.flags.end(), "oversubscribed") != whole.flags.end()) return;
   std::vector<double> paces;
@@ -209,16 +208,16 @@ void name_straggler(Record& whole) {
                                     rank.host, rank.pci.empty() ? "" : ", ", rank.pci, straggler->ratio));
 }
 
-// "NVLS, P2P/CUMEM" and "NET/IB, P2P/CUMEM": each way once.
-std::string join_ways(const std::string& a, const std::string& b) {
-  std::set<std::string> ways;
+// Joins "NVLS, P2P/CUMEM" and "NET/IB, P2P/CUMEM", listing each transport once.
+std::string join_transports(const std::string& a, const std::string& b) {
+  std::set<std::string> transports;
   for (std::string_view rest : {std::string_view(a), std::string_view(b)})
     while (!rest.empty()) {
       const std::size_t comma = std::min(rest.find(", "), rest.size());
-      ways.emplace(rest.substr(0, comma));
+      transports.emplace(rest.substr(0, comma));
       rest.remove_prefix(std::min(comma + 2, rest.size()));
     }
-  return fmt::format("{}", fmt::join(ways, ", "));
+  return fmt::format("{}", fmt::join(transports, ", "));
 }
 
 constexpr const char* utc_format = "%Y-%m-%dT%H:%M:%SZ";
@@ -241,7 +240,7 @@ int severity(Status status) {
   return 3;
 }
 
-// The same check of another rank, joined into `whole`.
+// Merges the same check from another rank into `whole`.
 void join_check(Check& whole, const Check& part, int rank) {
   for (const std::string& culprit : part.detail)
     if (whole.detail.size() < 20) whole.detail.push_back(fmt::format("rank {}: {}", rank, culprit));
@@ -319,7 +318,7 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& world,
   } catch (const std::exception& caught) {
     record.status = Status::error;
     record.reason = caught.what();
-    // Exceptions of devices name bytes, not always the word by which people search.
+    // Device exceptions do not always contain the phrase that people search for.
     if (context.inputs.faults.contains(Fault::oom) && record.reason.find("memory") == std::string::npos)
       record.reason = "out of memory: " + record.reason;
   } catch (...) {
@@ -375,8 +374,8 @@ Record merge_parts(std::vector<Record> parts) {
     }
     for (const std::string& flag : part.flags)
       if (std::find(whole.flags.begin(), whole.flags.end(), flag) == whole.flags.end()) whole.flags.push_back(flag);
-    if (const auto way = part.choices.find("transport"); way != part.choices.end())
-      whole.choices["transport"] = join_ways(whole.choices["transport"], way->second);
+    if (const auto own = part.choices.find("transport"); own != part.choices.end())
+      whole.choices["transport"] = join_transports(whole.choices["transport"], own->second);
     whole.comparable = whole.comparable && part.comparable;
     whole.seconds = std::max(whole.seconds, part.seconds);
   }

@@ -1,4 +1,4 @@
-// Running one case on this rank, and joining what the ranks say into one record.
+// Runs one case on this rank, and merges the ranks' parts into one record.
 #pragma once
 
 #include "harness/plan/plan.h"
@@ -11,7 +11,7 @@
 
 namespace assay {
 
-// One case as it is to be run; what the supervisor sends to every rank.
+// One case to run, as the supervisor sends it to every rank.
 struct CaseOrder {
   const Family* family = nullptr;
   Params params;
@@ -21,44 +21,44 @@ struct CaseOrder {
   int attempt = 1;
   ProtocolOverrides protocol;
   std::map<std::string, std::string> labels;  // the run's
-  std::vector<std::string> flags;             // known before the case: oversubscribed
+  std::vector<std::string> flags;             // known before the case runs: oversubscribed
   std::set<Fault> faults;
-  std::vector<MeasuredPeak> peaks;  // measured so far in this run
+  std::vector<MeasuredPeak> peaks;  // measured earlier in this run
 };
 
 // Equal to Identity::unplaced() of the case's records.
 Identity identity_of(const PlannedCase& planned, DeviceKind device);
 
-// A record with everything that is known before the case runs: key, params, seed, labels, flags, start.
-// Oversubscription makes it not comparable.
+// A record with all that is known before the case runs: key, params, seed, labels, flags, start. Flags make it not
+// comparable.
 Record blank_record(const CaseOrder& order, DeviceKind device);
 
-// What a worker lends to its cases beside device and ranks.
+// What a worker provides to its cases besides device and communicator.
 struct Surroundings {
   std::filesystem::path cache_dir;
   std::filesystem::path run_dir;
-  std::function<void(const std::string& name, std::string_view text, bool anew)> write_file;
-  std::function<void(Fault)> tell_fault;  // before a fault is injected: it may end this process
+  std::function<void(const std::string& name, std::string_view text, bool truncate)> write_file;
+  std::function<void(Fault)> tell_fault;  // called before a fault is injected, which may end this process
 };
 
-// Runs the case and returns this rank's part of its record: rank 0's holds samples, metrics and telemetry, the others'
-// their checks, flags and spans. Never throws: what breaks becomes status `error` with its message. Skips are agreed
-// between the ranks. After an `error` of one rank the others may wait in a collective for ever: in a world of several
-// ranks the caller must then end the group.
+// Runs the case and returns this rank's part of its record: rank 0's has samples, metrics and telemetry, the others
+// have checks, flags and spans. Never throws: an exception becomes status `error` with its message. Ranks agree on
+// skips. After an `error` on one rank the others may hang in a collective: with several ranks, the caller must then end
+// the group.
 Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, const Surroundings& surroundings);
 
-// One record from one part a rank, in any order; throws Error when rank 0's is missing. The worst status wins
-// (error, failed, skipped, ok), a check passes when it passes on every rank, and its worst value is kept. The choice
-// `transport` holds the ways of all ranks. A rank that is much slower than the others is named by a flag.
+// Merges one part per rank, in any order; throws Error if rank 0's is missing. The worst status wins (error, failed,
+// skipped, ok). A check passes if it passes on every rank, and its worst value is kept. `transport` lists the
+// transports of all ranks. A flag names a rank that is much slower than the others.
 Record merge_parts(std::vector<Record> parts);
 
-// Says in a record which of the faults that were asked for were injected, on any rank, and which were not. Injected
-// ones make it not comparable. Nothing for a case that was skipped.
+// Flags which of the requested faults were injected, on any rank, and which were not. Injected faults make the record
+// not comparable. Does nothing if the case was skipped.
 void flag_faults(Record& record, const std::set<Fault>& asked, const std::set<Fault>& injected);
 
-// This moment as records write it: "2026-01-01T00:00:00Z".
+// Now, in the format of records: "2026-01-01T00:00:00Z".
 std::string utc_now();
-// Such a moment, so many nanoseconds earlier; what is no moment stays as it is.
+// `moment` in that format, less the nanoseconds; returned unchanged if its format is wrong.
 std::string earlier(const std::string& moment, std::int64_t nanoseconds);
 
 }  // namespace assay

@@ -25,10 +25,10 @@ std::optional<double> gpu_watts(const std::map<std::string, Series>& telemetry, 
 }
 
 bool samples_fill_window(const Measurement& measured) {
-  if (!measured.pieces.empty()) return true;  // one piece begins where the last has ended
+  if (!measured.pieces.empty()) return true;  // pieces follow each other without gaps
   constexpr double nearly_all = 0.9;
-  const double a_repetition = std::accumulate(measured.values.begin(), measured.values.end(), 0.0);
-  return a_repetition * static_cast<double>(measured.repetitions) >= nearly_all * measured.window_seconds;
+  const double per_repetition = std::accumulate(measured.values.begin(), measured.values.end(), 0.0);
+  return per_repetition * static_cast<double>(measured.repetitions) >= nearly_all * measured.window_seconds;
 }
 
 void add_gpu_energy(double watts, bool filled, std::vector<Metric>& metrics) {

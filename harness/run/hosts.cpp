@@ -17,13 +17,11 @@ namespace assay {
 
 namespace {
 
-// What two hosts that were given a plan each compare: a resumed run's directory need not be on every host.
+// Must be equal on hosts that were given a plan each. Empty for a resumed run, whose directory may be on one host only.
 std::string fingerprint(const RunRequest& request, const Plan& plan) {
   if (request.resume) return {};
   return fmt::format("plan {} of {} cases ({:016x})", plan.name, plan.cases.size(), hash64(dump_line(plan.expanded())));
 }
-
-double launch_limit() { return seconds_from_environment("ASSAY_LAUNCH_LIMIT", 60); }
 
 int serve(const RunRequest& request, const Allocation& allocation, const Plan& plan) {
   AgentRequest agent;
@@ -46,11 +44,11 @@ std::variant<Hosts, ExitCode> take_part(const RunRequest& request, const Plan& p
   std::unique_ptr<ChannelServer> server;
   if (allocation.part == Part::unmet) server = meet_through_mpi(allocation);
   if (allocation.part == Part::bystander) {
-    fmt::print(stderr, "assay: rank {}: rank 0 runs the plan, and starts what it needs itself\n", allocation.rank);
+    fmt::print(stderr, "assay: rank {}: rank 0 runs the plan and starts its own workers\n", allocation.rank);
     return ExitCode::ok;
   }
   if (allocation.part == Part::agent && allocation.local_rank > 0) {
-    fmt::print(stderr, "assay: rank {}: a rank of this host serves already\n", allocation.rank);
+    fmt::print(stderr, "assay: rank {}: another rank of this host is its agent\n", allocation.rank);
     return ExitCode::ok;
   }
   if (allocation.part == Part::agent) return static_cast<ExitCode>(serve(request, allocation, plan));
@@ -71,9 +69,9 @@ std::variant<Hosts, ExitCode> take_part(const RunRequest& request, const Plan& p
   return hosts;
 }
 
-double seconds_from_environment(const char* name, double otherwise) {
-  const char* text = std::getenv(name);
-  return text && *text ? parse_seconds(text) : otherwise;
+double launch_limit() {
+  const char* text = std::getenv("ASSAY_LAUNCH_LIMIT");
+  return text && *text ? parse_seconds(text) : 60;
 }
 
 Json hosts_json(const Hosts& hosts) {

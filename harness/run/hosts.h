@@ -1,4 +1,4 @@
-// This process's part in a run: to supervise it with the hosts that take part, or to serve one.
+// This process's part in a run: supervisor of the hosts that take part, or agent of one of them.
 #pragma once
 
 #include "harness/hosts/agents.h"
@@ -10,22 +10,21 @@
 
 namespace assay {
 
-// Of the process that supervises.
+// Of the supervisor.
 struct Hosts {
-  Allocation allocation;           // every name is known
+  Allocation allocation;           // with the name of every host
   std::vector<HostInfo> infos;     // in the same order
-  std::unique_ptr<Agents> agents;  // nothing where this host alone takes part
+  std::unique_ptr<Agents> agents;  // null if only this host takes part
 };
 
-// Gathers the hosts of the request's allocation; on a host that only serves, serves until the run is over and returns
-// the exit code. Throws Error or UsageError naming the hosts that cannot take part.
+// Gathers the hosts of the request's allocation. As an agent or bystander: serves until the run is over and returns the
+// exit code. Throws Error or UsageError that names the hosts that cannot take part.
 std::variant<Hosts, ExitCode> take_part(const RunRequest& request, const Plan& plan);
 
-// A duration from the environment ("30", "500ms"); absent and empty are the same. Throws UsageError.
-double seconds_from_environment(const char* name, double otherwise);
+// ASSAY_LAUNCH_LIMIT, 60 by default: seconds for workers or hosts to start. Throws UsageError.
+double launch_limit();
 
-// What run.json holds of each host: name, kernel's name, boot id, architecture, cores, GPUs, how far its clock is
-// ahead.
+// For run.json, per host: name, kernel's name, boot id, architecture, cores, GPUs, how far its clock is ahead.
 Json hosts_json(const Hosts& hosts);
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// Telling the late rank from those that wait for it.
+// Distinguishes the late rank from those that wait for it.
 #include "harness/run/lateness.h"
 
 #include "harness/core/units.h"
@@ -13,12 +13,12 @@ namespace assay {
 
 namespace {
 
-using Sights = std::vector<RankSight>;
+using Statuses = std::vector<RankStatus>;
 using Ranks = std::vector<int>;
 
 constexpr std::size_t max_named = 8;
 
-const RankSight& at(const Sights& all, int rank) { return all[static_cast<std::size_t>(rank)]; }
+const RankStatus& at(const Statuses& all, int rank) { return all[static_cast<std::size_t>(rank)]; }
 
 template <typename Keep>
 Ranks those(const Ranks& from, const Keep& keep) {
@@ -35,27 +35,27 @@ std::string numbers(const Ranks& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", text);
 }
 
-std::string last_span(const RankSight& rank) {
+std::string last_span(const RankStatus& rank) {
   if (rank.phase.empty()) return "before its first span";
   return fmt::format("in {} for {}", rank.phase, format_seconds(rank.phase_seconds));
 }
 
-std::string word_of(char state) {
+std::string describe(char state) {
   if (state == 'T' || state == 't') return "its process is stopped";
   if (state == 'D') return "its process sleeps uninterruptibly in the kernel";
   return {};
 }
 
 // "rank 1 on n2, in measure for 2.9 s", and how many more.
-std::string first_of(const Sights& all, const Ranks& late) {
-  const RankSight& first = at(all, late.front());
+std::string first_of(const Statuses& all, const Ranks& late) {
+  const RankStatus& first = at(all, late.front());
   std::string text = fmt::format("rank {} on {}, {}", late.front(), first.host, last_span(first));
   if (late.size() > 1) text += fmt::format(" (and {})", numbers(Ranks(late.begin() + 1, late.end())));
   return text;
 }
 
-std::string with_state(std::string text, const RankSight& rank) {
-  const std::string word = word_of(rank.state);
+std::string with_state(std::string text, const RankStatus& rank) {
+  const std::string word = describe(rank.state);
   return word.empty() ? text : fmt::format("{}: {}", text, word);
 }
 
@@ -69,17 +69,17 @@ char process_state(std::int64_t pid) {
   return name_end == text.npos || name_end + 2 >= text.size() ? '?' : text[name_end + 2];
 }
 
-Lateness find_late(const Sights& all) {
+Lateness find_late(const Statuses& all) {
   Ranks pending;
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank].done) pending.push_back(static_cast<int>(rank));
   if (pending.empty()) return {};
   if (const Ranks silent = those(pending, [&](int rank) { return !at(all, rank).answers; }); !silent.empty()) {
-    const RankSight& first = at(all, silent.front());
+    const RankStatus& first = at(all, silent.front());
     return {silent.front(), with_state(first_of(all, silent) + ", does not answer", first)};
   }
   if (all.size() == 1) {
-    const std::string word = word_of(all.front().state);
+    const std::string word = describe(all.front().state);
     return {0, word.empty() ? last_span(all.front()) : fmt::format("{}: {}", last_span(all.front()), word)};
   }
 
@@ -90,20 +90,20 @@ Lateness find_late(const Sights& all) {
     fewest = std::min(fewest, begun(rank));
     most = std::max(most, begun(rank));
   }
-  // Who waits inside a collective is not to blame for it.
+  // A rank that waits inside the collective is not late.
   Ranks late = those(pending, [&](int rank) { return begun(rank) == fewest && (most > fewest || !inside(rank)); });
   if (late.empty()) {
-    const RankSight& first = at(all, pending.front());
+    const RankStatus& first = at(all, pending.front());
     return {-1, fmt::format("{} are all in {} (call {} of their world), {}", numbers(pending), first.call, first.begun,
                             last_span(first))};
   }
-  const RankSight& first = at(all, late.front());
+  const RankStatus& first = at(all, late.front());
   const Ranks waiting = those(pending, [&](int rank) {
     return std::find(late.begin(), late.end(), rank) == late.end() && begun(rank) > fewest;
   });
   std::string text = first_of(all, late);
   if (!waiting.empty()) {
-    const RankSight& other = at(all, waiting.front());
+    const RankStatus& other = at(all, waiting.front());
     text += fmt::format(", has not arrived at {} (call {} of their world), where {} wait{}",
                         other.begun == fewest + 1 ? other.call : "the collective", fewest + 1, numbers(waiting),
                         waiting.size() == 1 ? "s" : "");

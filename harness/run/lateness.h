@@ -1,4 +1,4 @@
-// Who keeps the others waiting when a case is not done in time.
+// Finds the rank that keeps the others waiting when a case exceeds its time limit.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +8,29 @@
 
 namespace assay {
 
-// What is known of a rank at the end of a case's time.
-struct RankSight {
+// What is known of a rank at a case's deadline.
+struct RankStatus {
   std::string host;
-  bool done = false;         // its part of the record is there
-  bool answers = false;      // its process told where it is when it was asked
+  bool done = false;         // its part of the record has arrived
+  bool answers = false;      // its process answered when asked how far it has come
   std::string phase;         // its last span: setup, measure, ...; empty before the first
   double phase_seconds = 0;  // since that span began
-  char state = '?';          // of its process, as the kernel has it (T, D, R, S); '?' on another host
-  std::uint64_t begun = 0;   // collectives that it entered
-  std::uint64_t ended = 0;   // and left
-  std::string call;          // the last one that it entered
+  char state = '?';          // of its process in the kernel (T, D, R, S); '?' on another host
+  std::uint64_t begun = 0;   // collectives it entered
+  std::uint64_t ended = 0;   // collectives it left
+  std::string call;          // the last one it entered
 };
 
 struct Lateness {
-  int rank = -1;      // the first of those to blame; -1: none of them more than another
-  std::string words;  // "rank 1 on n2, in measure for 2.9 s, has not entered ...": empty for a world of one that runs
+  int rank = -1;      // the first of the late ranks; -1: none is later than the others
+  std::string words;  // "rank 1 on n2, in measure for 2.9 s, has not arrived at ..."
 };
 
-// Ranks that do not answer at all are to blame; else those that have entered fewest collectives; else those outside
-// the collective in which others wait; else nobody, and the call is named in which all of them are.
-Lateness find_late(const std::vector<RankSight>& ranks);
+// Blames ranks that do not answer; else those that have entered the fewest collectives; else those outside the
+// collective in which others wait; else none, and names the call that all of them are in.
+Lateness find_late(const std::vector<RankStatus>& ranks);
 
-// The state of a process of this machine; '?' where it cannot be read.
+// The state of a process on this machine; '?' if it cannot be read.
 char process_state(std::int64_t pid);
 
 }  // namespace assay

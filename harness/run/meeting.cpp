@@ -1,4 +1,4 @@
-// The meeting of ranks.
+// Ranks exchange the address of rank 0.
 #include "harness/run/meeting.h"
 
 #include "harness/comm/communicator.h"
@@ -19,12 +19,12 @@ namespace assay {
 
 namespace {
 
-constexpr int patience_ms = 60000;
+constexpr int timeout_ms = 60000;
 constexpr std::size_t text_bytes = 1024;
 using Text = std::array<char, text_bytes>;
 
-// Body of the child: what rank 0 says goes into the pipe.
-[[noreturn]] void tell(const Text& own, int pipe) {
+// Body of the child: writes the text of rank 0 into the pipe.
+[[noreturn]] void gather(const Text& own, int pipe) {
   try {
     const auto comm = make_mpi_communicator();
     std::vector<char> all(text_bytes * static_cast<std::size_t>(comm->size()));
@@ -46,6 +46,7 @@ std::unique_ptr<ChannelServer> meet_through_mpi(Allocation& allocation) {
     ChannelServer::Listen where;
     where.every_interface = allocation.hosts.size() > 1;
     where.hosts = addresses_towards(allocation.hosts);
+    where.guests = true;
     where.token = random_token();
     server = std::make_unique<ChannelServer>(where);
     const std::string word = server->address() + " " + where.token;
@@ -57,12 +58,12 @@ std::unique_ptr<ChannelServer> meet_through_mpi(Allocation& allocation) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[0]);
-    tell(text, ends[1]);
+    gather(text, ends[1]);
   }
   ::close(ends[1]);
   pollfd come{ends[0], POLLIN, 0};
   Text heard{};
-  const bool met = child > 0 && ::poll(&come, 1, patience_ms) == 1 &&
+  const bool met = child > 0 && ::poll(&come, 1, timeout_ms) == 1 &&
                    ::read(ends[0], heard.data(), heard.size()) == static_cast<ssize_t>(heard.size());
   ::close(ends[0]);
   if (!met && child > 0) ::kill(child, SIGKILL);
@@ -73,7 +74,7 @@ std::unique_ptr<ChannelServer> meet_through_mpi(Allocation& allocation) {
   const std::size_t space = word.find(' ');
   if (!met || space == word.npos)
     throw UsageError(fmt::format(
-        "{} ranks were started by mpirun, and cannot meet through MPI: start assay run once and give it the hosts by "
+        "{} ranks were started by mpirun and cannot meet through MPI: start assay run once and give it the hosts by "
         "--hostfile, or set ASSAY_SUPERVISOR=HOST:PORT (HOST is rank 0's) and one ASSAY_TOKEN for all ranks",
         allocation.size));
   allocation.supervisor = word.substr(0, space);

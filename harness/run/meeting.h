@@ -1,4 +1,4 @@
-// Ranks that an mpirun around this program started: rank 0 tells the others where it listens.
+// For ranks started by an mpirun around this program: rank 0 tells the others its address.
 #pragma once
 
 #include "harness/channel/channel.h"
@@ -8,9 +8,8 @@
 
 namespace assay {
 
-// Through MPI, in a child process that lives for this alone: fills in supervisor, token and part of an allocation that
-// is Part::unmet. Returns rank 0's server, nothing elsewhere. Throws UsageError that says what to do instead when the
-// ranks cannot meet so.
+// Fills in supervisor, token and part of an allocation that is Part::unmet, through MPI in a short-lived child process.
+// Returns the server on rank 0, null on the others. Throws UsageError, with an alternative, when the ranks cannot meet.
 std::unique_ptr<ChannelServer> meet_through_mpi(Allocation& allocation);
 
 }  // namespace assay

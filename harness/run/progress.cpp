@@ -21,7 +21,7 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// Columns of the terminal behind stderr, 80 where there is none.
+// Columns of the terminal on stderr; 80 if it has none.
 std::size_t terminal_width() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
@@ -56,8 +56,13 @@ std::string headline(const Record& record) {
   return "ok";
 }
 
-Progress::Progress(std::size_t cases, double seconds)
-    : cases_(cases), left_seconds_(seconds), started_(Clock::now()), case_started_(started_) {}
+Progress::Progress() : started_(Clock::now()), case_started_(started_) {}
+
+void Progress::start(std::size_t cases, double seconds) {
+  cases_ = cases;
+  left_seconds_ = seconds;
+  started_ = case_started_ = Clock::now();
+}
 
 void Progress::begin(const std::string& key, int ranks, double estimated_seconds) {
   key_ = ranks == 1 ? key : fmt::format("{} x {} ranks", key, ranks);

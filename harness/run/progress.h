@@ -1,4 +1,4 @@
-// What a person sees while a run goes: a live line on a terminal, plain lines elsewhere. All of it goes to stderr.
+// Progress of a run on stderr: a live line on a terminal, and plain lines.
 #pragma once
 
 #include "harness/record/record.h"
@@ -9,8 +9,8 @@
 
 namespace assay {
 
-// A line at the foot of the terminal that is drawn anew, and lines that go above it. Without a terminal behind stderr
-// there is no such line.
+// A line at the bottom of the terminal that is redrawn, and lines above it. Without a terminal there are only the
+// latter.
 class LiveLine {
  public:
   LiveLine();
@@ -21,7 +21,7 @@ class LiveLine {
   bool shown() const { return shown_; }
   // Cut at the width of the terminal.
   void draw(std::string text);
-  // A line of its own, which stays.
+  // A line that stays.
   void note(const std::string& text);
 
  private:
@@ -32,24 +32,25 @@ class LiveLine {
 
 class Progress {
  public:
-  // `seconds` is the estimate for all `cases`.
-  Progress(std::size_t cases, double seconds);
+  Progress();
   virtual ~Progress() = default;
 
+  // `seconds` is the estimate for all `cases`.
+  void start(std::size_t cases, double seconds);
   virtual void begin(const std::string& key, int ranks, double estimated_seconds);
   virtual void phase(const std::string& name);
-  // The case's outcome, with its first figure.
+  // The case's outcome, with its first metric.
   virtual void finish(const Record& record);
-  // A remark on a line of its own.
+  // A line that stays.
   virtual void note(const std::string& text);
-  // Redraws the live line; to be called about once a second. Does nothing where stderr is no terminal.
+  // Redraws the live line; to be called about once per second.
   virtual void tick();
 
  private:
   LiveLine live_;
-  std::size_t cases_;
+  std::size_t cases_ = 0;
   std::size_t done_ = 0;
-  double left_seconds_;
+  double left_seconds_ = 0;
   double case_seconds_ = 0;
   std::string key_;
   std::string phase_;

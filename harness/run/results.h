@@ -1,4 +1,4 @@
-// The exit code of a whole directory.
+// The exit code of a run directory.
 #pragma once
 
 #include "harness/core/error.h"

@@ -1,4 +1,4 @@
-// A run from its request to its exit code: plan, directory, supervisor, results.
+// A run from its request to its exit code: plan, hosts, directory, cases, results.
 #include "harness/run/run.h"
 
 #include "harness/core/error.h"
@@ -12,6 +12,7 @@
 #include "harness/record/run_dir.h"
 #include "harness/run/cases.h"
 #include "harness/run/each_host.h"
+#include "harness/run/execute.h"
 #include "harness/run/results.h"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ fs::path default_out() {
   return path;
 }
 
-// The first case by which two plans differ, as a person says it.
+// The first difference between two plans, for a message.
 std::string difference(const Json& asked, const Json& kept) {
   const Json none = Json::array();
   const Json& a = asked.contains("cases") ? asked["cases"] : none;
@@ -54,13 +55,13 @@ DeviceKind device_of(const Json& run) {
       .value_or(DeviceKind::cpu);
 }
 
-// A drill in which nothing can be broken would look like a check that does not work.
+// A fault that no case can have injected would look like a check that does not find it.
 void refuse_idle_faults(const std::set<Fault>& faults, const Plan& plan) {
   for (const Fault fault : faults) {
     const auto able = [fault](const PlannedCase& one) { return can_inject(*one.family, fault, one.ranks); };
     if (plan.cases.empty() || std::any_of(plan.cases.begin(), plan.cases.end(), able)) continue;
     const auto with_ranks = [fault](const PlannedCase& one) { return can_inject(*one.family, fault, 2); };
-    throw UsageError(fmt::format("--inject {}: no case of this plan can be given it{}", name_of(fault),
+    throw UsageError(fmt::format("--inject {}: no case of this plan supports it{}", name_of(fault),
                                  std::any_of(plan.cases.begin(), plan.cases.end(), with_ranks)
                                      ? " on one rank: --ranks 2 runs them on two"
                                      : ""));
@@ -126,25 +127,16 @@ Json run_json(const RunRequest& request, const Prepared& prepared) {
   return json;
 }
 
-void write_trace(const std::vector<trace::RankTimeline>& timelines, const fs::path& dir, Progress& progress) {
-  if (timelines.empty()) return;
-  try {
-    trace::write_chrome_trace((dir / "trace.json").string(), timelines);
-  } catch (const std::exception& error) {
-    progress.note(fmt::format("assay: {}", error.what()));
-  }
+bool ran_on_each_host(const Json& run) {
+  const auto flag = run.find("each_host");
+  return flag != run.end() && flag->is_boolean() && flag->get<bool>();
 }
 
-bool said_each_host(const Json& run) {
-  const auto said = run.find("each_host");
-  return said != run.end() && said->is_boolean() && said->get<bool>();
-}
-
-// Whether every host runs the plan by itself. A resumed run goes on as it began.
+// Whether every host runs the plan separately. A resumed run continues as it began.
 bool wants_each_host(const RunRequest& request, const Prepared& prepared) {
   const bool several = prepared.hosts.agents != nullptr;
   if (!prepared.before) return request.each_host && several;
-  const bool before = said_each_host(prepared.before->run);
+  const bool before = ran_on_each_host(prepared.before->run);
   if (before && !several)
     throw UsageError(fmt::format("--resume {}: it ran on each of several hosts; name them again (--hostfile)",
                                  request.resume->string()));
@@ -153,7 +145,7 @@ bool wants_each_host(const RunRequest& request, const Prepared& prepared) {
   return before;
 }
 
-// What can be refused before the first case, of every host by itself.
+// settle_launcher() for every host.
 void settle_each_host(const RunRequest& request, const Prepared& prepared) {
   if (request.trace) throw UsageError("--trace shows the ranks of one world; it does not go with --each-host");
   for (std::size_t i = 0; i < prepared.hosts.infos.size(); ++i) {
@@ -174,21 +166,61 @@ Json& entry_of_host(Json& run, const std::string& name) {
   return run["hosts"].emplace_back(Json{{"name", name}});
 }
 
-bool run_on_each_host(const RunRequest& request, const Prepared& prepared,
-                      const std::map<std::string, std::string>& labels, Json& run, RunWriter& writer) {
+// Writes to the run directory on this host.
+class FolderSink final : public RunSink {
+ public:
+  FolderSink(RunWriter& writer, Json& run) : writer_(writer), run_(run) {}
+  fs::path run_dir() const override { return writer_.dir(); }
+  void record(Record record) override { writer_.append(std::move(record)); }
+  void file(const std::string& name, std::string_view text, bool replace) override {
+    writer_.write_file(name, text, replace);
+  }
+  void machine(const std::string& host, const message::Machine& machine) override {
+    Json& entry = entry_of_host(run_, host);
+    entry["environment"] = machine.environment;
+    entry["findings"] = machine.findings;
+    writer_.update_run(run_);
+  }
+  void timelines(const std::vector<trace::RankTimeline>& timelines) override {
+    if (timelines.empty()) return;
+    try {
+      trace::write_chrome_trace((writer_.dir() / "trace.json").string(), timelines);
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "assay: {}\n", error.what());
+    }
+  }
+  void keep_alive() override { writer_.refresh_lock(); }
+
+ private:
+  RunWriter& writer_;
+  Json& run_;
+};
+
+using Labels = std::map<std::string, std::string>;
+
+// The request's, and those of run.json.
+Labels labels_of(const RunRequest& request, const Json& run) {
+  Labels labels = request.labels;
+  if (run.contains("labels") && run["labels"].is_object())
+    for (const auto& label : run["labels"].items())
+      if (label.value().is_string()) labels.try_emplace(label.key(), label.value().get<std::string>());
+  return labels;
+}
+
+bool run_on_each_host(const RunRequest& request, const Prepared& prepared, const Labels& labels, RunSink& sink) {
   EachHostOrder order;
   order.plan = &prepared.plan;
   order.device = request.plan.device;
   order.labels = labels;
   order.faults = request.faults;
   order.share_gpu = request.share_gpu;
-  std::vector<AllocatedHost> singly = prepared.hosts.allocation.hosts;
-  for (AllocatedHost& host : singly) host.slots = 1;
-  const Placement seats = place_ranks(singly, prepared.hosts.infos, {static_cast<int>(singly.size()), DeviceKind::cpu});
+  order.launch_limit_seconds = launch_limit();
+  std::vector<AllocatedHost> single_slots = prepared.hosts.allocation.hosts;
+  for (AllocatedHost& host : single_slots) host.slots = 1;
+  const Placement seats =
+      place_ranks(single_slots, prepared.hosts.infos, {static_cast<int>(single_slots.size()), DeviceKind::cpu});
   if (seats.one_machine)
     for (const RankSeat& seat : seats.seats) order.cpus.push_back(seat.cpus);
-  order.heartbeat_limit_seconds = seconds_from_environment("ASSAY_HEARTBEAT_LIMIT", order.heartbeat_limit_seconds);
-  order.launch_limit_seconds = seconds_from_environment("ASSAY_LAUNCH_LIMIT", order.launch_limit_seconds);
   if (prepared.before)
     for (Record& record : prepared.before->final_records())
       if (const auto hosts = record.identity().hosts; !hosts.empty()) {
@@ -197,17 +229,50 @@ bool run_on_each_host(const RunRequest& request, const Prepared& prepared,
         record.log.clear();
         order.before[hosts.front()].push_back(std::move(record));
       }
-  EachHostSinks sinks;
-  sinks.record = [&](Record record) { writer.append(std::move(record)); };
-  sinks.file = [&](const std::string& name, std::string_view text, bool anew) { writer.write_file(name, text, anew); };
-  sinks.host = [&](Json host) {
-    Json& entry = entry_of_host(run, host.at("name").get<std::string>());
-    entry["environment"] = std::move(host["environment"]);
-    entry["findings"] = std::move(host["findings"]);
+  return EachHost(*prepared.hosts.agents, order, sink).run();
+}
+
+struct Outcome {
+  bool complete = false;
+  bool writable = true;  // the run directory took everything
+};
+
+// Runs the cases and finishes run.json.
+Outcome measure(const RunRequest& request, const Prepared& prepared, bool each_host, Json& run, RunWriter& writer) {
+  Outcome outcome;
+  try {
+    FolderSink sink(writer, run);
+    const Labels labels = labels_of(request, run);
+    if (each_host) {
+      outcome.complete = run_on_each_host(request, prepared, labels, sink);
+    } else {
+      Progress progress;
+      // A signal after the last case does not make the run incomplete.
+      outcome.complete = run_cases(request, prepared, labels, progress, sink) ||
+                         read_run(writer.dir()).final_records().size() >= prepared.plan.cases.size();
+    }
+    if (outcome.complete) run["finished"] = utc_now();
     writer.update_run(run);
-  };
-  sinks.go_on = [&] { writer.refresh_lock(); };
-  return EachHost(*prepared.hosts.agents, order, sinks).run();
+  } catch (const Error& error) {
+    // Usually a full disk; what was written stays valid.
+    fmt::print(stderr, "assay: {}\n", error.what());
+    outcome = {.complete = false, .writable = false};
+  }
+  return outcome;
+}
+
+// Reports the run directory; returns the exit code of all of it.
+ExitCode conclude(const RunRequest& request, const Outcome& outcome, std::size_t planned, const fs::path& dir) {
+  ExitCode code = outcome.writable ? ExitCode::ok : ExitCode::broken;
+  std::error_code none;
+  if (!outcome.writable && !fs::exists(dir / "run.json", none)) return code;  // it is gone: nothing to resume
+  const RunData data = read_run(dir);
+  if (request.report && outcome.writable) request.report(fs::proximate(dir), !request.faults.empty());
+  code = worst(code, exit_code_of(data, planned));
+  if (outcome.complete) return code;
+  fmt::print(stderr, "assay: not complete; continue with: assay run --resume {}\n",
+             (request.resume ? *request.resume : fs::proximate(dir)).string());
+  return worst(code, ExitCode::no_data);
 }
 
 }  // namespace
@@ -223,7 +288,7 @@ DeviceKind device_of_run(const fs::path& dir) { return device_of(read_run(dir).r
 
 ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
   if (std::getenv("OMP_PROC_BIND") || std::getenv("GOMP_CPU_AFFINITY"))
-    cpu::bind_this_thread(cpu::rank_cpus());  // OpenMP has bound this thread to one CPU, and workers would inherit it
+    cpu::bind_this_thread(cpu::rank_cpus());  // OpenMP has bound this thread to one CPU, which workers would inherit
   Prepared prepared;
   read_plan(request, families, prepared);
   std::variant<Hosts, ExitCode> part = take_part(request, prepared.plan);
@@ -234,62 +299,23 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
     settle_each_host(request, prepared);
   else
     settle_launcher(request, prepared);
+
   Json run = prepared.before ? prepared.before->run : run_json(request, prepared);
-  std::map<std::string, std::string> labels = request.labels;
-  if (run.contains("labels") && run["labels"].is_object())
-    for (const auto& label : run["labels"].items())
-      if (label.value().is_string()) labels.try_emplace(label.key(), label.value().get<std::string>());
   if (each_host) {
     run["each_host"] = true;
     for (const AllocatedHost& host : prepared.hosts.allocation.hosts) entry_of_host(run, host.name);
   }
   RunWriter writer =
       request.resume ? RunWriter::resume(*request.resume) : RunWriter::create(request.out.value_or(default_out()), run);
-
   if (prepared.before) {
     for (const std::string& problem : prepared.before->problems) fmt::print(stderr, "assay: {}\n", problem);
     run["resumed"].push_back(
         {{"started", utc_now()}, {"argv", request.command_line}, {"version", build_info().version}});
   }
-  CaseSinks sinks;
-  sinks.run_dir = writer.dir();
-  sinks.record = [&](Record record) { writer.append(std::move(record)); };
-  sinks.file = [&](const std::string& name, std::string_view text, bool anew) { writer.write_file(name, text, anew); };
-  sinks.go_on = [&] { writer.refresh_lock(); };
-  sinks.progress = [](std::size_t cases, double seconds) { return std::make_unique<Progress>(cases, seconds); };
-  sinks.timelines = [&](const std::vector<trace::RankTimeline>& timelines, Progress& progress) {
-    write_trace(timelines, writer.dir(), progress);
-  };
-
-  ExitCode code = ExitCode::ok;
-  bool interrupted = false;
-  bool writable = true;
-  try {
-    interrupted = each_host ? !run_on_each_host(request, prepared, labels, run, writer)
-                            : !run_cases(request, prepared, labels, sinks);
-    // An end that was asked for when all was done already leaves nothing to go on with.
-    interrupted =
-        interrupted && (each_host || read_run(writer.dir()).final_records().size() < prepared.plan.cases.size());
-    if (!interrupted) run["finished"] = utc_now();
-    writer.update_run(run);
-  } catch (const Error& error) {
-    // A full disk, mostly: what was written stays whole.
-    fmt::print(stderr, "assay: {}\n", error.what());
-    code = ExitCode::broken;
-    interrupted = true;
-    writable = false;
-  }
-
-  const std::string dir = (request.resume ? *request.resume : fs::proximate(writer.dir())).string();
-  std::error_code none;
-  if (!writable && !fs::exists(writer.dir() / "run.json", none)) return code;  // it has gone: nothing is left to resume
-  const RunData data = read_run(writer.dir());
-  if (request.report && writable) request.report(fs::proximate(writer.dir()), !request.faults.empty());
-  // Also of hosts of an earlier part of the run that do not take part any more.
+  const Outcome outcome = measure(request, prepared, each_host, run, writer);
+  // Hosts of earlier parts of the run count too.
   const std::size_t planned = prepared.plan.cases.size() * (each_host ? run["hosts"].size() : 1);
-  code = worst(code, exit_code_of(data, planned));
-  if (interrupted) fmt::print(stderr, "assay: not complete; continue with: assay run --resume {}\n", dir);
-  return interrupted ? worst(code, ExitCode::no_data) : code;
+  return conclude(request, outcome, planned, writer.dir());
 }
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// What rank 0 tells the other ranks of its group through the supervisor: NCCL's id.
+// Values that rank 0 shares with its group through the supervisor: NCCL's id.
 #pragma once
 
 #include "harness/channel/channel.h"
@@ -8,14 +8,13 @@
 
 namespace assay {
 
-// The supervisor's end. {"type":"share","name":"nccl_id","value":"..."} of rank 0 goes to every rank, also to those
-// that connect later.
+// The supervisor's end: sends what rank 0 shares to every rank, also to those that connect later.
 class SharedValues {
  public:
-  // Throws Error when another rank than 0 sends, or the message is malformed or too long.
-  void take(int rank, const Json& message, ChannelServer& channel, int ranks);
-  // A rank that has just said hello is told what there is.
-  void greet(int rank, ChannelServer& channel) const;
+  // Throws Error when the sender is not rank 0, or the message is too long.
+  void share(int rank, const message::Share& message, ChannelServer& channel, int ranks);
+  // To a rank that has just said hello: everything shared so far.
+  void send_all(int rank, ChannelServer& channel) const;
   void clear() { values_.clear(); }
 
  private:

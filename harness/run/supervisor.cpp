@@ -1,14 +1,10 @@
-// Launch, order, watch, record, relaunch.
+// Launches, orders, watches, records, relaunches.
 #include "harness/run/supervisor.h"
 
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/core/text.h"
-#include "harness/record/json_reader.h"
-#include "harness/record/run_dir.h"
-#include "harness/run/messages.h"
-
-#include <unistd.h>
+#include "harness/run/case_message.h"
 
 #include <algorithm>
 #include <csignal>
@@ -16,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <set>
+#include <utility>
 
 namespace assay {
 
@@ -23,10 +20,10 @@ namespace {
 
 constexpr std::size_t log_bytes = 4096;
 constexpr std::size_t max_timeline_entries = 200000;
-constexpr auto answer_patience = std::chrono::milliseconds(1500);
-constexpr auto blame_patience = std::chrono::milliseconds(1000);
+constexpr auto answer_time = std::chrono::milliseconds(1500);  // for ranks that are asked how far they have come
+constexpr auto blame_delay = std::chrono::milliseconds(1000);
 
-// How often the kernel has killed for want of memory, on this machine and in this cgroup.
+// Processes that the kernel killed when memory ran out, on this machine and in this cgroup.
 std::int64_t oom_kill_count() {
   std::int64_t total = 0;
   for (const char* path : {"/proc/vmstat", "/sys/fs/cgroup/memory.events"}) {
@@ -38,32 +35,43 @@ std::int64_t oom_kill_count() {
   return total;
 }
 
-// Where workers of several hosts reach this one.
-ChannelServer::Listen listen_for(const Agents* agents) {
+std::unique_ptr<ChannelServer> make_server(const Agents* agents) {
   ChannelServer::Listen where;
-  if (!agents) return where;
-  where.hosts = agents->own_addresses();
-  for (const AllocatedHost& host : agents->allocation().hosts)
-    where.every_interface = where.every_interface || !host.here;
-  return where;
+  if (agents) {
+    where.hosts = agents->own_addresses();
+    for (const AllocatedHost& host : agents->allocation().hosts)
+      where.every_interface = where.every_interface || !host.here;
+  }
+  return std::make_unique<ChannelServer>(where);
 }
 
-bool speaks_of_memory(const std::string& text) {
+std::chrono::steady_clock::time_point after(double seconds) {
+  using Clock = std::chrono::steady_clock;
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+bool mentions_memory(const std::string& text) {
   for (const char* word : {"bad_alloc", "Cannot allocate memory", "out of memory", "Out of memory"})
     if (text.find(word) != text.npos) return true;
   return false;
 }
 
+void check_sender(const Record& part, int rank) {
+  if (part.ranks.size() != 1 || part.ranks.front().rank != rank) throw Error("record of another rank");
+}
+
 }  // namespace
 
-Supervisor::Supervisor(SupervisorOptions options, LauncherKind several_ranks, const std::vector<MeasuredPeak>& peaks,
-                       Progress& progress, Sink sink)
+Supervisor::Supervisor(SupervisorOptions options, Progress& progress, RunSink& sink)
     : options_(std::move(options)),
-      several_ranks_(several_ranks),
-      peaks_(peaks),
       progress_(progress),
-      sink_(std::move(sink)),
-      channel_(listen_for(options_.agents)) {
+      sink_(sink),
+      loop_(make_server(options_.agents), *this),
+      signals_(
+          "the workers", [this](const std::string& line) { progress_.note(line); },
+          [this] {
+            if (group_) group_->kill_all();
+          }) {
   adopt_orphans();
   std::signal(SIGPIPE, SIG_IGN);
 }
@@ -72,48 +80,49 @@ Supervisor::~Supervisor() { group_.reset(); }
 
 bool Supervisor::start_workers(const Job& first) {
   const int ranks = first.order.world.ranks;
-  channel_.expect(ranks);
+  ChannelServer& server = loop_.server();
+  server.expect(ranks);
   ranks_.assign(static_cast<std::size_t>(ranks), {});
   group_worked_ = false;
   failure_.reset();
   shared_.clear();
   oom_kills_ = oom_kill_count();
   LaunchRequest request;
-  request.kind = ranks == 1 ? LauncherKind::local : several_ranks_;
+  request.kind = ranks == 1 ? LauncherKind::local : options_.several_ranks;
   request.ranks = ranks;
   const auto& flags = first.order.flags;
   request.oversubscribed = std::find(flags.begin(), flags.end(), "oversubscribed") != flags.end();
-  request.environment = {{"ASSAY_SUPERVISOR", channel_.address()},
-                         {"ASSAY_TOKEN", channel_.token()},
+  request.environment = {{"ASSAY_SUPERVISOR", server.address()},
+                         {"ASSAY_TOKEN", server.token()},
                          {"ASSAY_DEVICE", std::string(name_of(options_.device))},
                          {"ASSAY_CACHE", options_.cache_dir.string()},
-                         {"ASSAY_RUN", options_.run_dir.string()},
+                         {"ASSAY_RUN", sink_.run_dir().string()},
                          {"ASSAY_MPI_THREADS", first.order.family->workload ? "serialized" : "single"}};
   if (options_.trace) request.environment["ASSAY_TRACE"] = "1";
   if (options_.device != DeviceKind::cpu) {
-    // CUDA's own order is by speed; by place it is that of the driver's tools, and the CPUs near each GPU are known.
+    // CUDA's default order is by speed. By PCI address it is that of nvidia-smi, and the CPUs near each GPU are known.
     if (!std::getenv("CUDA_DEVICE_ORDER")) request.environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
     request.environment["ASSAY_START_LIMIT"] = fmt::format("{}", options_.launch_limit_seconds);
   }
   if (options_.share_gpu && ranks > 1) request.environment["ASSAY_SHARE_GPU"] = "1";
   Seating seating = seat_ranks(options_.slots, options_.hosts, {ranks, options_.device, options_.share_gpu, ""},
                                options_.agents, [this] {
-                                 watch_signals();
+                                 signals_.read();
                                  progress_.tick();
-                                 if (options_.go_on) options_.go_on();
-                                 return interrupted_;
+                                 sink_.keep_alive();
+                                 return signals_.interrupted();
                                });
   placement_ = std::move(seating.placement);
   request.seats = placement_.seats;
-  without_seats_ = !seating.missing.empty();
-  if (without_seats_) failure_ = Failure{seating.missing, std::nullopt, false, -1};
-  if (without_seats_ || interrupted_) return false;
+  no_seats_ = !seating.missing.empty();
+  if (no_seats_) fail(seating.missing);
+  if (no_seats_ || signals_.interrupted()) return false;
   for (const auto& [name, value] : environment_of(*first.order.family, first.order.params))
     request.environment[name] = value;
   try {
     group_ = start_group(request, options_.agents);
   } catch (const Error& error) {
-    failure_ = Failure{error.what(), std::nullopt, false, -1};
+    fail(error.what());
   }
   return group_ != nullptr;
 }
@@ -121,173 +130,159 @@ bool Supervisor::start_workers(const Job& first) {
 void Supervisor::end_group(bool orderly) {
   if (!group_) return;
   if (orderly) {
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) channel_.send(static_cast<int>(rank), {{"type", "end"}});
-    // Their last words, the span of the whole run among them, are read before they go.
-    const auto patience = Clock::now() + std::chrono::seconds(10);
+    send_to_all(message::End{});
+    // Reads what they send at the end, the span of the whole run among it.
+    const auto until = after(10);
     const auto connected = [](const RankState& rank) { return rank.connected; };
-    while (Clock::now() < patience && std::any_of(ranks_.begin(), ranks_.end(), connected)) pump(100);
+    while (Clock::now() < until && std::any_of(ranks_.begin(), ranks_.end(), connected)) poll_round(100);
     failure_.reset();
     group_->wait_end(10);
   }
   group_->kill_all();
   group_.reset();
-  channel_.expect(0);
+  loop_.server().expect(0);
 }
 
-void Supervisor::watch_signals() {
-  for (const int signal : signals_.take()) {
-    if (interrupted_ && signal == SIGINT) {
-      if (group_) group_->kill_all();
-      progress_.note("assay: interrupted again; ended at once");
-      ::_exit(static_cast<int>(ExitCode::no_data));
-    }
-    if (!interrupted_)
-      progress_.note(fmt::format("assay: interrupted by SIG{}; ending the workers", sigabbrev_np(signal)));
-    interrupted_ = true;
-  }
+void Supervisor::on(int rank, const message::Phase& phase) {
+  RankState& state = state_of(rank);
+  state.phase = phase.name;
+  state.phase_since = Clock::now();
+  group_worked_ = true;
+  if (rank == 0) progress_.phase(phase.name);
 }
 
-void Supervisor::await_signal(double seconds) {
-  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  for (watch_signals(); !interrupted_ && Clock::now() < until; watch_signals()) {
-    pollfd fd{signals_.fd(), POLLIN, 0};
-    ::poll(&fd, 1, 50);
-  }
+void Supervisor::on(int rank, const message::Heartbeat& heartbeat) {
+  state_of(rank).answered = true;
+  state_of(rank).heartbeat = heartbeat;
 }
 
-void Supervisor::take_message(int rank, const Json& message) {
-  RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  const JsonReader reader(message, "");
-  const std::string type = reader.text("type");
-  if (type == "span") {
-    state.phase = reader.text("name");
-    state.phase_since = Clock::now();
-    group_worked_ = true;
-    if (rank == 0) progress_.phase(state.phase);
-  } else if (type == "heartbeat") {
-    state.answered = true;
-    state.begun = reader.unsigned_integer("begun", 0);
-    state.ended = reader.unsigned_integer("ended", 0);
-    state.call = reader.text("call", "");
-  } else if (type == "fault") {
-    if (const auto fault = fault_from(reader.text("name"))) state.injected.insert(*fault);
-  } else if (type == "record" || type == "abort") {
-    if (reader.has("case") && reader.integer("case", -1) != case_index_) return;
-    std::optional<Record> part;
-    if (reader.has("record")) part = Record::from_json(reader.object("record"));
-    if (part && (part->ranks.size() != 1 || part->ranks.front().rank != rank)) throw Error("record of another rank");
-    group_worked_ = group_worked_ || part;
-    if (type == "record" && part)
-      state.part = std::move(part);
-    else if (!failure_)
-      failure_ = Failure{part ? part->reason : reader.text("reason", "it gave up"), std::move(part), false, rank,
-                         Clock::now()};
-  } else if (type == "share") {
-    shared_.take(rank, message, channel_, static_cast<int>(ranks_.size()));
-  } else if (type == "file" && reader.has("text")) {
-    if (options_.keep_file) options_.keep_file(reader.text("name"), reader.text("text"), reader.flag("anew", false));
-  } else if (type == "file") {
-    if (timeline_entries_ >= max_timeline_entries) return;
-    std::vector<trace::Entry> entries = entries_from(message);
-    // As this host's clock would have told it, so that ranks lie side by side.
-    for (trace::Entry& entry : entries) entry.start_ns -= clock_ahead_ns(rank);
-    timeline_entries_ += entries.size();
-    trace::RankTimeline& timeline = timelines_[rank];
-    timeline.rank = rank;
-    timeline.host = state.host;
-    std::move(entries.begin(), entries.end(), std::back_inserter(timeline.entries));
-    if (timeline_entries_ >= max_timeline_entries)
-      progress_.note(fmt::format("assay: trace: {} spans are kept, later ones are left out", timeline_entries_));
-  }
+void Supervisor::on(int rank, const message::Injected& injected) {
+  state_of(rank).injected.merge(faults_from({injected.name}));
 }
 
-void Supervisor::take(const ChannelServer::Event& event) {
-  using Kind = ChannelServer::Event::Kind;
-  if (event.kind == Kind::refused) {
-    if (!failure_) failure_ = Failure{JsonReader(event.message, "").text("reason"), std::nullopt, false, -1};
-    return;
-  }
-  RankState& state = ranks_[static_cast<std::size_t>(event.rank)];
-  state.heard = Clock::now();
-  if (event.kind == Kind::hello) {
-    const JsonReader hello(event.message, "");
-    state.connected = true;
-    state.host = hello.text("host");
-    const std::int64_t pid = hello.small("pid", 0);
-    const auto index = static_cast<std::size_t>(event.rank);
-    const std::size_t host =
-        index < placement_.seats.size() ? static_cast<std::size_t>(placement_.seats[index].host) : 0;
-    if (host >= options_.slots.size() || options_.slots[host].here) state.pid = pid;
-    group_->add_worker(event.rank, static_cast<pid_t>(pid));
-    shared_.greet(event.rank, channel_);
-  } else if (event.kind == Kind::closed) {
-    state.connected = false;
-    blame_ended(event.rank);
-  } else {
-    try {
-      take_message(event.rank, event.message);
-    } catch (const RunDirError&) {
-      throw;  // no later file or record would fare better
-    } catch (const std::exception& error) {
-      progress_.note(fmt::format("assay: channel: rank {}: {}", event.rank, error.what()));
-    }
-  }
+void Supervisor::on(int rank, const message::Finished& finished) {
+  if (finished.index != case_index_) return;
+  check_sender(finished.record, rank);
+  group_worked_ = true;
+  state_of(rank).part = finished.record;
 }
 
-void Supervisor::pump(int timeout_ms) {
-  std::vector<pollfd> others = {{signals_.fd(), POLLIN, 0}};
-  group_->add_fds(others);
-  const std::vector<ChannelServer::Event> events = channel_.wait(timeout_ms, others);
-  for (const ChannelServer::Event& event : events) take(event);
-  for (const std::string& line : channel_.take_log()) progress_.note("assay: " + line);
-  group_->read();
+void Supervisor::on(int rank, const message::Abort& abort) {
+  if (abort.index && *abort.index != case_index_) return;
+  if (abort.record) check_sender(*abort.record, rank);
+  group_worked_ = group_worked_ || abort.record;
+  if (failure_) return;
+  failure_ = Failure{.reason = abort.record ? abort.record->reason : abort.reason,
+                     .part = abort.record,
+                     .rank = rank,
+                     .reported = Clock::now()};
+}
+
+void Supervisor::on(int rank, const message::Share& share) {
+  shared_.share(rank, share, loop_.server(), static_cast<int>(ranks_.size()));
+}
+
+void Supervisor::on(int rank, const message::Timeline& timeline) {
+  if (timeline_entries_ >= max_timeline_entries) return;
+  trace::RankTimeline& kept = timelines_[rank];
+  kept.rank = rank;
+  kept.host = state_of(rank).host;
+  for (trace::Entry entry : timeline.entries) {
+    entry.start_ns -= clock_ahead_ns(rank);  // in this host's time, so that ranks line up
+    kept.entries.push_back(std::move(entry));
+  }
+  timeline_entries_ += timeline.entries.size();
+  if (timeline_entries_ >= max_timeline_entries)
+    note(fmt::format("trace: {} spans are kept, later ones are dropped", timeline_entries_));
+}
+
+void Supervisor::on_message(int rank, const Message& message) {
+  std::visit([&](const auto& one) { on(rank, one); }, message);
+}
+
+void Supervisor::on_refused(const message::Refused& refusal) { fail(refusal.reason); }
+
+void Supervisor::on_hello(int rank, const message::Hello& hello) {
+  RankState& state = state_of(rank);
+  state.connected = true;
+  state.host = hello.host;
+  const auto host = static_cast<std::size_t>(host_of(rank));
+  if (host >= options_.slots.size() || options_.slots[host].here) state.pid = hello.pid;
+  group_->add_worker(rank, hello.pid);
+  shared_.send_all(rank, loop_.server());
+}
+
+void Supervisor::on_closed(int rank) {
+  state_of(rank).connected = false;
+  blame_ended(rank);
+}
+
+void Supervisor::poll_round(int timeout_ms) {
+  const bool heard = loop_.round(timeout_ms, {&signals_, group_.get()});
   blame_lost_host();
-  if (others[0].revents) watch_signals();
-  // What a worker sent before it ended comes first.
-  if (events.empty() && group_->reap()) blame_ended(group_->first_ended().value_or(-1));
+  // A worker's messages count before its end.
+  if (!heard && group_->reap()) blame_ended(group_->first_ended().value_or(-1));
   progress_.tick();
-  if (options_.go_on) options_.go_on();
+  sink_.keep_alive();
 }
 
-// Who gave up with a word stays, so another worker that ended is why it gave up: it missed that one.
+void Supervisor::send_to_all(const Message& message) {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    if (!loop_.server().send(static_cast<int>(rank), message)) blame_ended(static_cast<int>(rank));
+}
+
+void Supervisor::fail(std::string reason, int rank) {
+  if (!failure_) failure_ = Failure{.reason = std::move(reason), .rank = rank};
+}
+
+// If a rank reported losing a peer, blame the peer that ended.
 void Supervisor::blame_ended(int rank) {
-  if (!failure_ || (failure_->told && rank >= 0 && rank != failure_->rank))
-    failure_ = Failure{"its worker ended", std::nullopt, true, rank};
+  if (!failure_ || (failure_->reported && rank >= 0 && rank != failure_->rank))
+    failure_ = Failure{.reason = "its worker ended", .exit_status_wanted = true, .rank = rank};
 }
 
-// Ranks that miss another may say so before the end of that one is known.
-bool Supervisor::failed_for_good() const {
-  return failure_ && (!failure_->told || ranks_.size() == 1 || Clock::now() - *failure_->told >= blame_patience);
-}
-
+// The workers of a lost host end with it, and other ranks report losing them; either may be known first.
 void Supervisor::blame_lost_host() {
   const auto lost = group_->lost();
-  // The workers of a lost host end with it, and others miss them, which may be known first.
-  if (!lost || (failure_ && !failure_->unexplained && !failure_->told)) return;
-  failure_ = Failure{lost->reason, std::nullopt, false, lost->rank};
+  if (!lost || (failure_ && !failure_->exit_status_wanted && !failure_->reported)) return;
+  failure_ = Failure{.reason = lost->reason, .rank = lost->rank};
+}
+
+bool Supervisor::failed_for_good() const {
+  return failure_ && (!failure_->reported || ranks_.size() == 1 || Clock::now() - *failure_->reported >= blame_delay);
+}
+
+bool Supervisor::all_finished() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.part.has_value(); });
+}
+
+int Supervisor::host_of(int rank) const {
+  const auto index = static_cast<std::size_t>(rank);
+  return index < placement_.seats.size() ? placement_.seats[index].host : 0;
 }
 
 std::int64_t Supervisor::clock_ahead_ns(int rank) const {
-  const auto index = static_cast<std::size_t>(rank);
-  return options_.agents && index < placement_.seats.size()
-             ? options_.agents->clock_ahead_ns(placement_.seats[index].host)
-             : 0;
+  return options_.agents ? options_.agents->clock_ahead_ns(host_of(rank)) : 0;
 }
 
-void Supervisor::watch_clocks(Clock::time_point deadline, double limit) {
+void Supervisor::on_silent(int rank, double seconds) {
+  blame_lost_host();
+  const RankState& state = state_of(rank);
+  std::string reason = fmt::format("timeout: rank {} on {} sent no heartbeat for {:.3g} s", rank, state.host, seconds);
+  if (state.pid > 0 && process_state(state.pid) == 'T') reason += ": its process is stopped";
+  fail(std::move(reason), rank);
+}
+
+void Supervisor::check_deadline(Clock::time_point deadline, double limit) {
   const Clock::time_point now = Clock::now();
-  if (failure_) return;
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    const RankState& state = ranks_[rank];
-    const double silent = std::chrono::duration<double>(now - state.heard).count();
-    if (!state.connected || silent <= options_.heartbeat_limit_seconds) continue;
-    std::string reason = fmt::format("timeout: rank {} on {} gave no sign of life for {:.3g} s", rank, state.host,
-                                     options_.heartbeat_limit_seconds);
-    if (state.pid > 0 && process_state(state.pid) == 'T') reason += ": its process is stopped";
-    failure_ = Failure{std::move(reason), std::nullopt, false, static_cast<int>(rank)};
-  }
-  if (now < deadline) return;
-  if (case_index_ >= 0) return find_the_late(now, limit);
+  if (failure_ || now < deadline) return;
+  if (case_index_ >= 0)
+    blame_late(now, limit);
+  else
+    blame_missing(limit);
+}
+
+void Supervisor::blame_missing(double limit) {
   std::string missing;
   int first = -1;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
@@ -295,41 +290,37 @@ void Supervisor::watch_clocks(Clock::time_point deadline, double limit) {
       missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
       if (first < 0) first = static_cast<int>(rank);
     }
-  failure_ =
-      Failure{fmt::format("timeout: the workers did not start within {:.3g} s (missing: rank {})", limit, missing),
-              std::nullopt, false, first};
+  fail(fmt::format("timeout: the workers did not start within {:.3g} s (missing: rank {})", limit, missing), first);
 }
 
-void Supervisor::find_the_late(Clock::time_point now, double limit) {
+void Supervisor::blame_late(Clock::time_point now, double limit) {
   if (!asked_) {
     asked_ = now;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      ranks_[rank].answered = false;
-      channel_.send(static_cast<int>(rank), {{"type", "where"}});
-    }
+    for (RankState& rank : ranks_) rank.answered = false;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+      loop_.server().send(static_cast<int>(rank), message::Where{});
   }
   const bool all = std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.answered; });
-  if (!all && now - *asked_ < answer_patience) return;
-  std::vector<RankSight> sights;
+  if (!all && now - *asked_ < answer_time) return;
+  std::vector<RankStatus> statuses;
   for (const RankState& rank : ranks_)
-    sights.push_back({rank.host, rank.part.has_value(), rank.answered, rank.phase,
-                      std::chrono::duration<double>(now - rank.phase_since).count(),
-                      rank.pid > 0 ? process_state(rank.pid) : '?', rank.begun, rank.ended, rank.call});
-  const Lateness late = find_late(sights);
-  failure_ =
-      Failure{fmt::format("timeout: not done after {:.3g} s: {}", limit, late.words), std::nullopt, false, late.rank};
+    statuses.push_back({rank.host, rank.part.has_value(), rank.answered, rank.phase,
+                        std::chrono::duration<double>(now - rank.phase_since).count(),
+                        rank.pid > 0 ? process_state(rank.pid) : '?', rank.heartbeat.begun, rank.heartbeat.ended,
+                        rank.heartbeat.call});
+  const Lateness late = find_late(statuses);
+  fail(fmt::format("timeout: not done after {:.3g} s: {}", limit, late.words), late.rank);
 }
 
 Supervisor::Wait Supervisor::wait_hellos() {
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(options_.launch_limit_seconds));
+  const auto deadline = after(options_.launch_limit_seconds);
   for (;;) {
-    if (interrupted_) return Wait::interrupted;
+    if (signals_.interrupted()) return Wait::interrupted;
     if (failed_for_good()) return Wait::failed;
     if (std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.connected; }))
       return Wait::done;
-    pump(500);
-    watch_clocks(deadline, options_.launch_limit_seconds);
+    poll_round(500);
+    check_deadline(deadline, options_.launch_limit_seconds);
   }
 }
 
@@ -342,20 +333,15 @@ Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
     rank.phase.clear();
     rank.injected.clear();
     rank.part.reset();
-    rank.heard = Clock::now();
   }
   CaseOrder order = job.order;
   order.world.nodes = static_cast<int>(hosts.size());
-  order.peaks = peaks_;
-  const Json message = to_message(order, index);
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-    if (!channel_.send(static_cast<int>(rank), message) && !failure_)
-      failure_ = Failure{"its worker ended", std::nullopt, true, static_cast<int>(rank)};
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(job.timeout_seconds));
+  order.peaks = options_.peaks;
+  send_to_all(to_message(order, index));
+  const auto deadline = after(job.timeout_seconds);
   for (;;) {
-    // A record that is complete is kept, whatever else happened.
-    if (std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.part.has_value(); })) {
+    // A complete record is kept, whatever else happened.
+    if (all_finished()) {
       std::vector<Record> parts;
       for (RankState& rank : ranks_) parts.push_back(std::move(*rank.part));
       Record whole = merge_parts(std::move(parts));
@@ -363,37 +349,38 @@ Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
       deliver(job, std::move(whole));
       return failure_ ? Wait::failed : Wait::done;
     }
-    if (interrupted_) return Wait::interrupted;
+    if (signals_.interrupted()) return Wait::interrupted;
     if (failed_for_good()) return Wait::failed;
-    pump(500);
-    watch_clocks(deadline, job.timeout_seconds);
+    poll_round(500);
+    check_deadline(deadline, job.timeout_seconds);
   }
 }
 
-// A batch system that ends a job signals everybody at once: a worker may fall before the word is read here.
-bool Supervisor::fell_by_order() {
-  if (!failure_->unexplained || !group_) return interrupted_;
+// A batch system that ends a job signals all of its processes at once: a worker may end before this process has read
+// its own signal.
+bool Supervisor::ended_by_interrupt() {
+  if (!failure_->exit_status_wanted || !group_) return signals_.interrupted();
   group_->wait_end(2.0, failure_->rank);
   const auto status = group_->wait_status(failure_->rank);
-  if (status && signals_.holds(ending_signal(*status, group_->through_launcher()))) await_signal(0.5);
-  return interrupted_;
+  const bool by_signal = status && signals_.contains(ending_signal(*status, group_->through_launcher()));
+  return read_until(signals_, by_signal ? 0.5 : 0, [this] { return signals_.interrupted(); });
 }
 
-// The record of a case whose worker is gone; ends the group on the way, since its end tells the signal.
+// Ends the group on the way, since only its end shows how a worker ended.
 Record Supervisor::broken_record(const Job& job) {
-  std::string word, log;
+  std::string ending, log;
   if (group_) {
-    if (failure_->unexplained) group_->wait_end(5.0, failure_->rank);  // mpirun needs a moment to end what is left
+    if (failure_->exit_status_wanted) group_->wait_end(5.0, failure_->rank);  // mpirun needs a moment to end the others
     blame_lost_host();
-    if (const auto status = group_->wait_status(failure_->rank); failure_->unexplained && status)
-      word = describe_status(*status, group_->through_launcher());
+    if (const auto status = group_->wait_status(failure_->rank); failure_->exit_status_wanted && status)
+      ending = describe_status(*status, group_->through_launcher());
     group_->kill_all();
     log = group_->tail(log_bytes, failure_->rank);
   }
   const Failure failure = *failure_;
 
   CaseOrder order = job.order;
-  order.world.nodes = placement_.hosts;  // also where not all of them were heard of: the case stays the same
+  order.world.nodes = placement_.hosts;  // even if some never connected, so that the case's identity stays the same
   Record record = failure.part ? *failure.part : blank_record(order, options_.device);
   if (failure.part) {
     record.started = earlier(record.started, clock_ahead_ns(failure.rank));
@@ -409,23 +396,26 @@ Record Supervisor::broken_record(const Job& job) {
   record.status = Status::error;
   record.metrics.clear();
   record.samples = {};
+  record.reason = reason_of(failure, ending, log);
+  record.log = log;
+  if (!log.empty()) progress_.note(last_lines(log, 20));
+  return record;
+}
 
-  std::string reason = word.empty() ? failure.reason : word;
+std::string Supervisor::reason_of(const Failure& failure, const std::string& ending, const std::string& log) const {
+  std::string reason = ending.empty() ? failure.reason : ending;
   const auto culprit = static_cast<std::size_t>(std::max(failure.rank, 0));
   if (failure.rank >= 0 && ranks_.size() > 1 && reason.find("rank ") == reason.npos)
     reason = fmt::format("rank {}: {}", failure.rank, reason);
   if (const std::string phase = culprit < ranks_.size() ? ranks_[culprit].phase : "";
       !failure.part && !phase.empty() && reason.find("in " + phase) == reason.npos)
     reason += " in " + phase;
-  if (failure.unexplained) {
-    if (speaks_of_memory(log) || (word.find("SIGKILL") != word.npos && oom_kill_count() > oom_kills_))
+  if (failure.exit_status_wanted) {
+    if (mentions_memory(log) || (ending.find("SIGKILL") != ending.npos && oom_kill_count() > oom_kills_))
       reason = "out of memory: " + reason;
     if (!log.empty()) reason += fmt::format("; stderr: {}", one_line(last_lines(log, 1), 300));
   }
-  record.reason = reason;
-  record.log = log;
-  if (!log.empty()) progress_.note(last_lines(log, 20));
-  return record;
+  return reason;
 }
 
 void Supervisor::deliver(const Job& job, Record record) {
@@ -433,12 +423,13 @@ void Supervisor::deliver(const Job& job, Record record) {
   for (const RankState& rank : ranks_) injected.insert(rank.injected.begin(), rank.injected.end());
   flag_faults(record, job.order.faults, injected);
   progress_.finish(record);
-  sink_(std::move(record));
+  if (auto peak = measured_peak(record)) options_.peaks.push_back(std::move(*peak));
+  sink_.record(std::move(record));
 }
 
 bool Supervisor::run(std::vector<Job> jobs) {
-  if (interrupted_) return false;
-  int fruitless = 0;  // launches in a row that did not come as far as a case's first phase
+  if (signals_.interrupted()) return false;
+  int fruitless = 0;  // launches in a row that never reached the first phase of a case
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Job& job = jobs[i];
     progress_.begin(job.order.key, job.order.world.ranks, job.estimated_seconds);
@@ -448,45 +439,48 @@ bool Supervisor::run(std::vector<Job> jobs) {
     Wait wait = Wait::done;
     if (!group_) wait = start_workers(job) ? wait_hellos() : Wait::failed;
     if (wait == Wait::done) wait = run_case(job, static_cast<int>(i));
-    if (wait == Wait::done && !interrupted_) continue;
-    // What keeps workers from starting must not keep this process from being ended.
-    if (wait == Wait::failed) await_signal(options_.agents && !without_seats_ ? 1.5 : 0);
-    if (wait == Wait::failed && !interrupted_) {
-      const bool delivered =
-          std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.part.has_value(); });
+    if (wait == Wait::done && !signals_.interrupted()) continue;
+    // A launcher that ends a job reaches its hosts in any order: a signal to this process may still be on its way.
+    if (wait == Wait::failed)
+      read_until(signals_, options_.agents && !no_seats_ ? 1.5 : 0, [this] { return signals_.interrupted(); });
+    if (wait == Wait::failed && !signals_.interrupted()) {
       const bool worked = group_worked_;
       std::optional<Record> record;
-      if (!delivered && !fell_by_order()) record = broken_record(job);
+      if (!all_finished() && !ended_by_interrupt()) record = broken_record(job);
       end_group(false);
       fruitless = worked ? 0 : fruitless + 1;
       if (record) {
         deliver(job, *record);
-        // What keeps workers from starting keeps all of them: the rest shares the reason.
-        for (std::size_t j = i + 1; (fruitless >= 2 || without_seats_) && j < jobs.size(); ++j, ++i) {
-          Record same = blank_record(jobs[j].order, options_.device);
-          same.ranks = record->ranks;
-          same.world_nodes = record->world_nodes;
-          same.status = Status::error;
-          same.reason = record->reason;
-          progress_.begin(same.key, same.world_ranks, jobs[j].estimated_seconds);
-          deliver(jobs[j], std::move(same));
-        }
+        if (fruitless >= 2 || no_seats_) i = deliver_rest(jobs, i, *record);
       }
     }
-    if (interrupted_) {
+    if (signals_.interrupted()) {
       end_group(false);
       return false;
     }
   }
   end_group(true);
-  return !interrupted_;
+  return !signals_.interrupted();
 }
 
-std::vector<trace::RankTimeline> Supervisor::take_timelines() {
+// What keeps workers from starting keeps all of them from it.
+std::size_t Supervisor::deliver_rest(const std::vector<Job>& jobs, std::size_t index, const Record& broken) {
+  while (++index < jobs.size()) {
+    const Job& job = jobs[index];
+    Record same = blank_record(job.order, options_.device);
+    same.ranks = broken.ranks;
+    same.world_nodes = broken.world_nodes;
+    same.status = Status::error;
+    same.reason = broken.reason;
+    progress_.begin(same.key, same.world_ranks, job.estimated_seconds);
+    deliver(job, std::move(same));
+  }
+  return index;
+}
+
+std::vector<trace::RankTimeline> Supervisor::release_timelines() {
   std::vector<trace::RankTimeline> all;
-  for (auto& [rank, timeline] : timelines_) all.push_back(std::move(timeline));
-  timelines_.clear();
-  timeline_entries_ = 0;
+  for (auto& [rank, timeline] : std::exchange(timelines_, {})) all.push_back(std::move(timeline));
   return all;
 }
 

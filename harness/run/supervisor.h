@@ -1,7 +1,7 @@
-// The supervisor's loop: one worker group a world size, one case after another, and what happens when a worker dies.
+// The supervisor's loop: a worker group per world size, one case after another, and what happens when a worker dies.
 #pragma once
 
-#include "harness/channel/channel.h"
+#include "harness/channel/loop.h"
 #include "harness/hosts/agents.h"
 #include "harness/hosts/seating.h"
 #include "harness/hosts/worker_group.h"
@@ -10,10 +10,10 @@
 #include "harness/run/lateness.h"
 #include "harness/run/progress.h"
 #include "harness/run/shared_values.h"
+#include "harness/run/sink.h"
 #include "harness/trace/trace.h"
 
 #include <chrono>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,113 +31,123 @@ struct Job {
 
 struct SupervisorOptions {
   std::vector<AllocatedHost> slots;  // the hosts that take part, in the order in which they are filled
-  std::vector<HostInfo> hosts;       // the same, as they say of themselves
-  Agents* agents = nullptr;          // theirs; nothing where this host alone takes part
+  std::vector<HostInfo> hosts;       // the same
+  Agents* agents = nullptr;          // theirs; null if only this host takes part
   DeviceKind device = DeviceKind::cpu;
+  LauncherKind several_ranks = LauncherKind::mpirun;
   std::filesystem::path cache_dir;
-  std::filesystem::path run_dir;  // told to the workers
-  // Called with what workers write below the run directory; may throw.
-  std::function<void(const std::string& name, std::string_view text, bool anew)> keep_file;
-  std::function<void()> go_on;  // called about every second while the run goes on
+  std::vector<MeasuredPeak> peaks;  // of earlier parts of the run
   bool trace = false;
   bool share_gpu = false;  // ranks may share GPUs
-  // A rank that says nothing for so long is taken for dead; heartbeats come every two seconds.
-  double heartbeat_limit_seconds = 30;
   double launch_limit_seconds = 60;
 };
 
-// Runs jobs and hands over one record for each. What breaks a worker costs the case at hand; the group is started anew
-// for the rest. SIGINT, SIGTERM, SIGHUP (unless it was ignored already: nohup), SIGUSR1 and SIGUSR2 (which batch
-// systems send ahead of a time limit) end the run between two records; a second SIGINT ends the process at once.
-class Supervisor {
+// Runs jobs and hands a record of each to the sink. What breaks a worker costs the current case; a new group runs the
+// rest. SIGINT, SIGTERM, SIGHUP (unless it was ignored from the start), SIGUSR1 and SIGUSR2 end the run between two
+// records; a second SIGINT exits at once.
+class Supervisor : private ChannelHandler {
  public:
-  // Called with each finished record. What it throws ends the run after the workers were ended.
-  using Sink = std::function<void(Record)>;
-
-  // `peaks` grows while records are sunk; each case is sent what it holds by then. References must outlive this.
-  Supervisor(SupervisorOptions options, LauncherKind several_ranks, const std::vector<MeasuredPeak>& peaks,
-             Progress& progress, Sink sink);
-  ~Supervisor();
+  // `progress` and `sink` must outlive this.
+  Supervisor(SupervisorOptions options, Progress& progress, RunSink& sink);
+  ~Supervisor() override;
 
   // All of one world size. False when the run was interrupted.
   bool run(std::vector<Job> jobs);
-  bool interrupted() const { return interrupted_; }
-  // What ranks collected under --trace, by rank.
-  std::vector<trace::RankTimeline> take_timelines();
+  // Of each rank, under --trace.
+  std::vector<trace::RankTimeline> release_timelines();
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // How a case ended other than by its record.
+  // How a case ended without its record.
   struct Failure {
-    std::string reason;
-    std::optional<Record> part;  // of the rank that reported it
-    bool unexplained = false;    // the launcher's status may say more
+    std::string reason = {};
+    std::optional<Record> part = std::nullopt;  // of the rank that reported it
+    bool exit_status_wanted = false;            // how the worker ended may explain it
     int rank = -1;
-    std::optional<Clock::time_point> told = std::nullopt;  // when that rank gave up with a word of its own
+    std::optional<Clock::time_point> reported = std::nullopt;  // if that rank reported it
   };
   enum class Wait { done, failed, interrupted };
 
-  // False when it cannot be started: failure_ says why.
+  // False when they cannot be started: failure_ says why.
   bool start_workers(const Job& first);
   void end_group(bool orderly);
   Wait wait_hellos();
   Wait run_case(const Job& job, int index);
-  // One round of waiting; true when something ended the wait.
-  void pump(int timeout_ms);
-  void take(const ChannelServer::Event& event);
-  void take_message(int rank, const Json& message);
-  void watch_clocks(Clock::time_point deadline, double limit);
-  // At a case's deadline: asks every rank where it is, and once they had time to answer says who is late.
-  void find_the_late(Clock::time_point now, double limit);
-  void watch_signals();
-  // A launcher that ends a job reaches its hosts in any order: the signal to this one may still be on its way.
-  void await_signal(double seconds);
-  // A failure for which the end of a worker, or a lost host, is to blame.
+  void poll_round(int timeout_ms);
+
+  void on_hello(int rank, const message::Hello& hello) override;
+  void on_message(int rank, const Message& message) override;
+  void on_closed(int rank) override;
+  void on_refused(const message::Refused& refusal) override;
+  void on_silent(int rank, double seconds) override;
+  void note(const std::string& line) override { progress_.note("assay: " + line); }
+  std::string name_of_peer(int rank) const override { return "rank " + std::to_string(rank); }
+  void on(int rank, const message::Phase& phase);
+  void on(int rank, const message::Heartbeat& heartbeat);
+  void on(int rank, const message::Injected& injected);
+  void on(int rank, const message::Finished& finished);
+  void on(int rank, const message::Abort& abort);
+  void on(int rank, const message::Share& share);
+  void on(int, const message::FileText& file) { sink_.file(file.name, file.text, file.replace); }
+  void on(int rank, const message::Timeline& timeline);
+  void on(int, const auto&) {}
+
+  // The ranks that are missing or late at the deadline of a group's start or of a case.
+  void check_deadline(Clock::time_point deadline, double limit);
+  void blame_missing(double limit);
+  // Asks every rank how far it has come; says who is late once they have had time to answer.
+  void blame_late(Clock::time_point now, double limit);
+  void fail(std::string reason, int rank = -1);
+  // Blames a worker that ended, or a lost host, unless something better is known.
   void blame_ended(int rank);
   void blame_lost_host();
-  // Whether nothing that may still come in tells better why.
+  // Whether no message or exit status that is still on its way could name another cause.
   bool failed_for_good() const;
+  bool all_finished() const;
+  void send_to_all(const Message& message);
+  int host_of(int rank) const;
   // How far the clock of a rank's host is ahead of this one.
   std::int64_t clock_ahead_ns(int rank) const;
-  // Whether a rank's end is that of the whole run, which was asked for.
-  bool fell_by_order();
+  // Whether the worker was ended by a signal that ends the whole run.
+  bool ended_by_interrupt();
   Record broken_record(const Job& job);
-  // With what was injected of the faults that were asked for.
+  // Why a case broke, given how its worker ended and what it printed last.
+  std::string reason_of(const Failure& failure, const std::string& ending, const std::string& log) const;
+  // Broken records of the jobs after `index`; the number of jobs.
+  std::size_t deliver_rest(const std::vector<Job>& jobs, std::size_t index, const Record& broken);
+  // Flags the faults that were injected.
   void deliver(const Job& job, Record record);
 
   SupervisorOptions options_;
-  LauncherKind several_ranks_;
-  const std::vector<MeasuredPeak>& peaks_;
   Progress& progress_;
-  Sink sink_;
-  ChannelServer channel_;
+  RunSink& sink_;
+  ChannelLoop loop_;
   std::unique_ptr<WorkerGroup> group_;
   EndSignals signals_;
-  bool interrupted_ = false;
 
   struct RankState {
     bool connected = false;
     std::string host;
-    std::int64_t pid = 0;  // on this host; 0: on another
+    std::int64_t pid = 0;  // 0: on another host
     std::string phase;
     Clock::time_point phase_since;
-    Clock::time_point heard;
-    std::uint64_t begun = 0, ended = 0;  // collectives entered and left, as its last heartbeat said
-    std::string call;                    // the last one entered
-    bool answered = false;               // since it was asked where it is
-    std::set<Fault> injected;            // into the case at hand
+    message::Heartbeat heartbeat;  // the last one
+    bool answered = false;         // since it was asked how far it has come
+    std::set<Fault> injected;      // into the current case
     std::optional<Record> part;
   };
+  RankState& state_of(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+
   std::vector<RankState> ranks_;
   Placement placement_;  // of the group's ranks
   SharedValues shared_;
   int case_index_ = -1;
-  Clock::time_point begun_;                 // the case at hand, the start of its workers included
-  std::string begun_at_;                    // the same as a record says it
-  std::optional<Clock::time_point> asked_;  // every rank where it is, in this case
-  bool group_worked_ = false;               // a case of this group got as far as a phase
-  bool without_seats_ = false;              // no group can be had: hosts are lost for good
+  Clock::time_point begun_;                 // of the current case, the start of its workers included
+  std::string begun_at_;                    // the same, for its record
+  std::optional<Clock::time_point> asked_;  // every rank how far it has come, in this case
+  bool group_worked_ = false;               // a case of this group reached a phase
+  bool no_seats_ = false;                   // no group can start: hosts are lost for good
   std::optional<Failure> failure_;
   std::int64_t oom_kills_ = 0;
   std::map<int, trace::RankTimeline> timelines_;

@@ -1,7 +1,5 @@
 #include "harness/run/timeline.h"
 
-#include "harness/run/messages.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -36,7 +34,7 @@ void Timeline::send_case(Record& record) {
       record.flags.push_back(fmt::format("gpu trace: {} activities were lost", lost));
     std::vector<trace::Entry> added = trace::gpu_entries(entries, activities, entries_per_case);
     entries.insert(entries.end(), std::make_move_iterator(added.begin()), std::make_move_iterator(added.end()));
-    // What is left out of a long case is its end: of the host and of the GPU alike.
+    // By time, so that a long case is cut at its end, on host and GPU alike.
     std::stable_sort(entries.begin(), entries.end(),
                      [](const trace::Entry& a, const trace::Entry& b) { return a.start_ns < b.start_ns; });
   } else if (!why_no_gpu_.empty()) {
@@ -51,12 +49,15 @@ void Timeline::send_rest() {
 
 void Timeline::send(std::vector<trace::Entry> entries) {
   if (entries.size() > entries_per_case) {
-    fmt::print(stderr, "assay worker: trace: {} of {} spans of this case are left out\n",
+    fmt::print(stderr, "assay worker: trace: {} of {} spans of this case are dropped\n",
                entries.size() - entries_per_case, entries.size());
     entries.resize(entries_per_case);
   }
-  for (std::size_t i = 0; i < entries.size(); i += entries_per_message)
-    link_.send(to_message(std::span(entries).subspan(i, std::min(entries_per_message, entries.size() - i))));
+  const std::span all(entries);
+  for (std::size_t i = 0; i < all.size(); i += entries_per_message) {
+    const auto some = all.subspan(i, std::min(entries_per_message, all.size() - i));
+    link_.send(message::Timeline{{some.begin(), some.end()}});
+  }
 }
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// A worker's timeline under --trace: collected case by case, joined with what its GPU did, sent to the supervisor.
+// A worker's timeline under --trace: collected per case, merged with its GPU's activity, sent to the supervisor.
 #pragma once
 
 #include "harness/device/device.h"
@@ -14,13 +14,13 @@ namespace assay {
 
 class Timeline {
  public:
-  // Starts collecting where ASSAY_TRACE is set.
+  // Starts collecting if ASSAY_TRACE is set.
   Timeline(WorkerLink& link, DeviceKind device);
 
-  // Takes what was collected since the last call and sends it. On a GPU `record` gets its time by span, or a label that
-  // says why there is none.
+  // Sends what was collected since the last call. On a GPU `record` gets its GPU time by span, or a label that says why
+  // there is none.
   void send_case(Record& record);
-  // What came after the last case.
+  // What was collected after the last case.
   void send_rest();
 
  private:

@@ -1,4 +1,4 @@
-// A worker's life: bind, connect, run what is ordered.
+// A worker: binds itself, connects, runs its orders.
 #include "harness/run/worker.h"
 
 #include "harness/comm/nccl_entry.h"
@@ -7,8 +7,8 @@
 #include "harness/device/cpu/team.h"
 #include "harness/hosts/gpu_place.h"
 #include "harness/hosts/placement.h"
+#include "harness/run/case_message.h"
 #include "harness/run/execute.h"
-#include "harness/run/messages.h"
 #include "harness/run/timeline.h"
 #include "harness/run/worker_link.h"
 #include "harness/trace/trace.h"
@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 
 namespace assay {
 
@@ -30,7 +31,7 @@ DeviceKind device_kind() {
   return device_kind_from(name ? name : "cpu").value_or(DeviceKind::cpu);
 }
 
-// Confines the process to the CPUs that its supervisor chose for its rank; all of the host's where none were chosen.
+// Binds the process to the CPUs that the supervisor chose for its rank, or else to all that the host allows.
 void bind_to_share(const RankPlace& place) {
   std::vector<int> share;
   if (const char* sets = std::getenv("ASSAY_CPUS_BY_RANK"); sets && !std::getenv("ASSAY_CPUS"))
@@ -55,41 +56,39 @@ std::unique_ptr<Communicator> make_world(WorkerLink& link, const RankPlace& plac
   world.share_gpu = std::getenv("ASSAY_SHARE_GPU") != nullptr;
   if (const char* limit = std::getenv("ASSAY_START_LIMIT")) world.timeout_seconds = parse_seconds(limit);
   return make_nccl_communicator(world, [&](const std::string& own) {
-    if (place.rank == 0) link.send({{"type", "share"}, {"name", "nccl_id"}, {"value", own}});
+    if (place.rank == 0) link.send(message::Share{"nccl_id", own});
     return link.shared("nccl_id", world.timeout_seconds);
   });
 }
 
-// What the communicator knows of its own ways by now; some are only made at the first call.
+// After the case, since some transports are only chosen at the first call.
 void describe_transport(Record& record, Communicator& comm) {
   try {
-    if (const std::string way = comm.transport(); !way.empty()) record.choices["transport"] = way;
+    if (const std::string transport = comm.transport(); !transport.empty()) record.choices["transport"] = transport;
     for (std::string& remark : comm.remarks()) record.flags.push_back(std::move(remark));
   } catch (const std::exception& caught) {
     record.flags.push_back(fmt::format("the transport is not known: {}", caught.what()));
   }
 }
 
-// While it lives the supervisor can ask how far this rank has come, also when it hangs.
-class Whereabouts {
+// While it lives, heartbeats carry the number of collectives this rank entered and left, even when it hangs.
+class ProgressReport {
  public:
-  Whereabouts(WorkerLink& link, const Communicator& comm) : link_(link) {
-    link_.tell_where([&calls = comm.calls()](Json& heartbeat) {
+  ProgressReport(WorkerLink& link, const Communicator& comm) : link_(link) {
+    link_.set_progress([&calls = comm.calls()](message::Heartbeat& heartbeat) {
       const CallCount::Seen seen = calls.seen();
-      heartbeat["begun"] = seen.begun;
-      heartbeat["ended"] = seen.ended;
-      heartbeat["call"] = seen.name;
+      heartbeat = {seen.begun, seen.ended, seen.name};
     });
   }
-  ~Whereabouts() { link_.tell_where({}); }
-  Whereabouts(const Whereabouts&) = delete;
-  Whereabouts& operator=(const Whereabouts&) = delete;
+  ~ProgressReport() { link_.set_progress({}); }
+  ProgressReport(const ProgressReport&) = delete;
+  ProgressReport& operator=(const ProgressReport&) = delete;
 
  private:
   WorkerLink& link_;
 };
 
-[[noreturn]] void wait_for_the_end() {
+[[noreturn]] void wait_to_be_killed() {
   for (;;) pause();
 }
 
@@ -100,12 +99,11 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
     const char* value = std::getenv(name);
     return value ? value : otherwise;
   };
-  const Surroundings surroundings{
-      folder("ASSAY_CACHE", "."), folder("ASSAY_RUN", ""),
-      [&link](const std::string& name, std::string_view text, bool anew) { link.send(to_message(name, text, anew)); },
-      [&link](Fault fault) {
-        link.send({{"type", "fault"}, {"name", name_of(fault)}});
-      }};
+  const Surroundings surroundings{folder("ASSAY_CACHE", "."), folder("ASSAY_RUN", ""),
+                                  [&link](const std::string& name, std::string_view text, bool replace) {
+                                    link.send(message::FileText{name, std::string(text), replace});
+                                  },
+                                  [&link](Fault fault) { link.send(message::Injected{std::string(name_of(fault))}); }};
   try {
     device = make_device(device_kind(), place.local_rank);
     comm = make_world(link, place, *device);
@@ -114,30 +112,33 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
           fmt::format("{} says rank {} of {}, the launcher rank {} of {}: module and launcher are of different MPIs",
                       comm->implementation(), comm->rank(), comm->size(), place.rank, place.size));
   } catch (const std::exception& error) {
-    link.send({{"type", "abort"}, {"reason", error.what()}});
-    wait_for_the_end();
+    link.send(message::Abort{.reason = error.what()});
+    wait_to_be_killed();
   }
-  const Whereabouts whereabouts(link, *comm);
-  trace::on_phase([&link](std::string_view name) { link.send({{"type", "span"}, {"name", name}}); });
+  const ProgressReport report(link, *comm);
+  trace::on_phase([&link](std::string_view name) { link.send(message::Phase{std::string(name)}); });
   Timeline timeline(link, device->kind());
   {
     const trace::Span run(trace::Category::run, "run");
-    for (Json message = link.next(); !message.is_null(); message = link.next()) {
-      const Json index = message.value("case", Json(-1));
+    while (const std::optional<Message> message = link.next()) {
+      const auto* order = std::get_if<message::Case>(&*message);
+      if (!order) continue;
       Record record;
       try {
-        record = execute_case(order_from(message, families), *device, *comm, surroundings);
+        record = execute_case(order_from(*order, families), *device, *comm, surroundings);
         if (comm->size() > 1) describe_transport(record, *comm);
       } catch (const std::exception& error) {
-        link.send({{"type", "abort"}, {"case", index}, {"reason", error.what()}});
-        wait_for_the_end();
+        link.send(message::Abort{.index = order->index, .reason = error.what()});
+        wait_to_be_killed();
       }
       timeline.send_case(record);
-      // The other ranks may be waiting for this one in a collective: only the supervisor can free them.
-      // A device that is lost stays so in this process: the next case needs another.
-      const bool stuck = record.status == Status::error && (place.size > 1 || device->lost());
-      link.send({{"type", stuck ? "abort" : "record"}, {"case", index}, {"record", record.to_json()}});
-      if (stuck) wait_for_the_end();
+      // Other ranks may be waiting for this one in a collective: only the supervisor can free them. A lost device
+      // cannot be used again by this process.
+      if (record.status == Status::error && (place.size > 1 || device->lost())) {
+        link.send(message::Abort{.index = order->index, .record = std::move(record)});
+        wait_to_be_killed();
+      }
+      link.send(message::Finished{order->index, std::move(record)});
     }
   }
   timeline.send_rest();

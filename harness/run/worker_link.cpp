@@ -1,17 +1,14 @@
-// Connecting, heartbeats, and the watch on the supervisor.
+// Heartbeats, orders, and the end of the supervisor.
 #include "harness/run/worker_link.h"
 
-#include "harness/channel/channel.h"
-#include "harness/channel/connect.h"
 #include "harness/core/error.h"
 #include "harness/hosts/allocation.h"
 #include "harness/hosts/slurm.h"
-#include "harness/record/json_reader.h"
 
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -24,11 +21,10 @@ namespace assay {
 
 namespace {
 
-constexpr int heartbeat_ms = 2000;
 constexpr std::size_t order_bytes = 1u << 20;
 
-// No destructors, no MPI_Finalize: other ranks may never arrive there.
-[[noreturn]] void end_now() {
+// Without destructors or MPI_Finalize, which would wait for other ranks.
+[[noreturn]] void die() {
   std::raise(SIGKILL);
   std::_Exit(4);
 }
@@ -60,7 +56,7 @@ WorkerLink::WorkerLink(const RankPlace& place) {
   const char* token = std::getenv("ASSAY_TOKEN");
   if (!address || !token)
     throw UsageError("worker: started without a supervisor (ASSAY_SUPERVISOR, ASSAY_TOKEN); use assay run");
-  fd_ = connect_to(address);
+  client_ = std::make_unique<ChannelClient>(address, order_bytes);
   send(hello_message("worker", token, place.rank, place.size));
   if (::pipe2(stop_pipe_, O_CLOEXEC) != 0) throw Error(fmt::format("no pipe: {}", std::strerror(errno)));
   thread_ = std::thread([this] { listen(); });
@@ -71,34 +67,34 @@ WorkerLink::~WorkerLink() {
     (void)!::write(stop_pipe_[1], "x", 1);
     thread_.join();
   }
-  for (const int fd : {fd_, stop_pipe_[0], stop_pipe_[1]})
+  for (const int fd : stop_pipe_)
     if (fd >= 0) ::close(fd);
 }
 
-void WorkerLink::send(const Json& message) {
+void WorkerLink::send(const Message& message) {
   const std::lock_guard lock(send_mutex_);
-  if (!send_line(fd_, message, 30.0)) end_now();
+  if (!client_->send(message, 30.0)) die();
 }
 
-void WorkerLink::tell_where(std::function<void(Json& heartbeat)> where) {
-  const std::lock_guard lock(where_mutex_);
-  where_ = std::move(where);
+void WorkerLink::set_progress(std::function<void(message::Heartbeat&)> progress) {
+  const std::lock_guard lock(progress_mutex_);
+  progress_ = std::move(progress);
 }
 
 void WorkerLink::send_heartbeat() {
-  Json heartbeat = {{"type", "heartbeat"}};
+  message::Heartbeat heartbeat;
   {
-    const std::lock_guard lock(where_mutex_);
-    if (where_) where_(heartbeat);
+    const std::lock_guard lock(progress_mutex_);
+    if (progress_) progress_(heartbeat);
   }
   send(heartbeat);
 }
 
-Json WorkerLink::next() {
+std::optional<Message> WorkerLink::next() {
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [this] { return ended_ || !orders_.empty(); });
-  if (orders_.empty()) return nullptr;
-  Json order = std::move(orders_.front());
+  if (orders_.empty()) return std::nullopt;
+  Message order = std::move(orders_.front());
   orders_.pop_front();
   return order;
 }
@@ -106,51 +102,43 @@ Json WorkerLink::next() {
 std::string WorkerLink::shared(const std::string& name, double seconds) {
   std::unique_lock lock(mutex_);
   if (!arrived_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return shared_.contains(name); }))
-    throw Error(fmt::format("{} of rank 0 has not come within {:.3g} s", name, seconds));
+    throw Error(fmt::format("rank 0 has not shared {} within {:.3g} s", name, seconds));
   return shared_.at(name);
 }
 
 void WorkerLink::listen() {
-  LineBuffer buffer(order_bytes);
-  char block[65536];
+  HeartbeatTimer heartbeat;
   for (;;) {
-    pollfd fds[2] = {{fd_, POLLIN, 0}, {stop_pipe_[0], POLLIN, 0}};
-    const int ready = ::poll(fds, 2, heartbeat_ms);
-    if (ready < 0 && errno == EINTR) continue;
+    pollfd fds[2] = {{client_->fd(), POLLIN, 0}, {stop_pipe_[0], POLLIN, 0}};
+    if (::poll(fds, 2, heartbeat.wait_ms()) < 0) continue;
     if (fds[1].revents) return;
-    if (ready == 0) {
-      send_heartbeat();
-      continue;
+    if (heartbeat.due()) send_heartbeat();
+    if (!fds[0].revents) continue;
+    std::vector<Message> messages;
+    try {
+      if (!client_->receive(messages)) die();
+    } catch (const Error& error) {
+      fmt::print(stderr, "assay worker: bad order: {}\n", error.what());
+      die();
     }
-    const ssize_t got = ::recv(fd_, block, sizeof block, 0);
-    if (got < 0 && errno == EINTR) continue;
-    std::vector<std::string> lines;
-    if (got <= 0 || !buffer.feed({block, static_cast<std::size_t>(got)}, lines)) end_now();
-    for (const std::string& line : lines) {
-      Json message;
-      std::string type;
-      try {
-        message = parse_untrusted(line);
-        type = JsonReader(message, "").text("type");
-      } catch (const Error& error) {
-        fmt::print(stderr, "assay worker: bad order: {}\n", error.what());
-        end_now();
-      }
-      if (type == "refused") {
-        fmt::print(stderr, "assay worker: {}\n", JsonReader(message, "").text("reason"));
-        std::_Exit(4);
-      }
-      if (type == "where") send_heartbeat();
-      const std::lock_guard lock(mutex_);
-      if (type == "end")
-        ended_ = true;
-      else if (type == "share")
-        shared_[message.value("name", "")] = message.value("value", "");
-      else
-        orders_.push_back(std::move(message));
-      arrived_.notify_all();
-    }
+    for (Message& message : messages) handle(std::move(message));
   }
+}
+
+void WorkerLink::handle(Message message) {
+  if (const auto* refused = std::get_if<message::Refused>(&message)) {
+    fmt::print(stderr, "assay worker: {}\n", refused->reason);
+    std::_Exit(4);
+  }
+  if (std::holds_alternative<message::Where>(message)) return send_heartbeat();
+  const std::lock_guard lock(mutex_);
+  if (std::holds_alternative<message::End>(message))
+    ended_ = true;
+  else if (auto* share = std::get_if<message::Share>(&message))
+    shared_[share->name] = std::move(share->value);
+  else
+    orders_.push_back(std::move(message));
+  arrived_.notify_all();
 }
 
 }  // namespace assay

@@ -1,22 +1,22 @@
 // A worker's end of the channel.
 #pragma once
 
-#include "harness/core/json_fwd.h"
-
-#include <nlohmann/json.hpp>
+#include "harness/channel/connect.h"
 
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
 namespace assay {
 
-// Where this process stands in its world, from ASSAY_RANK and ASSAY_SIZE or the launcher's own variables (Open MPI,
-// PMI, PMIx, Slurm). Throws Error when a value is no number or out of range.
+// The place of this process in its world, from ASSAY_RANK and ASSAY_SIZE or the launcher's variables (Open MPI, PMI,
+// PMIx, Slurm). Throws Error when a value is not a number or out of range.
 struct RankPlace {
   int rank = 0;
   int size = 1;
@@ -25,8 +25,8 @@ struct RankPlace {
 };
 RankPlace rank_place();
 
-// Connects, says hello, then keeps a thread that sends heartbeats and reads orders. When the supervisor goes, the
-// thread ends the process at once: a rank that waits in a collective can do nothing else.
+// Connects, says hello, then runs a thread that sends heartbeats and reads orders. When the supervisor is gone, the
+// thread kills the process: a rank inside a collective cannot do anything else.
 class WorkerLink {
  public:
   // Throws Error when the supervisor cannot be reached.
@@ -35,30 +35,30 @@ class WorkerLink {
   WorkerLink(const WorkerLink&) = delete;
   WorkerLink& operator=(const WorkerLink&) = delete;
 
-  // The next order ("case"); null when the work is done.
-  Json next();
-  // What rank 0 shares under this name, once the supervisor has passed it on (harness/run/shared_values.h). Throws
-  // Error when it has not come after `seconds`.
+  // The next order; nothing when the work is done.
+  std::optional<Message> next();
+  // The value of this name that rank 0 shared (harness/run/shared_values.h). Throws Error after `seconds` without it.
   std::string shared(const std::string& name, double seconds);
   // Thread-safe. A supervisor that does not read for 30 s counts as gone.
-  void send(const Json& message);
-  // Heartbeats carry what `where` says of this rank: its collectives so far. Called by the link's own thread, whatever
-  // the worker does meanwhile; an empty function ends it.
-  void tell_where(std::function<void(Json& heartbeat)> where);
+  void send(const Message& message);
+  // Heartbeats carry the rank's progress as `progress` fills it in. The link's own thread calls it, even while the
+  // worker hangs; an empty function removes it.
+  void set_progress(std::function<void(message::Heartbeat&)> progress);
 
  private:
   void listen();
+  void handle(Message message);
   void send_heartbeat();
 
-  int fd_ = -1;
+  std::unique_ptr<ChannelClient> client_;
   int stop_pipe_[2] = {-1, -1};
   std::mutex send_mutex_;
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::deque<Json> orders_;
+  std::deque<Message> orders_;
   std::map<std::string, std::string> shared_;
-  std::mutex where_mutex_;
-  std::function<void(Json&)> where_;
+  std::mutex progress_mutex_;
+  std::function<void(message::Heartbeat&)> progress_;
   bool ended_ = false;
   std::thread thread_;
 };

@@ -15,10 +15,10 @@ namespace assay {
 
 namespace {
 
-// Steal is counted in ticks of 10 ms and reading it costs tens of microseconds: no more often than this.
+// Steal is counted in ticks of 10 ms, and reading it costs tens of microseconds: read it no more often than this.
 constexpr std::chrono::milliseconds steal_period{50};
 
-// Ticks stolen from the whole machine since it started; -1 where the kernel does not tell.
+// Ticks stolen from the whole machine since it booted; -1 if the kernel does not report them.
 std::int64_t stolen_ticks() {
   char text[256] = {};
   const int file = open("/proc/stat", O_RDONLY | O_CLOEXEC);
@@ -86,10 +86,10 @@ void DisturbanceWatch::after() {
   sample.major_faults = now.major_faults - before_.major_faults;
   sample.migrated = now.cpu != before_.cpu;
   samples_.push_back(sample);
-  if (steal_ticks_ >= 0 && now.wall - steal_read_ >= steal_period) look_for_steal(now.wall);
+  if (steal_ticks_ >= 0 && now.wall - steal_read_ >= steal_period) mark_stolen(now.wall);
 }
 
-void DisturbanceWatch::look_for_steal(Clock::time_point now) {
+void DisturbanceWatch::mark_stolen(Clock::time_point now) {
   const std::int64_t ticks = stolen_ticks();
   if (ticks > steal_ticks_) {
     const auto first = samples_.begin() + static_cast<std::ptrdiff_t>(since_steal_);

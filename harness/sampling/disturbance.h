@@ -11,18 +11,18 @@ namespace assay {
 // What the system did to this process during one sample.
 struct Disturbance {
   double wall_seconds = 0;
-  double off_cpu_seconds = 0;     // wall less the measuring thread's CPU time
+  double off_cpu_seconds = 0;     // wall time minus the measuring thread's CPU time
   std::int64_t involuntary = 0;   // involuntary context switches of all threads of the process
   std::int64_t major_faults = 0;  // page faults that read from disk
   bool migrated = false;          // the measuring thread ended on another CPU
-  bool stolen = false;  // the hypervisor reported steal, and this was the slowest sample since the last report
+  bool stolen = false;            // steal was reported, and this is the slowest sample since the last report
 };
 
-// Indices of the samples that were disturbed. Waiting and switches that every sample has are the case's own: a sample
-// is disturbed when it has more than the median of them (off the CPU by 5 % of a sample and 20 us more).
+// Indices of the disturbed samples. Waiting and switches that every sample has belong to the case: a sample is
+// disturbed if it has more than the median (for time off the CPU: by 5 % of a sample, and at least 20 us).
 std::vector<int> disturbed_samples(std::span<const Disturbance> samples);
 
-// Reads the counters around each sample, outside its timed region: three system calls at either end.
+// Reads the counters around each sample, outside its timed region: three system calls at each end.
 class DisturbanceWatch {
  public:
   void before();
@@ -39,7 +39,7 @@ class DisturbanceWatch {
     int cpu = -1;
   };
   static Reading read();
-  void look_for_steal(Clock::time_point now);
+  void mark_stolen(Clock::time_point now);
 
   Reading before_;
   std::vector<Disturbance> samples_;

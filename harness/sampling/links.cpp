@@ -23,13 +23,12 @@ namespace assay {
 namespace {
 
 constexpr std::size_t message_bytes = std::size_t{1} << 20;
-constexpr int exchanges = 11;           // in a round
-constexpr int max_rounds = 8;           // of each part
-constexpr double patience_seconds = 2;  // for all rounds
+constexpr int exchanges = 11;      // in a round
+constexpr int max_rounds = 8;      // of each part
+constexpr double max_seconds = 2;  // of all rounds
 constexpr double min_slow_link_ratio = 2.5;
 constexpr std::size_t max_others_named = 4;
-// What a connection between two GPUs may take: NCCL's buffer of 4 MiB in each of 32 channels. NCCL fails where it does
-// not get that.
+// What a connection between two GPUs may need: NCCL's buffer of 4 MiB in each of 32 channels. NCCL fails without it.
 constexpr std::uint64_t connection_bytes = std::uint64_t{128} << 20;
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
@@ -71,7 +70,8 @@ std::vector<LinkFinding> judge(const std::vector<Link>& links, int ranks) {
   if (links.size() == 1) {
     const Link& only = links.front();
     const double ratio = only.seconds() / std::min(only.at_a, only.at_b);
-    if (ratio >= min_slow_link_ratio) found.push_back({only.a, {only.b}, ratio, only.at_a > only.at_b ? only.a : only.b});
+    if (ratio >= min_slow_link_ratio)
+      found.push_back({only.a, {only.b}, ratio, only.at_a > only.at_b ? only.a : only.b});
     return found;
   }
   if (links.size() == 2) {
@@ -89,8 +89,7 @@ std::vector<LinkFinding> judge(const std::vector<Link>& links, int ranks) {
   return found;
 }
 
-// A rank whose links within its host and those to others are slow, all of them, is the one: what was found of each
-// kind is one finding.
+// If all links of a rank are slow, both within its host and to other hosts, the findings of the two kinds become one.
 void join_kinds(std::vector<LinkFinding>& found, const std::vector<Link>& all, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
     LinkFinding whole{rank, {}, 0};
@@ -116,7 +115,7 @@ void join_kinds(std::vector<LinkFinding>& found, const std::vector<Link>& all, i
 
 std::string times_text(double ratio) { return fmt::format("{:.{}f}", ratio, ratio < 10 ? 1 : 0); }
 
-// Whether every rank has room for the messages, and the library for its connections.
+// Whether every rank has memory for the messages, and the library for its connections.
 bool allocate(Communicator& comm, Device& device, int partners, Buffer& out, Buffer& in) {
   const std::uint64_t needed = connection_bytes * static_cast<std::uint64_t>(partners);
   bool room = device.kind() == DeviceKind::cpu || device.free_bytes().value_or(needed) >= needed;
@@ -201,7 +200,7 @@ SlowLinks find_slow_links(Communicator& comm, Device& device) {
   SlowLinks slow{{}, hosts_of_ranks(comm)};
   const LinkRounds rounds(slow.hosts);
   Buffer out, in;
-  if (!allocate(comm, device, rounds.count(), out, in)) return {};  // what was measured has taken it all
+  if (!allocate(comm, device, rounds.count(), out, in)) return {};  // the case has taken it all
   const auto stream = device.make_stream();
   device.zero(out.data(), message_bytes, *stream);
   device.zero(in.data(), message_bytes, *stream);
@@ -209,8 +208,8 @@ SlowLinks find_slow_links(Communicator& comm, Device& device) {
   std::vector<double> own(index(rounds.count()), unknown);
   const Clock::time_point start = Clock::now();
   double spent = 0;  // the same on every rank
-  for (int round = 0; spent <= patience_seconds && round < rounds.count(); ++round) {
-    const double enough = patience_seconds * (round + 1) / rounds.count();
+  for (int round = 0; spent <= max_seconds && round < rounds.count(); ++round) {
+    const double enough = max_seconds * (round + 1) / rounds.count();
     const auto partner = rounds.partner(comm.rank(), round);
     double fastest = std::numeric_limits<double>::infinity();
     for (int i = 0; i < exchanges && (i < 2 || spent <= enough); ++i) {
@@ -225,7 +224,7 @@ SlowLinks find_slow_links(Communicator& comm, Device& device) {
             *stream);
         stream->synchronize();
       }
-      // The first call of a pair makes its connection.
+      // A pair's first call makes its connection.
       if (i > 0) fastest = std::min(fastest, seconds_since(begun));
       spent = comm.max_of(seconds_since(start));
     }

@@ -1,5 +1,5 @@
-// How fast the links between ranks are, by messages between pairs of them: a collective is as slow as the slowest link
-// and does not say which one that is.
+// How fast the links between ranks are, measured by messages between pairs: a collective is as slow as its slowest
+// link, and does not say which one.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -11,17 +11,17 @@
 
 namespace assay {
 
-// Which ranks exchange messages in which round: first those of each host among themselves, then rank k of each host
-// with rank k of the others; each part is a round-robin tournament, so that no rank has two partners at once and all
-// links between hosts are shared alike. At most 8 rounds of each part: whole for hosts of up to 8 ranks and for up to 8
-// hosts; in larger worlds every rank meets 8 others of its host, and 8 of other hosts.
+// Which ranks exchange messages in which round: first the ranks of each host among themselves, then rank k of each host
+// with rank k of the others. Each part is a round-robin tournament, so that no rank has two partners at once and all
+// links between hosts are shared equally. Each part has at most 8 rounds: complete for up to 8 ranks per host and 8
+// hosts; in larger worlds every rank meets 8 ranks of its host and 8 of other hosts.
 class LinkRounds {
  public:
   // `hosts`: the name of each rank's host.
   explicit LinkRounds(const std::vector<std::string>& hosts);
   int ranks() const { return static_cast<int>(places_.size()); }
   int count() const { return within_ + between_; }
-  // Whether the round joins ranks of different hosts.
+  // Whether partners in the round are on different hosts.
   bool between_hosts(int round) const { return round >= within_; }
   std::optional<int> partner(int rank, int round) const;
 
@@ -35,23 +35,23 @@ class LinkRounds {
 };
 
 struct LinkFinding {
-  int rank = 0;             // one end; that rank's, where all of its links are slow
-  std::vector<int> others;  // at the other end, in ascending order: one, or several
-  double ratio = 0;         // its time over what is usual
-  int late_end = -1;        // where it is the only link and is slow at one of its ends: at that one
-  // The ranks whose calls it holds up more than others'.
+  int rank = 0;             // one end; the rank itself, if all of its links are slow
+  std::vector<int> others;  // at the other end, ascending: one, or several
+  double ratio = 0;         // its time over the usual one
+  int late_end = -1;        // the slow end of an only link
+  // The ranks whose calls it delays more than those of others.
   std::vector<int> culprits() const;
 };
 
-// What is slow: `times[round][rank]` are each rank's seconds with its partner of that round, NaN where there are none.
-// A pair's time is that of its slower end. Links within hosts are compared with each other, and those between hosts.
-// A rank whose links are all slow is named with them (it has two or more); else the link is: with find_slow_pairs, and
-// at least 2.5 times what is usual. Of two links the slower one is compared with the other. Of one alone nothing is
-// known but its two ends' own times, which are compared. The worst first.
+// Finds slow links, worst first. `times[round][rank]` are each rank's seconds with its partner of that round, NaN if it
+// has none. A pair's time is that of its slower end. Links within hosts are compared with each other, and so are links
+// between hosts. A rank with two or more links, all slow, is named with them; otherwise the link is, by find_slow_pairs
+// and if it takes at least 2.5 times as long as usual. Of two links, the slower is compared with the other; of a single
+// one, its two ends' times.
 std::vector<LinkFinding> judge_links(const LinkRounds& rounds, const std::vector<std::vector<double>>& times);
 
-// "that between rank 0 on a and rank 2 on b took 8.1 times as long as the others": both ends with their hosts; of a
-// rank whose links are all slow the first four of the others.
+// "that between rank 0 on a and rank 2 on b took 8.1 times as long as the others": both ends with their hosts; for a
+// rank whose links are all slow, the first four of the others.
 std::string describe(const LinkFinding& finding, const std::vector<std::string>& hosts);
 
 struct SlowLinks {
@@ -60,13 +60,13 @@ struct SlowLinks {
 };
 
 // In each round the partners send 1 MiB to each other, up to eleven times; a rank's time is that of the fastest
-// exchange after the first (which makes the pair's connection), by the host's clock. The same on every rank, which all
-// call it. Nothing in a world of one, nor where memory lacks.
+// exchange after the first (which makes the pair's connection), by the host's clock. Called on every rank, and returns
+// the same on each. Empty in a world of one, and if memory is short.
 //
-// Its time: 16 rounds of 11 exchanges are 1.5 s where every message takes 8 ms (Gigabit Ethernet), and 16 new
-// connections between GPUs, of tens of ms each, half as much again. So all rounds together have 2 s: one that has had
-// its share ends with its second exchange, and once they are over no further one begins. Small worlds, which have few
-// rounds, are measured whole on links a hundred times slower than others; what has been measured by then is judged.
+// Duration: 16 rounds of 11 exchanges take 1.5 s if every message takes 8 ms (Gigabit Ethernet), and 16 new connections
+// between GPUs, of tens of ms each, half as much again. All rounds together get 2 s: a round that has used its share
+// ends after its second exchange, and no round begins after the 2 s. Small worlds, with few rounds, are measured
+// completely even if a link is a hundred times slower than the others; otherwise what was measured is judged.
 SlowLinks find_slow_links(Communicator& comm, Device& device);
 
 }  // namespace assay

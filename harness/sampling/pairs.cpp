@@ -16,7 +16,7 @@ constexpr double interval_sigmas = 1.96;  // half of a 95 % interval
 
 std::size_t place_of(int i) { return static_cast<std::size_t>(i); }
 
-// How slow something is: times the median of its kind; 0 where it is not slow.
+// How slow something is, as a multiple of the median; 0 if it is not slow.
 class Judge {
  public:
   Judge(const std::vector<RoundResult>& all, double min_share) : min_share_(min_share) {
@@ -33,8 +33,8 @@ class Judge {
   }
   double times_slow(const RoundResult& one) const {
     if (!enough_ || one.median < others_.median || !is_outlier(one.median, others_)) return 0;
-    const double least = std::isnan(one.low) ? one.median : one.low;
-    return least >= (1 + min_share_) * others_.median ? one.median / others_.median : 0;
+    const double low = std::isnan(one.low) ? one.median : one.low;
+    return low >= (1 + min_share_) * others_.median ? one.median / others_.median : 0;
   }
 
  private:
@@ -43,7 +43,7 @@ class Judge {
   bool enough_ = false;
 };
 
-// By member, how slow it is at its ends of these messages.
+// How slow each member is at its end of these messages.
 class Ends {
  public:
   explicit Ends(int members) : best_(place_of(members)), links_(place_of(members)) {}
@@ -67,7 +67,7 @@ class Ends {
   std::vector<int> links_;
 };
 
-// Equal ones in their order.
+// Equal ones keep their order.
 template <typename Slow>
 void worst_first(std::vector<Slow>& all) {
   std::stable_sort(all.begin(), all.end(), [](const Slow& a, const Slow& b) { return a.times > b.times; });
@@ -77,8 +77,8 @@ void worst_first(std::vector<Slow>& all) {
 
 int pairing_rounds(int members) { return members < 2 ? 0 : members - 1 + members % 2; }
 
-// One member of an even number stands still, the others turn: i and j meet in the round that is i + j modulo their
-// number, and the one that would meet itself meets who stands still, or nobody.
+// Of an even number one member stays in place and the others rotate: i and j meet in round i + j modulo the number that
+// rotates, and whoever would meet itself meets the one in place, or nobody.
 std::optional<int> partner_of(int member, int round, int members) {
   const int turning = members - 1 + members % 2;
   const auto other = [&](int i) { return ((round - i) % turning + turning) % turning; };
@@ -100,8 +100,8 @@ SlowPairs find_slow_pairs(std::span<const PairTime> all, int members, Ways ways,
   const std::vector<double> receiving = ways == Ways::together ? sending : receivers.slow(min_share);
   SlowPairs found;
   for (int i = 0; i < members; ++i)
-    if (const double most = std::max(sending[place_of(i)], receiving[place_of(i)]); most > 0)
-      found.members.push_back({i, most, sending[place_of(i)] > 0, receiving[place_of(i)] > 0});
+    if (const double times = std::max(sending[place_of(i)], receiving[place_of(i)]); times > 0)
+      found.members.push_back({i, times, sending[place_of(i)] > 0, receiving[place_of(i)] > 0});
   worst_first(found.members);
 
   std::vector<RoundResult> rest;

@@ -1,4 +1,4 @@
-// Rounds of pairs, and whose fault it is when some of them are slow: a link, or a member with all of its links.
+// Rounds of pairs, and what is to blame if some are slow: a link, or a member with all of its links.
 #pragma once
 
 #include "harness/sampling/sampler.h"
@@ -10,19 +10,19 @@
 
 namespace assay {
 
-// The circle schedule of a round-robin tournament (R. Schurig, Deutsche Schachzeitung, 1886): every pair once, in
-// n-1 rounds for an even number of members and n for an odd one, in none of which a member has two partners.
+// The circle schedule of a round-robin tournament (R. Schurig, Deutsche Schachzeitung, 1886): every pair once, in n-1
+// rounds for an even number of members and n for an odd one; no member has two partners in a round.
 int pairing_rounds(int members);
-// The partner in a round; nothing for who sits out.
+// The partner in a round; absent if the member sits out.
 std::optional<int> partner_of(int member, int round, int members);
 
-// Seconds a message took from one member to another; where both ways were measured at once, each pair stands once.
+// Seconds per message from one member to another; each pair once if both ways were measured together.
 struct PairTime {
   int from = 0, to = 0;
   RoundResult time;
 };
 
-// `times`: its time over the median of its kind.
+// `times`: its time over the median of all.
 struct SlowMember {
   int member = 0;
   double times = 0;
@@ -39,17 +39,17 @@ struct SlowPairs {
 };
 
 enum class Ways {
-  apart,    // each way of a pair has its time
-  together  // one time a pair
+  apart,    // a time for each way of a pair
+  together  // one time per pair
 };
 
-// What is slow by its time, the worst first.
+// Slow members and pairs, worst first.
 //
-// A member's time of sending (receiving; of its messages where both go together) is that of its fastest link: one whose
-// fastest is slow is slow itself, whatever the others are; with one link alone it cannot be told from that. Links of
-// such members are set aside; each of the rest is compared with all of them. Slow is what lies 3.5 robust standard
-// deviations (outliers.h) and `min_share` above the median of three or more, with the lower end of its own 95 %
-// interval too; the deviation is taken for no less than what the intervals themselves leave open.
+// A member's time of sending (or receiving, or of both if they go together) is that of its fastest link: if even that
+// one is slow, the member is; with a single link the two cannot be distinguished. Links of slow members are set aside,
+// and each of the others is compared with all of them. A time is slow if it lies 3.5 robust standard deviations
+// (outliers.h) above the median of three or more, and `min_share` above it with the lower end of its 95 % interval too;
+// the deviation counts as at least what the intervals leave open.
 SlowPairs find_slow_pairs(std::span<const PairTime> all, int members, Ways ways, double min_share = outlier_share);
 
 }  // namespace assay

@@ -16,10 +16,10 @@ namespace assay {
 
 namespace {
 
-constexpr int max_first_touch = 32;                  // single calls timed and reported before warm-up
-constexpr int single_calls = 9;                      // of collectives, after the measurement, to tell ranks' paces
-constexpr std::int64_t max_repetitions = 1'000'000;  // a sample; work that takes no time would grow for ever
-constexpr std::int64_t max_gated_launches = 400;     // a queue of 1,024 launches must never fill behind a closed gate
+constexpr int max_first_touch = 32;                  // single calls timed during warm-up
+constexpr int single_calls = 9;                      // of collectives after the measurement, for the ranks' paces
+constexpr std::int64_t max_repetitions = 1'000'000;  // per sample: work that takes no time would grow forever
+constexpr std::int64_t max_gated_launches = 400;     // the queue of 1,024 launches must not fill behind a closed gate
 
 Sampler::Clock steady_clock_from(std::chrono::steady_clock::time_point started) {
   return [started] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(); };
@@ -44,11 +44,11 @@ int Sampler::rotation_slots(const Device& device, const Protocol& protocol, std:
   if (protocol.cache == "hot") return 1;
   constexpr std::uint64_t line = 64;
   const double cache = times * static_cast<double>(device.info().last_level_cache_bytes);
-  // One more than fills the cache, so that a slot's turn comes after that much of others.
+  // One more than fills the cache: other slots of that size pass before a slot is used again.
   return static_cast<int>(std::ceil(cache / static_cast<double>(std::max(bytes, line)))) + 1;
 }
 
-bool Sampler::any(bool yes) { return comm_->max_of(yes ? 1.0 : 0.0) > 0.5; }
+bool Sampler::any(bool value) { return comm_->max_of(value ? 1.0 : 0.0) > 0.5; }
 
 void Sampler::begin() {
   measurement_ = {};
@@ -63,7 +63,7 @@ void Sampler::finish(std::vector<double> values, StopReason stopped_by) {
   measurement_.stopped_by = stopped_by;
   measurement_.summary = summarize(measurement_.values);
   measurement_.rank_medians = gather(*comm_, median(own_));
-  // The lower quartile: what disturbs some of a rank's samples does not make it slow.
+  // The lower quartile: disturbances of some samples do not make a rank slow.
   std::vector<double>& paces = paces_.empty() ? own_ : paces_;
   measurement_.rank_paces = gather(*comm_, paces.empty() ? 0.0 : quantile(paces, 0.25));
   gather_disturbed();
@@ -165,7 +165,7 @@ void Sampler::procedure(const std::function<std::vector<double>()>& fn) {
   in_turn([&] { procedure_here(fn); });
 }
 
-// One sample of `repeat`: what to call, how often, and the turn of the slots.
+// One sample of `repeat`: what to call, how often, and on which slot.
 struct Sampler::Repetition {
   Sampler& sampler;
   const std::function<void(Stream&, int)>& fn;
@@ -175,13 +175,13 @@ struct Sampler::Repetition {
   int slot = 0;
   bool gated = false;
 
-  // Seconds of `count` back-to-back calls on this rank; all ranks set out together.
+  // Seconds of `count` back-to-back calls on this rank; all ranks start together.
   double time(std::int64_t count, DisturbanceWatch* watch = nullptr) {
     Stream& stream = *sampler.stream_;
-    // The flush comes first: ranks leave it at different times.
+    // Flush first: ranks finish it at different times.
     if (flush) sampler.device_.flush_cache(stream);
-    // Its readings take microseconds, different ones on each rank: before the barrier, or the first call would wait for
-    // the rank that reads last.
+    // Its readings take microseconds that differ between ranks: before the barrier, or the first call would wait for
+    // the last rank to read.
     if (watch) watch->before();
     if (sampler.comm_->size() > 1) sampler.comm_->barrier();
     Gate gate(sampler.device_, stream, gated);
@@ -206,33 +206,33 @@ void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn
   const bool single = isolated || (cold && slots == 1);
   Repetition work{
       *this, fn, protocol_->cache == "hot" ? 1 : slots, cold && single, device_.make_event(), device_.make_event()};
-  // The straggler of a drill synchronises after each call, which a gate would hold up.
+  // An injected straggler synchronises after each call, which a gate would block.
   const std::int64_t launches = slow_ ? 0 : protocol_->gated_launches();
-  const std::int64_t most = launches > 0 ? std::max<std::int64_t>(1, max_gated_launches / launches) : max_repetitions;
+  const std::int64_t limit = launches > 0 ? std::max<std::int64_t>(1, max_gated_launches / launches) : max_repetitions;
 
   std::int64_t repetitions = 1;
   {
     const trace::Span phase(trace::Category::phase, "warm-up");
     const double start = clock_();
     const auto spent = [&] { return clock_() - start; };
-    // Every slot is touched once, call by call, as long as that does not eat the measuring time.
-    const double patience = std::max(protocol_->warmup_seconds, 0.25 * protocol_->max_seconds);
+    // Touch every slot once, call by call, unless that takes too much of the measuring time.
+    const double touch_seconds = std::max(protocol_->warmup_seconds, 0.25 * protocol_->max_seconds);
     const auto touches = static_cast<int>(comm_->max_of(std::min(work.slots, max_first_touch)));
     for (int i = 0; i < touches; ++i) {
       measurement_.first_touch.push_back(work.time(1));
-      if (any(spent() >= patience)) break;
+      if (any(spent() >= touch_seconds)) break;
     }
-    // Warm-up goes on in samples, growing until one spans the shortest time that the timer can be trusted with.
+    // Warm up by samples that grow until one spans the shortest time that the timer measures reliably.
     while (any(spent() < protocol_->warmup_seconds) || !single) {
       const double seconds = work.time(repetitions);
       const bool ungated = launches > 0 && !work.gated;
       work.gated = launches > 0 && launches <= max_gated_launches;
       const double wanted = device_.shortest_sample();
-      const bool too_short = !single && (seconds < wanted || ungated) && repetitions < most;
+      const bool too_short = !single && (seconds < wanted || ungated) && repetitions < limit;
       std::int64_t next = repetitions;
       if (too_short) {
         const double growth = std::clamp(1.25 * wanted / std::max(seconds, 1e-12), 1.0, 10.0);
-        next = std::min(most, 1 + static_cast<std::int64_t>(growth * static_cast<double>(repetitions)));
+        next = std::min(limit, 1 + static_cast<std::int64_t>(growth * static_cast<double>(repetitions)));
       }
       repetitions = static_cast<std::int64_t>(comm_->max_of(static_cast<double>(next)));
       if (!any(too_short || spent() < protocol_->warmup_seconds)) break;
@@ -252,7 +252,7 @@ void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn
   measurement_.window_start = start;
   measurement_.window_seconds = clock_() - start;
   measurement_.repetitions = repetitions;
-  for (int i = 0; meet_ && comm_->size() > 1 && i < single_calls; ++i) paces_.push_back(work.time(1));
+  for (int i = 0; collective_ && comm_->size() > 1 && i < single_calls; ++i) paces_.push_back(work.time(1));
   finish(rule.values(), *rule.stopped_by());
 }
 

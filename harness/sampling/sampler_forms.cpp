@@ -1,5 +1,4 @@
-// The sampler's forms steps, window and procedure. They read the sampler's clock: their work ends when the call
-// returns.
+// The sampler's forms steps, window and procedure, timed by the sampler's clock: their work ends when the call returns.
 #include "harness/comm/gather.h"
 #include "harness/core/error.h"
 #include "harness/sampling/sampler.h"
@@ -98,8 +97,8 @@ void Sampler::procedure_here(const std::function<std::vector<double>()>& fn) {
   measurement_.window_start = start;
   measurement_.window_seconds = comm_->max_of(clock_() - start);
   const double count = static_cast<double>(own_.size());
-  const double most = comm_->max_of(count);
-  if (any(count == 0 || count < most)) throw Error("a procedure gave no samples, or fewer on one rank than on another");
+  const double max = comm_->max_of(count);
+  if (any(count == 0 || count < max)) throw Error("a procedure gave no samples, or fewer on one rank than on another");
   std::vector<double> values;
   for (const double value : own_) values.push_back(comm_->max_of(value));
   finish(std::move(values), StopReason::done);

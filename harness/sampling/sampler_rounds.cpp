@@ -1,4 +1,4 @@
-// The sampler's form `rounds`: several measurements in one case, by groups that do not share a rank.
+// The sampler's form `rounds`: several measurements in one case, by disjoint groups of ranks.
 #include "harness/comm/gather.h"
 #include "harness/core/error.h"
 #include "harness/sampling/sampler.h"
@@ -11,15 +11,15 @@ namespace assay {
 
 namespace {
 
-// Samples of one round, which all ranks are told in the end.
-constexpr int max_rounds_sampled = 1000;
+// Samples per round: all ranks receive them in the end.
+constexpr int max_round_samples = 1000;
 constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
 Protocol share_of(const Protocol& whole, int count) {
   Protocol share = whole;
   share.max_seconds = std::max(whole.max_seconds / count, std::min(whole.max_seconds, Sampler::min_round_seconds));
   share.warmup_seconds = std::min(whole.warmup_seconds, share.max_seconds / 5);
-  if (share.max_samples == 0 || share.max_samples > max_rounds_sampled) share.max_samples = max_rounds_sampled;
+  if (share.max_samples == 0 || share.max_samples > max_round_samples) share.max_samples = max_round_samples;
   return share;
 }
 
@@ -63,7 +63,7 @@ void Sampler::rounds(int count, const std::function<Round(int)>& make) {
   world_.all_gather_host(own.data(), all.data(), each * sizeof(RoundResult));
   measurement_.rounds.assign(each, std::vector<std::optional<RoundResult>>(ranks));
   measurement_.rank_medians.clear();
-  measurement_.rank_paces.clear();  // in pairs none has one of its own
+  measurement_.rank_paces.clear();  // in a pair no rank has a pace of its own
   for (std::size_t r = 0; r < ranks; ++r) {
     std::vector<double> mine;
     for (std::size_t i = 0; i < each; ++i) {

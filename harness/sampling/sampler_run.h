@@ -13,13 +13,13 @@ void Sampler::run(const Call& call) {
     call();
     return;
   }
-  // A collective's microsecond would drown in the noise of the ranks' arrival.
+  // A collective of a microsecond would drown in the noise of the ranks' arrival.
   constexpr double min_seconds = 50e-6;
   const double start = clock_();
   call();
   stream_->synchronize();
   const double now = clock_();
-  const double end = now + std::max(now - start, meet_ ? min_seconds : 0.0);
+  const double end = now + std::max(now - start, collective_ ? min_seconds : 0.0);
   while (clock_() < end) {
   }
 }

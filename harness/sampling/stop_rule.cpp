@@ -1,12 +1,12 @@
-// The stop rule. Looking often and stopping on a lucky narrow interval would make intervals miss the truth, so
-//  - it looks at geometrically spaced sample counts only: a dozen looks up to thousands of samples;
-//  - it judges noise by the interval at 98 %, scaled to the width that the 95 % interval of the same samples would
-//  have:
-//    its ends lie further out, so that two modes that have not met yet are seen;
-//  - two looks in a row must agree, the second on half as many samples again: a correlation that is hidden in the first
-//    samples shows in the next.
-// A thousand samples of a few milliseconds in all would know one scheduler tick and one clock frequency: the first
-// tenth of the time limit passes before noise or plateau may end sampling.
+// The stop rule. Looking often, and stopping on an interval that is narrow by luck, would make intervals miss the true
+// value, so
+//  - it looks only at geometrically spaced sample counts: a dozen looks up to thousands of samples;
+//  - it judges noise by the 98 % interval, scaled to the width of the 95 % interval of the same samples: its ends lie
+//    further out and reach a second mode of which there are few samples yet;
+//  - two looks in a row must agree, the second on half as many samples again: a correlation hidden in the first samples
+//    shows in the next.
+// A thousand samples within a few milliseconds see one scheduler tick and one clock frequency: noise and plateau cannot
+// end sampling before a tenth of the time limit.
 #include "harness/sampling/stop_rule.h"
 
 #include <boost/math/distributions/normal.hpp>
@@ -20,12 +20,12 @@ namespace {
 
 constexpr double look_growth = 1.5;
 constexpr double stop_confidence = 0.98;
-// Over four looks samples grow fivefold and the noise of independent ones falls to 0.44.
+// Over four looks the number of samples grows fivefold, and the noise of independent ones falls to 0.44.
 constexpr std::size_t plateau_looks = 4;
 constexpr double plateau_fall = 0.8;
 constexpr double drift_factor = 10;
 constexpr double min_share_of_time = 0.1;  // of max_seconds
-// More samples say nothing more about a median: calls of a microsecond, isolated, would fill memory.
+// More samples say no more about a median, and isolated calls of a microsecond would fill memory.
 constexpr std::size_t max_kept_samples = 100'000;
 
 double normal_half_width(double confidence) {
@@ -73,7 +73,7 @@ void StopRule::look(bool may_stop) {
   if (summary.ci95) {
     half = 0.5 * scale * (summary.ci95->high - summary.ci95->low);
   } else {
-    // A drift that outlasts the samples: more time may show how far it goes, unless it is far below the target.
+    // A drift that outlasts the samples: more time may show its extent, unless it is far below the target.
     half = drift_factor * 0.5 * (quantile(values_, 0.99) - quantile(values_, 0.01));
   }
   const double width = half > 0 ? half / std::abs(summary.median) : 0.0;

@@ -1,4 +1,4 @@
-// When to stop sampling: on low noise, when noise has stopped falling, or on the time limit.
+// When to stop sampling: on low noise, when noise no longer falls, or at the time limit.
 #pragma once
 
 #include "harness/record/protocol.h"
@@ -12,20 +12,20 @@ namespace assay {
 
 enum class StopReason {
   noise,    // as low as the protocol asks for
-  plateau,  // noise has stopped falling
+  plateau,  // noise no longer falls
   time,
   count,
-  done,  // the case ended by itself (procedure form)
+  done,  // the case ended on its own (procedure form)
 };
 std::string_view name_of(StopReason reason);
 
-// Fed one sample at a time; a pure function of what it is fed, so that ranks fed the same stop together.
-// It never stops before the first sample, nor before protocol.min_samples unless time is up.
+// A pure function of the samples it is given one at a time, so that ranks given the same samples stop together. Never
+// stops before the first sample, nor before protocol.min_samples unless time is up.
 class StopRule {
  public:
   explicit StopRule(const Protocol& protocol);
 
-  // Takes a sample and the seconds spent on sampling so far; true when that was enough.
+  // Adds a sample, given the seconds spent on sampling so far; true if that is enough.
   bool add(double value, double elapsed_seconds);
 
   const std::vector<double>& values() const { return values_; }

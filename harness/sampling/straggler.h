@@ -1,4 +1,4 @@
-// Naming the rank that is slower than the others.
+// Finds the rank that is slower than the others.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@ struct Straggler {
   double ratio = 0;  // its pace over the median of the others'
 };
 
-// The slowest rank, when it takes 1.5 times the median of the others or more: beyond what healthy ranks differ by, on
-// shared machines too. `paces` holds seconds of work a rank (Measurement::rank_paces); nothing below two ranks, or
-// where one of them is not known (0). Differences below 10 us are the ranks' arrival.
+// The slowest rank, if it takes at least 1.5 times the median of the others: more than healthy ranks differ by, even on
+// shared machines. `paces` holds seconds of work per rank (Measurement::rank_paces); absent for fewer than two ranks,
+// or if a pace is unknown (0). Differences below 10 us come from the ranks' arrival.
 std::optional<Straggler> find_straggler(std::span<const double> paces);
 
 }  // namespace assay

@@ -49,7 +49,7 @@ void GpuSensor::read(double seconds, std::vector<Reading>& readings) {
   add("gpu_utilisation", "1", Kind::level, device_.utilisation());
   add("gpu_memory_used", "B", Kind::level, device_.memory_used());
   add("gpu_memory_temperature", "degC", Kind::level, device_.memory_temperature());
-  read_links(seconds, readings);  // before what holds the thread up, so that a rate's seconds are its own
+  read_links(seconds, readings);  // before the slow calls, so that a rate's seconds are right
   if (seconds - slowly_at_ < slow_period_seconds) return;
   slowly_at_ = seconds;
   read_slowly(readings);
@@ -111,7 +111,7 @@ std::string slowed_by(const Series& reasons, double from, double to) {
 
 std::string locked_clock(const Series& clock, const Series& reasons, double max_clock, double from, double to) {
   constexpr std::size_t fewest = 3;
-  // Cards with a graphics part seldom reach the highest clock of all that they name; nothing of that is told either.
+  // Cards with graphics seldom reach the highest clock they list; the driver does not report that either.
   constexpr double still = 0.01, clearly_below = 0.85;
   const auto known = [&](const Series& series) {
     std::vector<double> values;

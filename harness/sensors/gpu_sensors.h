@@ -1,4 +1,4 @@
-// The sensors of one GPU, over NVML; and the errors that it counts while a case runs.
+// The sensors of one GPU by NVML, and the errors that it counts while a case runs.
 #pragma once
 
 #include "harness/machine/nvml.h"
@@ -17,8 +17,8 @@ namespace assay {
 // since the case began), "gpu_temperature" (degC), "gpu_throttle_reasons" (bits of ThrottleReason), "gpu_utilisation"
 // (share of time), "gpu_memory_used" (B), "gpu_pcie_sent", "gpu_pcie_received", "gpu_nvlink_sent",
 // "gpu_nvlink_received" (B/s), "gpu_memory_temperature" (degC), and counts since the case began: "gpu_ecc_corrected",
-// "gpu_ecc_uncorrected", "gpu_rows_remapped", "gpu_pcie_replays", "gpu_nvlink_errors" (1). What the driver refuses is
-// absent.
+// "gpu_ecc_uncorrected", "gpu_rows_remapped", "gpu_pcie_replays", "gpu_nvlink_errors" (1). Values that the driver
+// refuses are absent.
 class GpuSensor : public Sensor {
  public:
   explicit GpuSensor(NvmlDevice device);
@@ -34,38 +34,38 @@ class GpuSensor : public Sensor {
   void read_slowly(std::vector<Reading>& readings);
 
   NvmlDevice device_;
-  bool partitioned_;  // by MIG: its energy is that of all slices, whoever uses them
+  bool partitioned_;  // by MIG: its energy is that of all slices
   std::optional<double> energy_at_begin_;
   GpuErrorCounts errors_at_begin_;
   Link sent_, received_;
-  double slowly_at_ = -1e9;  // when the bus and the error counters were last asked: the bus takes the driver 20 ms
+  double slowly_at_ = -1e9;  // when the bus and the error counters were last read: the bus takes 20 ms
 };
 
-// The sensor of the GPU with this UUID or PCI place; null without NVML or where it knows neither.
+// The sensor of the GPU with this UUID or PCI address; null without NVML, or if it knows neither.
 std::unique_ptr<Sensor> find_gpu_sensor(const std::string& uuid, const std::string& pci);
 
-// Mean power over [from, to] by an energy counter's series, interpolated between its readings; absent for less than a
-// second or where the series does not cover it. Watts. The counter moves some ten times a second, so a mean over one
-// second may be off by a tenth, over ten seconds by a hundredth.
+// Mean power (W) over [from, to] from an energy counter's series, interpolated between its readings; absent for less
+// than a second, or if the series does not cover it. The counter moves about ten times per second, so a mean over one
+// second may be off by 10 %, over ten seconds by 1 %.
 std::optional<double> mean_watts(const Series& energy, double from, double to);
 
-// Why the GPU was slowed down in [from, to]: "thermal (software), power brake"; empty where it was not, and for less
-// than a second. Running into the power limit is no such reason: dense matrix work does.
+// Why the GPU was slowed down in [from, to]: "thermal (software), power brake"; empty if it was not, and for less than
+// a second. Reaching the power limit is not a reason: dense matrix work does so.
 std::string slowed_by(const Series& reasons, double from, double to);
-// A locked clock leaves no reason behind: in [from, to] it stood still below `max_clock` (Hz) while the driver gave
-// none, not even idleness. "locked at 1.41 of 1.98 GHz"; empty where that was not so, is not known, or for less than a
+// A locked clock has no throttle reason: in [from, to] it stayed constant below `max_clock` (Hz) while the driver gave
+// no reason, not even idle. "locked at 1.41 of 1.98 GHz"; empty if it was not locked, is unknown, or for less than a
 // second.
 std::string locked_clock(const Series& clock, const Series& reasons, double max_clock, double from, double to);
 
-// Watches one GPU for errors from its making on.
+// Watches one GPU for errors, from construction on.
 class GpuHealth {
  public:
   GpuHealth(const std::string& uuid, const std::string& pci);
-  // Whether there is anything to watch: NVML knows the GPU.
+  // Whether NVML knows the GPU, so that there is anything to watch.
   bool present() const { return device_.has_value(); }
-  // Why the GPU was slow in [from, to] of a case with these series, by the two above; empty where it was not.
+  // Why the GPU was slow in [from, to] of a case with these series, by the two functions above; empty if it was not.
   std::string slowness(const std::map<std::string, Series>& telemetry, double from, double to) const;
-  // What went wrong since: "XID 79", "2 uncorrectable ECC errors", ...; empty when all is well. One culprit a line.
+  // Errors since construction: "XID 79", "2 uncorrectable ECC errors", ...
   std::vector<std::string> take();
 
  private:

@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-// Rates over less than this say more about the kernel's tick (10 ms at its coarsest) than about the machine.
+// Rates over less than this reflect the kernel's tick (up to 10 ms) more than the machine.
 constexpr double shortest_rate_seconds = 0.05;
 constexpr std::int64_t shortest_rate_ticks = 5;
 constexpr std::size_t clocks_read = 4;

@@ -1,4 +1,4 @@
-// The sensors of a CPU machine, each a small class over the kernel's files.
+// The sensors of a CPU machine, each a small class that reads the kernel's files.
 #pragma once
 
 #include "harness/machine/cpu_ticks.h"
@@ -14,23 +14,23 @@
 
 namespace assay {
 
-// One value of one series. A level holds at its moment (clock, memory, an energy counter); a rate is the mean since
-// the sensor was last read, so neighbours may be averaged; a mask holds bits that were set, so neighbours are united.
+// One value of one series. A level is a value at one moment (clock, memory, an energy counter); a rate is the mean
+// since the sensor was last read, so neighbours can be averaged; a mask holds bits, so neighbours are combined by OR.
 struct Reading {
   enum class Kind { level, rate, mask };
   std::string_view name;
   std::string_view unit;
   Kind kind = Kind::level;
-  std::optional<double> value;  // absent: this time the kernel gave none
+  std::optional<double> value;  // absent: the kernel gave none this time
 };
 
-// Read by one thread, in the order of time. A sensor that the machine lacks gives no reading at all.
+// Read by one thread, in order of time. A sensor that the machine lacks gives no readings.
 class Sensor {
  public:
   virtual ~Sensor() = default;
-  // A new case begins: what counts from its start (energy, peaks) starts again.
+  // A new case begins: resets what counts from its start (energy, peaks).
   virtual void begin() {}
-  // Appends what it sees at `seconds` (of any steady origin).
+  // Appends its readings at `seconds` (of any steady origin).
   virtual void read(double seconds, std::vector<Reading>& readings) = 0;
 };
 
@@ -46,7 +46,7 @@ class CpufreqSensor : public Sensor {
   std::vector<std::string> files_;
 };
 
-// "clock" (Hz) by a timed chain of dependent adds on the reading thread's own CPU: where there is no cpufreq.
+// "clock" (Hz) by a timed chain of dependent adds on the reading thread's CPU: used without cpufreq.
 class ChainClockSensor : public Sensor {
  public:
   explicit ChainClockSensor(std::function<double()> clock) : clock_(std::move(clock)) {}
@@ -56,7 +56,7 @@ class ChainClockSensor : public Sensor {
   std::function<double()> clock_;
 };
 
-// "utilisation" and "steal" (1): shares of the time of `cpus` since the last reading (/proc/stat).
+// "utilisation" and "steal" (1): fractions of the time of `cpus` since the last reading (/proc/stat).
 class CpuTimeSensor : public Sensor {
  public:
   CpuTimeSensor(Root root, std::vector<int> cpus) : root_(std::move(root)), cpus_(std::move(cpus)) {}
@@ -69,8 +69,8 @@ class CpuTimeSensor : public Sensor {
   std::optional<CpuTicks> last_;
 };
 
-// "resident" and "resident_peak" (B) of this process. The kernel's high-water mark is set back when a case begins;
-// where it may not be, a mark left by an earlier case counts for nothing and the highest resident size seen stands in.
+// "resident" and "resident_peak" (B) of this process. The kernel's high-water mark is reset when a case begins; if that
+// is not permitted, a mark left by an earlier case is ignored and the highest resident size seen is used.
 class MemorySensor : public Sensor {
  public:
   explicit MemorySensor(Root root) : root_(std::move(root)) {}

@@ -10,8 +10,8 @@
 
 namespace assay {
 
-// When a series is full, neighbours become one point (levels: the later one; rates: their mean; masks: their union) and
-// from then on twice as many readings go into a point. So a case of any length keeps between half and all of
+// When a series is full, neighbours become one point (levels: the later one; rates: their mean; masks: their union),
+// and from then on a point takes twice as many readings. A case of any length keeps between half and all of
 // `max_points`.
 class SeriesBuilder {
  public:
@@ -25,7 +25,7 @@ class SeriesBuilder {
   struct Growing {
     Series series;
     Reading::Kind kind = Reading::Kind::level;
-    std::size_t stride = 1;   // readings a point
+    std::size_t stride = 1;   // readings per point
     std::size_t pending = 0;  // readings of the point being made
     double pending_at = 0;
     double pending_sum = 0;              // rates

@@ -28,7 +28,7 @@ double thread_cpu_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// Moves the calling thread to one CPU; it inherited those of its maker, which measures.
+// Moves the calling thread to one CPU; it inherited those of the measuring thread.
 void sit_on(int cpu) {
   if (cpu >= CPU_SETSIZE) return;
   cpu_set_t set;
@@ -67,7 +67,7 @@ struct Telemetry::State {
       lock.unlock();
       sample(origin, builder);
       lock.lock();
-      next = std::max(next + period, Clock::now());  // after a pause it does not catch up
+      next = std::max(next + period, Clock::now());  // no catching up after a pause
       wake.wait_until(lock, next, [&] { return stopping; });
     }
     lock.unlock();
@@ -113,12 +113,12 @@ std::map<std::string, Series> Telemetry::stop() {
 double Telemetry::own_cpu_seconds() const { return state_->cpu_seconds; }
 
 double clock_by_dependent_adds() {
-  constexpr int adds_per_turn = 16, turns = 2000;  // about 10 us at 3 GHz: 300 times what reading the clock costs
+  constexpr int adds_per_turn = 16, turns = 2000;  // about 10 us at 3 GHz: 300 times the cost of reading the clock
   double best = std::numeric_limits<double>::max();
   for (int attempt = 0; attempt < 3; ++attempt) {
     std::uint64_t sum = static_cast<std::uint64_t>(attempt);
     std::uint64_t one = 1;
-    asm volatile("" : "+r"(one));  // unknown to the compiler: a constant add could be folded, by it or by the CPU
+    asm volatile("" : "+r"(one));  // hidden from the compiler: it or the CPU could fold a constant add
     const auto start = Clock::now();
     for (int turn = 0; turn < turns; ++turn) {
 #pragma GCC unroll 16

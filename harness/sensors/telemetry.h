@@ -16,22 +16,22 @@ namespace assay {
 struct TelemetryOptions {
   double period_seconds = 0.25;
   std::filesystem::path root = "/";  // where /proc and /sys are found
-  std::vector<int> cpus = {};        // that the case runs on; empty: those of this rank
-  std::size_t max_points = 1024;     // of a series; longer cases are thinned by halves
+  std::vector<int> cpus = {};        // the case runs on; empty: those of this rank
+  std::size_t max_points = 1024;     // of a series; longer cases are thinned by half
   // The rank's GPU; empty: none. Its sensors are those of gpu_sensors.h.
   std::string gpu_uuid = {};
   std::string gpu_pci = {};
-  bool host = true;  // the sensors of the host too: one rank's are enough
+  bool host = true;  // whether to read the host's sensors too: one rank does
 };
 
-// Samples its sensors on a thread of its own from start() to stop(), which may be called again and again. The thread
-// sits on the last of the rank's CPUs: a team takes the first ones, so it disturbs a measuring CPU only where no CPU
-// is spare. Its cost is known: own_cpu_seconds(); 160 us a reading, 0.06 % of a CPU, on a busy machine of two. Sensors
-// that the kernel does not give are absent.
+// Samples its sensors on a thread from start() to stop(), which may be called repeatedly. The thread runs on the last
+// of the rank's CPUs: a team uses the first ones, so it disturbs a measuring CPU only if none is spare.
+// own_cpu_seconds() reports its cost: 160 us per reading, 0.06 % of a CPU, on a busy machine of two. Sensors that the
+// kernel does not offer are absent.
 //
-// Series, by name: clock (Hz), utilisation and steal (share of the rank's CPUs), resident and resident_peak (B),
-// temperature (degC), package_energy (J since the case began), involuntary_switches (1/s). Where there is no cpufreq
-// the clock is that of the sampling thread's CPU, by some 30 us of dependent adds a period (0.01 % of a CPU).
+// Series, by name: clock (Hz), utilisation and steal (fraction of the rank's CPUs), resident and resident_peak (B),
+// temperature (degC), package_energy (J since the case began), involuntary_switches (1/s). Without cpufreq the clock
+// is that of the sampling thread's CPU, by some 30 us of dependent adds per period (0.01 % of a CPU).
 class Telemetry {
  public:
   explicit Telemetry(double period_seconds = 0.25);
@@ -43,7 +43,7 @@ class Telemetry {
   // `origin` is the case's start on the steady clock; series are seconds since it.
   void start(std::chrono::steady_clock::time_point origin);
   std::map<std::string, Series> stop();
-  // CPU time that sampling has taken so far, over all cases that were stopped.
+  // CPU time that sampling has taken so far, over all stopped cases.
   double own_cpu_seconds() const;
 
  private:
@@ -51,8 +51,8 @@ class Telemetry {
   std::unique_ptr<State> state_;
 };
 
-// Clock of the calling thread's CPU by a timed chain of dependent adds (Hz), in some 30 us: where there is no
-// cpufreq. The fastest of three, so that an interruption does not show as a slow clock.
+// Clock (Hz) of the calling thread's CPU by a timed chain of dependent adds, in some 30 us: used without cpufreq. The
+// fastest of three, so that an interruption does not look like a slow clock.
 double clock_by_dependent_adds();
 
 }  // namespace assay

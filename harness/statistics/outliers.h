@@ -1,4 +1,4 @@
-// Who stands apart from the others: robust z-scores, which the outliers themselves cannot hide.
+// Outliers by robust z-scores, which the outliers themselves cannot mask.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@ namespace assay {
 
 struct Robust {
   double median = 0;
-  double mad = 0;  // median of the absolute deviations from it
+  double mad = 0;  // median absolute deviation from it
 
-  // 0.6745 (x - median) / MAD; infinite where most values are equal and x is another.
+  // 0.6745 (x - median) / MAD; infinite if most values are equal and x differs from them.
   double score(double x) const;
 };
 
@@ -18,12 +18,12 @@ Robust robust(std::span<const double> values);
 
 // Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (ASQC Quality Press, 1993): |z| of 3.5 or more.
 inline constexpr double outlier_score = 3.5;
-// And no outlier that nobody would act on: values closer than this to the median are none, however alike the others.
+// Differences nobody would act on: a value this close to the median is no outlier, however close the others are.
 inline constexpr double outlier_share = 0.03;
-// Fewer values than this tell too little about how values spread.
+// With fewer values too little is known about their spread.
 inline constexpr int fewest_for_outliers = 8;
 
-// By the score and by the distance from the median, both.
+// Both the score and the distance from the median must be large.
 bool is_outlier(double x, const Robust& others);
 
 }  // namespace assay

@@ -17,16 +17,16 @@ namespace {
 
 namespace bm = boost::math;
 
-constexpr std::size_t fewest_blocks = 6;  // 6 values span the median with 96.9 %, 5 with less than 95 %
-constexpr double block_times = 2.0;       // block length over the autocorrelation time
-constexpr std::size_t shortest_block = 3;
+constexpr std::size_t min_blocks = 6;  // 6 values span the median with 96.9 %, 5 with less than 95 %
+constexpr double block_times = 2.0;    // block length over the autocorrelation time
+constexpr std::size_t min_block = 3;
 constexpr std::size_t max_lags = 1000;  // of the autocorrelation time's sum; bounds the work on long series
-// A correlation overlooked in the samples costs coverage, one imagined costs samples: suspect early. One imagined
-// between a few blocks costs the interval itself: believe late.
+// Among samples, a missed correlation costs coverage and a false one only samples: suspect early. Among a few blocks,
+// a false one costs the interval itself: believe late.
 constexpr double suspect = 0.90;
 constexpr double believe = 0.99;
-// One-sided bound on the correlation that a series which looks independent may still have. Short autocorrelated series
-// that look so are those that happened to stay near one value: without this their intervals hold 75 %.
+// One-sided bound on the correlation of a series that looks independent. Short autocorrelated series that look so
+// happened to stay near one value: without this bound their intervals cover 75 %.
 constexpr double hidden = 0.995;
 constexpr double max_correlation = 0.95;
 
@@ -34,12 +34,12 @@ double mean_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Autocovariance sum at a lag, not normalised; `centred` has its mean taken off.
+// Autocovariance sum at a lag, not normalised; `centred` has its mean subtracted.
 double lagged_product(std::span<const double> centred, std::size_t lag) {
   return std::inner_product(centred.begin() + static_cast<std::ptrdiff_t>(lag), centred.end(), centred.begin(), 0.0);
 }
 
-// Ranks from 0, ties sharing their mean, less the mean rank: an outlier then weighs no more than it does in a median.
+// Ranks from 0 (ties share their mean) minus the mean rank: an outlier then weighs no more than it does in a median.
 std::vector<double> centred_ranks(std::span<const double> values) {
   const std::size_t n = values.size();
   std::vector<std::size_t> order(n);
@@ -56,14 +56,14 @@ std::vector<double> centred_ranks(std::span<const double> values) {
   return ranks;
 }
 
-// Lag-1 autocorrelation less its bias in short series (Kendall, "Note on bias in the estimation of autocorrelation",
+// Lag-1 autocorrelation minus its bias in short series (Kendall, "Note on bias in the estimation of autocorrelation",
 // Biometrika 1954).
 double lag_one(std::span<const double> centred, double variance) {
   const double r = lagged_product(centred, 1) / variance;
   return r + (1.0 + 3.0 * r) / static_cast<double>(centred.size());
 }
 
-// Whether neighbours resemble each other more than they do in `confidence` of all series of independent values.
+// Whether neighbours are more alike than in `confidence` of all series of independent values.
 bool correlated(std::span<const double> centred, double confidence) {
   const double variance = lagged_product(centred, 0);
   if (variance <= 0) return false;
@@ -71,8 +71,8 @@ bool correlated(std::span<const double> centred, double confidence) {
          bm::quantile(bm::normal(), confidence) / std::sqrt(static_cast<double>(centred.size()));
 }
 
-// Samples that carry the information of one independent sample: the larger of the initial positive sequence sum (Geyer,
-// "Practical Markov chain Monte Carlo", 1992) and the first-order autoregressive value (1 + r) / (1 - r).
+// How many samples carry the information of one independent sample: the larger of the initial positive sequence sum
+// (Geyer, "Practical Markov chain Monte Carlo", 1992) and the first-order autoregressive value (1 + r) / (1 - r).
 double autocorrelation_time(std::span<const double> centred) {
   const std::size_t n = centred.size();
   const double variance = lagged_product(centred, 0);
@@ -80,7 +80,7 @@ double autocorrelation_time(std::span<const double> centred) {
   const double r = std::min(lag_one(centred, variance), 0.999);
   const double autoregressive = (1.0 + r) / (1.0 - r);
   double sum = -1.0;
-  const std::size_t lags = std::min(n / fewest_blocks, max_lags);
+  const std::size_t lags = std::min(n / min_blocks, max_lags);
   for (std::size_t lag = 0; lag + 1 <= lags; lag += 2) {
     const double pair = (lagged_product(centred, lag) + lagged_product(centred, lag + 1)) / variance;
     if (pair <= 0) break;
@@ -89,9 +89,9 @@ double autocorrelation_time(std::span<const double> centred) {
   return std::max({1.0, autoregressive, sum});
 }
 
-// The confidence at which the interval of independent values would be as wide as that of these, were their correlation
-// at its upper bound: the standard error grows by the root of tau = (1 + r) / (1 - r), and the spread of n such values
-// is too small by the root of 1 - tau / n. Nothing changes for long series.
+// The confidence at which independent values would have as wide an interval as these with their correlation at its
+// upper bound: the standard error grows by the root of tau = (1 + r) / (1 - r), and the spread of n such values is too
+// small by the root of 1 - tau / n. Long series are unaffected.
 double widened(std::span<const double> values, double confidence) {
   const std::vector<double> ranks = centred_ranks(values);
   const double variance = lagged_product(ranks, 0);
@@ -106,8 +106,8 @@ double widened(std::span<const double> values, double confidence) {
   return 1.0 - 2.0 * bm::cdf(bm::complement(normal, std::min(z, 8.0)));
 }
 
-// Medians of `blocks` consecutive runs of nearly equal, odd length (a run of an even one is short of its last value):
-// the mean of the middle two has another median than skewed values themselves.
+// Medians of `blocks` consecutive runs of nearly equal, odd length (an even run loses its last value): for skewed
+// values, the mean of the middle two has a different median than the values.
 std::vector<double> block_medians(std::span<const double> values, std::size_t blocks) {
   std::vector<double> medians(blocks);
   for (std::size_t i = 0; i < blocks; ++i) {
@@ -147,9 +147,9 @@ double autocorrelation(std::span<const double> values, int lag) {
 std::optional<Interval> median_interval(std::span<const double> values, double confidence) {
   ASSAY_CHECK(confidence > 0 && confidence < 1, "confidence {} is not within (0, 1)", confidence);
   const std::size_t n = values.size();
-  if (n < fewest_blocks) return std::nullopt;
+  if (n < min_blocks) return std::nullopt;
   // The number of values below the median is binomial(n, 1/2): [x(k + 1), x(n - k)] misses it with probability
-  // 2 P(count <= k), for the largest k that keeps this within what is allowed.
+  // 2 P(count <= k). Take the largest k for which that is small enough.
   const bm::binomial count(static_cast<double>(n), 0.5);
   const double tail = 0.5 * (1.0 - confidence);
   if (bm::cdf(count, 0.0) > tail) return std::nullopt;
@@ -168,29 +168,29 @@ Summary summarize(std::span<const double> values, double confidence) {
   summary.median = median(values);
   const std::size_t n = values.size();
   std::size_t blocks = n;
-  if (n >= fewest_blocks) {
+  if (n >= min_blocks) {
     const std::vector<double> ranks = centred_ranks(values);
     if (correlated(ranks, suspect))
-      blocks = std::min(n / shortest_block,
+      blocks = std::min(n / min_block,
                         static_cast<std::size_t>(static_cast<double>(n) / (block_times * autocorrelation_time(ranks))));
-    // A slow drift outlasts such blocks: they grow until neighbours no longer resemble each other.
-    while (blocks >= fewest_blocks && blocks < n && correlated(centred_ranks(block_medians(values, blocks)), believe))
+    // A slow drift outlasts such blocks: enlarge them until neighbours are no longer alike.
+    while (blocks >= min_blocks && blocks < n && correlated(centred_ranks(block_medians(values, blocks)), believe))
       blocks /= 2;
   }
   summary.blocks = static_cast<int>(std::max<std::size_t>(blocks, 1));
-  if (blocks < fewest_blocks) return summary;
+  if (blocks < min_blocks) return summary;
   if (blocks < n) {
     const std::vector<double> medians = block_medians(values, blocks);
     summary.ci95 = median_interval(medians, widened(medians, confidence));
   } else {
     summary.ci95 = median_interval(values, widened(values, confidence));
-    // Few samples cannot be told from correlated ones: they are taken for independent, with their whole range.
+    // A few samples cannot be distinguished from correlated ones: assume independence, and take their whole range.
     if (!summary.ci95 && median_interval(values, confidence)) {
       const auto [low, high] = std::minmax_element(values.begin(), values.end());
       summary.ci95 = Interval{*low, *high};
     }
   }
-  if (summary.ci95) {  // the median of all may lie beside those of the blocks when these are few and skewed
+  if (summary.ci95) {  // the median of all may lie outside a few skewed block medians
     summary.ci95->low = std::min(summary.ci95->low, summary.median);
     summary.ci95->high = std::max(summary.ci95->high, summary.median);
   }
@@ -200,7 +200,7 @@ Summary summarize(std::span<const double> values, double confidence) {
 std::optional<Interval> mean_interval(std::span<const double> values, double confidence) {
   ASSAY_CHECK(confidence > 0 && confidence < 1, "confidence {} is not within (0, 1)", confidence);
   const std::size_t n = values.size();
-  if (n < fewest_blocks) return std::nullopt;
+  if (n < min_blocks) return std::nullopt;
   const double mean = mean_of(values);
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);

@@ -21,9 +21,9 @@ inline std::optional<Interval> scaled(const std::optional<Interval>& interval, d
 
 struct Summary {
   double median = 0;
-  // 95 % order-statistic interval of the median; taken on block medians where samples are autocorrelated, and widened
-  // by what correlation a short series may hide (30 independent samples: by two thirds; 1,000: by a few per cent);
-  // absent where blocks are too few for that (always under 6).
+  // 95 % order-statistic interval of the median; of block medians if samples are autocorrelated, and widened for the
+  // correlation that a short series may hide (by two thirds for 30 independent samples, a few per cent for 1,000);
+  // absent with too few blocks (always under 6).
   std::optional<Interval> ci95;
   int blocks = 0;  // block medians used; equals the number of samples when they are independent
 };
@@ -36,10 +36,10 @@ double quantile(std::span<const double> values, double q);
 double autocorrelation(std::span<const double> values, int lag = 1);
 // Binomial order-statistic interval of the median at `confidence`; absent under 6 values.
 std::optional<Interval> median_interval(std::span<const double> values, double confidence = 0.95);
-// Confidence at which an interval of sequentially stopped samples holds 95 %: stopping on what was seen costs about a
-// point of coverage (simulated; the tests of the stop rule hold it to that).
+// Confidence at which the interval of sequentially stopped samples covers 95 %: stopping on the data costs about a
+// point of coverage (simulated, and checked by the tests of the stop rule).
 inline constexpr double sequential_confidence = 0.96;
-// Median of a non-empty series with its interval; chooses the block length from the autocorrelation.
+// Median of a non-empty series with its interval; the block length follows from the autocorrelation.
 Summary summarize(std::span<const double> values, double confidence = sequential_confidence);
 // Interval of a mean rate from block values by Student's t; absent under 6 values.
 std::optional<Interval> mean_interval(std::span<const double> values, double confidence = 0.95);

@@ -10,9 +10,9 @@ namespace assay::collective {
 namespace {
 
 constexpr std::size_t period = 65521;
-constexpr std::size_t described = 3;
+constexpr std::size_t max_described = 3;
 
-// The integer x as an element; i64 carries it in both halves, so that neither can be lost unseen.
+// The integer x as an element; i64 carries it in both halves, so that losing either is noticed.
 template <typename T>
 T element(std::int64_t x) {
   return static_cast<T>(x);
@@ -30,7 +30,7 @@ std::string word(float x) { return fmt::format("{}", x); }
 std::string word(bf16 x) { return fmt::format("{}", static_cast<float>(x)); }
 std::string word(std::int64_t x) { return fmt::format("{:#x}", x); }
 
-// Integers up to this are exact, and so are sums that stay below.
+// Integers and sums up to this are exact.
 std::int64_t exact_up_to(DType dtype) { return dtype == DType::bf16 ? 256 : 1 << 20; }
 
 std::uint64_t mix(std::uint64_t x) {  // the finaliser of SplitMix64
@@ -93,7 +93,7 @@ class TypedAnswer final : public Answer {
                      std::size_t count) const override {
     const std::size_t block = layout_.count, result = result_at(in_place);
     const std::size_t mine = static_cast<std::size_t>(rank_) * block;
-    // The block of the result that begins at element `at` of it, as far as it lies in this part.
+    // Compares the block that begins at element `at` of the result, as far as it is in this part.
     const auto expect = [&](std::size_t at, const std::vector<T>& right, std::size_t phase) {
       const std::size_t begin = std::max(first, result + at), end = std::min(first + count, result + at + block);
       if (begin < end)
@@ -132,7 +132,8 @@ class TypedAnswer final : public Answer {
     return elements;
   }
 
-  // Element i of `data` is the pattern's element phase + i, in runs that do not wrap: fn(at, pattern, elements).
+  // Splits `count` elements that start at element `phase` of the pattern into runs that do not wrap:
+  // fn(first element, pattern index, length).
   template <typename F>
   static void in_runs(std::size_t phase, std::size_t count, const F& fn) {
     for (std::size_t done = 0; done < count;) {
@@ -147,7 +148,7 @@ class TypedAnswer final : public Answer {
       std::copy_n(pattern.data() + at, run, data + done);
     });
   }
-  // `data` begins with the element that is called `first`.
+  // `first` is the index of data[0] in messages.
   static void compare(Wrong& wrong, const char* what, const T* data, std::size_t first, const std::vector<T>& pattern,
                       std::size_t phase, std::size_t count) {
     in_runs(phase, count, [&](std::size_t done, std::size_t at, std::size_t run) {
@@ -155,7 +156,7 @@ class TypedAnswer final : public Answer {
       if (std::memcmp(got, pattern.data() + at, run * sizeof(T)) == 0) return;
       for (std::size_t i = 0; i < run; ++i) {
         if (std::memcmp(got + i, pattern.data() + at + i, sizeof(T)) == 0) continue;
-        if (wrong.count++ < described)
+        if (wrong.count++ < max_described)
           wrong.detail.push_back(
               fmt::format("{} {} is {}, not {}", what, first + done + i, word(got[i]), word(pattern[at + i])));
       }
@@ -165,11 +166,11 @@ class TypedAnswer final : public Answer {
   Op op_;
   int rank_;
   std::uint64_t seed_;
-  int from_;                           // whose elements arrive; -1: every rank's
+  int from_;                           // the rank whose elements arrive; -1: all
   std::uint64_t span_;                 // values are 0 to span - 1
-  std::vector<T> own_;                 // what this rank gives, one period
+  std::vector<T> own_;                 // this rank's input, one period
   std::vector<T> expected_;            // sums over the ranks
-  std::vector<std::vector<T>> given_;  // by rank, where nothing is summed; of `from_` alone where it is one
+  std::vector<std::vector<T>> given_;  // if nothing is summed: inputs by rank, or of `from_` alone
 };
 
 }  // namespace
@@ -199,7 +200,7 @@ std::unique_ptr<Answer> make_answer(Op op, DType dtype, const Layout& layout, in
     case DType::f32: return std::make_unique<TypedAnswer<float>>(op, dtype, layout, rank, ranks, seed, from);
     case DType::bf16: return std::make_unique<TypedAnswer<bf16>>(op, dtype, layout, rank, ranks, seed, from);
     case DType::i64: return std::make_unique<TypedAnswer<std::int64_t>>(op, dtype, layout, rank, ranks, seed, from);
-    default: throw Error(fmt::format("collective: no answer is known for {}", assay::name_of(dtype)));
+    default: throw Error(fmt::format("collective: there is no reference answer for {}", assay::name_of(dtype)));
   }
 }
 

@@ -57,13 +57,13 @@ class CollectiveCase final : public Case {
       return fmt::format("{} bytes hold no element of {} for each of {} ranks", bytes_, assay::name_of(dtype_), ranks);
     if (reduces(op_) && ranks > max_ranks(dtype_))
       return fmt::format("sums over more than {} ranks are not exact in {}", max_ranks(dtype_), assay::name_of(dtype_));
-    if (registered_ && ranks == 1) return "one rank has nobody to register its buffers with";
+    if (registered_ && ranks == 1) return "one rank has no peer to register its buffers with";
     return std::nullopt;
   }
 
   void setup(Context& context) override {
     context_ = &context;
-    // On a CPU the calls are made by this thread: bound to one.
+    // On a CPU this thread makes the calls: bind it to one core.
     if (context.device.kind() == DeviceKind::cpu) team_.emplace(1);
     staging_.emplace(context.device);
     const int ranks = context.comm.size();
@@ -81,15 +81,15 @@ class CollectiveCase final : public Case {
   }
 
   void measure(Sampler& sampler) override {
-    if (context_->device.kind() != DeviceKind::cpu && context_->comm.size() > 1) learn_choice();
-    sampler.calls_meet();
+    if (context_->device.kind() != DeviceKind::cpu && context_->comm.size() > 1) record_algorithm();
+    sampler.calls_are_collective();
     const std::function<void()> ring = [this, &sampler] { send_and_receive(sampler.stream()); };
     sampler.repeat(1, [&](Stream& stream, int) { call(stream, ring); });
   }
 
   void verify(Checks& checks) override {
     if (in_place_ && reduces(op_)) {
-      // Each timed call summed the sums of the one before: once more, from known inputs, on the same buffers.
+      // Each timed call summed up the sums of the previous one: call once more, from known inputs, on the same buffers.
       const auto stream = context_->device.make_stream();
       fill();
       context_->comm.barrier();
@@ -110,8 +110,8 @@ class CollectiveCase final : public Case {
                      });
       add_check(checks, context_->comm, "changed_inputs", changed);
     }
-    fill();  // a further measurement starts anew
-    // Some connections are only made, and told of, by the first call.
+    fill();  // for another measurement
+    // Some connections are made, and reported, only by the first call.
     context_->outputs.choices["implementation"] = context_->comm.implementation();
   }
 
@@ -127,8 +127,8 @@ class CollectiveCase final : public Case {
   }
 
  private:
-  // In huge pages also where it is small, as slices of a flat gradient buffer are: Open MPI's copies of 64 KiB from
-  // process to process take 15 % less time then (Zen 4).
+  // Small buffers use huge pages too, like slices of a flat gradient buffer: that makes Open MPI's copies of 64 KiB
+  // between processes 15 % faster (Zen 4).
   Buffer allocate(Context& context, std::size_t bytes) const {
     constexpr std::size_t huge_page = std::size_t{2} << 20;
     const std::size_t enough = std::max(bytes, huge_page);
@@ -161,8 +161,8 @@ class CollectiveCase final : public Case {
                     [&](void* part, std::size_t, std::size_t) { std::memcpy(part, held.data(), element); });
   }
 
-  // One call of the library's own choosing, before any is timed: which algorithm it takes is only told at a call.
-  void learn_choice() {
+  // Makes one untimed call, since libraries report the algorithm they choose only during a call.
+  void record_algorithm() {
     const auto stream = context_->device.make_stream();
     const std::string choice = context_->comm.choice_of([&] {
       call(*stream, [this, &stream] { send_and_receive(*stream); });
@@ -173,7 +173,7 @@ class CollectiveCase final : public Case {
 
   void describe(Context& context) const {
     context.outputs.protocol.batching = batching_;
-    context.outputs.protocol.cache = "hot";  // the same buffers each time, as nccl-tests and the OSU benchmarks
+    context.outputs.protocol.cache = "hot";  // the same buffers each time, as in nccl-tests and the OSU benchmarks
     context.outputs.protocol.data = "integers";
     context.outputs.choices["implementation"] = context.comm.implementation();
     context.outputs.labels["count"] = std::to_string(layout_.count);
@@ -196,7 +196,7 @@ class CollectiveCase final : public Case {
     }
   }
 
-  // To the next rank of the ring, from the one before.
+  // To the next rank of the ring, from the previous one.
   void send_and_receive(Stream& stream) {
     Communicator& comm = context_->comm;
     const int ranks = comm.size();
@@ -228,7 +228,7 @@ Estimate estimate(const Params& params, const World& world) {
   Estimate result;
   result.memory_bytes = static_cast<double>(held * size_of(dtype));
   result.bytes = static_cast<double>(layout.bytes);
-  // However many there are, each direction of each round takes its least time.
+  // Each direction of each round takes at least its minimum time.
   if (is_pairwise(params)) result.seconds = 2 * pairing_rounds(world.ranks) * Sampler::min_round_seconds;
   return result;
 }
@@ -240,7 +240,7 @@ Family collective_family() {
   using namespace collective;
   Family family;
   family.name = "collective";
-  family.summary = "calls between ranks, counted as nccl-tests does: algbw, busbw, latency";
+  family.summary = "calls between ranks, counted as in nccl-tests: algbw, busbw, latency";
   const std::vector<std::string> ops = all_words<Op>();
   std::vector<std::string> ops_and_pairwise = ops;
   ops_and_pairwise.emplace_back(pairwise_op);  // only on request: it measures links one after another

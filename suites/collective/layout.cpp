@@ -20,12 +20,12 @@ Layout layout_of(Op op, std::size_t bytes, DType dtype, int ranks) {
 
 std::optional<double> bus_factor(Op op, int ranks) {
   if (ranks < 2) return std::nullopt;
-  const double share = (ranks - 1.0) / ranks;
+  const double fraction = (ranks - 1.0) / ranks;
   switch (op) {
-    case Op::all_reduce: return 2 * share;
+    case Op::all_reduce: return 2 * fraction;
     case Op::all_gather:
     case Op::reduce_scatter:
-    case Op::all_to_all: return share;
+    case Op::all_to_all: return fraction;
     case Op::broadcast:
     case Op::send_recv: break;
   }

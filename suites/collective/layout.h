@@ -1,4 +1,4 @@
-// What a collective of S bytes means: counts, buffers and bandwidth factors by nccl-tests' conventions.
+// Counts, buffers and bandwidth factors of a collective of S bytes, by nccl-tests' conventions.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -17,10 +17,10 @@ constexpr auto words(Op) {
 }
 inline constexpr int op_count = static_cast<int>(words(Op{}).size());
 
-// Elements; `bytes` is S rounded down to what the ranks can share: all of an all-reduce, broadcast or send-recv, the
-// ranks' blocks together for the others.
+// In elements, but for `bytes`: S rounded down to whole elements of an all-reduce, broadcast or send-recv, and to whole
+// blocks of every rank for the others.
 struct Layout {
-  std::size_t count = 0;  // that the call is given: of a block where ranks hold blocks
+  std::size_t count = 0;  // the call's argument: of one block if ranks have blocks
   std::size_t send = 0;
   std::size_t receive = 0;
   std::size_t bytes = 0;

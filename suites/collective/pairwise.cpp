@@ -25,7 +25,7 @@ namespace assay::collective {
 
 namespace {
 
-// Messages up to here are bound by latency, as reports see them too.
+// Messages up to this size are bound by latency; reports use the same limit.
 constexpr std::size_t small_message_bytes = 32 << 10;
 
 class PairwiseCase final : public Case {
@@ -33,9 +33,9 @@ class PairwiseCase final : public Case {
   explicit PairwiseCase(const PairwiseParams& params) : params_(params) {}
 
   std::optional<std::string> prepare(Context& context) override {
-    if (context.comm.size() == 1) return "one rank has no other to send to";
+    if (context.comm.size() == 1) return "one rank has no peer to send to";
     if (params_.in_place) return "pairwise has no in-place form";
-    if (params_.registered) return "pairwise: only the whole world's communicator knows registered buffers";
+    if (params_.registered) return "pairwise: only the communicator of the whole world supports registered buffers";
     if (layout_of(Op::send_recv, params_.bytes, params_.dtype, context.comm.size()).count == 0)
       return fmt::format("{} bytes hold no element of {}", params_.bytes, assay::name_of(params_.dtype));
     return std::nullopt;
@@ -70,10 +70,10 @@ class PairwiseCase final : public Case {
     const int rounds = pairing_rounds(static_cast<int>(ranks_.size()));
     sampler.rounds(2 * rounds, [&](int index) { return round(index); });
     pair_.reset();
-    if (!ways_.empty()) context_->outputs.choices["transport"] = fmt::format("{}", fmt::join(ways_, ", "));
+    if (!transports_.empty()) context_->outputs.choices["transport"] = fmt::format("{}", fmt::join(transports_, ", "));
     times_ = pair_times(sampler.measurement(), rounds);
     if (context_->comm.rank() != 0) return;
-    keep_matrix();
+    record_matrix();
     const Members members = several_hosts_ ? Members::hosts : Members::ranks;
     for (std::string& finding : name_slow(times_, names_, members))
       context_->outputs.flags.push_back(std::move(finding));
@@ -97,16 +97,16 @@ class PairwiseCase final : public Case {
       for (const auto& time : row)
         if (time) all.push_back(time->median);
     const auto bytes = static_cast<double>(layout_.bytes);
-    const double middle = median(all);
+    const double typical = median(all);
     // The samples are those of the slowest pair.
     if (small_)
-      return {time_metric("slowest_pair_latency", measured), value_metric("median_pair_latency", middle, "s")};
+      return {time_metric("slowest_pair_latency", measured), value_metric("median_pair_latency", typical, "s")};
     return {rate_metric("slowest_pair_bandwidth", bytes, "B/s", measured),
-            value_metric("median_pair_bandwidth", bytes / middle, "B/s", Better::higher)};
+            value_metric("median_pair_bandwidth", bytes / typical, "B/s", Better::higher)};
   }
 
  private:
-  // The first rank of each host; all ranks where there is but one host.
+  // The first rank of each host; all ranks of a single host.
   void choose_members() {
     const std::vector<std::string> hosts = hosts_of_ranks(context_->comm);
     several_hosts_ = std::set<std::string>(hosts.begin(), hosts.end()).size() > 1;
@@ -126,7 +126,7 @@ class PairwiseCase final : public Case {
                        context_->inputs.seed, rank);
   }
 
-  // Two measurements a round: from the lower member of each pair, then to it.
+  // Two measurements per round: from the lower member of each pair, then to it.
   Sampler::Round round(int index) {
     if (member_ < 0) return {};
     const auto other = partner_of(member_, index / 2, static_cast<int>(ranks_.size()));
@@ -135,18 +135,18 @@ class PairwiseCase final : public Case {
       pair_ = members_comm_->split(other ? std::min(member_, *other) : member_, member_);
     }
     if (!other) return {};
-    const bool first = (index % 2 == 0) == (member_ < *other);  // this rank's message goes first
+    const bool first = (index % 2 == 0) == (member_ < *other);  // this rank sends first
     calls_ = 0;
     poison();
     return {pair_.get(),
             [this, first](Stream& stream, int) {
-              const bool there = !small_ || calls_++ % 2 == 0;
-              message(stream, there == first);
+              const bool forth = !small_ || calls_++ % 2 == 0;
+              message(stream, forth == first);
             },
             [this, first, other = *other](Stream&) {
-              // Who only sends has nothing to look at.
+              // A rank that only sends has nothing to check.
               if (!first || (small_ && calls_ > 1)) check_from(other);
-              if (const std::string way = pair_->transport(); !way.empty()) ways_.insert(way);
+              if (const std::string name = pair_->transport(); !name.empty()) transports_.insert(name);
             }};
   }
 
@@ -164,7 +164,7 @@ class PairwiseCase final : public Case {
                     [&](void* part, std::size_t, std::size_t count) { std::memset(part, 0xff, count * element); });
   }
 
-  // What the timed messages of that member left here.
+  // Checks the last message received from that member.
   void check_from(int other) {
     const auto answer = answer_from(ranks_[static_cast<std::size_t>(other)]);
     const bool corrupt = context_->comm.rank() == context_->comm.size() - 1 && context_->inject(Fault::wrong_sum);
@@ -201,7 +201,7 @@ class PairwiseCase final : public Case {
     return times;
   }
 
-  void keep_matrix() {
+  void record_matrix() {
     Matrix matrix{
         small_ ? "latency" : "bandwidth", small_ ? "s" : "B/s", small_ ? Better::lower : Better::higher, ranks_, {}};
     for (const auto& row : times_)
@@ -221,11 +221,11 @@ class PairwiseCase final : public Case {
   bool several_hosts_ = false;
   std::vector<int> ranks_;          // of the members
   std::vector<std::string> names_;  // of the members' hosts
-  int member_ = -1;                 // this rank's place among them; -1: it is none
+  int member_ = -1;                 // this rank's index among the members; -1: none
   std::unique_ptr<Communicator> members_comm_;
   std::unique_ptr<Communicator> pair_;
-  std::int64_t calls_ = 0;  // of the measurement at hand
-  std::set<std::string> ways_;
+  std::int64_t calls_ = 0;  // in the current measurement
+  std::set<std::string> transports_;
   Buffer send_;
   Buffer receive_;
   PairTimes times_;

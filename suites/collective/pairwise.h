@@ -1,4 +1,4 @@
-// Every two hosts measured against each other: which link, or which host, is the slow one.
+// Measures every pair of hosts, to find slow links and slow hosts.
 #pragma once
 
 #include "harness/plan/case.h"
@@ -19,10 +19,10 @@ struct PairwiseParams {
   bool registered = false;
 };
 
-// One rank of each host (of a single host: every rank) sends to every other: all pairs in the rounds of a tournament,
-// so that no link end is shared, one direction after the other. Messages up to 32 KiB go back and forth, and the time
-// is that of one way (as the OSU benchmarks' latency, counted on who began); larger ones follow each other one way, and
-// the time ends when the last has arrived. The record holds the matrix of every direction's median.
+// One rank per host (on a single host: every rank) sends to every other. Pairs are arranged in the rounds of a
+// tournament, so that no end of a link is shared, one direction after the other. Messages up to 32 KiB go back and
+// forth, and the time is that of one way (as in the OSU latency benchmark, timed by the rank that starts); larger ones
+// stream one way until the last has arrived. The record holds the matrix of the medians of every direction.
 std::unique_ptr<Case> make_pairwise(const PairwiseParams& params);
 
 }  // namespace assay::collective

@@ -1,4 +1,4 @@
-// What the matrix of pairs says in words: which link, or which member, is the slow one.
+// Names the slow links and members that a matrix of pairs shows.
 #pragma once
 
 #include "harness/sampling/sampler.h"
@@ -9,13 +9,13 @@
 
 namespace assay::collective {
 
-// Seconds a message by sender (row) and receiver (column); nothing on the diagonal.
+// Seconds per message by sender (row) and receiver (column); the diagonal is empty.
 using PairTimes = std::vector<std::vector<std::optional<RoundResult>>>;
 
 enum class Members { hosts, ranks };
 
-// "slow host c: ...", "slow rank 1: ...", "slow link a -> b: ...", by find_slow_pairs; the worst first, 20 of them.
-// `names`: those of the hosts, or "rank 1". Nothing for fewer than three members.
+// "slow host c: ...", "slow rank 1: ...", "slow link a -> b: ...", as found by find_slow_pairs: the worst 20, worst
+// first. `names` are host names, or "rank 1". Empty for fewer than three members.
 std::vector<std::string> name_slow(const PairTimes& times, const std::vector<std::string>& names, Members members);
 
 }  // namespace assay::collective

@@ -17,9 +17,9 @@ Staging::Staging(Device& device) : device_(device) {
 void Staging::write(void* buffer, std::size_t elements, std::size_t element_bytes,
                     const std::function<void(void*, std::size_t, std::size_t)>& make) {
   if (!stream_) return make(buffer, 0, elements);
-  const std::size_t most = block_bytes / element_bytes;
-  for (std::size_t first = 0; first < elements; first += most) {
-    const std::size_t count = std::min(most, elements - first);
+  const std::size_t max_elements = block_bytes / element_bytes;
+  for (std::size_t first = 0; first < elements; first += max_elements) {
+    const std::size_t count = std::min(max_elements, elements - first);
     make(block_.data(), first, count);
     device_.copy(static_cast<char*>(buffer) + first * element_bytes, block_.data(), count * element_bytes, *stream_);
     stream_->synchronize();
@@ -29,9 +29,9 @@ void Staging::write(void* buffer, std::size_t elements, std::size_t element_byte
 void Staging::read(const void* buffer, std::size_t elements, std::size_t element_bytes,
                    const std::function<void(const void*, std::size_t, std::size_t)>& look) {
   if (!stream_) return look(buffer, 0, elements);
-  const std::size_t most = block_bytes / element_bytes;
-  for (std::size_t first = 0; first < elements; first += most) {
-    const std::size_t count = std::min(most, elements - first);
+  const std::size_t max_elements = block_bytes / element_bytes;
+  for (std::size_t first = 0; first < elements; first += max_elements) {
+    const std::size_t count = std::min(max_elements, elements - first);
     device_.copy(block_.data(), static_cast<const char*>(buffer) + first * element_bytes, count * element_bytes,
                  *stream_);
     stream_->synchronize();

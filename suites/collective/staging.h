@@ -1,5 +1,4 @@
-// Host code's way to a buffer of the device: directly where they share memory, else block by block through pinned
-// memory.
+// Host access to a device buffer: directly if host and device share memory, else block by block through pinned memory.
 #pragma once
 
 #include "harness/device/device.h"
@@ -15,17 +14,17 @@ class Staging {
   // The device must outlive this.
   explicit Staging(Device& device);
 
-  // make(part, first, count): elements `first` to `first + count` of the buffer are to be written at `part`.
+  // make(part, first, count) writes elements `first` to `first + count` of the buffer to `part`.
   void write(void* buffer, std::size_t elements, std::size_t element_bytes,
              const std::function<void(void* part, std::size_t first, std::size_t count)>& make);
-  // look(part, first, count): they lie at `part`; what is changed there is lost.
+  // look(part, first, count) reads them at `part`; changes made there are lost.
   void read(const void* buffer, std::size_t elements, std::size_t element_bytes,
             const std::function<void(const void* part, std::size_t first, std::size_t count)>& look);
 
  private:
   Device& device_;
   std::unique_ptr<Stream> stream_;
-  Buffer block_;  // empty where the host reaches the device's memory
+  Buffer block_;  // empty if the host reaches device memory
 };
 
 }  // namespace assay::collective

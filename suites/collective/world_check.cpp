@@ -1,5 +1,7 @@
 #include "suites/collective/world_check.h"
 
+#include "harness/comm/gather.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 namespace assay::collective {
 
 void add_check(Checks& checks, Communicator& comm, const char* name, const Wrong& wrong) {
-  const auto ranks = static_cast<std::size_t>(comm.size());
   constexpr std::size_t text_bytes = 320;
   std::array<char, text_bytes> own{};
   std::string text;
@@ -20,18 +21,15 @@ void add_check(Checks& checks, Communicator& comm, const char* name, const Wrong
   if (wrong.count > wrong.detail.size()) text += fmt::format("; {} in all", wrong.count);
   std::copy_n(text.begin(), std::min(text.size(), text_bytes - 1), own.begin());
 
-  const auto count = static_cast<std::int64_t>(wrong.count);
-  std::vector<std::int64_t> counts(ranks);
-  std::vector<char> texts(ranks * text_bytes);
-  comm.all_gather_host(&count, counts.data(), sizeof count);
-  comm.all_gather_host(own.data(), texts.data(), text_bytes);
+  const std::vector<std::uint64_t> counts = gather(comm, wrong.count);
+  const std::vector<std::array<char, text_bytes>> texts = gather(comm, own);
 
-  std::int64_t total = 0;
+  std::uint64_t total = 0;
   std::vector<std::string> detail;
-  for (std::size_t r = 0; r < ranks; ++r) {
+  for (std::size_t r = 0; r < counts.size(); ++r) {
     total += counts[r];
     if (counts[r] && comm.rank() == 0 && detail.size() < 20)
-      detail.push_back(fmt::format("rank {}: {}", r, texts.data() + r * text_bytes));
+      detail.push_back(fmt::format("rank {}: {}", r, texts[r].data()));
   }
   checks.at_most(name, static_cast<double>(total), 0, detail);
 }

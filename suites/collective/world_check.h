@@ -6,8 +6,8 @@
 
 namespace assay::collective {
 
-// Passes where no rank found a wrong element; the same on every rank. Its culprits, by rank, on rank 0. Every rank
-// calls it.
+// Passes if no rank found a wrong element; the same result on every rank. Rank 0 gets the culprits, by rank. Every rank
+// must call it.
 void add_check(Checks& checks, Communicator& comm, const char* name, const Wrong& wrong);
 
 }  // namespace assay::collective

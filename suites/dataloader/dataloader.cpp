@@ -30,7 +30,7 @@ Estimate estimate(const Params& params, const World&) {
   estimate.bytes = estimate.items * typical_image;
   if (stage == Stage::batch || stage == Stage::all) estimate.memory_bytes += estimate.items * sample * prefetch_batches;
   if (stage == Stage::decode) {
-    // A user's set is not counted before it is opened: at most what the case would keep.
+    // A user's set has not been opened yet: use the most that the case keeps.
     const bool generated = params.text("path") == generated_path;
     estimate.memory_bytes += generated ? data::default_images * typical_image : static_cast<double>(decode_input_bytes);
   }
@@ -53,9 +53,9 @@ std::optional<std::string> conflict(const Params& params, const World&) {
 Family dataloader_family() {
   Family family;
   family.name = "dataloader";
-  family.summary = "training samples a second from image folders, tar shards and token files, each stage alone and all";
+  family.summary = "training samples per second from image folders, tar shards and token files, by stage and in all";
   family.params = {
-      axis::choice<dataloader::Kind>("kind").runs({"image"}).doc("what the samples are"),
+      axis::choice<dataloader::Kind>("kind").runs({"image"}).doc("kind of samples"),
       axis::text("path", dataloader::generated_path)
           .doc("folder of images, tar shards, or a token file (raw uint16; uint32 if its name ends in .u32 or "
                ".u32.bin)"),

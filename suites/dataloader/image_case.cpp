@@ -14,11 +14,11 @@ namespace assay::dataloader {
 
 namespace {
 
-constexpr std::int64_t image_order_batches = 8;  // compared with one worker's
+constexpr std::int64_t image_order_batches = 8;  // compared with those of one worker
 constexpr std::int64_t pixel_samples = 8;        // compared with the reference
-constexpr std::size_t scanned_images = 1024;     // decoded whole after the measurement, to find damage
-constexpr double level_limit = 1.0;              // of 255, each value
-constexpr double scaled_level_limit = 4.0;       // mean, where the decoder shrank in the frequency domain
+constexpr std::size_t scanned_images = 1024;     // fully decoded after the measurement, to find damage
+constexpr double level_limit = 1.0;              // of 255, per value
+constexpr double scaled_level_limit = 4.0;       // mean, if the decoder scaled in the frequency domain
 
 class ImageCase final : public LoaderCase {
  public:
@@ -32,14 +32,15 @@ class ImageCase final : public LoaderCase {
     const PathCheck check = check_path(Kind::image, path_);
     if (check.other_kind) return fmt::format("{}: holds tokens, not images", path_);
     if (!reads()) {
-      if (cold_) return fmt::format("stage {} takes its input from memory: no cache to be cold", word_of(stage_));
+      if (cold_)
+        return fmt::format("stage {} reads its input from memory, so there is no cache to be cold", word_of(stage_));
       return std::nullopt;
     }
     source_ = provide(Kind::image, path_, context, threads());
     set_.emplace(data::ImageSet::open(source_->path));
     if (!cold_) return not_warm(set_->total_bytes());
     const std::string why = data::direct_read_problem(set_->files().front());
-    if (!why.empty()) return "cold reads cannot be had: " + why;
+    if (!why.empty()) return "cold reads are not possible: " + why;
     return std::nullopt;
   }
 
@@ -73,7 +74,7 @@ class ImageCase final : public LoaderCase {
 
  private:
   bool reads() const { return stage_ == Stage::read || stage_ == Stage::all; }
-  // Workers that run at once.
+  // Workers that run at the same time.
   int threads() const { return std::min(workers_, static_cast<int>(cpu::rank_cpus().size())); }
 
   std::int64_t sample_bytes() const override {
@@ -113,7 +114,7 @@ class ImageCase final : public LoaderCase {
     context.outputs.conditions["mean_bytes"] = std::to_string(set_->total_bytes() / set_->size());
   }
 
-  // The pixels of the first two batches, to the bit.
+  // Compares the pixels of the first two batches bit by bit.
   std::int64_t compare(const data::Batch& one, data::Loader& many, std::vector<std::string>& detail) const override {
     if (one.number >= 2 || (stage_ != Stage::batch && stage_ != Stage::all)) return 0;
     const data::Batch& again = many.next();
@@ -127,7 +128,7 @@ class ImageCase final : public LoaderCase {
     return wrong;
   }
 
-  // Samples against the plain path: decode everything, crop, resize in double.
+  // Compares samples with the reference: decode everything, crop, resize in double.
   void check_pixels(Checks& checks) {
     const auto loader = make_loader(workers_);
     const data::Batch& batch = loader->next();
@@ -142,15 +143,15 @@ class ImageCase final : public LoaderCase {
       std::string error = "cannot be read";
       const data::ReferenceImage whole = bytes ? data::reference_decode(*bytes, error) : data::ReferenceImage{};
       if (whole.pixels.empty()) {
-        bad_.add(image, error);  // damaged where the crop did not look: counted by report_damage()
+        bad_.add(image, error);  // damaged outside the crop: counted by report_damage()
         continue;
       }
       const data::Augmentation drawn =
           data::draw_augmentation(rng, stream_.order.place(position), whole.width, whole.height);
       const auto* pixels = reinterpret_cast<const float*>(batch.data + position * data::sample_bytes(image_size));
-      const auto [greatest, mean] = difference(pixels, data::reference_resize(whole, drawn, image_size));
+      const auto [maximum, mean] = difference(pixels, data::reference_resize(whole, drawn, image_size));
       const bool scaled = data::decode_denominator(drawn.crop, image_size) > 1;
-      const double error_levels = scaled ? mean : greatest;
+      const double error_levels = scaled ? mean : maximum;
       (scaled ? worst_scaled : worst) = std::max(scaled ? worst_scaled : worst, error_levels);
       scaled_seen = scaled_seen || scaled;
       if (error_levels > (scaled ? scaled_level_limit : level_limit))
@@ -161,20 +162,20 @@ class ImageCase final : public LoaderCase {
     if (scaled_seen) checks.at_most("scaled_mean_error_levels", worst_scaled, scaled_level_limit, scaled_detail);
   }
 
-  // Greatest and mean difference in levels of 255.
+  // Maximum and mean difference in levels of 255.
   static std::pair<double, double> difference(const float* pixels, const std::vector<double>& reference) {
     const data::Normalization norm;
-    double greatest = 0, sum = 0;
+    double maximum = 0, sum = 0;
     for (std::size_t i = 0; i < reference.size(); ++i) {
       const double level = 255.0 * (static_cast<double>(pixels[i]) * norm.deviation[i % 3] + norm.mean[i % 3]);
       const double error = std::abs(level - reference[i]);
-      greatest = error > greatest || std::isnan(error) ? error : greatest;
+      maximum = error > maximum || std::isnan(error) ? error : maximum;
       sum += error;
     }
-    return {greatest, sum / static_cast<double>(reference.size())};
+    return {maximum, sum / static_cast<double>(reference.size())};
   }
 
-  // Crops see only a part of each image: whole images are decoded to find the damage that they missed.
+  // Crops read only part of each image: decodes whole images to find damage elsewhere.
   void scan() {
     data::ImageReader reader(*set_, false);
     data::JpegDecoder decoder;
@@ -206,7 +207,7 @@ class ImageCase final : public LoaderCase {
     std::vector<std::string> detail;
     for (const auto& [image, reason] : bad)
       detail.push_back(fmt::format("{}: {}", set_->name(static_cast<std::size_t>(image)), reason));
-    // Every image was seen where the stream went round once; else those delivered and those scanned, at the least.
+    // All images if the stream went round once, else at least those delivered or scanned.
     const double seen = std::max(static_cast<double>(scanned_), std::min(items_, static_cast<double>(set_->size())));
     checks.at_most("corrupt_images_share", static_cast<double>(bad.size()) / seen, corrupt_share_limit, detail);
     checks.at_most("damaged_archives", static_cast<double>(set_->damaged_archives().size()), 0,

@@ -58,8 +58,8 @@ bool LoaderCase::to_device() const {
   return context_ && context_->device.kind() != DeviceKind::cpu && sample_bytes() > 0;
 }
 
-// The loader may fill a batch's memory again once the next is asked for: its copy is waited for first, and only then
-// does it count. Workers go on meanwhile.
+// The loader may overwrite a batch once next() is called, so this waits for the batch's copy first and counts it only
+// then. Workers continue meanwhile.
 std::int64_t LoaderCase::deliver_to_device() {
   const bool before = copied_batches_ > 0;
   if (before) device_slots_[static_cast<std::size_t>(copied_batches_ + 1) % 2].copied->synchronize();
@@ -79,7 +79,7 @@ std::int64_t LoaderCase::deliver_to_device() {
   return before ? batches_.items : 0;
 }
 
-// The batch that was copied last, which the loader still holds.
+// Checks the last batch copied, which the loader still holds.
 void LoaderCase::check_device(Checks& checks) {
   std::vector<std::string> detail;
   std::uint64_t wrong = 0;
@@ -124,7 +124,7 @@ void LoaderCase::verify(Checks& checks) {
 
 std::int64_t LoaderCase::compare(const data::Batch&, data::Loader&, std::vector<std::string>&) const { return 0; }
 
-// The same samples in the same order as one worker makes.
+// The samples must come in the order that one worker delivers.
 void LoaderCase::check_order(Checks& checks) const {
   const auto many = make_loader(workers_), one = make_loader(1);
   std::vector<std::string> detail;

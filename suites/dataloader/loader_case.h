@@ -1,5 +1,5 @@
-// What cases of every kind have in common: a loader whose batches are counted over a window, and whose order must not
-// depend on the number of workers.
+// The base of all loader cases: counts a loader's batches over a window and checks that their order does not depend on
+// the number of workers.
 #pragma once
 
 #include "harness/plan/case.h"
@@ -16,7 +16,7 @@ namespace assay::dataloader {
 
 inline constexpr int prefetch_batches = 4;
 
-// Worker threads that the parameter means: a number, or all cores.
+// Worker threads by the parameter: a number, or all cores.
 int worker_count(const Params& params);
 // Throughput over the wall time of the window, with the interval of its pieces.
 Metric window_throughput(const Measurement& measurement, std::string name, double per_item, std::string unit);
@@ -28,30 +28,30 @@ class LoaderCase : public Case {
 
  protected:
   struct Batches {
-    std::int64_t samples = 0;   // of a batch
-    std::int64_t items = 0;     // that a batch counts for
-    std::int64_t compared = 0;  // batches whose order is compared with one worker's
-    const char* sample = "";    // what a sample is called
+    std::int64_t samples = 0;   // per batch
+    std::int64_t items = 0;     // per batch: what throughput counts
+    std::int64_t compared = 0;  // batches whose order is compared with that of one worker
+    const char* sample = "";    // name of a sample in messages
   };
 
   LoaderCase(const Params& params, const Batches& batches);
 
   virtual std::unique_ptr<data::Loader> make_loader(int workers) const = 0;
-  // The files that the stage reads; none where its input lies in memory.
+  // The files that the stage reads; none if its input is in memory.
   virtual std::vector<std::string> files_read() const = 0;
   virtual void check(Checks& checks) = 0;
-  // Bytes of a sample in a batch; 0: the stage leaves none.
+  // Bytes of a sample in a batch; 0: the stage leaves no samples.
   virtual std::int64_t sample_bytes() const = 0;
-  // Told of each batch of the window.
+  // Called for each batch of the window.
   virtual void delivered(const data::Batch&) {}
-  // Mistakes beside the order in a batch made again by one worker; adds a line each to `detail`.
+  // Differences other than the order in a batch made again by one worker; adds a line for each to `detail`.
   virtual std::int64_t compare(const data::Batch& one, data::Loader& many, std::vector<std::string>& detail) const;
 
   bool generated() const { return path_ == generated_path; }
   data::LoaderOptions options(int workers) const;
-  // Ends the loader's threads: to be called by the destructor of what make_loader() lends them.
+  // Ends the loader's threads. The destructor of a class whose members make_loader() hands to them must call it.
   void stop() { loader_.reset(); }
-  // Sets what every kind says of itself in protocol and flags, and starts the loader: the end of setup().
+  // Fills in protocol and flags and starts the loader. Called at the end of setup().
   void start(Context& context, std::string output);
 
   const std::string path_;
@@ -62,12 +62,12 @@ class LoaderCase : public Case {
 
  private:
   void check_order(Checks& checks) const;
-  // On a GPU batches of samples go to device memory; a stage that leaves no samples behind has none.
+  // On a GPU, batches are copied to device memory, unless the stage leaves no samples.
   bool to_device() const;
   std::int64_t deliver_to_device();
   void check_device(Checks& checks);
 
-  // Device memory takes turns, so that one batch can be used while the next arrives.
+  // Two device buffers alternate, so that one batch can be used while the next arrives.
   struct DeviceSlot {
     Buffer data;
     std::unique_ptr<Event> copied, consumed;
@@ -78,7 +78,7 @@ class LoaderCase : public Case {
   std::array<DeviceSlot, 2> device_slots_;
   std::unique_ptr<Stream> copies_, consumer_;
   std::int64_t copied_batches_ = 0;
-  const std::byte* last_ = nullptr;  // the batch that was copied last, where the loader has it
+  const std::byte* last_ = nullptr;  // the last batch copied, in the loader's memory
   Context* context_ = nullptr;
   std::unique_ptr<data::Loader> loader_;
   std::vector<std::int64_t> first_indices_;

@@ -20,14 +20,14 @@ bool named_like_tokens(const std::string& path) {
   return ending == ".bin" || ending == ".u16" || ending == ".u32" || ending == ".uint16" || ending == ".uint32";
 }
 
-PathCheck look(Kind kind, const std::string& path) {
+PathCheck inspect(Kind kind, const std::string& path) {
   if (path == generated_path) return {};
   const std::string as_images = data::ImageSet::problem_with(path);
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return {as_images, false};  // the same words for both kinds
+  if (!std::filesystem::exists(path, error)) return {as_images, false};  // the same message for both kinds
   if (kind == Kind::image) {
     if (as_images.empty()) return {};
-    // A file that is no shard may be the token file of the plan's other cases; any file could be, so its name decides.
+    // A file that is no shard may be the token file of the plan's other cases. Any file could be one: go by its name.
     return {as_images, named_like_tokens(path) && data::TokenSet::problem_with(path, window_length).empty()};
   }
   if (as_images.empty()) return {fmt::format("{}: holds images; token cases read a token file", path), true};
@@ -42,7 +42,7 @@ const PathCheck& check_path(Kind kind, const std::string& path) {
   static std::map<std::pair<Kind, std::string>, PathCheck> known;
   const std::lock_guard guard(mutex);
   const auto [found, fresh] = known.try_emplace({kind, path});
-  if (fresh) found->second = look(kind, path);
+  if (fresh) found->second = inspect(kind, path);
   return found->second;
 }
 
@@ -70,7 +70,7 @@ void flag_eviction(const std::vector<std::string>& files, Context& context) {
   constexpr std::size_t max_files = 4096;
   const data::Residency held = data::residency(files, max_files);
   if (held.fraction >= 0.99) return;
-  context.outputs.flags.push_back(fmt::format("the page cache held {:.1f} % of the data ({} of {} files looked at)",
+  context.outputs.flags.push_back(fmt::format("the page cache held {:.1f} % of the data ({} of {} files checked)",
                                               100 * held.fraction, held.sampled, files.size()));
 }
 

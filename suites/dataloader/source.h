@@ -1,4 +1,4 @@
-// Which data a case reads: the user's path, or a set made here.
+// The data that a case reads: the user's path, or a generated set.
 #pragma once
 
 #include "harness/plan/case.h"
@@ -20,26 +20,26 @@ constexpr auto words(Cache) { return std::to_array<std::string_view>({"warm", "c
 inline constexpr const char* generated_path = "generated";
 inline constexpr std::int64_t window_length = 1024;  // tokens
 
-// What a user's path holds. Empty `problem`: it can be used for `kind`. `other_kind`: it holds data of the other kind,
-// which makes the case a skip, so that one path can be set for a plan that has both kinds.
+// What is in a user's path. `problem` is empty if it can be used for `kind`. `other_kind`: it holds data of the other
+// kind, so the case is skipped; that way one path can be set for a plan that has both kinds.
 struct PathCheck {
   std::string problem;
   bool other_kind = false;
 };
-// Looks at the path once a process.
+// Looks at the path once per process.
 const PathCheck& check_path(Kind kind, const std::string& path);
 
 struct Source {
-  std::string path;      // that is read
-  std::string data_set;  // as the protocol names it: for a generated set its hash
-  std::string remark;    // for readers; empty when there is none
+  std::string path;      // to be read
+  std::string data_set;  // its name in the protocol: the hash of a generated set
+  std::string remark;    // for readers; may be empty
 };
-// Makes the generated set when it is asked for and not in the cache.
+// Generates the set if it is requested and not in the cache.
 Source provide(Kind kind, const std::string& path, const Context& context, int threads);
 
-// Why a data set of this many bytes cannot be read from the page cache; nothing when it can.
+// Why a data set of this many bytes cannot be read from the page cache; nullopt if it can.
 std::optional<std::string> not_warm(std::uint64_t bytes);
-// Flags a warm measurement whose files the page cache does not hold at its end. Looks at no more than 4096 of them.
+// Flags a warm measurement if its files are no longer in the page cache at its end. Looks at 4096 files at most.
 void flag_eviction(const std::vector<std::string>& files, Context& context);
 
 }  // namespace assay::dataloader

@@ -11,7 +11,7 @@ namespace assay::dataloader {
 
 namespace {
 
-constexpr std::int64_t token_order_batches = 64;  // compared with one worker's
+constexpr std::int64_t token_order_batches = 64;  // compared with those of one worker
 
 class TokenCase final : public LoaderCase {
  public:
@@ -28,14 +28,14 @@ class TokenCase final : public LoaderCase {
     const PathCheck check = check_path(Kind::token, path_);
     if (check.other_kind) return fmt::format("{}: holds images, not tokens", path_);
     if (stage_ == Stage::batch) {
-      if (cold_) return "stage batch takes its input from memory: no cache to be cold";
+      if (cold_) return "stage batch reads its input from memory, so there is no cache to be cold";
       return std::nullopt;
     }
     source_ = provide(Kind::token, path_, context, 1);
     const std::string file = file_of(*source_);
     if (!cold_) return not_warm(data::File::open(file).bytes());
     const std::string why = data::direct_read_problem(file);
-    if (!why.empty()) return "cold reads cannot be had: " + why;
+    if (!why.empty()) return "cold reads are not possible: " + why;
     return std::nullopt;
   }
 
@@ -78,7 +78,7 @@ class TokenCase final : public LoaderCase {
     });
   }
 
-  // Every token of the first batches against the file, read another way than the pipeline's.
+  // Compares every token of the first batches with the file, read by other code than the pipeline's.
   void check_tokens(Checks& checks) {
     const auto loader = make_loader(workers_);
     const data::File file = data::File::open(set_->path());
@@ -92,14 +92,14 @@ class TokenCase final : public LoaderCase {
         file.read(raw.data(), raw.size(), set_->offset(static_cast<std::uint64_t>(batch.indices[row])));
         const auto* tokens =
             reinterpret_cast<const std::int32_t*>(batch.data) + row * static_cast<std::size_t>(window_length + 1);
-        std::uint64_t wrong_here = 0;
+        std::uint64_t wrong_in_row = 0;
         for (std::size_t i = 0; i < static_cast<std::size_t>(window_length + 1); ++i) {
           std::uint32_t want = 0;
           std::memcpy(&want, raw.data() + i * width, width);
-          wrong_here += static_cast<std::uint32_t>(tokens[i]) != want;
+          wrong_in_row += static_cast<std::uint32_t>(tokens[i]) != want;
         }
-        wrong += wrong_here;
-        if (wrong_here) detail.push_back(fmt::format("window {}: {} tokens", batch.indices[row], wrong_here));
+        wrong += wrong_in_row;
+        if (wrong_in_row) detail.push_back(fmt::format("window {}: {} tokens", batch.indices[row], wrong_in_row));
       }
     }
     checks.at_most("wrong_tokens", static_cast<double>(wrong), 0, detail);

@@ -52,7 +52,7 @@ void time_candidates(std::span<Candidate> candidates, Device& device, Stream& st
   };
   double total = 0;
   for (Candidate& candidate : candidates) {
-    candidate.seconds = sample(candidate, 1);  // warms up; stands when there is no time for more
+    candidate.seconds = sample(candidate, 1);  // warm-up; used if there is no time for more
     total += candidate.seconds;
   }
   const int rounds = static_cast<int>(std::clamp(budget_seconds / total, 0.0, double{max_rounds}));

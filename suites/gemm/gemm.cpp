@@ -1,4 +1,4 @@
-// The gemm family: every form of a product is tried, the best is measured on fresh samples and verified.
+// The gemm family: tries every form of a product, then measures and verifies the best.
 #include "suites/gemm/gemm.h"
 
 #include "harness/core/configs.h"
@@ -29,12 +29,12 @@ using gemm::SampledRows;
 using gemm::Shape;
 
 constexpr double sustained_seconds = 30;
-constexpr double burst_seconds = 0.9;  // of a GPU, whose power limit a burst ends before
+constexpr double burst_seconds = 0.9;  // on a GPU: ends before its power limit sets in
 constexpr double search_seconds = 0.3;
-constexpr int max_launches = 5;  // of a product: transposed copies of both operands, zeros, parts of a sum, their sum
+constexpr int max_launches = 5;  // per product: transposed copies of both operands, zeros, partial sums, their sum
 constexpr std::int64_t max_compared = std::int64_t{1} << 26;  // elements, over all rotated outputs
 
-// How a `peak` case calls what a kernel of a library runs.
+// The `peak` suite's name for the instruction set of a library's kernel.
 std::string peak_isa(std::string_view isa) {
   for (const auto& [part, name] :
        {std::pair{"amx", "amx"}, std::pair{"emulated", "emulated"}, std::pair{"avx512_core_bf16", "avx512_bf16"},
@@ -89,8 +89,8 @@ class GemmCase final : public Case {
     if (sustained_) {
       protocol.form = "window";
       protocol.max_seconds = sustained_seconds;
-      protocol.target_relative_ci = 0;  // steady figures are no reason to stop: heat takes its time
-      protocol.min_samples = static_cast<int>(sustained_seconds);  // pieces of the window last a second
+      protocol.target_relative_ci = 0;                             // do not stop at low noise: heating takes time
+      protocol.min_samples = static_cast<int>(sustained_seconds);  // pieces of the window last one second
       protocol.warmup_seconds = 1;
     } else if (context.device.kind() == DeviceKind::cuda) {
       protocol.max_seconds = std::min(protocol.max_seconds, burst_seconds);
@@ -147,7 +147,7 @@ class GemmCase final : public Case {
   std::vector<Metric> metrics(const Measurement& measurement) const override {
     Metric throughput = rate_metric("throughput", shape_.flops(), "FLOP/s", measurement);
     if (sustained_ && measurement.window_seconds > 0) {
-      // One rank's share of the work over the wall time of the window: a median would hide stalls.
+      // One rank's work over the wall time of the window: a median would hide stalls.
       const double item = shape_.flops() / ranks_;
       throughput.value = measurement.items * item / measurement.window_seconds;
       throughput.ci95 = scaled(mean_interval(measurement.pieces), item);
@@ -166,8 +166,8 @@ class GemmCase final : public Case {
     });
   }
 
-  // Some products are always enqueued while others run, so that the device never waits for the host. Those in flight
-  // when the window begins are as many as those when it ends.
+  // Enqueues the next batch while one runs, so that the device never waits for the host. As many products are in flight
+  // when the window begins as when it ends.
   void sustain_queue(Sampler& sampler) {
     constexpr double batch_seconds = 0.02;
     const auto batch = static_cast<std::int64_t>(std::clamp(batch_seconds / best_.seconds, 1.0, 1000.0));
@@ -231,7 +231,7 @@ class GemmCase final : public Case {
     }
     const bool floats = dtype != DType::u8 && dtype != DType::s8;
     if (data != (floats ? "normal" : seven_bits_name(data)))
-      throw UsageError(fmt::format("protocol data \"{}\": gemm in {} takes {} or zeros", data, params_.text("dtype"),
+      throw UsageError(fmt::format("protocol data \"{}\": gemm in {} needs {} or zeros", data, params_.text("dtype"),
                                    floats ? "normal" : "uniform"));
     const Rng rng(context.inputs.seed, purpose);
     team_->run([&](int thread) {
@@ -242,7 +242,7 @@ class GemmCase final : public Case {
 
   static const char* seven_bits_name(const std::string& data) { return data == "uniform7" ? "uniform7" : "uniform"; }
 
-  // Zeroes a CPU buffer in parts, one a thread, so that pages lie near the threads that use them.
+  // Zeroes a CPU buffer in parts, one per thread, so that pages are near the threads that use them.
   void touch(const Buffer& buffer) const {
     if (device_->kind() != DeviceKind::cpu) return;
     const auto threads = static_cast<std::size_t>(team_->size());
@@ -260,9 +260,9 @@ class GemmCase final : public Case {
       candidate.op->pack(*stream_, b_.at(slot),
                          candidate.weights.as<char>() + candidate.stride * static_cast<std::size_t>(slot));
       stream_->synchronize();
-      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-      // The first call compiles the reordering.
-      if (slot < 2) candidate.pack_seconds = taken.count();
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+      // The first call also compiles the reordering.
+      if (slot < 2) candidate.pack_seconds = elapsed.count();
     }
   }
 
@@ -278,10 +278,10 @@ class GemmCase final : public Case {
     gemm::time_candidates(
         offer.candidates, *device_, *stream_, context.outputs.protocol.cache == "cold", search_seconds,
         [this](Candidate& candidate, int repetition) { multiply(*stream_, candidate, repetition % slots_); });
-    // Every rank runs what rank 0 found fastest.
+    // All ranks use the fastest of rank 0.
     const auto best =
         static_cast<std::size_t>(context.comm.broadcast_value(static_cast<double>(gemm::choose(offer.candidates))));
-    ASSAY_CHECK(best < offer.candidates.size(), "ranks do not have the same forms of this product");
+    ASSAY_CHECK(best < offer.candidates.size(), "ranks support different forms of this product");
     for (const Candidate& candidate : offer.candidates) {
       const std::string choice = candidate.op->choice();
       found_.push_back(fmt::format("{} {} {:.4g} GFLOP/s", ops::name_of(candidate.form),
@@ -307,11 +307,11 @@ class GemmCase final : public Case {
     labels["candidates"] = fmt::format("{}", fmt::join(found_, "; "));
     if (!offer.refused.empty()) labels["not_offered"] = fmt::format("{}", fmt::join(offer.refused, "; "));
     if (best_.stride > 0) labels["weights"] = fmt::format("packed before timing in {:.3g} s", best_.pack_seconds);
-    // Products by other instruction sets are other products (emulated bf16, AMX). The form and the library's own choice
-    // are remarks: as choices, a close race in the search would make two runs of one machine incomparable.
+    // Other instruction sets compute other products (emulated bf16, AMX). The form and the library's own choice are labels:
+    // if they were choices, a close race in the search would make two runs of one machine incomparable.
     context.outputs.protocol.details["isa"] = best_.op->isa();
 
-    if (device_->kind() == DeviceKind::cuda) return take_sheet_peak(context);
+    if (device_->kind() == DeviceKind::cuda) return use_sheet_peak(context);
     const MeasuredPeak* peak = find_peak(context.inputs.peaks, params_.text("dtype"), peak_isa(best_.op->isa()),
                                          context.inputs.world.ranks, team_->size());
     if (!peak) return;
@@ -325,8 +325,8 @@ class GemmCase final : public Case {
     return shape_.fast_accumulate ? "fast: the tensor core's own sums, of fewer bits than f32" : "f32";
   }
 
-  // What the maker says of this GPU, for dense operands; tensor cores do f64 too.
-  void take_sheet_peak(Context& context) {
+  // The vendor's figure for this GPU and dense operands; tensor cores support f64 too.
+  void use_sheet_peak(Context& context) {
     const std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
     const HardwareSheet* sheet = find_hardware(sheets, context.device.info().name);
     if (!sheet) return;
@@ -339,7 +339,7 @@ class GemmCase final : public Case {
                                                  sheet->sources.contains("peak") ? sheet->sources.at("peak") : "");
   }
 
-  // Makes every output wrong, so that only what the timed runs write can pass.
+  // Overwrites every output, so that only what the timed runs write can pass.
   void poison() {
     const int byte = shape_.types.out == DType::i32 ? 0x7f : 0xff;  // NaN in every float type
     Buffer host = device_->allocate(shape_.out_bytes(), Memory::host);
@@ -380,19 +380,19 @@ class GemmCase final : public Case {
   Candidate best_;
   std::vector<std::string> found_;
   std::vector<char> ran_;  // by slot: written by a timed run
-  double peak_ = 0;        // FLOP/s of one rank; 0: not known
+  double peak_ = 0;        // FLOP/s of one rank; 0: unknown
 };
 
 Estimate estimate(const Params& params, const World&) {
   Estimate e;
-  // Sizes do not depend on the device; what a CPU lacks a GPU may have.
+  // Sizes do not depend on the device, and GPUs support more types than CPUs.
   if (!gemm::types_of(params.text("dtype"), DeviceKind::cuda)) return e;
   const Shape shape = gemm::shape_of(params, DeviceKind::cuda);
   const double a = static_cast<double>(shape.a_bytes());
   const double b = static_cast<double>(shape.b_bytes());
   const double out = static_cast<double>(shape.out_bytes());
   e.bytes = a + b + out;
-  // One set, the host's copy of the operands, and b once more for each form that packs.
+  // One set, the host's copy of the operands, and b again for each form that packs.
   e.memory_bytes = 2 * a + 4 * b + 2 * out;
   e.flops = shape.flops();
   if (gemm::is_sustained(params)) e.seconds = sustained_seconds;

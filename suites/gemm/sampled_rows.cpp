@@ -32,7 +32,7 @@ void row_of(const Shape& s, const A* a, const B* b, std::int64_t i, double* out)
   }
 }
 
-// As row_of for b stored (N, K): along k, where it is contiguous.
+// Like row_of for b stored as (N, K): goes along k, which is contiguous.
 template <typename A, typename B>
 void row_of_transposed(const Shape& s, const A* a, const B* b, std::int64_t i, double* out) {
   std::vector<double> x(static_cast<std::size_t>(s.k));
@@ -94,7 +94,7 @@ std::vector<std::int64_t> sample_rows(std::int64_t m, std::int64_t count) {
 }
 
 double Mismatch::relative_l2() const {
-  // Of an all-zero answer the error itself.
+  // The absolute error if the expected result is all zero.
   return norm_squared > 0 ? std::sqrt(error_squared / norm_squared) : std::sqrt(error_squared);
 }
 

@@ -1,4 +1,4 @@
-// The answer of a product on a sample of its rows, in float64, and the comparison with what a device wrote.
+// The result of a product on a sample of its rows, in float64, and its comparison with a device's.
 #pragma once
 
 #include "harness/device/cpu/team.h"
@@ -10,10 +10,10 @@
 
 namespace assay::gemm {
 
-// At least `count` rows of m (all when there are fewer): the first, the last, and evenly spread ones between.
+// At least `count` rows of m (all if there are fewer): the first, the last, and evenly spaced ones between.
 std::vector<std::int64_t> sample_rows(std::int64_t m, std::int64_t count = 18);
 
-// What was found wrong; sums over any number of comparisons.
+// Errors, summed over any number of comparisons.
 struct Mismatch {
   double error_squared = 0;  // |got - want|^2
   double norm_squared = 0;   // |want|^2
@@ -26,13 +26,13 @@ struct Mismatch {
 
 class SampledRows {
  public:
-  // a and b as the shape stores them, in host memory. Integer products are exact below 2^53.
+  // a and b in host memory, stored as the shape says. Integer products are exact below 2^53.
   SampledRows(const Shape& shape, const void* a, const void* b, const cpu::Team& team);
 
   const std::vector<std::int64_t>& rows() const { return rows_; }
   // The column of the largest element of rows()[index].
   std::int64_t largest_column(std::size_t index) const;
-  // Compares one row as the device wrote it, `where` names it beside row and column.
+  // Compares one row written by the device; `where` follows row and column in messages.
   void compare(std::size_t index, const void* got, const std::string& where, Mismatch& into) const;
 
  private:

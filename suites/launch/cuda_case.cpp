@@ -63,7 +63,7 @@ class CudaLaunchCase final : public Case {
     sampler.steps([this](std::int64_t) { run(nullptr); });
   }
 
-  // Repeats the same calls with work whose effects can be checked.
+  // Repeats the calls with work that can be counted.
   void verify(Checks& checks) override {
     std::vector<std::string> detail;
     std::int64_t wrong = 0;

@@ -1,4 +1,4 @@
-// Launch cases of a GPU.
+// The launch cases on a GPU.
 #pragma once
 
 #include "harness/plan/case.h"
@@ -9,7 +9,6 @@
 
 namespace assay::launch {
 
-// What a GPU starts.
 enum class GpuOp { kernel, kernel_wait, graph, graph_wait, event, copy_h2d, copy_d2h };
 constexpr auto words(GpuOp) {
   return std::to_array<std::string_view>(

@@ -1,5 +1,5 @@
-// Handing a task to another thread and waiting for its answer, in two ways. One giver and one taker, each on its own
-// thread; numbers are handed over, so that both sides can tell a lost or repeated task.
+// Two ways of handing a task to another thread and waiting for its answer. One thread sends, another answers; tasks are
+// numbered, so that both notice a lost or repeated one.
 #pragma once
 
 #include <atomic>
@@ -12,10 +12,10 @@ namespace assay::launch {
 // The task's work: enough to prove that it ran, too little to be timed.
 inline std::uint64_t answer_of(std::uint64_t task) { return ~task; }
 
-// Both threads poll, each a cache line that the other writes.
+// Both threads poll a cache line that the other writes.
 class SpinHandoff {
  public:
-  std::uint64_t give(std::uint64_t task) {
+  std::uint64_t send(std::uint64_t task) {
     task_.store(task, std::memory_order_release);
     std::uint64_t answer = 0;
     while ((answer = answer_.load(std::memory_order_acquire)) == last_answer_) {
@@ -23,7 +23,7 @@ class SpinHandoff {
     return last_answer_ = answer;
   }
   // Waits for a task and answers it; returns the task.
-  std::uint64_t take() {
+  std::uint64_t answer_next() {
     std::uint64_t task = 0;
     while ((task = task_.load(std::memory_order_acquire)) == last_task_) {
     }
@@ -34,25 +34,25 @@ class SpinHandoff {
 
  private:
   alignas(128) std::atomic<std::uint64_t> task_{0};
-  std::uint64_t last_answer_ = 0;  // the giver's
+  std::uint64_t last_answer_ = 0;  // the sender's
   alignas(128) std::atomic<std::uint64_t> answer_{0};
-  std::uint64_t last_task_ = 0;  // the taker's
+  std::uint64_t last_task_ = 0;  // the answering thread's
 };
 
 // Both threads sleep until the other wakes them.
 class BlockHandoff {
  public:
-  std::uint64_t give(std::uint64_t task) {
+  std::uint64_t send(std::uint64_t task) {
     std::unique_lock lock(mutex_);
     task_ = task;
     waiting_ = true;
-    given_.notify_one();
+    sent_.notify_one();
     answered_.wait(lock, [&] { return !waiting_; });
     return answer_;
   }
-  std::uint64_t take() {
+  std::uint64_t answer_next() {
     std::unique_lock lock(mutex_);
-    given_.wait(lock, [&] { return waiting_; });
+    sent_.wait(lock, [&] { return waiting_; });
     answer_ = answer_of(task_);
     waiting_ = false;
     answered_.notify_one();
@@ -61,7 +61,7 @@ class BlockHandoff {
 
  private:
   std::mutex mutex_;
-  std::condition_variable given_;
+  std::condition_variable sent_;
   std::condition_variable answered_;
   bool waiting_ = false;
   std::uint64_t task_ = 0;

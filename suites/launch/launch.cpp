@@ -65,14 +65,14 @@ class ForkJoin final : public Case {
 };
 
 // A task handed to the second thread of a team of two, and its answer. One repetition is `round_trips_` of them inside
-// one parallel region, so that the region's own cost does not show.
+// one parallel region, so that the cost of the region is negligible.
 template <typename Handoff>
 class HandoffCase final : public Case {
  public:
   explicit HandoffCase(std::uint64_t round_trips) : round_trips_(round_trips) {}
 
   std::optional<std::string> prepare(Context&) override {
-    if (cpu::rank_cpus().size() < 2) return "this rank has one CPU, and a task is handed from one to another";
+    if (cpu::rank_cpus().size() < 2) return "this rank has one CPU, and handing a task over needs two";
     return std::nullopt;
   }
 
@@ -86,20 +86,20 @@ class HandoffCase final : public Case {
   }
 
   void measure(Sampler& sampler) override {
-    const std::function<void(int)> both = [this](int thread) { thread == 0 ? give_all() : take_all(); };
+    const std::function<void(int)> both = [this](int thread) { thread == 0 ? send_all() : answer_all(); };
     sampler.repeat(1, [&](Stream&, int) { team_->run(both); });
   }
 
   void verify(Checks& checks) override {
     std::vector<std::string> detail;
     if (wrong_answers_)
-      detail.push_back(fmt::format("{} of {} answers belonged to another task", wrong_answers_, given_));
-    if (wrong_tasks_) detail.push_back(fmt::format("{} of {} tasks came out of turn", wrong_tasks_, taken_));
-    if (given_ != taken_) detail.push_back(fmt::format("{} tasks were given and {} taken", given_, taken_));
-    checks.at_most(
-        "lost_or_repeated_tasks",
-        static_cast<double>(wrong_answers_ + wrong_tasks_ + (given_ > taken_ ? given_ - taken_ : taken_ - given_)), 0,
-        detail);
+      detail.push_back(fmt::format("{} of {} answers belonged to another task", wrong_answers_, sent_));
+    if (wrong_tasks_) detail.push_back(fmt::format("{} of {} tasks came out of order", wrong_tasks_, answered_));
+    if (sent_ != answered_) detail.push_back(fmt::format("{} tasks were sent and {} answered", sent_, answered_));
+    checks.at_most("lost_or_repeated_tasks",
+                   static_cast<double>(wrong_answers_ + wrong_tasks_ +
+                                       (sent_ > answered_ ? sent_ - answered_ : answered_ - sent_)),
+                   0, detail);
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
@@ -107,22 +107,22 @@ class HandoffCase final : public Case {
   }
 
  private:
-  void give_all() {
+  void send_all() {
     for (std::uint64_t i = 0; i < round_trips_; ++i) {
-      const std::uint64_t task = ++given_;
-      wrong_answers_ += handoff_.give(task) != answer_of(task);
+      const std::uint64_t task = ++sent_;
+      wrong_answers_ += handoff_.send(task) != answer_of(task);
     }
   }
-  void take_all() {
-    for (std::uint64_t i = 0; i < round_trips_; ++i) wrong_tasks_ += handoff_.take() != ++taken_;
+  void answer_all() {
+    for (std::uint64_t i = 0; i < round_trips_; ++i) wrong_tasks_ += handoff_.answer_next() != ++answered_;
   }
 
   std::uint64_t round_trips_;
   std::optional<cpu::Team> team_;
   Handoff handoff_;
-  alignas(128) std::uint64_t given_ = 0;  // counted by the giver
+  alignas(128) std::uint64_t sent_ = 0;  // counted by the sender
   std::uint64_t wrong_answers_ = 0;
-  alignas(128) std::uint64_t taken_ = 0;  // counted by the taker
+  alignas(128) std::uint64_t answered_ = 0;  // counted by the answering thread
   std::uint64_t wrong_tasks_ = 0;
 };
 

@@ -1,16 +1,19 @@
-// The launch suite: what it costs to start work on this rank's threads or its GPU.
+// The launch suite: the cost of starting work on this rank's threads or its GPU.
 #pragma once
 
 #include "harness/plan/family.h"
 
 namespace assay {
 
-// latency of one entry into and exit from a parallel region (fork_join), or of one task handed to another thread and
-// answered (handoff_spin: both threads poll; handoff_block: they sleep on condition variables). On a GPU, by the host's
-// clock: one empty kernel of many in a row (kernel), or launched and waited for (kernel_wait); one node of a graph of
-// 100 empty kernels that is replayed (graph), or its launch and the wait for all of it (graph_wait); two events, the
-// wait for them and the time between them (event); 4 bytes copied to or from pinned memory and waited for (copy_h2d,
-// copy_d2h).
+// `latency` on a CPU:
+//   fork_join      entering and leaving a parallel region
+//   handoff_spin   handing a task to another thread and getting its answer; both threads poll
+//   handoff_block  the same; both sleep on condition variables
+// On a GPU, by the host's clock:
+//   kernel, kernel_wait  an empty kernel, one of many in a row; or launched and waited for
+//   graph, graph_wait    one node of a replayed graph of 100 empty kernels; or launching and awaiting the whole graph
+//   event                recording two events, waiting for them and reading the time between them
+//   copy_h2d, copy_d2h   copying 4 bytes to or from pinned memory and waiting
 Family launch_family();
 
 }  // namespace assay

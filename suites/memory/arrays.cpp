@@ -16,11 +16,11 @@ namespace {
 
 struct Pages {
   std::uint64_t resident = 0;
-  std::uint64_t huge = 0;         // of them, transparent huge pages
+  std::uint64_t huge = 0;         // in transparent huge pages
   std::uint64_t kernel_page = 0;  // page size of the mapping
 };
 
-// The mapping that holds `address`; all zero when it is not found.
+// The mapping that contains `address`; all zero if there is none.
 Pages pages_at(std::uintptr_t address) {
   std::ifstream smaps("/proc/self/smaps");
   std::string line;
@@ -82,7 +82,7 @@ std::string page_size_of(const std::vector<const Buffer*>& buffers) {
   for (const Buffer* buffer : buffers) {
     const Pages pages = pages_at(reinterpret_cast<std::uintptr_t>(buffer->data()));
     if (pages.kernel_page == 0) return "unknown";
-    // Mappings end in a little room that is not part of the buffer, so "all" leaves a small rest.
+    // A mapping ends a little beyond the buffer, so allow a small rest of normal pages.
     if (pages.huge == 0)
       sizes.insert(size_word(pages.kernel_page));
     else
@@ -93,7 +93,7 @@ std::string page_size_of(const std::vector<const Buffer*>& buffers) {
 
 std::string numa_policy() {
   int mode = 0;
-  // libnuma's numbers (linux/mempolicy.h); flags above the low byte are left out.
+  // libnuma's numbers (linux/mempolicy.h); flags above the low byte are ignored.
   if (syscall(SYS_get_mempolicy, &mode, nullptr, 0, nullptr, 0) != 0) return "first_touch";
   switch (mode & 0xff) {
     case 1: return "preferred";

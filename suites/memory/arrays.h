@@ -1,4 +1,4 @@
-// The arrays of a memory case: what they hold, who owns which part, and how the system keeps them.
+// The arrays of a memory case: contents, split between threads, and the pages behind them.
 #pragma once
 
 #include "harness/device/cpu/team.h"
@@ -21,17 +21,17 @@ struct Slice {
   std::size_t count = 0;
 };
 
-// Equal parts, whole cache lines each, whole pages where parts are large; `elements` is a multiple of a line.
+// Equal parts of whole cache lines, or of whole pages if they are large; `elements` is a multiple of a line.
 std::vector<Slice> split(std::size_t elements, int parts);
 
-// Fills each slice by the thread that will use it, which so touches it first.
+// Each thread fills the slice that it will use, so that it touches those pages first.
 void fill_input(double* data, int array, const cpu::Team& team, const std::vector<Slice>& slices);
-// NaN, so that an element that no loop wrote shows.
+// NaN, so that elements that no loop wrote are noticed.
 void fill_output(double* data, const cpu::Team& team, const std::vector<Slice>& slices);
 
-// "4KiB", "2MiB", or "mixed": pages behind touched buffers, from /proc/self/smaps; "unknown" without it.
+// "4KiB", "2MiB", or "mixed": the page size of touched buffers, from /proc/self/smaps; "unknown" without it.
 std::string page_size_of(const std::vector<const Buffer*>& buffers);
-// "first_touch", or the policy that the process was started with: "bind", "interleave", "preferred".
+// "first_touch", or the process's policy: "bind", "interleave", "preferred".
 std::string numa_policy();
 
 }  // namespace assay::memory

@@ -5,7 +5,7 @@
 namespace assay::memory {
 
 void link_cycle(Line* lines, std::size_t count, const Rng& rng) {
-  // The permutation is drawn in the lines' own place members, which spares another array.
+  // The permutation is stored in the lines' own `place` members, which saves an array.
   for (std::size_t i = 0; i < count; ++i) lines[i].place = i;
   for (std::size_t i = count; i-- > 1;) std::swap(lines[i].place, lines[rng.below(i, i)].place);
   for (std::size_t i = 0; i < count; ++i) lines[i].next = lines + lines[i].place;

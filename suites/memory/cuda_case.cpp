@@ -22,23 +22,23 @@ std::unique_ptr<DeviceKernels> load_device_kernels() {
 
 namespace {
 
-// One kernel passes over cached arrays repeatedly, so that its launch and ramps, some 3 us, do not show: at 40 GB/s per
-// SM it takes 200 us (computed).
+// One kernel makes several passes over arrays that fit in the cache, so that its launch and ramps, about 3 us, are
+// negligible: at 40 GB/s per SM it takes 200 us (computed).
 constexpr double bytes_per_unit = 8.0 * (1 << 20);  // per SM and repetition
 constexpr double max_passes = 1 << 16;
 constexpr int output_array = 2;  // among the arrays, after the inputs
 constexpr std::uint64_t hops_per_repetition = 4096;
 constexpr int rounds = 5;               // of the search over all variants
-constexpr double search_seconds = 2.0;  // no round begins after this
+constexpr double search_seconds = 2.0;  // after that, no new round begins
 
 class CudaMemoryCase final : public Case {
  public:
   explicit CudaMemoryCase(const Params& params) : info_(info_of(params)), elements_(elements_of(params)) {}
 
   std::optional<std::string> prepare(Context&) override {
-    const std::size_t least = (info_.op == Op::latency ? 2 : 1) * doubles_per_line;
-    if (elements_ >= least) return std::nullopt;
-    return fmt::format("{} bytes are less than {} bytes", elements_ * sizeof(double), least * sizeof(double));
+    const std::size_t min_elements = (info_.op == Op::latency ? 2 : 1) * doubles_per_line;
+    if (elements_ >= min_elements) return std::nullopt;
+    return fmt::format("{} bytes are less than {} bytes", elements_ * sizeof(double), min_elements * sizeof(double));
   }
 
   void setup(Context& context) override {
@@ -73,7 +73,7 @@ class CudaMemoryCase final : public Case {
  private:
   std::size_t array_bytes() const { return elements_ * sizeof(double); }
   double footprint() const { return static_cast<double>(array_bytes()) * info_.arrays(); }
-  // Bytes per repetition, as STREAM counts them.
+  // Per repetition, as STREAM counts.
   double counted_bytes() const { return footprint() * static_cast<double>(passes_); }
 
   void enqueue(Stream& stream) {
@@ -109,8 +109,7 @@ class CudaMemoryCase final : public Case {
     stream_->synchronize();
   }
 
-  // Chooses by separate samples; the metrics come from new ones. All ranks choose the same variant: the slowest rank
-  // counts.
+  // Chooses by separate samples, not those of the record. The slowest rank's times count, so all ranks choose alike.
   void choose_variant() {
     const std::vector<Variant> variants = kernels_->variants(info_.op, in_cache_);
     std::vector<std::vector<double>> seconds(variants.size());
@@ -119,7 +118,7 @@ class CudaMemoryCase final : public Case {
     for (int round = 0; round < rounds && spent < search_seconds; ++round)
       for (std::size_t i = 0; i < variants.size(); ++i) {
         constexpr int timed = 2;
-        kernels_->run(info_.op, variants[i], arrays_, passes_, *stream_);  // meanwhile the host enqueues the rest
+        kernels_->run(info_.op, variants[i], arrays_, passes_, *stream_);  // gives the host time to enqueue the rest
         start->record(*stream_);
         for (int n = 0; n < timed; ++n) kernels_->run(info_.op, variants[i], arrays_, passes_, *stream_);
         stop->record(*stream_);
@@ -139,7 +138,7 @@ class CudaMemoryCase final : public Case {
 
   std::size_t lines() const { return elements_ / doubles_per_line; }
 
-  // The host links the cycle, with the lines' addresses on the device.
+  // Links the cycle on the host, with device addresses.
   void link() {
     Device& device = context_->device;
     inputs_[0] = device.allocate(array_bytes());
@@ -151,7 +150,7 @@ class CudaMemoryCase final : public Case {
     const Buffer first = device.allocate(sizeof(void*), Memory::pinned);
     *first.as<const void*>() = inputs_[0].data();
     device.copy(position_.data(), first.data(), sizeof(void*), *stream_);
-    // Warm-up is shorter than one pass over a large cache.
+    // Warm-up is too short for a whole round through a large cache.
     for (std::uint64_t left = in_cache_ ? lines() : 0; left > 0;) {
       const std::uint64_t hops = std::min<std::uint64_t>(left, hops_per_repetition);
       kernels_->chase(static_cast<const void**>(position_.data()), hops, *stream_);
@@ -169,8 +168,7 @@ class CudaMemoryCase final : public Case {
 
   void describe(Context& context) {
     const double cache = static_cast<double>(context.device.info().last_level_cache_bytes);
-    // Sizes that fit the cache are meant to be hot; larger ones evict themselves. As in STREAM, neither is rotated or
-    // flushed.
+    // Arrays that fit in the cache stay hot; larger ones evict themselves. As in STREAM, nothing is rotated or flushed.
     context.outputs.protocol.cache = in_cache_ ? "hot" : "none";
     context.outputs.protocol.data = "integers";
     context.outputs.conditions["array_bytes"] = std::to_string(array_bytes());
@@ -186,7 +184,7 @@ class CudaMemoryCase final : public Case {
 
   void flip_a_bit() {
     const Buffer& target = info_.stores ? output_ : inputs_[0];
-    // A line's second word is its position in the chase.
+    // A line's place in a chase is its second word.
     std::uint64_t* word = target.as<std::uint64_t>() + elements_ / 2 / doubles_per_line * doubles_per_line + 1;
     const Buffer host = context_->device.allocate(sizeof(std::uint64_t), Memory::pinned);
     read_back(host.data(), word, sizeof(std::uint64_t));
@@ -205,7 +203,7 @@ class CudaMemoryCase final : public Case {
     return value;
   }
 
-  // The number of wrong elements of one array, counted on the device.
+  // Counts the wrong elements of one array on the device.
   double wrong_in(const Buffer& buffer, int array, std::vector<std::string>& detail) {
     const Buffer found = context_->device.allocate(sizeof(Wrong));
     context_->device.zero(found.data(), sizeof(Wrong), *stream_);
@@ -268,7 +266,7 @@ class CudaMemoryCase final : public Case {
   Buffer output_, sum_, scratch_, position_;
   Arrays arrays_;
   Variant variant_;
-  std::uint64_t passes_ = 1;  // over the arrays in one repetition
+  std::uint64_t passes_ = 1;  // over the arrays per repetition
   std::uint64_t hops_ = 0;    // so far
 };
 

@@ -1,4 +1,4 @@
-// A memory case on a GPU: the same loops, counts and checks as on a CPU, by the module's kernels.
+// A memory case on a GPU: the same loops, counts and checks as on a CPU, with kernels of the CUDA module.
 #pragma once
 
 #include "harness/plan/case.h"

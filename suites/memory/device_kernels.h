@@ -1,4 +1,5 @@
-// The memory suite's kernels on a GPU, as the CUDA module gives them. No CUDA header: cases are in the binary.
+// The memory suite's kernels on a GPU, implemented in the CUDA module. Includes no CUDA header: the cases are in the
+// binary.
 #pragma once
 
 #include "harness/device/device.h"
@@ -12,17 +13,17 @@
 
 namespace assay::memory {
 
-// One way to run a loop; which is fastest is found by trying.
+// One way to run a loop. A trial finds the fastest.
 struct Variant {
   enum class Access {
     plain,
     streaming,  // evict-first loads and stores
-    second,     // loads from the second-level cache: the first is passed by
+    second,     // loads from the second-level cache, bypassing the first
   };
 
-  int threads = 256;        // a block
-  int blocks_per_unit = 0;  // of a grid that strides over the array; 0: a block for each piece of it
-  int unroll = 1;           // 16-byte accesses of each array that a thread has in flight
+  int threads = 256;        // per block
+  int blocks_per_unit = 0;  // per SM, of a grid that strides over the array; 0: one block per tile
+  int unroll = 1;           // 16-byte accesses per array that a thread has in flight
   Access access = Access::plain;
 
   // "256 threads, 8 blocks an SM, unroll 4, streaming"
@@ -39,36 +40,36 @@ struct Arrays {
   const double* x = nullptr;
   const double* y = nullptr;
   std::size_t elements = 0;  // a multiple of 8
-  double* sum = nullptr;     // of read and dot, one element
+  double* sum = nullptr;     // of read and dot: one element
   void* scratch = nullptr;   // scratch_bytes(), zero before the first pass
 };
 
-// Elements that are not what they should be, found on the device.
+// Wrong elements, found on the device.
 struct Wrong {
   static constexpr std::size_t kept = 20;
   std::uint64_t count = 0;
-  std::uint64_t place[kept] = {};  // of any of them, in no order
+  std::uint64_t place[kept] = {};  // indices of some, in no order
 };
 
-// Everything is enqueued; nothing waits.
+// Every call enqueues and returns.
 class DeviceKernels {
  public:
   virtual ~DeviceKernels() = default;
-  // Those worth trying for arrays that lie in the second-level cache, or do not.
+  // The variants to try for arrays that fit in the second-level cache, or do not.
   virtual std::vector<Variant> variants(Op op, bool in_cache) const = 0;
   virtual std::size_t scratch_bytes() const = 0;
-  // `passes` over the arrays in one kernel; those worth trying in the cache pass the first level by, so that it does
-  // not help. The sum is that of all passes.
+  // Makes `passes` over the arrays in one kernel. Variants for arrays in the cache bypass the first level, so that it
+  // does not help. The sum is that of all passes.
   virtual void run(Op op, const Variant& variant, const Arrays& arrays, std::uint64_t passes, Stream& stream) = 0;
 
-  // Input array 0 or 1; NaN for any other number, so that an element that no loop wrote shows.
+  // Fills input array 0 or 1; NaN for any other number, so that elements that no loop wrote are noticed.
   virtual void fill(double* data, int array, std::size_t elements, Stream& stream) = 0;
-  // Holds `data` against input array 0 or 1, or where `array` is neither against the output of `op`; adds to *wrong,
-  // which is in device memory.
+  // Compares `data` with input array 0 or 1, or, for any other number, with the output of `op`. Adds to *wrong, which
+  // is in device memory.
   virtual void compare(const double* data, Op op, int array, std::size_t elements, Wrong* wrong, Stream& stream) = 0;
 
-  // One thread follows the cycle of lines (chase.h, addresses of the device) from *position for `hops` dependent loads
-  // that pass the first-level cache by, and leaves *position where it ends.
+  // One thread follows the cycle of lines (chase.h, with device addresses) from *position for `hops` dependent loads
+  // that bypass the first-level cache, and updates *position.
   virtual void chase(const void** position, std::uint64_t hops, Stream& stream) = 0;
 };
 

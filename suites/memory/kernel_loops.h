@@ -1,5 +1,5 @@
-// The loops themselves, over a vector type V that each instruction set's file defines. Included by those files alone:
-// nothing here may be shared between files that are compiled with different flags, hence the unnamed namespace.
+// The loops, over a vector type V that the file of each instruction set defines. Only those files include this one.
+// They are compiled with different flags and must share nothing, hence the unnamed namespace.
 #pragma once
 
 #include "suites/memory/kernels.h"
@@ -7,7 +7,7 @@
 namespace assay::memory {
 namespace {
 
-// Stores of one kind, so that each loop is written once.
+// One kind of store, so that each loop is written only once.
 template <typename V>
 struct Plain {
   static void store(double* to, typename V::Register value) { V::store(to, value); }
@@ -19,7 +19,7 @@ struct NonTemporal {
   static void finish() { V::fence(); }
 };
 
-// Eight independent sums, so that loads and not the latency of the add set the pace.
+// Eight independent sums, so that loads are the bottleneck, not the latency of adds.
 template <typename V>
 double read_loop(double*, const double* x, const double*, std::size_t n) {
   constexpr std::size_t step = 8 * V::width;
@@ -37,7 +37,8 @@ double read_loop(double*, const double* x, const double*, std::size_t n) {
   return total;
 }
 
-// out[i] = value(i), a vector a turn: four loads and then four stores measured 3 % slower beyond the caches (Zen 4).
+// out[i] = value(i), one vector per iteration: four loads followed by four stores are 3 % slower beyond the caches
+// (Zen 4).
 template <typename V, typename Store, typename F>
 double store_loop(double* out, std::size_t n, const F& value) {
 #pragma GCC unroll 1

@@ -1,4 +1,4 @@
-// Memory kernels for processors that have no file of their own: the compiler's vectors, plain stores.
+// Memory kernels for all other processors: the compiler's vectors, plain stores.
 #include "suites/memory/kernel_loops.h"
 
 namespace assay::memory {

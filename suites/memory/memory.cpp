@@ -25,14 +25,14 @@ namespace {
 enum class Store { plain, nontemporal, automatic };
 constexpr auto words(Store) { return std::to_array<std::string_view>({"plain", "nontemporal", "auto"}); }
 
-// Each thread repeats its own part inside one parallel region, as likwid-bench does, until entering and leaving the
-// region (a few microseconds) is below one part in a hundred even in the first-level cache.
-constexpr double bytes_per_repetition = 64.0 * (1 << 20);  // a thread
+// Each thread repeats its part inside one parallel region, as in likwid-bench, so often that entering and leaving the
+// region (a few microseconds) costs below 1 % even in the first-level cache.
+constexpr double bytes_per_repetition = 64.0 * (1 << 20);  // per thread
 constexpr std::uint64_t hops_in_cache = 1u << 20;
 constexpr std::uint64_t hops_beyond = 1u << 18;
 constexpr std::size_t small_chase_bytes = 1u << 20;
 
-// What one thread found, on cache lines of its own.
+// State of one thread, on its own cache lines.
 struct alignas(128) ThreadState {
   double sum = 0;  // of read's last pass
   const Line* position = nullptr;
@@ -103,7 +103,7 @@ class MemoryCase final : public Case {
 
  private:
   double array_bytes() const { return static_cast<double>(elements_ * sizeof(double)); }
-  // Of one repetition, as STREAM counts.
+  // Per repetition, as STREAM counts.
   double counted_bytes() const { return array_bytes() * info_.arrays() * static_cast<double>(passes_); }
   Slice slice(int thread) const { return slices_[static_cast<std::size_t>(thread)]; }
   ThreadState& state(int thread) { return states_[static_cast<std::size_t>(thread)]; }
@@ -157,7 +157,7 @@ class MemoryCase final : public Case {
     for (std::uint64_t pass = 0; pass < passes_; ++pass) own.sum = kernel_(out, x, y, part.count);
   }
 
-  // Seconds of one repetition with the present kernel, as the slowest rank sees it.
+  // Seconds of one repetition with the current kernel, on the slowest rank.
   double trial(Context& context) {
     context.comm.barrier();
     const auto start = std::chrono::steady_clock::now();
@@ -165,14 +165,14 @@ class MemoryCase final : public Case {
     return context.comm.max_of(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
 
-  // Picks on samples of its own; the figures come from fresh ones.
+  // Chooses by separate samples, not those of the record.
   std::string choose_store(Context& context) {
     if (!info_.stores) return "none";
     if (store_ != Store::automatic) return word_of(store_);
     if (!kernel_for("nontemporal")) return "plain";
     constexpr int trials = 7;
     std::vector<double> plain, nontemporal;
-    for (int i = -1; i < trials; ++i)  // the first of each warms up
+    for (int i = -1; i < trials; ++i)  // the first of each is warm-up
       for (const bool streaming : {false, true}) {
         kernel_ = kernel_for(streaming ? "nontemporal" : "plain");
         const double seconds = trial(context);
@@ -187,7 +187,7 @@ class MemoryCase final : public Case {
   void describe(Context& context, const std::string& store) {
     const double cache = static_cast<double>(context.device.info().last_level_cache_bytes);
     const double footprint = array_bytes() * info_.arrays();
-    // In-cache sizes are meant to be hot; larger ones evict themselves. Neither is rotated or flushed, as in STREAM.
+    // Arrays that fit in the cache stay hot; larger ones evict themselves. As in STREAM, nothing is rotated or flushed.
     context.outputs.protocol.cache = footprint <= cache ? "hot" : "none";
     context.outputs.protocol.data = "integers";
     const std::string page_size = page_size_of(used_buffers());
@@ -196,8 +196,8 @@ class MemoryCase final : public Case {
     context.outputs.conditions["array_bytes"] = std::to_string(elements_ * sizeof(double));
     context.outputs.choices["page_size"] = page_size;
     context.outputs.choices["threads"] = std::to_string(team_->size());
-    // Remarks: the faster store and the cache level follow from the sizes of a machine's caches, and machines are still
-    // to be compared.
+    // Labels, since the faster store and the cache level follow from the sizes of a machine's caches, and machines must
+    // remain comparable.
     Attributes& labels = context.outputs.labels;
     if (info_.op == Op::latency) {
       labels["hops"] = std::to_string(hops_);
@@ -216,7 +216,7 @@ class MemoryCase final : public Case {
     return used;
   }
 
-  // The level that holds the working set: private caches hold a thread's share, the last one all.
+  // The level that contains the working set: private caches hold one thread's part, the last one everything.
   std::string level(double footprint, double last_level) const {
     const int cpu = cpu::rank_cpus().front();
     for (const int number : {1, 2}) {
@@ -230,7 +230,7 @@ class MemoryCase final : public Case {
   void flip_a_bit() {
     Buffer& target = info_.stores ? output_ : inputs_[0];
     std::uint64_t* words = target.as<std::uint64_t>();
-    // The place of a line in a chase is its second word.
+    // A line's place in a chase is its second word.
     words[elements_ / 2 / doubles_per_line * doubles_per_line + 1] ^= std::uint64_t{1} << 50;
   }
 
@@ -274,8 +274,8 @@ class MemoryCase final : public Case {
   std::array<Buffer, 2> inputs_;
   Buffer output_;
   Kernel kernel_ = nullptr;
-  std::uint64_t passes_ = 1;  // over each thread's part in one repetition
-  std::uint64_t hops_ = 0;    // a thread in one repetition
+  std::uint64_t passes_ = 1;  // over each thread's part per repetition
+  std::uint64_t hops_ = 0;    // per thread and repetition
 };
 
 Estimate estimate(const Params& params, const World&) {
@@ -294,11 +294,11 @@ Estimate estimate(const Params& params, const World&) {
 Family memory_family() {
   Family family;
   family.name = "memory";
-  family.summary = "memory bandwidth as STREAM counts it, and latency of dependent loads, of a rank's cores or its GPU";
+  family.summary = "memory bandwidth as STREAM counts it, and latency of dependent loads, of a rank's cores or GPU";
   std::vector<std::string> names;
   for (const auto& info : memory::ops) names.emplace_back(info.name);
 
-  // Four times what the caches hold is memory even where replacement is not least recently used.
+  // Four times the cache goes to memory even if its replacement policy is not LRU.
   constexpr std::uint64_t without_cache = std::uint64_t{32} << 20;
   const std::uint64_t cache = cpu::topology().last_level_cache_bytes(cpu::rank_cpus());
   const auto bytes = static_cast<std::int64_t>(4 * (cache ? cache : without_cache));

@@ -5,7 +5,8 @@
 
 namespace assay {
 
-// Counts as STREAM does: read and write N, copy and scale 2N, add and triad 3N bytes a pass, N the bytes of one array.
+// Counts as STREAM does: per pass, read and write N, copy and scale 2N, add and triad 3N bytes, N being the bytes of
+// one array.
 Family memory_family();
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// Parameters of memory cases, read alike for every device.
+// Parameters of memory cases, common to all devices.
 #pragma once
 
 #include "harness/core/error.h"
@@ -13,7 +13,7 @@ inline const OpInfo& info_of(const Params& params) {
   throw Error("memory: unknown op " + params.text("op"));
 }
 
-// A whole number of cache lines: what is really used of the bytes asked for.
+// The requested bytes, rounded down to whole cache lines.
 inline std::size_t elements_of(const Params& params) {
   return static_cast<std::size_t>(params.integer("bytes")) / line_bytes * doubles_per_line;
 }

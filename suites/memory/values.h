@@ -1,4 +1,4 @@
-// What the loops of the memory suite compute, and on which values: the same on every device.
+// What the loops of the memory suite compute, and their inputs: the same on every device.
 #pragma once
 
 #include <array>
@@ -28,18 +28,18 @@ inline constexpr std::array<OpInfo, 8> ops{{{"read", Op::read, 1, false},
                                             {"latency", Op::latency, 1, false},
                                             {"dot", Op::dot, 2, false}}};
 
-// The factor of scale and triad, and what write stores; small integers, so that every result is exact.
+// The factor of scale and triad, and the value that write stores: small integers, so that all results are exact.
 inline constexpr double factor = 3.0;
 inline constexpr double written = 7.0;
 
-// Element i of input array 0 or 1: an integer of 1 to 1024 that looks random, so that results are exact in f64 and a
-// misplaced element shows.
+// Element i of input array 0 or 1: a pseudo-random integer from 1 to 1024, so that results are exact in f64 and a
+// misplaced element is noticed.
 constexpr double input(int array, std::size_t i) {
   const auto position = static_cast<std::uint64_t>(i) + (array ? std::uint64_t{0x5bd1e995} : 0);
   return static_cast<double>(1 + ((position * 0x9e3779b97f4a7c15u) >> 54));
 }
 
-// Element i of the output; 0 where there is none.
+// Element i of the output; 0 if there is none.
 constexpr double expected(Op op, std::size_t i) {
   switch (op) {
     case Op::write: return written;

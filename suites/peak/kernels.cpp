@@ -1,4 +1,4 @@
-// Look-ups in the table of loops.
+// Lookups in the table of loops.
 #include "suites/peak/kernels.h"
 
 namespace assay::peak {

@@ -1,4 +1,4 @@
-// Register-only loops that do nothing but multiply and add: one set an instruction set.
+// Register-only loops that only multiply and add: one set per instruction set.
 #pragma once
 
 #include "harness/device/cpu/cpuid.h"
@@ -12,9 +12,9 @@
 
 namespace assay::peak {
 
-inline constexpr std::size_t register_bytes = 1024;  // of the widest: an AMX tile
+inline constexpr std::size_t register_bytes = 1024;  // of the largest: an AMX tile
 
-// What one pass multiplies: x by y0, then by y1, over and over. Elements in the kernel's own type.
+// Operands of a pass, which multiplies x by y0 and by y1 in turn. In the kernel's element type.
 struct Operands {
   alignas(64) std::array<std::byte, register_bytes> x{};
   alignas(64) std::array<std::byte, register_bytes> y0{};
@@ -30,9 +30,9 @@ struct Kernel {
   Element element;
   int accumulators;    // independent sums; accumulator i starts at i in every lane
   int lanes;           // sums in one accumulator
-  int products;        // added to each sum by one instruction
+  int products;        // added to each sum per instruction
   int rows;            // lanes = rows x columns: 1 for vectors, 16 for tiles
-  std::int64_t pairs;  // of one pass, so that every sum stays exact
+  std::int64_t pairs;  // per pass; few enough for exact sums
   // Adds x * y0 and x * y1 `pairs` times to every accumulator and writes them all to `sums` (int32 for int8, f64 for
   // f64, else f32).
   void (*run)(const Operands&, std::int64_t pairs, void* sums);
@@ -45,14 +45,14 @@ struct Kernel {
   }
 };
 
-// Every loop of this build, for each dtype from the narrowest instruction set to the widest.
+// All loops of this build; for each dtype from the narrowest instruction set to the widest.
 std::span<const Kernel> kernels();
-// Of a dtype and an instruction set; null when there is no such loop.
+// Null if there is no such loop.
 const Kernel* find_kernel(std::string_view dtype, std::string_view isa);
-// Those of a dtype that this processor runs.
+// The loops of a dtype that this processor can run.
 std::vector<const Kernel*> supported_kernels(std::string_view dtype);
 
-// Loops by file; what a build lacks has no entries in kernels().
+// Loops by file; kernels() has no entries for files that a build lacks.
 void sse_f64(const Operands&, std::int64_t pairs, void* sums);
 void sse_f32(const Operands&, std::int64_t pairs, void* sums);
 void avx2_f64(const Operands&, std::int64_t pairs, void* sums);

@@ -1,5 +1,5 @@
-// AMX: tiles of 16 rows of 64 bytes. Five tiles hold sums, one x, two y: a tile product takes 16 cycles and has its
-// result after 52, so four sums would do.
+// AMX: tiles of 16 rows of 64 bytes. Five tiles are sums, one is x, two are y. A tile product takes 16 cycles and has a
+// latency of 52, so four sums would suffice.
 #include "suites/peak/loop.h"
 
 #include <immintrin.h>
@@ -21,13 +21,13 @@ struct alignas(64) TileConfig {
   std::uint8_t rows[16] = {};
 };
 
-// Every tile starts at its number: sums of f32 or s32.
+// Every tile starts at its index: sums in f32 or s32.
 template <typename T>
 void start_tiles() {
   alignas(64) T tile[tile_bytes / sizeof(T)];
   const auto fill = [&](int i) {
     for (T& value : tile) value = static_cast<T>(i);
-    // The intrinsics do not say that they read memory.
+    // The intrinsics do not declare that they read memory.
     asm volatile("" : : "r"(tile) : "memory");
   };
   fill(0);

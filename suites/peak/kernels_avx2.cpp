@@ -1,4 +1,4 @@
-// AVX2 with FMA: 12 sums cover 5 cycles of latency on 2 ports and leave registers for the operands.
+// AVX2 with FMA: 12 sums hide 5 cycles of latency on 2 ports and leave registers for the operands.
 #include "suites/peak/loop.h"
 
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-// Processors whose instruction sets have no loops here: every peak case is a skip with that reason.
+// For processors without loops: every peak case is skipped.
 #include "suites/peak/kernels.h"
 
 namespace assay::peak {

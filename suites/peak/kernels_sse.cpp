@@ -13,7 +13,7 @@ struct F64 {
   static Register load(const void* p) { return _mm_load_pd(static_cast<const double*>(p)); }
   static Sum start(int i) { return _mm_set1_pd(i); }
   static Sum add(Sum sum, Register x, Register y) {
-    // Kept from the compiler, which would multiply once for all sums.
+    // Hides x from the compiler, which would otherwise multiply only once for all sums.
     asm volatile("" : "+x"(x));
     return _mm_add_pd(sum, _mm_mul_pd(x, y));
   }

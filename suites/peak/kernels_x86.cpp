@@ -1,4 +1,4 @@
-// The loops that x86-64 processors may have.
+// The loops for x86-64 processors.
 #include "suites/peak/kernels.h"
 
 namespace assay::peak {

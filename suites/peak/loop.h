@@ -1,12 +1,12 @@
-// The loop that every vector kernel shares. Included by files with different compiler flags: `V` lives in an unnamed
-// namespace of each, so that no two share an instance.
+// The loop that all vector kernels share. Included by files with different compiler flags: each defines `V` in an
+// unnamed namespace, so that no two share an instance.
 #pragma once
 
 #include "suites/peak/kernels.h"
 
 namespace assay::peak {
 
-// V gives: Register (operands), Sum, load(address), start(i) (every lane i), add(sum, x, y) = sum + x * y, store.
+// V has: Register (operands), Sum, load(address), start(i) (every lane i), add(sum, x, y) = sum + x * y, store.
 template <typename V, int accumulators>
 inline void accumulate(const Operands& operands, std::int64_t pairs, void* sums) {
   const typename V::Register x = V::load(operands.x.data());

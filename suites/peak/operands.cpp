@@ -1,4 +1,4 @@
-// Operands of the loops, and their closed-form answers.
+// Operands of the loops, and their closed-form sums.
 #include "suites/peak/operands.h"
 
 #include "harness/core/dtype.h"
@@ -87,7 +87,7 @@ std::vector<std::byte> expected_sums(const Kernel& kernel, const Operands& o) {
     for (std::size_t p = 0; p < products; ++p) {
       const bool tile = kernel.rows > 1;
       const std::size_t at_x = tile ? lane / columns * products + p : lane * products + p;
-      // Row p / group of y's tile holds, for each column, one group of products.
+      // Row p / group of the y tile has one group of products per column.
       const std::size_t at_y = tile ? (p / group * columns + lane % columns) * group + p % group : at_x;
       pair += value_of(kernel, o.x, at_x, true) *
               (value_of(kernel, o.y0, at_y, false) + value_of(kernel, o.y1, at_y, false));

@@ -21,12 +21,12 @@ namespace {
 
 using peak::Kernel;
 
-// Passes a thread runs between two meetings of the team, just under a millisecond: long enough for meeting to cost
-// under 0.5 %, short enough for most repetitions to fit between the interruptions of a busy machine.
+// Passes that a thread runs between two barriers of the team, just under a millisecond: long enough for a barrier to
+// cost under 0.5 %, short enough for most repetitions to fit between the interruptions of a busy machine.
 constexpr int passes = 4;
 constexpr int scaling_rounds = 5;
 constexpr int search_rounds = 5;
-// A wider instruction set is kept unless a narrower one is this much faster, so that noise does not choose.
+// A wider instruction set is preferred unless a narrower one is this much faster, so that noise does not decide.
 constexpr double clearly_faster = 1.05;
 
 double seconds_of(const std::function<void()>& work) {
@@ -35,10 +35,10 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// What one thread works on; on cache lines of its own.
+// State of one thread, on its own cache lines.
 struct alignas(64) Worker {
   std::vector<std::byte> sums;
-  std::int64_t wrong = 0;  // sums, over all passes
+  std::int64_t wrong = 0;  // sums of all passes
   double clock_hz = 0;
 };
 
@@ -99,7 +99,7 @@ class PeakCase final : public Case {
         const double got = peak::sum_at(*chosen_, worker.sums.data(), i);
         const double want = peak::sum_at(*chosen_, expected_.data(), i);
         if (got == want) continue;
-        // The sums of the last pass are counted in `wrong` unless they changed since.
+        // Sums of the last pass are already counted in `wrong`, unless they changed since.
         if (worker.wrong == 0) ++wrong;
         culprits.push_back(
             fmt::format("thread {}, sum {}, lane {}: {:.9g}, not {:.9g}", t, i / lanes, i % lanes, got, want));
@@ -130,7 +130,7 @@ class PeakCase final : public Case {
   }
 
  private:
-  // Of one pass on every thread.
+  // Per pass, on all threads.
   double flops() const { return chosen_->flops_per_pass() * team_->size(); }
 
   void use(const Kernel* kernel, std::uint64_t seed) {
@@ -156,7 +156,7 @@ class PeakCase final : public Case {
     return wrong;
   }
 
-  // The fastest loop by the best of a few short runs, taken in turn; what each gave goes to `found`.
+  // The loop with the fastest of a few short, interleaved runs. Adds each loop's rate to `found`.
   const Kernel* fastest(std::uint64_t seed, std::vector<std::string>& found) {
     const std::vector<const Kernel*> supported = peak::supported_kernels(dtype_);
     ASSAY_CHECK(!supported.empty(), "no loop for {}", dtype_);
@@ -182,8 +182,8 @@ class PeakCase final : public Case {
     });
   }
 
-  // Work a cycle of all threads at once over that of one alone: clocks that fall as more cores work do not count
-  // against the cores, a shared core does.
+  // Work per cycle of all threads together over that of one thread. Unlike shared cores, clocks that fall as more cores
+  // work do not lower it.
   void measure_scaling() {
     std::vector<double> ratios;
     for (int round = 0; round < scaling_rounds; ++round) {
@@ -191,7 +191,7 @@ class PeakCase final : public Case {
       read_clocks();
       double clocks = 0;
       for (const Worker& worker : workers_) clocks += worker.clock_hz;
-      // OpenMP's idle threads spin for a while; on a sibling that would slow the one that works.
+      // Idle OpenMP threads spin for a while, which would slow down an SMT sibling.
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       const double alone = seconds_of([this] { work(0, passes); });
       const double clock = clock_by_dependent_adds();
@@ -203,9 +203,9 @@ class PeakCase final : public Case {
   }
 
   std::string kind_of_threads() const {
-    const double share = *real_cores_ / team_->size();
-    if (share > 0.85) return "cores of their own";
-    return share < 0.65 ? "siblings that share cores" : "cores that are shared or disturbed";
+    const double fraction = *real_cores_ / team_->size();
+    if (fraction > 0.85) return "cores of their own";
+    return fraction < 0.65 ? "siblings that share cores" : "cores that are shared or disturbed";
   }
 
   std::string dtype_;
@@ -226,7 +226,7 @@ Estimate estimate(const Params& params, const World& world) {
   const int count =
       threads == "core" ? 1 : std::max(1, world.cpus / std::max(1, world.ranks / std::max(1, world.nodes)));
   const std::string& isa = params.text("isa");
-  for (const Kernel* kernel : peak::supported_kernels(params.text("dtype")))  // the widest stands for auto
+  for (const Kernel* kernel : peak::supported_kernels(params.text("dtype")))  // auto: the widest
     if (isa == "auto" || isa == kernel->isa) e.flops = kernel->flops_per_pass() * passes * count;
   e.memory_bytes = 1 << 20;
   return e;
@@ -245,7 +245,7 @@ std::optional<std::string> conflict(const Params& params, const World& world) {
 Family peak_family() {
   Family family{};
   family.name = "peak";
-  family.summary = "rate of multiply-adds that the instruction set allows, by register-only loops";
+  family.summary = "rate of multiply-adds that the instruction set allows, in register-only loops";
   family.params = {
       axis::choice("dtype", {"f64", "f32", "bf16", "int8"})
           .doc("element type; bf16 sums in f32, int8 is u8 x s8 with s32 sums"),

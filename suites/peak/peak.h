@@ -1,4 +1,4 @@
-// The family `peak`: the rate of fused multiply-adds that the instruction set allows, the roof of every matrix product.
+// The family `peak`: the rate of fused multiply-adds that the instruction set allows, the roof for matrix products.
 #pragma once
 
 #include "harness/plan/family.h"

@@ -25,7 +25,7 @@ inline constexpr std::size_t small_bytes = 64u << 10;
 std::unique_ptr<Case> make_host_case(const Params& params);  // h2d, d2h, both, d2d
 std::unique_ptr<Case> make_pair_case(const Params& params);  // p2p, p2p_staged
 
-// bandwidth, and latency where the copy is small.
+// bandwidth, and latency of small copies.
 std::vector<Metric> figures(std::size_t bytes, double arriving, const Measurement& measured);
 
 }  // namespace assay::transfer

@@ -1,5 +1,5 @@
-// What the transfer suite needs of a GPU beyond Device::copy: copies by kernels, checks, and pairs of GPUs. Given by
-// the CUDA module; no CUDA header.
+// What the transfer suite needs from a GPU beyond Device::copy: copies by kernels, checks, and pairs of GPUs.
+// Implemented in the CUDA module; this header includes no CUDA header.
 #pragma once
 
 #include "harness/device/device.h"
@@ -18,21 +18,21 @@ struct PairOrder {
   int to = 0;
   std::size_t bytes = 0;
   bool access = true;       // peer access; without it the driver goes through the host
-  bool by_kernel = false;   // of the receiving GPU, which reads from the other
+  bool by_kernel = false;   // on the receiving GPU, which reads from the other
   double seconds = 0.5;     // of sampling
   int samples = 20;         // at most
   bool flip_a_bit = false;  // the fault bit-flip: after the copies, before the check
 };
 struct PairResult {
-  std::vector<double> seconds;  // a copy, one a sample
+  std::vector<double> seconds;  // per copy; one per sample
   Wrong wrong;
 };
 
 class DeviceCopies {
  public:
   virtual ~DeviceCopies() = default;
-  // All enqueued. Addresses are aligned to 16 bytes; `from` and `to` are of this GPU or pinned. `at_once`: copies that
-  // are to run side by side, of which this is one; each leaves the others room on every SM.
+  // Enqueues. Addresses are aligned to 16 bytes; `from` and `to` are memory of this GPU or pinned. `at_once`: the
+  // number of copies that run side by side, this one included; each leaves room for the others on every SM.
   virtual void copy(void* to, const void* from, std::size_t bytes, int at_once, Stream& stream) = 0;
   virtual void fill(void* data, std::size_t bytes, Stream& stream) = 0;
   // Adds to *wrong, which is in device memory.
@@ -40,9 +40,9 @@ class DeviceCopies {
 
   // GPUs that this process sees.
   virtual int gpus() const = 0;
-  // Whether one can read the other's memory.
+  // Whether GPU `from` can read the memory of GPU `to`.
   virtual bool can_access(int from, int to) const = 0;
-  // Waits. Throws Error with what broke.
+  // Waits for the result. Throws Error.
   virtual PairResult measure(const PairOrder& order) = 0;
 };
 

@@ -20,7 +20,7 @@ std::unique_ptr<DeviceCopies> load_device_copies() {
 
 namespace {
 
-// One way of a copy, with a stream of its own.
+// One direction of a copy, with its own stream.
 struct Way {
   const char* name;
   Buffer from, to;
@@ -89,7 +89,7 @@ class HostCase final : public Case {
     stream_->synchronize();
     const auto make = [&] { way.done = device.make_event(); };
     if (side_) {
-      side_->start(make);  // which makes this GPU that thread's too
+      side_->start(make);  // also makes this GPU current in that thread
       side_->finish();
     } else {
       make();
@@ -113,8 +113,8 @@ class HostCase final : public Case {
       context_->device.copy(way.to.data(), way.from.data(), bytes_, stream);
   }
 
-  // The second way has a stream of its own, that begins and ends with the first; and where a copy waits on the host, a
-  // thread, lest one way waits for the other.
+  // The second direction has its own stream, which begins and ends with the first. If copies block the host, it also
+  // has its own thread, so that neither direction waits for the other.
   void enqueue(Stream& stream) {
     if (ways_.size() == 1) return copy(ways_[0], stream);
     Way& second = ways_[1];
@@ -137,11 +137,11 @@ class HostCase final : public Case {
     Protocol& protocol = context.outputs.protocol;
     protocol.cache = "none";
     protocol.data = "pattern";
-    // A copy of pageable memory waits on the host.
+    // Copies of pageable memory block the host: no gate.
     if (direction_ == Direction::d2d || pinned_) protocol.set_gate(ways_.size() == 2 ? 6 : 1);
     context.outputs.conditions["counts"] = ways_.size() == 2 ? "bytes of both ways" : "bytes that arrive";
     if (direction_ == Direction::d2d) {
-      // The same buffers each time: small ones stay in the cache.
+      // The same buffers are used each time: small ones stay in the cache.
       const bool in_cache = 2 * bytes_ <= context.device.info().last_level_cache_bytes;
       protocol.cache = in_cache ? "hot" : "none";
       context.outputs.labels["level"] = in_cache ? "L2" : "memory";
@@ -156,10 +156,10 @@ class HostCase final : public Case {
     read_link(context);
   }
 
-  // An idle link runs at a lower speed than its own: it is read while it works.
+  // An idle link slows down: read its speed under load.
   void read_link(Context& context) {
-    if (bytes_ < (std::size_t{256} << 10)) return;  // too little of a load to wake it
-    constexpr double load = 1e9;                    // bytes: tens of milliseconds
+    if (bytes_ < (std::size_t{256} << 10)) return;  // too small a load to wake it
+    constexpr double load = 1e9;                    // bytes: takes tens of milliseconds
     const auto copies = std::clamp<std::int64_t>(static_cast<std::int64_t>(load / static_cast<double>(bytes_)), 2, 256);
     for (int i = 0; i < 2; ++i) enqueue(*stream_);
     stream_->synchronize();
@@ -222,7 +222,7 @@ class HostCase final : public Case {
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> begun_;
   std::vector<Way> ways_;
-  std::optional<SideThread> side_;  // of pageable memory both ways
+  std::optional<SideThread> side_;  // for pageable memory in both directions
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What is transferred: words that look random, so that a misplaced or missing one shows.
+// The data transferred: pseudo-random words, so that a misplaced or missing one is noticed.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace assay::transfer {
 
-// Word i of a buffer (murmur3's finaliser); the bytes after the last whole word are the first of the next.
+// Word i of a buffer (murmur3's finaliser); bytes after the last whole word are the first bytes of the next.
 constexpr std::uint32_t word(std::size_t i) {
   auto x = static_cast<std::uint32_t>(i) + 0x9e3779b9u * static_cast<std::uint32_t>((i >> 32) + 1);
   x = (x ^ (x >> 16)) * 0x85ebca6bu;
@@ -15,7 +15,7 @@ constexpr std::uint32_t word(std::size_t i) {
 }
 constexpr std::uint8_t byte(std::size_t i) { return static_cast<std::uint8_t>(word(i / 4) >> (8 * (i % 4))); }
 
-// Bytes that are wrong, and where some of them are.
+// The number of wrong bytes, and the positions of some.
 struct Wrong {
   static constexpr std::size_t kept = 20;
   std::uint64_t count = 0;

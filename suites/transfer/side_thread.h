@@ -1,4 +1,4 @@
-// A thread that does one thing at a time for the one that owns it.
+// A thread that runs one piece of work at a time.
 #pragma once
 
 #include <condition_variable>
@@ -16,9 +16,9 @@ class SideThread {
   SideThread(const SideThread&) = delete;
   SideThread& operator=(const SideThread&) = delete;
 
-  // Returns at once. What was started before must have been finished.
+  // Returns at once. Earlier work must have been finished.
   void start(std::function<void()> work);
-  // Waits for it; throws what it threw.
+  // Waits for the work; rethrows its exception.
   void finish();
 
  private:
@@ -26,7 +26,7 @@ class SideThread {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::function<void()> work_;  // empty: nothing is under way
+  std::function<void()> work_;  // empty: idle
   std::exception_ptr error_;
   bool ending_ = false;
   std::thread thread_;

@@ -5,7 +5,7 @@
 
 namespace assay {
 
-// bandwidth counts the bytes that arrive: of both ways where both run at once. A copy's own time is `latency`, given
+// `bandwidth` counts the bytes that arrive, in both directions if both run at once; `latency` is the time of a copy,
 // for small sizes.
 Family transfer_family();
 

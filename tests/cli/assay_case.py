@@ -1,4 +1,4 @@
-"""What the command-line tests share: running the binary that $ASSAY names in a temporary folder, and reading what it wrote."""
+"""What the command-line tests share: running the binary $ASSAY in a temporary folder, and reading what it wrote."""
 
 import json
 import os
@@ -78,8 +78,8 @@ class AssayCase(unittest.TestCase):
             os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "assay"
         sets = sorted(pathlib.Path(cache).glob("images-*/SHA256SUMS"))
         if not sets:
-            done, _ = self.measure({"family": "dataloader", "kind": "image", "stage": "read", "workers": 1}, out="generated",
-                                   protocol={"max_seconds": "100ms", "min_samples": 3})
+            done, _ = self.measure({"family": "dataloader", "kind": "image", "stage": "read", "workers": 1},
+                                   out="generated", protocol={"max_seconds": "100ms", "min_samples": 3})
             self.assertEqual(done.returncode, 0, done.stderr)
             sets = sorted(pathlib.Path(cache).glob("images-*/SHA256SUMS"))
         return sorted(sets[-1].parent.glob("*/*.jpg"))
@@ -93,8 +93,8 @@ class AssayCase(unittest.TestCase):
         return self.dir / name
 
     def mini_model(self, target):
-        """Adds a model of a few hundred weights whose recipe soon reaches a loss of 2.6, to a copy of the configurations;
-        the environment that selects it."""
+        """Copies the configs and adds a model of a few hundred weights that soon reaches a loss of 2.6; the environment
+        that selects the copy."""
         shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "configs", self.dir / "configs")
         self.write("configs/models/mini.json", {
             "schema": 1, "family": "transformer", "vocabulary": 16, "positions": 16, "layers": 1, "width": 16, "heads": 2,

@@ -35,7 +35,7 @@ class Bench(unittest.TestCase):
             shown, written = json.loads(done.stdout), json.loads(out.read_text())
         self.assertEqual([b["name"] for b in shown["benchmarks"]], [b["name"] for b in written["benchmarks"]])
         runs = [b for b in shown["benchmarks"] if b["run_type"] == "iteration"]
-        if runs[0].get("error_occurred"):   # one CPU: nothing to hand a task to
+        if runs[0].get("error_occurred"):   # one CPU: there is no other thread to hand a task to
             self.assertTrue(runs[0]["error_message"].startswith("skipped: "))
             self.skipTest(runs[0]["error_message"])
         self.assertEqual([b["name"] for b in runs], [CASE] * 3)

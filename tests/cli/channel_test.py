@@ -1,4 +1,4 @@
-"""A run among strangers: whatever they send to its channel, the cases in progress end well and the supervisor stays small."""
+"""Strangers connect to a run's channel: whatever they send, cases finish and the supervisor stays small."""
 import json
 import os
 import socket
@@ -23,7 +23,7 @@ def resident_bytes(pid):
 
 
 class Stranger(threading.Thread):
-    """Sends all kinds of nonsense until told to stop; keeps the connections that are not closed on it, up to 300."""
+    """Sends all kinds of garbage until stopped, keeping up to 300 connections open."""
 
     def __init__(self, address, token):
         super().__init__(daemon=True)
@@ -61,21 +61,21 @@ class Stranger(threading.Thread):
             connection.close()
 
 
-class AmongStrangers(TestbedCase):
-    def test_a_flood_costs_a_few_lines(self):
-        # The killed worker's successor has to come in through the flood; the first is in once a case is done.
+class FloodedChannel(TestbedCase):
+    def test_a_flood_costs_a_few_lines_of_output(self):
+        # The first worker connects before the flood starts, the one that replaces the killed worker during it.
         process = self.start(*self.probe("skip", "sleep", "kill", "ok", seconds="1", n="1,2"), "--out", self.out)
         wait_for(self.records, "a record")
         worker = wait_for(lambda: workers(process.pid), "a worker")[0]
-        surroundings = wait_for(lambda: environment(worker), "the worker's environment")
-        host, port = surroundings["ASSAY_SUPERVISOR"].split(":")
+        variables = wait_for(lambda: environment(worker), "the worker's environment")
+        host, port = variables["ASSAY_SUPERVISOR"].split(":")
         self.assertEqual(host, "127.0.0.1")
         with open("/proc/net/tcp") as file:
             listening = [row.split()[1] for row in file.readlines()[1:] if row.split()[3] == "0A"]
         self.assertEqual([place for place in listening if place.endswith(f":{int(port):04X}")],
                          [f"0100007F:{int(port):04X}"])
         small = resident_bytes(process.pid)
-        strangers = [Stranger((host, int(port)), surroundings["ASSAY_TOKEN"]) for _ in range(2)]
+        strangers = [Stranger((host, int(port)), variables["ASSAY_TOKEN"]) for _ in range(2)]
         max_descriptors = 0
         for stranger in strangers:
             stranger.start()
@@ -85,7 +85,7 @@ class AmongStrangers(TestbedCase):
                     max_descriptors = max(max_descriptors, len(os.listdir(f"/proc/{process.pid}/fd")))
                     large = resident_bytes(process.pid)
                 except (OSError, IndexError):
-                    break   # it is ending
+                    break   # the process has ended
                 for stranger in strangers:
                     stranger.stop.wait(0.05)
             out, err = process.communicate(timeout=90)
@@ -94,7 +94,7 @@ class AmongStrangers(TestbedCase):
                 stranger.stop.set()
                 stranger.join()
         self.assertGreater(sum(stranger.connections for stranger in strangers), 100)
-        self.assertEqual(process.returncode, 4, err)   # the killed workers
+        self.assertEqual(process.returncode, 4, err)   # because of the killed workers
         statuses = [(record["params"]["op"], record["status"]) for record in self.records()]
         self.assertEqual(sorted(statuses), [("kill", "error")] * 2 + [("ok", "ok")] * 2 + [("skip", "skipped")] * 2 +
                          [("sleep", "ok")] * 2, err)
@@ -103,9 +103,9 @@ class AmongStrangers(TestbedCase):
                 self.assertIn("SIGKILL", record["reason"])
         self.assertLess(max_descriptors, 250)
         self.assertLess(large - small, 64 << 20)
-        said = [line for line in err.splitlines() if "channel:" in line]
-        self.assertTrue(said)
-        self.assertLess(len(said), 60, "\n".join(said))
+        complaints = [line for line in err.splitlines() if "channel:" in line]
+        self.assertTrue(complaints)
+        self.assertLess(len(complaints), 60, "\n".join(complaints))
         self.assertNotIn("\033", err)
 
 

@@ -1,4 +1,4 @@
-"""assay check: verdicts of finished runs against floors, what is refused, and the files written."""
+"""assay check: verdicts on finished runs, refusals, and the files it writes."""
 
 import fnmatch
 import itertools
@@ -70,7 +70,7 @@ class Check(AssayCase):
         self.floors(self.floor(**ceiling, at_most=9.1e-8))
         self.check("r", code=3)
 
-    def test_a_value_without_an_interval_decides_alone_and_it_is_said(self):
+    def test_without_an_interval_the_value_decides_and_the_output_says_so(self):
         self.run_dir(self.record(ci95=None))
         self.floors(self.floor())
         self.assertIn("no interval: the value alone decides", self.check("r"))
@@ -96,7 +96,7 @@ class Check(AssayCase):
         self.assertIn("injected faults", self.check("r", code=1))
         self.run_dir(self.record(comparable=False, flags=["oversubscribed"]))
         self.assertIn("not comparable: oversubscribed", self.check("r", code=1))
-        # The last attempt counts, not an earlier one that was good.
+        # Only the last attempt counts, even if an earlier one was good.
         self.run_dir(self.record(), self.record(status="error", reason="out of memory", attempt=2, metrics=[]))
         self.assertIn("broke: out of memory", self.check("r", code=1))
 
@@ -109,7 +109,7 @@ class Check(AssayCase):
         self.floors(self.floor(protocol={"cache": "hot"}))
         self.check("r")
 
-    def test_special_characters_of_keys_are_literal(self):
+    def test_special_characters_in_keys_are_literal(self):
         key = "dataloader/kind=image/path=/data/a?[b]{c}.*(d)/stage=all"
         self.run_dir(self.record(key, 2e3, None, unit="img/s"))
         loader = dict(unit="img/s", at_least=1000)
@@ -120,12 +120,12 @@ class Check(AssayCase):
             self.floors(self.floor(key=pattern, **loader))
             self.check("r", code=1)
 
-    def test_a_unit_that_is_not_the_records_is_an_error_of_the_file(self):
+    def test_a_unit_other_than_the_records_is_an_error_in_the_file(self):
         self.run_dir(self.record("dataloader/kind=token", 2e3, None, unit="tokens/s"))
         self.floors(self.floor(key="dataloader/*", unit="img/s"))
         self.refused("check", "r", "--floors", "f.json", says=["f.json", "/floors/0/unit", "img/s", "tokens/s", "line 1"])
 
-    def test_every_error_of_a_file_at_once(self):
+    def test_all_errors_in_a_file_are_reported_at_once(self):
         self.run_dir(self.record())
         self.floors(self.floor(unit="TFLOP/s"), self.floor(atleast=1, at_least=None), self.floor(source=""),
                     self.floor(source=None), self.floor(at_most=1), self.floor(at_least=-1), self.floor(at_least="x"),
@@ -188,8 +188,8 @@ class Check(AssayCase):
             seen.add((out, (self.dir / "o.json").read_bytes(), (self.dir / "o.xml").read_bytes()))
         self.assertEqual(len(seen), 1)
 
-    # What Jenkins' and Ant's schemas both ask of a file.
     def junit(self, path):
+        """Checks what both Jenkins' and Ant's schemas require."""
         root = xml.parse(path).getroot()
         self.assertEqual(root.tag, "testsuites")
         for suite in root:
@@ -268,8 +268,8 @@ class Check(AssayCase):
         self.floors({**floor, "at_most": "0.01 ns"})
         self.assertIn("FAIL", self.check("real", code=1))
 
-    # Keys of floors against what families expand to: the values that a pattern names are given to --set.
     def test_shipped_floors_are_clean_and_match_keys(self):
+        """Expands each floor's family with --set to the values in its pattern, which must match a resulting key."""
         table = {"gemm": "dtype m n k transpose cache duration gpus", "memory": "op bytes store threads gpus", "peak": "dtype isa threads",
                  "transfer": "direction memory bytes by gpus", "collective": "op bytes dtype inplace batching",
                  "resnet": "model mode", "transformer": "model mode", "llama": "model mode"}
@@ -286,7 +286,7 @@ class Check(AssayCase):
                 places = [order.index(param) for param, _ in pairs]
                 self.assertEqual(places, sorted(places), pattern)
                 sets = [word for param, value in pairs for word in ("--set", f"{family}.{param}={value.rstrip('*')}")]
-                if floor.get("ranks"):  # eight GiB need not fit here
+                if floor.get("ranks"):  # 8 GiB may not fit in memory here
                     sets = [word.replace("8589934592", "65536") for word in sets]
                     pattern = pattern.replace("8589934592", "65536")
                 listed = self.assay("run", family, *sets, "--dry-run")

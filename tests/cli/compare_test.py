@@ -1,4 +1,4 @@
-"""assay compare: what it says of run directories made by hand, what it writes, and its exit codes."""
+"""assay compare on run directories made by hand: what it prints and writes, and its exit codes."""
 
 import unittest
 
@@ -16,12 +16,12 @@ class Compare(AssayCase):
         return record
 
     def side(self, name, *runs, **run):
-        """A directory per run; each run is a list of records (or of lines)."""
+        """Writes one directory per run; a run is a list of records or lines."""
         return [self.run_dir(*records, name=f"{name}{i}", run={"started": f"2026-01-0{i + 1}T00:00:00Z-{name}", **run})
                 for i, records in enumerate(runs)]
 
     def values(self, name, *values, **members):
-        """A side of runs with one case each."""
+        """A side whose runs have one case each."""
         return self.side(name, *([self.record(value, **members)] for value in values))
 
     def compare(self, base, head, *flags):
@@ -47,7 +47,7 @@ class Compare(AssayCase):
         self.assertEqual(case["ci95"]["noise"], "between runs")
         self.assertLess(case["ci95"]["high"], 1)
 
-    def test_the_tolerance_is_the_users(self):
+    def test_the_user_sets_the_tolerance(self):
         base, head = self.values("b", 100, 101, 99), self.values("h", 90, 91, 89)
         for tolerance in ("20%", "0.2", "20 %"):
             self.assertEqual(self.compare(base, head, "--tolerance", tolerance).returncode, 0)
@@ -71,19 +71,19 @@ class Compare(AssayCase):
         self.assertEqual(done.returncode, 3)
         self.assertEqual(tables["cases"][0]["verdict"]["verdict"], "cannot say")
         self.assertIn("Cannot say, 1 case", done.stdout)
-        # One run a side whose interval is wide, or absent.
+        # One run per side, with a wide interval or none.
         for half in (20, None):
             done = self.compare(self.values("b", 100, half=half), self.values("h", 99, half=half))
             self.assertEqual(done.returncode, 3)
 
-    def test_one_run_a_side_is_within_run(self):
+    def test_one_run_per_side_is_within_run(self):
         base = self.values("b", 100)
         done, tables = self.document(base, self.values("h", 80))
         self.assertEqual(done.returncode, 1)
         self.assertIn("within-run", done.stdout)
         self.assertIn("Use three or more runs per side", " ".join(done.stdout.split()))
         self.assertEqual(tables["cases"][0]["ci95"]["noise"], "within-run")
-        # Noise between runs, which nobody measured, may explain 3.35 %, however narrow the samples' interval is.
+        # Unmeasured noise between runs may explain 3.35 %, however narrow the samples' interval is.
         done = self.compare(self.values("b", 100, half=0.1), self.values("h", 96.65, half=0.1))
         self.assertEqual(done.returncode, 3)
         self.assertIn("noise between runs may explain it", done.stdout)
@@ -110,7 +110,7 @@ class Compare(AssayCase):
             "f": "other implementation: not recorded / amx", "g": "bandwidth absent in head", "h": "only in base",
             "new": "only in head"})
 
-    def test_nothing_alike_is_not_enough_data(self):
+    def test_no_comparable_case_is_not_enough_data(self):
         base = self.values("b", 100)
         done = self.compare(base, self.values("h", 100, protocol={"cache": "hot"}))
         self.assertEqual(done.returncode, 3)
@@ -119,7 +119,7 @@ class Compare(AssayCase):
         self.assertEqual(done.returncode, 3)
         self.assertIn("no finished case in head (e0)", done.stderr)
 
-    def test_what_held_and_fails_is_found(self):
+    def test_a_case_that_no_longer_holds_is_found(self):
         broken = self.record(status="error", reason="killed by signal 9", metrics=[], protocol={})
         other = self.record(key="memory/op=add")
         base = self.side("b", [self.record(), other])
@@ -129,7 +129,7 @@ class Compare(AssayCase):
             self.assertIn("no longer holds: 1", done.stdout)
         self.assertEqual(self.compare(self.side("h", [broken, other]), base).returncode, 0)
 
-    def test_environments_are_told_apart(self):
+    def test_differences_between_environments_are_listed(self):
         def environment(driver, governor):
             return {"cpu": {"name": "AMD Zen 4", "governors": [governor]}, "libraries": {"onednn": "3.2.0"},
                     "drivers": {"nvidia": driver}, "os": {"kernel": "6.1"}, "load": 1}
@@ -157,7 +157,7 @@ class Compare(AssayCase):
         self.assertEqual(done.returncode, 0)
         self.assertIn("both sides are the same runs", done.stdout)
 
-    def test_odd_figures_stay_numbers(self):
+    def test_extreme_figures_stay_numbers(self):
         odd = [self.record(1e-300, half=None), self.record(1e300, key="memory/op=a"), self.record(0, key="memory/op=b"),
                self.record(-5, key="memory/op=c"), self.record(5, half=9, key="memory/op=d"), {"schema": 1},
                self.record(key="memory/op=e", samples={"values": [1.0]}, half=None)]
@@ -194,16 +194,16 @@ class Compare(AssayCase):
             {"name": "throughput", "value": throughput, "unit": "tokens/s", "ci95": [throughput * 0.99,
                                                                                      throughput * 1.01]}])
 
-    def test_cost_stands_beside_speed(self):
+    def test_cost_is_listed_next_to_speed(self):
         base, head = self.side("b", [self.trained(1000)]), self.side("h", [self.trained(2000)])
         done, tables = self.document(base, head, "--price", "3.6")
         self.assertEqual(done.returncode, 0, done.stderr)
-        # 3.6 USD an hour is 0.001 USD a second: a million tokens at 1,000 a second cost 1 USD, at 2,000 half.
+        # 3.6 USD per hour is 0.001 USD per second: a million tokens cost 1 USD at 1,000 tokens/s, half at 2,000.
         self.assertAlmostEqual(tables["cost"][0]["base"]["value"], 1.0)
         self.assertAlmostEqual(tables["cost"][0]["head"]["value"], 0.5)
         self.assertAlmostEqual(tables["cost"][0]["ratio"], 0.5)
 
-    def test_sides_stand_on_a_pareto_front(self):
+    def test_sides_form_a_pareto_front(self):
         self.write("prices.json", {"schema": 1, "source": "a quote", "date": "2026-01-01", "currency": "USD", "prices": [
             {"provider": "p", "instance_type": kind, "region": "r", "price": price}
             for kind, price in (("small", 1.0), ("big", 4.0), ("poor", 5.0))]})

@@ -1,4 +1,4 @@
-"""assay report: what results cost, by shipped prices, files and --price, and what it refuses."""
+"""assay report: the cost of results by shipped prices, price files and --price; refusals."""
 
 import json
 import unittest
@@ -10,7 +10,7 @@ CATALOGUE = "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuIn
 
 class CostReport(AssayCase):
     def priced(self, name="r", run=None, **members):
-        """A run of one training case."""
+        """Writes a run of one training case."""
         record = {"schema": 1, "key": "llama/model=x", "family": "llama", "params": {"model": "x"}, "status": "ok",
                   "metrics": [{"name": "throughput", "value": 1000, "unit": "tokens/s", "ci95": [800, 1250]}]}
         record.update(members)
@@ -27,7 +27,7 @@ class CostReport(AssayCase):
         return self.write("own.json", {"schema": 1, "prices": [{k: v for k, v in entry.items() if v is not None}]})
 
     def test_price_of_the_whole_machine(self):
-        # 7.2 USD an hour, 1000 s a million tokens: 2 USD; at 1250 and 800 tokens/s 1.6 and 2.5 USD.
+        # 7.2 USD per hour, 1000 s per million tokens: 2 USD; at 1250 and 800 tokens/s 1.6 and 2.5 USD.
         rows, out = self.costs(self.priced(), "--price", "7.2")
         self.assertEqual(len(rows), 1)
         self.assertAlmostEqual(rows[0]["usd"]["value"], 2)
@@ -64,7 +64,7 @@ class CostReport(AssayCase):
         self.assertEqual(rows[0]["source"], "quote")
         self.assertEqual(rows[0]["warnings"], [])
 
-    def test_catalogue_as_it_is(self):
+    def test_a_catalogue_is_read_unchanged(self):
         self.write("gcp.csv", CATALOGUE + "a3-highgpu-8g,208.0,1872.0,,,,us-east4,us-east4-a,9.46,2.16\n"
                                           ",,,H100,8.0,H100,us-east4,us-east4-a,78.37,700.0\n")
         self.priced(run={"labels": {"instance_type": "a3-highgpu-8g", "region": "us-east4"},
@@ -76,7 +76,7 @@ class CostReport(AssayCase):
         self.assertIn("placeholder 700.0", out)
         self.assertIn("its age is unknown", out)
 
-    def test_placeholder_of_ones_own_is_a_warning(self):
+    def test_a_placeholder_given_by_the_user_is_a_warning(self):
         rows, out = self.costs(self.priced(), "--price", "700")
         self.assertIsNotNone(rows[0]["usd"]["value"])
         self.assertIn("unknown price", out)
@@ -104,7 +104,7 @@ class CostReport(AssayCase):
         self.assertEqual(files[0], files[1])
         self.assertEqual(files[0][1]["tables"][0]["rows"][0]["interval"], "between machines")
 
-    def test_flags_that_make_no_price(self):
+    def test_flags_without_a_valid_price(self):
         self.priced()
         for price in ("abc", "-1", "0", "nan", "inf", "", "12 EUR"):
             self.refused("report", "r", "--price", price, says="price")
@@ -114,7 +114,7 @@ class CostReport(AssayCase):
         self.refused("report", "r", "--prices", "r", says="r")
         self.refused("report", "r", "--pric", "1", says="--price")
 
-    def test_files_that_make_no_price(self):
+    def test_files_without_a_valid_price(self):
         self.priced()
         for entry, says in (({"price": -1}, "/prices/0/price"), ({"price": 0}, "/prices/0/price"),
                             ({"price": None}, "price"), ({"source": None}, "source"), ({"date": None}, "date"),

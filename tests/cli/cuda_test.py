@@ -1,4 +1,4 @@
-"""`assay run --device cuda` on the emulated GPU: records that say so, and what a user is told where a GPU cannot be used."""
+"""`assay run --device cuda` on the emulated GPU: records say so, and errors explain why a GPU cannot be used."""
 
 import json
 import os
@@ -17,19 +17,19 @@ class Cuda(AssayCase):
         return self.assay(*words, env={"ASSAY_MODULE_PATH": EMULATION, "ASSAY_EMULATION": script, **(env or {})})
 
     def run_cases(self, *entries, script="", code=0):
-        """Runs the cases on the emulation; their records."""
+        """Runs the cases on the emulation and returns their records."""
         done, records = self.measure(*entries, device="cuda", protocol=QUICK,
                                      env={"ASSAY_MODULE_PATH": EMULATION, "ASSAY_EMULATION": script})
         self.assertEqual(done.returncode, code, done.stderr)
         return records
 
     def unusable(self, script, *says, env=None):
-        """One clear line, no run directory."""
-        told = self.refused("run", "launch", "--device", "cuda", "--out", "out", says=("--device cuda: ", *says),
+        """Expects one clear line and no run directory."""
+        errors = self.refused("run", "launch", "--device", "cuda", "--out", "out", says=("--device cuda: ", *says),
                             env={"ASSAY_MODULE_PATH": EMULATION, "ASSAY_EMULATION": script, **(env or {})})
-        self.assertFalse((self.dir / "out").exists(), told)
+        self.assertFalse((self.dir / "out").exists(), errors)
 
-    def test_records_say_that_they_are_no_measurement(self):
+    def test_records_say_that_they_are_not_measurements(self):
         records = self.run_cases({"family": "gemm", "dtype": "f32", "m": 32, "n": 32, "k": 32})
         record = records[0]
         self.assertEqual(record["status"], "ok", record["reason"])
@@ -61,8 +61,8 @@ class Cuda(AssayCase):
         self.assertAlmostEqual(narrow, wide, delta=0.05 * wide)
         self.assertNotEqual(narrow, wide)
 
-    def test_attention_that_adds_in_any_order_trains(self):
-        """Its losses, but the first from one state, repeat to some digits and not to the bit."""
+    def test_attention_that_sums_in_any_order_trains(self):
+        """From the second loss on, its losses are only approximately reproducible."""
         model = json.loads((CONFIGS / "models" / "llama-tiny.json").read_text())
         self.write("long.json", {**model, "positions": 130})
         record, = self.run_cases({"family": "llama", "model": "./long.json", "precision": "bf16", "micro_batch": 1,
@@ -85,10 +85,10 @@ class Cuda(AssayCase):
     def test_a_driver_older_than_the_toolkit(self):
         self.unusable("driver=11.4", "the NVIDIA driver is too old", "it supports CUDA 11.4")
 
-    def test_an_architecture_that_was_not_built_for(self):
+    def test_an_architecture_missing_from_the_build(self):
         self.unusable("capability=70", "compute capability 7.0", "no code")
 
-    def test_a_driver_that_does_not_serve_says_what_to_mend(self):
+    def test_an_unusable_driver_says_what_to_fix(self):
         self.unusable("count_error=802", "nvidia-fabricmanager", "cudaErrorSystemNotReady")
         self.unusable("count_error=803", "have different versions", "cudaErrorSystemDriverMismatch")
         self.unusable("count_error=101", "names a GPU twice", "CUDA_VISIBLE_DEVICES=0,0",
@@ -104,12 +104,12 @@ class Cuda(AssayCase):
                      says=("--ranks 3", "2 GPUs", "--share-gpu"),
                      env={"ASSAY_MODULE_PATH": EMULATION, "ASSAY_EMULATION": "devices=2"})
 
-    def test_a_plan_for_gpus_is_shown_without_one(self):
+    def test_a_dry_run_for_gpus_needs_none(self):
         done = self.emulated("run", "gemm", "--device", "cuda", "--dry-run", script="no_driver")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("on cuda", done.stdout)
 
-    def test_a_library_that_is_missing_is_named(self):
+    def test_a_missing_library_is_named(self):
         module = self.dir / "libassay-cuda.so"
         module.write_bytes(b"not a library")
         self.refused("run", "gemm", "--device", "cuda", says=("libassay-cuda.so", "LD_LIBRARY_PATH"),
@@ -118,7 +118,7 @@ class Cuda(AssayCase):
         done = self.assay("run", "p.json", "--device", "cpu", "--out", "cpu", env={"ASSAY_MODULE_PATH": str(self.dir)})
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_out_of_memory_is_that_case_alone(self):
+    def test_out_of_memory_fails_only_that_case(self):
         sizes = [{"family": "gemm", "dtype": "f32", "m": n, "n": n, "k": n} for n in (16, 4096, 32)]
         records = self.run_cases(*sizes, script="memory=64MiB", code=4)
         self.assertEqual([record["status"] for record in records], ["ok", "error", "ok"])

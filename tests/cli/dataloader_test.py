@@ -1,4 +1,4 @@
-"""`assay run dataloader` as a user sees it: folders, shards and token files of one's own, caches, workers, damage."""
+"""`assay run dataloader`: the user's own folders, shards and token files; caches, workers, damaged files."""
 
 import io
 import os
@@ -41,12 +41,11 @@ class Dataloader(AssayCase):
     # --- bad paths ---------------------------------------------------------------------------------------------------
 
     def refuse(self, path, *says):
-        told = self.refused("run", "dataloader", "--set", f"dataloader.path={path}", "--device", "cpu", "--out", "out",
-                            says=[str(path), *says])
+        self.refused("run", "dataloader", "--set", f"dataloader.path={path}", "--device", "cpu", "--out", "out",
+                     says=[str(path), *says])
         self.assertFalse((self.dir / "out").exists())
-        return told
 
-    def test_paths_that_hold_nothing_cost_one_line(self):
+    def test_paths_without_data_give_one_line(self):
         self.refuse(self.dir / "missing", "no such file or folder")
         empty = self.dir / "empty"
         empty.mkdir()
@@ -54,23 +53,23 @@ class Dataloader(AssayCase):
         self.write("texts/class-0/readme.txt", "no picture")
         self.refuse(self.dir / "texts", "holds no images")
         self.refuse(self.write("notes.txt", "no picture"), "neither a folder nor a .tar shard")
-        # Any file could hold tokens: without a name that says so it is a mistake, not a skip.
+        # Any file could hold tokens, but without a name that says so it is a mistake and not a skip.
         self.refuse(self.write("archive.zip", b"x" * 8192), "neither a folder nor a .tar shard")
         self.refuse(self.write("shards/a.tar", b"\0" * 10240), "a.tar")
         self.refuse(self.write("half.tar", b"not a tar" * 100), "half.tar")
         self.refused("run", "dataloader", "--set", "dataloader.path=", "--out", "out", says="empty")
 
-    def test_a_missing_path_is_told_once_for_both_kinds(self):
+    def test_a_missing_path_is_reported_once_for_both_kinds(self):
         plan = self.plan({"family": "dataloader", "kind": ["image", "token"], "stage": ["read", "all"], "path": "gone",
                           "workers": [1, 2]})
         self.refused("run", plan, "--device", "cpu", "--out", "out", says=["gone", "and 7 more cases"])
 
-    def test_unreadable(self):
+    def test_an_unreadable_folder(self):
         folder = self.image_folder(2)
         self.dir.chmod(0o755)
         folder.chmod(0)
         self.addCleanup(folder.chmod, 0o755)
-        # Root reads everything: become somebody else.
+        # Root can read everything, so become another user.
         other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
         try:
             done = subprocess.run([self.binary, "run", "dataloader", "--set", f"dataloader.path={folder}", "--device",
@@ -122,7 +121,7 @@ class Dataloader(AssayCase):
         record = self.one({"path": str(self.dir / "shards" / "train-001.tar"), "stage": "read", "workers": 1})
         self.assertEqual(record["conditions"]["images"], "20")
 
-    def test_a_shard_that_ends_early_fails_and_is_named(self):
+    def test_a_truncated_shard_fails_and_is_named(self):
         path = self.shard(self.generated_images()[:20])
         path.write_bytes(path.read_bytes()[:-40000])
         record = self.one({"path": str(path), "stage": "read", "workers": 1}, code=1, status="failed")
@@ -138,7 +137,7 @@ class Dataloader(AssayCase):
         if read["status"] == "ok":
             self.assertEqual((read["protocol"]["cache"], read["protocol"]["cold_by"]), ("cold", "O_DIRECT"))
         else:
-            self.assertIn("cold reads cannot be had", read["reason"])
+            self.assertIn("cold reads are not possible", read["reason"])
 
     def test_tokens(self):
         for name, form, width in (("text.bin", "<H", 2), ("text.u32.bin", "<I", 4)):
@@ -187,14 +186,14 @@ class Dataloader(AssayCase):
             self.assertEqual(len(check["detail"]), 4)
             self.assertIn("class-1/empty.jpg: empty file", check["detail"])
 
-    def test_no_image_that_can_be_used(self):
+    def test_no_usable_image(self):
         folder = self.damaged(4, 4)
         record = self.one({"path": str(folder), "stage": "all", "workers": 1}, code=4, status="error")
         self.assertIn("cannot be used", record["reason"])
 
     def test_injected_damage_is_found(self):
-        record = self.one({"path": str(self.image_folder(20)), "stage": "all", "workers": 1}, "--inject", "corrupt-image",
-                          code=1, status="failed")
+        record = self.one({"path": str(self.image_folder(20)), "stage": "all", "workers": 1}, "--inject",
+                          "corrupt-image", code=1, status="failed")
         self.assertEqual(len(self.check(record, "corrupt_images_share")["detail"]), 1)
 
 

@@ -1,4 +1,4 @@
-"""./dev on machines that are short of this or that: what it installs, and what it says when it cannot.
+"""./dev on machines that lack something: what it installs, and what it says if it cannot.
 
 dpkg, apt-get, python, cmake and id are replaced by small scripts, so that nothing is installed here.
 """
@@ -17,7 +17,7 @@ PACKAGES = [line.split()[1] for line in (ROOT / "cmake/packages.txt").read_text(
 
 
 class Machine:
-    """A made-up machine: `installed` maps packages to versions, `candidates` what apt could install."""
+    """A fake machine: `installed` maps packages to versions, `candidates` likewise what apt could install."""
 
     def __init__(self, folder, installed, candidates, root=True, tools=()):
         self.bin, self.log, self.home = folder / "bin", folder / "log", folder / "home"
@@ -73,7 +73,7 @@ class Dev(unittest.TestCase):
     def installs(self, machine):
         return " ".join(call for call in machine.calls if " install" in call)
 
-    def test_nothing_missing_touches_neither_apt_nor_pip_twice(self):
+    def test_with_nothing_missing_neither_apt_nor_pip_runs_again(self):
         machine = self.machine(everything(), {})
         self.assertEqual(machine.dev("build").returncode, 0)
         self.assertNotIn("apt-get", " ".join(machine.calls))
@@ -106,7 +106,7 @@ class Dev(unittest.TestCase):
         self.assertNotIn("onednn", self.installs(machine))
 
     def gpu(self):
-        """What tells ./dev of a GPU without a toolkit."""
+        """The environment in which ./dev sees a GPU and no toolkit."""
         gpu = pathlib.Path(self.folder.name) / "sys/bus/pci/devices/0000:1b:00.0"
         gpu.mkdir(parents=True)
         (gpu / "vendor").write_text("0x10de\n")
@@ -123,14 +123,14 @@ class Dev(unittest.TestCase):
         machine.log.write_text("")
         self.assertEqual(machine.dev("build", **here).returncode, 0)
         self.assertEqual(self.installs(machine), "")
-        # An audio function of the same maker is no GPU; neither is there one without CUDA wanted.
+        # An audio device of the same vendor is not a GPU; and with CUDA off nothing is installed for one.
         (gpu / "class").write_text("0x040300\n")
         shutil.rmtree(machine.home)
         machine.home.mkdir()
         self.assertEqual(machine.dev("build", **here).returncode, 0)
         self.assertNotIn("nvidia-cuda-nvcc", self.installs(machine))
 
-    def test_a_toolkit_gets_what_the_module_needs_beside_it(self):
+    def test_a_toolkit_is_completed_with_what_the_module_needs(self):
         machine = self.machine(everything(), {}, tools=[("nvcc", "13.0")])
         self.assertEqual(machine.dev("build").returncode, 0)
         for wheel in ["nvidia-cudnn-frontend==", "nvidia-cudnn-cu13==", "nvidia-nccl-cu13=="]:
@@ -156,20 +156,20 @@ class Dev(unittest.TestCase):
         self.assertIn("nvidia-cudnn-frontend==", self.installs(machine))
         self.assertNotIn("nvidia-cuda-nvcc==", self.installs(machine))
 
-    def test_a_toolkit_too_old_for_a_gpu_is_left_aside(self):
+    def test_a_toolkit_that_is_too_old_is_not_used(self):
         machine = self.machine(everything(), {}, tools=[("nvcc", "12.4")])
         done = machine.dev("build", **self.gpu())
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("CUDA 12.4 is older than 12.8", done.stderr)
         self.assertIn("nvidia-cuda-nvcc==", self.installs(machine))
 
-    def test_a_command_of_the_users_own_will_do(self):
+    def test_a_command_from_elsewhere_will_do(self):
         installed = everything()
         del installed["ninja-build"]
         machine = self.machine(installed, {}, root=False, tools=[("ninja", "1.11.1")])
         self.assertEqual(machine.dev("build").returncode, 0)
 
-    def test_a_compiler_too_old_will_not_do(self):
+    def test_a_compiler_that_is_too_old_is_refused(self):
         installed = everything()
         del installed["g++"]
         machine = self.machine(installed, {}, tools=[("g++", "10.2.1")])
@@ -177,7 +177,7 @@ class Dev(unittest.TestCase):
         (machine.bin / "g++").write_text("#!/bin/bash\necho g++ 10.2.1; exit\n")
         done = machine.dev("build")
         self.assertTrue(self.installs(machine).startswith("apt-get install"))
-        self.assertEqual(done.returncode, 1)  # what the system has is no newer
+        self.assertEqual(done.returncode, 1)  # the system's package is no newer
         self.assertIn("g++ is older than 12: put a newer one on PATH", done.stderr)
         (machine.bin / "g++").write_text("#!/bin/bash\n")
         self.assertEqual(machine.dev("build").returncode, 0)
@@ -190,7 +190,7 @@ class Dev(unittest.TestCase):
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertIn("apt-get install libfmt-dev libhwloc-dev", done.stderr)
 
-    def test_a_network_that_is_not_there_is_one_line(self):
+    def test_a_missing_network_gives_one_line(self):
         installed = everything()
         del installed["libfmt-dev"]
         machine = self.machine(installed, {})
@@ -200,7 +200,7 @@ class Dev(unittest.TestCase):
         self.assertIn("Unable to locate package", done.stderr.splitlines()[-1])
         self.assertNotIn("cmake", " ".join(machine.calls))
 
-    def test_a_browser_is_for_tests_alone_and_they_do_without(self):
+    def test_a_browser_is_only_for_tests_and_optional(self):
         installed = everything()
         del installed["chromium"]
         machine = self.machine(installed, {})
@@ -217,7 +217,7 @@ class Dev(unittest.TestCase):
         self.assertEqual([call for call in machine.calls if not call.startswith("cmake")], [])
 
     def test_run_means_quick_unless_told(self):
-        # cmake's stand-in leaves a program that says what it was called with.
+        # The fake cmake writes a program that prints its arguments.
         machine = self.machine({}, {})
         root = pathlib.Path(self.folder.name) / "clone"
         shutil.copytree(ROOT / "cmake", root / "cmake")

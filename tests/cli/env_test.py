@@ -1,4 +1,4 @@
-"""assay env: what it prints, --json, and --expect met, unmet and bad. First argument: the binary."""
+"""assay env: its text, --json, and --expect with met, unmet and invalid expectations. usage: env_test.py ASSAY"""
 
 import json
 import os
@@ -50,7 +50,7 @@ class Env(unittest.TestCase):
         self.assertEqual(len(ids), len(set(ids)))
         self.assertNotIn("expect", answer)
 
-    def test_names_a_process_that_is_busy(self):
+    def test_names_a_busy_process(self):
         spin = subprocess.Popen([sys.executable, "-c", "while True: pass"])
         try:
             answer = json.loads(env("--json").stdout)
@@ -96,7 +96,7 @@ class Env(unittest.TestCase):
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
             self.assertIn(str(path), done.stderr)
 
-    def test_every_error_of_a_file_is_told_at_once(self):
+    def test_all_errors_in_a_file_are_reported_at_once(self):
         done = self.expect({"schema": 1, "cpu": {"cors": 2, "isa": "avx2"}, "memroy": 1})
         self.assertEqual(done.returncode, 2)
         for part in ("/cpu/cors", "cores", "/cpu/isa", "/memroy", "memory"):

@@ -1,6 +1,6 @@
-"""Every fault that --inject knows, in every family that can be given it: its check fires and names the culprit; records say
-what was injected and what was not; reports leave such records out unless asked. Clean runs of the same cases raise none of
-it. usage: faults_test.py [CLEAN_RUNS] [CLASS...]"""
+"""Injects every fault into every family that supports it: a check must notice it and name the culprit, and records must
+say what was injected. Reports leave such records out unless asked. Clean runs of the same cases must raise nothing.
+usage: faults_test.py [CLEAN_RUNS] [CLASS...]"""
 import os
 import re
 import sys
@@ -46,16 +46,16 @@ class FaultCase(AssayCase):
 
 
 class Faults(FaultCase):
-    # --- what breaks a rank ------------------------------------------------------------------------------------------
+    # --- faults that break a rank ------------------------------------------------------------------------------------
 
     ALL = [GEMM, PEAK, MEMORY, COLLECTIVE, LAUNCH, GPT, LLAMA, RESNET]
 
-    def test_a_crash_costs_its_case_in_every_family(self):
+    def test_a_crash_loses_its_case_in_every_family(self):
         for record in self.inject("crash", *self.ALL, code=4):
             self.assertEqual(record["status"], "error")
             self.assertIn("SIGABRT", record["reason"])
 
-    def test_out_of_memory_is_told_in_every_family(self):
+    def test_out_of_memory_is_reported_in_every_family(self):
         for record in self.inject("oom", *self.ALL, code=4):
             self.assertEqual(record["status"], "error")
             self.assertIn("out of memory", record["reason"])
@@ -74,7 +74,7 @@ class Faults(FaultCase):
             self.assertRegex(record["reason"], r"rank 1 on \S+, in measure for .*, has not arrived at \w+ \(call \d+ of "
                                                r"their world\), where rank 0 waits")
 
-    # --- what spoils answers -----------------------------------------------------------------------------------------
+    # --- faults that spoil answers -----------------------------------------------------------------------------------
 
     def test_a_flipped_bit_fails_the_check_of_the_answer(self):
         for record in self.inject("bit-flip", GEMM, PEAK, MEMORY, GPT, LLAMA, RESNET, code=1):
@@ -90,7 +90,7 @@ class Faults(FaultCase):
         to_target = {"family": "transformer", "model": "mini", "mode": "quality", "runs": 2, "threads": 1, "ranks": 2}
         record, = self.inject("wrong-sum", to_target, code=1, env=self.mini_model({"value": 2.6}))
         self.assertEqual([check["name"] for check in self.failing(record)], ["ranks_with_other_weights"])
-        self.assertEqual(len(record["samples"]["values"]), 2)   # both runs came to their end all the same
+        self.assertEqual(len(record["samples"]["values"]), 2)   # both runs still finished
 
     def test_a_corrupt_image_is_found_and_its_file_named(self):
         folder = str(self.image_folder(24))
@@ -99,9 +99,9 @@ class Faults(FaultCase):
             self.assertEqual(record["status"], "failed")
             self.assertRegex(" ".join(self.failing(record)[0]["detail"]), r"class-\d/\d+\.jpg")
 
-    # --- what records and reports say --------------------------------------------------------------------------------
+    # --- records and reports -----------------------------------------------------------------------------------------
 
-    def test_a_fault_that_nothing_can_be_given_is_refused(self):
+    def test_a_fault_that_no_case_supports_is_refused(self):
         for fault, entry, says in [("corrupt-image", GEMM, "no case of this plan"), ("slow-link", COLLECTIVE, "--ranks 2"),
                                    ("wrong-sum", GPT, "--ranks 2"), ("bit-flip", LAUNCH, "no case")]:
             self.refused("run", self.plan(entry), "--inject", fault, "--out", "never", says=["--inject " + fault, says])
@@ -118,14 +118,14 @@ class Faults(FaultCase):
 
 
 class Measured(FaultCase):
-    """What a busy machine would disturb: ctest runs it beside nothing else."""
+    """Tests that a busy machine would disturb: ctest runs them alone."""
 
-    # --- what is slow ------------------------------------------------------------------------------------------------
+    # --- slow ranks and links ----------------------------------------------------------------------------------------
 
     SLOW = [{**entry, "ranks": 2} for entry in (GEMM, MEMORY, COLLECTIVE, GPT, RESNET)]
 
     def found_slow(self, fault, entries, words, never):
-        """A machine that is busy with other things may hide it once, or be slow itself."""
+        """Retries, because a machine that is busy with other things may hide the fault or be slow itself."""
         for attempt in range(3):
             missing = {record["key"]: record["flags"] for record in self.inject(fault, *entries, code=0)
                        if not any(re.match(words, flag) for flag in record["flags"])
@@ -169,7 +169,7 @@ class Measured(FaultCase):
         done = self.assay("compare", "--base", "clean", "--head", "out")
         self.assertEqual(done.returncode, 3, done.stdout)
         self.assertIn("a fault was injected", done.stdout)
-        # How they compare is the machine's affair: two runs may be too noisy to tell.
+        # The outcome depends on the machine: two runs may be too noisy.
         done = self.assay("compare", "--base", "clean", "--head", "out", "--injected")
         self.assertIn("left out: 0", done.stdout, done.stderr)
         self.assertNotIn("a fault was injected", done.stdout)
@@ -198,7 +198,7 @@ class Measured(FaultCase):
 
 @unittest.skipUnless("ASSAY_EMULATED" in os.environ, "no emulated GPU in this build")
 class FaultsOnGpu(FaultCase):
-    """What differs from the CPU: where the answers lie. Collectives between GPUs: tests/distributed/nccl_test.py."""
+    """Faults in answers that are in GPU memory. Collectives between GPUs: tests/distributed/nccl_test.py."""
     DEVICE = "cuda"
     ENVIRONMENT = {"ASSAY_MODULE_PATH": os.environ.get("ASSAY_EMULATED", "")}
     SMALL = {"max_seconds": "20ms", "warmup_seconds": "1ms", "min_samples": 3}
@@ -207,7 +207,7 @@ class FaultsOnGpu(FaultCase):
     TRAINING = [{**GPT, "protocol": SMALL}, {**LLAMA, "protocol": SMALL},
                 {**RESNET, "micro_batch": 2, "protocol": SMALL}]
 
-    def test_a_lost_rank_costs_its_case(self):
+    def test_a_lost_rank_loses_its_case(self):
         for record in self.inject("crash", *self.SUITES, *self.TRAINING, code=4):
             self.assertIn("SIGABRT", record["reason"])
         for record in self.inject("oom", *self.SUITES, *self.TRAINING, code=4):

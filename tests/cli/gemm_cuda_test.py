@@ -1,4 +1,4 @@
-"""`assay run gemm --device cuda` as a user sees it, on the emulated GPU: every dtype, what is refused, faults found."""
+"""`assay run gemm --device cuda` on the emulated GPU: every dtype, refusals, injected faults."""
 
 import unittest
 
@@ -29,7 +29,7 @@ class GemmOnCuda(AssayCase):
             self.assertIsNone(throughput["of_peak"])
             self.assertEqual(set(self.by_name(record["checks"])), {"ran", "relative_error", "wrong_elements"})
             labels = record["labels"]
-            # Figures compare if they are of one library, whatever its search found.
+            # Runs with different choices can be compared, runs with different libraries cannot.
             self.assertRegex(record["choices"]["implementation"], r"^cublasLt$")
             self.assertRegex(labels["choice"], r"cublasLt algorithm \d+, tile \d+, stages \d+, split \d+")
             self.assertIn("cuBLASLt", labels["libraries"])
@@ -58,7 +58,7 @@ class GemmOnCuda(AssayCase):
         self.assertTrue(fp8["conditions"]["accumulation"].startswith("fast"))
         self.assertEqual((bf16["status"], bf16["reason"]), ("skipped", "bf16 has no fast accumulation"))
 
-    def test_sizes_that_tensor_cores_cannot_take_are_skips(self):
+    def test_sizes_that_tensor_cores_do_not_support_are_skips(self):
         done, records = self.run_plan({"family": "gemm", "dtype": ["fp8_e4m3", "int8"], "m": 32, "n": 32, "k": 33})
         self.assertEqual(done.returncode, 0, done.stderr)
         for record, multiple in zip(records, ("16", "4")):

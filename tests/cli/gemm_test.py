@@ -1,4 +1,4 @@
-"""`assay run` on gemm and peak: records, checks and exit codes as a user sees them."""
+"""`assay run` with gemm and peak: records, checks and exit codes."""
 
 import unittest
 
@@ -37,7 +37,7 @@ class Gemm(AssayCase):
                 self.assertNotIn("ref", record["choices"][name])
             self.assertIn(record["labels"]["form"], ("plain", "packed", "inner_product"))
 
-    def test_names_of_instruction_sets_are_not_shared(self):
+    def test_each_dtype_names_its_own_instruction_set(self):
         _, records = self.run_plan({"family": "gemm", "dtype": ["f32", "bf16"], "m": 64, "n": 64, "k": 64})
         isas = [record["choices"]["isa"] for record in records if record["status"] == "ok"]
         self.assertEqual(len(set(isas)), len(isas))
@@ -54,7 +54,7 @@ class Gemm(AssayCase):
             self.assertEqual(wrong["value"], 1)
             self.assertRegex(wrong["detail"][0], r"^row \d+, column \d+.*: .*, not ")
 
-    def test_share_of_the_peak_measured_before(self):
+    def test_fraction_of_the_peak_measured_earlier(self):
         done, records = self.run_plan({"family": "peak", "dtype": "f32", "threads": ["core", "all"]},
                                       {"family": "gemm", "dtype": "f32", "m": 128, "n": 128, "k": 128})
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -69,7 +69,7 @@ class Gemm(AssayCase):
         self.assertIn(peaks["all"]["choices"]["isa"], product["labels"]["peak"])
         self.assertEqual(peaks["core"]["choices"]["threads"], "1")
 
-    def test_zeros_are_asked_for_and_labelled(self):
+    def test_zeros_are_on_request_and_recorded(self):
         done, records = self.run_plan({"family": "gemm", "dtype": "f32", "m": 64, "n": 64, "k": 64,
                                        "protocol": {"data": "zeros"}})
         self.assertEqual(done.returncode, 0, done.stderr)

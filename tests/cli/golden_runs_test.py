@@ -1,5 +1,5 @@
-"""Golden runs: report, compare and check say of the runs in tests/runs what they have always said: keys, ids, numbers, units,
-statuses and exit codes. tests/runs/make.py defines all of it."""
+"""Golden runs: report, compare and check say about the runs in tests/runs what they have always said, in keys, ids, numbers,
+units, statuses and exit codes. tests/runs/make.py defines the commands and the comparison."""
 
 import itertools
 import json

@@ -1,5 +1,5 @@
-"""The suites on a GPU as a user sees them, on the emulation: records, checks, faults and what a device lacks. No figure
-of the emulation means anything; every record must say so."""
+"""The suites on the emulated GPU: records, checks, faults, and what a device lacks. Its figures mean nothing, and every
+record must say so."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ class GpuSuites(AssayCase):
         return self.measure(*entries, device=device, env=env, protocol=QUICK, **options)
 
     def ok(self, *entries, **options):
-        """Every case is ok, and none of its figures is for quoting."""
+        """Runs the entries; every case must be ok and marked as not comparable."""
         done, records = self.run_plan(*entries, **options)
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
         for record in records:
@@ -50,12 +50,12 @@ class GpuSuites(AssayCase):
             self.assertEqual(record["protocol"]["timer"], "cuda_event")
             self.assertEqual(record["labels"]["level"], "L2")
             self.assertIn("unroll", record["labels"]["kernel"])
-            # STREAM's counts, of all passes of the median repetition.
+            # Bytes as STREAM counts them, over all passes of the median repetition.
             arrays = {"read": 1, "write": 1, "copy": 2, "scale": 2, "add": 3, "triad": 3, "dot": 2}[op]
             counted = arrays * 65536 * int(record["labels"]["passes"])
             self.assertAlmostEqual(self.figure(record, "bandwidth") * record["ranks"][0]["median"] / counted, 1, 6)
 
-    def test_memory_beyond_the_cache_and_its_odd_ends(self):
+    def test_memory_beyond_the_cache_with_odd_sizes(self):
         records = self.ok({"family": "memory", "op": ["triad", "dot"], "bytes": "1000056"})
         for record in records:
             self.assertEqual((record["labels"]["level"], record["protocol"]["cache"]), ("memory, in part cached", "none"))
@@ -90,7 +90,7 @@ class GpuSuites(AssayCase):
         pageable = self.ok({"family": "transfer", "direction": ["h2d", "d2h", "both"], "memory": "pageable", "bytes": 5000})
         self.assertTrue(all("gate" not in record["protocol"] for record in pageable))
 
-    def test_transfer_names_a_link_that_only_the_driver_knows(self):
+    def test_transfer_reads_the_link_from_the_driver(self):
         script = self.dir / "nvml"
         link = "link_generation 4\nlink_width 8\nmax_link_generation 5\nmax_link_width 16\n"
         for text, pcie in ((link, "gen 4 x8"), ("link_width 16\n", "unknown")):
@@ -121,7 +121,7 @@ class GpuSuites(AssayCase):
         self.failed({"family": "transfer", "direction": ["h2d", "d2h", "both", "d2d"], "memory": "pinned", "bytes": 4099},
                     "wrong_bytes")
 
-    def test_transfer_what_does_not_go(self):
+    def test_transfers_that_are_impossible(self):
         _, records = self.run_plan({"family": "transfer", "direction": ["h2d", "both"], "memory": "pageable", "bytes": 4096,
                                     "by": ["engine", "kernel"]})
         reasons = {(r["params"]["direction"], r["params"]["by"]): r["reason"] for r in records if r["status"] == "skipped"}
@@ -150,13 +150,13 @@ class GpuSuites(AssayCase):
         _, records = self.run_plan({"family": "memory", "op": "dot", "bytes": 4096}, device="cpu")
         self.assertEqual({record["reason"] for record in records}, {"op=dot does not run on cpu"})
 
-    def test_worlds_of_a_plan_that_has_too_few_gpus(self):
+    def test_a_plan_that_needs_more_gpus(self):
         entries = [{"family": "launch", "op": "event"}, {"family": "collective", "op": "all_reduce", "bytes": 8, "ranks": 2}]
         done, records = self.run_plan(*entries)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual({record["family"]: record["status"] for record in records}, {"launch": "ok", "collective": "skipped"})
         self.assertIn("this host has 1 GPU", [record["reason"] for record in records if record["reason"]][0])
-        done, records = self.run_plan(*entries, words=("--ranks", "2"))  # asked for, so refused
+        done, records = self.run_plan(*entries, words=("--ranks", "2"))  # asked for explicitly, so refused
         self.assertEqual((done.returncode, records), (2, []))
 
     def test_dataloader(self):

@@ -1,4 +1,4 @@
-"""assay list, and the words around every subcommand."""
+"""assay list, and what all subcommands have in common: help, version, errors."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ class List(AssayCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return json.loads(done.stdout)
 
-    def test_every_kind_when_none_is_named(self):
+    def test_all_kinds_unless_one_is_named(self):
         self.assertEqual(list(self.listed()), ["families", "plans", "models", "hardware"])
         for kind in ("families", "plans", "models", "hardware"):
             self.assertEqual(list(self.listed(kind)), [kind])
@@ -38,7 +38,7 @@ class List(AssayCase):
                 self.assertTrue(param["help"], (name, param["name"]))
             self.assertTrue(families[name]["summary"])
 
-    def test_plans_are_the_files_of_the_configs(self):
+    def test_plans_are_the_files_in_the_configs(self):
         self.assertLessEqual({"smoke", "quick", "micro"}, {plan["name"] for plan in self.listed("plans")["plans"]})
         self.write("c/plans/mine.json", {"schema": 1, "description": "my own", "cases": []})
         self.write("c/plans/broken.json", "{")
@@ -49,7 +49,7 @@ class List(AssayCase):
                          [("broken", None), ("mine", "my own")])
         self.assertEqual((plans["models"], plans["hardware"]), ([], []))
 
-    def test_text_names_what_json_names(self):
+    def test_text_and_json_name_the_same(self):
         text = self.assay("list").stdout
         for family in self.listed("families")["families"]:
             self.assertIn(family["name"], text)
@@ -68,7 +68,7 @@ class List(AssayCase):
         self.assertAlmostEqual(models["resnet50"]["flops"]["forward"] / 2e9, 4.09, delta=0.005)
         self.assertEqual(models["llama-1b"]["flops"]["per"], "token")
 
-    def test_memory_is_planned_for_what_is_asked(self):
+    def test_memory_is_planned_for_the_given_parameters(self):
         def planned(*words):
             models = self.listed("models", *words)["models"]
             return {model["name"]: model["memory"] for model in models}
@@ -84,7 +84,7 @@ class List(AssayCase):
         self.assertIn("beyond the model's 1024 positions", long["gpt2-124m"]["reason"])
         self.assertGreater(long["llama-8b"]["memory"]["total"], 128e9)
 
-    def test_a_file_that_is_no_model_is_told_with_its_place(self):
+    def test_an_invalid_model_file_is_named(self):
         self.write("c/models/mine.json", {"schema": 1, "family": "llama", "vocabulary": 8, "positions": 8, "layers": 1,
                                           "width": 8, "heads": 3, "mlp_width": 8, "norm": "rms", "position": "rotary",
                                           "mlp": "silu_gate", "tieed": False})
@@ -103,7 +103,7 @@ class List(AssayCase):
 
 
 class Root(AssayCase):
-    def test_a_full_disk_behind_stdout_is_told(self):
+    def test_a_full_disk_behind_stdout_is_reported(self):
         with open("/dev/full", "w") as full:
             done = subprocess.run([self.binary, "list"], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 4)

@@ -1,6 +1,6 @@
-"""What an MLLOG file of a successful quality run must be; stricter than mlcommons' checker with configs/mllog/rules.yaml,
-and without its code: order of every line, times that never go back, a fixed cadence of evaluations, the end at the first
-evaluation that reaches the target."""
+"""Validates the MLLOG file of a successful quality run, more strictly than mlcommons' checker with
+configs/mllog/rules.yaml: the order of all lines, times that never decrease, evaluations at fixed intervals, and an end
+at the first evaluation that reaches the target."""
 
 import json
 import re
@@ -11,14 +11,14 @@ EVENTS = {"init_start": START, "init_stop": END, "run_start": START, "run_stop":
 SUBMISSION = {"submission_benchmark", "submission_org", "submission_division", "submission_status", "submission_platform"}
 SETTINGS = {"seed", "global_batch_size", "gradient_accumulation_steps", "train_samples", "eval_samples", "opt_name",
             "opt_base_learning_rate", "opt_learning_rate_warmup_steps", "opt_weight_decay", "quality_target"}
-# One letter a line: submission, cache, init start and stop, settings, run start, block, evaluation, run stop.
+# One letter per line: submission, cache, init start and stop, settings, run start, block, evaluation, run stop.
 LETTERS = {"cache_clear": "c", "init_start": "i", "init_stop": "I", "run_start": "r", "block_start": "b", "block_stop": "B",
            "eval_start": "e", "eval_accuracy": "a", "eval_stop": "E", "run_stop": "R"}
 ORDER = re.compile("s+cih+Ir(bBeaE)+R")
 
 
 def parse(text):
-    """The lines as objects. Raises ValueError at the first that is none."""
+    """The lines as objects. Raises ValueError at the first invalid line."""
     lines = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.startswith(":::MLLOG "):
@@ -33,7 +33,7 @@ def parse(text):
 
 
 def problems(text):
-    """What is wrong, in words; nothing where all is right."""
+    """Descriptions of what is wrong; empty if nothing is."""
     if not text.endswith("\n"):
         return ["the last line is torn"]
     try:
@@ -89,6 +89,6 @@ def problems_of_the_run(lines):
 
 
 def run_seconds(text):
-    """From run_start to run_stop."""
+    """Seconds from run_start to run_stop."""
     at = {line["key"]: line["time_ms"] for line in parse(text)}
     return (at["run_stop"] - at["run_start"]) / 1000

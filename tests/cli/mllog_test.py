@@ -1,4 +1,4 @@
-"""MLLOG files of quality runs: by the project's own rules, and by mlcommons' checker where $MLPERF_PYTHON has it."""
+"""MLLOG files of quality runs, checked by our own rules and by mlcommons' checker if $MLPERF_PYTHON has it."""
 
 import json
 import os
@@ -16,7 +16,7 @@ CHECKER_PYTHON = os.environ.get("MLPERF_PYTHON", sys.executable)
 
 
 def log(changes=None, drop=()):
-    """A right file of two blocks; `changes` maps a line's number to members of it."""
+    """A valid file of two blocks; `changes` maps line numbers to changed members."""
     settings = {"seed": 1, "global_batch_size": 8, "gradient_accumulation_steps": 1, "train_samples": 64, "eval_samples": 8,
                 "opt_name": "adamw", "opt_base_learning_rate": 1e-3, "opt_learning_rate_warmup_steps": 0,
                 "opt_weight_decay": 0.1}
@@ -44,7 +44,7 @@ def number_of(key, last=False):
 
 
 class Validator(unittest.TestCase):
-    def test_a_right_file(self):
+    def test_a_valid_file(self):
         self.assertEqual(mllog.problems(log()), [])
         self.assertAlmostEqual(mllog.run_seconds(log()), 0.011)
 
@@ -52,7 +52,7 @@ class Validator(unittest.TestCase):
         found = mllog.problems(text)
         self.assertTrue(any(word in each for each in found), f"{word!r} not in {found}")
 
-    def test_what_is_torn_or_foreign(self):
+    def test_torn_and_foreign_lines(self):
         self.finds("torn", log()[:-1])
         self.finds("line 1", "hello\n" + log())
         self.finds("members", log({3: {"extra": 1}}))
@@ -66,7 +66,8 @@ class Validator(unittest.TestCase):
     def test_order(self):
         for key in ("cache_clear", "init_stop", "run_start", "block_stop", "eval_accuracy", "run_stop"):
             self.finds("order", log(drop=[key]))
-        self.finds("order", log({"order": lambda lines: lines[:-4] + [lines[-1]] + lines[-4:-1]}))  # no evaluation before the end
+        # No evaluation at the end.
+        self.finds("order", log({"order": lambda lines: lines[:-4] + [lines[-1]] + lines[-4:-1]}))
         self.finds("order", log({"order": lambda lines: lines + [lines[-1]]}))
         self.finds("seed: missing", log(drop=["seed"]))
         self.finds("seed: 2 times", log({number_of("opt_weight_decay"): {"key": "seed"}}))
@@ -83,7 +84,7 @@ class Validator(unittest.TestCase):
 
 
 class QualityRuns(AssayCase):
-    """Two short runs of a model of a few hundred weights to a target that it soon reaches."""
+    """Two short runs of a model of a few hundred weights, to a target that it soon reaches."""
 
     def run_quality(self, target, runs=2):
         done = self.assay("run", "transformer", "--set", "transformer.model=mini", "--set", "transformer.mode=quality",
@@ -100,7 +101,7 @@ class QualityRuns(AssayCase):
         for path, text in logs.items():
             self.assertEqual(mllog.problems(text), [], path.name)
         self.assertEqual(len({each["value"] for text in logs.values() for each in mllog.parse(text) if each["key"] == "seed"}), 2)
-        # The record's times are those of the log.
+        # The record has the same times as the log.
         self.assertEqual(record["status"], "ok", record)
         times = sorted(record["samples"]["values"])
         for ours, logged in zip(times, sorted(map(mllog.run_seconds, logs.values()))):
@@ -113,10 +114,10 @@ class QualityRuns(AssayCase):
         except OSError:
             have = False
         if not have:
-            self.skipTest("mlperf-logging is not installed; the project's own rules held")
+            self.skipTest("mlperf-logging is not installed; our own rules passed")
         for path in logs:
             self.assertEqual(self.checker(path).returncode, 0, self.checker(path).stdout + self.checker(path).stderr)
-        # The checker is awake: it refuses a file without its end.
+        # The checker really checks: it refuses a file without its end.
         torn = self.write("torn.log", "".join(logs[path].splitlines(keepends=True)[:-1]))
         self.assertNotEqual(self.checker(torn).returncode, 0)
 

@@ -1,4 +1,4 @@
-"""Plans through the command line: --dry-run, --set, --filter, --ranks, and every bad plan."""
+"""Plans through the command line: --dry-run, --set, --filter, --ranks, and invalid plans."""
 
 import re
 import unittest
@@ -49,7 +49,7 @@ class DryRun(AssayCase):
                          [["1", "0"], *(["2", str(i)] for i in range(2)), *(["4", str(i)] for i in range(4))])
 
     def test_hosts_and_worlds(self):
-        # Families that communicate walk 1, 2, 4, ... hosts; the others run at one rank.
+        # Families that communicate run on 1, 2, 4, ... hosts; the others with one rank.
         hosts = self.write("hosts.txt", "n1 slots=2\nn2 slots=2  # two more\nn3 slots=1\n")
         words = ["run", "launch", "collective", "--set", "collective.op=all_reduce", "--set", "collective.bytes=8",
                  "--dry-run", "--device", "cpu"]
@@ -59,7 +59,7 @@ class DryRun(AssayCase):
         self.assertEqual({row[1] for row in rows if row[0].startswith("collective/")}, {"2", "4", "5"})
         self.assertEqual({row[1] for row in rows if row[0].startswith("launch/")}, {"1"})
         self.assertEqual([row[2] for row in rows if row[0] == "5"], ["n1", "n1", "n2", "n2", "n3"])
-        self.assertIn("taken to be like it", done.stdout)
+        self.assertIn("assumed to be like this one", done.stdout)
         self.refused(*words, "--hostfile", hosts, "--ranks", "1,6", says=["--ranks 6 is beyond the 5 slots of --hostfile", "n1 2, n2 2, n3 1"])
 
     def test_bad_hostfiles_are_named(self):
@@ -69,7 +69,7 @@ class DryRun(AssayCase):
 
     def test_targets_are_plans_families_and_files(self):
         self.assertEqual(self.keys("launch"), self.keys(self.plan({"family": "launch"})))
-        self.assertEqual(len(self.keys("launch", "launch")), 3)   # asked twice, run once
+        self.assertEqual(len(self.keys("launch", "launch")), 3)   # named twice, run once
         for plan in ("smoke", "quick", "micro"):
             self.assertTrue(self.keys(plan), plan)
 
@@ -117,7 +117,7 @@ class BadPlan(AssayCase):
         self.bad({"family": "launch", "protocol": {"max_seconds": "1 fortnight"}}, says="/cases/0/protocol/max_seconds")
         self.bad({"family": "launch", "timeout": "-1s"}, says="/cases/0/timeout")
 
-    def test_all_errors_of_a_file_at_once(self):
+    def test_all_errors_in_a_file_are_reported_at_once(self):
         self.bad({"family": "gem"}, {**GEMM, "m": 0}, {"family": "memory", "byte": 1}, 7, lines=4,
                  says=["/cases/0/family", "/cases/1/m", "/cases/2/byte", "/cases/3"])
 

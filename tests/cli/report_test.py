@@ -1,4 +1,4 @@
-"""assay report: what it prints and writes of finished runs, and what it refuses."""
+"""assay report: what it prints and writes about finished runs, and what it refuses."""
 
 import json
 import re
@@ -15,7 +15,7 @@ class Report(AssayCase):
         record.update(members)
         return record
 
-    def test_prints_a_row_a_case_and_the_verdict(self):
+    def test_prints_a_row_per_case_and_the_verdict(self):
         self.run_dir(self.record(), self.record("launch/op=handoff", status="skipped", reason="no GPU", metrics=[]))
         done = self.assay("report", "r")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -37,7 +37,7 @@ class Report(AssayCase):
         self.assertEqual(row["median"], {"metric": "latency", "value": 1e-6, "unit": "s"})
         self.assertEqual(row["ci95"], [0.99e-6, 1.01e-6])
 
-    def test_writes_one_page_that_needs_nothing_else(self):
+    def test_writes_one_self_contained_page(self):
         self.run_dir(self.record(), self.record("launch/op=handoff", status="skipped", reason="no GPU", metrics=[]))
         done = self.assay("report", "r", "--html", "out.html", "--price", "12.5")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -49,7 +49,7 @@ class Report(AssayCase):
             self.assertTrue(text in page, text)
         for load in (" src=", "@import", "url(", "<link rel=\"stylesheet"):
             self.assertFalse(load in page, load)
-        # The verdict comes first, how it was measured last, and what is linked is there.
+        # The verdict comes first, the method last, and no link is broken.
         self.assertLess(page.index("held: 1"), page.index("Skipped"))
         links = set(re.findall(r"href=#([-\w.]+)", page))
         self.assertGreater(len(links), 3)
@@ -81,7 +81,7 @@ class Report(AssayCase):
             self.assertNotIn("\u202e", text)
         self.assertNotIn("<script>", (self.dir / "out.md").read_text())
 
-    def test_broken_lines_are_named_and_the_rest_is_used(self):
+    def test_broken_lines_are_named_and_the_rest_used(self):
         self.run_dir("{not json", self.record(), '{"schema": 99}')
         done = self.assay("report", "r")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -114,7 +114,7 @@ class Report(AssayCase):
             outputs.add(((self.dir / "out.json").read_bytes(), (self.dir / "out.md").read_bytes()))
         self.assertEqual(len(outputs), 1)
 
-    def test_runs_of_one_machine_share_rows_and_machines_stand_apart(self):
+    def test_runs_of_one_machine_share_rows_and_machines_do_not(self):
         for name, host, day, seconds in (("a", "x", 1, 1e-6), ("b", "x", 2, 3e-6), ("c", "y", 3, 5e-6)):
             metric = {"name": "latency", "value": seconds, "unit": "s"}
             self.run_dir(self.record(metrics=[metric]), name=name,
@@ -125,7 +125,7 @@ class Report(AssayCase):
         self.assertRegex(done.stdout, r"launch fork_join +5 us")
         self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
 
-    def test_odd_figures_print_no_nan(self):
+    def test_extreme_figures_print_no_nan(self):
         odd = [{"values": []}, {"values": [0, 0, 0], "at": [0, 1, 2]}, {"values": [None, 1]}, {"values": [1e-300, 1e300]},
                {"values": [1], "count": -5}, {"series": "series/none.json"}, None]
         records = [self.record(f"launch/op={i}", samples=samples, metrics=[
@@ -137,7 +137,7 @@ class Report(AssayCase):
         for text in (done.stdout, (self.dir / "out.md").read_text(), (self.dir / "out.json").read_text()):
             self.assertNotRegex(text, r"\b(nan|NaN|inf|Infinity)\b")
 
-    def test_a_torn_line_is_told_and_the_rest_used(self):
+    def test_a_torn_line_is_named_and_the_rest_used(self):
         self.run_dir(self.record(), name="r")
         with open(self.dir / "r/records.jsonl", "a") as file:
             file.write(json.dumps(self.record("launch/op=torn"))[:100])

@@ -1,4 +1,4 @@
-"""assay run through the command line: exit codes, the run directory, faults of a single worker, resume."""
+"""assay run: exit codes, the run directory, workers that break, resume."""
 import os
 import resource
 import shutil
@@ -42,14 +42,14 @@ class ExitCodes(TestbedCase):
         for report in (page, os.path.join(self.out, "report.md")):
             with open(report, encoding="utf-8") as file:
                 self.assertIn("asked to skip", file.read())
-        self.assertIn("[2/2]", done.stderr)          # progress, in plain lines
+        self.assertIn("[2/2]", done.stderr)          # progress, as plain lines
         self.assertNotIn("\033", done.stderr)
 
-    def test_failed_is_1_even_beside_an_error(self):
+    def test_failed_is_1_even_with_an_error(self):
         self.assertEqual(self.run_assay(*self.probe("fail", "throw"), "--out", self.out).returncode, 1)
         self.assertEqual(self.by_op()["fail"]["status"], "failed")
 
-    def test_usage_is_2_and_makes_nothing(self):
+    def test_usage_is_2_and_creates_nothing(self):
         os.mkdir(os.path.join(self.folder, "full"))
         with open(os.path.join(self.folder, "full", "mine"), "w"):
             pass
@@ -97,7 +97,7 @@ class ExitCodes(TestbedCase):
 
 
 class BrokenWorkers(TestbedCase):
-    def test_each_costs_its_own_case(self):
+    def test_each_loses_only_its_own_case(self):
         ops = ["crash", "abort", "exit", "kill", "noisy", "orphan", "oom-thread", "ok"]
         done = self.run_assay(*self.probe(*ops), "--out", self.out)
         self.assertEqual(done.returncode, 4, done.stderr)
@@ -112,7 +112,7 @@ class BrokenWorkers(TestbedCase):
         self.assertIn("last words of rank 0", done.stderr)
         self.assertLessEqual(len(records["noisy"]["log"]), 4096)
         self.assertEqual(left_over(self.folder), [])
-        for record in records.values():   # every end was noticed: none had to wait for its limit
+        for record in records.values():   # every death was noticed before the case's limit
             self.assertNotIn("timeout", record["reason"])
 
     def test_hang_ends_at_its_timeout(self):
@@ -126,7 +126,7 @@ class BrokenWorkers(TestbedCase):
     def test_lost_heartbeat_counts_as_dead(self):
         done = self.run_assay(*self.probe("stop", "ok"), "--out", self.out, env={"ASSAY_HEARTBEAT_LIMIT": "3"})
         self.assertEqual(done.returncode, 4)
-        self.assertIn("no sign of life", self.by_op()["stop"]["reason"])
+        self.assertIn("no heartbeat", self.by_op()["stop"]["reason"])
         self.assertEqual(self.by_op()["ok"]["status"], "ok")
 
     def test_out_of_memory_by_rlimit(self):
@@ -137,7 +137,7 @@ class BrokenWorkers(TestbedCase):
         self.assertIn("out of memory", self.by_op()["oom"]["reason"])
         self.assertEqual(self.by_op()["ok"]["status"], "ok")
 
-    def test_a_killed_worker_costs_its_case(self):
+    def test_a_killed_worker_loses_its_case(self):
         process = self.start(*self.probe("hang", "ok"), "--out", self.out)
         os.kill(self.phase_reached(process)[0], signal.SIGKILL)
         process.communicate(timeout=30)
@@ -158,7 +158,7 @@ class BrokenWorkers(TestbedCase):
 
 
 def left_over(folder):
-    """Processes that still work in the folder."""
+    """Processes whose working directory is still the folder."""
     found = []
     for name in os.listdir("/proc"):
         try:
@@ -196,7 +196,7 @@ class InterruptAndResume(TestbedCase):
         self.assertEqual(len(self.records()), 3)
 
     def test_other_signals_too(self):
-        """SIGTERM and what sbatch --signal asks for ahead of a time limit."""
+        """SIGTERM, and the signals that sbatch --signal sends before a time limit."""
         for how in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
             with self.subTest(how):
                 self.out = os.path.join(self.folder, how.name)
@@ -205,8 +205,8 @@ class InterruptAndResume(TestbedCase):
                 self.assertIn(f"interrupted by {how.name}", errors)
                 self.assertIn("--resume", errors)
 
-    def test_workers_that_are_told_to_end_first(self):
-        """A batch system at its time limit signals every process of the job."""
+    def test_workers_that_are_signalled_first(self):
+        """At a time limit, a batch system signals every process of the job."""
         process = self.start(*self.probe("hang", "ok"), "--out", self.out)
         worker, = self.phase_reached(process)
         wait_for(lambda: len(descendants(process.pid)) == 1, "the worker alone")
@@ -230,7 +230,7 @@ class InterruptAndResume(TestbedCase):
         self.assertEqual(process.returncode, 0)
         self.assertEqual(len(self.records()), 2)
 
-    def test_kill_9_of_the_supervisor_takes_all_along_and_leaves_whole_lines(self):
+    def test_kill_9_of_the_supervisor_ends_the_workers_and_leaves_whole_lines(self):
         process, _ = self.interrupt(*self.probe("sleep", n="0,1,2", seconds="0.7"), how=signal.SIGKILL)
         self.assertEqual(process.returncode, -signal.SIGKILL)
         self.assertEqual(left_over(self.folder), [])
@@ -247,7 +247,7 @@ class InterruptAndResume(TestbedCase):
         self.assertEqual(first.returncode, 4)
         run = self.run_json()["id"]
         done = self.run_assay("--resume", self.out)
-        self.assertEqual(done.returncode, 1, done.stderr)   # of the whole directory: fail
+        self.assertEqual(done.returncode, 1, done.stderr)   # the whole directory counts: one case failed
         self.assertEqual(self.run_json()["id"], run)
         self.assertEqual([(r["params"]["op"], r["attempt"], r["status"]) for r in self.records()],
                          [("ok", 1, "error"), ("fail", 1, "error"), ("ok", 2, "ok"), ("fail", 2, "failed")])
@@ -274,7 +274,7 @@ class InterruptAndResume(TestbedCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("was measured on cuda", done.stderr)
 
-    def test_children_of_before_are_left_alone(self):
+    def test_children_from_before_are_left_alone(self):
         script = f'sleep 60 >/dev/null 2>&1 & echo $!; exec {" ".join(self.command("probe", "--out", self.out))}'
         done = subprocess.run(["bash", "-c", script], cwd=self.folder, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -293,7 +293,7 @@ class InterruptAndResume(TestbedCase):
         first.wait(timeout=30)
 
     def test_a_run_of_another_host_is_left_alone_while_it_lives(self):
-        """Over a network file system the kernel's lock may end at the host: the file's own word counts."""
+        """On a network file system the kernel's lock may be local to a host, so the content of the lock file counts."""
         self.run_assay("probe", "--out", self.out)
         lock = os.path.join(self.out, ".lock")
         with open(lock, "w") as file:
@@ -304,7 +304,7 @@ class InterruptAndResume(TestbedCase):
         os.utime(lock, (time.time() - 100, time.time() - 100))
         self.assertEqual(self.run_assay("--resume", self.out).returncode, 0)
 
-    def test_a_directory_that_goes_ends_the_run(self):
+    def test_a_vanished_directory_ends_the_run(self):
         for how in ("moved", "removed"):
             with self.subTest(how):
                 self.out = os.path.join(self.folder, how)
@@ -346,7 +346,7 @@ class InterruptAndResume(TestbedCase):
             self.assertIn("schema 1", done.stderr)
         self.assertEqual(self.records(), records)
 
-    def test_second_sigint_is_hard(self):
+    def test_the_second_sigint_kills(self):
         process = self.start(*self.probe("hang"), "--out", self.out)
         held = self.phase_reached(process)
         process.send_signal(signal.SIGINT)
@@ -357,7 +357,7 @@ class InterruptAndResume(TestbedCase):
 
 
 class FullDisk(TestbedCase):
-    def test_mid_run_is_said_once_and_can_be_resumed(self):
+    def test_mid_run_is_reported_once_and_can_be_resumed(self):
         words = self.probe("ok", n=",".join(str(i) for i in range(12)))
         whole = self.run_assay(*words, "--out", os.path.join(self.folder, "whole"))
         self.assertEqual(whole.returncode, 0)
@@ -377,8 +377,8 @@ class FullDisk(TestbedCase):
         self.assertEqual(self.run_assay("--resume", self.out).returncode, 0)
         self.assertEqual(len(self.records()), 12)
 
-    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "a file system of one's own needs root")
-    def test_a_file_system_without_room(self):
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "mounting a file system needs root")
+    def test_a_full_file_system(self):
         os.mkdir(os.path.join(self.folder, "small"))
         words = self.probe("ok", n=",".join(map(str, range(12))))
         self.assertEqual(self.run_assay(*words, "--out", "whole").returncode, 0)
@@ -434,7 +434,7 @@ class Supervisor(TestbedCase):
         after = status()
         woken = int(after["voluntary_ctxt_switches"]) - int(before["voluntary_ctxt_switches"])
         self.assertGreaterEqual(asleep, 15)   # a busy loop never sleeps
-        self.assertLess(woken, 200)           # nor does it wake up all the time to look
+        self.assertLess(woken, 200)           # nor does it poll all the time
         self.assertLess(int(after["VmHWM"].split()[0]), 50 * 1024)
         process.send_signal(signal.SIGINT)
         process.wait(timeout=30)

@@ -1,4 +1,4 @@
-"""assay report on runs of several world sizes: efficiencies, fits, predictions, and what is kept apart."""
+"""assay report on runs of several world sizes: efficiencies, fits, predictions, and cases kept apart."""
 
 import unittest
 
@@ -6,7 +6,7 @@ from assay_case import AssayCase
 
 
 def step(world, seconds, scaling="strong", arm=None, **members):
-    """A training record of `world` ranks; `arm`: the interval's factor either way."""
+    """A training record of `world` ranks; the interval is a factor `arm` either way."""
     ci95 = [seconds / arm, seconds * arm] if arm else None
     record = {"schema": 1, "key": f"transformer/model=gpt2-tiny/micro_batch=4/scaling={scaling}",
               "family": "transformer", "params": {"model": "gpt2-tiny", "micro_batch": 4, "scaling": scaling},
@@ -27,7 +27,7 @@ def call(op, ranks, size, seconds, **members):
 
 class ScalingReport(AssayCase):
     def report(self, *dirs):
-        """The tables of the report's JSON, and what was printed."""
+        """The tables of the report's JSON, and its text."""
         done = self.assay("report", *dirs, "--json", "out.json", "--md", "out.md")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
@@ -53,7 +53,7 @@ class ScalingReport(AssayCase):
         tables, _ = self.report("r8", "r1", "r4", "r2")
         self.assertEqual([row["ranks"] for row in tables["strong"]], [1, 2, 4, 8])
         self.assertAlmostEqual(tables["amdahl"][0]["serial"]["value"], 0.2, places=6)
-        # 10 (0.2 + 0.8 / 16) = 2.5 s; the form holds exactly at the size that was held out.
+        # 10 (0.2 + 0.8 / 16) = 2.5 s; the model is exact at the held-out size.
         self.assertEqual([row["ranks"] for row in tables["prediction"]], [16, 32])
         self.assertAlmostEqual(tables["prediction"][0]["time"]["value"], 2.5, places=6)
         self.assertAlmostEqual(tables["prediction_models"][0]["error"]["value"], 0, places=6)
@@ -77,7 +77,7 @@ class ScalingReport(AssayCase):
         self.assertIsNone(forms["tree"]["alpha"]["value"])
         self.assertEqual(len(tables["residuals"]), 12)
 
-    def test_what_may_not_be_compared_is_kept_apart(self):
+    def test_incomparable_cases_are_kept_apart(self):
         self.run_dir(step(1, 8), step(2, 5),
                      step(4, 3, flags=["oversubscribed"], comparable=False),
                      step(8, 2, protocol={"form": "window"}),

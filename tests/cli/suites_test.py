@@ -1,4 +1,4 @@
-"""`assay run` on memory, collective and launch: records, checks, faults and exit codes as a user sees them."""
+"""`assay run` with memory, collective and launch: records, checks, faults and exit codes."""
 
 import unittest
 

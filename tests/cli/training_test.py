@@ -1,4 +1,4 @@
-"""Training as a user meets it: what a record holds, reproducibility, checkpoints and resume, quality runs, bad input."""
+"""Training: what a record contains, reproducibility, checkpoints and resume, quality runs, bad input."""
 import json
 import os
 import pathlib
@@ -33,7 +33,7 @@ class Training(AssayCase):
     def test_records_of_all_families(self):
         for record in self.run_plan(*(self.entry(family) for family in TINY)):
             self.assertEqual(record["status"], "ok", record["reason"])
-            self.assertEqual(record["params"]["accumulate"], 1, "what the recipe says, not that it says it")
+            self.assertEqual(record["params"]["accumulate"], 1, "the recipe's value, not the word recipe")
             self.assertNotIn("recipe", record["key"])
             metrics = self.metrics(record)
             units = {name: metric["unit"] for name, metric in self.by_name(record["metrics"]).items()}
@@ -54,11 +54,11 @@ class Training(AssayCase):
                     self.assertTrue(record[kind][name], name)
             losses = record["telemetry"]["loss"]["values"]
             self.assertEqual(losses[9], metrics["loss_step_10"])
-            if record["family"] != "resnet":  # whose batches are too small for a smooth curve
+            if record["family"] != "resnet":  # its batches are too small for a smooth curve
                 self.assertLess(losses[9], losses[0])
         again = self.assay("run", "--resume", "run")
         self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertEqual(len(self.records("run")), len(TINY), "nothing is left to run")
+        self.assertEqual(len(self.records("run")), len(TINY), "nothing was left to run")
 
     def test_one_seed_gives_the_same_losses_to_the_bit(self):
         entries = [self.entry("transformer"), self.entry("resnet"), self.entry("transformer", seed=1)]
@@ -89,7 +89,7 @@ class Training(AssayCase):
         self.assertEqual(len(list((self.dir / "run" / "checkpoints").glob("*.ckpt"))), 1)
 
     def kill_and_resume(self, damage=None):
-        """A run that is killed after a checkpoint, then resumed; its record and the end of the second command."""
+        """Kills a run after a checkpoint and resumes it; the last record and the second command's result."""
         entry = self.entry(save_every=5, protocol={"max_seconds": "20s", "warmup_seconds": "1ms", "min_samples": 1000000})
         process = subprocess.Popen([self.binary, "run", self.plan(entry), "--out", "run"], cwd=self.dir,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -100,7 +100,7 @@ class Training(AssayCase):
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=20)
         file, = folder.glob("*.ckpt")
-        # Few steps are enough from here on.
+        # A few more steps are enough.
         run = json.loads((self.dir / "run" / "run.json").read_text())
         run["plan"]["cases"][0]["protocol"] = {"max_seconds": 0.1, "warmup_seconds": 0.001}
         (self.dir / "run" / "run.json").write_text(json.dumps(run))
@@ -109,7 +109,7 @@ class Training(AssayCase):
         done = self.assay("run", "--resume", "run")
         return self.records("run")[-1], done
 
-    def test_a_killed_run_goes_on_where_it_was(self):
+    def test_a_killed_run_continues_where_it_was(self):
         record, done = self.kill_and_resume()
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(any(flag.startswith("resumed from step ") for flag in record["flags"]), record["flags"])
@@ -128,7 +128,7 @@ class Training(AssayCase):
         self.assertIn("is truncated", record["reason"])
 
     def configs(self, **files):
-        """A configs folder of the test's own, with these files changed: recipes__name={...}."""
+        """Copies the configs and replaces files, recipes__name={...}; the environment that selects the copy."""
         root = pathlib.Path(__file__).resolve().parents[2] / "configs"
         own = self.dir / "configs"
         if not own.exists():
@@ -155,7 +155,7 @@ class Training(AssayCase):
         self.assertEqual(record["status"], "failed")
         self.assertIn("first_batch_learned", record["reason"])
 
-    def test_fewer_samples_than_ten_need_no_tenth_step(self):
+    def test_fewer_than_ten_samples_need_no_tenth_step(self):
         record, = self.run_plan(self.entry(protocol={"min_samples": 2, "max_seconds": "1ms", "warmup_seconds": 0}))
         self.assertEqual(record["status"], "ok", record["reason"])
         self.assertLess(len(record["telemetry"]["loss"]["values"]), 10)
@@ -177,7 +177,7 @@ class Training(AssayCase):
             self.check_log(log, quality["target"]["value"], seconds)
 
     def check_log(self, path, target, seconds):
-        """Stricter than the format's own checker: order, times, cadence, and the run's end by its last evaluation."""
+        """Checks order, times, intervals of evaluations and the end, more strictly than the format's own checker."""
         lines = [json.loads(line[len(":::MLLOG "):]) for line in path.read_text().splitlines()]
         self.assertTrue(all(line.startswith(":::MLLOG ") for line in path.read_text().splitlines()))
         times = [line["time_ms"] for line in lines]
@@ -198,7 +198,7 @@ class Training(AssayCase):
         clock = (lines[-1]["time_ms"] - lines[keys.index("run_start")]["time_ms"]) / 1000
         self.assertAlmostEqual(clock, seconds, delta=0.05 + 0.1 * seconds)
 
-    def test_a_killed_quality_run_goes_on_where_it_was(self):
+    def test_a_killed_quality_run_continues_where_it_was(self):
         quality = {"target": {"value": 0.01}, "evaluate_every": 32, "evaluation_samples": 32, "max_samples": 640}
         env = self.configs(recipes__gpt2_tiny=self.recipe(quality=quality))
         plan = self.plan({"family": "transformer", "model": "gpt2-tiny", "mode": "quality", "runs": 2, "save_every": 3,
@@ -251,13 +251,13 @@ class Training(AssayCase):
         self.assertEqual(record["status"], "ok", record["reason"])
         self.assertEqual(record["protocol"]["data"], "files")
 
-    def test_what_cannot_be_is_refused_in_one_line(self):
+    def test_impossible_requests_are_refused_in_one_line(self):
         run = ["run", "transformer", "--set", "transformer.model=gpt2-tiny"]
         self.refused("run", "transformer", "--set", "transformer.model=gpt2-tiney", says="did you mean \"gpt2-tiny\"?")
         self.refused("run", "llama", "--set", "llama.model=gpt2-tiny", says=["gpt2-tiny", "of the family \"transformer\""])
         self.refused(*run, "--set", "transformer.seq=4096", says="positions")
         self.refused(*run, "--set", "transformer.scaling=strong", "--set", "transformer.micro_batch=3", "--ranks", "2",
-                     says="cannot be shared by 2 ranks")
+                     says="cannot be divided between 2 ranks")
         self.refused(*run, "--set", "transformer.path=/nowhere/x.bin", says="/nowhere/x.bin")
         self.refused("run", "llama", "--set", "llama.mode=quality", says="sets no target")
         self.refused("run", "llama", "--set", "llama.model=llama-8b", "--set", "llama.micro_batch=1024",
@@ -269,18 +269,18 @@ class Training(AssayCase):
         self.write("odd.json", {"schema": 1, "family": "transformer", "vocabulary": 32, "positions": 64, "layers": 1,
                                 "width": 30, "heads": 4, "mlp_width": 64, "norm": "layer", "position": "learned",
                                 "mlp": "gelu_tanh"})
-        told = self.assay("run", "transformer", "--set", "transformer.model=odd.json")
-        self.assertEqual(told.returncode, 2, told.stderr)
-        self.assertIn("heads", told.stderr)
+        done = self.assay("run", "transformer", "--set", "transformer.model=odd.json")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("heads", done.stderr)
 
-    def test_precisions_that_a_cpu_has_not_are_skips(self):
+    def test_precisions_that_a_cpu_lacks_are_skips(self):
         for record in self.run_plan(self.entry(precision=["fp8", "tf32"])):
             self.assertEqual(record["status"], "skipped")
             self.assertTrue(record["reason"])
             if record["params"]["precision"] == "fp8":
                 self.assertEqual(record["reason"], "precision fp8 multiplies in 8 bits: the cpu backend has no such op")
 
-    def test_dry_run_tells_memory_and_work(self):
+    def test_dry_run_shows_memory_and_work(self):
         done = self.assay("run", "llama", "--set", "llama.model=llama-160m", "--dry-run")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("GiB", done.stdout)

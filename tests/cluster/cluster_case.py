@@ -1,4 +1,4 @@
-"""What tests of several hosts share: a folder, records, and the processes of a run, found by that folder."""
+"""Shared by tests of several hosts: a folder, records, and the processes of a run, found by that folder."""
 import os
 import signal
 import sys
@@ -32,7 +32,7 @@ class ClusterCase(TestbedCase):
     def setUp(self):
         super().setUp()
         os.chmod(self.folder, 0o755)
-        # Open MPI's daemons remove a folder that others on this machine may just be making theirs in: one for each test.
+        # One per test: Open MPI's daemons remove a folder in which others on this machine may be creating theirs.
         temporary = os.path.join(self.folder, "tmp")
         os.mkdir(temporary)
         self.mark = {"ASSAY_CACHE": os.path.join(self.folder, "cache"), "TMPDIR": temporary}
@@ -56,7 +56,7 @@ class ClusterCase(TestbedCase):
             self.fail(f"processes are left: {self.left()}")
 
     def worlds(self, out=None):
-        """[(ranks, nodes, hosts by rank)] of the records that held, by size."""
+        """[(ranks, nodes, hosts by rank)] of the records that are ok, by size."""
         rows = [(record["world"]["ranks"], record["world"]["nodes"],
                  [rank["host"] for rank in sorted(record["ranks"], key=lambda rank: rank["rank"])])
                 for record in self.records(out) if record["status"] == "ok"]
@@ -67,13 +67,13 @@ class ClusterCase(TestbedCase):
         return self.probe("sleep", seconds=seconds, n=",".join(str(i) for i in range(count)))
 
     def complete(self, count, out=None):
-        """Every case has one final record, and none was lost on the way."""
+        """Every case has exactly one record that is ok."""
         done = [record["params"]["n"] for record in self.records(out) if record["status"] == "ok"]
         self.assertEqual(sorted(done), list(range(count)))
 
 
 def main(why_not):
-    """Runs the tests, or ends as skipped (77, as ctest counts it) with the reason."""
+    """Runs the tests, or prints the reason and exits as skipped (77, for ctest)."""
     if why_not:
         print(f"skipped: {why_not}")
         sys.exit(77)

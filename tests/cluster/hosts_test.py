@@ -41,7 +41,7 @@ class OverHosts(ClusterCase):
         return process
 
     def supervisor(self):
-        """Its pid; what stands above it is the way into the namespace."""
+        """Its pid; the processes above it entered the namespace."""
         return wait_for(lambda: next((pid for pid, line in self.left().items()
                                       if line.startswith(BINARY_PATH + " run ")), None), "the supervisor")
 
@@ -52,9 +52,9 @@ class OverHosts(ClusterCase):
         self.assertTrue(all(rank["cpus"] for record in self.records() for rank in record["ranks"]))
         self.nothing_left()
         with open(os.path.join(self.hosts.folder, "rsh.log")) as log:
-            self.assertNotRegex(log.read(), "TOKEN")   # never on a command line, where anybody reads it
+            self.assertNotRegex(log.read(), "TOKEN")   # never on a command line, which anybody can read
 
-    def test_collectives_walk_through_the_hosts(self):
+    def test_collectives_grow_over_the_hosts(self):
         done = self.run_on("h1", "collective", "--set", "collective.op=all_reduce", "--set", "collective.bytes=65536",
                            "--hostfile", self.hosts.hostfile(), "--out", self.out)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -109,7 +109,7 @@ class OverHosts(ClusterCase):
     def test_a_directory_that_cannot_be_written_is_refused(self):
         shared = os.path.join(self.folder, "shared")
         os.mkdir(shared)
-        # Each entry into a namespace sees the mounts of its parent.
+        # A process that enters a namespace sees the mounts of its parent.
         subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "assay", shared], check=True, capture_output=True)
         try:
             done = self.run_on("h1", "probe", "--hostfile", self.hosts.hostfile(), "--out", os.path.join(shared, "run"))
@@ -126,7 +126,7 @@ class OverHosts(ClusterCase):
         self.hosts.cut("h3")
         out, err = process.communicate(timeout=180)
         self.assertIn(process.returncode, (3, 4), err)
-        self.nothing_left(60)   # nor on the host that nobody could tell
+        self.nothing_left(60)   # nor on the host that could not be told
         broken = [record for record in self.records() if record["status"] != "ok"]
         self.assertTrue(broken, err)
         self.assertIn("h3", broken[0]["reason"])
@@ -152,7 +152,7 @@ class OverHosts(ClusterCase):
         return record
 
     def test_a_slow_link_is_named(self):
-        # Both ways between these two, and nothing else: far below what else a loaded machine does to its links.
+        # Only between these two, both ways, and far slower than other load makes a link.
         self.hosts.slow("h2", "h4", "20mbit")
         self.hosts.slow("h4", "h2", "20mbit")
         flags = " ".join(self.pairwise()["flags"])

@@ -10,7 +10,7 @@ import tempfile
 
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
-# As ssh: options, then [USER@]HOST, then words that are joined and given to a shell there.
+# Like ssh: options, then [USER@]HOST, then words that are joined for a shell there.
 REMOTE_SHELL = """#!/bin/sh
 echo "$*" >>'{folder}/rsh.log'
 while :; do
@@ -44,7 +44,7 @@ def is_mounted(place):
 
 
 def missing():
-    """Why there can be no namespaces here; None when there can."""
+    """Why namespaces cannot be used here; None if they can."""
     absent = [name for name in ("ip", "tc", "unshare") if not shutil.which(name, path=SEARCH)]
     if absent:
         return "not installed: " + ", ".join(absent) + " (iproute2)"
@@ -60,7 +60,7 @@ def missing():
         finally:
             ip("netns", "del", name, check=False)
     except RuntimeError as error:
-        if not before and is_mounted(place):  # ip leaves it, and who made the folder could not remove it
+        if not before and is_mounted(place):  # ip leaves it behind, and the folder could not be removed
             subprocess.run(["umount", place], check=False)
         return f"this kernel gives none: {error}"
     return None
@@ -102,7 +102,7 @@ class Hosts:
         return f"10.77.0.{self.names.index(name) + 1}"
 
     def hostfile(self, *lines):
-        """The path of a hostfile of these lines; of every host without any."""
+        """The path of a hostfile with these lines, by default every host."""
         path = os.path.join(self.folder, "hosts.txt")
         with open(path, "w") as file:
             file.write("\n".join(lines or self.names) + "\n")
@@ -119,7 +119,7 @@ class Hosts:
                 "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **more}
 
     def cut(self, name):
-        """Pulls the host's cable."""
+        """Takes the host's link down."""
         ip("-n", self.switch, "link", "set", name, "down")
 
     def mend(self, name):
@@ -132,7 +132,7 @@ class Hosts:
             raise RuntimeError(f"tc {' '.join(words)}: {done.stderr.strip()}")
 
     def slow(self, name, peer, rate):
-        """What `name` sends to `peer` goes no faster than `rate` ("100mbit"); htb, else the kernel has none of it."""
+        """Limits what `name` sends to `peer` to `rate` ("100mbit"), by htb."""
         self._tc(name, "qdisc", "replace", "dev", "eth0", "root", "handle", "1:", "htb", "default", "10")
         self._tc(name, "class", "add", "dev", "eth0", "parent", "1:", "classid", "1:10", "htb", "rate", "100gbit")
         self._tc(name, "class", "add", "dev", "eth0", "parent", "1:", "classid", "1:20", "htb", "rate", rate, "burst", "64k")
@@ -140,7 +140,7 @@ class Hosts:
                  "dst", self.address(peer), "flowid", "1:20")
 
     def slow_host(self, name, rate):
-        """All that `name` sends goes no faster than `rate`."""
+        """Limits all that `name` sends to `rate`."""
         self._tc(name, "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "64k", "latency", "50ms")
 
     def fast(self, name):
@@ -148,7 +148,7 @@ class Hosts:
                        capture_output=True, env={**os.environ, "PATH": SEARCH})
 
     def processes(self):
-        """pid -> command line of what runs on the hosts."""
+        """pid -> command line of the processes on the hosts."""
         found = {}
         for name in self.names:
             for pid in ip("netns", "pids", self.prefix + name, check=False).stdout.split():

@@ -1,4 +1,4 @@
-"""A Slurm of its own: munge, slurmctld and several slurmd on this machine, in one folder, on ports of its own."""
+"""A private Slurm: munge, slurmctld and several slurmd on this machine, in one folder, on free ports."""
 import os
 import re
 import shutil
@@ -13,7 +13,7 @@ SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
 def missing():
-    """Why there can be no Slurm here; None when there can."""
+    """Why Slurm cannot run here; None if it can."""
     absent = [name for name in PROGRAMS if not shutil.which(name, path=SEARCH)]
     if absent:
         return "not installed: " + ", ".join(absent) + " (slurm-wlm, munge)"
@@ -21,7 +21,7 @@ def missing():
 
 
 def free_ports(count):
-    """Ports that nobody listens on now; all held until all are chosen."""
+    """Distinct ports that are free now."""
     held = []
     try:
         for _ in range(count):
@@ -35,7 +35,7 @@ def free_ports(count):
 
 
 class Slurm:
-    """Nodes n1, n2, ...: each as many CPUs as this machine, all of them this machine's."""
+    """Nodes n1, n2, ..., each with all CPUs of this machine."""
 
     def __init__(self, nodes):
         self.nodes = [f"n{i + 1}" for i in range(nodes)]
@@ -64,13 +64,13 @@ class Slurm:
             file.write(os.urandom(128))
         os.chmod(key, 0o400)
         munge = self.path("munge")
-        # One thread is enough, and the folder is root's: --force forgives its place below /tmp.
+        # --force allows a folder below /tmp.
         self._spawn("munged", [shutil.which("munged", path=SEARCH), "--foreground", "--force", "--num-threads=1",
                                f"--key-file={key}", f"--socket={munge}/socket", f"--log-file={munge}/log",
                                f"--pid-file={munge}/pid", f"--seed-file={munge}/seed"])
         self._wait(lambda: os.path.exists(f"{munge}/socket"), "munged")
         controller, *ports = free_ports(1 + len(self.nodes))
-        cpus = max(8, len(os.sched_getaffinity(0)))  # more than there may be: Slurm is told to believe it
+        cpus = max(8, len(os.sched_getaffinity(0)))  # perhaps more than there are, which config_overrides allows
         host = socket.gethostname()
         old = self.version() < (23,)
         lines = [
@@ -94,7 +94,7 @@ class Slurm:
             file.write("\n".join(line for line in lines if line) + "\n")
         self._spawn("slurmctld", [shutil.which("slurmctld", path=SEARCH), "-D", "-c", "-f", self.path("slurm.conf")])
         for name in self.nodes:
-            # A host name of its own, as hosts have: Open MPI's daemons name their folders by it.
+            # Its own host name: Open MPI's daemons name their folders by it.
             self._spawn(name, ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', name,
                                shutil.which("slurmd", path=SEARCH), "-D", "-N", name, "-f", self.path("slurm.conf")])
         self._wait(self.all_idle, "every node to be idle", 60)
@@ -109,12 +109,12 @@ class Slurm:
         while not condition():
             for name, process in self.daemons:
                 if process.poll() is not None:
-                    raise RuntimeError(f"{name} ended with {process.returncode}: {self.words_of(name)}")
+                    raise RuntimeError(f"{name} ended with {process.returncode}: {self.log_of(name)}")
             if time.monotonic() > end:
-                raise RuntimeError(f"waited {seconds} s in vain for {what}: {self.words_of('slurmctld')}")
+                raise RuntimeError(f"waited {seconds} s for {what}: {self.log_of('slurmctld')}")
             time.sleep(0.1)
 
-    def words_of(self, name):
+    def log_of(self, name):
         words = ""
         for file in (f"{name}.out", f"{name}.log", f"slurmd-{name}.log"):
             if os.path.exists(self.path(file)):
@@ -129,7 +129,7 @@ class Slurm:
         return tuple(int(part) for part in words[-1].split(".")[:2] if part.isdigit()) if words else (0,)
 
     def environment(self, **more):
-        """What a user of this Slurm has: nothing of an outer one."""
+        """The environment of a user of this Slurm, without variables of an outer one."""
         env = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "SBATCH", "SRUN"))}
         env["PATH"] = SEARCH
         return {**env, "SLURM_CONF": self.path("slurm.conf"), **more}
@@ -148,7 +148,7 @@ class Slurm:
         return done.stdout.strip().split(";")[0]
 
     def field(self, job, name):
-        """What Slurm says of a job under this name; empty once it has forgotten the job."""
+        """A field of `scontrol show job`; empty once Slurm has forgotten the job."""
         done = self.run("scontrol", "show", "job", "-o", job, check=False)
         for word in done.stdout.split():
             if word.startswith(name + "="):
@@ -169,7 +169,7 @@ class Slurm:
         return int(self.field(job, "Restarts") or 0)
 
     def await_script_end(self, job, seconds=10):
-        """Until the controller's log holds that it was told how a script of the job ended; some version may not log it."""
+        """Waits until the controller has logged the end of a script of the job; some versions may not log it."""
         told = re.compile(rf"complete_batch_script.*JobId={job}\b")
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -184,7 +184,7 @@ class Slurm:
     def stop(self):
         if os.path.exists(self.path("slurm.conf")) and len(self.daemons) > 1:
             self.run("scancel", "--user=root", "--signal=KILL", check=False, timeout=20)
-        # slurmd's steps lead sessions of their own; their stepd ends them when it is asked to.
+        # Steps run in their own sessions; slurmstepd ends them on SIGTERM.
         for name, process in reversed(self.daemons):
             if name != "munged":
                 process.send_signal(signal.SIGTERM)
@@ -196,7 +196,7 @@ class Slurm:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _step_daemons(self):
-        """slurmstepd of this Slurm's nodes: they know its configuration."""
+        """The slurmstepd of this Slurm's nodes, whose environment names its folder."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:

@@ -38,7 +38,7 @@ class InSlurm(ClusterCase):
         self.jobs.append(job)
         return job
 
-    def words_of(self, job):
+    def status_of(self, job):
         text = f"job {job} is {self.slurm.state(job)}\n"
         for name in ("out", "err"):
             path = os.path.join(self.folder, name)
@@ -52,7 +52,7 @@ class InSlurm(ClusterCase):
         try:
             wait_for(condition, what, PATIENCE)
         except AssertionError as error:
-            self.fail(f"{error}: {self.words_of(job)}")
+            self.fail(f"{error}: {self.status_of(job)}")
 
     def end_of(self, job):
         self.wait_for_job(job, lambda: self.slurm.ended(job), f"the end of job {job}")
@@ -62,7 +62,7 @@ class InSlurm(ClusterCase):
         """Waits for the job's first record. A busy machine may keep a job pending for long; one that ended never works."""
         self.wait_for_job(job, lambda: self.slurm.state(job) not in ("PENDING", "CONFIGURING"), f"the start of job {job}")
         self.wait_for_job(job, lambda: self.records() or self.slurm.ended(job), "a first record")
-        self.assertTrue(self.records(), self.words_of(job))
+        self.assertTrue(self.records(), self.status_of(job))
 
     def test_srun_of_1_2_and_4_tasks(self):
         for tasks, nodes in ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4)):
@@ -74,7 +74,7 @@ class InSlurm(ClusterCase):
                 self.assertEqual((ranks, on, len(hosts), len(set(hosts))), (tasks, nodes, tasks, nodes))
                 if nodes > 1:
                     self.assertLessEqual(set(hosts), set(self.slurm.nodes))
-                    # Tasks beside the first have nothing to do, and say so.
+                    # The other tasks have nothing to do, and say so.
                     self.assertEqual(done.stderr.count("rank 0 runs the plan"), tasks - 1, done.stderr)
                 self.assertEqual(len([line for line in done.stdout.splitlines() if "report:" in line]), 1)
         self.nothing_left()
@@ -84,15 +84,15 @@ class InSlurm(ClusterCase):
             with self.subTest(nodes=nodes):
                 out = os.path.join(self.folder, f"run-{nodes}")
                 job = self.batch(f"{BINARY_PATH} run probe --ranks {nodes} --out {out}\n", *flags)
-                self.assertEqual(self.end_of(job), "COMPLETED", self.words_of(job))
+                self.assertEqual(self.end_of(job), "COMPLETED", self.status_of(job))
                 (ranks, on, hosts), = self.worlds(out)
                 self.assertEqual((ranks, on, len(set(hosts))), (nodes, nodes, nodes))
         self.nothing_left()
 
-    def test_worlds_walk_through_the_allocation(self):
+    def test_worlds_grow_over_the_allocation(self):
         job = self.batch(f"{BINARY_PATH} run collective probe --set collective.op=all_reduce --set collective.bytes=8 "
                          f"--out {self.out}\n", "-N4")
-        self.assertEqual(self.end_of(job), "COMPLETED", self.words_of(job))
+        self.assertEqual(self.end_of(job), "COMPLETED", self.status_of(job))
         by_family = {family: sorted(r["world"]["ranks"] for r in self.records() if r["family"] == family)
                      for family in ("collective", "probe")}
         self.assertEqual(by_family, {"collective": [1, 2, 4], "probe": [1]})
@@ -100,7 +100,7 @@ class InSlurm(ClusterCase):
         four = [r for r in self.records() if r["world"]["ranks"] == 4][0]
         self.assertEqual([rank["host"] for rank in four["ranks"]], self.slurm.nodes)
         self.assertTrue(all(rank["cpus"] for rank in four["ranks"]))
-        # These four are one machine, and the record does not hide it.
+        # These four are one machine, and the record says so.
         self.assertFalse(four["comparable"])
         self.assertIn("hosts are one machine", four["flags"])
 
@@ -111,10 +111,10 @@ class InSlurm(ClusterCase):
         self.assertFalse(os.path.exists(self.out))
 
     def resume(self, count):
-        """What a job left is completed by another one."""
+        """Another job completes the run."""
         before = self.records()
         job = self.batch(f"{BINARY_PATH} run --resume {self.out}\n", "-N2")
-        self.assertEqual(self.end_of(job), "COMPLETED", self.words_of(job))
+        self.assertEqual(self.end_of(job), "COMPLETED", self.status_of(job))
         self.assertEqual(self.records()[:len(before)], before)
         self.complete(count)
 
@@ -142,7 +142,7 @@ class InSlurm(ClusterCase):
         self.slurm.run("scontrol", "update", f"jobid={job}", f"timelimit={minutes}")
         self.end_of(job)
         self.nothing_left()
-        self.assertIn("not complete; continue with: assay run --resume", self.words_of(job))
+        self.assertIn("not complete; continue with: assay run --resume", self.status_of(job))
         held = len(self.records())
         self.assertTrue(0 < held < 400)
         self.assertEqual({r["status"] for r in self.records()}, {"ok"})
@@ -156,25 +156,25 @@ class InSlurm(ClusterCase):
         plan = os.path.join(self.folder, "plan.json")
         with open(plan, "w") as file:
             file.write('{"schema":1,"name":"steps","ranks":2,"cases":[{"family":"probe","op":"sleep","seconds":0.5,"n":%s}]}'
-                       % list(range(90)))   # longer than Slurm may take to look for jobs to warn
+                       % list(range(90)))   # longer than Slurm may take to warn the job
         job = self.slurm.run("sbatch", "--parsable", "--nodes=2", "--ntasks-per-node=1", "--gpus-per-node=0", "--time=1",
                              "--signal=B:TERM@55", "--output=out", script, plan, cwd=self.folder,
                              env={**self.mark, "PATH": tools + ":" + slurm.SEARCH}).stdout.strip()
         self.jobs.append(job)
         self.out = os.path.join(self.folder, f"assay-{job}")
-        # A requeued job waits two minutes by Slurm's own rule: it is let go as soon as Slurm knows how the script of before
-        # has ended, whose status would else be taken for the new one's.
+        # Slurm holds a requeued job for two minutes. It is released once the controller knows how the first script ended:
+        # otherwise Slurm would take that status for the second one's.
         self.wait_for_job(job, lambda: self.slurm.restarts(job) > 0, "the job's requeue")
         self.nothing_left()
         self.wait_for_job(job, lambda: self.slurm.state(job) == "PENDING", "the requeued job to be pending")
         self.wait_for_job(job, self.slurm.all_idle, "every node to be idle")
         self.slurm.await_script_end(job)
-        # The rest is not to be warned again.
+        # Long enough not to be warned again.
         self.slurm.run("scontrol", "update", f"jobid={job}", "timelimit=10", "starttime=now")
         state = self.end_of(job)
-        self.assertEqual(state, "COMPLETED", self.words_of(job))
+        self.assertEqual(state, "COMPLETED", self.status_of(job))
         self.complete(90)
-        self.assertGreaterEqual(len(self.run_json().get("resumed", [])), 1, self.words_of(job))
+        self.assertGreaterEqual(len(self.run_json().get("resumed", [])), 1, self.status_of(job))
 
 
 if __name__ == "__main__":

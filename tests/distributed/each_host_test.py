@@ -1,10 +1,9 @@
-"""--each-host: several hosts, here processes of this machine that know of each other by environment variables."""
+"""--each-host on several hosts, here processes on this machine that find each other through environment variables."""
 
 import os
 import re
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import unittest
@@ -12,24 +11,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from host_names import HOST_NAME_PREFIX, with_mpi  # noqa: E402
+from hosts import free_port  # noqa: E402
 from testbed import TestbedCase, alive, descendants, main, wait_for  # noqa: E402
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class SeveralHosts(TestbedCase):
     def hosts(self, names, *words):
-        """Starts the command on every host; their processes, the supervisor's first."""
+        """Starts the command on every host; returns the processes, the supervisor's first."""
         token, port = secrets.token_hex(16), free_port()
         processes = []
         for rank, name in enumerate(names):
             env = dict(os.environ, ASSAY_SUPERVISOR=f"127.0.0.1:{port}", ASSAY_TOKEN=token, ASSAY_RANK=str(rank),
                        ASSAY_SIZE=str(len(names)), ASSAY_HOST=name)
-            if not HOST_NAME_PREFIX:  # Open MPI names its shared memory by the kernel's host name, which they have in common
+            if not HOST_NAME_PREFIX:  # Open MPI names shared memory after the kernel's host name, which is the same
                 env["OMPI_MCA_btl"] = "self,tcp"
             env.pop("ASSAY_LOCAL_RANK", None)
             process = subprocess.Popen([*HOST_NAME_PREFIX, *self.command(*words)], env=env, cwd=self.folder, text=True,
@@ -44,7 +38,7 @@ class SeveralHosts(TestbedCase):
 
 
 class Pairwise(SeveralHosts):
-    """The matrix between hosts: one rank of each takes part."""
+    """The matrix between hosts, of which one rank each takes part."""
 
     def measured(self, names, *words):
         codes, outs = self.finished(self.hosts(names, "collective", "--set", "collective.op=pairwise", "--set",
@@ -53,7 +47,7 @@ class Pairwise(SeveralHosts):
         return self.records(), outs[0][0]
 
     @with_mpi
-    def test_the_matrix_is_of_hosts_and_every_direction_is_in_it(self):
+    def test_the_matrix_has_every_direction_between_hosts(self):
         records, shown = self.measured(["a", "b", "c"], "--ranks", "3")
         self.assertEqual([record["matrix"]["metric"] for record in records], ["latency", "bandwidth"])
         for record in records:
@@ -79,7 +73,7 @@ class Pairwise(SeveralHosts):
                               "1,3", "--device", "cpu", "--out", self.out)
         self.assertEqual(done.returncode, 0, done.stderr)
         lone, three = self.records()
-        self.assertEqual((lone["status"], lone["reason"]), ("skipped", "one rank has no other to send to"))
+        self.assertEqual((lone["status"], lone["reason"]), ("skipped", "one rank has no peer to send to"))
         self.assertEqual(three["matrix"]["ranks"], [0, 1, 2])
         self.assertIn("between 3 ranks", done.stdout)
 
@@ -87,7 +81,7 @@ class Pairwise(SeveralHosts):
     @with_mpi
     def test_the_slow_link_of_a_collective_is_named_with_both_hosts(self):
         flags = []
-        for attempt in range(3):  # a machine that is busy with other things may hide it once
+        for attempt in range(3):  # a busy machine may hide it once
             self.out = os.path.join(self.folder, f"slow-link-{attempt}")
             codes, outs = self.finished(self.hosts(["a", "b"], "collective", "--set", "collective.op=all_reduce", "--set",
                                                    "collective.bytes=256KiB", "--device", "cpu", "--ranks", "2",
@@ -104,12 +98,12 @@ class EachHost(SeveralHosts):
         return [*self.probe(*ops, **params), "--device", "cpu", "--out", self.out]
 
     def at_work(self, hosts):
-        """Every host has told what it is, so its run has begun."""
+        """Waits until every host has described itself, which means that its run has begun."""
         def begun():
             if not os.path.exists(os.path.join(self.out, "run.json")):
                 return False
-            said = self.run_json().get("hosts", [])
-            return len(said) == hosts and all("environment" in host for host in said)
+            described = self.run_json().get("hosts", [])
+            return len(described) == hosts and all("environment" in host for host in described)
         wait_for(begun, "all hosts at work", 60)
 
     def by_host(self, out=None):
@@ -119,7 +113,7 @@ class EachHost(SeveralHosts):
             found.setdefault(record["ranks"][0]["host"], []).append(record)
         return found
 
-    def test_every_host_runs_every_case_and_the_directory_tells_them_apart(self):
+    def test_every_host_runs_every_case_and_records_name_it(self):
         codes, outs = self.finished(self.hosts(["n1", "n2", "n3"], *self.plan("ok", "skip"), "--each-host"))
         self.assertEqual(codes, [0, 0, 0], outs)
         records = self.by_host()
@@ -145,7 +139,7 @@ class EachHost(SeveralHosts):
         for host in self.by_host().values():
             self.assertEqual(sorted(record["world"]["ranks"] for record in host), [1, 2])
 
-    def test_a_worker_that_dies_costs_its_case_on_each_host(self):
+    def test_a_worker_that_dies_loses_its_case_on_each_host(self):
         codes, outs = self.finished(self.hosts(["n1", "n2"], *self.plan("crash", "ok"), "--each-host"))
         self.assertEqual(codes[0], 4, outs)
         for name, host in self.by_host().items():
@@ -154,7 +148,7 @@ class EachHost(SeveralHosts):
             self.assertEqual(by_op["crash"]["status"], "error")
             self.assertIn("SIGSEGV", by_op["crash"]["reason"])
 
-    def test_a_host_that_dies_costs_its_own_cases_and_resume_completes_them(self):
+    def test_a_host_that_dies_loses_its_own_cases_and_resume_completes_them(self):
         processes = self.hosts(["n1", "n2", "n3"], *self.plan("sleep", "ok", seconds=3), "--each-host")
         self.at_work(3)
         family = descendants(processes[1].pid)
@@ -178,10 +172,10 @@ class EachHost(SeveralHosts):
         processes = self.hosts(["n1", "n2"], *self.plan("sleep", "ok", seconds=120), "--each-host")
         self.at_work(2)
         family = [pid for process in processes for pid in descendants(process.pid)]
-        # A supervisor elsewhere takes the run for dead whose lock is old.
+        # A supervisor elsewhere considers a run dead if its lock is old.
         lock = os.path.join(self.out, ".lock")
         os.utime(lock, (1000, 1000))
-        wait_for(lambda: os.stat(lock).st_mtime > 1000, "a sign of life", 60)
+        wait_for(lambda: os.stat(lock).st_mtime > 1000, "a heartbeat", 60)
         processes[0].send_signal(signal.SIGTERM)
         codes, outs = self.finished(processes)
         self.assertEqual(codes[0], 3, outs)

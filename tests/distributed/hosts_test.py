@@ -1,5 +1,5 @@
-"""assay run over several hosts, which here are agents under other names on this machine: by remote shell, by plain
-environment variables, by mpirun; what is refused before the first case, and what happens when a part dies."""
+"""assay run on several hosts, here agents on this machine under other names, started by remote shell, by environment
+variables or by mpirun: what is refused before the first case, and what happens if a part dies."""
 import json
 import os
 import shlex
@@ -16,7 +16,7 @@ from testbed import BINARY, alive, main, wait_for  # noqa: E402
 
 
 class Proxy:
-    """Stands between an agent and its supervisor and changes what the agent says, line by line."""
+    """Relays between an agent and its supervisor and changes the agent's messages, line by line."""
 
     def __init__(self, port, change):
         self.change, self.target = change, port
@@ -62,7 +62,7 @@ class Proxy:
 
 class Hosts(HostsCase):
     def run_with_agent(self, change=None, agent_words=None, **more):
-        """A run of two hosts by environment, the second behind a proxy; the supervisor's and the agent's results."""
+        """Runs on two hosts, the second behind a proxy; the results of supervisor and agent."""
         port = free_port()
         proxy = Proxy(port, change) if change else None
         words = [*self.probe("ok"), "--ranks", "2", "--trace"]
@@ -77,7 +77,7 @@ class Hosts(HostsCase):
         return done, agent
 
     @with_mpi
-    def test_world_sizes_walk_over_hosts_by_remote_shell(self):
+    def test_world_sizes_over_hosts_by_remote_shell(self):
         done = self.run_assay(*self.probe("ok"), "--ranks", "1,2,3", "--out", self.out,
                               env=self.hosts("one", "two slots=2"))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -85,7 +85,7 @@ class Hosts(HostsCase):
         self.assertEqual(ranks, {1: ["one"], 2: ["one", "two"], 3: ["one", "two", "two"]})
         whole = self.records()[-1]
         self.assertEqual(whole["world"]["nodes"], 2)
-        # Both are this machine: no measurement of two.
+        # Both hosts are this machine, so figures do not compare.
         self.assertIn("hosts are one machine", whole["flags"])
         self.assertFalse(whole["comparable"])
         self.assertEqual([host["name"] for host in self.run_json()["hosts"]], ["one", "two"])
@@ -135,7 +135,7 @@ class Hosts(HostsCase):
         self.refused(done, "rank 1", "ASSAY_SUPERVISOR")
 
     @with_mpi
-    def test_a_clock_that_differs_is_told_and_corrected(self):
+    def test_a_clock_that_differs_is_reported_and_corrected(self):
         ahead = 1000
         done, _ = self.run_with_agent(
             lambda m: {**m, "wall": m["wall"] + ahead * 10**9} if m["type"] == "clock" else m)
@@ -144,7 +144,7 @@ class Hosts(HostsCase):
         self.assertIn("host1", finding["seen"])
         self.assertIn("1000.0 s ahead", finding["seen"])
         self.assertIn("host1", done.stderr)
-        # The proxy lies: what is corrected by it is early by that much.
+        # The proxy shifted the clock, so corrected times are early by as much.
         with open(os.path.join(self.out, "trace.json")) as file:
             events = json.load(file)["traceEvents"]
         begin = {rank: min(e["ts"] for e in events if e["pid"] == rank and "ts" in e and e.get("ph") == "X")
@@ -157,12 +157,12 @@ class Hosts(HostsCase):
         self.refused(done, "host nowhere cannot be reached", "No route to host")
 
     @with_mpi
-    def test_last_words_and_statuses_come_from_other_hosts(self):
+    def test_output_and_statuses_come_from_other_hosts(self):
         done = self.run_assay(*self.probe("abort", "exit", "ok", rank="1"), "--ranks", "2", "--out", self.out,
                               env=self.hosts("one", "two"))
         self.assertEqual(done.returncode, 4, done.stderr)
         records = self.by_op()
-        # Open MPI 5 may hand on how the rank ended that misses it.
+        # Open MPI 5 may report the exit of the rank that lost its peer.
         self.assertRegex(records["abort"]["reason"], r"^rank 1: (killed by SIGABRT|its worker ended in measure)")
         self.assertRegex(records["abort"]["reason"], r"; stderr: last words of rank 1$")
         self.assertIn("last words of rank 1", records["abort"]["log"])
@@ -183,7 +183,7 @@ class Hosts(HostsCase):
         self.gone()
 
     @with_mpi
-    def test_kill_9_of_an_agent_costs_the_case_and_names_its_host(self):
+    def test_kill_9_of_an_agent_loses_the_case_and_names_its_host(self):
         process = self.hanging("ok")
         agents = {pid: self.host_of(pid) for pid in self.marked("testbed agent")}
         victim, = [pid for pid, host in agents.items() if host == "two"]

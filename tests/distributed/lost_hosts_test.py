@@ -1,5 +1,4 @@
-"""Hosts that go in the middle of a run: those that stay away cost the cases that need them, and no other; those that come
-back are used again."""
+"""Hosts lost in the middle of a run: only the cases that need them fail, and hosts that come back are used again."""
 import os
 import signal
 import subprocess
@@ -14,23 +13,23 @@ from testbed import main, wait_for  # noqa: E402
 @with_mpi
 class LostHosts(HostsCase):
     def by_world(self):
-        """(ranks, op) -> the last record."""
+        """The last record by (ranks, op)."""
         return {(r["world"]["ranks"], r["params"]["op"]): r for r in self.records()}
 
     def kill_agent(self, host, ranks, for_good=False):
-        """Once so many ranks are at work."""
+        """Kills the agent once this many ranks are at work."""
         wait_for(lambda: len(self.marked("testbed worker")) >= ranks, "the ranks")
         if for_good:
             self.unplug(host)
         agent, = [pid for pid in self.marked("testbed agent") if self.host_of(pid) == host]
         os.kill(agent, signal.SIGKILL)
 
-    def test_what_fits_on_the_others_runs_and_the_rest_is_told_at_once(self):
+    def test_what_fits_on_the_others_runs_and_the_rest_fails_at_once(self):
         env = self.hosts("one", "two", "three")
         run = self.start(*self.probe("sleep", "ok", "fail", seconds="2"), "--ranks", "1,2,3", "--out", self.out, env=env)
         self.kill_agent("one", 1, for_good=True)
         error = run.communicate(timeout=90)[1]
-        self.assertEqual(run.returncode, 1, error)   # a check that failed comes before what broke
+        self.assertEqual(run.returncode, 1, error)   # a failed check outranks a broken case
         records = self.by_world()
         self.assertEqual(len(self.records()), 9)
         status = {work: record["status"] for work, record in records.items()}
@@ -49,7 +48,7 @@ class LostHosts(HostsCase):
             self.assertEqual(record["world"], {"ranks": 3, "nodes": 3})
         self.gone()
 
-        # Once it is there again, the rest runs.
+        # Once the host is back, the rest runs.
         self.plug_in()
         before = len(self.records())
         done = self.run_assay("--resume", self.out, env=env)
@@ -59,7 +58,7 @@ class LostHosts(HostsCase):
         self.assertNotIn("error", [record["status"] for record in self.by_world().values()])
         self.gone()
 
-    def test_a_host_that_can_be_reached_costs_one_case(self):
+    def test_a_host_that_can_be_reached_loses_one_case(self):
         run = self.start(*self.probe("sleep", "ok", seconds="2"), "--ranks", "2", "--out", self.out,
                          env=self.hosts("one", "two"))
         self.kill_agent("two", 2)
@@ -76,13 +75,13 @@ class LostHosts(HostsCase):
         self.started.append(agent)
         return agent
 
-    def test_an_agent_that_comes_again_by_itself_is_taken_back(self):
-        """What a scheduler does that starts the pod of a rank anew: nobody here can."""
+    def test_an_agent_that_reconnects_is_used_again(self):
+        """As if a scheduler restarted the pod of a rank."""
         words, port = [*self.probe("sleep", "ok", seconds="2"), "--ranks", "2"], free_port()
         self.serve(words, port)
         run = self.start(*words, "--out", self.out, env=self.rank(0, 2, port))
         wait_for(lambda: len(self.marked("testbed worker")) >= 2, "the ranks")
-        self.started[0].kill()   # what gave it its name has become it
+        self.started[0].kill()   # the command that set its host name has become the agent
         wait_for(self.records, "the record of the case that it cost")
         again = self.serve(words, port)
         error = run.communicate(timeout=90)[1]
@@ -95,7 +94,7 @@ class LostHosts(HostsCase):
     def test_a_run_that_waits_for_a_host_can_be_ended(self):
         words, port = [*self.probe("sleep", "ok", seconds="2"), "--ranks", "2"], free_port()
         agent = self.serve(words, port)
-        # Longer than this test: what ends the waiting is the signal.
+        # Longer than this test, so that only the signal ends the wait.
         run = self.start(*words, "--out", self.out, env=self.rank(0, 2, port, ASSAY_LAUNCH_LIMIT="600"))
         wait_for(lambda: len(self.marked("testbed worker")) >= 2, "the ranks")
         agent.kill()

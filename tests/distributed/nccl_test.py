@@ -1,4 +1,4 @@
-"""Collectives between emulated GPUs through the command line: ranks started by the supervisor, bad surroundings, ends."""
+"""Collectives between emulated GPUs: ranks started by the supervisor, bad environments, ranks that die or hang."""
 import json
 import os
 import re
@@ -112,7 +112,7 @@ class Gpus(TestbedCase):
         self.assertIn("NCCL_SOCKET_IFNAME is nosuch0", self.reason())
 
     def met(self, process, count):
-        """The pids of the ranks, once they have met: each then has its part of the world's memory."""
+        """Waits until the ranks have connected, when each maps the world's shared memory; their pids."""
         pids = wait_for(lambda: (lambda found: found if len(found) == count else None)(workers(process.pid)), "all ranks")
         ranks = {}
         for pid in pids:
@@ -165,7 +165,7 @@ class Gpus(TestbedCase):
                  ("slow-link", 2): (r"slow link: that between rank 0 on \S+ and rank 1 on \S+ took ", "slow rank"),
                  ("slow-rank", 3): (r"slow rank: rank 2 on ", "slow link")}
         for (fault, ranks), (words, never) in cases.items():
-            for attempt in range(3):  # a machine that is busy with other things may hide it once
+            for attempt in range(3):  # a busy machine may hide it once
                 self.out = os.path.join(self.folder, f"{fault}-{ranks}-{attempt}")
                 done = self.collective("--ranks", str(ranks), "--inject", fault, op=["all_reduce"], bytes=262144)
                 self.assertEqual(done.returncode, 0, done.stderr + self.reason())

@@ -1,6 +1,5 @@
-"""Data parallel training through the command line: the losses of N ranks are those of one that accumulates, to rounding;
-equal worlds give equal losses, to the bit. On CPUs over MPI; on emulated GPUs over NCCL where ASSAY_EMULATED says where
-their module is."""
+"""Data parallel training: up to rounding, N ranks have the losses of one rank that accumulates; equal worlds have equal
+losses, to the bit. On CPUs over MPI, and on emulated GPUs over NCCL if ASSAY_EMULATED names their module's folder."""
 import json
 import os
 import pathlib
@@ -48,11 +47,11 @@ class World(unittest.TestCase):
     def follow(self, family, worlds):
         one = self.losses(self.first, family, 1)
         self.assertEqual(len(one), STEPS)
-        if family != "resnet":  # whose batches are too small for a smooth curve
+        if family != "resnet":  # its batches are too small for a smooth curve
             self.assertLess(one[-1], one[0])
         for ranks in worlds:
             for step, (a, b) in enumerate(zip(one, self.losses(self.first, family, ranks))):
-                # Rounding alone: sums in another order, carried through ten steps.
+                # They differ only by rounding: sums in another order, over ten steps.
                 self.assertAlmostEqual(a, b, delta=2e-4 * abs(a), msg=f"{family}, {ranks} ranks, step {step + 1}")
 
 
@@ -86,7 +85,7 @@ class Training(World):
             self.assertEqual([c["passed"] for c in record["checks"] if c["name"].startswith("ranks_with_other")],
                              [True, True])
 
-    def test_a_wrong_sum_of_one_rank_is_found(self):
+    def test_a_wrong_sum_on_one_rank_is_found(self):
         out = pathlib.Path(self.folder.name) / "wrong"
         words = [f"transformer.{name}={value}" for name, value in
                  {"model": "gpt2-tiny", "seq": 32, "micro_batch": 2, "threads": 1}.items()]
@@ -96,7 +95,7 @@ class Training(World):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("ranks_with_other_gradients", json.loads((out / "records.jsonl").read_text())["reason"])
 
-    def test_weak_scaling_keeps_the_batch_of_a_rank(self):
+    def test_weak_scaling_keeps_the_batch_per_rank(self):
         weak = [r for r in self.first if r["params"]["scaling"] == "weak"]
         self.assertEqual([r["labels"]["global_batch"] for r in weak], ["4"])
         strong = [r for r in self.first if r["family"] == "transformer"]

@@ -128,7 +128,7 @@ TEST_P(OnDevice, GradientIsTheSlopeOfTheLoss) {
 
 class FollowsTheCpu : public OnDevice {
  protected:
-  // `limit` 0: equal to the bit.
+  // `limit` 0: bitwise equal.
   void compare(const char* precision, double limit) {
     std::string why_not;
     const auto own = training(std::get<0>(GetParam()), precision, why_not);
@@ -145,7 +145,7 @@ class FollowsTheCpu : public OnDevice {
   }
 };
 
-// A CPU beside itself repeats every bit.
+// Two runs on a CPU are bitwise equal.
 TEST_P(FollowsTheCpu, InF32) { compare("f32", std::get<0>(GetParam()) == DeviceKind::cpu ? 0 : 1e-3); }
 TEST_P(FollowsTheCpu, InBf16) { compare("bf16", 6e-2); }
 

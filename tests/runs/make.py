@@ -2,7 +2,7 @@
 
   ASSAY=build/release/assay python3 tests/runs/make.py
 
-writes every expectation again with that binary; `git diff` then shows what changed. Do so only for an intended change.
+rewrites all expectations with that binary; `git diff` then shows what changed. Do so only for an intended change.
 
 The runs are real ones, made short, with their samples cut and their hosts renamed. Edited by hand: micro-head-* (slower,
 faster, broken, missing and incomparable cases), cluster and fleet (hosts counted as machines of their own, one of them
@@ -56,12 +56,12 @@ def commands():
     yield "check-fleet", ["check", "fleet", "ranks", "cluster", "--floors", "fleet"]
 
 
-# Members whose strings are prose: that one is there counts, its words do not.
+# Members whose strings are prose: there must be one, but its words may change.
 PROSE = {"title", "headline", "texts", "items", "reason", "remark", "what", "warnings", "culprit", "label", "series",
          "stands_for", "rule", "seen", "effect", "fix"}
-# Members that name a case or a file, or say in prose that there is none.
+# Members that name a case or a file, or are prose if there is none.
 NAME_OR_PROSE = {"peak", "gemm"}
-# Objects whose members' names come out of records.
+# Objects whose keys come from records.
 FROM_RECORDS = {"labels", "words"}
 RENAMED = {"mend": "fix"}
 TABLES = {"rows", "records", "figures"}
@@ -69,25 +69,25 @@ ABSENT = "(absent)"
 
 
 def series(values):
-    """A list of numbers in short: how many, how many known, and a sum that changes with any of them and with their order."""
+    """Summarises numbers: how many, how many known, and a sum that depends on each and on their order."""
     known = [(place, value) for place, value in enumerate(values, 1) if value is not None]
     return [len(values), len(known), math.fsum((place + 0.5) * value for place, value in known)]
 
 
 def points(all_points):
-    """The points of a curve, in short."""
+    """Summarises the points of a curve."""
     axes = {axis: series([point.get(axis) for point in all_points]) for axis in ("x", "y")}
     ranges = [end for point in all_points for end in point.get("range") or [None, None]]
     return {**axes, **({"range": series(ranges)} if any(end is not None for end in ranges) else {})}
 
 
 def short(text):
-    """A text that is still its own: a long one by its beginning and its hash."""
+    """Shortens a long text to its beginning and a hash."""
     return text if len(text) <= 48 else f"{text[:24]}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def leaves(value, path=""):
-    """Every member of an object by its path; lists stay whole."""
+    """All members of nested objects by their paths; lists are kept whole."""
     if value and isinstance(value, dict):
         for name, inner in value.items():
             yield from leaves(inner, f"{path}/{short(name)}" if path else short(name))
@@ -96,7 +96,7 @@ def leaves(value, path=""):
 
 
 def column(cells):
-    """One value for equal cells; of a column that is mostly empty, its cells by row."""
+    """A single value if all cells are equal; cells by row number if some are absent."""
     if all(type(cell) is type(cells[0]) and cell == cells[0] for cell in cells):
         return {"all": cells[0]}
     filled = {str(row): cell for row, cell in enumerate(cells) if cell != ABSENT}
@@ -104,14 +104,14 @@ def column(cells):
 
 
 def columns(rows):
-    """A table by columns, which is a third of its size by rows."""
+    """Turns rows into columns, which take a third of the space."""
     flat = [dict(leaves(row)) for row in rows]
     names = dict.fromkeys(name for row in flat for name in row)
     return {"rows": len(rows), **{name: column([row.get(name, ABSENT) for row in flat]) for name in names}}
 
 
 def canonical(value, member="", prose=False):
-    """What must stay equal of a JSON document: keys, ids, numbers, units, statuses."""
+    """The parts of a JSON document that must not change: keys, ids, numbers, units, statuses."""
     if isinstance(value, dict):
         fixed = {RENAMED.get(name, name): inner for name, inner in value.items()}
         return {name: canonical(inner, name, member not in FROM_RECORDS and name in PROSE)
@@ -131,20 +131,20 @@ def canonical(value, member="", prose=False):
 
 
 def answer(binary, words):
-    """The canonical form of a command's JSON and its exit code. The command runs in this folder, so that paths are short."""
+    """Runs a command in this folder; the canonical form of its JSON, and its exit code."""
     with tempfile.TemporaryDirectory(prefix="assay-test-") as folder:
         path = pathlib.Path(folder) / "out.json"
         done = subprocess.run([binary, *words, "--json", path], cwd=HERE, stdin=subprocess.DEVNULL, capture_output=True,
                               timeout=300)
         document = json.loads(path.read_text()) if path.exists() else None
-    # Of several runs, what is said record by record is in the reports of each run.
+    # The reports of single runs cover what is listed per record.
     if words[0] == "report" and len(words) > 2 and document:
         document["sections"] = [one for one in document["sections"] if one["id"] not in ("method", "samples")]
     return {"command": words, "exit": done.returncode, "document": canonical(document)}
 
 
 def differences(expected, found, path=""):
-    """Where two canonical forms differ: JSON path, what was expected, what was found."""
+    """Yields where two canonical forms differ: JSON path, expected value, found value."""
     if isinstance(expected, list) and isinstance(found, dict) and set(found) == {"all"}:
         found = len(expected) * [found["all"]]
     elif isinstance(found, list) and isinstance(expected, dict) and set(expected) == {"all"}:
@@ -170,7 +170,7 @@ def differences(expected, found, path=""):
 
 
 def pretty(value, indent=0):
-    """JSON with a line for a column of a table, so that a diff is readable."""
+    """JSON with one line per column of a table, for readable diffs."""
     flat = json.dumps(value)
     if len(flat) <= 150 or not isinstance(value, (dict, list)):
         return flat

@@ -28,7 +28,7 @@ class Kills(HostsCase):
         return [self.binary, "run", *words]
 
     def new_out(self):
-        """A directory of its own for each run, also after one that was over before its kill."""
+        """A new directory per run, also after one that was over before its kill."""
         self.runs += 1
         self.out = os.path.join(self.folder, f"run-{self.runs}")
 
@@ -41,7 +41,7 @@ class Kills(HostsCase):
             return [line for line in file.read().split(b"\n")[:-1]]
 
     def kill_one(self, chance, process, longest, kinds):
-        """Kills one of these kinds after a random while; what was killed, or None when the run was over."""
+        """Kills a process of one of these kinds after a random delay; what was killed, or None if the run was over."""
         time.sleep(chance.uniform(0, longest))
         kind = chance.choice(kinds)
         victims = {"worker": lambda: workers(process.pid, self.binary), "agent": lambda: self.marked("testbed agent"),
@@ -54,7 +54,7 @@ class Kills(HostsCase):
         try:
             victim = chance.choice(victims)
             if kind == "agent" and chance.random() < 0.3:
-                self.unplug(self.host_of(victim))   # it stays away
+                self.unplug(self.host_of(victim))   # for good
             os.kill(victim, signal.SIGKILL)
         except (ProcessLookupError, FileNotFoundError):
             return None
@@ -64,19 +64,19 @@ class Kills(HostsCase):
         return kind
 
     def run_and_kill(self, chance, words, longest, kinds=("supervisor", "worker"), env=None):
-        """Starts the run and kills into it, once; what was killed. Leaves a directory in which --resume has completed."""
+        """Starts the run, kills once, resumes until the run is complete; what was killed."""
         while True:
             process = self.start(*words, env=env)
             victim = self.kill_one(chance, process, longest, kinds)
             before = self.lines()
             said = process.communicate(timeout=300)[1]
-            self.assertNotEqual(process.returncode, 2, said)   # what a kill left is no bad input
+            self.assertNotEqual(process.returncode, 2, said)   # what a kill leaves is not bad input
             for line in before:
                 json.loads(line)
-            self.assertEqual(self.lines()[:len(before)], before)   # what was finished stays as it was
+            self.assertEqual(self.lines()[:len(before)], before)   # finished records stay as they were
             self.plug_in()
             if os.path.exists(os.path.join(self.out, "run.json")):
-                break   # else killed before the directory was there: the same command starts it
+                break   # else it was killed before the directory existed: start again
         done = self.run_assay("--resume", self.out, timeout=300, env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(alive(descendants(process.pid)), [])

@@ -21,7 +21,7 @@ struct Outcome {
   std::vector<std::string> flags;
   std::optional<Matrix> matrix;
 
-  // The check or metric with that name; throws Error if there is none.
+  // The check or metric of that name; throws Error if there is none.
   const Check& check(const std::string& name) const;
   const Metric& metric(const std::string& name) const;
 };

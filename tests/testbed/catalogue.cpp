@@ -1,4 +1,4 @@
-// The testbed's catalogue: it takes the place of the program's own at link time.
+// The testbed's catalogue, linked instead of the program's.
 #include "cli/catalogue.h"
 
 #include "suites/collective/collective.h"

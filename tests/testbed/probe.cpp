@@ -1,4 +1,4 @@
-// Cases that do one thing each.
+// The probe family: cases that do one thing each.
 #include "tests/testbed/probe.h"
 
 #include "harness/core/error.h"
@@ -50,7 +50,7 @@ class Probe final : public Case {
     if (doing("exit")) ::_exit(3);
     if (doing("kill")) ::raise(SIGKILL);
     if (doing("stop")) ::raise(SIGSTOP);
-    if (doing("blocked") && ::vfork() == 0)  // the kernel holds the parent uninterruptibly meanwhile
+    if (doing("blocked") && ::vfork() == 0)  // the parent is blocked uninterruptibly
       for (;;) ::pause();
     if (doing("noisy"))
       for (int i = 0; i < 20000; ++i) std::fprintf(stderr, "noise %d of rank %d\n", i, context_->comm.rank());
@@ -68,7 +68,7 @@ class Probe final : public Case {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       if (context_->comm.size() > 1) context_->comm.barrier();
     });
-    // Ranks that are left behind must not be waited for by hand: this is where they wait.
+    // Ranks whose peer broke hang here.
     context_->comm.barrier();
   }
 

@@ -1,4 +1,4 @@
-// The family `probe`: cases that hold, fail, break and hang on purpose, for tests of what runs them.
+// The family `probe`: cases that pass, fail, break and hang on purpose, for tests of the code that runs them.
 #pragma once
 
 #include "harness/plan/family.h"

@@ -1,10 +1,10 @@
-"""points.py RUN: reference convergence points from a quality run of at least 10 seeds, as configs/convergence holds them.
+"""points.py RUN: prints reference convergence points (configs/convergence) from a quality run of at least 10 seeds.
 
   assay run llama --set llama.mode=quality --set llama.runs=12 --out RUN
   python3 tools/convergence/points.py RUN > configs/convergence/llama-tiny.json
 
-A later run of 5 seeds or more whose mean lies too far below the points' fails its check, too far above warns. Made anew
-only where the method changes (model, recipe, data), never because a change of code made convergence faster.
+A later run of at least 5 seeds fails its check if its mean is too far below that of the points, and warns if it is too
+far above. Regenerate points only if the method changes (model, recipe, data), never because convergence became faster.
 """
 
 import json

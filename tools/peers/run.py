@@ -1,33 +1,33 @@
-"""Runs Assay beside small independent programs and says whether it keeps up with them.
+"""Runs Assay against small independent programs and reports whether it keeps up with them.
 
-Every *.json in this folder lists comparisons (one file a subject, so that a new one touches no other):
+Every *.json in this folder lists comparisons on one subject:
 
   [{"name": "gemm-f32-2048",                      what `./dev peers NAME` selects, by prefix
-    "about": "f32 product, 2048 cubed, beside a bare oneDNN loop",
+    "about": "f32 product, 2048 cubed, against a bare oneDNN loop",
     "ours":  {"assay": ["gemm", "--set", "gemm.m=2048"], "metric": "throughput"},
     "peer":  {"command": ["{build}/peers/gemm", "f32", "2048"]},
-    "at_least": 0.98,                             ours over the peer's, oriented so that more is better; or
-    "at_most": 1.03,                              the other direction: our cost (a time) over the peer's
-    "between": [0.9, 1.1],                        or both: the figures as they are, ours over the peer's
-    "pairs": 15,                                  optional; 15 is the least
-    "also": [{"metric": "peak_memory", "at_most": 1}],  optional: other figures of the same runs, each a row of its own
-    "prepare": [["{python}", "x.py", "{work}"]],  optional: commands that make what the sides need, each run once; one
-                                                  whose last line is {"skip": "why"} skips the comparison, and what
-                                                  one says as {"note": "..."} is printed below the table
-    "needs": {SIDE, "at_least": 1.7}}]            optional: a figure without which the comparison says nothing
+    "at_least": 0.98,                             bound for ours over the peer's, oriented so that more is better; or
+    "at_most": 1.03,                              bound for our cost (a time) over the peer's; or
+    "between": [0.9, 1.1],                        bounds for ours over the peer's, not oriented
+    "pairs": 15,                                  optional; at least 15
+    "also": [{"metric": "peak_memory", "at_most": 1}],  optional: other figures of the same runs, each with its own row
+    "prepare": [["{python}", "x.py", "{work}"]],  optional: commands that make what the sides need, each run once. If its
+                                                  last line is {"skip": "why"} the comparison is skipped; a
+                                                  {"note": "..."} is printed below the table
+    "needs": {SIDE, "at_least": 1.7}}]            optional: a figure that the machine must reach for a valid comparison
 
 A side is one of
-  {"assay": [...], "metric": NAME}   `assay run` with these arguments in a folder of its own; the best value of that
-                                     metric over the records, all of which must be ok
-  {"command": [...]}                 any program; the last line of its output is one JSON object
-                                     {"value": 1.5e12, "unit": "FLOP/s", "better": "higher"}, its own aggregate
-                                     (and beside them "also": {NAME: {"value": ...}}), or {"skip": "why not here"}
-with {build}, {root}, {python} and {work} (a folder that lives as long as this program) replaced. Both sides may be
-Assay: one worker against two. A side that prints {"skip": ...} skips the comparison; a missing program is an error.
+  {"assay": [...], "metric": NAME}   `assay run` with these arguments in a new folder; the best value of that metric
+                                     over the records, which must all be ok
+  {"command": [...]}                 any program; the last line of its output is a JSON object
+                                     {"value": 1.5e12, "unit": "FLOP/s", "better": "higher"} with its aggregate,
+                                     optionally "also": {NAME: {"value": ...}}, or {"skip": "why not here"}
+with {build}, {root}, {python} and {work} (a temporary folder of this program) substituted. Both sides may be Assay: one
+worker against two. A side that prints {"skip": ...} skips the comparison; a missing program is an error.
 
-The sides alternate (ours peer, peer ours, ...), so that a drift of the machine falls on both. The verdict is taken on the ratios
-of the pairs: their median, and its order-statistic 95 % interval, which needs no distribution. The interval's bound
-on the wrong side decides, not the median. Exit code: 0 all held, 1 one did not or broke, 2 usage.
+The sides alternate (ours peer, peer ours, ...), so that drift of the machine affects both. The verdict is based on the
+ratios of the pairs: their median and its order-statistic 95 % interval, which assumes no distribution. The interval's
+bound on the unfavourable side decides, not the median. Exit code: 0 all held, 1 one did not hold or broke, 2 usage.
 """
 
 import argparse
@@ -41,16 +41,16 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-LEAST_PAIRS = 15
+MIN_PAIRS = 15
 SIDE_TIMEOUT = 900  # seconds
 
 
 class Broken(Exception):
-    """A side that gave no figure."""
+    """A side produced no figure."""
 
 
 class Skipped(Exception):
-    """A side that cannot run here, with its reason."""
+    """A side cannot run here; the message is the reason."""
 
 
 def median_interval(values, confidence=0.95):
@@ -72,11 +72,11 @@ def call(command, environment=None):
     except FileNotFoundError as error:
         raise Broken(f"{command[0]}: not built or not installed") from error
     except subprocess.TimeoutExpired as error:
-        raise Broken(f"{command[0]}: no end within {SIDE_TIMEOUT} s") from error
+        raise Broken(f"{command[0]}: did not end within {SIDE_TIMEOUT} s") from error
     return done
 
 
-def last_words(done):
+def last_line(done):
     lines = (done.stderr or done.stdout).strip().splitlines()
     return f"exit code {done.returncode}: {lines[-1] if lines else 'no output'}"
 
@@ -84,7 +84,7 @@ def last_words(done):
 def measure_command(side):
     done = call(side["command"])
     if done.returncode:
-        raise Broken(f"{side['command'][0]}: {last_words(done)}")
+        raise Broken(f"{side['command'][0]}: {last_line(done)}")
     try:
         figure = json.loads(done.stdout.strip().splitlines()[-1])
     except (IndexError, ValueError) as error:
@@ -95,10 +95,10 @@ def measure_command(side):
 
 
 def figure_of_run(side, binary, out, options=(), environment=None):
-    """Runs Assay into the folder `out`: the best value of the side's metric, with the others beside it."""
+    """Runs Assay into the folder `out`: the best value of the side's metric, and the others under "also"."""
     done = call([binary, "run", *side["assay"], *options, "--out", str(out)], environment)
     if done.returncode:
-        raise Broken(f"assay run {' '.join(side['assay'])}: {last_words(done)}")
+        raise Broken(f"assay run {' '.join(side['assay'])}: {last_line(done)}")
     best = {}
     for line in (out / "records.jsonl").read_text().splitlines():
         record = json.loads(line)
@@ -128,23 +128,23 @@ def measure(side, binary, work):
 
 
 def prepare(commands, prepared):
-    """Runs those that did not run yet; `prepared` keeps what each had to say."""
+    """Runs the commands that did not run yet; `prepared` keeps their notes."""
     for command in commands:
         if tuple(command) in prepared:
             continue
         done = call(command)
         if done.returncode:
-            raise Broken(f"{command[1]}: {last_words(done)}")
-        said = {}
+            raise Broken(f"{command[1]}: {last_line(done)}")
+        answer = {}
         with contextlib.suppress(IndexError, ValueError):
-            said = json.loads(done.stdout.strip().splitlines()[-1])
-        if "skip" in said:
-            raise Skipped(said["skip"])
-        prepared[tuple(command)] = said.get("note")
+            answer = json.loads(done.stdout.strip().splitlines()[-1])
+        if "skip" in answer:
+            raise Skipped(answer["skip"])
+        prepared[tuple(command)] = answer.get("note")
 
 
-def meet(needs, binary, work):
-    """Skips where the machine is not what the comparison is about; one that cannot be asked is not either."""
+def check_needs(needs, binary, work):
+    """Skips the comparison if the machine does not reach the required figure, or cannot measure it."""
     try:
         value = measure(needs, binary, work)["value"]
     except Broken as why:
@@ -154,7 +154,7 @@ def meet(needs, binary, work):
 
 
 def ratio_of(entry, ours, peer):
-    """Ours over the peer's, or the inverse, so that more is what the entry's bound wants."""
+    """Ours over the peer's, or the inverse, oriented as the entry's bound requires."""
     if (ours["unit"], ours["better"]) != (peer["unit"], peer["better"]):
         raise Broken(f"units differ: {ours['unit']} ({ours['better']}) and {peer['unit']} ({peer['better']})")
     ratio = ours["value"] / peer["value"]
@@ -179,7 +179,7 @@ def compare(entry, pairs, binary, work):
 
 
 def also(metric, pair):
-    """The figures of that name which the runs of a pair gave beside the one compared first."""
+    """The figures of another metric from the runs of a pair."""
     try:
         return {name: figure["also"][metric] for name, figure in pair.items()}
     except KeyError as missing:
@@ -187,19 +187,19 @@ def also(metric, pair):
 
 
 def verdict(entry, interval):
-    """Whether it held, the bound of the interval that decided, and what was required of it."""
+    """Whether it held, the bound of the interval that decided, and the requirement."""
     low, high = interval
     if "between" in entry:
-        least, most = entry["between"]
-        nearer = low if low / least < most / high else high
-        return least <= low and high <= most, nearer, f"{least:.2f} .. {most:.2f}"
+        lower, upper = entry["between"]
+        nearer = low if low / lower < upper / high else high
+        return lower <= low and high <= upper, nearer, f"{lower:.2f} .. {upper:.2f}"
     if "at_least" in entry:
         return low >= entry["at_least"], low, f">= {entry['at_least']:.2f}"
     return high <= entry["at_most"], high, f"<= {entry['at_most']:.2f}"
 
 
 def row_of(entry, figures):
-    """Verdict over pairs of figures."""
+    """The verdict on pairs of figures."""
     ratios = [ratio_of(entry, **pair) for pair in figures]
     interval = median_interval(ratios)
     held, decisive, required = verdict(entry, interval)
@@ -209,13 +209,13 @@ def row_of(entry, figures):
 
 
 def judge(entry, pairs, binary, work, prepared):
-    """The rows of the table that the entry gives, at least one."""
+    """The entry's rows of the table, at least one."""
     row = {"name": entry["name"], "about": entry.get("about", "")}
     rows = []
     try:
         prepare(entry.get("prepare", []), prepared)
         if "needs" in entry:
-            meet(entry["needs"], binary, work)
+            check_needs(entry["needs"], binary, work)
         figures = compare(entry, pairs, binary, work)
         rows.append(row | row_of(entry, figures))
         for other in entry.get("also", []):
@@ -258,7 +258,7 @@ def load(folder, names):
 
 
 def fill(part, places):
-    """Every string of a declaration with the places in it, however deep."""
+    """Substitutes the places in every string of a declaration, at any depth."""
     if isinstance(part, dict):
         return {key: fill(value, places) for key, value in part.items()}
     if isinstance(part, list):
@@ -270,16 +270,16 @@ def fill(part, places):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev peers", description="Assay beside small independent programs")
+    parser = argparse.ArgumentParser(prog="./dev peers", description="Assay against small independent programs")
     parser.add_argument("names", nargs="*", help="comparisons, by prefix of their name (default: all)")
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[1] / "build" / "release")
     parser.add_argument("--peers", type=pathlib.Path, default=HERE, help="folder of the lists")
-    parser.add_argument("--pairs", type=int, help=f"at least {LEAST_PAIRS}, for every comparison")
-    parser.add_argument("--json", type=pathlib.Path, help="write every ratio and figure there")
+    parser.add_argument("--pairs", type=int, help=f"at least {MIN_PAIRS}, for every comparison")
+    parser.add_argument("--json", type=pathlib.Path, help="write every ratio and figure to this file")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    if options.pairs is not None and options.pairs < LEAST_PAIRS:
-        parser.error(f"--pairs {options.pairs}: at least {LEAST_PAIRS}")
+    if options.pairs is not None and options.pairs < MIN_PAIRS:
+        parser.error(f"--pairs {options.pairs}: at least {MIN_PAIRS}")
     entries = load(options.peers, options.names)
     if options.list:
         for entry in entries:
@@ -290,7 +290,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="assay-peers.") as work:
         places = {"build": str(build), "root": str(HERE.parents[1]), "python": sys.executable, "work": work}
         for entry in entries:
-            pairs = max(options.pairs or entry.get("pairs", LEAST_PAIRS), LEAST_PAIRS)
+            pairs = max(options.pairs or entry.get("pairs", MIN_PAIRS), MIN_PAIRS)
             rows += judge(fill(entry, places), pairs, str(build / "assay"), work, prepared)
     print_table(rows)
     for note in filter(None, prepared.values()):

@@ -1,4 +1,4 @@
-"""The driver of `./dev peers` on programs whose figures are known."""
+"""The driver of `./dev peers` with programs of known figures."""
 
 import contextlib
 import json
@@ -92,7 +92,7 @@ class Driver(unittest.TestCase):
         self.assertIn("not built", rows["unbuilt"]["reason"])
         self.assertIn("units differ", rows["units"]["reason"])
 
-    def test_between_wants_the_whole_interval_inside(self):
+    def test_between_requires_the_whole_interval_inside(self):
         done, rows = self.drive([
             {"name": "alike", "ours": figure(95), "peer": figure(100), "between": [0.9, 1.1]},
             {"name": "cheaper", "ours": figure(89, "lower", "s"), "peer": figure(100, "lower", "s"), "between": [0.9, 1.1]},
@@ -101,7 +101,7 @@ class Driver(unittest.TestCase):
         self.assertEqual([rows[name]["verdict"] for name in ("alike", "cheaper", "dearer")], ["held", "FAILED", "FAILED"])
         self.assertAlmostEqual(rows["dearer"]["decisive"], 1.11)
 
-    def test_what_is_prepared_is_made_once_and_needs_are_met(self):
+    def test_preparations_run_once_and_needs_are_checked(self):
         with tempfile.TemporaryDirectory() as folder:
             made = pathlib.Path(folder) / "made"
             make = ["{python}", "-c", f"open({str(made)!r}, 'a').write('x')"]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How long reports take over many runs, and in how much memory: makes a tree of runs, reports on it, prints a line each.
+"""Time and memory of reports over many runs: makes a tree of runs, runs reports on it and prints one line for each.
 
     report_tree.py --assay build/cpu/assay                   1,000 runs of 200 records of 20 samples
     report_tree.py --assay build/cpu/assay --runs 50         a short form
-    report_tree.py --assay build/cpu/assay --from DIR        records like those of a run that assay made
+    report_tree.py --assay build/cpu/assay --from DIR        with the records of an existing run
 
-Nothing is asserted: a machine's load decides. What is to be held: 10 s and 1 GB on two cores, 200 ms for one run.
+Asserts nothing, since results depend on load. Targets: 10 s and 1 GB on two cores, 200 ms for one run.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import time
 
 
 def made_up(key_count):
-    """Records with every member that assay writes."""
+    """Templates of records, for record_of()."""
     records = []
     for i in range(key_count):
         family = ("gemm", "memory", "collective", "llama")[i % 4]
@@ -85,31 +85,31 @@ def make_tree(folder, runs, records, samples, machines, like):
 
 
 def measured(words):
-    """Seconds of wall and of processor, megabytes at the peak, and the exit code."""
+    """Wall and CPU seconds, peak megabytes, exit code and standard error."""
     start = time.monotonic()
     child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    told = child.stderr.read().decode(errors="replace")
+    errors = child.stderr.read().decode(errors="replace")
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
-    return (time.monotonic() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3, child.returncode, told)
+    return (time.monotonic() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3, child.returncode, errors)
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--assay", required=True, type=pathlib.Path)
-    options.add_argument("--runs", type=int, default=1000)
-    options.add_argument("--records", type=int, default=200)
-    options.add_argument("--samples", type=int, default=20)
-    options.add_argument("--machines", type=int, default=1)
-    options.add_argument("--from", dest="like", type=pathlib.Path, help="a run directory whose records are repeated")
-    options.add_argument("--keep", type=pathlib.Path, help="make the tree here, or use it when it is there")
-    asked = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--assay", required=True, type=pathlib.Path)
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--records", type=int, default=200)
+    parser.add_argument("--samples", type=int, default=20)
+    parser.add_argument("--machines", type=int, default=1)
+    parser.add_argument("--from", dest="like", type=pathlib.Path, help="a run directory whose records to repeat")
+    parser.add_argument("--keep", type=pathlib.Path, help="make the tree here, or reuse it")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="assay-reports-") as temporary:
-        folder = asked.keep or pathlib.Path(temporary)
-        if not asked.keep or not asked.keep.exists():
+        folder = options.keep or pathlib.Path(temporary)
+        if not options.keep or not options.keep.exists():
             folder.mkdir(exist_ok=True)
-            like = asked.like and (asked.like / "records.jsonl").read_text().splitlines()
-            make_tree(folder, asked.runs, asked.records, asked.samples, asked.machines, like)
+            like = options.like and (options.like / "records.jsonl").read_text().splitlines()
+            make_tree(folder, options.runs, options.records, options.samples, options.machines, like)
         dirs = sorted(str(path) for path in folder.iterdir() if (path / "run.json").exists())
         size = sum((pathlib.Path(d) / "records.jsonl").stat().st_size for d in dirs)
         print(f"{len(dirs)} runs, {size / 1e6:.0f} MB of records")
@@ -124,9 +124,9 @@ def main():
                             ("compare", ["compare", "--base", *dirs[:half], "--head", *dirs[half:]]),
                             ("check", ["check", *dirs, "--floors", floors]),
                             ("report of one run", ["report", dirs[0], "--md", out / "one.md"])):
-            wall, cpu, megabytes, code, told = measured([asked.assay, *words])
-            print(f"{name}: {wall:.2f} s, {cpu:.2f} s of processor, {megabytes:.0f} MB, exit {code}"
-                  + (f" ({told.splitlines()[0]})" if told else ""), flush=True)
+            wall, cpu, megabytes, code, errors = measured([options.assay, *words])
+            print(f"{name}: {wall:.2f} s, {cpu:.2f} s of CPU time, {megabytes:.0f} MB, exit {code}"
+                  + (f" ({errors.splitlines()[0]})" if errors else ""), flush=True)
     return 0
 
 

@@ -1,5 +1,6 @@
 // step_profile MODEL.json [precision=f32] [micro_batch=4] [seq=512] [checkpointing=none] [accumulate=1] [steps=3]
-// runs training steps on the CPU and prints where their time goes, and planned against measured memory.
+// Runs training steps on the CPU; prints where their time goes, and their planned and measured memory.
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/json.h"
 #include "harness/core/rng.h"
@@ -11,8 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <ctime>
 #include <fstream>
 #include <map>
 #include <regex>
@@ -28,13 +27,8 @@ double resident(const char* field) {
   return 0;
 }
 
-// CPU seconds of all threads: a measure that other programs disturb little where waiting threads sleep
-// (OMP_WAIT_POLICY=passive).
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
+// CPU seconds of all threads: hardly disturbed by other programs if waiting threads sleep (OMP_WAIT_POLICY=passive).
+double cpu_seconds() { return seconds_on(CLOCK_PROCESS_CPUTIME_ID); }
 
 void fill(const nn::Inputs& inputs, std::int64_t classes) {
   const Rng rng(1, "profile");
@@ -50,21 +44,22 @@ void fill(const nn::Inputs& inputs, std::int64_t classes) {
 
 int profile(int count, char** words) {
   const std::string path = words[1];
-  std::map<std::string, std::string> asked = {{"precision", "f32"},      {"micro_batch", "4"}, {"seq", "512"},
-                                              {"checkpointing", "none"}, {"accumulate", "1"},  {"steps", "3"}};
+  std::map<std::string, std::string> settings = {{"precision", "f32"},      {"micro_batch", "4"}, {"seq", "512"},
+                                                 {"checkpointing", "none"}, {"accumulate", "1"},  {"steps", "3"}};
   for (int i = 2; i < count; ++i) {
     const std::string word = words[i];
-    asked[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
+    settings[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
   }
   const Json json = read_json(path);
   const auto model = json["family"] == "resnet"
                          ? resnet::make_resnet(resnet::read_config(json, path, path))
                          : transformer::make_transformer(transformer::read_config(json, path, path));
   nn::StepOptions options;
-  options.precision = nn::precision_from(asked["precision"]);
-  options.batch = {.samples = std::stoll(asked["micro_batch"]), .seq = model->images() ? 0 : std::stoll(asked["seq"])};
-  options.accumulate = std::stoll(asked["accumulate"]);
-  options.checkpointing = asked["checkpointing"] == "full" ? nn::Checkpointing::full : nn::Checkpointing::none;
+  options.precision = nn::precision_from(settings["precision"]);
+  options.batch = {.samples = std::stoll(settings["micro_batch"]),
+                   .seq = model->images() ? 0 : std::stoll(settings["seq"])};
+  options.accumulate = std::stoll(settings["accumulate"]);
+  options.checkpointing = settings["checkpointing"] == "full" ? nn::Checkpointing::full : nn::Checkpointing::none;
   options.optimizer = model->images() ? ops::OptimizerKind::sgd : ops::OptimizerKind::adamw;
   const auto device = make_device(DeviceKind::cpu, 0);
   const auto comm = make_self_communicator();
@@ -75,17 +70,17 @@ int profile(int count, char** words) {
   for (std::int64_t m = 0; m < options.accumulate; ++m) fill(step.inputs(m), model->input().classes);
   fmt::print("planned {}\n", step.memory().text());
   trace::start_timeline();
-  const int steps = std::stoi(asked["steps"]);
+  const int steps = std::stoi(settings["steps"]);
   std::vector<double> seconds;
   std::map<std::string, std::pair<double, int>> layers;
   const std::regex number("\\.[0-9]+(?=\\.|$)");
   for (int i = 0; i < steps; ++i) {
-    trace::take_timeline();
-    const auto start = std::chrono::steady_clock::now();
+    trace::drain_timeline();
+    const Clock::time_point start = Clock::now();
     const double cpu = cpu_seconds();
     const nn::StepResult result = step.step(1e-4);
     std::fflush(stdout);
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    seconds.push_back(seconds_since(start));
     fmt::print(
         "step {}: {:.4f} s, CPU {:.4f} s, loss {:.4f}, norm {:.4f}, forward {:.4f} backward {:.4f} optimizer {:.4f}\n",
         i, seconds.back(), cpu_seconds() - cpu, result.loss, result.gradient_norm, result.forward, result.backward,
@@ -93,7 +88,7 @@ int profile(int count, char** words) {
     if (i == 0) continue;
     std::string phase;
     std::vector<std::pair<std::int64_t, std::string>> phases;
-    const auto entries = trace::take_timeline();
+    const auto entries = trace::drain_timeline();
     for (const trace::Entry& entry : entries)
       if (entry.category == trace::Category::sample) phases.emplace_back(entry.start_ns, entry.name);
     std::sort(phases.begin(), phases.end());

@@ -50,9 +50,9 @@ class Drawing {
   Rng rng_;
 };
 
-class Maker final : public SampleMaker {
+class ImageMaker final : public SampleMaker {
  public:
-  Maker(const ClassImagesSpec& spec, const ClassField& field, Split split, std::uint64_t seed)
+  ImageMaker(const ClassImagesSpec& spec, const ClassField& field, Split split, std::uint64_t seed)
       : field_(field), drawing_(spec, field, split, seed), clean_(field.values()) {}
 
   void make(std::int64_t position, const SampleSlot& slot) override {
@@ -86,7 +86,7 @@ class Images final : public ClassImages {
                        sha256().substr(0, 16));
   }
   std::unique_ptr<SampleMaker> maker(Split split, std::uint64_t seed) const override {
-    return std::make_unique<Maker>(spec_, field_, split, split == Split::train ? seed : spec_.seed);
+    return std::make_unique<ImageMaker>(spec_, field_, split, split == Split::train ? seed : spec_.seed);
   }
   const ClassImagesSpec& spec() const override { return spec_; }
 

@@ -85,9 +85,9 @@ class Sequences {
   Rng masks_;
 };
 
-class Maker final : public SampleMaker {
+class SequenceMaker final : public SampleMaker {
  public:
-  Maker(const LanguageSpec& spec, const MarkovChains& chains, Split split, std::uint64_t seed)
+  SequenceMaker(const LanguageSpec& spec, const MarkovChains& chains, Split split, std::uint64_t seed)
       : spec_(spec), sequences_(spec, chains, split, seed) {}
   void make(std::int64_t position, const SampleSlot& slot) override {
     auto* tokens = reinterpret_cast<std::int32_t*>(slot.data);
@@ -123,7 +123,7 @@ class Language final : public LanguageSet {
                        spec_.seq, sha256().substr(0, 16));
   }
   std::unique_ptr<SampleMaker> maker(Split split, std::uint64_t seed) const override {
-    return std::make_unique<Maker>(spec_, chains_, split, split == Split::train ? seed : spec_.seed);
+    return std::make_unique<SequenceMaker>(spec_, chains_, split, split == Split::train ? seed : spec_.seed);
   }
   const LanguageSpec& spec() const override { return spec_; }
 

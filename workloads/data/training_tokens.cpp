@@ -91,9 +91,9 @@ class TrainingTokens final : public TrainingSet {
   std::uint64_t held_out_ = 0;  // windows
 };
 
-class Maker final : public SampleMaker {
+class WindowMaker final : public SampleMaker {
  public:
-  Maker(const TrainingTokens& set, Split split, std::uint64_t seed)
+  WindowMaker(const TrainingTokens& set, Split split, std::uint64_t seed)
       : set_(set),
         split_(split),
         seed_(seed),
@@ -131,7 +131,7 @@ class Maker final : public SampleMaker {
 };
 
 std::unique_ptr<SampleMaker> TrainingTokens::maker(Split split, std::uint64_t seed) const {
-  return std::make_unique<Maker>(*this, split, split == Split::train ? seed : 0);
+  return std::make_unique<WindowMaker>(*this, split, split == Split::train ? seed : 0);
 }
 
 }  // namespace

@@ -117,13 +117,8 @@ Tensor Builder::constant(const std::string& name, std::int64_t elements, std::fu
   auto& list = layout_.constants;
   auto at = std::find_if(list.begin(), list.end(), [&](const Constant& entry) { return entry.name == name; });
   if (at == list.end()) {
-    Constant entry;
-    entry.name = name;
-    entry.elements = elements;
-    entry.dtype = statistics();
-    entry.offset = layout_.constant_bytes;
-    entry.fill = std::move(fill);
-    at = list.insert(list.end(), std::move(entry));
+    const Lasting place{name, elements, statistics(), layout_.constant_bytes};
+    at = list.insert(list.end(), Constant{place, std::move(fill)});
     layout_.constant_bytes += aligned(at->bytes());
   }
   TensorInfo info{.name = name, .bytes = at->bytes(), .dtype = at->dtype, .region = Region::constants};
@@ -166,10 +161,8 @@ Tensor Builder::plain_operand(Parameter parameter) {
     info.parameter = static_cast<std::size_t>(parameter.index);
     return lasting_[name] = add(std::move(info));
   }
-  ops::ElementwiseDesc desc;
+  ops::ElementwiseDesc desc{.in = master(), .out = compute()};
   desc.count = spec(parameter).count() + layout_.room[static_cast<std::size_t>(parameter.index)];
-  desc.in = master();
-  desc.out = compute();
   const auto cast = op<ops::Elementwise>(desc);
   const std::size_t bytes = static_cast<std::size_t>(desc.count) * size_of(compute());
   // A cast used as packing gets no workspace; backends need none.

@@ -41,10 +41,10 @@ ArenaPlan place(std::span<const Lifetime> lifetimes, std::span<const std::size_t
     plan.offsets[index] = best;
     plan.bytes = std::max(plan.bytes, best + bytes);
     if (plan.bytes >= limit) return plan;
-    const Placed mine{best, best + bytes, life.first, life.last};
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), mine,
+    const Placed placement{best, best + bytes, life.first, life.last};
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), placement,
                                    [](const Placed& a, const Placed& b) { return a.begin < b.begin; }),
-                  mine);
+                  placement);
   }
   return plan;
 }

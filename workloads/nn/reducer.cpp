@@ -1,23 +1,12 @@
 #include "workloads/nn/reducer.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
-
-#include <time.h>
 
 #include <utility>
 
 namespace assay::nn {
-
-namespace {
-
-double seconds_of(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-}  // namespace
 
 Reducer::Reducer(Communicator& comm, Device& device)
     : comm_(comm), stream_(device.make_stream()), thread_([this] { loop(); }) {}
@@ -62,14 +51,14 @@ void Reducer::loop() {
     busy_ = true;
     lock.unlock();
     std::exception_ptr failure;
-    const double cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID), wall = seconds_of(CLOCK_MONOTONIC);
+    const double cpu = seconds_on(CLOCK_THREAD_CPUTIME_ID), wall = seconds_on(CLOCK_MONOTONIC);
     try {
       job(comm_, *stream_);
       stream_->synchronize();
     } catch (...) {
       failure = std::current_exception();
     }
-    const double cpu_end = seconds_of(CLOCK_THREAD_CPUTIME_ID), wall_end = seconds_of(CLOCK_MONOTONIC);
+    const double cpu_end = seconds_on(CLOCK_THREAD_CPUTIME_ID), wall_end = seconds_on(CLOCK_MONOTONIC);
     lock.lock();
     cpu_seconds_ += cpu_end - cpu;
     wall_seconds_ += wall_end - wall;

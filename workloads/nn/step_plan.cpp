@@ -20,12 +20,9 @@ namespace {
 bool needs_copies(StepLayout& layout) {
   const Precision& precision = layout.options.precision;
   if (size_of(precision.param) == size_of(precision.master)) return false;
-  ops::MatmulDesc desc;
-  desc.m = desc.n = desc.k = 64;
+  ops::MatmulDesc desc{.m = 64, .n = 64, .k = 64, .transpose_b = true, .form = ops::WeightForm::packed};
   desc.a = desc.b = precision.product;
   desc.out = precision.compute;
-  desc.transpose_b = true;
-  desc.form = ops::WeightForm::packed;
   desc.pack_from = precision.master;
   return !layout.ops.backend().make(desc);
 }
@@ -63,9 +60,7 @@ void StepPlan::build(const Model& model, const Variant& variant, Program& progra
 
 void StepPlan::make_optimizer() {
   const StepOptions& options = layout.options;
-  ops::OptimizerDesc desc;
-  desc.kind = options.optimizer;
-  desc.count = parameters.count;
+  ops::OptimizerDesc desc{.kind = options.optimizer, .count = parameters.count, .segments = {}};
   if (parameters.decayed > 0) desc.segments.push_back({0, parameters.decayed, options.weight_decay});
   if (parameters.decayed < parameters.count) desc.segments.push_back({parameters.decayed, parameters.count, 0});
   desc.beta1 = options.beta1;
@@ -82,10 +77,8 @@ void StepPlan::make_optimizer() {
   if (!made_norm) throw UsageError("gradient norm: " + made_norm.reason());
   norm = made_norm.take();
   if (!layout.copies_weights) return;
-  ops::ElementwiseDesc cast;
-  cast.count = parameters.count;
-  cast.in = options.precision.master;
-  cast.out = options.precision.param;
+  const Precision& precision = options.precision;
+  const ops::ElementwiseDesc cast{.count = parameters.count, .in = precision.master, .out = precision.param};
   auto made_copy = layout.ops.backend().elementwise(cast);
   if (!made_copy) throw UsageError("weights: " + made_copy.reason());
   copy_weights = made_copy.take();

@@ -51,15 +51,10 @@ struct Image {
 // A square convolution that changes the size only by its stride.
 ops::ConvDesc convolution(std::int64_t samples, const Image& in, std::int64_t out, std::int64_t window,
                           std::int64_t stride, std::int64_t groups = 1) {
-  ops::ConvDesc desc;
-  desc.n = samples;
+  ops::ConvDesc desc{
+      .n = samples, .c = in.channels, .k = out, .stride = stride, .padding = window / 2, .groups = groups};
   desc.h = desc.w = in.size;
-  desc.c = in.channels;
-  desc.k = out;
   desc.r = desc.s = window;
-  desc.stride = stride;
-  desc.padding = window / 2;
-  desc.groups = groups;
   return desc;
 }
 
@@ -96,13 +91,8 @@ Network plan_network(const Config& c, std::int64_t samples) {
                   convolution(samples, image, c.width, c.small_stem ? 3 : 7, c.small_stem ? 1 : 2)};
   image = after(network.stem.shape);
   if (!c.small_stem) {
-    ops::PoolDesc pool;
-    pool.n = samples;
+    ops::PoolDesc pool{.n = samples, .c = image.channels, .window_h = 3, .window_w = 3, .stride = 2, .padding = 1};
     pool.h = pool.w = image.size;
-    pool.c = image.channels;
-    pool.window_h = pool.window_w = 3;
-    pool.stride = 2;
-    pool.padding = 1;
     network.pool = pool;
     image.size = pool.p();
   }
@@ -113,10 +103,8 @@ Network plan_network(const Config& c, std::int64_t samples) {
           plan_block(c, fmt::format("stage.{}.block.{}", stage, i), samples, image, c.width << stage, stride));
       image = after(network.blocks.back().path.back().shape);
     }
-  network.average.kind = ops::PoolKind::average;
-  network.average.n = samples;
+  network.average = {.kind = ops::PoolKind::average, .n = samples, .c = image.channels};
   network.average.h = network.average.w = network.average.window_h = network.average.window_w = image.size;
-  network.average.c = image.channels;
   network.features = image.channels;
   return network;
 }

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 CaseFiles::CaseFiles(const Context& context, const Settings& settings, const std::string& key)
     : comm_(context.comm), saves_(settings.save_every > 0 && !context.inputs.run_dir.empty()) {
-  // Ranks and the plan's seed are part of what a case is, beside its key.
+  // A case is identified by its key, ranks and the plan's seed.
   const std::string whole = fmt::format("{} ranks={} seed={}", key, context.inputs.world.ranks, context.inputs.seed);
   std::string name = fs::path(settings.model_name).stem().string();
   std::replace_if(

@@ -1,4 +1,4 @@
-// The files that one training case keeps in its run's directory.
+// The files that a training case keeps in its run directory.
 #pragma once
 
 #include "harness/plan/case.h"
@@ -15,15 +15,15 @@ namespace assay::training {
 
 class CaseFiles {
  public:
-  // `key` is the case's. Every rank makes its own.
+  // `key` is the case's. Every rank constructs one.
   CaseFiles(const Context& context, const Settings& settings, const std::string& key);
 
-  // checkpoints/MODEL-HASH.ckpt: one a case, replaced by the next.
+  // checkpoints/MODEL-HASH.ckpt: one per case, overwritten by the next.
   const std::filesystem::path& file() const { return file_; }
   const CheckpointIdentity& identity() const { return identity_; }
-  // The checkpoint that an earlier attempt left, where the case saves any; the same answer on every rank.
+  // The checkpoint of an earlier attempt, if the case saves any; the same on every rank.
   std::optional<std::filesystem::path> to_resume() const;
-  // Asks the kernel to forget the file's pages, so that reading it asks the disk.
+  // Asks the kernel to drop the file from the page cache, so that the next read goes to the disk.
   void evict() const;
   // mllog/MODEL-HASH-seedN.log
   std::string log_name(std::uint64_t seed) const;
@@ -36,9 +36,9 @@ class CaseFiles {
   bool saves_ = false;
 };
 
-// The fault corrupt-image, where it was asked for and samples are images from files: rank 0's first image of this seed.
+// Injects the fault corrupt-image if samples are image files: damages rank 0's first image of this seed.
 void damage_image(const data::TrainingSet& set, std::uint64_t seed, Context& context);
-// Samples from files that could not be used: the check `unusable_samples`, with their names. None for generated data.
+// The check `unusable_samples`: names samples in files that cannot be used. Not made for generated data.
 void check_unusable(const data::TrainingSet& set, Checks& checks);
 
 }  // namespace assay::training

@@ -36,7 +36,7 @@ struct Prefix {
 };
 static_assert(sizeof(Prefix) == 24 && std::endian::native == std::endian::little);
 
-// Fed in pieces of whole blocks, but for the last.
+// All pieces but the last must be whole blocks.
 class Checksum {
  public:
   static constexpr std::size_t lanes = 8, block = lanes * 8;
@@ -76,7 +76,7 @@ std::span<const std::byte> as_bytes(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-// Host memory that holds a part: its own on a CPU, else a copy.
+// A part in host memory: the part itself on a CPU, else a copy.
 class HostPart {
  public:
   HostPart(Device& device, const nn::StatePart& part) : part_(part) {
@@ -99,7 +99,7 @@ class HostPart {
   Buffer staging_;
 };
 
-// The temporary of a checkpoint that is being written; removed unless it was put in place.
+// The temporary file of a checkpoint, removed unless it was renamed.
 class Draft {
  public:
   explicit Draft(const fs::path& file) : path_(file.string() + ".tmp") {
@@ -141,7 +141,7 @@ class Draft {
 };
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& why) {
-  throw Error(fmt::format("checkpoint {}: {}; remove it to start anew", file.string(), why));
+  throw Error(fmt::format("checkpoint {}: {}; remove it to start over", file.string(), why));
 }
 
 void require_same(const fs::path& file, const char* what, const std::string& found, const std::string& wanted) {
@@ -162,7 +162,7 @@ struct Header {
   CheckpointIdentity identity;
   Json meta;
   std::vector<KeptPart> parts;
-  std::uint64_t parts_at = 0;  // where in the file the parts start
+  std::uint64_t parts_at = 0;  // offset of the first part in the file
 };
 
 Header header_from(const Json& json) {
@@ -175,13 +175,13 @@ Header header_from(const Json& json) {
   return header;
 }
 
-// The header, once prefix and checksum are found good.
+// Reads the header and checks prefix and checksum.
 Header read_header(const fs::path& file, const data::File& source) {
   const std::uint64_t bytes = source.bytes();
   Prefix prefix{};
-  if (bytes < sizeof prefix) refuse(file, bytes == 0 ? "is empty" : "is truncated, or no checkpoint of Assay's");
+  if (bytes < sizeof prefix) refuse(file, bytes == 0 ? "is empty" : "is truncated, or not an Assay checkpoint");
   source.read(&prefix, sizeof prefix, 0);
-  if (std::string_view(prefix.magic.data(), magic.size()) != magic) refuse(file, "is no checkpoint of Assay's");
+  if (std::string_view(prefix.magic.data(), magic.size()) != magic) refuse(file, "is not an Assay checkpoint");
   if (prefix.version != version)
     refuse(file, fmt::format("has format {}; this build reads {}", prefix.version, version));
   if (prefix.header_bytes > max_header_bytes) refuse(file, "is damaged (its header)");
@@ -210,11 +210,11 @@ Transfer write_checkpoint(const fs::path& file, const CheckpointIdentity& identi
                           std::span<const nn::StatePart> parts, Device& device) {
   std::error_code made;
   fs::create_directories(file.parent_path(), made);
-  if (made) throw Error(fmt::format("checkpoint: {} cannot be made: {}", file.parent_path().string(), made.message()));
+  if (made) throw Error(fmt::format("checkpoint: cannot create {}: {}", file.parent_path().string(), made.message()));
   const auto stream = device.make_stream();
   Json header = {{"model", identity.model}, {"precision", identity.precision}, {"key", identity.key}, {"meta", meta}};
   header["parts"] = Json::array();
-  std::uint64_t relative = 0;  // from where the parts start, which the header's length decides
+  std::uint64_t relative = 0;  // to the first part, whose offset depends on the header's length
   for (const nn::StatePart& part : parts) {
     const HostPart host(device, part);
     host.fetch(device, *stream);
@@ -253,9 +253,9 @@ Json read_checkpoint(const fs::path& file, const CheckpointIdentity& identity, s
   require_same(file, "precision", header.identity.precision, identity.precision);
   require_same(file, "case", header.identity.key, identity.key);
   if (header.parts.size() != parts.size())
-    refuse(file, fmt::format("is of another model: it holds {} parts, not {}", header.parts.size(), parts.size()));
+    refuse(file, fmt::format("is of another model: it has {} parts, not {}", header.parts.size(), parts.size()));
 
-  // All of it is found good before any of it is put in place.
+  // Check everything before changing any part.
   std::vector<std::uint64_t> offsets;
   std::vector<std::byte> piece(piece_bytes);
   std::uint64_t bytes = header.parts_at;

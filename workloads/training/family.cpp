@@ -20,26 +20,26 @@ namespace assay::training {
 
 namespace {
 
-// Of a model's JSON; empty where it has none.
+// The family named in a model's JSON; may be empty.
 std::string family_of(const Json& json) {
   if (!json.is_object() || !json.contains("family") || !json["family"].is_string()) return "";
   return json["family"].get<std::string>();
 }
 
-// What is known of a case without running it.
+// What is known about a case before it runs.
 struct Planned {
-  std::string problem;  // why it cannot be; empty: it can
+  std::string problem;  // empty: none
   nn::MemoryPlan memory;
-  double flops = 0;  // of one step of one rank
+  double flops = 0;  // per step and rank
   double items = 0;
-  double quality_flops = 0;  // of all runs, where the target is met as late as it may be
+  double quality_flops = 0;  // of all runs, if each uses all its samples
 };
 
 Planned plan_case(const ModelFamily& family, const Params& params, const World& world) {
   Planned planned;
   try {
     const Settings settings = settings_from(family, params, world.ranks);
-    // Files are opened here, so that what is wrong with them ends the plan and not a case.
+    // Open files here, so that problems with them are found while planning.
     if (settings.path != generated_path || settings.quality) (void)open_data(settings);
     const auto device = make_device(DeviceKind::cpu, 0);
     const auto comm = make_self_communicator();
@@ -58,7 +58,7 @@ Planned plan_case(const ModelFamily& family, const Params& params, const World& 
   return planned;
 }
 
-// Plans hold a case many times: asked for a conflict, then for an estimate, at each world size.
+// Planning asks several times about each case: for a conflict and an estimate.
 const Planned& planned_case(const ModelFamily& family, const Params& params, const World& world) {
   static std::mutex mutex;
   static std::map<std::string, Planned> known;
@@ -103,8 +103,8 @@ Estimate estimate(const ModelFamily& family, const Params& params, const World& 
   estimate.memory_bytes = static_cast<double>(planned.memory.total());
   estimate.flops = planned.flops;
   estimate.items = planned.items;
-  // At a modest rate: ten steps and what the checks add to them, or all runs of a quality case.
-  constexpr double flops_per_second = 2e10, gpu_flops_per_second = 1e13;  // of a core, of a GPU
+  // At a modest rate: ten steps plus those of the checks, or all runs of a quality case.
+  constexpr double flops_per_second = 2e10, gpu_flops_per_second = 1e13;  // per core, per GPU
   const double cores = std::max(1.0, static_cast<double>(world.cpus) / world.ranks);
   const double rate = world.device == DeviceKind::cpu ? flops_per_second * cores : gpu_flops_per_second;
   estimate.seconds = std::max(20 * planned.flops, planned.quality_flops) / rate;
@@ -114,7 +114,7 @@ Estimate estimate(const ModelFamily& family, const Params& params, const World& 
 std::optional<std::string> conflict(const ModelFamily& family, const Params& params, const World& world) {
   const Planned& planned = planned_case(family, params, world);
   if (!planned.problem.empty()) return planned.problem;
-  if (world.device != DeviceKind::cpu) return std::nullopt;  // whoever plans does not see the GPU: the worker says it
+  if (world.device != DeviceKind::cpu) return std::nullopt;  // the planner does not see the GPU; the worker checks
   const std::uint64_t usable = cpu::memory_limits().usable();
   const double needed = static_cast<double>(planned.memory.total()) * world.ranks;
   if (usable > 0 && needed > static_cast<double>(usable))

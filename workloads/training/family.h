@@ -1,4 +1,4 @@
-// A family of models as a family of cases.
+// Makes a case family of a model family.
 #pragma once
 
 #include "harness/plan/family.h"
@@ -13,24 +13,24 @@
 
 namespace assay::training {
 
-// A model's configuration as read, before its family makes sense of it.
+// A model's configuration file, before its family interprets it.
 struct ModelFile {
   std::string name;
-  std::string source;  // the file, as messages call it
+  std::string source;  // the file's name in messages
   Json json;
 };
-// The model `word` names, of configs/models or any file. Throws UsageError with the nearest names of that family where
-// it is unknown, and where it is of another family.
+// The model named `word` in configs/models, or in a file. Throws UsageError if it is unknown, with the nearest names of
+// the family, or belongs to another family.
 ModelFile open_model(std::string_view family, const std::string& word);
 
-// Puts the recipe's counts in the place of "recipe". Where the values do not go together it leaves them to conflict().
+// Replaces "recipe" by the recipe's counts. Leaves values that do not go together to conflict().
 void complete(const ModelFamily& family, Params& params);
 Estimate estimate(const ModelFamily& family, const Params& params, const World& world);
-// Why these values do not go together, or do not fit this machine: planned bytes by term.
+// Why these values do not go together, or do not fit this machine (with the planned bytes by term).
 std::optional<std::string> conflict(const ModelFamily& family, const Params& params, const World& world);
 std::unique_ptr<Case> make_case(const ModelFamily& family, const Params& params);
 
-// A family's functions are plain pointers, so that what they are about is an argument of the template.
+// A Family has plain function pointers, so the model family is a template argument.
 template <const ModelFamily& family>
 Family workload_family() {
   Family made;

@@ -34,7 +34,7 @@ void MlLog::line(const char* type, const char* key, const Json& value, const Jso
   if (!write_) return;
   last_ms_ = std::max(last_ms_, clock_());
   Json all = {{"namespace", ""}, {"time_ms", last_ms_}, {"event_type", type}, {"key", key}, {"value", value}};
-  // Where the format has a line of a program, the line of the log stands: it is as unique.
+  // For the source line that the format wants, use the number of the log line, which is as unique.
   all["metadata"] = {{"file", "assay"}, {"lineno", ++number_}};
   for (const auto& [name, each] : metadata.items()) all["metadata"][name] = each;
   write_(":::MLLOG " + all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n", first_);

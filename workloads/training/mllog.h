@@ -1,4 +1,4 @@
-// MLLOG lines, as mlcommons' mlperf_logging writes and reads them (ruleset 5.1.0): one file a run.
+// MLLOG lines as in mlcommons' mlperf_logging (ruleset 5.1.0): one file per run.
 #pragma once
 
 #include "harness/core/json_fwd.h"
@@ -12,19 +12,19 @@
 
 namespace assay::training {
 
-// Lines go out as they are written, so that a run that breaks leaves what it had done. Times never go back.
+// Each line is written at once, so that a run that breaks leaves its log. Times never decrease.
 class MlLog {
  public:
-  using Write = std::function<void(std::string_view text, bool anew)>;
+  using Write = std::function<void(std::string_view text, bool truncate)>;
   using Clock = std::function<std::int64_t()>;  // milliseconds since 1970
 
-  // Nothing is written without `write`.
+  // Without `write`, nothing is written.
   explicit MlLog(Write write, Clock clock = {});
 
-  // Goes on after lines that are there already: numbers and times follow theirs.
+  // Continues after existing lines: numbers and times follow theirs.
   void continue_after(std::string_view text);
 
-  // Members of `metadata` follow the value; every line carries its place in the source, as the format asks.
+  // Members of `metadata` follow the value. The format requires a place in the source in every line.
   void point(const char* key, const Json& value, const Json& metadata = Json::object());
   void start(const char* key, const Json& metadata = Json::object());
   void stop(const char* key, const Json& metadata = Json::object());

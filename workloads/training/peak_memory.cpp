@@ -11,7 +11,7 @@ namespace assay::training {
 
 namespace {
 
-// Then what the GPU has free tells nothing of one of its processes.
+// If so, the GPU's free memory says nothing about a single process.
 bool gpu_is_shared() { return std::getenv("ASSAY_SHARE_GPU") != nullptr; }
 
 std::optional<std::uint64_t> status_bytes(const std::string& wanted) {

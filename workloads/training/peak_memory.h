@@ -1,4 +1,4 @@
-// Memory that a case takes: of this process as the kernel counts it, or of its GPU.
+// Memory used by a case: of this process as the kernel counts it, or of its GPU.
 #pragma once
 
 #include "harness/device/device.h"
@@ -8,21 +8,21 @@
 
 namespace assay::training {
 
-// Resident bytes now; nothing where /proc tells none.
+// Resident bytes now; nullopt if /proc has no count.
 std::optional<std::uint64_t> resident_bytes();
-// The most there have been since forget_peak(), or since the process began where the kernel cannot forget.
+// The peak since forget_peak(), or since the process started if the kernel cannot reset it.
 std::optional<std::uint64_t> peak_resident_bytes();
-// False when the kernel cannot.
+// False if the kernel cannot.
 bool forget_peak();
 
-// Counts from its construction on.
+// Counts from its construction.
 class MemoryWatch {
  public:
   explicit MemoryWatch(Device& device);
-  // The most bytes held: resident on a CPU; on a GPU those taken since the start, of which none is given back before
-  // the end. Nothing where nobody counts them, or others take of the same GPU.
+  // Peak bytes: resident on a CPU; on a GPU those allocated since the start, none of which are freed before the end.
+  // Nullopt if there is no count, or if other processes share the GPU.
   std::optional<std::uint64_t> peak() const;
-  // By how much the peak is above what was held at the start.
+  // The peak less the bytes at the start.
   std::optional<double> growth() const;
 
  private:

@@ -18,13 +18,13 @@ namespace {
 
 constexpr double max_errors_beyond_bound = 4;
 
-// A series of the record that grows while runs go on.
+// A series of the record that grows during the runs.
 struct Curve {
   std::vector<double> at, values;
 
   void add(double seconds, double value) {
-    constexpr std::size_t most = 20000;
-    if (values.size() >= most) return;
+    constexpr std::size_t max_values = 20000;
+    if (values.size() >= max_values) return;
     at.push_back(seconds);
     values.push_back(value);
   }
@@ -60,7 +60,7 @@ class QualityCase final : public Case {
     context.outputs.protocol.form = "procedure";
     memory_watch_.emplace(context.device);
     trainer_->allocate();
-    // What is made at the first step (pages, kernels) is made before the clock starts, from inputs that are no data.
+    // Pages and kernels of the first step are made before the clock starts, with dummy inputs.
     trainer_->warm_up(true);
     trainer_->describe(context, *set);
     context.outputs.conditions["target"] = goal_->text();
@@ -73,7 +73,7 @@ class QualityCase final : public Case {
     sampler_ = &sampler;
     const bool last = context_->comm.rank() == context_->comm.size() - 1;
     if (last && context_->inject(Fault::slow_rank)) trainer_->slow_down();
-    if (const auto file = files_->to_resume()) begin_where_it_left(*file);
+    if (const auto file = files_->to_resume()) continue_from(*file);
     sampler.procedure([this] {
       while (static_cast<std::int64_t>(runs_.size()) < settings_.runs) runs_.push_back(run_once(runs_.size()));
       std::vector<double> seconds;
@@ -112,7 +112,7 @@ class QualityCase final : public Case {
   QualityRun run_once(std::size_t index) {
     const std::uint64_t seed = seed_of(index);
     RunLog log(*context_, files_->log_name(seed));
-    double before = 0;  // seconds of the clock in an earlier attempt
+    double before = 0;  // seconds on the clock in an earlier attempt
     const bool resumed = resume_.has_value();
     if (resumed) {
       log.restore(resume_->value("log", ""));
@@ -140,10 +140,10 @@ class QualityCase final : public Case {
       log.block_stop(samples_trained());
       const Evaluation evaluation = evaluate(log);
       run.samples = samples_trained();
-      // One rank's decision is all ranks': sums over ranks are equal everywhere.
+      // All ranks decide alike, since sums over ranks are equal on all.
       run.reached = goal_->reached(evaluation);
       if (run.reached || run.samples >= settings_.recipe.quality->max_samples) {
-        note_bound(evaluation);
+        update_worst_bound(evaluation);
         break;
       }
       if (due()) save(log, before + seconds_since(start));
@@ -175,7 +175,7 @@ class QualityCase final : public Case {
     return evaluation;
   }
 
-  void note_bound(const Evaluation& evaluation) {
+  void update_worst_bound(const Evaluation& evaluation) {
     const auto beyond = goal_->errors_beyond_bound(evaluation);
     if (beyond && (!worst_beyond_bound_ || *beyond > *worst_beyond_bound_)) worst_beyond_bound_ = beyond;
   }
@@ -192,7 +192,7 @@ class QualityCase final : public Case {
     written_.seconds += transfer.seconds;
   }
 
-  void begin_where_it_left(const std::filesystem::path& file) {
+  void continue_from(const std::filesystem::path& file) {
     Transfer read;
     const Json meta = trainer_->restore(file, files_->identity(), &read);
     for (const Json& run : meta.value("runs", Json::array()))
@@ -211,13 +211,9 @@ class QualityCase final : public Case {
     std::optional<Convergence> reference;
     if (settings_.path == generated_path) reference = find_convergence(settings_.recipe.model);
     const ConvergenceVerdict verdict = judge_convergence(runs_, settings_.global_batch(), reference);
-    const char* word = "not judged";
-    if (verdict.verdict == Verdict::as_expected) word = "as expected";
-    if (verdict.verdict == Verdict::too_fast) word = "too fast";
-    if (verdict.verdict == Verdict::too_slow) word = "too slow";
-    context_->outputs.labels["convergence"] = fmt::format("{}: {}", word, verdict.reason);
+    context_->outputs.labels["convergence"] = fmt::format("{}: {}", word_of(verdict.verdict), verdict.reason);
     if (verdict.verdict == Verdict::not_judged) return;
-    // Faster than the method can be is a mistake that flatters; slower costs only him who measures.
+    // Too fast means a mistake that flatters the result; too slow only harms the result itself.
     checks.that("convergence_not_too_fast", verdict.verdict != Verdict::too_fast, {verdict.reason});
     if (verdict.verdict == Verdict::too_slow)
       context_->outputs.flags.push_back("converges too slowly: " + verdict.reason);
@@ -239,20 +235,19 @@ class QualityCase final : public Case {
   const ModelFamily& family_;
   Params params_;
   Context* context_ = nullptr;
-  // Planned while it is asked whether the case can be skipped.
   Clock::time_point started_;
   Settings settings_;
   std::optional<Trainer> trainer_;
   std::optional<CaseFiles> files_;
   std::optional<Goal> goal_;
-  Sampler* sampler_ = nullptr;                     // while it measures
-  std::shared_ptr<const data::TrainingSet> data_;  // of the run at hand
+  Sampler* sampler_ = nullptr;                     // during measure()
+  std::shared_ptr<const data::TrainingSet> data_;  // of the current run
 
   std::vector<QualityRun> runs_;
-  std::optional<Json> resume_;  // what the checkpoint says of the run that it was in
+  std::optional<Json> resume_;  // the checkpoint's state of the interrupted run
   Curve losses_, evaluations_;
   StepParts parts_;
-  std::int64_t steps_ = 0;  // of this attempt
+  std::int64_t steps_ = 0;  // in this attempt
   double evaluation_seconds_ = 0;
   double last_ = 0;
   std::optional<double> worst_beyond_bound_;

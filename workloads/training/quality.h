@@ -1,4 +1,4 @@
-// Quality mode: seeded runs to a target by MLPerf's clock, one record whose samples are their times.
+// Quality mode: seeded runs to a target, timed by MLPerf's rules; the samples of the record are their times.
 #pragma once
 
 #include "harness/plan/case.h"

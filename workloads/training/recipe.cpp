@@ -1,4 +1,4 @@
-// Strict reading of recipes.
+// Reads recipes strictly.
 #include "workloads/training/recipe.h"
 
 #include "harness/core/configs.h"
@@ -21,7 +21,7 @@ constexpr std::int64_t max_count = std::int64_t{1} << 40;
 
 using Names = std::vector<std::string>;
 
-// Reads a member into `value` when the object has it.
+// Reads a member into `value` if the object has it.
 void number(const Cursor& at, const char* name, double& value, double minimum, double maximum) {
   if (const auto member = at.find(name))
     if (const auto read = member->number(minimum, maximum)) value = *read;
@@ -37,7 +37,7 @@ std::optional<std::string> need_choice(const Cursor& at, const char* name, const
   return member ? member->choice(allowed) : std::nullopt;
 }
 
-// What one choice of a kind does not take is a mistake, not a remark.
+// A member that the chosen kind does not use is an error.
 void read_optimizer(const Cursor& at, nn::StepOptions& options) {
   static const Names kinds = {"adamw", "sgd"};
   if (!at.object()) return;
@@ -61,7 +61,7 @@ void read_optimizer(const Cursor& at, nn::StepOptions& options) {
 void read_milestones(const Cursor& at, Schedule& schedule) {
   for (const Cursor& each : at.elements())
     if (const auto step = each.integer(1, max_count)) {
-      if (!schedule.milestones.empty() && *step <= schedule.milestones.back()) each.error("milestones must grow");
+      if (!schedule.milestones.empty() && *step <= schedule.milestones.back()) each.error("milestones must increase");
       schedule.milestones.push_back(*step);
     }
 }
@@ -87,7 +87,7 @@ void read_schedule(const Cursor& at, Schedule& schedule) {
     if (const auto total = at.need("total_steps")) {
       integer(at, "total_steps", schedule.total_steps);
       if (schedule.total_steps > 0 && schedule.total_steps <= schedule.warmup_steps)
-        total->error("must be beyond warmup_steps");
+        total->error("must be greater than warmup_steps");
     }
     number(at, "end_factor", schedule.end_factor, 0, 1);
     number(at, "power", schedule.power, 0.01, 100);
@@ -129,7 +129,7 @@ void read_quality(const Cursor& at, Recipe& recipe) {
   Recipe::Quality quality;
   if (!at.object()) return;
   at.only(Names{"target", "evaluate_every", "evaluation_samples", "max_samples", "most_samples"});
-  // The older name is read too.
+  // Also reads the old name.
   const char* max_samples = at.find("most_samples") && !at.find("max_samples") ? "most_samples" : "max_samples";
   if (const auto target = at.need("target")) read_target(*target, quality.target);
   for (const auto& [name, value] :

@@ -10,7 +10,7 @@ namespace assay::training {
 
 namespace {
 
-// What the sheets and `peak` call the precision of a training run.
+// The name of a training precision in the sheets and in `peak`.
 std::string dtype_of(std::string_view precision) { return precision == "fp8" ? "fp8_e4m3" : std::string(precision); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the matrix units of all ranks can do at most, and who says so.
+// The peak rate of the matrix units of all ranks, and its source.
 #pragma once
 
 #include "harness/plan/case.h"
@@ -14,10 +14,10 @@ struct Roof {
   std::string source;
 };
 
-// From the sheets of configs/hardware, dense. On a CPU only where the ranks' threads fill whole sockets of a machine
-// that is no virtual one: of a share of a socket no sheet speaks.
+// From the sheets in configs/hardware, dense. On a CPU only if the ranks' threads fill whole sockets of a physical
+// machine, since sheets say nothing about part of a socket.
 std::optional<Roof> sheet_roof(const Context& context, std::string_view precision, int threads);
-// From a `peak` case earlier in the same run.
+// From an earlier `peak` case of the same run.
 std::optional<Roof> measured_roof(const Context& context, std::string_view precision, int threads);
 
 }  // namespace assay::training

@@ -11,17 +11,17 @@ Json at(std::int64_t samples) { return {{"samples_count", samples}}; }
 RunLog::RunLog(const Context& context, const std::string& name)
     : write_(context.comm.rank() == 0 && context.services.write_file
                  ? [write = context.services.write_file, name](std::string_view text,
-                                                               bool anew) { write(name, text, anew); }
+                                                               bool truncate) { write(name, text, truncate); }
                  : std::function<void(std::string_view, bool)>()),
-      log_([this](std::string_view text, bool anew) {
+      log_([this](std::string_view text, bool truncate) {
         text_ += text;
-        if (write_) write_(text, anew);
+        if (write_) write_(text, truncate);
       }) {}
 
 void RunLog::begin(const Context& context, const Settings& settings, const Goal& goal, std::uint64_t seed) {
   const Recipe& recipe = settings.recipe;
   const nn::StepOptions& options = recipe.options;
-  // The format's own words for who hands in what: nobody does, these are no MLPerf results.
+  // The format requires these; no one submits anything, and these are not MLPerf results.
   log_.point("submission_benchmark", settings.model->name());
   log_.point("submission_org", "none");
   log_.point("submission_division", "open");

@@ -1,4 +1,4 @@
-// What a quality run tells its MLLOG file, in the order that the rules ask for (configs/mllog/rules.yaml).
+// The MLLOG file of a quality run, in the order that the rules require (configs/mllog/rules.yaml).
 #pragma once
 
 #include "harness/plan/case.h"
@@ -10,21 +10,21 @@
 
 namespace assay::training {
 
-// Rank 0 writes; on the other ranks nothing happens.
+// Rank 0 writes; other ranks do nothing.
 class RunLog {
  public:
   RunLog(const Context& context, const std::string& name);
 
-  // The run's facts, then init_start.
+  // The run's parameters, then init_start.
   void begin(const Context& context, const Settings& settings, const Goal& goal, std::uint64_t seed);
-  void run_start();  // init_stop, too: nothing lies between them
+  void run_start();  // and init_stop: nothing happens between them
   void block_start(std::int64_t samples, std::int64_t count);
   void block_stop(std::int64_t samples);
   void eval_start(std::int64_t samples);
   void eval_stop(std::int64_t samples, double value);
   void run_stop(bool reached, std::int64_t samples);
 
-  // All that was written, for a checkpoint, and its return: the file is written anew with it.
+  // The whole text, for a checkpoint; and back: rewrites the file with it.
   const std::string& text() const { return text_; }
   void restore(const std::string& text);
 

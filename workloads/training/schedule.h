@@ -1,4 +1,4 @@
-// Learning rate by step: linear warm-up, then constant, cosine, polynomial or in steps.
+// Learning rate by step: linear warm-up, then constant, cosine, polynomial or stepwise.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace assay::training {
 enum class Decay { constant, cosine, polynomial, step };
 
 struct Schedule {
-  double base = 0;                // the rate that warm-up ends at
-  std::int64_t warmup_steps = 0;  // step s of these runs at base * s / warmup_steps
+  double base = 0;                // rate at the end of warm-up
+  std::int64_t warmup_steps = 0;  // step s has the rate base * s / warmup_steps
   Decay decay = Decay::constant;
-  std::int64_t total_steps = 0;  // cosine, polynomial: the step that reaches the end
-  double end_factor = 0;         // cosine, polynomial: of base, at the end and after it
+  std::int64_t total_steps = 0;  // cosine, polynomial: the last step of the decay
+  double end_factor = 0;         // cosine, polynomial: fraction of base at the end and after
   double power = 1;              // polynomial: base * ((1 - p)^power (1 - end_factor) + end_factor), p the progress
   std::vector<std::int64_t> milestones = {};  // step: after each of these steps the rate is multiplied by `factor`
   double factor = 0.1;

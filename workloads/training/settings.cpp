@@ -13,17 +13,17 @@ namespace assay::training {
 
 namespace {
 
-constexpr std::int64_t throughput_validation = 512;  // samples that nobody looks at
+constexpr std::int64_t throughput_validation = 512;  // samples; not used
 
 std::string stem_of(const std::string& model) { return std::filesystem::path(model).stem().string(); }
 
-// One rank's share of the micro-batches of a step, in `accumulate`, or of each of them, in `micro_batch`.
-void share_batch(Settings& settings) {
+// Divides the micro-batches of a step between the ranks, or each micro-batch if there are too few.
+void divide_batch(Settings& settings) {
   const std::int64_t ranks = settings.ranks;
   const std::int64_t common = std::gcd(settings.accumulate, ranks);
   const std::int64_t pieces = ranks / common;
   if (settings.micro_batch % pieces != 0)
-    throw UsageError(fmt::format("{}: micro_batch {} x accumulate {} cannot be shared by {} ranks: they must divide it",
+    throw UsageError(fmt::format("{}: micro_batch {} x accumulate {} cannot be divided between {} ranks",
                                  settings.quality ? "mode=quality keeps the global batch" : "scaling=strong",
                                  settings.micro_batch, settings.accumulate, ranks));
   settings.accumulate /= common;
@@ -50,12 +50,12 @@ void check_quality(const Settings& settings) {
                     recipe.source));
   if (recipe.quality->evaluate_every % settings.global_batch() != 0)
     throw UsageError(
-        fmt::format("mode=quality: evaluation is due every {} samples, which is no whole number of global "
-                    "batches of {}",
+        fmt::format("mode=quality: evaluation is due every {} samples, which is not a multiple of the global "
+                    "batch, {}",
                     recipe.quality->evaluate_every, settings.global_batch()));
   if (settings.path != generated_path && !recipe.quality->target.value)
     throw UsageError(
-        fmt::format("mode=quality: the target of {} is a share of what generated data allows; data of your "
+        fmt::format("mode=quality: the target of {} is relative to what generated data allows; data of your "
                     "own needs \"target\": {{\"value\": ...}}",
                     recipe.source));
 }
@@ -95,7 +95,7 @@ Settings settings_from(const ModelFamily& family, const Params& params, int rank
     throw UsageError(fmt::format("seq={}: {} reads tokens", no_seq, settings.model_name));
   settings.seq = params.number("seq").value_or(images ? 0 : settings.recipe.seq);
   check_shapes(settings, input, settings.seq > 0);
-  if (settings.strong) share_batch(settings);
+  if (settings.strong) divide_batch(settings);
   check_quality(settings);
   return settings;
 }

@@ -36,7 +36,7 @@ Goal::Goal(const Settings& settings, std::shared_ptr<const data::TrainingSet> se
   }
   if (text_.empty())
     throw UsageError(
-        fmt::format("mode=quality: the {} that {} can reach is not known, so its share is no target; give "
+        fmt::format("mode=quality: the {} that {} can reach is unknown, so a relative target is not possible; give "
                     "\"target\": {{\"value\": ...}}",
                     what, set->name()));
 }
@@ -49,7 +49,7 @@ std::optional<double> Goal::errors_beyond_bound(const Evaluation& evaluation) co
     const double deviation = std::sqrt(*bound_ * (1 - *bound_) / static_cast<double>(evaluation.samples));
     return deviation > 0 ? (evaluation.accuracy - *bound_) / deviation : 0;
   }
-  // Batches are compared with what the floor says of the same sequences.
+  // Compares batches with the floor of the same sequences.
   const data::LanguageFloor& floor = *language_->floor();
   std::vector<double> losses, bounds;
   for (const Evaluation::Batch& batch : evaluation.batches) {

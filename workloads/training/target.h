@@ -1,4 +1,4 @@
-// What a quality run must reach, worked out for its data.
+// The target of a quality run on its data.
 #pragma once
 
 #include "workloads/data/class_images.h"
@@ -14,7 +14,7 @@ namespace assay::training {
 
 class Goal {
  public:
-  // `set` is what the case trains on. Throws UsageError where the target stands on a bound that the data does not have.
+  // `set` is the case's data. Throws UsageError if the target is relative to a bound that the data does not have.
   Goal(const Settings& settings, std::shared_ptr<const data::TrainingSet> set);
 
   double target() const { return target_; }
@@ -25,8 +25,8 @@ class Goal {
   }
   // The bound of generated data: the loss of the exact Bayes predictor, or the accuracy of one that knows every class.
   std::optional<double> bound() const { return bound_; }
-  // By how many standard errors this rank's part of an evaluation is better than the bound allows; above 4 is a mistake
-  // in model, loss or data. Nothing without a bound.
+  // How many standard errors this rank's part of an evaluation is better than the bound; above 4 means a mistake in
+  // model, loss or data. Nullopt without a bound.
   std::optional<double> errors_beyond_bound(const Evaluation& evaluation) const;
   // "loss 1.234 (floor 1.2, the exact Bayes predictor's, and 2.5 %)"
   std::string text() const;

@@ -16,22 +16,22 @@ namespace assay::training {
 
 namespace {
 
-constexpr std::int64_t looked_at_step = 10;  // loss_step_10
-constexpr double max_extra_seconds = 120;    // for steps that only the checks need
-constexpr std::size_t max_pairs = 20;        // of steps with and without what is being compared
+constexpr std::int64_t loss_step = 10;       // of the metric loss_step_10
+constexpr double max_extrper_seconds = 120;  // for steps that only checks need
+constexpr std::size_t max_pairs = 20;        // of steps with and without the compared feature
 constexpr std::size_t repeated_steps = 2;
-// By how much of itself a loss differs a few steps after sums were added up in another order, at most.
+// The largest relative difference of a loss a few steps after sums were added up in another order.
 constexpr double other_order = 1e-3;
 constexpr std::size_t max_losses_kept = 10000;
 constexpr std::uint64_t memory_checked = 1 << 30;
 constexpr double memory_tolerance = 0.02;
-// What libraries keep on a GPU beside the plan from the first steps on: kernels' code and stacks, graphs, NCCL's
+// GPU memory that libraries use outside the plan from the first steps on: code and stacks of kernels, graphs, NCCL's
 // buffers.
 constexpr double gpu_libraries = 1 << 30;
 
-// Steps are timed at a steady rate: the recipe's own, reached in a line over the first ten steps.
+// Steps are timed at the recipe's constant rate, after a linear warm-up over the first ten.
 double rate_of(const Schedule& schedule, std::int64_t step) {
-  return learning_rate({.base = schedule.base, .warmup_steps = looked_at_step}, step);
+  return learning_rate({.base = schedule.base, .warmup_steps = loss_step}, step);
 }
 
 class ThroughputCase final : public Case {
@@ -57,7 +57,7 @@ class ThroughputCase final : public Case {
     Protocol& protocol = context.outputs.protocol;
     protocol.form = "steps";
     protocol.warmup_seconds = 1;
-    protocol.min_samples = static_cast<int>(looked_at_step);
+    protocol.min_samples = static_cast<int>(loss_step);
     protocol.max_seconds = 30;
     start(context);
     trainer_->describe(context, *data_);
@@ -79,9 +79,9 @@ class ThroughputCase final : public Case {
 
   void verify(Checks& checks) override {
     trainer_->use_threads();
-    reach_step_ten();
+    reach_loss_step();
     check_losses(checks);
-    // Losses are those of all ranks, which may have chosen otherwise.
+    // Losses depend on all ranks, which may have chosen different ops.
     repeats_ = context_->comm.max_of(trainer_->training_step().repeats() ? 0 : 1) < 0.5;
     const std::vector<nn::StatePart> gradients = trainer_->training_step().gradients();
     if (context_->comm.size() > 1 && last_rank() && context_->inject(Fault::wrong_sum))
@@ -95,7 +95,7 @@ class ThroughputCase final : public Case {
     if (context_->comm.size() > 1) compare_without_reduction();
     check_repetition(checks);
     fill_record();
-    if (settings_.checkpointing == nn::Checkpointing::full && !extra_seconds_) compare_without_checkpointing();
+    if (settings_.checkpointing == nn::Checkpointing::full && !extrper_seconds_) compare_without_checkpointing();
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override;
@@ -133,20 +133,21 @@ class ThroughputCase final : public Case {
     return step;
   }
 
-  // Few slow steps may have ended before the tenth: those that are missing are not timed. A plan that is content with
-  // fewer samples has no use for them.
-  void reach_step_ten() {
-    if (context_->outputs.protocol.min_samples < looked_at_step) return;
-    const std::int64_t missing = looked_at_step - trainer_->steps();
-    if (missing <= 0 || context_->comm.max_of(static_cast<double>(missing) * step_seconds_) > max_extra_seconds) return;
-    while (trainer_->steps() < looked_at_step) train_one();
+  // Slow steps may have hit the time limit before the tenth: runs the missing ones untimed. Not if the plan asks for
+  // fewer samples.
+  void reach_loss_step() {
+    if (context_->outputs.protocol.min_samples < loss_step) return;
+    const std::int64_t missing = loss_step - trainer_->steps();
+    if (missing <= 0 || context_->comm.max_of(static_cast<double>(missing) * step_seconds_) > max_extrper_seconds)
+      return;
+    while (trainer_->steps() < loss_step) train_one();
   }
 
   void check_losses(Checks& checks) const {
-    // A step that is not finite has ended the case already, naming its first tensor; this is the record's own word.
+    // A non-finite step has already ended the case with an error; this documents it in the record.
     const auto finite = [](double loss) { return std::isfinite(loss); };
     checks.that("losses_finite", !losses_.empty() && std::all_of(losses_.begin(), losses_.end(), finite));
-    // Weights of the recipe's small deviation guess evenly.
+    // Initial weights are small, so that the first guess is uniform.
     const double guess = std::log(static_cast<double>(classes()));
     if (!losses_.empty()) checks.at_most("loss_step_1_over_guess", losses_.front() / guess, 2);
   }
@@ -157,7 +158,7 @@ class ThroughputCase final : public Case {
   void check_memory(Checks& checks) {
     growth_ = memory_watch_->growth();
     if (!growth_) return;
-    // Samples made ahead are the host's.
+    // Samples made ahead are in host memory.
     const bool host = context_->device.kind() == DeviceKind::cpu;
     const double ahead = host ? static_cast<double>(trainer_->prefetch_bytes()) : 0.0;
     const double planned = static_cast<double>(trainer_->memory().total()) + ahead;
@@ -168,7 +169,7 @@ class ThroughputCase final : public Case {
                                   format_bytes(ahead), format_bytes(*growth_))});
   }
 
-  // Saves, trains on, goes back and trains the same steps again.
+  // Saves, trains on, restores and trains the same steps again.
   void check_resume(Checks& checks) {
     constexpr int steps = 3;
     const std::uint64_t seed = settings_.seed + context_->inputs.seed;
@@ -191,16 +192,16 @@ class ThroughputCase final : public Case {
     checks.at_most("losses_after_resume_that_differ", static_cast<double>(detail.size()), 0, detail);
   }
 
-  // Whether a step that is taken again has the loss that it had, `steps` after the two had one state.
+  // Whether a repeated step has its old loss, `steps` steps after both had the same state.
   bool as_before(std::size_t steps, double then, double now) const {
     return repeats_ || steps == 0 ? now == then : std::abs(now - then) <= other_order * std::abs(then);
   }
 
-  // The first steps once more: the same losses, to the bit where all ops repeat theirs. What flips bits in memory or
-  // arithmetic shows here.
+  // Repeats the first steps, which must give the same losses: bit by bit if all ops repeat their bits. Detects bits
+  // that flip in memory or arithmetic.
   void check_repetition(Checks& checks) {
     const auto steps = std::min(repeated_steps, losses_.size());
-    if (context_->comm.max_of(static_cast<double>(steps) * step_seconds_) > max_extra_seconds) return;
+    if (context_->comm.max_of(static_cast<double>(steps) * step_seconds_) > max_extrper_seconds) return;
     const std::uint64_t seed = settings_.seed + context_->inputs.seed;
     trainer_->initialise(seed);
     trainer_->open(data_, seed);
@@ -214,8 +215,8 @@ class ThroughputCase final : public Case {
     check_learning(checks);
   }
 
-  // The first batch again, after a few steps of which it was the first: a model that learns has a lower loss on it.
-  // Later batches would tell only after many steps, for theirs differ by more than that.
+  // Trains on the first batch again, after a few steps: a model that learns has a lower loss on it. The losses of other
+  // batches differ too much from one another to show this within a few steps.
   void check_learning(Checks& checks) {
     if (losses_.empty()) return;
     trainer_->open(data_, settings_.seed + context_->inputs.seed);
@@ -228,7 +229,7 @@ class ThroughputCase final : public Case {
     return trainer_->step(rate_of(settings_.recipe.schedule, trainer_->steps() + 1), reduce);
   }
 
-  // Steps in turns with and without reduction. Weights would drift apart without it: the rate is 0.
+  // Alternates steps with and without reduction. The rate is 0, since weights of ranks would diverge without it.
   void compare_without_reduction() {
     Communicator& comm = context_->comm;
     const auto timed = [&](bool reduce) {
@@ -237,12 +238,13 @@ class ThroughputCase final : public Case {
       trainer_->step(0, reduce);
       return seconds_since(start);
     };
-    // What the first two steps without reduction make, a graph and its launch, is no part of a step.
+    // The first two steps without reduction also make a graph: do not time them.
     if (context_->device.kind() != DeviceKind::cpu)
       for (int i = 0; i < 2; ++i) timed(false);
     const Clock::time_point start = Clock::now();
     std::vector<double> exposed, skew, transfer;
-    const double patience = comm.broadcast_value(std::max(context_->outputs.protocol.max_seconds, 5 * step_seconds_));
+    const double max_seconds =
+        comm.broadcast_value(std::max(context_->outputs.protocol.max_seconds, 5 * step_seconds_));
     do {
       const double on = comm.max_of(timed(true));
       const double own = timed(false);
@@ -251,14 +253,14 @@ class ThroughputCase final : public Case {
       exposed.push_back(on - mean);
       skew.push_back(slowest - mean);
       transfer.push_back(on - slowest);
-    } while (exposed.size() < max_pairs && comm.max_of(seconds_since(start)) < patience);
+    } while (exposed.size() < max_pairs && comm.max_of(seconds_since(start)) < max_seconds);
     exposed_ = median(exposed);
     skew_ = median(skew);
     transfer_ = median(transfer);
   }
 
-  // The same steps without activation checkpointing: what it costs and saves. The case's own trainer makes room for it;
-  // another measure() starts anew.
+  // Measures what activation checkpointing costs and saves, by the same steps without it. Frees the case's trainer to
+  // make room; another measure() starts a new one.
   void compare_without_checkpointing() {
     Context& context = *context_;
     Settings plain = settings_;
@@ -284,11 +286,11 @@ class ThroughputCase final : public Case {
       Communicator& comm = context.comm;
       other.step(rate_of(settings_.recipe.schedule, 1));
       do {
-        const Clock::time_point begun = Clock::now();
+        const Clock::time_point begin = Clock::now();
         other.step(rate_of(settings_.recipe.schedule, other.steps() + 1));
-        seconds.push_back(comm.max_of(seconds_since(begun)));
+        seconds.push_back(comm.max_of(seconds_since(begin)));
       } while (seconds.size() < max_pairs && comm.max_of(seconds_since(start)) < context.outputs.protocol.max_seconds);
-      extra_seconds_ = step_seconds_ - median(seconds);
+      extrper_seconds_ = step_seconds_ - median(seconds);
       const std::optional<double> growth = watch.growth();
       if (growth && grew) saved_measured_ = *growth - with_growth;
     }
@@ -329,12 +331,12 @@ class ThroughputCase final : public Case {
   std::vector<Step> steps_;  // of the last measure(), warm-up included
   std::size_t warm_ = 0;
   double step_seconds_ = 0;
-  bool repeats_ = true;          // every op of every rank its bits
+  bool repeats_ = true;          // all ops of all ranks repeat their bits
   std::vector<double> losses_;   // from the first step on
   std::vector<double> loss_at_;  // seconds since the case began; 0 for steps before a resume
   std::optional<MemoryWatch> memory_watch_;
   std::optional<std::uint64_t> peak_bytes_;
-  std::optional<double> growth_, exposed_, skew_, transfer_, extra_seconds_, saved_planned_, saved_measured_;
+  std::optional<double> growth_, exposed_, skew_, transfer_, extrper_seconds_, saved_planned_, saved_measured_;
   std::vector<Transfer> written_;
   std::optional<Transfer> read_;
 };
@@ -343,13 +345,13 @@ std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
   const auto samples = static_cast<double>(settings_.global_batch());
   const double items = samples * static_cast<double>(settings_.items_per_sample());
   const auto steps = static_cast<double>(measured.values.size());
-  // What was done over the wall time of the window: a median would hide stalls.
-  const double a_second = measured.window_seconds > 0 ? steps / measured.window_seconds : 0;
+  // Work over the wall time of the window: a median would hide stalls.
+  const double per_second = measured.window_seconds > 0 ? steps / measured.window_seconds : 0;
   std::optional<Interval> interval = mean_interval(measured.values);
   if (interval && interval->low <= 0) interval.reset();
   const auto rate = [&](const char* name, double amount, const char* unit) {
     Metric made =
-        value_metric(name, a_second > 0 ? std::optional(amount * a_second) : std::nullopt, unit, Better::higher);
+        value_metric(name, per_second > 0 ? std::optional(amount * per_second) : std::nullopt, unit, Better::higher);
     if (interval) made.ci95 = Interval{amount / interval->high, amount / interval->low};
     return made;
   };
@@ -381,12 +383,12 @@ std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
     all.push_back(value_metric("transfer", transfer_, "s"));
     double cpu = 0;
     for (std::size_t i = warm_; i < steps_.size(); ++i) cpu += steps_[i].result.communication_cpu;
-    // On a GPU no thread of the host's takes part.
+    // On a GPU the host's threads do not communicate.
     if (context_->device.kind() == DeviceKind::cpu)
       all.push_back(value_metric("communication_cpu", steps > 0 ? std::optional(cpu / steps) : std::nullopt, "s"));
   }
-  const bool ten = losses_.size() >= looked_at_step;
-  all.push_back(value_metric("loss_step_10", ten ? std::optional(losses_[looked_at_step - 1]) : std::nullopt, "1"));
+  const bool ten = losses_.size() >= loss_step;
+  all.push_back(value_metric("loss_step_10", ten ? std::optional(losses_[loss_step - 1]) : std::nullopt, "1"));
   const auto bytes = [](std::uint64_t count) { return static_cast<double>(count); };
   all.push_back(value_metric("peak_memory", peak_bytes_ ? std::optional(bytes(*peak_bytes_)) : std::nullopt, "B"));
   all.push_back(value_metric("memory_growth", growth_, "B"));
@@ -398,7 +400,7 @@ std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
   all.push_back(value_metric("planned_activations", bytes(memory.activations), "B"));
   all.push_back(value_metric("planned_workspace", bytes(memory.workspace), "B"));
   if (settings_.checkpointing == nn::Checkpointing::full) {
-    all.push_back(value_metric("checkpointing_time", extra_seconds_, "s"));
+    all.push_back(value_metric("checkpointing_time", extrper_seconds_, "s"));
     all.push_back(value_metric("checkpointing_saved", saved_measured_, "B", Better::higher));
     all.push_back(value_metric("checkpointing_saved_planned", saved_planned_, "B", Better::higher));
   }

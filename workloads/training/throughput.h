@@ -1,4 +1,4 @@
-// Throughput mode: steps are timed one by one; everything else is measured and checked after them.
+// Throughput mode: times steps one by one; measures and checks everything else afterwards.
 #pragma once
 
 #include "harness/plan/case.h"

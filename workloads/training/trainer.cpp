@@ -16,7 +16,7 @@ data::BatchArrays arrays_of(const nn::Inputs& inputs) {
   return {inputs.ids, inputs.type_ids, inputs.lengths, inputs.images, inputs.targets};
 }
 
-// What says which instruction set products in this precision run by.
+// The instruction set of products in this precision.
 std::string isa_of(ops::Backend& backend, const nn::Precision& precision) {
   ops::MatmulDesc desc;
   desc.m = desc.n = desc.k = 64;
@@ -70,7 +70,7 @@ void Trainer::warm_up(bool evaluation) {
     std::fill(inputs.lengths.begin(), inputs.lengths.end(), static_cast<std::int32_t>(settings_.seq));
     std::fill(inputs.images.begin(), inputs.images.end(), 0.0f);
   }
-  // The first step enqueues its work, the second captures it, where there is something to capture.
+  // The first step enqueues its work; on a GPU the second captures it.
   const int times = device_.kind() == DeviceKind::cpu ? 1 : 2;
   for (int i = 0; i < times; ++i) {
     step_->step(0);
@@ -106,13 +106,12 @@ void Trainer::reopen(std::shared_ptr<const data::TrainingSet> data, std::uint64_
   stream_ = std::make_unique<data::TrainingStream>(data_, options);
 }
 
-// On a CPU decoding takes what cores there are, and generating, which is cheap, one; a GPU leaves the cores to the
-// data.
+// On a CPU, decoding uses all cores, and generating, which is cheap, one; on a GPU the cores are free for the data.
 int Trainer::workers() const {
-  constexpr int most = 16;
+  constexpr int max_workers = 16;
   const bool images = settings_.seq == 0;
   if (device_.kind() != DeviceKind::cpu)
-    return std::min(most, images ? cpu::rank_cores() : (cpu::rank_cores() + 3) / 4);
+    return std::min(max_workers, images ? cpu::rank_cores() : (cpu::rank_cores() + 3) / 4);
   return settings_.path != generated_path && images ? threads() : 1;
 }
 
@@ -128,7 +127,7 @@ Step Trainer::step(double learning_rate, bool reduce) {
   const Clock::time_point start = Clock::now();
   if (!filled_) step.parts.data_wait = fill();
   filled_ = false;
-  // While a GPU runs this step, the next one's batch is made and sent.
+  // While a GPU runs this step, make and send the next batch.
   step.result = step_->step(learning_rate, reduce, [this] {
     fill();
     step_->prefetch_inputs();
@@ -160,11 +159,11 @@ void Trainer::flip_bit(const nn::StatePart& part) {
   stream->synchronize();
 }
 
-// Every rank sees the same loss and the same reduced gradients, so all of them end here together.
+// Every rank sees the same loss and reduced gradients, so all throw together.
 void Trainer::refuse_non_finite(const nn::StepResult& result) {
   const bool scaled = nn::precision_from(settings_.precision).loss_scaling;
   const bool finite = std::isfinite(result.loss);
-  // A scaled gradient may overflow: the step is left out and the scale falls.
+  // A scaled gradient may overflow: the step is skipped and the scale reduced.
   if (finite && (!result.skipped || scaled)) return;
   const std::string culprit = step_->first_non_finite();
   throw Error(fmt::format("{} not finite at step {}: first in {}", finite ? "a gradient is" : "the loss is", steps_,
@@ -199,7 +198,7 @@ Evaluation Trainer::evaluate() {
   valid = sum_over_ranks(comm_, valid);
   correct = sum_over_ranks(comm_, correct);
   all.samples = std::llround(sum_over_ranks(comm_, samples));
-  if (valid == 0) throw Error("the validation set has no target that counts");
+  if (valid == 0) throw Error("the validation set has no valid target");
   all.loss = loss / valid;
   all.accuracy = correct / valid;
   if (!std::isfinite(all.loss))
@@ -221,7 +220,7 @@ Transfer Trainer::save(const std::filesystem::path& file, const CheckpointIdenti
       why = error.what();
     }
   }
-  // Nobody goes on before it is whole, and all end together where it cannot be.
+  // No rank continues before the file is complete; if it cannot be written, all throw.
   if (comm_.broadcast_value(written ? 1 : 0) < 0.5)
     throw Error(written ? "checkpoint: rank 0 could not write it" : why);
   return transfer;
@@ -285,7 +284,7 @@ void Trainer::describe(Context& context, const data::TrainingSet& set) const {
   auto& details = context.outputs.protocol.details;
   if (choices.contains("isa")) details["isa"] = choices["isa"];
   details["data_set"] = conditions["data"];
-  // What "recipe" stands for in the key.
+  // The values behind "recipe" in the key.
   for (const char* name : {"global_batch", "micro_batch"}) details[name] = labels[name];
   if (conditions.contains("seq")) details["seq"] = conditions["seq"];
   context.outputs.protocol.data = settings_.path == generated_path ? "generated" : "files";

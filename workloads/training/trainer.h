@@ -1,4 +1,4 @@
-// A model in training on this rank: its step, its data, and what both modes do with them.
+// A model in training on this rank: its step, its data, and the operations common to both modes.
 #pragma once
 
 #include "harness/device/cpu/team.h"
@@ -15,7 +15,7 @@
 
 namespace assay::training {
 
-// Seconds of one step of this rank by part.
+// Seconds of a step on this rank, by part.
 struct StepParts {
   double data_wait = 0;
   double forward = 0;
@@ -25,7 +25,7 @@ struct StepParts {
 
   StepParts& operator+=(const StepParts& other);
   double sum() const { return data_wait + forward + backward + exposed_communication + optimizer; }
-  // Of the mean step of `steps`, by name.
+  // The mean over `steps`, by name.
   std::vector<std::pair<std::string, double>> spans(std::int64_t steps) const;
 };
 
@@ -39,9 +39,9 @@ struct Evaluation {
   double loss = 0;  // mean of the valid targets, in nats
   double accuracy = 0;
   std::int64_t samples = 0;
-  // Of each micro-batch, in the order of the set, for the test against the floor; by batch, of rank 0 alone.
+  // This rank's micro-batches in the order of the set, for the test against the floor.
   struct Batch {
-    std::int64_t first = 0;  // place of its first sample in the set
+    std::int64_t first = 0;  // index of its first sample in the set
     std::int64_t samples = 0;
     double loss = 0;  // mean
   };
@@ -50,51 +50,51 @@ struct Evaluation {
 
 class Trainer {
  public:
-  // Chooses threads and plans the step; everything outlives the trainer. Throws UsageError where the device lacks an
-  // op, with its reason.
+  // Chooses threads and plans the step. The arguments must outlive the trainer. Throws UsageError, with the reason, if
+  // the device lacks an op.
   Trainer(Device& device, Communicator& comm, const Settings& settings);
 
   const nn::MemoryPlan& memory() const { return step_->memory(); }
-  // Of samples made ahead of the step; 0 before open().
+  // Bytes of samples made ahead of the step; 0 before open().
   std::int64_t prefetch_bytes() const { return stream_ ? stream_->prefetch_bytes() : 0; }
-  // Throws Error with the planned bytes by term where they do not fit.
+  // Throws Error with the planned bytes by term if they do not fit.
   void allocate();
-  // Steps over inputs that are no data, at rate 0: what is made at the first steps (pages, kernels, a graph) is made
-  // then; with `evaluation`, what is made at the first evaluation too.
+  // Runs steps on dummy inputs at rate 0, so that pages, kernels and graphs of the first steps exist; with `evaluation`
+  // also those of the first evaluation.
   void warm_up(bool evaluation);
-  // Weights of `seed`, everything else as before the first step.
+  // Weights by `seed`, everything else as before the first step.
   void initialise(std::uint64_t seed);
-  // The data from its start, in the order of `seed`; the first batches are made from here on.
+  // Starts the data from its beginning, in the order of `seed`; workers begin to make batches.
   void open(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed);
-  // One optimizer step. Throws Error naming step and first tensor when a value is not finite.
+  // One optimizer step. Throws Error that names step and first tensor if a value is not finite.
   Step step(double learning_rate, bool reduce = true);
   Evaluation evaluate();
-  // The fault slow-rank: from here on every step takes this rank twice as long, but for what it waits for others.
+  // The fault slow-rank: from now on steps take twice as long on this rank, not counting waits for other ranks.
   void slow_down() { slow_ = true; }
-  // Flips the upper bit of the mantissa of the part's first element, as the faults ask for: it stays finite.
+  // For fault injection: flips the upper mantissa bit of the part's first element, which stays finite.
   void flip_bit(const nn::StatePart& part);
-  // Optimizer steps taken since initialise().
+  // Optimizer steps since initialise().
   std::int64_t steps() const { return steps_; }
 
-  // Rank 0 writes; all ranks wait. `meta` is the mode's own.
+  // Rank 0 writes; all ranks wait. `meta` is for the caller.
   Transfer save(const std::filesystem::path& file, const CheckpointIdentity& identity, Json meta);
-  // Every rank reads. Returns meta; reopen() then goes on with the data where it was.
+  // Every rank reads. Returns meta; then reopen() continues with the data where it was.
   Json restore(const std::filesystem::path& file, const CheckpointIdentity& identity, Transfer* transfer = nullptr);
   void reopen(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed);
 
-  // How many ranks' values of these are not those of rank 0, to the bit.
+  // How many ranks have values that differ from rank 0's in any bit.
   int ranks_that_differ(const std::vector<nn::StatePart>& parts);
   nn::TrainingStep& training_step() { return *step_; }
-  // For the record: implementation, isa, threads, libraries, data, ...
+  // Fills in the record: implementation, isa, threads, libraries, data, ...
   void describe(Context& context, const data::TrainingSet& set) const;
-  // On a CPU: the team that computes, and its size; a GPU has none.
+  // On a CPU: binds the team that computes, and its size; no effect and 0 on a GPU.
   void use_threads() const {
     if (team_) team_->use();
   }
   int threads() const { return team_ ? team_->size() : 0; }
 
  private:
-  // Writes the batch to come; seconds it took.
+  // Fills in the next batch; returns the seconds needed.
   double fill();
   // Threads that make samples.
   int workers() const;
@@ -110,9 +110,9 @@ class Trainer {
   std::unique_ptr<data::TrainingStream> stream_;
   std::unique_ptr<data::TrainingStream> validation_;
   std::int64_t steps_ = 0;
-  std::int64_t position_ = 0;  // of the data, as the checkpoint said
+  std::int64_t position_ = 0;  // in the data, from the checkpoint
   bool slow_ = false;
-  bool filled_ = false;  // the next step's batch is on its way already
+  bool filled_ = false;  // the next step's batch is already sent
 };
 
 }  // namespace assay::training

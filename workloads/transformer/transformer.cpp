@@ -23,11 +23,7 @@ nn::NormShape norm_shape(const Config& c) {
 }
 
 nn::AttentionShape attention_shape(const Config& c) {
-  nn::AttentionShape shape;
-  shape.width = c.width;
-  shape.heads = c.heads;
-  shape.kv_heads = c.kv_heads;
-  shape.head_dim = c.head_dim;
+  nn::AttentionShape shape{.width = c.width, .heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim};
   shape.bias = c.bias;
   shape.causal = c.causal;
   shape.lengths = c.padding_mask;

@@ -3,7 +3,6 @@
 #include "harness/channel/channel.h"
 
 #include "harness/channel/connect.h"
-#include "harness/record/json_reader.h"
 #include "harness/run/shared_values.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -82,9 +81,9 @@ class Script {
 };
 
 std::string hello(const ChannelServer& server, int rank, std::string_view host) {
-  Json json = hello_message(rank > ranks ? "guest" : "worker", server.token(), rank, ranks);
-  json["host"] = host;
-  return dump_line(json) + "\n";
+  message::Hello hello = hello_message(rank > ranks ? "guest" : "worker", server.token(), rank, ranks);
+  hello.host = host;
+  return encode(hello) + "\n";
 }
 
 // Checks what must hold for events, whatever was sent.
@@ -99,18 +98,19 @@ void check_events(ChannelServer& server, std::set<int>& present, SharedValues& s
     expect(event.rank >= 0, "an event without a rank");
     if (event.kind == Kind::hello) expect(present.insert(event.rank).second, "a rank joined twice");
     if (event.kind == Kind::message) {
-      expect(present.contains(event.rank) && event.message.is_object(), "a message from an absent rank");
-      accepts("", [&] { shared.take(event.rank, event.message, server, ranks); });
+      expect(present.contains(event.rank), "a message from an absent rank");
+      if (const auto* share = std::get_if<message::Share>(&event.message))
+        accepts("", [&] { shared.share(event.rank, *share, server, ranks); });
     }
     if (event.kind == Kind::closed) expect(present.erase(event.rank) == 1, "a rank left twice");
   }
-  for (const std::string& line : server.take_log()) expect_message(line, "channel: ");
+  for (const std::string& line : server.drain_log()) expect_message(line, "channel: ");
 }
 
 }  // namespace
 
 void channel(std::string_view input) {
-  static ChannelServer server;
+  static ChannelServer server(ChannelServer::Listen{.guests = true});
   server.expect(ranks);
   SharedValues shared;
   std::array<Connection, 8> connections;

@@ -1,6 +1,6 @@
-// Messages between supervisor and workers after the handshake: from bytes to lines by the line buffer, then every
-// parser of either end. The first byte is the number of bytes per read.
-#include "harness/run/messages.h"
+// Messages between supervisor and workers after the handshake: from bytes to lines by the line buffer, then to messages
+// and what they hold. The first byte is the number of bytes per read.
+#include "harness/run/case_message.h"
 
 #include "cli/catalogue.h"
 #include "harness/channel/channel.h"
@@ -12,28 +12,23 @@ namespace assay::fuzz {
 
 namespace {
 
-void read_order(const Json& message) {
+void read(const message::Case& message) {
   const CaseOrder order = order_from(message, cli::catalogue());
-  const std::string text = dump_line(to_message(order, 1));
-  const CaseOrder again = order_from(parse_untrusted(text), cli::catalogue());
-  expect(dump_line(to_message(again, 1)) == text, "an order that does not round-trip: " + text.substr(0, 400));
+  const std::string text = encode(to_message(order, 1));
+  const CaseOrder again = order_from(std::get<message::Case>(decode(text)), cli::catalogue());
+  expect(encode(to_message(again, 1)) == text, "an order that does not round-trip: " + text.substr(0, 400));
 }
 
-void read_timeline(const Json& message) {
-  trace::RankTimeline timeline;
-  timeline.entries = entries_from(message);
-  const std::string text = dump_line(to_message(timeline.entries));
-  expect(entries_from(parse_untrusted(text)).size() == timeline.entries.size(), "a timeline that does not round-trip");
+void read(const message::Timeline& timeline) {
   for (const trace::Entry& entry : timeline.entries) (void)trace::name_of(entry.category);
 }
 
-void read_record(const Json& message) {
-  const JsonReader reader(message, "");
-  if (!reader.has("record")) return;
-  Record part = Record::from_json(reader.object("record"));
-  const Record merged = merge_parts({part, part});
+void read(const message::Finished& finished) {
+  const Record merged = merge_parts({finished.record, finished.record});
   (void)Record::from_json(merged.to_json());
 }
+
+void read(const auto&) {}
 
 }  // namespace
 
@@ -51,11 +46,12 @@ void message(std::string_view input) {
     expect(line.size() <= 4096, "a line over the limit");
     expect(input.substr(end).starts_with(line + "\n"), "a line that was not sent");
     end += line.size() + 1;
-    Json json;
-    if (!accepts("", [&] { json = parse_untrusted(line); })) continue;
-    accepts("", [&] { read_order(json); });
-    accepts("", [&] { read_timeline(json); });
-    accepts("", [&] { read_record(json); });
+    accepts("", [&] { (void)decode_hello(line); });
+    Message one;
+    if (!accepts("", [&] { one = decode(line); })) continue;
+    const std::string text = encode(one);
+    expect(encode(decode(text)) == text, "a message that does not round-trip: " + text.substr(0, 400));
+    accepts("", [&] { std::visit([](const auto& known) { read(known); }, one); });
   }
   expect(!fits || input.find('\n', end) == input.npos, "a lost line");
 }

@@ -1,4 +1,4 @@
-// A case under the session: set up once, measured on demand, checked each time; skips and breakage are outcomes.
+// Cases in a session: set up once, measured on demand, checked each time; also skips and errors.
 #include "harness/bench/session.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 using bench::Session;
 using bench::spread;
 
-// What the fake cases of one test have done.
+// Counts what the fake cases of a test did.
 struct Log {
   int setups = 0;
   int alive = 0;
@@ -100,7 +100,7 @@ TEST_F(SessionTest, ASkipIsAReason) {
   EXPECT_EQ(session.open(0), std::nullopt);
 }
 
-TEST_F(SessionTest, WhatBreaksInSetUpLeavesNothingOpen) {
+TEST_F(SessionTest, AnErrorInSetupLeavesNothingOpen) {
   Session session(request_);
   EXPECT_THROW(session.open(2), std::runtime_error);
   EXPECT_EQ(seen.alive, 0);
@@ -114,7 +114,7 @@ TEST_F(SessionTest, AWrongAnswerIsNamed) {
   EXPECT_EQ(session.fault(), "answer: element 7");
 }
 
-TEST(Spread, EachSampleStandsForItsRepetitions) {
+TEST(Spread, EachSampleCoversItsRepetitions) {
   EXPECT_EQ(spread({1, 2, 3}, 2, 5), (std::vector<double>{1, 1, 2, 2, 3}));
   EXPECT_EQ(spread({1, 2}, 1, 5), (std::vector<double>{1, 2, 1, 2, 1}));
   EXPECT_EQ(spread({4}, 1000, 2), (std::vector<double>{4, 4}));

@@ -1,7 +1,6 @@
-// The channel towards strangers: whatever they send costs a log line, and real workers go on.
+// The channel among strangers: whatever they send costs a log line, and real workers continue.
 #include "harness/channel/channel.h"
 #include "harness/core/rng.h"
-#include "harness/record/json_reader.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -39,7 +38,7 @@ class Client {
     EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
   }
   ~Client() { close(fd_); }
-  // What the server no longer takes is lost, as with any stranger.
+  // The server may stop reading: the rest is lost.
   void send_text(const std::string& text) const {
     std::size_t sent = 0;
     while (sent < text.size()) {
@@ -62,22 +61,22 @@ class Channel : public testing::Test {
  protected:
   void SetUp() override { server_.expect(2); }
 
-  std::string hello(int rank) const {
-    Json json = {{"type", "hello"}, {"token", server_.token()},    {"rank", rank}, {"size", 2}, {"host", "here"},
-                 {"pid", 1},        {"version", channel_version()}};
-    return dump_line(json) + "\n";
+  std::string hello(int rank, const std::string& version = channel_version()) const {
+    const message::Hello hello{
+        .token = server_.token(), .rank = rank, .size = 2, .host = "here", .pid = 1, .version = version};
+    return encode(hello) + "\n";
   }
-  // Waits until `enough` holds of the events and log lines gathered so far.
+  // Gathers events and log lines until `enough`.
   void gather(const std::function<bool()>& enough) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     std::vector<pollfd> others;
     while (!enough() && std::chrono::steady_clock::now() < until) {
       for (auto& event : server_.wait(20, others)) events_.push_back(std::move(event));
-      for (auto& line : server_.take_log()) log_.push_back(std::move(line));
+      for (auto& line : server_.drain_log()) log_.push_back(std::move(line));
     }
     EXPECT_TRUE(enough());
   }
-  void expect_worker_goes_on(const Client& worker) {
+  void expect_worker_continues(const Client& worker) {
     const std::size_t before = events_.size();
     worker.send_text("{\"type\":\"heartbeat\"}\n");
     gather([&] { return events_.size() > before; });
@@ -106,9 +105,9 @@ TEST_F(Channel, AWorkerIsHeard) {
   EXPECT_EQ(events_[0].rank, 1);
   worker.send_text("up\"}\n");
   gather([&] { return events_.size() == 2; });
-  EXPECT_EQ(events_[1].message["name"], "setup");
-  EXPECT_TRUE(server_.send(1, {{"type", "end"}}));
-  EXPECT_FALSE(server_.send(0, {{"type", "end"}}));
+  EXPECT_EQ(std::get<message::Phase>(events_[1].message).name, "setup");
+  EXPECT_TRUE(server_.send(1, message::End{}));
+  EXPECT_FALSE(server_.send(0, message::End{}));
   EXPECT_THAT(worker.receive(), HasSubstr("end"));
 }
 
@@ -135,14 +134,12 @@ TEST_F(Channel, StrangersCostALogLine) {
     gather([&] { return log_.size() > before; });
     EXPECT_THAT(log_.back(), HasSubstr(word)) << text.substr(0, 60);
   }
-  expect_worker_goes_on(worker);
+  expect_worker_continues(worker);
 }
 
-TEST_F(Channel, AnotherVersionIsToldBoth) {
+TEST_F(Channel, AnotherVersionIsRefusedWithBoth) {
   const Client worker(server_);
-  Json json = parse_untrusted(hello(0));
-  json["version"] = "9.9.9";
-  worker.send_text(dump_line(json) + "\n");
+  worker.send_text(hello(0, "9.9.9"));
   gather([&] { return !events_.empty(); });
   EXPECT_EQ(events_[0].kind, Kind::refused);
   const std::string word = worker.receive();
@@ -150,7 +147,7 @@ TEST_F(Channel, AnotherVersionIsToldBoth) {
   EXPECT_THAT(word, HasSubstr(channel_version()));
 }
 
-TEST_F(Channel, ABadLineOfAWorkerIsLostAloneAndAClosedOneIsTold) {
+TEST_F(Channel, ABadLineCostsOnlyThatLineAndAClosedConnectionIsAnEvent) {
   {
     const Client worker(server_);
     worker.send_text(hello(0) + "garbage\n{\"type\":\"heartbeat\"}\n");
@@ -163,9 +160,9 @@ TEST_F(Channel, ABadLineOfAWorkerIsLostAloneAndAClosedOneIsTold) {
 
 TEST_F(Channel, ALongLineMayFollowAHelloAtOnce) {
   const Client worker(server_);
-  worker.send_text(hello(0) + "{\"text\":\"" + std::string(20000, 'x') + "\"}\n");
+  worker.send_text(hello(0) + "{\"type\":\"note\",\"text\":\"" + std::string(20000, 'x') + "\"}\n");
   gather([&] { return events_.size() == 2; });
-  EXPECT_EQ(events_[1].message["text"].get<std::string>().size(), 20000u);
+  EXPECT_EQ(std::get<message::Note>(events_[1].message).text.size(), 20000u);
 }
 
 TEST_F(Channel, AHelloSentAgainIsALogLineAndNoRefusal) {
@@ -186,7 +183,7 @@ TEST_F(Channel, AHelloSentAgainIsALogLineAndNoRefusal) {
     EXPECT_THAT(log_.back(), HasSubstr("a second rank 0"));
     EXPECT_THAT(again.receive(), HasSubstr("a second rank 0"));
     EXPECT_EQ(events_.size(), events);
-    expect_worker_goes_on(first);
+    expect_worker_continues(first);
   }
 }
 
@@ -201,12 +198,12 @@ TEST_F(Channel, AFloodOfSilentConnectionsKeepsNoWorkerOut) {
   worker.send_text(hello(1));
   gather([&] { return !events_.empty(); });
   EXPECT_EQ(events_[0].kind, Kind::hello);
-  // Half of them at least are this test's own ends.
+  // One descriptor per stranger is this test's own end.
   EXPECT_LE(descriptors() - before - static_cast<std::ptrdiff_t>(strangers.size()), 140);
-  expect_worker_goes_on(worker);
+  expect_worker_continues(worker);
 }
 
-TEST_F(Channel, WhatStrangersDoIsToldBrieflyHoweverMuchItIs) {
+TEST_F(Channel, StrangersCostFewLogLinesWhateverTheyDo) {
   const Client worker(server_);
   worker.send_text(hello(0));
   gather([&] { return events_.size() == 1; });
@@ -215,15 +212,15 @@ TEST_F(Channel, WhatStrangersDoIsToldBrieflyHoweverMuchItIs) {
     stranger.send_text("x\n");
     std::vector<pollfd> others;
     for (int round = 0; round < 2; ++round) (void)server_.wait(1, others);
-    for (auto& line : server_.take_log()) log_.push_back(std::move(line));
+    for (auto& line : server_.drain_log()) log_.push_back(std::move(line));
   }
   for (int i = 0; i < 300; ++i) worker.send_text("x\n");
-  expect_worker_goes_on(worker);
+  expect_worker_continues(worker);
   EXPECT_FALSE(log_.empty());
   EXPECT_LE(log_.size(), 21u);
 }
 
-// The descriptors of this process run out: the connection in the queue must neither stay nor keep the server awake.
+// When descriptors run out, a connection in the queue must not stay there and keep the server awake.
 TEST_F(Channel, WithoutDescriptorsItDoesNotSpin) {
   const Client worker(server_);
   worker.send_text(hello(0));
@@ -245,12 +242,12 @@ TEST_F(Channel, WithoutDescriptorsItDoesNotSpin) {
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &whole), 0);
   EXPECT_LT(waits, 100);
   gather([&] { return !log_.empty(); });
-  EXPECT_THAT(log_[0], HasSubstr("could not be taken"));
+  EXPECT_THAT(log_[0], HasSubstr("could not be accepted"));
   for (const Client& stranger : strangers) EXPECT_EQ(stranger.receive(), "");
-  expect_worker_goes_on(worker);
+  expect_worker_continues(worker);
 }
 
-// With every rank there, strangers who keep talking are looked at now and then, not as often as they like.
+// Once every rank is connected, strangers are polled at a bounded rate.
 TEST_F(Channel, TalkingStrangersDoNotKeepItAwake) {
   const Client first(server_), second(server_);
   first.send_text(hello(0));
@@ -266,7 +263,7 @@ TEST_F(Channel, TalkingStrangersDoNotKeepItAwake) {
     EXPECT_TRUE(server_.wait(50, others).empty());
   }
   EXPECT_LT(waits, 100);
-  expect_worker_goes_on(first);
+  expect_worker_continues(first);
 }
 
 TEST_F(Channel, RandomBytesNeverCrash) {
@@ -283,8 +280,8 @@ TEST_F(Channel, RandomBytesNeverCrash) {
     std::vector<pollfd> others;
     for (int i = 0; i < 3; ++i) (void)server_.wait(1, others);
   }
-  (void)server_.take_log();
-  expect_worker_goes_on(worker);
+  (void)server_.drain_log();
+  expect_worker_continues(worker);
 }
 
 }  // namespace

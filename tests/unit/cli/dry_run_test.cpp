@@ -1,4 +1,4 @@
-// What --dry-run says of worlds that have no room.
+// --dry-run with worlds that do not fit.
 #include "cli/dry_run.h"
 
 #include "harness/core/error.h"
@@ -27,7 +27,7 @@ TEST(DryRun, AWorldThatThePlanAsksForAndThatHasTooFewGpusIsSkippedAsInTheRun) {
   const std::string printed = testing::internal::GetCapturedStdout();
   EXPECT_THAT(printed, HasSubstr("cases of 2 ranks are skipped: --ranks 2: this host has 1 GPU"));
   EXPECT_THAT(printed, HasSubstr("NUMA  GPU  CPUs\n    1      0  here"));
-  request.plan.ranks = {1, 2};  // asked for, so refused
+  request.plan.ranks = {1, 2};  // requested, so refused
   EXPECT_THROW(print_dry_run(request, plan, {host}), UsageError);
 }
 

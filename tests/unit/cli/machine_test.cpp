@@ -42,7 +42,7 @@ TEST(Machine, FindsGpusOnThePciBusOrByTheirDeviceFiles) {
   fs::remove_all(root);
 }
 
-TEST(Machine, AutoNeverFallsBackInSilence) {
+TEST(Machine, AutoNeverFallsBackSilently) {
   const std::vector<std::string> gpu = {"0000:3b:00.0"};
   EXPECT_EQ(choose_device("auto", {}, true), DeviceKind::cpu);
   EXPECT_EQ(choose_device("auto", gpu, true), DeviceKind::cuda);

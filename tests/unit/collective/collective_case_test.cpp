@@ -1,4 +1,4 @@
-// Collective cases from setup to figures, on one rank and on threads.
+// Collective cases from setup to metrics, on one rank and over threads.
 #include "suites/collective/collective.h"
 #include "tests/support/case_runner.h"
 

@@ -1,4 +1,4 @@
-// The collective suite's arithmetic, and its answers held against collectives between threads.
+// The collective suite's arithmetic, and its answers compared with collectives between threads.
 #include "harness/core/error.h"
 #include "harness/plan/params.h"
 #include "suites/collective/answer.h"
@@ -77,11 +77,11 @@ void call(Communicator& comm, const Given& given, const Layout& layout, void* se
 
 class Answers : public testing::TestWithParam<Given> {};
 
-// The same checks on each rank: right after the call; wrong when one element is, when the call never ran, and when
-// the result of another seed lies there.
-TEST_P(Answers, RightResultsPassAndPlantedFaultsAreCounted) {
+// On each rank the check passes after the call; it fails if one element is wrong, if the call never ran, and on the
+// result of another seed.
+TEST_P(Answers, RightResultsPassAndInjectedFaultsAreCounted) {
   const Given given = GetParam();
-  constexpr std::size_t bytes = 1200000;  // beyond one period of the pattern in every type
+  constexpr std::size_t bytes = 1200000;  // more than one period of the pattern in every type
   test::run_ranks(given.ranks, [&](Communicator& comm) {
     const Layout layout = layout_of(given.op, bytes, given.dtype, given.ranks);
     const std::size_t element = size_of(given.dtype);
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(All, Answers, testing::ValuesIn(every_answer()), [](con
                      given.param.in_place ? "_in_place" : "");
 });
 
-TEST(AnswerOfAllGather, BlocksInTheWrongOrderAreSeen) {
+TEST(AnswerOfAllGather, BlocksInTheWrongOrderAreDetected) {
   const Layout layout = layout_of(Op::all_gather, 4096, DType::f32, 2);
   const auto answer = make_answer(Op::all_gather, DType::f32, layout, 0, 2, 1);
   std::vector<float> receive(layout.receive);

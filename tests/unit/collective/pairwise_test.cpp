@@ -1,4 +1,4 @@
-// The matrix of pairs: who is named slow, and the case over threads.
+// The matrix of pairs: which links and hosts are called slow, and the case over threads.
 #include "suites/collective/pairwise.h"
 
 #include "harness/core/error.h"
@@ -25,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Links of `members` hosts, 1 s each within a per cent.
+// Links of `members` hosts, all 1 s within one percent.
 class SlowPairs : public testing::Test {
  protected:
   PairTimes times(int members) {
@@ -49,11 +49,11 @@ class SlowPairs : public testing::Test {
   std::vector<std::string> names_;
 };
 
-TEST_F(SlowPairs, NobodyIsNamedAmongAlikeLinks) {
+TEST_F(SlowPairs, EqualLinksAreNotNamed) {
   for (const int members : {2, 3, 4, 5, 8, 16, 40}) EXPECT_THAT(named(times(members)), IsEmpty()) << members;
 }
 
-TEST_F(SlowPairs, OnePairAloneIsTheLink) {
+TEST_F(SlowPairs, OneSlowPairIsALink) {
   for (const int members : {3, 4, 8}) {
     SCOPED_TRACE(members);
     PairTimes slow = times(members);
@@ -64,14 +64,14 @@ TEST_F(SlowPairs, OnePairAloneIsTheLink) {
   }
 }
 
-TEST_F(SlowPairs, OneDirectionOfAPairIsNamedAsThat) {
+TEST_F(SlowPairs, OneSlowDirectionIsNamedAsSuch) {
   PairTimes slow = times(4);
   set(slow, 3, 0, 2);
   EXPECT_THAT(named(slow), ElementsAre(HasSubstr("slow link n3 -> n0: 2")));
   EXPECT_THAT(named(slow), ElementsAre(HasSubstr("that way alone")));
 }
 
-TEST_F(SlowPairs, AHostWhoseLinksAreAllSlowIsTheHostAndItsLinksAreNotNamed) {
+TEST_F(SlowPairs, AHostWhoseLinksAreAllSlowIsNamedInsteadOfItsLinks) {
   for (const int members : {3, 4, 8}) {
     SCOPED_TRACE(members);
     PairTimes slow = times(members);
@@ -84,7 +84,7 @@ TEST_F(SlowPairs, AHostWhoseLinksAreAllSlowIsTheHostAndItsLinksAreNotNamed) {
   }
 }
 
-TEST_F(SlowPairs, WhereAllRanksAreOnOneHostARankIsNotCalledAHost) {
+TEST_F(SlowPairs, OnASingleHostARankIsNotCalledAHost) {
   PairTimes slow = times(4);
   for (int i = 0; i < 4; ++i) names_[static_cast<std::size_t>(i)] = fmt::format("rank {}", i);
   for (std::size_t other : {0, 2, 3}) set(slow, 1, other, 3), set(slow, other, 1, 3);
@@ -94,7 +94,7 @@ TEST_F(SlowPairs, WhereAllRanksAreOnOneHostARankIsNotCalledAHost) {
                           HasSubstr("slow link rank 2 -> rank 3: ")));
 }
 
-TEST_F(SlowPairs, AHostThatIsSlowInSendingAloneIsToldSo) {
+TEST_F(SlowPairs, AHostThatIsSlowOnlyInSendingIsNamedAsSuch) {
   PairTimes slow = times(4);
   for (std::size_t other = 1; other < 4; ++other) set(slow, 0, other, 5);
   EXPECT_THAT(named(slow), ElementsAre(HasSubstr("in sending")));
@@ -108,20 +108,20 @@ TEST_F(SlowPairs, AHostAndALinkElsewhereAreBothNamed) {
   EXPECT_THAT(named(slow), ElementsAre(HasSubstr("slow host n5"), HasSubstr("slow link n1 -> n3")));
 }
 
-TEST_F(SlowPairs, WhatIsLessThanThreePercentOffOrNotSureIsNotNamed) {
+TEST_F(SlowPairs, SmallOrUncertainDifferencesAreNotNamed) {
   PairTimes alike = times(8);
   for (auto& row : alike)
     for (auto& one : row)
       if (one) one = RoundResult{1, 1, 1};
   set(alike, 0, 1, 1.02);
   EXPECT_THAT(named(alike), IsEmpty());
-  alike[0][1] = RoundResult{1.5, 1.0, 2.0};  // its interval holds the median of all
+  alike[0][1] = RoundResult{1.5, 1.0, 2.0};  // its interval contains the median of all
   EXPECT_THAT(named(alike), IsEmpty());
   alike[0][1] = RoundResult{1.5, std::nan(""), std::nan("")};  // too few samples for an interval
   EXPECT_THAT(named(alike), ElementsAre(HasSubstr("slow link n0 -> n1")));
 }
 
-TEST_F(SlowPairs, ManyAreCounted) {
+TEST_F(SlowPairs, FurtherOnesAreCounted) {
   PairTimes slow = times(100);
   for (std::size_t i = 0; i < 60; i += 2) set(slow, i, i + 1, 2);
   const auto texts = named(slow);
@@ -133,7 +133,7 @@ std::map<std::string, ParamValue> pairwise(std::int64_t bytes, const std::string
   return {{"op", std::string("pairwise")}, {"bytes", bytes}, {"batching", batching}};
 }
 
-// Rank 0's outcome over threads; every rank's checks are alike.
+// Rank 0's outcome over threads; all ranks have the same checks.
 test::Outcome over_threads(int ranks, const std::map<std::string, ParamValue>& changes,
                            const std::set<Fault>& faults = {}) {
   test::Outcome first;
@@ -146,9 +146,9 @@ test::Outcome over_threads(int ranks, const std::map<std::string, ParamValue>& c
   return first;
 }
 
-TEST(PairwiseCase, OneRankHasNobodyToSendTo) {
+TEST(PairwiseCase, OneRankHasNoPeer) {
   const auto comm = make_self_communicator();
-  EXPECT_EQ(test::run_case(collective_family(), pairwise(8), *comm).skipped, "one rank has no other to send to");
+  EXPECT_EQ(test::run_case(collective_family(), pairwise(8), *comm).skipped, "one rank has no peer to send to");
 }
 
 TEST(PairwiseCase, EveryDirectionOfEveryPairIsMeasured) {

@@ -134,7 +134,7 @@ TEST(Cursor, CollectsEveryProblem) {
             "f.json: /seed: must be an integer, is a fractional number\n"
             "f.json: /on: must be true or false, is an integer\n"
             "f.json: /time: \"3 parsecs\" is not a time (\"30s\", \"500ms\", \"2min\")\n"
-            "f.json: /kind: \"cpuu\" is none of the values it can take; did you mean \"cpu\"?");
+            "f.json: /kind: \"cpuu\" is not a valid value; did you mean \"cpu\"?");
 }
 
 TEST(Cursor, ReadsValidMembers) {

@@ -158,9 +158,9 @@ TEST(MaskedFloor, MatchesEnumeration) {
   const std::vector<std::int32_t> first{0, masked_symbol, 2}, second{1, masked_symbol};
   const std::vector<std::int32_t> first_targets{-104, 1, 2}, second_targets{-104, 0};
   const MaskedSegment segments[] = {{first, first_targets}, {second, second_targets}};
-  for (const int told : {-1, 0, 1}) {
+  for (const int known : {-1, 0, 1}) {
     std::vector<double> losses;
-    append_masked_losses(chains, told, segments, losses);
+    append_masked_losses(chains, known, segments, losses);
     ASSERT_EQ(losses.size(), 3u);
     std::size_t next = 0;
     for (std::size_t s = 0; s < 2; ++s)
@@ -170,7 +170,7 @@ TEST(MaskedFloor, MatchesEnumeration) {
         // Sum over everything hidden: the chain, the true symbols of both segments, the places that were picked.
         double joint[3] = {};
         for (int k = 0; k < 2; ++k) {
-          if (told >= 0 && k != told) continue;
+          if (known >= 0 && k != known) continue;
           for (const auto& a : all_sequences(3, first.size()))
             for (const auto& b : all_sequences(3, second.size())) {
               double p = probability(chains, k, a) * probability(chains, k, b);
@@ -290,9 +290,9 @@ TEST(FloorTest, DistinguishesABugFromLuck) {
   EXPECT_NEAR(honest.difference, 0.01, 0.002);
   // A model that knows something about the targets.
   for (double& loss : model) loss -= 0.02;
-  const FloorTest told = test_floor(model, floor.losses, floor.ends);
-  EXPECT_TRUE(told.below);
-  EXPECT_LT(told.difference, -4 * told.standard_error);
+  const FloorTest cheating = test_floor(model, floor.losses, floor.ends);
+  EXPECT_TRUE(cheating.below);
+  EXPECT_LT(cheating.difference, -4 * cheating.standard_error);
   // Luck within a few sequences proves nothing: the targets of a sequence are correlated.
   std::vector<double> lucky = floor.losses;
   for (std::size_t i = 0; i < 3 * 128; ++i) lucky[i] -= 1;

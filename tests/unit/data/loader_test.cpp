@@ -54,10 +54,10 @@ TEST_F(Loading, SamplesDoNotDependOnTheWorkers) {
   const ImageSet set = ImageSet::open(folder_.path());
   const ImageStream stream = stream_of(set);
   for (const int workers : {2, 5}) {
-    Loader fresh(options(1), [&](int) { return make_image_pipeline(stream); });
+    Loader single(options(1), [&](int) { return make_image_pipeline(stream); });
     Loader many(options(workers), [&](int) { return make_image_pipeline(stream); });
     for (int b = 0; b < 6; ++b) {
-      const Batch& expected = fresh.next();
+      const Batch& expected = single.next();
       const Batch& got = many.next();
       EXPECT_EQ(got.number, b);
       EXPECT_TRUE(std::equal(got.indices.begin(), got.indices.end(), expected.indices.begin()));

@@ -70,7 +70,8 @@ TEST(ImageSet, ReadsTheSameBytesDirectlyAndThroughTheCache) {
   ASSERT_EQ(set.size(), 1u);
   EXPECT_EQ(set.label(0), 7);
   for (const bool direct : {false, true}) {
-    if (direct && !direct_read_problem(folder.path("x.tar")).empty()) continue;
+    const std::string problem = direct_read_problem(folder.path("x.tar"));
+    if (direct && !problem.empty()) GTEST_SKIP() << problem;
     ImageReader reader(set, direct);
     const auto bytes = reader.read(0);
     ASSERT_TRUE(bytes) << reader.error();

@@ -1,4 +1,4 @@
-// Data-loading cases from setup to figures on a small folder, and with a planted fault.
+// Dataloader cases from setup to metrics on a small folder, and with an injected fault.
 #include "suites/dataloader/dataloader.h"
 #include "tests/support/case_runner.h"
 #include "workloads/data/synthetic_image.h"
@@ -50,7 +50,7 @@ class DataloaderCase : public testing::Test {
   }
 };
 
-TEST_F(DataloaderCase, EveryStageOfImagesHolds) {
+TEST_F(DataloaderCase, EveryStageOfImagesPasses) {
   for (const std::string stage : {"read", "decode", "augment", "batch", "all"}) {
     SCOPED_TRACE(stage);
     const test::Outcome out = run("image", stage);
@@ -61,7 +61,7 @@ TEST_F(DataloaderCase, EveryStageOfImagesHolds) {
   }
 }
 
-TEST_F(DataloaderCase, EveryStageOfTokensHolds) {
+TEST_F(DataloaderCase, EveryStageOfTokensPasses) {
   for (const std::string stage : {"read", "batch", "all"}) {
     SCOPED_TRACE(stage);
     const test::Outcome out = run("token", stage);
@@ -72,7 +72,7 @@ TEST_F(DataloaderCase, EveryStageOfTokensHolds) {
   EXPECT_EQ(run("token", "decode").skipped, "tokens have no stage decode");
 }
 
-TEST_F(DataloaderCase, ACutImageIsFoundAndNamed) {
+TEST_F(DataloaderCase, ATruncatedImageIsFoundAndNamed) {
   const test::Outcome out = run("image", "all", {Fault::corrupt_image});
   const Check& check = out.check("corrupt_images_share");
   EXPECT_FALSE(check.passed);

@@ -1,4 +1,4 @@
-// The choice among forms, and the sampled answers that products are checked by.
+// The choice among forms, and the sampled results by which products are checked.
 #include "suites/gemm/candidates.h"
 
 #include "suites/gemm/sampled_rows.h"
@@ -18,7 +18,7 @@ std::vector<Candidate> timed(double plain, double packed, double inner_product) 
   return all;
 }
 
-TEST(Choose, TakesTheFastestAndSettlesTiesByForm) {
+TEST(Choose, ChoosesTheFastestAndBreaksTiesByForm) {
   EXPECT_EQ(choose(timed(1.0, 0.8, 0.9)), 1u);
   EXPECT_EQ(choose(timed(0.5, 0.8, 0.9)), 0u);
   EXPECT_EQ(choose(timed(1.0, 0.995 * 1.004, 0.995)), 1u);
@@ -26,7 +26,7 @@ TEST(Choose, TakesTheFastestAndSettlesTiesByForm) {
   EXPECT_EQ(choose(timed(1.0, 1.02, 1.2)), 0u);
 }
 
-TEST(SampleRows, HoldFirstLastAndNoTwice) {
+TEST(SampleRows, IncludeFirstAndLastWithoutDuplicates) {
   for (const std::int64_t m : {1, 2, 17, 18, 19, 1000}) {
     const auto rows = sample_rows(m);
     EXPECT_EQ(rows.front(), 0);

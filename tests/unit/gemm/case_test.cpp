@@ -75,7 +75,7 @@ Outcome gemm(std::map<std::string, ParamValue> given, const Request& request = {
 
 using namespace std::string_literals;
 
-TEST(GemmCase, EveryDtypeAndTransposeIsMeasuredAndHolds) {
+TEST(GemmCase, EveryDtypeAndTransposeIsMeasuredAndPasses) {
   for (const std::string dtype : {"f64", "f32", "bf16", "int8"})
     for (const std::string transpose : {"nn", "nt", "tn", "tt"}) {
       const Outcome outcome = gemm({{"dtype", dtype}, {"transpose", transpose}});
@@ -109,7 +109,7 @@ TEST(GemmCase, AFlippedBitIsFoundAndNamed) {
   }
 }
 
-TEST(GemmCase, TypesNotBuiltAreSkipsWithAReason) {
+TEST(GemmCase, UnsupportedTypesAreSkippedWithAReason) {
   for (const std::string dtype : {"tf32", "fp16", "fp8_e4m3", "fp8_e5m2"}) {
     const Outcome outcome = gemm({{"dtype", dtype}});
     ASSERT_TRUE(outcome.skipped) << dtype;
@@ -117,7 +117,7 @@ TEST(GemmCase, TypesNotBuiltAreSkipsWithAReason) {
   }
 }
 
-TEST(GemmCase, ShareOfAPeakOfTheSameRun) {
+TEST(GemmCase, FractionOfAPeakOfTheSameRun) {
   const Outcome first = gemm({{"dtype", "f32"s}});
   const int threads = std::stoi(first.choices.at("threads"));
   const MeasuredPeak peak{"peak/x", "f32", "avx512", true, 1, threads, 1e12};
@@ -151,7 +151,7 @@ TEST(GemmCase, EstimateIsArithmetic) {
   EXPECT_GE(e.memory_bytes, e.bytes);
 }
 
-TEST(PeakCase, EveryDtypeIsMeasuredAndHolds) {
+TEST(PeakCase, EveryDtypeIsMeasuredAndPasses) {
   for (const std::string dtype : {"f64", "f32", "bf16", "int8"}) {
     const Outcome outcome = run(peak_family(), {{"dtype", dtype}, {"threads", "all"s}});
     if (outcome.skipped) {
@@ -173,7 +173,7 @@ TEST(PeakCase, AFlippedBitIsFound) {
   EXPECT_EQ(outcome.check("wrong_elements").value, 1);
 }
 
-TEST(PeakCase, WhatTheCpuLacksIsASkip) {
+TEST(PeakCase, UnsupportedInstructionSetsAreSkipped) {
   EXPECT_TRUE(run(peak_family(), {{"dtype", "f32"s}, {"isa", "amx"s}}).skipped);
 }
 

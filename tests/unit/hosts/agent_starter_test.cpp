@@ -1,4 +1,4 @@
-// What is told to remote shells, and where agents are told to connect.
+// Commands for remote shells, and the addresses that agents connect to.
 #include "harness/hosts/agent_starter.h"
 
 #include "harness/core/error.h"
@@ -44,9 +44,9 @@ TEST(AgentCommand, IsOneLineThatAnyShellReads) {
             "exec env ASSAY_HOST='n1' ASSAY_LABEL='it'\\''s; $HOME' '/opt/my assay/assay' agent");
 }
 
-TEST(AddressesTowards, AreLoopbackOnlyWhereNobodyIsElsewhere) {
+TEST(AddressesTowards, AreLoopbackOnlyIfAllHostsAreHere) {
   EXPECT_EQ(addresses_towards({{"here", std::nullopt, "", true}}), "127.0.0.1");
-  // A name that leads to loopback here leads elsewhere on another host.
+  // A name that resolves to loopback here resolves to something else on another host.
   const std::string all = addresses_towards({{"here", std::nullopt, "", true}, {"localhost", std::nullopt, "", false}});
   EXPECT_FALSE(all.empty());
   EXPECT_TRUE(all == "127.0.0.1" || all.find("127.") == std::string::npos) << all;

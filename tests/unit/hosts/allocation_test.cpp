@@ -21,6 +21,7 @@ namespace {
 using test::refusal;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 using Variables = std::map<std::string, std::string>;
 
@@ -31,7 +32,7 @@ Environment of(const Variables& variables) {
   };
 }
 
-// "name:slots" of each host, slots left out where not given.
+// "name:slots" of each host, without slots if none were given.
 std::vector<std::string> shown(const std::vector<AllocatedHost>& hosts) {
   std::vector<std::string> words;
   for (const AllocatedHost& host : hosts)
@@ -80,15 +81,33 @@ TEST(Hostfile, EveryBadLineIsNamed) {
   EXPECT_THAT(all, HasSubstr("hosts.txt:12: \"\" is no user's name"));
 }
 
-TEST(Hostfile, AnyBytesAreReadOrRefused) {
-  std::string bytes;
-  for (int c = 1; c < 256; ++c) bytes += static_cast<char>(c);
-  for (const std::string& text :
-       {bytes, std::string("\0n1", 3), std::string("/*"), std::string("n1 ="), std::string("=")})
-    try {
-      parse_hostfile(text, "h");
-    } catch (const UsageError&) {
+// Whatever the bytes, they are rejected with an error that names the file, or the hosts survive a round trip.
+TEST(Hostfile, AnyBytesAreReadOrRejected) {
+  std::vector<std::string> texts = {std::string("\0n1", 3), "/*", "n1 =", "="};
+  for (int c = 1; c < 256; ++c) texts.push_back(std::string("n1 slots=2\n") + static_cast<char>(c) + "n2\n");
+  int read = 0, rejected = 0;
+  for (const std::string& text : texts) {
+    std::vector<AllocatedHost> hosts;
+    bool accepted = false;
+    const std::string why = refusal([&] {
+      hosts = parse_hostfile(text, "h");
+      accepted = true;
+    });
+    if (!accepted) {
+      EXPECT_THAT(why, testing::StartsWith("h:")) << text;
+      ++rejected;
+      continue;
     }
+    std::string again;
+    for (const AllocatedHost& host : hosts) {
+      if (!host.user.empty()) again += host.user + "@";
+      again += host.name + (host.slots ? " slots=" + std::to_string(*host.slots) : "") + "\n";
+    }
+    EXPECT_EQ(shown(parse_hostfile(again, "h")), shown(hosts)) << text;
+    ++read;
+  }
+  EXPECT_GT(read, 60);
+  EXPECT_GT(rejected, 60);
 }
 
 TEST(Hostfile, FilesThatCannotBe) {
@@ -160,7 +179,7 @@ TEST(Allocation, ThisHostAlone) {
   EXPECT_TRUE(alone.only_here());
   EXPECT_EQ(alone.hosts.front().name, this_host());
   EXPECT_FALSE(alone.hosts.front().slots);
-  // One node that is this one, and one process of mpirun, are nothing else.
+  // So are a job of only this node, and mpirun with one process.
   const Variables job = {
       {"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n1"}, {"SLURM_NTASKS", "4"}, {"SLURM_TASKS_PER_NODE", "4"}};
   Variables inside = job;

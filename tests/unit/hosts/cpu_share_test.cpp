@@ -16,7 +16,7 @@ TEST(CpuShare, WholeCoresThenSingleCpusThenShared) {
   EXPECT_EQ(cpu_share(cores, 2, 4), (std::vector<int>{2, 6}));
   EXPECT_EQ(cpu_share(cores, 1, 8), (std::vector<int>{4}));
   EXPECT_EQ(cpu_share(cores, 9, 16), (std::vector<int>{4}));
-  // Every CPU belongs to exactly one rank where there are enough.
+  // If there are enough, every CPU belongs to exactly one rank.
   for (int ranks = 1; ranks <= 8; ++ranks) {
     std::set<int> seen;
     for (int rank = 0; rank < ranks; ++rank)

@@ -1,4 +1,4 @@
-// GPUs as the driver shows them below a made-up root, and the CPUs near them.
+// GPUs from a fake /proc, /sys and /dev, and the CPUs near them.
 #include "harness/hosts/gpu_place.h"
 #include "tests/support/temporary_folder.h"
 

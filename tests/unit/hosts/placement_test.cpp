@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A host and what the allocation gives of it.
+// A host and its slots.
 struct Offered {
   HostInfo info;
   std::optional<int> slots;
@@ -95,8 +95,9 @@ TEST(PlaceRanks, WithoutSlotsOneAHostThenEvenly) {
   EXPECT_FALSE(place(hosts, on_cpu(6)).oversubscribed);
   EXPECT_EQ(place(hosts, on_cpu(24)).seats.size(), 24u);
   EXPECT_THAT(refusal(hosts, on_cpu(25)), HasSubstr("--ranks 25 is beyond the slots: a has 2 CPUs"));
-  EXPECT_THAT(refusal({host("a", 2)}, on_cpu(9)), HasSubstr("this machine has 2 CPUs, and at most 4 ranks a CPU"));
-  // Beside hosts with slots those without take one, and then what is left.
+  EXPECT_THAT(refusal({host("a", 2)}, on_cpu(9)),
+              HasSubstr("this machine has 2 CPUs, and takes at most 4 ranks per CPU"));
+  // Hosts without slots take one rank each, then the rest.
   const std::vector<Offered> mixed = {with_slots(host("a", 2), 2), host("b", 4)};
   EXPECT_THAT(hosts_of(place(mixed, on_cpu(3))), ElementsAre(0, 0, 1));
   EXPECT_THAT(hosts_of(place(mixed, on_cpu(6))), ElementsAre(0, 0, 1, 1, 1, 1));
@@ -114,7 +115,7 @@ TEST(PlaceRanks, GpusAreSlots) {
   EXPECT_EQ(place(hosts, on_gpu(8, true)).seats.size(), 8u);
   EXPECT_THAT(refusal({with_gpus(host("a", 4), 1)}, on_gpu(2)), HasSubstr("--ranks 2: this host has 1 GPU"));
   EXPECT_EQ(place({with_gpus(host("a", 4), 1)}, on_gpu(3, true)).seats[2].gpu, 0);
-  // Slots beyond the GPUs count only where ranks may share them.
+  // Slots beyond the GPUs count only if ranks may share them.
   EXPECT_THAT(
       refusal({with_gpus(with_slots(host("a", 4), 2), 1), with_gpus(with_slots(host("b", 4), 2), 1)}, on_gpu(3)),
       HasSubstr("have 2 GPUs (a 1, b 1)"));
@@ -146,7 +147,7 @@ TEST(PlaceRanks, HostsThatAreOneMachineDivideIt) {
   EXPECT_TRUE(place(hosts, on_cpu(5)).oversubscribed);
   EXPECT_FALSE(place(hosts, on_cpu(1)).one_machine);
   EXPECT_THAT(cpus_of(place(hosts, on_cpu(1))), ElementsAre("0-3"));
-  // Parts of one machine that do not overlap (a scheduler's own division) stay apart.
+  // Parts of one machine that do not overlap (divided by a scheduler) stay separate.
   hosts = {host("n1", 2, 0), host("n2", 2, 2)};
   for (Offered& one : hosts) one.info.boot_id = "same";
   EXPECT_FALSE(place(hosts, on_cpu(2)).one_machine);
@@ -171,7 +172,7 @@ Allocation of_hosts(const std::vector<std::optional<int>>& slots) {
   return allocation;
 }
 
-// Where the ranks go without the hosts `lost`.
+// Where the ranks go without the `lost` hosts.
 std::optional<Placement> elsewhere(const std::vector<Offered>& offered, const PlacementRequest& request,
                                    const std::vector<std::size_t>& lost) {
   std::vector<AllocatedHost> slots;

@@ -1,4 +1,4 @@
-// Launch cases from setup to figures.
+// Launch cases from setup to metrics.
 #include "harness/device/cpu/team.h"
 #include "suites/launch/launch.h"
 #include "tests/support/case_runner.h"

@@ -1,4 +1,4 @@
-// Memory cases from setup to figures, right and with a planted fault.
+// Memory cases from setup to metrics, with and without an injected fault.
 #include "suites/memory/memory.h"
 #include "tests/support/case_runner.h"
 
@@ -23,7 +23,7 @@ test::Outcome run(const Changes& changes, const std::set<Fault>& faults = {}) {
   return test::run_case(family(), changes, *comm, faults);
 }
 
-TEST(MemoryCase, EveryOpAndStoreGivesAFigureAndTheRightArrays) {
+TEST(MemoryCase, EveryOpAndStoreGivesAMetricAndTheRightArrays) {
   for (const std::string op : {"read", "write", "copy", "scale", "add", "triad", "latency"})
     for (const std::string store : {"plain", "nontemporal", "auto"}) {
       SCOPED_TRACE(op + " " + store);

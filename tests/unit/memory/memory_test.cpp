@@ -1,4 +1,4 @@
-// The memory suite's parts: loops of every instruction set, slices, the chase.
+// Parts of the memory suite: loops of every instruction set, slices, the chase.
 #include "harness/device/cpu/cpuid.h"
 #include "harness/device/cpu/team.h"
 #include "harness/device/device.h"
@@ -81,7 +81,7 @@ TEST(MemoryArrays, SlicesCoverEveryLineOnce) {
     }
 }
 
-TEST(MemoryArrays, PagesBehindABufferAreNamed) {
+TEST(MemoryArrays, PageSizeOfABufferIsNamed) {
   const auto device = make_device(DeviceKind::cpu, 0);
   const Buffer small = device->allocate(1 << 16), large = device->allocate(std::size_t{8} << 20);
   const cpu::Team team(1);
@@ -116,13 +116,13 @@ TEST(Chase, IsRandomAndRepeatable) {
   EXPECT_LT(neighbours, 20);
 }
 
-TEST(Chase, ABrokenCycleIsSeen) {
+TEST(Chase, ABrokenCycleIsDetected) {
   std::vector<Line> lines(100);
   link_cycle(lines.data(), lines.size(), Rng(1, "chase"));
   lines[40].place ^= 1;
   EXPECT_GT(wrong_lines(lines.data(), lines.size()), 0u);
   lines[40].place ^= 1;
-  lines[7].next = lines[7].next->next;  // one line is left out
+  lines[7].next = lines[7].next->next;  // skips one line
   EXPECT_GT(wrong_lines(lines.data(), lines.size()), 0u);
 }
 

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,25 +19,12 @@
 namespace assay::nn {
 namespace {
 
+using test::bytes;
+using test::losses;
 using test::small_options;
 using test::SmallStep;
 
 StepOptions fp8_options(const std::string& kind) { return small_options(kind, "fp8"); }
-
-std::vector<double> losses(SmallStep& small, int steps, double rate = 1e-2) {
-  std::vector<double> list;
-  for (int i = 0; i < steps; ++i) list.push_back(small.step.step(rate).loss);
-  return list;
-}
-
-std::vector<std::vector<std::byte>> bytes(TrainingStep& step) {
-  std::vector<std::vector<std::byte>> all;
-  for (const StatePart& part : step.state()) {
-    const auto* data = static_cast<const std::byte*>(part.data);
-    all.emplace_back(data, data + part.bytes);
-  }
-  return all;
-}
 
 float* part_of(TrainingStep& step, const std::string& name) {
   for (const StatePart& part : step.state())
@@ -154,9 +140,7 @@ TEST_P(Fp8Models, RestoredStateContinuesBitwiseEqual) {
   const auto saved = bytes(small.step);
   const auto want = losses(small, 2);
   SmallStep other(GetParam(), fp8_options(GetParam()));
-  const auto parts = other.step.state();
-  ASSERT_EQ(parts.size(), saved.size());
-  for (std::size_t i = 0; i < parts.size(); ++i) std::memcpy(parts[i].data, saved[i].data(), parts[i].bytes);
+  test::restore(other.step, saved);
   EXPECT_EQ(want, losses(other, 2));
   EXPECT_EQ(bytes(small.step), bytes(other.step));
 }

@@ -7,8 +7,12 @@
 #include "workloads/resnet/resnet.h"
 #include "workloads/transformer/transformer.h"
 
+#include <gtest/gtest.h>
+
+#include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace assay::nn::test {
 
@@ -135,5 +139,27 @@ class SmallStep {
  public:
   TrainingStep step;
 };
+
+inline std::vector<double> losses(SmallStep& small, int steps, double rate = 1e-2) {
+  std::vector<double> list;
+  for (int i = 0; i < steps; ++i) list.push_back(small.step.step(rate).loss);
+  return list;
+}
+
+// The state of a step on the CPU, part by part.
+inline std::vector<std::vector<std::byte>> bytes(TrainingStep& step) {
+  std::vector<std::vector<std::byte>> all;
+  for (const StatePart& part : step.state()) {
+    const auto* data = static_cast<const std::byte*>(part.data);
+    all.emplace_back(data, data + part.bytes);
+  }
+  return all;
+}
+
+inline void restore(TrainingStep& step, const std::vector<std::vector<std::byte>>& saved) {
+  const auto parts = step.state();
+  ASSERT_EQ(parts.size(), saved.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) std::memcpy(parts[i].data, saved[i].data(), parts[i].bytes);
+}
 
 }  // namespace assay::nn::test

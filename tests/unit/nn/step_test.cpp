@@ -10,20 +10,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 
 namespace assay::nn {
 namespace {
 
+using test::losses;
 using test::small_options;
 using test::SmallStep;
-
-std::vector<double> losses(SmallStep& small, int steps, double rate = 1e-2) {
-  std::vector<double> list;
-  for (int i = 0; i < steps; ++i) list.push_back(small.step.step(rate).loss);
-  return list;
-}
 
 std::map<std::string, std::vector<double>> values(const std::vector<StatePart>& parts) {
   std::map<std::string, std::vector<double>> all;
@@ -151,16 +145,10 @@ TEST(Evaluation, OfTokensGivesTheLossOfTheNextStep) {
 TEST_P(Models, RestoredStateContinuesBitwiseEqual) {
   SmallStep small(GetParam(), small_options(GetParam()));
   losses(small, 2);
-  std::vector<std::vector<std::byte>> saved;
-  for (const StatePart& part : small.step.state()) {
-    const auto* data = static_cast<const std::byte*>(part.data);
-    saved.emplace_back(data, data + part.bytes);
-  }
+  const auto saved = test::bytes(small.step);
   const auto want = losses(small, 2);
   SmallStep other(GetParam(), small_options(GetParam()));
-  const auto parts = other.step.state();
-  ASSERT_EQ(parts.size(), saved.size());
-  for (std::size_t i = 0; i < parts.size(); ++i) std::memcpy(parts[i].data, saved[i].data(), parts[i].bytes);
+  test::restore(other.step, saved);
   EXPECT_EQ(want, losses(other, 2));
 }
 

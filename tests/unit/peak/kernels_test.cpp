@@ -1,4 +1,4 @@
-// Every loop that this CPU runs gives its closed form to the bit, and its figures say what it does.
+// Every loop that this CPU runs gives its closed form bit by bit, and its counts are right.
 #include "suites/peak/kernels.h"
 #include "harness/core/dtype.h"
 #include "suites/peak/operands.h"
@@ -13,7 +13,7 @@ namespace {
 
 std::string name_of_kernel(const Kernel& kernel) { return std::string(kernel.dtype) + "/" + std::string(kernel.isa); }
 
-TEST(PeakKernels, SumsAreTheClosedForm) {
+TEST(PeakKernels, SumsEqualTheClosedForm) {
   for (const Kernel& kernel : kernels()) {
     if (!kernel.supported(cpu::instruction_sets())) {
       std::cout << "[ skipped ] " << name_of_kernel(kernel) << ": not on this CPU\n";
@@ -28,7 +28,7 @@ TEST(PeakKernels, SumsAreTheClosedForm) {
   }
 }
 
-TEST(PeakKernels, OneMissedStepShows) {
+TEST(PeakKernels, OneMissedStepIsDetected) {
   for (const Kernel& kernel : kernels()) {
     if (!kernel.supported(cpu::instruction_sets())) continue;
     const Operands operands = make_operands(kernel, 1);
@@ -38,8 +38,8 @@ TEST(PeakKernels, OneMissedStepShows) {
   }
 }
 
-// The closed form itself against a plain loop, for the layout of vectors and of tiles, on CPUs without AMX too.
-TEST(PeakKernels, ClosedFormIsWhatTheInstructionsSay) {
+// The closed form compared with a plain loop, in the layouts of vectors and tiles; also on CPUs without AMX.
+TEST(PeakKernels, ClosedFormMatchesTheInstructions) {
   for (const Kernel& kernel : kernels()) {
     if (kernel.element != Element::int8) continue;
     const Operands o = make_operands(kernel, 7);
@@ -69,7 +69,7 @@ TEST(PeakKernels, OperandsStayWithinTheirType) {
     bool any = false;
     for (const std::byte b : o.y1) any = any || b != std::byte{};
     EXPECT_TRUE(any) << name_of_kernel(kernel);
-    // Every f32 sum must be exact, so below 2^12 in steps of 2^-11.
+    // Every f32 sum must be exact: below 2^12 in steps of 2^-11.
     if (kernel.element != Element::f32 && kernel.element != Element::bf16) continue;
     const std::vector<std::byte> sums = expected_sums(kernel, o);
     for (std::size_t i = 0; i < static_cast<std::size_t>(kernel.accumulators * kernel.lanes); ++i) {

@@ -18,7 +18,7 @@ Measurement measured(double median, std::optional<Interval> ci95) {
   return measurement;
 }
 
-TEST(Metrics, ARatesIntervalIsTheTimesTurnedOver) {
+TEST(Metrics, ARateInvertsTheIntervalOfTheTimes) {
   const Metric rate = rate_metric("bandwidth", 100, "B/s", measured(2, Interval{1, 4}));
   EXPECT_EQ(rate.name, "bandwidth");
   EXPECT_EQ(rate.unit, "B/s");
@@ -29,14 +29,14 @@ TEST(Metrics, ARatesIntervalIsTheTimesTurnedOver) {
   EXPECT_FALSE(rate_metric("x", 1, "1", measured(2, std::nullopt)).ci95);
 }
 
-TEST(Metrics, WhatIsNotKnownIsAbsent) {
+TEST(Metrics, UnknownValuesAreAbsent) {
   EXPECT_FALSE(rate_metric("x", 1, "1", Measurement()).value);
   EXPECT_FALSE(rate_metric("x", 1, "1", measured(0, Interval{0, 1})).value);
   EXPECT_FALSE(rate_metric("x", 1, "1", measured(1, Interval{0, 2})).ci95);
   EXPECT_FALSE(time_metric("latency", Measurement()).value);
 }
 
-TEST(Metrics, ATimeIsBetterLower) {
+TEST(Metrics, LowerTimesAreBetter) {
   const Metric time = time_metric("latency", measured(2, Interval{1, 4}));
   EXPECT_DOUBLE_EQ(*time.value, 2);
   EXPECT_DOUBLE_EQ(time.ci95->low, 1);
@@ -44,7 +44,7 @@ TEST(Metrics, ATimeIsBetterLower) {
   EXPECT_EQ(time.unit, "s");
 }
 
-TEST(Checks, NanFailsAndCulpritsAreCut) {
+TEST(Checks, NanFailsAndCulpritsAreLimited) {
   Checks checks;
   checks.at_most("a", 1, 1);
   checks.at_most("b", 1.1, 1);
@@ -75,6 +75,38 @@ TEST(Params, KeepOrderAndTypes) {
   EXPECT_THROW(params.integer("n"), Error);
   EXPECT_THROW(params.integer("dtype"), Error);
   EXPECT_THROW(params.text("m"), Error);
+}
+
+enum class Loop { copy, triad };
+constexpr auto words(Loop) { return std::to_array<std::string_view>({"copy", "triad"}); }
+
+TEST(Axis, DeclaresDefaultsLimitsAndDevices) {
+  const ParamSpec loop = axis::choice<Loop>("loop").only(DeviceKind::cuda, {"triad"}).doc("which");
+  EXPECT_EQ(loop.type, ParamType::choice);
+  EXPECT_EQ(loop.allowed, (std::vector<std::string>{"copy", "triad"}));
+  EXPECT_EQ(loop.defaults.size(), 2u);
+  EXPECT_FALSE(loop.has(std::string("triad"), DeviceKind::cpu));
+  EXPECT_EQ(loop.help, "which");
+  const ParamSpec size = axis::bytes("bytes", {64}).runs_on_gpu({1 << 20}).range(8, 1e9).only(DeviceKind::cuda);
+  EXPECT_EQ(size.defaults_on(DeviceKind::cpu).front(), ParamValue(std::int64_t{64}));
+  EXPECT_EQ(size.defaults_on(DeviceKind::cuda).front(), ParamValue(std::int64_t{1 << 20}));
+  EXPECT_EQ(size.minimum, 8);
+  EXPECT_FALSE(size.has(DeviceKind::cpu));
+  EXPECT_EQ(axis::count("threads", {"all"}).runs({2, "all"}).defaults.front(), ParamValue(std::int64_t{2}));
+}
+
+TEST(Params, ChoicesAreReadAsEnums) {
+  Params params;
+  params.set("loop", std::string("triad"));
+  params.set("threads", std::int64_t{2});
+  EXPECT_EQ(params.choice<Loop>("loop"), Loop::triad);
+  EXPECT_EQ(word_of(Loop::copy), "copy");
+  EXPECT_EQ(params.number("threads"), 2);
+  EXPECT_EQ(params.number("loop"), std::nullopt);
+  EXPECT_EQ(params.word("threads"), "2");
+  EXPECT_EQ(params.word("absent"), "");
+  params.set("loop", std::string("scale"));
+  EXPECT_THROW(static_cast<void>(params.choice<Loop>("loop")), Error);
 }
 
 TEST(Faults, HaveNames) {

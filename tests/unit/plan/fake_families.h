@@ -1,11 +1,11 @@
-// Families for tests of plans: every kind of parameter, no case behind them.
+// Families for tests of plans: every kind of parameter, without cases.
 #pragma once
 
 #include "harness/plan/family.h"
 
 namespace assay {
 
-// `toy` and `pair` on any device, `gpu_only` on GPUs.
+// `toy` and `pair` run on any device, `gpu_only` on GPUs.
 inline std::vector<Family> fake_families() {
   Family toy;
   toy.name = "toy";

@@ -1,4 +1,4 @@
-// Peaks travel from records to the cases that come after.
+// Measured peaks go from records to later cases.
 #include "harness/plan/peaks.h"
 
 #include "harness/core/error.h"
@@ -22,7 +22,7 @@ Record peak_record() {
   return record;
 }
 
-TEST(MeasuredPeak, ComesFromARecordThatHeld) {
+TEST(MeasuredPeak, ComesFromAPassingRecord) {
   const auto peak = measured_peak(peak_record());
   ASSERT_TRUE(peak);
   EXPECT_EQ(peak->dtype, "f32");
@@ -52,7 +52,7 @@ TEST(MeasuredPeak, GoesThroughJson) {
   EXPECT_THROW(peak_from_json(Json{{"key", "x"}}), Error);
 }
 
-TEST(FindPeak, TakesTheRoofOfTheSameThreads) {
+TEST(FindPeak, FindsTheRoofForTheSameThreads) {
   const std::vector<MeasuredPeak> peaks = {{"auto", "f32", "avx512", true, 1, 2, 400.0},
                                            {"sse", "f32", "sse", false, 1, 2, 100.0},
                                            {"core", "f32", "avx512", true, 1, 1, 200.0}};

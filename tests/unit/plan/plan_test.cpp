@@ -44,7 +44,7 @@ class PlanTest : public testing::Test {
     request_.targets = {write("p.json", text)};
     return expand();
   }
-  // The entries of a plan, without its frame.
+  // The entries of a plan.
   Plan expand_cases(const std::string& cases) { return expand_text("{\"schema\":1,\"cases\":[" + cases + "]}"); }
 
   std::vector<std::string> keys(const Plan& plan) {
@@ -127,12 +127,12 @@ TEST_F(PlanTest, EntriesInheritAndOverride) {
   request_.ranks = {3};
   request_.timeout_seconds = 9;
   const Plan forced = expand();
-  ASSERT_EQ(forced.cases.size(), 2u);  // seeds 7 and the other; ranks 3 alone
+  ASSERT_EQ(forced.cases.size(), 2u);  // seed 7 and the other; only ranks 3
   EXPECT_EQ(forced.cases[0].ranks, 3);
   EXPECT_DOUBLE_EQ(forced.cases[1].timeout_seconds, 9);
 }
 
-TEST_F(PlanTest, CommunicatingFamiliesWalkTheWorlds) {
+TEST_F(PlanTest, CommunicatingFamiliesRunAtEveryWorldSize) {
   limits_.world_sizes = {1, 2, 3};
   const auto ranks_of = [](const Plan& plan, std::string_view family) {
     std::vector<int> ranks;
@@ -151,7 +151,7 @@ TEST_F(PlanTest, CommunicatingFamiliesWalkTheWorlds) {
   EXPECT_THAT(ranks_of(expand(), "pair"), ElementsAre(4));
 }
 
-TEST_F(PlanTest, WhatIsAskedTwiceRunsOnce) {
+TEST_F(PlanTest, DuplicateCasesRunOnce) {
   EXPECT_EQ(expand_cases(
                 R"({"family":"pair","heads":[2,2,1]},{"family":"pair","heads":2},{"family":"pair","heads":2,"seed":1})")
                 .cases.size(),
@@ -177,9 +177,9 @@ TEST_F(PlanTest, AFamilyThatTheDeviceCannotRunIsKept) {
   EXPECT_THAT(refusal_of_request(), HasSubstr("needs 888 PiB"));
 }
 
-// --- what is refused ----------------------------------------------------------------------------------------------
+// --- errors -------------------------------------------------------------------------------------------------------
 
-TEST_F(PlanTest, EveryErrorOfAFileIsTold) {
+TEST_F(PlanTest, AllErrorsOfAFileAreReported) {
   EXPECT_EQ(
       refusal(
           R"({"family":"toi"},{"family":"toy","bites":1,"op":"reed"},{"fam":"toy"},7,{"family":"pair","heads":0,"note":1})"),
@@ -242,7 +242,7 @@ TEST_F(PlanTest, RangesAreChecked) {
               HasSubstr("from a number to a number"));
 }
 
-TEST_F(PlanTest, FramesAreChecked) {
+TEST_F(PlanTest, TopLevelMembersAreChecked) {
   const auto of = [&](const std::string& text) { return refusal_of([&] { expand_text(text); }); };
   EXPECT_EQ(of(""), "p.json: empty");
   EXPECT_EQ(of("[]"), "p.json: must be an object, is a list");
@@ -289,7 +289,7 @@ TEST_F(PlanTest, SizesBeyondMemoryAreRefusedWithTheirBytes) {
 TEST_F(PlanTest, ValuesThatDoNotGoTogetherAreRefused) {
   EXPECT_EQ(refusal(R"({"family":"pair","heads":[3,4]})"),
             "p.json: /cases/0: pair/heads=3/width=64: heads do not divide the width");
-  // One reason is one line, however many cases and entries it stops.
+  // One line per reason, however many cases and entries it affects.
   EXPECT_EQ(refusal(R"({"family":"toy"},{"family":"pair","heads":[2,3],"width":[62,64]},{"family":"pair","heads":5})"),
             "p.json: /cases/1: pair/heads=3/width=62 (and 2 more cases): heads do not divide the width");
 }
@@ -357,12 +357,12 @@ TEST_F(PlanTest, FilterSearchesKeys) {
   EXPECT_EQ(refusal_of_request(), "--set toy.n=1: --filter \"pair\" leaves no case of \"toy\"");
 }
 
-TEST_F(PlanTest, AFilterSparesWhatItLeavesOutFromTheLimits) {
+TEST_F(PlanTest, CasesThatAFilterRemovesAreNotCheckedAgainstLimits) {
   request_.filter = "bytes=4096";
   EXPECT_EQ(expand_cases(R"({"family":"toy","op":"read","bytes":[4096,"8GiB"]})").cases.size(), 1u);
 }
 
-// --- as run.json keeps it ------------------------------------------------------------------------------------------
+// --- as stored in run.json -----------------------------------------------------------------------------------------
 
 TEST_F(PlanTest, AnExpandedPlanReadsBack) {
   const std::string cases =
@@ -381,7 +381,7 @@ TEST_F(PlanTest, AnExpandedPlanReadsBack) {
   EXPECT_FALSE(same_work(json, expand().expanded()));
 }
 
-TEST_F(PlanTest, AForeignExpandedPlanIsRefused) {
+TEST_F(PlanTest, AnExpandedPlanOfAnotherBuildIsRefused) {
   const auto of = [&](const std::string& text) {
     return refusal_of(
         [&] { plan_from_expanded(parse_json(text, "run.json"), "run.json", families_, 2, DeviceKind::cpu); });
@@ -419,7 +419,7 @@ TEST_F(PlanTest, EstimatesKnowTheDevice) {
   EXPECT_LT(resumed(DeviceKind::cuda), resumed(DeviceKind::cpu));
 }
 
-// A plan with some bytes or values changed is either accepted or refused by UsageError.
+// A plan with some changed bytes or values is either accepted or refused with UsageError.
 TEST_F(PlanTest, MutatedPlansNeverBreak) {
   const std::string good =
       R"({"schema":1,"name":"x","ranks":[1,2],"seed":1,"protocol":{"max_seconds":"1s"},"labels":{"a":"b"},"cases":[)"

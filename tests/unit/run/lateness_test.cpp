@@ -1,4 +1,4 @@
-// Who is late: the rank that others wait for, never one that waits.
+// The late rank is the one that others wait for, never one that waits.
 #include "harness/run/lateness.h"
 
 #include <gmock/gmock.h>
@@ -12,8 +12,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-RankSight sight(std::uint64_t begun, std::uint64_t ended) {
-  RankSight rank;
+RankStatus sight(std::uint64_t begun, std::uint64_t ended) {
+  RankStatus rank;
   rank.host = "n" + std::to_string(begun);
   rank.answers = true;
   rank.phase = "measure";
@@ -32,7 +32,7 @@ TEST(Lateness, TheRankThatHasNotArrivedIsNamed) {
   EXPECT_THAT(late.words, HasSubstr("has not arrived at all_reduce (call 13 of their world), where ranks 0, 2 wait"));
 }
 
-TEST(Lateness, WhereCallsReturnAtOnceTheirNumberTells) {
+TEST(Lateness, CountsDecideWhenCallsReturnAtOnce) {
   const Lateness late = find_late({sight(12, 12), sight(13, 13)});
   EXPECT_EQ(late.rank, 0);
   EXPECT_THAT(late.words, HasSubstr("where rank 1 waits"));
@@ -44,14 +44,14 @@ TEST(Lateness, ARankOutsideTheCallThatOthersAreInIsNamed) {
   EXPECT_THAT(late.words, HasSubstr("is outside all_reduce, where rank 1 waits"));
 }
 
-TEST(Lateness, WhereAllWaitNobodyIsBlamed) {
+TEST(Lateness, NobodyIsBlamedWhenAllWait) {
   const Lateness late = find_late({sight(13, 12), sight(13, 12)});
   EXPECT_EQ(late.rank, -1);
   EXPECT_THAT(late.words, HasSubstr("ranks 0, 1 are all in all_reduce (call 13"));
 }
 
-TEST(Lateness, WhoDoesNotAnswerComesFirst) {
-  RankSight stopped = sight(13, 12);
+TEST(Lateness, RanksThatDoNotAnswerComeFirst) {
+  RankStatus stopped = sight(13, 12);
   stopped.answers = false;
   stopped.state = 'T';
   const Lateness late = find_late({sight(12, 12), sight(13, 12), stopped});
@@ -60,7 +60,7 @@ TEST(Lateness, WhoDoesNotAnswerComesFirst) {
 }
 
 TEST(Lateness, RanksThatAreDoneAreNotLate) {
-  RankSight done = sight(11, 11);
+  RankStatus done = sight(11, 11);
   done.done = true;
   const Lateness late = find_late({done, sight(12, 12)});
   EXPECT_EQ(late.rank, 1);
@@ -69,14 +69,14 @@ TEST(Lateness, RanksThatAreDoneAreNotLate) {
 
 TEST(Lateness, OneRankSaysItsLastSpan) {
   EXPECT_THAT(find_late({sight(0, 0)}).words, HasSubstr("in measure for 2.9 s"));
-  RankSight before = sight(0, 0);
+  RankStatus before = sight(0, 0);
   before.phase.clear();
   before.state = 'D';
   EXPECT_THAT(find_late({before}).words, HasSubstr("before its first span: its process sleeps uninterruptibly"));
 }
 
 TEST(Lateness, OfManyOnlySomeAreListed) {
-  std::vector<RankSight> all(100, sight(12, 12));
+  std::vector<RankStatus> all(100, sight(12, 12));
   all[0] = sight(13, 12);
   const Lateness late = find_late(all);
   EXPECT_EQ(late.rank, 1);
@@ -84,7 +84,7 @@ TEST(Lateness, OfManyOnlySomeAreListed) {
   EXPECT_THAT(late.words, Not(HasSubstr("99")));
 }
 
-TEST(Lateness, TheKernelTellsAProcessState) {
+TEST(Lateness, ProcessStateIsTheKernels) {
   EXPECT_EQ(process_state(::getpid()), 'R');
   EXPECT_EQ(process_state(-1), '?');
 }

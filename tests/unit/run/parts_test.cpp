@@ -1,7 +1,7 @@
-// Joining the ranks' parts, messages, exit codes.
+// Merging the ranks' parts, messages, exit codes.
 #include "harness/core/error.h"
 #include "harness/record/json_reader.h"
-#include "harness/run/messages.h"
+#include "harness/run/case_message.h"
 #include "harness/run/results.h"
 
 #include <gtest/gtest.h>
@@ -44,6 +44,12 @@ TEST(MergeParts, ACheckHoldsWhenItHoldsOnEveryRank) {
   EXPECT_FALSE(whole.comparable);
 }
 
+// A message as it arrives.
+template <typename T>
+T sent(const T& message) {
+  return std::get<T>(decode(encode(message)));
+}
+
 TEST(Messages, AnOrderArrivesAsItWasGiven) {
   Family family;
   family.name = "f";
@@ -63,7 +69,7 @@ TEST(Messages, AnOrderArrivesAsItWasGiven) {
   order.faults = {Fault::hang, Fault::slow_rank};
   order.peaks = {{"k", "f32", "avx2", true, 1, 2, 1e11}};
   const Family* families = &family;
-  const CaseOrder back = order_from(parse_untrusted(dump_line(to_message(order, 5))), std::span(families, 1));
+  const CaseOrder back = order_from(sent(to_message(order, 5)), std::span(families, 1));
   EXPECT_EQ(back.params.key("f"), order.key);
   EXPECT_EQ(back.params.real("x"), 3.0);
   EXPECT_EQ(back.seed, order.seed);
@@ -74,24 +80,26 @@ TEST(Messages, AnOrderArrivesAsItWasGiven) {
   EXPECT_EQ(back.faults, order.faults);
   ASSERT_EQ(back.peaks.size(), 1u);
   EXPECT_EQ(back.peaks[0].rate, 1e11);
-  EXPECT_THROW(order_from({{"family", "other"}}, std::span(families, 1)), Error);
+  EXPECT_THROW(order_from(message::Case{.family = "other"}, std::span(families, 1)), Error);
 }
 
 TEST(Messages, AFileArrivesAsItWasGiven) {
-  const Json back = parse_untrusted(dump_line(to_message("mllog/x.log", ":::MLLOG {}\n", true)));
-  EXPECT_EQ(back["name"], "mllog/x.log");
-  EXPECT_EQ(back["text"], ":::MLLOG {}\n");
-  EXPECT_TRUE(back["anew"].get<bool>());
+  const auto back = sent(message::FileText{"mllog/x.log", ":::MLLOG {}\n", true});
+  EXPECT_EQ(back.name, "mllog/x.log");
+  EXPECT_EQ(back.text, ":::MLLOG {}\n");
+  EXPECT_TRUE(back.replace);
 }
 
-TEST(Messages, EntriesThatAreNoneAreRefused) {
+TEST(Messages, MalformedEntriesAreRefused) {
   const std::vector<trace::Entry> entries = {{"setup", trace::Category::phase, 7, 1000, 20, 1}};
-  const auto back = entries_from(to_message(entries));
+  const auto back = sent(message::Timeline{entries}).entries;
   ASSERT_EQ(back.size(), 1u);
   EXPECT_EQ(back[0].name, "setup");
   EXPECT_EQ(back[0].duration_ns, 20);
-  for (const char* text : {R"({})", R"({"entries":7})", R"({"entries":[[1,2]]})", R"({"entries":[["a",1,2,3,"x",5]]})"})
-    EXPECT_THROW(entries_from(parse_untrusted(text)), Error) << text;
+  for (const char* text :
+       {R"({"type":"timeline"})", R"({"type":"timeline","entries":7})", R"({"type":"timeline","entries":[[1,2]]})",
+        R"({"type":"timeline","entries":[["a",1,2,3,"x",5]]})"})
+    EXPECT_THROW(decode(text), Error) << text;
 }
 
 TEST(ExitCodeOf, TheWorstOfTheDirectory) {

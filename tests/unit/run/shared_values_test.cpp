@@ -1,4 +1,4 @@
-// NCCL's id on its way from rank 0 through the supervisor to every rank, over the true channel.
+// NCCL's id goes from rank 0 through the supervisor to every rank, over a real channel.
 #include "harness/run/shared_values.h"
 #include "harness/core/error.h"
 #include "harness/run/worker_link.h"
@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A supervisor that does nothing but pass values on.
+// Only shares values.
 class Supervisor {
  public:
   explicit Supervisor(int ranks) : ranks_(ranks) {
@@ -39,9 +39,9 @@ class Supervisor {
     std::vector<pollfd> others;
     while (!ending_)
       for (const ChannelServer::Event& event : server_.wait(20, others)) {
-        if (event.kind == ChannelServer::Event::Kind::hello) values_.greet(event.rank, server_);
-        if (event.kind == ChannelServer::Event::Kind::message && event.message.value("type", "") == "share")
-          values_.take(event.rank, event.message, server_, ranks_);
+        if (event.kind == ChannelServer::Event::Kind::hello) values_.send_all(event.rank, server_);
+        if (const auto* share = std::get_if<message::Share>(&event.message))
+          values_.share(event.rank, *share, server_, ranks_);
       }
   }
 
@@ -52,13 +52,13 @@ class Supervisor {
   std::thread thread_;
 };
 
-TEST(SharedValues, ReachEveryRankAlsoOneThatComesLater) {
+TEST(SharedValues, ReachEveryRankEvenIfItConnectsLater) {
   const Supervisor supervisor(3);
   const std::string id(2048, 'f');
   {
     WorkerLink first({0, 3, 0, 3}), second({1, 3, 1, 3});
     EXPECT_THROW(second.shared("nccl_id", 0.05), Error) << "nobody has shared it";
-    first.send({{"type", "share"}, {"name", "nccl_id"}, {"value", id}});
+    first.send(message::Share{"nccl_id", id});
     EXPECT_EQ(second.shared("nccl_id", 20), id);
     EXPECT_EQ(first.shared("nccl_id", 20), id);
     WorkerLink third({2, 3, 2, 3});
@@ -69,16 +69,13 @@ TEST(SharedValues, ReachEveryRankAlsoOneThatComesLater) {
 TEST(SharedValues, OnlyRankZeroMayAndWithinBounds) {
   ChannelServer server;
   SharedValues values;
-  const auto message = [](const std::string& name, const std::string& value) {
-    return Json{{"type", "share"}, {"name", name}, {"value", value}};
-  };
-  EXPECT_THROW(values.take(1, message("nccl_id", "x"), server, 2), Error);
-  EXPECT_THROW(values.take(0, message("", "x"), server, 2), Error);
-  EXPECT_THROW(values.take(0, message("nccl_id", std::string(5000, 'x')), server, 2), Error);
-  EXPECT_THROW(values.take(0, Json{{"type", "share"}, {"name", 7}}, server, 2), std::exception);
-  for (int i = 0; i < 16; ++i) values.take(0, message("n" + std::to_string(i), "x"), server, 2);
-  EXPECT_THROW(values.take(0, message("one more", "x"), server, 2), Error);
-  values.take(0, message("n3", "y"), server, 2);
+  EXPECT_THROW(values.share(1, {"nccl_id", "x"}, server, 2), Error);
+  EXPECT_THROW(values.share(0, {"", "x"}, server, 2), Error);
+  EXPECT_THROW(values.share(0, {"nccl_id", std::string(5000, 'x')}, server, 2), Error);
+  EXPECT_THROW(decode(R"({"type":"share","name":7})"), std::exception);
+  for (int i = 0; i < 16; ++i) values.share(0, {"n" + std::to_string(i), "x"}, server, 2);
+  EXPECT_THROW(values.share(0, {"one more", "x"}, server, 2), Error);
+  values.share(0, {"n3", "y"}, server, 2);
 }
 
 }  // namespace

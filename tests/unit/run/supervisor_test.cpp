@@ -1,5 +1,5 @@
-// Supervisor and workers through run_plan(), this program being both: for ThreadSanitizer, which wants every thread of
-// either instrumented and the whole program small. What runs do is tested through the command line (tests/cli).
+// Supervisor and workers through run_plan(), both in this program: for ThreadSanitizer, which needs every thread
+// instrumented and the program small. Runs are tested through the command line (tests/cli).
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/record/run_dir.h"
@@ -39,7 +39,7 @@ class Supervised : public testing::Test {
     request.plan.sets = {"probe.op=" + ops};
     request.plan.timeout_seconds = 60;
     request.limits.cpus = 1;
-    // This host alone, whatever launcher may surround the test.
+    // Only this host, whatever launcher surrounds the test.
     request.allocation.hosts = {{.name = this_host(), .slots = std::nullopt, .user = {}, .here = true}};
     request.out = dir_ / "run";
     return request;
@@ -58,7 +58,7 @@ class Supervised : public testing::Test {
   const fs::path dir_ = folder_.path();
 };
 
-TEST_F(Supervised, RecordsComeFromWorkersThatLiveAndOfThoseThatDie) {
+TEST_F(Supervised, WorkersThatLiveOrDieHaveRecords) {
   EXPECT_EQ(run_plan(request("ok,skip,fail,throw,kill,exit,sleep"), families()), ExitCode::failed);
   const auto all = records();
   ASSERT_EQ(all.size(), 7u);

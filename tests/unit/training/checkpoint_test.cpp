@@ -1,4 +1,4 @@
-// Checkpoints: bit-exact, atomic, and what is not one is refused with a clear word and touches nothing.
+// Checkpoints are bit-exact and atomic; other files are refused with a clear message and change nothing.
 #include "workloads/training/checkpoint.h"
 #include "harness/core/error.h"
 #include "tests/support/refusal.h"
@@ -98,11 +98,11 @@ TEST_F(CheckpointFile, AFlippedBitIsFoundAndItsPartNamed) {
   EXPECT_THAT(flipped(40), HasSubstr("is damaged (its header)"));
 }
 
-TEST_F(CheckpointFile, ForeignFilesAreRefused) {
+TEST_F(CheckpointFile, OtherFilesAreRefused) {
   save();
   const std::string whole = bytes();
   replace(std::string(5000, 'x'));
-  EXPECT_THAT(refusal(identity_), HasSubstr("is no checkpoint of Assay's"));
+  EXPECT_THAT(refusal(identity_), HasSubstr("is not an Assay checkpoint"));
   std::string text = whole;
   text[8] = 9;
   replace(text);
@@ -122,12 +122,12 @@ TEST_F(CheckpointFile, OfAnotherModelPrecisionOrCaseIsRefused) {
 TEST_F(CheckpointFile, AFailedWriteLeavesTheEarlierOne) {
   save();
   const std::string before = bytes();
-  fs::create_directory(fs::path(file_.string() + ".tmp"));  // in the way of the temporary
+  fs::create_directory(fs::path(file_.string() + ".tmp"));  // blocks the temporary file
   EXPECT_THROW(save(), Error);
   EXPECT_EQ(bytes(), before);
 }
 
-TEST(Checksum, TellsLengthAndEveryBit) {
+TEST(Checksum, DependsOnLengthAndEveryBit) {
   std::vector<std::byte> data(1000, std::byte{0});
   const std::uint64_t zeros = checksum(data);
   EXPECT_NE(zeros, checksum(std::span(data).first(999)));

@@ -1,4 +1,4 @@
-// MLLOG lines: the form that mlcommons' parser reads, in times that never go back.
+// MLLOG lines in the format of mlcommons' parser, with times that never decrease.
 #include "workloads/training/mllog.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,8 @@ TEST(MlLog, WritesLinesThatTheParserReads) {
   std::vector<std::pair<std::string, bool>> lines;
   std::vector<std::int64_t> times = {1000, 990, 1010};
   std::size_t next = 0;
-  MlLog log([&](std::string_view text, bool anew) { lines.emplace_back(text, anew); }, [&] { return times[next++]; });
+  MlLog log([&](std::string_view text, bool truncate) { lines.emplace_back(text, truncate); },
+            [&] { return times[next++]; });
   log.point("seed", 7);
   log.start("run_start");
   log.point("eval_accuracy", 0.5, {{"samples_count", 320}});
@@ -21,7 +22,7 @@ TEST(MlLog, WritesLinesThatTheParserReads) {
   EXPECT_TRUE(lines[0].second);
   EXPECT_FALSE(lines[1].second);
   std::vector<Json> parsed;
-  for (const auto& [text, anew] : lines) {
+  for (const auto& [text, truncate] : lines) {
     ASSERT_THAT(text, testing::StartsWith(":::MLLOG {"));
     EXPECT_EQ(text.back(), '\n');
     parsed.push_back(Json::parse(text.substr(9)));

@@ -1,4 +1,4 @@
-// Recipes: what is committed reads, and mistakes are named with place and nearest name.
+// Recipes: the committed ones can be read, and errors are reported with place and nearest name.
 #include "workloads/training/recipe.h"
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
@@ -31,7 +31,7 @@ class RecipeFile : public testing::Test {
   fs::path path_;
 };
 
-TEST_F(RecipeFile, IsReadWhole) {
+TEST_F(RecipeFile, IsReadCompletely) {
   const Recipe recipe = read(R"({"schema": 1,
     "optimizer": {"name": "adamw", "beta2": 0.95, "weight_decay": 0.1, "clip": 1},
     "schedule": {"decay": "cosine", "base": 3e-3, "warmup_steps": 50, "total_steps": 1000, "end_factor": 0.1},
@@ -49,7 +49,7 @@ TEST_F(RecipeFile, IsReadWhole) {
   EXPECT_EQ(recipe.quality->target.loss_above_floor, 0.05);
 }
 
-TEST_F(RecipeFile, MistakesAreNamedAllAtOnce) {
+TEST_F(RecipeFile, AllErrorsAreReportedAtOnce) {
   const std::string told = problem(R"({"schema": 1, "optimiser": {},
     "optimizer": {"name": "sgd", "beta1": 0.9},
     "schedule": {"decay": "cosin", "base": 1},
@@ -68,14 +68,14 @@ TEST_F(RecipeFile, CadenceIsAWholeNumberOfSteps) {
                              HasSubstr("/quality/evaluation_samples: must be a multiple of the micro-batch, 32")));
 }
 
-TEST(Recipes, EveryCommittedOneReads) {
+TEST(Recipes, EveryCommittedOneCanBeRead) {
   const std::vector<std::string> names = config_names("recipes");
   EXPECT_GE(names.size(), 3u);
   for (const std::string& name : names)
     EXPECT_NO_THROW(read_recipe(configs_dir() / "recipes" / (name + ".json"))) << name;
 }
 
-TEST(Recipes, AModelWithoutItsOwnTakesItsFamilys) {
+TEST(Recipes, AModelWithoutARecipeUsesItsFamilys) {
   EXPECT_EQ(find_recipe("of-my-own", "llama").model, "llama");
   EXPECT_EQ(find_recipe("gpt2-tiny", "transformer").model, "gpt2-tiny");
   EXPECT_THROW(find_recipe("of-my-own", "none"), UsageError);

@@ -1,4 +1,4 @@
-// Learning rates, against values worked out by hand.
+// Learning rates, compared with values computed by hand.
 #include "workloads/training/schedule.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace assay::training {
 namespace {
 
-TEST(Schedule, WarmsUpInALine) {
+TEST(Schedule, WarmsUpLinearly) {
   const Schedule schedule{.base = 0.4, .warmup_steps = 4};
   EXPECT_DOUBLE_EQ(learning_rate(schedule, 1), 0.1);
   EXPECT_DOUBLE_EQ(learning_rate(schedule, 4), 0.4);

@@ -1,4 +1,4 @@
-// The olympic mean, and convergence held against reference points.
+// The olympic mean, and convergence compared with reference points.
 #include "workloads/training/scoring.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(OlympicScore, DropsFastestAndSlowest) {
 }
 
 TEST(OlympicScore, OneMissCountsAsTheSlowest) {
-  // The run that missed took the least time; it is dropped as the slowest, and the one of 1 s as the fastest.
+  // The run that missed was the shortest, but is dropped as the slowest; that of 1 s is dropped as the fastest.
   const Score score = olympic_score(runs({10, 1, 5, 6, 0.5}, {4}));
   EXPECT_DOUBLE_EQ(score.seconds.value(), 7);
   EXPECT_EQ(score.missed, 1);
@@ -51,7 +51,7 @@ std::vector<QualityRun> with_samples(const std::vector<std::int64_t>& samples) {
 
 const Convergence reference{"m", 32, "here", {1000, 1010, 990, 1020, 980, 1005, 995, 1015, 985, 1000}};
 
-TEST(Convergence, TooFastAndTooSlowStandOut) {
+TEST(Convergence, TooFastAndTooSlowAreDetected) {
   EXPECT_EQ(judge_convergence(with_samples({1000, 1010, 990, 1005, 995}), 32, reference).verdict, Verdict::as_expected);
   EXPECT_EQ(judge_convergence(with_samples({800, 810, 790, 805, 795}), 32, reference).verdict, Verdict::too_fast);
   EXPECT_EQ(judge_convergence(with_samples({1200, 1210, 1190, 1205, 1195}), 32, reference).verdict, Verdict::too_slow);
@@ -63,7 +63,7 @@ TEST(Convergence, IsNotJudgedByFewRunsOrAnotherBatch) {
   EXPECT_EQ(judge_convergence(with_samples({1, 1, 1, 1, 1}), 32, std::nullopt).verdict, Verdict::not_judged);
 }
 
-TEST(Convergence, BoundIsStudents) {
+TEST(Convergence, BoundIsStudentsT) {
   const auto verdict = judge_convergence(with_samples({1000, 1010, 990, 1005, 995}), 32, reference);
   // Squares about the means: 250 of the runs, 1,500 of the reference; t of 13 degrees of freedom at 99 %: 2.6503.
   EXPECT_NEAR(verdict.high - 1000, 2.6503 * std::sqrt((250.0 + 1500.0) / 13.0) * std::sqrt(1.0 / 5 + 1.0 / 10), 0.01);

@@ -1,8 +1,8 @@
-// A bare all-reduce loop over MPI, as the OSU and nccl-tests programs have: f32 sums, out of place, calls back to back.
+// A bare all-reduce loop over MPI, like the OSU benchmarks and nccl-tests: f32 sums, out of place, back-to-back calls.
 //   mpirun -n RANKS allreduce BYTES
-// Rank 0 prints one JSON line. A sample is a barrier, then as many calls as take about 100 us, divided by their number;
-// its time is the slowest rank's. Buffers lie in huge pages where the kernel gives them. `value` is the median over
-// 1,000 samples (50 where one takes over 1 ms), `mean` what those programs quote.
+// Rank 0 prints one JSON line. A sample is a barrier followed by about 100 us of calls; its value is the time per call
+// on the slowest rank. Buffers use huge pages if the kernel provides them. `value` is the median over 1,000 samples (50
+// if one takes over 1 ms), `mean` what those programs report.
 #include <mpi.h>
 #include <sys/mman.h>
 
@@ -13,7 +13,7 @@
 
 namespace {
 
-// Touched by the caller.
+// Memory that the caller's thread has touched.
 float* buffer_of(std::size_t count, float value) {
   constexpr std::size_t huge_page = std::size_t{2} << 20;
   const std::size_t bytes = (count * sizeof(float) + huge_page - 1) / huge_page * huge_page;
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
     more = MPI_Wtime() < warm_up_until;
     MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
-  // Short enough that most samples escape interruptions, long enough that setting out together does not show.
+  // Short enough for most samples to escape interruptions, long enough to hide the skew after the barrier.
   const int calls = std::max(1, static_cast<int>(100e-6 / fastest));
   std::vector<double> samples;
   const int count = fastest * calls > 1e-3 ? 50 : 1000;

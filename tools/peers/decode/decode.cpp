@@ -1,7 +1,7 @@
-// A bare TurboJPEG loop on one thread: every image of a folder decoded whole to RGB from memory, round after round.
-//   decode FOLDER rate   images a second of wall time
-//   decode FOLDER cost   nanoseconds of the thread's CPU time a compressed byte
-// One JSON line: the median over rounds of the whole folder, at least 5 and 2 s of them.
+// A bare TurboJPEG loop on one thread: decodes all images of a folder completely, from memory to RGB, repeatedly.
+//   decode FOLDER rate   images per second of wall time
+//   decode FOLDER cost   CPU time of the thread per compressed byte
+// Prints one JSON line: the median over rounds through the folder, at least 5 rounds and 2 s.
 #include <turbojpeg.h>
 
 #include <algorithm>

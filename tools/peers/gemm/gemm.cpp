@@ -1,6 +1,6 @@
-// A bare matrix-product loop: gemm DTYPE M N K with DTYPE f32, bf16, int8 (oneDNN) or f64 (OpenBLAS as it comes).
-// Random operands that stay in cache, every form in turn, the median of the best form as one JSON line.
-// Run with OMP_PLACES=cores OMP_PROC_BIND=close: one bound thread a core.
+// A bare matrix-product loop: gemm DTYPE M N K with DTYPE f32, bf16, int8 (oneDNN) or f64 (stock OpenBLAS).
+// Random operands that stay in cache. Alternates between all forms and prints the median of the best as one JSON line.
+// Run with OMP_PLACES=cores OMP_PROC_BIND=close: one bound thread per core.
 #include <dlfcn.h>
 #include <omp.h>
 
@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
                                            : onednn_forms(dtype, m, n, k);
   for (Form& form : forms)
     for (const auto start = Clock::now(); since(start) < 0.2;) form.run();
-  // Rounds of at least 20 ms a form, for 2 s in all.
+  // Rounds of at least 20 ms per form, for 2 s in all.
   for (const auto start = Clock::now(); since(start) < 2.0;)
     for (Form& form : forms) {
       const auto round = Clock::now();

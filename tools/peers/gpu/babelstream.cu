@@ -1,10 +1,10 @@
-// Copy, mul, add, triad and dot over arrays of doubles as BabelStream has them: blocks of 1024 threads, one element a
-// thread or a grid-stride loop, sums of a dot in shared memory and the last of them on the host.
+// Copy, mul, add, triad and dot on arrays of doubles like BabelStream: blocks of 1024 threads, one element per thread or
+// a grid-stride loop; dot sums in shared memory and finally on the host.
 //   babelstream copy|mul|add|triad|dot BYTES [PASSES]
-// BYTES is one array's. Ten passes (of a dot, one) are timed together by events, so that their launch does not show;
-// the first quarter, while the clocks rise, is left out. Prints one JSON line: `value` is the median of the faster
-// form, `best` its fastest sample, which is what BabelStream quotes. Counts as it does: copy, mul and dot 2N bytes, add
-// and triad 3N. The answer is verified; a wrong one is exit code 1.
+// BYTES is the size of one array. Ten passes (one for dot) are timed together by events, to hide launches; the first
+// quarter, while clocks ramp up, is dropped. Prints one JSON line: `value` is the median of the faster form, `best` its
+// fastest sample, which is what BabelStream reports. Counts as it does: 2N bytes for copy, mul and dot, 3N for add and
+// triad. Verifies the result; if it is wrong, exit code 1.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -24,10 +24,10 @@ void check(cudaError_t error, const char* what) {
 }
 
 constexpr int block = 1024;
-constexpr int together = 10;  // passes of a sample
+constexpr int max_passes_per_sample = 10;
 constexpr double scalar = 0.4, start_a = 0.1, start_b = 0.2, start_c = 0.3;
 
-// Elements of a thread: one, or every gridDim.x * blockDim.x.
+// Calls body for a thread's elements: one, or every (gridDim.x * blockDim.x)-th.
 template <typename Body>
 __device__ void for_elements(long n, Body body) {
   const long step = static_cast<long>(gridDim.x) * blockDim.x;
@@ -73,7 +73,7 @@ struct Form {
 };
 
 // clang-format off
-// One pass; dot's value where it is one.
+// One pass; returns the result of dot.
 double pass(const std::string& kernel, Arrays& x, unsigned grid) {
   if (kernel == "copy") copy<<<grid, block>>>(x.a, x.c, x.n);
   if (kernel == "mul") mul<<<grid, block>>>(x.b, x.c, x.n);
@@ -89,12 +89,12 @@ double pass(const std::string& kernel, Arrays& x, unsigned grid) {
   return sum;
 }
 
-// What every element must be after any number of passes of one kernel over fresh arrays.
-struct Wanted {
+// The value of every element after any number of passes of one kernel over initialised arrays.
+struct Expected {
   double a = start_a, b = start_b, c = start_c;
 };
-Wanted wanted(const std::string& kernel) {
-  Wanted w;
+Expected expected(const std::string& kernel) {
+  Expected w;
   if (kernel == "copy") w.c = w.a;
   if (kernel == "mul") w.b = scalar * w.c;
   if (kernel == "add") w.c = w.a + w.b;
@@ -142,20 +142,21 @@ int main(int argc, char** argv) {
   check(cudaEventCreate(&to), "event");
 
   const double moved = (kernel == "add" || kernel == "triad" ? 3.0 : 2.0) * static_cast<double>(bytes);
-  const int of_a_sample = kernel == "dot" ? 1 : std::min(together, passes / 2), samples = passes / of_a_sample;
+  const int per_sample = kernel == "dot" ? 1 : std::min(max_passes_per_sample, passes / 2),
+            samples = passes / per_sample;
   double best_median = 0, best_pass = 0, value = 0;
   const char* best_form = "";
-  for (const Form form : {Form{"one element a thread", blocks}, Form{"grid-stride", loops}}) {
+  for (const Form form : {Form{"one element per thread", blocks}, Form{"grid-stride", loops}}) {
     if (kernel == "dot" && form.grid == blocks) continue;  // BabelStream's dot is always a loop
     std::vector<double> seconds;
     for (int i = 0; i < samples; ++i) {
       check(cudaEventRecord(from), "event");
-      for (int n = 0; n < of_a_sample; ++n) value = pass(kernel, x, form.grid);
+      for (int n = 0; n < per_sample; ++n) value = pass(kernel, x, form.grid);
       check(cudaEventRecord(to), "event");
       check(cudaEventSynchronize(to), "pass");
       float milliseconds = 0;
       check(cudaEventElapsedTime(&milliseconds, from, to), "time");
-      if (i >= (samples + 3) / 4) seconds.push_back(1e-3 * static_cast<double>(milliseconds) / of_a_sample);
+      if (i >= (samples + 3) / 4) seconds.push_back(1e-3 * static_cast<double>(milliseconds) / per_sample);
     }
     std::sort(seconds.begin(), seconds.end());
     const double median = moved / seconds[seconds.size() / 2];
@@ -165,15 +166,15 @@ int main(int argc, char** argv) {
     best_form = form.name;
   }
 
-  const Wanted w = wanted(kernel);
+  const Expected w = expected(kernel);
   std::vector<double> host(static_cast<std::size_t>(x.n));
-  bool held = right("a", x.a, x.n, w.a, host) && right("b", x.b, x.n, w.b, host) && right("c", x.c, x.n, w.c, host);
+  bool correct = right("a", x.a, x.n, w.a, host) && right("b", x.b, x.n, w.b, host) && right("c", x.c, x.n, w.c, host);
   if (const double sum = start_a * start_b * static_cast<double>(x.n);
       kernel == "dot" && !(std::fabs(value - sum) < 1e-8 * sum)) {
     std::fprintf(stderr, "babelstream: the dot product is %.17g, not %.17g\n", value, sum);
-    held = false;
+    correct = false;
   }
-  if (!held) return 1;
+  if (!correct) return 1;
   std::printf(
       "{\"value\": %.6e, \"unit\": \"B/s\", \"better\": \"higher\", \"best\": %.6e, \"form\": \"%s\", \"bytes\": %zu, "
       "\"passes\": %d, \"device\": \"%s\"}\n",

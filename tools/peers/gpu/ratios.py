@@ -1,17 +1,17 @@
-"""The ratio table of a GPU: Assay beside BabelStream-style kernels and PyTorch, in alternation on one machine.
+"""The ratio table of a GPU: Assay against BabelStream-style kernels and PyTorch, alternating on one machine.
 
-ratios.py --assay PATH --out FOLDER [NAME...]     NAME: comparisons, by their whole name or a prefix; default all
+ratios.py --assay PATH --out FOLDER [NAME...]     NAME: comparisons by full name or prefix; default all
 
-comparisons.json lists them as tools/peers/run.py's lists do, with two differences: a peer may be {"serve": [...]}, a
-program that is set up once and then asked for each figure (serve.py), and a comparison without a bound is measured and
-not judged. Where the peer is Assay too, the row is what a flag or a parameter costs. Sides alternate (ours peer,
-peer ours, ...); a row is the median ratio of its pairs with its order-statistic 95 % interval, whose bound on the wrong
-side decides. A peer that stays keeps its memory on the GPU while Assay runs.
+comparisons.json has the format of tools/peers/run.py's lists, with two differences: a peer may be {"serve": [...]}, a
+program that is set up once and then asked for each figure (serve.py), and a comparison without a bound is measured but
+not judged. If the peer is also Assay, the row shows the cost of a flag or parameter. Sides alternate (ours peer, peer
+ours, ...); a row is the median ratio of its pairs with its order-statistic 95 % interval, and the interval's bound on the
+unfavourable side decides. A served peer keeps its memory on the GPU while Assay runs.
 
-In FOLDER: ratios.json (every figure), rows.json and ratios.md (the table, of all that was ever compared there), runs/
-(Assay's own run directories), peers/ (what peers said). What is there is kept: a second call goes on where the first
-ended, with the form that the peer had chosen (ASSAY_PEER_FORM). With --minutes it ends in time by itself, between two
-pairs, with exit code 3 while pairs are missing. Exit code otherwise: 0 all held, 1 one did not or broke, 2 usage.
+FOLDER contains ratios.json (every figure), rows.json and ratios.md (the table of everything ever compared there), runs/
+(Assay's run directories) and peers/ (output of peers). A second call resumes the first, with the form that the peer had
+chosen (ASSAY_PEER_FORM). With --minutes it stops in time, between two pairs, with exit code 3 if pairs are missing.
+Other exit codes: 0 all held, 1 one did not hold or broke, 2 usage.
 """
 
 import argparse
@@ -31,21 +31,21 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import run  # noqa: E402
 
-LEAST_PAIRS = 6  # of which the extremes are a 95 % interval of the median
-PAIRS = 9  # of which the second of either end are
+MIN_PAIRS = 6  # the extremes are a 95 % interval of the median
+PAIRS = 9  # the second from either end are
 SETUP_SECONDS = 1200
 SCALES = {"FLOP/s": (1e12, "TFLOP/s"), "B/s": (1e9, "GB/s"), "B": (1e9, "GB")}
 
 
-class Stays:
-    """A peer that is set up once; figure() asks it for one more."""
+class Served:
+    """A peer that is set up once; figure() asks it for another figure."""
 
     def __init__(self, command, log, form=""):
         self.command, self.rest = command, b""
         log.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with open(log, "ab") as words:
-                self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, bufsize=0,
+            with open(log, "ab") as errors:
+                self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0,
                                                 env=os.environ | {"ASSAY_PEER_FORM": form})
         except FileNotFoundError as error:
             raise run.Broken(f"{command[0]}: not installed") from error
@@ -70,7 +70,7 @@ class Stays:
         try:
             answer = json.loads(line)
         except ValueError:
-            return self.answer(seconds)  # a library that prints where only figures belong
+            return self.answer(seconds)  # output of a library
         if "skip" in answer:
             raise run.Skipped(answer["skip"])
         return answer
@@ -90,17 +90,17 @@ class Stays:
 
 
 def ours(side, options, folder):
-    """One run of Assay, whose directory stays."""
+    """One run of Assay; keeps its directory."""
     if folder.exists():
-        shutil.rmtree(folder)  # of a pair that was cut short
+        shutil.rmtree(folder)  # of an interrupted pair
     folder.parent.mkdir(parents=True, exist_ok=True)
     environment = os.environ | ({"LD_LIBRARY_PATH": options.libraries} if options.libraries else {})
     return run.figure_of_run(side, str(options.assay), folder, ["--device", options.device], environment)
 
 
-def theirs(side, stays, options, folder):
-    if stays:
-        return stays.figure()
+def theirs(side, served, options, folder):
+    if served:
+        return served.figure()
     return ours(side, options, folder) if "assay" in side else run.measure_command(side)
 
 
@@ -114,17 +114,17 @@ class OutOfTime(Exception):
     """The next pair would not end in time."""
 
 
-def measure(entry, pairs, options, mine, keep, deadline):
-    """Adds pairs to mine["pairs"] until there are enough; keep() after each. Starts none that would end too late."""
-    peer, done = None, mine["pairs"]
+def measure(entry, pairs, options, progress, keep, deadline):
+    """Adds pairs to progress["pairs"] until there are enough, with keep() after each. Starts none that would end too late."""
+    peer, done = None, progress["pairs"]
     try:
         while len(done) < pairs:
-            if time.monotonic() + mine.get("seconds", 0) > deadline:
+            if time.monotonic() + progress.get("seconds", 0) > deadline:
                 raise OutOfTime
             if peer is None and "serve" in entry["peer"]:
                 form = done[-1]["peer"].get("form", "") if done else ""
-                peer = Stays(entry["peer"]["serve"], options.out / "peers" / f"{entry['name']}.log", form)
-                if time.monotonic() + mine.get("seconds", 0) > deadline:
+                peer = Served(entry["peer"]["serve"], options.out / "peers" / f"{entry['name']}.log", form)
+                if time.monotonic() + progress.get("seconds", 0) > deadline:
                     raise OutOfTime
             begin = time.monotonic()
             folder = options.out / "runs" / f"{entry['name']}-{len(done) + 1}"
@@ -134,7 +134,7 @@ def measure(entry, pairs, options, mine, keep, deadline):
             pair = {name: positive(sides[name]()) for name in order}
             ratio = run.ratio_of(entry, **pair)
             done.append(pair)
-            mine["seconds"] = max(mine.get("seconds", 0), time.monotonic() - begin)
+            progress["seconds"] = max(progress.get("seconds", 0), time.monotonic() - begin)
             keep()
             print(f"{entry['name']}: pair {len(done)} of {pairs}, ratio {ratio:.3f}", file=sys.stderr, flush=True)
     finally:
@@ -143,13 +143,13 @@ def measure(entry, pairs, options, mine, keep, deadline):
 
 
 def row_of(name, bound, figures, pairs):
-    """A row of the table from what was measured so far."""
+    """A row of the table from the pairs so far."""
     ratios = [run.ratio_of(bound, **figure) for figure in figures]
     row = {"name": name, "median": statistics.median(ratios), "ratios": ratios, "pairs": len(ratios),
            "ours": statistics.median(f["ours"]["value"] for f in figures),
            "peer": statistics.median(f["peer"]["value"] for f in figures), "unit": figures[0]["ours"]["unit"],
            "form": figures[-1]["peer"].get("form", ""), "interval": None, "required": ""}
-    if len(ratios) < LEAST_PAIRS:
+    if len(ratios) < MIN_PAIRS:
         return row | {"verdict": "unfinished"}
     row["interval"] = run.median_interval(ratios)
     if len(ratios) < pairs:
@@ -186,8 +186,8 @@ def scaled(value, unit):
 def table(entries, rows, state):
     about = next((pair["peer"] for entry in entries for pair in state.get(entry["name"], {}).get("pairs", [])
                   if "torch" in pair["peer"]), None)
-    lines = ["# Assay beside its peers", "", "Ratios are ours over the peer's, of pairs run in alternation on this machine; "
-             "the interval is the median's, 95 %, by order statistics.", ""]
+    lines = ["# Assay against its peers", "", "Ratios are ours over the peer's, from pairs that alternate on this machine; "
+             "the interval is the 95 % order-statistic interval of the median.", ""]
     if about:
         lines += [f"{about['device']}, PyTorch {about['torch']}, CUDA {about.get('cuda')}, cuDNN {about.get('cudnn')}.", ""]
     lines += ["| comparison | ours | peer | form of the peer | ratio | 95 % interval | required | pairs | verdict |",
@@ -206,8 +206,8 @@ def pairs_of(entry, options):
     return options.pairs or entry.get("pairs", PAIRS)
 
 
-def tell(options, state, entries):
-    """Writes the table of all that this folder holds, prints that of `entries`; their rows."""
+def report(options, state, entries):
+    """Writes the table of everything in this folder; prints and returns the rows of `entries`."""
     def rows(names):
         return {name: rows_of(known[name], state.get(name, {}), pairs_of(known[name], options)) for name in names}
 
@@ -215,9 +215,9 @@ def tell(options, state, entries):
     everything = rows([name for name in known if name in state])
     replace(options.out / "rows.json", json.dumps(everything, indent=1) + "\n")
     replace(options.out / "ratios.md", table([known[name] for name in everything], sum(everything.values(), []), state))
-    mine = sum(rows([entry["name"] for entry in entries]).values(), [])
-    print(table(entries, mine, state))
-    return mine
+    selected = sum(rows([entry["name"] for entry in entries]).values(), [])
+    print(table(entries, selected, state))
+    return selected
 
 
 def replace(path, text):
@@ -230,17 +230,17 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--assay", type=pathlib.Path, help="the program")
-    parser.add_argument("--libraries", help="LD_LIBRARY_PATH of that program alone")
+    parser.add_argument("--libraries", help="LD_LIBRARY_PATH for that program only")
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="of Assay's side")
-    parser.add_argument("--python", default=sys.executable, help="one that has PyTorch")
-    parser.add_argument("--pairs", type=int, help=f"at least {LEAST_PAIRS}; default the comparison's own, else {PAIRS}")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="end in time; a later call goes on")
+    parser.add_argument("--python", default=sys.executable, help="an interpreter with PyTorch")
+    parser.add_argument("--pairs", type=int, help=f"at least {MIN_PAIRS}; default the comparison's own, else {PAIRS}")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop in time; a later call resumes")
     parser.add_argument("--comparisons", type=pathlib.Path, default=HERE / "comparisons.json")
-    parser.add_argument("--dry-run", action="store_true", help="print what would be run")
+    parser.add_argument("--dry-run", action="store_true", help="print the commands without running them")
     options = parser.parse_args()
-    if options.pairs is not None and options.pairs < LEAST_PAIRS:
-        parser.error(f"--pairs {options.pairs}: at least {LEAST_PAIRS}")
+    if options.pairs is not None and options.pairs < MIN_PAIRS:
+        parser.error(f"--pairs {options.pairs}: at least {MIN_PAIRS}")
     if not options.dry_run and not (options.assay and options.out):
         parser.error("--assay and --out are needed")
     if options.assay and not options.dry_run and not os.access(options.assay, os.X_OK):
@@ -276,9 +276,9 @@ def main():
                 words = side.get("serve") or side.get("command")
                 if not words:
                     words = [str(options.assay or "assay"), "run", *side["assay"], "--device", options.device]
-                print(f"  {name}: {' '.join(words)}{' (stays)' if 'serve' in side else ''}")
+                print(f"  {name}: {' '.join(words)}{' (served)' if 'serve' in side else ''}")
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))  # ends the side that runs, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))  # also ends the running side
     deadline = time.monotonic() + 60 * options.minutes
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "ratios.json"
@@ -289,21 +289,21 @@ def main():
 
     unfinished = False
     for entry in entries:
-        mine = state.setdefault(entry["name"], {"pairs": []})
+        progress = state.setdefault(entry["name"], {"pairs": []})
         for why in ("verdict", "reason"):
-            mine.pop(why, None)  # what was skipped or broke is tried again
+            progress.pop(why, None)  # retry what was skipped or broken
         try:
-            measure(entry, pairs_of(entry, options), options, mine, keep, deadline)
+            measure(entry, pairs_of(entry, options), options, progress, keep, deadline)
         except OutOfTime:
             unfinished = True
             break
         except run.Skipped as why:
-            mine |= {"verdict": "skipped", "reason": str(why)}
+            progress |= {"verdict": "skipped", "reason": str(why)}
         except run.Broken as why:
-            mine |= {"verdict": "broken", "reason": str(why)}
+            progress |= {"verdict": "broken", "reason": str(why)}
         keep()
     keep()
-    rows = tell(options, state, entries)
+    rows = report(options, state, entries)
     if any(row["verdict"] in ("FAILED", "broken") for row in rows):
         return 1
     return 3 if unfinished else 0

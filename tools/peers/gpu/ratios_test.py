@@ -1,4 +1,4 @@
-"""The ratio table on peers and an Assay whose figures are known; PyTorch's scripts on the CPU where there is PyTorch."""
+"""The ratio table with fake peers and a fake Assay of known figures; PyTorch scripts on the CPU if PyTorch is there."""
 
 import importlib.util
 import json
@@ -30,7 +30,7 @@ import pathlib, sys
 sys.path.insert(0, {here!r})
 import serve
 log = pathlib.Path({folder!r}) / "order"
-print("a library's own words")
+print("output of a library")
 def measure():
     log.write_text((log.read_text() if log.exists() else "") + "B")
     return dict(value={value}, unit="tokens/s", better="higher", form="x", also=dict(peak_memory=dict(value=60, unit="B", better="lower")))
@@ -67,11 +67,11 @@ class Table(unittest.TestCase):
         return {cells[1].strip(): [cell.strip() for cell in cells[2:-1]]
                 for cells in (line.split("|") for line in lines if line.startswith("| ")) if cells[1].strip() != "comparison"}
 
-    def test_sides_alternate_and_verdicts_are_those_of_the_interval(self):
+    def test_sides_alternate_and_the_interval_decides(self):
         done = self.drive([self.entry("fast", 120, 100, at_least=1.15, also=[{"metric": "peak_memory"}])])
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((self.path / "order").read_text(), "ABBAABBAABBA")
-        self.assertEqual((self.path / "starts").read_text(), "x")  # the peer stays
+        self.assertEqual((self.path / "starts").read_text(), "x")  # the peer is started once
         rows = self.rows()
         self.assertEqual(rows["fast"][3:], ["1.200", "1.200 .. 1.200", ">= 1.15", "6", "held"])
         self.assertEqual(rows["fast:peak_memory"][3:], ["0.500", "0.500 .. 0.500", "", "6", "measured"])
@@ -80,28 +80,28 @@ class Table(unittest.TestCase):
         done = self.drive([self.entry("slow", 110, 100, at_least=1.15)], out="other")
         self.assertEqual((done.returncode, self.rows("other")["slow"][-1]), (1, "FAILED"))
 
-    def test_a_whole_name_is_that_comparison_alone(self):
+    def test_a_full_name_selects_one_comparison(self):
         entries = [self.entry("one", 2, 1), self.entry("one-more", 2, 1), self.entry("two", 2, 1)]
         self.assertEqual(self.drive(entries, "one").returncode, 0)
         self.assertEqual(set(self.rows()), {"one"})
         self.assertEqual(self.drive(entries, "tw").returncode, 0)
-        self.assertEqual(set(self.rows()), {"one", "two"})  # the folder's table has all of it
+        self.assertEqual(set(self.rows()), {"one", "two"})  # the folder's table has both
         self.assertEqual(set(json.loads((self.path / "out/rows.json").read_text())), {"one", "two"})
 
-    def test_libraries_are_the_programs_alone(self):
-        words = 'import os; (pathlib.Path({0!r}) / "{1}").write_text(os.environ.get("LD_LIBRARY_PATH", "") + os.environ.get("ASSAY_PEER_FORM", ""))'
+    def test_libraries_are_for_the_program_only(self):
+        record = 'import os; (pathlib.Path({0!r}) / "{1}").write_text(os.environ.get("LD_LIBRARY_PATH", "") + os.environ.get("ASSAY_PEER_FORM", ""))'
         assay = self.path / "assay"
-        assay.write_text(assay.read_text() + words.format(str(self.path), "ours") + "\n")
+        assay.write_text(assay.read_text() + record.format(str(self.path), "ours") + "\n")
         state = {"one": {"pairs": [{"ours": {"value": 3, "unit": "tokens/s", "better": "higher"},
                                     "peer": {"value": 1, "unit": "tokens/s", "better": "higher", "form": "eager"}}]}}
         (self.path / "out").mkdir()
         (self.path / "out" / "ratios.json").write_text(json.dumps(state))
-        done = self.drive([self.entry("one", 2, 1, before=words.format(str(self.path), "theirs"))], "--libraries", "/nowhere")
+        done = self.drive([self.entry("one", 2, 1, before=record.format(str(self.path), "theirs"))], "--libraries", "/nowhere")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((self.path / "ours").read_text(), "/nowhere")
-        self.assertEqual((self.path / "theirs").read_text(), "eager")  # the form that it had before
+        self.assertEqual((self.path / "theirs").read_text(), "eager")  # the earlier form
 
-    def test_goes_on_where_it_ended(self):
+    def test_resumes(self):
         entries = [self.entry("one", 2, 1, at_least=1), self.entry("two", 2, 1, at_least=1)]
         done = self.drive(entries, "--minutes", "0")
         self.assertEqual(done.returncode, 3, done.stderr)
@@ -111,11 +111,11 @@ class Table(unittest.TestCase):
         (self.path / "out" / "ratios.json").write_text(json.dumps(state))
         done = self.drive(entries)
         self.assertEqual(done.returncode, 0, done.stderr)
-        ratios_there = [pair["ours"]["value"] for pair in
-                        json.loads((self.path / "out" / "ratios.json").read_text())["one"]["pairs"]]
-        self.assertEqual(ratios_there, [3, 2, 2, 2, 2, 2])
+        values = [pair["ours"]["value"] for pair in
+                  json.loads((self.path / "out" / "ratios.json").read_text())["one"]["pairs"]]
+        self.assertEqual(values, [3, 2, 2, 2, 2, 2])
 
-    def test_what_is_skipped_or_breaks_does_not_stop_the_rest(self):
+    def test_skipped_and_broken_comparisons_do_not_stop_the_rest(self):
         done = self.drive([self.entry("absent", 1, 1, before="serve.skip('no GPU')", at_least=1),
                            self.entry("broken", 1, 1, before="raise SystemExit('gone')", at_least=1),
                            self.entry("there", 1, 1, at_least=1)])
@@ -125,7 +125,7 @@ class Table(unittest.TestCase):
         self.assertRegex(rows["broken"][-1], "broken: .*exit code 1: gone")
         self.assertEqual(rows["there"][-1], "held")
 
-    def test_assay_beside_itself(self):
+    def test_assay_against_itself(self):
         entry = self.entry("cost", 95, 0)
         entry["peer"] = {"assay": ["100"], "metric": "throughput"}
         done = self.drive([entry])
@@ -141,7 +141,7 @@ class Table(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("gemm", done.stderr)
 
-    def test_the_list_can_be_run(self):
+    def test_the_shipped_list_is_valid(self):
         done = subprocess.run([sys.executable, str(HERE / "ratios.py"), "--dry-run"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         names = [entry["name"] for entry in json.loads((HERE / "comparisons.json").read_text())]
@@ -170,7 +170,7 @@ class Scripts(unittest.TestCase):
             self.assertGreater(figure["value"], 0)
             self.assertGreater(figure["median_step"], 0)
 
-    def test_the_whole_models_have_the_parameters_they_should(self):
+    def test_models_have_the_right_parameter_counts(self):
         sys.path.insert(0, str(HERE.parent / "training"))
         import torch_models
 
@@ -181,7 +181,7 @@ class Scripts(unittest.TestCase):
             self.assertEqual(sum(weight.numel() for weight in model.parameters()), count, name)
 
     @unittest.skipUnless(importlib.util.find_spec("torchvision"), "torchvision is not installed here")
-    def test_resnet_is_torchvisions(self):
+    def test_resnet_equals_torchvisions(self):
         sys.path.insert(0, str(HERE.parent / "training"))
         import torch_models
         from torchvision.models import resnet50

@@ -1,8 +1,8 @@
-"""A peer that stays: it is set up once (torch.compile takes minutes), then measures each time it is asked.
+"""A served peer: it is set up once (torch.compile takes minutes), then measures on request.
 
-Commands come in as lines on stdin, answers go out as lines of JSON on stdout: {"ready": {...}} or {"skip": "why"} once
-set up; then for every "run" a figure {"value", "unit", "better", ...}. It ends with its input. A program run by hand
-with --once measures once and prints the figure alone.
+Commands are lines on stdin, answers lines of JSON on stdout: {"ready": {...}} or {"skip": "why"} after the setup, then a
+figure {"value", "unit", "better", ...} for every "run". It ends with its input. For use by hand, --once measures once and
+prints only the figure.
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 
 
 def serve(measure, about, once):
-    """Calls `measure()`, which returns a figure, as often as asked."""
+    """Calls `measure()`, which returns a figure, on request."""
     if once:
         print(json.dumps(about | measure()), flush=True)
         return
@@ -27,7 +27,7 @@ def skip(reason):
 
 
 def torch_on(device):
-    """PyTorch, ready for the device; skips where there is none."""
+    """Imports PyTorch; skips if it is missing or does not see the device."""
     try:
         import torch
     except (ImportError, OSError) as error:
@@ -46,7 +46,7 @@ def versions(torch, device):
 
 
 class Clock:
-    """Seconds between marks on the device's own clock: events on a GPU, so that no mark waits for the work."""
+    """Seconds between marks on the device's clock: events on a GPU, so that marks do not wait for the work."""
 
     def __init__(self, torch, device):
         self.torch, self.device, self.marks = torch, device, []

@@ -1,13 +1,12 @@
 """PyTorch's matrix products and copies on a GPU, as peers of Assay's.
 
-torch_kernels.py matmul  [--dtype bf16|fp16|tf32|f32] [--size N]     torch.matmul into an array that is there
+torch_kernels.py matmul  [--dtype bf16|fp16|tf32|f32] [--size N]     torch.matmul into an existing array
 torch_kernels.py fp8     [--accumulate fast|full] [--size N]         torch._scaled_mm, e4m3 x e4m3 to bf16
 torch_kernels.py copy    [--bytes N]                                 Tensor.copy_, counted 2N
                  [--samples N] [--device cuda|cpu] [--once]
 
-Products try every form that could be the fastest - each library that PyTorch can be told to prefer, each way the
-operands may lie - and keep the best; a figure is the median over samples of about 50 ms of it. Operands are random
-normal numbers. Protocol: serve.py.
+Products try every form that could be the fastest (each library that PyTorch can prefer, each layout of the operands) and
+keep the best; a figure is its median over samples of about 50 ms. Operands are random normal numbers. Protocol: serve.py.
 """
 
 import argparse
@@ -56,7 +55,7 @@ class Timer:
 
 
 def laid_out(x, transposed):
-    """The same matrix, of which memory holds the transpose."""
+    """The same matrix; if `transposed`, stored as its transpose."""
     return x.t().contiguous().t() if transposed else x
 
 
@@ -65,7 +64,7 @@ def products(torch, options):
     n, on = options.size, options.device
     if options.kernel == "fp8":
         a = torch.randn(n, n, device=on).to(torch.float8_e4m3fn)
-        b = torch.randn(n, n, device=on).to(torch.float8_e4m3fn).t()  # K of both lies together: the one form there is
+        b = torch.randn(n, n, device=on).to(torch.float8_e4m3fn).t()  # K contiguous in both: the only supported form
         one = torch.ones((), device=on)
         fast = options.accumulate == "fast"
         return {f"_scaled_mm, {options.accumulate} accumulation": lambda: torch._scaled_mm(

@@ -3,15 +3,15 @@
 torch_train.py MODEL [--form eager|compiled|fastest] [--batch N] [--seq N] [--steps N] [--warm-up N]
                [--device cuda|cpu] [--tiny] [--once]
 
-MODEL: resnet50, gpt2-124m, llama-1b, llama-160m (tools/peers/training/torch_models.py). Autocast to bf16 over f32
-parameters; fused AdamW (clipped at 1, as configs/recipes) or fused SGD with momentum; channels-last images and cuDNN's
-own search; of flash and cuDNN's attention the one that is faster at the model's sizes. The vocabulary of gpt2-124m is
-padded to 50304, as those who train it do.
-Forms: eager; compiled (torch.compile); fastest: eager, compiled without and with CUDA graphs (mode reduce-overhead), and
-with --search also max-autotune, of which the fastest over a few steps is kept; ASSAY_PEER_FORM names it where it is known.
-A figure is items over the wall time of the steps, on a GPU of four seconds or more after a few that warm it up, the
-device idle before and after, with the median step by events and the peak memory that PyTorch reserved. Protocol:
-serve.py. --tiny: sizes for a test of this very program.
+MODEL: resnet50, gpt2-124m, llama-1b, llama-160m (tools/peers/training/torch_models.py). Autocast to bf16 with f32
+parameters; fused AdamW (clipped at 1, as in configs/recipes) or fused SGD with momentum; channels-last images and cuDNN's
+own search; flash or cuDNN attention, whichever is faster at the model's sizes. The vocabulary of gpt2-124m is padded to
+50304, as is usual in training.
+Forms: eager; compiled (torch.compile); fastest: the fastest over a few steps of eager, compiled without and with CUDA
+graphs (mode reduce-overhead) and, with --search, max-autotune. ASSAY_PEER_FORM names it if it is known already.
+A figure is items over the wall time of the steps, on a GPU at least four seconds after a few warm-up steps, with the
+device idle before and after. It includes the median step by events and PyTorch's peak reserved memory. Protocol:
+serve.py. --tiny: sizes for a test of this program.
 """
 
 import argparse
@@ -36,8 +36,8 @@ TINY = {"resnet50": {"blocks": (1, 1, 1, 1), "classes": 10},
         "llama-160m": {"layers": 2, "width": 64, "heads": 4, "kv_heads": 4, "mlp": 128, "vocabulary": 128}}
 MODES = {"eager": None, "compiled": "default", "compiled with CUDA graphs": "reduce-overhead",
          "compiled by search": "max-autotune"}
-LEAST_SECONDS = 4.0  # of a figure on a GPU
-AGAIN = 3  # steps before each figure: the other side had the GPU meanwhile
+MIN_SECONDS = 4.0  # of a figure on a GPU
+WARM_UP_AGAIN = 3  # steps before each figure, since the other side used the GPU meanwhile
 
 
 def arguments():
@@ -72,13 +72,7 @@ class Training:
         self.model = torch_models.make(options.model, self.device, **changes)
         self.batch = torch_models.batch(self.model, samples, seq, self.device, 32 if options.tiny else 224)
         self.weights = list(self.model.parameters())
-        self.clip = None if seq == 0 else 1.0
-        if seq == 0:
-            self.optimizer = torch.optim.SGD(self.weights, lr=0.1, momentum=0.9, weight_decay=5e-5, fused=True)
-        else:
-            groups = [{"params": [w for w in self.weights if w.dim() > 1], "weight_decay": 0.1},
-                      {"params": [w for w in self.weights if w.dim() <= 1], "weight_decay": 0.0}]
-            self.optimizer = torch.optim.AdamW(groups, lr=3e-4, betas=(0.9, 0.95), fused=True)
+        self.optimizer, self.clip = torch_models.optimizer(self.model, 0.1 if seq == 0 else 3e-4)
         self.about = {"model": options.model, "batch": samples, "seq": seq,
                       "precision": "autocast bf16, f32 parameters and moments",
                       "parameters": sum(w.numel() for w in self.weights)}
@@ -92,7 +86,7 @@ class Training:
         return self.model if mode is None else self.torch.compile(self.model, mode=mode)
 
     def faster_attention(self, samples, seq):
-        """The backend of scaled_dot_product_attention that is fastest forward and backward, and no other."""
+        """The fastest backend of scaled_dot_product_attention, forward and backward together."""
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
         torch, block = self.torch, self.model.blocks[0]
@@ -100,7 +94,7 @@ class Training:
         dim = width // block.heads if hasattr(block, "heads") else block.head_dim
         heads, kv_heads = width // dim, (block.qkv.out_features - width) // 2 // dim
 
-        def values(count):  # as the model lays them out
+        def values(count):  # in the model's layout
             return torch.randn(samples, seq, count, dim, device=self.device, dtype=torch.bfloat16, requires_grad=True)
 
         q, k, v, gradient = (values(count) for count in (heads, kv_heads, kv_heads, heads))
@@ -156,10 +150,10 @@ class Training:
         if self.device == "cuda":
             clock = serve.Clock(self.torch, self.device)
             clock.mark()
-            for _ in range(AGAIN):
+            for _ in range(WARM_UP_AGAIN):
                 self.step(loss_of, form)
                 clock.mark()
-            steps = max(steps, math.ceil(LEAST_SECONDS / statistics.median(clock.seconds())))
+            steps = max(steps, math.ceil(MIN_SECONDS / statistics.median(clock.seconds())))
         self.synchronize()
         clock = serve.Clock(self.torch, self.device)
         begin = time.perf_counter()
@@ -178,7 +172,7 @@ class Training:
 
 
 def ready(training, form, options):
-    """The loss in this form, compiled and warmed up, in memory that no other form holds."""
+    """The loss in this form, compiled and warmed up, after the memory of other forms was freed."""
     training.torch.compiler.reset()
     training.optimizer.zero_grad(set_to_none=True)
     if training.device == "cuda":
@@ -191,16 +185,16 @@ def ready(training, form, options):
 
 
 def fastest(training, forms, options):
-    """The form that is fastest over a few steps, ready to run; and every form's figure or why it has none."""
+    """The fastest form over a few steps, its loss ready to run, and each form's figure or the reason why it failed."""
     if len(forms) == 1:
         return forms[0], ready(training, forms[0], options), {}
     tried, best, loss_of = {}, None, None
     for form in forms:
-        loss_of = None  # what the form before it holds
+        loss_of = None  # frees the previous form
         try:
             loss_of = ready(training, form, options)
             figure = training.measure(loss_of, form, max(options.steps // 2, 2))
-        except Exception as error:  # noqa: BLE001: whatever the compiler breaks on, another form may do
+        except Exception as error:  # noqa: BLE001: another form may work where the compiler fails
             tried[form] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
             continue
         tried[form] = figure["value"]

@@ -1,9 +1,10 @@
-// Rates of the ops of language models on the CPU, through Assay's own interface:
+// Rates of the ops of language models on the CPU, through Assay's interface:
 //   language_ops [--threads N] [--seconds S] [--cpu] DTYPE NAME...
-// A name stands for itself and all below it: linear/... and head/... are GPT-2-124m's products on 2,048 tokens,
-// attention/... its attention on 4 x 512 tokens, tokens/... what is done to each token beside. Prints a table; the last
-// line is JSON with the rate of the ops together. `--cpu` counts CPU time a thread instead of time, for a machine that
-// others use too; with several threads set OMP_WAIT_POLICY=passive, so that waiting is not counted.
+// A name includes everything below it: linear/... and head/... are GPT-2-124m's products on 2,048 tokens, attention/...
+// its attention on 4 x 512 tokens, tokens/... other work per token. Prints a table; the last line is JSON with the rate
+// of all ops together. `--cpu` counts CPU time per thread instead of wall time, for a machine in shared use; with
+// several threads set OMP_WAIT_POLICY=passive, so that waiting is not counted.
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "harness/device/cpu/team.h"
@@ -11,8 +12,6 @@
 #include "workloads/ops/random.h"
 
 #include <fmt/format.h>
-
-#include <time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -26,12 +25,6 @@ namespace assay {
 namespace {
 
 using namespace ops;
-
-double clock_seconds(clockid_t clock) {
-  timespec t{};
-  clock_gettime(clock, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
 
 struct Timed {
   std::string name;
@@ -161,7 +154,7 @@ class Bench {
             .x = normal(2048 * 3 * 768), .cosine = normal(512 * 32, DType::f32), .sine = normal(512 * 32, DType::f32)});
   }
 
-  // Runs what `wanted` names, in turn, for `seconds`; prints the table.
+  // Cycles through the ops that `wanted` names for `seconds`; prints the table.
   void report(const std::vector<std::string>& wanted, double seconds, bool cpu_time) {
     std::erase_if(timed_, [&](const Timed& t) {
       return std::none_of(wanted.begin(), wanted.end(), [&](const std::string& w) {
@@ -169,18 +162,18 @@ class Bench {
       });
     });
     const clockid_t clock = cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
-    const double share = cpu_time ? 1.0 / team_.size() : 1.0;
+    const double scale = cpu_time ? 1.0 / team_.size() : 1.0;
     team_.use();
     for (Timed& t : timed_) t.run();
-    const double end = clock_seconds(CLOCK_MONOTONIC) + seconds;
+    const double end = seconds_on(CLOCK_MONOTONIC) + seconds;
     if (timed_.empty()) throw UsageError("no such work: linear, head, attention, tokens");
     do {
       for (Timed& t : timed_) {
-        const double start = clock_seconds(clock);
+        const double start = seconds_on(clock);
         t.run();
-        t.seconds.push_back((clock_seconds(clock) - start) * share);
+        t.seconds.push_back((seconds_on(clock) - start) * scale);
       }
-    } while (clock_seconds(CLOCK_MONOTONIC) < end);
+    } while (seconds_on(CLOCK_MONOTONIC) < end);
     double flops = 0, total = 0;
     for (Timed& t : timed_) {
       std::sort(t.seconds.begin(), t.seconds.end());

@@ -1,8 +1,8 @@
-"""PyTorch's side of language_ops: torch_ops.py DTYPE linear|attention [SECONDS].
+"""The PyTorch peer of language_ops: torch_ops.py DTYPE linear|attention [SECONDS].
 
-The same work on the same sizes: GPT-2-124m's products on 2,048 tokens, each forward (with its bias) and for both
-gradients; or causal attention on 4 x 512 tokens, 12 heads of 64, forward and backward, operands inside one wider row.
-FLOPs over the sum of the medians, as language_ops counts them; rounds go through all the work in turn."""
+The same work at the same sizes: GPT-2-124m's products on 2,048 tokens, each forward (with bias) and for both gradients;
+or causal attention on 4 x 512 tokens, 12 heads of 64, forward and backward, with operands in one fused row. Prints FLOPs
+over the sum of the medians, as language_ops does; cycles through all the work."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def attention(dtype, batch=4, seq=512, heads=12, dim=64):
     row = torch.randn(batch, seq, 3, heads, dim, dtype=dtype, requires_grad=True)
     q, k, v = (row[:, :, i].transpose(1, 2) for i in range(3))
     dout = torch.randn(batch, heads, seq, dim, dtype=dtype)
-    product = batch * heads * seq * seq * dim  # of the half of the square that the mask leaves
+    product = batch * heads * seq * seq * dim  # for the half of the square that is not masked
 
     def forward():
         with torch.no_grad():

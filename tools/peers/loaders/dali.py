@@ -1,5 +1,5 @@
-"""dali.py FOLDER: images a second of DALI's CPU pipeline, one thread a core: random-resized-crop decoded where the crop
-needs it, antialiased bilinear resize, flip, normalise, NHWC f32."""
+"""dali.py FOLDER: images per second of DALI's CPU pipeline with one thread per core: random-resized-crop that decodes
+only the crop, antialiased bilinear resize, flip, normalise, NHWC f32."""
 
 import os
 import sys

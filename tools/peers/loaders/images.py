@@ -1,4 +1,4 @@
-"""images.py ASSAY LINK: has Assay make its generated images, and links LINK to their folder, for every rival to read."""
+"""images.py ASSAY LINK: makes Assay generate its images and links LINK to their folder, for all peers to read."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ with tempfile.TemporaryDirectory() as folder:
     subprocess.run([assay, "run", "dataloader", "--set", "dataloader.stage=read", "--set", "dataloader.workers=1",
                     "--out", str(out)], check=True, stdout=subprocess.DEVNULL)
     record = json.loads((out / "records.jsonl").read_text().splitlines()[0])
-# "generated HASH": the folder whose manifest has this hash.
+# "generated HASH": find the folder whose manifest has this hash.
 want = record["protocol"]["data_set"].split()[1]
 for manifest in sorted(pathlib.Path(os.environ["ASSAY_CACHE"]).glob("*/SHA256SUMS")):
     if hashlib.sha256(manifest.read_bytes()).hexdigest().startswith(want):

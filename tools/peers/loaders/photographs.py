@@ -1,5 +1,5 @@
-"""photographs.py FOLDER: the two photographs of scikit-learn's wheel, as shipped below FOLDER/shipped, and below
-FOLDER/encoded as the generated set is: quality 95, no chroma subsampling."""
+"""photographs.py FOLDER: the two photographs of scikit-learn's wheel, unmodified in FOLDER/shipped, and encoded like the
+generated set (quality 95, no chroma subsampling) in FOLDER/encoded."""
 
 import importlib.util
 import json

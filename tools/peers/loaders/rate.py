@@ -1,4 +1,4 @@
-"""What the rivals' scripts share: the cores at hand, and samples over the wall time of a window."""
+"""Shared by the peers' scripts: the available cores, and samples over the wall time of a window."""
 
 import json
 import os

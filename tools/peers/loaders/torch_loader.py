@@ -1,5 +1,5 @@
-"""torch_loader.py FOLDER: images a second of torch's DataLoader with torchvision's v2 transforms, one worker a core, by
-the faster of its two decoders (Pillow, and torchvision.io on tensors)."""
+"""torch_loader.py FOLDER: images per second of torch's DataLoader with torchvision's v2 transforms and one worker per
+core, with the faster of its two decoders (Pillow, or torchvision.io on tensors)."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def dataset(tensors):
 
 def measure(tensors):
     images = dataset(tensors)
-    # One endless epoch: the pause between epochs is not what is compared.
+    # One endless epoch: the comparison excludes the pause between epochs.
     order = torch.utils.data.RandomSampler(images, replacement=True, num_samples=10**7)
     batches = iter(torch.utils.data.DataLoader(images, BATCH, sampler=order, num_workers=CORES))
     return rate(lambda: next(batches))

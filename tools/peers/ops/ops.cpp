@@ -1,6 +1,7 @@
-// The memory-bound ops of the CPU backend, each timed alone over arrays beyond the caches, beside a triad.
-//   ops NAME f32|bf16 [THREADS]   one JSON line for run.py: bytes/s by the bytes that the op must read and write
+// The memory-bound ops of the CPU backend, each timed alone on arrays larger than the caches, and relative to a triad.
+//   ops NAME f32|bf16 [THREADS]   one JSON line for run.py: bytes/s, counting what the op must read and write
 //   ops all f32|bf16 [THREADS]    a table of every op and the triad's rate
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
 #include "workloads/ops/backend.h"
@@ -8,7 +9,6 @@
 
 #include <fmt/format.h>
 #include <omp.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -224,17 +224,12 @@ class Bench {
   StepState state_;
 };
 
-// Of one thread, its own CPU time: what others do on the machine then counts for less.
-double now() {
-  timespec time{};
-  clock_gettime(omp_get_max_threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
+// CPU time for a single thread, which reduces the influence of other processes; else wall time.
 double seconds_of(const Timed& timed) {
-  const double begin = now();
+  const clockid_t clock = omp_get_max_threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+  const double begin = seconds_on(clock);
   timed.run();
-  return now() - begin;
+  return seconds_on(clock) - begin;
 }
 
 double median(std::vector<double> values) {
@@ -242,7 +237,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Median and best rate of at least 15 passes and a second, and the median of its ratio to a triad run after each pass.
+// Median and best rate over at least 15 passes and one second, and the median ratio to a triad run after each pass.
 struct Rate {
   double median = 0;
   double best = 0;

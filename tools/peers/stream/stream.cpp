@@ -1,7 +1,7 @@
-// A STREAM-like loop: one kernel over arrays far beyond the caches, OpenMP threads, plain or non-temporal stores.
+// A STREAM-like loop: one kernel on arrays far larger than the caches, OpenMP threads, plain or non-temporal stores.
 //   stream copy|triad BYTES plain|nontemporal
-// BYTES is one array's. Prints one JSON line: `value` is the median over 60 passes, `best` the fastest pass, which is
-// what STREAM itself quotes; counts as STREAM does (copy 2N, triad 3N bytes).
+// BYTES is the size of one array. Prints one JSON line: `value` is the median over 60 passes, `best` the fastest pass,
+// which is what STREAM reports. Counts as STREAM does (copy 2N, triad 3N bytes).
 #include <immintrin.h>
 #include <sys/mman.h>
 

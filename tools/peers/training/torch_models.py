@@ -1,6 +1,6 @@
-"""The peers' models as users of PyTorch write them: ResNet-50 v1.5 with torchvision's structure and names (but without
-the package, which not every machine with PyTorch has), a GPT-2-style and a Llama-style decoder with fused projections,
-scaled_dot_product_attention and cross_entropy. Random weights of deviation 0.02."""
+"""The peers' models, written as usual in PyTorch: ResNet-50 v1.5 with torchvision's structure and names (but without that
+package, which may be missing), a GPT-2-style and a Llama-style decoder with fused projections,
+scaled_dot_product_attention and cross_entropy. Random weights of deviation 0.02. Also their optimizers."""
 
 import torch
 from torch import nn
@@ -75,7 +75,7 @@ class LlamaBlock(nn.Module):
 
 
 class Llama(nn.Module):
-    """RMS norm, rotary positions, gated MLP; by default 162 M parameters with a head of its own."""
+    """RMS norm, rotary positions, gated MLP; by default 162 M parameters with a separate head."""
 
     def __init__(self, layers=12, width=768, heads=12, kv_heads=12, mlp=3072, seq=512, theta=10000.0, vocabulary=32000,
                  tied=False, epsilon=1e-6):
@@ -151,7 +151,7 @@ MODELS = {
     "resnet50": (ResNet50, {}),
     "gpt2-124m": (GPT2, {}),
     "llama-160m": (Llama, {}),
-    # The scaling of its rotary frequencies changes numbers in the table alone.
+    # Without the scaling of its rotary frequencies, which only changes numbers in a table.
     "llama-1b": (Llama, {"layers": 16, "width": 2048, "heads": 32, "kv_heads": 8, "mlp": 8192, "theta": 500000.0,
                          "vocabulary": 128256, "tied": True, "epsilon": 1e-5}),
 }
@@ -159,7 +159,7 @@ PARAMETERS = {"resnet50": 25557032, "gpt2-124m": 124439808, "llama-160m": 162417
 
 
 def make(name, device="cpu", **changes):
-    """The model of that name, its matrices and convolutions drawn with deviation 0.02; `changes` to its sizes."""
+    """The model of that name with random matrices and convolutions of deviation 0.02; `changes` replace sizes."""
     kind, sizes = MODELS[name]
     with torch.device(device):
         model = kind(**(sizes | changes))
@@ -170,6 +170,16 @@ def make(name, device="cpu", **changes):
     resized = set(changes) - {"seq"}
     assert resized or count == PARAMETERS[name], f"{name}: {count} parameters"
     return model.to(memory_format=torch.channels_last) if kind is ResNet50 else model
+
+
+def optimizer(model, rate):
+    """The optimizer of configs/recipes, and where it clips the gradient norm."""
+    weights = list(model.parameters())
+    if isinstance(model, ResNet50):
+        return torch.optim.SGD(weights, lr=rate, momentum=0.9, weight_decay=5e-5, fused=True), None
+    groups = [{"params": [w for w in weights if w.dim() > 1], "weight_decay": 0.1},
+              {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.95), fused=True), 1.0
 
 
 def batch(model, samples, seq, device="cpu", size=224):

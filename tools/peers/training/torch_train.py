@@ -1,15 +1,15 @@
 """PyTorch's training step on this CPU, as a peer of Assay's.
 
-torch_train.py compile MODEL PRECISION         torch.compile's code into its cache, which later processes find
-torch_train.py choose MODEL PRECISION FOLDER   runs every form once: eager and compiled, each with the plain allocator
-                                               and with jemalloc that keeps what it has; notes their figures in FOLDER
-torch_train.py run MODEL PRECISION FOLDER      a few steps of the form that `choose` found fastest, and the lowest
-                                               peak memory that any form had
-torch_train.py step MODEL PRECISION FORM       one of them as it is started
+torch_train.py compile MODEL PRECISION         fills torch.compile's cache for later processes
+torch_train.py choose MODEL PRECISION FOLDER   runs every form once (eager and compiled, each with the standard allocator
+                                               and with jemalloc without decay) and stores the figures in FOLDER
+torch_train.py run MODEL PRECISION FOLDER      a few steps of the form that `choose` found fastest, and the lowest peak
+                                               memory of any form
+torch_train.py step MODEL PRECISION FORM       the process in which the others run a form
 
 MODEL: resnet50 (16 images of 224 px), gpt2-124m, llama-160m (4 x 512 tokens). PRECISION: f32; bf16 (autocast, f32 masters).
 Optimizers, decay, clipping and label smoothing are those of configs/recipes. Throughput is items over the wall time of
-the timed steps, after a warm-up; peak memory is the process's.
+the timed steps, after a warm-up; peak memory is that of the process.
 """
 
 import json
@@ -21,13 +21,13 @@ import time
 
 sys.dont_write_bytecode = True
 BATCH = {"resnet50": (16, 0), "gpt2-124m": (4, 512), "llama-160m": (4, 512)}
-STEPS = {"resnet50": (2, 5), "gpt2-124m": (2, 2), "llama-160m": (2, 2)}  # warm-up, timed; of one side
-# What PyTorch's tuning guide recommends; decay off is what pays.
+STEPS = {"resnet50": (2, 5), "gpt2-124m": (2, 2), "llama-160m": (2, 2)}  # warm-up, timed
+# Recommended by PyTorch's tuning guide; turning decay off makes the difference.
 MALLOC_CONF = "oversize_threshold:1,background_thread:true,metadata_thp:auto,dirty_decay_ms:-1,muzzy_decay_ms:-1"
 
 
 def jemalloc():
-    """Path of the library, or nothing."""
+    """Path of the library, or None."""
     places = ("lib*/libjemalloc.so.2", "lib*/*/libjemalloc.so.2")
     return next((str(path) for place in places for path in sorted(pathlib.Path("/usr").glob(place))), None)
 
@@ -37,7 +37,7 @@ def notes_of(name, precision, folder):
 
 
 def peak_memory():
-    """Of this process, resident, in bytes."""
+    """Peak resident bytes of this process."""
     for line in pathlib.Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -45,8 +45,8 @@ def peak_memory():
 
 
 def step(name, precision, form):
-    """Figures of this very process."""
-    threads = int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))  # before OpenMP binds this one
+    """Figures of this process."""
+    threads = int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))  # before OpenMP binds this thread
     try:
         import torch
         import torch_models
@@ -58,15 +58,7 @@ def step(name, precision, form):
     samples, seq = BATCH[name]
     model = torch_models.make(name)
     inputs, targets = torch_models.batch(model, samples, seq)
-    weights = list(model.parameters())
-    clip = None
-    if name == "resnet50":
-        optimizer = torch.optim.SGD(weights, lr=0.00625, momentum=0.9, weight_decay=5e-5, fused=True)
-    else:
-        clip = 1.0
-        groups = [{"params": [w for w in weights if w.dim() > 1], "weight_decay": 0.1},
-                  {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0}]
-        optimizer = torch.optim.AdamW(groups, lr=6e-4, betas=(0.9, 0.95), fused=True)
+    optimizer, clip = torch_models.optimizer(model, 0.00625 if name == "resnet50" else 6e-4)
     loss_of = torch.compile(model) if form == "compiled" else model
 
     def one():
@@ -74,7 +66,7 @@ def step(name, precision, form):
             loss = loss_of(inputs, targets)
         loss.backward()
         if clip:
-            torch.nn.utils.clip_grad_norm_(weights, clip, foreach=True)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), clip, foreach=True)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return loss.item()
@@ -93,7 +85,7 @@ def step(name, precision, form):
 
 
 def start(name, precision, form, allocator="plain"):
-    """Runs one form in a process of its own and returns its figure."""
+    """Runs one form in a new process and returns its figure."""
     environment = dict(os.environ, OMP_PROC_BIND="close", OMP_PLACES="cores")
     if allocator == "jemalloc":
         environment |= {"LD_PRELOAD": jemalloc(), "MALLOC_CONF": MALLOC_CONF}

@@ -32,13 +32,10 @@ Attention::Attention(Builder& builder, std::string name, const AttentionShape& s
       out_projection_(projection(builder, name_ + ".out", shape.heads * shape.head_dim, shape.width, shape.bias)) {}
 
 ops::AttentionDesc Attention::desc(const Builder& builder) const {
-  ops::AttentionDesc desc;
-  desc.batch = builder.batch().samples;
-  desc.seq = builder.batch().seq;
+  ops::AttentionDesc desc{.batch = builder.batch().samples, .seq = builder.batch().seq, .causal = shape_.causal};
   desc.heads = shape_.heads;
   desc.kv_heads = shape_.kv_heads;
   desc.head_dim = shape_.head_dim;
-  desc.causal = shape_.causal;
   desc.lengths = shape_.lengths;
   desc.q_stride = desc.k_stride = desc.v_stride = shape_.qkv_columns();
   desc.dtype = builder.product();
@@ -56,14 +53,10 @@ void Attention::rotate(Builder& builder, Tensor qkv, bool inverse) const {
     });
   };
   const Tensor cosine = table("rotary/cosine", std::cos), sine = table("rotary/sine", std::sin);
-  ops::RotaryDesc desc;
-  desc.batch = builder.batch().samples;
-  desc.seq = seq;
+  ops::RotaryDesc desc{.batch = builder.batch().samples, .seq = seq, .inverse = inverse, .dtype = builder.compute()};
   desc.heads = shape_.heads + shape_.kv_heads;
   desc.head_dim = shape_.head_dim;
   desc.stride = shape_.qkv_columns();
-  desc.inverse = inverse;
-  desc.dtype = builder.compute();
   const Builder::Scope scope(builder, "rotary");
   builder.run(builder.op<ops::Rotary>(desc), {qkv, cosine, sine}, {qkv}, [=](const Places& at) {
     return ops::Rotary::Args{.x = at.at(qkv), .cosine = at.at(cosine), .sine = at.at(sine)};

@@ -17,7 +17,7 @@ struct AttentionShape {
   bool causal = true;
   bool lengths = false;  // keys beyond a sequence's length are masked
   // Rotation of a pair of each head, in radians per position; empty: no rotation.
-  std::function<double(std::int64_t pair)> frequency;
+  std::function<double(std::int64_t pair)> frequency = {};
 
   std::int64_t qkv_columns() const { return (heads + 2 * kv_heads) * head_dim; }
 };

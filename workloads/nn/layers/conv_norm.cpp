@@ -21,16 +21,14 @@ ConvNorm::ConvNorm(const Builder& builder, std::string conv, std::string norm, c
 }
 
 ops::BatchNormDesc ConvNorm::norm_desc(const Builder& builder) const {
-  ops::BatchNormDesc desc;
-  desc.rows = desc_.n * desc_.p() * desc_.q();
-  desc.channels = desc_.k;
-  desc.dtype = builder.compute();
-  desc.relu = relu_;
-  desc.residual = residual_;
-  desc.training = builder.training();
-  desc.epsilon = epsilon_;
-  desc.momentum = momentum_;
-  return desc;
+  return {.rows = desc_.n * desc_.p() * desc_.q(),
+          .channels = desc_.k,
+          .dtype = builder.compute(),
+          .relu = relu_,
+          .residual = residual_,
+          .training = builder.training(),
+          .epsilon = epsilon_,
+          .momentum = momentum_};
 }
 
 Tensor ConvNorm::convolve(Builder& builder, Tensor x) {

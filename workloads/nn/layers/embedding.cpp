@@ -9,17 +9,15 @@ Embedding::Embedding(const Builder& builder, const EmbeddingShape& shape)
 }
 
 ops::EmbeddingDesc Embedding::desc(const Builder& builder) const {
-  ops::EmbeddingDesc desc;
-  desc.batch = builder.batch().samples;
-  desc.seq = builder.batch().seq;
-  desc.vocabulary = shape_.vocabulary;
-  desc.width = shape_.width;
-  desc.positions = shape_.positions > 0;
-  desc.types = shape_.types;
-  desc.dtype = builder.compute();
-  desc.parameters = builder.master();
-  desc.gradient = builder.gradient_type();
-  return desc;
+  return {.batch = builder.batch().samples,
+          .seq = builder.batch().seq,
+          .vocabulary = shape_.vocabulary,
+          .width = shape_.width,
+          .positions = shape_.positions > 0,
+          .types = shape_.types,
+          .dtype = builder.compute(),
+          .parameters = builder.master(),
+          .gradient = builder.gradient_type()};
 }
 
 Tensor Embedding::forward(Builder& builder) {

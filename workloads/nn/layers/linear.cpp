@@ -33,13 +33,8 @@ Tensor Linear::forward(Builder& builder, Tensor x, std::int64_t rows, ops::Epilo
   const Builder::Scope scope(builder, name_);
   rows_ = rows;
   x_ = x;
-  ops::MatmulDesc desc;
-  desc.m = rows;
-  desc.n = out_;
-  desc.k = in_;
+  ops::MatmulDesc desc{.m = rows, .n = out_, .k = in_, .out = builder.compute(), .transpose_b = true};
   desc.a = desc.b = fp8_ ? DType::fp8_e4m3 : builder.product();
-  desc.out = builder.compute();
-  desc.transpose_b = true;
   desc.bias = static_cast<bool>(bias_);
   desc.bias_type = builder.bias_type();
   desc.epilogue = epilogue;
@@ -83,14 +78,9 @@ Tensor Linear::backward(Builder& builder, Tensor dy, const Into& into) {
   } else {
     append_weight_gradient(builder, weight_, bias_, dy, x_, rows_, in_, out_);
   }
-  ops::MatmulDesc desc;
-  desc.m = rows_;
-  desc.n = in_;
-  desc.k = out_;
+  ops::MatmulDesc desc{.m = rows_, .n = in_, .k = out_, .out = builder.compute(), .transpose_b = fp8_};
   desc.a = fp8_ ? DType::fp8_e5m2 : builder.product();
   desc.b = fp8_ ? DType::fp8_e4m3 : builder.product();
-  desc.out = builder.compute();
-  desc.transpose_b = fp8_;
   desc.epilogue = into.epilogue;
   desc.accumulate = into.add;
   const auto op = fp8_ ? builder.op<ops::Matmul>(desc) : builder.weight_matmul(desc);
@@ -109,14 +99,9 @@ Tensor Linear::backward(Builder& builder, Tensor dy, const Into& into) {
 }
 
 void Linear::append_fp8_weight_gradient(Builder& builder, const Rounded& dy) const {
-  ops::MatmulDesc desc;
-  desc.m = out_;
-  desc.n = in_;
-  desc.k = rows_;
-  desc.a = DType::fp8_e5m2;
-  desc.b = DType::fp8_e4m3;
+  ops::MatmulDesc desc{
+      .m = out_, .n = in_, .k = rows_, .a = DType::fp8_e5m2, .b = DType::fp8_e4m3, .transpose_b = true};
   desc.out = builder.gradient_type();
-  desc.transpose_b = true;
   desc.accumulate = builder.adds_to(weight_);
   const Tensor a = dy.transposed, b = x8_.transposed, scale_a = dy.inverse, scale_b = x8_.inverse;
   const Tensor dw = builder.gradient(weight_);
@@ -143,13 +128,8 @@ Tensor Linear::backward_through_gelu(Builder& builder, Tensor dy, ops::Activatio
 
 void append_weight_gradient(Builder& builder, Parameter weight, Parameter bias, Tensor dy, Tensor x, std::int64_t rows,
                             std::int64_t in, std::int64_t out, std::int64_t x_row) {
-  ops::MatmulDesc desc;
-  desc.m = out;
-  desc.n = in;
-  desc.k = rows;
+  ops::MatmulDesc desc{.m = out, .n = in, .k = rows, .out = builder.gradient_type(), .transpose_a = true};
   desc.a = desc.b = builder.product();
-  desc.out = builder.gradient_type();
-  desc.transpose_a = true;
   desc.row_sums = static_cast<bool>(bias);
   desc.accumulate = builder.adds_to(weight);
   if (bias) builder.adds_to(bias);

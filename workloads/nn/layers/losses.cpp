@@ -15,11 +15,7 @@ constexpr std::int64_t max_elements = (std::int64_t{1} << 31) - 1;
 
 void append_cross_entropy(Builder& builder, Tensor logits, std::int64_t rows, std::int64_t classes, std::int64_t stride,
                           std::int64_t first_row, std::int64_t all_rows) {
-  ops::CrossEntropyDesc desc;
-  desc.rows = rows;
-  desc.classes = classes;
-  desc.stride = stride;
-  desc.dtype = builder.compute();
+  ops::CrossEntropyDesc desc{.rows = rows, .classes = classes, .stride = stride, .dtype = builder.compute()};
   desc.smoothing = builder.smoothing();
   desc.gradient = builder.training();
   const Tensor targets = builder.input(Input::targets, all_rows);
@@ -39,11 +35,8 @@ void append_cross_entropy(Builder& builder, Tensor logits, std::int64_t rows, st
 // with strided rows, by classes whose weights are zero and which the loss ignores.
 std::int64_t columns_of(Builder& builder, std::int64_t vocabulary) {
   constexpr std::int64_t whole = 64;
-  ops::MatmulDesc product;
-  product.m = product.n = product.k = whole;
+  ops::MatmulDesc product{.m = whole, .n = whole, .k = whole, .out = builder.compute(), .out_stride = 2 * whole};
   product.a = product.b = builder.product();
-  product.out = builder.compute();
-  product.out_stride = 2 * whole;
   const bool dense = vocabulary % 8 == 0 || !builder.has<ops::Matmul>(product);
   return dense ? vocabulary : (vocabulary + whole - 1) / whole * whole;
 }
@@ -75,13 +68,8 @@ Tensor LmHead::forward(Builder& builder, Tensor h) const {
   for (std::int64_t row = 0; row < rows; row += block) {
     const std::int64_t count = std::min(block, rows - row);
     const std::size_t skip = static_cast<std::size_t>(row * width_) * size_of(dtype);
-    ops::MatmulDesc product;
-    product.m = count;
-    product.n = columns;
-    product.k = width_;
+    ops::MatmulDesc product{.m = count, .n = columns, .k = width_, .out = dtype, .transpose_b = true};
     product.a = product.b = builder.product();
-    product.out = dtype;
-    product.transpose_b = true;
     product.bias = static_cast<bool>(bias_);
     product.bias_type = builder.bias_type();
     const auto op = builder.weight_matmul(product);
@@ -94,12 +82,8 @@ Tensor LmHead::forward(Builder& builder, Tensor h) const {
     if (!builder.training()) continue;
     builder.phase(Phase::backward);
     append_weight_gradient(builder, weight_, bias_, logits, h, count, width_, columns, row);
-    ops::MatmulDesc back;
-    back.m = count;
-    back.n = width_;
-    back.k = columns;
+    ops::MatmulDesc back{.m = count, .n = width_, .k = columns, .out = dtype};
     back.a = back.b = builder.product();
-    back.out = dtype;
     const auto back_op = builder.weight_matmul(back);
     const Tensor back_w = builder.operand(weight_, back_op);
     builder.run(back_op, {logits, back_w}, {dh}, [=](const Places& at) {

@@ -10,15 +10,13 @@ Norm::Norm(const Builder& builder, std::string name, const NormShape& shape)
 }
 
 ops::NormDesc Norm::desc(const Builder& builder, bool residual) const {
-  ops::NormDesc desc;
-  desc.kind = shape_.kind;
-  desc.rows = rows_;
-  desc.columns = shape_.columns;
-  desc.dtype = builder.compute();
-  desc.residual = residual;
-  desc.bias = static_cast<bool>(bias_);
-  desc.epsilon = shape_.epsilon;
-  return desc;
+  return {.kind = shape_.kind,
+          .rows = rows_,
+          .columns = shape_.columns,
+          .dtype = builder.compute(),
+          .residual = residual,
+          .bias = static_cast<bool>(bias_),
+          .epsilon = shape_.epsilon};
 }
 
 Tensor Norm::forward(Builder& builder, Tensor x, Tensor residual, std::int64_t rows) {
