@@ -126,8 +126,7 @@ std::string injected_text(const RunSet& runs) {
   if (count == 0) return {};
   return fmt::format(
       "{} record{} injected faults and {} left out: such records test the checks and are not measurements (include "
-      "them "
-      "with --injected)",
+      "them with --injected)",
       count, count == 1 ? " has" : "s have", count == 1 ? "was" : "were");
 }
 

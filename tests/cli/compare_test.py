@@ -114,7 +114,7 @@ class Compare(AssayCase):
         base = self.values("b", 100)
         done = self.compare(base, self.values("h", 100, protocol={"cache": "hot"}))
         self.assertEqual(done.returncode, 3)
-        self.assertIn("No case was measured alike", done.stdout)
+        self.assertIn("No case was measured in the same way", done.stdout)
         done = self.compare(base, self.side("e", []))
         self.assertEqual(done.returncode, 3)
         self.assertIn("no finished case in head (e0)", done.stderr)

@@ -66,9 +66,9 @@ class CostReport(AssayCase):
 
     def test_a_catalogue_is_read_unchanged(self):
         self.write("gcp.csv", CATALOGUE + "a3-highgpu-8g,208.0,1872.0,,,,us-east4,us-east4-a,9.46,2.16\n"
-                                          ",,,H100,8.0,H100,us-east4,us-east4-a,78.37,700.0\n")
+                                          ",,,X100,8.0,X100,us-east4,us-east4-a,78.37,700.0\n")
         self.priced(run={"labels": {"instance_type": "a3-highgpu-8g", "region": "us-east4"},
-                         "environment": {"gpus": [{"name": "NVIDIA H100 80GB HBM3"}] * 8}})
+                         "environment": {"gpus": [{"name": "NVIDIA X100 80GB"}] * 8}})
         rows, out = self.costs("r", "--prices", "gcp.csv")
         self.assertEqual([row["basis"] for row in rows], ["on demand", "spot"])
         self.assertAlmostEqual(rows[0]["price"]["value"], 87.83)

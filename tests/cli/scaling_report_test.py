@@ -93,7 +93,7 @@ class ScalingReport(AssayCase):
     def test_one_world_size_says_what_to_run(self):
         self.run_dir(step(1, 8))
         _, out = self.report("r")
-        self.assertIn("One world size only", out)
+        self.assertIn("Only one comparable world size", out)
         self.assertIn("assay run transformer", " ".join(out.split()))
 
     def test_slowest_rank_and_its_host(self):

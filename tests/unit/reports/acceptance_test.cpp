@@ -181,7 +181,7 @@ TEST(Acceptance, ADifferentProtocolIsRefusedAndCountsAsMissing) {
   const Checked refused(floor, {run_of({record_of("gemm/m=1", 9e14, {})})});
   EXPECT_EQ(refused.verdict(), Verdict::fail);
   EXPECT_THAT(refused.only().reason, HasSubstr("data is normal, the floor asks for zeros"));
-  EXPECT_THAT(refused.only().reason, HasSubstr("no cach in it"));
+  EXPECT_THAT(refused.only().reason, HasSubstr("it has no cach"));
   EXPECT_THAT(refused.only().reason, Not(HasSubstr("min_samples")));  // 30 is 30.0
   EXPECT_EQ(refused.only().records.front().outcome, Outcome::refused);
   EXPECT_FALSE(refused.only().records.front().value);
