@@ -248,12 +248,11 @@ void read(Scan& scan, SharedJson& to, JsonPool& pool) {
   to = pool.get(text == "null" ? "{}" : text);
 }
 
-// Labels of schema 1 that part nothing: they follow from the world size, are prose, or vary by chance.
-constexpr std::array<std::string_view, 26> schema1_remarks{
-    "accumulate",  "bytes_used",   "candidates",   "choice",       "choices", "communication", "convergence",
-    "count",       "formula",      "global_batch", "gpu_trace",    "kernel",  "kernel_search", "micro_batch",
-    "not_offered", "note",         "pcie",         "pcie_maximum", "peak",    "peak_measured", "planned_memory",
-    "slowest_gpu", "slowest_pair", "store_search", "threads",      "weights"};
+// Labels of schema 1 that part nothing: they follow from the world size, are prose, or say what a trial chose.
+constexpr std::array<std::string_view, 17> schema1_remarks{
+    "accumulate",    "bytes_used",     "choice",       "choices",     "communication", "convergence",
+    "count",         "formula",        "global_batch", "micro_batch", "note",          "peak",
+    "peak_measured", "planned_memory", "redop",        "root",        "threads"};
 constexpr std::array<std::string_view, 2> schema1_choices{"implementation", "isa"};
 
 // Schema 1 has only labels. Unlisted ones (the user's among them) become conditions: they part series, but not the two
