@@ -1,4 +1,5 @@
 """assay run: exit codes, the run directory, workers that break, resume."""
+import json
 import os
 import resource
 import shutil

@@ -129,14 +129,14 @@ class Steps(Folder):
         environment = {**os.environ, "ASSAY_MODULE_PATH": str(EMULATED), "ASSAY_EMULATION": "devices=4"}
         commands = {step.name: [word.format(bin=BUILD, out=self.dir, gpus=4) for word in step.command]
                     for step in check.steps() if step.kind == "assay"}
-        for entry in json.loads((HERE.parent / "peers/gpu/comparisons.json").read_text()):
+        for entry in json.loads((check.ROOT / "tools/peers/gpu/comparisons.json").read_text()):
             commands[entry["name"]] = [str(BUILD / "assay"), "run", *entry["ours"]["assay"], "--device", "cuda"]
         for name, command in commands.items():
             done = subprocess.run(command + ["--dry-run"], env=environment, capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, f"{name}: {done.stderr}")
 
     def test_comparisons_are_known(self):
-        known = {entry["name"] for entry in json.loads((HERE.parent / "peers/gpu/comparisons.json").read_text())}
+        known = {entry["name"] for entry in json.loads((check.ROOT / "tools/peers/gpu/comparisons.json").read_text())}
         named = {step.command[-1] for step in check.steps() if step.kind == "ratios"}
         self.assertLessEqual(named, known)
         # Required comparisons.

@@ -121,24 +121,24 @@ TEST(Record, LabelsOfSchema1AreSorted) {
   };
   const Case cases[] = {
       // collective and pairwise
-      {"algorithm members redop root transport", "implementation", "bytes_used count"},
+      {"algorithm members transport", "implementation", "bytes_used count redop root"},
       // gemm
-      {"accumulation form libraries types", "implementation isa",
-       "candidates choice not_offered peak slowest_gpu threads weights"},
+      {"accumulation candidates form libraries not_offered slowest_gpu types weights", "implementation isa",
+       "choice peak threads"},
       // peak
-      {"scaling", "implementation isa", "candidates threads"},
+      {"candidates scaling", "implementation isa", "threads"},
       // memory
-      {"array_bytes hops level passes store", "isa", "kernel kernel_search store_search threads"},
+      {"array_bytes hops kernel kernel_search level passes store store_search", "isa", "threads"},
       // dataloader
       {"decoder images mean_bytes", "", ""},
       // transfer
-      {"counts gpu_numa_node gpus level numa_node", "", "pcie pcie_maximum slowest_pair"},
+      {"counts gpu_numa_node gpus level numa_node pcie pcie_maximum slowest_pair", "", ""},
       // launch, and labels of the user's
       {"rack", "", "threads"},
       // training
-      {"data epoch_samples fp8 graph libraries model recipe scoring seq target transport", "implementation isa",
-       "accumulate choices communication convergence formula global_batch gpu_trace micro_batch peak peak_measured "
-       "planned_memory threads"},
+      {"data epoch_samples fp8 gpu_trace graph libraries model recipe scoring seq target transport", "implementation isa",
+       "accumulate choices communication convergence formula global_batch micro_batch peak peak_measured planned_memory "
+       "threads"},
   };
   for (const Case& one : cases) {
     Json labels = Json::object();
