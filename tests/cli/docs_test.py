@@ -1,0 +1,85 @@
+"""README.md and docs/: commands in `sh` blocks run, JSON is valid, links resolve, and the README stays short."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+from assay_case import AssayCase
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+README_LINES = 150
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+def commands(text):
+    """The lines of `sh` blocks that call assay, each with its exit code: 0, or that of a comment `# exit 1`."""
+    for language, block in FENCE.findall(text):
+        for line in block.splitlines() if language == "sh" else []:
+            if line.startswith("assay "):
+                code = re.search(r"# exit (\d)", line)
+                yield line, int(code.group(1)) if code else 0
+
+
+def files(text):
+    """JSON blocks that follow a line ending in "`NAME.json`:", by name."""
+    return dict(re.findall(r"`([\w-]+\.json)`:\n\n```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+
+
+def anchors(page):
+    """What headings of a page are called in links."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+class Docs(AssayCase):
+    def test_commands_run(self):
+        for folder in ("tests", "configs"):
+            (self.dir / folder).symlink_to(ROOT / folder)
+        found = 0
+        for page in PAGES:
+            text = page.read_text()
+            for name, content in files(text).items():
+                self.write(name, content)
+            for line, code in commands(text):
+                found += 1
+                with self.subTest(page=name_of(page), command=line):
+                    done = subprocess.run(["sh", "-c", f'assay() {{ "$ASSAY" "$@"; }}\n{line}'], cwd=self.dir,
+                                          env={**os.environ, "ASSAY": str(pathlib.Path(self.binary).resolve())},
+                                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+                    self.assertEqual(done.returncode, code, done.stderr)
+                    self.assertFalse((self.dir / "runs").exists(), "commands that measure belong in `text` blocks")
+        self.assertGreater(found, 0)
+
+    def test_json_is_valid(self):
+        for page in PAGES:
+            for language, block in FENCE.findall(page.read_text()):
+                if language == "json":
+                    with self.subTest(name_of(page)):
+                        json.loads(block)
+
+    def test_links_resolve(self):
+        for page in PAGES:
+            for link in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text())):
+                if re.match(r"[a-z]+:", link):
+                    continue
+                path, _, anchor = link.partition("#")
+                target = (page.parent / path) if path else page
+                with self.subTest(page=name_of(page), link=link):
+                    self.assertTrue(target.exists())
+                    if anchor:
+                        self.assertIn(anchor, anchors(target))
+
+    def test_readme_is_short(self):
+        self.assertLessEqual(len((ROOT / "README.md").read_text().splitlines()), README_LINES)
+
+
+if __name__ == "__main__":
+    unittest.main()
