@@ -196,7 +196,7 @@ void RunWriter::update_run(const Json& run) {
   replace_file(dir_ / "run.json", run.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-void RunWriter::write_file(const std::string& name, std::string_view text, bool anew) {
+void RunWriter::write_file(const std::string& name, std::string_view text, bool replace) {
   const bool plain = name.starts_with("mllog/") && name.size() > 6 && name.size() < 200 && name[6] != '.' &&
                      std::all_of(name.begin() + 6, name.end(),
                                  [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
@@ -204,7 +204,7 @@ void RunWriter::write_file(const std::string& name, std::string_view text, bool 
   const fs::path path = dir_ / name;
   std::error_code error;
   fs::create_directory(dir_ / "mllog", error);
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (anew ? O_TRUNC : 0), 0644);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (replace ? O_TRUNC : 0), 0644);
   if (fd < 0) throw RunDirError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
   try {
     write_all(fd, text, path);

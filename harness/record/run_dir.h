@@ -39,7 +39,7 @@ class RunWriter {
   void append(Record record);
   void update_run(const Json& run);
   // Appends text to the file `name` below mllog/, or starts it over; synced. Throws Error for any other name.
-  void write_file(const std::string& name, std::string_view text, bool anew);
+  void write_file(const std::string& name, std::string_view text, bool replace);
   // A heartbeat for other hosts; call it every few seconds.
   void refresh_lock() { lock_.refresh(); }
 

@@ -88,7 +88,7 @@ void refuse_while_held(int fd, const fs::path& dir, bool locked) {
   const double age = age_of(fd, dir);
   if (age < dead_after_seconds)
     refuse(dir, holder,
-           fmt::format(", which gave a sign of life {:.0f} s ago; if it has died, this is found {:.0f} s after that",
+           fmt::format(", whose last heartbeat was {:.0f} s ago; if it has died, this is found {:.0f} s after that",
                        std::max(age, 0.0), dead_after_seconds));
 }
 

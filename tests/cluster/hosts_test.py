@@ -22,7 +22,7 @@ class OverHosts(ClusterCase):
 
     def tearDown(self):
         for host in self.hosts.names:
-            self.hosts.mend(host)
+            self.hosts.restore(host)
             self.hosts.fast(host)
         super().tearDown()
 
@@ -130,7 +130,7 @@ class OverHosts(ClusterCase):
         broken = [record for record in self.records() if record["status"] != "ok"]
         self.assertTrue(broken, err)
         self.assertIn("h3", broken[0]["reason"])
-        self.hosts.mend("h3")
+        self.hosts.restore("h3")
         done = self.run_on("h1", "--resume", self.out, "--hostfile", self.hosts.hostfile())
         self.assertEqual(done.returncode, 0, done.stderr)
         self.complete(30)

@@ -122,7 +122,7 @@ class Hosts:
         """Takes the host's link down."""
         ip("-n", self.switch, "link", "set", name, "down")
 
-    def mend(self, name):
+    def restore(self, name):
         ip("-n", self.switch, "link", "set", name, "up")
 
     def _tc(self, name, *words):

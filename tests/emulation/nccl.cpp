@@ -46,7 +46,7 @@ std::string environment(const char* name) {
 
 class Log {
  public:
-  void open_anew() {
+  void reopen() {
     const std::lock_guard lock(mutex_);
     if (file_) std::fclose(file_);
     file_ = nullptr;
@@ -376,7 +376,7 @@ const char* ncclGetErrorString(ncclResult_t result) {
 }
 
 const char* ncclGetLastError(ncclComm_t) { return last_error.c_str(); }
-void ncclResetDebugInit() { log().open_anew(); }
+void ncclResetDebugInit() { log().reopen(); }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::string interface = environment("NCCL_SOCKET_IFNAME");

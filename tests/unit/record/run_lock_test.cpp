@@ -54,7 +54,7 @@ TEST_F(RunLockTest, NamesItsHolderAndIsFreeAfterwards) {
 
 TEST_F(RunLockTest, AnotherHostsFreshWordHoldsWhateverTheKernelSays) {
   write("77 far another-boot\n", 5);
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("process 77 on far"), ContainsRegex("sign of life [1-5]?[0-9] s ago")));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("process 77 on far"), ContainsRegex("last heartbeat was [1-5]?[0-9] s ago")));
   EXPECT_THAT(text(), HasSubstr("77 far"));
 }
 

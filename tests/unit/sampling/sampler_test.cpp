@@ -171,7 +171,7 @@ TEST_F(SamplerTest, SamplesAreBounded) {
   EXPECT_EQ(s.measurement().stopped_by, StopReason::count);
 }
 
-TEST_F(SamplerTest, ASecondMeasurementStartsAnew) {
+TEST_F(SamplerTest, ASecondMeasurementStartsFresh) {
   protocol.max_samples = 4;
   Sampler s = sampler();
   s.repeat(1, work(1e-3));
