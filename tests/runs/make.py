@@ -4,9 +4,10 @@
 
 rewrites all expectations with that binary; `git diff` then shows what changed. Do so only for an intended change.
 
-The runs are real ones, made short, with their samples cut and their hosts renamed. Edited by hand: micro-head-* (slower,
-faster, broken, missing and incomparable cases), cluster and fleet (hosts counted as machines of their own, one of them
-slow), resumed (attempts and damaged lines), hostile (names and figures made to break readers), gpu (invented figures).
+The runs began as real ones, made short, with their samples cut and their hosts renamed. Edited by hand: micro-* (quiet
+samples and figures are made up on both sides; head has slower, faster, broken, missing and incomparable cases), cluster
+and fleet (hosts counted as machines of their own, one of them slow), resumed (attempts and damaged lines), hostile (names
+and figures made to break readers), gpu (invented figures).
 """
 
 import hashlib
