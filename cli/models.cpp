@@ -1,10 +1,10 @@
 #include "cli/models.h"
 
 #include "harness/core/error.h"
-#include "harness/core/json.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "workloads/nn/step_plan.h"
 #include "workloads/resnet/resnet.h"
 #include "workloads/transformer/transformer.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/configs.h"
-#include "harness/core/json_fwd.h"
+#include "harness/json/fwd.h"
 
 #include <cstdint>
 #include <optional>

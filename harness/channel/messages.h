@@ -1,5 +1,5 @@
-// Every message that travels over the channel: one JSON object per line, named by its "type". Each struct lists its
-// members once, for encoding and decoding alike.
+// Every message that travels over the channel: one JSON object per line, named by its "type", with the members that its
+// struct lists (harness/json/members.h).
 #pragma once
 
 #include "harness/record/record.h"
@@ -46,24 +46,14 @@ struct Refused {
 
 // Between supervisor and ranks.
 
-// A case to run; harness/run/case_message.h converts it.
+// A case to run.
 struct Case {
   static constexpr std::string_view type = "case";
   int index = 0;
-  std::string family = {}, key = {};
-  Json params = Json::object();
-  int ranks = 1, nodes = 1, cpus = 1;
-  std::uint64_t seed = 0;
-  int attempt = 1;
-  Json protocol = Json::object();
-  std::map<std::string, std::string> labels = {};
-  std::vector<std::string> flags = {}, faults = {};
-  Json peaks = Json::array();
+  std::string family;
+  Json order = Json::object();  // a CaseOrder
   static void members(auto& self, auto& io) {
-    io("case", self.index), io("family", self.family), io("key", self.key), io("params", self.params);
-    io("ranks", self.ranks), io("nodes", self.nodes), io("cpus", self.cpus), io("seed", self.seed);
-    io("attempt", self.attempt), io("protocol", self.protocol), io("labels", self.labels), io("flags", self.flags);
-    io("faults", self.faults), io("peaks", self.peaks);
+    io("case", self.index), io("family", self.family), io("order", self.order);
   }
 };
 // Asks a rank how far it has come; it answers with a heartbeat.
@@ -100,7 +90,7 @@ struct Finished {
   static constexpr std::string_view type = "record";
   std::optional<int> index = {};
   Record record;
-  static void members(auto& self, auto& io) { io("case", self.index), io("record", self.record); }
+  static void members(auto& self, auto& io) { io("case", self.index), io.required("record", self.record); }
 };
 // The sender cannot go on.
 struct Abort {
@@ -130,7 +120,7 @@ struct FileText {
 struct Timeline {
   static constexpr std::string_view type = "timeline";
   std::vector<trace::Entry> entries;
-  static void members(auto& self, auto& io) { io("entries", self.entries); }
+  static void members(auto& self, auto& io) { io.required("entries", self.entries); }
 };
 
 // Between supervisor and the process of each host under --each-host.
@@ -149,7 +139,8 @@ struct Go {
   Json plan = Json::object();    // without its cases
   std::vector<double> timeouts;  // of the cases; 0: derived from the estimate
   std::map<std::string, std::string> labels;
-  std::vector<std::string> flags, faults;
+  std::vector<std::string> flags;
+  Json faults = Json::array();  // a set of Fault
   static void members(auto& self, auto& io) {
     io("device", self.device), io("share_gpu", self.share_gpu), io("plan", self.plan), io("timeouts", self.timeouts);
     io("labels", self.labels), io("flags", self.flags), io("faults", self.faults);

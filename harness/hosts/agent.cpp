@@ -8,6 +8,7 @@
 #include "harness/hosts/allocation.h"
 #include "harness/hosts/host_info.h"
 #include "harness/hosts/process.h"
+#include "harness/json/members.h"
 
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -98,7 +99,7 @@ Agent::Agent(const AgentRequest& request) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signal_fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  const message::Host host{to_json(probe_host(request.gpus))};
+  const message::Host host{json_of(probe_host(request.gpus))};
   client_ = std::make_unique<ChannelClient>(request.supervisor, order_bytes, request.patience_seconds);
   message::Hello hello = hello_message("agent", request.token, request.rank, request.size);
   hello.plan = request.plan;

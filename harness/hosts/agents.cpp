@@ -5,6 +5,7 @@
 #include "harness/core/host.h"
 #include "harness/core/text.h"
 #include "harness/hosts/agent_starter.h"
+#include "harness/json/members.h"
 
 #include <fmt/ranges.h>
 #include <sys/resource.h>
@@ -301,7 +302,7 @@ void Agents::on(int host, const message::Clock& answer) {
 }
 
 void Agents::on(int host, const message::Host& message) {
-  infos_[at(host)] = host_info_from(message.info);
+  infos_[at(host)] = read_value<HostInfo>(message.info);
   infos_[at(host)].name = allocation_.hosts[at(host)].name;
   ask_clock(host);
 }

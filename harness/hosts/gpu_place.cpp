@@ -38,7 +38,7 @@ std::optional<GpuPlace> read_gpu(const fs::path& page, const std::string& pci, c
   }
   std::error_code none;
   if (minor >= 0 && !fs::exists(root / fmt::format("dev/nvidia{}", minor), none)) return std::nullopt;
-  gpu.numa_node = cpu::node_of_pci(pci, root).value_or(-1);
+  gpu.numa_node = cpu::node_of_pci(pci, root);
   return gpu;
 }
 

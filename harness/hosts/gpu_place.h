@@ -11,9 +11,13 @@
 namespace assay {
 
 struct GpuPlace {
-  std::string pci;     // "0000:1b:00.0"
-  std::string uuid;    // "GPU-..."; empty if the driver does not show it
-  int numa_node = -1;  // -1: unknown, or the host has one node
+  std::string pci;                    // "0000:1b:00.0"
+  std::string uuid;                   // "GPU-..."; empty if the driver does not show it
+  std::optional<int> numa_node = {};  // absent: unknown, or the host has one node
+
+  static void members(auto& self, auto& io) {
+    io("pci", self.pci), io("uuid", self.uuid), io("numa_node", self.numa_node);
+  }
 };
 
 // The GPUs that a process here sees, in CUDA's order under CUDA_DEVICE_ORDER=PCI_BUS_ID: those with a device file,

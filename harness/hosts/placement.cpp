@@ -104,16 +104,16 @@ std::vector<int> ranks_by_host(const std::vector<Offer>& hosts, const PlacementR
 // The NUMA node of a seat's GPU; -1: unknown.
 int gpu_node(const RankSeat& seat, const HostInfo& host) {
   if (!seat.gpu || !host.gpus || static_cast<std::size_t>(*seat.gpu) >= host.gpus->size()) return -1;
-  return (*host.gpus)[static_cast<std::size_t>(*seat.gpu)].numa_node;
+  return (*host.gpus)[static_cast<std::size_t>(*seat.gpu)].numa_node.value_or(-1);
 }
 
 std::vector<std::vector<int>> cores_of_node(const HostInfo& host, int node) {
   std::vector<std::vector<int>> own;
-  const auto near = host.nodes.find(node);
-  if (near == host.nodes.end()) return own;
-  for (const std::vector<int>& core : host.cores)
-    if (!core.empty() && std::find(near->second.begin(), near->second.end(), core.front()) != near->second.end())
-      own.push_back(core);
+  for (const NodeCpus& near : host.nodes)
+    for (const std::vector<int>& core : host.cores)
+      if (near.number == node && !core.empty() &&
+          std::find(near.cpus.begin(), near.cpus.end(), core.front()) != near.cpus.end())
+        own.push_back(core);
   return own;
 }
 
@@ -207,18 +207,18 @@ std::optional<Placement> place_elsewhere(const Placement& planned, const std::ve
   }
 }
 
-std::map<int, std::vector<int>> numa_nodes() {
-  std::map<int, std::vector<int>> nodes;
-  for (const cpu::NumaNode& node : cpu::topology().numa_nodes) nodes[node.number] = node.cpus;
+std::vector<NodeCpus> numa_nodes() {
+  std::vector<NodeCpus> nodes;
+  for (const cpu::NumaNode& node : cpu::topology().numa_nodes) nodes.push_back({node.number, node.cpus});
   return nodes;
 }
 
-std::optional<int> node_of_cpus(const std::map<int, std::vector<int>>& nodes, const std::vector<int>& cpus) {
+std::optional<int> node_of_cpus(const std::vector<NodeCpus>& nodes, const std::vector<int>& cpus) {
   if (cpus.empty()) return std::nullopt;
-  for (const auto& [number, own] : nodes)
+  for (const NodeCpus& node : nodes)
     if (std::all_of(cpus.begin(), cpus.end(),
-                    [&own = own](int cpu) { return std::find(own.begin(), own.end(), cpu) != own.end(); }))
-      return number;
+                    [&](int cpu) { return std::find(node.cpus.begin(), node.cpus.end(), cpu) != node.cpus.end(); }))
+      return node.number;
   return std::nullopt;
 }
 

@@ -52,10 +52,10 @@ std::optional<Placement> place_elsewhere(const Placement& planned, const std::ve
                                          const std::vector<AllocatedHost>& slots, const std::vector<HostInfo>& hosts,
                                          const PlacementRequest& request);
 
-// NUMA nodes of this host by the OS's number, each with its CPUs.
-std::map<int, std::vector<int>> numa_nodes();
+// NUMA nodes of this host, by the OS's numbers.
+std::vector<NodeCpus> numa_nodes();
 // The NUMA node that all of these CPUs belong to; absent if they span several, or it is unknown.
-std::optional<int> node_of_cpus(const std::map<int, std::vector<int>>& nodes, const std::vector<int>& cpus);
+std::optional<int> node_of_cpus(const std::vector<NodeCpus>& nodes, const std::vector<int>& cpus);
 
 // World sizes for an allocation of several hosts: the ranks of its first 1, 2, 4, ... and all hosts; a host without
 // slots takes `gpus_per_host`, or one on CPUs. Empty for one host.

@@ -1,7 +1,7 @@
 // The environment of a run, for run.json and `assay env`: the software and the machine.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/json/fwd.h"
 #include "harness/machine/machine.h"
 
 namespace assay {

@@ -1,8 +1,8 @@
 // Reading an expectation and comparing a machine with it.
 #include "harness/machine/expectation.h"
 
-#include "harness/core/json.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 
 #include <fmt/format.h>
 

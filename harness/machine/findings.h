@@ -1,7 +1,7 @@
 // What about a machine will spoil a measurement, each with what was seen and how to fix it.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/json/fwd.h"
 #include "harness/machine/machine.h"
 
 #include <functional>

@@ -2,8 +2,8 @@
 #include "harness/machine/hardware.h"
 
 #include "harness/core/dtype.h"
-#include "harness/core/json.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,6 +1,12 @@
 // Checks, names of faults, and the metrics that most cases share.
 #include "harness/plan/case.h"
 
+#include "harness/core/text.h"
+#include "harness/json/scanner.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include <array>
 #include <utility>
 
@@ -36,6 +42,21 @@ std::optional<Fault> fault_from(std::string_view name) {
   for (const auto& [value, known] : faults)
     if (known == name) return value;
   return std::nullopt;
+}
+
+Json to_json(const std::set<Fault>& faults) {
+  Json names = Json::array();
+  for (const Fault fault : faults) names.push_back(name_of(fault));
+  return names;
+}
+
+void read(JsonScanner& scan, std::set<Fault>& to) {
+  scan.elements("a list of faults", [&] {
+    const std::string name(scan.string());
+    const auto fault = fault_from(name);
+    if (!fault) throw Mismatch{"", fmt::format("unknown fault {}", in_quotes(name))};
+    to.insert(*fault);
+  });
 }
 
 bool Context::inject(Fault fault) {

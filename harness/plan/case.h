@@ -26,12 +26,17 @@ struct World {
   int nodes = 1;
   int cpus = 1;  // shared by the ranks of one node
   DeviceKind device = DeviceKind::cpu;
+
+  static void members(auto& self, auto& io) { io("ranks", self.ranks), io("nodes", self.nodes), io("cpus", self.cpus); }
 };
 
 // Faults that --inject can cause, for tests and drills.
 enum class Fault { crash, hang, slow_rank, wrong_sum, bit_flip, slow_link, oom, corrupt_image };
 std::string_view name_of(Fault fault);
 std::optional<Fault> fault_from(std::string_view name);
+// A list of names.
+Json to_json(const std::set<Fault>& faults);
+void read(JsonScanner& scan, std::set<Fault>& to);
 
 // What a case is given before it runs.
 struct CaseInputs {

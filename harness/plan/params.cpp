@@ -2,6 +2,7 @@
 #include "harness/plan/params.h"
 
 #include "harness/core/error.h"
+#include "harness/json/scanner.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -111,6 +112,18 @@ Json Params::to_json() const {
   Json object = Json::object();
   for (const auto& [name, value] : items_) object[name] = assay::to_json(value);
   return object;
+}
+
+void read(JsonScanner& scan, Params& to) {
+  scan.members([&](std::string_view member) {
+    std::string name(member);
+    const char first = scan.peek();
+    if (first == '"') return to.set(std::move(name), std::string(scan.string()));
+    if (first == 't' || first == 'f') return to.set(std::move(name), scan.boolean());
+    const JsonScanner::Number number = scan.number("a number, text or flag");
+    if (!number.integer) return to.set(std::move(name), number.real);
+    to.set(std::move(name), static_cast<std::int64_t>(number.negative ? 0 - number.magnitude : number.magnitude));
+  });
 }
 
 bool ParamSpec::has(DeviceKind device) const {

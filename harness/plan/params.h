@@ -1,8 +1,8 @@
 // The parameters of a case, and the axes by which a family declares them.
 #pragma once
 
-#include "harness/core/json_fwd.h"
 #include "harness/device/device.h"
+#include "harness/json/fwd.h"
 
 #include <array>
 #include <cstdint>
@@ -18,6 +18,8 @@
 #include <vector>
 
 namespace assay {
+
+class JsonScanner;
 
 using ParamValue = std::variant<bool, std::int64_t, double, std::string>;
 
@@ -64,7 +66,7 @@ class Params {
   const std::vector<std::pair<std::string, ParamValue>>& items() const { return items_; }
   // family/param=value/...
   std::string key(std::string_view family) const;
-  Json to_json() const;
+  Json to_json() const;  // values keep their types
 
  private:
   const ParamValue* find(std::string_view name) const;
@@ -73,6 +75,8 @@ class Params {
 
   std::vector<std::pair<std::string, ParamValue>> items_;
 };
+
+void read(JsonScanner& scan, Params& to);
 
 enum class ParamType {
   integer,  // 64 bits

@@ -1,10 +1,6 @@
-// Measured peaks: from records, over the channel, and back.
 #include "harness/plan/peaks.h"
 
-#include "harness/core/error.h"
 #include "harness/record/record.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -38,20 +34,6 @@ const MeasuredPeak* find_peak(std::span<const MeasuredPeak> peaks, std::string_v
     if (peak.fastest || (peak.isa == isa && (!found || !found->fastest))) found = &peak;
   }
   return found;
-}
-
-Json to_json(const MeasuredPeak& peak) {
-  return {{"key", peak.key},     {"dtype", peak.dtype},     {"isa", peak.isa},  {"fastest", peak.fastest},
-          {"ranks", peak.ranks}, {"threads", peak.threads}, {"rate", peak.rate}};
-}
-
-MeasuredPeak peak_from_json(const Json& json) {
-  try {
-    return {json.at("key"),   json.at("dtype"),   json.at("isa"), json.at("fastest"),
-            json.at("ranks"), json.at("threads"), json.at("rate")};
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(fmt::format("a measured peak cannot be read: {}", error.what()));
-  }
 }
 
 }  // namespace assay

@@ -1,8 +1,6 @@
 // Peaks that `peak` cases measured earlier in the same run: the roof for `of_peak` if no hardware sheet applies.
 #pragma once
 
-#include "harness/core/json_fwd.h"
-
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +18,12 @@ struct MeasuredPeak {
   int ranks = 1;         // running at once
   int threads = 1;       // per rank
   double rate = 0;       // FLOP/s of one rank
+
+  static void members(auto& self, auto& io) {
+    io.required("key", self.key), io.required("dtype", self.dtype), io.required("isa", self.isa);
+    io.required("fastest", self.fastest), io.required("ranks", self.ranks), io.required("threads", self.threads);
+    io.required("rate", self.rate);
+  }
 };
 
 // The peak in a finished record; nullopt unless it is of a `peak` case whose checks passed.
@@ -29,9 +33,5 @@ std::optional<MeasuredPeak> measured_peak(const Record& record);
 // counts; null if there is none.
 const MeasuredPeak* find_peak(std::span<const MeasuredPeak> peaks, std::string_view dtype, std::string_view isa,
                               int ranks, int threads);
-
-Json to_json(const MeasuredPeak& peak);
-// Throws Error if a member is missing or has a wrong type.
-MeasuredPeak peak_from_json(const Json& json);
 
 }  // namespace assay

@@ -4,6 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
+#include "harness/json/members.h"
 #include "harness/plan/estimate.h"
 #include "harness/plan/plan_file.h"
 
@@ -22,7 +23,7 @@ Json Plan::expanded() const {
                 {"params", planned.params.to_json()},
                 {"ranks", planned.ranks},
                 {"seed", planned.seed}};
-    if (Json protocol = to_json(planned.protocol); !protocol.empty()) one["protocol"] = std::move(protocol);
+    if (Json protocol = json_of(planned.protocol); !protocol.empty()) one["protocol"] = std::move(protocol);
     if (planned.timeout_seconds > 0) one["timeout"] = planned.timeout_seconds;
     json["cases"].push_back(std::move(one));
   }

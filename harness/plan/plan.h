@@ -21,6 +21,12 @@ struct ProtocolOverrides {
   std::optional<int> min_samples;
   std::optional<std::string> data;
 
+  static void members(auto& self, auto& io) {
+    io.sparse("max_seconds", self.max_seconds), io.sparse("warmup_seconds", self.warmup_seconds);
+    io.sparse("target_relative_ci", self.target_relative_ci), io.sparse("min_samples", self.min_samples);
+    io.sparse("data", self.data);
+  }
+
   // To a Protocol, or to the overrides of an outer level.
   template <typename T>
   void apply(T& changed) const {

@@ -145,16 +145,6 @@ ProtocolOverrides read_protocol(const Cursor& cursor) {
   return overrides;
 }
 
-Json to_json(const ProtocolOverrides& overrides) {
-  Json json = Json::object();
-  if (overrides.max_seconds) json["max_seconds"] = *overrides.max_seconds;
-  if (overrides.warmup_seconds) json["warmup_seconds"] = *overrides.warmup_seconds;
-  if (overrides.target_relative_ci) json["target_relative_ci"] = *overrides.target_relative_ci;
-  if (overrides.min_samples) json["min_samples"] = *overrides.min_samples;
-  if (overrides.data) json["data"] = *overrides.data;
-  return json;
-}
-
 PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Family> families, DeviceKind device) {
   static const std::vector<std::string> names = {"schema",   "name",    "description", "ranks", "seed",
                                                  "protocol", "timeout", "labels",      "cases"};

@@ -40,6 +40,5 @@ PlanSource bare_family(const Family& family, DeviceKind device);
 // Parts that an expanded plan shares with a file.
 ProtocolOverrides read_protocol(const Cursor& cursor);
 std::uint64_t read_seed(const Cursor& cursor);
-Json to_json(const ProtocolOverrides& overrides);
 
 }  // namespace assay

@@ -1,7 +1,7 @@
 // Values of parameters as files and flags write them: scalars, lists and ranges, checked against the schema.
 #pragma once
 
-#include "harness/core/json.h"
+#include "harness/json/json.h"
 #include "harness/plan/params.h"
 
 #include <cstdint>

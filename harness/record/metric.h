@@ -1,4 +1,4 @@
-// Figures and checks of a record, without JSON: cases need not know the file format.
+// Figures and checks of a record. members() lists those of their JSON form (harness/json/members.h).
 #pragma once
 
 #include "harness/statistics/statistics.h"
@@ -24,6 +24,11 @@ struct Metric {
   Better better = Better::higher;
   std::optional<double> of_peak;    // fraction of the peak that the record's labels name
   std::optional<double> reference;  // the normal value in `unit`, from a file with sources
+
+  static void members(auto& self, auto& io) {
+    io("name", self.name), io("value", self.value), io("unit", self.unit), io("ci95", self.ci95);
+    io("better", self.better), io("of_peak", self.of_peak), io("reference", self.reference);
+  }
 };
 
 // A time-stamped series (of a sensor, of losses); `at` in seconds since the record's start.
@@ -31,6 +36,8 @@ struct Series {
   std::string unit;
   std::vector<double> at;
   std::vector<std::optional<double>> values;
+
+  static void members(auto& self, auto& io) { io("unit", self.unit), io("at", self.at), io("values", self.values); }
 };
 
 // A figure for each pair of ranks: from the row's to the column's.
@@ -50,6 +57,11 @@ struct Check {
   std::optional<double> value;
   std::optional<double> limit;
   std::vector<std::string> detail;  // up to 20 culprits, by name or position
+
+  static void members(auto& self, auto& io) {
+    io("name", self.name), io("passed", self.passed), io("value", self.value), io("limit", self.limit);
+    io("detail", self.detail);
+  }
 };
 
 }  // namespace assay

@@ -1,7 +1,7 @@
 // How a case is measured. Part of the record; records are compared only when their hashes are equal.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/json/fwd.h"
 
 #include <cstdint>
 #include <map>

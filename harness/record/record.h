@@ -1,9 +1,9 @@
 // The result of one case, and its form on disk (schema 2; schema 1 is read too). Unknown numbers are null, never 0.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/json/fwd.h"
+#include "harness/json/shared.h"
 #include "harness/record/metric.h"
-#include "harness/record/shared_json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -17,6 +17,8 @@
 #include <vector>
 
 namespace assay {
+
+class JsonScanner;
 
 inline constexpr int record_schema = 2;  // of records and run.json as they are written
 
@@ -36,6 +38,12 @@ struct RankResult {
   std::string cpus = {};              // it is bound to, "0-3,8"; empty: unknown
   std::optional<int> numa_node = {};  // of those CPUs; absent if they span several nodes, or it is unknown
   std::optional<double> pace = {};    // Measurement::rank_paces; only in a world of several ranks
+
+  static void members(auto& self, auto& io) {
+    io("rank", self.rank), io("host", self.host), io("device", self.device), io("median", self.median);
+    io.sparse("uuid", self.uuid), io.sparse("pci", self.pci), io.null_if_empty("cpus", self.cpus);
+    io("numa_node", self.numa_node), io.sparse("pace", self.pace);
+  }
 };
 
 struct Samples {
@@ -48,6 +56,12 @@ struct Samples {
   std::string stopped_by;
   std::vector<int> disturbed;
   std::vector<double> first_touch;  // repetitions during warm-up
+
+  static void members(auto& self, auto& io) {
+    io("unit", self.unit), io("values", self.values), io("at", self.at), io("series", self.series);
+    io("count", self.count), io("repetitions", self.repetitions), io("stopped_by", self.stopped_by);
+    io("disturbed", self.disturbed), io("first_touch", self.first_touch);
+  }
 };
 
 // Which case this is: resume skips by it, comparisons pair by it.
@@ -105,12 +119,25 @@ struct Record {
   // Whether a fault was injected: such a record proves that a check works and is not a measurement.
   bool injected() const;
   Json to_json() const;
-  // Absent members take their defaults; unknown ones are ignored. Throws Error naming the member whose type is wrong,
-  // and for a schema this build does not know.
-  static Record from_json(const Json& json);
-  // The same from untrusted text; also throws "not JSON" and "nested deeper than 64". Equal parameters and protocols
-  // share one value from the pool.
+  // From untrusted text: absent members take their defaults, unknown ones are ignored. Throws Error: "not JSON",
+  // "nested deeper than 64", a schema this build does not know, a member whose type is wrong. Equal parameters and
+  // protocols share one value of the pool.
   static Record from_text(std::string_view text, JsonPool& pool);
+
+  static void members(auto& self, auto& io) {
+    io("schema", self.schema), io("key", self.key), io("family", self.family), io("params", self.params);
+    io("protocol", self.protocol), io("seed", self.seed), io("attempt", self.attempt);
+    io.group("world", [&](auto& world) { world("ranks", self.world_ranks), world("nodes", self.world_nodes); });
+    io("ranks", self.ranks), io("device", self.device), io("conditions", self.conditions);
+    io("choices", self.choices), io("labels", self.labels), io("status", self.status), io("reason", self.reason);
+    io("comparable", self.comparable), io("flags", self.flags), io("samples", self.samples);
+    io("metrics", self.metrics), io("checks", self.checks), io("spans", self.spans);
+    io("telemetry", self.telemetry), io.sparse("matrix", self.matrix), io("started", self.started);
+    io("seconds", self.seconds), io.sparse("log", self.log);
+  }
 };
+
+// A record as a part of other text, with the errors of from_text.
+void read(JsonScanner& scan, Record& to);
 
 }  // namespace assay

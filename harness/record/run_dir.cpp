@@ -3,9 +3,9 @@
 
 #include "harness/core/error.h"
 #include "harness/core/text.h"
+#include "harness/json/members.h"
 #include "harness/record/content_hash.h"
 #include "harness/record/files.h"
-#include "harness/record/json_reader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -75,14 +75,10 @@ void spill_samples(const fs::path& dir, Record& record) {
   Samples& samples = record.samples;
   if (samples.values.size() <= inline_samples) return;
   const std::string name = fmt::format("series/{:016x}-{}.json", hash64(record.identity().text()), record.attempt);
-  const Json whole = record.to_json()["samples"];
-  Json json;
-  json["schema"] = record_schema;
-  json["key"] = record.key;
-  json["attempt"] = record.attempt;
-  for (const char* member : {"unit", "values", "at"}) json[member] = whole[member];
+  const SeriesFile file{record_schema,        record.key, record.attempt, samples.unit, std::move(samples.values),
+                        std::move(samples.at)};
   fs::create_directory(dir / "series");
-  replace_file(dir / name, dump_line(json) + "\n");
+  replace_file(dir / name, dump_line(json_of(file)) + "\n");
   samples.series = name;
   samples.values.clear();
   samples.at.clear();

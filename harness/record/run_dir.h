@@ -51,6 +51,20 @@ class RunWriter {
   int records_fd_ = -1;
 };
 
+// A file below series/.
+struct SeriesFile {
+  int schema = record_schema;
+  std::string key;
+  int attempt = 1;
+  std::string unit;
+  std::vector<double> values, at;
+
+  static void members(auto& self, auto& io) {
+    io("schema", self.schema), io("key", self.key), io("attempt", self.attempt), io("unit", self.unit);
+    io("values", self.values), io("at", self.at);
+  }
+};
+
 // One run as read: bad lines are listed, the rest is used.
 struct RunData {
   std::filesystem::path dir;

@@ -1,8 +1,8 @@
 // Reads run directories.
 #include "harness/core/error.h"
+#include "harness/json/members.h"
 #include "harness/record/content_hash.h"
 #include "harness/record/files.h"
-#include "harness/record/json_reader.h"
 #include "harness/record/run_dir.h"
 
 #include <algorithm>
@@ -64,6 +64,11 @@ void keep_identities(Json& run) {
   }
 }
 
+struct RunHead {
+  std::optional<std::int64_t> schema;
+  static void members(auto& self, auto& io) { io("schema", self.schema); }
+};
+
 RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
   RunData data;
   data.dir = dir;
@@ -77,9 +82,9 @@ RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
     const std::string text = read_whole(dir / "run.json", max_run_bytes);
     content = hash64(text);
     data.run = parse_untrusted(text);
-    const JsonReader run(data.run, "");
-    if (!run.has("schema")) throw Error("no schema");
-    check_schema(run.integer("schema", 0));
+    const auto schema = read_text<RunHead>(text).schema;
+    if (!schema) throw Error("no schema");
+    check_schema(*schema);
   } catch (const Error& caught) {
     throw UsageError(fmt::format("{}: {}", (dir / "run.json").string(), caught.what()));
   }
@@ -144,9 +149,8 @@ std::pair<std::vector<double>, std::vector<double>> timed_samples(const RunData&
   if (name.is_absolute() || name.lexically_normal().string().starts_with(".."))
     throw Error(fmt::format("series {} of {} lies outside the run", name.string(), record.key));
   try {
-    const Json json = parse_untrusted(read_whole(run.dir / name, max_run_bytes));
-    const JsonReader reader(json, "");
-    return {reader.reals("values"), reader.reals("at")};
+    auto file = read_text<SeriesFile>(read_whole(run.dir / name, max_run_bytes));
+    return {std::move(file.values), std::move(file.at)};
   } catch (const Error& caught) {
     throw Error(fmt::format("{}: {}", (run.dir / name).string(), caught.what()));
   }

@@ -12,8 +12,4 @@ message::Case to_message(const CaseOrder& order, int index);
 // Throws Error on a family that this binary does not have, and on values of a wrong type.
 CaseOrder order_from(const message::Case& message, std::span<const Family> families);
 
-std::vector<std::string> names_of(const std::set<Fault>& faults);
-// Throws Error on an unknown name.
-std::set<Fault> faults_from(const std::vector<std::string>& names);
-
 }  // namespace assay

@@ -4,7 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "harness/run/case_message.h"
+#include "harness/json/members.h"
 
 #include <fmt/ranges.h>
 
@@ -96,7 +96,7 @@ void EachHost::on_hello(int index, const message::Hello&) {
   for (const PlannedCase& planned : order_.plan->cases) go.timeouts.push_back(planned.timeout_seconds);
   go.labels = order_.labels;
   go.flags = shared_machine_flags();
-  go.faults = names_of(order_.faults);
+  go.faults = json_of(order_.faults);
   server.send(index, go);
 }
 

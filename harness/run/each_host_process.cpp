@@ -3,9 +3,9 @@
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/device/cpu/team.h"
+#include "harness/json/members.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/findings.h"
-#include "harness/run/case_message.h"
 #include "harness/run/cases.h"
 #include "harness/run/end_signals.h"
 #include "harness/run/progress.h"
@@ -80,7 +80,7 @@ void run_order(WorkerLink& link, Order order, std::span<const Family> families,
   request.share_gpu = go.share_gpu;
   request.labels = std::move(go.labels);
   request.flags = std::move(go.flags);
-  request.faults = faults_from(go.faults);
+  request.faults = read_value<std::set<Fault>>(go.faults);
   request.allocation.hosts = {{.name = this_host(), .slots = std::nullopt, .user = {}, .here = true}};
   fit(request);
   Prepared prepared;

@@ -24,6 +24,12 @@ struct CaseOrder {
   std::vector<std::string> flags;             // known before the case runs: oversubscribed
   std::set<Fault> faults;
   std::vector<MeasuredPeak> peaks;  // measured earlier in this run
+
+  static void members(auto& self, auto& io) {  // but for the family, which the message names
+    io("key", self.key), io("params", self.params), io("world", self.world), io("seed", self.seed);
+    io("attempt", self.attempt), io("protocol", self.protocol), io("labels", self.labels), io("flags", self.flags);
+    io("faults", self.faults), io("peaks", self.peaks);
+  }
 };
 
 // Equal to Identity::unplaced() of the case's records.

@@ -4,8 +4,8 @@
 #include "harness/core/error.h"
 #include "harness/core/units.h"
 #include "harness/hosts/agent.h"
+#include "harness/json/members.h"
 #include "harness/record/content_hash.h"
-#include "harness/record/json_reader.h"
 #include "harness/run/meeting.h"
 
 #include <fmt/format.h>
@@ -77,7 +77,7 @@ double launch_limit() {
 Json hosts_json(const Hosts& hosts) {
   Json list = Json::array();
   for (std::size_t i = 0; i < hosts.infos.size(); ++i) {
-    Json host = to_json(hosts.infos[i]);
+    Json host = json_of(hosts.infos[i]);
     if (hosts.agents) {
       host["clock_ahead_seconds"] = 1e-9 * static_cast<double>(hosts.agents->clock_ahead_ns(static_cast<int>(i)));
       host["round_trip_seconds"] = 1e-9 * static_cast<double>(hosts.agents->round_trip_ns(static_cast<int>(i)));

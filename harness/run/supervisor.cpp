@@ -157,7 +157,7 @@ void Supervisor::on(int rank, const message::Heartbeat& heartbeat) {
 }
 
 void Supervisor::on(int rank, const message::Injected& injected) {
-  state_of(rank).injected.merge(faults_from({injected.name}));
+  if (const auto fault = fault_from(injected.name)) state_of(rank).injected.insert(*fault);
 }
 
 void Supervisor::on(int rank, const message::Finished& finished) {

@@ -1,7 +1,7 @@
 // Checks all floors against all runs: which records a floor concerns, its verdict, and errors in the floor itself.
-#include "harness/core/json.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
+#include "harness/json/json.h"
 #include "reports/acceptance/acceptance.h"
 #include "reports/acceptance/fleet.h"
 #include "reports/acceptance/judge.h"

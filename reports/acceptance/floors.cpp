@@ -1,8 +1,8 @@
 // Reads a floors file strictly: a limit without a source is refused.
-#include "harness/core/json.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "reports/acceptance/acceptance.h"
 #include "reports/acceptance/metric_units.h"
 

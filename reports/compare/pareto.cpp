@@ -2,7 +2,7 @@
 #include "reports/compare/pareto.h"
 
 #include "harness/core/units.h"
-#include "harness/record/json_reader.h"
+#include "harness/json/members.h"
 #include "reports/compare/words.h"
 #include "reports/cost/cost.h"
 #include "reports/data/cells.h"

@@ -1,10 +1,10 @@
 #include "reports/cost/catalogue.h"
 
 #include "harness/core/error.h"
-#include "harness/core/json.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "reports/cost/csv.h"
 
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 #include "reports/cost/price.h"
 
 #include "harness/core/error.h"
-#include "harness/core/json.h"
 #include "harness/core/text.h"
+#include "harness/json/json.h"
 #include "harness/record/files.h"
 #include "reports/cost/catalogue.h"
 

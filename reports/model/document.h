@@ -2,7 +2,7 @@
 // layout.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/json/fwd.h"
 #include "harness/statistics/statistics.h"
 
 #include <nlohmann/json.hpp>

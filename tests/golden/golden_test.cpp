@@ -4,8 +4,8 @@
 
 #include "harness/comm/communicator.h"
 #include "harness/core/error.h"
-#include "harness/core/json.h"
 #include "harness/device/cpu/team.h"
+#include "harness/json/json.h"
 #include "tests/support/devices.h"
 #include "workloads/nn/training_step.h"
 #include "workloads/resnet/resnet.h"

@@ -2,8 +2,8 @@
 // Runs training steps on the CPU; prints where their time goes, and their planned and measured memory.
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
-#include "harness/core/json.h"
 #include "harness/core/rng.h"
+#include "harness/json/json.h"
 #include "harness/trace/trace.h"
 #include "workloads/nn/training_step.h"
 #include "workloads/resnet/resnet.h"

@@ -1,6 +1,6 @@
 #include "workloads/resnet/config.h"
 
-#include "harness/core/json.h"
+#include "harness/json/json.h"
 
 #include <fmt/format.h>
 

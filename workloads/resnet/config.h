@@ -1,7 +1,7 @@
 // The configuration of a ResNet, read from configs/models/*.json.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/json/fwd.h"
 
 #include <cstdint>
 #include <string>

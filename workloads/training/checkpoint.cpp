@@ -3,8 +3,8 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/text.h"
+#include "harness/json/members.h"
 #include "harness/record/files.h"
-#include "harness/record/json_reader.h"
 #include "workloads/data/file.h"
 
 #include <fcntl.h>
@@ -152,28 +152,28 @@ void require_same(const fs::path& file, const char* what, const std::string& fou
 struct KeptPart {
   std::string name;
   std::string dtype;
-  Json shape;
+  Json shape = Json::array();
   std::uint64_t bytes = 0;
-  std::uint64_t offset = 0;
+  std::uint64_t offset = 0;  // to the first part
   std::string checksum;
+
+  static void members(auto& self, auto& io) {
+    io("name", self.name), io("dtype", self.dtype), io("shape", self.shape), io("bytes", self.bytes);
+    io("offset", self.offset), io("checksum", self.checksum);
+  }
 };
 
 struct Header {
   CheckpointIdentity identity;
-  Json meta;
+  Json meta = Json::object();
   std::vector<KeptPart> parts;
-  std::uint64_t parts_at = 0;  // offset of the first part in the file
-};
+  std::uint64_t parts_at = 0;  // offset of the first part in the file, behind the header
 
-Header header_from(const Json& json) {
-  const JsonReader reader(json, "");
-  Header header{{reader.text("model"), reader.text("precision"), reader.text("key")}, reader.object("meta"), {}, 0};
-  for (const JsonReader& part : reader.children("parts"))
-    header.parts.push_back({part.text("name"), part.text("dtype"), Json(), part.unsigned_integer("bytes", 0),
-                            part.unsigned_integer("offset", 0), part.text("checksum")});
-  for (std::size_t i = 0; i < header.parts.size(); ++i) header.parts[i].shape = json["parts"][i].value("shape", Json());
-  return header;
-}
+  static void members(auto& self, auto& io) {
+    io("model", self.identity.model), io("precision", self.identity.precision), io("key", self.identity.key);
+    io("meta", self.meta), io("parts", self.parts);
+  }
+};
 
 // Reads the header and checks prefix and checksum.
 Header read_header(const fs::path& file, const data::File& source) {
@@ -190,7 +190,7 @@ Header read_header(const fs::path& file, const data::File& source) {
   source.read(text.data(), text.size(), sizeof prefix);
   if (checksum(as_bytes(text)) != prefix.header_checksum) refuse(file, "is damaged (its header)");
   try {
-    Header header = header_from(parse_untrusted(text));
+    auto header = read_text<Header>(text);
     header.parts_at = aligned(sizeof prefix + text.size());
     return header;
   } catch (const Error& error) {
@@ -212,22 +212,17 @@ Transfer write_checkpoint(const fs::path& file, const CheckpointIdentity& identi
   fs::create_directories(file.parent_path(), made);
   if (made) throw Error(fmt::format("checkpoint: cannot create {}: {}", file.parent_path().string(), made.message()));
   const auto stream = device.make_stream();
-  Json header = {{"model", identity.model}, {"precision", identity.precision}, {"key", identity.key}, {"meta", meta}};
-  header["parts"] = Json::array();
+  Header header{identity, meta, {}, 0};
   std::uint64_t relative = 0;  // to the first part, whose offset depends on the header's length
   for (const nn::StatePart& part : parts) {
     const HostPart host(device, part);
     host.fetch(device, *stream);
-    header["parts"].push_back({{"name", part.name},
-                               {"dtype", name_of(part.dtype)},
-                               {"shape", part.shape},
-                               {"bytes", part.bytes},
-                               {"offset", relative},
-                               {"checksum", fmt::format("{:016x}", checksum({host.data(), part.bytes}))}});
+    header.parts.push_back({part.name, std::string(name_of(part.dtype)), part.shape, part.bytes, relative,
+                            fmt::format("{:016x}", checksum({host.data(), part.bytes}))});
     relative = aligned(relative + part.bytes);
   }
   const auto start = Clock::now();
-  const std::string text = header.dump();
+  const std::string text = dump_line(json_of(header));
   if (text.size() > max_header_bytes) throw Error("checkpoint: too many parts");
   Prefix prefix{{}, version, static_cast<std::uint32_t>(text.size()), checksum(as_bytes(text))};
   std::memcpy(prefix.magic.data(), magic.data(), magic.size());

@@ -5,8 +5,8 @@
 // a multiple of 4096. The file ends with the last part.
 #pragma once
 
-#include "harness/core/json_fwd.h"
 #include "harness/device/device.h"
+#include "harness/json/fwd.h"
 #include "workloads/nn/training_step.h"
 
 #include <nlohmann/json.hpp>

@@ -2,11 +2,11 @@
 
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
-#include "harness/core/json.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/device/cpu/limits.h"
+#include "harness/json/json.h"
 #include "workloads/data/language.h"
 #include "workloads/nn/planning_backend.h"
 #include "workloads/training/quality.h"

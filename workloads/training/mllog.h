@@ -1,7 +1,7 @@
 // MLLOG lines as in mlcommons' mlperf_logging (ruleset 5.1.0): one file per run.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/json/fwd.h"
 
 #include <nlohmann/json.hpp>
 

@@ -3,7 +3,7 @@
 
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
-#include "harness/core/json.h"
+#include "harness/json/json.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
-#include "harness/core/json.h"
+#include "harness/json/json.h"
 
 #include <boost/math/distributions/students_t.hpp>
 

@@ -1,6 +1,6 @@
 #include "workloads/transformer/config.h"
 
-#include "harness/core/json.h"
+#include "harness/json/json.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // The configuration of a transformer, read from configs/models/*.json.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/json/fwd.h"
 #include "workloads/ops/activation.h"
 #include "workloads/ops/norm.h"
 

@@ -1,7 +1,7 @@
 // One line of records.jsonl: the fast reader agrees with the JSON parser, and records round-trip.
 #include "harness/record/record.h"
 
-#include "harness/record/json_reader.h"
+#include "harness/json/members.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace assay::fuzz {

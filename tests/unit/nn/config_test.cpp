@@ -1,6 +1,6 @@
 // Configurations: published parameter counts and costs, and errors with their location.
 #include "harness/core/error.h"
-#include "harness/core/json.h"
+#include "harness/json/json.h"
 #include "tests/support/refusal.h"
 #include "tests/unit/nn/small_models.h"
 #include "workloads/nn/step_plan.h"

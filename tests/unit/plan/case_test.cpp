@@ -1,7 +1,7 @@
 #include "harness/plan/case.h"
 
 #include "harness/core/error.h"
-#include "harness/core/json.h"
+#include "harness/json/json.h"
 
 #include <gtest/gtest.h>
 

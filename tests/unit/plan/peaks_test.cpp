@@ -2,6 +2,7 @@
 #include "harness/plan/peaks.h"
 
 #include "harness/core/error.h"
+#include "harness/json/members.h"
 #include "harness/record/record.h"
 
 #include <gtest/gtest.h>
@@ -47,9 +48,9 @@ TEST(MeasuredPeak, ComesFromAPassingRecord) {
 
 TEST(MeasuredPeak, GoesThroughJson) {
   const MeasuredPeak peak = *measured_peak(peak_record());
-  const MeasuredPeak back = peak_from_json(to_json(peak));
-  EXPECT_EQ(to_json(back), to_json(peak));
-  EXPECT_THROW(peak_from_json(Json{{"key", "x"}}), Error);
+  const MeasuredPeak back = read_value<MeasuredPeak>(json_of(peak));
+  EXPECT_EQ(json_of(back), json_of(peak));
+  EXPECT_THROW((void)read_value<MeasuredPeak>(Json{{"key", "x"}}), Error);
 }
 
 TEST(FindPeak, FindsTheRoofForTheSameThreads) {

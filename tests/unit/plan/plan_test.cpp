@@ -1,8 +1,8 @@
 #include "harness/plan/plan.h"
 
 #include "harness/core/error.h"
-#include "harness/core/json.h"
 #include "harness/core/rng.h"
+#include "harness/json/json.h"
 #include "harness/plan/estimate.h"
 #include "tests/support/refusal.h"
 #include "tests/unit/plan/fake_families.h"

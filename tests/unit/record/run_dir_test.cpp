@@ -206,5 +206,35 @@ TEST_F(RunDir, AFullDiskAtTheStartLeavesNothing) {
   EXPECT_FALSE(fs::exists(dir_));
 }
 
+TEST(RunReader, ManyRunsKeepTheirOrderAndDropWhatNoReportReads) {
+  namespace fs = std::filesystem;
+  const test::TemporaryFolder folder;
+  const fs::path& root = folder.path();
+  std::vector<fs::path> dirs;
+  for (int i = 0; i < 9; ++i) {
+    dirs.push_back(root / std::to_string(i));
+    fs::create_directory(dirs.back());
+    std::ofstream(dirs.back() / "run.json")
+        << R"({"schema":1,"plan":{"name":"p","cases":[{"key":"a","ranks":2,"seed":0,"params":{"x":1}}]}})";
+    std::ofstream(dirs.back() / "records.jsonl")
+        << R"({"schema":1,"key":"k)" << i
+        << R"(","params":{"m":1},"log":"x","telemetry":{"power":{"unit":"W","at":[0],)"
+        << R"("values":[1]},"steal":{"unit":"1","at":[0],"values":[1]}}})"
+           "\n{broken\n";
+  }
+  const std::vector<RunData> runs = read_runs(dirs);
+  ASSERT_EQ(runs.size(), 9u);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    ASSERT_EQ(runs[i].records.size(), 1u);
+    EXPECT_EQ(runs[i].records[0].key, "k" + std::to_string(i));
+    EXPECT_EQ(runs[i].problems, (std::vector<std::string>{"records.jsonl line 2: not JSON"}));
+    EXPECT_EQ(runs[i].records[0].telemetry.size(), 1u);
+    EXPECT_TRUE(runs[i].records[0].log.empty());
+    EXPECT_EQ(runs[i].run["plan"]["cases"][0].dump(), R"({"key":"a","ranks":2,"seed":0})");
+  }
+  EXPECT_EQ(read_run(dirs[0]).records[0].telemetry.size(), 2u);
+  EXPECT_THROW((void)read_runs({dirs[0], root / "none"}), UsageError);
+}
+
 }  // namespace
 }  // namespace assay

@@ -1,6 +1,6 @@
 // Merging the ranks' parts, messages, exit codes.
 #include "harness/core/error.h"
-#include "harness/record/json_reader.h"
+#include "harness/json/members.h"
 #include "harness/run/case_message.h"
 #include "harness/run/results.h"
 

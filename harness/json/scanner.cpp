@@ -1,4 +1,4 @@
-#include "harness/record/json_scanner.h"
+#include "harness/json/scanner.h"
 
 #include "harness/core/error.h"
 

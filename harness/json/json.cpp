@@ -1,8 +1,9 @@
-#include "harness/core/json.h"
+#include "harness/json/json.h"
 
 #include "harness/core/error.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
+#include "harness/json/shared.h"
 
 #include <fmt/format.h>
 
@@ -170,6 +171,14 @@ Json parse_untrusted(std::string_view text) {
   Builder builder;
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) throw Error("not JSON");
   return builder.release();
+}
+
+const SharedJson& JsonPool::get(std::string_view text) {
+  const auto known = values_.find(text);
+  if (known != values_.end()) return known->second;
+  SharedJson value;
+  value = parse_untrusted(text);
+  return values_.emplace(text, std::move(value)).first->second;
 }
 
 std::string dump_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }

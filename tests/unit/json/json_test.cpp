@@ -1,4 +1,4 @@
-#include "harness/core/json.h"
+#include "harness/json/json.h"
 
 #include "harness/core/error.h"
 #include "harness/core/rng.h"

@@ -2,7 +2,7 @@
 // different values.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/json/fwd.h"
 
 #include <nlohmann/json.hpp>
 

@@ -2,7 +2,7 @@
 // location and the nearest valid name.
 #pragma once
 
-#include "harness/core/json_fwd.h"
+#include "harness/json/fwd.h"
 
 #include <nlohmann/json.hpp>
 

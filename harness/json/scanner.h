@@ -2,11 +2,13 @@
 // As strict as a parser (RFC 8259): syntax, UTF-8, nesting of at most 64.
 #pragma once
 
+#include "harness/json/shared.h"
+
+#include <concepts>
 #include <cstdint>
-#include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace assay {
 
@@ -31,7 +33,11 @@ class JsonScanner {
     std::uint64_t magnitude = 0;  // of an integer
   };
 
-  explicit JsonScanner(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
+  explicit JsonScanner(std::string_view text, JsonPool* pool = nullptr)
+      : at_(text.data()), end_(text.data() + text.size()), pool_(pool) {}
+
+  // Where equal parts of the text are shared; may be null.
+  JsonPool* pool() const { return pool_; }
 
   // The first character of the next value; 0 at the end.
   char peek();
@@ -41,6 +47,18 @@ class JsonScanner {
   std::string_view string(const char* wanted = "a string");
   bool boolean(const char* wanted = "true or false");
   Number number(const char* wanted = "a number");
+  // An int is never negative.
+  template <std::integral T>
+  T integer() {
+    const bool natural = std::same_as<T, std::uint64_t>;
+    const Number read = number(natural ? "an integer from 0 on" : "an integer");
+    const bool negative = read.negative && read.magnitude > 0;
+    if (!read.integer || (natural && negative)) throw Mismatch{"", natural ? "not an integer from 0 on" : "not an integer"};
+    if (std::same_as<T, int> ? negative || !std::in_range<int>(read.magnitude)
+                             : !natural && !negative && !std::in_range<std::int64_t>(read.magnitude))
+      throw Mismatch{"", std::same_as<T, int> ? "not an integer of 31 bits" : "not an integer of 64 bits"};
+    return static_cast<T>(negative ? 0 - read.magnitude : read.magnitude);
+  }
   // `each(name)` must read the member's value, and `each()` the element.
   template <typename Each>
   void members(Each each) {
@@ -80,6 +98,7 @@ class JsonScanner {
 
   const char* at_;
   const char* end_;
+  JsonPool* pool_;
   int depth_ = 0;
   std::string text_, names_[65];  // buffers for strings with escapes; a name outlives its value
 };

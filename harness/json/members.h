@@ -1,0 +1,319 @@
+// Structs to JSON and back. A struct lists its members once, for both ways:
+//   static void members(auto& self, auto& io) { io("name", self.name), io.sparse("log", self.log); }
+// A type with a form of its own has, beside it, `Json to_json(const T&)` and `void read(JsonScanner&, T&)`.
+// What is read is untrusted: absent members and nulls keep their defaults, unknown ones are ignored, a wrong type is an
+// error that names the member ("metrics[0].value: not a number"). Numbers that are not finite are null, never 0.
+#pragma once
+
+#include "harness/core/error.h"
+#include "harness/json/json.h"
+#include "harness/json/scanner.h"
+#include "harness/json/shared.h"
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace assay {
+
+namespace json_form {
+
+template <typename T>
+inline constexpr bool is_list = false;
+template <typename T>
+inline constexpr bool is_list<std::vector<T>> = true;
+template <typename T>
+inline constexpr bool is_optional = false;
+template <typename T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+// Named values, an object in JSON: of each, its type.
+template <typename T>
+struct Named {};
+template <typename T>
+struct Named<std::map<std::string, T>> {
+  using Value = T;
+  static T& add(std::map<std::string, T>& to, std::string name) { return to[std::move(name)]; }
+};
+template <typename T>
+struct Named<std::vector<std::pair<std::string, T>>> {
+  using Value = T;
+  static T& add(std::vector<std::pair<std::string, T>>& to, std::string name) {
+    return to.emplace_back(std::move(name), T{}).second;
+  }
+};
+template <typename T>
+inline constexpr bool is_named = requires {
+  typename Named<T>::Value;
+};
+
+// Only a type's own functions count, not those that it could be converted for.
+void to_json() = delete;
+void read() = delete;
+template <typename T>
+concept Written = requires(const T& value) {
+  to_json(value);
+};
+template <typename T>
+concept Read = requires(JsonScanner& scan, T& value) {
+  read(scan, value);
+};
+template <Written T>
+Json written(const T& value) {
+  return to_json(value);
+}
+
+struct AnyIo {};
+template <typename T>
+concept Listed = requires(T& value, AnyIo& io) {
+  T::members(value, io);
+};
+
+bool empty(const auto& value) {
+  if constexpr (is_optional<std::decay_t<decltype(value)>>)
+    return !value;
+  else
+    return value.empty();
+}
+
+}  // namespace json_form
+
+template <typename T>
+Json json_of(const T& value);
+// Reads a value; null keeps what `to` holds.
+template <typename T>
+void read_json(JsonScanner& scan, T& to);
+
+// What members() is given to write an object.
+class MemberWriter {
+ public:
+  template <typename T>
+  void operator()(const char* name, const T& value) {
+    json_[name] = json_of(value);
+  }
+  void required(const char* name, const auto& value) { (*this)(name, value); }
+  // Left out when it is empty.
+  void sparse(const char* name, const auto& value) {
+    if (!json_form::empty(value)) (*this)(name, value);
+  }
+  void null_if_empty(const char* name, const auto& value) {
+    json_[name] = json_form::empty(value) ? Json(nullptr) : json_of(value);
+  }
+  // An object of its own for members of the same struct.
+  void group(const char* name, auto members) {
+    MemberWriter inner;
+    members(inner);
+    json_[name] = std::move(inner.json_);
+  }
+  Json take() { return std::move(json_); }
+
+ private:
+  Json json_ = Json::object();
+};
+
+// What members() is given for each member of the text: it reads the one of that name.
+class MemberReader {
+ public:
+  explicit MemberReader(JsonScanner& scan) : scan_(scan) {}
+
+  template <typename Members>
+  void object(Members members) {
+    if (scan_.null()) return;
+    scan_.members([&](std::string_view name) {
+      name_ = name;
+      found_ = false;
+      members(*this);
+      if (!found_) scan_.skip();
+    });
+    checking_ = true;
+    members(*this);
+  }
+
+  template <typename T>
+  void operator()(const char* name, T& to) {
+    if (is(name)) read_json(scan_, to);
+  }
+  // Throws Mismatch if the object does not have it.
+  void required(const char* name, auto& to) {
+    if (is(name)) {
+      seen_.push_back(name);
+      if (scan_.peek() == 'n') throw Mismatch{"", "missing"};
+      read_json(scan_, to);
+    }
+    if (checking_ && std::find(seen_.begin(), seen_.end(), name) == seen_.end()) throw Mismatch{name, "missing"};
+  }
+  void sparse(const char* name, auto& to) { (*this)(name, to); }
+  void null_if_empty(const char* name, auto& to) { (*this)(name, to); }
+  void group(const char* name, auto members) {
+    if (is(name)) MemberReader(scan_).object(members);
+  }
+
+ private:
+  bool is(std::string_view name) {
+    if (checking_ || found_ || name != name_) return false;
+    return found_ = true;
+  }
+
+  JsonScanner& scan_;
+  std::string_view name_;
+  bool found_ = false, checking_ = false;
+  std::vector<std::string_view> seen_;  // required members
+};
+
+template <typename T>
+Json members_json(const T& value) {
+  MemberWriter io;
+  T::members(value, io);
+  return io.take();
+}
+
+template <typename T>
+void read_members(JsonScanner& scan, T& to) {
+  MemberReader(scan).object([&](auto& io) { T::members(to, io); });
+}
+
+template <typename T>
+Json json_of(const T& value) {
+  if constexpr (json_form::Written<T>) {
+    return json_form::written(value);
+  } else if constexpr (requires {
+                         { value.to_json() } -> std::same_as<Json>;
+                       }) {
+    return value.to_json();
+  } else if constexpr (json_form::Listed<T>) {
+    return members_json(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return std::isfinite(value) ? Json(value) : Json(nullptr);
+  } else if constexpr (json_form::is_optional<T>) {
+    return value ? json_of(*value) : Json(nullptr);
+  } else if constexpr (json_form::is_named<T>) {
+    Json json = Json::object();
+    for (const auto& [name, one] : value) json[name] = json_of(one);
+    return json;
+  } else if constexpr (json_form::is_list<T>) {
+    Json json = Json::array();
+    for (const auto& one : value) json.push_back(json_of(one));
+    return json;
+  } else if constexpr (std::same_as<T, SharedJson>) {
+    return value.is_null() ? Json::object() : value.get();
+  } else {
+    return Json(value);
+  }
+}
+
+namespace json_form {
+
+template <typename T>
+constexpr const char* list_name() {
+  if constexpr (std::same_as<T, double> || std::same_as<T, std::optional<double>>)
+    return "a list of numbers";
+  else if constexpr (std::same_as<T, std::string>)
+    return "a list of strings";
+  else if constexpr (std::integral<T>)
+    return "a list of integers";
+  else if constexpr (is_list<T>)
+    return "a list of lists";
+  else
+    return "a list";
+}
+
+template <typename T>
+void read_list(JsonScanner& scan, std::vector<T>& to) {
+  constexpr const char* wanted = list_name<T>();
+  constexpr bool number = std::floating_point<T> || is_optional<T>, nested = is_list<T>;
+  constexpr bool plain = std::is_trivially_copyable_v<T>;
+  // One buffer per thread, so that a long list allocates only what it needs.
+  thread_local std::vector<T> buffer;
+  std::vector<T>& values = plain ? buffer : to;
+  values.clear();
+  scan.elements(wanted, [&] {
+    T value{};
+    if constexpr (std::floating_point<T>) value = std::numeric_limits<T>::quiet_NaN();  // if it is null
+    try {
+      if (!number && scan.peek() == 'n') throw Mismatch{"", "null"};
+      read_json(scan, value);
+    } catch (Mismatch& mismatch) {
+      if constexpr (Listed<T>) mismatch.inside("[" + std::to_string(values.size()) + "]");
+      if constexpr (Listed<T> || nested) throw;
+      throw Mismatch{"", std::string("not ") + wanted};
+    }
+    values.push_back(std::move(value));
+  });
+  if constexpr (plain)
+    to.assign(buffer.begin(), buffer.end());
+  else
+    to.shrink_to_fit();
+}
+
+}  // namespace json_form
+
+template <typename T>
+void read_json(JsonScanner& scan, T& to) {
+  if (scan.null()) return;
+  if constexpr (json_form::Read<T>) {
+    read(scan, to);
+  } else if constexpr (json_form::Listed<T>) {
+    read_members(scan, to);
+  } else if constexpr (std::same_as<T, std::string>) {
+    to = scan.string();
+  } else if constexpr (std::same_as<T, bool>) {
+    to = scan.boolean();
+  } else if constexpr (std::floating_point<T>) {
+    to = scan.number().real;
+  } else if constexpr (std::integral<T>) {
+    to = scan.integer<T>();
+  } else if constexpr (json_form::is_optional<T>) {
+    typename T::value_type value{};
+    read_json(scan, value);
+    to = std::move(value);
+  } else if constexpr (json_form::is_named<T>) {
+    scan.members([&](std::string_view name) {
+      if (!scan.null()) read_json(scan, json_form::Named<T>::add(to, std::string(name)));
+    });
+  } else if constexpr (json_form::is_list<T>) {
+    json_form::read_list(scan, to);
+  } else if constexpr (std::same_as<T, Json>) {
+    // Of the kind of its default.
+    if (scan.peek() != (to.is_array() ? '[' : '{')) throw Mismatch{"", to.is_array() ? "not a list" : "not an object"};
+    to = parse_untrusted(scan.skip());
+  } else {
+    static_assert(std::same_as<T, SharedJson>, "a type without a form in JSON");
+    if (scan.peek() != '{') throw Mismatch{"", "not an object"};
+    const std::string_view text = scan.skip();
+    if (scan.pool())
+      to = scan.pool()->get(text);
+    else
+      to = parse_untrusted(text);
+  }
+}
+
+// Throws Error for text that is not JSON, is nested deeper than 64, or has a member of a wrong type. Equal parts of
+// type SharedJson share one value of the pool.
+template <typename T>
+T read_text(std::string_view text, JsonPool* pool = nullptr) {
+  JsonScanner scan(text, pool);
+  T value{};
+  try {
+    if (scan.peek() == 'n') throw Mismatch{"", "not an object"};
+    read_json(scan, value);
+    scan.finish();
+  } catch (const Mismatch& mismatch) {
+    (void)parse_untrusted(text);  // text that is not JSON is reported as such
+    throw Error(mismatch.text());
+  }
+  return value;
+}
+
+template <typename T>
+T read_value(const Json& json) {
+  return read_text<T>(dump_line(json));
+}
+
+}  // namespace assay
