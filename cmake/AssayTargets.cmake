@@ -1,7 +1,8 @@
 # One function per kind of target, so that folders only list their files and what they link.
 
 # A static library of one room: assay_room(NAME [UNTIMED] [SEPARATE] SOURCES a.cpp ... LINKS other ...)
-# UNTIMED: nothing of it runs inside a timed window, so it is compiled with -O1, in two thirds of the time.
+# UNTIMED: nothing of it runs inside a timed window, so it is compiled with -O1, in two thirds of the time; with
+# sanitizers with -O0, in half of it.
 # SEPARATE: its sources share local names, so each is compiled by itself; others are compiled in batches, a third of the
 # work, unless -DASSAY_BATCHES=OFF.
 function(assay_room name)
@@ -10,7 +11,7 @@ function(assay_room name)
   target_link_libraries(${name} PUBLIC assay_flags ${arg_LINKS})
   set_target_properties(${name} PROPERTIES ASSAY_CASTS_MEMORY "${ASSAY_CASTS_MEMORY}")
   if(arg_UNTIMED)
-    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Release>,-O1,$<$<BOOL:${ASSAY_SANITIZE}>:-O0>>)
   endif()
   if(ASSAY_BATCHES AND NOT arg_SEPARATE)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
@@ -72,10 +73,9 @@ set(ASSAY_PLACES_WAITING 1)
 set(ASSAY_PLACES_COMPUTING 2)
 math(EXPR ASSAY_PLACES_EVERY_CORE "2 * ${cores}")
 
-# Test code is compiled with -O1, a fifth faster than with -O3; the code under test is compiled as it is shipped. At -O1
-# GCC 12 warns about uninitialized values in its own headers.
+# Test code is compiled with -O0: the code under test is compiled as it is shipped.
 function(assay_test_code target)
-  target_compile_options(${target} PRIVATE -O1 $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  target_compile_options(${target} PRIVATE -O0)
 endfunction()
 
 # A GoogleTest program whose tests ctest lists one by one, with the label `unit`. WHOLE makes them one ctest entry: for

@@ -10,8 +10,10 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -44,6 +46,15 @@ bool equal_token(const std::string& a, const std::string& b) {
   unsigned char difference = 0;
   for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
   return difference == 0;
+}
+
+bool loopback_is_up() {
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq loopback{};
+  std::strcpy(loopback.ifr_name, "lo");
+  const bool up = fd >= 0 && ::ioctl(fd, SIOCGIFFLAGS, &loopback) == 0 && (loopback.ifr_flags & IFF_UP);
+  if (fd >= 0) ::close(fd);
+  return up;
 }
 
 }  // namespace
@@ -99,8 +110,25 @@ ChannelServer::ChannelServer(const Listen& where)
     : guests_allowed_(where.guests),
       fixed_token_(!where.token.empty()),
       token_(fixed_token_ ? where.token : random_token()) {
-  listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const bool no_network = !where.every_interface && where.port == 0 && !loopback_is_up();
+  listener_ = ::socket(no_network ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener_ < 0) throw Error(fmt::format("no socket for the channel: {}", std::strerror(errno)));
+  if (!(no_network ? listen_without_network() : listen_at(where))) {
+    const int error = errno;
+    ::close(listener_);
+    throw Error(fmt::format("the channel cannot listen{}: {}",
+                            where.port > 0 ? fmt::format(" at port {}", where.port) : "", std::strerror(error)));
+  }
+  spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+bool ChannelServer::listen_without_network() {
+  address_ = "@assay-" + random_token();
+  const auto [place, length] = abstract_socket(address_);
+  return ::bind(listener_, reinterpret_cast<const sockaddr*>(&place), length) == 0 && ::listen(listener_, 1024) == 0;
+}
+
+bool ChannelServer::listen_at(const Listen& where) {
   sockaddr_in place{};
   place.sin_family = AF_INET;
   place.sin_addr.s_addr = htonl(where.every_interface ? INADDR_ANY : INADDR_LOOPBACK);
@@ -110,12 +138,8 @@ ChannelServer::ChannelServer(const Listen& where)
   const int on = 1;
   if (where.port > 0) setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(listener_, reinterpret_cast<sockaddr*>(&place), sizeof place) != 0 || ::listen(listener_, 1024) != 0 ||
-      ::getsockname(listener_, reinterpret_cast<sockaddr*>(&place), &length) != 0) {
-    const int error = errno;
-    ::close(listener_);
-    throw Error(fmt::format("the channel cannot listen{}: {}",
-                            where.port > 0 ? fmt::format(" at port {}", where.port) : "", std::strerror(error)));
-  }
+      ::getsockname(listener_, reinterpret_cast<sockaddr*>(&place), &length) != 0)
+    return false;
   std::string_view hosts = where.hosts;
   const std::string own = this_host();
   if (hosts.empty()) hosts = where.every_interface ? std::string_view(own) : std::string_view("127.0.0.1");
@@ -124,7 +148,7 @@ ChannelServer::ChannelServer(const Listen& where)
     address_ += fmt::format("{}{}:{}", address_.empty() ? "" : ",", hosts.substr(0, comma), ntohs(place.sin_port));
     hosts.remove_prefix(std::min(comma + 1, hosts.size()));
   }
-  spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  return true;
 }
 
 ChannelServer::~ChannelServer() {

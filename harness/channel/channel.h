@@ -55,7 +55,7 @@ class ChannelServer {
   ChannelServer(const ChannelServer&) = delete;
   ChannelServer& operator=(const ChannelServer&) = delete;
 
-  // For ASSAY_SUPERVISOR: host:port, or several separated by commas.
+  // For ASSAY_SUPERVISOR: host:port, or several separated by commas; "@NAME" where no interface is up.
   const std::string& address() const { return address_; }
   const std::string& token() const { return token_; }
   // Disconnects every peer and makes a new token, so that stragglers of an earlier group are strangers.
@@ -96,6 +96,8 @@ class ChannelServer {
   // Whether a rank has not said hello yet.
   bool expecting() const;
   // Whether one more stranger may connect; drops the one that has been silent longest to make room.
+  bool listen_at(const Listen& where);
+  bool listen_without_network();
   bool make_room();
   void accept_peers();
   void read_peer(Peer& peer, std::vector<Event>& events);

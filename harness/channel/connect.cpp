@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
@@ -28,18 +29,18 @@ using Clock = std::chrono::steady_clock;
 constexpr int connect_timeout_ms = 5000;
 
 // The connected socket, or -1 with errno set.
-int connect_once(const addrinfo& place) {
-  const int fd = ::socket(place.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+int connect_once(const sockaddr* place, socklen_t length) {
+  const int fd = ::socket(place->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
   int error = 0;
-  if (::connect(fd, place.ai_addr, place.ai_addrlen) != 0) {
+  if (::connect(fd, place, length) != 0) {
     error = errno;
     if (error == EINPROGRESS) {
       pollfd writable{fd, POLLOUT, 0};
-      socklen_t length = sizeof error;
+      socklen_t size = sizeof error;
       if (::poll(&writable, 1, connect_timeout_ms) <= 0)
         error = ETIMEDOUT;
-      else if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+      else if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
         error = errno;
     }
   }
@@ -52,6 +53,12 @@ int connect_once(const addrinfo& place) {
 
 // The connected socket, or -1 and `why`.
 int try_address(const std::string& address, std::string& why) {
+  if (address.starts_with('@')) {
+    const auto [place, length] = abstract_socket(address);
+    const int fd = connect_once(reinterpret_cast<const sockaddr*>(&place), length);
+    if (fd < 0) why = fmt::format("supervisor {} cannot be reached: {}", address, std::strerror(errno));
+    return fd;
+  }
   const std::size_t colon = address.rfind(':');
   if (colon == address.npos) throw Error(fmt::format("ASSAY_SUPERVISOR={}: not HOST:PORT", address));
   addrinfo hints{};
@@ -64,7 +71,8 @@ int try_address(const std::string& address, std::string& why) {
     return -1;
   }
   int fd = -1;
-  for (const addrinfo* place = found; place && fd < 0; place = place->ai_next) fd = connect_once(*place);
+  for (const addrinfo* place = found; place && fd < 0; place = place->ai_next)
+    fd = connect_once(place->ai_addr, place->ai_addrlen);
   if (fd < 0) why = fmt::format("supervisor {} cannot be reached: {}", address, std::strerror(errno));
   freeaddrinfo(found);
   return fd;
@@ -91,6 +99,14 @@ int connect_to(const std::string& addresses, double patience_seconds) {
 }
 
 }  // namespace
+
+std::pair<sockaddr_un, socklen_t> abstract_socket(std::string_view address) {
+  sockaddr_un place{};
+  place.sun_family = AF_UNIX;
+  address.remove_prefix(1);
+  const std::size_t length = address.copy(place.sun_path + 1, sizeof place.sun_path - 1);
+  return {place, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length)};
+}
 
 ChannelClient::ChannelClient(const std::string& addresses, std::size_t line_bytes, double patience_seconds)
     : fd_(connect_to(addresses, patience_seconds)), buffer_(line_bytes) {}

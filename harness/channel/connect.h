@@ -3,8 +3,13 @@
 
 #include "harness/channel/channel.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include <chrono>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay {
@@ -14,8 +19,8 @@ message::Hello hello_message(const std::string& role, const std::string& token, 
 
 class ChannelClient {
  public:
-  // Connects to HOST:PORT, or to the first that answers of several, separated by commas; retries for `patience`
-  // seconds. Lines from the supervisor may be `line_bytes` long. Throws Error naming the address.
+  // Connects to an address of ChannelServer, or to the first that answers of several, separated by commas; retries for
+  // `patience` seconds. Lines from the supervisor may be `line_bytes` long. Throws Error naming the address.
   ChannelClient(const std::string& addresses, std::size_t line_bytes, double patience_seconds = 0);
   ~ChannelClient();
   ChannelClient(const ChannelClient&) = delete;
@@ -32,6 +37,9 @@ class ChannelClient {
   int fd_ = -1;
   LineBuffer buffer_;
 };
+
+// The socket of an address "@NAME" (unix(7), abstract): for a sandbox whose loopback interface is down.
+std::pair<sockaddr_un, socklen_t> abstract_socket(std::string_view address);
 
 // Makes a connection end when the other host or the link has been gone for heartbeat_limit() seconds.
 void watch_connection(int fd);

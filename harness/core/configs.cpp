@@ -2,6 +2,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/nearest.h"
+#include "harness/core/program.h"
 #include "harness/core/text.h"
 
 #include <algorithm>
@@ -17,8 +18,7 @@ fs::path configs_dir() {
     if (!fs::is_directory(named, none)) throw UsageError(fmt::format("ASSAY_CONFIGS={}: not a folder", named));
     return named;
   }
-  const fs::path binary = fs::read_symlink("/proc/self/exe", none);
-  const fs::path installed = binary.parent_path().parent_path() / "share" / "assay" / "configs";
+  const fs::path installed = program_file().parent_path().parent_path() / "share" / "assay" / "configs";
   if (fs::is_directory(installed, none)) return installed;
   const fs::path source = ASSAY_SOURCE_CONFIGS;
   return fs::is_directory(source, none) ? source : fs::path();

@@ -1,6 +1,7 @@
 #include "harness/core/module.h"
 
 #include "harness/core/error.h"
+#include "harness/core/program.h"
 
 #include <dlfcn.h>
 
@@ -16,7 +17,7 @@ std::string Module::find(std::string_view name) {
   std::vector<fs::path> folders;
   if (const char* path = std::getenv("ASSAY_MODULE_PATH")) folders.emplace_back(path);
   std::error_code none;
-  const fs::path self = fs::read_symlink("/proc/self/exe", none);
+  const fs::path self = program_file();
   folders.push_back(self.parent_path());
   folders.push_back(self.parent_path().parent_path() / "lib" / "assay");
   for (const fs::path& folder : folders)

@@ -5,6 +5,7 @@
 #include "harness/channel/loop.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/program.h"
 #include "harness/hosts/allocation.h"
 #include "harness/hosts/host_info.h"
 #include "harness/hosts/process.h"
@@ -126,7 +127,7 @@ void Agent::start(const message::Start& order) {
     request.words = {"/bin/sh", "-c", exec_last_command(*order.command)};
     process->sigterm = true;
   } else {
-    request.words = {own_binary(), order.subcommand};
+    request.words = {program_command().string(), order.subcommand};
   }
   request.output = process->output.writer();
   process->pid = start_process(request);

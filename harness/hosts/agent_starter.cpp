@@ -2,6 +2,7 @@
 #include "harness/hosts/agent_starter.h"
 
 #include "harness/core/error.h"
+#include "harness/core/program.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -187,11 +188,11 @@ void AgentStarter::start(const std::vector<int>& hosts) {
     } else if (host.here) {
       Variables all = inherited_variables();
       for (const auto& [name, value] : own) all[name] = value;
-      start_shell({own_binary(), "agent"}, std::move(all), {index});
+      start_shell({program_command().string(), "agent"}, std::move(all), {index});
     } else if (!passive()) {
       std::vector<std::string> words = remote_shell_words();
       if (!host.user.empty()) words.insert(words.end(), {"-l", host.user});
-      words.insert(words.end(), {host.name, agent_command(own_binary(), own)});
+      words.insert(words.end(), {host.name, agent_command(program_command().string(), own)});
       start_shell(std::move(words), inherited_variables(), {index});
     }
   }
@@ -209,7 +210,7 @@ void AgentStarter::start_step(const std::vector<int>& hosts) {
   const std::string count = std::to_string(hosts.size());
   // --overlap: this process may be inside a step already.
   start_shell({srun, "--overlap", "--nodes", count, "--ntasks", count, "--ntasks-per-node=1", "--nodelist", names,
-               "--cpu-bind=none", "--kill-on-bad-exit=0", "--export=ALL", own_binary(), "agent"},
+               "--cpu-bind=none", "--kill-on-bad-exit=0", "--export=ALL", program_command().string(), "agent"},
               std::move(all), hosts);
 }
 

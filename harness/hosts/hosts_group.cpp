@@ -2,6 +2,7 @@
 #include "harness/hosts/hosts_group.h"
 
 #include "harness/core/error.h"
+#include "harness/core/program.h"
 
 #include <algorithm>
 
@@ -50,7 +51,7 @@ void HostsGroup::start_launcher(const LaunchRequest& request) {
     if (allocated.here) several.variables["ASSAY_HOST"] = allocated.name;
   }
   // Daemons are started through the agents, whatever launcher surrounds this process.
-  const std::string shell = own_binary() + " remote-shell";
+  const std::string shell = program_command().string() + " remote-shell";
   for (const auto& [name, value] : Variables{{"OMPI_MCA_plm", "rsh"},
                                              {"OMPI_MCA_plm_rsh_agent", shell},
                                              {"OMPI_MCA_plm_rsh_no_tree_spawn", "1"},

@@ -2,6 +2,7 @@
 #include "harness/hosts/local_group.h"
 
 #include "harness/core/error.h"
+#include "harness/core/program.h"
 
 #include <poll.h>
 #include <sys/wait.h>
@@ -28,7 +29,7 @@ std::vector<std::string> command_for(const LaunchRequest& request, const Several
     if (::geteuid() == 0) words.push_back("--allow-run-as-root");
     for (const auto& [name, value] : request.environment) words.insert(words.end(), {"-x", name});
   }
-  words.insert(words.end(), {own_binary(), request.subcommand});
+  words.insert(words.end(), {program_command().string(), request.subcommand});
   return words;
 }
 

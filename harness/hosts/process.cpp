@@ -153,13 +153,6 @@ std::string find_program(const std::string& name) {
   }
 }
 
-std::string own_binary() {
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) throw Error(fmt::format("cannot find this program's own file: {}", error.message()));
-  return path.string();
-}
-
 pid_t start_process(const ProcessRequest& request) {
   std::vector<std::string> words = request.words, env;
   for (const auto& [name, value] : request.variables) env.push_back(name + "=" + value);

@@ -26,8 +26,6 @@ void leave_binding_of_mpirun();
 
 // The path of a program on the PATH; empty if there is none.
 std::string find_program(const std::string& name);
-// Throws Error.
-std::string own_binary();
 
 struct ProcessRequest {
   std::vector<std::string> words;  // an absolute path first

@@ -8,17 +8,21 @@
 
 namespace assay {
 
-LauncherKind choose_launcher(int ranks, DeviceKind device) {
-  if (ranks == 1 || device != DeviceKind::cpu) return LauncherKind::local;
-  const std::string flag = fmt::format("--ranks {}", ranks);
+std::optional<std::string> missing_launcher(int ranks, DeviceKind device) {
+  if (ranks == 1 || device != DeviceKind::cpu) return std::nullopt;
   if (Module::find("mpi").empty())
-    throw UsageError(
-        fmt::format("{} needs libassay-mpi.so, which is not next to the binary: install libopenmpi-dev and build "
-                    "again with -DASSAY_MPI=ON",
-                    flag));
+    return fmt::format(
+        "{} ranks need libassay-mpi.so, which is not next to the binary: install libopenmpi-dev and "
+        "build again with -DASSAY_MPI=ON",
+        ranks);
   if (find_program("mpirun").empty())
-    throw UsageError(fmt::format("{} needs mpirun, which is not in PATH: install openmpi-bin", flag));
-  return LauncherKind::mpirun;
+    return fmt::format("{} ranks need mpirun, which is not in PATH: install openmpi-bin", ranks);
+  return std::nullopt;
+}
+
+LauncherKind choose_launcher(int ranks, DeviceKind device) {
+  if (const auto missing = missing_launcher(ranks, device)) throw UsageError(*missing);
+  return ranks == 1 || device != DeviceKind::cpu ? LauncherKind::local : LauncherKind::mpirun;
 }
 
 std::unique_ptr<WorkerGroup> start_group(const LaunchRequest& request, Agents* agents) {

@@ -16,8 +16,10 @@ class Agents;
 
 enum class LauncherKind { local, mpirun };
 
+// What this machine lacks to start `ranks` ranks, and the package that has it.
+std::optional<std::string> missing_launcher(int ranks, DeviceKind device);
 // The launcher for `ranks` ranks: mpirun for CPUs; one rank, and ranks on GPUs, are started directly. Throws UsageError
-// that names the missing package.
+// with missing_launcher().
 LauncherKind choose_launcher(int ranks, DeviceKind device);
 
 struct LaunchRequest {

@@ -53,7 +53,8 @@ class JsonScanner {
     const bool natural = std::same_as<T, std::uint64_t>;
     const Number read = number(natural ? "an integer from 0 on" : "an integer");
     const bool negative = read.negative && read.magnitude > 0;
-    if (!read.integer || (natural && negative)) throw Mismatch{"", natural ? "not an integer from 0 on" : "not an integer"};
+    if (!read.integer || (natural && negative))
+      throw Mismatch{"", natural ? "not an integer from 0 on" : "not an integer"};
     if (std::same_as<T, int> ? negative || !std::in_range<int>(read.magnitude)
                              : !natural && !negative && !std::in_range<std::int64_t>(read.magnitude))
       throw Mismatch{"", std::same_as<T, int> ? "not an integer of 31 bits" : "not an integer of 64 bits"};

@@ -2,6 +2,7 @@
 #include "harness/machine/libraries.h"
 
 #include "harness/core/module.h"
+#include "harness/core/program.h"
 #include "harness/machine/ask_process.h"
 
 #include <dlfcn.h>
@@ -49,14 +50,16 @@ std::map<std::string, std::string> cuda_libraries() {
 std::map<std::string, std::string> libraries(const Root& root) {
   auto found = built_with();
   found["libc"] = gnu_get_libc_version();
-  for (const std::string lib : {"usr/lib", "usr/lib64", "usr/local/lib"}) {
+  const std::string packaged = (program_file().parent_path().parent_path() / "lib").string().substr(1);
+  for (const std::string& lib :
+       {std::string("usr/lib"), std::string("usr/lib64"), std::string("usr/local/lib"), packaged}) {
     auto folders = std::vector<std::string>{lib};
     for (const auto& triplet : root.list(lib))
-      if (triplet.find("-linux-gnu") != std::string::npos) {
-        folders.push_back(lib + "/" + triplet);
-        for (const auto& flavour : root.list(folders.back()))
-          if (flavour.starts_with("openblas")) folders.push_back(lib + "/" + triplet + "/" + flavour);
-      }
+      if (triplet.find("-linux-gnu") != std::string::npos) folders.push_back(lib + "/" + triplet);
+    for (std::size_t i = folders.size(); i-- > 0;)
+      for (const auto& flavour : root.list(folders[i]))
+        if (flavour.starts_with("openblas-") || flavour.starts_with("blis-"))
+          folders.push_back(folders[i] + "/" + flavour);
     for (const auto& folder : folders)
       for (const auto& name : root.list(folder)) {
         if (const auto version = openblas_version(name); !version.empty()) found["openblas"] = version;

@@ -3,6 +3,7 @@
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/hosts/placement.h"
+#include "harness/hosts/worker_group.h"
 #include "harness/run/supervisor.h"
 
 #include <algorithm>
@@ -130,7 +131,8 @@ void split_by_workers(std::vector<Job> jobs, std::vector<std::vector<Job>>& grou
 
 std::optional<std::string> without_place(const RunRequest& request, const std::vector<AllocatedHost>& slots,
                                          const std::vector<HostInfo>& hosts, int ranks) {
-  if (ranks == 1 || request.plan.device == DeviceKind::cpu || !request.plan.ranks.empty()) return std::nullopt;
+  if (ranks == 1 || !request.plan.ranks.empty()) return std::nullopt;
+  if (request.plan.device == DeviceKind::cpu) return missing_launcher(ranks, request.plan.device);
   try {
     place_ranks(slots, hosts, {ranks, request.plan.device, request.share_gpu, request.allocation.origin});
   } catch (const UsageError& error) {

@@ -25,8 +25,8 @@ struct Prepared {
 // Chooses the launcher and refuses, before the first case, a plan that these hosts cannot run. Throws UsageError.
 void settle_launcher(const RunRequest& request, Prepared& prepared);
 
-// Why a world that the plan, not the user (--ranks), asks for has too few GPUs on these hosts. Its cases are skipped,
-// since a plan is for any machine.
+// Why a world that the plan, not the user (--ranks), asks for cannot be started on these hosts: too few GPUs, no
+// mpirun. Its cases are skipped, since a plan is for any machine.
 std::optional<std::string> without_place(const RunRequest& request, const std::vector<AllocatedHost>& slots,
                                          const std::vector<HostInfo>& hosts, int ranks);
 

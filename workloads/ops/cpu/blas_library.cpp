@@ -1,6 +1,7 @@
 // Loads OpenBLAS or BLIS, and sets OpenBLAS's core type from CPUID if its own detection picks a weaker one.
 #include "workloads/ops/cpu/blas_library.h"
 
+#include "harness/core/program.h"
 #include "harness/device/cpu/cpuid.h"
 
 #include <fmt/format.h>
@@ -164,15 +165,17 @@ std::string BlasLibrary::isa() const {
 }
 
 std::optional<BlasLibrary> load_blas(std::vector<std::string>& tried) {
-  const std::string folder = ASSAY_LIBRARY_FOLDER;
+  // A package's own, then Debian's OpenMP build by its path, since its alternatives decide what `libopenblas.so.0` is;
+  // then Fedora's name.
+  const std::string own = (program_file().parent_path().parent_path() / "lib").string(), system = ASSAY_LIBRARY_FOLDER;
+  const std::string openblas = "/openblas-openmp/libopenblas.so.0", blis = "/blis-openmp/libblis.so.4";
   std::optional<BlasLibrary> found;
-  // Debian's OpenMP build by its path, since its alternatives decide what `libopenblas.so.0` is; then Fedora's name.
-  for (const std::string& file : {folder + "/openblas-openmp/libopenblas.so.0", std::string("libopenblaso.so.0"),
-                                  std::string("libopenblas.so.0")})
+  for (const std::string& file :
+       {own + openblas, system + openblas, std::string("libopenblaso.so.0"), std::string("libopenblas.so.0")})
     if (!found) found = load_openblas(file, tried);
   if (found && blas_level(found->core) >= cpu_blas_level()) return found;
   std::optional<BlasLibrary> other;
-  for (const std::string& file : {folder + "/blis-openmp/libblis.so.4", std::string("libblis.so.4")})
+  for (const std::string& file : {own + blis, system + blis, std::string("libblis.so.4")})
     if (!other) other = load_blis(file, tried);
   if (other && (!found || blas_level(other->core) > blas_level(found->core))) return other;
   return found;

@@ -1,0 +1,46 @@
+# Install script of `./dev package`: beside what `cmake --install` puts there, all libraries that the program, its
+# modules (PROGRAMS, MODULES) and the BLAS libraries that it loads (BLAS) need, with their licences.
+# What belongs to a host is left to it: MPI, and NVIDIA's driver and libraries.
+cmake_policy(VERSION 3.25)
+set(root "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
+file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${PROGRAMS} MODULES ${MODULES} LIBRARIES ${BLAS}
+  RESOLVED_DEPENDENCIES_VAR found UNRESOLVED_DEPENDENCIES_VAR missing
+  PRE_EXCLUDE_REGEXES "^libmpi" "^libopen-(rte|pal)" "^lib(cu|nccl|nv)")
+if(missing)
+  message(FATAL_ERROR "libraries not found: ${missing}")
+endif()
+set(glibc "^(ld-linux.*|lib(c|m|mvec|pthread|dl|rt|resolv|util|anl))\\.so")
+foreach(library IN LISTS found BLAS)
+  get_filename_component(name "${library}" NAME)
+  get_filename_component(folder "${library}" DIRECTORY)
+  get_filename_component(folder "${folder}" NAME)
+  set(place lib)
+  if(name MATCHES "${glibc}")
+    set(place lib/glibc)   # used where the host's is older (cli/launcher.cpp)
+  elseif(library IN_LIST BLAS)
+    set(place lib/${folder})   # as on Debian, where all builds of a BLAS have one name
+  endif()
+  file(INSTALL DESTINATION "${root}/${place}" USE_SOURCE_PERMISSIONS FOLLOW_SYMLINK_CHAIN TYPE SHARED_LIBRARY FILES "${library}")
+  file(REAL_PATH "${library}" real)
+  list(APPEND files "${real}" "${library}")
+endforeach()
+
+# Debian keeps a licence file for each package; a wheel brings its own below share/doc.
+execute_process(COMMAND dpkg-query -S ${files} OUTPUT_VARIABLE owners ERROR_QUIET)
+string(REGEX MATCHALL "(^|\n)[^:\n ]+" packages "${owners}")
+list(APPEND packages libcli11-dev nlohmann-json3-dev libjs-chart.js libboost-dev)   # compiled into the program
+list(TRANSFORM packages STRIP)
+list(REMOVE_DUPLICATES packages)
+foreach(package IN LISTS packages)
+  if(EXISTS "/usr/share/doc/${package}/copyright")
+    file(INSTALL DESTINATION "${root}/share/doc/${package}" TYPE FILE FOLLOW_SYMLINK_CHAIN FILES "/usr/share/doc/${package}/copyright")
+  endif()
+endforeach()
+foreach(library IN LISTS found)
+  get_filename_component(folder "${library}" DIRECTORY)
+  file(GLOB licences "${folder}/../share/doc/*/LICENSE")
+  if(licences AND NOT folder MATCHES "^/(usr/)?lib")
+    file(INSTALL DESTINATION "${root}/share/doc" TYPE DIRECTORY FILES "${folder}/../share/doc/")
+  endif()
+endforeach()
+file(INSTALL DESTINATION "${root}" TYPE FILE FILES "${CMAKE_CURRENT_LIST_DIR}/../LICENSE")
