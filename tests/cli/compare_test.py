@@ -216,9 +216,9 @@ class Compare(AssayCase):
         self.assertIn("dominated by big", done.stdout)
 
     def test_help_says_what_the_exit_codes_mean(self):
-        told = self.assay("compare", "--help").stdout
-        self.assertIn("Exit codes: 1", told)
-        self.assertLessEqual(max(map(len, told.splitlines())), 100)
+        text = self.assay("compare", "--help").stdout
+        self.assertIn("Exit codes: 1", text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
 
     def test_refusals(self):
         b, h = self.values("b", 100)[0], self.values("h", 100)[0]
