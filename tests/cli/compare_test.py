@@ -105,9 +105,9 @@ class Compare(AssayCase):
         reasons = {row["case"][-1] if row["case"] != "memory/op=new" else "new": row["reason"]
                    for row in tables["left_out"]}
         self.assertEqual(reasons, {
-            "b": "other protocol: cache cold / hot", "c": "skipped in head: no AMX",
+            "b": "different protocol: cache cold / hot", "c": "skipped in head: no AMX",
             "d": "not comparable in head: oversubscribed", "e": "a fault was injected in head",
-            "f": "other implementation: not recorded / amx", "g": "bandwidth absent in head", "h": "only in base",
+            "f": "different implementation: not recorded / amx", "g": "bandwidth absent in head", "h": "only in base",
             "new": "only in head"})
 
     def test_no_comparable_case_is_not_enough_data(self):
