@@ -25,9 +25,9 @@ Command agent_command(CLI::App& root) {
 }
 
 Command remote_shell_command(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("remote-shell", "Started by mpirun for each other host");
+  CLI::App* app = root.add_subcommand("remote-shell", "Started by mpirun for every other host");
   app->group("");
-  // The words are another program's: none is a flag of this one.
+  // The words belong to another program: none is a flag of this one.
   app->prefix_command();
   return {app, [app] {
             std::vector<std::string> words = app->remaining();

@@ -1,4 +1,4 @@
-// assay bench: the micro-benchmarks under Google Benchmark, with its own flags.
+// assay bench: the micro-benchmarks under Google Benchmark, with Google Benchmark's flags.
 #include "harness/bench/bench.h"
 #include "cli/catalogue.h"
 #include "cli/command.h"
@@ -30,7 +30,7 @@ std::vector<PlannedCase> default_cases() {
 }  // namespace
 
 Command bench_command(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("bench", "the micro-benchmarks under Google Benchmark, with its own flags");
+  CLI::App* app = root.add_subcommand("bench", "Run the micro-benchmarks under Google Benchmark, with its flags");
   app->set_help_flag();  // Google Benchmark explains its flags itself
   app->prefix_command();
   return {app, [app] {

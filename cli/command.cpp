@@ -17,7 +17,7 @@ namespace {
 
 std::vector<std::string> words;
 
-// A subcommand is one line here and one file.
+// A subcommand has one line here and a file of its own.
 constexpr Command (*commands[])(CLI::App&) = {list_command,      run_command,          worker_command, agent_command,
                                               each_host_command, remote_shell_command, env_command,    report_command,
                                               check_command,     compare_command,      bench_command};
@@ -35,10 +35,9 @@ std::vector<std::string> flag_names(const CLI::App& app) {
   return names;
 }
 
-// CLI11's own sentence, on one line.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// The words that no flag or argument took, with the nearest flag of the subcommand.
+// Names the first word that is no flag or argument, with the subcommand's nearest flag.
 std::string explain_extras(const CLI::App& app, const std::string& fallback) {
   const std::vector<std::string> extras = app.remaining(false);
   if (extras.empty()) return first_line(fallback);
@@ -63,7 +62,7 @@ std::string explain(const CLI::App& root, const CLI::ParseError& error) {
   return fmt::format("{}: {}", app.get_name(), first_line(error.what()));
 }
 
-// Every line of a message carries the program's name, so that it can be told from other output.
+// Every line of a message carries the program's name, so that it can be distinguished from other output.
 void print_error(const std::string& message) {
   std::size_t start = 0;
   while (start <= message.size()) {
@@ -106,7 +105,7 @@ int run_command_line(int argc, const char* const* argv) {
   words.assign(argv, argv + argc);
   try {
     const int code = parse_and_run(argc, argv);
-    // What was printed must have arrived: a full disk behind a redirection is found here.
+    // The output must have been written: a redirection may have filled its disk.
     if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
     throw Error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
   } catch (const Error& error) {

@@ -1,4 +1,4 @@
-// A subcommand: it declares its flags on the root and says what to do when it was called.
+// A subcommand declares its flags on the root, and the function that runs it.
 #pragma once
 
 #include "harness/core/error.h"
@@ -17,7 +17,7 @@ struct Command {
   std::function<ExitCode()> run;
 };
 
-// One function a subcommand, each in its own file.
+// One function per subcommand, each in its own file.
 Command list_command(CLI::App& root);
 Command run_command(CLI::App& root);
 Command worker_command(CLI::App& root);
@@ -26,7 +26,7 @@ Command agent_command(CLI::App& root);
 Command remote_shell_command(CLI::App& root);
 Command env_command(CLI::App& root);
 
-// The words of the command line that is being run, the program's name first.
+// The words of the command line, starting with the program's name.
 const std::vector<std::string>& command_line();
 Command report_command(CLI::App& root);
 Command check_command(CLI::App& root);

@@ -11,12 +11,12 @@
 namespace assay::cli {
 
 struct ConfigFile {
-  std::string name;         // as it is asked for: without .json
-  std::string description;  // the file's own; empty when it has none or cannot be read
+  std::string name;         // without .json
+  std::string description;  // the file's own; empty if it has none or cannot be read
   std::filesystem::path path;
 };
 
-// The JSON files of configs/`folder`, by name; none when the folder is absent.
+// The JSON files of configs/`folder`, by name; none if the folder is absent.
 std::vector<ConfigFile> config_files(std::string_view folder);
 
 }  // namespace assay::cli

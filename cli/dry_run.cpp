@@ -100,16 +100,16 @@ void print_dry_run(const RunRequest& request, const Plan& plan, const std::vecto
   for (const auto& [ranks, why] : skipped) fmt::print("cases of {} ranks are skipped: {}\n", ranks, why);
   const std::string& origin = request.allocation.origin;
   if (request.each_host)
-    fmt::print("on each of the {} hosts of {} by itself\n", hosts.size(), origin);
+    fmt::print("on each of the {} hosts of {} separately\n", hosts.size(), origin);
   else if (placements.empty() && skipped.empty())
-    fmt::print("no GPU is here: where ranks would go is not known\n");
+    fmt::print("this machine has no GPU, so the places of the ranks are unknown\n");
   if (placements.empty()) return;
   std::size_t width = 4;
   for (const HostInfo& host : hosts) width = std::max(width, host.name.size());
   fmt::print("{:>5}  {:>5}  {:<{}}  {:>4}  {:>3}  {}\n", "ranks", "rank", "host", width, "NUMA", "GPU", "CPUs");
   for (const auto& [ranks, placement] : placements) print_seats(placement, hosts, width);
   if (!request.allocation.only_here())
-    fmt::print("hosts as {} gives them; the others are assumed to be like this one\n", origin);
+    fmt::print("hosts from {}; the others are assumed to be like this one\n", origin);
 }
 
 }  // namespace assay::cli

@@ -1,4 +1,4 @@
-// assay env: what this machine is, what about it will spoil a measurement, and whether it has what it should.
+// assay env: describes this machine, what will spoil measurements on it, and whether it has what it should.
 #include "cli/command.h"
 #include "cli/configs.h"
 #include "harness/core/units.h"
@@ -124,10 +124,10 @@ void print_machine(const Answer& answer) {
 
 void print_findings(const std::vector<Finding>& findings) {
   if (findings.empty()) {
-    fmt::print("\nnothing here is known to spoil a measurement\n");
+    fmt::print("\nnothing here is known to spoil measurements\n");
     return;
   }
-  fmt::print("\n{} finding{}: what will spoil a measurement\n", findings.size(), findings.size() == 1 ? "" : "s");
+  fmt::print("\n{} finding{}: what will spoil measurements\n", findings.size(), findings.size() == 1 ? "" : "s");
   for (const auto& finding : findings) {
     fmt::print("  {:<7}  {}: {}\n", name_of(finding.severity), finding.id, finding.seen);
     fmt::print("           so: {}\n           fix: {}\n", finding.effect, finding.fix);
@@ -181,7 +181,7 @@ ExitCode env(const EnvOptions& options) {
 
 Command env_command(CLI::App& root) {
   auto options = std::make_shared<EnvOptions>();
-  CLI::App* app = root.add_subcommand("env", "What this machine is, and what about it will spoil a measurement");
+  CLI::App* app = root.add_subcommand("env", "Describe this machine, and what will spoil measurements on it");
   app->add_flag("--json", options->json, "As JSON");
   app->add_option("--expect", options->expect, "File that says what the machine should have; exit 1 if it has less")
       ->type_name("FILE");

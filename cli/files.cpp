@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The same place with a last part that documents can call it by: "runs/a/" and "." have none.
+// The same path with a last part that can name it in documents: "runs/a/" and "." have none.
 fs::path with_name(const fs::path& dir) {
   fs::path plain = dir.lexically_normal();
   if (!plain.has_filename()) plain = plain.parent_path();

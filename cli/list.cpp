@@ -156,18 +156,18 @@ ExitCode list(const ListOptions& options) {
 Command list_command(CLI::App& root) {
   auto options = std::make_shared<ListOptions>();
   CLI::App* app =
-      root.add_subcommand("list", "What there is to run: families with their parameters, plans, models, hardware");
-  app->add_option("what", options->what, "families, plans, models or hardware; all when left out");
+      root.add_subcommand("list", "List what can be run: families with their parameters, plans, models, hardware");
+  app->add_option("what", options->what, "families, plans, models or hardware; all by default");
   app->add_flag("--json", options->json, "As JSON");
   const auto add = [&](const char* name, auto& value, const char* help) {
-    return app->add_option(name, value, help)->group("What the memory of models is planned for");
+    return app->add_option(name, value, help)->group("The step for which the memory of models is planned");
   };
   const CLI::Range whole(std::int64_t{1}, std::int64_t{1} << 32);
-  add("--micro-batch", options->step.micro_batch, "Sequences or images at once; 4 or 16 when left out")->check(whole);
-  add("--seq", options->step.seq, "Tokens of a sequence; 512 when left out")->check(whole);
-  add("--precision", options->step.precision, "f32, tf32, bf16, fp16, fp8 or f64; f32 when left out");
-  add("--checkpointing", options->step.checkpointing, "none or full; none when left out");
-  add("--accumulate", options->step.accumulate, "Micro-batches of a step; 1 when left out")->check(whole);
+  add("--micro-batch", options->step.micro_batch, "Sequences or images at once; default 4 or 16")->check(whole);
+  add("--seq", options->step.seq, "Tokens per sequence; default 512")->check(whole);
+  add("--precision", options->step.precision, "f32, tf32, bf16, fp16, fp8 or f64; default f32");
+  add("--checkpointing", options->step.checkpointing, "none or full; default none");
+  add("--accumulate", options->step.accumulate, "Micro-batches per step; default 1")->check(whole);
   return {app, [options] { return list(*options); }};
 }
 

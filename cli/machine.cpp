@@ -38,7 +38,7 @@ std::vector<std::string> gpus_here(const fs::path& root) {
   if (found.empty())
     for (const fs::directory_entry& entry : fs::directory_iterator(root / "dev", none)) {
       const std::string name = entry.path().filename().string();
-      constexpr std::string_view driver = "nvidia";  // nvidiactl and nvidia-uvm are no GPUs
+      constexpr std::string_view driver = "nvidia";  // nvidiactl and nvidia-uvm are not GPUs
       if (name.starts_with(driver) && name.size() > driver.size() &&
           name.find_first_not_of("0123456789", driver.size()) == name.npos)
         found.push_back("/dev/" + name);
@@ -60,8 +60,8 @@ DeviceKind choose_device(std::string_view word, const std::vector<std::string>& 
   if (gpus.empty()) return DeviceKind::cpu;
   if (cuda_module) return DeviceKind::cuda;
   throw Error(
-      fmt::format("--device auto: a GPU is here ({}) but this build has no CUDA module; build it with the "
-                  "CUDA toolkit, or say --device cpu",
+      fmt::format("--device auto: this machine has a GPU ({}), but this build has no CUDA module; build it with "
+                  "the CUDA toolkit, or use --device cpu",
                   gpus.front()));
 }
 

@@ -121,7 +121,7 @@ std::string model_text(const Json& model) {
   if (step["accumulate"].get<std::int64_t>() > 1)
     shape += fmt::format(", accumulate {}", step["accumulate"].get<std::int64_t>());
   out += fmt::format(
-      "    memory       {}\n                 ({}, {}, checkpointing {}, {}; a device's scratch comes on top)\n",
+      "    memory       {}\n                 ({}, {}, checkpointing {}, {}; without the device's scratch)\n",
       model["memory"]["text"].get<std::string>(), shape, step["precision"].get<std::string>(),
       step["checkpointing"].get<std::string>(), step["optimizer"].get<std::string>());
   return out;

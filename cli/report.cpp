@@ -84,7 +84,7 @@ Command report_command(CLI::App& root) {
                   "Prices of machines: JSON (like configs/prices) or CSV; searched before the shipped ones");
   app->add_option("--price", options->prices.price, "Price of each whole machine in USD per hour");
   app->add_flag("--injected", options->injected, "Treat records with injected faults as measurements");
-  app->add_flag("--nccl-table", options->nccl_table, "Print collectives in nccl-tests' form too");
+  app->add_flag("--nccl-table", options->nccl_table, "Also print collectives in the format of nccl-tests");
   return {app, [options] { return run_report(*options); }};
 }
 

@@ -51,7 +51,7 @@ std::vector<int> parse_ranks(const std::string& text) {
       throw UsageError(fmt::format("--ranks {}: {}", one_line(text), problem.what()));
     }
     if (value < 1 || value > 65536)
-      throw UsageError(fmt::format("--ranks {}: {} is not from 1 to 65536", one_line(text), value));
+      throw UsageError(fmt::format("--ranks {}: {} is not between 1 and 65536", one_line(text), value));
     if (std::find(ranks.begin(), ranks.end(), value) == ranks.end()) ranks.push_back(static_cast<int>(value));
   }
   return ranks;
@@ -109,7 +109,7 @@ RunRequest make_request(const RunOptions& options) {
   request.plan.device = as_before ? device_of_run(options.resume) : choose_device(options.device);
   request.plan.configs = configs_dir();
   request.limits = machine_limits();
-  // This machine's memory is no limit on a GPU's.
+  // This machine's memory does not limit a GPU's.
   if (request.plan.device != DeviceKind::cpu) request.limits.memory_bytes = 0;
   if (!options.out.empty()) request.out = options.out;
   if (!options.resume.empty()) request.resume = options.resume;
@@ -130,9 +130,9 @@ void set_limits_of_hosts(RunRequest& request, const std::vector<HostInfo>& hosts
   if (hosts.size() < 2) return;
   request.limits.world_sizes = walk_hosts(request.allocation, request.plan.device, hosts.front().gpu_count);
   request.limits.ranks_per_host = [&request, hosts](int ranks) {
-    int most = 1;
-    for (const RankSeat& seat : place(request, hosts, ranks).seats) most = std::max(most, seat.local_size);
-    return most;
+    int max_local = 1;
+    for (const RankSeat& seat : place(request, hosts, ranks).seats) max_local = std::max(max_local, seat.local_size);
+    return max_local;
   };
 }
 
@@ -140,13 +140,13 @@ ExitCode run(const RunOptions& options) {
   if (options.targets.empty() && options.resume.empty())
     throw UsageError("run: nothing to run: name a plan or a family (assay list shows them)");
   if (options.dry_run && !options.resume.empty())
-    throw UsageError("run: --dry-run shows a plan; it does not go with --resume");
+    throw UsageError("run: --dry-run shows a plan; it cannot be combined with --resume");
   RunRequest request = make_request(options);
   if (request.plan.device == DeviceKind::cuda && !options.dry_run) request.gpus = require_gpus(options.device);
   const std::vector<HostInfo> hosts = hosts_like_this(request);
   if (!request.each_host) set_limits_of_hosts(request, hosts);
   if (!options.dry_run) return run_plan(request, catalogue());
-  // Only one of the processes that a launcher starts.
+  // Of the processes that a launcher starts, only one prints.
   if (request.allocation.rank == 0)
     print_dry_run(request, expand_plan(request.plan, catalogue(), request.limits), hosts);
   return ExitCode::ok;

@@ -9,7 +9,7 @@
 
 namespace assay {
 
-std::string ask_in_a_process(int timeout_ms, const std::function<std::string()>& ask) {
+std::string ask_in_child_process(int timeout_ms, const std::function<std::string()>& ask) {
   std::array<int, 2> ends;
   if (pipe(ends.data()) != 0) return {};
   const auto child = fork();

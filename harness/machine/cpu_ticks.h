@@ -9,7 +9,7 @@
 
 namespace assay {
 
-// Clock ticks summed over CPUs: busy (steal included), stolen, all.
+// Clock ticks summed over CPUs: busy (including steal), steal, total.
 struct CpuTicks {
   std::int64_t busy = 0;
   std::int64_t steal = 0;

@@ -6,8 +6,8 @@
 
 namespace assay {
 
-// Members, in this order: assay (version, commit, dirty, compiler, build type), libraries, host, os, cpu, numa_nodes,
-// memory, gpus, drivers, virtualisation, cloud, limits. Base units (B, Hz, W, GT/s named); unknown values are null.
+// Assay's build, libraries, host, system, CPU, NUMA nodes, memory, GPUs, drivers, container or virtual machine, cloud,
+// DMI, limits, clock source, load and steal. Base units; unknown values are null.
 Json environment_json(const Machine& machine);
 
 }  // namespace assay

@@ -13,13 +13,13 @@ namespace assay {
 namespace {
 
 constexpr int expectation_schema = 1;
-constexpr std::int64_t max_of_anything = 1 << 24;
-constexpr double kernels_share = 0.03;
+constexpr std::int64_t max_count = 1 << 24;
+constexpr double kernel_share = 0.03;
 
 double bytes_of(std::string_view text) { return static_cast<double>(parse_bytes(text)); }
 
 std::optional<std::int64_t> count(const std::optional<Cursor>& at) {
-  return at ? at->integer(0, max_of_anything) : std::nullopt;
+  return at ? at->integer(0, max_count) : std::nullopt;
 }
 
 std::optional<std::string> pattern(const std::optional<Cursor>& at) {
@@ -100,13 +100,13 @@ class Comparison {
     const auto wanted = static_cast<double>(*expected_.memory_bytes);
     if (!memory.total) return add("memory", format_bytes(wanted), "unknown");
     const auto total = static_cast<double>(*memory.total);
-    // Online blocks far above MemTotal include memory that a balloon or hot-plug has taken away.
+    // Online blocks far above MemTotal include memory that a balloon or hot-plug has taken back.
     const bool exact = memory.installed && static_cast<double>(*memory.installed) * 0.9 <= total;
-    const double there = exact ? static_cast<double>(*memory.installed) : total / (1 - kernels_share);
+    const double installed = exact ? static_cast<double>(*memory.installed) : total / (1 - kernel_share);
     if (memory.limit && static_cast<double>(*memory.limit) < wanted)
       add("memory", format_bytes(wanted), format_bytes(static_cast<double>(*memory.limit)) + " by the cgroup's limit");
-    else if (there < wanted)
-      add("memory", format_bytes(wanted), format_bytes(exact ? there : total));
+    else if (installed < wanted)
+      add("memory", format_bytes(wanted), format_bytes(exact ? installed : total));
   }
 
   std::string name_of(const GpuPart& gpu) const {
@@ -115,7 +115,7 @@ class Comparison {
     return sheet ? sheet->match.front() : "";
   }
 
-  // What slot and card can do together: an idle link runs slower.
+  // What slot and card support; an idle link runs slower.
   std::optional<int> generation_of(const GpuPart& gpu) const {
     auto reachable = pcie_generation(gpu.max_link_speed);
     // Virtual bridges claim any speed.

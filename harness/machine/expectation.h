@@ -33,7 +33,7 @@ Expectation read_expectation(const std::filesystem::path& file);
 struct Shortfall {
   std::string what;  // the member: "cpu.cores", "gpus.link_width 0000:1b:00.0"
   std::string expected;
-  std::string found;  // "unknown" if the machine does not say: that is a shortfall too
+  std::string found;  // "unknown" if the machine does not report it, which is a shortfall too
 };
 // More than expected is fine. Memory is what is installed, or the cgroup's limit if that is less; if only MemTotal is
 // known, the 3 % that a kernel reserves are added. A GPU without a driver is named by the sheet that lists its PCI id.

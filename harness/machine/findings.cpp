@@ -54,7 +54,7 @@ class Rules {
     if (now_.build_type != "Release" && now_.build_type != "RelWithDebInfo")
       warn("debug-build",
            fmt::format("this assay was built as {}", now_.build_type.empty() ? "(no type)" : now_.build_type),
-           "the loops that it times are not optimised", "cmake --preset release && ninja -C build/release");
+           "the loops it times are not optimised", "cmake --preset release && ninja -C build/release");
   }
 
   void clocks() {
@@ -80,7 +80,7 @@ class Rules {
              "compare series of clock in the records");
     else if (*cpu_.turbo)
       inform("turbo-on", "the CPU may run above its base clock",
-             "figures depend on temperature and on how many cores work",
+             "figures depend on temperature and on how many cores are busy",
              cpu_.frequency_driver.starts_with("intel")
                  ? "for steady figures: echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
                  : "for steady figures: echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost");
@@ -100,12 +100,11 @@ class Rules {
              "two threads share a core; assay binds one thread per core, other programs may not",
              "echo off | sudo tee /sys/devices/system/cpu/smt/control");
     if (cpu_.quota_cpus && *cpu_.quota_cpus < static_cast<double>(cpu_.usable.size()))
-      warn(
-          "cpu-quota",
-          fmt::format("the cgroup grants {:.2g} CPUs' time, {} CPUs are visible", *cpu_.quota_cpus, cpu_.usable.size()),
-          "threads are stopped for parts of each period",
-          fmt::format("lift the quota (docker --cpus, Kubernetes limits.cpu), or bind to {} CPUs with taskset",
-                      std::max(1, static_cast<int>(*cpu_.quota_cpus))));
+      warn("cpu-quota",
+           fmt::format("the cgroup grants {:.2g} CPUs, {} are visible", *cpu_.quota_cpus, cpu_.usable.size()),
+           "threads are paused for part of each period",
+           fmt::format("lift the quota (docker --cpus, Kubernetes limits.cpu), or bind to {} CPUs with taskset",
+                       std::max(1, static_cast<int>(*cpu_.quota_cpus))));
     if (cpu_.usable.size() < cpu_.online.size())
       inform("cpu-affinity",
              fmt::format("this process may run on CPUs {} of {}", format_cpu_list(cpu_.usable),
@@ -148,27 +147,27 @@ class Rules {
   void memory() {
     const auto& mode = memory_.transparent_huge_pages;
     if (mode == "never")
-      warn("huge-pages", "transparent huge pages: never", "large buffers take page-table walks",
+      warn("huge-pages", "transparent huge pages: never", "large buffers need more page-table walks",
            "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
     if (memory_.limit && memory_.total)
       warn("memory-limit", fmt::format("the cgroup allows {} of {}", gib(*memory_.limit), gib(*memory_.total)),
-           "cases beyond it are refused or killed", "raise the limit (docker --memory, Kubernetes limits.memory)");
+           "larger cases are refused or killed", "raise the limit (docker --memory, Kubernetes limits.memory)");
     if (memory_.address_space_limit)
       warn("address-space", fmt::format("ulimit -v allows {}", gib(*memory_.address_space_limit)),
            "large cases fail to allocate", "ulimit -v unlimited");
     if (memory_.available && memory_.total && *memory_.available * 2 < *memory_.total)
       inform("memory-in-use", fmt::format("{} of {} are free", gib(*memory_.available), gib(*memory_.total)),
-             "large cases are refused, page cache is short", "stop the programs that use it");
+             "large cases are refused; little memory is left for the page cache", "stop the programs that use it");
     if (memory_.swap_used.value_or(0) > 0)
       warn("swap", fmt::format("{} of swap in use", gib(*memory_.swap_used)),
-           "a page that comes back from swap stalls a sample", "sudo swapoff -a");
+           "reading a page back from swap stalls a sample", "sudo swapoff -a");
     if (memory_.numa_balancing.value_or(false) && machine_.numa.size() > 1)
       warn("numa-balancing", fmt::format("automatic NUMA balancing over {} nodes", machine_.numa.size()),
            "the kernel unmaps and moves pages while they are measured", "sudo sysctl kernel.numa_balancing=0");
     const auto ranks = std::min<std::uint64_t>(cpu_.usable.size(), 16);
     if (memory_.shm_bytes && *memory_.shm_bytes < ranks * 64 * mebibyte)
       warn("shm",
-           fmt::format("/dev/shm holds {}, {} ranks may want {}", gib(*memory_.shm_bytes), ranks,
+           fmt::format("/dev/shm has {}, {} ranks may need {}", gib(*memory_.shm_bytes), ranks,
                        gib(ranks * 64 * mebibyte)),
            "MPI and NCCL pass messages through it; they crash or take a slower path",
            fmt::format("sudo mount -o remount,size={}M /dev/shm (docker --shm-size={}m)", ranks * 64, ranks * 64));
@@ -178,7 +177,7 @@ class Rules {
     const auto wanted = static_cast<std::int64_t>(256 + 32 * cpu_.usable.size());
     if (system_.open_files && *system_.open_files < wanted)
       warn("open-files",
-           fmt::format("ulimit -n is {}, {} ranks may want {}", *system_.open_files, cpu_.usable.size(), wanted),
+           fmt::format("ulimit -n is {}, {} ranks may need {}", *system_.open_files, cpu_.usable.size(), wanted),
            "ranks, loader workers and shards run out of descriptors",
            fmt::format("ulimit -n {}", std::max<std::int64_t>(wanted, 65536)));
   }
@@ -198,7 +197,7 @@ class Rules {
         warn("blas",
              fmt::format("OpenBLAS {} takes this CPU ({}, {}) for {}", now_.blas->version, cpu_.name, level.flag,
                          now_.blas->core),
-             "programs on it use half of the CPU or less; assay's gemm chooses the core type itself",
+             "programs that use it reach half of the CPU's speed or less; assay's gemm chooses the core type itself",
              fmt::format("export OPENBLAS_CORETYPE={}", level.core_type));
       return;  // only the CPU's best level counts
     }
@@ -215,15 +214,15 @@ class Rules {
         slow.push_back(fmt::format("{}: {} of {} GT/s", gpu.pci, *gpu.slot_link_speed, *gpu.max_link_speed));
     }
     if (!bare.empty())
-      warn("gpu-driver", fmt::format("no NVIDIA driver holds the GPU at {}", fmt::join(bare, ", ")),
+      warn("gpu-driver", fmt::format("no NVIDIA driver is bound to the GPU at {}", fmt::join(bare, ", ")),
            "--device auto refuses to run; the GPU cannot be measured",
            "install NVIDIA's driver (nvidia-open) and load it");
     if (!narrow.empty())
-      warn("gpu-link-width", fmt::format("PCI Express links are narrower than the GPU's: {}", fmt::join(narrow, "; ")),
+      warn("gpu-link-width", fmt::format("PCI Express links run with fewer lanes: {}", fmt::join(narrow, "; ")),
            "copies to and from the GPU are slow", "reseat the card or its riser, or move it to a full slot");
     if (!slow.empty())
-      warn("gpu-slot", fmt::format("slots are slower than their GPU: {}", fmt::join(slow, "; ")),
-           "copies to and from the GPU are slow", "move the card to a faster slot; see the firmware's link settings");
+      warn("gpu-slot", fmt::format("slots are slower than their GPUs: {}", fmt::join(slow, "; ")),
+           "copies to and from the GPU are slow", "move the card to a faster slot; check the firmware's link settings");
     for (const auto& gpu : machine_.gpus) gpu_state(gpu);
   }
 
@@ -233,13 +232,13 @@ class Rules {
     const std::string select = fmt::format("sudo nvidia-smi -i {}", which);
     if (gpu.mig.value_or(false))
       warn("gpu-mig", fmt::format("{}: MIG is on", which),
-           "only a slice of the GPU is measured, while sheet peaks are for the whole", select + " -mig 0");
+           "only a slice of the GPU is measured; the hardware sheet's peaks are the whole GPU's", select + " -mig 0");
     if (gpu.mps.value_or(false))
       warn("gpu-mps", fmt::format("{}: processes share it through MPS", which),
            "kernels of other processes run between the measured ones", "echo quit | nvidia-cuda-mps-control");
     if (gpu.ecc && !*gpu.ecc)
       warn("gpu-ecc", fmt::format("{}: ECC is off", which),
-           "memory errors go unnoticed; figures do not compare with GPUs that have it on",
+           "memory errors go unnoticed; figures are not comparable with those of GPUs with ECC on",
            select + " -e 1, then reboot");
     std::vector<std::string> faults;
     const auto fault = [&](std::optional<std::uint64_t> count, std::string_view what) {
@@ -250,10 +249,11 @@ class Rules {
     fault(gpu.errors.remap_failures, "memory rows that could not be remapped");
     if (!faults.empty())
       warn("gpu-memory-errors", fmt::format("{}: {}", which, fmt::join(faults, ", ")),
-           "its memory fails: results may be wrong, and cases end early", select + " --gpu-reset, or replace the card");
+           "its memory is failing: results may be wrong, cases end early",
+           select + " --gpu-reset, or replace the card");
     if (gpu.persistence && !*gpu.persistence)
       inform("gpu-persistence", fmt::format("{}: persistence mode is off", which),
-             "its driver restarts for the first program that uses it: this takes seconds and resets counters",
+             "its driver is loaded for the first program that uses it, which takes seconds and resets counters",
              select + " -pm 1");
     if (gpu.power_limit && gpu.default_power_limit && *gpu.power_limit < 0.99 * *gpu.default_power_limit)
       warn("gpu-power-limit",
@@ -270,8 +270,8 @@ class Rules {
                             static_cast<std::uint64_t>(ThrottleReason::hardware_thermal) |
                             static_cast<std::uint64_t>(ThrottleReason::power_brake);
     if (const auto reasons = gpu.throttle_reasons.value_or(0) & slowed)
-      warn("gpu-throttled", fmt::format("{}: slowed down now: {}", which, throttle_text(reasons)),
-           "figures are those of a hot or underpowered GPU", "see to cooling and power supply");
+      warn("gpu-throttled", fmt::format("{}: currently slowed down: {}", which, throttle_text(reasons)),
+           "figures are those of a hot or underpowered GPU", "check cooling and power supply");
     std::vector<std::string> names;
     for (const GpuClient& client : gpu.clients)
       if (client.pid != getpid())

@@ -1,4 +1,4 @@
-// What about a machine will spoil a measurement, each with what was seen and how to fix it.
+// What on a machine spoils measurements, each with what was seen and how to fix it.
 #pragma once
 
 #include "harness/json/fwd.h"
@@ -25,16 +25,16 @@ struct Finding {
 struct BusyProcess {
   std::int64_t pid = 0;
   std::string name;
-  double cpus = 0;  // CPUs' worth of time
+  double cpus = 0;  // mean number of CPUs in use
 };
 
-// What the machine did over a short while.
+// What the machine did in a short interval.
 struct Activity {
-  std::vector<BusyProcess> busy;  // others that took at least 5 % of a CPU, busiest first
+  std::vector<BusyProcess> busy;  // other processes with at least 5 % of a CPU, busiest first
   std::optional<double> steal;    // fraction of CPU time
 };
 
-// Compares /proc before and after `wait` (a sleep of some 200 ms). Excludes this process and kernel threads.
+// Compares /proc before and after `wait` (a sleep of about 200 ms). Excludes this process and kernel threads.
 Activity observe(const Root& root, const std::function<void()>& wait);
 
 // Which CPU an installed OpenBLAS detects ("Prescott"), asked in a child process; absent without one.

@@ -1,4 +1,4 @@
-// Reading hardware sheets, strictly: a figure that nobody vouches for is refused.
+// Reading hardware sheets, strictly: a figure without a source is refused.
 #include "harness/machine/hardware.h"
 
 #include "harness/core/dtype.h"
@@ -13,7 +13,7 @@ namespace assay {
 namespace {
 
 constexpr int hardware_schema = 1;
-constexpr double most = std::numeric_limits<double>::max();
+constexpr double max_figure = std::numeric_limits<double>::max();
 
 double bytes_of(std::string_view text) { return static_cast<double>(parse_bytes(text)); }
 
@@ -29,14 +29,14 @@ std::vector<std::string> texts(const Cursor& list) {
 }
 
 std::optional<double> positive(const std::optional<Cursor>& at) {
-  const auto value = at ? at->number(0, most) : std::nullopt;
+  const auto value = at ? at->number(0, max_figure) : std::nullopt;
   if (value && *value <= 0) at->error("must be above 0");
   return value;
 }
 
 void read_peak(const Cursor& peak, HardwareSheet& sheet) {
   for (const auto& [dtype, value] : peak.members()) {
-    if (!dtype_from(dtype) && dtype != "f64_tensor" && dtype != "int8") value.error("is no dtype");
+    if (!dtype_from(dtype) && dtype != "f64_tensor" && dtype != "int8") value.error("is not a dtype");
     if (const auto flops = positive(value)) sheet.peak[dtype] = *flops;
   }
 }
@@ -56,7 +56,7 @@ void read_links(const Cursor& links, HardwareSheet& sheet) {
 void read_sources(const Cursor& sources, HardwareSheet& sheet) {
   for (const auto& [member, value] : sources.members())
     if (const auto text = value.text()) {
-      if (text->size() < 10) value.error("a source names a document");
+      if (text->size() < 10) value.error("must name a document");
       sheet.sources[member] = *text;
     }
 }
@@ -91,7 +91,7 @@ HardwareSheet read_hardware(const std::filesystem::path& file) {
     if (const auto at = root.need("sources")) {
       read_sources(*at, sheet);
       for (const auto* figure : {"peak", "memory_bandwidth", "memory_bytes", "tdp_watts", "links"})
-        if (root.find(figure) && !sheet.sources.contains(figure)) at->error(std::string("has no source of ") + figure);
+        if (root.find(figure) && !sheet.sources.contains(figure)) at->error(std::string("has no source for ") + figure);
     }
   }
   problems.raise();
@@ -121,7 +121,7 @@ const HardwareSheet* find_hardware_by_pci(std::span<const HardwareSheet> sheets,
 }
 
 bool matches(std::string_view pattern, std::string_view text) {
-  // Two pointers; after a mismatch the last * takes one character more.
+  // Two pointers; after a mismatch the last * takes one more character.
   const auto same = [](char a, char b) {
     return a == '?' || std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
   };

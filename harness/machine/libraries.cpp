@@ -26,7 +26,7 @@ std::map<std::string, std::string> cuda_libraries() {
   const std::string module = Module::find("cuda");
   if (module.empty()) return {};
   constexpr int timeout_ms = 20000;  // gigabytes, perhaps from a slow disk
-  const std::string answer = ask_in_a_process(timeout_ms, [&] {
+  const std::string answer = ask_in_child_process(timeout_ms, [&] {
     void* const handle = dlopen(module.c_str(), RTLD_LAZY | RTLD_LOCAL);
     std::string text;
     // Found through the module: a handle's search covers its dependencies. 22807 is NCCL 2.28.7.

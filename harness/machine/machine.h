@@ -71,7 +71,7 @@ struct MemoryPart {
 struct GpuPart {
   std::string pci;   // 0000:1b:00.0
   std::string id;    // vendor:device, "10de:2335"
-  std::string name;  // by the driver; empty without one
+  std::string name;  // from the driver; empty without one
   std::string uuid;
   std::string driver;  // nvidia, nouveau, vfio-pci; empty: none bound
   std::optional<std::int64_t> link_width, max_link_width;
@@ -81,7 +81,7 @@ struct GpuPart {
 
   // From the driver's management library; absent without it.
   std::optional<bool> mig, ecc, mps;  // partitioned; memory errors corrected; shared by MPS
-  std::optional<bool> persistence;    // the driver stays loaded while nobody uses it
+  std::optional<bool> persistence;    // the driver stays loaded while no program uses it
   GpuErrorCounts errors;
   std::optional<double> power_limit, default_power_limit;                // W
   std::optional<double> applications_clock, default_applications_clock;  // Hz, of the SMs

@@ -84,7 +84,7 @@ std::vector<NumaPart> probe_numa(const Root& root) {
 
 std::string container_of(const Root& root) {
   if (root.exists("var/run/secrets/kubernetes.io") || root.exists("run/secrets/kubernetes.io")) return "kubernetes";
-  if (const auto told = root.text("run/systemd/container"); told && !told->empty()) return *told;
+  if (const auto name = root.text("run/systemd/container"); name && !name->empty()) return *name;
   // Variables are separated by zeros; only root can read them.
   const auto environment = root.text("proc/1/environ").value_or("");
   for (std::size_t from = 0; from < environment.size();) {

@@ -44,7 +44,7 @@ std::optional<double> scaled(std::optional<unsigned> value, double factor) {
 
 constexpr double mega = 1e6, milli = 1e-3;
 
-std::optional<std::int64_t> whole(std::optional<unsigned> value) {
+std::optional<std::int64_t> nonzero(std::optional<unsigned> value) {
   if (!value || *value == 0) return std::nullopt;
   return static_cast<std::int64_t>(*value);
 }
@@ -95,7 +95,7 @@ bool NvmlDevice::lost() const {
 
 namespace {
 
-// No clock is 0: a driver that says so does not know it.
+// A clock is never 0: a driver that reports 0 does not know it.
 std::optional<double> hertz(std::optional<unsigned> megahertz) {
   return megahertz && *megahertz > 0 ? scaled(megahertz, mega) : std::nullopt;
 }
@@ -251,14 +251,14 @@ std::optional<bool> NvmlDevice::persistence() const {
   return mode ? std::optional(*mode == 1) : std::nullopt;
 }
 std::optional<std::int64_t> NvmlDevice::link_generation() const {
-  return whole(ask<unsigned>(api_->link_generation, handle_));
+  return nonzero(ask<unsigned>(api_->link_generation, handle_));
 }
-std::optional<std::int64_t> NvmlDevice::link_width() const { return whole(ask<unsigned>(api_->link_width, handle_)); }
+std::optional<std::int64_t> NvmlDevice::link_width() const { return nonzero(ask<unsigned>(api_->link_width, handle_)); }
 std::optional<std::int64_t> NvmlDevice::max_link_generation() const {
-  return whole(ask<unsigned>(api_->max_link_generation, handle_));
+  return nonzero(ask<unsigned>(api_->max_link_generation, handle_));
 }
 std::optional<std::int64_t> NvmlDevice::max_link_width() const {
-  return whole(ask<unsigned>(api_->max_link_width, handle_));
+  return nonzero(ask<unsigned>(api_->max_link_width, handle_));
 }
 
 std::vector<GpuClient> NvmlDevice::clients() const {

@@ -23,7 +23,7 @@ enum class ThrottleReason : std::uint64_t {
   power_brake = 0x80,  // requested by the power supply or the chassis
   display_clocks = 0x100,
 };
-// "power cap, software thermal"; empty if there are none but idle.
+// "power cap, thermal (software)"; empty if there is none besides idle.
 std::string throttle_text(std::uint64_t reasons);
 
 // Errors that a GPU has counted since its driver was loaded; remapped rows since manufacture. Absent: not reported.
@@ -54,7 +54,7 @@ class NvmlDevice {
   std::optional<double> clock() const;         // Hz, of the SMs
   std::optional<double> max_clock() const;     // the highest of them
   std::optional<double> memory_clock() const;  // Hz
-  std::optional<double> power() const;         // W, mean of about a second if the GPU says so
+  std::optional<double> power() const;         // W, averaged over about a second if the GPU offers that
   std::optional<double> power_instant() const;
   std::optional<double> energy() const;  // J since the driver was loaded
   std::optional<double> temperature() const;
@@ -68,7 +68,7 @@ class NvmlDevice {
 
   std::optional<bool> mig() const;
   std::optional<bool> ecc() const;
-  std::optional<bool> persistence() const;    // the driver stays loaded while nobody uses the GPU
+  std::optional<bool> persistence() const;    // the driver stays loaded while no program uses the GPU
   std::optional<double> power_limit() const;  // W
   std::optional<double> default_power_limit() const;
   std::optional<double> applications_clock() const;  // Hz, of the SMs
@@ -76,7 +76,7 @@ class NvmlDevice {
   std::optional<std::int64_t> link_generation() const, link_width() const;
   std::optional<std::int64_t> max_link_generation() const, max_link_width() const;
   std::vector<GpuClient> clients() const;  // processes that compute on it
-  std::optional<bool> mps() const;         // one of them through the multi-process service
+  std::optional<bool> mps() const;         // whether any does so through the multi-process service
 
  private:
   friend class Nvml;

@@ -1,5 +1,5 @@
 // NVML's functions by name, each optional, with the types of its interface written out (nvml.h of CUDA 12 and 13). Only
-// for the files of the binding.
+// for the binding's own files.
 #pragma once
 
 #include "harness/machine/nvml.h"
@@ -185,8 +185,8 @@ struct NvmlDevice::Api {
 template <typename Ask>
 std::string nvml_text(const Ask& ask_for) {
   std::array<char, 128> text{};
-  const bool told = ask_for(text.data(), static_cast<unsigned>(text.size())) == nvml::success;
-  return told ? std::string(text.data()) : std::string();
+  const bool answered = ask_for(text.data(), static_cast<unsigned>(text.size())) == nvml::success;
+  return answered ? std::string(text.data()) : std::string();
 }
 
 }  // namespace assay

@@ -104,9 +104,9 @@ XidWatch::~XidWatch() {
 std::vector<std::uint64_t> XidWatch::take() {
   std::vector<std::uint64_t> found;
   constexpr std::size_t max = 100;  // a GPU that has fallen off the bus repeats itself
-  constexpr unsigned patience_ms = 1;
+  constexpr unsigned timeout_ms = 1;
   EventData event{};
-  while (set_ && found.size() < max && api_->event_wait(set_, &event, patience_ms) == success)
+  while (set_ && found.size() < max && api_->event_wait(set_, &event, timeout_ms) == success)
     if (event.type == event_xid) found.push_back(event.data);
   return found;
 }

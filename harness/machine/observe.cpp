@@ -1,4 +1,4 @@
-// What other processes do, and what OpenBLAS takes the CPU for.
+// What other processes do, and which CPU OpenBLAS detects.
 #include "harness/core/version.h"
 #include "harness/machine/ask_process.h"
 #include "harness/machine/cpu_ticks.h"
@@ -22,7 +22,7 @@ struct Process {
   std::int64_t ticks = 0;
 };
 
-// pid (name) state ppid ... utime stime: names may hold spaces and parentheses, so count from the last one.
+// pid (name) state ppid ... utime stime: names may contain spaces and parentheses, so count from the last one.
 std::optional<Process> parse_stat(const std::string& stat) {
   const auto open = stat.find('('), close = stat.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
@@ -50,7 +50,7 @@ std::map<std::int64_t, Process> processes(const Root& root) {
 }  // namespace
 
 Activity observe(const Root& root, const std::function<void()>& wait) {
-  constexpr double least = 0.05;
+  constexpr double min_cpus = 0.05;
   const auto online = parse_cpu_list(root.text("sys/devices/system/cpu/online").value_or("0")).size();
   const auto before_ticks = cpu_ticks(root, {});
   const auto before = processes(root);
@@ -66,7 +66,7 @@ Activity observe(const Root& root, const std::function<void()>& wait) {
     const auto earlier = before.find(pid);
     if (earlier == before.end()) continue;
     const double cpus = static_cast<double>(process.ticks - earlier->second.ticks) / ticks_per_cpu;
-    if (cpus >= least) activity.busy.push_back({pid, process.name, cpus});
+    if (cpus >= min_cpus) activity.busy.push_back({pid, process.name, cpus});
   }
   std::sort(activity.busy.begin(), activity.busy.end(),
             [](const BusyProcess& a, const BusyProcess& b) { return a.cpus > b.cpus; });
@@ -76,9 +76,9 @@ Activity observe(const Root& root, const std::function<void()>& wait) {
 std::optional<BlasCore> ask_openblas() {
   const auto installed = libraries();
   if (!installed.contains("openblas")) return std::nullopt;
-  constexpr int patience_ms = 2000;  // a library that hangs while it loads does not hold up the answer
-  const std::string core = ask_in_a_process(patience_ms, [] {
-    // Its own choice is asked for, not the user's.
+  constexpr int timeout_ms = 2000;  // for a library that hangs while it loads
+  const std::string core = ask_in_child_process(timeout_ms, [] {
+    // The library's own choice, not the user's.
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     unsetenv("OPENBLAS_CORETYPE");
     void* const library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);

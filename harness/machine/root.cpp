@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-// Opens the file for one call.
+// Closes the file at the end of its scope.
 class Descriptor {
  public:
   Descriptor(const std::filesystem::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC)) {}

@@ -11,7 +11,7 @@ namespace assay {
 namespace {
 
 constexpr double slow_period_seconds = 1.0;
-constexpr double shortest_window_seconds = 1.0;
+constexpr double min_window_seconds = 1.0;
 
 std::optional<NvmlDevice> find_device(const std::string& uuid, const std::string& pci) {
   if (uuid.empty() && pci.empty()) return std::nullopt;  // a CPU
@@ -28,7 +28,7 @@ void GpuSensor::begin() {
   energy_at_begin_ = device_.energy();
   sent_ = received_ = {};
   errors_at_begin_ = device_.errors();
-  slowly_at_ = -1e9;
+  slow_values_at_ = -1e9;
 }
 
 void GpuSensor::read(double seconds, std::vector<Reading>& readings) {
@@ -49,13 +49,13 @@ void GpuSensor::read(double seconds, std::vector<Reading>& readings) {
   add("gpu_utilisation", "1", Kind::level, device_.utilisation());
   add("gpu_memory_used", "B", Kind::level, device_.memory_used());
   add("gpu_memory_temperature", "degC", Kind::level, device_.memory_temperature());
-  read_links(seconds, readings);  // before the slow calls, so that a rate's seconds are right
-  if (seconds - slowly_at_ < slow_period_seconds) return;
-  slowly_at_ = seconds;
-  read_slowly(readings);
+  read_links(seconds, readings);  // before the slow calls, so that rates use the right time
+  if (seconds - slow_values_at_ < slow_period_seconds) return;
+  slow_values_at_ = seconds;
+  read_slow_values(readings);
 }
 
-void GpuSensor::read_slowly(std::vector<Reading>& readings) {
+void GpuSensor::read_slow_values(std::vector<Reading>& readings) {
   readings.push_back({"gpu_pcie_sent", "B/s", Reading::Kind::rate, device_.pcie_bytes_per_second(true)});
   readings.push_back({"gpu_pcie_received", "B/s", Reading::Kind::rate, device_.pcie_bytes_per_second(false)});
   const GpuErrorCounts errors = device_.errors();
@@ -89,14 +89,14 @@ std::unique_ptr<Sensor> find_gpu_sensor(const std::string& uuid, const std::stri
 }
 
 std::optional<double> mean_watts(const Series& energy, double from, double to) {
-  if (!(to - from >= shortest_window_seconds)) return std::nullopt;
+  if (!(to - from >= min_window_seconds)) return std::nullopt;
   const auto first = value_at(energy, from), last = value_at(energy, to);
   if (!first || !last || !(*last > *first)) return std::nullopt;
   return (*last - *first) / (to - from);
 }
 
 std::string slowed_by(const Series& reasons, double from, double to) {
-  if (!(to - from >= shortest_window_seconds)) return {};
+  if (!(to - from >= min_window_seconds)) return {};
   constexpr auto slowing = static_cast<std::uint64_t>(ThrottleReason::applications_clocks) |
                            static_cast<std::uint64_t>(ThrottleReason::hardware_slowdown) |
                            static_cast<std::uint64_t>(ThrottleReason::software_thermal) |
@@ -110,8 +110,8 @@ std::string slowed_by(const Series& reasons, double from, double to) {
 }
 
 std::string locked_clock(const Series& clock, const Series& reasons, double max_clock, double from, double to) {
-  constexpr std::size_t fewest = 3;
-  // Cards with graphics seldom reach the highest clock they list; the driver does not report that either.
+  constexpr std::size_t min_readings = 3;
+  // Cards with graphics seldom reach the highest clock they list, and the driver gives no reason for that.
   constexpr double still = 0.01, clearly_below = 0.85;
   const auto known = [&](const Series& series) {
     std::vector<double> values;
@@ -119,9 +119,9 @@ std::string locked_clock(const Series& clock, const Series& reasons, double max_
       if (series.at[i] >= from && series.at[i] <= to && series.values[i]) values.push_back(*series.values[i]);
     return values;
   };
-  const std::vector<double> clocks = known(clock), whys = known(reasons);
-  if (!(to - from >= shortest_window_seconds) || clocks.size() < fewest || whys.size() < fewest) return {};
-  if (std::any_of(whys.begin(), whys.end(), [](double why) { return why != 0; })) return {};
+  const std::vector<double> clocks = known(clock), causes = known(reasons);
+  if (!(to - from >= min_window_seconds) || clocks.size() < min_readings || causes.size() < min_readings) return {};
+  if (std::any_of(causes.begin(), causes.end(), [](double cause) { return cause != 0; })) return {};
   const auto [lowest, highest] = std::minmax_element(clocks.begin(), clocks.end());
   if (*highest - *lowest > still * *highest || *highest > clearly_below * max_clock) return {};
   return fmt::format("locked at {:.2f} of {:.2f} GHz", *highest / 1e9, max_clock / 1e9);
@@ -138,8 +138,8 @@ std::string GpuHealth::slowness(const std::map<std::string, Series>& telemetry, 
   if (!device_ || clock == telemetry.end() || reasons == telemetry.end()) return {};
   const std::string reason = slowed_by(reasons->second, from, to);
   if (!reason.empty()) return reason;
-  const auto most = device_->max_clock();
-  return most ? locked_clock(clock->second, reasons->second, *most, from, to) : std::string();
+  const auto max = device_->max_clock();
+  return max ? locked_clock(clock->second, reasons->second, *max, from, to) : std::string();
 }
 
 std::vector<std::string> GpuHealth::take() {

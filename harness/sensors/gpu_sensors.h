@@ -1,4 +1,4 @@
-// The sensors of one GPU by NVML, and the errors that it counts while a case runs.
+// The sensors of one GPU, read through NVML, and the errors that it counts while a case runs.
 #pragma once
 
 #include "harness/machine/nvml.h"
@@ -31,14 +31,14 @@ class GpuSensor : public Sensor {
     double seconds = 0;
   };
   void read_links(double seconds, std::vector<Reading>& readings);
-  void read_slowly(std::vector<Reading>& readings);
+  void read_slow_values(std::vector<Reading>& readings);
 
   NvmlDevice device_;
-  bool partitioned_;  // by MIG: its energy is that of all slices
+  bool partitioned_;  // by MIG: its energy counter is that of all slices
   std::optional<double> energy_at_begin_;
   GpuErrorCounts errors_at_begin_;
   Link sent_, received_;
-  double slowly_at_ = -1e9;  // when the bus and the error counters were last read: the bus takes 20 ms
+  double slow_values_at_ = -1e9;  // when the bus and the error counters were last read: the bus takes 20 ms
 };
 
 // The sensor of the GPU with this UUID or PCI address; null without NVML, or if it knows neither.
@@ -61,7 +61,7 @@ std::string locked_clock(const Series& clock, const Series& reasons, double max_
 class GpuHealth {
  public:
   GpuHealth(const std::string& uuid, const std::string& pci);
-  // Whether NVML knows the GPU, so that there is anything to watch.
+  // Whether NVML knows the GPU; otherwise there is nothing to watch.
   bool present() const { return device_.has_value(); }
   // Why the GPU was slow in [from, to] of a case with these series, by the two functions above; empty if it was not.
   std::string slowness(const std::map<std::string, Series>& telemetry, double from, double to) const;

@@ -11,9 +11,9 @@ namespace assay {
 namespace {
 
 // Rates over less than this reflect the kernel's tick (up to 10 ms) more than the machine.
-constexpr double shortest_rate_seconds = 0.05;
-constexpr std::int64_t shortest_rate_ticks = 5;
-constexpr std::size_t clocks_read = 4;
+constexpr double min_rate_seconds = 0.05;
+constexpr std::int64_t min_rate_ticks = 5;
+constexpr std::size_t max_clocks = 4;
 
 std::optional<std::int64_t> own_involuntary_switches() {
   rusage usage{};
@@ -27,7 +27,7 @@ CpufreqSensor::CpufreqSensor(const Root& root, const std::vector<int>& cpus) : r
   for (const int cpu : cpus) {
     auto file = "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cpufreq/scaling_cur_freq";
     if (root_.integer(file)) files_.push_back(std::move(file));
-    if (files_.size() == clocks_read) break;
+    if (files_.size() == max_clocks) break;
   }
 }
 
@@ -55,7 +55,7 @@ void CpuTimeSensor::read(double, std::vector<Reading>& readings) {
     return;
   }
   const auto total = now->total - last_->total;
-  if (total < shortest_rate_ticks) return;
+  if (total < min_rate_ticks) return;
   const auto share = [&](std::int64_t part) {
     return std::clamp(static_cast<double>(part) / static_cast<double>(total), 0.0, 1.0);
   };
@@ -143,18 +143,18 @@ void EnergySensor::begin() {
 
 void EnergySensor::read(double, std::vector<Reading>& readings) {
   double joules = 0;
-  bool whole = true;
+  bool complete = true;
   for (auto& package : packages_) {
     if (const auto now = root_.integer(package.counter)) {
       // Wraps after minutes at full power, so at most once between two readings.
       package.sum += *now >= package.last ? *now - package.last : *now + package.range - package.last;
       package.last = *now;
     } else {
-      whole = false;
+      complete = false;
     }
     joules += static_cast<double>(package.sum) / 1e6;
   }
-  readings.push_back({"package_energy", "J", Reading::Kind::level, whole ? std::optional(joules) : std::nullopt});
+  readings.push_back({"package_energy", "J", Reading::Kind::level, complete ? std::optional(joules) : std::nullopt});
 }
 
 void SwitchSensor::read(double seconds, std::vector<Reading>& readings) {
@@ -162,7 +162,7 @@ void SwitchSensor::read(double seconds, std::vector<Reading>& readings) {
   if (!count) return;
   if (last_) {
     const double elapsed = seconds - last_->seconds;
-    if (elapsed < shortest_rate_seconds) return;
+    if (elapsed < min_rate_seconds) return;
     readings.push_back(
         {"involuntary_switches", "1/s", Reading::Kind::rate, static_cast<double>(*count - last_->count) / elapsed});
   }

@@ -30,7 +30,7 @@ class Sensor {
   virtual ~Sensor() = default;
   // A new case begins: resets what counts from its start (energy, peaks).
   virtual void begin() {}
-  // Appends its readings at `seconds` (of any steady origin).
+  // Appends its readings at `seconds` (since any fixed start).
   virtual void read(double seconds, std::vector<Reading>& readings) = 0;
 };
 

@@ -29,7 +29,7 @@ double thread_cpu_seconds() {
 }
 
 // Moves the calling thread to one CPU; it inherited those of the measuring thread.
-void sit_on(int cpu) {
+void bind_to(int cpu) {
   if (cpu >= CPU_SETSIZE) return;
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -56,7 +56,7 @@ struct Telemetry::State {
   }
 
   void run(Clock::time_point origin) {
-    if (!options.cpus.empty()) sit_on(options.cpus.back());
+    if (!options.cpus.empty()) bind_to(options.cpus.back());
     SeriesBuilder builder(options.max_points);
     for (auto& sensor : sensors) sensor->begin();
     auto next = Clock::now();

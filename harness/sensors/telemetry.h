@@ -16,22 +16,22 @@ namespace assay {
 struct TelemetryOptions {
   double period_seconds = 0.25;
   std::filesystem::path root = "/";  // where /proc and /sys are found
-  std::vector<int> cpus = {};        // the case runs on; empty: those of this rank
+  std::vector<int> cpus = {};        // that the case runs on; empty: those of this rank
   std::size_t max_points = 1024;     // of a series; longer cases are thinned by half
   // The rank's GPU; empty: none. Its sensors are those of gpu_sensors.h.
   std::string gpu_uuid = {};
   std::string gpu_pci = {};
-  bool host = true;  // whether to read the host's sensors too: one rank does
+  bool host = true;  // whether to read the host's sensors too: only one rank does
 };
 
 // Samples its sensors on a thread from start() to stop(), which may be called repeatedly. The thread runs on the last
 // of the rank's CPUs: a team uses the first ones, so it disturbs a measuring CPU only if none is spare.
-// own_cpu_seconds() reports its cost: 160 us per reading, 0.06 % of a CPU, on a busy machine of two. Sensors that the
+// own_cpu_seconds() reports its cost: 160 us per reading, 0.06 % of a CPU, on a busy machine with two. Sensors that the
 // kernel does not offer are absent.
 //
 // Series, by name: clock (Hz), utilisation and steal (fraction of the rank's CPUs), resident and resident_peak (B),
 // temperature (degC), package_energy (J since the case began), involuntary_switches (1/s). Without cpufreq the clock
-// is that of the sampling thread's CPU, by some 30 us of dependent adds per period (0.01 % of a CPU).
+// is that of the sampling thread's CPU, from about 30 us of dependent adds per period (0.01 % of a CPU).
 class Telemetry {
  public:
   explicit Telemetry(double period_seconds = 0.25);
@@ -51,7 +51,7 @@ class Telemetry {
   std::unique_ptr<State> state_;
 };
 
-// Clock (Hz) of the calling thread's CPU by a timed chain of dependent adds, in some 30 us: used without cpufreq. The
+// Clock (Hz) of the calling thread's CPU by a timed chain of dependent adds, in about 30 us: used without cpufreq. The
 // fastest of three, so that an interruption does not look like a slow clock.
 double clock_by_dependent_adds();
 

@@ -157,9 +157,9 @@ std::size_t rank_of(const std::string& pointer) {
 std::string title_of(const std::string& pointer) {
   for (const Title& known : known_titles)
     if (pointer == known.pointer) return std::string(known.title);
-  for (const std::string_view room : {"environment/libraries/", "environment/"})
-    if (pointer.starts_with(room)) {
-      std::string rest = pointer.substr(room.size());
+  for (const std::string_view prefix : {"environment/libraries/", "environment/"})
+    if (pointer.starts_with(prefix)) {
+      std::string rest = pointer.substr(prefix.size());
       std::replace(rest.begin(), rest.end(), '/', ' ');
       return rest;
     }

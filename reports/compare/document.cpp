@@ -343,7 +343,7 @@ class Builder {
                             number(one.change.q, "{:.2g}"),
                             {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
                             judged ? judgement_cell(one.judgement) : no_cell(),
-                            {judged ? one.judgement.reason : "not judged: another figure of the case is", nullptr}});
+                            {judged ? one.judgement.reason : "not judged: another figure of this case is", nullptr}});
       table.anchors.push_back(one.pair->base == last ? "" : one.pair->base->anchor());
       last = one.pair->base;
     }
@@ -387,7 +387,7 @@ class Builder {
     number("faster", "faster", n.faster);
     number("same", "same", n.same);
     number("cannot_say", "cannot say", n.unknown);
-    number("maybe_slower", "of these maybe slower", n.unknown_slow);
+    number("maybe_slower", "of these possibly slower", n.unknown_slow);
     number("broken", "no longer holds", n.broken);
     number("left_out", "left out", n.left_out);
     add("tolerance", "tolerance", options_.tolerance, format_percent(options_.tolerance));

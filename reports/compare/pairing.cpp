@@ -43,8 +43,8 @@ std::string joined(const std::set<std::string>& parts, const char* separator) {
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
-// Why a record is no measurement; nothing when it is one.
-std::optional<WhyLeftOut> why_none(const Record& record) {
+// Why a record is not a measurement; absent if it is one.
+std::optional<WhyLeftOut> why_unusable(const Record& record) {
   if (auto why = why_left_out(record)) return why;
   if (!headline_metric(record)) return WhyLeftOut{"no figure", ""};
   return std::nullopt;
@@ -61,7 +61,7 @@ constexpr Scope between_sides{.sides = true};
 
 bool comparable(const Entry* a, const Entry* b) { return differences(*a->record, *b->record, between_sides).empty(); }
 
-// "other protocol: cache cold / hot": base's first.
+// "different protocol: cache cold / hot", base's first.
 std::string what_differs(const Record& base, const Record& head) {
   std::vector<std::string> fields, parts;
   for (const Difference& one : differences(base, head, between_sides)) {
@@ -69,10 +69,10 @@ std::string what_differs(const Record& base, const Record& head) {
       fields.push_back(fmt::format("{} {} / {}", one.name, one.own.value_or("none"), one.other.value_or("none")));
       continue;
     }
-    parts.push_back(fmt::format("other {}: {} / {}", one.name == "isa" ? "instruction set" : one.name,
+    parts.push_back(fmt::format("different {}: {} / {}", one.name == "isa" ? "instruction set" : one.name,
                                 one.own.value_or("not recorded"), one.other.value_or("not recorded")));
   }
-  if (!fields.empty()) parts.insert(parts.begin(), fmt::format("other protocol: {}", fmt::join(fields, ", ")));
+  if (!fields.empty()) parts.insert(parts.begin(), fmt::format("different protocol: {}", fmt::join(fields, ", ")));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -100,7 +100,7 @@ std::optional<Interval> within_run(const Entry& entry, const Metric& metric) {
   return metric.better == Better::higher ? Interval{log - slow, log + fast} : Interval{log - fast, log + slow};
 }
 
-// One observation a run; several hosts of a run are averaged.
+// One observation per run; several hosts of a run are averaged.
 std::vector<Observation> observe(const Entries& entries, const std::string& metric) {
   struct Sum {
     double log = 0, down = 0, up = 0;
@@ -140,7 +140,7 @@ class Pairer {
     if (one.base.empty() || one.head.empty()) {
       const bool in_base = one.head.empty();
       const Entry* entry = in_base ? one.base.front() : one.head.front();
-      const auto why = why_none(*entry->record);
+      const auto why = why_unusable(*entry->record);
       const std::string side = in_base ? "base" : "head";
       leave_out(entry, side, WhyLeftOut{"only in " + side, why ? why->text() : ""}.text());
       return;
@@ -185,14 +185,14 @@ class Pairer {
     return true;
   }
 
-  // The measurements among them; the others are left out, each reason once, but for broken ones that are told already.
-  Entries usable(const Entries& entries, const char* side, bool broken_told) {
+  // The measurements among them; the others are left out, each reason once, except broken ones already reported.
+  Entries usable(const Entries& entries, const char* side, bool broken_reported) {
     Entries good;
     std::vector<std::pair<WhyLeftOut, Entries>> bad;
     for (const Entry* entry : entries) {
-      const auto why = why_none(*entry->record);
+      const auto why = why_unusable(*entry->record);
       if (!why) good.push_back(entry);
-      if (!why || (broken_told && broke(entry))) continue;
+      if (!why || (broken_reported && broke(entry))) continue;
       auto found = std::find_if(bad.begin(), bad.end(), [&](const auto& known) { return known.first == *why; });
       if (found == bad.end()) found = bad.insert(bad.end(), {*why, {}});
       found->second.push_back(entry);
@@ -226,12 +226,12 @@ class Pairer {
         if (!found)
           reasons.insert(fmt::format("{} absent in {}", metric.name, side));
         else if (found->unit != metric.unit)
-          reasons.insert(fmt::format("{} in another unit: {} / {}", metric.name, metric.unit, found->unit));
+          reasons.insert(fmt::format("{} in different units: {} / {}", metric.name, metric.unit, found->unit));
         else if (found->better != metric.better)
-          reasons.insert(fmt::format("{} in another direction: better {}", metric.name,
+          reasons.insert(fmt::format("{} in different directions: {} is better", metric.name,
                                      metric.better == Better::higher ? "higher / lower" : "lower / higher"));
         else if (!positive_metric(*entry->record, metric.name))
-          reasons.insert(fmt::format("{} in {} is not over zero: no ratio", metric.name, side));
+          reasons.insert(fmt::format("{} in {} is not above 0: no ratio", metric.name, side));
         else
           kept.push_back(entry);
       }

@@ -10,12 +10,12 @@
 
 namespace assay::report::comparison {
 
-// One metric of one case, as each side's runs saw it.
+// One metric of one case, as measured by each side's runs.
 struct Pair {
-  const Entry* base = nullptr;  // the first entry of each side: what the case is, and where it stands
+  const Entry* base = nullptr;  // the first entry of each side: what the case is, and where it was recorded
   const Entry* head = nullptr;
   const Metric* metric = nullptr;  // of `base`
-  bool headline = true;            // else it stands only in the table of every figure
+  bool headline = true;            // else it is only in the table of every figure
   std::vector<Observation> base_runs;
   std::vector<Observation> head_runs;
   std::vector<const Entry*> base_entries;

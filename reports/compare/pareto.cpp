@@ -32,7 +32,7 @@ std::string side_of(const RunData& run, const char* otherwise) {
 // Equal for records that do the same work in the same way, on any machine.
 std::string work_of(const Record& record) {
   Json protocol = record.protocol.is_object() ? record.protocol.get() : Json::object();
-  for (const char* machines_own : {"hash", "isa", "implementation"}) protocol.erase(machines_own);
+  for (const char* of_machine : {"hash", "isa", "implementation"}) protocol.erase(of_machine);
   const std::string how = protocol.empty() ? protocol_of(record) : dump_line(protocol);
   return record.identity().on_any_host().text() + "\n" + how;
 }

@@ -21,7 +21,7 @@ class Costs {
     std::string per;    // "million tokens"
     std::string basis;  // "on demand"
   };
-  // Geometric mean over the entries that have a cost, on the terms of the first; absent if none has one.
+  // Geometric mean over the entries that have a cost on the same basis as the first; absent if none has one.
   std::optional<Value> of(const std::vector<const Entry*>& entries) const;
 
  private:

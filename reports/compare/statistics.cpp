@@ -66,7 +66,7 @@ double run_variance(std::span<const Observation> side) {
   return side.size() > 1 ? std::max(between / (n - 1), floor) : floor;
 }
 
-// Of the difference head - base, with its standard error and degrees of freedom.
+// Tests the difference head - base by its standard error and degrees of freedom.
 void test_between_runs(std::span<const Observation> base, std::span<const Observation> head, double difference,
                        Change& change) {
   const double nb = static_cast<double>(base.size()), nh = static_cast<double>(head.size());

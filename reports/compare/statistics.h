@@ -35,7 +35,7 @@ struct Change {
   std::optional<double> detectable = {};  // smallest change that 80 % of such comparisons find: 0.02 is 2 %
 };
 
-// The least standard deviation between runs ever assumed: no machine repeats better. It keeps three runs that happen to
+// The minimum standard deviation assumed between runs: no machine repeats better. It keeps three runs that happen to
 // agree from proving anything.
 inline constexpr double min_run_noise = 0.001;
 // The standard deviation between runs assumed with one run per side, where it is not measured: on a quiet machine, and

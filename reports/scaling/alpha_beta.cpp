@@ -52,7 +52,7 @@ std::optional<Estimate> coefficient(const TermFit& fit, std::size_t term) {
   gradient[term] = 1 / value;
   const auto half = fit.half_width(gradient);
   if (!half) return Estimate{value, std::nullopt};
-  if (*half > std::log(widest)) return std::nullopt;
+  if (*half > std::log(max_error_factor)) return std::nullopt;
   return Estimate{value, Interval{value * std::exp(-*half), value * std::exp(*half)}};
 }
 
@@ -116,7 +116,7 @@ std::optional<LineFit> fit_line(const MessageLine& line) {
     const auto half = fit->half_width({1 / a, -1 / g});
     if (!half)
       result.half_size = Estimate{a / g, std::nullopt};
-    else if (*half <= std::log(widest))
+    else if (*half <= std::log(max_error_factor))
       result.half_size = Estimate{a / g, Interval{a / g * std::exp(-*half), a / g * std::exp(*half)}};
   }
   return result;

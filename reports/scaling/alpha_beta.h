@@ -31,7 +31,7 @@ std::optional<LineFit> fit_line(const MessageLine& line);
 inline constexpr double worst_rms = 0.25;  // of relative residuals: beyond it a model does not hold
 inline constexpr double good_rms = 0.10;   // within it, it does
 
-// Splits the line into pieces of adjacent sizes if one fit does not hold to `good_rms` and pieces fit much better:
+// Splits the line into pieces of adjacent sizes if one fit exceeds `good_rms` and pieces fit much better:
 // libraries change algorithm and transport with the size, and no fit spans that. At most three pieces of at least
 // min_sizes, if each lowers Akaike's criterion by at least 10, counting its place and coefficients (Burnham & Anderson
 // 2002). Otherwise one piece, the whole line.
@@ -63,7 +63,7 @@ struct FormFit {
 
 // Fits every form of the op over all world sizes at once; none with fewer than min_sizes figures. A form is refuted if
 // another one explains the same figures better beyond chance (Akaike difference of at least 10), or if it misses them
-// by more than `worst_rms`. The best is named only if it alone is left and holds to `good_rms`: ring and tree are the
+// by more than `worst_rms`. The best is named only if it alone is left and within `good_rms`: ring and tree are the
 // same line at one world size.
 std::vector<FormFit> fit_forms(std::string_view op, const std::vector<MessageLine>& lines);
 

@@ -11,7 +11,7 @@ namespace assay::report::scaling {
 
 // "strong" and "weak": one row per world size of each series. Absent without a series of that mode.
 std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mode);
-// "kept_apart": what is in no figure here, and why. May be absent.
+// "kept_apart": the records left out, and why. May be absent.
 std::optional<Table> excluded_table(const std::vector<Excluded>& excluded);
 // Cases measured at one world size only, and the command that measures more.
 std::vector<Text> lone_texts(const std::vector<Lone>& lone);

@@ -1,5 +1,5 @@
-// Positive figures and how their 95 % intervals carry over when figures are pooled and divided. In an Estimate here
-// value and interval ends are finite and above 0, and the interval contains the value.
+// Positive figures and how their 95 % intervals carry over when figures are pooled and divided. In these
+// Estimates, value and interval ends are finite and above 0, and the interval contains the value.
 #pragma once
 
 #include "reports/model/estimate.h"

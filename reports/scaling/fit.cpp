@@ -158,7 +158,7 @@ std::optional<double> TermFit::log_half_width(const Terms& x) const {
 
 std::optional<TermFit> fit_terms(std::span<const Observation> observations, std::size_t terms) {
   if (terms < 1 || terms > max_terms || observations.size() < terms) return std::nullopt;
-  // Scale the terms, so that coefficients in seconds and in seconds per byte weigh alike.
+  // Scale the terms, so that coefficients in seconds and in seconds per byte weigh the same.
   Terms unit{};
   std::vector<Observation> all(observations.begin(), observations.end());
   for (std::size_t j = 0; j < terms; ++j) {

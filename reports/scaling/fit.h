@@ -11,9 +11,9 @@
 namespace assay::report::scaling {
 
 inline constexpr std::size_t max_terms = 3;
-inline constexpr double akaike_margin = 10;   // a model that is worse by this has no support (Burnham & Anderson 2002)
-inline constexpr double widest = 10;          // a figure that may be off by this factor is not determined
-using Terms = std::array<double, max_terms>;  // factors of the coefficients, or the coefficients
+inline constexpr double akaike_margin = 10;  // a model that is worse by this has no support (Burnham & Anderson 2002)
+inline constexpr double max_error_factor = 10;  // a figure that may be off by this factor is not determined
+using Terms = std::array<double, max_terms>;    // factors of the coefficients, or the coefficients
 
 struct Observation {
   Terms x{};                                  // at least 0

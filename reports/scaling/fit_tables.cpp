@@ -65,7 +65,7 @@ Remark remark_of(const FittedLine& line) {
     return {brief, brief + " for a line and its residual"};
   }
   if (line.fit->rms > poor_rms)
-    return {"no line holds", "no line holds: more sizes in between may show where the algorithm changes"};
+    return {"no line fits", "no line fits: more sizes in between may show where the algorithm changes"};
   if (!line.fit->latency)
     return {"latency does not show", "latency does not show at these sizes: measure smaller ones"};
   if (!line.fit->bandwidth)
@@ -95,7 +95,7 @@ std::string sizes_text(const MessageLine& line) {
 std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
   if (fits.empty()) return std::nullopt;
   Table table{"amdahl",
-              "Amdahl: T(N) = T(1) (s + (1-s)/N); s is everything that ranks do not share, including communication",
+              "Amdahl: T(N) = T(1) (s + (1-s)/N); s is all that is not divided between ranks, including communication",
               {{"series", "series"},
                {"serial", "serial fraction s", Align::right},
                {"serial_ci95", "95 %", Align::right},
@@ -108,8 +108,8 @@ std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
   for (const StrongFit& fit : fits) {
     const Amdahl& amdahl = fit.amdahl;
     std::string remark;
-    if (amdahl.freedom == 0) remark = "determined by two sizes: no residual to judge it";
-    if (amdahl.serial == 0) remark = "no serial fraction: as fast as linear, or faster";
+    if (amdahl.freedom == 0) remark = "determined by two sizes: no residual to judge it by";
+    if (amdahl.serial == 0) remark = "no serial fraction: linear or faster";
     Cell limit = unknown_cell();
     if (amdahl.serial > 1e-9) {
       const double speedup = 1 / amdahl.serial;
@@ -189,7 +189,7 @@ std::optional<Table> message_table(const std::vector<FittedLine>& lines) {
               {}};
   for (const FittedLine& line : lines) {
     if (!line.fit) continue;
-    // Readers would take the coefficients of a line that does not hold for figures of the machine.
+    // Coefficients of a line that does not fit would be mistaken for figures of the machine.
     const bool held = holds(line);
     table.rows.push_back({text_cell(line.series->title), count_cell(line.line.ranks), sizes_cell(line.line),
                           maybe_cell(held ? line.fit->latency : std::nullopt, "s"),
@@ -218,8 +218,7 @@ std::optional<Table> line_table(const std::vector<FittedLine>& lines) {
       return holds(line) ? (*line.fit).*member : std::optional<Estimate>();
     };
     std::string remark = remark_of(line).full;
-    if (!line.whole)
-      remark = "fitted in pieces: no single line holds for all sizes" + (remark.empty() ? "" : "; " + remark);
+    if (!line.whole) remark = "fitted in pieces: no single line fits all sizes" + (remark.empty() ? "" : "; " + remark);
     table.rows.push_back({text_cell(line.series->title), count_cell(line.line.ranks), sizes_cell(line.line),
                           count_cell(line.line.points.size()), maybe_interval_cell(of(&LineFit::latency), "s"),
                           maybe_interval_cell(of(&LineFit::bandwidth), "B/s"),
@@ -246,7 +245,7 @@ std::optional<Table> form_table(const std::vector<FittedForms>& all) {
               {}};
   for (const FittedForms& fitted : all) {
     for (const FormFit& fit : fitted.forms) {
-      // Readers would take the coefficients of a form that does not hold for figures of the machine.
+      // Coefficients of a form that does not fit would be mistaken for figures of the machine.
       const bool held = fit.verdict != Verdict::refuted;
       const std::optional<Estimate> alpha = held ? fit.alpha : std::nullopt;
       const std::optional<Estimate> bandwidth = held ? fit.bandwidth : std::nullopt;

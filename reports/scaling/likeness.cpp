@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> batch_fields{"global_batch", "micro_batch", "accumulate"};
 
-// Which kernels a library takes follows from the shapes of a rank's batch; threads are an aspect of their own.
+// Which kernels a library chooses depends on the shapes of a rank's batch; threads are an aspect of their own.
 constexpr std::array<std::string_view, 2> choices_of_size{"threads", "implementation"};
 
 Scope scope_of(const Record& record, const std::set<std::string>& labels) {
@@ -57,19 +57,19 @@ void each_of_key(std::string_view key, F&& visit) {
   if (!name.empty()) visit(name, value);
 }
 
-// A series is of one set of libraries, and of one value of each label that the user gave.
+// All records of a series have the same libraries, and the same value of each label that the user gave.
 std::set<std::string> binding_labels(const RunData& run) {
   std::set<std::string> names{"injected", "libraries"};
   for (const auto& [name, value] : labels_of(run)) names.insert(name);
   return names;
 }
 
-// "max_seconds 3, there 30"
+// "max_seconds 3 instead of 30"
 std::string text_of(const Difference& one) {
-  return fmt::format("{} {}, there {}", one.name, one.own.value_or("not said"), one.other.value_or("not said"));
+  return fmt::format("{} {} instead of {}", one.name, one.own.value_or("none"), one.other.value_or("none"));
 }
 
-// What kind of device a rank had: a name that only numbers it ("cuda:3", "gpu0", a UUID) says no more than that.
+// A rank's kind of device: of a name that only numbers it ("cuda:3", "gpu0", a UUID), the part before the number.
 std::string device_kind(const std::string& name) {
   static const std::regex numbered("(cuda|gpu|cpu|xpu|hip|device|rank)[ :#_-]*[0-9]+", std::regex::icase);
   static const std::regex uuid("(GPU|MIG)-[0-9a-f-]{8,}", std::regex::icase);
@@ -77,7 +77,7 @@ std::string device_kind(const std::string& name) {
   return std::regex_match(name, match, numbered) || std::regex_match(name, match, uuid) ? match[1].str() : name;
 }
 
-std::string or_unknown(const std::string& text) { return text.empty() ? "not said" : text; }
+std::string or_unknown(const std::string& text) { return text.empty() ? "unknown" : text; }
 
 }  // namespace
 
@@ -125,28 +125,29 @@ Likeness Likenesses::of(const Entry& entry) const {
           bound};
 }
 
-std::string difference(const Entry& entry, const Likeness& own, const Entry& other, const Likeness& there) {
-  static constexpr std::array<const char*, aspect_count> names{"hardware",          "device", "seed", "protocol",
-                                                               "threads of a rank", "labels"};
+std::string difference(const Entry& entry, const Likeness& own, const Entry& other, const Likeness& theirs) {
+  static constexpr std::array<const char*, aspect_count> names{"hardware", "device",           "seed",
+                                                               "protocol", "threads per rank", "labels"};
   std::set<std::string> labels = binding_labels(*entry.run);
   labels.merge(binding_labels(*other.run));
   std::vector<std::string> protocol, bound, parts;
   for (const Difference& one : differences(*entry.record, *other.record, scope_of(*entry.record, labels)))
     if (one.name != "hash") (one.protocol ? protocol : bound).push_back(text_of(one));
   for (std::size_t i = 0; i < aspect_count; ++i) {
-    if (own[i] == there[i]) continue;
+    if (own[i] == theirs[i]) continue;
     if (static_cast<Aspect>(i) == Aspect::protocol)
-      parts.push_back("other protocol" + (protocol.empty() ? "" : fmt::format(" ({})", fmt::join(protocol, "; "))));
+      parts.push_back("different protocol" + (protocol.empty() ? "" : fmt::format(" ({})", fmt::join(protocol, "; "))));
     else if (static_cast<Aspect>(i) == Aspect::labels)
-      parts.push_back(fmt::format("other label ({})", fmt::join(bound, "; ")));
+      parts.push_back(fmt::format("different label ({})", fmt::join(bound, "; ")));
     else
-      parts.push_back(fmt::format("other {} ({}, there {})", names[i], or_unknown(own[i]), or_unknown(there[i])));
+      parts.push_back(
+          fmt::format("different {} ({} instead of {})", names[i], or_unknown(own[i]), or_unknown(theirs[i])));
   }
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 std::string distinction(const Likeness& own, std::span<const Likeness> all) {
-  static constexpr std::array<const char*, aspect_count> names{"", "", "seed ", "protocol ", "threads a rank: ", ""};
+  static constexpr std::array<const char*, aspect_count> names{"", "", "seed ", "protocol ", "threads per rank: ", ""};
   std::string text;
   for (std::size_t i = 0; i < aspect_count; ++i) {
     if (std::all_of(all.begin(), all.end(), [&](const Likeness& each) { return each[i] == own[i]; })) continue;
@@ -161,7 +162,7 @@ std::string distinction(const Likeness& own, std::span<const Likeness> all) {
 
 std::optional<std::string> unfit(const Record& record) {
   if (const auto why = why_left_out(record)) return why->text();
-  if (record.world_ranks < 1) return "its world size is not said";
+  if (record.world_ranks < 1) return "its world size is unknown";
   return std::nullopt;
 }
 

@@ -14,7 +14,7 @@
 
 namespace assay::report::scaling {
 
-// Family and parameters but for those `left_out`, as one text.
+// Family and parameters except those `left_out`, as one text.
 std::string configuration(const Record& record, std::span<const std::string_view> left_out);
 
 // What must be equal besides the configuration. `labels` are conditions, choices, and the labels of the run.
@@ -22,7 +22,7 @@ enum class Aspect { hardware, device, seed, protocol, threads, labels };
 inline constexpr std::size_t aspect_count = 6;
 using Likeness = std::array<std::string, aspect_count>;
 
-// Likenesses of many records; what the run decides is found once per run. `runs` must outlive it.
+// Likenesses of many records; what depends only on the run is found once per run. `runs` must outlive it.
 class Likenesses {
  public:
   explicit Likenesses(const RunSet& runs);
@@ -35,8 +35,8 @@ class Likenesses {
   mutable std::map<std::string, std::string> kinds_;  // of devices, by name: many records, few names
 };
 
-// "other protocol (max_seconds 3, there 30); other seed (1, there 0)": of a record against one of the series.
-std::string difference(const Entry& entry, const Likeness& own, const Entry& other, const Likeness& there);
+// "different protocol (max_seconds 3 instead of 30); different seed (1 instead of 0)": a record against a series.
+std::string difference(const Entry& entry, const Likeness& own, const Entry& other, const Likeness& theirs);
 // What distinguishes a series from others of the same title: the aspects in which any two of them differ.
 std::string distinction(const Likeness& own, std::span<const Likeness> all);
 

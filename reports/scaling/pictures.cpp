@@ -16,13 +16,13 @@ namespace assay::report::scaling {
 namespace {
 
 constexpr std::size_t series_per_picture = 4;  // plus the ideal makes five curves
-constexpr int steps_of_a_fit = 24;             // points drawn of a model
+constexpr int steps_per_fit = 24;              // between the points drawn of a model
 
 // Evenly spaced on a logarithmic axis.
 std::vector<double> spread_out(double low, double high) {
   std::vector<double> places;
-  for (int i = 0; i <= steps_of_a_fit; ++i)
-    places.push_back(low * std::pow(high / low, static_cast<double>(i) / steps_of_a_fit));
+  for (int i = 0; i <= steps_per_fit; ++i)
+    places.push_back(low * std::pow(high / low, static_cast<double>(i) / steps_per_fit));
   return places;
 }
 
@@ -175,7 +175,7 @@ std::vector<Figure> collective_pictures(const std::vector<FittedLine>& lines) {
         if (piece->fit->latency) parts.push_back("latency " + quantity_text(*piece->fit->latency, "s"));
         if (piece->fit->bandwidth) parts.push_back("up to " + quantity_text(*piece->fit->bandwidth, "B/s"));
         if (piece->fit->half_size) parts.push_back("half of it at " + quantity_text(*piece->fit->half_size, "B"));
-        if (parts.empty() || piece->fit->rms > worst_rms) parts = {"no line holds"};
+        if (parts.empty() || piece->fit->rms > worst_rms) parts = {"no line fits"};
         phrases.push_back(fmt::format("{}{}", text, fmt::join(parts, ", ")));
       }
       figure.curves.push_back(std::move(measured));

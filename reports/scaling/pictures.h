@@ -16,7 +16,7 @@ std::vector<Figure> time_pictures(const std::vector<Series>& series, const std::
 // "scaling-collective-1", ...: one series of collectives each, with its smallest and largest fitted world size.
 std::vector<Figure> collective_pictures(const std::vector<FittedLine>& lines);
 
-// Max pictures of one kind; the tables have the rest.
+// At most this many pictures of one kind; the tables have the rest.
 inline constexpr std::size_t max_pictures = 6;
 
 }  // namespace assay::report::scaling

@@ -105,7 +105,7 @@ std::optional<Prediction> predict(const Series& series) {
   const std::vector<Tried> tried = try_all(series.mode, fitted);
   if (tried.empty()) return std::nullopt;
   const auto best = std::min_element(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) {
-    // On ties the simpler one, which comes first.
+    // On ties, the simpler one, which comes first.
     return a.variance < b.variance * (1 - 1e-6);
   });
 
@@ -135,11 +135,11 @@ std::optional<Prediction> predict(const Series& series) {
     double low = -half, high = half;
     for (const Tried& other : tried) {
       if (refuted(other, *best, fitted.size())) continue;
-      const double says = std::log(other.fit.at(other.model->at(ranks)) / time);
-      low = std::min(low, says);
-      high = std::max(high, says);
+      const double shift = std::log(other.fit.at(other.model->at(ranks)) / time);
+      low = std::min(low, shift);
+      high = std::max(high, shift);
     }
-    if (!(std::max(-low, high) <= std::log(widest))) {
+    if (!(std::max(-low, high) <= std::log(max_error_factor))) {
       result.undetermined.push_back(ranks);
       continue;
     }

@@ -26,7 +26,7 @@ struct Fits {
   std::vector<FittedForms> forms;
 };
 
-// Lines of each world size, in pieces if a single one does not hold; then forms over the world sizes, piece by piece if
+// Lines of each world size, in pieces if a single one does not fit; then forms over the world sizes, piece by piece if
 // all have equally many: no form spans a change of algorithm.
 void fit_collective(const CollectiveSeries& series, Fits& fits) {
   std::vector<std::vector<MessageLine>> pieces;  // of each world size

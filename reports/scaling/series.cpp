@@ -137,17 +137,17 @@ Series series_of(const Group& group, const std::string& title, ExclusionList& ex
   return series;
 }
 
-// Why `one` is not in the series of `there`.
-std::string reason_of(const Candidate& one, const Candidate& there) {
+// Why `one` is not in the series of `other`.
+std::string reason_of(const Candidate& one, const Candidate& other) {
   std::vector<std::string> parts;
   const auto known = [](const std::string& text) { return text.empty() ? std::string("unknown") : text; };
-  if (one.batch != there.batch)
+  if (one.batch != other.batch)
     parts.push_back(fmt::format("different {} batch ({} instead of {})",
                                 one.mode == Mode::strong ? "global" : "per-rank", known(one.batch),
-                                known(there.batch)));
-  else if (one.split != there.split)
-    parts.push_back(fmt::format("different micro-batches ({} instead of {})", known(one.split), known(there.split)));
-  if (one.likeness != there.likeness) parts.push_back(difference(one.entry, one.likeness, there.entry, there.likeness));
+                                known(other.batch)));
+  else if (one.split != other.split)
+    parts.push_back(fmt::format("different micro-batches ({} instead of {})", known(one.split), known(other.split)));
+  if (one.likeness != other.likeness) parts.push_back(difference(one.entry, one.likeness, other.entry, other.likeness));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 

@@ -73,7 +73,7 @@ class AssayCase(unittest.TestCase):
         return {name: metric["value"] for name, metric in cls.by_name(record["metrics"]).items()}
 
     def generated_images(self):
-        """The images that Assay generates and caches; generated now if need be."""
+        """The images that Assay generates and caches; generated now if necessary."""
         cache = os.environ.get("ASSAY_CACHE") or pathlib.Path(
             os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "assay"
         sets = sorted(pathlib.Path(cache).glob("images-*/SHA256SUMS"))

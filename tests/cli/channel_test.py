@@ -23,7 +23,7 @@ def resident_bytes(pid):
 
 
 class Stranger(threading.Thread):
-    """Sends all kinds of garbage until stopped, keeping up to 300 connections open."""
+    """Sends all kinds of garbage until stopped; keeps up to 300 connections open."""
 
     def __init__(self, address, token):
         super().__init__(daemon=True)

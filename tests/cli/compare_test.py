@@ -105,9 +105,9 @@ class Compare(AssayCase):
         reasons = {row["case"][-1] if row["case"] != "memory/op=new" else "new": row["reason"]
                    for row in tables["left_out"]}
         self.assertEqual(reasons, {
-            "b": "other protocol: cache cold / hot", "c": "skipped in head: no AMX",
+            "b": "different protocol: cache cold / hot", "c": "skipped in head: no AMX",
             "d": "not comparable in head: oversubscribed", "e": "a fault was injected in head",
-            "f": "other implementation: not recorded / amx", "g": "bandwidth absent in head", "h": "only in base",
+            "f": "different implementation: not recorded / amx", "g": "bandwidth absent in head", "h": "only in base",
             "new": "only in head"})
 
     def test_no_comparable_case_is_not_enough_data(self):
@@ -216,9 +216,9 @@ class Compare(AssayCase):
         self.assertIn("dominated by big", done.stdout)
 
     def test_help_says_what_the_exit_codes_mean(self):
-        told = self.assay("compare", "--help").stdout
-        self.assertIn("Exit codes: 1", told)
-        self.assertLessEqual(max(map(len, told.splitlines())), 100)
+        text = self.assay("compare", "--help").stdout
+        self.assertIn("Exit codes: 1", text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
 
     def test_refusals(self):
         b, h = self.values("b", 100)[0], self.values("h", 100)[0]

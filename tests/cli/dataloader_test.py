@@ -150,7 +150,7 @@ class Dataloader(AssayCase):
             self.assertEqual(self.metric(records[3], "throughput")["unit"], "tokens/s")
             self.assertTrue(self.check(records[3], "wrong_tokens")["passed"])
 
-    def test_a_path_of_the_other_kind_is_a_skip(self):
+    def test_a_path_of_the_other_kind_is_skipped(self):
         folder = self.image_folder(2)
         record = self.one({"kind": "token", "path": str(folder), "stage": "all", "workers": 1}, status="skipped")
         self.assertIn("holds images, not tokens", record["reason"])

@@ -163,7 +163,7 @@ class Dev(unittest.TestCase):
         self.assertIn("CUDA 12.4 is older than 12.8", done.stderr)
         self.assertIn("nvidia-cuda-nvcc==", self.installs(machine))
 
-    def test_a_command_from_elsewhere_will_do(self):
+    def test_a_command_from_elsewhere_on_path_is_enough(self):
         installed = everything()
         del installed["ninja-build"]
         machine = self.machine(installed, {}, root=False, tools=[("ninja", "1.11.1")])
@@ -216,7 +216,7 @@ class Dev(unittest.TestCase):
         self.assertEqual(machine.dev("build", ASSAY_NO_INSTALL="1").returncode, 0)
         self.assertEqual([call for call in machine.calls if not call.startswith("cmake")], [])
 
-    def test_run_means_quick_unless_told(self):
+    def test_run_means_quick_by_default(self):
         # The fake cmake writes a program that prints its arguments.
         machine = self.machine({}, {})
         root = pathlib.Path(self.folder.name) / "clone"

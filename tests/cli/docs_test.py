@@ -34,7 +34,7 @@ def files(text):
 
 
 def anchors(page):
-    """What headings of a page are called in links."""
+    """The anchors of a page's headings."""
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -151,7 +151,7 @@ class Measured(FaultCase):
                         never="slow rank")
         self.found_slow("slow-rank", entries, r"slow rank: rank 2 on \S+ took ", never="slow link")
 
-    def test_reports_leave_drills_out_unless_asked(self):
+    def test_reports_leave_out_injected_records_unless_asked(self):
         self.run_plan(MEMORY, out="clean")
         self.inject("slow-rank", MEMORY, code=0)
         done = self.assay("report", "out")

@@ -58,7 +58,7 @@ class GemmOnCuda(AssayCase):
         self.assertTrue(fp8["conditions"]["accumulation"].startswith("fast"))
         self.assertEqual((bf16["status"], bf16["reason"]), ("skipped", "bf16 has no fast accumulation"))
 
-    def test_sizes_that_tensor_cores_do_not_support_are_skips(self):
+    def test_sizes_that_tensor_cores_do_not_support_are_skipped(self):
         done, records = self.run_plan({"family": "gemm", "dtype": ["fp8_e4m3", "int8"], "m": 32, "n": 32, "k": 33})
         self.assertEqual(done.returncode, 0, done.stderr)
         for record, multiple in zip(records, ("16", "4")):

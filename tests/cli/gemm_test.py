@@ -69,13 +69,13 @@ class Gemm(AssayCase):
         self.assertIn(peaks["all"]["choices"]["isa"], product["labels"]["peak"])
         self.assertEqual(peaks["core"]["choices"]["threads"], "1")
 
-    def test_zeros_are_on_request_and_recorded(self):
+    def test_zeros_can_be_requested_and_are_recorded(self):
         done, records = self.run_plan({"family": "gemm", "dtype": "f32", "m": 64, "n": 64, "k": 64,
                                        "protocol": {"data": "zeros"}})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(records[0]["protocol"]["data"], "zeros")
 
-    def test_what_the_cpu_lacks_is_a_skip(self):
+    def test_what_the_cpu_lacks_is_skipped(self):
         done, records = self.run_plan({"family": "peak", "dtype": "f32", "isa": "amx", "threads": "core"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(records[0]["status"], "skipped")

@@ -142,7 +142,7 @@ class GpuSuites(AssayCase):
             launches = int(record["protocol"]["launches"])
             self.assertAlmostEqual(self.figure(record, "latency") * launches / record["ranks"][0]["median"], 1, 6)
 
-    def test_values_that_a_device_lacks(self):
+    def test_values_that_a_device_does_not_support(self):
         records = self.ok({"family": "launch", "op": ["fork_join", "event"]})
         self.assertEqual([record["params"]["op"] for record in records], ["event"])
         _, records = self.run_plan({"family": "launch", "op": "fork_join"})

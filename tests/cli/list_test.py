@@ -28,7 +28,7 @@ class List(AssayCase):
         for kind in ("families", "plans", "models", "hardware"):
             self.assertEqual(list(self.listed(kind)), [kind])
 
-    def test_families_have_the_parameters_of_the_contract(self):
+    def test_families_have_these_parameters(self):
         families = {family["name"]: family for family in self.listed("families")["families"]}
         for name, params in FAMILIES.items():
             self.assertIn(name, families)
@@ -114,9 +114,9 @@ class Root(AssayCase):
         self.assertEqual(version.returncode, 0)
         self.assertRegex(version.stdout, r"^assay v?\d+\.\d+\.\d+")
         for words in (["--help"], ["run", "--help"], ["list", "-h"]):
-            told = self.assay(*words)
-            self.assertEqual((told.returncode, told.stderr), (0, ""), words)
-            self.assertIn("Usage", told.stdout)
+            done = self.assay(*words)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+            self.assertIn("Usage", done.stdout)
 
     def test_bad_words(self):
         self.refused(says="no subcommand")

@@ -46,7 +46,7 @@ def problems(text):
             found.append(f"{after['key']}: time goes back by {before['time_ms'] - after['time_ms']} ms")
     for line in lines:
         if line["event_type"] != EVENTS.get(line["key"], POINT):
-            found.append(f"{line['key']}: is no {line['event_type']}")
+            found.append(f"{line['key']}: must not be {line['event_type']}")
         if line["key"] in EVENTS and line["value"] is not None:
             found.append(f"{line['key']}: an interval has no value")
     order = "".join("s" if line["key"] in SUBMISSION else LETTERS.get(line["key"], "h") for line in lines)
@@ -80,7 +80,7 @@ def problems_of_the_run(lines):
         found.append(f"{samples} samples, of at most {value['train_samples']}")
     reached = [q <= target["value"] if lower_is_better else q >= target["value"] for q in qualities]
     if True in reached[:-1]:
-        found.append(f"goes on after evaluation {reached.index(True) + 1} reached the target")
+        found.append(f"continues after evaluation {reached.index(True) + 1} reached the target")
     if not reached[-1]:
         found.append("the last evaluation missed the target")
     if lines[-1]["metadata"].get("status") != "success":

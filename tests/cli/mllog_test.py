@@ -60,7 +60,7 @@ class Validator(unittest.TestCase):
 
     def test_times_and_kinds(self):
         self.finds("goes back", log({5: {"time_ms": 990}}))
-        self.finds("is no", log({number_of("run_start"): {"event_type": mllog.POINT}}))
+        self.finds("must not be", log({number_of("run_start"): {"event_type": mllog.POINT}}))
         self.finds("no value", log({number_of("run_start"): {"value": 1}}))
 
     def test_order(self):
@@ -77,7 +77,7 @@ class Validator(unittest.TestCase):
         place = {"file": "assay", "lineno": 0}
         self.finds("status is aborted", log({last: {"metadata": place | {"samples_count": 32, "status": "aborted"}}}))
         self.finds("missed the target", log({number_of("eval_accuracy", last=True): {"value": 2.1}}))
-        self.finds("goes on", log({number_of("eval_accuracy"): {"value": 1.5}}))
+        self.finds("continues", log({number_of("eval_accuracy"): {"value": 1.5}}))
         self.finds("at 31 samples", log({number_of("eval_stop"): {"metadata": place | {"samples_count": 31}}}))
         self.finds("cadence", log({number_of("block_stop"): {"metadata": place | {"samples_count": 24}}}))
         self.finds("of at most 31", log({number_of("train_samples"): {"value": 31}}))
@@ -126,7 +126,7 @@ class QualityRuns(AssayCase):
                                "5.1.0", "--config", str(RULES), "--werror", "--log_output", str(self.dir / "checker.log"),
                                str(path)], cwd=self.dir, capture_output=True, text=True)
 
-    def test_a_run_that_misses_says_so(self):
+    def test_a_run_that_misses_the_target_is_aborted(self):
         done, record, logs = self.run_quality({"value": 0.01}, runs=1)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(record["status"], "failed")

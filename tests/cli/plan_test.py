@@ -122,8 +122,8 @@ class BadPlan(AssayCase):
                  says=["/cases/0/family", "/cases/1/m", "/cases/2/byte", "/cases/3"])
 
     def test_beyond_memory(self):
-        told = self.bad({"family": "memory", "op": "copy", "bytes": "1PiB"}, says=["needs", "of memory; this machine has"])
-        self.assertGreaterEqual(int(re.search(r"\((\d+) bytes\) of memory", told)[1]), 2 * 2**50)
+        text = self.bad({"family": "memory", "op": "copy", "bytes": "1PiB"}, says=["needs", "of memory; this machine has"])
+        self.assertGreaterEqual(int(re.search(r"\((\d+) bytes\) of memory", text)[1]), 2 * 2**50)
         self.bad({**GEMM, "m": 10**9, "n": 10**9}, says="of memory")
         self.bad({**GEMM, "m": 2**62}, says="/cases/0/m")
 

@@ -15,7 +15,7 @@ from testbed import BINARY, TestbedCase, alive, descendants, main, wait_for  # n
 
 
 class ExitCodes(TestbedCase):
-    def test_held_is_0_and_the_directory_is_whole(self):
+    def test_held_is_0_and_the_directory_is_complete(self):
         done = self.run_assay(*self.probe("ok", "skip"), "--out", self.out, "--label", "rack=7")
         self.assertEqual(done.returncode, 0, done.stderr)
         records = self.by_op()
@@ -275,7 +275,7 @@ class InterruptAndResume(TestbedCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("was measured on cuda", done.stderr)
 
-    def test_children_from_before_are_left_alone(self):
+    def test_earlier_children_of_the_process_are_left_alone(self):
         script = f'sleep 60 >/dev/null 2>&1 & echo $!; exec {" ".join(self.command("probe", "--out", self.out))}'
         done = subprocess.run(["bash", "-c", script], cwd=self.folder, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -293,7 +293,7 @@ class InterruptAndResume(TestbedCase):
         first.send_signal(signal.SIGINT)
         first.wait(timeout=30)
 
-    def test_a_run_of_another_host_is_left_alone_while_it_lives(self):
+    def test_a_run_of_another_host_is_left_alone_while_it_is_alive(self):
         """On a network file system the kernel's lock may be local to a host, so the content of the lock file counts."""
         self.run_assay("probe", "--out", self.out)
         lock = os.path.join(self.out, ".lock")
@@ -420,7 +420,7 @@ class Trace(TestbedCase):
 
 
 class Supervisor(TestbedCase):
-    def test_small_and_idle(self):
+    def test_is_small_and_idle(self):
         process = self.start(*self.probe("hang"), "--out", self.out)
         self.phase_reached(process)
 

@@ -1,4 +1,4 @@
-"""assay report on runs of several world sizes: efficiencies, fits, predictions, and cases kept apart."""
+"""assay report on runs of several world sizes: efficiencies, fits, predictions, and cases left out."""
 
 import unittest
 
@@ -77,7 +77,7 @@ class ScalingReport(AssayCase):
         self.assertIsNone(forms["tree"]["alpha"]["value"])
         self.assertEqual(len(tables["residuals"]), 12)
 
-    def test_incomparable_cases_are_kept_apart(self):
+    def test_incomparable_cases_are_left_out(self):
         self.run_dir(step(1, 8), step(2, 5),
                      step(4, 3, flags=["oversubscribed"], comparable=False),
                      step(8, 2, protocol={"form": "window"}),
@@ -86,7 +86,7 @@ class ScalingReport(AssayCase):
         self.assertEqual([row["ranks"] for row in tables["strong"]], [1, 2])
         reasons = {tuple(row["ranks"]): row["reason"] for row in tables["kept_apart"]}
         self.assertIn("oversubscribed", reasons[(4,)])
-        self.assertIn("other protocol (form window, there not said)", reasons[(8,)])
+        self.assertIn("different protocol (form window instead of none)", reasons[(8,)])
         self.assertIn("killed", reasons[(16,)])
         self.assertIn("Left out", out)
 

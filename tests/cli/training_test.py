@@ -245,7 +245,7 @@ class Training(AssayCase):
         self.assertIn("convergence_not_too_fast", record["reason"])
         self.assertTrue(record["labels"]["convergence"].startswith("too fast"))
 
-    def test_tokens_of_the_users_own(self):
+    def test_the_users_own_tokens(self):
         self.write("tokens.bin", bytes(byte for i in range(20000) for byte in (i * i % 32, 0)))
         record, = self.run_plan(self.entry(path=str(self.dir / "tokens.bin")))
         self.assertEqual(record["status"], "ok", record["reason"])
@@ -273,7 +273,7 @@ class Training(AssayCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("heads", done.stderr)
 
-    def test_precisions_that_a_cpu_lacks_are_skips(self):
+    def test_precisions_that_a_cpu_lacks_are_skipped(self):
         for record in self.run_plan(self.entry(precision=["fp8", "tf32"])):
             self.assertEqual(record["status"], "skipped")
             self.assertTrue(record["reason"])

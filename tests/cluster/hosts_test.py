@@ -70,7 +70,7 @@ class OverHosts(ClusterCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("--ranks 6 is beyond the 5 slots of --hostfile", done.stderr)
 
-    def test_any_launchers_environment(self):
+    def test_environment_of_any_launcher(self):
         port, = free_ports(1)
         outs = []
         for rank, host in enumerate(self.hosts.names):
@@ -95,7 +95,7 @@ class OverHosts(ClusterCase):
         self.nothing_left()
 
     def test_a_host_that_cannot_be_reached_is_named(self):
-        for name, words in (("h9", "No route to host"), ("swallowed", "")):
+        for name, words in (("h9", "No route to host"), ("silent", "")):
             with self.subTest(name):
                 file = self.hosts.hostfile("h1", "h2", name)
                 done = self.run_on("h1", "probe", "--hostfile", file, "--ranks", "3", "--out", self.out,
@@ -126,7 +126,7 @@ class OverHosts(ClusterCase):
         self.hosts.cut("h3")
         out, err = process.communicate(timeout=180)
         self.assertIn(process.returncode, (3, 4), err)
-        self.nothing_left(60)   # nor on the host that could not be told
+        self.nothing_left(60)   # nor on the host that could not be reached
         broken = [record for record in self.records() if record["status"] != "ok"]
         self.assertTrue(broken, err)
         self.assertIn("h3", broken[0]["reason"])
@@ -152,7 +152,7 @@ class OverHosts(ClusterCase):
         return record
 
     def test_a_slow_link_is_named(self):
-        # Only between these two, both ways, and far slower than other load makes a link.
+        # Only between these two, both ways, and far slower than any load would make a link.
         self.hosts.slow("h2", "h4", "20mbit")
         self.hosts.slow("h4", "h2", "20mbit")
         flags = " ".join(self.pairwise()["flags"])

@@ -1,4 +1,4 @@
-"""configs/launch/: what is shipped for launchers is what they read."""
+"""configs/launch/: the files shipped for launchers are valid."""
 import glob
 import os
 import subprocess

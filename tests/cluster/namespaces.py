@@ -1,6 +1,6 @@
 """Hosts as network namespaces: each its own addresses and name, joined by veth and one bridge in a namespace of its own.
 
-A remote-shell program takes the place of ssh: it enters the namespace of the host that it is asked for.
+A remote-shell program replaces ssh: it enters the namespace of the requested host.
 """
 import os
 import shutil
@@ -24,7 +24,7 @@ host=${{1#*@}}
 shift
 case " {hosts} " in
   *" $host "*) ;;
-  *" $host:gone "*) exec sleep 1000 ;;   # a host that swallows packets
+  *" $host:gone "*) exec sleep 1000 ;;   # a host that drops packets
   *) echo "ssh: connect to host $host port 22: No route to host" >&2; exit 255 ;;
 esac
 exec ip netns exec "{prefix}$host" unshare --uts sh -c 'hostname "$0"; exec sh -c "$1"' "$host" "$*"
@@ -62,7 +62,7 @@ def missing():
     except RuntimeError as error:
         if not before and is_mounted(place):  # ip leaves it behind, and the folder could not be removed
             subprocess.run(["umount", place], check=False)
-        return f"this kernel gives none: {error}"
+        return f"this kernel allows none: {error}"
     return None
 
 
@@ -95,7 +95,7 @@ class Hosts:
             ip("-n", space, "link", "set", "lo", "up")
             ip("-n", space, "link", "set", "eth0", "up")
         with open(self.rsh, "w") as file:
-            file.write(REMOTE_SHELL.format(folder=self.folder, prefix=self.prefix, hosts=" ".join(self.names) + " swallowed:gone"))
+            file.write(REMOTE_SHELL.format(folder=self.folder, prefix=self.prefix, hosts=" ".join(self.names) + " silent:gone"))
         os.chmod(self.rsh, 0o755)
 
     def address(self, name):

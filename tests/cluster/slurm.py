@@ -170,11 +170,11 @@ class Slurm:
 
     def await_script_end(self, job, seconds=10):
         """Waits until the controller has logged the end of a script of the job; some versions may not log it."""
-        told = re.compile(rf"complete_batch_script.*JobId={job}\b")
+        ended = re.compile(rf"complete_batch_script.*JobId={job}\b")
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             with open(self.path("slurmctld.log"), errors="replace") as log:
-                if told.search(log.read()):
+                if ended.search(log.read()):
                     return
             time.sleep(0.1)
 

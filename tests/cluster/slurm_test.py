@@ -7,7 +7,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 import slurm  # noqa: E402
 from cluster_case import BINARY_PATH, ClusterCase, main, wait_for  # noqa: E402
 
-PATIENCE = 300   # seconds; only a job that hangs takes that long
+LIMIT = 300   # seconds; only a job that hangs takes that long
 CONFIGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../configs/launch")
 
 
@@ -50,7 +50,7 @@ class InSlurm(ClusterCase):
     def wait_for_job(self, job, condition, what):
         """Fails with the job's state and output as they are then, not as they were when the wait began."""
         try:
-            wait_for(condition, what, PATIENCE)
+            wait_for(condition, what, LIMIT)
         except AssertionError as error:
             self.fail(f"{error}: {self.status_of(job)}")
 
@@ -59,7 +59,7 @@ class InSlurm(ClusterCase):
         return self.slurm.state(job)
 
     def at_work(self, job):
-        """Waits for the job's first record. A busy machine may keep a job pending for long; one that ended never works."""
+        """Waits for the job's first record, for long if the machine is busy; fails if the job ends before."""
         self.wait_for_job(job, lambda: self.slurm.state(job) not in ("PENDING", "CONFIGURING"), f"the start of job {job}")
         self.wait_for_job(job, lambda: self.records() or self.slurm.ended(job), "a first record")
         self.assertTrue(self.records(), self.status_of(job))
@@ -147,7 +147,7 @@ class InSlurm(ClusterCase):
         self.assertTrue(0 < held < 400)
         self.assertEqual({r["status"] for r in self.records()}, {"ok"})
 
-    def test_the_shipped_script_is_requeued_and_goes_on(self):
+    def test_the_shipped_script_is_requeued_and_continues(self):
         script = os.path.join(self.folder, "assay.sbatch")
         shutil.copy(os.path.join(CONFIGS, "assay.sbatch"), script)
         tools = os.path.join(self.folder, "bin")

@@ -1,4 +1,4 @@
-// Collective cases over MPI, right and with a planted fault; started by mpirun, one process a rank.
+// Collective cases over MPI, correct and with an injected fault; started by mpirun, one process per rank.
 #include "suites/collective/collective.h"
 #include "tests/support/case_runner.h"
 
@@ -21,18 +21,18 @@ class CollectivesOverMpi : public testing::Test {
   const std::unique_ptr<Communicator> comm_ = make_mpi_communicator();
 };
 
-TEST_F(CollectivesOverMpi, EveryOpTypeAndFormIsRight) {
+TEST_F(CollectivesOverMpi, EveryOpTypeAndFormIsCorrect) {
   for (const std::string op : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv"})
     for (const std::string dtype : {"f32", "bf16", "i64"})
       for (const bool in_place : {false, true})
         for (const std::string batching : {"batched", "isolated"})
           for (const std::int64_t bytes : {8, 1000003}) {
-            if (batching == "isolated" && dtype != "f32") continue;  // the types do not know how they are timed
+            if (batching == "isolated" && dtype != "f32") continue;  // types do not depend on the timing
             SCOPED_TRACE(fmt::format("{} {} {} {} in place: {}", op, dtype, batching, bytes, in_place));
             const test::Outcome out =
                 run({{"op", op}, {"dtype", dtype}, {"inplace", in_place}, {"batching", batching}, {"bytes", bytes}});
             if (out.skipped) {
-              // 8 bytes cannot always be shared out; two ops have no in-place form.
+              // 8 bytes cannot always be divided between ranks; two ops have no in-place form.
               EXPECT_TRUE(bytes == 8 || in_place) << *out.skipped;
               continue;
             }
@@ -46,7 +46,7 @@ TEST_F(CollectivesOverMpi, EveryOpTypeAndFormIsRight) {
           }
 }
 
-TEST_F(CollectivesOverMpi, AWrongElementOnTheLastRankFailsOnAllAndNamesIt) {
+TEST_F(CollectivesOverMpi, AWrongElementOnTheLastRankFailsOnAllRanksAndIsNamed) {
   for (const std::string op : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv"})
     for (const bool in_place : {false, true}) {
       SCOPED_TRACE(op);

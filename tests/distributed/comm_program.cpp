@@ -1,4 +1,4 @@
-// The communicator's contract over MPI; started by mpirun, one process a rank.
+// The communicator's contract over MPI; started by mpirun, one process per rank.
 #include "harness/comm/mpi_entry.h"
 #include "harness/core/error.h"
 #include "harness/core/module.h"
@@ -20,7 +20,7 @@ TEST(MpiCommunicator, KeepsTheContract) {
   for (const std::size_t count : {0, 1, 2, 1000, 100000}) test::expect_contract(*comm, count);
 }
 
-// As the gradient reducer calls: another thread than the one that made the communicator, in turns with it.
+// As the gradient reducer does: calls from a second thread, alternating with those of the first.
 TEST(MpiCommunicator, TakesCallsFromASecondThread) {
   const auto comm = make_mpi_communicator();
   for (int round = 0; round < 3; ++round) {
@@ -38,7 +38,7 @@ TEST(MpiCommunicator, KeepsTheContractInPieces) {
   }
 }
 
-TEST(MpiCommunicator, ErrorsNameTheCallAndMpisWords) {
+TEST(MpiCommunicator, ErrorsNameTheCallAndMpisMessage) {
   const auto comm = make_mpi_communicator();
   test::InlineStream stream;
   float x = 0;
@@ -59,7 +59,7 @@ TEST(MpiCommunicator, ErrorsNameTheCallAndMpisWords) {
   comm->barrier();
 }
 
-TEST(MpiCommunicator, SaysWhatCarriesTheBytes) {
+TEST(MpiCommunicator, NamesItsImplementation) {
   const auto comm = make_mpi_communicator();
   EXPECT_NE(comm->implementation().find("MPI"), std::string::npos) << comm->implementation();
   RecordProperty("implementation", comm->implementation());
@@ -70,7 +70,7 @@ TEST(MpiCommunicator, SaysWhatCarriesTheBytes) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  // MPI starts at the level of the first call: the one that training asks for. The suites' own programs run at the
+  // MPI starts at the thread level of the first call: here the one that training needs. The suites' programs use the
   // other.
   const auto first = assay::make_mpi_communicator(assay::MpiThreads::serialized);
   return RUN_ALL_TESTS();

@@ -38,7 +38,7 @@ class SeveralHosts(TestbedCase):
 
 
 class Pairwise(SeveralHosts):
-    """The matrix between hosts, of which one rank each takes part."""
+    """The matrix between hosts; one rank of each takes part."""
 
     def measured(self, names, *words):
         codes, outs = self.finished(self.hosts(names, "collective", "--set", "collective.op=pairwise", "--set",

@@ -85,7 +85,7 @@ class Hosts(HostsCase):
         self.assertEqual(ranks, {1: ["one"], 2: ["one", "two"], 3: ["one", "two", "two"]})
         whole = self.records()[-1]
         self.assertEqual(whole["world"]["nodes"], 2)
-        # Both hosts are this machine, so figures do not compare.
+        # Both hosts are this machine, so figures are not comparable.
         self.assertIn("hosts are one machine", whole["flags"])
         self.assertFalse(whole["comparable"])
         self.assertEqual([host["name"] for host in self.run_json()["hosts"]], ["one", "two"])
@@ -126,7 +126,7 @@ class Hosts(HostsCase):
         self.refused(done, "plan mismatch", "host1", "of 1 cases", "of 2 cases")
         self.assertEqual(agent.returncode, 4)
 
-    def test_a_wrong_token_is_a_stranger(self):
+    def test_a_wrong_token_is_refused(self):
         port = free_port()
         agent = self.start(*self.probe("ok"), env=self.rank(1, 2, port, ASSAY_TOKEN="guess"))
         done = self.run_assay(*self.probe("ok"), "--out", self.out, env=self.rank(0, 2, port, ASSAY_LAUNCH_LIMIT="3"))
@@ -144,7 +144,7 @@ class Hosts(HostsCase):
         self.assertIn("host1", finding["seen"])
         self.assertIn("1000.0 s ahead", finding["seen"])
         self.assertIn("host1", done.stderr)
-        # The proxy shifted the clock, so corrected times are early by as much.
+        # The proxy shifted the clock, so corrected times are early by the same amount.
         with open(os.path.join(self.out, "trace.json")) as file:
             events = json.load(file)["traceEvents"]
         begin = {rank: min(e["ts"] for e in events if e["pid"] == rank and "ts" in e and e.get("ph") == "X")
@@ -194,7 +194,7 @@ class Hosts(HostsCase):
         self.assertEqual(self.by_op()["ok"]["status"], "ok")
         self.gone()
 
-    def test_one_rank_on_a_lone_host_elsewhere_dies_with_its_agent(self):
+    def test_a_single_rank_on_another_host_ends_with_its_agent(self):
         process = self.hanging(ranks=1)
         rank, = self.marked("testbed worker")
         agent, = [pid for pid in self.marked("testbed agent") if self.host_of(pid) == "one"]
@@ -217,7 +217,7 @@ class Hosts(HostsCase):
         self.gone()
 
     @with_mpi
-    def test_ranks_of_mpirun_meet_through_mpi(self):
+    def test_ranks_of_mpirun_connect_through_mpi(self):
         env = {**os.environ, **self.hosts()}
         del env["OMPI_MCA_orte_default_hostfile"]
         shell = os.path.join(self.folder, "shell")

@@ -58,7 +58,7 @@ class LostHosts(HostsCase):
         self.assertNotIn("error", [record["status"] for record in self.by_world().values()])
         self.gone()
 
-    def test_a_host_that_can_be_reached_loses_one_case(self):
+    def test_a_reachable_host_loses_one_case(self):
         run = self.start(*self.probe("sleep", "ok", seconds="2"), "--ranks", "2", "--out", self.out,
                          env=self.hosts("one", "two"))
         self.kill_agent("two", 2)
@@ -82,7 +82,7 @@ class LostHosts(HostsCase):
         run = self.start(*words, "--out", self.out, env=self.rank(0, 2, port))
         wait_for(lambda: len(self.marked("testbed worker")) >= 2, "the ranks")
         self.started[0].kill()   # the command that set its host name has become the agent
-        wait_for(self.records, "the record of the case that it cost")
+        wait_for(self.records, "the record of the lost case")
         again = self.serve(words, port)
         error = run.communicate(timeout=90)[1]
         self.assertEqual(run.returncode, 4, error)
@@ -98,7 +98,7 @@ class LostHosts(HostsCase):
         run = self.start(*words, "--out", self.out, env=self.rank(0, 2, port, ASSAY_LAUNCH_LIMIT="600"))
         wait_for(lambda: len(self.marked("testbed worker")) >= 2, "the ranks")
         agent.kill()
-        wait_for(self.records, "the record of the case that it cost")
+        wait_for(self.records, "the record of the lost case")
         run.send_signal(signal.SIGTERM)
         error = run.communicate(timeout=90)[1]
         self.assertEqual(run.returncode, 4, error)

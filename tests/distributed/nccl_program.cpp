@@ -1,5 +1,5 @@
-// The communicator's contract over NCCL, one process a rank and a GPU: a real one each, or the emulation's. The program
-// starts its ranks itself, as `assay run` does.
+// The communicator's contract over NCCL, with one process and one GPU, real or emulated, per rank. The program starts
+// its ranks itself, as `assay run` does.
 #include "harness/comm/nccl_entry.h"
 #include "harness/core/error.h"
 #include "tests/support/communicator_contract.h"
@@ -27,7 +27,7 @@ int own_rank = 0;
 int world_size = 1;
 std::filesystem::path folder;
 
-// Rank 0's text through a file, one a call.
+// Passes on rank 0's text through a file, one per call.
 std::string share(const std::string& own) {
   static int calls = 0;
   const std::filesystem::path path = folder / std::to_string(calls++);
@@ -102,7 +102,7 @@ TEST_F(NcclCommunicator, SumsSmallTypes) {
   for (const fp16 sum : sums) EXPECT_EQ(static_cast<float>(sum), 0.5f * static_cast<float>(world_size));
 }
 
-// As a training step has it: captured once, on a stream that waits for another and that one waits for.
+// As in a training step: captured once, on a side stream that forks from the main one and joins it.
 TEST_F(NcclCommunicator, CallsAreCapturedInAGraph) {
   const auto stream = device_->make_stream(), side = device_->make_stream();
   const auto fork = device_->make_event(), join = device_->make_event();
@@ -129,7 +129,7 @@ TEST_F(NcclCommunicator, CallsAreCapturedInAGraph) {
     ASSERT_EQ(value, static_cast<float>(world_size * world_size));
 }
 
-TEST_F(NcclCommunicator, RegisteredMemoryIsMemory) {
+TEST_F(NcclCommunicator, RegisteredMemoryCanBeUsed) {
   const auto stream = device_->make_stream();
   const Buffer buffer = comm_->allocate_registered(std::size_t{2} << 20);
   ASSERT_GE(buffer.bytes(), std::size_t{2} << 20);
@@ -139,7 +139,7 @@ TEST_F(NcclCommunicator, RegisteredMemoryIsMemory) {
   EXPECT_EQ(to_host(buffer, 1, *stream)[0], 2 * static_cast<float>(world_size));
 }
 
-TEST_F(NcclCommunicator, SaysWhatItIsAndHowTheBytesGo) {
+TEST_F(NcclCommunicator, NamesItsImplementationAndTransport) {
   const auto stream = device_->make_stream();
   const Buffer buffer = ones(1000, *stream);
   const std::string choice = comm_->choice_of([&] {
@@ -155,7 +155,7 @@ TEST_F(NcclCommunicator, SaysWhatItIsAndHowTheBytesGo) {
   EXPECT_TRUE(comm_->poll_error().empty());
 }
 
-TEST_F(NcclCommunicator, ErrorsNameTheCallAndNcclsWords) {
+TEST_F(NcclCommunicator, ErrorsNameTheCallAndNcclsMessage) {
   const auto stream = device_->make_stream();
   const Buffer buffer = ones(1, *stream);
   std::string message;

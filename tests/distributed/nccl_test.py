@@ -31,14 +31,14 @@ class Gpus(TestbedCase):
     def reason(self):
         return " ".join(record["reason"] for record in self.records())
 
-    def test_every_call_is_right_on_one_two_and_four_gpus(self):
+    def test_every_call_is_correct_on_one_two_and_four_gpus(self):
         done = self.collective("--ranks", "1,2,4", op=OPS, dtype=["f32", "bf16"], inplace=[False, True],
                                bytes=1000003)
         self.assertEqual(done.returncode, 0, done.stderr + self.reason())
         records = self.records()
         self.assertEqual(len(records), 3 * 6 * 2 * 2)
         measured = [record for record in records if record["status"] == "ok"]
-        self.assertEqual(len(measured), 3 * (6 + 4) * 2, "two calls have no form in place")
+        self.assertEqual(len(measured), 3 * (6 + 4) * 2, "two calls have no in-place form")
         for record in measured:
             ranks = record["world"]["ranks"]
             self.assertEqual([check["passed"] for check in record["checks"]], [True] * (1 if record["params"]["inplace"] else 2))
@@ -94,10 +94,10 @@ class Gpus(TestbedCase):
             self.assertFalse(record["comparable"])
             self.assertIn("shared GPU", record["flags"])
             self.assertEqual(record["choices"]["transport"], "NET/Socket")
-            self.assertFalse([flag for flag in record["flags"] if "socket" in flag], "it was asked for")
+            self.assertFalse([flag for flag in record["flags"] if "socket" in flag], "it was requested")
             self.assertEqual(len({entry["uuid"] for entry in record["ranks"]}), 1)
 
-    def test_an_unexpected_socket_is_a_finding(self):
+    def test_an_unexpected_socket_is_flagged(self):
         done = self.collective("--ranks", "2", op="all_reduce",
                                env=self.emulation(NCCL_SHM_DISABLE="1", NCCL_P2P_DISABLE="1"))
         self.assertEqual(done.returncode, 0, done.stderr + self.reason())
@@ -111,8 +111,8 @@ class Gpus(TestbedCase):
         self.assertIn("no socket interface found", self.reason())
         self.assertIn("NCCL_SOCKET_IFNAME is nosuch0", self.reason())
 
-    def met(self, process, count):
-        """Waits until the ranks have connected, when each maps the world's shared memory; their pids."""
+    def connected_ranks(self, process, count):
+        """Waits until the ranks have connected, when each maps the world's shared memory; returns their pids."""
         pids = wait_for(lambda: (lambda found: found if len(found) == count else None)(workers(process.pid)), "all ranks")
         ranks = {}
         for pid in pids:
@@ -120,20 +120,20 @@ class Gpus(TestbedCase):
                 words = dict(word.split(b"=", 1) for word in file.read().split(b"\0") if b"=" in word)
             ranks[int(words[b"ASSAY_RANK"])] = pid
 
-        def have_a_world():
+        def connected():
             for pid in ranks.values():
                 with open(f"/proc/{pid}/maps") as maps:
                     if "assay-nccl" not in maps.read():
                         return False
             return True
-        wait_for(have_a_world, "the ranks' world")
+        wait_for(connected, "the ranks' world")
         return ranks
 
     def test_a_rank_that_dies_in_a_collective_is_named_and_the_rest_is_measured(self):
         slow = {**QUICK, "max_seconds": 60, "min_samples": 1000000, "target_relative_ci": 1e-9}
         plan = self.plan(slow, op=["all_reduce"])
         process = self.start(plan, "--device", "cuda", "--ranks", "3", "--out", self.out, env=self.emulation())
-        ranks = self.met(process, 3)
+        ranks = self.connected_ranks(process, 3)
         held = descendants(process.pid)
         os.kill(ranks[1], signal.SIGKILL)
         process.communicate(timeout=60)
@@ -152,7 +152,7 @@ class Gpus(TestbedCase):
         slow = {**QUICK, "max_seconds": 60, "min_samples": 1000000, "target_relative_ci": 1e-9}
         process = self.start(self.plan(slow, op="all_reduce"), "--device", "cuda", "--ranks", "2", "--timeout", "6",
                              "--out", self.out, env=self.emulation())
-        ranks = self.met(process, 2)
+        ranks = self.connected_ranks(process, 2)
         held = descendants(process.pid)
         os.kill(ranks[1], signal.SIGSTOP)
         process.communicate(timeout=90)

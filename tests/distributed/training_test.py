@@ -12,7 +12,7 @@ STEPS = 10
 
 class World(unittest.TestCase):
     CASES = []
-    WORDS = ()   # more of the command line
+    WORDS = ()   # further arguments
     ENVIRONMENT = {}
 
     @classmethod
@@ -44,7 +44,7 @@ class World(unittest.TestCase):
         self.assertEqual(found[0]["status"], "ok", found[0]["reason"])
         return found[0]["telemetry"]["loss"]["values"][:STEPS]
 
-    def follow(self, family, worlds):
+    def expect_match(self, family, worlds):
         one = self.losses(self.first, family, 1)
         self.assertEqual(len(one), STEPS)
         if family != "resnet":  # its batches are too small for a smooth curve
@@ -65,9 +65,9 @@ class Training(World):
               "ranks": [1, 2]},
              {"family": "llama", "model": "llama-tiny", "seq": 32, "micro_batch": 2, "threads": 1, "ranks": 2}]
 
-    def test_ranks_follow_one_that_accumulates(self):
+    def test_ranks_match_one_that_accumulates(self):
         for family, worlds in (("transformer", (2, 4)), ("resnet", (2, 4)), ("llama", (2,))):
-            self.follow(family, worlds)
+            self.expect_match(family, worlds)
 
     def test_equal_worlds_give_equal_losses_to_the_bit(self):
         for family in ("transformer", "resnet", "llama"):
@@ -109,8 +109,8 @@ class GpuTraining(World):
     WORDS = ("--device", "cuda")
     ENVIRONMENT = {"ASSAY_MODULE_PATH": os.environ.get("ASSAY_EMULATED", ""), "ASSAY_EMULATION": "devices=2"}
 
-    def test_ranks_follow_one_that_accumulates(self):
-        self.follow("llama", (2,))
+    def test_ranks_match_one_that_accumulates(self):
+        self.expect_match("llama", (2,))
         self.assertEqual({record["choices"]["graph"] for record in self.first}, {"captured"})
 
     def test_equal_worlds_give_equal_losses_to_the_bit(self):

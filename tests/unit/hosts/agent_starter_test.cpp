@@ -22,7 +22,7 @@ Environment environment(std::map<std::string, std::string> variables) {
   };
 }
 
-TEST(RemoteShellWords, AreThoseOfTheFirstVariableThatNamesAProgram) {
+TEST(RemoteShellWords, ComeFromTheFirstVariableThatNamesAProgram) {
   EXPECT_THAT(remote_shell_words(environment({{"ASSAY_RSH", "/bin/sh -x"}, {"OMPI_MCA_plm_rsh_agent", "/bin/cat"}})),
               ElementsAre("/bin/sh", "-x"));
   // Open MPI tries one after the other.
@@ -31,7 +31,7 @@ TEST(RemoteShellWords, AreThoseOfTheFirstVariableThatNamesAProgram) {
   EXPECT_THAT(remote_shell_words(environment({{"PRTE_MCA_plm_ssh_agent", "/bin/cat"}})), ElementsAre("/bin/cat"));
 }
 
-TEST(RemoteShellWords, AProgramThatIsNotThereIsNamed) {
+TEST(RemoteShellWords, AMissingProgramIsNamed) {
   EXPECT_THAT(
       [] {
         remote_shell_words(environment({{"ASSAY_RSH", "/no/such -x"}}));
@@ -44,7 +44,7 @@ TEST(AgentCommand, IsOneLineThatAnyShellReads) {
             "exec env ASSAY_HOST='n1' ASSAY_LABEL='it'\\''s; $HOME' '/opt/my assay/assay' agent");
 }
 
-TEST(AddressesTowards, AreLoopbackOnlyIfAllHostsAreHere) {
+TEST(AddressesTowards, AreLoopbackOnlyIfAllHostsAreThisOne) {
   EXPECT_EQ(addresses_towards({{"here", std::nullopt, "", true}}), "127.0.0.1");
   // A name that resolves to loopback here resolves to something else on another host.
   const std::string all = addresses_towards({{"here", std::nullopt, "", true}, {"localhost", std::nullopt, "", false}});

@@ -40,7 +40,7 @@ std::vector<std::string> shown(const std::vector<AllocatedHost>& hosts) {
   return words;
 }
 
-TEST(Hostfile, FormsThatOpenMpiKnows) {
+TEST(Hostfile, OpenMpisSyntaxIsRead) {
   const auto read = [](std::string_view text) { return shown(parse_hostfile(text, "h")); };
   EXPECT_THAT(read("n1\nn2\n"), ElementsAre("n1", "n2"));
   EXPECT_THAT(read("n1 slots=4\nn2 slots=2 max_slots=8"), ElementsAre("n1:4", "n2:2"));
@@ -51,7 +51,7 @@ TEST(Hostfile, FormsThatOpenMpiKnows) {
               ElementsAre("n1:3", "n2:2", "n3:5", "n4:7"));
   EXPECT_THAT(read("10.0.0.1 slots=2\nfe80::1 slots=3\nn-1.example.org"),
               ElementsAre("10.0.0.1:2", "fe80::1:3", "n-1.example.org"));
-  EXPECT_THAT(read("n1\nn2\nn1\nn1"), ElementsAre("n1:3", "n2")) << "each naming is a slot";
+  EXPECT_THAT(read("n1\nn2\nn1\nn1"), ElementsAre("n1:3", "n2")) << "each mention is a slot";
   EXPECT_THAT(read("n1 slots=2\nn1 slots=3"), ElementsAre("n1:5"));
   EXPECT_THAT(read("n1\n^n1\nn2"), ElementsAre("n2"));
   EXPECT_THAT(read("# nothing\n"), ElementsAre());
@@ -110,7 +110,7 @@ TEST(Hostfile, AnyBytesAreReadOrRejected) {
   EXPECT_GT(rejected, 60);
 }
 
-TEST(Hostfile, FilesThatCannotBe) {
+TEST(Hostfile, UnusableFilesAreRefused) {
   EXPECT_THAT(refusal([] { read_hostfile("/nowhere/hosts", "--hostfile"); }),
               HasSubstr("--hostfile /nowhere/hosts: cannot be read: No such file"));
   EXPECT_THAT(refusal([] { read_hostfile("/tmp", "--hostfile"); }), HasSubstr("a folder, not a file"));
@@ -179,13 +179,13 @@ TEST(Allocation, ThisHostAlone) {
   EXPECT_TRUE(alone.only_here());
   EXPECT_EQ(alone.hosts.front().name, this_host());
   EXPECT_FALSE(alone.hosts.front().slots);
-  // So are a job of only this node, and mpirun with one process.
+  // A job of only this node is local too, and so is mpirun with one process.
   const Variables job = {
       {"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n1"}, {"SLURM_NTASKS", "4"}, {"SLURM_TASKS_PER_NODE", "4"}};
   Variables inside = job;
   inside["SLURMD_NODENAME"] = "n1";
   EXPECT_EQ(find_allocation({}, of(inside)).source, LaunchSource::local);
-  EXPECT_EQ(find_allocation({}, of(job)).source, LaunchSource::slurm) << "its one node is another";
+  EXPECT_EQ(find_allocation({}, of(job)).source, LaunchSource::slurm) << "its only node is another one";
   EXPECT_EQ(find_allocation({}, of({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}})).source,
             LaunchSource::local);
 }
@@ -207,7 +207,7 @@ class HostfileOnDisk : public testing::Test {
   std::string path_;
 };
 
-TEST_F(HostfileOnDisk, ByFlagOrByOpenMpisVariables) {
+TEST_F(HostfileOnDisk, IsNamedByTheFlagOrOpenMpisVariables) {
   const Allocation flag = find_allocation(path_, of({{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n[1-2]"}}));
   EXPECT_EQ(flag.source, LaunchSource::hostfile);
   EXPECT_THAT(shown(flag.hosts), ElementsAre(this_host() + ":2", "far:4"));
@@ -221,7 +221,7 @@ TEST_F(HostfileOnDisk, ByFlagOrByOpenMpisVariables) {
   }
 }
 
-TEST_F(HostfileOnDisk, GoesWithNoOtherLauncher) {
+TEST_F(HostfileOnDisk, ExcludesOtherLaunchers) {
   EXPECT_THAT(refusal([&] {
                 find_allocation(path_, of({{"ASSAY_SUPERVISOR", "a:1"}}));
               }),
@@ -232,7 +232,7 @@ TEST_F(HostfileOnDisk, GoesWithNoOtherLauncher) {
               HasSubstr("give the hostfile to mpirun"));
 }
 
-TEST(Allocation, AnyLaunchersRanks) {
+TEST(Allocation, RanksOfAnyLauncher) {
   Variables variables = {
       {"ASSAY_SUPERVISOR", "head:2900"}, {"ASSAY_TOKEN", "secret"}, {"ASSAY_RANK", "0"}, {"ASSAY_SIZE", "3"}};
   Allocation first = find_allocation({}, of(variables));
@@ -266,7 +266,7 @@ TEST(Allocation, AnyLaunchersRanks) {
   EXPECT_EQ(find_allocation({}, of(unmet)).part, Part::unmet);
 }
 
-TEST(Allocation, VariablesThatMakeNoSense) {
+TEST(Allocation, InvalidVariablesAreRefused) {
   const Variables good = {
       {"ASSAY_SUPERVISOR", "head:2900"}, {"ASSAY_TOKEN", "secret"}, {"ASSAY_RANK", "1"}, {"ASSAY_SIZE", "3"}};
   const auto with = [&](const char* name, const char* value) {
@@ -285,7 +285,7 @@ TEST(Allocation, VariablesThatMakeNoSense) {
   EXPECT_THAT(with("ASSAY_SIZE", "99999999999"), HasSubstr("ASSAY_SIZE=99999999999: not a number"));
 }
 
-TEST(Allocation, NamesOfThisHost) {
+TEST(Allocation, NamesOfThisHostAreRecognised) {
   EXPECT_TRUE(is_this_host("localhost", of({})));
   EXPECT_TRUE(is_this_host(this_host(), of({})));
   EXPECT_TRUE(is_this_host("n1", of({{"SLURMD_NODENAME", "n1"}})));

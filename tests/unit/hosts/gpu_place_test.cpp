@@ -41,7 +41,7 @@ class GpuPlaces : public testing::Test {
 
 using Texts = std::vector<std::string>;
 
-TEST_F(GpuPlaces, AreThoseOfThisContainerByPlace) {
+TEST_F(GpuPlaces, AreThoseOfThisContainerByPciAddress) {
   EXPECT_FALSE(visible_gpus(nullptr, root_)) << "no driver: unknown, not none";
   add_gpu("0000:9b:00.0", 2, 1);
   add_gpu("0000:1b:00.0", 0, 0);
@@ -49,7 +49,7 @@ TEST_F(GpuPlaces, AreThoseOfThisContainerByPlace) {
   EXPECT_EQ(places(nullptr), (Texts{"0000:1b:00.0", "0000:9b:00.0"}));
   EXPECT_EQ(places("1"), (Texts{"0000:9b:00.0"}));
   EXPECT_EQ(places("1, 0"), (Texts{"0000:9b:00.0", "0000:1b:00.0"}));
-  EXPECT_EQ(places("0,7,1"), (Texts{"0000:1b:00.0"})) << "up to the first that is none";
+  EXPECT_EQ(places("0,7,1"), (Texts{"0000:1b:00.0"})) << "up to the first that does not exist";
   EXPECT_EQ(places(""), Texts{});
   EXPECT_EQ(places("GPU-2"), (Texts{"0000:9b:00.0"}));
   EXPECT_FALSE(visible_gpus("MIG-1234", root_));

@@ -86,7 +86,7 @@ TEST(PlaceRanks, HostsAreFilledInTheirOrder) {
   EXPECT_EQ(refusal(hosts, on_cpu(6)), "--ranks 6 is beyond the 5 slots of --hostfile h (n1 3, n2 2)");
 }
 
-TEST(PlaceRanks, WithoutSlotsOneAHostThenEvenly) {
+TEST(PlaceRanks, WithoutSlotsOnePerHostThenEvenly) {
   const std::vector<Offered> hosts = {host("a", 2), host("b", 2), host("c", 2)};
   EXPECT_THAT(hosts_of(place(hosts, on_cpu(2))), ElementsAre(0, 1));
   EXPECT_THAT(hosts_of(place(hosts, on_cpu(3))), ElementsAre(0, 1, 2));
@@ -122,7 +122,7 @@ TEST(PlaceRanks, GpusAreSlots) {
   EXPECT_THAT(refusal({with_gpus(with_slots(host("a", 4), 1), 4)}, on_gpu(2)), HasSubstr("beyond the 1 slots"));
 }
 
-TEST(PlaceRanks, CoresNearTheGpu) {
+TEST(PlaceRanks, RanksGetCoresNearTheirGpu) {
   Offered one = with_gpus(host("a", 8), 3);
   one.info.nodes = {{0, {0, 1, 2, 3}}, {1, {4, 5, 7}}};
   one.info.gpus = std::vector<GpuPlace>{{"0000:1b:00.0", "", 0}, {"0000:43:00.0", "", 0}, {"0000:9b:00.0", "", 1}};
@@ -132,11 +132,11 @@ TEST(PlaceRanks, CoresNearTheGpu) {
   EXPECT_EQ(three.seats[2].numa_node, 1);
   EXPECT_THAT(cpus_of(place({one}, on_gpu(1))), ElementsAre("0-7")) << "one rank has its host to itself";
   one.info.nodes = {{0, {8}}, {1, {9}}};
-  EXPECT_THAT(cpus_of(place({one}, on_gpu(2))), ElementsAre("0-3", "4-7")) << "no core there may be used";
+  EXPECT_THAT(cpus_of(place({one}, on_gpu(2))), ElementsAre("0-3", "4-7")) << "no core near the GPUs may be used";
   EXPECT_FALSE(place({one}, on_gpu(2)).seats[0].numa_node);
 }
 
-TEST(PlaceRanks, HostsThatAreOneMachineDivideIt) {
+TEST(PlaceRanks, HostsThatAreOneMachineShareItsCpus) {
   std::vector<Offered> hosts = {host("n1", 4), host("n2", 4), host("n3", 4), host("n4", 4)};
   for (Offered& one : hosts) one.info.boot_id = "same";
   const Placement four = place(hosts, on_cpu(4));
@@ -194,7 +194,7 @@ TEST(PlaceElsewhere, TheSameWorldOnOtherHosts) {
   EXPECT_THAT(hosts_of(*elsewhere(three, on_cpu(1), {0, 1})), ElementsAre(2));
 }
 
-TEST(PlaceElsewhere, AnotherWorldIsNotRun) {
+TEST(PlaceElsewhere, ADifferentWorldIsNotRun) {
   const std::vector<Offered> three = {host("a", 4), host("b", 4), host("c", 4)};
   EXPECT_FALSE(elsewhere(three, on_cpu(3), {2}));  // it would be on two hosts
   EXPECT_FALSE(elsewhere(three, on_cpu(1), {0, 1, 2}));
@@ -203,7 +203,7 @@ TEST(PlaceElsewhere, AnotherWorldIsNotRun) {
   EXPECT_FALSE(elsewhere({with_slots(host("a", 4), 2), with_slots(host("b", 1), 2)}, on_cpu(2), {0}));  // two on a core
 }
 
-TEST(WalkHosts, ByDoublingUpToAll) {
+TEST(WalkHosts, DoublesUpToAll) {
   const auto none = std::optional<int>();
   EXPECT_THAT(walk_hosts(of_hosts({none}), DeviceKind::cpu, 0), IsEmpty());
   EXPECT_THAT(walk_hosts(of_hosts({none, none}), DeviceKind::cpu, 0), ElementsAre(1, 2));
@@ -213,7 +213,7 @@ TEST(WalkHosts, ByDoublingUpToAll) {
   EXPECT_THAT(walk_hosts(of_hosts({none, none, none}), DeviceKind::cuda, 8), ElementsAre(8, 16, 24));
 }
 
-TEST(CpuSets, OneWordForAllRanks) {
+TEST(CpuSets, AreOneWordForAllRanks) {
   std::vector<RankSeat> seats(3);
   for (int rank = 0; rank < 3; ++rank) seats[static_cast<std::size_t>(rank)].rank = rank;
   seats[0].cpus = {0, 1, 2, 8};

@@ -1,5 +1,5 @@
 // --expect: what falls short is listed, and a bad file is refused with every error it has. The shipped sheets are
-// sound.
+// plausible.
 #include "harness/machine/expectation.h"
 
 #include "harness/core/error.h"
@@ -22,7 +22,7 @@ class Expect : public testing::Test {
   FakeRoot files_;
   std::vector<HardwareSheet> sheets_ = load_hardware(std::filesystem::path(ASSAY_SOURCE) / "configs/hardware");
 
-  // "what: expected, found", a line each.
+  // "what: expected, found", one per line.
   std::vector<std::string> short_of(const std::string& text) {
     files_.file("expect.json", text);
     std::vector<std::string> lines;
@@ -60,7 +60,7 @@ TEST_F(Expect, EveryShortfallIsListed) {
                            "gpus.link_width 0000:64:00.0: 16, 8", "gpus.link_generation 0000:64:00.0: 6, 5"));
 }
 
-TEST_F(Expect, ContainersGiveWhatTheyGrant) {
+TEST_F(Expect, LimitsOfAContainerCount) {
   make_container(machine_);
   EXPECT_THAT(short_of(R"({"schema":1,"cpu":{"cores":4},"memory":"4GiB"})"),
               testing::ElementsAre("cpu.cores: 4, 2 usable of 4", "memory: 4 GiB, 2 GiB by the cgroup's limit"));
@@ -68,7 +68,7 @@ TEST_F(Expect, ContainersGiveWhatTheyGrant) {
               testing::ElementsAre("cpu.cores: 2, 1.5 by the cgroup's quota"));
 }
 
-TEST_F(Expect, MemoryWithoutBlocksGrantsTheKernelItsShare) {
+TEST_F(Expect, WithoutMemoryBlocksTheKernelsShareIsAdded) {
   machine_.file("proc/meminfo", "MemTotal: 16000000 kB");  // of 16 GiB = 16777216 kB
   EXPECT_THAT(short_of(R"({"schema":1,"memory":16384000000})"), testing::ElementsAre());
   EXPECT_EQ(short_of(R"({"schema":1,"memory":"16GiB"})").size(), 1u);
@@ -103,10 +103,10 @@ TEST_F(Expect, ASlowSlotLowersTheGeneration) {
 }
 
 TEST_F(Expect, BadFilesAreRefusedWithEveryError) {
-  const auto told =
+  const auto errors =
       refused(R"({"schema":1,"cpu":{"cors":2,"cores":"two"},"memory":"lots","gpus":{"count":-1},"extra":1})");
   for (const auto* part : {"/cpu/cors", "cores", "/memory", "/gpus/count", "/extra"})
-    EXPECT_THAT(told, HasSubstr(part));
+    EXPECT_THAT(errors, HasSubstr(part));
   EXPECT_THAT(refused(R"({"cpu":{"cores":2}})"), HasSubstr("schema"));
   EXPECT_THAT(refused(R"({"schema":2})"), HasSubstr("schema"));
   EXPECT_THAT(refused("[]"), HasSubstr("object"));
@@ -133,13 +133,13 @@ class Sheets : public testing::Test {
   std::vector<HardwareSheet> all_ = load_hardware(std::filesystem::path(ASSAY_SOURCE) / "configs/hardware");
 };
 
-TEST_F(Sheets, AreSound) {
+TEST_F(Sheets, HavePlausibleFigures) {
   ASSERT_GE(all_.size(), 10u);
   std::vector<std::string> ids;
   for (const auto& sheet : all_) {
     SCOPED_TRACE(sheet.name);
     EXPECT_TRUE(sheet.memory_bandwidth.has_value());
-    // Base units: a slip by a thousand leaves these ranges.
+    // Base units: a figure that is off by a thousand is outside these ranges.
     EXPECT_GT(*sheet.memory_bandwidth, 1e11);
     EXPECT_LT(*sheet.memory_bandwidth, 2e13);
     EXPECT_GT(sheet.tdp_watts.value_or(0), 50);
@@ -168,7 +168,7 @@ TEST_F(Sheets, AreSound) {
   EXPECT_EQ(std::adjacent_find(ids.begin(), ids.end()), ids.end()) << "a PCI id belongs to one sheet";
 }
 
-TEST_F(Sheets, AreFoundByTheNamesThatDriversGive) {
+TEST_F(Sheets, AreFoundByTheNamesThatDriversReport) {
   const auto sheet_of = [&](std::string_view name) {
     const auto* found = find_hardware(all_, name);
     return found ? found->name : "";
@@ -193,7 +193,7 @@ TEST(Sheet, WithoutASourceIsRefused) {
   };
   const std::string start = R"({"schema":1,"description":"X","kind":"gpu","match":["X"],)";
   EXPECT_EQ(refused(start + R"("tdp_watts":700,"sources":{"tdp_watts":"The datasheet of X"}})"), "");
-  EXPECT_THAT(refused(start + R"("tdp_watts":700,"sources":{}})"), HasSubstr("no source of tdp_watts"));
+  EXPECT_THAT(refused(start + R"("tdp_watts":700,"sources":{}})"), HasSubstr("no source for tdp_watts"));
   EXPECT_THAT(refused(start + R"("tdp_watt":700,"sources":{}})"), HasSubstr("tdp_watt"));
   EXPECT_THAT(refused(start + R"("peak":{"bf17":1e12},"sources":{"peak":"The datasheet of X"}})"),
               HasSubstr("/peak/bf17"));

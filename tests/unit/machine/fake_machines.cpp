@@ -1,4 +1,4 @@
-// Machines in folders.
+// Fake machines: folders of the kernel's files.
 #include "tests/unit/machine/fake_machines.h"
 
 namespace assay {
@@ -102,7 +102,7 @@ void make_aws_p5(FakeRoot& fake) {
         std::string("proc/driver/nvidia/gpus/") + pci + "/information",
         "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 1\nGPU UUID: \t GPU-01234567-89ab-cdef-0123-456789abcdef\n");
   }
-  // An NVSwitch and a GPU's audio function are no GPUs.
+  // An NVSwitch and a GPU's audio function are not GPUs.
   fake.file("sys/bus/pci/devices/0000:82:00.0/vendor", "0x10de")
       .file("sys/bus/pci/devices/0000:82:00.0/class", "0x068000")
       .file("proc/driver/nvidia/version",

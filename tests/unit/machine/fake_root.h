@@ -1,4 +1,4 @@
-// A folder that stands in for / : tests write the kernel's files into it.
+// A folder in place of /, into which tests write the kernel's files.
 #pragma once
 
 #include "harness/machine/root.h"

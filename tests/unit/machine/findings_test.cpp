@@ -1,4 +1,4 @@
-// Findings of made-up machines: each spoiler is found where it is, and nowhere else.
+// Findings on fake machines: each spoiler is found where it is, and nowhere else.
 #include "harness/machine/findings.h"
 #include "tests/unit/machine/fake_machines.h"
 
@@ -45,7 +45,7 @@ TEST(Findings, BareMetal) {
   }
 }
 
-TEST(Findings, AMendedMachineHasNone) {
+TEST(Findings, AWellConfiguredMachineHasNone) {
   FakeRoot fake;
   make_bare_metal(fake);
   fake.file("sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", "performance")
@@ -98,7 +98,7 @@ TEST(Findings, OtherLoadIsNamed) {
   EXPECT_THAT(ids(found(fake)), Contains("recent-load"));
 }
 
-TEST(Findings, ABlasThatMistakesTheCpu) {
+TEST(Findings, ABlasThatMisdetectsTheCpu) {
   FakeRoot fake;
   make_container(fake);
   const auto about = [&](const std::string& core) {
@@ -132,7 +132,7 @@ TEST(Findings, WarningsComeFirst) {
   for (std::size_t i = 1; i < findings.size(); ++i) EXPECT_LE(findings[i - 1].severity, findings[i].severity);
 }
 
-TEST(Observe, NamesWhoWasBusyBetweenTwoLooks) {
+TEST(Observe, NamesProcessesThatWereBusyMeanwhile) {
   FakeRoot fake;
   fake.file("sys/devices/system/cpu/online", "0-1").file("proc/stat", "cpu 100 0 0 100 0 0 0 0");
   const auto process = [&](int pid, const std::string& name, int ticks, const std::string& flags = "0") {
@@ -159,7 +159,7 @@ TEST(Observe, NamesWhoWasBusyBetweenTwoLooks) {
   EXPECT_EQ(activity.steal, 0.05);
 }
 
-TEST(Observe, KnowsNothingWithoutTheFiles) {
+TEST(Observe, IsEmptyWithoutTheFiles) {
   FakeRoot fake;
   const auto activity = observe(fake.root(), [] {});
   EXPECT_TRUE(activity.busy.empty());

@@ -1,4 +1,4 @@
-// Findings about a GPU's state, and what NVML adds to the machine; over the stand-in of libnvidia-ml.
+// Findings about a GPU's state, and what NVML adds to the machine; with the stand-in for libnvidia-ml.
 #include "harness/machine/ask_process.h"
 #include "harness/machine/findings.h"
 #include "tests/unit/machine/nvml_script.h"
@@ -43,7 +43,7 @@ TEST(GpuFindings, AHealthyGpuHasNone) {
   EXPECT_THAT(gpu_findings(machine_with(gpu)), testing::IsEmpty());
 }
 
-TEST(GpuFindings, WhatIsUnknownIsNotHeldAgainstIt) { EXPECT_THAT(gpu_findings(machine_with({})), testing::IsEmpty()); }
+TEST(GpuFindings, UnknownValuesGiveNone) { EXPECT_THAT(gpu_findings(machine_with({})), testing::IsEmpty()); }
 
 TEST(GpuFindings, EachSpoilerIsFound) {
   GpuPart gpu;
@@ -61,28 +61,28 @@ TEST(GpuFindings, EachSpoilerIsFound) {
                                    "gpu-clocks", "gpu-throttled", "gpu-other-load", "gpu-persistence"));
 }
 
-TEST(GpuFindings, ThrottleReasonsHaveWords) {
+TEST(GpuFindings, ThrottleReasonsAreDescribed) {
   EXPECT_EQ(throttle_text(0), "");
   EXPECT_EQ(throttle_text(1), "");
   EXPECT_EQ(throttle_text(0x4 | 0x20), "power cap, thermal (software)");
 }
 
-TEST(AskInAProcess, GivesTheAnswerOrNothing) {
-  EXPECT_EQ(ask_in_a_process(20000, [] { return std::string("13.1\n"); }), "13.1\n");
-  EXPECT_EQ(ask_in_a_process(20000, [] { return std::string(); }), "");
-  EXPECT_EQ(ask_in_a_process(20000, []() -> std::string { _exit(3); }), "");
-  EXPECT_EQ(ask_in_a_process(10,
-                             []() -> std::string {
-                               for (;;) pause();
-                             }),
+TEST(AskInChildProcess, ReturnsTheAnswerOrNothing) {
+  EXPECT_EQ(ask_in_child_process(20000, [] { return std::string("13.1\n"); }), "13.1\n");
+  EXPECT_EQ(ask_in_child_process(20000, [] { return std::string(); }), "");
+  EXPECT_EQ(ask_in_child_process(20000, []() -> std::string { _exit(3); }), "");
+  EXPECT_EQ(ask_in_child_process(10,
+                                 []() -> std::string {
+                                   for (;;) pause();
+                                 }),
             "");
 }
 
-TEST(AddNvml, FillsInWhatFilesLackAndAppendsGpusThatTheyDoNotShow) {
+TEST(AddNvml, FillsInMissingValuesAndAppendsMissingGpus) {
   const NvmlScript script("mig 0\necc 1\npower_limit 700000\nlink_generation 5\nlink_width 16\nclient 77 1048576\n");
   std::string why_not;
   const auto nvml = Nvml::load(why_not);
-  if (!nvml || nvml->driver_version() != "999.1") GTEST_SKIP() << "no stand-in of NVML here: " << why_not;
+  if (!nvml || nvml->driver_version() != "999.1") GTEST_SKIP() << "no stand-in for NVML here: " << why_not;
   std::vector<GpuPart> gpus(1);
   gpus[0].pci = "0000:1b:00.0";
   add_nvml(*nvml, gpus);

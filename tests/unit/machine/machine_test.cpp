@@ -1,4 +1,4 @@
-// What is read of made-up machines, and what of it is unknown.
+// What is read from fake machines, and what stays unknown.
 #include "harness/machine/environment.h"
 #include "harness/machine/libraries.h"
 #include "tests/unit/machine/fake_machines.h"
@@ -60,7 +60,7 @@ TEST(Machine, BareMetal) {
   EXPECT_TRUE(machine.gpus.empty());
 }
 
-TEST(Machine, AwsTellsItsInstanceTypeAndGpus) {
+TEST(Machine, AwsReportsInstanceTypeAndGpus) {
   const auto machine = probed(make_aws_p5);
   EXPECT_EQ(machine.system.provider, "aws");
   EXPECT_EQ(machine.system.instance_type, "p5.48xlarge");
@@ -80,13 +80,13 @@ TEST(Machine, AwsTellsItsInstanceTypeAndGpus) {
   EXPECT_EQ(gpu.numa_node, std::nullopt);
 }
 
-TEST(Machine, AnOlderClosedDriverSaysItsVersionToo) {
+TEST(Machine, TheVersionOfAnOlderProprietaryDriverIsRead) {
   FakeRoot fake;
   fake.file("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.82.01  Wed Oct 27");
   EXPECT_EQ(probe_machine(fake.root()).system.nvidia_driver, "470.82.01");
 }
 
-TEST(Machine, GcpTellsNoType) {
+TEST(Machine, GcpReportsNoInstanceType) {
   const auto machine = probed(make_gcp);
   EXPECT_EQ(machine.system.provider, "gcp");
   EXPECT_EQ(machine.system.instance_type, "");
@@ -96,7 +96,7 @@ TEST(Machine, GcpTellsNoType) {
   EXPECT_EQ(machine.cpu.turbo, std::nullopt);
 }
 
-TEST(Machine, AzureIsToldFromOtherHyperV) {
+TEST(Machine, AzureIsDistinguishedFromOtherHyperV) {
   FakeRoot fake;
   make_azure(fake);
   EXPECT_EQ(probe_machine(fake.root()).system.provider, "azure");
@@ -107,7 +107,7 @@ TEST(Machine, AzureIsToldFromOtherHyperV) {
   EXPECT_EQ(probe_machine(fake.root()).system.hypervisor, "Hyper-V");
 }
 
-TEST(Machine, BareMetalInstancesAreNoVirtualMachines) {
+TEST(Machine, BareMetalInstancesAreNotVirtualMachines) {
   FakeRoot fake;
   add_cpus(fake, 2, 1, "Intel(R) Xeon(R) Platinum 8488C", "avx2");
   fake.file("sys/class/dmi/id/sys_vendor", "Amazon EC2").file("sys/class/dmi/id/product_name", "m7i.metal-48xl");
@@ -159,7 +159,7 @@ TEST(Machine, EmptyTreeIsUnknownNotZero) {
   EXPECT_EQ(json["gpus"].size(), 0u);
 }
 
-TEST(Environment, OfThisMachineHoldsWhatARecordNeeds) {
+TEST(Environment, OfThisMachineHasWhatARecordNeeds) {
   const auto json = environment_json(probe_machine());
   EXPECT_FALSE(json["assay"]["version"].get<std::string>().empty());
   EXPECT_TRUE(json["assay"]["dirty"].is_boolean());
@@ -169,10 +169,10 @@ TEST(Environment, OfThisMachineHoldsWhatARecordNeeds) {
   EXPECT_FALSE(json["hostnames"][0].get<std::string>().empty());
   EXPECT_GT(json["cpu"]["cores"].get<int>(), 0);
   EXPECT_GT(json["memory"]["total_bytes"].get<double>(), 0);
-  EXPECT_EQ(json, Json::parse(json.dump())) << "it is JSON as files hold it";
+  EXPECT_EQ(json, Json::parse(json.dump())) << "survives being written and read";
 }
 
-TEST(Libraries, FindsWhatIsInstalledByName) {
+TEST(Libraries, FindsInstalledVersionsByFileName) {
   FakeRoot fake;
   fake.file("usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblasp-r0.3.21.so", "")
       .file("usr/lib/x86_64-linux-gnu/libblis.so.4", "");

@@ -1,4 +1,4 @@
-// A script for the stand-in of NVML (tests/support/nvml), rewritten as a test goes on.
+// A script for the stand-in for NVML (tests/support/nvml), which a test may rewrite.
 #pragma once
 
 #include <cstdlib>

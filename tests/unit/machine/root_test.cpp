@@ -1,4 +1,4 @@
-// Reading the kernel's small files: what is absent is absent, numbers are read as they stand.
+// Reading the kernel's small files: absent files give no value, a number may be followed by text.
 #include "tests/unit/machine/fake_root.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(Root, ReadsTrimmedTextAndNumbers) {
   EXPECT_EQ(root.integer("sys/u"), 16);
 }
 
-TEST(Root, AbsentIsAbsent) {
+TEST(Root, AbsentFilesGiveNothing) {
   FakeRoot fake;
   fake.file("sys/folder/file", "1");
   EXPECT_EQ(fake.root().text("sys/none"), std::nullopt);
@@ -27,13 +27,13 @@ TEST(Root, AbsentIsAbsent) {
   EXPECT_EQ(fake.root().link_name("sys/folder/file"), std::nullopt);
 }
 
-TEST(Root, ListsNumbersInTheirOrder) {
+TEST(Root, ListsInNumericOrder) {
   FakeRoot fake;
   for (const auto* name : {"cpu10", "cpu2", "cpu0", "cpufreq"}) fake.file(std::string("cpu/") + name, "");
   EXPECT_EQ(fake.root().list("cpu"), (std::vector<std::string>{"cpu0", "cpu2", "cpu10", "cpufreq"}));
 }
 
-TEST(CpuList, BothWays) {
+TEST(CpuList, IsParsedAndFormatted) {
   EXPECT_EQ(parse_cpu_list("0-3,8\n"), (std::vector<int>{0, 1, 2, 3, 8}));
   EXPECT_TRUE(parse_cpu_list("").empty());
   EXPECT_TRUE(parse_cpu_list("all").empty());
@@ -42,7 +42,7 @@ TEST(CpuList, BothWays) {
   EXPECT_EQ(format_cpu_list({}), "");
 }
 
-TEST(Field, FindsTheNameNotItsEnding) {
+TEST(Field, MatchesTheWholeName) {
   const std::string text = "VmHWMx:\t1 kB\nVmHWM:\t  2048 kB\nCpus_allowed_list:\t0-1";
   EXPECT_EQ(kilobytes_field(text, "VmHWM"), 2048u * 1024);
   EXPECT_EQ(field(text, "Cpus_allowed_list"), "0-1");

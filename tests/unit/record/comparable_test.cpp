@@ -78,8 +78,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"remark", [](Record& r) { r.labels["note"] = "x"; }, "", ""}),
     [](const auto& one) { return std::string(one.param.name); });
 
-// Schema 1 has only labels, of which the reader makes conditions: between sides they do not count.
-TEST(ComparableSchema1, ConditionsOfASidesOwnDoNotCount) {
+// Schema 1 has only labels, which the reader turns into conditions: these do not count between sides.
+TEST(ComparableSchema1, ConditionsDoNotCountBetweenSides) {
   const Record own = record_of(1);
   Record other = own;
   other.conditions = {{"side", "b"}};
@@ -91,8 +91,8 @@ TEST(ComparableSchema1, ConditionsOfASidesOwnDoNotCount) {
   EXPECT_EQ(text_of(differences(own, other, sides)), "implementation brgemm/-; isa avx512/-");
 }
 
-// A run made now against one of an older build.
-TEST(ComparableSchema1, AgainstSchema2CountsWhatBothRecord) {
+// A new run against one of an older build.
+TEST(ComparableSchema1, WithSchema2OnlyWhatBothRecordedCounts) {
   const Record own = record_of(1);
   Record other = record_of();
   other.conditions["accumulation"] = "f32";

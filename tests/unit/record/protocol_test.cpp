@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-TEST(Protocol, HashSurvivesAFileAndAnotherOrder) {
+TEST(Protocol, HashDoesNotDependOnOrderOrNumberFormat) {
   Protocol protocol;
   protocol.details["isa"] = "avx512";
   const Json json = protocol.to_json();
@@ -26,7 +26,7 @@ TEST(Protocol, HashSurvivesAFileAndAnotherOrder) {
   EXPECT_EQ(protocol_hash(rewritten), protocol.hash());
 }
 
-TEST(Protocol, EveryFieldCounts) {
+TEST(Protocol, EveryFieldChangesTheHash) {
   const Protocol base;
   std::set<std::string> hashes = {base.hash()};
   const auto differs = [&](auto change) {
@@ -48,7 +48,7 @@ TEST(Protocol, EveryFieldCounts) {
   EXPECT_TRUE(differs([](Protocol& p) { p.details["store"] = "nontemporal"; }));
 }
 
-TEST(Protocol, ADetailMayNotHideAField) {
+TEST(Protocol, ADetailNamedLikeAFieldIsRefused) {
   Protocol protocol;
   protocol.details["cache"] = "x";
   EXPECT_THROW(protocol.to_json(), Error);

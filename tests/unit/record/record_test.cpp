@@ -1,4 +1,4 @@
-// Records: round trip, tolerance towards other writers, refusal of what is not understood.
+// Records: round trip, tolerance of other writers, refusal of what is not understood.
 #include "harness/record/record.h"
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
@@ -81,7 +81,7 @@ TEST(Record, RoundTrips) {
   EXPECT_EQ(back.identity(), record.identity());
 }
 
-TEST(Record, WhatIsNotFiniteIsNull) {
+TEST(Record, NonFiniteNumbersAreNull) {
   Record record;
   record.metrics = {{"x", std::numeric_limits<double>::infinity(), "1", Interval{nan, 1}, Better::higher, nan, nan}};
   record.seconds = nan;
@@ -93,7 +93,7 @@ TEST(Record, WhatIsNotFiniteIsNull) {
   for (const char* name : {"conditions", "choices", "labels"}) EXPECT_TRUE(json[name].is_object()) << name;
 }
 
-TEST(Record, BytesThatAreNoTextStayOneLine) {
+TEST(Record, BytesThatAreNotTextStayOnOneLine) {
   Record record;
   record.reason = "stderr: \xff\xfe\x01\n\x80";
   const std::string line = dump_line(record.to_json());
@@ -117,7 +117,7 @@ std::string names(const Attributes& attributes) {
 }
 
 // The labels that each family's records had in schema 1, by where they belong.
-TEST(Record, LabelsOfSchema1AreSorted) {
+TEST(Record, LabelsOfSchema1BecomeConditionsChoicesOrLabels) {
   struct Case {
     const char* conditions;
     const char* choices;
@@ -137,7 +137,7 @@ TEST(Record, LabelsOfSchema1AreSorted) {
       {"decoder images mean_bytes", "", ""},
       // transfer
       {"counts gpu_numa_node gpus level numa_node pcie pcie_maximum slowest_pair", "", ""},
-      // launch, and labels of the user's
+      // launch, and a label of the user
       {"rack", "", "threads"},
       // training
       {"data epoch_samples fp8 gpu_trace graph libraries model recipe scoring seq target transport",
@@ -152,7 +152,7 @@ TEST(Record, LabelsOfSchema1AreSorted) {
       std::istringstream words(list);
       for (std::string name; words >> name;) labels[name] = "value of " + name;
     }
-    // What schema 2 would read is not a part of schema 1.
+    // Members of schema 2 are ignored in schema 1.
     const Record record = record_of(dump_line({{"labels", labels}, {"choices", {{"x", "y"}}}, {"schema", 1}}));
     EXPECT_EQ(record.schema, 1);
     EXPECT_EQ(names(record.conditions), one.conditions);
@@ -168,7 +168,7 @@ std::string refusal(const std::string& text) {
   return test::refusal<Error>([&] { (void)record_of(text); });
 }
 
-TEST(Record, RefusesWithTheMembersName) {
+TEST(Record, RefusalsNameTheMember) {
   EXPECT_EQ(refusal(R"({"schema":3})"), "schema 3 is not known: this build reads schemas 1 and 2");
   EXPECT_EQ(refusal(R"({"key":"x"})"), "schema 0 is not known: this build reads schemas 1 and 2");
   EXPECT_EQ(refusal(R"({"schema":2,"choices":{"isa":2}})"), "choices.isa: not a string");
@@ -190,7 +190,7 @@ TEST(Record, RefusesWithTheMembersName) {
   EXPECT_EQ(refusal("{\"schema\":1,\"key\":\"\xff\"}"), "not JSON");
 }
 
-// Whatever bytes change, the line is rejected with a reason, or the record survives being written and read again.
+// Whichever bytes change, the line is rejected with a reason, or the record survives being written and read again.
 TEST(Record, HostileBytesAreRejectedOrRoundTrip) {
   const std::string line = dump_line(sample_record().to_json());
   const Rng rng(3, "hostile");

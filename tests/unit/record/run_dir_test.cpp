@@ -34,7 +34,7 @@ class RunDir : public testing::Test {
   const fs::path dir_ = folder_.path() / "run";
 };
 
-TEST_F(RunDir, WorkersWriteBelowMllogAndNowhereElse) {
+TEST_F(RunDir, WorkersMayWriteOnlyBelowMllog) {
   RunWriter writer = RunWriter::create(dir_, run_);
   writer.write_file("mllog/a.log", "one\n", true);
   writer.write_file("mllog/a.log", "two\n", false);
@@ -51,7 +51,7 @@ TEST_F(RunDir, WorkersWriteBelowMllogAndNowhereElse) {
     EXPECT_THROW(writer.write_file(name, "x", true), Error) << name;
 }
 
-TEST_F(RunDir, KeepsRecordsAndTakesTheLastAttempt) {
+TEST_F(RunDir, KeepsAllRecordsAndUsesTheLastAttempt) {
   {
     RunWriter writer = RunWriter::create(dir_, run_);
     writer.append(record("x", Status::error));
@@ -69,7 +69,7 @@ TEST_F(RunDir, KeepsRecordsAndTakesTheLastAttempt) {
   EXPECT_FALSE(fs::exists(dir_ / "run.json.tmp"));
 }
 
-TEST_F(RunDir, LongSampleListsGoToASeries) {
+TEST_F(RunDir, LongSampleListsAreStoredAsSeries) {
   {
     RunWriter writer = RunWriter::create(dir_, run_);
     Record longer = record("long"), shorter = record("short");
@@ -98,7 +98,7 @@ TEST_F(RunDir, SeriesOutsideTheRunAreRefused) {
   }
 }
 
-TEST_F(RunDir, ATornLastLineIsCutOnResume) {
+TEST_F(RunDir, ATornLastLineIsRemovedOnResume) {
   { RunWriter::create(dir_, run_).append(record("a")); }
   add_text(R"({"schema":1,"key":"to)");
   EXPECT_EQ(read_run(dir_).problems.size(), 1u);
@@ -109,14 +109,14 @@ TEST_F(RunDir, ATornLastLineIsCutOnResume) {
   EXPECT_EQ(data.records[1].key, "b");
 }
 
-TEST_F(RunDir, AWholeLastLineWithoutItsEndIsKept) {
+TEST_F(RunDir, ACompleteLastLineWithoutANewlineIsKept) {
   { RunWriter::create(dir_, run_); }
   add_text(R"({"schema":1,"key":"a"})");
   { RunWriter::resume(dir_).append(record("b")); }
   EXPECT_EQ(read_run(dir_).records.size(), 2u);
 }
 
-TEST_F(RunDir, BadLinesAreNamedAndTheRestIsUsed) {
+TEST_F(RunDir, BadLinesAreReportedAndTheRestIsUsed) {
   { RunWriter::create(dir_, run_).append(record("a")); }
   add_text("nonsense\n\n{\"schema\":9}\n{\"schema\":1,\"key\":3}\n" + std::string("\0\xff\n", 3) +
            "{\"schema\":1,\"key\":\"z\"}\n");
@@ -128,7 +128,7 @@ TEST_F(RunDir, BadLinesAreNamedAndTheRestIsUsed) {
                                       "records.jsonl line 5: key: not a string", "records.jsonl line 6: not JSON"}));
 }
 
-TEST_F(RunDir, ForeignSchemaAndForeignFoldersAreRefused) {
+TEST_F(RunDir, UnknownSchemasAndForeignFoldersAreRefused) {
   fs::create_directories(dir_);
   EXPECT_THAT(test::refusal([&] { (void)read_run(dir_); }), HasSubstr("holds no run"));
   EXPECT_THAT(test::refusal([&] { (void)read_run(dir_ / "none"); }), HasSubstr("no such directory"));
@@ -145,7 +145,7 @@ TEST_F(RunDir, ForeignSchemaAndForeignFoldersAreRefused) {
   EXPECT_THAT(test::refusal([&] { (void)RunWriter::create(dir_ / "mine.txt", run_); }), HasSubstr("not a directory"));
 }
 
-TEST_F(RunDir, WhatWasKilledBeforeItsFirstFileWasWholeIsNoRun) {
+TEST_F(RunDir, LeftoversOfAKilledCreateAreReplaced) {
   fs::create_directories(dir_);
   std::ofstream(dir_ / ".lock") << "";
   std::ofstream(dir_ / "run.json.tmp") << "{\"sche";
@@ -154,10 +154,10 @@ TEST_F(RunDir, WhatWasKilledBeforeItsFirstFileWasWholeIsNoRun) {
   EXPECT_FALSE(fs::exists(dir_ / "run.json.tmp"));
 }
 
-TEST_F(RunDir, ASecondSupervisorIsToldThePid) {
+TEST_F(RunDir, ASecondSupervisorIsRefusedWithThePid) {
   const RunWriter first = RunWriter::create(dir_, run_);
-  const std::string word = test::refusal([&] { (void)RunWriter::resume(dir_); });
-  EXPECT_THAT(word, HasSubstr("in use by another assay run (process " + std::to_string(getpid()) + " on "));
+  const std::string error = test::refusal([&] { (void)RunWriter::resume(dir_); });
+  EXPECT_THAT(error, HasSubstr("in use by another assay run (process " + std::to_string(getpid()) + " on "));
 }
 
 // Runs `body` in a child whose files may not grow beyond `bytes`.
@@ -174,7 +174,7 @@ int with_full_disk(rlim_t bytes, F&& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
 }
 
-TEST_F(RunDir, AFullDiskIsSaidAndLeavesWholeLines) {
+TEST_F(RunDir, AFullDiskIsReportedAndLeavesWholeLines) {
   const int rc = with_full_disk(4096, [&] {
     RunWriter writer = RunWriter::create(dir_, run_);
     for (int i = 0; i < 1000; ++i) {
@@ -206,7 +206,7 @@ TEST_F(RunDir, AFullDiskAtTheStartLeavesNothing) {
   EXPECT_FALSE(fs::exists(dir_));
 }
 
-TEST(RunReader, ManyRunsKeepTheirOrderAndDropWhatNoReportReads) {
+TEST(RunReader, ManyRunsKeepTheirOrderAndOnlyWhatReportsRead) {
   namespace fs = std::filesystem;
   const test::TemporaryFolder folder;
   const fs::path& root = folder.path();

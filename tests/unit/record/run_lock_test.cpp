@@ -1,4 +1,4 @@
-// One supervisor a directory: by the kernel's lock on one host, by the file's own word between hosts.
+// One supervisor per directory: by the kernel's lock on one host, by the content of the lock file between hosts.
 #include "harness/record/run_lock.h"
 
 #include "harness/core/error.h"
@@ -42,7 +42,7 @@ class RunLockTest : public testing::Test {
   const fs::path dir_ = folder_.path();
 };
 
-TEST_F(RunLockTest, NamesItsHolderAndIsFreeAfterwards) {
+TEST_F(RunLockTest, NamesItsHolderAndIsReleased) {
   {
     const RunLock lock(dir_);
     EXPECT_THAT(text(), HasSubstr(std::to_string(::getpid())));
@@ -52,18 +52,18 @@ TEST_F(RunLockTest, NamesItsHolderAndIsFreeAfterwards) {
   EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(RunLockTest, AnotherHostsFreshWordHoldsWhateverTheKernelSays) {
+TEST_F(RunLockTest, ARecentLockOfAnotherHostIsRespected) {
   write("77 far another-boot\n", 5);
   EXPECT_THAT(refusal(), AllOf(HasSubstr("process 77 on far"), ContainsRegex("last heartbeat was [1-5]?[0-9] s ago")));
   EXPECT_THAT(text(), HasSubstr("77 far"));
 }
 
-TEST_F(RunLockTest, AnotherHostsOldWordIsThatOfADeadRun) {
+TEST_F(RunLockTest, AnOldLockOfAnotherHostIsThatOfADeadRun) {
   write("77 far another-boot\n", 100);
   EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(RunLockTest, OnOneHostTheKernelKnowsThatTheHolderDied) {
+TEST_F(RunLockTest, OnThisHostTheLockOfADeadProcessIsFree) {
   { const RunLock lock(dir_); }
   std::ifstream boot("/proc/sys/kernel/random/boot_id");
   std::string id;
@@ -72,7 +72,7 @@ TEST_F(RunLockTest, OnOneHostTheKernelKnowsThatTheHolderDied) {
   EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(RunLockTest, NothingIsLeftBesideTheLock) {
+TEST_F(RunLockTest, NoOtherFileIsCreated) {
   write("77 far another-boot\n", 5);
   refusal();
   for (const auto& entry : fs::directory_iterator(dir_)) EXPECT_EQ(entry.path().filename(), ".lock");

@@ -73,7 +73,7 @@ std::string refusal(const std::string& text) {
   return test::refusal([&] { load(text); });
 }
 
-TEST(Acceptance, StarsCrossSlashesAndNothingElseIsSpecial) {
+TEST(Acceptance, StarsMatchSlashesAndNothingElseIsSpecial) {
   EXPECT_TRUE(key_matches("gemm/*", "gemm/dtype=f32/m=1"));
   EXPECT_TRUE(key_matches("*", ""));
   EXPECT_TRUE(key_matches("gemm/*/cache=cold*", "gemm/dtype=f32/m=1/cache=cold/duration=burst"));
@@ -88,7 +88,7 @@ TEST(Acceptance, StarsCrossSlashesAndNothingElseIsSpecial) {
 }
 
 // A floor of 700: [701, 720] meets it, [690, 699] misses it, [690, 710] straddles it; an end at 700 meets it.
-TEST(Acceptance, TheIntervalDecidesElseTheValue) {
+TEST(Acceptance, TheIntervalDecidesOrWithoutOneTheValue) {
   EXPECT_EQ(judge(710, Interval{701, 720}, Bound::at_least, 700), Outcome::pass);
   EXPECT_EQ(judge(710, Interval{700, 720}, Bound::at_least, 700), Outcome::pass);
   EXPECT_EQ(judge(695, Interval{690, 699}, Bound::at_least, 700), Outcome::fail);
@@ -102,7 +102,7 @@ TEST(Acceptance, TheIntervalDecidesElseTheValue) {
   EXPECT_EQ(judge(2e-6, std::nullopt, Bound::at_most, 1.9e-6), Outcome::fail);
 }
 
-TEST(Acceptance, AValueOutsideItsOwnIntervalIsNoMoreCertainThanThat) {
+TEST(Acceptance, AnIntervalThatMissesItsValueIsWidened) {
   const Checked beside(floor_of("gemm/*", 700), {run_of({record_of("gemm/a=1", 690, Interval{710, 720})})});
   EXPECT_EQ(beside.verdict(), Verdict::inconclusive);  // [690, 720]
   const Checked reversed(floor_of("gemm/*", 700), {run_of({record_of("gemm/a=1", 710, Interval{720, 705})})});
@@ -164,7 +164,7 @@ TEST(Acceptance, UnusableRecordsFailARequiredFloorAndAreReportedForOthers) {
   }
 }
 
-TEST(Acceptance, ARequiredFloorWithOneSkippedRecordFailsAnOptionalOneDoesNot) {
+TEST(Acceptance, ASkippedRecordFailsOnlyARequiredFloor) {
   Record skipped = record_of("gemm/m=2", 0, {});
   skipped.status = Status::skipped;
   const std::vector<RunData> runs = {run_of({record_of("gemm/m=1", 9e14, {}), skipped})};
@@ -215,7 +215,7 @@ TEST(Acceptance, FiltersChooseDeviceWorldAndLabels) {
   EXPECT_EQ(verdict([](Floor& f) { f.labels["other"] = "*"; }), Verdict::not_judged);
 }
 
-// Every machine must have the required records: leaving one out is no way to pass.
+// Every machine must have the required records: leaving one out must not let a machine pass.
 TEST(Acceptance, ARequiredFloorAppliesToEveryMachine) {
   Floor floor = floor_of("gemm/*", 7e14);
   floor.required = true;
@@ -341,7 +341,7 @@ TEST(Acceptance, NoFinishedCaseIsNotEnoughData) {
   EXPECT_EQ(checked.only().reason, "no finished case");
 }
 
-TEST(Acceptance, WrongUnitsAndUnknownMetricsAreErrorsOfTheFile) {
+TEST(Acceptance, WrongUnitsAndUnknownMetricsAreErrorsInTheFile) {
   Floor seconds = floor_of("gemm/*", 1);
   seconds.unit = "img/s";
   EXPECT_THROW(Checked(seconds, {run_of({record_of("gemm/m=1", 9e14, {})})}), UsageError);
@@ -380,8 +380,8 @@ TEST(Floors, LimitsMayBeWrittenWithUnits) {
     EXPECT_THROW(limit("throughput", "FLOP/s", text), UsageError) << text;
 }
 
-TEST(Floors, AllErrorsOfAFileAreReportedAtOnce) {
-  const std::string told = refusal(R"({"schema":1,"sauce":1,"floors":[
+TEST(Floors, AllErrorsInAFileAreReportedAtOnce) {
+  const std::string errors = refusal(R"({"schema":1,"sauce":1,"floors":[
     {"key":"gemm/*","metric":"throughput","unit":"TFLOP/s","at_least":1,"source":"s"},
     {"key":"gemm/*","metric":"throughput","unit":"FLOP/s","at_least":1,"at_most":2,"source":"s"},
     {"key":"gemm/*","metric":"throughput","unit":"FLOP/s","source":"  "},
@@ -400,8 +400,8 @@ TEST(Floors, AllErrorsOfAFileAreReportedAtOnce) {
         "/floors/4/required: must be true or false", "/floors/5/protocol/cache: must be text, a number, true or false",
         "/floors/6/device:", "/floors/7/at_most: \"90%\" is too small: at least 1",
         "/floors/9: is the same floor as /floors/8", "/floors/10: must be an object"})
-    EXPECT_THAT(told, HasSubstr(says));
-  EXPECT_EQ(std::count(told.begin(), told.end(), '\n') + 1, 13);
+    EXPECT_THAT(errors, HasSubstr(says));
+  EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n') + 1, 13);
   EXPECT_THAT(refusal(R"({"schema":1,"floors":[]})"), HasSubstr("/floors: is an empty list"));
   EXPECT_THAT(refusal(R"({"schema":2})"), HasSubstr("schema"));
   EXPECT_THAT(refusal(R"({"schema":1})"), HasSubstr("\"floors\" is missing"));

@@ -214,9 +214,9 @@ TEST(Cost, UnusableRecordsHaveNoCost) {
   EXPECT_THAT(cost_sections(set, box_price(1)), IsEmpty());
   bad.push_back(record);
   const RunSet one_good({run_on("box", bad)});
-  const std::string said = texts_of(cost_sections(one_good, box_price(1)));
-  EXPECT_THAT(said, HasSubstr("not comparable: oversubscribed: 1 record, first n1/records.jsonl line 4"));
-  EXPECT_THAT(said, HasSubstr("a fault was injected: 1 record"));
+  const std::string text = texts_of(cost_sections(one_good, box_price(1)));
+  EXPECT_THAT(text, HasSubstr("not comparable: oversubscribed: 1 record, first n1/records.jsonl line 4"));
+  EXPECT_THAT(text, HasSubstr("a fault was injected: 1 record"));
 }
 
 TEST(Cost, IdleGpusArePricedAndReported) {
@@ -342,7 +342,7 @@ TEST(Sections, OrderOfRunsDoesNotMatter) {
   EXPECT_EQ(rows(runs), before);
 }
 
-TEST(Sections, FigureShowsWhatTheTableHas) {
+TEST(Sections, FigureShowsTheTablesValues) {
   const RunSet set({at_speed("a", 1000, "2026-01-10T00:00:00Z")});
   for (const Section& section : cost_sections(set, box_price(7.2)))
     for (const Block& block : section.blocks)

@@ -147,7 +147,7 @@ TEST(HostRuns, ComparisonPairsHostWithHost) {
     EXPECT_EQ(pair.base->record->ranks.front().host, pair.head->record->ranks.front().host);
 }
 
-TEST(Hosts, BelowEightOnlyTheTableAndTheSpread) {
+TEST(Hosts, BelowEightHostsOnlyTheTableAndTheSpreadAreShown) {
   const Document document = report_of(fleet(4, 3, 2e11));
   const Section* section = section_of(document, "hosts");
   ASSERT_TRUE(section);
@@ -165,7 +165,7 @@ TEST(Hosts, BelowEightOnlyTheTableAndTheSpread) {
   EXPECT_THAT(document.headline, HasSubstr("4 hosts"));
 }
 
-TEST(Hosts, FromEightOnTheOneThatStandsOutIsNamed) {
+TEST(Hosts, FromEightHostsOnOutliersAreNamed) {
   const Document document = report_of(fleet(16, 7, 3e11));
   const Section* section = section_of(document, "hosts");
   ASSERT_TRUE(section);
@@ -182,7 +182,7 @@ TEST(Hosts, FromEightOnTheOneThatStandsOutIsNamed) {
   EXPECT_EQ(all->rows.front()[2].tone, Tone::warn);
 }
 
-TEST(Hosts, AFewPercentOrABrokenHostAreNoOutliers) {
+TEST(Hosts, SmallDifferencesAndBrokenHostsAreNotOutliers) {
   const Document near = report_of(fleet(16, 7, 3.96e11));
   EXPECT_EQ(table_of(*section_of(near, "hosts"), "hosts")->rows.front()[6].data, 0);
   EXPECT_THAT(render_terminal(near, {}), HasSubstr("No host stands out."));
@@ -196,7 +196,7 @@ TEST(Hosts, AFewPercentOrABrokenHostAreNoOutliers) {
   EXPECT_THAT(render_markdown(broken), HasSubstr("host n5: lost"));
 }
 
-TEST(Hosts, RunsOfOneHostEachAreComparedToo) {
+TEST(Hosts, SeparateRunsOfSingleHostsAreComparedToo) {
   std::vector<RunData> runs;
   for (const std::string host : {"a", "b"}) {
     RunData run = each_host_run({gemm_on(host, 4e11)}, {});
@@ -210,7 +210,7 @@ TEST(Hosts, RunsOfOneHostEachAreComparedToo) {
 
 TEST(Hosts, OneHostIsNotCompared) { EXPECT_FALSE(section_of(report_of(fleet(1)), "hosts")); }
 
-TEST(Hosts, FiveHundredHostsAreBoundedAndSorted) {
+TEST(Hosts, TheReportOfFiveHundredHostsIsBoundedAndSorted) {
   std::vector<Record> records;
   for (int i = 500; i >= 1; --i)
     for (int m = 1; m <= 20; ++m)

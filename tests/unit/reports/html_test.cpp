@@ -60,7 +60,7 @@ TEST(Html, HostileStringsStayInertEverywhere) {
   EXPECT_EQ(count(page, "</script"), 2u);
 }
 
-TEST(Html, LoadsNothing) {
+TEST(Html, LoadsNothingExternal) {
   const std::string page = render_html(page_of(Text{"x"}));
   EXPECT_TRUE(holds(page, "Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-"));
   EXPECT_FALSE(holds(page, " src="));
@@ -76,7 +76,7 @@ TEST(Html, IncludesTheLibraryOnlyForPictures) {
   EXPECT_TRUE(holds(page, "<canvas role=img aria-label=\"What it shows.\""));
 }
 
-TEST(Html, LinksLeadToPlacesOfTheDocumentOnly) {
+TEST(Html, LinksPointOnlyIntoTheDocument) {
   Table table{"cases", "", {{"a", "a"}, {"b", "b"}}, {}, {"r 1"}};
   table.rows = {{{"up", nullptr, Tone::plain, "first"}, {"row", nullptr, Tone::plain, "r 1"}},
                 {{"gone", nullptr, Tone::plain, "nowhere"}, {"plain"}}};
@@ -95,7 +95,7 @@ TEST(Html, IdsAreUnique) {
     EXPECT_EQ(count(page, " id=" + std::string(id)), 1u) << id;
 }
 
-TEST(Html, TonesHaveASignAndAWord) {
+TEST(Html, TonesHaveASymbolAndAWord) {
   Table table{
       "t", "", {{"a", "a"}}, {{{"x", nullptr, Tone::bad}}, {{"y", nullptr, Tone::warn}}, {{"z", nullptr, Tone::good}}}};
   const std::string page = render_html(page_of(table));

@@ -118,7 +118,7 @@ TEST_F(Catalogue, ARegionWithoutAPriceIsReported) {
               Contains(HasSubstr("has no price for p9.8xlarge in region \"mars-1\"")));
 }
 
-TEST_F(Catalogue, PartsOfAGpuAndMismatchedCounts) {
+TEST_F(Catalogue, FractionsOfAGpuAndMismatchedCounts) {
   EXPECT_THAT(offer(prices(aws, "g9f.large", "us-east-1", 1, "NVIDIA Y4"), Basis::on_demand).warnings, IsEmpty());
   EXPECT_THAT(offer(prices(aws, "p9.8xlarge", "us-east-1", 4, "NVIDIA X100"), Basis::on_demand).warnings,
               ElementsAre("the price is for 8 x X100, the machine has 4"));
@@ -145,7 +145,7 @@ TEST_F(Catalogue, GcpHostAndGpusAreAdded) {
   EXPECT_NEAR(*offer(prices(gcp, "n1-standard-8", "us-east4"), Basis::on_demand).usd, 0.38, 1e-9);
 }
 
-TEST_F(Catalogue, GcpPlaceholdersAreNoPrice) {
+TEST_F(Catalogue, GcpPlaceholdersAreNotPrices) {
   const HourlyPrice price = offer(prices(gcp, "a3-highgpu-8g", "us-west1", 8, "NVIDIA H100"), Basis::on_demand);
   EXPECT_FALSE(price.usd) << "not 9.50 + 700";
   EXPECT_THAT(price.warnings, Contains("vms-2026-01-01.csv has the placeholder 700.0 instead of a price"));
@@ -182,7 +182,7 @@ TEST_F(Catalogue, ZeroAndNegativeArePlaceholdersToo) {
 }
 
 TEST_F(Catalogue, OrderOfRowsDoesNotMatter) {
-  const auto told = [&](const std::string& text, const std::string& type) {
+  const auto described = [&](const std::string& text, const std::string& type) {
     std::string all;
     for (const HourlyPrice& price : prices(text, type, "", 8, "NVIDIA H100").offers)
       all += fmt::format("{} {} {} {} {}\n", name_of(price.basis), price.usd.value_or(-1), price.region, price.rule,
@@ -195,14 +195,14 @@ TEST_F(Catalogue, OrderOfRowsDoesNotMatter) {
     std::vector<std::string> rows;
     for (std::size_t at = header; at < table.size(); at = table.find('\n', at) + 1)
       rows.push_back(table.substr(at, table.find('\n', at) + 1 - at));
-    const std::string expected = told(text, type);
+    const std::string expected = described(text, type);
     EXPECT_THAT(expected, Not(HasSubstr(" -1 ")));
     for (int turn = 0; turn < 10; ++turn) {
       std::rotate(rows.begin(), rows.begin() + 1, rows.end());
       if (turn % 3 == 0) std::swap(rows[0], rows[2]);
       std::string turned = table.substr(0, header);
       for (const std::string& row : rows) turned += row;
-      EXPECT_EQ(told(turned, type), expected);
+      EXPECT_EQ(described(turned, type), expected);
     }
   }
 }
@@ -238,7 +238,7 @@ TEST(Csv, QuotesCommasAndLineEnds) {
   EXPECT_THROW(parse_csv("\"a\"b,c", "t.csv"), std::exception);
 }
 
-TEST(Files, EveryErrorOfATableAtOnce) {
+TEST(Files, AllErrorsInATableAreReportedAtOnce) {
   const Folder folder;
   const std::string wrong = folder.refusal("own.csv",
                                            "InstanceType,Price,Source,Date,Currency\nbox,-3,quote,2026-01-01,USD\nbox,,"
@@ -254,7 +254,7 @@ TEST(Files, EveryErrorOfATableAtOnce) {
     EXPECT_THAT(wrong, HasSubstr(part));
 }
 
-TEST(Files, TablesWithoutTheColumnsTheyNeed) {
+TEST(Files, TablesWithoutARequiredColumnAreRefused) {
   const Folder folder;
   EXPECT_THAT(folder.refusal("a.csv", "InstanceTyp,Price,Source,Date\nx,1,q,2026-01-01\n"),
               HasSubstr("no column \"InstanceType\"; is \"InstanceTyp\" meant?"));
@@ -270,7 +270,7 @@ TEST(Files, TablesWithoutTheColumnsTheyNeed) {
               HasSubstr("line 2: Price: \"abc\""));
 }
 
-TEST(Files, OwnJson) {
+TEST(Files, JsonIsRead) {
   const Folder folder;
   const PriceFile file = folder.read("own.json", R"({"schema": 1, "source": "quote", "date": "2026-01-01",
     "prices": [{"instance_type": "box", "price": 12.3}, {"instance_type": "b", "price": 2, "spot_price": [0.5, 1]}],
@@ -285,7 +285,7 @@ TEST(Files, OwnJson) {
   EXPECT_FALSE(has(prices_of(run_on("box", {}, "n2"), source), Basis::owned));
 }
 
-TEST(Files, EveryErrorOfAJsonFileAtOnce) {
+TEST(Files, AllErrorsInAJsonFileAreReportedAtOnce) {
   const Folder folder;
   const std::string wrong = folder.refusal("own.json", R"({"schema": 1, "prices": [
     {"instance_type": "a", "price": -1, "source": "q", "date": "2026-01-01"},
@@ -342,7 +342,7 @@ TEST(Age, DatesAreDaysOfTheCalendar) {
   EXPECT_FALSE(day_of("+025-01-01"));
 }
 
-TEST(Providers, DoNotMix) {
+TEST(Providers, AreNotMixed) {
   Price price;
   price.provider = "aws";
   price.instance_type = "box";

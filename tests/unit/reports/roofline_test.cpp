@@ -106,7 +106,7 @@ TEST(Roofline, MfuIsRelativeToTheBestGemmOfTheSameRun) {
   EXPECT_NEAR(mfu["ci95"][1].get<double>(), 0.5125, 1e-12);
 }
 
-TEST(Roofline, AGemmOfAnotherRunIsNoPeakForMfu) {
+TEST(Roofline, AGemmOfAnotherRunIsNotAPeakForMfu) {
   const auto sections = sections_of({run_of({gemm("bf16", 1024, 80e9)}, "run", {{"started", "2026-01-01T00:00:00Z"}}),
                                      run_of({training("bf16", 40e9)}, "run", {{"started", "2026-01-02T00:00:00Z"}})});
   const auto* table = find<Table>(sections, "mfu");
@@ -116,7 +116,7 @@ TEST(Roofline, AGemmOfAnotherRunIsNoPeakForMfu) {
 }
 
 // Two GPUs together reach 4e14, one 2e14; the sheet of an H100 SXM has 9.89e14 for bf16: 20.2 %.
-TEST(Roofline, FiguresArePerGpuAndGpusHaveASheet) {
+TEST(Roofline, FiguresArePerGpuAndComparedWithItsSheet) {
   Record record = training("bf16", 4e14);
   record.device = "cuda";
   record.world_ranks = 2;

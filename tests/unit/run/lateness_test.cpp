@@ -38,7 +38,7 @@ TEST(Lateness, CountsDecideWhenCallsReturnAtOnce) {
   EXPECT_THAT(late.words, HasSubstr("where rank 1 waits"));
 }
 
-TEST(Lateness, ARankOutsideTheCallThatOthersAreInIsNamed) {
+TEST(Lateness, ARankOutsideTheCallInWhichOthersWaitIsNamed) {
   const Lateness late = find_late({sight(13, 13), sight(13, 12)});
   EXPECT_EQ(late.rank, 0);
   EXPECT_THAT(late.words, HasSubstr("is outside all_reduce, where rank 1 waits"));
@@ -67,7 +67,7 @@ TEST(Lateness, RanksThatAreDoneAreNotLate) {
   EXPECT_THAT(late.words, HasSubstr("is not done; the others are"));
 }
 
-TEST(Lateness, OneRankSaysItsLastSpan) {
+TEST(Lateness, ASingleRankReportsItsLastSpan) {
   EXPECT_THAT(find_late({sight(0, 0)}).words, HasSubstr("in measure for 2.9 s"));
   RankStatus before = sight(0, 0);
   before.phase.clear();
@@ -75,7 +75,7 @@ TEST(Lateness, OneRankSaysItsLastSpan) {
   EXPECT_THAT(find_late({before}).words, HasSubstr("before its first span: its process sleeps uninterruptibly"));
 }
 
-TEST(Lateness, OfManyOnlySomeAreListed) {
+TEST(Lateness, OnlySomeOfManyRanksAreListed) {
   std::vector<RankStatus> all(100, sight(12, 12));
   all[0] = sight(13, 12);
   const Lateness late = find_late(all);
@@ -84,7 +84,7 @@ TEST(Lateness, OfManyOnlySomeAreListed) {
   EXPECT_THAT(late.words, Not(HasSubstr("99")));
 }
 
-TEST(Lateness, ProcessStateIsTheKernels) {
+TEST(Lateness, ProcessStateComesFromTheKernel) {
   EXPECT_EQ(process_state(::getpid()), 'R');
   EXPECT_EQ(process_state(-1), '?');
 }

@@ -44,13 +44,13 @@ TEST(MergeParts, ACheckHoldsWhenItHoldsOnEveryRank) {
   EXPECT_FALSE(whole.comparable);
 }
 
-// A message as it arrives.
+// The message after encoding and decoding.
 template <typename T>
 T sent(const T& message) {
   return std::get<T>(decode(encode(message)));
 }
 
-TEST(Messages, AnOrderArrivesAsItWasGiven) {
+TEST(Messages, AnOrderArrivesUnchanged) {
   Family family;
   family.name = "f";
   CaseOrder order;
@@ -83,7 +83,7 @@ TEST(Messages, AnOrderArrivesAsItWasGiven) {
   EXPECT_THROW(order_from(message::Case{.family = "other"}, std::span(families, 1)), Error);
 }
 
-TEST(Messages, AFileArrivesAsItWasGiven) {
+TEST(Messages, AFileArrivesUnchanged) {
   const auto back = sent(message::FileText{"mllog/x.log", ":::MLLOG {}\n", true});
   EXPECT_EQ(back.name, "mllog/x.log");
   EXPECT_EQ(back.text, ":::MLLOG {}\n");
@@ -102,7 +102,7 @@ TEST(Messages, MalformedEntriesAreRefused) {
     EXPECT_THROW(decode(text), Error) << text;
 }
 
-TEST(ExitCodeOf, TheWorstOfTheDirectory) {
+TEST(ExitCodeOf, IsThatOfTheWorstFinalRecord) {
   RunData data;
   const auto add = [&](const std::string& key, Status status) {
     Record record;

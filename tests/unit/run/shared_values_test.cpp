@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Only shares values.
+// A supervisor that only shares values.
 class Supervisor {
  public:
   explicit Supervisor(int ranks) : ranks_(ranks) {
@@ -66,7 +66,7 @@ TEST(SharedValues, ReachEveryRankEvenIfItConnectsLater) {
   }
 }
 
-TEST(SharedValues, OnlyRankZeroMayAndWithinBounds) {
+TEST(SharedValues, OnlyRankZeroMayShareAndOnlyWithinBounds) {
   ChannelServer server;
   SharedValues values;
   EXPECT_THROW(values.share(1, {"nccl_id", "x"}, server, 2), Error);

@@ -58,7 +58,7 @@ class Supervised : public testing::Test {
   const fs::path dir_ = folder_.path();
 };
 
-TEST_F(Supervised, WorkersThatLiveOrDieHaveRecords) {
+TEST_F(Supervised, EveryCaseHasARecordEvenIfItsWorkerDies) {
   EXPECT_EQ(run_plan(request("ok,skip,fail,throw,kill,exit,sleep"), families()), ExitCode::failed);
   const auto all = records();
   ASSERT_EQ(all.size(), 7u);

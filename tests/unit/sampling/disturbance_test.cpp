@@ -35,7 +35,7 @@ TEST(Disturbance, EachKindMarksItsSample) {
   EXPECT_THAT(disturbed_samples(samples), ElementsAre(2, 5, 7, 11, 13));
 }
 
-TEST(Disturbance, WaitingThatEverySampleHasIsTheCasesOwn) {
+TEST(Disturbance, WaitingInEverySampleIsNotADisturbance) {
   std::vector<Disturbance> samples = quiet(20);
   for (Disturbance& sample : samples) {
     sample.off_cpu_seconds = 8e-4;  // a hand-off that sleeps
@@ -46,7 +46,7 @@ TEST(Disturbance, WaitingThatEverySampleHasIsTheCasesOwn) {
   EXPECT_THAT(disturbed_samples(samples), ElementsAre(4, 6));
 }
 
-TEST(DisturbanceWatch, SeesTimeOffTheCpu) {
+TEST(DisturbanceWatch, MeasuresTimeOffTheCpu) {
   DisturbanceWatch watch;
   for (int i = 0; i < 9; ++i) {
     watch.before();

@@ -1,4 +1,4 @@
-// A device whose time is a number that the test's work moves on: what the sampler does becomes exactly predictable.
+// A device whose time is a number that the test's work advances, so that the sampler is exactly predictable.
 #pragma once
 
 #include "harness/core/error.h"
@@ -71,7 +71,7 @@ class FakeDevice final : public Device {
     double at_ = 0;
   };
 
-  // A real device would wait for ever.
+  // A real device would wait forever.
   void refuse_gated_wait() const {
     if (gate_closed) throw Error("waits for work behind a closed gate");
   }

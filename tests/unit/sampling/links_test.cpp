@@ -1,4 +1,4 @@
-// Pairs of ranks: who meets whom in which round, and whether a link or a rank with all of its links is named.
+// Pairs of ranks: the partners of each round, and whether one link or a rank with all of its links is named.
 #include "harness/sampling/links.h"
 #include "harness/comm/slow_link.h"
 #include "harness/core/error.h"
@@ -30,7 +30,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(PairSchedule, EveryPairMeetsOnceAndNobodyHasTwoPartnersInARound) {
+TEST(PairSchedule, EveryPairMeetsOnceWithOnePartnerPerRound) {
   for (const int members : {2, 3, 4, 5, 8, 13, 64, 101}) {
     SCOPED_TRACE(members);
     EXPECT_EQ(pairing_rounds(members), members % 2 ? members : members - 1);
@@ -65,7 +65,7 @@ std::vector<std::string> hosts(int count, int each) {
   return names;
 }
 
-TEST(LinkRounds, NobodyHasTwoPartnersAndEveryLinkOfASmallWorldIsMeasuredOnce) {
+TEST(LinkRounds, OnePartnerPerRoundAndEveryLinkOfASmallWorldOnce) {
   for (const auto& [count, each] : std::vector<std::pair<int, int>>{{1, 2}, {1, 3}, {1, 8}, {2, 1}, {3, 2}, {8, 8}}) {
     SCOPED_TRACE(fmt::format("{} hosts of {}", count, each));
     const std::vector<std::string> names = hosts(count, each);
@@ -87,7 +87,7 @@ TEST(LinkRounds, NobodyHasTwoPartnersAndEveryLinkOfASmallWorldIsMeasuredOnce) {
   }
 }
 
-TEST(LinkRounds, LargeWorldsHaveAsManyAsSmallOnes) {
+TEST(LinkRounds, LargeWorldsNeedNoMoreRounds) {
   EXPECT_EQ(LinkRounds(hosts(1, 256)).count(), 8);
   EXPECT_EQ(LinkRounds(hosts(100, 1)).count(), 8);
   EXPECT_EQ(LinkRounds(hosts(64, 8)).count(), 15);
@@ -103,7 +103,7 @@ TEST(LinkRounds, HostsOfUnequalSizeLeaveRanksWithoutPartners) {
   EXPECT_EQ(rounds.partner(1, 1), std::nullopt);
 }
 
-// 1 ms within a host and 5 ms between hosts within 10 %, and `times` as long where `slow` says so.
+// 1 ms within a host and 5 ms between hosts, give or take 10 %, and `times` as long if `slow` is true.
 std::vector<std::string> judged(const std::vector<std::string>& names, const std::function<bool(int, int)>& slow,
                                 double times = 8) {
   const LinkRounds rounds(names);
@@ -127,14 +127,14 @@ std::function<bool(int, int)> all_of(int slow) {
   return [=](int i, int j) { return i == slow || j == slow; };
 }
 
-TEST(JudgeLinks, NobodyIsNamedAmongAlikeLinksNorForBeingOnAnotherHost) {
+TEST(JudgeLinks, SimilarLinksAndLinksToOtherHostsAreNotNamed) {
   for (const auto& [count, each] :
        std::vector<std::pair<int, int>>{{1, 2}, {1, 3}, {1, 8}, {2, 1}, {2, 2}, {3, 1}, {3, 2}, {4, 8}, {40, 4}})
     EXPECT_THAT(judged(hosts(count, each), nothing), IsEmpty()) << count << " hosts of " << each;
   EXPECT_THAT(judged({"a", "a", "b"}, nothing), IsEmpty());
 }
 
-TEST(JudgeLinks, ALinkAndARankWithAllOfItsLinksAreToldApart) {
+TEST(JudgeLinks, ASlowLinkIsDistinguishedFromASlowRank) {
   for (const auto& [count, each] :
        std::vector<std::pair<int, int>>{{1, 3}, {1, 4}, {1, 8}, {3, 1}, {5, 1}, {2, 2}, {3, 2}, {4, 4}}) {
     SCOPED_TRACE(fmt::format("{} hosts of {}", count, each));
@@ -152,29 +152,29 @@ TEST(JudgeLinks, ALinkAndARankWithAllOfItsLinksAreToldApart) {
   }
 }
 
-TEST(JudgeLinks, AHostWhoseLinksToOthersAreSlowIsNamedByItsRanks) {
+TEST(JudgeLinks, ASlowHostIsNamedByItsRanks) {
   const auto found = judged(hosts(3, 2), [](int i, int j) { return i / 2 != j / 2 && (i / 2 == 1 || j / 2 == 1); });
   EXPECT_THAT(found,
               testing::UnorderedElementsAre(HasSubstr("every one of rank 2 on h1 (to rank 0 on h0, rank 4 on h2)"),
                                             HasSubstr("every one of rank 3 on h1 (to rank 1 on h0, rank 5 on h2)")));
 }
 
-TEST(JudgeLinks, MachinesWithLinksOfSeveralKindsAreNotFaulty) {
+TEST(JudgeLinks, LinksOfDifferentKindsAreNotFaulty) {
   // Eight GPUs of which some pairs have two direct links, some one and some none, as in a hybrid cube mesh.
   const LinkRounds rounds(hosts(1, 8));
   std::vector<std::vector<double>> seconds(static_cast<std::size_t>(rounds.count()), std::vector<double>(8));
   for (int round = 0; round < rounds.count(); ++round)
     for (int i = 0; i < 8; ++i) {
-      const int apart = i ^ *rounds.partner(i, round);
-      const bool direct = apart == 1 || apart == 2 || apart == 3 || apart == 4;
-      seconds[static_cast<std::size_t>(round)][static_cast<std::size_t>(i)] = !direct                    ? 90e-6
-                                                                              : apart == 1 || apart == 2 ? 22e-6
-                                                                                                         : 44e-6;
+      const int distance = i ^ *rounds.partner(i, round);
+      const bool direct = distance == 1 || distance == 2 || distance == 3 || distance == 4;
+      seconds[static_cast<std::size_t>(round)][static_cast<std::size_t>(i)] = !direct                          ? 90e-6
+                                                                              : distance == 1 || distance == 2 ? 22e-6
+                                                                                                               : 44e-6;
     }
   EXPECT_THAT(judge_links(rounds, seconds), IsEmpty());
 }
 
-TEST(JudgeLinks, TwoRanksHaveOneLinkWhoseEndsAreCompared) {
+TEST(JudgeLinks, OfTwoRanksTheEndsOfTheLinkAreCompared) {
   const LinkRounds rounds({"a", "b"});
   EXPECT_THAT(judge_links(rounds, {{1e-3, 2e-3}}), IsEmpty());
   const auto found = judge_links(rounds, {{1e-3, 8e-3}});
@@ -184,7 +184,7 @@ TEST(JudgeLinks, TwoRanksHaveOneLinkWhoseEndsAreCompared) {
   EXPECT_THAT(found[0].culprits(), ElementsAre(0, 1));
 }
 
-TEST(JudgeLinks, OfAWorldThatRanOutOfTimeWhatWasMeasuredIsJudged) {
+TEST(JudgeLinks, AnIncompleteMeasurementIsJudged) {
   const LinkRounds rounds(hosts(1, 4));
   const double none = std::numeric_limits<double>::quiet_NaN();
   std::vector<std::vector<double>> seconds(3, std::vector<double>(4, none));
@@ -196,8 +196,8 @@ TEST(JudgeLinks, OfAWorldThatRanOutOfTimeWhatWasMeasuredIsJudged) {
   EXPECT_THAT(describe(found[0], hosts(1, 4)), HasSubstr("rank 3 on h0 took 500 times"));
 }
 
-// Before a rank's communicator: exchanges take `usual_ms` longer, so that a machine that is busy with other things does
-// not decide; those of some pairs 40 ms.
+// Wraps a rank's communicator: exchanges take `usual_ms` longer, so that other load on the machine matters less; those
+// of some pairs take 40 ms longer.
 class SlowPartners final : public Communicator {
  public:
   SlowPartners(Communicator& inner, std::function<bool(int, int)> slow, int usual_ms = 4)
@@ -245,7 +245,7 @@ class SlowPartners final : public Communicator {
 
 using Wrap = std::function<std::unique_ptr<Communicator>(Communicator&, Device&)>;
 
-// What is found over threads, the same on every rank. A machine that is busy with other things may hide it once.
+// Runs ranks as threads, which must all find `text`. Retries, because other load on the machine may hide it.
 void expect_found(int ranks, const Wrap& wrap, const testing::Matcher<std::string>& text) {
   std::vector<std::string> first;
   for (int attempt = 0; attempt < 5; ++attempt) {
@@ -282,7 +282,7 @@ TEST(FindSlowLinks, DelayedPairsAreNamed) {
   }
 }
 
-TEST(FindSlowLinks, TheFaultSlowLinkIsTheLinksOfItsRank) {
+TEST(FindSlowLinks, AnInjectedSlowLinkIsNamed) {
   for (const int ranks : {2, 3}) {
     const Wrap wrap = [&](Communicator& comm, Device& device) -> std::unique_ptr<Communicator> {
       if (comm.rank() == ranks - 1) return std::make_unique<SlowLink>(comm, device, nullptr);

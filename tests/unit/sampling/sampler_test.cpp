@@ -40,7 +40,7 @@ class SamplerTest : public testing::Test {
   std::vector<int> slots;
 };
 
-TEST_F(SamplerTest, BatchesUntilASampleSpansTheShortestTime) {
+TEST_F(SamplerTest, BatchesUntilASampleTakesTheShortestTime) {
   Sampler s = sampler();
   s.repeat(4, work(1e-6));
   const Measurement& m = s.measurement();
@@ -111,7 +111,7 @@ TEST_F(SamplerTest, HotStaysOnOneSlot) {
   EXPECT_GE(s.measurement().repetitions, 100);
 }
 
-TEST_F(SamplerTest, FirstTouchIsReportedApart) {
+TEST_F(SamplerTest, FirstTouchIsReportedSeparately) {
   Sampler s = sampler();
   int calls = 0;
   s.repeat(3, [&](Stream&, int) { device.now += calls++ < 3 ? 0.01 : 1e-3; });
@@ -121,7 +121,7 @@ TEST_F(SamplerTest, FirstTouchIsReportedApart) {
   EXPECT_LT(*std::max_element(m.values.begin(), m.values.end()), 0.0011);
 }
 
-TEST_F(SamplerTest, WarmUpLastsAndTimesCountFromTheStartOfTheCase) {
+TEST_F(SamplerTest, WarmUpTakesItsTimeAndSamplesAreTimedFromTheCasesStart) {
   device.now = 5.0;  // the case has been setting up for 5 s
   protocol.warmup_seconds = 0.5;
   Sampler s = sampler();
@@ -134,7 +134,7 @@ TEST_F(SamplerTest, WarmUpLastsAndTimesCountFromTheStartOfTheCase) {
   EXPECT_NEAR(m.window_seconds, 0.01 * static_cast<double>(m.values.size()), 1e-9);
 }
 
-TEST_F(SamplerTest, ManySlotsOfSlowWorkDoNotEatTheTime) {
+TEST_F(SamplerTest, FirstTouchOfManySlowSlotsIsLimited) {
   protocol.max_seconds = 2.0;
   Sampler s = sampler();
   s.repeat(32, work(0.2));
@@ -206,7 +206,7 @@ TEST_F(SamplerTest, RotationSlotsCoverTheCacheTwice) {
   EXPECT_EQ(Sampler::rotation_slots(device, protocol, 8), 1);
 }
 
-TEST_F(SamplerTest, StepsCountOnFromWarmUp) {
+TEST_F(SamplerTest, StepNumbersContinueAfterWarmUp) {
   protocol.warmup_seconds = 0.35;
   protocol.max_samples = 6;
   Sampler s = sampler();
@@ -264,7 +264,7 @@ TEST_F(SamplerTest, AWindowThatDeliversNothingIsAnError) {
       testing::ThrowsMessage<Error>(HasSubstr("delivered no item")));
 }
 
-TEST_F(SamplerTest, AProcedureKeepsItsOwnClock) {
+TEST_F(SamplerTest, AProcedureReportsItsOwnTimes) {
   Sampler s = sampler();
   s.procedure([&] {
     device.now += 100;
@@ -296,7 +296,7 @@ TEST_F(SamplerTest, AGateHidesTheCostOfLaunches) {
   EXPECT_GE(device.gates, static_cast<int>(m.values.size()));
 }
 
-TEST_F(SamplerTest, AGateHoldsAFewHundredLaunchesAtMost) {
+TEST_F(SamplerTest, AGateHoldsALimitedNumberOfLaunches) {
   protocol.set_gate(10);
   Sampler s = sampler();
   s.repeat(2, work(1e-9));
@@ -340,7 +340,7 @@ TEST(SamplerProtocol, TheGateIsPartOfTheHash) {
 // gpus=each: one rank works at a time, and the slowest one's series is kept.
 TEST(SamplerRanks, TakeTurns) {
   std::vector<Measurement> measured(3);
-  std::atomic<int> working{0}, most{0};
+  std::atomic<int> working{0}, max_working{0};
   test::run_ranks(3, [&](Communicator& comm) {
     FakeDevice device;
     Protocol protocol;
@@ -350,14 +350,14 @@ TEST(SamplerRanks, TakeTurns) {
     int calls = 0;
     s.repeat(2, [&](Stream&, int) {
       const int now = ++working;
-      most = std::max(most.load(), now);
-      if (++calls < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time for others to meet this one
+      max_working = std::max(max_working.load(), now);
+      if (++calls < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time for others to overlap
       device.now += comm.rank() == 1 ? 3e-6 : 1e-6;
       --working;
     });
     measured[static_cast<std::size_t>(comm.rank())] = s.measurement();
   });
-  EXPECT_EQ(most, 1);
+  EXPECT_EQ(max_working, 1);
   for (const Measurement& m : measured) {
     EXPECT_THAT(m.values, Each(testing::DoubleNear(3e-6, 1e-9)));
     EXPECT_EQ(m.values.size(), m.at.size());
@@ -415,14 +415,14 @@ TEST(SamplerRanks, AgreeOnRepetitionsAndKeepTheSlowestTime) {
     EXPECT_THAT(m.rank_medians, ElementsAre(testing::DoubleNear(1e-6, 1e-9), testing::DoubleNear(3e-6, 1e-9)));
 }
 
-TEST(SamplerRanks, AWindowCountsTheItemsOfAll) {
+TEST(SamplerRanks, AWindowCountsTheItemsOfAllRanks) {
   std::vector<Measurement> measured(3);
   test::run_ranks(3, [&](Communicator& comm) {
     FakeDevice device;
     Protocol protocol;
     protocol.max_seconds = 2.0;
     Sampler s(device, comm, protocol, device.clock());
-    s.window([&] {  // pieces of at least 0.2 s are of two calls; the last rank is half as fast
+    s.window([&] {  // pieces of at least 0.2 s take two calls; the last rank is half as fast
       device.now += comm.rank() == 2 ? 0.25 : 0.125;
       return comm.rank() == 2 ? 20 : 10;
     });
@@ -436,7 +436,7 @@ TEST(SamplerRanks, AWindowCountsTheItemsOfAll) {
   }
 }
 
-TEST(SamplerRanks, AProcedureMustGiveAsManySamplesOnEveryRank) {
+TEST(SamplerRanks, AProcedureMustGiveEquallyManySamplesOnAllRanks) {
   int errors = 0;
   std::mutex lock;
   test::run_ranks(2, [&](Communicator& comm) {

@@ -1,5 +1,5 @@
-// The stop rule, and the property that it and the statistics must have together: intervals of samples that were stopped
-// by what they showed still hold the true median.
+// The stop rule, and what it and the statistics must achieve together: intervals contain the true median, although the
+// samples themselves decided when to stop.
 #include "harness/sampling/stop_rule.h"
 
 #include <gtest/gtest.h>
@@ -69,12 +69,12 @@ TEST(StopRule, ADriftRunsIntoTheTimeLimit) {
   EXPECT_EQ(run(Protocol{}, [&] { return x *= 1.001; }).stopped_by(), StopReason::time);
 }
 
-TEST(StopRule, ADriftFarBelowTheTargetDoesNot) {
+TEST(StopRule, ADriftFarBelowTheTargetStopsOnNoise) {
   double x = 1;
   EXPECT_EQ(run(Protocol{}, [&] { return x *= 1.0000001; }).stopped_by(), StopReason::noise);
 }
 
-TEST(StopRule, NoisierSamplesTakeMoreOfThem) {
+TEST(StopRule, NoisierDataTakeMoreSamples) {
   const auto samples = [](double deviation) {
     std::mt19937_64 random(9);
     std::normal_distribution<double> normal(1.0, deviation);
@@ -127,12 +127,12 @@ auto autoregressive(double deviation, double phi) {
 
 class Coverage : public testing::TestWithParam<Kind> {};
 
-// Trials go on until so many had an interval; few short autocorrelated series have one.
+// Trials continue until this many had an interval; few short autocorrelated series have one.
 #ifndef ASSAY_COVERAGE_TRIALS
 #define ASSAY_COVERAGE_TRIALS 2000
 #endif
 
-TEST_P(Coverage, IntervalsHoldTheTrueMedian) {
+TEST_P(Coverage, IntervalsContainTheTrueMedian) {
   constexpr int wanted = ASSAY_COVERAGE_TRIALS;
   int held = 0, missed = 0, null = 0;
   for (std::uint64_t trial = 0; held + missed < wanted && null < 100 * wanted; ++trial) {
@@ -148,7 +148,7 @@ TEST_P(Coverage, IntervalsHoldTheTrueMedian) {
   RecordProperty("held", held);
   RecordProperty("null", null);
   EXPECT_EQ(held + missed, wanted);
-  if (wanted < 2000) return;  // a sanitizer's few trials are for the code paths: shares of so few say nothing
+  if (wanted < 2000) return;  // a sanitizer's few trials only exercise the code: their shares mean nothing
   EXPECT_GE(held, 0.93 * wanted);
   EXPECT_LE(null, GetParam().max_null * (wanted + null));
 }

@@ -1,4 +1,4 @@
-// Stragglers are named, healthy ranks are not; a slow link is felt where it is meant to be.
+// Stragglers are named, healthy ranks are not; a slow link delays only what crosses it.
 #include "harness/sampling/straggler.h"
 #include "harness/comm/slow_link.h"
 
@@ -13,7 +13,7 @@
 namespace assay {
 namespace {
 
-TEST(Straggler, IsTheRankBeyondHalfAgainOfTheOthers) {
+TEST(Straggler, IsMoreThanHalfSlowerThanTheOthers) {
   const auto found = find_straggler(std::vector<double>{1.0, 1.1, 2.1, 0.9});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->rank, 2);
@@ -25,7 +25,7 @@ TEST(Straggler, HealthyRanksHaveNone) {
   EXPECT_FALSE(find_straggler(std::vector<double>{1.0, 1.4}));
   EXPECT_FALSE(find_straggler(std::vector<double>{1.0}));
   EXPECT_FALSE(find_straggler(std::vector<double>{1.0, 0.0}));    // not known
-  EXPECT_FALSE(find_straggler(std::vector<double>{1e-6, 5e-6}));  // when they arrived
+  EXPECT_FALSE(find_straggler(std::vector<double>{1e-6, 5e-6}));  // below 10 us: arrival
 }
 
 double seconds_of(const std::function<void()>& work) {
@@ -34,7 +34,7 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-TEST(SlowLink, HoldsUpWhatCrossesItAndNothingElse) {
+TEST(SlowLink, DelaysOnlyWhatCrossesIt) {
   const auto device = cpu::make_cpu_device();
   const auto inner = make_self_communicator();
   int used = 0;

@@ -1,4 +1,4 @@
-// What NVML says becomes series, energy and checks; what it refuses is absent, never 0. Over the stand-in of
+// What NVML reports becomes series, energy and checks; what it refuses is absent, never 0. With the stand-in for
 // libnvidia-ml, which ctest puts on the library path.
 #include "harness/sensors/gpu_sensors.h"
 
@@ -49,7 +49,7 @@ TEST_F(GpuSensors, AreInBaseUnits) {
   const auto values = read(*sensor, 0);
   EXPECT_EQ(values.at("gpu_clock"), 1.98e9);
   EXPECT_EQ(values.at("gpu_memory_clock"), 3.201e9);
-  EXPECT_EQ(values.at("gpu_power"), 650);  // the average, where the GPU tells it apart
+  EXPECT_EQ(values.at("gpu_power"), 650);  // the average, if the GPU reports it separately
   EXPECT_EQ(values.at("gpu_power_instant"), 690.5);
   EXPECT_DOUBLE_EQ(values.at("gpu_energy"), 2.5);  // since begin()
   EXPECT_EQ(values.at("gpu_temperature"), 61);
@@ -60,7 +60,7 @@ TEST_F(GpuSensors, AreInBaseUnits) {
   EXPECT_EQ(values.at("gpu_pcie_received"), 34e3);
 }
 
-TEST_F(GpuSensors, WhatIsRefusedIsAbsent) {
+TEST_F(GpuSensors, RefusedValuesAreAbsent) {
   const NvmlScript script("clock 1000\npower refused\n");
   const auto sensor = find_gpu_sensor("GPU-1", "");
   sensor->begin();
@@ -72,7 +72,7 @@ TEST_F(GpuSensors, WhatIsRefusedIsAbsent) {
   EXPECT_EQ(series.size(), 1u);
 }
 
-TEST_F(GpuSensors, LinksAreRatesOfTheirCounters) {
+TEST_F(GpuSensors, LinkRatesAreDifferencesOfCounters) {
   NvmlScript script("nvlink_sent 100\nnvlink_received 7\n");
   const auto sensor = find_gpu_sensor("GPU-1", "");
   sensor->begin();
@@ -83,7 +83,7 @@ TEST_F(GpuSensors, LinksAreRatesOfTheirCounters) {
   EXPECT_EQ(values.at("gpu_nvlink_received"), 0);
 }
 
-TEST_F(GpuSensors, LinksOfNvlink5AreSummedUp) {
+TEST_F(GpuSensors, Nvlink5LinksAreSummed) {
   NvmlScript script("nvlinks 3\nnvlink5_sent 100\nnvlink5_errors 4\n");
   const auto sensor = find_gpu_sensor("GPU-1", "");
   sensor->begin();
@@ -95,7 +95,7 @@ TEST_F(GpuSensors, LinksOfNvlink5AreSummedUp) {
   EXPECT_EQ(values.at("gpu_nvlink_errors"), 3);
 }
 
-TEST_F(GpuSensors, ErrorCountsAreThoseOfTheCase) {
+TEST_F(GpuSensors, ErrorsAreCountedFromTheStartOfTheCase) {
   NvmlScript script("ecc_corrected 7\npcie_replays 2\n");
   const auto sensor = find_gpu_sensor("GPU-1", "");
   sensor->begin();
@@ -104,10 +104,10 @@ TEST_F(GpuSensors, ErrorCountsAreThoseOfTheCase) {
   EXPECT_EQ(values.at("gpu_ecc_corrected"), 2);
   EXPECT_EQ(values.at("gpu_pcie_replays"), 0);
   EXPECT_FALSE(values.contains("gpu_ecc_uncorrected"));
-  EXPECT_FALSE(read(*sensor, 0.5).contains("gpu_pcie_replays"));  // asked once a second
+  EXPECT_FALSE(read(*sensor, 0.5).contains("gpu_pcie_replays"));  // read once per second
 }
 
-TEST_F(GpuSensors, AClockOfZeroIsNone) {
+TEST_F(GpuSensors, AClockOfZeroIsAbsent) {
   const NvmlScript script("clock 0\nmemory_temperature 0\nutilisation 0\n");
   const auto values = read(*find_gpu_sensor("GPU-1", ""), 0);
   EXPECT_FALSE(values.contains("gpu_clock"));
@@ -115,13 +115,13 @@ TEST_F(GpuSensors, AClockOfZeroIsNone) {
   EXPECT_EQ(values.at("gpu_utilisation"), 0);
 }
 
-TEST_F(GpuSensors, AGpuThatNvmlDoesNotKnowHasNone) {
+TEST_F(GpuSensors, AGpuThatNvmlDoesNotKnowHasNoSensor) {
   const NvmlScript script("unknown_uuid 1\nunknown_pci 1\n");
   EXPECT_FALSE(find_gpu_sensor("GPU-1", "0000:01:00.0"));
   EXPECT_FALSE(GpuHealth("GPU-1", "").present());
 }
 
-TEST_F(GpuSensors, ErrorsDuringACaseAreNamedAndOlderOnesAreNot) {
+TEST_F(GpuSensors, OnlyErrorsDuringTheCaseAreNamed) {
   NvmlScript script("ecc_uncorrected 3\nrows_remapped 1\nnvlinks 2\nnvlink_replays 5\n");
   GpuHealth health("GPU-1", "");
   ASSERT_TRUE(health.present());
@@ -148,7 +148,7 @@ TEST_F(GpuSensors, AnXidDuringACaseIsNamed) {
   EXPECT_THAT(health.take(), ElementsAre("XID 79"));
 }
 
-TEST(MaskSeries, NeighboursAreUnited) {
+TEST(MaskSeries, NeighboursAreCombined) {
   SeriesBuilder builder(2);
   for (int i = 0; i < 4; ++i)
     builder.add(i, {"gpu_throttle_reasons", "1", Reading::Kind::mask, static_cast<double>(1 << i)});
@@ -158,7 +158,7 @@ TEST(MaskSeries, NeighboursAreUnited) {
   EXPECT_EQ(all, 15);
 }
 
-TEST(GpuEnergy, IsACounterDifferenceOverASecondOrMore) {
+TEST(GpuEnergy, IsACounterDifferenceOverAtLeastASecond) {
   // 100 J at 0 s, 300 J at 1 s, 700 J at 2 s: between 0.5 s and 2 s the counter goes from 200 to 700 J.
   const Series energy{"J", {0, 1, 1.5, 2}, {100, 300, std::nullopt, 700}};
   EXPECT_NEAR(*mean_watts(energy, 0.5, 2), 500 / 1.5, 1e-9);
@@ -167,25 +167,25 @@ TEST(GpuEnergy, IsACounterDifferenceOverASecondOrMore) {
   EXPECT_FALSE(mean_watts({"J", {0, 3}, {5, 5}}, 0, 3));
 }
 
-TEST(SlowedBy, NamesWhatHeldClocksDownInTheWindow) {
+TEST(SlowedBy, NamesWhatLoweredClocksInTheWindow) {
   const Series reasons{"1", {0, 1, 2, 3, 4}, {0x40, 0x4, 0x20 | 0x4, std::nullopt, 0x80}};
   EXPECT_EQ(slowed_by(reasons, 0.5, 3.5), "thermal (software)");
-  EXPECT_EQ(slowed_by(reasons, 0.5, 1.7), "");  // a power limit is what dense work meets
+  EXPECT_EQ(slowed_by(reasons, 0.5, 1.7), "");  // dense work reaches the power limit
   EXPECT_EQ(slowed_by(reasons, 1.8, 2.2), "");  // too short for the sensor
   EXPECT_EQ(slowed_by(reasons, 0, 4), "thermal (software), thermal (hardware), power brake");
 }
 
-TEST(LockedClock, StandsStillBelowTheHighestWithoutAReason) {
+TEST(LockedClock, IsConstantBelowTheMaximumWithoutAReason) {
   const Series none{"1", {0, 1, 2, 3}, {1, 0, 0, 0}}, capped{"1", {0, 1, 2, 3}, {0, 4, 4, 4}};
   const Series low{"Hz", {0, 1, 2, 3}, {0.3e9, 1.41e9, 1.41e9, 1.41e9}};
   EXPECT_EQ(locked_clock(low, none, 1.98e9, 0.5, 3.5), "locked at 1.41 of 1.98 GHz");
   EXPECT_EQ(locked_clock(low, capped, 1.98e9, 0.5, 3.5), "");
   EXPECT_EQ(locked_clock(low, none, 1.98e9, 0, 3.5), "");    // it was idle at first
-  EXPECT_EQ(locked_clock(low, none, 1.42e9, 0.5, 3.5), "");  // as fast as it goes
+  EXPECT_EQ(locked_clock(low, none, 1.42e9, 0.5, 3.5), "");  // close to its maximum
   EXPECT_EQ(locked_clock({"Hz", {1, 2, 3}, {1.41e9, 1.5e9, 1.6e9}}, none, 1.98e9, 0.5, 3.5), "");
 }
 
-TEST_F(GpuSensors, SlownessIsWhatTheDriverSaysOrALockedClock) {
+TEST_F(GpuSensors, SlownessIsAThrottleReasonOrALockedClock) {
   const NvmlScript script("max_clock 1980\n");
   const GpuHealth health("GPU-1", "");
   std::map<std::string, Series> telemetry = {{"gpu_clock", {"Hz", {1, 2, 3}, {1.2e9, 1.2e9, 1.2e9}}},
@@ -196,12 +196,12 @@ TEST_F(GpuSensors, SlownessIsWhatTheDriverSaysOrALockedClock) {
   EXPECT_EQ(health.slowness({}, 0.5, 3.5), "");
 }
 
-TEST_F(GpuSensors, ThePowerOfASliceIsNotKnown) {
+TEST_F(GpuSensors, ASliceHasNoEnergy) {
   const NvmlScript script("mig 1\nenergy 5000\n");
   EXPECT_FALSE(read(*find_gpu_sensor("GPU-1", ""), 0).contains("gpu_energy"));
 }
 
-TEST(GpuEnergy, IsToldOnlyWhereSamplesFillTheWindow) {
+TEST(GpuEnergy, EfficiencyNeedsSamplesThatFillTheWindow) {
   Measurement measured;
   measured.values = {0.1, 0.1, 0.1};
   measured.repetitions = 10;
@@ -216,7 +216,7 @@ TEST(GpuEnergy, IsToldOnlyWhereSamplesFillTheWindow) {
   EXPECT_EQ(metrics[1].name, "gpu_power");
 }
 
-TEST(GpuEnergy, GivesWorkAJoule) {
+TEST(GpuEnergy, GivesWorkPerJoule) {
   const auto comm = make_self_communicator();
   EXPECT_EQ(gpu_watts({{"gpu_energy", {"J", {0, 4}, {0, 2000}}}}, 1, 3, *comm), 500);
   EXPECT_FALSE(gpu_watts({}, 1, 3, *comm));

@@ -36,19 +36,19 @@ TEST(Cpufreq, IsTheMeanOfTheCpusInUse) {
   EXPECT_EQ(read(sensor), (Values{{"clock", std::nullopt}}));
 }
 
-TEST(Cpufreq, IsAbsentWithoutTheKernels) {
+TEST(Cpufreq, IsAbsentWithoutTheKernelsFiles) {
   FakeRoot fake;
   EXPECT_FALSE(CpufreqSensor(fake.root(), {0, 1}).present());
 }
 
-TEST(CpuTime, SharesOfTheOwnCpusSinceTheLastReading) {
+TEST(CpuTime, IsAFractionOfTheTimeOfItsCpusSinceTheLastReading) {
   FakeRoot fake;
   //                          user nice sys idle iowait irq softirq steal guest
   fake.file("proc/stat",
             "cpu  999 0 0 999 0 0 0 0 0 0\ncpu0 100 0 0 100 0 0 0 0 0 0\ncpu1 500 0 0 0 0 0 0 0 0 0\nintr 5");
   CpuTimeSensor sensor(fake.root(), {0});
   sensor.begin();
-  EXPECT_TRUE(read(sensor).empty()) << "a share needs two readings";
+  EXPECT_TRUE(read(sensor).empty()) << "a fraction needs two readings";
   fake.file("proc/stat", "cpu  0 0 0 0\ncpu0 120 5 5 150 10 0 0 10 0 0\ncpu1 999 0 0 0 0 0 0 0 0 0\nintr 5");
   EXPECT_EQ(read(sensor), (Values{{"utilisation", 0.4}, {"steal", 0.1}}));
 }
@@ -72,7 +72,7 @@ TEST(CpuTime, AbsentWithoutTheFileOrTheCpu) {
   EXPECT_EQ(cpu_ticks(fake.root(), {7}).has_value(), false);
 }
 
-TEST(MemoryReadings, PeakIsTheHighWaterMarkOfThisCaseAlone) {
+TEST(MemoryReadings, PeakIsTheHighWaterMarkOfThisCaseOnly) {
   FakeRoot fake;
   fake.file("proc/self/status", "VmHWM:\t900 kB\nVmRSS:\t100 kB");  // the mark of an earlier case; it cannot be reset
   MemorySensor sensor(fake.root());
@@ -109,7 +109,7 @@ TEST(Temperature, TakesTheHottestPackage) {
   EXPECT_EQ(read(sensor), (Values{{"temperature", 62.5}}));
 }
 
-TEST(Temperature, FallsBackToThermalZonesElseIsAbsent) {
+TEST(Temperature, FallsBackToThermalZonesOrIsAbsent) {
   FakeRoot fake;
   EXPECT_FALSE(TemperatureSensor(fake.root()).present());
   fake.file("sys/class/thermal/thermal_zone0/type", "acpitz")
@@ -136,16 +136,16 @@ TEST(Energy, SumsPackagesAndHandlesWrapAround) {
   ASSERT_TRUE(sensor.present());
   sensor.begin();
   EXPECT_EQ(read(sensor), (Values{{"package_energy", 0.0}}));
-  package("intel-rapl:0", "package-0", "500000");  // wrapped: 1.5 J on
+  package("intel-rapl:0", "package-0", "500000");  // wrapped around: 1.5 J more
   package("intel-rapl:1", "package-1", "3000000");
   EXPECT_EQ(read(sensor), (Values{{"package_energy", 3.5}}));
   sensor.begin();
   EXPECT_EQ(read(sensor), (Values{{"package_energy", 0.0}}));
   fake.remove("sys/class/powercap/intel-rapl:1");
-  EXPECT_EQ(read(sensor), (Values{{"package_energy", std::nullopt}})) << "half a machine's energy is no energy";
+  EXPECT_EQ(read(sensor), (Values{{"package_energy", std::nullopt}})) << "one package is not the machine";
 }
 
-TEST(Energy, AbsentWhereTheCounterMayNotBeRead) {
+TEST(Energy, AbsentIfTheCounterCannotBeRead) {
   FakeRoot fake;
   fake.file("sys/class/powercap/intel-rapl:0/name", "package-0")
       .file("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "10000000");
@@ -161,7 +161,7 @@ TEST(Switches, AreARate) {
   EXPECT_EQ(read(sensor, 2.0), (Values{{"involuntary_switches", 10.0}}));
 }
 
-TEST(SeriesBuilder, ThinsToABoundAndKeepsTheWholeSpan) {
+TEST(SeriesBuilder, BoundsTheNumberOfPointsAndKeepsTheWholeSpan) {
   SeriesBuilder builder(16);
   for (int i = 0; i < 1000; ++i) {
     builder.add(i, {"level", "B", Reading::Kind::level, i});
@@ -189,7 +189,7 @@ TEST(SeriesBuilder, KeepsAGapAsNull) {
   EXPECT_THAT(series.at("x").values, testing::ElementsAre(1.0, std::nullopt, 3.0));
 }
 
-TEST(Telemetry, HasOnlyWhatTheKernelGives) {
+TEST(Telemetry, HasOnlyWhatTheKernelReports) {
   FakeRoot fake;
   fake.file("proc/self/status", "VmHWM:\t100 kB\nVmRSS:\t100 kB");
   Telemetry telemetry(TelemetryOptions{.period_seconds = 0.005, .root = fake.path(), .cpus = {0}});
@@ -201,7 +201,7 @@ TEST(Telemetry, HasOnlyWhatTheKernelGives) {
   EXPECT_THAT(names, testing::ElementsAre("resident", "resident_peak"));
 }
 
-TEST(Telemetry, OnThisMachineSeesAnAllocationAndTheClock) {
+TEST(Telemetry, OnThisMachineRecordsAnAllocationAndTheClock) {
   Telemetry telemetry(0.02);
   telemetry.start(std::chrono::steady_clock::now());
   constexpr std::size_t bytes = std::size_t{64} << 20;

@@ -20,7 +20,7 @@ TEST(Outliers, ScoresAreThoseOfIglewiczAndHoaglin) {
   EXPECT_FALSE(is_outlier(2.1, found));
 }
 
-TEST(Outliers, ValuesWithinThreePercentAreNoneHoweverAlikeTheOthers) {
+TEST(Outliers, ValuesWithinThreePercentOfTheMedianAreNotOutliers) {
   const std::vector<double> values{1, 1, 1, 1, 1, 1, 1, 1.029, 1.031, 0.9};
   const Robust found = robust(values);
   EXPECT_EQ(found.mad, 0);

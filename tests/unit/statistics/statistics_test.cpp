@@ -49,7 +49,7 @@ TEST(Statistics, Autocorrelation) {
 }
 
 // Ranks from tables of the binomial interval of the median: n = 6: 1 and 6; 10: 2 and 9; 30: 10 and 21; 100: 40 and 61.
-TEST(Statistics, MedianIntervalTakesTheTabledRanks) {
+TEST(Statistics, MedianIntervalUsesTheTabulatedRanks) {
   EXPECT_FALSE(median_interval(iota(5)));
   const auto expect = [](std::size_t n, double low, double high) {
     const auto interval = median_interval(shuffled(iota(n)));
@@ -61,12 +61,12 @@ TEST(Statistics, MedianIntervalTakesTheTabledRanks) {
   expect(10, 2, 9);
   expect(30, 10, 21);
   expect(100, 40, 61);
-  EXPECT_FALSE(median_interval(iota(6), 0.99));  // even the whole range holds it with 96.9 % only
+  EXPECT_FALSE(median_interval(iota(6), 0.99));  // even the whole range contains it with only 96.9 %
   EXPECT_TRUE(median_interval(iota(8), 0.99));
   EXPECT_THROW(median_interval(iota(8), 1.0), Error);
 }
 
-TEST(Statistics, MeanIntervalIsStudents) {
+TEST(Statistics, MeanIntervalIsStudentsT) {
   const auto interval = mean_interval(iota(6));  // mean 3.5, deviation 1.8708, t(5) = 2.5706
   ASSERT_TRUE(interval);
   EXPECT_NEAR(interval->low, 3.5 - 1.96331, 1e-4);

@@ -1,4 +1,4 @@
-// Whole comparisons of hand-made runs: what pairs, what is left out and why, what differs, which exit code.
+// Whole comparisons of hand-made runs: what is paired, what is left out and why, what differs, which exit code.
 #include "reports/compare/compare.h"
 
 #include "reports/compare/difference.h"
@@ -26,7 +26,7 @@ Record record_of(double value, double half = 0.5, const std::string& key = "gemm
   return record;
 }
 
-// Runs of one record each; the names keep equal runs apart.
+// A run of these records; the name makes equal runs distinct.
 RunData run_of(std::vector<Record> records, Json more = Json::object(), const std::string& name = "r") {
   more.emplace("started", name);
   return test::run_of(std::move(records), "runs/" + name, more);
@@ -62,22 +62,22 @@ TEST(ComparePairing, OnlyComparableMeasurementsArePaired) {
       {[](Record& r) {
          r.protocol = Json{{"cache", "hot"}, {"hash", "b"}};
        },
-       "other protocol: cache cold / hot | other protocol: cache cold / hot"},
-      {[](Record& r) { r.protocol["hash"] = "b"; }, "other protocol: hash a / b | other protocol: hash a / b"},
+       "different protocol: cache cold / hot | different protocol: cache cold / hot"},
+      {[](Record& r) { r.protocol["hash"] = "b"; }, "different protocol: hash a / b | different protocol: hash a / b"},
       {[](Record& r) { r.choices["implementation"] = "amx"; },
-       "other implementation: not recorded / amx | other implementation: not recorded / amx"},
+       "different implementation: not recorded / amx | different implementation: not recorded / amx"},
       {[](Record& r) { r.choices["isa"] = "avx2"; },
-       "other instruction set: not recorded / avx2 | other instruction set: not recorded / avx2"},
+       "different instruction set: not recorded / avx2 | different instruction set: not recorded / avx2"},
       {[](Record& r) { r.status = Status::skipped, r.reason = "no AMX\nmore"; }, "skipped in head: no AMX"},
       {[](Record& r) { r.flags = {"injected:slow-rank"}; }, "a fault was injected in head"},
       {[](Record& r) { r.comparable = false, r.flags = {"oversubscribed"}; }, "not comparable in head: oversubscribed"},
       {[](Record& r) { r.metrics[0].value.reset(); }, "no figure in head"},
       {[](Record& r) { r.metrics[0].name = "bandwidth"; }, "throughput absent in head"},
-      {[](Record& r) { r.metrics[0].unit = "B/s"; }, "throughput in another unit: FLOP/s / B/s"},
+      {[](Record& r) { r.metrics[0].unit = "B/s"; }, "throughput in different units: FLOP/s / B/s"},
       {[](Record& r) { r.metrics[0].better = Better::lower; },
-       "throughput in another direction: better higher / lower"},
-      {[](Record& r) { r.metrics[0].value = 0; }, "throughput in head is not over zero: no ratio"},
-      {[](Record& r) { r.metrics[0].value = -3; }, "throughput in head is not over zero: no ratio"},
+       "throughput in different directions: higher / lower is better"},
+      {[](Record& r) { r.metrics[0].value = 0; }, "throughput in head is not above 0: no ratio"},
+      {[](Record& r) { r.metrics[0].value = -3; }, "throughput in head is not above 0: no ratio"},
   };
   for (const auto& [change, reason] : cases) EXPECT_EQ(reason_of(change), reason);
 }
@@ -102,7 +102,7 @@ TEST(ComparePairing, HostsArePairedOnlyIfBothSidesMeasuredEach) {
 
 // If the metric has no interval, the range of samples replaces it: times of 1.0 .. 1.3 s with median 1.1 s give a rate
 // of 100 the range from 100 * 1.1 / 1.3 to 100 * 1.1 / 1.0.
-TEST(ComparePairing, SamplesStandInForAnInterval) {
+TEST(ComparePairing, SamplesReplaceAMissingInterval) {
   Record record = record_of(100);
   record.metrics[0].ci95.reset();
   record.samples.values = {1.1, 1.0, 1.3, 1.1, 1.1};

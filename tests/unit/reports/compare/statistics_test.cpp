@@ -48,10 +48,10 @@ TEST(CompareStatistics, DegreesOfFreedomAreThoseOfWelchAndSatterthwaite) {
 // Three runs against one, which is assumed to be as noisy. Variance 1e-4 (1/3 + 1), standard error 0.0115470, 2 degrees
 // of freedom: t_0.975(2) = 4.302653, half width 0.0496828; t = 8.660254, p = 1 - t / sqrt(2 + t^2) = 0.0130725.
 TEST(CompareStatistics, SeveralRunsAgainstOne) {
-  for (const bool turned : {false, true}) {
+  for (const bool reversed : {false, true}) {
     const auto several = logs({0, 0.01, -0.01}), one = logs({-0.1});
     const Change change =
-        turned ? change_of(one, several, Better::lower, {}) : change_of(several, one, Better::higher, {});
+        reversed ? change_of(one, several, Better::lower, {}) : change_of(several, one, Better::higher, {});
     EXPECT_NEAR(*change.freedom, 2, 1e-9);
     EXPECT_NEAR(*change.p, 0.0130725, 1e-7);
     EXPECT_NEAR(change.ci95->low, 0.860981, 1e-6);
@@ -62,9 +62,9 @@ TEST(CompareStatistics, SeveralRunsAgainstOne) {
 // 100 [99, 101] to 90 [89.5, 90.5]. By MOVER: down = hypot(ln(90/89.5), ln(101/100)) = hypot(0.0055710, 0.0099503) =
 // 0.0114036: low 0.9 e^-0.0114036 = 0.889795; up = hypot(ln(90.5/90), ln(100/99)) = hypot(0.0055402, 0.0100503):
 // high 0.910388. Standard errors of the figures: 0.0100503 / 1.959964 and 0.0055710 / 1.959964; with 1.25 % per run of
-// noise between runs sqrt(0.0051278^2 + 0.0028424^2 + 2 * 0.015^2) = 0.0220085, z = 4.787265, p = erfc(z / sqrt 2)
-// = 1.6907e-6. Detectable: exp((1.959964 + 0.841621) * 0.0186246) - 1 = 0.053564.
-TEST(CompareStatistics, OneRunPerSideHasItsSamplesInterval) {
+// noise between runs sqrt(0.0051278^2 + 0.0028424^2 + 2 * 0.0125^2) = 0.0186246, z = 5.657077, p = erfc(z / sqrt 2)
+// = 1.5397e-8. Detectable: exp((1.959964 + 0.841621) * 0.0186246) - 1 = 0.053564.
+TEST(CompareStatistics, OneRunPerSideUsesItsSamplesInterval) {
   const Change change =
       change_of(std::vector{figure(100, 99, 101)}, std::vector{figure(90, 89.5, 90.5)}, Better::higher, {});
   EXPECT_EQ(change.noise, Noise::within_run);

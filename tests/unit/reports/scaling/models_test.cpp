@@ -126,7 +126,7 @@ TEST(AlphaBeta, UnexplainedFiguresRefuteAllForms) {
   for (const FormFit& fit : forms_over(all_reduce({2, 4, 8}, odd))) EXPECT_EQ(fit.verdict, Verdict::refuted);
 }
 
-TEST(AlphaBeta, CoefficientsThatDoNotShowAreAbsent) {
+TEST(AlphaBeta, CoefficientsThatAreNotDeterminedAreAbsent) {
   const auto flat = fit_line(all_reduce({4}, [](double, double) { return 5e-6; }).lines[0]);
   EXPECT_NEAR(flat->latency->value, 5e-6, 1e-12);
   EXPECT_FALSE(flat->bandwidth);
@@ -155,7 +155,7 @@ TEST(AlphaBeta, SplitsWhereTheAlgorithmChanges) {
   }
 }
 
-TEST(AlphaBeta, ALineThatHoldsIsNotSplit) {
+TEST(AlphaBeta, ALineThatFitsIsNotSplit) {
   EXPECT_EQ(split_by_size(all_reduce({4}, ring_time, 0.05).lines[0]).size(), 1u);
   MessageLine noisy{2, {}};
   const double factors[] = {1.4, 0.7, 1.1, 0.8, 1.3, 0.9, 0.7, 1.4, 1.2, 0.8, 1.0, 0.7};

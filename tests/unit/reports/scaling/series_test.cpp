@@ -93,7 +93,7 @@ TEST(ScalingSeries, StrongKeysWithOneGlobalBatchJoin) {
       << found.excluded[0].reason;
 }
 
-// 64, 32 and 16 samples per rank are 64 over 1, 2 and 4 ranks; device names that only count distinguish nothing.
+// 64, 32 and 16 samples per rank are 64 over 1, 2 and 4 ranks; device names that are only numbered are the same.
 TEST(ScalingSeries, PartsOfOneBatchJoin) {
   std::vector<Record> records;
   for (const int ranks : {1, 2, 4}) {
@@ -144,17 +144,17 @@ INSTANTIATE_TEST_SUITE_P(
     All, ScalingStray,
     testing::Values(
         Stray{"protocol", [](Record& r) { r.protocol["max_seconds"] = 30; },
-              "other protocol (max_seconds 30, there not said)"},
+              "different protocol (max_seconds 30 instead of none)"},
         Stray{"batch", [](Record& r) { r.params["micro_batch"] = 8; }, "different global batch (16 instead of 8)"},
-        Stray{"device", [](Record& r) { r.device = "cuda"; }, "other device (cuda, there cpu)"},
-        Stray{"seed", [](Record& r) { r.seed = 7; }, "other seed (7, there 0)"},
+        Stray{"device", [](Record& r) { r.device = "cuda"; }, "different device (cuda instead of cpu)"},
+        Stray{"seed", [](Record& r) { r.seed = 7; }, "different seed (7 instead of 0)"},
         Stray{"hardware",
               [](Record& r) {
                 r.ranks = {{0, "h", "Zen 5", 1.0}};
               },
-              "other hardware (Zen 5"},
-        Stray{"threads", [](Record& r) { r.choices["threads"] = "2"; }, "other threads of a rank (2"},
-        Stray{"label", [](Record& r) { r.conditions["driver"] = "560"; }, "other label (driver 560, there not said)"},
+              "different hardware (Zen 5"},
+        Stray{"threads", [](Record& r) { r.choices["threads"] = "2"; }, "different threads per rank (2"},
+        Stray{"label", [](Record& r) { r.conditions["driver"] = "56"; }, "different label (driver 56 instead of none)"},
         Stray{"oversubscribed",
               [](Record& r) {
                 r.flags = {"oversubscribed"};
@@ -199,10 +199,10 @@ TEST(ScalingSeries, LabelsOfTheRunMustBeEqual) {
     return find_series(runs, Likenesses(runs));
   };
   EXPECT_EQ(series_with_label("other").series.size(), 1u);
-  const SeriesSet parted = series_with_label("rack");
-  EXPECT_TRUE(parted.series.empty());
-  ASSERT_EQ(parted.excluded.size(), 1u);
-  EXPECT_EQ(parted.excluded[0].reason, "other label (rack 2, there 1)");
+  const SeriesSet split = series_with_label("rack");
+  EXPECT_TRUE(split.series.empty());
+  ASSERT_EQ(split.excluded.size(), 1u);
+  EXPECT_EQ(split.excluded[0].reason, "different label (rack 2 instead of 1)");
 }
 
 // Two nodes are a second layout of the same world size.
