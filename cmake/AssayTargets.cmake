@@ -1,10 +1,24 @@
 # One function per kind of target, so that folders only list their files and what they link.
 
+# Compiles sources of a target in batches of at most 12 of one folder, which takes a third of the time.
+function(assay_batch target)
+  if(NOT ASSAY_BATCHES)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  foreach(source ${ARGN})
+    get_filename_component(folder "${source}" DIRECTORY)
+    string(MAKE_C_IDENTIFIER "${folder}" folder)
+    math(EXPR count_${folder} "0${count_${folder}} + 1")
+    math(EXPR batch "${count_${folder}} / 12")
+    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${batch}")
+  endforeach()
+endfunction()
+
 # A static library of one room: assay_room(NAME [UNTIMED] [SEPARATE] SOURCES a.cpp ... LINKS other ...)
 # UNTIMED: nothing of it runs inside a timed window, so it is compiled with -O1, in two thirds of the time; with
 # sanitizers with -O0, in half of it.
-# SEPARATE: its sources share local names, so each is compiled by itself; others are compiled in batches, a third of the
-# work, unless -DASSAY_BATCHES=OFF.
+# SEPARATE: its sources share local names, so each is compiled by itself, not in batches.
 function(assay_room name)
   cmake_parse_arguments(arg "UNTIMED;SEPARATE" "" "SOURCES;LINKS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
@@ -13,15 +27,8 @@ function(assay_room name)
   if(arg_UNTIMED)
     target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Release>,-O1,$<$<BOOL:${ASSAY_SANITIZE}>:-O0>>)
   endif()
-  if(ASSAY_BATCHES AND NOT arg_SEPARATE)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-    foreach(source ${arg_SOURCES})   # a batch is at most 12 sources of one folder
-      get_filename_component(folder "${source}" DIRECTORY)
-      string(MAKE_C_IDENTIFIER "${folder}" folder)
-      math(EXPR count_${folder} "0${count_${folder}} + 1")
-      math(EXPR batch "${count_${folder}} / 12")
-      set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${batch}")
-    endforeach()
+  if(NOT arg_SEPARATE)
+    assay_batch(${name} ${arg_SOURCES})
   endif()
 endfunction()
 
@@ -79,10 +86,13 @@ function(assay_test_code target)
 endfunction()
 
 # A GoogleTest program whose tests ctest lists one by one, with the label `unit`. WHOLE makes them one ctest entry: for
-# hundreds of small tests, each of which would otherwise start a process and load a backend.
+# hundreds of small tests, each of which would otherwise start a process and load a backend. SEPARATE: as for rooms.
 function(assay_test name)
-  cmake_parse_arguments(arg "WHOLE" "" "SOURCES;LINKS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(arg "WHOLE;SEPARATE" "" "SOURCES;LINKS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
+  if(NOT arg_SEPARATE)
+    assay_batch(${name} ${arg_SOURCES})
+  endif()
   target_link_libraries(${name} PRIVATE assay_flags GTest::gtest_main GTest::gmock ${arg_LINKS})
   assay_test_code(${name})
   set(environment "")

@@ -19,7 +19,7 @@
 namespace assay::report {
 
 Document whole_report(const RunSet& runs, const PageOptions& options) {
-  Outcome verdict = verdict_of(runs);
+  RunVerdict verdict = verdict_of(runs);
   Document document{"Assay report", std::move(verdict.headline), std::move(verdict.line), verdict.tone, {}};
   const auto add = [&](std::vector<Section> sections) {
     document.sections.insert(document.sections.end(), std::make_move_iterator(sections.begin()),

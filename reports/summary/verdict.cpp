@@ -11,14 +11,14 @@
 
 namespace assay::report {
 
-Outcome verdict_of(const RunSet& runs) {
+RunVerdict verdict_of(const RunSet& runs) {
   std::map<Status, int> counts;
   std::map<std::string, int> skip_reasons;
   for (const Entry& entry : runs.entries()) {
     ++counts[entry.record->status];
     if (entry.record->status == Status::skipped) ++skip_reasons[first_line(entry.record->reason)];
   }
-  Outcome verdict;
+  RunVerdict verdict;
   verdict.line = fmt::format("held: {} · failed: {}", counts[Status::ok], counts[Status::failed]);
   if (counts[Status::error] > 0) verdict.line += fmt::format(" · broken: {}", counts[Status::error]);
   verdict.line += fmt::format(" · skipped: {}", counts[Status::skipped]);

@@ -8,12 +8,12 @@
 
 namespace assay::report {
 
-struct Outcome {
+struct RunVerdict {
   std::string headline;     // "AMD Zen 4, 2 cores, 24 GiB, no GPU · plan quick, 38 cases in 2 min 21 s"
   std::string line;         // "held: 36 · failed: 1 · skipped: 2 (no GPU)"
   Tone tone = Tone::plain;  // bad if a case failed or broke
 };
 
-Outcome verdict_of(const RunSet& runs);
+RunVerdict verdict_of(const RunSet& runs);
 
 }  // namespace assay::report

@@ -7,11 +7,9 @@
 namespace assay::ops::parity {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
 enum class Place { separate, dx_on_dy, dresidual_on_dy, dx_on_other };
 
-struct Options {
+struct BatchNormOptions {
   bool relu = false;
   bool residual = false;
   bool training = true;
@@ -24,7 +22,7 @@ struct Options {
 struct Batch {
   std::string name;
   std::int64_t rows, channels;
-  Options options = {};
+  BatchNormOptions options = {};
 };
 
 class BatchNormParity : public Parity<Batch> {

@@ -10,8 +10,6 @@ namespace assay::ops::parity {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
 struct Activation {
   std::string name;
   ActivationKind kind;

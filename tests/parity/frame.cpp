@@ -62,9 +62,9 @@ void* Side::put(const Tensor& tensor) {
 }
 
 void* Side::space(std::size_t bytes) {
-  const std::vector<std::byte> nan(std::max<std::size_t>(bytes, 1), std::byte{0xff});
-  buffers_.push_back(device_->allocate(nan.size()));
-  device_->copy(buffers_.back().data(), nan.data(), nan.size(), *stream_);
+  const std::vector<std::byte> nans(std::max<std::size_t>(bytes, 1), std::byte{0xff});
+  buffers_.push_back(device_->allocate(nans.size()));
+  device_->copy(buffers_.back().data(), nans.data(), nans.size(), *stream_);
   stream_->synchronize();
   return buffers_.back().data();
 }

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@
 #include <vector>
 
 namespace assay::ops::parity {
+
+inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr DType half = DType::bf16, e4m3 = DType::fp8_e4m3, e5m2 = DType::fp8_e5m2;
 
 // A host array.
 class Tensor {

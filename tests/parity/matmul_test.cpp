@@ -71,8 +71,6 @@ INSTANTIATE_TEST_SUITE_P(
                         Shape{65, 129, 257}, Shape{3, 1000, 511})),
     name_of_product);
 
-constexpr auto e4m3 = DType::fp8_e4m3, e5m2 = DType::fp8_e5m2;
-
 // Types that only GPUs support. k and n of 8-bit operands are multiples of what tensor cores read at a time.
 INSTANTIATE_TEST_SUITE_P(
     OnGpus, MatmulParity,

@@ -119,24 +119,23 @@ class MatmulGpuParity : public testing::TestWithParam<Product> {};
 
 TEST_P(MatmulGpuParity, Run) { expect_product(DeviceKind::cuda, GetParam().desc); }
 
-constexpr auto half = DType::bf16, e4m3 = DType::fp8_e4m3, e5m2 = DType::fp8_e5m2;
-
 INSTANTIATE_TEST_SUITE_P(
     All, MatmulGpuParity,
     testing::ValuesIn(std::vector<Product>{
         {"padded_logits",
-         {.m = 33, .n = 57, .k = 40, .a = half, .b = half, .out = half, .transpose_b = true, .out_stride = 64}},
+         {.m = 33, .n = 57, .k = 40, .a = half, .b = half, .out = DType::bf16, .transpose_b = true, .out_stride = 64}},
         {"padded_logits_bias",
          {.m = 33,
           .n = 57,
           .k = 40,
           .a = half,
           .b = half,
-          .out = half,
+          .out = DType::bf16,
           .transpose_b = true,
           .out_stride = 64,
           .bias = true}},
-        {"back_from_padded_logits", {.m = 33, .n = 40, .k = 57, .a = half, .b = half, .out = half, .a_stride = 64}},
+        {"back_from_padded_logits",
+         {.m = 33, .n = 40, .k = 57, .a = half, .b = half, .out = DType::bf16, .a_stride = 64}},
         {"weight_gradient_of_padded_logits",
          {.m = 57,
           .n = 40,
@@ -177,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
           .k = 64,
           .a = e4m3,
           .b = e4m3,
-          .out = half,
+          .out = DType::bf16,
           .transpose_b = true,
           .bias = true,
           .epilogue = Epilogue::gelu_tanh,
@@ -188,16 +187,23 @@ INSTANTIATE_TEST_SUITE_P(
           .k = 48,
           .a = e5m2,
           .b = e4m3,
-          .out = half,
+          .out = DType::bf16,
           .transpose_b = true,
           .epilogue = Epilogue::gelu_tanh_gradient}},
         {"fp8_data_gradient_accumulated",
-         {.m = 33, .n = 64, .k = 48, .a = e5m2, .b = e4m3, .out = half, .transpose_b = true, .accumulate = true}},
+         {.m = 33,
+          .n = 64,
+          .k = 48,
+          .a = e5m2,
+          .b = e4m3,
+          .out = DType::bf16,
+          .transpose_b = true,
+          .accumulate = true}},
         {"fp8_weight_gradient",
          {.m = 48, .n = 64, .k = 32, .a = e5m2, .b = e4m3, .out = DType::f32, .transpose_b = true, .accumulate = true}},
         {"fp8_f32_bias",
          {.m = 5, .n = 16, .k = 32, .a = e4m3, .b = e4m3, .out = DType::f32, .transpose_b = true, .bias = true}},
-        {"fp8_copies", {.m = 32, .n = 48, .k = 64, .a = e4m3, .b = e4m3, .out = half, .transpose_a = true}}}),
+        {"fp8_copies", {.m = 32, .n = 48, .k = 64, .a = e4m3, .b = e4m3, .out = DType::bf16, .transpose_a = true}}}),
     [](const auto& product) { return "cuda_" + product.param.name; });
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace assay::ops::parity {
 namespace {
 
-struct Options {
+struct NormOptions {
   bool residual = false;
   bool bias = true;
   bool accumulate = false;
@@ -18,10 +18,8 @@ struct Norm {
   std::string name;
   NormKind kind;
   std::int64_t rows, columns;
-  Options options = {};
+  NormOptions options = {};
 };
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 using NormParity = Parity<Norm>;
 

@@ -44,8 +44,6 @@ TEST_P(QuantizeParity, Run) {
   });
 }
 
-constexpr auto e4m3 = DType::fp8_e4m3, e5m2 = DType::fp8_e5m2;
-
 INSTANTIATE_TEST_SUITE_P(
     All, QuantizeParity,
     testing::ValuesIn(std::vector<Rounding>{

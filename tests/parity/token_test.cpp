@@ -101,11 +101,11 @@ TEST_P(RotaryParity, InPlace) {
   RotaryDesc d = shape().desc;
   d.dtype = dtype();
   const DType stored = statistic(d.dtype);
-  const std::int64_t half = d.head_dim / 2, count = d.batch * d.seq * d.stride;
-  Tensor cosine(stored, d.seq * half), sine(stored, d.seq * half);
-  for (std::int64_t i = 0; i < d.seq * half; ++i) {
-    const double angle =
-        static_cast<double>(i / half) * std::pow(10000.0, -static_cast<double>(i % half) / static_cast<double>(half));
+  const std::int64_t pairs = d.head_dim / 2, count = d.batch * d.seq * d.stride;
+  Tensor cosine(stored, d.seq * pairs), sine(stored, d.seq * pairs);
+  for (std::int64_t i = 0; i < d.seq * pairs; ++i) {
+    const double angle = static_cast<double>(i / pairs) *
+                         std::pow(10000.0, -static_cast<double>(i % pairs) / static_cast<double>(pairs));
     cosine.set(i, std::cos(angle));
     sine.set(i, std::sin(angle));
   }
@@ -128,8 +128,6 @@ INSTANTIATE_TEST_SUITE_P(
          {"in_a_wider_row", {.batch = 2, .seq = 17, .heads = 5, .head_dim = 16, .stride = 144}},
          {"odd_pairs_back", {.batch = 1, .seq = 40, .heads = 3, .head_dim = 6, .stride = 19, .inverse = true}}}),
     name_of_case<Rotation>);
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 struct Loss {
   std::string name;

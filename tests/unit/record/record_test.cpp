@@ -118,12 +118,12 @@ std::string names(const Attributes& attributes) {
 
 // The labels that each family's records had in schema 1, by where they belong.
 TEST(Record, LabelsOfSchema1BecomeConditionsChoicesOrLabels) {
-  struct Case {
+  struct Names {
     const char* conditions;
     const char* choices;
     const char* labels;
   };
-  const Case cases[] = {
+  const Names cases[] = {
       // collective and pairwise
       {"algorithm members transport", "implementation", "bytes_used count redop root"},
       // gemm
@@ -146,7 +146,7 @@ TEST(Record, LabelsOfSchema1BecomeConditionsChoicesOrLabels) {
        "planned_memory "
        "threads"},
   };
-  for (const Case& one : cases) {
+  for (const Names& one : cases) {
     Json labels = Json::object();
     for (const char* list : {one.labels, one.choices, one.conditions}) {
       std::istringstream words(list);

@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "reports/cost/lines.h"
+#include "tests/support/blocks.h"
 #include "tests/support/refusal.h"
 #include "tests/unit/reports/cost_fixtures.h"
 
@@ -19,25 +20,14 @@
 namespace assay::report {
 namespace {
 
+using test::cell;
+using test::table_of;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
 Entry entry_of(const RunSet& set) { return set.entries().front(); }
-
-const Table& table_of(const std::vector<Section>& sections, const std::string& id) {
-  for (const Section& section : sections)
-    for (const Block& block : section.blocks)
-      if (const auto* table = std::get_if<Table>(&block); table && table->id == id) return *table;
-  throw Error("no table " + id);
-}
-
-const Cell& cell(const Table& table, std::size_t row, const std::string& column) {
-  for (std::size_t c = 0; c < table.columns.size(); ++c)
-    if (table.columns[c].id == column) return table.rows.at(row).at(c);
-  throw Error("no column " + column);
-}
 
 std::string texts_of(const std::vector<Section>& sections) {
   std::string all;

@@ -7,6 +7,7 @@
 #include "reports/hosts/side_by_side.h"
 #include "reports/page/page.h"
 #include "reports/render/render.h"
+#include "tests/support/blocks.h"
 #include "tests/support/runs.h"
 
 #include <fmt/format.h>
@@ -86,12 +87,6 @@ const Section* section_of(const Document& document, const std::string& id) {
   return found == document.sections.end() ? nullptr : &*found;
 }
 
-const Table* table_of(const Section& section, const std::string& id) {
-  for (const Block& block : section.blocks)
-    if (const auto* table = std::get_if<Table>(&block); table && table->id == id) return table;
-  return nullptr;
-}
-
 TEST(HostRuns, EachHostBecomesARunWithItsOwnEnvironmentAndLines) {
   RunData run = each_host_run({gemm_on("n1", 1), gemm_on("n2", 2), gemm_on("n1", 3, 512)}, {"n1", "n2", "n3"});
   run.problems = {"records.jsonl line 9: not JSON"};
@@ -151,14 +146,14 @@ TEST(Hosts, BelowEightHostsOnlyTheTableAndTheSpreadAreShown) {
   const Document document = report_of(fleet(4, 3, 2e11));
   const Section* section = section_of(document, "hosts");
   ASSERT_TRUE(section);
-  const Table* table = table_of(*section, "hosts");
+  const Table* table = test::find_block<Table>(*section, "hosts");
   ASSERT_TRUE(table && table->rows.size() == 1);
   const std::vector<Cell>& row = table->rows.front();
   EXPECT_EQ(row[1].data, 4);
   EXPECT_EQ(row[3].data["host"], "n3");
   EXPECT_NEAR(row[5].data.get<double>(), (4.04e11 - 2e11) / 4.015e11, 1e-6);
   EXPECT_EQ(row[6].text, "–");
-  const Table* beside = table_of(*section, "hosts_side_by_side");
+  const Table* beside = test::find_block<Table>(*section, "hosts_side_by_side");
   ASSERT_TRUE(beside && beside->columns.size() == 5);
   EXPECT_EQ(beside->columns[3].title, "n3");
   EXPECT_THAT(render_terminal(document, {}), HasSubstr("too few to identify outliers"));
@@ -174,9 +169,9 @@ TEST(Hosts, FromEightHostsOnOutliersAreNamed) {
   EXPECT_THAT(words->text, HasSubstr("n7 stands out in 1 case"));
   EXPECT_THAT(words->text, HasSubstr("25 % below the median of 16 hosts"));
   EXPECT_EQ(words->tone, Tone::warn);
-  EXPECT_EQ(table_of(*section, "hosts")->rows.front()[6].data, 1);
-  EXPECT_FALSE(table_of(*section, "hosts_side_by_side"));
-  const Table* all = table_of(*section_of(document, "host-figures"), "host_figures");
+  EXPECT_EQ(test::find_block<Table>(*section, "hosts")->rows.front()[6].data, 1);
+  EXPECT_FALSE(test::find_block<Table>(*section, "hosts_side_by_side"));
+  const Table* all = test::find_block<Table>(*section_of(document, "host-figures"), "host_figures");
   ASSERT_EQ(all->rows.size(), 16u);
   EXPECT_EQ(all->rows.front()[1].text, "n7");  // the farthest from the median first
   EXPECT_EQ(all->rows.front()[2].tone, Tone::warn);
@@ -184,7 +179,7 @@ TEST(Hosts, FromEightHostsOnOutliersAreNamed) {
 
 TEST(Hosts, SmallDifferencesAndBrokenHostsAreNotOutliers) {
   const Document near = report_of(fleet(16, 7, 3.96e11));
-  EXPECT_EQ(table_of(*section_of(near, "hosts"), "hosts")->rows.front()[6].data, 0);
+  EXPECT_EQ(test::find_block<Table>(*section_of(near, "hosts"), "hosts")->rows.front()[6].data, 0);
   EXPECT_THAT(render_terminal(near, {}), HasSubstr("No host stands out."));
 
   RunData run = fleet(9);
@@ -192,7 +187,7 @@ TEST(Hosts, SmallDifferencesAndBrokenHostsAreNotOutliers) {
   run.records[4].reason = "host n5: lost";
   run.records[4].metrics.clear();
   const Document broken = report_of(std::move(run));
-  EXPECT_EQ(table_of(*section_of(broken, "hosts"), "hosts")->rows.front()[1].data, 8);
+  EXPECT_EQ(test::find_block<Table>(*section_of(broken, "hosts"), "hosts")->rows.front()[1].data, 8);
   EXPECT_THAT(render_markdown(broken), HasSubstr("host n5: lost"));
 }
 
@@ -219,7 +214,7 @@ TEST(Hosts, TheReportOfFiveHundredHostsIsBoundedAndSorted) {
   const Section* section = section_of(document, "hosts");
   EXPECT_THAT(std::get<Text>(section->blocks[0]).text, HasSubstr("n100 stands out in 20 cases"));
   EXPECT_THAT(std::get<Text>(section->blocks[1]).text, HasSubstr("n200 stands out"));
-  EXPECT_EQ(table_of(*section_of(document, "host-figures"), "host_figures")->rows.size(), 5000u);
+  EXPECT_EQ(test::find_block<Table>(*section_of(document, "host-figures"), "host_figures")->rows.size(), 5000u);
   EXPECT_LT(render_html(document).size(), 1500000u);
   const std::string terminal = render_terminal(document, {});
   EXPECT_LT(std::count(terminal.begin(), terminal.end(), '\n'), 100);
@@ -267,7 +262,7 @@ TEST(Pairs, TheSlowLinkIsNamedAndShaded) {
   EXPECT_THAT(std::get<Text>(section->blocks[0]).text,
               HasSubstr("bandwidth between 4 hosts. Slowest: n2 to n3, 1 GB/s"));
   EXPECT_THAT(std::get<Text>(section->blocks[1]).text, HasSubstr("slow link n2 - n3"));
-  const Table* table = table_of(*section, "pairs");
+  const Table* table = test::find_block<Table>(*section, "pairs");
   ASSERT_TRUE(table);
   EXPECT_EQ(table->rows[1][3].heat, 6);
   EXPECT_EQ(table->rows[1][3].data, 1e9);
@@ -285,10 +280,10 @@ TEST(Pairs, ALargeMatrixIsCutToItsSlowestMembers) {
   run.records = {pairwise_record(300)};
   const Document document = report_of(run);
   const Section* section = section_of(document, "pairs");
-  EXPECT_FALSE(table_of(*section, "pairs"));
-  ASSERT_EQ(table_of(*section, "slowest_pairs")->rows.size(), 10u);
-  EXPECT_EQ(table_of(*section, "slowest_pairs")->rows[0][0].text, "n2");
-  const Table* table = table_of(*section_of(document, "pair-matrices"), "pairs");
+  EXPECT_FALSE(test::find_block<Table>(*section, "pairs"));
+  ASSERT_EQ(test::find_block<Table>(*section, "slowest_pairs")->rows.size(), 10u);
+  EXPECT_EQ(test::find_block<Table>(*section, "slowest_pairs")->rows[0][0].text, "n2");
+  const Table* table = test::find_block<Table>(*section_of(document, "pair-matrices"), "pairs");
   ASSERT_TRUE(table);
   EXPECT_EQ(table->rows.size(), 48u);
   EXPECT_THAT(table->title, HasSubstr("the 48 of 300 with the slowest links"));

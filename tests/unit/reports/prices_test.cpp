@@ -215,10 +215,10 @@ TEST_F(Catalogue, WithoutADateTheAgeIsUnknown) {
 }
 
 TEST_F(Catalogue, HostileStringsArePlainText) {
-  const std::string evil = "\x1b[2J<script>alert(1)</script>";
-  const std::string text = "InstanceType,AcceleratorName,AcceleratorCount,Price,SpotPrice,Region\n\"" + evil +
+  const std::string markup = "\x1b[2J<script>alert(1)</script>";
+  const std::string text = "InstanceType,AcceleratorName,AcceleratorCount,Price,SpotPrice,Region\n\"" + markup +
                            "\",\"a,\"\"b\"\"\",1,2.5,,\"r\n1\"\n";
-  const MachinePrices found = prices(text, evil, "");
+  const MachinePrices found = prices(text, markup, "");
   EXPECT_DOUBLE_EQ(*offer(found, Basis::on_demand).usd, 2.5);
   EXPECT_EQ(offer(found, Basis::on_demand).region, "r\n1");
 }

@@ -2,12 +2,12 @@
 #include "reports/roofline/roofline.h"
 
 #include "reports/roofline/roofs.h"
+#include "tests/support/blocks.h"
 #include "tests/support/runs.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +15,7 @@
 namespace assay::report {
 namespace {
 
+using test::cell;
 using test::run_of;
 
 Record record_of(std::string family, Json params, const char* metric, double value, const char* unit,
@@ -41,20 +42,6 @@ Record training(const char* precision, double flops, std::optional<Interval> ci9
 
 std::vector<Section> sections_of(std::vector<RunData> runs) { return roofline_sections(RunSet(std::move(runs))); }
 
-template <typename T>
-const T* find(const std::vector<Section>& sections, const std::string& id) {
-  for (const Section& section : sections)
-    for (const Block& block : section.blocks)
-      if (const T* found = std::get_if<T>(&block); found && found->id == id) return found;
-  return nullptr;
-}
-
-const Cell& cell(const Table& table, std::size_t row, const std::string& column) {
-  for (std::size_t c = 0; c < table.columns.size(); ++c)
-    if (table.columns[c].id == column) return table.rows.at(row).at(c);
-  throw std::out_of_range(column);
-}
-
 // Roofs: 100 GFLOP/s (peak; the GEMM reaches 80) and 10 GB/s (triad at the largest size; the copy in cache is faster
 // but does not count). Ridge 10 FLOP/B. GEMM 1024 f32: 2 x 1024^3 / (3 x 4 x 1024^2) = 170.667 FLOP/B, 80 % of the
 // roof. Triad: 2 / 24 FLOP/B, 0.8333 GFLOP/s, on its roof. Training: 40e9 x 0.5 / 1e9 = 20 FLOP/B, 40 % of 100.
@@ -63,7 +50,7 @@ TEST(Roofline, DrawsRatesUnderMeasuredRoofs) {
       {record_of("peak", {{"dtype", "f32"}}, "throughput", 100e9, "FLOP/s"), gemm("f32", 1024, 80e9),
        record_of("memory", {{"op", "triad"}, {"bytes", 1 << 28}}, "bandwidth", 10e9, "B/s"),
        record_of("memory", {{"op", "copy"}, {"bytes", 1 << 15}}, "bandwidth", 50e9, "B/s"), training("f32", 40e9)})});
-  const auto* table = find<Table>(sections, "roofline-1-cpu-f32-table");
+  const auto* table = test::find_block<Table>(sections, "roofline-1-cpu-f32-table");
   ASSERT_TRUE(table);
   ASSERT_EQ(table->rows.size(), 3u);
   EXPECT_NEAR(cell(*table, 0, "intensity").data["value"], 170.6667, 1e-3);
@@ -74,7 +61,7 @@ TEST(Roofline, DrawsRatesUnderMeasuredRoofs) {
   EXPECT_EQ(cell(*table, 1, "bound").text, "memory");
   EXPECT_DOUBLE_EQ(cell(*table, 2, "intensity").data["value"], 20);
   EXPECT_DOUBLE_EQ(cell(*table, 2, "of_roof").data, 0.4);
-  const auto* figure = find<Figure>(sections, "roofline-1-cpu-f32");
+  const auto* figure = test::find_block<Figure>(sections, "roofline-1-cpu-f32");
   ASSERT_TRUE(figure);
   ASSERT_EQ(figure->curves.size(), 4u);  // measured roof, GEMM, memory, training
   ASSERT_EQ(figure->curves[0].points.size(), 3u);
@@ -88,7 +75,7 @@ TEST(Roofline, CountsBytesByTheTypesUsed) {
   Record record = gemm("int8", 100, 1e9);
   record.conditions["types"] = "u8 x s8 -> s32";
   const auto sections = sections_of({run_of({record})});
-  const auto* table = find<Table>(sections, "roofline-1-cpu-int8-table");
+  const auto* table = test::find_block<Table>(sections, "roofline-1-cpu-int8-table");
   ASSERT_TRUE(table);
   EXPECT_NEAR(cell(*table, 0, "intensity").data["value"], 100.0 / 3, 1e-9);
 }
@@ -98,7 +85,7 @@ TEST(Roofline, MfuIsRelativeToTheBestGemmOfTheSameRun) {
   const auto sections =
       sections_of({run_of({gemm("bf16", 512, 60e9), gemm("bf16", 1024, 80e9, Interval{78.8e9, 81.2e9}),
                            gemm("f32", 1024, 200e9), training("bf16", 40e9, Interval{39.2e9, 40.8e9})})});
-  const auto* table = find<Table>(sections, "mfu");
+  const auto* table = test::find_block<Table>(sections, "mfu");
   ASSERT_TRUE(table);
   const Json& mfu = cell(*table, 0, "mfu_gemm").data;
   EXPECT_DOUBLE_EQ(mfu["value"], 0.5);
@@ -109,7 +96,7 @@ TEST(Roofline, MfuIsRelativeToTheBestGemmOfTheSameRun) {
 TEST(Roofline, AGemmOfAnotherRunIsNotAPeakForMfu) {
   const auto sections = sections_of({run_of({gemm("bf16", 1024, 80e9)}, "run", {{"started", "2026-01-01T00:00:00Z"}}),
                                      run_of({training("bf16", 40e9)}, "run", {{"started", "2026-01-02T00:00:00Z"}})});
-  const auto* table = find<Table>(sections, "mfu");
+  const auto* table = test::find_block<Table>(sections, "mfu");
   ASSERT_TRUE(table);
   EXPECT_EQ(cell(*table, 0, "gemm").text, "no bf16 GEMM in this run");
   EXPECT_TRUE(cell(*table, 0, "mfu_gemm").data.is_null());
@@ -122,7 +109,7 @@ TEST(Roofline, FiguresArePerGpuAndComparedWithItsSheet) {
   record.world_ranks = 2;
   record.ranks = {{0, "a", "NVIDIA H100 80GB HBM3", {}}, {1, "a", "NVIDIA H100 80GB HBM3", {}}};
   const auto sections = sections_of({run_of({record})});
-  const auto* table = find<Table>(sections, "mfu");
+  const auto* table = test::find_block<Table>(sections, "mfu");
   ASSERT_TRUE(table);
   EXPECT_DOUBLE_EQ(cell(*table, 0, "model_flops").data["value"], 2e14);
   EXPECT_NEAR(cell(*table, 0, "mfu_sheet").data.get<double>(), 2e14 / 9.89e14, 1e-9);
@@ -152,8 +139,8 @@ TEST(Roofline, UnusableRecordsAreLeftOut) {
   Record bare = training("f32", 1e9);
   bare.metrics.resize(1);  // no step time, no plan: no intensity, and no GEMM
   const auto sections = sections_of({run_of({bare})});
-  EXPECT_FALSE(find<Figure>(sections, "roofline-1-cpu-f32"));
-  EXPECT_TRUE(find<Table>(sections, "mfu"));
+  EXPECT_FALSE(test::find_block<Figure>(sections, "roofline-1-cpu-f32"));
+  EXPECT_TRUE(test::find_block<Table>(sections, "mfu"));
 }
 
 }  // namespace

@@ -237,19 +237,20 @@ TEST(LeftOut, UnreadableLinesAreCountedAndListed) {
 }
 
 TEST(Hostile, StringsStayInert) {
-  const std::string evil = "\x1b[2J<script>alert(1)</script>|`x`\u202e\xff\n# t";
-  Record record = case_of("gemm/dtype=" + evil + "/m=1/n=1/k=1", evil.c_str(), 1, evil.c_str());
-  record.labels[evil] = evil;
-  record.flags = {evil};
+  const std::string hostile = "\x1b[2J<script>alert(1)</script>|`x`\u202e\xff\n# t";
+  Record record = case_of("gemm/dtype=" + hostile + "/m=1/n=1/k=1", hostile.c_str(), 1, hostile.c_str());
+  record.labels[hostile] = hostile;
+  record.flags = {hostile};
   record.status = Status::failed;
-  record.reason = evil;
-  record.checks = {{evil, false, 1, 0, {evil}}};
-  record.spans = {{evil, 1}};
-  record.device = evil;
+  record.reason = hostile;
+  record.checks = {{hostile, false, 1, 0, {hostile}}};
+  record.spans = {{hostile, 1}};
+  record.device = hostile;
   record.protocol = {{"<script>\x1b", "\u202e"}};  // from files, JSON is always UTF-8
-  record.telemetry[evil] = {evil, {0, 1}, {1, 2}};
+  record.telemetry[hostile] = {hostile, {0, 1}, {1, 2}};
   std::vector<RunData> runs;
-  runs.push_back(run_of({record}, "evil", {{"labels", {{"k", evil}}}, {"environment", {{"cpu", {{"name", evil}}}}}}));
+  runs.push_back(
+      run_of({record}, "evil", {{"labels", {{"k", hostile}}}, {"environment", {{"cpu", {{"name", hostile}}}}}}));
   const Document document = whole_report(RunSet(std::move(runs)), {});
   for (const std::string& out : {render_markdown(document), render_terminal(document, {})}) {
     EXPECT_EQ(out.find('\x1b'), std::string::npos);

@@ -21,7 +21,7 @@ Record gemm_record() {
   return record;
 }
 
-RunData run_of(std::vector<Record> records) {
+RunData measured_run(std::vector<Record> records) {
   return test::run_of(std::move(records), "runs/one",
                       {{"plan", {{"name", "quick"}}},
                        {"seconds", 141.0},
@@ -46,13 +46,13 @@ TEST(Summary, NamesCasesForPeople) {
 }
 
 TEST(Summary, HeadlineHasMachinePlanAndTime) {
-  EXPECT_EQ(machine_line(RunSet({run_of({gemm_record()})}), 0),
+  EXPECT_EQ(machine_line(RunSet({measured_run({gemm_record()})}), 0),
             "AMD Zen 4, 2 cores, 24 GiB, no GPU · plan quick, 1 case in 2 min 21 s");
 }
 
 // Half width of [410, 415] around 412 GFLOP/s: max(3, 2) / 412 = 0.73 %.
 TEST(Summary, RowHasFigureIntervalShareAndVerdict) {
-  const std::string out = render_terminal(summary_of({run_of({gemm_record()})}), {});
+  const std::string out = render_terminal(summary_of({measured_run({gemm_record()})}), {});
   EXPECT_NE(out.find("412"), std::string::npos);
   EXPECT_NE(out.find("GFLOP/s"), std::string::npos);
   EXPECT_NE(out.find("± 0.7 %"), std::string::npos);
@@ -65,7 +65,7 @@ TEST(Summary, FailuresAreListedWithCheckAndPlace) {
   Record record = gemm_record();
   record.status = Status::failed;
   record.checks.push_back({"wrong_elements", false, 3.0, 0.0, {"row 1, column 2: 5 for 4"}});
-  const Document document = summary_of({run_of({record})});
+  const Document document = summary_of({measured_run({record})});
   EXPECT_EQ(document.tone, Tone::bad);
   const std::string out = render_terminal(document, {});
   EXPECT_NE(out.find("FAILED"), std::string::npos);
@@ -81,7 +81,7 @@ TEST(Summary, SkipsAndErrorsAreCounted) {
   broken.key = "b";
   broken.status = Status::error;
   broken.reason = "killed by signal 9\nstderr tail";
-  const Document document = summary_of({run_of({skipped, broken})});
+  const Document document = summary_of({measured_run({skipped, broken})});
   EXPECT_EQ(document.verdict, "held: 0 · failed: 0 · broken: 1 · skipped: 1 (no AMX)");
   const std::string out = render_terminal(document, {});
   EXPECT_NE(out.find("b (1 rank): killed by signal 9"), std::string::npos);
@@ -91,14 +91,14 @@ TEST(Summary, OnlyTheLastAttemptCounts) {
   Record first = gemm_record(), second = gemm_record();
   first.status = Status::error;
   second.attempt = 2;
-  EXPECT_EQ(summary_of({run_of({first, second})}).verdict, "held: 1 · failed: 0 · skipped: 0");
+  EXPECT_EQ(summary_of({measured_run({first, second})}).verdict, "held: 1 · failed: 0 · skipped: 0");
 }
 
 TEST(Summary, SurvivesMalformedRecords) {
   Record record;
   record.params = nullptr;
   record.family = "gemm";
-  RunData run = run_of({record});
+  RunData run = measured_run({record});
   run.run = Json::array({1, 2});
   EXPECT_FALSE(render_markdown(summary_of({run})).empty());
   run.run = {{"environment", "text"}, {"plan", 3}, {"findings", {1, "x"}}, {"labels", Json::array()}};

@@ -4,6 +4,7 @@
 #include "reports/compare/difference.h"
 #include "reports/compare/pairing.h"
 #include "reports/render/render.h"
+#include "tests/support/blocks.h"
 #include "tests/support/runs.h"
 #include "tests/unit/reports/cost_fixtures.h"
 
@@ -216,12 +217,9 @@ std::string cost_change(std::optional<Interval> base_rate, std::optional<Interva
   CompareOptions options;
   options.prices = box_price(7.2);
   const CompareResult result = compare(base, head, options);
-  for (const Section& section : result.document.sections)
-    for (const Block& block : section.blocks)
-      if (const auto* table = std::get_if<Table>(&block); table && table->id == "cost" && table->rows.size() == 1)
-        for (std::size_t i = 0; i < table->columns.size(); ++i)
-          if (table->columns[i].id == "ratio") return table->rows[0][i].text;
-  return "no such cell";
+  const Table& costs = test::table_of(result.document.sections, "cost");
+  EXPECT_EQ(costs.rows.size(), 1u);
+  return test::cell(costs, 0, "ratio").text;
 }
 
 TEST(CompareCosts, DigitsOfARatioAreThoseOfTheCosts) {
