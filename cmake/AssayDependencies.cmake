@@ -14,6 +14,7 @@ assay_require(OpenMP g++ COMPONENTS CXX)
 assay_require(PkgConfig pkg-config)
 assay_require(fmt libfmt-dev)
 assay_require(nlohmann_json nlohmann-json3-dev)
+assay_require(simdjson libsimdjson-dev)
 assay_require(CLI11 libcli11-dev)
 assay_require(benchmark libbenchmark-dev)
 assay_require(Boost libboost-dev CONFIG)  # CMake's own module for it is deprecated

@@ -14,20 +14,20 @@ Json to_json(const Entry& entry) {
       {entry.name, static_cast<int>(entry.category), entry.payload, entry.start_ns, entry.duration_ns, entry.thread});
 }
 
-void read(JsonScanner& scan, Entry& to) {
+void read(const JsonValue& value, Entry& to) {
   std::size_t place = 0;
-  scan.elements("an entry", [&] {
+  value.elements("an entry", [&](const JsonValue& part) {
     switch (place++) {
-      case 0: to.name = scan.string(); break;
-      case 1: to.category = static_cast<Category>(scan.integer<std::int64_t>()); break;
-      case 2: to.payload = scan.integer<std::int64_t>(); break;
-      case 3: to.start_ns = scan.integer<std::int64_t>(); break;
-      case 4: to.duration_ns = scan.integer<std::int64_t>(); break;
-      case 5: to.thread = scan.integer<int>(); break;
-      default: throw Mismatch{"", "not an entry"};
+      case 0: to.name = part.string(); break;
+      case 1: to.category = static_cast<Category>(part.integer<std::int64_t>()); break;
+      case 2: to.payload = part.integer<std::int64_t>(); break;
+      case 3: to.start_ns = part.integer<std::int64_t>(); break;
+      case 4: to.duration_ns = part.integer<std::int64_t>(); break;
+      case 5: to.thread = part.integer<int>(); break;
+      default: break;
     }
   });
-  if (place != 6) throw Mismatch{"", "not an entry"};
+  if (place != 6) JsonValue::fail("an entry");
 }
 
 }  // namespace trace

@@ -1,16 +1,15 @@
 // Structs to JSON and back. A struct lists its members once, for both ways:
 //   static void members(auto& self, auto& io) { io("name", self.name), io.sparse("log", self.log); }
-// A type with a form of its own has, beside it, `Json to_json(const T&)` and `void read(JsonScanner&, T&)`.
+// A type with a form of its own has, beside it, `Json to_json(const T&)` and `void read(const JsonValue&, T&)`.
 // What is read is untrusted: absent members and nulls keep their defaults, unknown ones are ignored, a wrong type is an
 // error that names the member ("metrics[0].value: not a number"). Numbers that are not finite are null, never 0.
 #pragma once
 
 #include "harness/core/error.h"
 #include "harness/json/json.h"
-#include "harness/json/scanner.h"
 #include "harness/json/shared.h"
+#include "harness/json/value.h"
 
-#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <limits>
@@ -62,8 +61,8 @@ concept Written = requires(const T& value) {
   to_json(value);
 };
 template <typename T>
-concept Read = requires(JsonScanner& scan, T& value) {
-  read(scan, value);
+concept Read = requires(const JsonValue& from, T& to) {
+  read(from, to);
 };
 template <Written T>
 Json written(const T& value) {
@@ -89,7 +88,7 @@ template <typename T>
 Json json_of(const T& value);
 // Reads a value; null keeps what `to` holds.
 template <typename T>
-void read_json(JsonScanner& scan, T& to);
+void read_json(const JsonValue& value, T& to);
 
 // What members() is given to write an object.
 class MemberWriter {
@@ -118,53 +117,30 @@ class MemberWriter {
   Json json_ = Json::object();
 };
 
-// What members() is given for each member of the text: it reads the one of that name.
+// What members() is given to read one.
 class MemberReader {
  public:
-  explicit MemberReader(JsonScanner& scan) : scan_(scan) {}
-
-  template <typename Members>
-  void object(Members members) {
-    if (scan_.null()) return;
-    scan_.members([&](std::string_view name) {
-      name_ = name;
-      found_ = false;
-      members(*this);
-      if (!found_) scan_.skip();
-    });
-    checking_ = true;
-    members(*this);
-  }
+  explicit MemberReader(const JsonValue& object) : object_(object) {}
 
   template <typename T>
-  void operator()(const char* name, T& to) {
-    if (is(name)) read_json(scan_, to);
+  bool operator()(const char* name, T& to) {
+    return object_.member(name, [&](const JsonValue& value) { read_json(value, to); });
   }
   // Throws Mismatch if the object does not have it.
   void required(const char* name, auto& to) {
-    if (is(name)) {
-      seen_.push_back(name);
-      if (scan_.peek() == 'n') throw Mismatch{"", "missing"};
-      read_json(scan_, to);
-    }
-    if (checking_ && std::find(seen_.begin(), seen_.end(), name) == seen_.end()) throw Mismatch{name, "missing"};
+    if (!(*this)(name, to)) throw Mismatch{name, "missing"};
   }
   void sparse(const char* name, auto& to) { (*this)(name, to); }
   void null_if_empty(const char* name, auto& to) { (*this)(name, to); }
   void group(const char* name, auto members) {
-    if (is(name)) MemberReader(scan_).object(members);
+    object_.member(name, [&](const JsonValue& value) {
+      MemberReader inner(value);
+      if (!value.is_null()) members(inner);
+    });
   }
 
  private:
-  bool is(std::string_view name) {
-    if (checking_ || found_ || name != name_) return false;
-    return found_ = true;
-  }
-
-  JsonScanner& scan_;
-  std::string_view name_;
-  bool found_ = false, checking_ = false;
-  std::vector<std::string_view> seen_;  // required members
+  const JsonValue& object_;
 };
 
 template <typename T>
@@ -175,8 +151,10 @@ Json members_json(const T& value) {
 }
 
 template <typename T>
-void read_members(JsonScanner& scan, T& to) {
-  MemberReader(scan).object([&](auto& io) { T::members(to, io); });
+void read_members(const JsonValue& value, T& to) {
+  if (!value.is_object()) JsonValue::fail("an object");
+  MemberReader io(value);
+  T::members(to, io);
 }
 
 template <typename T>
@@ -225,72 +203,61 @@ constexpr const char* list_name() {
 }
 
 template <typename T>
-void read_list(JsonScanner& scan, std::vector<T>& to) {
+void read_list(const JsonValue& value, std::vector<T>& to) {
   constexpr const char* wanted = list_name<T>();
-  constexpr bool number = std::floating_point<T> || is_optional<T>, nested = is_list<T>;
-  constexpr bool plain = std::is_trivially_copyable_v<T>;
-  // One buffer per thread, so that a long list allocates only what it needs.
-  thread_local std::vector<T> buffer;
-  std::vector<T>& values = plain ? buffer : to;
-  values.clear();
-  scan.elements(wanted, [&] {
-    T value{};
-    if constexpr (std::floating_point<T>) value = std::numeric_limits<T>::quiet_NaN();  // if it is null
+  constexpr bool nullable = std::floating_point<T> || is_optional<T>;
+  to.clear();
+  value.elements(wanted, [&](const JsonValue& element) {
+    T& read = to.emplace_back();
+    if constexpr (std::floating_point<T>) read = std::numeric_limits<T>::quiet_NaN();  // if it is null
     try {
-      if (!number && scan.peek() == 'n') throw Mismatch{"", "null"};
-      read_json(scan, value);
+      if (!nullable && element.is_null()) throw Mismatch{"", "null"};
+      read_json(element, read);
     } catch (Mismatch& mismatch) {
-      if constexpr (Listed<T>) mismatch.inside("[" + std::to_string(values.size()) + "]");
-      if constexpr (Listed<T> || nested) throw;
-      throw Mismatch{"", std::string("not ") + wanted};
+      if constexpr (Listed<T>) mismatch.inside("[" + std::to_string(to.size() - 1) + "]");
+      if constexpr (Listed<T> || is_list<T>) throw;
+      JsonValue::fail(wanted);
     }
-    values.push_back(std::move(value));
   });
-  if constexpr (plain)
-    to.assign(buffer.begin(), buffer.end());
-  else
-    to.shrink_to_fit();
+  to.shrink_to_fit();
 }
 
 }  // namespace json_form
 
 template <typename T>
-void read_json(JsonScanner& scan, T& to) {
-  if (scan.null()) return;
+void read_json(const JsonValue& value, T& to) {
+  if (value.is_null()) return;
   if constexpr (json_form::Read<T>) {
-    read(scan, to);
+    read(value, to);
   } else if constexpr (json_form::Listed<T>) {
-    read_members(scan, to);
+    read_members(value, to);
   } else if constexpr (std::same_as<T, std::string>) {
-    to = scan.string();
+    to = value.string();
   } else if constexpr (std::same_as<T, bool>) {
-    to = scan.boolean();
+    to = value.boolean();
   } else if constexpr (std::floating_point<T>) {
-    to = scan.number().real;
+    to = value.number();
   } else if constexpr (std::integral<T>) {
-    to = scan.integer<T>();
+    to = value.integer<T>();
   } else if constexpr (json_form::is_optional<T>) {
-    typename T::value_type value{};
-    read_json(scan, value);
-    to = std::move(value);
+    read_json(value, to.emplace());
   } else if constexpr (json_form::is_named<T>) {
-    scan.members([&](std::string_view name) {
-      if (!scan.null()) read_json(scan, json_form::Named<T>::add(to, std::string(name)));
+    value.members([&](std::string_view name, const JsonValue& member) {
+      if (!member.is_null()) read_json(member, json_form::Named<T>::add(to, std::string(name)));
     });
   } else if constexpr (json_form::is_list<T>) {
-    json_form::read_list(scan, to);
+    json_form::read_list(value, to);
   } else if constexpr (std::same_as<T, Json>) {
     // Of the kind of its default.
-    if (scan.peek() != (to.is_array() ? '[' : '{')) throw Mismatch{"", to.is_array() ? "not a list" : "not an object"};
-    to = parse_untrusted(scan.skip());
+    if (to.is_array() ? !value.is_list() : !value.is_object()) JsonValue::fail(to.is_array() ? "a list" : "an object");
+    to = parse_untrusted(value.text());
   } else {
     static_assert(std::same_as<T, SharedJson>, "a type without a form in JSON");
-    if (scan.peek() != '{') throw Mismatch{"", "not an object"};
-    const std::string_view text = scan.skip();
-    if (scan.pool())
-      to = scan.pool()->get(text);
+    if (!value.is_object()) JsonValue::fail("an object");
+    if (value.pool())
+      to = value.pool()->get(value.text());
     else
-      to = parse_untrusted(text);
+      to = parse_untrusted(value.text());
   }
 }
 
@@ -298,14 +265,17 @@ void read_json(JsonScanner& scan, T& to) {
 // type SharedJson share one value of the pool.
 template <typename T>
 T read_text(std::string_view text, JsonPool* pool = nullptr) {
-  JsonScanner scan(text, pool);
+  simdjson::dom::parser parser;
+  simdjson::dom::element root;
+  if (parser.allocate(text.size(), 66) || parser.parse(text.data(), text.size()).get(root)) {
+    (void)parse_untrusted(text);  // says why
+    throw Error("not JSON");      // a number beyond the range of a double, or an integer beyond 64 bits
+  }
   T value{};
   try {
-    if (scan.peek() == 'n') throw Mismatch{"", "not an object"};
-    read_json(scan, value);
-    scan.finish();
+    if (root.is_null()) JsonValue::fail("an object");
+    read_json(JsonValue(root, pool), value);
   } catch (const Mismatch& mismatch) {
-    (void)parse_untrusted(text);  // text that is not JSON is reported as such
     throw Error(mismatch.text());
   }
   return value;

@@ -2,7 +2,7 @@
 #include "harness/plan/case.h"
 
 #include "harness/core/text.h"
-#include "harness/json/scanner.h"
+#include "harness/json/value.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -50,9 +50,9 @@ Json to_json(const std::set<Fault>& faults) {
   return names;
 }
 
-void read(JsonScanner& scan, std::set<Fault>& to) {
-  scan.elements("a list of faults", [&] {
-    const std::string name(scan.string());
+void read(const JsonValue& value, std::set<Fault>& to) {
+  value.elements("a list of faults", [&](const JsonValue& element) {
+    const std::string name(element.string());
     const auto fault = fault_from(name);
     if (!fault) throw Mismatch{"", fmt::format("unknown fault {}", in_quotes(name))};
     to.insert(*fault);

@@ -36,7 +36,7 @@ std::string_view name_of(Fault fault);
 std::optional<Fault> fault_from(std::string_view name);
 // A list of names.
 Json to_json(const std::set<Fault>& faults);
-void read(JsonScanner& scan, std::set<Fault>& to);
+void read(const JsonValue& value, std::set<Fault>& to);
 
 // What a case is given before it runs.
 struct CaseInputs {

@@ -2,7 +2,7 @@
 #include "harness/plan/params.h"
 
 #include "harness/core/error.h"
-#include "harness/json/scanner.h"
+#include "harness/json/value.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -114,15 +114,13 @@ Json Params::to_json() const {
   return object;
 }
 
-void read(JsonScanner& scan, Params& to) {
-  scan.members([&](std::string_view member) {
-    std::string name(member);
-    const char first = scan.peek();
-    if (first == '"') return to.set(std::move(name), std::string(scan.string()));
-    if (first == 't' || first == 'f') return to.set(std::move(name), scan.boolean());
-    const JsonScanner::Number number = scan.number("a number, text or flag");
-    if (!number.integer) return to.set(std::move(name), number.real);
-    to.set(std::move(name), static_cast<std::int64_t>(number.negative ? 0 - number.magnitude : number.magnitude));
+void read(const JsonValue& value, Params& to) {
+  value.members([&](std::string_view name, const JsonValue& member) {
+    const auto set = [&](ParamValue one) { to.set(std::string(name), std::move(one)); };
+    if (member.is_string()) return set(std::string(member.string()));
+    if (member.is_boolean()) return set(member.boolean());
+    if (member.is_integer()) return set(member.integer<std::int64_t>());
+    set(member.number());
   });
 }
 

@@ -19,7 +19,7 @@
 
 namespace assay {
 
-class JsonScanner;
+class JsonValue;
 
 using ParamValue = std::variant<bool, std::int64_t, double, std::string>;
 
@@ -76,7 +76,7 @@ class Params {
   std::vector<std::pair<std::string, ParamValue>> items_;
 };
 
-void read(JsonScanner& scan, Params& to);
+void read(const JsonValue& value, Params& to);
 
 enum class ParamType {
   integer,  // 64 bits

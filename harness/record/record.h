@@ -18,7 +18,7 @@
 
 namespace assay {
 
-class JsonScanner;
+class JsonValue;
 
 inline constexpr int record_schema = 2;  // of records and run.json as they are written
 
@@ -138,6 +138,6 @@ struct Record {
 };
 
 // A record as a part of other text, with the errors of from_text.
-void read(JsonScanner& scan, Record& to);
+void read(const JsonValue& value, Record& to);
 
 }  // namespace assay

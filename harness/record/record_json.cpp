@@ -15,11 +15,11 @@ namespace assay {
 // The forms of single members.
 
 Json to_json(Better better) { return better == Better::higher ? "higher" : "lower"; }
-void read(JsonScanner& scan, Better& to) { to = scan.string() == "lower" ? Better::lower : Better::higher; }
+void read(const JsonValue& value, Better& to) { to = value.string() == "lower" ? Better::lower : Better::higher; }
 
 Json to_json(Status status) { return name_of(status); }
-void read(JsonScanner& scan, Status& to) {
-  const std::string_view name = scan.string();
+void read(const JsonValue& value, Status& to) {
+  const std::string_view name = value.string();
   for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::error})
     if (name_of(status) == name) {
       to = status;
@@ -51,9 +51,9 @@ struct MatrixForm {
 Json to_json(const std::optional<Interval>& interval) {
   return interval && finite(*interval) ? Json::array({interval->low, interval->high}) : Json(nullptr);
 }
-void read(JsonScanner& scan, std::optional<Interval>& to) {
+void read(const JsonValue& value, std::optional<Interval>& to) {
   std::vector<double> bounds;
-  read_json(scan, bounds);
+  read_json(value, bounds);
   if (bounds.size() == 2 && finite({bounds[0], bounds[1]})) to = Interval{bounds[0], bounds[1]};
 }
 
@@ -64,9 +64,9 @@ Json to_json(const Matrix& matrix) {
       figures.push_back(rounded(matrix.at(row, figures.size())));
   return members_json(form);
 }
-void read(JsonScanner& scan, Matrix& to) {
+void read(const JsonValue& value, Matrix& to) {
   MatrixForm form;
-  read_members(scan, form);
+  read_members(value, form);
   const std::size_t ranks = form.ranks.size();
   if (form.values.size() != ranks ||
       std::any_of(form.values.begin(), form.values.end(), [&](const auto& row) { return row.size() != ranks; }))
@@ -75,9 +75,9 @@ void read(JsonScanner& scan, Matrix& to) {
   for (const std::vector<double>& row : form.values) to.values.insert(to.values.end(), row.begin(), row.end());
 }
 
-void read(JsonScanner& scan, Samples& to) {
+void read(const JsonValue& value, Samples& to) {
   to.count = -1;
-  read_members(scan, to);
+  read_members(value, to);
   if (to.count < 0) to.count = static_cast<std::int64_t>(to.values.size());
 }
 
@@ -121,10 +121,10 @@ Json Record::to_json() const {
   return json;
 }
 
-void read(JsonScanner& scan, Record& to) {
+void read(const JsonValue& value, Record& to) {
   to = {};
   to.schema = 0;
-  read_members(scan, to);
+  read_members(value, to);
   check_schema(to.schema);
   if (to.schema == 1) sort_schema1_labels(to);
 }

@@ -3,6 +3,7 @@
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "harness/core/units.h"
+#include "harness/json/members.h"
 #include "tests/support/refusal.h"
 
 #include <gmock/gmock.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 
 namespace assay {
@@ -158,6 +160,55 @@ TEST(Problems, ListsFiftyAndCountsTheRest) {
   const std::string all = test::refusal([&] { problems.raise(); });
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 50);
   EXPECT_THAT(all, EndsWith("f: and 10 more errors"));
+}
+
+TEST(JsonPool, EqualTextsShareOneValueAndWritingDoesNot) {
+  JsonPool pool;
+  SharedJson a = pool.get(R"({"m":1})");
+  const SharedJson b = pool.get(R"({"m":1})");
+  EXPECT_EQ(&a.get(), &b.get());
+  a["m"] = 2;
+  EXPECT_EQ(b.at("m"), 1);
+  EXPECT_EQ(a.at("m"), 2);
+  EXPECT_TRUE(SharedJson().is_null());
+}
+
+struct Part {
+  std::int64_t whole = 7;
+  std::uint64_t natural = 0;
+  std::optional<std::string> text;
+  static void members(auto& self, auto& io) {
+    io("whole", self.whole), io("natural", self.natural), io.sparse("text", self.text);
+  }
+};
+struct Form {
+  std::vector<Part> parts;
+  std::vector<double> figures;
+  std::map<std::string, std::string> names;
+  static void members(auto& self, auto& io) {
+    io.required("parts", self.parts), io("figures", self.figures), io("names", self.names);
+  }
+};
+
+TEST(Members, AStructIsReadAsItWasWritten) {
+  const std::string text = R"({"parts":[{"whole":-9223372036854775808,"natural":18446744073709551615},)"
+                           R"({"whole":7,"natural":0,"text":"\u00fc"}],"figures":[1.5,null],"names":{"a":"b"}})";
+  const auto form = read_text<Form>(text);
+  EXPECT_TRUE(std::isnan(form.figures[1]));
+  EXPECT_EQ(read_value<Form>(json_of(form)).parts[1].text, "\u00fc");
+  EXPECT_EQ(json_of(form), parse_untrusted(text));
+  EXPECT_EQ(read_text<Form>(R"({"parts":[{"whole":null}],"later":[{}]})").parts[0].whole, 7);
+}
+
+TEST(Members, ErrorsNameThePlace) {
+  const auto refusal = [](const char* text) { return test::refusal<Error>([&] { (void)read_text<Form>(text); }); };
+  EXPECT_EQ(refusal("{}"), "parts: missing");
+  EXPECT_EQ(refusal("7"), "not an object");
+  EXPECT_EQ(refusal("{\"parts\":[}"), "not JSON");
+  EXPECT_EQ(refusal(R"({"parts":[{},{"whole":1.5}]})"), "parts[1].whole: not an integer");
+  EXPECT_EQ(refusal(R"({"parts":[{"natural":-1}]})"), "parts[0].natural: not an integer from 0 on");
+  EXPECT_EQ(refusal(R"({"parts":[],"figures":[1,"x"]})"), "figures: not a list of numbers");
+  EXPECT_EQ(refusal(R"({"parts":[],"names":{"a":1}})"), "names.a: not a string");
 }
 
 }  // namespace

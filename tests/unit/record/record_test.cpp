@@ -159,7 +159,7 @@ TEST(Record, LabelsOfSchema1BecomeConditionsChoicesOrLabels) {
     EXPECT_EQ(names(record.choices), one.choices);
     EXPECT_EQ(names(record.labels), one.labels);
     EXPECT_EQ(Json(record.attributes()).size(), labels.size());
-    for (const auto& [name, value] : labels.items()) EXPECT_EQ(record.attribute(name), value);
+    for (const auto& [name, value] : labels.items()) EXPECT_EQ(record.attribute(name), value.get<std::string>());
     EXPECT_FALSE(record.attribute("absent"));
   }
 }
