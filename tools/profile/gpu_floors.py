@@ -247,7 +247,7 @@ bandwidth, {GEMM_WIDE:.0%} of the peak in matrix products with inner sizes from 
 tokens (forward, backward), {LAUNCH * 1e6:.0f} us between kernels in a graph, and {SMALL * 1e6:.0f} us for a small one that combines partial
 sums. Kernels are those of the captured step, but what cuDNN launches for one attention or convolution is a guess. Bias
 gradients are a pass over memory here; they are free if cuBLASLt's fused sums turn out faster. FLOPs are those executed;
-MFU counts the model's FLOPs (rule 9 of the design), with half the square for causal attention. In fp8 the linear layers of
+MFU counts the model's FLOPs, with half the square for causal attention. In fp8 the linear layers of
 blocks multiply at {sheet["peak"]["fp8_e4m3"] / 1e12:.0f} TFLOP/s, with the same assumed fractions.""")
     model = read("models", "resnet50")
     ops, training = resnet(model, 256)
