@@ -76,18 +76,9 @@ std::string markdown_escape(std::string_view text) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;
       case '>': out += "&gt;"; break;
-      case '|':
-      case '*':
-      case '_':
-      case '`':
-      case '[':
-      case ']':
-      case '\\':
-      case '~':
-      case '#':
-      case '!':
-      case '$': out += '\\'; [[fallthrough]];
-      default: out += c;
+      default:
+        if (std::string_view("|*_`[]\\~#!$").find(c) != std::string_view::npos) out += '\\';
+        out += c;
     }
   }
   return out;

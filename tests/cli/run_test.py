@@ -1,6 +1,7 @@
 """assay run: exit codes, the run directory, workers that break, resume."""
 import json
 import os
+import pathlib
 import resource
 import shutil
 import signal
@@ -41,8 +42,7 @@ class ExitCodes(TestbedCase):
         page = os.path.join(self.out, "report.html")
         self.assertIn(f"report: {os.path.relpath(page, self.folder)}", done.stdout.splitlines()[-1])
         for report in (page, os.path.join(self.out, "report.md")):
-            with open(report, encoding="utf-8") as file:
-                self.assertIn("asked to skip", file.read())
+            self.assertIn("asked to skip", pathlib.Path(report).read_text())
         self.assertIn("[2/2]", done.stderr)          # progress, as plain lines
         self.assertNotIn("\033", done.stderr)
 
@@ -52,8 +52,7 @@ class ExitCodes(TestbedCase):
 
     def test_usage_is_2_and_creates_nothing(self):
         os.mkdir(os.path.join(self.folder, "full"))
-        with open(os.path.join(self.folder, "full", "mine"), "w"):
-            pass
+        pathlib.Path(self.folder, "full", "mine").touch()
         for words, word in [
             (["probe", "--out", "full"], "not empty"),
             (["probe", "--out", "full/mine"], "not a directory"),
@@ -239,8 +238,7 @@ class InterruptAndResume(TestbedCase):
             file.write('{"schema":2,"key":"torn')
         done = self.run_assay(*self.probe("sleep", n="0,1,2", seconds="0.7"), "--resume", self.out)
         self.assertEqual(done.returncode, 0, done.stderr)
-        with open(os.path.join(self.out, "records.jsonl")) as file:
-            self.assertNotIn("torn", file.read())
+        self.assertNotIn("torn", pathlib.Path(self.out, "records.jsonl").read_text())
         self.assertEqual(len(self.records()), 3)
 
     def test_errors_run_again_as_the_next_attempt(self):
@@ -266,11 +264,8 @@ class InterruptAndResume(TestbedCase):
 
     def test_another_device_is_refused(self):
         self.run_assay("probe", "--out", self.out)
-        path = os.path.join(self.out, "run.json")
-        with open(path) as file:
-            text = file.read()
-        with open(path, "w") as file:
-            file.write(text.replace('"device": "cpu"', '"device": "cuda"', 1))
+        path = pathlib.Path(self.out, "run.json")
+        path.write_text(path.read_text().replace('"device": "cpu"', '"device": "cuda"', 1))
         done = self.run_assay("--resume", self.out, "--device", "cpu")
         self.assertEqual(done.returncode, 2)
         self.assertIn("was measured on cuda", done.stderr)
@@ -297,8 +292,7 @@ class InterruptAndResume(TestbedCase):
         """On a network file system the kernel's lock may be local to a host, so the content of the lock file counts."""
         self.run_assay("probe", "--out", self.out)
         lock = os.path.join(self.out, ".lock")
-        with open(lock, "w") as file:
-            file.write("77 far-away another-boot\n")
+        pathlib.Path(lock).write_text("77 far-away another-boot\n")
         done = self.run_assay("--resume", self.out)
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("process 77 on far-away", done.stderr)
@@ -324,11 +318,8 @@ class InterruptAndResume(TestbedCase):
 
     def test_foreign_schema_is_refused(self):
         self.run_assay("probe", "--out", self.out)
-        path = os.path.join(self.out, "run.json")
-        with open(path) as file:
-            text = file.read()
-        with open(path, "w") as file:
-            file.write(text.replace('"schema": 2', '"schema": 99', 1))
+        path = pathlib.Path(self.out, "run.json")
+        path.write_text(path.read_text().replace('"schema": 2', '"schema": 99', 1))
         done = self.run_assay("--resume", self.out)
         self.assertEqual(done.returncode, 2)
         self.assertIn("schema 99 is not known", done.stderr)
@@ -373,8 +364,7 @@ class FullDisk(TestbedCase):
         self.assertEqual(done.stderr.count("cannot write"), 1, done.stderr)
         self.assertIn("--resume", done.stderr)
         self.assertLess(len(self.records()), 12)
-        with open(os.path.join(self.out, "records.jsonl")) as file:
-            self.assertTrue(file.read().endswith("\n"))
+        self.assertTrue(pathlib.Path(self.out, "records.jsonl").read_text().endswith("\n"))
         self.assertEqual(self.run_assay("--resume", self.out).returncode, 0)
         self.assertEqual(len(self.records()), 12)
 
@@ -393,8 +383,7 @@ class FullDisk(TestbedCase):
                               text=True, timeout=120)
         if done.returncode == 77 or done.stderr.startswith("unshare:"):
             self.skipTest("no mounts here: " + done.stderr)
-        with open(os.path.join(self.folder, "errors")) as file:
-            errors = file.read()
+        errors = pathlib.Path(self.folder, "errors").read_text()
         self.assertEqual([line for line in done.stdout.splitlines() if line.isdigit()], ["4", "0"], errors)
         self.assertEqual(errors.count("No space left"), 1, errors)
         self.assertIn("--resume small/run", errors)
@@ -412,8 +401,7 @@ class Trace(TestbedCase):
     def test_a_trace_names_the_phases(self):
         import json
         self.assertEqual(self.run_assay(*self.probe("ok"), "--trace", "--out", self.out).returncode, 0)
-        with open(os.path.join(self.out, "trace.json")) as file:
-            trace = json.load(file)
+        trace = json.loads(pathlib.Path(self.out, "trace.json").read_text())
         events = trace["traceEvents"] if isinstance(trace, dict) else trace
         names = {event.get("name") for event in events}
         self.assertLessEqual({"setup", "measure", "verify"}, names)

@@ -166,7 +166,7 @@ class EmulatedBatchNormGradient final : public EmulatedPlan {
 
 class EmulatedAveragePool final : public EmulatedPlan {
  public:
-  explicit EmulatedAveragePool(const AveragePoolGraph& graph) : d_(graph) {}
+  explicit EmulatedAveragePool(const PoolDesc& graph) : d_(graph) {}
 
  private:
   std::size_t tensors() const override { return 2; }
@@ -190,7 +190,7 @@ class EmulatedAveragePool final : public EmulatedPlan {
     put(y, at[pool_y], d_.dtype);
   }
 
-  AveragePoolGraph d_;
+  PoolDesc d_;
 };
 
 }  // namespace
@@ -209,7 +209,7 @@ Plans batch_norm_backward_plans(const BatchNormGradientGraph& d, const Limits&) 
   return {{std::make_shared<EmulatedBatchNormGradient>(d)}, {}};
 }
 
-Plans average_pool_plans(const AveragePoolGraph& d, const Limits&) {
+Plans average_pool_plans(const PoolDesc& d, const Limits&) {
   if (is("absent")) return {{}, fmt::format("{}: no engine for average pooling", version())};
   return {{std::make_shared<EmulatedAveragePool>(d)}, {}};
 }

@@ -3,6 +3,7 @@
 
 #include "workloads/ops/op.h"
 
+#include <compare>
 #include <optional>
 #include <string>
 
@@ -30,7 +31,7 @@ struct ConvDesc {
   std::int64_t p() const { return (h + 2 * padding - r) / stride + 1; }
   std::int64_t q() const { return (w + 2 * padding - s) / stride + 1; }
 
-  bool operator==(const ConvDesc&) const = default;
+  auto operator<=>(const ConvDesc&) const = default;
 };
 
 // Why no device could make this convolution; nothing if it is valid.

@@ -3,6 +3,7 @@
 
 #include "workloads/ops/op.h"
 
+#include <compare>
 #include <optional>
 #include <string>
 
@@ -26,7 +27,7 @@ struct PoolDesc {
   std::int64_t p() const { return (h + 2 * padding - window_h) / stride + 1; }
   std::int64_t q() const { return (w + 2 * padding - window_w) / stride + 1; }
 
-  bool operator==(const PoolDesc&) const = default;
+  auto operator<=>(const PoolDesc&) const = default;
 };
 
 // Why no device could make this op; nothing if it is valid.

@@ -16,9 +16,9 @@ namespace assay::training {
 
 namespace {
 
-constexpr std::int64_t loss_step = 10;       // of the metric loss_step_10
-constexpr double max_extrper_seconds = 120;  // for steps that only checks need
-constexpr std::size_t max_pairs = 20;        // of steps with and without the compared feature
+constexpr std::int64_t loss_step = 10;     // of the metric loss_step_10
+constexpr double max_extra_seconds = 120;  // for steps that only checks need
+constexpr std::size_t max_pairs = 20;      // of steps with and without the compared feature
 constexpr std::size_t repeated_steps = 2;
 // The largest relative difference of a loss a few steps after sums were added up in another order.
 constexpr double other_order = 1e-3;
@@ -95,7 +95,7 @@ class ThroughputCase final : public Case {
     if (context_->comm.size() > 1) compare_without_reduction();
     check_repetition(checks);
     fill_record();
-    if (settings_.checkpointing == nn::Checkpointing::full && !extrper_seconds_) compare_without_checkpointing();
+    if (settings_.checkpointing == nn::Checkpointing::full && !extra_seconds_) compare_without_checkpointing();
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override;
@@ -138,8 +138,7 @@ class ThroughputCase final : public Case {
   void reach_loss_step() {
     if (context_->outputs.protocol.min_samples < loss_step) return;
     const std::int64_t missing = loss_step - trainer_->steps();
-    if (missing <= 0 || context_->comm.max_of(static_cast<double>(missing) * step_seconds_) > max_extrper_seconds)
-      return;
+    if (missing <= 0 || context_->comm.max_of(static_cast<double>(missing) * step_seconds_) > max_extra_seconds) return;
     while (trainer_->steps() < loss_step) train_one();
   }
 
@@ -201,7 +200,7 @@ class ThroughputCase final : public Case {
   // that flip in memory or arithmetic.
   void check_repetition(Checks& checks) {
     const auto steps = std::min(repeated_steps, losses_.size());
-    if (context_->comm.max_of(static_cast<double>(steps) * step_seconds_) > max_extrper_seconds) return;
+    if (context_->comm.max_of(static_cast<double>(steps) * step_seconds_) > max_extra_seconds) return;
     const std::uint64_t seed = settings_.seed + context_->inputs.seed;
     trainer_->initialise(seed);
     trainer_->open(data_, seed);
@@ -290,7 +289,7 @@ class ThroughputCase final : public Case {
         other.step(rate_of(settings_.recipe.schedule, other.steps() + 1));
         seconds.push_back(comm.max_of(seconds_since(begin)));
       } while (seconds.size() < max_pairs && comm.max_of(seconds_since(start)) < context.outputs.protocol.max_seconds);
-      extrper_seconds_ = step_seconds_ - median(seconds);
+      extra_seconds_ = step_seconds_ - median(seconds);
       const std::optional<double> growth = watch.growth();
       if (growth && grew) saved_measured_ = *growth - with_growth;
     }
@@ -336,7 +335,7 @@ class ThroughputCase final : public Case {
   std::vector<double> loss_at_;  // seconds since the case began; 0 for steps before a resume
   std::optional<MemoryWatch> memory_watch_;
   std::optional<std::uint64_t> peak_bytes_;
-  std::optional<double> growth_, exposed_, skew_, transfer_, extrper_seconds_, saved_planned_, saved_measured_;
+  std::optional<double> growth_, exposed_, skew_, transfer_, extra_seconds_, saved_planned_, saved_measured_;
   std::vector<Transfer> written_;
   std::optional<Transfer> read_;
 };
@@ -400,7 +399,7 @@ std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
   all.push_back(value_metric("planned_activations", bytes(memory.activations), "B"));
   all.push_back(value_metric("planned_workspace", bytes(memory.workspace), "B"));
   if (settings_.checkpointing == nn::Checkpointing::full) {
-    all.push_back(value_metric("checkpointing_time", extrper_seconds_, "s"));
+    all.push_back(value_metric("checkpointing_time", extra_seconds_, "s"));
     all.push_back(value_metric("checkpointing_saved", saved_measured_, "B", Better::higher));
     all.push_back(value_metric("checkpointing_saved_planned", saved_planned_, "B", Better::higher));
   }

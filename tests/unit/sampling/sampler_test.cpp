@@ -337,25 +337,40 @@ TEST(SamplerProtocol, TheGateIsPartOfTheHash) {
   EXPECT_NE(gated.hash(), open.hash());
 }
 
+// What `measure(sampler, device, rank)` measured on each rank.
+template <typename Measure>
+std::vector<Measurement> on_ranks(int ranks, const Protocol& protocol, Measure measure) {
+  std::vector<Measurement> measured(static_cast<std::size_t>(ranks));
+  test::run_ranks(ranks, [&](Communicator& comm) {
+    FakeDevice device;
+    Sampler sampler(device, comm, protocol, device.clock());
+    measure(sampler, device, comm.rank());
+    measured[static_cast<std::size_t>(comm.rank())] = sampler.measurement();
+  });
+  return measured;
+}
+
+Protocol two_seconds() {
+  Protocol protocol;
+  protocol.max_seconds = 2.0;
+  return protocol;
+}
+
 // gpus=each: one rank works at a time, and the slowest one's series is kept.
 TEST(SamplerRanks, TakeTurns) {
-  std::vector<Measurement> measured(3);
   std::atomic<int> working{0}, max_working{0};
-  test::run_ranks(3, [&](Communicator& comm) {
-    FakeDevice device;
-    Protocol protocol;
-    protocol.min_samples = protocol.max_samples = 7;
-    Sampler s(device, comm, protocol, device.clock());
+  Protocol protocol;
+  protocol.min_samples = protocol.max_samples = 7;
+  const auto measured = on_ranks(3, protocol, [&](Sampler& s, FakeDevice& device, int rank) {
     s.take_turns();
     int calls = 0;
     s.repeat(2, [&](Stream&, int) {
       const int now = ++working;
       max_working = std::max(max_working.load(), now);
       if (++calls < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time for others to overlap
-      device.now += comm.rank() == 1 ? 3e-6 : 1e-6;
+      device.now += rank == 1 ? 3e-6 : 1e-6;
       --working;
     });
-    measured[static_cast<std::size_t>(comm.rank())] = s.measurement();
   });
   EXPECT_EQ(max_working, 1);
   for (const Measurement& m : measured) {
@@ -370,18 +385,12 @@ TEST(SamplerRanks, TakeTurns) {
 }
 
 TEST(SamplerRanks, AWindowInTurnsCountsTheSlowestRanksItems) {
-  std::vector<Measurement> measured(2);
-  test::run_ranks(2, [&](Communicator& comm) {
-    FakeDevice device;
-    Protocol protocol;
-    protocol.max_seconds = 2.0;
-    Sampler s(device, comm, protocol, device.clock());
+  const auto measured = on_ranks(2, two_seconds(), [](Sampler& s, FakeDevice& device, int rank) {
     s.take_turns();
     s.window([&] {
-      device.now += comm.rank() == 1 ? 0.25 : 0.125;
+      device.now += rank == 1 ? 0.25 : 0.125;
       return 10;
     });
-    measured[static_cast<std::size_t>(comm.rank())] = s.measurement();
   });
   for (const Measurement& m : measured) {
     EXPECT_THAT(m.pieces, Each(40.0));
@@ -392,19 +401,12 @@ TEST(SamplerRanks, AWindowInTurnsCountsTheSlowestRanksItems) {
 
 // Two ranks, the second three times slower.
 TEST(SamplerRanks, AgreeOnRepetitionsAndKeepTheSlowestTime) {
-  std::vector<Measurement> measured(2);
   std::vector<std::int64_t> calls(2);
-  test::run_ranks(2, [&](Communicator& comm) {
-    FakeDevice device;
-    const auto rank = static_cast<std::size_t>(comm.rank());
-    const double seconds = rank == 0 ? 1e-6 : 3e-6;
-    const Protocol protocol;
-    Sampler s(device, comm, protocol, device.clock());
+  const auto measured = on_ranks(2, {}, [&](Sampler& s, FakeDevice& device, int rank) {
     s.repeat(rank == 0 ? 4 : 5, [&](Stream&, int) {
-      device.now += seconds;
-      ++calls[rank];
+      device.now += rank == 0 ? 1e-6 : 3e-6;
+      ++calls[static_cast<std::size_t>(rank)];
     });
-    measured[rank] = s.measurement();
   });
   EXPECT_EQ(calls[0], calls[1]);  // else a collective would hang
   EXPECT_EQ(measured[0].repetitions, measured[1].repetitions);
@@ -416,17 +418,11 @@ TEST(SamplerRanks, AgreeOnRepetitionsAndKeepTheSlowestTime) {
 }
 
 TEST(SamplerRanks, AWindowCountsTheItemsOfAllRanks) {
-  std::vector<Measurement> measured(3);
-  test::run_ranks(3, [&](Communicator& comm) {
-    FakeDevice device;
-    Protocol protocol;
-    protocol.max_seconds = 2.0;
-    Sampler s(device, comm, protocol, device.clock());
+  const auto measured = on_ranks(3, two_seconds(), [](Sampler& s, FakeDevice& device, int rank) {
     s.window([&] {  // pieces of at least 0.2 s take two calls; the last rank is half as fast
-      device.now += comm.rank() == 2 ? 0.25 : 0.125;
-      return comm.rank() == 2 ? 20 : 10;
+      device.now += rank == 2 ? 0.25 : 0.125;
+      return rank == 2 ? 20 : 10;
     });
-    measured[static_cast<std::size_t>(comm.rank())] = s.measurement();
   });
   for (const Measurement& m : measured) {
     EXPECT_THAT(m.pieces, Each(240.0));  // 20 + 20 + 20 items in 0.25 s

@@ -13,21 +13,12 @@ namespace {
 using cudnn::ConvolutionGraph;
 using cudnn::ConvolutionPass;
 
+// Equal for descriptors that make no difference to cuDNN.
 ConvolutionGraph graph_of(const ConvDesc& d, ConvolutionPass pass) {
-  ConvolutionGraph graph{.pass = pass,
-                         .n = d.n,
-                         .h = d.h,
-                         .w = d.w,
-                         .c = d.c,
-                         .k = d.k,
-                         .r = d.r,
-                         .s = d.s,
-                         .stride = d.stride,
-                         .padding = d.padding,
-                         .groups = d.groups,
-                         .dtype = d.dtype,
-                         .gradient = d.dtype};
-  if (pass == ConvolutionPass::backward_weights) graph.gradient = d.gradient;
+  ConvolutionGraph graph{d, pass};
+  graph.pack_from = DType::f32;
+  graph.accumulate = false;
+  if (pass != ConvolutionPass::backward_weights) graph.gradient = d.dtype;
   return graph;
 }
 

@@ -38,17 +38,8 @@ TryOut<PoolForward> trial_of(Device& device, const PoolDesc& d, Stream& stream, 
 Made<PoolForward> make_cuda_pool_forward(Device& device, const PoolDesc& d) {
   if (auto why = own_pool_problem(d); !why.empty()) return Made<PoolForward>::no(std::move(why));
   if (d.kind == PoolKind::maximum) return own_pool_forward(device, d);
-  const cudnn::AveragePoolGraph graph{.n = d.n,
-                                      .h = d.h,
-                                      .w = d.w,
-                                      .c = d.c,
-                                      .window_h = d.window_h,
-                                      .window_w = d.window_w,
-                                      .stride = d.stride,
-                                      .padding = d.padding,
-                                      .dtype = d.dtype};
   return own_or_cudnn<PoolForward>(
-      device, graph, cudnn::average_pool_plans, [&] { return own_pool_forward(device, d); },
+      device, d, cudnn::average_pool_plans, [&] { return own_pool_forward(device, d); },
       [&](const std::shared_ptr<cudnn::Plan>& plan) {
         return std::make_unique<CudnnAveragePool>(own_pool_forward(device, d), plan);
       },

@@ -19,6 +19,6 @@ Plans batch_norm_backward_plans(const BatchNormGradientGraph&, const Limits&) {
   return {{}, "Assay was built without cuDNN"};
 }
 
-Plans average_pool_plans(const AveragePoolGraph&, const Limits&) { return {{}, "Assay was built without cuDNN"}; }
+Plans average_pool_plans(const PoolDesc&, const Limits&) { return {{}, "Assay was built without cuDNN"}; }
 
 }  // namespace assay::ops::cudnn

@@ -206,7 +206,7 @@ Plans batch_norm_backward_plans(const BatchNormGradientGraph& d, const Limits& l
   return built(batch_norm_graph(d), limits);
 }
 
-Plans average_pool_plans(const AveragePoolGraph& d, const Limits& limits) {
+Plans average_pool_plans(const PoolDesc& d, const Limits& limits) {
   return built(average_pool_graph(d), limits);
 }
 
