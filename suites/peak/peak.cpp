@@ -259,7 +259,7 @@ Family peak_family() {
   family.estimate = estimate;
   family.make = make_case_of<PeakCase>;
   family.faults = {Fault::bit_flip};
-  family.devices = {DeviceKind::cpu};
+  family.devices = std::vector{DeviceKind::cpu};  // of a list, g++ 14 warns under sanitizers
   family.conflict = conflict;
   return family;
 }
