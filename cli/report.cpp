@@ -58,9 +58,10 @@ ExitCode run_report(const ReportOptions& options) {
 
 }  // namespace
 
-void report_finished_run(const fs::path& dir, bool drill) {
+void report_finished_run(RunData run, bool drill) {
+  const fs::path dir = run.dir;
   std::vector<RunData> read;
-  read.push_back(read_run(dir));
+  read.push_back(std::move(run));
   const report::RunSet runs(std::move(read), drill ? report::Injected::include : report::Injected::exclude);
   if (const std::string note = injected_text(runs); !note.empty()) fmt::print(stderr, "assay: {}\n", note);
   report::Document document = report::whole_report(runs, {.prices = report::load_prices({})});

@@ -1,12 +1,12 @@
 // What `assay run` leaves behind: the report of its run.
 #pragma once
 
-#include <filesystem>
+#include "harness/record/run_dir.h"
 
 namespace assay::cli {
 
-// Writes report.html and report.md into a finished run's directory, then prints the summary on stdout, with the page's
-// path: in colour on a terminal, plain otherwise, within 100 columns.
-void report_finished_run(const std::filesystem::path& dir, bool drill);
+// Writes report.html and report.md into the directory of a finished run, then prints the summary on stdout, with the
+// page's path: in colour on a terminal, plain otherwise, within 100 columns.
+void report_finished_run(RunData run, bool drill);
 
 }  // namespace assay::cli

@@ -266,9 +266,9 @@ ExitCode conclude(const RunRequest& request, const Outcome& outcome, std::size_t
   ExitCode code = outcome.writable ? ExitCode::ok : ExitCode::broken;
   std::error_code none;
   if (!outcome.writable && !fs::exists(dir / "run.json", none)) return code;  // it is gone: nothing to resume
-  const RunData data = read_run(dir);
-  if (request.report && outcome.writable) request.report(fs::proximate(dir), !request.faults.empty());
+  RunData data = read_run(fs::proximate(dir));
   code = worst(code, exit_code_of(data, planned));
+  if (request.report && outcome.writable) request.report(std::move(data), !request.faults.empty());
   if (outcome.complete) return code;
   fmt::print(stderr, "assay: not complete; continue with: assay run --resume {}\n",
              (request.resume ? *request.resume : fs::proximate(dir)).string());

@@ -4,6 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/hosts/allocation.h"
 #include "harness/plan/plan.h"
+#include "harness/record/run_dir.h"
 
 #include <filesystem>
 #include <functional>
@@ -33,7 +34,7 @@ struct RunRequest {
   std::vector<std::string> command_line;  // as it was typed
   // Prints the results once the run has ended, complete or not; for a drill (--inject) also the records with injected
   // faults.
-  std::function<void(const std::filesystem::path& dir, bool drill)> report;
+  std::function<void(RunData run, bool drill)> report;
 };
 
 // For generated data sets: $ASSAY_CACHE, else assay/ in the user's cache folder.
