@@ -2,10 +2,7 @@
 // that the package brings. It is linked statically, so that it runs on any system.
 // A C library older than the one the package was built with is replaced by the package's. A newer one is used, because
 // libraries of the host that Assay loads (MPI, the GPU's driver, cuBLAS, cuDNN, NCCL) may need it.
-#include <fcntl.h>
 #include <gnu/libc-version.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,21 +32,14 @@ Version parse(const char* text) {
 // Of a glibc, by the line that it prints when it is run: "GNU C Library (...) stable release version 2.36."
 Version library_version(const char* path) {
   constexpr std::string_view marker = "release version ";
-  Version version;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  struct stat info {};
-  if (fd >= 0 && fstat(fd, &info) == 0 && info.st_size > 0) {
-    const auto size = static_cast<std::size_t>(info.st_size);
-    void* const bytes = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (bytes != MAP_FAILED) {
-      const std::string_view text(static_cast<const char*>(bytes), size);
-      const std::size_t at = text.find(marker);
-      if (at != text.npos) version = parse(std::string(text.substr(at + marker.size(), 8)).c_str());
-      munmap(bytes, size);
-    }
+  std::string text;
+  if (std::FILE* const file = std::fopen(path, "rb")) {
+    char block[65536];
+    while (const std::size_t got = std::fread(block, 1, sizeof block, file)) text.append(block, got);
+    std::fclose(file);
   }
-  if (fd >= 0) close(fd);
-  return version;
+  const std::size_t at = text.find(marker);
+  return at == text.npos ? Version{} : parse(text.c_str() + at + marker.size());
 }
 
 bool host_is_recent() {

@@ -1,6 +1,7 @@
 // The parameters of a case, and the axes by which a family declares them.
 #pragma once
 
+#include "harness/core/words.h"
 #include "harness/device/device.h"
 #include "harness/json/fwd.h"
 
@@ -26,22 +27,6 @@ using ParamValue = std::variant<bool, std::int64_t, double, std::string>;
 // As in a key: 4096, true, f32.
 std::string to_string(const ParamValue& value);
 Json to_json(const ParamValue& value);
-
-// An enum with a function words(E) beside it that returns the words of its enumerators in order.
-template <typename E>
-concept Worded = std::is_enum_v<E> && requires(E value) {
-  words(value)[0];
-};
-
-template <Worded E>
-std::string word_of(E value) {
-  return std::string(words(value)[static_cast<std::size_t>(value)]);
-}
-template <Worded E>
-std::vector<std::string> all_words() {
-  const auto& all = words(E{});
-  return {all.begin(), all.end()};
-}
 
 // The parameters of one case, in the family's order.
 class Params {

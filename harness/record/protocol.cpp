@@ -2,6 +2,7 @@
 #include "harness/record/protocol.h"
 
 #include "harness/core/error.h"
+#include "harness/core/words.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -29,10 +30,10 @@ int Protocol::gated_launches() const {
 
 Json Protocol::to_json() const {
   Json json;
-  json["form"] = form;
+  json["form"] = word_of(form);
   json["data"] = data;
-  json["cache"] = cache;
-  json["batching"] = batching;
+  json["cache"] = word_of(cache);
+  json["batching"] = word_of(batching);
   json["timer"] = timer;
   json["warmup_seconds"] = warmup_seconds;
   json["min_samples"] = min_samples;

@@ -3,21 +3,27 @@
 
 #include "harness/json/fwd.h"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace assay {
 
 // Decided before the first sample, never measured: what is found while sampling (repetitions per sample, number of
 // samples, why it stopped) belongs to the samples.
 struct Protocol {
-  std::string form = "repeat";       // repeat, steps, window, procedure
-  std::string data = "normal";       // what the inputs hold: normal, zeros, ...
-  std::string cache = "cold";        // cold (rotated and flushed), hot, warm, none
-  std::string batching = "batched";  // batched: k back-to-back repetitions per sample; isolated: one
-  std::string timer;                 // the device's: steady_clock, cuda_event
-  double warmup_seconds = 0.1;       // and at least one repetition
+  enum class Form { repeat, steps, window, procedure };  // of the Sampler; rounds are recorded as `repeat`
+  enum class Cache { cold, hot, warm, none };            // cold: buffers are rotated, or the cache flushed
+  enum class Batching { batched, isolated };             // many back-to-back repetitions per sample, or one
+
+  Form form = Form::repeat;
+  std::string data = "normal";  // what the inputs hold: normal, zeros, uniform, integers, files, ...
+  Cache cache = Cache::cold;
+  Batching batching = Batching::batched;
+  std::string timer;            // the device's: steady_clock, cuda_event
+  double warmup_seconds = 0.1;  // and at least one repetition
   int min_samples = 30;
   int max_samples = 0;               // 0: the stop rule's limit, 100,000
   double max_seconds = 3.0;          // of measuring; the stop rule may end it earlier
@@ -31,6 +37,12 @@ struct Protocol {
   void set_gate(int launches);
   // Launches per repetition behind the gate; 0: no gate.
   int gated_launches() const;
+
+  friend constexpr auto words(Form) {
+    return std::to_array<std::string_view>({"repeat", "steps", "window", "procedure"});
+  }
+  friend constexpr auto words(Cache) { return std::to_array<std::string_view>({"cold", "hot", "warm", "none"}); }
+  friend constexpr auto words(Batching) { return std::to_array<std::string_view>({"batched", "isolated"}); }
 
   // Flat object of the above, details merged in, with "hash" over all other fields.
   Json to_json() const;

@@ -41,7 +41,7 @@ Sampler::Sampler(Device& device, Communicator& comm, const Protocol& protocol, C
       stream_(device.make_stream()) {}
 
 int Sampler::rotation_slots(const Device& device, const Protocol& protocol, std::uint64_t bytes, double times) {
-  if (protocol.cache == "hot") return 1;
+  if (protocol.cache == Protocol::Cache::hot) return 1;
   constexpr std::uint64_t line = 64;
   const double cache = times * static_cast<double>(device.info().last_level_cache_bytes);
   // One more than fills the cache: other slots of that size pass before a slot is used again.
@@ -201,11 +201,15 @@ struct Sampler::Repetition {
 void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn) {
   ASSAY_CHECK(slots >= 1, "a case repeats on {} slots", slots);
   begin();
-  const bool cold = protocol_->cache == "cold";
-  const bool isolated = protocol_->batching == "isolated";
+  const bool cold = protocol_->cache == Protocol::Cache::cold;
+  const bool isolated = protocol_->batching == Protocol::Batching::isolated;
   const bool single = isolated || (cold && slots == 1);
-  Repetition work{
-      *this, fn, protocol_->cache == "hot" ? 1 : slots, cold && single, device_.make_event(), device_.make_event()};
+  Repetition work{*this,
+                  fn,
+                  protocol_->cache == Protocol::Cache::hot ? 1 : slots,
+                  cold && single,
+                  device_.make_event(),
+                  device_.make_event()};
   // An injected straggler synchronises after each call, which a gate would block.
   const std::int64_t launches = slow_ ? 0 : protocol_->gated_launches();
   const std::int64_t limit = launches > 0 ? std::max<std::int64_t>(1, max_gated_launches / launches) : max_repetitions;

@@ -47,7 +47,7 @@ class CollectiveCase final : public Case {
         bytes_(static_cast<std::size_t>(params.integer("bytes"))),
         dtype_(dtype_of(params)),
         in_place_(params.flag("inplace")),
-        batching_(params.text("batching")),
+        batching_(params.choice<Protocol::Batching>("batching")),
         registered_(registered_of(params)) {}
 
   std::optional<std::string> prepare(Context& context) override {
@@ -173,7 +173,8 @@ class CollectiveCase final : public Case {
 
   void describe(Context& context) const {
     context.outputs.protocol.batching = batching_;
-    context.outputs.protocol.cache = "hot";  // the same buffers each time, as in nccl-tests and the OSU benchmarks
+    context.outputs.protocol.cache =
+        Protocol::Cache::hot;  // the same buffers each time, as in nccl-tests and the OSU benchmarks
     context.outputs.protocol.data = "integers";
     context.outputs.choices["implementation"] = context.comm.implementation();
     context.outputs.labels["count"] = std::to_string(layout_.count);
@@ -208,7 +209,7 @@ class CollectiveCase final : public Case {
   std::size_t bytes_;
   DType dtype_;
   bool in_place_;
-  std::string batching_;
+  Protocol::Batching batching_;
   bool registered_;
   Context* context_ = nullptr;
   std::optional<cpu::Team> team_;
@@ -252,7 +253,7 @@ Family collective_family() {
           .doc("total bytes, rounded down to whole elements of every rank"),
       axis::choice("dtype", {"f32", "bf16", "i64"}).runs({"f32"}).doc("element type"),
       axis::flag("inplace").doc("send and receive in one buffer"),
-      axis::choice("batching", {"batched", "isolated"})
+      axis::choice<Protocol::Batching>("batching")
           .runs({"batched"})
           .doc("calls back to back, or one per sample after a barrier"),
       // NCCL reads its switch once per process, and registered memory is its own: both exist only on GPUs.
@@ -275,7 +276,8 @@ Family collective_family() {
   family.make = [](const Params& params) -> std::unique_ptr<Case> {
     if (is_pairwise(params))
       return make_pairwise({static_cast<std::size_t>(params.integer("bytes")), dtype_of(params),
-                            params.text("batching"), params.flag("inplace"), registered_of(params)});
+                            params.choice<Protocol::Batching>("batching"), params.flag("inplace"),
+                            registered_of(params)});
     return std::make_unique<CollectiveCase>(params);
   };
   family.faults = {Fault::wrong_sum, Fault::slow_link};

@@ -57,7 +57,7 @@ class PairwiseCase final : public Case {
                       [&](void* part, std::size_t first, std::size_t n) { answer->fill_send(part, first, n); });
     }
     context.outputs.protocol.batching = params_.batching;
-    context.outputs.protocol.cache = "hot";
+    context.outputs.protocol.cache = Protocol::Cache::hot;
     context.outputs.protocol.data = "integers";
     context.outputs.protocol.details["direction"] = small_ ? "back and forth" : "one way at a time";
     context.outputs.choices["implementation"] = context.comm.implementation();

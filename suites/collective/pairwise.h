@@ -14,7 +14,7 @@ inline constexpr const char* pairwise_op = "pairwise";
 struct PairwiseParams {
   std::size_t bytes = 0;
   DType dtype = DType::f32;
-  std::string batching;
+  Protocol::Batching batching = Protocol::Batching::batched;
   bool in_place = false;
   bool registered = false;
 };

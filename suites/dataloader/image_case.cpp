@@ -107,7 +107,7 @@ class ImageCase final : public LoaderCase {
 
   void describe(Context& context) {
     start(context, fmt::format("f32 NHWC {0} x {0}", image_size));
-    context.outputs.protocol.batching = "batched";
+    context.outputs.protocol.batching = Protocol::Batching::batched;
     context.outputs.protocol.details["isa"] = stream_.kernels->isa;
     context.outputs.labels["decoder"] = data::jpeg_library();
     context.outputs.conditions["images"] = std::to_string(set_->size());

@@ -30,9 +30,9 @@ data::LoaderOptions LoaderCase::options(int workers) const {
 void LoaderCase::start(Context& context, std::string output) {
   context_ = &context;
   Protocol& protocol = context.outputs.protocol;
-  protocol.form = "window";
+  protocol.form = Protocol::Form::window;
   protocol.data = generated() ? "generated" : "files";
-  protocol.cache = files_read().empty() ? "none" : cold_ ? "cold" : "warm";
+  protocol.cache = files_read().empty() ? Protocol::Cache::none : cold_ ? Protocol::Cache::cold : Protocol::Cache::warm;
   protocol.warmup_seconds = std::max(protocol.warmup_seconds, 0.3);
   protocol.details["batch"] = std::to_string(batches_.samples);
   protocol.details["prefetch"] = std::to_string(prefetch_batches);

@@ -84,10 +84,10 @@ class GemmCase final : public Case {
     ASSAY_CHECK(!offer.candidates.empty(), "{}", fmt::join(offer.refused, "; "));
 
     Protocol& protocol = context.outputs.protocol;
-    protocol.cache = params_.text("cache");
+    protocol.cache = params_.text("cache") == "hot" ? Protocol::Cache::hot : Protocol::Cache::cold;
     if (shape_.types.out == DType::i32 && protocol.data == "normal") protocol.data = "uniform";
     if (sustained_) {
-      protocol.form = "window";
+      protocol.form = Protocol::Form::window;
       protocol.max_seconds = sustained_seconds;
       protocol.target_relative_ci = 0;                             // do not stop at low noise: heating takes time
       protocol.min_samples = static_cast<int>(sustained_seconds);  // pieces of the window last one second
@@ -276,7 +276,7 @@ class GemmCase final : public Case {
   Candidate search(Context& context, gemm::Offer& offer) {
     ran_.assign(static_cast<std::size_t>(slots_), 0);
     gemm::time_candidates(
-        offer.candidates, *device_, *stream_, context.outputs.protocol.cache == "cold", search_seconds,
+        offer.candidates, *device_, *stream_, context.outputs.protocol.cache == Protocol::Cache::cold, search_seconds,
         [this](Candidate& candidate, int repetition) { multiply(*stream_, candidate, repetition % slots_); });
     // All ranks use the fastest of rank 0.
     const auto best =
@@ -307,8 +307,8 @@ class GemmCase final : public Case {
     labels["candidates"] = fmt::format("{}", fmt::join(found_, "; "));
     if (!offer.refused.empty()) labels["not_offered"] = fmt::format("{}", fmt::join(offer.refused, "; "));
     if (best_.stride > 0) labels["weights"] = fmt::format("packed before timing in {:.3g} s", best_.pack_seconds);
-    // Other instruction sets compute other products (emulated bf16, AMX). The form and the library's own choice are labels:
-    // if they were choices, a close race in the search would make two runs of one machine incomparable.
+    // Other instruction sets compute other products (emulated bf16, AMX). The form and the library's own choice are
+    // labels: if they were choices, a close race in the search would make two runs of one machine incomparable.
     context.outputs.protocol.details["isa"] = best_.op->isa();
 
     if (device_->kind() == DeviceKind::cuda) return use_sheet_peak(context);

@@ -51,9 +51,9 @@ class CudaLaunchCase final : public Case {
       counting_graph_ = capture(word_.as<unsigned>());
     }
     Protocol& protocol = context.outputs.protocol;
-    protocol.form = "steps";
+    protocol.form = Protocol::Form::steps;
     protocol.timer = "steady_clock";
-    protocol.cache = "hot";
+    protocol.cache = Protocol::Cache::hot;
     protocol.data = "none";
     protocol.details["launches"] = std::to_string(info_.launches * info_.turns);
     if (uses_graph()) protocol.details["nodes"] = std::to_string(graph_nodes);

@@ -28,7 +28,7 @@ class ForkJoin final : public Case {
   void setup(Context& context) override {
     team_.emplace(cpu::resolve_threads("all"));
     counters_.resize(static_cast<std::size_t>(team_->size()));
-    context.outputs.protocol.cache = "hot";
+    context.outputs.protocol.cache = Protocol::Cache::hot;
     context.outputs.protocol.data = "none";
     context.outputs.protocol.details["runtime"] = "OpenMP";
     context.outputs.choices["threads"] = std::to_string(team_->size());
@@ -78,7 +78,7 @@ class HandoffCase final : public Case {
 
   void setup(Context& context) override {
     team_.emplace(2);
-    context.outputs.protocol.cache = "hot";
+    context.outputs.protocol.cache = Protocol::Cache::hot;
     context.outputs.protocol.data = "none";
     context.outputs.protocol.details["round_trips"] = std::to_string(round_trips_);
     context.outputs.conditions["threads"] = "2";

@@ -169,7 +169,7 @@ class CudaMemoryCase final : public Case {
   void describe(Context& context) {
     const double cache = static_cast<double>(context.device.info().last_level_cache_bytes);
     // Arrays that fit in the cache stay hot; larger ones evict themselves. As in STREAM, nothing is rotated or flushed.
-    context.outputs.protocol.cache = in_cache_ ? "hot" : "none";
+    context.outputs.protocol.cache = in_cache_ ? Protocol::Cache::hot : Protocol::Cache::none;
     context.outputs.protocol.data = "integers";
     context.outputs.conditions["array_bytes"] = std::to_string(array_bytes());
     Attributes& labels = context.outputs.labels;

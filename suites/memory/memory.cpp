@@ -188,7 +188,7 @@ class MemoryCase final : public Case {
     const double cache = static_cast<double>(context.device.info().last_level_cache_bytes);
     const double footprint = array_bytes() * info_.arrays();
     // Arrays that fit in the cache stay hot; larger ones evict themselves. As in STREAM, nothing is rotated or flushed.
-    context.outputs.protocol.cache = footprint <= cache ? "hot" : "none";
+    context.outputs.protocol.cache = footprint <= cache ? Protocol::Cache::hot : Protocol::Cache::none;
     context.outputs.protocol.data = "integers";
     const std::string page_size = page_size_of(used_buffers());
     context.outputs.protocol.details["page_size"] = page_size;

@@ -68,7 +68,7 @@ class PeakCase final : public Case {
     if (team_->size() > 1) measure_scaling();
 
     context.outputs.protocol.data = "dyadic";
-    context.outputs.protocol.cache = "none";
+    context.outputs.protocol.cache = Protocol::Cache::none;
     Attributes& choices = context.outputs.choices;
     choices["isa"] = std::string(chosen_->isa);
     choices["implementation"] = fmt::format("{} independent sums of {}", chosen_->accumulators, chosen_->lanes);

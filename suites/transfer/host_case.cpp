@@ -135,7 +135,7 @@ class HostCase final : public Case {
 
   void describe(Context& context) {
     Protocol& protocol = context.outputs.protocol;
-    protocol.cache = "none";
+    protocol.cache = Protocol::Cache::none;
     protocol.data = "pattern";
     // Copies of pageable memory block the host: no gate.
     if (direction_ == Direction::d2d || pinned_) protocol.set_gate(ways_.size() == 2 ? 6 : 1);
@@ -143,7 +143,7 @@ class HostCase final : public Case {
     if (direction_ == Direction::d2d) {
       // The same buffers are used each time: small ones stay in the cache.
       const bool in_cache = 2 * bytes_ <= context.device.info().last_level_cache_bytes;
-      protocol.cache = in_cache ? "hot" : "none";
+      protocol.cache = in_cache ? Protocol::Cache::hot : Protocol::Cache::none;
       context.outputs.labels["level"] = in_cache ? "L2" : "memory";
       return;
     }

@@ -36,8 +36,8 @@ class PairCase final : public Case {
     context_ = &context;
     copies_ = load_device_copies();
     Protocol& protocol = context.outputs.protocol;
-    protocol.form = "procedure";
-    protocol.cache = "none";
+    protocol.form = Protocol::Form::procedure;
+    protocol.cache = Protocol::Cache::none;
     protocol.data = "pattern";
     protocol.details["pairs"] = "all";
     context.outputs.conditions["counts"] = "bytes that arrive";

@@ -57,7 +57,7 @@ class QualityCase final : public Case {
     if (context.inputs.run_dir.empty()) settings_.save_every = 0;
     const auto set = open_data(settings_);
     goal_.emplace(settings_, set);
-    context.outputs.protocol.form = "procedure";
+    context.outputs.protocol.form = Protocol::Form::procedure;
     memory_watch_.emplace(context.device);
     trainer_->allocate();
     // Pages and kernels of the first step are made before the clock starts, with dummy inputs.
@@ -266,13 +266,12 @@ std::vector<Metric> QualityCase::metrics(const Measurement&) const {
   all.push_back(value_metric("time_to_quality", olympic_score(runs_).seconds, "s"));
   all.push_back(value_metric("samples_to_quality", samples / static_cast<double>(runs_.size()), "1"));
   all.push_back(value_metric("throughput", rate(items, seconds), settings_.item_unit(), Better::higher));
-  all.push_back(value_metric(goal_->is_loss() ? "eval_loss" : "eval_accuracy", last_, "1",
-                             goal_->is_loss() ? Better::lower : Better::higher));
-  all.push_back(
-      value_metric("quality_target", goal_->target(), "1", goal_->is_loss() ? Better::lower : Better::higher));
+  const bool loss = goal_->is_loss();
+  const Better better = loss ? Better::lower : Better::higher;
+  all.push_back(value_metric(loss ? "eval_loss" : "eval_accuracy", last_, "1", better));
+  all.push_back(value_metric("quality_target", goal_->target(), "1", better));
   if (goal_->bound())
-    all.push_back(value_metric(goal_->is_loss() ? "loss_floor" : "accuracy_ceiling", goal_->bound(), "1",
-                               goal_->is_loss() ? Better::lower : Better::higher));
+    all.push_back(value_metric(loss ? "loss_floor" : "accuracy_ceiling", goal_->bound(), "1", better));
   all.push_back(
       value_metric("peak_memory", peak_bytes_ ? std::optional(static_cast<double>(*peak_bytes_)) : std::nullopt, "B"));
   all.push_back(value_metric("planned_memory", static_cast<double>(trainer_->memory().total()), "B"));

@@ -55,7 +55,7 @@ class ThroughputCase final : public Case {
     files_.emplace(context, settings_, params_.key(family_.name));
     if (context.inputs.run_dir.empty()) settings_.save_every = 0;
     Protocol& protocol = context.outputs.protocol;
-    protocol.form = "steps";
+    protocol.form = Protocol::Form::steps;
     protocol.warmup_seconds = 1;
     protocol.min_samples = static_cast<int>(loss_step);
     protocol.max_seconds = 30;
@@ -361,8 +361,7 @@ std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
   if (measured_roof_ && all.back().value) all.back().of_peak = *all.back().value / measured_roof_->flops;
   if (roof_ && all.back().value) all.back().of_peak = *all.back().value / roof_->flops;
   const auto of_roof = [&](const char* name, double flops) {
-    Metric made = roof_ ? rate(name, samples * flops / roof_->flops, "1") : value_metric(name, {}, "1", Better::higher);
-    return made;
+    return roof_ ? rate(name, samples * flops / roof_->flops, "1") : value_metric(name, {}, "1", Better::higher);
   };
   all.push_back(of_roof("mfu", cost_.training));
   if (cost_.training_full_attention > cost_.training)
@@ -391,13 +390,12 @@ std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
   const auto bytes = [](std::uint64_t count) { return static_cast<double>(count); };
   all.push_back(value_metric("peak_memory", peak_bytes_ ? std::optional(bytes(*peak_bytes_)) : std::nullopt, "B"));
   all.push_back(value_metric("memory_growth", growth_, "B"));
-  const nn::MemoryPlan& memory = memory_;
-  all.push_back(value_metric("planned_memory", bytes(memory.total()), "B"));
-  all.push_back(value_metric("planned_weights", bytes(memory.weights), "B"));
-  all.push_back(value_metric("planned_gradients", bytes(memory.gradients), "B"));
-  all.push_back(value_metric("planned_optimizer", bytes(memory.optimizer), "B"));
-  all.push_back(value_metric("planned_activations", bytes(memory.activations), "B"));
-  all.push_back(value_metric("planned_workspace", bytes(memory.workspace), "B"));
+  all.push_back(value_metric("planned_memory", bytes(memory_.total()), "B"));
+  all.push_back(value_metric("planned_weights", bytes(memory_.weights), "B"));
+  all.push_back(value_metric("planned_gradients", bytes(memory_.gradients), "B"));
+  all.push_back(value_metric("planned_optimizer", bytes(memory_.optimizer), "B"));
+  all.push_back(value_metric("planned_activations", bytes(memory_.activations), "B"));
+  all.push_back(value_metric("planned_workspace", bytes(memory_.workspace), "B"));
   if (settings_.checkpointing == nn::Checkpointing::full) {
     all.push_back(value_metric("checkpointing_time", extra_seconds_, "s"));
     all.push_back(value_metric("checkpointing_saved", saved_measured_, "B", Better::higher));

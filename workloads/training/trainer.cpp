@@ -288,7 +288,7 @@ void Trainer::describe(Context& context, const data::TrainingSet& set) const {
   for (const char* name : {"global_batch", "micro_batch"}) details[name] = labels[name];
   if (conditions.contains("seq")) details["seq"] = conditions["seq"];
   context.outputs.protocol.data = settings_.path == generated_path ? "generated" : "files";
-  context.outputs.protocol.cache = "none";
+  context.outputs.protocol.cache = Protocol::Cache::none;
 }
 
 }  // namespace assay::training

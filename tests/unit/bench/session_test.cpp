@@ -29,7 +29,7 @@ class Fake : public Case {
   }
   void setup(Context& context) override {
     ++seen.setups;
-    context.outputs.protocol.cache = "hot";
+    context.outputs.protocol.cache = Protocol::Cache::hot;
     context.outputs.protocol.warmup_seconds = 0;
     context.outputs.labels["implementation"] = "fake";
     if (mood_ == "throw") throw std::runtime_error("it broke");

@@ -33,7 +33,7 @@ TEST(CollectiveCase, OneRankTimesCopiesAndHasNoBusBandwidth) {
         EXPECT_FALSE(out.metric("busbw").value);
         EXPECT_GT(*out.metric("algbw").value, 0);
         EXPECT_EQ(out.labels.at("bytes_used"), dtype == "f32" ? "4096" : dtype == "bf16" ? "4098" : "4096");
-        EXPECT_EQ(out.protocol.batching, "isolated");
+        EXPECT_EQ(out.protocol.batching, Protocol::Batching::isolated);
         EXPECT_EQ(out.choices.at("implementation"), "self");
       }
 }

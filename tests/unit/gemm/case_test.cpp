@@ -135,9 +135,9 @@ TEST(GemmCase, ZerosAreLabelledAndOtherDataRefused) {
 }
 
 TEST(GemmCase, HotKeepsOneSetAndColdRotates) {
-  EXPECT_EQ(gemm({{"dtype", "f32"s}, {"cache", "hot"s}}).protocol.cache, "hot");
+  EXPECT_EQ(gemm({{"dtype", "f32"s}, {"cache", "hot"s}}).protocol.cache, Protocol::Cache::hot);
   const Outcome cold = gemm({{"dtype", "f32"s}, {"cache", "cold"s}});
-  EXPECT_EQ(cold.protocol.cache, "cold");
+  EXPECT_EQ(cold.protocol.cache, Protocol::Cache::cold);
   EXPECT_TRUE(cold.passed());
 }
 

@@ -36,7 +36,7 @@ TEST(MemoryCase, EveryOpAndStoreGivesAMetricAndTheRightArrays) {
       ASSERT_FALSE(out.skipped);
       EXPECT_TRUE(out.check("wrong_elements").passed);
       EXPECT_GT(*out.metric(op == "latency" ? "latency" : "bandwidth").value, 0);
-      EXPECT_EQ(out.protocol.cache, "hot");
+      EXPECT_EQ(out.protocol.cache, Protocol::Cache::hot);
       EXPECT_EQ(out.conditions.at("array_bytes"), "99968");  // whole cache lines
       if (stores) {
         if (store != "auto") {
@@ -72,7 +72,7 @@ TEST(MemoryCase, LargeArraysAreNotCalledHotAndSmallOnesAreSkipped) {
   Changes large = small("copy", "plain");
   large["bytes"] = family().params[1].defaults[0];
   const test::Outcome out = run(large);
-  EXPECT_EQ(out.protocol.cache, "none");
+  EXPECT_EQ(out.protocol.cache, Protocol::Cache::none);
   EXPECT_EQ(out.labels.at("level"), "memory");
   EXPECT_EQ(out.labels.at("passes"), "1");
 

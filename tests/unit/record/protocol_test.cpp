@@ -34,10 +34,10 @@ TEST(Protocol, EveryFieldChangesTheHash) {
     change(other);
     return hashes.insert(other.hash()).second;
   };
-  EXPECT_TRUE(differs([](Protocol& p) { p.form = "steps"; }));
+  EXPECT_TRUE(differs([](Protocol& p) { p.form = Protocol::Form::steps; }));
   EXPECT_TRUE(differs([](Protocol& p) { p.data = "zeros"; }));
-  EXPECT_TRUE(differs([](Protocol& p) { p.cache = "hot"; }));
-  EXPECT_TRUE(differs([](Protocol& p) { p.batching = "isolated"; }));
+  EXPECT_TRUE(differs([](Protocol& p) { p.cache = Protocol::Cache::hot; }));
+  EXPECT_TRUE(differs([](Protocol& p) { p.batching = Protocol::Batching::isolated; }));
   EXPECT_TRUE(differs([](Protocol& p) { p.timer = "steady_clock"; }));
   EXPECT_TRUE(differs([](Protocol& p) { p.warmup_seconds = 1; }));
   EXPECT_TRUE(differs([](Protocol& p) { p.min_samples = 31; }));

@@ -69,7 +69,7 @@ TEST_F(SamplerTest, WorkThatTakesNoTimeEnds) {
 }
 
 TEST_F(SamplerTest, IsolatedSamplesAreOneCallAndFlushedWhenCold) {
-  protocol.batching = "isolated";
+  protocol.batching = Protocol::Batching::isolated;
   device.flush_seconds = 0.25;  // outside the timed region, so that it must not show in the values
   Sampler s = sampler();
   s.repeat(4, work(1e-6));
@@ -81,8 +81,8 @@ TEST_F(SamplerTest, IsolatedSamplesAreOneCallAndFlushedWhenCold) {
 }
 
 TEST_F(SamplerTest, IsolatedHotSamplesAreNotFlushed) {
-  protocol.batching = "isolated";
-  protocol.cache = "hot";
+  protocol.batching = Protocol::Batching::isolated;
+  protocol.cache = Protocol::Cache::hot;
   Sampler s = sampler();
   s.repeat(1, work(1e-3));
   EXPECT_EQ(device.flushes, 0);
@@ -103,7 +103,7 @@ TEST_F(SamplerTest, ColdWithOneSlotIsOneFlushedCall) {
 }
 
 TEST_F(SamplerTest, HotStaysOnOneSlot) {
-  protocol.cache = "hot";
+  protocol.cache = Protocol::Cache::hot;
   Sampler s = sampler();
   s.repeat(5, work(1e-6));
   EXPECT_THAT(slots, Each(0));
@@ -161,8 +161,8 @@ TEST_F(SamplerTest, CountLimit) {
 
 // Work so short that three seconds of it would be millions of samples.
 TEST_F(SamplerTest, SamplesAreBounded) {
-  protocol.batching = "isolated";
-  protocol.cache = "hot";
+  protocol.batching = Protocol::Batching::isolated;
+  protocol.cache = Protocol::Cache::hot;
   protocol.target_relative_ci = 0;
   double seconds = 1e-7;
   Sampler s = sampler();
@@ -202,7 +202,7 @@ TEST_F(SamplerTest, RotationSlotsCoverTheCacheTwice) {
   EXPECT_EQ(Sampler::rotation_slots(device, protocol, cache / 8, 4.0), 33);
   EXPECT_EQ(Sampler::rotation_slots(device, protocol, 100 * cache), 2);
   EXPECT_EQ(Sampler::rotation_slots(device, protocol, 8), Sampler::rotation_slots(device, protocol, 64));
-  protocol.cache = "hot";
+  protocol.cache = Protocol::Cache::hot;
   EXPECT_EQ(Sampler::rotation_slots(device, protocol, 8), 1);
 }
 

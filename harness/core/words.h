@@ -1,0 +1,27 @@
+// Enums whose enumerators have words: in keys, records and messages.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace assay {
+
+// An enum with a function words(E) beside it that returns the words of its enumerators in order.
+template <typename E>
+concept Worded = std::is_enum_v<E> && requires(E value) {
+  words(value)[0];
+};
+
+template <Worded E>
+std::string word_of(E value) {
+  return std::string(words(value)[static_cast<std::size_t>(value)]);
+}
+template <Worded E>
+std::vector<std::string> all_words() {
+  const auto& all = words(E{});
+  return {all.begin(), all.end()};
+}
+
+}  // namespace assay
