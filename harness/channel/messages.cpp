@@ -34,15 +34,24 @@ void read(const JsonValue& value, Entry& to) {
 
 namespace {
 
-struct TypeOnly {
+std::string type_of(const JsonValue& json) {
   std::string type;
-  static void members(auto& self, auto& io) { io("type", self.type); }
-};
+  MemberReader io(json);
+  io("type", type);
+  return type;
+}
+
+template <typename T>
+T decode_as(const JsonValue& json) {
+  T message;
+  read_json(json, message);
+  return message;
+}
 
 template <typename... Types>
-void decode_into(std::variant<Types...>& message, std::string_view line) {
-  const std::string type = read_text<TypeOnly>(line).type;
-  const bool known = ((type == Types::type && (message = read_text<Types>(line), true)) || ...);
+void decode_into(std::variant<Types...>& message, const JsonValue& json) {
+  const std::string type = type_of(json);
+  const bool known = ((type == Types::type && (message = decode_as<Types>(json), true)) || ...);
   if (!known) throw Error(fmt::format("a message of unknown type {}", in_quotes(type)));
 }
 
@@ -60,13 +69,16 @@ std::string encode(const Message& message) {
 
 Message decode(std::string_view line) {
   Message message;
-  decode_into(message, line);
+  use_text(line, nullptr, [&](const JsonValue& json) { decode_into(message, json); });
   return message;
 }
 
 std::optional<message::Hello> decode_hello(std::string_view line) {
-  if (read_text<TypeOnly>(line).type != message::Hello::type) return std::nullopt;
-  return read_text<message::Hello>(line);
+  std::optional<message::Hello> hello;
+  use_text(line, nullptr, [&](const JsonValue& json) {
+    if (type_of(json) == message::Hello::type) hello = decode_as<message::Hello>(json);
+  });
+  return hello;
 }
 
 }  // namespace assay

@@ -64,11 +64,6 @@ void keep_identities(Json& run) {
   }
 }
 
-struct RunHead {
-  std::optional<std::int64_t> schema;
-  static void members(auto& self, auto& io) { io("schema", self.schema); }
-};
-
 RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
   RunData data;
   data.dir = dir;
@@ -82,9 +77,11 @@ RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
     const std::string text = read_whole(dir / "run.json", max_run_bytes);
     content = hash64(text);
     data.run = parse_untrusted(text);
-    const auto schema = read_text<RunHead>(text).schema;
-    if (!schema) throw Error("no schema");
-    check_schema(*schema);
+    if (!data.run.is_object()) throw Error("not an object");
+    const Json schema = data.run.value("schema", Json());
+    if (schema.is_null()) throw Error("no schema");
+    if (!schema.is_number_integer()) throw Error("schema: not an integer");
+    check_schema(schema.get<std::int64_t>());
   } catch (const Error& caught) {
     throw UsageError(fmt::format("{}: {}", (dir / "run.json").string(), caught.what()));
   }
