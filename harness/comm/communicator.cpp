@@ -8,16 +8,6 @@
 
 namespace assay {
 
-namespace {
-
-// Host-side agreement needs no device: work is complete when the call returns.
-class InlineStream final : public Stream {
- public:
-  void synchronize() override {}
-};
-
-}  // namespace
-
 double Communicator::max_of(double value) {
   if (size() == 1) return value;
   InlineStream stream;

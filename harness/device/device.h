@@ -30,6 +30,12 @@ class Stream {
   virtual void* native() { return nullptr; }
 };
 
+// A stream whose work is complete when the call returns, as on a CPU.
+class InlineStream final : public Stream {
+ public:
+  void synchronize() override {}
+};
+
 // A point in time on a stream.
 class Event {
  public:

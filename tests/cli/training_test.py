@@ -52,6 +52,10 @@ class Training(AssayCase):
                                 ("labels", ("formula", "peak"))):
                 for name in names:
                     self.assertTrue(record[kind][name], name)
+            if record["family"] == "resnet" and record["choices"]["isa"] != "generic":
+                for computed in ("forward", "gradient of the input", "gradient of the weights"):
+                    self.assertRegex(record["labels"]["choices"], rf"convolution winograd {computed} of 8 x 8 pixels, "
+                                     r"64 to 64 channels: oneDNN takes \d+\.\d\d times as long")
             losses = record["telemetry"]["loss"]["values"]
             self.assertEqual(losses[9], metrics["loss_step_10"])
             if record["family"] != "resnet":  # its batches are too small for a smooth curve

@@ -40,7 +40,7 @@ TEST(MpiCommunicator, KeepsTheContractInPieces) {
 
 TEST(MpiCommunicator, ErrorsNameTheCallAndMpisMessage) {
   const auto comm = make_mpi_communicator();
-  test::InlineStream stream;
+  InlineStream stream;
   float x = 0;
   const auto message = [](const auto& call) -> std::string {
     try {

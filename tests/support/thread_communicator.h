@@ -11,10 +11,4 @@ namespace assay::test {
 // first exception of any rank; a rank that throws must not leave others inside a collective.
 void run_ranks(int ranks, const std::function<void(Communicator&)>& fn);
 
-// A stream whose work is complete when the call returns.
-class InlineStream final : public Stream {
- public:
-  void synchronize() override {}
-};
-
 }  // namespace assay::test

@@ -26,11 +26,6 @@ constexpr std::size_t cache_line = 64;
 // Requests from this size on are checked against free memory, an estimate too coarse for smaller ones.
 constexpr std::size_t worth_checking = std::size_t{64} << 20;
 
-class CpuStream : public Stream {
- public:
-  void synchronize() override {}
-};
-
 class CpuEvent : public Event {
  public:
   void record(Stream&) override { at_ = SteadyClock::now(); }
@@ -92,7 +87,7 @@ class CpuDevice : public Device {
   }
 
   const DeviceInfo& info() const override { return info_; }
-  std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
+  std::unique_ptr<Stream> make_stream() override { return std::make_unique<InlineStream>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
   Buffer allocate(std::size_t bytes, Memory) override { return map_memory(bytes); }
   void copy(void* to, const void* from, std::size_t bytes, Stream&) override { std::memcpy(to, from, bytes); }

@@ -14,8 +14,6 @@
 namespace assay::collective {
 namespace {
 
-using test::InlineStream;
-
 TEST(Layout, CountsAsNcclTests) {
   const auto counts = [](Op op, std::size_t bytes, int ranks) {
     const Layout l = layout_of(op, bytes, DType::f32, ranks);

@@ -21,7 +21,7 @@ TEST(SelfCommunicator, KeepsTheContract) {
 
 TEST(SelfCommunicator, UnmatchedOrForeignMessagesAreErrors) {
   const auto comm = make_self_communicator();
-  test::InlineStream stream;
+  InlineStream stream;
   float x = 1;
   EXPECT_THROW(comm->send(&x, 1, DType::f32, 0, stream), Error);
   EXPECT_THROW(comm->group([&] { comm->send(&x, 1, DType::f32, 0, stream); }, stream), Error);

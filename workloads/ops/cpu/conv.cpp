@@ -19,17 +19,17 @@ bool overruns_in_dnnl(const ConvDesc& d) { return d.r == 1 && d.s == 1 && d.stri
 }  // namespace
 
 Made<ConvForward> make_conv_forward(const ConvDesc& d) {
-  if (by_winograd(d)) return make_winograd_forward(d);
+  if (by_winograd(d)) return make_winograd_forward(d, make_dnnl_conv_forward(d));
   return make_dnnl_conv_forward(d);
 }
 
 Made<ConvBackwardData> make_conv_backward_data(const ConvDesc& d) {
-  if (by_winograd(d)) return make_winograd_backward_data(d);
+  if (by_winograd(d)) return make_winograd_backward_data(d, make_dnnl_conv_backward_data(d));
   return make_dnnl_conv_backward_data(d);
 }
 
 Made<ConvBackwardWeights> make_conv_backward_weights(const ConvDesc& d) {
-  if (by_winograd(d)) return make_winograd_backward_weights(d);
+  if (by_winograd(d)) return make_winograd_backward_weights(d, make_dnnl_conv_backward_weights(d));
   if (!problem_of(d) && packed_gradient_supports(d) && (packed_gradient_suits(d) || overruns_in_dnnl(d)))
     return make_packed_gradient(d);
   if (overruns_in_dnnl(d))

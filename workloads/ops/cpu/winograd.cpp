@@ -4,11 +4,17 @@
 // depend on the number of threads.
 #include "workloads/ops/cpu/winograd.h"
 
+#include "harness/core/clock.h"
 #include "workloads/ops/cpu/kernels/winograd_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
 #include "workloads/ops/cpu/vector_op.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace assay::ops {
 
@@ -25,11 +31,52 @@ std::int64_t half_up(std::int64_t value) { return (value + 1) / 2; }
 
 const WinogradKernels& kernels() { return cpu::kernels<WinogradKernels>(); }
 
+struct alignas(64) Line {
+  Line() { values.fill(1); }
+  std::array<float, 16> values;
+};
+
 template <typename Base>
 class WinogradOp : public VectorOp<Base> {
  public:
   std::string implementation() const override { return "assay:winograd"; }
+  std::string choice() const override { return choice_; }
+
+  // Times both on arrays of ones: choice() says what this op gains. It is used even where it gains nothing, so that
+  // all runs on a machine compute the same bits.
+  void compare(const ConvDesc& d, const char* pass, Base& plain) {
+    auto bytes = sizeof(float) * static_cast<std::size_t>(std::max(d.n * d.h * d.w * d.c, d.n * d.p() * d.q() * d.k));
+    bytes = std::max(bytes, sizeof(float) * static_cast<std::size_t>(d.k * d.r * d.s * d.c));
+    if constexpr (std::is_base_of_v<PackedWeights, Base>)
+      bytes = std::max({bytes, this->packed_bytes(), plain.packed_bytes()});
+    const auto lines = [](std::size_t size) { return std::vector<Line>(size / sizeof(Line) + 1); };
+    std::vector<Line> a = lines(bytes), b = a, out = a;
+    std::vector<Line> workspace = lines(std::max(this->workspace_bytes(), plain.workspace_bytes()));
+    const auto fastest_of = [&](Base& op) {
+      double fastest = std::numeric_limits<double>::max();
+      InlineStream stream;
+      for (int run = 0; run < 4; ++run) {  // the first makes pages and kernels
+        const auto start = Clock::now();
+        op.run(stream, {a.data(), b.data(), out.data(), workspace.data()});
+        fastest = std::min(fastest, seconds_since(start));
+      }
+      return fastest;
+    };
+    const double own = fastest_of(*this);
+    choice_ = fmt::format("winograd {} of {} x {} pixels, {} to {} channels: oneDNN takes {:.2f} times as long", pass,
+                          d.h, d.w, d.c, d.k, fastest_of(plain) / own);
+  }
+
+ private:
+  std::string choice_;
 };
+
+template <typename Own, typename Base>
+std::unique_ptr<Base> compared(const ConvDesc& desc, const char* pass, Made<Base> plain) {
+  auto op = std::make_unique<Own>(desc);
+  if (plain) op->compare(desc, pass, *plain.take());
+  return op;
+}
 
 // Images in, images out, stride 1.
 struct Shape {
@@ -267,12 +314,15 @@ bool winograd_suits(const ConvDesc& d) {
   return 3 * products <= 2 * 9 * d.n * d.p() * d.q();
 }
 
-std::unique_ptr<ConvForward> make_winograd_forward(const ConvDesc& desc) { return std::make_unique<Forward>(desc); }
-std::unique_ptr<ConvBackwardData> make_winograd_backward_data(const ConvDesc& desc) {
-  return std::make_unique<BackwardData>(desc);
+std::unique_ptr<ConvForward> make_winograd_forward(const ConvDesc& desc, Made<ConvForward> plain) {
+  return compared<Forward>(desc, "forward", std::move(plain));
 }
-std::unique_ptr<ConvBackwardWeights> make_winograd_backward_weights(const ConvDesc& desc) {
-  return std::make_unique<BackwardWeights>(desc);
+std::unique_ptr<ConvBackwardData> make_winograd_backward_data(const ConvDesc& desc, Made<ConvBackwardData> plain) {
+  return compared<BackwardData>(desc, "gradient of the input", std::move(plain));
+}
+std::unique_ptr<ConvBackwardWeights> make_winograd_backward_weights(const ConvDesc& desc,
+                                                                    Made<ConvBackwardWeights> plain) {
+  return compared<BackwardWeights>(desc, "gradient of the weights", std::move(plain));
 }
 
 }  // namespace assay::ops

@@ -9,9 +9,10 @@ namespace assay::ops {
 // Whether the op supports the descriptor and is faster than oneDNN's, by a fixed rule.
 bool winograd_suits(const ConvDesc& desc);
 
-// For descriptors that suit.
-std::unique_ptr<ConvForward> make_winograd_forward(const ConvDesc& desc);
-std::unique_ptr<ConvBackwardData> make_winograd_backward_data(const ConvDesc& desc);
-std::unique_ptr<ConvBackwardWeights> make_winograd_backward_weights(const ConvDesc& desc);
+// For descriptors that suit. `plain` is oneDNN's op, which is only timed: choice() says how much longer it takes.
+std::unique_ptr<ConvForward> make_winograd_forward(const ConvDesc& desc, Made<ConvForward> plain);
+std::unique_ptr<ConvBackwardData> make_winograd_backward_data(const ConvDesc& desc, Made<ConvBackwardData> plain);
+std::unique_ptr<ConvBackwardWeights> make_winograd_backward_weights(const ConvDesc& desc,
+                                                                    Made<ConvBackwardWeights> plain);
 
 }  // namespace assay::ops
