@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Floors and predicted times of training steps on a GPU, computed from model configurations and a hardware sheet.
+"""Floors and predicted times of training steps on GPUs, computed from model configurations and hardware sheets.
 
     gpu_floors.py > docs/gpu-floors.md
 
-Nothing here was measured. A floor is the time of arithmetic and memory traffic at the sheet's rates, one op at a time; a
+Nothing here was measured. A floor is the time of arithmetic and memory traffic at a sheet's rates, one op at a time; a
 prediction assumes a fraction of those rates, as stated. Shapes follow workloads/transformer and workloads/resnet, kernels
 workloads/ops/cuda; what cuDNN launches for one attention or convolution is a guess.
 """
@@ -17,9 +17,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HALF, FULL = 2, 4  # bytes of bf16 and f32
 
 # Fractions of the sheet's rates that a prediction assumes, and why.
-BANDWIDTH = 0.85  # published copy and triad of 4.0 to 4.15 of 4.8 TB/s on an H200
-GEMM_WIDE, GEMM_NARROW = 0.75, 0.60  # wide: inner sizes from 2,048 (published 770 to 800 of 989 TFLOP/s at 8192 cubed)
-CONVOLUTION = 0.50
+BANDWIDTH = 0.85  # published copy and triad: 2.90 to 2.97 of 3.35 TB/s on an H100, 4.01 to 4.15 of 4.8 on an H200
+# Wide: inner sizes from 2,048. The best published at 8192 cubed, 0.74 to 0.81 in bf16 and 0.65 in fp8 with fast
+# accumulation, is more than the shapes of a model reach.
+GEMM_WIDE, GEMM_NARROW = 0.70, 0.60
+FP8 = 0.56 / 0.70  # of a fraction in bf16: accumulation is full
+CONVOLUTION = 0.40
 CONVOLUTION_BANDWIDTH = 0.80
 LAUNCH = 1.0e-6  # between kernels of a graph
 SMALL = 2.0e-6  # a kernel with almost no work, which combines partial sums or prepares numbers
@@ -65,7 +68,7 @@ def fp8_linear(rows, inner, outer, epilogue=0, bias=False):
     master, each into a plain and a transposed copy in one pass; GELU is a separate pass."""
     def product(m, n, k, out):
         wide = gemm(m, n, k, out)
-        return Op(wide.kind, wide.flops, m * k + k * n + out * m * n, wide.fraction, dtype="fp8_e4m3")
+        return Op(wide.kind, wide.flops, m * k + k * n + out * m * n, wide.fraction * FP8, dtype="fp8_e4m3")
 
     def rounding(elements, read):
         return Op("rounding to 8 bits", 0, (read + 2) * elements, 1.0)
@@ -203,67 +206,82 @@ def resnet(model, batch):
     return ops, 3 * forward - stem
 
 
-def report(name, shape, ops, training, items, unit, sheet, target, dtype="bf16"):
+def sums_of(ops, sheet):
+    """{kind: [FLOP, bytes, floor in s, predicted in s, kernels]} on one GPU, in order of first appearance."""
     bandwidth = sheet["memory_bandwidth"]
-    roof = sheet["peak"]["fp8_e4m3" if dtype == "fp8" else dtype]  # of MFU
-    classes = {}
+    kinds = {}
     for op in ops:
         peak = sheet["peak"][op.dtype]
         floor = max(op.flops / peak, op.bytes / bandwidth)
         predicted = max(op.flops / (peak * op.fraction), op.bytes / (bandwidth * op.bandwidth)) + LAUNCH
         predicted += op.small * (LAUNCH + SMALL)
-        sums = classes.setdefault(op.kind, [0.0, 0.0, 0.0, 0.0, 0])
+        sums = kinds.setdefault(op.kind, [0.0, 0.0, 0.0, 0.0, 0])
         for i, value in enumerate((op.flops, op.bytes, floor, predicted, 1 + op.small)):
             sums[i] += value
+    return kinds
+
+
+def report(name, shape, ops, training, items, unit, sheets, target, dtype="bf16"):
+    """A section: a row per kind of op, with the floor and the prediction of each of `sheets` side by side."""
+    kinds = {gpu: sums_of(ops, sheet) for gpu, sheet in sheets.items()}
+    totals = {gpu: [sum(column) for column in zip(*rows.values())] for gpu, rows in kinds.items()}
+
+    def row(title, sums):
+        flops, moved, _, _, kernels = next(iter(sums.values()))
+        times = "".join(f" {floor * 1e3:.2f} | {predicted * 1e3:.2f} |" for _, _, floor, predicted, _ in sums.values())
+        print(f"| {title} | {kernels} | {flops / 1e12:.2f} | {moved / 1e9:.1f} |{times}")
+
     print(f"\n## {name}, {shape}, {dtype}\n")
-    print("| ops | kernels | TFLOP | GB | floor, ms | predicted, ms |\n|---|---:|---:|---:|---:|---:|")
-    total = [0.0] * 5
-    for kind, sums in classes.items():
-        total = [a + b for a, b in zip(total, sums)]
-        print(f"| {kind} | {sums[4]} | {sums[0] / 1e12:.2f} | {sums[1] / 1e9:.1f} | {sums[2] * 1e3:.2f} | "
-              f"{sums[3] * 1e3:.2f} |")
-    print(f"| **step** | {int(total[4])} | {total[0] / 1e12:.2f} | {total[1] / 1e9:.1f} | {total[2] * 1e3:.2f} | "
-          f"{total[3] * 1e3:.2f} |\n")
-    for label, seconds in (("at the floor", total[2]), ("predicted", total[3])):
-        print(f"- {label}: {items / seconds:,.0f} {unit}, MFU {training / seconds / roof:.1%} (computed, not measured)")
+    print("| ops | kernels | TFLOP | GB |" + "".join(f" {gpu} floor, ms | predicted, ms |" for gpu in sheets))
+    print("|---|---:|---:|---:|" + "---:|---:|" * len(sheets))
+    for kind in next(iter(kinds.values())):
+        row(kind, {gpu: rows[kind] for gpu, rows in kinds.items()})
+    row("**step**", totals)
+    print()
+    for gpu, sheet in sheets.items():
+        roof = sheet["peak"]["fp8_e4m3" if dtype == "fp8" else dtype]  # of MFU
+        for label, seconds in (("at the floor", totals[gpu][2]), ("predicted", totals[gpu][3])):
+            print(f"- {gpu} {label}: {items / seconds:,.0f} {unit}, MFU {training / seconds / roof:.1%} (computed, not measured)")
     print(f"- target: {target}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--hardware", default="h200-sxm")
-    hardware = parser.parse_args().hardware
-    sheet = read("hardware", hardware)
+    parser.add_argument("--hardware", nargs="+", default=["h100-sxm", "h200-sxm"])
+    names = parser.parse_args().hardware
+    sheets = {name.split("-")[0].upper(): read("hardware", name) for name in names}
+    rates = "; ".join(f"{gpu}: {sheet['peak']['bf16'] / 1e12:.0f} TFLOP/s in bf16 and {sheet['peak']['fp8_e4m3'] / 1e12:.0f} in fp8, dense, "
+                      f"{sheet['memory_bandwidth'] / 1e12:.2f} TB/s" for gpu, sheet in sheets.items())
+    attention = ", ".join(f"{f:.0%} and {b:.0%} at {t}" for t, (f, b) in ATTENTION.items() if t <= 2048)
     print(f"""# Floors and predicted times of a training step on a GPU
 
 **Every figure on this page is computed; none was measured.** `tools/profile/gpu_floors.py` prints it from the models'
-configurations and configs/hardware/{hardware}.json ({sheet["peak"]["bf16"] / 1e12:.0f} TFLOP/s bf16 dense,
-{sheet["memory_bandwidth"] / 1e12:.1f} TB/s).
+configurations and {" and ".join(f"`configs/hardware/{name}.json`" for name in names)}
+({rates}).
 
 The floor of a step is the sum over its kernels of the longer of FLOPs over peak and bytes over bandwidth: nothing
 overlaps, and caches keep nothing between kernels. A prediction assumes fractions of those rates: {BANDWIDTH:.0%} of the
-bandwidth, {GEMM_WIDE:.0%} of the peak in matrix products with inner sizes from 2,048 and {GEMM_NARROW:.0%} in narrower ones,
-{CONVOLUTION:.0%} in convolutions (or {CONVOLUTION_BANDWIDTH:.0%} of the bandwidth), in causal attention {", ".join(f"{f:.0%} and {b:.0%} at {t}" for t, (f, b) in ATTENTION.items() if t <= 2048)}
-tokens (forward, backward), {LAUNCH * 1e6:.0f} us between kernels in a graph, and {SMALL * 1e6:.0f} us for a small one that combines partial
-sums. Kernels are those of the captured step, but what cuDNN launches for one attention or convolution is a guess. Bias
-gradients are a pass over memory here; they are free if cuBLASLt's fused sums turn out faster. FLOPs are those executed;
-MFU counts the model's FLOPs, with half the square for causal attention. In fp8 the linear layers of
-blocks multiply at {sheet["peak"]["fp8_e4m3"] / 1e12:.0f} TFLOP/s, with the same assumed fractions.""")
+bandwidth; in matrix products with inner sizes from 2,048 {GEMM_WIDE:.0%} of the peak in bf16 and {GEMM_WIDE * FP8:.0%} in fp8, in narrower
+ones {GEMM_NARROW:.0%} and {GEMM_NARROW * FP8:.0%} (the best published at 8192 cubed is above that); {CONVOLUTION:.0%} in convolutions (or {CONVOLUTION_BANDWIDTH:.0%} of the bandwidth); in causal
+attention {attention} tokens (forward, backward); {LAUNCH * 1e6:.0f} us between kernels in a graph, and {SMALL * 1e6:.0f} us for a
+small one that combines partial sums. Kernels are those of the captured step, but what cuDNN launches for one attention or
+convolution is a guess. Bias gradients are a pass over memory here; they are free if cuBLASLt's fused sums turn out faster.
+FLOPs are those executed; MFU counts the model's FLOPs, with half the square for causal attention. In fp8 the linear layers
+of blocks multiply at the fp8 rate.""")
     model = read("models", "resnet50")
     ops, training = resnet(model, 256)
-    report("ResNet-50", "256 images", ops, training, 256, "img/s", sheet,
-           "1.3 x torch channels-last autocast in the same run")
+    report("ResNet-50", "256 images", ops, training, 256, "img/s", sheets, "1.3 x the best form of PyTorch in the same run")
     model = read("models", "gpt2-124m")
     ops, training = transformer(model, 64, 1024)
-    report("GPT-2 124M", "64 sequences of 1,024", ops, training, 64 * 1024, "tokens/s", sheet,
-           "1.15 x torch.compile in the same run")
+    report("GPT-2 124M", "64 sequences of 1,024", ops, training, 64 * 1024, "tokens/s", sheets,
+           "1.15 x the best form of PyTorch in the same run")
     model = read("models", "llama-1b")
     ops, training = transformer(model, 8, 2048)
-    report("Llama-1B", "8 sequences of 2,048", ops, training, 8 * 2048, "tokens/s", sheet,
-           "1.15 x torch.compile in the same run; 55 % MFU")
+    report("Llama-1B", "8 sequences of 2,048", ops, training, 8 * 2048, "tokens/s", sheets,
+           "1.15 x the best form of PyTorch in the same run; MFU 52 % on an H100, 55 % on an H200")
     ops, training = transformer(model, 8, 2048, fp8_linear)
-    report("Llama-1B", "8 sequences of 2,048", ops, training, 8 * 2048, "tokens/s", sheet,
-           "none; MFU is of the fp8 peak, which LM head and attention, in bf16, cannot reach", "fp8")
+    report("Llama-1B", "8 sequences of 2,048", ops, training, 8 * 2048, "tokens/s", sheets,
+           "1.15 x bf16; MFU is of the fp8 peak, which LM head and attention, in bf16, cannot reach", "fp8")
 
 
 if __name__ == "__main__":
