@@ -2,9 +2,10 @@
 
 ratios.py --assay PATH --out FOLDER [NAME...]     NAME: comparisons by full name or prefix; default all
 
-comparisons.json has the format of tools/peers/run.py's lists, with two differences: a peer may be {"serve": [...]}, a
-program that is set up once and then asked for each figure (serve.py), and a comparison without a bound is measured but
-not judged. If the peer is also Assay, the row shows the cost of a flag or parameter. Sides alternate (ours peer, peer
+comparisons.json has the format of tools/peers/run.py's lists, with three differences: a peer may be {"serve": [...]}, a
+program that is set up once and then asked for each figure (serve.py); a comparison without a bound is measured but not
+judged; and "own" lists figures of ours that are judged by themselves, with bounds by words of the GPU's name. If the peer
+is also Assay, the row shows the cost of a flag or parameter. Sides alternate (ours peer, peer
 ours, ...); a row is the median ratio of its pairs with its order-statistic 95 % interval, and the interval's bound on the
 unfavourable side decides. A served peer keeps its memory on the GPU while Assay runs.
 
@@ -34,7 +35,7 @@ import run  # noqa: E402
 MIN_PAIRS = 6  # the extremes are a 95 % interval of the median
 PAIRS = 9  # the second from either end are
 SETUP_SECONDS = 1200
-SCALES = {"FLOP/s": (1e12, "TFLOP/s"), "B/s": (1e9, "GB/s"), "B": (1e9, "GB")}
+SCALES = {"FLOP/s": (1e12, "TFLOP/s"), "B/s": (1e9, "GB/s"), "B": (1e9, "GB"), "1": (1e-2, "%")}
 
 
 class Served:
@@ -95,7 +96,9 @@ def ours(side, options, folder):
         shutil.rmtree(folder)  # of an interrupted pair
     folder.parent.mkdir(parents=True, exist_ok=True)
     environment = os.environ | ({"LD_LIBRARY_PATH": options.libraries} if options.libraries else {})
-    return run.figure_of_run(side, str(options.assay), folder, ["--device", options.device], environment)
+    figure = run.figure_of_run(side, str(options.assay), folder, ["--device", options.device], environment)
+    first = json.loads((folder / "records.jsonl").read_text().splitlines()[0])
+    return figure | {"gpu": first["ranks"][0]["device"] if first.get("ranks") else ""}
 
 
 def theirs(side, served, options, folder):
@@ -142,17 +145,14 @@ def measure(entry, pairs, options, progress, keep, deadline):
             peer.close()
 
 
-def row_of(name, bound, figures, pairs):
-    """A row of the table from the pairs so far."""
-    ratios = [run.ratio_of(bound, **figure) for figure in figures]
-    row = {"name": name, "median": statistics.median(ratios), "ratios": ratios, "pairs": len(ratios),
-           "ours": statistics.median(f["ours"]["value"] for f in figures),
-           "peer": statistics.median(f["peer"]["value"] for f in figures), "unit": figures[0]["ours"]["unit"],
-           "form": figures[-1]["peer"].get("form", ""), "interval": None, "required": ""}
-    if len(ratios) < MIN_PAIRS:
+def judged(name, bound, values, pairs):
+    """What a row says of the ratios, or figures, of the pairs so far."""
+    row = {"name": name, "median": statistics.median(values), "ratios": values, "pairs": len(values), "interval": None,
+           "required": "", "form": "", "peer": None}
+    if len(values) < MIN_PAIRS:
         return row | {"verdict": "unfinished"}
-    row["interval"] = run.median_interval(ratios)
-    if len(ratios) < pairs:
+    row["interval"] = run.median_interval(values)
+    if len(values) < pairs:
         row["verdict"] = "unfinished"
     elif {"at_least", "at_most", "between"} & set(bound):
         held, _, row["required"] = run.verdict(bound, row["interval"])
@@ -160,6 +160,26 @@ def row_of(name, bound, figures, pairs):
     else:
         row["verdict"] = "measured"
     return row
+
+
+def row_of(name, bound, figures, pairs):
+    """A row of the table from the pairs so far."""
+    row = judged(name, bound, [run.ratio_of(bound, **figure) for figure in figures], pairs)
+    return row | {"ours": statistics.median(f["ours"]["value"] for f in figures),
+                  "peer": statistics.median(f["peer"]["value"] for f in figures), "unit": figures[0]["ours"]["unit"],
+                  "form": figures[-1]["peer"].get("form", "")}
+
+
+def own_row(name, own, figures, pairs):
+    """A row about a figure of ours; the bound is that of the first model whose name is part of the GPU's."""
+    sides = [figure["ours"] for figure in figures]
+    try:
+        values = [side["also"][own["metric"]]["value"] for side in sides]
+    except KeyError as missing:
+        raise run.Broken(f"no metric {own['metric']}") from missing
+    least = next((least for model, least in own["at_least"].items() if model in sides[-1].get("gpu", "")), None)
+    row = judged(name, {} if least is None else {"at_least": least}, values, pairs)
+    return row | {"ours": row["median"], "unit": sides[0]["also"][own["metric"]]["unit"]}
 
 
 def rows_of(entry, state, pairs):
@@ -175,10 +195,18 @@ def rows_of(entry, state, pairs):
             rows.append(row_of(name, other, [run.also(other["metric"], pair) for pair in figures], pairs))
         except run.Broken as why:
             rows.append({"name": name, "verdict": "broken", "reason": str(why)})
+    for own in entry.get("own", []):
+        name = f"{entry['name']}:{own['metric']}"
+        try:
+            rows.append(own_row(name, own, figures, pairs))
+        except run.Broken as why:
+            rows.append({"name": name, "verdict": "broken", "reason": str(why)})
     return rows
 
 
 def scaled(value, unit):
+    if value is None:
+        return ""
     by, name = SCALES.get(unit, (1, unit))
     return f"{value / by:.4g} {name}"
 
@@ -197,8 +225,9 @@ def table(entries, rows, state):
             lines.append(f"| {row['name']} | | | | | | | | {row['verdict']}: {row['reason']} |")
             continue
         interval = "too few pairs" if row["interval"] is None else "{:.3f} .. {:.3f}".format(*row["interval"])
+        ratio = "" if row["peer"] is None else f"{row['median']:.3f}"  # none: a figure of ours by itself
         lines.append(f"| {row['name']} | {scaled(row['ours'], row['unit'])} | {scaled(row['peer'], row['unit'])} | {row['form']} | "
-                     f"{row['median']:.3f} | {interval} | {row['required']} | {row['pairs']} | {row['verdict']} |")
+                     f"{ratio} | {interval} | {row['required']} | {row['pairs']} | {row['verdict']} |")
     return "\n".join(lines + ["", *(f"- {entry['name']}: {entry['about']}" for entry in entries), ""])
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -22,8 +23,10 @@ value = float(arguments[2])
 log = pathlib.Path(__file__).parent / "order"
 log.write_text((log.read_text() if log.exists() else "") + "A")
 metrics = [dict(name="throughput", value=value, unit="tokens/s", better="higher"),
-           dict(name="peak_memory", value=30, unit="B", better="lower")]
-(out / "records.jsonl").write_text(json.dumps(dict(key="k", status="ok", reason="", metrics=metrics)) + "\\n")
+           dict(name="peak_memory", value=30, unit="B", better="lower"),
+           dict(name="mfu", value=0.53, unit="1", better="higher")]
+ranks = [dict(device="NVIDIA H100 80GB HBM3")]
+(out / "records.jsonl").write_text(json.dumps(dict(key="k", status="ok", reason="", metrics=metrics, ranks=ranks)) + "\\n")
 '''
 PEER = '''
 import pathlib, sys
@@ -79,6 +82,16 @@ class Table(unittest.TestCase):
         self.assertTrue((self.path / "out" / "runs" / "fast-6" / "records.jsonl").exists())
         done = self.drive([self.entry("slow", 110, 100, at_least=1.15)], out="other")
         self.assertEqual((done.returncode, self.rows("other")["slow"][-1]), (1, "FAILED"))
+
+    def test_a_figure_of_ours_is_judged_by_the_bound_of_its_gpu(self):
+        for bounds, verdict, required in (({"H100": 0.52, "H200": 0.55}, "held", ">= 0.52"), ({"H100": 0.54}, "FAILED", ">= 0.54"),
+                                          ({"B200": 0.9}, "measured", "")):
+            with self.subTest(bounds):
+                done = self.drive([self.entry("fast", 120, 100, own=[{"metric": "mfu", "at_least": bounds}])], out=verdict)
+                self.assertEqual(done.returncode, 1 if verdict == "FAILED" else 0, done.stderr)
+                self.assertEqual(self.rows(verdict)["fast:mfu"], ["53 %", "", "", "", "0.530 .. 0.530", required, "6", verdict])
+        done = self.drive([self.entry("fast", 120, 100, own=[{"metric": "nothing", "at_least": {}}])], out="absent")
+        self.assertEqual((done.returncode, self.rows("absent")["fast:nothing"][-1]), (1, "broken: no metric nothing"))
 
     def test_a_full_name_selects_one_comparison(self):
         entries = [self.entry("one", 2, 1), self.entry("one-more", 2, 1), self.entry("two", 2, 1)]
@@ -166,9 +179,27 @@ class Scripts(unittest.TestCase):
     def test_training(self):
         for model, unit in (("resnet50", "img/s"), ("gpt2-124m", "tokens/s"), ("llama-1b", "tokens/s")):
             figure = self.figure("torch_train.py", model, "--tiny", "--form", "eager", "--steps", "3", "--warm-up", "1")
-            self.assertEqual((figure["unit"], figure["steps"], figure["form"]), (unit, 3, "eager"))
+            self.assertEqual((figure["unit"], figure["steps"]), (unit, 3))
+            bf16 = "eager, bf16 parameters"  # of language models: the faster of both precisions counts
+            self.assertEqual(set(figure["tried"]), {"eager"} if model == "resnet50" else {"eager", bf16})
+            self.assertTrue(all(isinstance(value, float) for value in figure["tried"].values()), figure["tried"])
+            self.assertEqual(figure["form"], max(figure["tried"], key=figure["tried"].get))
             self.assertGreater(figure["value"], 0)
             self.assertGreater(figure["median_step"], 0)
+
+    def test_parameters_in_bf16_train_like_those_in_f32(self):
+        def loss(form):
+            command = [sys.executable, str(HERE / "torch_train.py"), "llama-1b", "--tiny", "--form", "eager", "--device", "cpu",
+                       "--once", "--steps", "20", "--warm-up", "1"]
+            done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"ASSAY_PEER_FORM": form})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            figure = json.loads(done.stdout.strip().splitlines()[-1])
+            self.assertEqual((figure["form"], figure["precision"].startswith("bf16")), (form, form != "eager"))
+            return figure["loss"]
+
+        wide, narrow = loss("eager"), loss("eager, bf16 parameters")
+        self.assertLess(wide, 4.8)  # it learns its batch: the first loss is ln(128), 4.85
+        self.assertAlmostEqual(narrow / wide, 1, delta=0.02)
 
     def test_models_have_the_right_parameter_counts(self):
         sys.path.insert(0, str(HERE.parent / "training"))

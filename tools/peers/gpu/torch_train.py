@@ -3,12 +3,15 @@
 torch_train.py MODEL [--form eager|compiled|fastest] [--batch N] [--seq N] [--steps N] [--warm-up N]
                [--device cuda|cpu] [--tiny] [--once]
 
-MODEL: resnet50, gpt2-124m, llama-1b, llama-160m (tools/peers/training/torch_models.py). Autocast to bf16 with f32
-parameters; fused AdamW (clipped at 1, as in configs/recipes) or fused SGD with momentum; channels-last images and cuDNN's
-own search; flash or cuDNN attention, whichever is faster at the model's sizes. The vocabulary of gpt2-124m is padded to
-50304, as is usual in training.
-Forms: eager; compiled (torch.compile); fastest: the fastest over a few steps of eager, compiled without and with CUDA
-graphs (mode reduce-overhead) and, with --search, max-autotune. ASSAY_PEER_FORM names it if it is known already.
+MODEL: resnet50, gpt2-124m, llama-1b, llama-160m (tools/peers/training/torch_models.py). Fused AdamW (clipped at 1, as in
+configs/recipes) or fused SGD with momentum, in f32; channels-last images and cuDNN's own search; flash or cuDNN attention,
+whichever is faster at the model's sizes. The vocabulary of gpt2-124m is padded to 50304, as is usual in training.
+Language models in two precisions, whichever is faster: autocast to bf16 with f32 parameters, which keeps the residual
+stream in f32; and bf16 parameters with f32 masters (as torchtitan's mixed precision), which keeps it in bf16. ResNet-50
+under autocast only, where its activations are bf16 anyway.
+Forms: eager; compiled (torch.compile); fastest: the fastest over a few steps of eager, compiled and, in the precision that
+was faster so far, with CUDA graphs (mode reduce-overhead) and, with --search, max-autotune. ASSAY_PEER_FORM names it if it
+is known already.
 A figure is items over the wall time of the steps, on a GPU at least four seconds after a few warm-up steps, with the
 device idle before and after. It includes the median step by events and PyTorch's peak reserved memory. Protocol:
 serve.py. --tiny: sizes for a test of this program.
@@ -36,6 +39,7 @@ TINY = {"resnet50": {"blocks": (1, 1, 1, 1), "classes": 10},
         "llama-160m": {"layers": 2, "width": 64, "heads": 4, "kv_heads": 4, "mlp": 128, "vocabulary": 128}}
 MODES = {"eager": None, "compiled": "default", "compiled with CUDA graphs": "reduce-overhead",
          "compiled by search": "max-autotune"}
+BF16 = ", bf16 parameters"  # ends the name of a form
 MIN_SECONDS = 4.0  # of a figure on a GPU
 WARM_UP_AGAIN = 3  # steps before each figure, since the other side used the GPU meanwhile
 
@@ -72,9 +76,11 @@ class Training:
         self.model = torch_models.make(options.model, self.device, **changes)
         self.batch = torch_models.batch(self.model, samples, seq, self.device, 32 if options.tiny else 224)
         self.weights = list(self.model.parameters())
-        self.optimizer, self.clip = torch_models.optimizer(self.model, 0.1 if seq == 0 else 3e-4)
+        self.masters = self.weights  # what the optimizer updates
+        self.make_optimizer = lambda: torch_models.optimizer(self.model, 0.1 if seq == 0 else 3e-4, self.masters)
+        self.optimizer, self.clip = self.make_optimizer()
+        self.precisions = ["", BF16] if seq else [""]
         self.about = {"model": options.model, "batch": samples, "seq": seq,
-                      "precision": "autocast bf16, f32 parameters and moments",
                       "parameters": sum(w.numel() for w in self.weights)}
         self.backends = []
         if self.device == "cuda" and seq:
@@ -82,8 +88,39 @@ class Training:
             self.about["attention"] = self.backends[0].name
 
     def loss_in(self, form):
-        mode = MODES[form]
+        mode = MODES[form.removesuffix(BF16)]
         return self.model if mode is None else self.torch.compile(self.model, mode=mode)
+
+    def set_precision(self, form):
+        """Parameters in bf16, updated from f32 masters, or in f32: for another form, with a new optimizer."""
+        bf16 = form.endswith(BF16)
+        if bf16 == (self.masters is not self.weights):
+            return
+        values = [master.detach().clone() for master in self.masters]
+        for weight, value in zip(self.weights, values):
+            weight.grad = None
+            weight.data = value.bfloat16() if bf16 else value
+        self.masters = values if bf16 else self.weights
+        self.optimizer, self.clip = self.make_optimizer()
+
+    def autocast(self):
+        enabled = self.masters is self.weights
+        return self.torch.autocast(self.device, dtype=self.torch.bfloat16, enabled=enabled)
+
+    def update(self):
+        """The optimizer's step and what belongs to it."""
+        if self.masters is not self.weights:
+            for master in self.masters:
+                master.grad = self.torch.empty_like(master) if master.grad is None else master.grad
+            self.torch._foreach_copy_([master.grad for master in self.masters], [weight.grad for weight in self.weights])
+        if self.clip:
+            self.torch.nn.utils.clip_grad_norm_(self.masters, self.clip, foreach=True)
+        self.optimizer.step()
+        if self.masters is not self.weights:
+            with self.torch.no_grad():
+                self.torch._foreach_copy_(self.weights, self.masters)
+        for weight in self.weights:
+            weight.grad = None
 
     def faster_attention(self, samples, seq):
         """The fastest backend of scaled_dot_product_attention, forward and backward together."""
@@ -133,13 +170,10 @@ class Training:
     def step(self, loss_of, form):
         if "graphs" in form or "search" in form:
             self.torch.compiler.cudagraph_mark_step_begin()
-        with self.torch.autocast(self.device, dtype=self.torch.bfloat16), self.attention():
+        with self.autocast(), self.attention():
             loss = loss_of(*self.batch)
         loss.backward()
-        if self.clip:
-            self.torch.nn.utils.clip_grad_norm_(self.weights, self.clip, foreach=True)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.update()
         return loss.detach()
 
     def synchronize(self):
@@ -164,7 +198,9 @@ class Training:
         self.synchronize()
         wall = time.perf_counter() - begin
         figure = {"value": steps * self.items / wall, "unit": self.unit, "better": "higher", "form": form, "steps": steps,
-                  "median_step": statistics.median(clock.seconds()), "loss": loss.item(), "also": {}}
+                  "median_step": statistics.median(clock.seconds()), "loss": loss.item(), "also": {},
+                  "precision": "autocast to bf16, f32 parameters" if self.masters is self.weights else
+                  "bf16 parameters, f32 masters"}
         if self.device == "cuda":
             figure["also"]["peak_memory"] = {"value": self.torch.cuda.max_memory_reserved(), "unit": "B", "better": "lower"}
             figure["peak_allocated"] = self.torch.cuda.max_memory_allocated()
@@ -174,6 +210,7 @@ class Training:
 def ready(training, form, options):
     """The loss in this form, compiled and warmed up, after the memory of other forms was freed."""
     training.torch.compiler.reset()
+    training.set_precision(form)
     training.optimizer.zero_grad(set_to_none=True)
     if training.device == "cuda":
         training.torch.cuda.empty_cache()
@@ -184,25 +221,31 @@ def ready(training, form, options):
     return loss_of
 
 
-def fastest(training, forms, options):
-    """The fastest form over a few steps, its loss ready to run, and each form's figure or the reason why it failed."""
-    if len(forms) == 1:
-        return forms[0], ready(training, forms[0], options), {}
-    tried, best, loss_of = {}, None, None
-    for form in forms:
-        loss_of = None  # frees the previous form
+def fastest(training, first, then, options):
+    """The fastest form over a few steps, its loss ready to run, and each form's figure or the reason why it failed: of
+    the modes `first` in every precision, and of the modes `then`, which take long to compile, in the fastest so far."""
+    tried, best, last, loss_of = {}, None, None, None
+
+    def attempt(form):
+        nonlocal best, last, loss_of
+        loss_of, last = None, form  # frees the previous form
         try:
             loss_of = ready(training, form, options)
-            figure = training.measure(loss_of, form, max(options.steps // 2, 2))
+            tried[form] = training.measure(loss_of, form, max(options.steps // 2, 2))["value"]
         except Exception as error:  # noqa: BLE001: another form may work where the compiler fails
             tried[form] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-            continue
-        tried[form] = figure["value"]
-        if best is None or figure["value"] > tried[best]:
+            return
+        if best is None or tried[form] > tried[best]:
             best = form
+
+    for mode in first:
+        for precision in training.precisions:
+            attempt(mode + precision)
+    for mode in then:
+        attempt(mode + (BF16 if best and best.endswith(BF16) else ""))
     if best is None:
         sys.exit(f"no form runs: {tried}")
-    if best != forms[-1]:
+    if best != last:
         loss_of = None
         loss_of = ready(training, best, options)
     return best, loss_of, tried
@@ -214,11 +257,14 @@ def main():
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.benchmark = True
     training = Training(torch, options)
-    forms = {"eager": ["eager"], "compiled": ["compiled"],
-             "fastest": ["eager", "compiled"] + ["compiled with CUDA graphs"] * (options.device == "cuda")}
-    chosen = forms[options.form] + (["compiled by search"] if options.search and options.form == "fastest" else [])
+    first = {"fastest": ["eager", "compiled"]}.get(options.form, [options.form])
+    graphs = ["compiled with CUDA graphs"] * (options.device == "cuda") + ["compiled by search"] * options.search
+    then = graphs if options.form == "fastest" else []
     known = os.environ.get("ASSAY_PEER_FORM")
-    form, loss_of, tried = fastest(training, [known] if known in chosen else chosen, options)
+    if known in [mode + precision for mode in first + then for precision in training.precisions]:
+        form, loss_of, tried = known, ready(training, known, options), {}
+    else:
+        form, loss_of, tried = fastest(training, first, then, options)
     about = serve.versions(torch, options.device) | training.about | ({"tried": tried} if tried else {})
     serve.serve(lambda: training.measure(loss_of, form, options.steps), about, options.once)
 

@@ -42,7 +42,7 @@ class GPT2(nn.Module):
         for block in self.blocks:
             x = block(x)
         logits = F.linear(self.norm(x), self.tokens.weight)
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
 
 
 def rotate(x, cosine, sine):
@@ -96,7 +96,7 @@ class Llama(nn.Module):
         x = self.tokens(ids)
         for block in self.blocks:
             x = block(x, self.cosine, self.sine)
-        return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
+        return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1).float(), targets.flatten())
 
 
 class Bottleneck(nn.Module):
@@ -172,9 +172,9 @@ def make(name, device="cpu", **changes):
     return model.to(memory_format=torch.channels_last) if kind is ResNet50 else model
 
 
-def optimizer(model, rate):
-    """The optimizer of configs/recipes, and where it clips the gradient norm."""
-    weights = list(model.parameters())
+def optimizer(model, rate, weights=None):
+    """The optimizer of configs/recipes, and where it clips the gradient norm. `weights` replace the model's own."""
+    weights = weights or list(model.parameters())
     if isinstance(model, ResNet50):
         return torch.optim.SGD(weights, lr=rate, momentum=0.9, weight_decay=5e-5, fused=True), None
     groups = [{"params": [w for w in weights if w.dim() > 1], "weight_decay": 0.1},
