@@ -10,6 +10,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Prepared {
   std::optional<RunData> before;  // of the run that is resumed
   LauncherKind several_ranks = LauncherKind::mpirun;
   Hosts hosts;
+  std::set<std::string> validated;  // paths through hardware that reference runs have taken (record/validation.h)
 };
 
 // Chooses the launcher and refuses, before the first case, a plan that these hosts cannot run. Throws UsageError.

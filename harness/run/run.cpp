@@ -10,6 +10,7 @@
 #include "harness/machine/environment.h"
 #include "harness/machine/findings.h"
 #include "harness/record/run_dir.h"
+#include "harness/record/validation.h"
 #include "harness/run/cases.h"
 #include "harness/run/each_host.h"
 #include "harness/run/execute.h"
@@ -169,9 +170,13 @@ Json& entry_of_host(Json& run, const std::string& name) {
 // Writes to the run directory on this host.
 class FolderSink final : public RunSink {
  public:
-  FolderSink(RunWriter& writer, Json& run) : writer_(writer), run_(run) {}
+  FolderSink(RunWriter& writer, Json& run, const std::set<std::string>& validated)
+      : writer_(writer), run_(run), validated_(validated) {}
   fs::path run_dir() const override { return writer_.dir(); }
-  void record(Record record) override { writer_.append(std::move(record)); }
+  void record(Record record) override {
+    label_unvalidated(record, validated_);
+    writer_.append(std::move(record));
+  }
   void file(const std::string& name, std::string_view text, bool replace) override {
     writer_.write_file(name, text, replace);
   }
@@ -194,6 +199,7 @@ class FolderSink final : public RunSink {
  private:
   RunWriter& writer_;
   Json& run_;
+  const std::set<std::string>& validated_;
 };
 
 using Labels = std::map<std::string, std::string>;
@@ -241,7 +247,7 @@ struct Outcome {
 Outcome measure(const RunRequest& request, const Prepared& prepared, bool each_host, Json& run, RunWriter& writer) {
   Outcome outcome;
   try {
-    FolderSink sink(writer, run);
+    FolderSink sink(writer, run, prepared.validated);
     const Labels labels = labels_of(request, run);
     if (each_host) {
       outcome.complete = run_on_each_host(request, prepared, labels, sink);
@@ -299,6 +305,7 @@ ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
     settle_each_host(request, prepared);
   else
     settle_launcher(request, prepared);
+  if (request.plan.device != DeviceKind::cpu) prepared.validated = validated_paths(request.plan.configs / "reference");
 
   Json run = prepared.before ? prepared.before->run : run_json(request, prepared);
   if (each_host) {

@@ -1,6 +1,7 @@
 #include "reports/data/cells.h"
 
 #include "harness/core/units.h"
+#include "harness/record/validation.h"
 #include "reports/data/words.h"
 
 #include <fmt/format.h>
@@ -20,6 +21,7 @@ std::string remarks(const Record& record, const Metric* metric) {
   if (!record.samples.disturbed.empty()) parts.push_back(fmt::format("{} disturbed", record.samples.disturbed.size()));
   for (const std::string& flag : record.flags) parts.push_back(flag);
   if (!record.comparable) parts.push_back("not comparable");
+  if (record.labels.contains(unvalidated_label)) parts.push_back(unvalidated_label);
   if (record.attempt > 1) parts.push_back(fmt::format("attempt {}", record.attempt));
   return parts.empty() ? "" : fmt::format(" ({})", fmt::join(parts, "; "));
 }

@@ -1,6 +1,8 @@
 #include "reports/data/run_set.h"
 
+#include "harness/core/configs.h"
 #include "harness/record/content_hash.h"
+#include "harness/record/validation.h"
 #include "reports/data/host_runs.h"
 
 #include <fmt/format.h>
@@ -8,6 +10,8 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <set>
 #include <string_view>
 
 namespace assay::report {
@@ -52,6 +56,17 @@ void treat_as_measured(Record& record) {
   record.comparable = std::none_of(record.flags.begin(), record.flags.end(), prevents_comparison);
 }
 
+// Reference runs may have been added since these records were written.
+void lift_labels(std::vector<RunData>& runs) {
+  std::optional<std::set<std::string>> validated;
+  for (RunData& run : runs)
+    for (Record& record : run.records) {
+      if (!record.labels.contains(unvalidated_label)) continue;
+      if (!validated) validated = validated_paths(configs_dir() / "reference");
+      lift_label(record, *validated);
+    }
+}
+
 }  // namespace
 
 std::string Entry::place() const { return fmt::format("{}/records.jsonl line {}", run->dir.filename().string(), line); }
@@ -90,6 +105,7 @@ RunSet::RunSet(std::vector<RunData> runs, Injected handling) {
       directory.push_back(i);
     }
   runs_ = std::move(split);
+  lift_labels(runs_);
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     if (handling == Injected::include)
       for (Record& record : runs_[i].records)

@@ -3,6 +3,7 @@ record must say so."""
 
 import os
 import pathlib
+import shutil
 import unittest
 
 from assay_case import AssayCase
@@ -167,6 +168,29 @@ class GpuSuites(AssayCase):
         checks = {name: check["passed"] for name, check in self.by_name(record["checks"]).items()}
         self.assertEqual((checks["wrong_bytes_on_device"], checks["wrong_order"], checks["wrong_tokens"]), (True,) * 3)
         self.failed({**entry, "stage": "all"}, "wrong_bytes_on_device")
+
+    def test_figures_are_labelled_until_there_is_a_reference_run_of_the_hardware(self):
+        label, entry = "not yet validated on hardware", {"family": "launch", "op": "event"}
+        configs = self.dir / "configs"
+        shutil.copytree(CONFIGS.parent, configs)
+        env = {"ASSAY_CONFIGS": str(configs)}
+
+        def reported():
+            done = self.assay("report", "out", "--md", "report.md", env=env)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return (self.dir / "report.md").read_text()
+
+        [record] = self.ok(entry, more=env)
+        self.assertEqual(record["labels"][label], record["ranks"][0]["device"])
+        self.assertIn(f"; {label})", reported())
+        shutil.copytree(self.dir / "out", configs / "reference" / "stand-in")  # not comparable: it shows nothing
+        [again] = self.ok(entry, more=env, out="again")
+        self.assertIn(label, again["labels"])
+        self.run_dir({**record, "comparable": True, "flags": []}, name="configs/reference/stand-in", run={"schema": 2})
+        [lifted] = self.ok(entry, more=env, out="lifted")
+        self.assertNotIn(label, lifted["labels"])
+        self.assertNotIn(label, reported())  # also of the run from before
+        self.assertIn(label, self.records()[0]["labels"])
 
     def test_shipped_plans_expand(self):
         env = {"ASSAY_MODULE_PATH": os.environ["ASSAY_EMULATED"]}
