@@ -32,6 +32,7 @@ Command report_command(CLI::App& root);
 Command check_command(CLI::App& root);
 Command bench_command(CLI::App& root);
 Command compare_command(CLI::App& root);
+Command crosscheck_command(CLI::App& root);
 
 // Parses the command line, runs the subcommand, prints an error as `assay: ...` on stderr. Returns the exit code.
 int run_command_line(int argc, const char* const* argv);
