@@ -1,17 +1,21 @@
 """tests/gpu/check without a GPU: what it names exists, a build can be packed, steps that fail, do nothing or time out are
-reported, and a second call resumes the first."""
+reported, a second call resumes the first, and the whole check runs on the emulation."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ["ASSAY"]).parent
@@ -140,20 +144,45 @@ class Steps(Folder):
         named = {step.command[-1] for step in check.steps() if step.kind == "ratios"}
         self.assertLessEqual(named, known)
         # Required comparisons.
-        self.assertLessEqual({"gemm-bf16", "gemm-fp8", "memory-copy", "memory-triad", "resnet50", "gpt2-124m", "llama-1b"}, named)
+        asked = check.asked_for()
+        for name, least in (("gemm-bf16", 1), ("gemm-fp8", 1), ("gemm-fp8-fast", 1), ("memory-copy", 1), ("memory-triad", 1),
+                            ("memory-copy-torch", 1), ("llama-1b", 1.15), ("gpt2-124m", 1.15), ("resnet50", 1.3), ("llama-1b-fp8", 1.15)):
+            self.assertIn(name, named)
+            self.assertIn(f"ratio >= {least:.2f}", asked["peer-" + name])
+        self.assertIn("mfu >= 0.52 on an H100, mfu >= 0.55 on an H200", asked["peer-llama-1b"])
+
+    def test_the_most_valuable_is_first(self):
+        names = [step.name for step in check.steps()]
+        order = ["device", "golden", "parity", "gpu-quick", "peer-gemm-bf16", "peer-llama-1b", "peer-llama-1b-fp8", "nccl-2",
+                 "trace", "parity-matmul", "memcheck", "gpus-collective"]
+        self.assertEqual(sorted(order, key=names.index), order)
+
+    def test_budgets(self):
+        self.assertEqual([check.duration(text) for text in ("25m", "90s", "1.5h", "2min")], [1500, 90, 5400, 120])
+        for bad in ("25", "m", "-5m", "5s", "25 minutes"):
+            done = subprocess.run([sys.executable, HERE / "check", "run", "--out", self.dir, f"--budget={bad}"],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, bad)
+            self.assertIn("25m, 90s, 1.5h", done.stderr)
+
+
+def pack(folder, module=BUILD / "libassay-cuda.so"):
+    """Packs this build, with `module` as its CUDA module, into `folder`/bundle."""
+    names = check.bundle.FILES + check.bundle.PROGRAMS
+    absent = {name for name in names if not (BUILD / name).exists()}
+    if not EMULATED.exists():
+        raise unittest.SkipTest("a build without CUDA")
+    assert absent <= {"peers/babelstream"}, absent  # belongs to the target `peers`
+    for name in names:
+        (folder / "build" / name).parent.mkdir(parents=True, exist_ok=True)
+        own = module if name == "libassay-cuda.so" else BUILD / ("assay" if name in absent else name)
+        (folder / "build" / name).symlink_to(own)
+    check.bundle.pack(folder / "build", folder / "bundle")
 
 
 class Bundle(Folder):
     def test_a_build_is_packed_with_its_libraries(self):
-        names = check.bundle.FILES + check.bundle.PROGRAMS
-        absent = [name for name in names if not (BUILD / name).exists()]
-        if not EMULATED.exists():
-            self.skipTest("a build without CUDA")
-        self.assertLessEqual(set(absent), {"peers/babelstream"})  # belongs to the target `peers`
-        for name in names:
-            (self.dir / "build" / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.dir / "build" / name).symlink_to(BUILD / (name if name not in absent else "assay"))
-        check.bundle.pack(self.dir / "build", self.dir / "bundle")
+        pack(self.dir)
         libraries = {file.name.split(".so")[0] for file in (self.dir / "bundle/lib").iterdir()}
         self.assertLessEqual({"libfmt", "libdnnl", "libhwloc"}, libraries)
         self.assertFalse({"libcublasLt", "libcudnn", "libnccl", "libc", "libstdc++"} & libraries)
@@ -262,6 +291,105 @@ class Running(Folder):
         self.assertIn("cannot use a GPU here: ", done.stderr)
         self.assertIn("driver", done.stderr)
         self.assertEqual(check.no_gpu(BUILD, os.environ | {"ASSAY_MODULE_PATH": str(EMULATED)}), "")
+
+
+PEER = """
+import sys
+sys.path.insert(0, {here!r})
+import serve
+serve.serve(lambda: dict(value={value}, unit={unit!r}, better="higher", form="x"), dict(torch="2", device="stand-in"), False)
+"""
+
+
+class Rehearsal(Folder):
+    """A whole check on the emulation, from pack to report: each step as it is, but with less to do."""
+
+    def small(self, step):
+        if step.kind == "tests":
+            tests = check.gtests.Tests(step.command[-1].format(bin=BUILD), step.chosen,
+                                       environment=os.environ | {"ASSAY_TEST_RANKS": "1"}).list()
+            return step._replace(command=[step.command[-1]], chosen=next(iter(tests.values()))[0])
+        if step.kind == "assay":
+            flags = [word for word in step.command if word in ("--share-gpu", "--trace")]
+            own = ["--ranks", "2", self.plan(family="collective", op="all_reduce", bytes=8)] if "--share-gpu" in flags else [
+                self.plan(family="llama", model="llama-tiny", micro_batch=1, seq=16)]
+            return step._replace(command=["{bin}/assay", "run", "--device", "cuda", *own, *flags, "--out", "{out}/" + step.name])
+        if step.kind == "ratios":
+            return step._replace(command=[*step.command[:-1], "--comparisons", str(self.dir / "comparisons.json"), step.command[-1]])
+        return step
+
+    def plan(self, **case):
+        path = self.dir / f"{case['family']}.json"
+        path.write_text(json.dumps({"schema": 1, "protocol": {"max_seconds": 0.02, "warmup_seconds": 0, "min_samples": 3},
+                                    "cases": [case]}))
+        return str(path)
+
+    def comparisons(self):
+        """The shipped comparisons that are rehearsed, with the same bounds but one, and stand-ins as peers."""
+        kept = []
+        for entry in json.loads((check.ROOT / "tools/peers/gpu/comparisons.json").read_text()):
+            metric, unit, value, case = "bandwidth", "B/s", 1, {"family": "memory", "op": "copy", "bytes": 4096}
+            if entry["name"].startswith("llama-1b"):
+                metric, unit, value = "throughput", "tokens/s", 1e12
+                case = {"family": "llama", "model": "llama-tiny", "micro_batch": 1, "seq": 16}
+            elif entry["name"] != "memory-copy":
+                continue
+            (self.dir / f"{entry['name']}.py").write_text(
+                PEER.format(here=str(check.ROOT / "tools/peers/gpu"), value=value, unit=unit))
+            own = {"assay": [self.plan(**case)], "metric": metric}
+            peer = {"serve": ["{python}", str(self.dir / f"{entry['name']}.py")]}
+            entry |= {"ours": own, "peer": peer if "serve" in entry["peer"] or "command" in entry["peer"] else own, "pairs": 6}
+            kept.append({name: value for name, value in entry.items() if name != "also"})
+        (self.dir / "comparisons.json").write_text(json.dumps(kept))
+        return {"peer-" + entry["name"] for entry in kept}
+
+    def call(self, *words, tick=0.0):
+        """One call of the check; its clock, which the budget is measured by, advances `tick` s each time it is read."""
+        now = [0.0]
+
+        def clock():
+            now[0] += tick
+            return now[0]
+
+        printed, run = io.StringIO(), check.run
+        with mock.patch.object(check, "steps", lambda: self.steps), contextlib.redirect_stdout(printed), \
+                mock.patch.object(sys, "argv", ["check", *map(str, words)]), mock.patch.dict(os.environ, ASSAY_EMULATION=""), \
+                mock.patch.object(check, "run", lambda options: run(options, clock)):
+            for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+                self.addCleanup(signal.signal, getattr(signal, name), signal.getsignal(getattr(signal, name)))
+            code = check.main()
+        return code, printed.getvalue()
+
+    def test_from_pack_to_report(self):
+        pack(self.dir, EMULATED / "libassay-cuda.so")
+        rehearsed = self.comparisons()
+        self.steps = [self.small(step) for step in check.steps()
+                      if step.part <= 9 and (step.kind != "ratios" or step.name in rehearsed)]
+        words = ("run", "--bundle", self.dir / "bundle", "--out", self.dir / "out", "--budget", "25m")
+        code, printed = self.call(*words, tick=100)  # time for 14 steps, as the clock has it
+        self.assertEqual(code, 3, printed)
+        first = json.loads((self.dir / "out/results.json").read_text())
+        left = [step.name for step in self.steps if step.name not in first]
+        self.assertTrue(first and left, printed)
+        self.assertEqual(list(first)[:3], ["environment", "nvidia-smi", "device"])
+        self.assertRegex(printed, r"peer-llama-1b-fp8 +left +ratio >= 1.15")
+        self.assertIn(f"{len(left)} steps left: the same command goes on with them", printed)
+
+        code, printed = self.call(*words)
+        results = json.loads((self.dir / "out/results.json").read_text())
+        self.assertEqual(set(results), {step.name for step in self.steps})
+        self.assertEqual({name: results[name] for name in first}, first)  # not run again
+        bad = {name: result["remark"] for name, result in results.items() if result["status"] not in ("passed", "skipped")}
+        self.assertEqual(code, 1, printed)  # the stand-in of PyTorch is faster than the emulation, and fp8 no faster than itself
+        self.assertLessEqual({"peer-llama-1b"}, set(bad))
+        self.assertLessEqual(set(bad), {"peer-llama-1b", "peer-llama-1b-fp8"}, bad)
+        self.assertRegex(bad["peer-llama-1b"], r"^llama-1b 0\.000 >= 1\.15; ")
+        self.assertRegex(results["peer-memory-copy"]["remark"], r"^memory-copy \d+\.\d+ >= 1\.00$")
+        page = (self.dir / "out/report.html").read_text()
+        self.assertIn("not yet validated on hardware", page)
+        self.assertIn("shared GPU", page)
+        self.assertIn("| llama-1b-fp8 |", (self.dir / "out/ratios/ratios.md").read_text())
+        self.assertIn(f"report: {self.dir / 'out/report.html'}", printed)
 
 
 if __name__ == "__main__":
