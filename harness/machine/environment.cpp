@@ -65,10 +65,10 @@ Json memory_json(const MemoryPart& memory) {
 }
 
 Json errors_json(const GpuErrorCounts& errors) {
-  return {{"ecc_corrected", known(errors.ecc_corrected)},   {"ecc_uncorrected", known(errors.ecc_uncorrected)},
-          {"rows_remapped", known(errors.rows_remapped)},   {"remap_pending", known(errors.remap_pending)},
-          {"remap_failures", known(errors.remap_failures)}, {"nvlink", known(errors.nvlink_errors)},
-          {"pcie_replays", known(errors.pcie_replays)}};
+  return {{"ecc_corrected", known(errors.ecc_corrected)},       {"ecc_uncorrected", known(errors.ecc_uncorrected)},
+          {"rows_remapped", known(errors.rows_remapped)},       {"remap_pending", known(errors.remap_pending)},
+          {"remap_failures", known(errors.remap_failures)},     {"nvlink", known(errors.nvlink_errors)},
+          {"nvlink_corrected", known(errors.nvlink_corrected)}, {"pcie_replays", known(errors.pcie_replays)}};
 }
 
 Json gpus_json(const std::vector<GpuPart>& gpus) {

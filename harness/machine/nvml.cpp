@@ -18,12 +18,15 @@ constexpr unsigned field_power_average = 185, field_power_instant = 186;
 constexpr unsigned field_memory_temperature = 82;
 constexpr unsigned field_nvlink_sent = 138, field_nvlink_received = 139;    // KiB of payload, before NVLink 5
 constexpr unsigned field_nvlink5_sent = 202, field_nvlink5_received = 204;  // B of one link
-// Of one link of NVLink 5: malformed packets, overruns, receive errors, integrity errors, discards, recoveries. Symbol
+// Of one link up to NVLink 4. On Hopper the fields of nvmlDeviceGetFieldValues with these names are 0, so each link's
+// counters are read.
+constexpr std::array nvlink_error_counters = {1, 4};         // recoveries, ECC errors
+constexpr std::array nvlink_corrected_counters = {0, 2, 3};  // replays, CRC errors of flow control and of data
+// Of one link of NVLink 5: recoveries; malformed packets, overruns, receive errors, integrity errors, discards. Symbol
 // errors that are corrected do not count.
-constexpr std::array fields_nvlink5_errors = {206u, 207u, 208u, 211u, 212u, 215u};
-// Replays, recoveries, CRC errors of flow control and of data, ECC errors: what links up to NVLink 4 count. On Hopper
-// the fields of nvmlDeviceGetFieldValues with these names are 0, so each link's counters are read.
-constexpr std::array nvlink_counters = {0, 1, 2, 3, 4};
+constexpr std::array fields_nvlink5_errors = {215u};
+constexpr std::array fields_nvlink5_corrected = {206u, 207u, 208u, 211u, 212u};
+constexpr unsigned nvlink5 = 7;  // NVML_NVLINK_VERSION_5_0
 constexpr unsigned all_links = std::numeric_limits<unsigned>::max();
 constexpr int clock_sm = 1, clock_memory = 2;
 constexpr int links = 18;
@@ -42,7 +45,7 @@ std::optional<double> scaled(std::optional<unsigned> value, double factor) {
   return factor * static_cast<double>(*value);
 }
 
-constexpr double mega = 1e6, milli = 1e-3;
+constexpr double mega = 1e6, milli = 1e-3, nano = 1e-9;
 
 std::optional<std::int64_t> nonzero(std::optional<unsigned> value) {
   if (!value || *value == 0) return std::nullopt;
@@ -116,13 +119,9 @@ std::optional<double> NvmlDevice::default_applications_clock() const {
 
 namespace {
 
-// A field of nvmlDeviceGetFieldValues as a number.
-template <typename Api>
-std::optional<double> field(const Api& api, Handle device, unsigned id, unsigned scope) {
-  FieldValue value{};
-  value.field = id;
-  value.scope = scope;
-  if (!api.fields || api.fields(device, 1, &value) != success || value.result != success) return std::nullopt;
+// What nvmlDeviceGetFieldValues found for one field, as a number.
+std::optional<double> number_of(const FieldValue& value) {
+  if (value.result != success) return std::nullopt;
   switch (value.type) {  // nvmlValueType_t
     case 0: return value.value.d;
     case 1: return static_cast<double>(value.value.u);
@@ -133,6 +132,15 @@ std::optional<double> field(const Api& api, Handle device, unsigned id, unsigned
     case 6: return static_cast<double>(value.value.us);
     default: return std::nullopt;
   }
+}
+
+template <typename Api>
+std::optional<double> field(const Api& api, Handle device, unsigned id, unsigned scope) {
+  FieldValue value{};
+  value.field = id;
+  value.scope = scope;
+  if (!api.fields || api.fields(device, 1, &value) != success) return std::nullopt;
+  return number_of(value);
 }
 
 std::optional<double> times(std::optional<double> value, double factor) {
@@ -222,18 +230,43 @@ GpuErrorCounts NvmlDevice::errors() const {
     counts.remap_failures = failed;
   }
   counts.pcie_replays = ask<unsigned>(api_->pcie_replays, handle_);
+  const auto add = [](std::optional<std::uint64_t>& sum, auto errors) {
+    if (errors) sum = sum.value_or(0) + static_cast<std::uint64_t>(*errors);
+  };
   for (unsigned link = 0; link < links; ++link) {
     const auto active = ask<int>(api_->nvlink_state, handle_, link);
     if (!active || *active == 0) continue;
-    for (const int counter : nvlink_counters)
-      if (const auto errors = ask<unsigned long long>(api_->nvlink_errors, handle_, link, counter))
-        counts.nvlink_errors = counts.nvlink_errors.value_or(0) + *errors;
+    // From NVLink 5 on, counters of these names count no faults.
+    if (ask<unsigned>(api_->nvlink_version, handle_, link).value_or(0) >= nvlink5) continue;
+    const auto read = [&](int counter) { return ask<unsigned long long>(api_->nvlink_errors, handle_, link, counter); };
+    for (const int counter : nvlink_error_counters) add(counts.nvlink_errors, read(counter));
+    for (const int counter : nvlink_corrected_counters) add(counts.nvlink_corrected, read(counter));
   }
-  if (counts.nvlink_errors) return counts;
-  for (const unsigned id : fields_nvlink5_errors)
-    if (const auto errors = sum_of_links(*api_, handle_, id))
-      counts.nvlink_errors = counts.nvlink_errors.value_or(0) + static_cast<std::uint64_t>(*errors);
+  if (counts.nvlink_errors || counts.nvlink_corrected) return counts;
+  for (const unsigned id : fields_nvlink5_errors) add(counts.nvlink_errors, sum_of_links(*api_, handle_, id));
+  for (const unsigned id : fields_nvlink5_corrected) add(counts.nvlink_corrected, sum_of_links(*api_, handle_, id));
   return counts;
+}
+
+ThrottleCounters::ThrottleCounters(const NvmlDevice& device) : device_(device) {
+  // NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN, HW_THERM_SLOWDOWN, HW_POWER_BRAKE_SLOWDOWN: CUDA 12.9 has them
+  // at 251 to 253, CUDA 13 at 269 to 271, and each has settings of power smoothing at the other's place.
+  int version = 0;
+  if (!device_.api_->cuda_version || device_.api_->cuda_version(&version) != success) return;
+  if (version >= 13000)
+    first_field_ = 269;
+  else if (version >= 12090)
+    first_field_ = 251;
+}
+
+ThrottleTimes ThrottleCounters::read() const {
+  std::array<FieldValue, 3> values{};
+  for (unsigned i = 0; i < values.size(); ++i) values[i].field = first_field_ + i;
+  const auto& api = *device_.api_;
+  if (first_field_ == 0 || !api.fields ||
+      api.fields(device_.handle_, static_cast<int>(values.size()), values.data()) != success)
+    return {};
+  return {times(number_of(values[0]), nano), times(number_of(values[1]), nano), times(number_of(values[2]), nano)};
 }
 
 std::optional<bool> NvmlDevice::mig() const {

@@ -31,13 +31,26 @@ struct GpuErrorCounts {
   std::optional<std::uint64_t> ecc_corrected, ecc_uncorrected;
   std::optional<std::uint64_t> rows_remapped;                  // for corrected and uncorrected errors together
   std::optional<std::uint64_t> remap_pending, remap_failures;  // 1: a row awaits a reset; a row could not be remapped
-  std::optional<std::uint64_t> nvlink_errors;                  // of all links, of every kind
+  std::optional<std::uint64_t> nvlink_errors;                  // of all links: recoveries, ECC errors
+  std::optional<std::uint64_t> nvlink_corrected;  // of all links, corrected by sending again: replays, CRC errors
   std::optional<std::uint64_t> pcie_replays;
 };
 
 struct GpuClient {
   std::int64_t pid = 0;
   std::optional<std::uint64_t> bytes;  // of GPU memory
+};
+
+// How long something has lowered a GPU's clocks, in seconds since its driver was loaded. Absent: not counted.
+struct ThrottleTimes {
+  std::optional<double> software_thermal, hardware_thermal, power_brake;
+};
+
+// Activity as fractions of the GPU's peak, 0 to 1. Absent: not reported.
+struct GpuActivity {
+  std::optional<double> sm;      // SMs that ran a kernel
+  std::optional<double> tensor;  // cycles of the SMs in which tensor cores worked, at any type
+  std::optional<double> dram;    // bandwidth of the GPU's memory
 };
 
 class Nvml;
@@ -81,6 +94,8 @@ class NvmlDevice {
  private:
   friend class Nvml;
   friend class XidWatch;
+  friend class ThrottleCounters;
+  friend class ActivityWatch;
   struct Api;
   NvmlDevice(std::shared_ptr<const Api> api, void* handle) : api_(std::move(api)), handle_(handle) {}
 
@@ -122,6 +137,41 @@ class XidWatch {
  private:
   std::shared_ptr<const NvmlDevice::Api> api_;
   void* set_ = nullptr;
+};
+
+// The counters of one GPU's throttled time. They miss nothing between two readings, unlike
+// NvmlDevice::throttle_reasons(), which says what holds at the moment. Drivers of CUDA 12.9 and later have them.
+class ThrottleCounters {
+ public:
+  explicit ThrottleCounters(const NvmlDevice& device);
+  ThrottleTimes read() const;
+
+ private:
+  NvmlDevice device_;
+  unsigned first_field_ = 0;  // of three in the order of ThrottleTimes; 0: this driver has none
+};
+
+// One GPU's activity between two moments, from the counters that NVML calls GPM: Hopper and later, without CUPTI.
+class ActivityWatch {
+ public:
+  // NVML refreshes its counters in this period: calls of take() must be further apart (nvmlGpmSampleGet).
+  static constexpr double min_seconds = 0.1;
+
+  explicit ActivityWatch(const NvmlDevice& device);
+  ~ActivityWatch();
+  ActivityWatch(const ActivityWatch&) = delete;
+  ActivityWatch& operator=(const ActivityWatch&) = delete;
+
+  // The mean since the last call; the first one only starts. Absent where the GPU has no such counters.
+  GpuActivity take();
+  // The next call of take() is the first.
+  void restart() { started_ = false; }
+
+ private:
+  NvmlDevice device_;
+  void* last_ = nullptr;  // samples: of the last call, and one to fill
+  void* next_ = nullptr;
+  bool started_ = false;
 };
 
 }  // namespace assay

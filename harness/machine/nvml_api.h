@@ -66,6 +66,25 @@ struct EventData {
   unsigned compute_instance;
 };
 
+struct GpmMetric {  // nvmlGpmMetric_t
+  unsigned id;
+  Return result;
+  double value;
+  const char* texts[3];
+};
+struct GpmMetrics {  // nvmlGpmMetricsGet_t
+  unsigned version;
+  unsigned count;
+  void* earlier;
+  void* later;
+  // Only `count` are read and written. As many as the type has in CUDA 13.5, where it has grown without a new version.
+  std::array<GpmMetric, 477> metrics;
+};
+struct GpmSupport {  // nvmlGpmSupport_t
+  unsigned version;
+  unsigned supported;
+};
+
 constexpr unsigned long long event_xid = 0x8;
 
 }  // namespace nvml
@@ -80,6 +99,8 @@ struct NvmlDevice::Api {
   using FieldValue = nvml::FieldValue;
   using PciInfo = nvml::PciInfo;
   using EventData = nvml::EventData;
+  using GpmMetrics = nvml::GpmMetrics;
+  using GpmSupport = nvml::GpmSupport;
 
   void* library = nullptr;
   Return (*shutdown)() = nullptr;
@@ -117,6 +138,7 @@ struct NvmlDevice::Api {
   Return (*max_link_generation)(Handle, unsigned*) = nullptr;
   Return (*max_link_width)(Handle, unsigned*) = nullptr;
   Return (*nvlink_state)(Handle, unsigned, int*) = nullptr;
+  Return (*nvlink_version)(Handle, unsigned, unsigned*) = nullptr;
   Return (*nvlink_errors)(Handle, unsigned, int, unsigned long long*) = nullptr;
   Return (*processes)(Handle, unsigned*, ProcessInfo*) = nullptr;
   Return (*mps_processes)(Handle, unsigned*, ProcessInfo*) = nullptr;
@@ -124,6 +146,11 @@ struct NvmlDevice::Api {
   Return (*register_events)(Handle, unsigned long long, void*) = nullptr;
   Return (*event_wait)(void*, EventData*, unsigned) = nullptr;
   Return (*event_free)(void*) = nullptr;
+  Return (*gpm_support)(Handle, GpmSupport*) = nullptr;
+  Return (*gpm_allocate)(void**) = nullptr;
+  Return (*gpm_free)(void*) = nullptr;
+  Return (*gpm_sample)(Handle, void*) = nullptr;
+  Return (*gpm_metrics)(GpmMetrics*) = nullptr;
 
   ~Api() {
     if (shutdown) shutdown();
@@ -171,6 +198,7 @@ struct NvmlDevice::Api {
     find(max_link_generation, "nvmlDeviceGetMaxPcieLinkGeneration");
     find(max_link_width, "nvmlDeviceGetMaxPcieLinkWidth");
     find(nvlink_state, "nvmlDeviceGetNvLinkState");
+    find(nvlink_version, "nvmlDeviceGetNvLinkVersion");
     find(nvlink_errors, "nvmlDeviceGetNvLinkErrorCounter");
     find(processes, "nvmlDeviceGetComputeRunningProcesses_v3");
     find(mps_processes, "nvmlDeviceGetMPSComputeRunningProcesses_v3");
@@ -178,6 +206,11 @@ struct NvmlDevice::Api {
     find(register_events, "nvmlDeviceRegisterEvents");
     find(event_wait, "nvmlEventSetWait_v2");
     find(event_free, "nvmlEventSetFree");
+    find(gpm_support, "nvmlGpmQueryDeviceSupport");
+    find(gpm_allocate, "nvmlGpmSampleAlloc");
+    find(gpm_free, "nvmlGpmSampleFree");
+    find(gpm_sample, "nvmlGpmSampleGet");
+    find(gpm_metrics, "nvmlGpmMetricsGet");
   }
 };
 

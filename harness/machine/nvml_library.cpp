@@ -1,10 +1,13 @@
-// The library itself, and its events.
+// The library itself, its events, and samples of activity.
 #include "harness/machine/nvml.h"
 #include "harness/machine/nvml_api.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <mutex>
+#include <utility>
 
 namespace assay {
 
@@ -109,6 +112,42 @@ std::vector<std::uint64_t> XidWatch::take() {
   while (set_ && found.size() < max && api_->event_wait(set_, &event, timeout_ms) == success)
     if (event.type == event_xid) found.push_back(event.data);
   return found;
+}
+
+ActivityWatch::ActivityWatch(const NvmlDevice& device) : device_(device) {
+  const NvmlDevice::Api& api = *device_.api_;
+  GpmSupport support{1, 0};
+  if (!api.gpm_support || !api.gpm_allocate || !api.gpm_free || !api.gpm_sample || !api.gpm_metrics) return;
+  if (api.gpm_support(device_.handle_, &support) != success || support.supported == 0) return;
+  for (void** sample : {&last_, &next_})
+    if (api.gpm_allocate(sample) != success) *sample = nullptr;
+}
+
+ActivityWatch::~ActivityWatch() {
+  for (void* sample : {last_, next_})
+    if (sample) device_.api_->gpm_free(sample);
+}
+
+GpuActivity ActivityWatch::take() {
+  GpuActivity activity;
+  const NvmlDevice::Api& api = *device_.api_;
+  if (!last_ || !next_ || api.gpm_sample(device_.handle_, next_) != success) return activity;
+  std::swap(last_, next_);
+  if (!std::exchange(started_, true)) return activity;
+  constexpr std::array ids = {2u, 5u, 10u};  // NVML_GPM_METRIC_SM_UTIL, ANY_TENSOR_UTIL, DRAM_BW_UTIL, in percent
+  GpmMetrics wanted{};
+  wanted.version = 1;
+  wanted.count = static_cast<unsigned>(ids.size());
+  wanted.earlier = next_;
+  wanted.later = last_;
+  for (std::size_t i = 0; i < ids.size(); ++i) wanted.metrics[i].id = ids[i];
+  if (api.gpm_metrics(&wanted) != success) return activity;
+  const auto share = [&](std::size_t index) -> std::optional<double> {
+    const GpmMetric& metric = wanted.metrics[index];
+    if (metric.result != success || !std::isfinite(metric.value)) return std::nullopt;
+    return std::clamp(metric.value / 100, 0.0, 1.0);
+  };
+  return {share(0), share(1), share(2)};
 }
 
 }  // namespace assay

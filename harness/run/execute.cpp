@@ -151,14 +151,18 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   if (watched) record.telemetry = telemetry.stop();
   record_samples(record, sampler.measurement(), comm.rank());
   // Sensor values from after the window do not count.
-  const double from = sampler.measurement().window_start, to = from + sampler.measurement().window_seconds;
+  const Measurement& measured = sampler.measurement();
+  const double from = measured.window_start, to = from + measured.window_seconds;
   // GPUs that run in turn or independently have no common efficiency, and a GPU shared by ranks would count twice.
   std::optional<double> watts;
   const bool shared = std::find(order.flags.begin(), order.flags.end(), "shared GPU") != order.flags.end();
   if (on_gpu && !shared && (comm.size() == 1 || !gpus)) watts = gpu_watts(record.telemetry, from, to, comm);
+  const auto flag = [&](const std::string& text) {
+    context.outputs.flags.push_back(comm.size() > 1 ? fmt::format("{} (rank {})", text, comm.rank()) : text);
+  };
   if (const std::string slow = health.slowness(record.telemetry, from, to); !slow.empty())
-    context.outputs.flags.push_back(fmt::format(
-        "GPU slowed down: {}{}", slow, comm.size() > 1 ? fmt::format(" (rank {})", comm.rank()) : std::string()));
+    flag("GPU slowed down: " + slow);
+  if (const std::string links = health.corrected_link_errors(seconds_since(start)); !links.empty()) flag(links);
 
   Checks checks;
   phase(record, "verify", [&] { with_gpu_errors([&] { work->verify(checks); }); });

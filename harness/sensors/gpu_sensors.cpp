@@ -5,13 +5,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace assay {
 
 namespace {
 
 constexpr double slow_period_seconds = 1.0;
-constexpr double min_window_seconds = 1.0;
+constexpr double min_energy_seconds = 1.0;
+
+struct ThrottleCounter {
+  const char* series;
+  std::optional<double> ThrottleTimes::*time;
+  ThrottleReason reason;
+};
+constexpr std::array<ThrottleCounter, 3> throttle_counters = {
+    {{"gpu_throttled_software_thermal", &ThrottleTimes::software_thermal, ThrottleReason::software_thermal},
+     {"gpu_throttled_hardware_thermal", &ThrottleTimes::hardware_thermal, ThrottleReason::hardware_thermal},
+     {"gpu_throttled_power_brake", &ThrottleTimes::power_brake, ThrottleReason::power_brake}}};
 
 std::optional<NvmlDevice> find_device(const std::string& uuid, const std::string& pci) {
   if (uuid.empty() && pci.empty()) return std::nullopt;  // a CPU
@@ -20,15 +31,46 @@ std::optional<NvmlDevice> find_device(const std::string& uuid, const std::string
   return nvml ? nvml->find(uuid, pci) : std::nullopt;
 }
 
+const Series* find_series(const std::map<std::string, Series>& telemetry, const char* name) {
+  const auto found = telemetry.find(name);
+  return found == telemetry.end() ? nullptr : &found->second;
+}
+
+// The stretches between readings in which a counter grew.
+std::vector<Interval> growth(const Series* counter) {
+  std::vector<Interval> stretches;
+  const std::size_t count = counter ? std::min(counter->at.size(), counter->values.size()) : 0;
+  std::optional<std::size_t> last;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!counter->values[i]) continue;
+    if (last && *counter->values[i] > *counter->values[*last]) {
+      if (!stretches.empty() && stretches.back().high == counter->at[*last])
+        stretches.back().high = counter->at[i];
+      else
+        stretches.push_back({counter->at[*last], counter->at[i]});
+    }
+    last = i;
+  }
+  return stretches;
+}
+
+bool meets(const std::vector<Interval>& stretches, double from, double to) {
+  return std::any_of(stretches.begin(), stretches.end(),
+                     [&](const Interval& stretch) { return stretch.low < to && stretch.high > from; });
+}
+
 }  // namespace
 
-GpuSensor::GpuSensor(NvmlDevice device) : device_(std::move(device)), partitioned_(device_.mig().value_or(false)) {}
+GpuSensor::GpuSensor(NvmlDevice device)
+    : device_(std::move(device)), partitioned_(device_.mig().value_or(false)), throttle_(device_), activity_(device_) {}
 
 void GpuSensor::begin() {
   energy_at_begin_ = device_.energy();
   sent_ = received_ = {};
   errors_at_begin_ = device_.errors();
-  slow_values_at_ = -1e9;
+  throttled_at_begin_ = throttle_.read();
+  activity_.restart();
+  activity_at_ = slow_values_at_ = -1e9;
 }
 
 void GpuSensor::read(double seconds, std::vector<Reading>& readings) {
@@ -46,6 +88,8 @@ void GpuSensor::read(double seconds, std::vector<Reading>& readings) {
   add("gpu_temperature", "degC", Kind::level, device_.temperature());
   const auto reasons = device_.throttle_reasons();
   add("gpu_throttle_reasons", "1", Kind::mask, reasons ? std::optional(static_cast<double>(*reasons)) : std::nullopt);
+  read_throttling(readings);
+  read_activity(seconds, readings);
   add("gpu_utilisation", "1", Kind::level, device_.utilisation());
   add("gpu_memory_used", "B", Kind::level, device_.memory_used());
   add("gpu_memory_temperature", "degC", Kind::level, device_.memory_temperature());
@@ -53,6 +97,24 @@ void GpuSensor::read(double seconds, std::vector<Reading>& readings) {
   if (seconds - slow_values_at_ < slow_period_seconds) return;
   slow_values_at_ = seconds;
   read_slow_values(readings);
+}
+
+void GpuSensor::read_throttling(std::vector<Reading>& readings) {
+  const ThrottleTimes now = throttle_.read();
+  for (const ThrottleCounter& counter : throttle_counters) {
+    const auto time = now.*counter.time, before = throttled_at_begin_.*counter.time;
+    readings.push_back(
+        {counter.series, "s", Reading::Kind::level, time && before ? std::optional(*time - *before) : std::nullopt});
+  }
+}
+
+void GpuSensor::read_activity(double seconds, std::vector<Reading>& readings) {
+  if (partitioned_ || seconds - activity_at_ < ActivityWatch::min_seconds) return;
+  activity_at_ = seconds;
+  const GpuActivity activity = activity_.take();
+  readings.push_back({"sm_active", "1", Reading::Kind::rate, activity.sm});
+  readings.push_back({"tensor_active", "1", Reading::Kind::rate, activity.tensor});
+  readings.push_back({"dram_active", "1", Reading::Kind::rate, activity.dram});
 }
 
 void GpuSensor::read_slow_values(std::vector<Reading>& readings) {
@@ -70,6 +132,7 @@ void GpuSensor::read_slow_values(std::vector<Reading>& readings) {
   count("gpu_rows_remapped", &GpuErrorCounts::rows_remapped);
   count("gpu_pcie_replays", &GpuErrorCounts::pcie_replays);
   count("gpu_nvlink_errors", &GpuErrorCounts::nvlink_errors);
+  count("gpu_nvlink_corrected", &GpuErrorCounts::nvlink_corrected);
 }
 
 void GpuSensor::read_links(double seconds, std::vector<Reading>& readings) {
@@ -89,24 +152,45 @@ std::unique_ptr<Sensor> find_gpu_sensor(const std::string& uuid, const std::stri
 }
 
 std::optional<double> mean_watts(const Series& energy, double from, double to) {
-  if (!(to - from >= min_window_seconds)) return std::nullopt;
+  if (!(to - from >= min_energy_seconds)) return std::nullopt;
   const auto first = value_at(energy, from), last = value_at(energy, to);
   if (!first || !last || !(*last > *first)) return std::nullopt;
   return (*last - *first) / (to - from);
 }
 
-std::string slowed_by(const Series& reasons, double from, double to) {
-  if (!(to - from >= min_window_seconds)) return {};
+std::string slowed_by(const std::map<std::string, Series>& telemetry, double from, double to) {
   constexpr auto slowing = static_cast<std::uint64_t>(ThrottleReason::applications_clocks) |
                            static_cast<std::uint64_t>(ThrottleReason::hardware_slowdown) |
                            static_cast<std::uint64_t>(ThrottleReason::software_thermal) |
                            static_cast<std::uint64_t>(ThrottleReason::hardware_thermal) |
                            static_cast<std::uint64_t>(ThrottleReason::power_brake);
   std::uint64_t seen = 0;
-  for (std::size_t i = 0; i < reasons.at.size() && i < reasons.values.size(); ++i)
-    if (reasons.at[i] >= from && reasons.at[i] <= to && reasons.values[i])
-      seen |= static_cast<std::uint64_t>(*reasons.values[i]);
-  return throttle_text(seen & slowing);
+  if (const Series* reasons = find_series(telemetry, "gpu_throttle_reasons"))
+    for (std::size_t i = 0; i < reasons->at.size() && i < reasons->values.size(); ++i)
+      if (reasons->at[i] >= from && reasons->at[i] <= to && reasons->values[i])
+        seen |= static_cast<std::uint64_t>(*reasons->values[i]);
+  seen &= slowing;
+  for (const ThrottleCounter& counter : throttle_counters)
+    if (meets(growth(find_series(telemetry, counter.series)), from, to))
+      seen |= static_cast<std::uint64_t>(counter.reason);
+  return throttle_text(seen);
+}
+
+std::optional<std::vector<int>> throttled_samples(const std::map<std::string, Series>& telemetry,
+                                                  const std::vector<double>& at, double end) {
+  bool counted = false;
+  std::vector<Interval> stretches;
+  for (const ThrottleCounter& counter : throttle_counters) {
+    const Series* series = find_series(telemetry, counter.series);
+    counted = counted || series;
+    const std::vector<Interval> more = growth(series);
+    stretches.insert(stretches.end(), more.begin(), more.end());
+  }
+  if (!counted || at.empty()) return std::nullopt;
+  std::vector<int> throttled;
+  for (std::size_t i = 0; i < at.size(); ++i)
+    if (meets(stretches, at[i], i + 1 < at.size() ? at[i + 1] : end)) throttled.push_back(static_cast<int>(i));
+  return throttled;
 }
 
 std::string locked_clock(const Series& clock, const Series& reasons, double max_clock, double from, double to) {
@@ -120,7 +204,7 @@ std::string locked_clock(const Series& clock, const Series& reasons, double max_
     return values;
   };
   const std::vector<double> clocks = known(clock), causes = known(reasons);
-  if (!(to - from >= min_window_seconds) || clocks.size() < min_readings || causes.size() < min_readings) return {};
+  if (clocks.size() < min_readings || causes.size() < min_readings) return {};
   if (std::any_of(causes.begin(), causes.end(), [](double cause) { return cause != 0; })) return {};
   const auto [lowest, highest] = std::minmax_element(clocks.begin(), clocks.end());
   if (*highest - *lowest > still * *highest || *highest > clearly_below * max_clock) return {};
@@ -130,16 +214,25 @@ std::string locked_clock(const Series& clock, const Series& reasons, double max_
 GpuHealth::GpuHealth(const std::string& uuid, const std::string& pci) : device_(find_device(uuid, pci)) {
   if (!device_) return;
   xids_ = std::make_unique<XidWatch>(*device_);
-  before_ = device_->errors();
+  at_start_ = before_ = device_->errors();
 }
 
 std::string GpuHealth::slowness(const std::map<std::string, Series>& telemetry, double from, double to) const {
-  const auto clock = telemetry.find("gpu_clock"), reasons = telemetry.find("gpu_throttle_reasons");
-  if (!device_ || clock == telemetry.end() || reasons == telemetry.end()) return {};
-  const std::string reason = slowed_by(reasons->second, from, to);
-  if (!reason.empty()) return reason;
+  if (!device_) return {};
+  if (std::string reason = slowed_by(telemetry, from, to); !reason.empty()) return reason;
+  const Series *clock = find_series(telemetry, "gpu_clock"), *reasons = find_series(telemetry, "gpu_throttle_reasons");
   const auto max = device_->max_clock();
-  return max ? locked_clock(clock->second, reasons->second, *max, from, to) : std::string();
+  return clock && reasons && max ? locked_clock(*clock, *reasons, *max, from, to) : std::string();
+}
+
+std::string GpuHealth::corrected_link_errors(double seconds) const {
+  // The rate from which NVIDIA's driver developers consider CRC errors (DCGM, dcgm_gpu_hardware_limits.h).
+  constexpr double max_per_second = 100;
+  const auto before = at_start_.nvlink_corrected, now = device_ ? device_->errors().nvlink_corrected : std::nullopt;
+  if (!before || !now || *now < *before) return {};
+  // A burst in a short case is no lasting rate.
+  const double rate = static_cast<double>(*now - *before) / std::max(seconds, 1.0);
+  return rate < max_per_second ? "" : fmt::format("{:.0f} corrected NVLink errors per second", rate);
 }
 
 std::vector<std::string> GpuHealth::take() {

@@ -14,10 +14,12 @@
 namespace assay {
 
 // "gpu_clock", "gpu_memory_clock" (Hz), "gpu_power" (W, averaged by the GPU), "gpu_power_instant" (W), "gpu_energy" (J
-// since the case began), "gpu_temperature" (degC), "gpu_throttle_reasons" (bits of ThrottleReason), "gpu_utilisation"
-// (share of time), "gpu_memory_used" (B), "gpu_pcie_sent", "gpu_pcie_received", "gpu_nvlink_sent",
-// "gpu_nvlink_received" (B/s), "gpu_memory_temperature" (degC), and counts since the case began: "gpu_ecc_corrected",
-// "gpu_ecc_uncorrected", "gpu_rows_remapped", "gpu_pcie_replays", "gpu_nvlink_errors" (1). Values that the driver
+// since the case began), "gpu_temperature" (degC), "gpu_throttle_reasons" (bits of ThrottleReason),
+// "gpu_throttled_software_thermal", "gpu_throttled_hardware_thermal", "gpu_throttled_power_brake" (s since the case
+// began), "gpu_utilisation" (share of time), "gpu_memory_used" (B), "gpu_pcie_sent", "gpu_pcie_received",
+// "gpu_nvlink_sent", "gpu_nvlink_received" (B/s), "gpu_memory_temperature" (degC), "sm_active", "tensor_active",
+// "dram_active" (GpuActivity), and counts since the case began: "gpu_ecc_corrected", "gpu_ecc_uncorrected",
+// "gpu_rows_remapped", "gpu_pcie_replays", "gpu_nvlink_errors", "gpu_nvlink_corrected" (1). Values that the driver
 // refuses are absent.
 class GpuSensor : public Sensor {
  public:
@@ -30,11 +32,17 @@ class GpuSensor : public Sensor {
     std::optional<double> bytes;
     double seconds = 0;
   };
+  void read_throttling(std::vector<Reading>& readings);
+  void read_activity(double seconds, std::vector<Reading>& readings);
   void read_links(double seconds, std::vector<Reading>& readings);
   void read_slow_values(std::vector<Reading>& readings);
 
   NvmlDevice device_;
-  bool partitioned_;  // by MIG: its energy counter is that of all slices
+  bool partitioned_;  // by MIG: its energy and activity are those of all slices
+  ThrottleCounters throttle_;
+  ThrottleTimes throttled_at_begin_;
+  ActivityWatch activity_;
+  double activity_at_ = -1e9;  // when it was last read
   std::optional<double> energy_at_begin_;
   GpuErrorCounts errors_at_begin_;
   Link sent_, received_;
@@ -49,12 +57,18 @@ std::unique_ptr<Sensor> find_gpu_sensor(const std::string& uuid, const std::stri
 // second may be off by 10 %, over ten seconds by 1 %.
 std::optional<double> mean_watts(const Series& energy, double from, double to);
 
-// Why the GPU was slowed down in [from, to]: "thermal (software), power brake"; empty if it was not, and for less than
-// a second. Reaching the power limit is not a reason: dense matrix work does so.
-std::string slowed_by(const Series& reasons, double from, double to);
+// Why the GPU was slowed down in [from, to] of a case with these series: "thermal (software), power brake"; empty if it
+// was not. By the counters of throttled time, between the readings around the interval, and by the reasons given at the
+// readings in it. Reaching the power limit is not a reason: dense matrix work does so.
+std::string slowed_by(const std::map<std::string, Series>& telemetry, double from, double to);
+// Indices of the samples in which a counter of throttled time grew. Sample i lasts from at[i] to at[i + 1], the last
+// one to `end`; growth is known between two readings, so samples shorter than their distance are marked together.
+// Absent if this GPU does not count it, or nobody knows when the samples were.
+std::optional<std::vector<int>> throttled_samples(const std::map<std::string, Series>& telemetry,
+                                                  const std::vector<double>& at, double end);
 // A locked clock has no throttle reason: in [from, to] it stayed constant below `max_clock` (Hz) while the driver gave
-// no reason, not even idle. "locked at 1.41 of 1.98 GHz"; empty if it was not locked, is unknown, or for less than a
-// second.
+// no reason, not even idle. "locked at 1.41 of 1.98 GHz"; empty if it was not locked, is unknown, or for fewer than
+// three readings.
 std::string locked_clock(const Series& clock, const Series& reasons, double max_clock, double from, double to);
 
 // Watches one GPU for errors, from construction on.
@@ -63,15 +77,17 @@ class GpuHealth {
   GpuHealth(const std::string& uuid, const std::string& pci);
   // Whether NVML knows the GPU; otherwise there is nothing to watch.
   bool present() const { return device_.has_value(); }
-  // Why the GPU was slow in [from, to] of a case with these series, by the two functions above; empty if it was not.
+  // Why the GPU was slow in [from, to] of a case with these series, by slowed_by and locked_clock; empty if it was not.
   std::string slowness(const std::map<std::string, Series>& telemetry, double from, double to) const;
-  // Errors since construction: "XID 79", "2 uncorrectable ECC errors", ...
+  // "250 corrected NVLink errors per second" in the `seconds` since construction; empty if they were few.
+  std::string corrected_link_errors(double seconds) const;
+  // Errors since construction: "XID 79", "2 uncorrectable ECC errors", ... Corrected ones are none.
   std::vector<std::string> take();
 
  private:
   std::optional<NvmlDevice> device_;
   std::unique_ptr<XidWatch> xids_;
-  GpuErrorCounts before_;
+  GpuErrorCounts at_start_, before_;  // before_: at the last call of take()
 };
 
 }  // namespace assay

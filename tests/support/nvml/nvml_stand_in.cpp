@@ -3,8 +3,9 @@
 // $ASSAY_NVML_SCRIPT names a file with lines "NAME VALUE": the number to return, in NVML's units (MHz, mW, mJ, ...).
 // "NAME VALUE +RATE" grows by RATE per second; "NAME VALUE at SECONDS" applies from then on (the last applicable line
 // wins); "NAME refused" returns not supported. "xid NUMBER" and "xid NUMBER at SECONDS" are events, "client PID BYTES"
-// is a process. "init CODE" is the result of nvmlInit. The file is read again at each call; seconds count from loading
-// the library.
+// is a process. "init CODE" is the result of nvmlInit. "gpm 1" gives the GPU activity counters, whose metrics are
+// percentages: "sm_active 80". "cuda_version" decides which numbers the counters of throttled time have. The file is
+// read again at each call; seconds count from loading the library.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -18,7 +19,8 @@
 
 namespace {
 
-constexpr int success = 0, not_supported = 3, not_found = 6, timeout = 10, gpu_is_lost = 15;
+constexpr int success = 0, invalid_argument = 2, not_supported = 3, not_found = 6, timeout = 10, gpu_is_lost = 15;
+constexpr int version_mismatch = 25;
 
 double seconds() {
   static const auto start = std::chrono::steady_clock::now();
@@ -96,6 +98,34 @@ struct Set {
   std::size_t reported = 0;  // events before the set was created, or already returned
 };
 
+// One reading of the activity counters: its number, from 1.
+struct GpmSample {
+  int number = 0;
+};
+int gpm_readings = 0;
+
+struct GpmMetric {
+  unsigned id;
+  int result;
+  double value;
+  const char* texts[3];
+};
+struct GpmMetrics {
+  unsigned version, count;
+  const GpmSample* earlier;
+  const GpmSample* later;
+  GpmMetric metrics[3];  // the first ones
+};
+
+// Fields that the driver of that CUDA version has in 251 to 253 or 269 to 271; the others are settings.
+const char* throttle_field(unsigned field) {
+  const unsigned first = value_of("cuda_version").value_or(0) >= 13000 ? 269 : 251;
+  return field == first       ? "throttled_software_thermal"
+         : field == first + 1 ? "throttled_hardware_thermal"
+         : field == first + 2 ? "throttled_power_brake"
+                              : "power_smoothing";
+}
+
 // The events so far.
 std::vector<unsigned long long> xids() {
   std::vector<unsigned long long> happened;
@@ -172,11 +202,13 @@ int nvmlDeviceGetFieldValues(void*, int count, FieldValue* fields) {
                        : fields[i].field == 139 ? "nvlink_received"
                        : fields[i].field == 202 ? "nvlink5_sent"
                        : fields[i].field == 208 ? "nvlink5_errors"
+                       : fields[i].field == 215 ? "nvlink5_recoveries"
                        : fields[i].field == 82  ? "memory_temperature"
+                       : fields[i].field > 250  ? throttle_field(fields[i].field)
                                                 : "";
     fields[i].type = 3;  // unsigned long long
     fields[i].result = answer(name, &fields[i].value);
-    const bool of_one_link = fields[i].field > 200;
+    const bool of_one_link = fields[i].field > 200 && fields[i].field < 251;
     if (of_one_link && fields[i].scope >= value_of("nvlinks").value_or(0)) fields[i].result = not_supported;
   }
   return success;
@@ -209,10 +241,13 @@ int nvmlDeviceGetNvLinkState(void*, unsigned link, int* active) {
   *active = link < value_of("nvlinks").value_or(0);
   return success;
 }
+int nvmlDeviceGetNvLinkVersion(void*, unsigned, unsigned* version) { return answer("nvlink_version", version); }
 int nvmlDeviceGetNvLinkErrorCounter(void*, unsigned, int counter, unsigned long long* count) {
   *count = 0;
-  if (value_of("nvlink5_errors")) return not_supported;
-  return counter == 0 ? answer("nvlink_replays", count) : counter == 4 ? answer("nvlink_ecc", count) : success;
+  if (value_of("nvlink5_errors") && !value_of("nvlink_version")) return not_supported;
+  const char* names[] = {"nvlink_replays", "nvlink_recoveries", "nvlink_crc_flit", "nvlink_crc_data", "nvlink_ecc"};
+  *count = static_cast<unsigned long long>(value_of(names[counter]).value_or(0));
+  return success;
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, Process* processes) {
   unsigned found = 0;
@@ -238,6 +273,38 @@ int nvmlEventSetWait_v2(void* handle, Event* event, unsigned) {
 }
 int nvmlEventSetFree(void* set) {
   delete static_cast<Set*>(set);
+  return success;
+}
+int nvmlGpmQueryDeviceSupport(void*, unsigned* support) {
+  if (support[0] != 1) return version_mismatch;
+  support[1] = value_of("gpm") ? 1 : 0;
+  return success;
+}
+int nvmlGpmSampleAlloc(GpmSample** sample) {
+  *sample = new GpmSample;
+  return success;
+}
+int nvmlGpmSampleFree(GpmSample* sample) {
+  delete sample;
+  return success;
+}
+int nvmlGpmSampleGet(void*, GpmSample* sample) {
+  if (!value_of("gpm")) return not_supported;
+  sample->number = ++gpm_readings;
+  return success;
+}
+int nvmlGpmMetricsGet(GpmMetrics* wanted) {
+  if (wanted->version != 1) return version_mismatch;
+  if (wanted->count > 3 || wanted->earlier->number == 0 || wanted->earlier->number >= wanted->later->number)
+    return invalid_argument;
+  for (unsigned i = 0; i < wanted->count; ++i) {
+    GpmMetric& metric = wanted->metrics[i];
+    metric.result = answer(metric.id == 2    ? "sm_active"
+                           : metric.id == 5  ? "tensor_active"
+                           : metric.id == 10 ? "dram_active"
+                                             : "",
+                           &metric.value);
+  }
   return success;
 }
 

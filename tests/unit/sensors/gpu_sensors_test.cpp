@@ -7,6 +7,7 @@
 #include "harness/sensors/telemetry.h"
 #include "tests/unit/machine/nvml_script.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -84,15 +85,76 @@ TEST_F(GpuSensors, LinkRatesAreDifferencesOfCounters) {
 }
 
 TEST_F(GpuSensors, Nvlink5LinksAreSummed) {
-  NvmlScript script("nvlinks 3\nnvlink5_sent 100\nnvlink5_errors 4\n");
+  NvmlScript script("nvlinks 3\nnvlink5_sent 100\nnvlink5_errors 4\nnvlink5_recoveries 0\n");
   const auto sensor = find_gpu_sensor("GPU-1", "");
   sensor->begin();
   read(*sensor, 10);
-  script.say("nvlinks 3\nnvlink5_sent 500\nnvlink5_errors 5\n");
+  script.say("nvlinks 3\nnvlink5_sent 500\nnvlink5_errors 6\nnvlink5_recoveries 1\n");
   const auto values = read(*sensor, 12);
   EXPECT_EQ(values.at("gpu_nvlink_sent"), 3 * 400 / 2.0);
   EXPECT_FALSE(values.contains("gpu_nvlink_received"));
   EXPECT_EQ(values.at("gpu_nvlink_errors"), 3);
+  EXPECT_EQ(values.at("gpu_nvlink_corrected"), 6);
+}
+
+TEST_F(GpuSensors, ThrottledTimeIsCountedFromTheStartOfTheCase) {
+  NvmlScript script("cuda_version 13000\nthrottled_software_thermal 7000000000\nthrottled_power_brake 5\n");
+  const auto sensor = find_gpu_sensor("GPU-1", "");
+  sensor->begin();
+  script.say("cuda_version 13000\nthrottled_software_thermal 7250000000\nthrottled_power_brake 5\n");
+  const auto values = read(*sensor, 0);
+  EXPECT_NEAR(values.at("gpu_throttled_software_thermal"), 0.25, 1e-9);
+  EXPECT_EQ(values.at("gpu_throttled_power_brake"), 0);
+  EXPECT_FALSE(values.contains("gpu_throttled_hardware_thermal"));
+}
+
+// Drivers before CUDA 13 have other numbers for these counters, and settings under the new numbers.
+TEST_F(GpuSensors, ThrottledTimeIsReadWhereTheDriverHasIt) {
+  const std::pair<int, std::optional<double>> drivers[] = {{13020, 2.0}, {12090, 2.0}, {12080, std::nullopt}};
+  for (const auto& [version, seconds] : drivers) {
+    const auto counts = [&, driver = version](const char* count) {
+      return fmt::format("cuda_version {}\npower_smoothing {}\nthrottled_hardware_thermal {}\n", driver, count, count);
+    };
+    NvmlScript script(counts("1000000000"));
+    const auto sensor = find_gpu_sensor("GPU-1", "");
+    sensor->begin();
+    script.say(counts("3000000000"));
+    const auto values = read(*sensor, 0);
+    EXPECT_FALSE(values.contains("gpu_throttled_software_thermal")) << version;
+    const auto found = values.find("gpu_throttled_hardware_thermal");
+    EXPECT_EQ(found == values.end() ? std::nullopt : std::optional(found->second), seconds) << version;
+  }
+}
+
+TEST_F(GpuSensors, ActivityIsAFractionOfThePeak) {
+  NvmlScript script("gpm 1\nsm_active 80\ntensor_active 50.5\n");
+  const auto sensor = find_gpu_sensor("GPU-1", "");
+  sensor->begin();
+  EXPECT_FALSE(read(*sensor, 0).contains("sm_active"));  // a mean needs two readings
+  auto values = read(*sensor, 0.25);
+  EXPECT_DOUBLE_EQ(values.at("sm_active"), 0.8);
+  EXPECT_DOUBLE_EQ(values.at("tensor_active"), 0.505);
+  EXPECT_FALSE(values.contains("dram_active"));
+  EXPECT_FALSE(read(*sensor, 0.3).contains("sm_active"));  // sooner than the counters are refreshed
+  EXPECT_TRUE(read(*sensor, 0.5).contains("sm_active"));
+  sensor->begin();
+  EXPECT_FALSE(read(*sensor, 0).contains("sm_active"));  // not since the case before
+}
+
+TEST_F(GpuSensors, ActivityIsAbsentWhereTheGpuDoesNotCountIt) {
+  const NvmlScript script("clock 1000\nsm_active 80\n");
+  const auto sensor = find_gpu_sensor("GPU-1", "");
+  sensor->begin();
+  read(*sensor, 0);
+  EXPECT_FALSE(read(*sensor, 1).contains("sm_active"));
+}
+
+TEST_F(GpuSensors, ASliceHasNoActivity) {
+  const NvmlScript script("mig 1\ngpm 1\nsm_active 80\n");
+  const auto sensor = find_gpu_sensor("GPU-1", "");
+  sensor->begin();
+  read(*sensor, 0);
+  EXPECT_FALSE(read(*sensor, 1).contains("sm_active"));
 }
 
 TEST_F(GpuSensors, ErrorsAreCountedFromTheStartOfTheCase) {
@@ -122,14 +184,36 @@ TEST_F(GpuSensors, AGpuThatNvmlDoesNotKnowHasNoSensor) {
 }
 
 TEST_F(GpuSensors, OnlyErrorsDuringTheCaseAreNamed) {
-  NvmlScript script("ecc_uncorrected 3\nrows_remapped 1\nnvlinks 2\nnvlink_replays 5\n");
+  NvmlScript script("ecc_uncorrected 3\nrows_remapped 1\nnvlinks 2\nnvlink_recoveries 5\n");
   GpuHealth health("GPU-1", "");
   ASSERT_TRUE(health.present());
   EXPECT_THAT(health.take(), IsEmpty());
-  script.say("ecc_uncorrected 5\nrows_remapped 2\nremap_pending 1\nnvlinks 2\nnvlink_replays 6\nnvlink_ecc 1\n");
+  script.say("ecc_uncorrected 5\nrows_remapped 2\nremap_pending 1\nnvlinks 2\nnvlink_recoveries 6\nnvlink_ecc 1\n");
   EXPECT_THAT(health.take(), ElementsAre("2 uncorrectable ECC errors", "1 memory rows remapped",
                                          "1 memory rows to be remapped by a reset", "4 NVLink errors"));
   EXPECT_THAT(health.take(), IsEmpty());
+}
+
+TEST_F(GpuSensors, CorrectedLinkErrorsAreNamedAboveARate) {
+  NvmlScript script("nvlinks 2\nnvlink_replays 5\nnvlink_crc_flit 3\n");
+  GpuHealth health("GPU-1", "");
+  script.say("nvlinks 2\nnvlink_replays 205\nnvlink_crc_flit 303\nnvlink_crc_data 0\n");  // 2 x 500 more
+  EXPECT_EQ(health.corrected_link_errors(4), "250 corrected NVLink errors per second");
+  EXPECT_EQ(health.corrected_link_errors(20), "");
+  EXPECT_THAT(health.take(), IsEmpty());
+  script.say("nvlinks 2\nnvlink_replays 50\nnvlink_crc_flit 3\n");
+  EXPECT_EQ(health.corrected_link_errors(1e-3), "");  // 90 are few, however short the case
+}
+
+TEST_F(GpuSensors, OldLinkCountersMeanNothingOnNvlink5) {
+  const std::string links = "nvlinks 2\nnvlink_version 7\nnvlink5_errors 0\n";
+  NvmlScript script(links + "nvlink5_recoveries 0\n");
+  GpuHealth health("GPU-1", "");
+  script.say(links + "nvlink5_recoveries 0\nnvlink_replays 9999\nnvlink_recoveries 9\nnvlink_crc_flit 9999\n");
+  EXPECT_EQ(health.corrected_link_errors(1), "");
+  EXPECT_THAT(health.take(), IsEmpty());
+  script.say(links + "nvlink5_recoveries 1\n");
+  EXPECT_THAT(health.take(), ElementsAre("2 NVLink errors"));
 }
 
 TEST_F(GpuSensors, ALostGpuIsNamed) {
@@ -168,11 +252,38 @@ TEST(GpuEnergy, IsACounterDifferenceOverAtLeastASecond) {
 }
 
 TEST(SlowedBy, NamesWhatLoweredClocksInTheWindow) {
-  const Series reasons{"1", {0, 1, 2, 3, 4}, {0x40, 0x4, 0x20 | 0x4, std::nullopt, 0x80}};
-  EXPECT_EQ(slowed_by(reasons, 0.5, 3.5), "thermal (software)");
-  EXPECT_EQ(slowed_by(reasons, 0.5, 1.7), "");  // dense work reaches the power limit
-  EXPECT_EQ(slowed_by(reasons, 1.8, 2.2), "");  // too short for the sensor
-  EXPECT_EQ(slowed_by(reasons, 0, 4), "thermal (software), thermal (hardware), power brake");
+  const std::map<std::string, Series> telemetry = {
+      {"gpu_throttle_reasons", {"1", {0, 1, 2, 3, 4}, {0x40, 0x4, 0x20 | 0x4, std::nullopt, 0x80}}}};
+  EXPECT_EQ(slowed_by(telemetry, 0.5, 3.5), "thermal (software)");
+  EXPECT_EQ(slowed_by(telemetry, 0.5, 1.7), "");  // dense work reaches the power limit
+  EXPECT_EQ(slowed_by(telemetry, 1.8, 2.2), "thermal (software)");
+  EXPECT_EQ(slowed_by(telemetry, 0, 4), "thermal (software), thermal (hardware), power brake");
+}
+
+// The reasons at the readings show nothing: the GPU was slowed down between them.
+TEST(SlowedBy, CountersMissNothingBetweenReadings) {
+  const std::map<std::string, Series> telemetry = {
+      {"gpu_throttle_reasons", {"1", {0, 0.25, 0.5, 0.75}, {0, 0, 0, 0}}},
+      {"gpu_throttled_hardware_thermal", {"s", {0, 0.25, 0.5, 0.75}, {0, 0, 0.01, 0.01}}},
+      {"gpu_throttled_power_brake", {"s", {0, 0.25, 0.5, 0.75}, {3, std::nullopt, 3, 4}}}};
+  EXPECT_EQ(slowed_by(telemetry, 0, 0.25), "");
+  EXPECT_EQ(slowed_by(telemetry, 0.3, 0.4), "thermal (hardware)");
+  EXPECT_EQ(slowed_by(telemetry, 0.5, 0.7), "power brake");
+  EXPECT_EQ(slowed_by(telemetry, 0.8, 1), "");
+}
+
+TEST(ThrottledSamples, AreThoseInWhichACounterGrew) {
+  const std::vector<double> at = {0.1, 0.2, 0.3, 0.6, 0.8, 0.9};
+  std::map<std::string, Series> telemetry = {
+      {"gpu_throttled_software_thermal", {"s", {0, 0.25, 0.5, 0.75, 1}, {0, 0, 0.1, 0.1, 0.1}}},
+      {"gpu_throttled_power_brake", {"s", {0, 0.25, 0.5, 0.75, 1.1}, {0, 0, 0, 0, 1e-6}}}};
+  EXPECT_EQ(throttled_samples(telemetry, at, 1), (std::vector<int>{1, 2, 3, 4, 5}));
+  telemetry.erase("gpu_throttled_power_brake");
+  EXPECT_EQ(throttled_samples(telemetry, at, 1), (std::vector<int>{1, 2}));
+  telemetry["gpu_throttled_software_thermal"].values.assign(5, 0.1);
+  EXPECT_EQ(throttled_samples(telemetry, at, 1), std::vector<int>());
+  EXPECT_FALSE(throttled_samples(telemetry, {}, 1));
+  EXPECT_FALSE(throttled_samples({}, at, 1));
 }
 
 TEST(LockedClock, IsConstantBelowTheMaximumWithoutAReason) {
@@ -193,6 +304,8 @@ TEST_F(GpuSensors, SlownessIsAThrottleReasonOrALockedClock) {
   EXPECT_EQ(health.slowness(telemetry, 0.5, 3.5), "locked at 1.20 of 1.98 GHz");
   telemetry["gpu_throttle_reasons"].values[1] = 0x20;
   EXPECT_EQ(health.slowness(telemetry, 0.5, 3.5), "thermal (software)");
+  telemetry = {{"gpu_throttled_power_brake", {"s", {1, 2}, {0, 0.1}}}};
+  EXPECT_EQ(health.slowness(telemetry, 1.5, 1.6), "power brake");
   EXPECT_EQ(health.slowness({}, 0.5, 3.5), "");
 }
 
