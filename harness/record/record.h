@@ -55,12 +55,13 @@ struct Samples {
   std::int64_t repetitions = 1;       // back-to-back calls per sample
   std::string stopped_by;
   std::vector<int> disturbed;
-  std::vector<double> first_touch;  // repetitions during warm-up
+  std::optional<std::vector<int>> throttled;  // indices of samples during which a GPU was slowed down; absent: unknown
+  std::vector<double> first_touch;            // repetitions during warm-up
 
   static void members(auto& self, auto& io) {
     io("unit", self.unit), io("values", self.values), io("at", self.at), io("series", self.series);
     io("count", self.count), io("repetitions", self.repetitions), io("stopped_by", self.stopped_by);
-    io("disturbed", self.disturbed), io("first_touch", self.first_touch);
+    io("disturbed", self.disturbed), io.sparse("throttled", self.throttled), io("first_touch", self.first_touch);
   }
 };
 

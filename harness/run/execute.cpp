@@ -153,6 +153,8 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   // Sensor values from after the window do not count.
   const Measurement& measured = sampler.measurement();
   const double from = measured.window_start, to = from + measured.window_seconds;
+  if (!measured.samples_of || *measured.samples_of == comm.rank())
+    record.samples.throttled = throttled_samples(record.telemetry, measured.at, to);
   // GPUs that run in turn or independently have no common efficiency, and a GPU shared by ranks would count twice.
   std::optional<double> watts;
   const bool shared = std::find(order.flags.begin(), order.flags.end(), "shared GPU") != order.flags.end();
@@ -242,6 +244,14 @@ int severity(Status status) {
     case Status::error: break;
   }
   return 3;
+}
+
+// Adds the samples during which another rank's GPU was slowed down.
+void join_throttled(Samples& whole, const Samples& part) {
+  if (!part.throttled) return;
+  std::set<int> all(part.throttled->begin(), part.throttled->end());
+  if (whole.throttled) all.insert(whole.throttled->begin(), whole.throttled->end());
+  whole.throttled.emplace(all.begin(), all.end());
 }
 
 // Merges the same check from another rank into `whole`.
@@ -362,6 +372,7 @@ Record merge_parts(std::vector<Record> parts) {
     Record& part = parts[i];
     const int rank = rank_of(part);
     whole.ranks.insert(whole.ranks.end(), part.ranks.begin(), part.ranks.end());
+    join_throttled(whole.samples, part.samples);
     if (severity(part.status) > severity(whole.status)) {
       whole.status = part.status;
       whole.reason = fmt::format("rank {}: {}", rank, part.reason);

@@ -134,6 +134,7 @@ void Sampler::copy_from(int rank) {
   copy_list(m.first_touch, from.lengths[2]);
   copy_list(m.disturbed, from.lengths[3]);
   copy_list(m.pieces, from.lengths[4]);
+  m.samples_of = rank;
   m.summary = summarize(m.values);
 }
 

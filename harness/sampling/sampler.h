@@ -35,6 +35,7 @@ struct Measurement {
   std::vector<double> rank_paces;    // per rank: lower quartile of its times minus what it waited for other ranks
   std::vector<double> first_touch;   // single calls during warm-up, reported separately
   std::vector<int> disturbed;        // indices of samples disturbed on any rank
+  std::optional<int> samples_of;     // the rank that measured `values` by itself or in a group; absent: all together
   double window_start = 0;           // seconds since the case's start
   double window_seconds = 0;         // wall time of the whole window
   double items = 0;                  // delivered in that window by all ranks (window form)

@@ -19,6 +19,8 @@ std::string remarks(const Record& record, const Metric* metric) {
   std::vector<std::string> parts;
   if (record.family == "collective" && metric) parts.push_back(metric->name);
   if (!record.samples.disturbed.empty()) parts.push_back(fmt::format("{} disturbed", record.samples.disturbed.size()));
+  if (const auto& throttled = record.samples.throttled; throttled && !throttled->empty())
+    parts.push_back(fmt::format("{} throttled", throttled->size()));
   for (const std::string& flag : record.flags) parts.push_back(flag);
   if (!record.comparable) parts.push_back("not comparable");
   if (record.labels.contains(unvalidated_label)) parts.push_back(unvalidated_label);

@@ -136,6 +136,9 @@ Cell samples_cell(const Entry& entry, std::vector<std::string>& problems) {
     data.update({{"unit", samples.unit}, {"median", numbers->median}, {"p5", numbers->p5}, {"p95", numbers->p95}});
   }
   if (!samples.disturbed.empty()) text += fmt::format("; {} disturbed", samples.disturbed.size());
+  if (samples.throttled) data["throttled"] = samples.throttled->size();
+  if (samples.throttled && !samples.throttled->empty())
+    text += fmt::format("; {} throttled", samples.throttled->size());
   if (!samples.stopped_by.empty()) text += "; stopped by " + samples.stopped_by;
   Cell cell{std::move(text), std::move(data)};
   cell.sort = static_cast<double>(count);

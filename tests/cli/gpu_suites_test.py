@@ -101,6 +101,56 @@ class GpuSuites(AssayCase):
             self.assertEqual(record["labels"]["pcie"], pcie)
             self.assertEqual("PCIe link at gen 4 x8 of gen 5 x16" in record["flags"], pcie != "unknown")
 
+    def observed(self, script, seconds=0.5, entry=None, code=0):
+        """The record of a case of `seconds` on a GPU whose NVML follows the script."""
+        path = self.write("nvml", script)
+        env = {"ASSAY_MODULE_PATH": os.environ["ASSAY_EMULATED"], "LD_LIBRARY_PATH": os.environ["ASSAY_NVML"],
+               "ASSAY_NVML_SCRIPT": str(path)}
+        done, [record] = self.measure(entry or {"family": "launch", "op": "event"}, device="cuda", env=env,
+                                      protocol={**QUICK, "max_seconds": seconds, "min_samples": 1000000})
+        self.assertEqual(done.returncode, code, done.stderr)
+        return record
+
+    def test_a_slow_gpu_is_flagged_in_a_short_burst(self):
+        # Counters that grow by 1e9 ns per second; the reasons never say so.
+        slow = "throttle 0\nthrottled_hardware_thermal 0 +1000000000\nthrottled_power_brake 7\n"
+        for version in (13000, 12090):
+            record = self.observed(f"cuda_version {version}\n{slow}")
+            self.assertIn("GPU slowed down: thermal (hardware)", record["flags"])
+            self.assertEqual(record["status"], "ok")
+            samples = record["samples"]
+            throttled = samples["throttled"]
+            self.assertEqual(throttled, list(range(throttled[0], samples["count"])))  # from the first reading on
+            growth = record["telemetry"]["gpu_throttled_hardware_thermal"]["values"]
+            self.assertGreater(growth[-1], growth[0])
+            report = self.assay("report", "out").stdout
+            self.assertIn(f"{len(throttled)} throttled", report)
+        steady = self.observed("cuda_version 13000\nthrottled_hardware_thermal 9000\n")
+        self.assertEqual(steady["samples"]["throttled"], [])
+        self.assertFalse([flag for flag in steady["flags"] if "slowed" in flag])
+        self.assertNotIn("throttled", self.assay("report", "out").stdout)
+        self.assertNotIn("throttled", self.observed("clock 1000\n")["samples"])  # a driver that does not count it
+
+    def test_activity_is_in_the_telemetry_of_gpus_that_count_it(self):
+        series = ("sm_active", "tensor_active", "dram_active")
+        telemetry = self.observed("gpm 1\nsm_active 80\ntensor_active 50\ndram_active 25\n")["telemetry"]
+        for name, value in zip(series, (0.8, 0.5, 0.25)):
+            self.assertEqual(telemetry[name]["unit"], "1")
+            self.assertEqual(set(telemetry[name]["values"]), {value})
+        older = self.observed("clock 1000\n")
+        self.assertEqual(older["status"], "ok")
+        self.assertFalse(set(series) & set(older["telemetry"]))
+
+    def test_corrected_link_errors_do_not_fail_a_case(self):
+        record = self.observed("nvlinks 2\nnvlink_replays 0 +100000\n")
+        self.assertEqual(record["status"], "ok")
+        self.assertTrue(any(flag.endswith("corrected NVLink errors per second") for flag in record["flags"]), record["flags"])
+        few = self.observed("nvlinks 2\nnvlink_crc_flit 0 +20\n")
+        self.assertFalse([flag for flag in few["flags"] if "NVLink" in flag])
+        lost = self.observed("nvlinks 2\nnvlink_recoveries 0 +100\n", code=1)
+        self.assertEqual(lost["status"], "failed")
+        self.assertRegex(lost["reason"], r"gpu_errors: \d+ NVLink errors")
+
     def test_transfer_between_gpus(self):
         entry = {"family": "transfer", "direction": ["p2p", "p2p_staged"], "bytes": 70000, "by": ["engine", "kernel"]}
         done, records = self.run_plan(entry, emulation="devices=2")

@@ -39,6 +39,7 @@ Record sample_record() {
   record.samples.repetitions = 8;
   record.samples.stopped_by = "noise";
   record.samples.disturbed = {1};
+  record.samples.throttled = {{0, 2}};
   record.samples.first_touch = {3.5};
   record.metrics = {{"throughput", 1e12, "FLOP/s", Interval{9e11, 1.1e12}, Better::higher, 0.5, std::nullopt},
                     {"latency", std::nullopt, "s", std::nullopt, Better::lower, std::nullopt, std::nullopt}};
@@ -69,6 +70,7 @@ TEST(Record, RoundTrips) {
   EXPECT_EQ(back.seed, record.seed);
   EXPECT_EQ(back.samples.values.size(), 3u);
   EXPECT_TRUE(std::isnan(back.samples.values[1]));
+  EXPECT_EQ(back.samples.throttled, record.samples.throttled);
   EXPECT_EQ(back.metrics[0].ci95->high, 1.1e12);
   EXPECT_FALSE(back.metrics[1].value.has_value());
   EXPECT_EQ(back.metrics[1].better, Better::lower);
@@ -91,6 +93,15 @@ TEST(Record, NonFiniteNumbersAreNull) {
   EXPECT_TRUE(json["metrics"][0]["of_peak"].is_null());
   EXPECT_TRUE(json["seconds"].is_null());
   for (const char* name : {"conditions", "choices", "labels"}) EXPECT_TRUE(json[name].is_object()) << name;
+}
+
+// Not counted is not the same as none.
+TEST(Record, ThrottledSamplesMayBeUnknown) {
+  Record record;
+  EXPECT_FALSE(record.to_json()["samples"].contains("throttled"));
+  EXPECT_FALSE(record_of(dump_line(record.to_json())).samples.throttled);
+  record.samples.throttled.emplace();
+  EXPECT_EQ(record_of(dump_line(record.to_json())).samples.throttled, std::vector<int>());
 }
 
 TEST(Record, BytesThatAreNotTextStayOnOneLine) {

@@ -61,6 +61,37 @@ TEST(Summary, RowHasFigureIntervalShareAndVerdict) {
   EXPECT_NE(out.find("held: 1 · failed: 0 · skipped: 0"), std::string::npos);
 }
 
+// The columns of the samples' table, and its first row.
+std::vector<std::string> samples_table(const Document& document) {
+  std::vector<std::string> texts;
+  for (const Section& section : document.sections)
+    for (const Block& block : section.blocks)
+      if (const auto* table = std::get_if<Table>(&block); table && table->id == "samples") {
+        for (const Column& column : table->columns) texts.push_back(column.id);
+        for (const Cell& cell : table->rows.at(0)) texts.push_back(cell.text);
+      }
+  return texts;
+}
+
+TEST(Summary, ThrottledSamplesAreCountedWhereDisturbedOnesAre) {
+  Record record = gemm_record();
+  record.samples.values = {1e-3, 2e-3, 3e-3};
+  record.samples.stopped_by = "time";
+  EXPECT_EQ(samples_table(summary_of({measured_run({record})})).size(), 12u);  // no such column
+  record.samples.throttled = {{0, 1, 2}};
+  Document document = summary_of({measured_run({record})});
+  EXPECT_NE(render_terminal(document, {}).find("ok (2 disturbed; 3 throttled)"), std::string::npos);
+  EXPECT_NE(render_html(document).find("2 disturbed; 3 throttled; stopped by time"), std::string::npos);
+  std::vector<std::string> samples = samples_table(document);
+  ASSERT_EQ(samples.size(), 14u);
+  EXPECT_EQ(samples[6], "throttled");
+  EXPECT_EQ(samples[13], "3");
+  record.samples.throttled.emplace();
+  document = summary_of({measured_run({record})});
+  EXPECT_EQ(render_terminal(document, {}).find("throttled"), std::string::npos);
+  EXPECT_EQ(samples_table(document).at(13), "0");
+}
+
 TEST(Summary, FailuresAreListedWithCheckAndPlace) {
   Record record = gemm_record();
   record.status = Status::failed;

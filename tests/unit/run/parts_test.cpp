@@ -44,6 +44,16 @@ TEST(MergeParts, ACheckHoldsWhenItHoldsOnEveryRank) {
   EXPECT_FALSE(whole.comparable);
 }
 
+TEST(MergeParts, ASampleIsThrottledIfItWasOnAnyRank) {
+  Record a = part(0), b = part(1), c = part(2);
+  b.samples.throttled = {{1, 4}};
+  c.samples.throttled = {{0, 4}};
+  EXPECT_EQ(merge_parts({a, b, c}).samples.throttled, (std::vector<int>{0, 1, 4}));
+  c.samples.throttled = b.samples.throttled = std::vector<int>();
+  EXPECT_EQ(merge_parts({a, b, c}).samples.throttled, std::vector<int>());
+  EXPECT_FALSE(merge_parts({part(0), part(1)}).samples.throttled);
+}
+
 // The message after encoding and decoding.
 template <typename T>
 T sent(const T& message) {

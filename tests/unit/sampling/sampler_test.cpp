@@ -379,6 +379,7 @@ TEST(SamplerRanks, TakeTurns) {
     EXPECT_EQ(m.values, measured[1].values);
     EXPECT_EQ(m.repetitions, measured[1].repetitions);
     EXPECT_EQ(m.stopped_by, measured[1].stopped_by);
+    EXPECT_EQ(m.samples_of, 1);
     EXPECT_THAT(m.rank_medians, ElementsAre(testing::DoubleNear(1e-6, 1e-9), testing::DoubleNear(3e-6, 1e-9),
                                             testing::DoubleNear(1e-6, 1e-9)));
   }
