@@ -1,8 +1,10 @@
-// Host-side all-gathers of one value per rank.
+// Host-side all-gathers of a few values per rank. Over GPUs max_of() is one, too, so several values go in one call.
 #pragma once
 
 #include "harness/comm/communicator.h"
 
+#include <algorithm>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -15,6 +17,14 @@ std::vector<T> gather(Communicator& comm, const T& own) {
   std::vector<T> all(static_cast<std::size_t>(comm.size()));
   comm.all_gather_host(&own, all.data(), sizeof own);
   return all;
+}
+
+// Replaces each value by the largest of all ranks; every rank gives equally many.
+inline void max_over_ranks(Communicator& comm, std::span<double> values) {
+  if (comm.size() == 1 || values.empty()) return;
+  std::vector<double> all(values.size() * static_cast<std::size_t>(comm.size()));
+  comm.all_gather_host(values.data(), all.data(), values.size_bytes());
+  for (std::size_t i = 0; i < all.size(); ++i) values[i % values.size()] = std::max(values[i % values.size()], all[i]);
 }
 
 inline double sum_over_ranks(Communicator& comm, double own) {

@@ -90,7 +90,8 @@ class Sampler {
 
   // Micro-benchmark: fn(stream, slot) enqueues one repetition on the buffers of `slot` in [0, slots).
   void repeat(int slots, const std::function<void(Stream&, int)>& fn);
-  // One sample per call (a training step); fn(step) returns when its work is done. Steps of warm-up count too.
+  // One sample per call (a training step); fn(step) returns when its work is done. Steps of warm-up count too. Several
+  // ranks agree only after a batch of steps (StopRule::next_batch), since their devices idle meanwhile.
   void steps(const std::function<void(std::int64_t)>& fn);
   // However many rounds share the protocol's time, each measurement gets at least this much of it (or all).
   static constexpr double min_round_seconds = 0.1;

@@ -27,6 +27,9 @@ constexpr double drift_factor = 10;
 constexpr double min_share_of_time = 0.1;  // of max_seconds
 // More samples say no more about a median, and isolated calls of a microsecond would fill memory.
 constexpr std::size_t max_kept_samples = 100'000;
+// Of batches between which ranks agree.
+constexpr double min_batch = 16, max_batch = 256;
+constexpr double batch_share_of_time = 0.02, max_batch_share_of_time = 0.1;
 
 double normal_half_width(double confidence) {
   return boost::math::quantile(boost::math::normal(), 0.5 * (1.0 + confidence));
@@ -52,12 +55,23 @@ StopRule::StopRule(const Protocol& protocol)
       max_samples_(protocol.max_samples > 0 ? static_cast<std::size_t>(protocol.max_samples) : max_kept_samples),
       next_look_(min_samples_) {}
 
-bool StopRule::add(double value, double elapsed_seconds) {
-  values_.push_back(value);
+std::size_t StopRule::next_batch(double sample_seconds, double elapsed_seconds) {
+  const double each = std::max(sample_seconds, 1e-9);
+  const double least = std::clamp(std::floor(max_batch_share_of_time * max_seconds_ / each), 1.0, min_batch);
+  double count = std::clamp(std::floor(batch_share_of_time * max_seconds_ / each), least, max_batch);
+  // Not by a step of warm-up, which may have taken far longer than the others will.
+  const double left = std::ceil((max_seconds_ - elapsed_seconds) / each);
+  last_batch_ = !values_.empty() && left < count + least;
+  if (last_batch_) count = std::max(left, 1.0);
+  return std::min(static_cast<std::size_t>(count), max_samples_ - values_.size());
+}
+
+bool StopRule::add(std::span<const double> values, double elapsed_seconds) {
+  values_.insert(values_.end(), values.begin(), values.end());
   const std::size_t n = values_.size();
   if (n >= max_samples_) {
     stopped_by_ = StopReason::count;
-  } else if (elapsed_seconds >= max_seconds_) {
+  } else if (last_batch_ || elapsed_seconds >= max_seconds_) {
     stopped_by_ = StopReason::time;
   } else if (n >= next_look_) {
     next_look_ = static_cast<std::size_t>(std::ceil(static_cast<double>(n) * look_growth));

@@ -5,6 +5,7 @@
 #include "harness/statistics/statistics.h"
 
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -19,14 +20,20 @@ enum class StopReason {
 };
 std::string_view name_of(StopReason reason);
 
-// A pure function of the samples it is given one at a time, so that ranks given the same samples stop together. Never
-// stops before the first sample, nor before protocol.min_samples unless time is up.
+// A pure function of the samples it is given, so that ranks given the same samples stop together. Never stops before
+// the first sample, nor before protocol.min_samples unless time is up.
 class StopRule {
  public:
   explicit StopRule(const Protocol& protocol);
 
-  // Adds a sample, given the seconds spent on sampling so far; true if that is enough.
-  bool add(double value, double elapsed_seconds);
+  // Adds samples, given the seconds spent on sampling so far; true if that is enough.
+  bool add(std::span<const double> values, double elapsed_seconds);
+  bool add(double value, double elapsed_seconds) { return add(std::span(&value, 1), elapsed_seconds); }
+
+  // How many samples to take before the next add(), by ranks that take a while to agree: as many as take a fiftieth of
+  // the time limit, but at least 16 unless those would take more than a tenth of it; and all that are left of the time
+  // if few would remain for another batch. `sample_seconds`: what a sample took lately, anything at first.
+  std::size_t next_batch(double sample_seconds, double elapsed_seconds);
 
   const std::vector<double>& values() const { return values_; }
   // Absent until add() has returned true.
@@ -42,6 +49,7 @@ class StopRule {
   std::size_t next_look_;
   std::vector<double> values_;
   std::vector<double> half_widths_;  // relative, one per look
+  bool last_batch_ = false;
   std::optional<StopReason> stopped_by_;
 };
 

@@ -119,14 +119,17 @@ class ThreadCommunicator final : public Communicator {
     for (const auto& wait : waiting_) wait();
     waiting_.clear();
   }
-  void barrier() override { shared_->barrier.arrive_and_wait(); }
+  void barrier() override {
+    const CountedCall call(calls_, "barrier");
+    meet();
+  }
 
   std::unique_ptr<Communicator> split(int colour, int key) override {
     {
       const std::lock_guard lock(shared_->mutex);
       shared_->split_of.emplace_back(colour, key, rank_);
     }
-    barrier();
+    meet();
     std::vector<std::tuple<int, int, int>> members;
     for (const auto& entry : shared_->split_of)
       if (std::get<0>(entry) == colour) members.push_back(entry);
@@ -140,12 +143,12 @@ class ThreadCommunicator final : public Communicator {
       if (!slot) slot = std::make_shared<Shared>(size);
       part = slot;
     }
-    barrier();
+    meet();
     if (rank_ == 0) {
       shared_->split_of.clear();
       shared_->parts.clear();
     }
-    barrier();
+    meet();
     return std::make_unique<ThreadCommunicator>(part, static_cast<int>(own - members.begin()), size);
   }
   [[noreturn]] void abort(const std::string& why) override { throw Error("abort: " + why); }
@@ -159,14 +162,16 @@ class ThreadCommunicator final : public Communicator {
     if (bytes) std::memcpy(to, from, bytes);
   }
 
+  void meet() { shared_->barrier.arrive_and_wait(); }
   // Every rank posts its bytes, then reads everyone's.
   template <typename F>
   void exchange(const void* data, std::size_t bytes, const F& read) {
+    const CountedCall call(calls_, "exchange");
     const char* from = static_cast<const char*>(data);
     shared_->posted[index(rank_)].assign(from, from + bytes);
-    barrier();
+    meet();
     read(shared_->posted);
-    barrier();
+    meet();
   }
   void collect(void* data, std::size_t bytes, int from) {
     std::unique_lock lock(shared_->mutex);

@@ -182,25 +182,31 @@ Evaluation Trainer::evaluate() {
     validation_ = std::make_unique<data::TrainingStream>(data_, options);
   }
   Evaluation all;
-  double loss = 0, valid = 0, correct = 0, samples = 0;
+  struct Sums {
+    double loss = 0, valid = 0, correct = 0, samples = 0;
+  };
+  Sums own, sums;
   for (std::int64_t i = 0; i < validation_->epoch(); ++i) {
     const data::FilledBatch filled = validation_->next(arrays_of(step_->inputs(0)));
     if (filled.samples == 0) continue;
     const nn::StepResult result = step_->evaluate();
-    loss += result.loss_sum;
-    valid += static_cast<double>(result.valid);
-    correct += static_cast<double>(result.correct);
-    samples += static_cast<double>(filled.samples);
+    own.loss += result.loss_sum;
+    own.valid += static_cast<double>(result.valid);
+    own.correct += static_cast<double>(result.correct);
+    own.samples += static_cast<double>(filled.samples);
     if (result.valid > 0)
       all.batches.push_back({filled.first, filled.samples, result.loss_sum / static_cast<double>(result.valid)});
   }
-  loss = sum_over_ranks(comm_, loss);
-  valid = sum_over_ranks(comm_, valid);
-  correct = sum_over_ranks(comm_, correct);
-  all.samples = std::llround(sum_over_ranks(comm_, samples));
-  if (valid == 0) throw Error("the validation set has no valid target");
-  all.loss = loss / valid;
-  all.accuracy = correct / valid;
+  for (const Sums& each : gather(comm_, own)) {
+    sums.loss += each.loss;
+    sums.valid += each.valid;
+    sums.correct += each.correct;
+    sums.samples += each.samples;
+  }
+  all.samples = std::llround(sums.samples);
+  if (sums.valid == 0) throw Error("the validation set has no valid target");
+  all.loss = sums.loss / sums.valid;
+  all.accuracy = sums.correct / sums.valid;
   if (!std::isfinite(all.loss))
     throw Error(fmt::format("the loss of the evaluation after step {} is not finite", steps_));
   return all;

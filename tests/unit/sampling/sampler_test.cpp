@@ -1,18 +1,13 @@
 #include "harness/sampling/sampler.h"
 
 #include "harness/core/error.h"
-#include "tests/support/thread_communicator.h"
 #include "tests/unit/sampling/fake_device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <mutex>
 #include <stdexcept>
-#include <thread>
 
 namespace assay {
 namespace {
@@ -335,119 +330,6 @@ TEST(SamplerProtocol, TheGateIsPartOfTheHash) {
   gated.set_gate(3);
   EXPECT_EQ(gated.gated_launches(), 3);
   EXPECT_NE(gated.hash(), open.hash());
-}
-
-// What `measure(sampler, device, rank)` measured on each rank.
-template <typename Measure>
-std::vector<Measurement> on_ranks(int ranks, const Protocol& protocol, Measure measure) {
-  std::vector<Measurement> measured(static_cast<std::size_t>(ranks));
-  test::run_ranks(ranks, [&](Communicator& comm) {
-    FakeDevice device;
-    Sampler sampler(device, comm, protocol, device.clock());
-    measure(sampler, device, comm.rank());
-    measured[static_cast<std::size_t>(comm.rank())] = sampler.measurement();
-  });
-  return measured;
-}
-
-Protocol two_seconds() {
-  Protocol protocol;
-  protocol.max_seconds = 2.0;
-  return protocol;
-}
-
-// gpus=each: one rank works at a time, and the slowest one's series is kept.
-TEST(SamplerRanks, TakeTurns) {
-  std::atomic<int> working{0}, max_working{0};
-  Protocol protocol;
-  protocol.min_samples = protocol.max_samples = 7;
-  const auto measured = on_ranks(3, protocol, [&](Sampler& s, FakeDevice& device, int rank) {
-    s.take_turns();
-    int calls = 0;
-    s.repeat(2, [&](Stream&, int) {
-      const int now = ++working;
-      max_working = std::max(max_working.load(), now);
-      if (++calls < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time for others to overlap
-      device.now += rank == 1 ? 3e-6 : 1e-6;
-      --working;
-    });
-  });
-  EXPECT_EQ(max_working, 1);
-  for (const Measurement& m : measured) {
-    EXPECT_THAT(m.values, Each(testing::DoubleNear(3e-6, 1e-9)));
-    EXPECT_EQ(m.values.size(), m.at.size());
-    EXPECT_EQ(m.values, measured[1].values);
-    EXPECT_EQ(m.repetitions, measured[1].repetitions);
-    EXPECT_EQ(m.stopped_by, measured[1].stopped_by);
-    EXPECT_EQ(m.samples_of, 1);
-    EXPECT_THAT(m.rank_medians, ElementsAre(testing::DoubleNear(1e-6, 1e-9), testing::DoubleNear(3e-6, 1e-9),
-                                            testing::DoubleNear(1e-6, 1e-9)));
-  }
-}
-
-TEST(SamplerRanks, AWindowInTurnsCountsTheSlowestRanksItems) {
-  const auto measured = on_ranks(2, two_seconds(), [](Sampler& s, FakeDevice& device, int rank) {
-    s.take_turns();
-    s.window([&] {
-      device.now += rank == 1 ? 0.25 : 0.125;
-      return 10;
-    });
-  });
-  for (const Measurement& m : measured) {
-    EXPECT_THAT(m.pieces, Each(40.0));
-    EXPECT_EQ(m.items, 40.0 * m.window_seconds);
-    EXPECT_THAT(m.rank_medians, ElementsAre(0.0125, 0.025));
-  }
-}
-
-// Two ranks, the second three times slower.
-TEST(SamplerRanks, AgreeOnRepetitionsAndKeepTheSlowestTime) {
-  std::vector<std::int64_t> calls(2);
-  const auto measured = on_ranks(2, {}, [&](Sampler& s, FakeDevice& device, int rank) {
-    s.repeat(rank == 0 ? 4 : 5, [&](Stream&, int) {
-      device.now += rank == 0 ? 1e-6 : 3e-6;
-      ++calls[static_cast<std::size_t>(rank)];
-    });
-  });
-  EXPECT_EQ(calls[0], calls[1]);  // else a collective would hang
-  EXPECT_EQ(measured[0].repetitions, measured[1].repetitions);
-  EXPECT_GE(measured[0].repetitions, 100);  // the faster rank's need
-  EXPECT_EQ(measured[0].values, measured[1].values);
-  EXPECT_THAT(measured[0].values, Each(testing::DoubleNear(3e-6, 1e-9)));
-  for (const Measurement& m : measured)
-    EXPECT_THAT(m.rank_medians, ElementsAre(testing::DoubleNear(1e-6, 1e-9), testing::DoubleNear(3e-6, 1e-9)));
-}
-
-TEST(SamplerRanks, AWindowCountsTheItemsOfAllRanks) {
-  const auto measured = on_ranks(3, two_seconds(), [](Sampler& s, FakeDevice& device, int rank) {
-    s.window([&] {  // pieces of at least 0.2 s take two calls; the last rank is half as fast
-      device.now += rank == 2 ? 0.25 : 0.125;
-      return rank == 2 ? 20 : 10;
-    });
-  });
-  for (const Measurement& m : measured) {
-    EXPECT_THAT(m.pieces, Each(240.0));  // 20 + 20 + 20 items in 0.25 s
-    EXPECT_EQ(m.items, 60.0 * static_cast<double>(m.pieces.size()));
-    EXPECT_EQ(m.window_seconds, 0.25 * static_cast<double>(m.pieces.size()));
-    EXPECT_THAT(m.rank_medians, ElementsAre(0.0125, 0.0125, 0.0125));
-  }
-}
-
-TEST(SamplerRanks, AProcedureMustGiveEquallyManySamplesOnAllRanks) {
-  int errors = 0;
-  std::mutex lock;
-  test::run_ranks(2, [&](Communicator& comm) {
-    FakeDevice device;
-    const Protocol protocol;
-    Sampler s(device, comm, protocol, device.clock());
-    try {
-      s.procedure([&] { return std::vector<double>(static_cast<std::size_t>(comm.rank()), 1.0); });
-    } catch (const Error&) {
-      const std::lock_guard<std::mutex> hold(lock);
-      ++errors;
-    }
-  });
-  EXPECT_EQ(errors, 2);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <functional>
 #include <ostream>
 #include <random>
+#include <vector>
 
 namespace assay {
 namespace {
@@ -53,6 +54,43 @@ TEST(StopRule, CountComesFirst) {
       protocol, [] { return 1.0; }, 1.0);
   EXPECT_EQ(rule.values().size(), 3u);
   EXPECT_EQ(rule.stopped_by(), StopReason::count);
+}
+
+TEST(StopRule, BatchesAreAtLeastSixteenSamplesUnlessTheseAreLong) {
+  Protocol protocol;
+  protocol.max_seconds = 30;
+  const auto first = [&](double seconds) { return StopRule(protocol).next_batch(seconds, 0); };
+  EXPECT_EQ(first(0), 256u);
+  EXPECT_EQ(first(7e-3), 85u);
+  EXPECT_EQ(first(0.1), 16u);
+  EXPECT_EQ(first(0.1875), 16u);
+  EXPECT_EQ(first(0.5), 6u);
+  EXPECT_EQ(first(2), 1u);
+  EXPECT_EQ(first(100), 1u);
+  protocol.max_samples = 9;
+  EXPECT_EQ(first(0.1), 9u);
+}
+
+TEST(StopRule, TheLastBatchIsWhatIsLeftOfTheTime) {
+  Protocol protocol;
+  protocol.max_seconds = 30;
+  StopRule rule(protocol);
+  const std::vector<double> batch(16, 0.1);
+  EXPECT_FALSE(rule.add(batch, 26.7));
+  EXPECT_EQ(rule.next_batch(0.1, 26.7), 16u);
+  EXPECT_FALSE(rule.add(batch, 26.95));
+  EXPECT_EQ(rule.next_batch(0.1, 26.95), 31u);
+  EXPECT_TRUE(rule.add(std::vector<double>(31, 0.09), 29.7));
+  EXPECT_EQ(rule.stopped_by(), StopReason::time);
+  EXPECT_EQ(rule.values().size(), 63u);
+}
+
+// A first step may take longer than the limit, and say nothing about the others.
+TEST(StopRule, TheFirstBatchIsNeverTheLast) {
+  Protocol protocol;
+  StopRule rule(protocol);
+  EXPECT_EQ(rule.next_batch(100, 0), 1u);
+  EXPECT_FALSE(rule.add(0.01, 0.01));
 }
 
 TEST(StopRule, TwoEqualModesAreAPlateau) {
