@@ -81,6 +81,10 @@ class Communicator {
   // Sends and receives issued inside `body` progress together, so a pair cannot deadlock.
   virtual void group(const std::function<void()>& body, Stream&) = 0;
   virtual void barrier() = 0;
+  // Enqueues a collective of a few bytes, which ends on all ranks at the same time: what follows it on `stream` starts
+  // together, even where ranks come out of barrier() one after another. Nothing on inline streams, where no collective
+  // ends more evenly than the barrier itself.
+  virtual void line_up(Stream& stream) { (void)stream; }
 
   // A communicator of the ranks with the same colour, ordered by key.
   virtual std::unique_ptr<Communicator> split(int colour, int key) = 0;

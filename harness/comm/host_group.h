@@ -31,8 +31,9 @@ class HostGroup {
   // `bytes` of every rank to every rank; `receive` has size * bytes. Returns when all ranks have called it. Throws
   // Error naming a rank that disconnected.
   void all_gather(const void* send, void* receive, std::size_t bytes);
-  // Returns when all ranks have called it; on one host at nearly the same time everywhere, by its clock: released by
-  // messages alone, ranks would start one after another, which their next collective would pay for.
+  // Returns when all ranks have called it; on one host at nearly the same time everywhere, by its clock. Over several
+  // hosts, whose clocks differ, rank 0's messages release the ranks one after another, about 8 us apart:
+  // Communicator::line_up() makes up for that.
   void barrier();
   // A group of the ranks with the same colour, ordered by key.
   std::unique_ptr<HostGroup> split(int colour, int key);

@@ -13,7 +13,7 @@ namespace assay {
 
 // Wraps a communicator on the rank with the slow link. Each call takes 100 us longer there, plus 8 ns for each byte
 // that crosses the link (125 MB/s). The delay is enqueued behind the call on its stream, so timing and graph capture
-// include it. Host-side agreement (barrier, max_of, ...) is not delayed.
+// include it. Agreement between ranks (barrier, line_up, max_of, ...) is not delayed.
 class SlowLink final : public Communicator {
  public:
   // The sending thread calls `on_use` once, before the first delay. All arguments must outlive this.
@@ -33,6 +33,7 @@ class SlowLink final : public Communicator {
   void receive(void* data, std::size_t count, DType, int from, Stream&) override;
   void group(const std::function<void()>& body, Stream&) override;
   void barrier() override { inner_.barrier(); }
+  void line_up(Stream& stream) override { inner_.line_up(stream); }
   // Its parts are slow, too.
   std::unique_ptr<Communicator> split(int colour, int key) override;
   [[noreturn]] void abort(const std::string& why) override;

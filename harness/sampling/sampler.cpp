@@ -184,7 +184,10 @@ struct Sampler::Repetition {
     // Its readings take microseconds that differ between ranks: before the barrier, or the first call would wait for
     // the last rank to read.
     if (watch) watch->before();
-    if (sampler.comm_->size() > 1) sampler.comm_->barrier();
+    if (sampler.comm_->size() > 1) {
+      sampler.comm_->barrier();
+      sampler.comm_->line_up(stream);
+    }
     Gate gate(sampler.device_, stream, gated);
     start->record(stream);
     for (std::int64_t i = 0; i < count; ++i) {

@@ -1,8 +1,12 @@
 // The communicator's contract over NCCL, with one process and one GPU, real or emulated, per rank. The program starts
 // its ranks itself, as `assay run` does.
+#include "harness/comm/gather.h"
 #include "harness/comm/nccl_entry.h"
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
+#include "harness/sampling/sampler.h"
 #include "tests/support/communicator_contract.h"
+#include "tests/support/hooked_communicator.h"
 #include "tests/support/staged_communicator.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -88,6 +94,48 @@ TEST_F(NcclCommunicator, HostDataGoesToEveryRank) {
   std::string all(own.size() * static_cast<std::size_t>(world_size), '?');
   comm_->all_gather_host(own.data(), all.data(), own.size());
   for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], static_cast<char>('a' + i / own.size()));
+}
+
+// Seconds on a clock that all processes of the host share.
+double now() { return seconds_on(CLOCK_MONOTONIC); }
+
+TEST_F(NcclCommunicator, WorkBehindALineUpWaitsForTheLastRank) {
+  const auto stream = device_->make_stream();
+  for (int late = 0; late < world_size; ++late) {
+    if (own_rank == late) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const double arrived = now();
+    comm_->line_up(*stream);
+    stream->synchronize();
+    const double left = now();
+    for (const double each : gather(*comm_, arrived)) EXPECT_LE(each, left);
+  }
+}
+
+// Ranks come out of the barrier 1 ms after one another, as over several hosts: every sample begins after the last has.
+TEST_F(NcclCommunicator, SamplesBeginAfterTheLastRankHasLeftTheBarrier) {
+  if (!device_->info().emulated) GTEST_SKIP() << "only on inline streams does the host see when work runs";
+  std::vector<double> left, began;
+  test::HookedCommunicator skewed(*comm_, [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(own_rank));
+    left.push_back(now());
+  });
+  Protocol protocol;
+  protocol.cache = Protocol::Cache::hot;
+  protocol.batching = Protocol::Batching::isolated;
+  protocol.min_samples = protocol.max_samples = 20;
+  protocol.warmup_seconds = 0;
+  Sampler sampler(*device_, skewed, protocol);
+  const Buffer buffer = device_->allocate(sizeof(float));
+  device_->zero(buffer.data(), sizeof(float), sampler.stream());
+  sampler.repeat(1, [&](Stream& stream, int) {
+    began.push_back(now());
+    comm_->all_reduce(buffer.data(), buffer.data(), 1, DType::f32, ReduceOp::sum, stream);
+  });
+  if (world_size == 1) return;
+  ASSERT_EQ(left.size(), began.size());
+  ASSERT_GE(began.size(), 20u);
+  for (std::size_t i = 0; i < began.size(); ++i)
+    for (const double each : gather(*comm_, left[i])) EXPECT_LE(each, began[i]) << "sample " << i;
 }
 
 TEST_F(NcclCommunicator, SumsSmallTypes) {

@@ -63,6 +63,7 @@ class StagedCommunicator final : public Communicator {
     finish();
   }
   void barrier() override { inner_.barrier(); }
+  void line_up(Stream& stream) override { inner_.line_up(stream); }
   std::unique_ptr<Communicator> split(int colour, int key) override {
     return std::make_unique<StagedCommunicator>(inner_.split(colour, key), device_);
   }

@@ -231,8 +231,11 @@ class ThroughputCase final : public Case {
   // Alternates steps with and without reduction. The rate is 0, since weights of ranks would diverge without it.
   void compare_without_reduction() {
     Communicator& comm = context_->comm;
+    const auto stream = context_->device.make_stream();
     const auto timed = [&](bool reduce) {
       comm.barrier();
+      comm.line_up(*stream);
+      stream->synchronize();
       const Clock::time_point start = Clock::now();
       trainer_->step(0, reduce);
       return seconds_since(start);

@@ -5,6 +5,7 @@
 #include "harness/comm/nccl/types.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/device/cuda/check.h"
 #include "harness/device/cuda/native.h"
 
 #include <unistd.h>
@@ -52,6 +53,7 @@ NcclCommunicator::NcclCommunicator(ncclComm_t comm, std::unique_ptr<HostGroup> h
 NcclCommunicator::~NcclCommunicator() {
   watch_.reset();
   ncclCommDestroy(comm_);
+  if (word_) cudaFree(word_);
 }
 
 std::string NcclCommunicator::implementation() const {
@@ -123,6 +125,16 @@ void NcclCommunicator::group(const std::function<void()>& body, Stream&) {
 void NcclCommunicator::barrier() {
   const CountedCall call(calls_, "barrier");
   hosts_->barrier();
+}
+
+void NcclCommunicator::line_up(Stream& stream) {
+  const CountedCall call(calls_, "line_up");
+  const cudaStream_t queue = cuda::native(stream);
+  if (!word_) {
+    ASSAY_CUDA(cudaMalloc(&word_, sizeof(float)));
+    ASSAY_CUDA(cudaMemsetAsync(word_, 0, sizeof(float), queue));
+  }
+  ASSAY_NCCL(ncclAllReduce(word_, word_, 1, ncclFloat, ncclMax, comm_, queue));
 }
 
 std::unique_ptr<Communicator> NcclCommunicator::split(int colour, int key) {

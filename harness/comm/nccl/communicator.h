@@ -38,6 +38,7 @@ class NcclCommunicator final : public Communicator {
   void receive(void* data, std::size_t count, DType, int from, Stream&) override;
   void group(const std::function<void()>& body, Stream&) override;
   void barrier() override;
+  void line_up(Stream& stream) override;
   std::unique_ptr<Communicator> split(int colour, int key) override;
   [[noreturn]] void abort(const std::string& why) override;
   std::string poll_error() override;
@@ -61,6 +62,7 @@ class NcclCommunicator final : public Communicator {
   int size_ = 1;
   std::vector<std::uint64_t> host_of_;  // by rank: a hash of its host
   std::optional<Watch> watch_;
+  void* word_ = nullptr;  // device memory of line_up()
 };
 
 }  // namespace assay::nccl

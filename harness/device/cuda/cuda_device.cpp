@@ -337,7 +337,7 @@ class CudaDevice final : public Device {
 
   std::string_view timer() const override { return "cuda_event"; }
   double timer_cost() const override { return timer_cost_; }
-  double shortest_sample() const override { return std::max(1000.0 * timer_resolution, 50e-6); }
+  double shortest_sample() const override { return 5e-3; }
 
   void flush_cache(Stream& stream) override {
     const std::size_t bytes = 2 * info_.last_level_cache_bytes;
@@ -349,10 +349,6 @@ class CudaDevice final : public Device {
   void open_gate() override { gate_->open(); }
 
  private:
-  // Of event timestamps: about half a microsecond, says the documentation of cudaEventElapsedTime. Recording them costs
-  // time between samples, not inside them.
-  static constexpr double timer_resolution = 0.5e-6;
-
   // Seconds between two consecutive events with nothing between them.
   double measure_timer_cost() {
     CudaStream stream;

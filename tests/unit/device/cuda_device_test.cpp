@@ -70,7 +70,7 @@ TEST_F(CudaDevice, KnowsItself) {
   EXPECT_GT(info.compute_units, 0);
   EXPECT_GE(info.compute_capability, 80);
   EXPECT_EQ(device_->timer(), "cuda_event");
-  EXPECT_GE(device_->shortest_sample(), 50e-6);
+  EXPECT_GE(device_->shortest_sample(), 5e-3);
   EXPECT_FALSE(device_->lost());
 }
 

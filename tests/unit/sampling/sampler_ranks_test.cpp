@@ -1,6 +1,7 @@
 // The sampler with several ranks: what they agree on, when, and whose times are kept.
 #include "harness/core/error.h"
 #include "harness/sampling/sampler.h"
+#include "tests/support/hooked_communicator.h"
 #include "tests/support/thread_communicator.h"
 #include "tests/unit/sampling/fake_device.h"
 
@@ -236,6 +237,30 @@ TEST(SamplerRanks, AgreeOnceAboutAPieceOfAWindow) {
     ASSERT_EQ(collectives.size(), 1 + sampler.measurement().pieces.size());
     EXPECT_EQ(collectives.back() - collectives[1], collectives.size() - 2);
   });
+}
+
+// Ranks on several hosts come out of a barrier one after another, here 1 ms apart, and the work is a collective of
+// 10 us, which ends when the last rank has come.
+TEST(SamplerRanks, ReleaseSkewOfABarrierIsNotInTheSamples) {
+  for (const auto batching : {Protocol::Batching::batched, Protocol::Batching::isolated})
+    for (const int ranks : {2, 4, 8})
+      test::run_ranks(ranks, [&](Communicator& comm) {
+        FakeDevice device;
+        const auto meet = [&] { device.now = comm.max_of(device.now); };
+        test::HookedCommunicator skewed(
+            comm, [&] { device.now += 1e-3 * comm.rank(); }, meet);
+        Protocol protocol;
+        protocol.batching = batching;
+        protocol.cache = Protocol::Cache::hot;
+        Sampler sampler(device, skewed, protocol, device.clock());
+        sampler.calls_are_collective();
+        sampler.repeat(1, [&](Stream&, int) {
+          meet();
+          device.now += 1e-5;
+        });
+        EXPECT_THAT(sampler.measurement().values, Each(testing::DoubleNear(1e-5, 1e-9)));
+        EXPECT_EQ(sampler.measurement().repetitions > 1, batching == Protocol::Batching::batched);
+      });
 }
 
 }  // namespace
