@@ -144,9 +144,12 @@ class Device {
   // Evicts the contents of the last-level cache.
   virtual void flush_cache(Stream& stream) = 0;
   // Holds back work enqueued on `stream` after close_gate() until open_gate(), so that launch overhead is not timed. At
-  // most a few hundred launches may be enqueued in between, none of which synchronises. No effect on a CPU.
+  // most a few hundred launches may be enqueued in between, none of which synchronises: the gate would open by itself
+  // after 5 s. No effect on a CPU.
   virtual void close_gate(Stream& stream) { (void)stream; }
   virtual void open_gate() {}
+  // Whether the gate last closed has opened by itself, or could not be closed; known once the work behind it is done.
+  virtual bool gate_timed_out() { return false; }
 };
 
 // The device of this process: the rank's CPU set, or its GPU (through libassay-cuda.so).

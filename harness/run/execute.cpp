@@ -150,6 +150,12 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   });
   if (watched) record.telemetry = telemetry.stop();
   record_samples(record, sampler.measurement(), comm.rank());
+  if (const auto calls = sampler.measurement().max_gated; calls && *calls > 0) {
+    context.outputs.flags.push_back(fmt::format("gate timed out: calls per sample limited to {}", *calls));
+  } else if (calls) {
+    context.outputs.flags.push_back("gate timed out: dropped, so the figure contains launches");
+    record.comparable = false;
+  }
   // Sensor values from after the window do not count.
   const Measurement& measured = sampler.measurement();
   const double from = measured.window_start, to = from + measured.window_seconds;

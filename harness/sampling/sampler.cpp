@@ -171,14 +171,18 @@ struct Sampler::Repetition {
   Sampler& sampler;
   const std::function<void(Stream&, int)>& fn;
   int slots;
+  bool single;  // one call per sample
   bool flush;
   std::unique_ptr<Event> start, stop;
+  std::int64_t max_gated;  // calls behind the gate; 0: no gate
   int slot = 0;
   bool gated = false;
+  bool timed_out = false;  // the last sample's gate has opened by itself
 
   // Seconds of `count` back-to-back calls on this rank; all ranks start together.
   double time(std::int64_t count, DisturbanceWatch* watch = nullptr) {
     Stream& stream = *sampler.stream_;
+    const bool behind_gate = gated && count <= max_gated;
     // Flush first: ranks finish it at different times.
     if (flush) sampler.device_.flush_cache(stream);
     // Its readings take microseconds that differ between ranks: before the barrier, or the first call would wait for
@@ -188,7 +192,7 @@ struct Sampler::Repetition {
       sampler.comm_->barrier();
       sampler.comm_->line_up(stream);
     }
-    Gate gate(sampler.device_, stream, gated);
+    Gate gate(sampler.device_, stream, behind_gate);
     start->record(stream);
     for (std::int64_t i = 0; i < count; ++i) {
       sampler.run([&] { fn(stream, slot); });
@@ -198,31 +202,17 @@ struct Sampler::Repetition {
     gate.open();
     stop->synchronize();
     if (watch) watch->after();
+    timed_out = behind_gate && sampler.device_.gate_timed_out();
     return stop->seconds_since(*start);
   }
 };
 
-void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn) {
-  ASSAY_CHECK(slots >= 1, "a case repeats on {} slots", slots);
-  begin();
-  const bool cold = protocol_->cache == Protocol::Cache::cold;
-  const bool isolated = protocol_->batching == Protocol::Batching::isolated;
-  const bool single = isolated || (cold && slots == 1);
-  Repetition work{*this,
-                  fn,
-                  protocol_->cache == Protocol::Cache::hot ? 1 : slots,
-                  cold && single,
-                  device_.make_event(),
-                  device_.make_event()};
-  // An injected straggler synchronises after each call, which a gate would block.
-  const std::int64_t launches = slow_ ? 0 : protocol_->gated_launches();
-  const std::int64_t limit = launches > 0 ? std::max<std::int64_t>(1, max_gated_launches / launches) : max_repetitions;
-
-  std::int64_t repetitions = 1;
-  {
-    const trace::Span phase(trace::Category::phase, "warm-up");
-    const double start = clock_();
-    const auto spent = [&] { return clock_() - start; };
+// Returns the number of calls per sample, on which the ranks have agreed.
+std::int64_t Sampler::warm_up(Repetition& work) {
+  const trace::Span phase(trace::Category::phase, "warm-up");
+  const double start = clock_();
+  const auto spent = [&] { return clock_() - start; };
+  if (measurement_.first_touch.empty()) {
     // Touch every slot once, call by call, unless that takes too much of the measuring time.
     const double touch_seconds = std::max(protocol_->warmup_seconds, 0.25 * protocol_->max_seconds);
     const auto touches = static_cast<int>(comm_->max_of(std::min(work.slots, max_first_touch)));
@@ -230,36 +220,88 @@ void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn
       measurement_.first_touch.push_back(work.time(1));
       if (any(spent() >= touch_seconds)) break;
     }
-    // Warm up by samples that grow until one spans the shortest time that the timer measures reliably.
-    while (any(spent() < protocol_->warmup_seconds) || !single) {
-      const double seconds = work.time(repetitions);
-      const bool ungated = launches > 0 && !work.gated;
-      work.gated = launches > 0 && launches <= max_gated_launches;
-      const double wanted = device_.shortest_sample();
-      const bool too_short = !single && (seconds < wanted || ungated) && repetitions < limit;
-      std::int64_t next = repetitions;
-      if (too_short) {
-        const double growth = std::clamp(1.25 * wanted / std::max(seconds, 1e-12), 1.0, 10.0);
-        next = std::min(limit, 1 + static_cast<std::int64_t>(growth * static_cast<double>(repetitions)));
-      }
-      repetitions = static_cast<std::int64_t>(comm_->max_of(static_cast<double>(next)));
-      if (!any(too_short || spent() < protocol_->warmup_seconds)) break;
-    }
   }
+  // Warm up by samples that grow until one spans the shortest time that the timer measures reliably.
+  std::int64_t repetitions = 1;
+  work.gated = false;
+  for (bool more = !work.single || any(spent() < protocol_->warmup_seconds); more;) {
+    const bool ungated = work.max_gated > 0 && !work.gated;
+    const double seconds = work.time(repetitions);
+    work.gated = work.max_gated > 0;
+    const std::int64_t limit = work.max_gated > 0 ? work.max_gated : max_repetitions;
+    const double wanted = device_.shortest_sample();
+    const bool too_short = !work.single && (seconds < wanted || ungated) && repetitions < limit;
+    std::int64_t next = repetitions;
+    if (too_short) {
+      const double growth = std::clamp(1.25 * wanted / std::max(seconds, 1e-12), 1.0, 10.0);
+      next = std::min(limit, 1 + static_cast<std::int64_t>(growth * static_cast<double>(repetitions)));
+    }
+    double agreed[] = {static_cast<double>(next), too_short || spent() < protocol_->warmup_seconds ? 1.0 : 0.0,
+                       work.timed_out ? 1.0 : 0.0};
+    max_over_ranks(*comm_, agreed);
+    if (agreed[2] > 0) {
+      use_gate_less(work, repetitions);
+      repetitions = 1;
+      continue;
+    }
+    repetitions = static_cast<std::int64_t>(agreed[0]);
+    more = agreed[1] > 0;
+  }
+  return repetitions;
+}
 
-  StopRule rule(*protocol_);
+// After a gate has opened by itself behind `repetitions` calls: either they filled the queue of launches, so that the
+// host waited for the device, or one of them waits for it in any case.
+void Sampler::use_gate_less(Repetition& work, std::int64_t repetitions) {
+  work.max_gated = std::min(work.max_gated, repetitions / 2);
+  work.gated = work.max_gated > 0;
+  measurement_.max_gated = work.max_gated;
+}
+
+// False if a gate has opened by itself: no sample counts then.
+bool Sampler::sample(Repetition& work, std::int64_t repetitions, StopRule& rule) {
+  rule = StopRule(*protocol_);
+  own_.clear();
+  measurement_.at.clear();
+  watch_ = {};
   DisturbanceWatch* watch = device_.kind() == DeviceKind::cpu ? &watch_ : nullptr;
   const double start = clock_();
   for (bool enough = false; !enough;) {
     const trace::Span span(trace::Category::sample, "sample", static_cast<std::int64_t>(own_.size()));
     measurement_.at.push_back(clock_());
     own_.push_back(work.time(repetitions, watch) / static_cast<double>(repetitions));
-    const double slowest = comm_->max_of(own_.back());
-    enough = rule.add(slowest, comm_->max_of(clock_() - start));
+    double agreed[] = {own_.back(), clock_() - start, work.timed_out ? 1.0 : 0.0};
+    max_over_ranks(*comm_, agreed);
+    if (agreed[2] > 0) return false;
+    enough = rule.add(agreed[0], agreed[1]);
   }
   measurement_.window_start = start;
   measurement_.window_seconds = clock_() - start;
   measurement_.repetitions = repetitions;
+  return true;
+}
+
+void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn) {
+  ASSAY_CHECK(slots >= 1, "a case repeats on {} slots", slots);
+  begin();
+  const bool cold = protocol_->cache == Protocol::Cache::cold;
+  const bool single = protocol_->batching == Protocol::Batching::isolated || (cold && slots == 1);
+  // An injected straggler synchronises after each call, which a gate would block.
+  const std::int64_t launches = slow_ ? 0 : protocol_->gated_launches();
+  Repetition work{*this,
+                  fn,
+                  protocol_->cache == Protocol::Cache::hot ? 1 : slots,
+                  single,
+                  cold && single,
+                  device_.make_event(),
+                  device_.make_event(),
+                  launches > 0 ? max_gated_launches / launches : 0};
+  StopRule rule(*protocol_);
+  std::int64_t repetitions = warm_up(work);
+  while (!sample(work, repetitions, rule)) {
+    use_gate_less(work, repetitions);
+    repetitions = warm_up(work);
+  }
   for (int i = 0; collective_ && comm_->size() > 1 && i < single_calls; ++i) paces_.push_back(work.time(1));
   finish(rule.values(), *rule.stopped_by());
 }

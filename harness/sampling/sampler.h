@@ -42,6 +42,8 @@ struct Measurement {
   std::vector<double> pieces;        // window form: items per second of all ranks in each piece of the window
   // Rounds form: by round and rank, what the rank's group measured; absent if the rank took no part.
   std::vector<std::vector<std::optional<RoundResult>>> rounds;
+  // If a gate opened by itself: to how many calls per sample it was then limited; 0: dropped, so that launches count.
+  std::optional<std::int64_t> max_gated;
 };
 
 // Every rank calls the same form with the same protocol. Errors of the work pass through.
@@ -57,7 +59,8 @@ struct Measurement {
 //
 // If the protocol has a gate (Protocol::set_gate), samples of `repeat` are enqueued behind it and then released, so
 // that the device never waits for the host. The first call of each slot and the first sample of warm-up are not gated:
-// what is loaded on first use could wait for the gate forever.
+// what is loaded on first use could wait for the gate forever. If a gate opens by itself, because the host waits for
+// work behind it, measuring starts again with half as many calls per sample, in the end without the gate.
 //
 // Overhead, with empty work on one rank of a CPU (Zen 4, 2 cores): 2.5 us between samples, outside the timed region
 // (mostly the readings of disturbances; median of the differences of `at` minus the sample); inside it 30 ns per sample
@@ -125,6 +128,9 @@ class Sampler {
   // Replaces every rank's measurement by that of `rank`.
   void copy_from(int rank);
   void repeat_here(int slots, const std::function<void(Stream&, int)>& fn);
+  std::int64_t warm_up(Repetition& work);
+  bool sample(Repetition& work, std::int64_t repetitions, StopRule& rule);
+  void use_gate_less(Repetition& work, std::int64_t repetitions);
   void steps_here(const std::function<void(std::int64_t)>& fn);
   void window_here(const std::function<std::int64_t()>& fn);
   void procedure_here(const std::function<std::vector<double>()>& fn);

@@ -67,6 +67,17 @@ class GpuSuites(AssayCase):
         hops = int(record["labels"]["hops"])
         self.assertAlmostEqual(self.figure(record, "latency") * hops / record["ranks"][0]["median"], 1, 6)
 
+    def test_a_gate_that_opens_by_itself_limits_the_batch_or_is_dropped(self):
+        entry = {"family": "memory", "op": "read", "bytes": "64KiB"}
+        [whole] = self.ok(entry)
+        self.assertFalse([flag for flag in whole["flags"] if "gate" in flag])
+        [limited] = self.ok(entry, emulation="gate_times_out=1")
+        [flag] = [flag for flag in limited["flags"] if "gate" in flag]
+        self.assertRegex(flag, r"^gate timed out: calls per sample limited to \d+$")
+        self.assertLessEqual(limited["samples"]["repetitions"], int(flag.split()[-1]))
+        [without] = self.ok(entry, emulation="gate_times_out=1000")
+        self.assertIn("gate timed out: dropped, so the figure contains launches", without["flags"])
+
     def test_memory_a_flipped_bit_fails(self):
         self.failed({"family": "memory", "op": ["read", "copy", "dot"], "bytes": "64KiB"}, "wrong_elements")
         self.failed({"family": "memory", "op": "latency", "bytes": "64KiB"}, "wrong_elements")

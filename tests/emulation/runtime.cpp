@@ -44,7 +44,7 @@ int number(std::string_view text) {
 
 std::map<std::string, std::string, std::less<>> read_script() {
   constexpr std::string_view known[] = {"no_driver",    "driver",      "devices",       "capability", "memory",
-                                        "kernel_fault", "count_error", "context_error", "cudnn"};
+                                        "kernel_fault", "count_error", "context_error", "cudnn",      "gate_times_out"};
   std::map<std::string, std::string, std::less<>> script;
   const char* text = std::getenv("ASSAY_EMULATION");
   for (const std::string& word : words_of(text ? text : "")) {
@@ -90,6 +90,11 @@ std::optional<std::string> scripted(std::string_view name) {
   static const auto& script = *new std::map<std::string, std::string, std::less<>>(read_script());
   const auto found = script.find(name);
   return found == script.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool gate_times_out() {
+  static std::atomic<int> left{number(scripted("gate_times_out").value_or("0"))};
+  return left > 0 && left-- > 0;
 }
 
 std::uint64_t bytes_of(std::string_view text) {

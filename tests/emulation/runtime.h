@@ -51,8 +51,11 @@ std::size_t& shared_limit(const void* kernel);
 // ASSAY_EMULATION: comma-separated words, `name` or `name=value`:
 //   no_driver  driver=12.4  devices=2  capability=70  memory=512MiB  kernel_fault=PART_OF_A_NAME  cudnn=absent|refuses
 //   count_error=802 (what cudaGetDeviceCount returns)  context_error=46 (cudaSetDevice, which creates a context)
+//   gate_times_out=2 (the first two gates closed open by themselves, as if the host waited for work behind them)
 // The value of `name` ("" if it has none); nothing if the script does not contain it. Throws Error at an unknown name.
 std::optional<std::string> scripted(std::string_view name);
+// Whether the next gate opens by itself.
+bool gate_times_out();
 // A size such as 512MiB.
 std::uint64_t bytes_of(std::string_view text);
 

@@ -347,6 +347,7 @@ class CudaDevice final : public Device {
 
   void close_gate(Stream& stream) override { gate_->close(cuda::native(stream)); }
   void open_gate() override { gate_->open(); }
+  bool gate_timed_out() override { return gate_->timed_out(); }
 
  private:
   // Seconds between two consecutive events with nothing between them.

@@ -5,9 +5,14 @@
 
 namespace assay::cuda {
 
-// Enqueues the gate: it ends once *flag (pinned host memory) is not zero, or after `limit_seconds` in case the host
-// never opens it.
-void enqueue_gate(const int* flag, double limit_seconds, cudaStream_t stream);
+// In pinned host memory; both start at zero.
+struct GateWords {
+  int open = 0;       // set by the host
+  int timed_out = 0;  // set by the gate, if it ended by itself
+};
+
+// Enqueues the gate: it ends once it is open, or after `limit_seconds` in case the host never opens it.
+void enqueue_gate(GateWords* words, double limit_seconds, cudaStream_t stream);
 // Enqueues a single-thread kernel that runs for this long.
 void enqueue_delay(double seconds, cudaStream_t stream);
 // Whether this build has code for the current GPU (looked up for the gate kernel): cudaSuccess or the reason.

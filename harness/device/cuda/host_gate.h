@@ -1,15 +1,17 @@
 // A gate that the host opens, for streams of one device or of a copy between two.
 #pragma once
 
+#include "harness/device/cuda/gate.h"
+
 #include <cuda_runtime_api.h>
 
 namespace assay::cuda {
 
-// The flag is in pinned memory, visible to every GPU. For use by one thread.
+// Its words are in pinned memory, visible to every GPU. For use by one thread.
 class HostGate {
  public:
   HostGate();
-  // Opens it, and waits for the current GPU, which may still be polling the flag.
+  // Opens it, and waits for the current GPU, which may still be polling.
   ~HostGate();
   HostGate(const HostGate&) = delete;
   HostGate& operator=(const HostGate&) = delete;
@@ -21,9 +23,11 @@ class HostGate {
   // synchronous, as under CUDA_LAUNCH_BLOCKING and some sanitizers and debuggers.
   void close(cudaStream_t stream);
   void open();
+  // Whether the gate last closed has opened by itself, or could not be closed; known once the work behind it is done.
+  bool timed_out() const;
 
  private:
-  int* flag_ = nullptr;
+  GateWords* words_ = nullptr;
   bool launches_wait_ = false;
 };
 

@@ -182,10 +182,22 @@ TEST_F(CudaDevice, AGateDelaysLaterWork) {
     copy(b, a, *stream_);
     device_->open_gate();
     EXPECT_EQ(get(b), get(a));
+    EXPECT_FALSE(device_->gate_timed_out());
     device_->zero(b.data(), b.bytes(), *stream_);
   }
   device_->flush_cache(*stream_);
   EXPECT_THAT(get(b), Each(0));
+}
+
+TEST_F(CudaDevice, AGateThatIsNotOpenedOpensByItself) {
+  if (device_->info().emulated) GTEST_SKIP() << "inline streams do not wait for a gate";
+  device_->close_gate(*stream_);
+  stream_->synchronize();
+  EXPECT_TRUE(device_->gate_timed_out());
+  device_->close_gate(*stream_);
+  device_->open_gate();
+  stream_->synchronize();
+  EXPECT_FALSE(device_->gate_timed_out());
 }
 
 TEST_F(CudaDevice, OtherThreadsUseTheSameGpu) {

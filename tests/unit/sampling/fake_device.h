@@ -17,6 +17,7 @@ class FakeDevice final : public Device {
   int flushes = 0;
   bool gate_closed = false;
   int gates = 0;
+  int timeouts = 0;  // of the next gates
 
   FakeDevice() {
     info_.name = "fake";
@@ -47,8 +48,11 @@ class FakeDevice final : public Device {
   void close_gate(Stream&) override {
     gate_closed = true;
     ++gates;
+    timed_out_ = timeouts > 0 && timeouts-- > 0;
+    if (timed_out_) now += 5;
   }
   void open_gate() override { gate_closed = false; }
+  bool gate_timed_out() override { return timed_out_; }
 
  private:
   class FakeStream final : public Stream {
@@ -77,6 +81,7 @@ class FakeDevice final : public Device {
   }
 
   DeviceInfo info_;
+  bool timed_out_ = false;
 };
 
 }  // namespace assay::test

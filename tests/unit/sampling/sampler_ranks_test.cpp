@@ -136,6 +136,31 @@ TEST(SamplerRanks, AProcedureMustGiveEquallyManySamplesOnAllRanks) {
   EXPECT_EQ(errors, 2);
 }
 
+// Two of the four ranks' gates time out, at different times.
+TEST(SamplerRanks, ATimeoutOfOneRanksGateLimitsAll) {
+  Protocol protocol;
+  protocol.set_gate(1);
+  protocol.warmup_seconds = 1e-4;
+  protocol.max_samples = 40;
+  std::vector<std::int64_t> calls(4);
+  const auto measured = on_ranks(4, protocol, [&](Sampler& s, FakeDevice& device, int rank) {
+    if (rank == 1) device.timeouts = 1;
+    s.repeat(2, [&](Stream&, int) {
+      ++calls[static_cast<std::size_t>(rank)];
+      if (rank == 3 && device.gates == 20) device.timeouts = 1;
+      device.now += 1e-6;
+    });
+  });
+  EXPECT_THAT(calls, Each(calls[0]));
+  for (const Measurement& m : measured) {
+    ASSERT_TRUE(m.max_gated);
+    EXPECT_EQ(m.max_gated, measured[0].max_gated);
+    EXPECT_GE(m.repetitions, 1);
+    EXPECT_LE(m.repetitions, *m.max_gated);
+    EXPECT_EQ(m.repetitions, measured[0].repetitions);
+  }
+}
+
 // Steps of a few ms to many seconds that slow down by a third within the time limit of 30 s; the last rank is the
 // slowest.
 struct TimedSteps {

@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace assay {
 namespace {
@@ -301,6 +303,49 @@ TEST_F(SamplerTest, AGateHoldsALimitedNumberOfLaunches) {
   Sampler many(device, *comm, protocol, device.clock());
   many.repeat(2, work(1e-4));
   EXPECT_EQ(device.gates, 0);
+}
+
+// The gate of the tenth sample opens by itself after 5 s.
+TEST_F(SamplerTest, AfterATimeoutOfTheGateMeasuringStartsAgainWithHalfTheBatch) {
+  protocol.set_gate(1);
+  protocol.warmup_seconds = 0;
+  std::int64_t calls = 0, before = 0, opened_calls = 0;
+  int gate = 0;
+  Sampler s = sampler();
+  s.repeat(2, [&](Stream&, int) {
+    if (device.gates != std::exchange(gate, device.gates)) before = std::exchange(calls, 0);
+    ++calls;
+    if (device.gates == 10 && opened_calls == 0) device.timeouts = 1;
+    if (device.gates == 11 && device.now > 5) opened_calls = before;
+    device.now += 1e-6;
+  });
+  const Measurement& m = s.measurement();
+  EXPECT_GE(opened_calls, 100);
+  EXPECT_EQ(m.max_gated, opened_calls / 2);
+  EXPECT_EQ(m.repetitions, opened_calls / 2);
+  EXPECT_GE(m.at.front(), 5) << "no sample from before counts";
+  EXPECT_EQ(m.at.size(), m.values.size());
+  EXPECT_GE(m.values.size(), 30u);
+  EXPECT_THAT(m.values, Each(testing::DoubleNear(1e-6, 1e-9)));
+}
+
+TEST_F(SamplerTest, AGateThatNeverHoldsIsDropped) {
+  protocol.set_gate(1);
+  device.timeouts = 1000;
+  Sampler s = sampler();
+  s.repeat(2, [&](Stream&, int) { device.now += device.gate_closed ? 1e-6 : 5e-6; });
+  const Measurement& m = s.measurement();
+  EXPECT_EQ(m.max_gated, 0);
+  EXPECT_LE(device.gates, 10);
+  EXPECT_GE(m.repetitions, 20) << "the batch has grown again without the gate";
+  EXPECT_THAT(m.values, Each(testing::DoubleNear(5e-6, 1e-9)));
+}
+
+TEST_F(SamplerTest, AGateThatHoldsIsNotLimited) {
+  protocol.set_gate(1);
+  Sampler s = sampler();
+  s.repeat(2, work(1e-6));
+  EXPECT_EQ(s.measurement().max_gated, std::nullopt);
 }
 
 TEST_F(SamplerTest, AGateIsOpenedWhenTheWorkThrows) {
