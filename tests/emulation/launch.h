@@ -23,14 +23,16 @@
 #define __shared__ static __attribute__((section("assay_shared_" ASSAY_EMULATION_TEXT(__COUNTER__))))
 #undef __launch_bounds__
 #define __launch_bounds__(...)
+#define cudaLaunchKernelEx ::assay::emulation::launch
 #define ASSAY_DYNAMIC_SHARED(T, name) T* const name = static_cast<T*>(::assay::emulation::dynamic_shared())
 
 namespace assay::emulation {
 
 // Enqueues the kernel; the arguments are copied.
 template <typename... Parameters, typename... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream,
-                   Arguments&&... arguments) {
+cudaError_t launch(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+  const dim3 grid = config->gridDim, block = config->blockDim;
+  const std::size_t shared = config->dynamicSmemBytes;
   const void* address = reinterpret_cast<const void*>(kernel);
   if (const cudaError_t error = check_launch(address, grid, block, shared); error != cudaSuccess) return error;
   struct Call {
@@ -43,7 +45,7 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::si
     ++index;
   };
   (check(arguments), ...);
-  return enqueue(stream, [=, call = Call{kernel, {arguments...}}]() mutable {
+  return enqueue(config->stream, [=, call = Call{kernel, {arguments...}}]() mutable {
     const auto thread = [](void* context) {
       const auto& [function, values] = *static_cast<const Call*>(context);
       std::apply(function, values);

@@ -1,4 +1,5 @@
-// The only way to launch a kernel: converts arguments to the kernel's parameter types and checks the launch.
+// The only way to launch a kernel: converts arguments to the kernel's parameter types and checks the launch by what the
+// call returns (cudaGetLastError may return an earlier call's error).
 #pragma once
 
 #include "harness/device/cuda/check.h"
@@ -19,14 +20,12 @@ namespace assay::cuda {
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream,
             Arguments&&... arguments) {
-#ifdef ASSAY_CUDA_EMULATED
-  ASSAY_CUDA(emulation::launch(kernel, grid, block, shared, stream, static_cast<Parameters>(arguments)...));
-#else
-  // clang-format off
-  kernel<<<grid, block, shared, stream>>>(static_cast<Parameters>(arguments)...);
-  // clang-format on
-  ASSAY_CUDA(cudaGetLastError());
-#endif
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  ASSAY_CUDA(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
 
 // The kernel's dynamic shared memory as an array of T, aligned to 16 bytes. One type per kernel.

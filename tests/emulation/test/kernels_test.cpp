@@ -282,6 +282,16 @@ TEST(Launch, RefusesWhatNoDeviceTakes) {
               ThrowsMessage<Error>(HasSubstr("cudaErrorInvalidConfiguration")));
 }
 
+__global__ void store(int* to) { *to = 1; }
+
+TEST(Launch, IsNotBlamedForAnEarlierError) {
+  Pinned<int> out(1);
+  EXPECT_EQ(cudaSetDevice(99), cudaErrorInvalidDevice);
+  EXPECT_NO_THROW(run(store, 1, 1, out.data()));
+  EXPECT_EQ(out[0], 1);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice);
+}
+
 __global__ void atomics(int* least, unsigned* wrapped, float* sum, unsigned long long* swapped) {
   atomicMin(least, static_cast<int>(threadIdx.x) - 5);
   atomicInc(wrapped, 6);
