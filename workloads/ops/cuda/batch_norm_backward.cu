@@ -3,8 +3,7 @@
 // was added, ReLU's mask is computed from x, so y is not read. Floor, in bytes: rows * channels * (2 x dy, 2 x x, dx; y
 // twice if needed; with a residual dy, dy_other and y once, and dresidual twice).
 #include "harness/device/cuda/reduce.h"
-#include "workloads/ops/cuda/batch_norm_rows.h"
-#include "workloads/ops/cuda/cuda_op.h"
+#include "workloads/ops/cuda/batch_norm_op.h"
 #include "workloads/ops/cuda/own_kernels.h"
 
 namespace assay::ops {
@@ -206,39 +205,23 @@ __global__ void __launch_bounds__(threads, resident)
   }
 }
 
-class CudaBatchNormBackward final : public CudaOp<BatchNormBackward> {
+class CudaBatchNormBackward final : public CudaBatchNorm<BatchNormBackward> {
  public:
-  CudaBatchNormBackward(Device& device, const BatchNormDesc& desc) : CudaOp(device), d_(desc) {
-    const int wide = static_cast<int>(16 / size_of(desc.dtype));
-    narrow_ = BatchNormRows::of(desc.rows, desc.channels, 1, units(), resident);
-    wide_ = desc.channels % wide == 0 ? BatchNormRows::of(desc.rows, desc.channels, wide, units(), resident) : narrow_;
-  }
+  CudaBatchNormBackward(Device& device, const BatchNormDesc& desc) : CudaBatchNorm(device, desc, resident) {}
 
   // slope (channels), offset (channels), partial sums
   std::size_t workspace_bytes() const override {
-    return (2 * static_cast<std::size_t>(d_.channels) + std::max(wide_.partial_floats(), narrow_.partial_floats())) *
-           sizeof(float);
+    return 2 * static_cast<std::size_t>(d_.channels) * sizeof(float) + partial_bytes();
   }
 
   void run(Stream& stream, const Args& args) override {
-    switch (d_.dtype) {
-      case DType::bf16: return run_as<__nv_bfloat16>(args, cuda::native(stream));
-      case DType::fp16: return run_as<__half>(args, cuda::native(stream));
-      default: return run_as<float>(args, cuda::native(stream));
-    }
+    run_kernels(aligned(args.dy, args.dy_other, args.x, args.y, args.dx, args.dresidual),
+                [&]<typename T, int N>(const BatchNormRows& rows) { enqueue<T, N>(rows, args, native(stream)); });
   }
 
  private:
-  template <typename T>
-  void run_as(const Args& args, cudaStream_t stream) const {
-    if (wide_.width > 1 && aligned(args.dy, args.dy_other, args.x, args.y, args.dx, args.dresidual))
-      run_kernels<T, lanes<T>>(wide_, args, stream);
-    else
-      run_kernels<T, 1>(narrow_, args, stream);
-  }
-
   template <typename T, int N>
-  void run_kernels(const BatchNormRows& rows, const Args& args, cudaStream_t stream) const {
+  void enqueue(const BatchNormRows& rows, const Args& args, cudaStream_t stream) const {
     const bool from_x = d_.relu && !d_.residual && args.shift;
     Gradient<T> gradient{.dy = static_cast<const T*>(args.dy),
                          .other = static_cast<const T*>(args.dy_other),
@@ -271,9 +254,6 @@ class CudaBatchNormBackward final : public CudaOp<BatchNormBackward> {
     launch(lean() ? batch_norm_input<T, true, N> : batch_norm_input<T, false, N>, rows.grid(), threads, 0, stream, rows,
            gradient, slope, offset, static_cast<T*>(args.dx));
   }
-
-  BatchNormDesc d_;
-  BatchNormRows wide_, narrow_;
 };
 
 }  // namespace

@@ -1,8 +1,7 @@
 // Batch norm, forward: one pass over x for its moments, a small kernel that combines the blocks' moments, one pass that
 // writes y. Floor, in bytes: rows * channels * (2 x read, y written, residual read); one x less in evaluation.
 #include "harness/device/cuda/reduce.h"
-#include "workloads/ops/cuda/batch_norm_rows.h"
-#include "workloads/ops/cuda/cuda_op.h"
+#include "workloads/ops/cuda/batch_norm_op.h"
 #include "workloads/ops/cuda/own_kernels.h"
 
 namespace assay::ops {
@@ -191,37 +190,20 @@ __global__ void __launch_bounds__(threads, resident) batch_norm_apply(BatchNormR
   }
 }
 
-class CudaBatchNormForward final : public CudaOp<BatchNormForward> {
+class CudaBatchNormForward final : public CudaBatchNorm<BatchNormForward> {
  public:
-  CudaBatchNormForward(Device& device, const BatchNormDesc& desc) : CudaOp(device), d_(desc) {
-    const int wide = static_cast<int>(16 / size_of(desc.dtype));
-    narrow_ = BatchNormRows::of(desc.rows, desc.channels, 1, units(), resident);
-    wide_ = desc.channels % wide == 0 ? BatchNormRows::of(desc.rows, desc.channels, wide, units(), resident) : narrow_;
-  }
+  CudaBatchNormForward(Device& device, const BatchNormDesc& desc) : CudaBatchNorm(device, desc, resident) {}
 
-  std::size_t workspace_bytes() const override {
-    return d_.training ? std::max(wide_.partial_floats(), narrow_.partial_floats()) * sizeof(float) : 0;
-  }
+  std::size_t workspace_bytes() const override { return d_.training ? partial_bytes() : 0; }
 
   void run(Stream& stream, const Args& args) override {
-    switch (d_.dtype) {
-      case DType::bf16: return run_as<__nv_bfloat16>(args, cuda::native(stream));
-      case DType::fp16: return run_as<__half>(args, cuda::native(stream));
-      default: return run_as<float>(args, cuda::native(stream));
-    }
+    run_kernels(aligned(args.x, d_.residual ? args.residual : nullptr, args.y),
+                [&]<typename T, int N>(const BatchNormRows& rows) { enqueue<T, N>(rows, args, native(stream)); });
   }
 
  private:
-  template <typename T>
-  void run_as(const Args& args, cudaStream_t stream) const {
-    if (wide_.width > 1 && aligned(args.x, d_.residual ? args.residual : nullptr, args.y))
-      run_kernels<T, lanes<T>>(wide_, args, stream);
-    else
-      run_kernels<T, 1>(narrow_, args, stream);
-  }
-
   template <typename T, int N>
-  void run_kernels(const BatchNormRows& rows, const Args& args, cudaStream_t stream) const {
+  void enqueue(const BatchNormRows& rows, const Args& args, cudaStream_t stream) const {
     if (d_.training) {
       auto* partials = static_cast<float*>(args.workspace);
       launch(batch_norm_moments<T, N>, rows.grid(), threads, 0, stream, rows, static_cast<const T*>(args.x), partials);
@@ -247,9 +229,6 @@ class CudaBatchNormForward final : public CudaOp<BatchNormForward> {
                     .relu = d_.relu,
                     .y = static_cast<T*>(args.y)});
   }
-
-  BatchNormDesc d_;
-  BatchNormRows wide_, narrow_;
 };
 
 }  // namespace

@@ -1,0 +1,56 @@
+// What batch norm's ops by our own kernels have in common.
+#pragma once
+
+#include "workloads/ops/batch_norm.h"
+#include "workloads/ops/cuda/batch_norm_rows.h"
+#include "workloads/ops/cuda/cuda_op.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace assay::ops {
+
+template <typename Base>
+class CudaBatchNorm : public CudaOp<Base> {
+ protected:
+  // `resident`: blocks per multiprocessor.
+  CudaBatchNorm(Device& device, const BatchNormDesc& desc, int resident)
+      : CudaOp<Base>(device),
+        d_(desc),
+        narrow_(BatchNormRows::of(desc.rows, desc.channels, 1, this->units(), resident)),
+        wide_(narrow_) {
+    const int lanes = static_cast<int>(16 / size_of(desc.dtype));
+    if (desc.channels % lanes == 0) wide_ = BatchNormRows::of(desc.rows, desc.channels, lanes, this->units(), resident);
+  }
+
+  // Of one set of partial sums.
+  std::size_t partial_bytes() const {
+    return std::max(wide_.partial_floats(), narrow_.partial_floats()) * sizeof(float);
+  }
+
+  // Calls `kernels.operator()<T, N>(rows)` for the op's type, with N elements in 16 bytes if all arrays are aligned to
+  // that, else with N = 1.
+  template <typename Kernels>
+  void run_kernels(bool aligned, const Kernels& kernels) const {
+    switch (d_.dtype) {
+      case DType::bf16: return run_as<__nv_bfloat16>(aligned, kernels);
+      case DType::fp16: return run_as<__half>(aligned, kernels);
+      default: return run_as<float>(aligned, kernels);
+    }
+  }
+
+  BatchNormDesc d_;
+
+ private:
+  template <typename T, typename Kernels>
+  void run_as(bool aligned, const Kernels& kernels) const {
+    if (wide_.width > 1 && aligned)
+      kernels.template operator()<T, cuda::lanes<T>>(wide_);
+    else
+      kernels.template operator()<T, 1>(narrow_);
+  }
+
+  BatchNormRows narrow_, wide_;
+};
+
+}  // namespace assay::ops
