@@ -29,6 +29,7 @@ struct StepOptions {
   double smoothing = 0;                  // of labels
   double max_norm = 0;                   // 0: gradients are not clipped
   std::int64_t bucket_bytes = 25 << 20;  // gradients reduced at once
+  bool evaluation = true;                // false: no evaluate(), so its ops are not made
   std::int64_t logits_bytes = 0;         // that an LM head holds at once; 0: by the device's memory
 };
 

@@ -39,7 +39,7 @@ StepPlan::StepPlan(const Model& model, const StepOptions& options, std::shared_p
   layout.copies_weights = needs_copies(layout);
   build(model, {.training = true, .packing = accumulates() ? Packing::pack : Packing::transient}, first);
   if (accumulates()) build(model, {.training = true, .accumulate = true, .packing = Packing::reuse}, next);
-  build(model, {.training = false}, evaluation);
+  if (options.evaluation) build(model, {.training = false}, evaluation);
   const auto element = static_cast<std::int64_t>(size_of(options.precision.grad));
   parameters =
       lay_out(layout.specs, (accumulates() ? next : first).gradient_ready, options.bucket_bytes / element, layout.room);

@@ -16,9 +16,9 @@ struct StepPlan {
   StepPlan& operator=(const StepPlan&) = delete;
 
   StepLayout layout;
-  Program first;  // writes gradients
-  Program next;   // adds to them; used if a step has several micro-batches
-  Program evaluation;
+  Program first;       // writes gradients
+  Program next;        // adds to them; used if a step has several micro-batches
+  Program evaluation;  // empty without StepOptions::evaluation
   ParameterLayout parameters;
   std::unique_ptr<ops::Optimizer> optimizer;
   std::unique_ptr<ops::GradientNorm> norm;

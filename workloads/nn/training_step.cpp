@@ -125,6 +125,7 @@ class TrainingStep::Impl {
 
   StepResult evaluate() {
     check_allocated();
+    ASSAY_CHECK(options().evaluation, "the step was planned without an evaluation");
     refresh_copies();
     if (has_own_memory()) device_.copy(memory_->inputs(0), host_inputs(0), plan.layout.input_bytes, *stream_);
     sent() = {};

@@ -93,7 +93,7 @@ class TrainingStep {
   // "captured", or "eager: " and the reason; empty if streams run inline.
   std::string graph() const;
   // Forward pass over inputs(0), with batch norm by running statistics. Does not reduce: add up loss_sum, valid and
-  // correct over batches and ranks.
+  // correct over batches and ranks. Only with StepOptions::evaluation.
   StepResult evaluate();
   // The first non-finite tensor of the last step, found by running it again with probes: "block.3.mlp.out".
   std::string first_non_finite();

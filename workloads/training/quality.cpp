@@ -60,8 +60,8 @@ class QualityCase final : public Case {
     context.outputs.protocol.form = Protocol::Form::procedure;
     memory_watch_.emplace(context.device);
     trainer_->allocate();
-    // Pages and kernels of the first step are made before the clock starts, with dummy inputs.
-    trainer_->warm_up(true);
+    // Pages and kernels of the first step and evaluation are made before the clock starts, with dummy inputs.
+    trainer_->warm_up();
     trainer_->describe(context, *set);
     context.outputs.conditions["target"] = goal_->text();
   }

@@ -68,6 +68,7 @@ nn::StepOptions Settings::step_options() const {
   options.batch = {micro_batch, seq};
   options.accumulate = accumulate;
   options.checkpointing = checkpointing;
+  options.evaluation = quality;
   return options;
 }
 

@@ -106,7 +106,7 @@ class ThroughputCase final : public Case {
     if (!trainer_) trainer_.emplace(context.device, context.comm, settings_);
     memory_watch_.emplace(context.device);
     trainer_->allocate();
-    if (context.device.kind() != DeviceKind::cpu) trainer_->warm_up(false);
+    if (context.device.kind() != DeviceKind::cpu) trainer_->warm_up();
     const std::uint64_t seed = settings_.seed + context.inputs.seed;
     damage_image(*data_, seed, context);
     losses_.clear();
@@ -280,7 +280,7 @@ class ThroughputCase final : public Case {
         context.outputs.flags.push_back(fmt::format("without checkpointing it does not fit: {}", error.what()));
         return;
       }
-      if (context.device.kind() != DeviceKind::cpu) other.warm_up(false);
+      if (context.device.kind() != DeviceKind::cpu) other.warm_up();
       other.initialise(settings_.seed + context.inputs.seed);
       other.open(data_, settings_.seed + context.inputs.seed);
       // As many as the checkpointed ones take the time for; ranks do not agree in between, as in the measured steps.

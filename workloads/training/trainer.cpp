@@ -61,7 +61,7 @@ void Trainer::allocate() {
   step_->allocate();
 }
 
-void Trainer::warm_up(bool evaluation) {
+void Trainer::warm_up() {
   step_->initialise(0);
   for (std::int64_t i = 0; i < settings_.accumulate; ++i) {
     const nn::Inputs inputs = step_->inputs(i);
@@ -74,7 +74,7 @@ void Trainer::warm_up(bool evaluation) {
   const int times = device_.kind() == DeviceKind::cpu ? 1 : 2;
   for (int i = 0; i < times; ++i) {
     step_->step(0);
-    if (evaluation) step_->evaluate();
+    if (settings_.quality) step_->evaluate();
   }
 }
 

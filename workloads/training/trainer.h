@@ -59,15 +59,16 @@ class Trainer {
   std::int64_t prefetch_bytes() const { return stream_ ? stream_->prefetch_bytes() : 0; }
   // Throws Error with the planned bytes by term if they do not fit.
   void allocate();
-  // Runs steps on dummy inputs at rate 0, so that pages, kernels and graphs of the first steps exist; with `evaluation`
+  // Runs steps on dummy inputs at rate 0, so that pages, kernels and graphs of the first steps exist; in mode quality
   // also those of the first evaluation.
-  void warm_up(bool evaluation);
+  void warm_up();
   // Weights by `seed`, everything else as before the first step.
   void initialise(std::uint64_t seed);
   // Starts the data from its beginning, in the order of `seed`; workers begin to make batches.
   void open(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed);
   // One optimizer step. Throws Error that names step and first tensor if a value is not finite.
   Step step(double learning_rate, bool reduce = true);
+  // Only in mode quality, whose steps are planned with an evaluation.
   Evaluation evaluate();
   // The fault slow-rank: from now on steps take twice as long on this rank, not counting waits for other ranks.
   void slow_down() { slow_ = true; }

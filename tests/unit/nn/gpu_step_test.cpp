@@ -102,6 +102,19 @@ TEST_P(GpuModels, MatchTheReference) {
   }
 }
 
+TEST_P(GpuModels, MakeNoOpOfAnEvaluationThatNeverRuns) {
+  StepOptions made = options();
+  GpuStep evaluating(GetParam(), made, *device_, *device_);
+  made.evaluation = false;
+  GpuStep other(GetParam(), made, *device_, *device_);
+  EXPECT_THROW(other.step.evaluate(), Error);
+  EXPECT_EQ(other.step.step(1e-2).loss, evaluating.step.step(1e-2).loss);
+  if (!device_->info().emulated) return;
+  const bool images = std::string_view(GetParam()).starts_with("b") && std::string_view(GetParam()) != "bert";
+  EXPECT_EQ(evaluating.step.choices().find("in evaluation") != std::string::npos, images);
+  EXPECT_EQ(other.step.choices().find("in evaluation"), std::string::npos);
+}
+
 TEST_P(GpuModels, ReplayIsBitwiseEqual) {
   WithoutGraphs refusing(*device_), failing(*device_, true);
   GpuStep captured(GetParam(), options(), *device_, *device_), eager(GetParam(), options(), refusing, *device_),
