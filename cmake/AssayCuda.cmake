@@ -63,6 +63,7 @@ function(assay_cuda_module)
   endif()
   get_property(shared GLOBAL PROPERTY ASSAY_CUDA_UNPARSED_ARGUMENTS)
   get_property(hardware GLOBAL PROPERTY ASSAY_CUDA_HARDWARE)
-  assay_module(cuda SOURCES ${shared} ${hardware} LINKS assay_cuda_flags assay_ops assay_comm ${ASSAY_CUDA_LIBRARIES})
+  assay_module(cuda SOURCES ${shared} ${hardware} LINKS assay_cuda_flags assay_ops assay_comm assay_version
+    ${ASSAY_CUDA_LIBRARIES})
   target_link_options(assay_cuda_module PRIVATE LINKER:--no-undefined)  # report missing symbols now, not when the module is loaded
 endfunction()

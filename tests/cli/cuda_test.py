@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import unittest
 
 from assay_case import AssayCase
@@ -16,10 +17,10 @@ class Cuda(AssayCase):
     def emulated(self, *words, script="", env=None):
         return self.assay(*words, env={"ASSAY_MODULE_PATH": EMULATION, "ASSAY_EMULATION": script, **(env or {})})
 
-    def run_cases(self, *entries, script="", code=0):
+    def run_cases(self, *entries, script="", code=0, env=None):
         """Runs the cases on the emulation and returns their records."""
-        done, records = self.measure(*entries, device="cuda", protocol=QUICK,
-                                     env={"ASSAY_MODULE_PATH": EMULATION, "ASSAY_EMULATION": script})
+        done, records = self.measure(*entries, device="cuda", protocol=QUICK, env={
+            "ASSAY_MODULE_PATH": EMULATION, "ASSAY_EMULATION": script, **(env or {})})
         self.assertEqual(done.returncode, code, done.stderr)
         return records
 
@@ -69,6 +70,46 @@ class Cuda(AssayCase):
                                      "seq": 130, "save_every": 4}, script="cudnn=any_order")
         self.assertEqual(record["status"], "ok", record["reason"])
         self.assertIn("sums in any order", record["labels"]["choices"])
+
+    def test_what_trials_chose_is_chosen_again(self):
+        self.write("small.json", {"schema": 1, "family": "resnet", "block": "basic", "stages": [1], "width": 8,
+                                  "classes": 10, "image": 8, "stem": "small"})
+        folder = self.dir / "cache"
+        prefix = "emulated plan of batch norm"
+
+        def chosen():
+            record, = self.run_cases({"family": "resnet", "model": "./small.json", "precision": "f32",
+                                      "micro_batch": 2}, env={"ASSAY_CACHE": str(folder)})
+            self.assertEqual(record["status"], "ok", record["reason"])
+            return record["labels"]["choices"]
+
+        first = chosen()
+        self.assertIn(f"{prefix} in training", first)
+        self.assertNotIn("in evaluation", first, "a throughput run never evaluates")
+        kept, = (folder / "algorithms").glob("emulated-cuDNN--cuBLASLt-*--Assay-*--CUDA-*--driver-*--emulated-GPU*.txt")
+        lines = kept.read_text().splitlines()
+        convolutions = [line for line in lines if line.startswith("convolution ")]
+        self.assertTrue(convolutions)
+        self.assertEqual(chosen(), first)
+        self.assertEqual(kept.read_text().splitlines(), lines, "nothing was tried again")
+
+        # The file decides, and not a trial, which batch norm by the emulated cuDNN would win.
+        changed = [re.sub(r"emulated plan of batch norm.*", "own kernel.", line) for line in lines]
+        changed = [re.sub(r"convolution, \d+ B", "convolution, 1000 B", line) for line in changed]
+        kept.write_text("\n".join(changed) + "\n")
+        other = chosen()
+        self.assertIn("batch_norm assay:sm_90", other)
+        self.assertNotIn(prefix, other)
+        self.assertIn("emulated convolution, 1000 B", other)
+        self.assertNotIn("emulated convolution, 0 B", other)
+
+        # What is no longer offered is tried anew, and that is remembered.
+        kept.write_text("\n".join(re.sub(r"emulated plan|own kernel", "retired plan", line) for line in changed) + "\n")
+        self.assertIn(f"{prefix} in training", chosen())
+        self.assertIn(prefix, kept.read_text())
+        size = kept.stat().st_size
+        self.assertIn(f"{prefix} in training", chosen())
+        self.assertEqual(kept.stat().st_size, size)
 
     def test_what_cannot_train_in_8_bits_says_why(self):
         entry = {"family": "llama", "model": "llama-tiny", "precision": "fp8", "micro_batch": 1}

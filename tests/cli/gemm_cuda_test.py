@@ -86,6 +86,7 @@ class GemmOnCuda(AssayCase):
     def remembered(self):
         files = list((self.dir / "cache" / "assay" / "algorithms").glob("cuBLASLt-*.txt"))
         self.assertEqual(len(files), 1)
+        self.assertRegex(files[0].name, r"^cuBLASLt-[\d.]+--CUDA-[\d.]+--driver-.*--emulated-GPU")
         return files[0].read_text()
 
 

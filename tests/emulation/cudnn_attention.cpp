@@ -143,7 +143,7 @@ Plans attention_plans(const AttentionGraph& d, const Limits& limits) {
     return {{}, fmt::format("{}: no engine for heads of {}", version(), d.head_dim)};
   if (emulation::scripted("cudnn") == "any_order" && d.backward && limits.deterministic)
     return {{}, fmt::format("{}: no engine that repeats its bits", version())};
-  return {{std::make_shared<EmulatedAttention>(d, limits.deterministic)}, {}};
+  return offered({std::make_shared<EmulatedAttention>(d, limits.deterministic)}, limits);
 }
 
 }  // namespace assay::ops::cudnn

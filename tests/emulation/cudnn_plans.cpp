@@ -80,7 +80,11 @@ class EmulatedConvolution final : public Plan {
 
 }  // namespace
 
-std::string version() { return "emulated cuDNN"; }
+// With a script it is another library, with other choices.
+std::string version() {
+  const auto script = emulation::scripted("cudnn");
+  return script ? fmt::format("emulated cuDNN ({})", *script) : "emulated cuDNN";
+}
 
 Plans convolution_plans(const ConvolutionGraph& d, const Limits& limits) {
   if (size_of(d.dtype) == 2 && (d.c % 2 != 0 || d.k % 2 != 0))
@@ -88,11 +92,9 @@ Plans convolution_plans(const ConvolutionGraph& d, const Limits& limits) {
   if (size_of(d.weights()) != size_of(d.dtype))
     return {{}, fmt::format("{}: no engine from {} to {}", version(), name_of(d.dtype), name_of(d.weights()))};
   constexpr std::int64_t small = 256;  // pixels
-  Plans found;
-  found.plans.push_back(std::make_shared<EmulatedConvolution>(d, 0));
-  if (limits.max_plans > 1 && d.n * d.h * d.w <= small)
-    found.plans.push_back(std::make_shared<EmulatedConvolution>(d, 1000));
-  return found;
+  std::vector<std::shared_ptr<Plan>> plans = {std::make_shared<EmulatedConvolution>(d, 0)};
+  if (d.n * d.h * d.w <= small) plans.push_back(std::make_shared<EmulatedConvolution>(d, 1000));
+  return offered(std::move(plans), limits);
 }
 
 }  // namespace assay::ops::cudnn

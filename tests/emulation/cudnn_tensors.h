@@ -1,19 +1,29 @@
-// Shared by the stand-ins of cuDNN's graphs: tensors read as f32 and written back.
+// Shared by the stand-ins of cuDNN's graphs: plans within limits; tensors read as f32 and written back.
 #pragma once
 
 #include "harness/core/dtype.h"
 #include "harness/core/error.h"
 #include "harness/device/device.h"
 #include "tests/emulation/runtime.h"
+#include "workloads/ops/cuda/cudnn/plan.h"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace assay::ops::cudnn {
+
+// Those of the plans that the limits allow.
+inline Plans offered(std::vector<std::shared_ptr<Plan>> plans, const Limits& limits) {
+  if (!limits.name.empty()) std::erase_if(plans, [&](const auto& plan) { return plan->name() != limits.name; });
+  if (plans.size() > limits.max_plans) plans.resize(limits.max_plans);
+  return {std::move(plans), {}};
+}
 
 inline float read(const void* data, DType dtype, std::size_t i) {
   switch (dtype) {

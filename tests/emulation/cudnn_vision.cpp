@@ -2,7 +2,7 @@
 // it has no engine for a residual without ReLU, nor for channels that do not fill a multiple of 16 bytes; outputs must
 // not alias inputs; plans use all of their workspace. They take no time by events, so they win against our own kernels,
 // which are emulated thread by thread. Scripted: cudnn=absent has no engines, with cudnn=refuses plans are built but do
-// not run.
+// not run, with cudnn=wrong they write one wrong element, to an output that the number of rows selects.
 #include "harness/core/error.h"
 #include "harness/device/cuda/check.h"
 #include "tests/emulation/cudnn_tensors.h"
@@ -28,7 +28,6 @@ constexpr std::size_t scratch_bytes = 1000;
 
 class EmulatedPlan : public Plan {
  public:
-  std::string name() const override { return "emulated plan"; }
   std::size_t workspace_bytes() const override { return scratch_bytes; }
 
   void run(cudaStream_t stream, std::span<const Operand> operands, void* workspace) const final {
@@ -45,6 +44,7 @@ class EmulatedPlan : public Plan {
       const auto start = std::chrono::steady_clock::now();
       std::memset(workspace, 0xff, scratch_bytes);
       compute(at);
+      if (is("wrong")) spoil(at);
       emulation::uncount(std::chrono::steady_clock::now() - start);
     }));
   }
@@ -55,6 +55,13 @@ class EmulatedPlan : public Plan {
   virtual std::size_t tensors() const = 0;
   virtual void check(const Places&) const {}
   virtual void compute(const Places& at) const = 0;
+  // The tensor that a wrong plan spoils, and its elements.
+  struct Tensor {
+    std::int64_t id;
+    DType dtype;
+    std::int64_t count;
+  };
+  virtual Tensor spoiled() const = 0;
 
   static Backend& oracle() {
     static const std::shared_ptr<Backend> backend = make_reference_backend();
@@ -62,14 +69,31 @@ class EmulatedPlan : public Plan {
   }
 
  private:
+  void spoil(const Places& at) const {
+    const auto [id, dtype, count] = spoiled();
+    void* const data = at.at(static_cast<std::size_t>(id));
+    const auto middle = static_cast<std::size_t>(count / 2);
+    write(data, dtype, middle, 1000 - read(data, dtype, middle));
+  }
+
   bool refuses_ = is("refuses");
 };
 
 class EmulatedBatchNorm final : public EmulatedPlan {
  public:
   explicit EmulatedBatchNorm(const BatchNormGraph& graph) : d_(graph) {}
+  std::string name() const override {
+    return fmt::format("emulated plan of batch norm in {}", d_.training ? "training" : "evaluation");
+  }
 
  private:
+  Tensor spoiled() const override {
+    constexpr std::array written = {batch_norm_y, batch_norm_saved_mean, batch_norm_saved_inverse_deviation,
+                                    batch_norm_next_mean, batch_norm_next_variance};
+    const std::int64_t id = written[d_.training ? static_cast<std::size_t>(d_.rows) % written.size() : 0];
+    return id == batch_norm_y ? Tensor{id, d_.dtype, d_.rows * d_.channels} : Tensor{id, DType::f32, d_.channels};
+  }
+
   std::size_t tensors() const override { return (d_.training ? 10u : 6u) + (d_.residual ? 1u : 0u); }
 
   void check(const Places& at) const override {
@@ -117,8 +141,17 @@ class EmulatedBatchNorm final : public EmulatedPlan {
 class EmulatedBatchNormGradient final : public EmulatedPlan {
  public:
   explicit EmulatedBatchNormGradient(const BatchNormGradientGraph& graph) : d_(graph) {}
+  std::string name() const override { return "emulated plan of batch norm's gradient"; }
 
  private:
+  Tensor spoiled() const override {
+    constexpr std::array written = {batch_norm_dx, batch_norm_dscale, batch_norm_dshift, batch_norm_dresidual};
+    const std::size_t outputs = d_.relu_and_residual ? written.size() : written.size() - 1;
+    const std::int64_t id = written[static_cast<std::size_t>(d_.rows) % outputs];
+    return id == batch_norm_dx || id == batch_norm_dresidual ? Tensor{id, d_.dtype, d_.rows * d_.channels}
+                                                             : Tensor{id, DType::f32, d_.channels};
+  }
+
   std::size_t tensors() const override { return 8u + (d_.relu_and_residual ? 2u : 0u) + (d_.two_gradients ? 1u : 0u); }
 
   void check(const Places& at) const override {
@@ -167,8 +200,11 @@ class EmulatedBatchNormGradient final : public EmulatedPlan {
 class EmulatedAveragePool final : public EmulatedPlan {
  public:
   explicit EmulatedAveragePool(const PoolDesc& graph) : d_(graph) {}
+  std::string name() const override { return "emulated plan of average pooling"; }
 
  private:
+  Tensor spoiled() const override { return {pool_y, d_.dtype, d_.n * d_.p() * d_.q() * d_.c}; }
+
   std::size_t tensors() const override { return 2; }
 
   void compute(const Places& at) const override {
@@ -195,23 +231,23 @@ class EmulatedAveragePool final : public EmulatedPlan {
 
 }  // namespace
 
-Plans batch_norm_forward_plans(const BatchNormGraph& d, const Limits&) {
+Plans batch_norm_forward_plans(const BatchNormGraph& d, const Limits& limits) {
   if (is("absent") || (d.training && d.residual && !d.relu) ||
       (d.training && d.channels * static_cast<std::int64_t>(size_of(d.dtype)) % 16 != 0))
     return {{}, fmt::format("{}: no engine for batch norm of {} channels", version(), d.channels)};
-  return {{std::make_shared<EmulatedBatchNorm>(d)}, {}};
+  return offered({std::make_shared<EmulatedBatchNorm>(d)}, limits);
 }
 
-Plans batch_norm_backward_plans(const BatchNormGradientGraph& d, const Limits&) {
+Plans batch_norm_backward_plans(const BatchNormGradientGraph& d, const Limits& limits) {
   if (is("absent") || d.channels * static_cast<std::int64_t>(size_of(d.dtype)) % 16 != 0 ||
       (d.two_gradients && !d.relu_and_residual))
     return {{}, fmt::format("{}: no engine for the gradient of batch norm of {} channels", version(), d.channels)};
-  return {{std::make_shared<EmulatedBatchNormGradient>(d)}, {}};
+  return offered({std::make_shared<EmulatedBatchNormGradient>(d)}, limits);
 }
 
-Plans average_pool_plans(const PoolDesc& d, const Limits&) {
+Plans average_pool_plans(const PoolDesc& d, const Limits& limits) {
   if (is("absent")) return {{}, fmt::format("{}: no engine for average pooling", version())};
-  return {{std::make_shared<EmulatedAveragePool>(d)}, {}};
+  return offered({std::make_shared<EmulatedAveragePool>(d)}, limits);
 }
 
 }  // namespace assay::ops::cudnn

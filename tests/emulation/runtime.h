@@ -49,7 +49,9 @@ void run_kernel(const void* kernel, dim3 grid, dim3 block, std::size_t shared, v
 std::size_t& shared_limit(const void* kernel);
 
 // ASSAY_EMULATION: comma-separated words, `name` or `name=value`:
-//   no_driver  driver=12.4  devices=2  capability=70  memory=512MiB  kernel_fault=PART_OF_A_NAME  cudnn=absent|refuses
+//   no_driver  driver=12.4  devices=2  capability=70  memory=512MiB  kernel_fault=PART_OF_A_NAME
+//   cudnn=absent|refuses|any_order|wrong  fusion_error=14 (what cuBLASLt's heuristics return for any epilogue), with
+//   fusion_loses_device also an error that persists
 //   count_error=802 (what cudaGetDeviceCount returns)  context_error=46 (cudaSetDevice, which creates a context)
 //   gate_times_out=2 (the first two gates closed open by themselves, as if the host waited for work behind them)
 // The value of `name` ("" if it has none); nothing if the script does not contain it. Throws Error at an unknown name.

@@ -23,9 +23,9 @@ SKIPPED = 77
 # Kernels that may have a stack frame, with the reason. None has one.
 STACK_ALLOWED = {}
 # Kernels that compute in double by design: the memory suite, like STREAM; sums of squares and of losses, pow() once per
-# step, f64 cases.
+# step, trials, f64 cases.
 DOUBLE_ALLOWED = re.compile(r"^memory::|\b(square_sums|finish_norm|add_losses|prepare_step|batch_norm_statistics"
-                            r"|batch_norm_parameters|join_parts)\b|double|fp64|f64")
+                            r"|batch_norm_parameters|join_parts|compare_arrays)\b|double|fp64|f64")
 # Our memory-bound kernels: use vectors, unless their last template argument is 1.
 WIDE = re.compile(
     r"\b(norm_forward|norm_backward|activation|activation_gradient|rotary|embedding|sum_tiles|sum_positions"

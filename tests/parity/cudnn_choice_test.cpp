@@ -1,6 +1,6 @@
 // The choice between our own kernels and cuDNN for batch norm, average pooling and attention, and its results. Only on
 // the emulation, whose cuDNN is faster than any kernel; its script can remove the engines
-// (ASSAY_EMULATION=cudnn=absent) or make plans fail (cudnn=refuses).
+// (ASSAY_EMULATION=cudnn=absent), make plans fail (cudnn=refuses) or be wrong (cudnn=wrong).
 #include "tests/parity/frame.h"
 
 #include <gmock/gmock.h>
@@ -130,7 +130,7 @@ TEST_F(CudnnChoice, AttentionBackward) {
     const auto op = device_side(DeviceKind::cuda).take()->backend().attention_backward(d).take();
     return fmt::format("{}, {}", op->implementation(), op->choice());
   };
-  EXPECT_THAT(names_of(130), StartsWith(has("cudnn=") ? "products" : "flash:cuDNN"));
+  EXPECT_THAT(names_of(130), StartsWith(has("cudnn=absent") || has("cudnn=refuses") ? "products" : "flash:cuDNN"));
   EXPECT_THAT(names_of(128), StartsWith(has("cudnn=absent") ? "products" : "flash:cuDNN"));
   EXPECT_THAT(names_of(128), testing::Not(testing::HasSubstr("any order")));
   // cuDNN's scratch, after the sums of 2 x 1 x 129 rows, would not be aligned.
@@ -166,6 +166,39 @@ TEST_F(CudnnChoice, AveragePool) {
     return {
         {"y", side.get(args.y, d.dtype, d.n * d.p() * d.q() * d.c), tolerance_of(OpGroup::pool, d.dtype, d.dtype, 9)}};
   });
+}
+
+// The script's plans are the fastest, but one element of one output is wrong, which the number of rows selects.
+TEST_F(CudnnChoice, AWrongPlanIsNotChosenAndTheChoiceSaysSo) {
+  if (!has("cudnn=wrong")) GTEST_SKIP() << "the plans are right";
+  const auto side = device_side(DeviceKind::cuda).take();
+  Backend& backend = side->backend();
+  const auto expect_rejected = [](const auto& op, std::string_view plan, std::string_view output) {
+    EXPECT_EQ(op->choice(), fmt::format("{} (emulated plan of {} disagrees in {})", "assay:sm_90", plan, output));
+  };
+  const auto desc = [](std::int64_t rows, DType dtype) {
+    return BatchNormDesc{.rows = rows, .channels = 64, .dtype = dtype};
+  };
+  for (const DType dtype : {DType::f32, DType::bf16, DType::fp16}) {
+    std::int64_t rows = 200;
+    for (const char* output : {"y", "mean", "inverse deviation", "running mean", "running variance"})
+      expect_rejected(backend.batch_norm_forward(desc(rows++, dtype)).take(), "batch norm in training", output);
+    rows = 300;
+    for (const char* output : {"dx", "dscale", "dshift"})
+      expect_rejected(backend.batch_norm_backward(desc(rows++, dtype)).take(), "batch norm's gradient", output);
+    rows = 400;
+    for (const char* output : {"dx", "dscale", "dshift", "dresidual"}) {
+      BatchNormDesc d = desc(rows++, dtype);
+      d.relu = d.residual = d.accumulate = true;
+      expect_rejected(backend.batch_norm_backward(d).take(), "batch norm's gradient", output);
+    }
+    BatchNormDesc evaluation = desc(200, dtype);
+    evaluation.training = false;
+    expect_rejected(backend.batch_norm_forward(evaluation).take(), "batch norm in evaluation", "y");
+    const PoolDesc pool{
+        .kind = PoolKind::average, .n = 2, .h = 8, .w = 8, .c = 16, .window_h = 8, .window_w = 8, .dtype = dtype};
+    expect_rejected(backend.pool_forward(pool).take(), "average pooling", "y");
+  }
 }
 
 // cuDNN has no plan for max pooling.

@@ -87,7 +87,7 @@ void AlgorithmCache::read() {
     const std::size_t tab = line.find('\t');
     // A line that another process is still writing has no final '.'.
     if (tab == std::string::npos || line.size() < tab + 3 || line.back() != '.') continue;
-    known_.emplace(line.substr(0, tab), line.substr(tab + 1, line.size() - tab - 2));
+    known_.insert_or_assign(line.substr(0, tab), line.substr(tab + 1, line.size() - tab - 2));
   }
 }
 
@@ -104,19 +104,18 @@ void AlgorithmCache::append(const std::string& key, const std::string& algorithm
   }
 }
 
-std::string AlgorithmCache::find(const std::string& key, const std::function<std::string()>& search) {
+std::string AlgorithmCache::find(const std::string& key, const std::function<bool(const std::string&)>& accept,
+                                 const std::function<std::string()>& search) {
   const std::lock_guard lock(mutex_);
-  if (const auto at = known_.find(key); at != known_.end()) return at->second;
+  if (const auto at = known_.find(key); at != known_.end()) {
+    if (accept(at->second)) return at->second;
+    known_.erase(at);
+  }
   const std::string found = search();
   if (found.empty()) return found;
   known_[key] = found;
   append(key, found);
   return found;
-}
-
-void AlgorithmCache::forget(const std::string& key) {
-  const std::lock_guard lock(mutex_);
-  known_.erase(key);
 }
 
 std::size_t AlgorithmCache::size() const {

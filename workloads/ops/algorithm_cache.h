@@ -1,5 +1,5 @@
-// Finds by timing which of a library's algorithms is fastest for a product, and caches the result for the process and,
-// in a folder, for later ones, so that two runs on one machine use the same algorithm.
+// Finds by timing which of a library's algorithms is fastest, and caches the result for the process and, in a folder,
+// for later ones, so that two runs on one machine use the same algorithm.
 #pragma once
 
 #include <cstddef>
@@ -36,14 +36,15 @@ std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer
 // Algorithms as text by key. Safe to use from several threads; several processes may share the folder.
 class AlgorithmCache {
  public:
-  // `owner` says what the algorithms are valid for: library version and device. Empty folder: no file is kept.
+  // `owner` says what the algorithms are valid for: versions of library and driver, and device. Empty folder: no file
+  // is kept. Of several lines for one key the last one counts.
   AlgorithmCache(const std::filesystem::path& folder, const std::string& owner);
 
-  // The cached algorithm for the key, or the result of `search`, which is cached unless empty. One search runs at a
-  // time. Keys and algorithms must not contain tabs or line ends.
-  std::string find(const std::string& key, const std::function<std::string()>& search);
-  // Drops the entry for the key in this process only (if the library rejects it, say).
-  void forget(const std::string& key);
+  // The cached algorithm for the key if `accept` takes it, which returns false if the library no longer offers it; else
+  // the result of `search`, which is cached unless empty. One call at a time. Keys and algorithms must not contain tabs
+  // or line ends.
+  std::string find(const std::string& key, const std::function<bool(const std::string&)>& accept,
+                   const std::function<std::string()>& search);
   std::size_t size() const;
 
  private:

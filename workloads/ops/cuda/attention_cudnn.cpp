@@ -3,6 +3,7 @@
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/attention_kernels.h"
 #include "workloads/ops/cuda/cudnn/attention.h"
+#include "workloads/ops/cuda/known_choices.h"
 #include "workloads/ops/cuda/trial.h"
 
 #include <fmt/format.h>
@@ -44,6 +45,12 @@ struct Candidate {
   std::int64_t slice = 1;
   bool repeats = true;  // its bits
   std::shared_ptr<cudnn::Plan> plan;
+  bool tried = true;  // false: the first; no memory to try others
+
+  static std::string prefix(std::int64_t slice, bool repeats) {
+    return fmt::format("{} sequences, {} order: ", slice, repeats ? "fixed" : "any");
+  }
+  std::string name() const { return tried ? prefix(slice, repeats) + plan->name() : std::string(); }
 };
 
 // Lengths of `count` whole sequences.
@@ -187,8 +194,10 @@ cudnn::AttentionGraph graph_of(const AttentionDesc& d, bool backward) {
 }
 
 // The best guesses of cuDNN's heuristics: forward; backward with sums in a fixed order and, if keys span more than one
-// tile so that order matters, in any order, which saves memory traffic that grows with the square of the sequence.
-std::vector<Candidate> candidates_of(const AttentionDesc& d, bool backward, std::string& why_none) {
+// tile so that order matters, in any order, which saves memory traffic that grows with the square of the sequence. With
+// a name, only the candidate of this name is built.
+std::vector<Candidate> candidates_of(const AttentionDesc& d, bool backward, std::string& why_none,
+                                     const std::string& name = {}) {
   cudnn::AttentionGraph graph = graph_of(d, backward);
   std::vector<Candidate> candidates;
   const auto add = [&](bool repeats, std::int64_t bytes, std::size_t max_plans) {
@@ -202,6 +211,11 @@ std::vector<Candidate> candidates_of(const AttentionDesc& d, bool backward, std:
     limits.workspace_bytes = std::size_t{8} << 30;  // one long sequence may need a lot
     limits.max_plans = max_plans;
     limits.deterministic = repeats;
+    if (!name.empty()) {
+      const std::string prefix = Candidate::prefix(*slice, repeats);
+      if (!name.starts_with(prefix)) return;
+      limits.name = name.substr(prefix.size());
+    }
     cudnn::Plans found = cudnn::attention_plans(graph, limits);
     if (why_none.empty()) why_none = found.why_not;
     for (auto& plan : found.plans) candidates.push_back({*slice, repeats, std::move(plan)});
@@ -259,31 +273,38 @@ Made<Base> make(Device& device, const AttentionDesc& d, bool backward, const std
   const auto op_by = [&](const Candidate& candidate) {
     return std::make_unique<Op>(device, d, candidate, has_masked_tail(d, backward), architecture);
   };
-  const cudnn::AttentionGraph graph = graph_of(d, backward);
-  if (const auto candidate = known.find(graph)) return Made<Base>(op_by(*candidate));
   std::string why_none;
-  const std::vector<Candidate> candidates = candidates_of(d, backward, why_none);
-  if (candidates.empty()) return Made<Base>::no(why_none);
-  std::vector<std::unique_ptr<Op>> ops;
-  std::size_t scratch = 0;
-  for (const Candidate& candidate : candidates) {
-    ops.push_back(op_by(candidate));
-    scratch = std::max(scratch, ops.back()->workspace_bytes());
-  }
-  std::optional<std::size_t> best = 0;
-  if (ops.size() > 1) {
+  const auto named = [&](const std::string& name) -> std::optional<Candidate> {
+    const std::vector<Candidate> candidates = candidates_of(d, backward, why_none, name);
+    return candidates.empty() ? std::nullopt : std::optional(candidates[0]);
+  };
+  const auto search = [&]() -> std::optional<Candidate> {
+    why_none.clear();
+    std::vector<Candidate> candidates = candidates_of(d, backward, why_none);
+    if (candidates.size() < 2) return candidates.empty() ? std::nullopt : std::optional(candidates[0]);
+    std::vector<std::unique_ptr<Op>> ops;
+    std::size_t scratch = 0;
+    for (const Candidate& candidate : candidates) {
+      ops.push_back(op_by(candidate));
+      scratch = std::max(scratch, ops.back()->workspace_bytes());
+    }
     const auto stream = device.make_stream();
     TryOut<Op> run;
     try {
       run = trial_of<Op>(device, *stream, d, scratch);
     } catch (const Error&) {
+      candidates[0].tried = false;
+      return candidates[0];
     }
-    if (run) best = fastest(device, *stream, ops, run);
+    const auto best = fastest(device, *stream, ops, run);
     stream->synchronize();  // before the trial's arrays are freed
-  }
-  if (!best) return Made<Base>::no(fmt::format("{} could run none of its {} plans", cudnn::version(), ops.size()));
-  known.remember(graph, candidates[*best]);
-  return Made<Base>(std::move(ops[*best]));
+    if (best) return candidates[*best];
+    why_none = fmt::format("{} could run none of its {} plans", cudnn::version(), ops.size());
+    return std::nullopt;
+  };
+  const auto choice = known.find(device, graph_of(d, backward), named, search);
+  if (!choice) return Made<Base>::no(why_none);
+  return Made<Base>(op_by(*choice));
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace {
 
 class CudnnBatchNormForward final : public CudnnOp<BatchNormForward> {
  public:
-  CudnnBatchNormForward(Device& device, const BatchNormDesc& desc, std::shared_ptr<cudnn::Plan> plan)
-      : CudnnOp(own_batch_norm_forward(device, desc), std::move(plan)), d_(desc) {}
+  CudnnBatchNormForward(Device& device, const BatchNormDesc& desc, OwnOrCudnn choice)
+      : CudnnOp(own_batch_norm_forward(device, desc), std::move(choice)), d_(desc) {}
 
   void run(Stream& stream, const Args& args) override {
     if (!plan_accepts({args.x, args.residual, args.scale, args.shift, args.running_mean, args.running_variance, args.y,
@@ -64,8 +64,8 @@ class CudnnBatchNormForward final : public CudnnOp<BatchNormForward> {
 
 class CudnnBatchNormBackward final : public CudnnOp<BatchNormBackward> {
  public:
-  CudnnBatchNormBackward(Device& device, const BatchNormDesc& desc, std::shared_ptr<cudnn::Plan> plan)
-      : CudnnOp(own_batch_norm_backward(device, desc), std::move(plan)), d_(desc) {}
+  CudnnBatchNormBackward(Device& device, const BatchNormDesc& desc, OwnOrCudnn choice)
+      : CudnnOp(own_batch_norm_backward(device, desc), std::move(choice)), d_(desc) {}
 
   bool in_place() const override { return !plan_; }
 
@@ -108,26 +108,33 @@ class CudnnBatchNormBackward final : public CudnnOp<BatchNormBackward> {
   BatchNormDesc d_;
 };
 
-TryOut<BatchNormForward> trial_of_forward(Device& device, const BatchNormDesc& d, Stream& stream,
-                                          std::size_t workspace) {
+OwnOrCudnnTrial<BatchNormForward> trial_of_forward(Device& device, const BatchNormDesc& d, Stream& stream,
+                                                   std::size_t workspace) {
   const auto arrays = std::make_shared<TrialArrays>(device, stream, workspace);
   const std::int64_t elements = d.rows * d.channels;
   BatchNormForward::Args args;
   args.x = arrays->array(d.dtype, elements, "x");
   if (d.residual) args.residual = arrays->array(d.dtype, elements, "residual");
   args.y = arrays->array(d.dtype, elements, "y");
-  args.scale = arrays->array(DType::f32, d.channels, "scale");
-  args.shift = arrays->array(DType::f32, d.channels, "shift");
-  args.running_mean = arrays->array(DType::f32, d.channels, "running mean");
-  args.running_variance = arrays->array(DType::f32, d.channels, "running variance");
-  if (d.training) args.saved_mean = arrays->array(DType::f32, d.channels, "mean");
-  if (d.training) args.saved_inverse_deviation = arrays->array(DType::f32, d.channels, "inverse deviation");
+  args.scale = arrays->array_near(1, d.channels, "scale");
+  args.shift = arrays->array_near(0, d.channels, "shift");
+  args.running_mean = arrays->array_near(0, d.channels, "running mean");
+  args.running_variance = arrays->array_near(1, d.channels, "running variance");
+  if (d.training) args.saved_mean = arrays->array_near(0, d.channels, "mean");
+  if (d.training) args.saved_inverse_deviation = arrays->array_near(1, d.channels, "inverse deviation");
   args.workspace = arrays->workspace();
-  return [arrays, args, &stream](BatchNormForward& op) { op.run(stream, args); };
+  const auto tolerance = [&](DType out) { return tolerance_of(OpGroup::batch_norm_forward, d.dtype, out, d.rows); };
+  arrays->compare("y", args.y, d.dtype, elements, tolerance(d.dtype));
+  if (d.training)
+    for (const auto& [name, data] :
+         {std::pair{"mean", args.saved_mean}, std::pair{"inverse deviation", args.saved_inverse_deviation},
+          std::pair{"running mean", args.running_mean}, std::pair{"running variance", args.running_variance}})
+      arrays->compare(name, data, DType::f32, d.channels, tolerance(DType::f32));
+  return {arrays, [args, &stream](BatchNormForward& op) { op.run(stream, args); }};
 }
 
-TryOut<BatchNormBackward> trial_of_backward(Device& device, const BatchNormDesc& d, Stream& stream,
-                                            std::size_t workspace) {
+OwnOrCudnnTrial<BatchNormBackward> trial_of_backward(Device& device, const BatchNormDesc& d, Stream& stream,
+                                                     std::size_t workspace) {
   const auto arrays = std::make_shared<TrialArrays>(device, stream, workspace);
   const std::int64_t elements = d.rows * d.channels;
   BatchNormBackward::Args args;
@@ -135,16 +142,24 @@ TryOut<BatchNormBackward> trial_of_backward(Device& device, const BatchNormDesc&
   if (d.two_gradients) args.dy_other = arrays->array(d.dtype, elements, "other dy");
   args.x = arrays->array(d.dtype, elements, "x");
   if (d.relu) args.y = arrays->array(d.dtype, elements, "y");
-  args.scale = arrays->array(DType::f32, d.channels, "scale");
-  args.shift = arrays->array(DType::f32, d.channels, "shift");
-  args.saved_mean = arrays->array(DType::f32, d.channels, "mean");
-  args.saved_inverse_deviation = arrays->array(DType::f32, d.channels, "inverse deviation");
+  args.scale = arrays->array_near(1, d.channels, "scale");
+  args.shift = arrays->array_near(0, d.channels, "shift");
+  args.saved_mean = arrays->array_near(0, d.channels, "mean");
+  args.saved_inverse_deviation = arrays->array_near(1, d.channels, "inverse deviation");
   args.dx = arrays->array(d.dtype, elements, "dx");
   if (d.residual) args.dresidual = arrays->array(d.dtype, elements, "dresidual");
-  args.dscale = arrays->array(DType::f32, d.channels, "dscale");
-  args.dshift = arrays->array(DType::f32, d.channels, "dshift");
+  args.dscale = arrays->array_near(1, d.channels, "dscale");
+  args.dshift = arrays->array_near(1, d.channels, "dshift");
   args.workspace = arrays->workspace();
-  return [arrays, args, &stream](BatchNormBackward& op) { op.run(stream, args); };
+  const auto tolerance = [&](DType out, double cancelled = 0) {
+    return tolerance_of(OpGroup::batch_norm_backward, d.dtype, out, d.rows, cancelled);
+  };
+  // dx is dy, of size 1, minus its projections on 1 and on x, which nearly cancels with few rows.
+  arrays->compare("dx", args.dx, d.dtype, elements, tolerance(d.dtype, 1));
+  if (d.residual) arrays->compare("dresidual", args.dresidual, d.dtype, elements, tolerance(d.dtype));
+  arrays->compare("dscale", args.dscale, DType::f32, d.channels, tolerance(DType::f32));
+  arrays->compare("dshift", args.dshift, DType::f32, d.channels, tolerance(DType::f32));
+  return {arrays, [args, &stream](BatchNormBackward& op) { op.run(stream, args); }};
 }
 
 }  // namespace
@@ -162,9 +177,7 @@ Made<BatchNormForward> make_cuda_batch_norm_forward(Device& device, const BatchN
                                     .momentum = static_cast<float>(d.momentum)};
   return own_or_cudnn<BatchNormForward>(
       device, graph, cudnn::batch_norm_forward_plans, [&] { return own_batch_norm_forward(device, d); },
-      [&](const std::shared_ptr<cudnn::Plan>& plan) {
-        return std::make_unique<CudnnBatchNormForward>(device, d, plan);
-      },
+      [&](const OwnOrCudnn& choice) { return std::make_unique<CudnnBatchNormForward>(device, d, choice); },
       [&](Stream& stream, std::size_t workspace) { return trial_of_forward(device, d, stream, workspace); });
 }
 
@@ -181,9 +194,7 @@ Made<BatchNormBackward> make_cuda_batch_norm_backward(Device& device, const Batc
                                             .two_gradients = d.two_gradients};
   return own_or_cudnn<BatchNormBackward>(
       device, graph, cudnn::batch_norm_backward_plans, [&] { return own_batch_norm_backward(device, d); },
-      [&](const std::shared_ptr<cudnn::Plan>& plan) {
-        return std::make_unique<CudnnBatchNormBackward>(device, d, plan);
-      },
+      [&](const OwnOrCudnn& choice) { return std::make_unique<CudnnBatchNormBackward>(device, d, choice); },
       [&](Stream& stream, std::size_t workspace) { return trial_of_backward(device, d, stream, workspace); });
 }
 

@@ -5,14 +5,14 @@
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/native.h"
 #include "harness/device/gate.h"
-#include "workloads/ops/algorithm_cache.h"
+#include "workloads/ops/cuda/known_choices.h"
 #include "workloads/ops/cuda/trial.h"
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <map>
-#include <mutex>
+#include <memory>
+#include <optional>
+#include <vector>
 
 namespace assay::ops {
 
@@ -80,30 +80,13 @@ class PlanTimer final : public CandidateTimer {
   BlasArgs args_;
 };
 
-AlgorithmCache& cache_of(const Device& device) {
-  static std::mutex mutex;
-  static std::map<std::string, std::unique_ptr<AlgorithmCache>> caches;
-  const std::string owner = fmt::format("{} {}", blaslt_version_text(), device.info().name);
-  const std::lock_guard lock(mutex);
-  std::unique_ptr<AlgorithmCache>& cache = caches[owner];
-  if (!cache) {
-    const char* folder = std::getenv("ASSAY_CACHE");
-    cache = std::make_unique<AlgorithmCache>(folder ? folder : "", owner);
-  }
-  return *cache;
-}
-
 }  // namespace
 
 SearchResult choose_fastest(BlasPlan& plan, Device& device) {
   ASSAY_CHECK(plan.product().batch == 1, "cannot search for a batch of {}", plan.product().batch);
   const std::size_t offered = plan.candidates();
-  AlgorithmCache& cache = cache_of(device);
-  const std::string key = plan.product().key();
   SearchResult result{true, offered == 1 ? "the only one" : fmt::format("fastest of {} by time", offered)};
-  bool searched = false;
   const auto search = [&]() -> std::string {
-    searched = true;
     try {
       PlanTimer timer(plan, device);
       SearchLimits limits;
@@ -119,10 +102,9 @@ SearchResult choose_fastest(BlasPlan& plan, Device& device) {
     }
     return "";
   };
-  const std::string known = cache.find(key, search);
-  if (searched || plan.choose_packed(known)) return result;
-  cache.forget(key);
-  cache.find(key, search);
+  algorithms_of(device, blaslt_version_text())
+      .find(
+          plan.product().key(), [&](const std::string& packed) { return plan.choose_packed(packed); }, search);
   return result;
 }
 

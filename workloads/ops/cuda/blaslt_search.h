@@ -11,9 +11,8 @@ struct SearchResult {
 };
 
 // Chooses the fastest of the plan's algorithms, timed on random operands, and remembers it for equal products: in this
-// process, and for later ones in the folder in ASSAY_CACHE, per library version and kind of device. Keeps the
-// heuristics' choice if there is no memory for operands. Batches are not supported. It synchronises, so no op's stream
-// may be capturing.
+// process, and for later ones as algorithms_of() does. Keeps the heuristics' choice if there is no memory for operands.
+// Batches are not supported. It synchronises, so no op's stream may be capturing.
 SearchResult choose_fastest(BlasPlan& plan, Device& device);
 
 }  // namespace assay::ops

@@ -1,5 +1,5 @@
-// Convolutions by cuDNN, NHWC. The plan is chosen when an op is made, by a trial on random data, and remembered by
-// descriptor. Around it: weights are cast to the op's type, channels padded for tensor cores and cropped again,
+// Convolutions by cuDNN, NHWC. The plan is chosen when an op is made, by a trial on random data, and remembered
+// (known_choices.h). Around it: weights are cast to the op's type, channels padded for tensor cores and cropped again,
 // gradients accumulated.
 #include "harness/core/error.h"
 #include "harness/device/cuda/native.h"
@@ -212,28 +212,34 @@ std::string problem(const ConvDesc& d) {
   return {};
 }
 
+// The fastest candidate by trial, the first if the device has no memory for one, nothing and the reason if none runs.
+template <typename Op>
+std::optional<ConvChoice> fastest_choice(Device& device, const ConvDesc& desc, ConvolutionPass pass,
+                                         std::string& why_none) {
+  ConvCandidates candidates = conv_candidates(desc, pass);
+  std::vector<ConvChoice>& choices = candidates.choices;
+  why_none = candidates.why_none;
+  if (choices.size() < 2) return choices.empty() ? std::nullopt : std::optional(choices[0]);
+  std::vector<std::unique_ptr<Op>> ops;
+  for (const ConvChoice& choice : choices) ops.push_back(std::make_unique<Op>(device, desc, choice));
+  const auto stream = device.make_stream();
+  const TryOut<Op> run = trial_of(device, *stream, desc, ops);
+  if (!run) {
+    choices[0].tried = false;
+    return choices[0];
+  }
+  if (const auto best = fastest(device, *stream, ops, run)) return choices[*best];
+  why_none = fmt::format("{} could run none of its {} plans", cudnn::version(), ops.size());
+  return std::nullopt;
+}
+
 template <typename Interface, typename Op>
 Made<Interface> make(Device& device, const ConvDesc& desc, ConvolutionPass pass) {
   if (auto why = problem(desc); !why.empty()) return Made<Interface>::no(std::move(why));
-  if (const auto choice = known_choice(desc, pass))
-    return std::unique_ptr<Interface>(std::make_unique<Op>(device, desc, *choice));
-  ConvCandidates candidates = conv_candidates(desc, pass);
-  if (candidates.choices.empty()) return Made<Interface>::no(candidates.why_none);
-  std::vector<std::unique_ptr<Op>> ops;
-  for (const ConvChoice& choice : candidates.choices) ops.push_back(std::make_unique<Op>(device, desc, choice));
-  std::optional<std::size_t> best = 0;
-  if (ops.size() > 1) {
-    const auto stream = device.make_stream();
-    if (const TryOut<Op> run = trial_of(device, *stream, desc, ops)) {
-      best = fastest(device, *stream, ops, run);
-    } else {
-      candidates.choices[0].tried = false;
-      ops[0] = std::make_unique<Op>(device, desc, candidates.choices[0]);
-    }
-  }
-  if (!best) return Made<Interface>::no(fmt::format("{} could run none of its {} plans", cudnn::version(), ops.size()));
-  remember_choice(desc, pass, candidates.choices[*best]);
-  return std::unique_ptr<Interface>(std::move(ops[*best]));
+  std::string why_none;
+  const auto choice = find_choice(device, desc, pass, [&] { return fastest_choice<Op>(device, desc, pass, why_none); });
+  if (!choice) return Made<Interface>::no(why_none);
+  return std::unique_ptr<Interface>(std::make_unique<Op>(device, desc, *choice));
 }
 
 }  // namespace

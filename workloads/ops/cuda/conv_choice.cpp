@@ -1,7 +1,9 @@
 #include "workloads/ops/cuda/conv_choice.h"
 
+#include "workloads/ops/cuda/known_choices.h"
 #include "workloads/ops/cuda/round_up.h"
-#include "workloads/ops/cuda/trial.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -36,20 +38,26 @@ std::vector<ConvolutionGraph> variants(const ConvolutionGraph& graph) {
   return all;
 }
 
-// By the requested graph.
-KnownChoices<ConvolutionGraph, ConvChoice>& known() {
-  static auto& value = *new KnownChoices<ConvolutionGraph, ConvChoice>;
-  return value;
+// Of the candidates that run this graph.
+std::string prefix_of(const ConvolutionGraph& graph) {
+  return fmt::format("{} to {} channels, gradient {}: ", graph.c, graph.k, name_of(graph.gradient));
 }
 
 }  // namespace
 
-ConvCandidates conv_candidates(const ConvDesc& desc, ConvolutionPass pass) {
-  const cudnn::Limits limits{.full_f32 = desc.dtype == DType::f32};
+std::string ConvChoice::name() const { return tried ? prefix_of(graph) + plan->name() : std::string(); }
+
+ConvCandidates conv_candidates(const ConvDesc& desc, ConvolutionPass pass, const std::string& name) {
+  cudnn::Limits limits{.full_f32 = desc.dtype == DType::f32};
   ConvCandidates found;
   const auto add = [&](const ConvolutionGraph& requested) {
     for (const ConvolutionGraph& graph : variants(requested)) {
       if (limits.full_f32 && !found.choices.empty()) break;  // no tensor cores to pad for
+      if (!name.empty()) {
+        const std::string prefix = prefix_of(graph);
+        if (!name.starts_with(prefix)) continue;
+        limits.name = name.substr(prefix.size());
+      }
       cudnn::Plans plans = cudnn::convolution_plans(graph, limits);
       if (found.why_none.empty()) found.why_none = plans.why_not;
       for (auto& plan : plans.plans) found.choices.push_back({graph, std::move(plan)});
@@ -64,12 +72,14 @@ ConvCandidates conv_candidates(const ConvDesc& desc, ConvolutionPass pass) {
   return found;
 }
 
-std::optional<ConvChoice> known_choice(const ConvDesc& desc, ConvolutionPass pass) {
-  return known().find(graph_of(desc, pass));
-}
-
-void remember_choice(const ConvDesc& desc, ConvolutionPass pass, ConvChoice choice) {
-  known().remember(graph_of(desc, pass), std::move(choice));
+std::optional<ConvChoice> find_choice(const Device& device, const ConvDesc& desc, ConvolutionPass pass,
+                                      const std::function<std::optional<ConvChoice>()>& search) {
+  static auto& known = *new KnownChoices<ConvolutionGraph, ConvChoice>;
+  const auto named = [&](const std::string& name) -> std::optional<ConvChoice> {
+    const std::vector<ConvChoice> choices = conv_candidates(desc, pass, name).choices;
+    return choices.empty() ? std::nullopt : std::optional(choices[0]);
+  };
+  return known.find(device, graph_of(desc, pass), named, search);
 }
 
 }  // namespace assay::ops

@@ -4,6 +4,7 @@
 #include "workloads/ops/conv.h"
 #include "workloads/ops/cuda/cudnn/convolution.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,9 @@ struct ConvChoice {
   cudnn::ConvolutionGraph graph;
   std::shared_ptr<cudnn::Plan> plan;
   bool tried = true;  // false: the heuristics' first; no memory to try others
+
+  // Among the candidates for a convolution; empty if untried.
+  std::string name() const;
 };
 
 struct ConvCandidates {
@@ -24,11 +28,12 @@ struct ConvCandidates {
 };
 
 // Plans for the convolution itself and, if tensor cores need whole groups of channels, for padded ones. Weight
-// gradients have the requested type, or, if cuDNN has no such plan, are rounded to x's type.
-ConvCandidates conv_candidates(const ConvDesc& desc, cudnn::ConvolutionPass pass);
+// gradients have the requested type, or, if cuDNN has no such plan, are rounded to x's type. With a name, only the
+// candidate of this name is built.
+ConvCandidates conv_candidates(const ConvDesc& desc, cudnn::ConvolutionPass pass, const std::string& name = {});
 
-// This process's earlier choice for the descriptor.
-std::optional<ConvChoice> known_choice(const ConvDesc& desc, cudnn::ConvolutionPass pass);
-void remember_choice(const ConvDesc& desc, cudnn::ConvolutionPass pass, ConvChoice choice);
+// An earlier choice for the descriptor, else the result of `search`, which returns nothing if no candidate runs.
+std::optional<ConvChoice> find_choice(const Device& device, const ConvDesc& desc, cudnn::ConvolutionPass pass,
+                                      const std::function<std::optional<ConvChoice>()>& search);
 
 }  // namespace assay::ops

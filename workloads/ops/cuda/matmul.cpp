@@ -6,6 +6,7 @@
 #include "workloads/ops/cuda/blaslt.h"
 #include "workloads/ops/cuda/blaslt_search.h"
 #include "workloads/ops/cuda/cuda_ops.h"
+#include "workloads/ops/cuda/known_choices.h"
 #include "workloads/ops/cuda/matmul_kernels.h"
 #include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
@@ -217,43 +218,46 @@ bool alike(const std::vector<float>& one, const std::vector<float>& other, std::
   return differences <= 1e-6 * squares;  // NaN is not
 }
 
+// Whether the library's op is right, repeats its bits and is faster than the other one, with our own kernel's sums.
+bool library_sums_better(Device& device, const MatmulDesc& d, const std::vector<std::unique_ptr<CudaMatmul>>& ops) {
+  const auto stream = device.make_stream();
+  SumsTrial trial(device, *stream, d, std::max(ops[0]->workspace_bytes(), ops[1]->workspace_bytes()));
+  const std::vector<float> want = trial.results(*ops[0]), got = trial.results(*ops[1]);
+  const std::size_t product_end = want.size() - static_cast<std::size_t>(d.m);
+  return got == trial.results(*ops[1]) && alike(want, got, 0, product_end) &&
+         alike(want, got, product_end, want.size()) &&
+         fastest(device, *stream, ops, [&](Matmul& op) { trial.run(op); }) == std::size_t{1};
+}
+
 // The library can sum a's rows while it multiplies, which saves a pass over them, but not with every GPU's fastest
-// kernels, and the order of these sums is undocumented. So use it only if it is faster, agrees with our own kernel and
-// repeats its bits.
+// kernels, and the order of these sums is undocumented. So use it only if a trial shows it to be better.
 std::unique_ptr<Matmul> with_best_sums(Device& device, const MatmulDesc& d, BlasProduct product,
                                        std::unique_ptr<CudaMatmul> own) {
-  static KnownChoices<std::string, bool> known;  // whether the library sums
+  const std::string by_library = "the library's", by_kernel = "our own kernel's";
   product.sums = true;
-  const std::string key = product.key();
-  const std::optional<bool> decided = known.find(key);
-  if (decided && !*decided) return own;
-  auto made = make_blas_plan(product);
-  if (!made) return own;
-  Parts parts;
-  parts.plan = made.take();
-  const SearchResult found = choose_fastest(*parts.plan, device);
-  if (!found.runs) {
-    known.remember(key, false);
-    return own;
-  }
-  parts.choice = found.how;
   std::vector<std::unique_ptr<CudaMatmul>> ops;
   ops.push_back(std::move(own));
-  ops.push_back(std::make_unique<CudaMatmul>(device, d, std::move(parts), false, false));
-  if (decided) return std::move(ops[1]);
-  std::size_t best = 0;
-  try {
-    const auto stream = device.make_stream();
-    SumsTrial trial(device, *stream, d, std::max(ops[0]->workspace_bytes(), ops[1]->workspace_bytes()));
-    const std::vector<float> want = trial.results(*ops[0]), got = trial.results(*ops[1]);
-    const std::size_t product_end = want.size() - static_cast<std::size_t>(d.m);
-    if (got == trial.results(*ops[1]) && alike(want, got, 0, product_end) && alike(want, got, product_end, want.size()))
-      best = fastest(device, *stream, ops, [&](Matmul& op) { trial.run(op); }).value_or(0);
-  } catch (const Error&) {  // no memory for the trial, or the library refuses to run what it offered
-    if (device.lost()) throw;
-  }
-  known.remember(key, best == 1);
-  return std::move(ops[best]);
+  const auto add_library = [&] {
+    auto made = make_blas_plan(product);
+    if (!made) return false;
+    Parts parts;
+    parts.plan = made.take();
+    const SearchResult found = choose_fastest(*parts.plan, device);
+    parts.choice = found.how;
+    if (found.runs) ops.push_back(std::make_unique<CudaMatmul>(device, d, std::move(parts), false, false));
+    return found.runs;
+  };
+  const auto accept = [&](const std::string& known) { return known == by_kernel || add_library(); };
+  const auto search = [&]() -> std::string {
+    try {
+      return add_library() && library_sums_better(device, d, ops) ? by_library : by_kernel;
+    } catch (const Error&) {  // no memory for the trial, or the library refuses to run what it offered
+      if (device.lost()) throw;
+      return "";
+    }
+  };
+  const bool library = choices_of(device).find("row sums of " + product.key(), accept, search) == by_library;
+  return std::move(ops[library ? 1 : 0]);
 }
 
 std::string refusal(const Device& device, const MatmulDesc& d) {

@@ -24,13 +24,16 @@ class CudnnAveragePool final : public CudnnOp<PoolForward> {
   }
 };
 
-TryOut<PoolForward> trial_of(Device& device, const PoolDesc& d, Stream& stream, std::size_t workspace) {
+OwnOrCudnnTrial<PoolForward> trial_of(Device& device, const PoolDesc& d, Stream& stream, std::size_t workspace) {
   const auto arrays = std::make_shared<TrialArrays>(device, stream, workspace);
   PoolForward::Args args;
   args.x = arrays->array(d.dtype, d.n * d.h * d.w * d.c, "x");
-  args.y = arrays->array(d.dtype, d.n * d.p() * d.q() * d.c, "y");
+  const std::int64_t pixels = d.n * d.p() * d.q();
+  args.y = arrays->array(d.dtype, pixels * d.c, "y");
   args.workspace = arrays->workspace();
-  return [arrays, args, &stream](PoolForward& op) { op.run(stream, args); };
+  arrays->compare("y", args.y, d.dtype, pixels * d.c,
+                  tolerance_of(OpGroup::pool, d.dtype, d.dtype, d.window_h * d.window_w));
+  return {arrays, [args, &stream](PoolForward& op) { op.run(stream, args); }};
 }
 
 }  // namespace
@@ -40,9 +43,7 @@ Made<PoolForward> make_cuda_pool_forward(Device& device, const PoolDesc& d) {
   if (d.kind == PoolKind::maximum) return own_pool_forward(device, d);
   return own_or_cudnn<PoolForward>(
       device, d, cudnn::average_pool_plans, [&] { return own_pool_forward(device, d); },
-      [&](const std::shared_ptr<cudnn::Plan>& plan) {
-        return std::make_unique<CudnnAveragePool>(own_pool_forward(device, d), plan);
-      },
+      [&](const OwnOrCudnn& choice) { return std::make_unique<CudnnAveragePool>(own_pool_forward(device, d), choice); },
       [&](Stream& stream, std::size_t workspace) { return trial_of(device, d, stream, workspace); });
 }
 

@@ -3,7 +3,9 @@
 #include "harness/core/rng.h"
 #include "harness/device/cuda/native.h"
 #include "harness/device/gate.h"
+#include "workloads/ops/cuda/agreement.h"
 #include "workloads/ops/cuda/fill.h"
+#include "workloads/ops/random.h"
 
 #include <cmath>
 
@@ -44,9 +46,48 @@ std::vector<double> trial_seconds(Device& device, Stream& stream,
 }
 
 void* TrialArrays::array(DType dtype, std::int64_t count, std::string_view purpose) {
-  void* const data = keep(device_.allocate(static_cast<std::size_t>(count) * size_of(dtype)));
-  fill_random_on_device(data, dtype, count, Rng(1, purpose), cuda::native(stream_));
-  return data;
+  return add({nullptr, dtype, count, std::string(purpose), {}});
+}
+
+void* TrialArrays::array_near(double value, std::int64_t count, std::string_view purpose) {
+  return add({nullptr, DType::f32, count, std::string(purpose), value});
+}
+
+void* TrialArrays::add(const Contents& contents) {
+  contents_.push_back(contents);
+  contents_.back().data = keep(device_.allocate(static_cast<std::size_t>(contents.count) * size_of(contents.dtype)));
+  fill(contents_.back());
+  return contents_.back().data;
+}
+
+void TrialArrays::fill(const Contents& contents) {
+  const auto& [data, dtype, count, purpose, near] = contents;
+  const Rng rng(1, purpose);
+  if (!near) return fill_random_on_device(data, dtype, count, rng, cuda::native(stream_));
+  std::vector<float> values(static_cast<std::size_t>(count));
+  fill_random(values.data(), DType::f32, 0, count, rng);
+  for (float& value : values) value = static_cast<float>(*near) + 0.1f * value;
+  device_.copy(data, values.data(), values.size() * sizeof(float), stream_);
+  stream_.synchronize();
+}
+
+void TrialArrays::run_anew(const std::function<void()>& run) {
+  for (const Contents& contents : contents_) fill(contents);
+  run();
+}
+
+void TrialArrays::expect(const std::function<void()>& run) {
+  for (Output& output : outputs_)
+    if (!output.expected) output.expected = keep(device_.allocate(output.bytes()));
+  run_anew(run);
+  for (const Output& output : outputs_) device_.copy(output.expected, output.data, output.bytes(), stream_);
+}
+
+std::string TrialArrays::disagreement(const std::function<void()>& run) {
+  run_anew(run);
+  for (const auto& [name, data, dtype, count, tolerance, expected] : outputs_)
+    if (!agree(device_, stream_, data, expected, dtype, count, tolerance)) return name;
+  return {};
 }
 
 }  // namespace assay::ops

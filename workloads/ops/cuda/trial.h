@@ -1,9 +1,10 @@
-// Chooses the fastest implementation when an op is made: timed on random data, remembered by descriptor.
+// Chooses the fastest implementation when an op is made, timed on random data.
 #pragma once
 
 #include "harness/core/dtype.h"
 #include "harness/device/device.h"
 #include "workloads/ops/cuda/cudnn/plan.h"
+#include "workloads/ops/tolerance.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,10 +12,9 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -35,39 +35,52 @@ class TrialArrays {
 
   // Random numbers, written in stream order; the same numbers for the same purpose.
   void* array(DType dtype, std::int64_t count, std::string_view purpose);
+  // The same in f32, close to `value`: batch norm's statistics and parameters.
+  void* array_near(double value, std::int64_t count, std::string_view purpose);
   void* workspace() const { return workspace_; }
   void* keep(Buffer buffer) { return buffers_.emplace_back(std::move(buffer)).data(); }
 
+  // Declares an array to be an output, in which implementations must agree.
+  void compare(std::string name, void* data, DType dtype, std::int64_t count, const Tolerance& tolerance) {
+    outputs_.push_back({std::move(name), data, dtype, count, tolerance, nullptr});
+  }
+  // Runs on the original contents of all arrays and keeps the outputs, to compare those of other runs with.
+  void expect(const std::function<void()>& run);
+  // Runs on the original contents of all arrays: the first output that disagrees with those kept, or nothing.
+  std::string disagreement(const std::function<void()>& run);
+
  private:
+  struct Contents {
+    void* data;
+    DType dtype;
+    std::int64_t count;
+    std::string purpose;
+    std::optional<double> near;
+  };
+  struct Output {
+    std::string name;
+    void* data;
+    DType dtype;
+    std::int64_t count;
+    Tolerance tolerance;
+    void* expected;  // a copy, null until expect()
+    std::size_t bytes() const { return static_cast<std::size_t>(count) * size_of(dtype); }
+  };
+  void* add(const Contents& contents);
+  void fill(const Contents& contents);
+  void run_anew(const std::function<void()>& run);
+
   Device& device_;
   Stream& stream_;
   std::vector<Buffer> buffers_;
+  std::vector<Contents> contents_;
+  std::vector<Output> outputs_;
   void* workspace_;
 };
 
 // Enqueues one run of an op on trial arrays that it owns.
 template <typename Op>
 using TryOut = std::function<void(Op&)>;
-
-// This process's choices; thread-safe. Instances are never destroyed: at exit, cuDNN's libraries, loaded later, would
-// be cleaned up before them.
-template <typename Key, typename Choice>
-class KnownChoices {
- public:
-  std::optional<Choice> find(const Key& key) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = choices_.find(key);
-    return found == choices_.end() ? std::nullopt : std::optional(found->second);
-  }
-  void remember(const Key& key, Choice choice) {
-    const std::lock_guard lock(mutex_);
-    choices_.insert_or_assign(key, std::move(choice));
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::map<Key, Choice> choices_;
-};
 
 // The index of the fastest op, which `run(op)` enqueues on the stream; among ops within 1 % the one with the least
 // workspace. Nothing if no op ran: plans that cuDNN builds but cannot run are skipped.

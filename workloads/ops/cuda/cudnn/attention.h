@@ -6,6 +6,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 
 namespace assay::ops::cudnn {
 
@@ -28,6 +29,9 @@ struct AttentionGraph {
 inline constexpr std::int64_t attention_q = 1, attention_k = 2, attention_v = 3, attention_out = 4,
                               attention_log_sum_exp = 5, attention_lengths = 6, attention_dout = 7, attention_dq = 8,
                               attention_dk = 9, attention_dv = 10;
+
+// All members as text; equal for equal graphs.
+std::string key_of(const AttentionGraph& graph);
 
 // Backward with Limits.deterministic sums dq in a fixed order, by storing the gradient of all scores in 16 bits.
 Plans attention_plans(const AttentionGraph& graph, const Limits& limits);

@@ -6,6 +6,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 
 namespace assay::ops::cudnn {
 
@@ -30,6 +31,9 @@ inline constexpr std::int64_t batch_norm_x = 1, batch_norm_residual = 2, batch_n
                               batch_norm_saved_mean = 8, batch_norm_saved_inverse_deviation = 9,
                               batch_norm_next_mean = 10, batch_norm_next_variance = 11;
 
+// All members as text; equal for equal graphs.
+std::string key_of(const BatchNormGraph& graph);
+
 Plans batch_norm_forward_plans(const BatchNormGraph& graph, const Limits& limits);
 
 // As BatchNormDesc in training: alone, or behind ReLU with a residual, whose gradient is written; ReLU's mask is y > 0.
@@ -46,6 +50,8 @@ struct BatchNormGradientGraph {
 // Ids of its additional tensors.
 inline constexpr std::int64_t batch_norm_dy = 12, batch_norm_dy_other = 13, batch_norm_dx = 14,
                               batch_norm_dresidual = 15, batch_norm_dscale = 16, batch_norm_dshift = 17;
+
+std::string key_of(const BatchNormGradientGraph& graph);
 
 Plans batch_norm_backward_plans(const BatchNormGradientGraph& graph, const Limits& limits);
 

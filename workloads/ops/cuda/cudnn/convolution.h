@@ -6,6 +6,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 
 namespace assay::ops::cudnn {
 
@@ -22,6 +23,9 @@ struct ConvolutionGraph : ConvDesc {
 
 // Ids of the tensors.
 inline constexpr std::int64_t convolution_x = 1, convolution_w = 2, convolution_y = 3;
+
+// All members as text; equal for equal graphs.
+std::string key_of(const ConvolutionGraph& graph);
 
 // dtype f32, tf32 (stored as f32), bf16, fp16.
 Plans convolution_plans(const ConvolutionGraph& graph, const Limits& limits);

@@ -115,13 +115,14 @@ Plans built(const std::shared_ptr<fe::graph::Graph>& graph, const Limits& limits
   Plans result;
   result.why_not = version() + " has no engine for it";
   for (std::int64_t i = 0; i < graph->get_execution_plan_count() && result.plans.size() < limits.max_plans; ++i) {
+    std::string name;
+    if (graph->get_plan_name_at_index(i, name).is_bad()) name = fmt::format("plan {}", i);
+    if (!limits.name.empty() && name != limits.name) continue;
     if (const auto error = graph->build_plan_at_index(i); error.is_bad()) {
       result.why_not = refused(error).why_not;
       continue;
     }
-    std::string name;
     std::int64_t bytes = 0;
-    if (graph->get_plan_name_at_index(i, name).is_bad()) name = fmt::format("plan {}", i);
     if (const auto error = graph->get_workspace_size_plan_at_index(i, bytes); error.is_bad()) continue;
     result.plans.push_back(std::make_shared<GraphPlan>(graph, i, std::move(name), static_cast<std::size_t>(bytes)));
   }
@@ -206,8 +207,6 @@ Plans batch_norm_backward_plans(const BatchNormGradientGraph& d, const Limits& l
   return built(batch_norm_graph(d), limits);
 }
 
-Plans average_pool_plans(const PoolDesc& d, const Limits& limits) {
-  return built(average_pool_graph(d), limits);
-}
+Plans average_pool_plans(const PoolDesc& d, const Limits& limits) { return built(average_pool_graph(d), limits); }
 
 }  // namespace assay::ops::cudnn

@@ -5,12 +5,20 @@
 #include "workloads/ops/pool.h"
 
 #include <cstdint>
+#include <string>
 
-namespace assay::ops::cudnn {
+namespace assay::ops {
+
+// All members as text; equal for equal graphs.
+std::string key_of(const PoolDesc& desc);
+
+namespace cudnn {
 
 // Ids of the tensors.
 inline constexpr std::int64_t pool_x = 1, pool_y = 2;
 
 Plans average_pool_plans(const PoolDesc& desc, const Limits& limits);
 
-}  // namespace assay::ops::cudnn
+}  // namespace cudnn
+
+}  // namespace assay::ops

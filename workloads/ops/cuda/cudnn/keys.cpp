@@ -1,0 +1,67 @@
+// Graphs as text: the keys of choices that later processes read. Each names every member of its graph, by a structured
+// binding, which does not compile if a member is missing.
+#include "workloads/ops/cuda/cudnn/attention.h"
+#include "workloads/ops/cuda/cudnn/batch_norm.h"
+#include "workloads/ops/cuda/cudnn/convolution.h"
+#include "workloads/ops/cuda/cudnn/pool.h"
+
+#include <fmt/format.h>
+
+#include <type_traits>
+
+namespace assay::ops {
+
+namespace {
+
+template <typename T>
+std::string text_of(const T& value) {
+  if constexpr (std::is_same_v<T, DType>)
+    return std::string(name_of(value));
+  else if constexpr (std::is_enum_v<T>)
+    return fmt::format("{}", static_cast<int>(value));
+  else
+    return fmt::format("{}", value);
+}
+
+template <typename... T>
+std::string words(std::string name, const T&... values) {
+  ((name += " " + text_of(values)), ...);
+  return name;
+}
+
+}  // namespace
+
+std::string key_of(const PoolDesc& desc) {
+  const auto& [kind, n, h, w, c, window_h, window_w, stride, padding, dtype] = desc;
+  return words("pool", kind, n, h, w, c, window_h, window_w, stride, padding, dtype);
+}
+
+namespace cudnn {
+
+std::string key_of(const ConvolutionGraph& graph) {
+  const auto& [n, h, w, c, k, r, s, stride, padding, groups, dtype, pack_from, gradient, accumulate] =
+      static_cast<const ConvDesc&>(graph);
+  return words("convolution", graph.pass, n, h, w, c, k, r, s, stride, padding, groups, dtype, pack_from, gradient,
+               accumulate);
+}
+
+std::string key_of(const AttentionGraph& graph) {
+  const auto& [backward, batch, seq, heads, kv_heads, head_dim, q_stride, k_stride, v_stride, causal, lengths, scale,
+               dtype] = graph;
+  return words("attention", backward, batch, seq, heads, kv_heads, head_dim, q_stride, k_stride, v_stride, causal,
+               lengths, scale, dtype);
+}
+
+std::string key_of(const BatchNormGraph& graph) {
+  const auto& [rows, channels, dtype, relu, residual, training, epsilon, momentum] = graph;
+  return words("batch_norm", rows, channels, dtype, relu, residual, training, epsilon, momentum);
+}
+
+std::string key_of(const BatchNormGradientGraph& graph) {
+  const auto& [rows, channels, dtype, relu_and_residual, two_gradients] = graph;
+  return words("batch_norm_gradient", rows, channels, dtype, relu_and_residual, two_gradients);
+}
+
+}  // namespace cudnn
+
+}  // namespace assay::ops

@@ -1,0 +1,56 @@
+// Remembers what trials chose: for this process by descriptor, and for later ones by name, in the cache of algorithms.
+#pragma once
+
+#include "harness/device/device.h"
+#include "workloads/ops/algorithm_cache.h"
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace assay::ops {
+
+// What was chosen among the algorithms of `libraries`, on devices of this name with this driver. Kept in the folder in
+// ASSAY_CACHE, if it is set.
+AlgorithmCache& algorithms_of(const Device& device, const std::string& libraries);
+
+// What trials between implementations chose. Valid for this version of cuDNN, of cuBLASLt and, since our own kernels
+// are among the candidates, of Assay.
+AlgorithmCache& choices_of(const Device& device);
+
+// The choices for one kind of graph, for which key_of(graph) is defined; thread-safe. Choice::name() identifies the
+// choice among the candidates for its graph; if it is empty, only this process remembers the choice. Instances are
+// never destroyed: at exit, cuDNN's libraries, loaded later, would be cleaned up before them.
+template <typename Graph, typename Choice>
+class KnownChoices {
+ public:
+  // This process's earlier choice, or the one that an earlier process made, by `named(name)`, which returns nothing if
+  // there is no such candidate now; else the result of `search()`: nothing if there is no candidate.
+  template <typename Named, typename Search>
+  std::optional<Choice> find(const Device& device, const Graph& graph, const Named& named, const Search& search) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto known = choices_.find(graph); known != choices_.end()) return known->second;
+    }
+    std::optional<Choice> choice;
+    const auto accept = [&](const std::string& name) {
+      choice = named(name);
+      return choice.has_value();
+    };
+    choices_of(device).find(key_of(graph), accept, [&] {
+      choice = search();
+      return choice ? choice->name() : std::string();
+    });
+    const std::lock_guard lock(mutex_);
+    if (choice) choices_.insert_or_assign(graph, *choice);
+    return choice;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Graph, Choice> choices_;
+};
+
+}  // namespace assay::ops
