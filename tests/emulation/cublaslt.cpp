@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 
 namespace {
@@ -179,6 +180,7 @@ const char* cublasLtGetStatusName(cublasStatus_t status) {
     case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
     case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
     case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    case CUBLAS_STATUS_INTERNAL_ERROR: return "CUBLAS_STATUS_INTERNAL_ERROR";
     default: return "CUBLAS_STATUS_EXECUTION_FAILED";
   }
 }
@@ -284,6 +286,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   *given = 0;
   if (const cublasStatus_t status = check(problem); status != CUBLAS_STATUS_SUCCESS) return status;
   const bool epilogue = problem.op.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+  if (const auto error = scripted("fusion_error"); error && epilogue) {
+    if (scripted("fusion_loses_device")) lose_context(cudaErrorIllegalAddress);
+    return static_cast<cublasStatus_t>(std::stoi(*error));
+  }
   const bool bytes = size_of(problem.a.type) == 1;
   const std::uint32_t least = std::min({wanted.a, wanted.b, wanted.c, wanted.d});
   for (const std::uint64_t id : {tiled, plain, split}) {

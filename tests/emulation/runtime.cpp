@@ -43,8 +43,9 @@ int number(std::string_view text) {
 }
 
 std::map<std::string, std::string, std::less<>> read_script() {
-  constexpr std::string_view known[] = {"no_driver",    "driver",      "devices",       "capability", "memory",
-                                        "kernel_fault", "count_error", "context_error", "cudnn",      "gate_times_out"};
+  constexpr std::string_view known[] = {
+      "no_driver",     "driver", "devices",      "capability",          "memory",        "kernel_fault", "count_error",
+      "context_error", "cudnn",  "fusion_error", "fusion_loses_device", "gate_times_out"};
   std::map<std::string, std::string, std::less<>> script;
   const char* text = std::getenv("ASSAY_EMULATION");
   for (const std::string& word : words_of(text ? text : "")) {

@@ -1,6 +1,12 @@
 // What training needs of matrix products beyond matmul_test: weights packed from masters, bias, epilogues,
 // accumulation, row sums.
+#include "harness/core/error.h"
 #include "tests/parity/frame.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <cstring>
 
 namespace assay::ops::parity {
 namespace {
@@ -197,6 +203,30 @@ INSTANTIATE_TEST_SUITE_P(
          {.m = 5, .n = 16, .k = 32, .a = e4m3, .b = e4m3, .out = DType::f32, .transpose_b = true, .bias = true}},
         {"fp8_copies", {.m = 32, .n = 48, .k = 64, .a = e4m3, .b = e4m3, .out = half, .transpose_a = true}}}),
     [](const auto& product) { return "cuda_" + product.param.name; });
+
+// On the emulation, with a script by which the library's heuristics return an error for every epilogue.
+TEST(MatmulFusion, ThatFailsIsDoneUnfusedUnlessTheDeviceIsLost) {
+  const char* script = std::getenv("ASSAY_EMULATION");
+  if (!script || !std::strstr(script, "fusion_error")) GTEST_SKIP() << "the emulation does not refuse to fuse";
+  const auto side = device_side(DeviceKind::cuda).take();
+  const MatmulDesc d{.m = 32,
+                     .n = 48,
+                     .k = 64,
+                     .a = half,
+                     .b = half,
+                     .out = half,
+                     .transpose_b = true,
+                     .bias = true,
+                     .epilogue = Epilogue::gelu_tanh};
+  if (std::strstr(script, "fusion_loses_device")) {
+    EXPECT_THAT([&] { side->backend().make(d); }, testing::ThrowsMessage<Error>(testing::HasSubstr("INTERNAL_ERROR")));
+    return;
+  }
+  EXPECT_THAT(side->backend().make(d).take()->choice(), testing::HasSubstr(" + bias + GELU"));
+  const MatmulDesc sums{
+      .m = 64, .n = 40, .k = 96, .a = half, .b = half, .out = DType::f32, .transpose_a = true, .row_sums = true};
+  EXPECT_THAT(side->backend().make(sums).take()->choice(), testing::HasSubstr(" + row sums"));
+}
 
 }  // namespace
 }  // namespace assay::ops::parity

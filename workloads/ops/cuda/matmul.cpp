@@ -140,6 +140,17 @@ std::string add_activation(Device& device, const MatmulDesc& d, Parts& parts) {
   return "";
 }
 
+// The plan of a product with something fused, which is optional: whatever the library returns means "no", unless the
+// device is lost.
+Made<BlasPlan> make_fused_plan(Device& device, const BlasProduct& product) {
+  try {
+    return make_blas_plan(product);
+  } catch (const Error& error) {
+    if (device.lost()) throw;
+    return Made<BlasPlan>::no(error.what());
+  }
+}
+
 // Makes a plan with as much fused as the library can run: bias and GELU, then bias alone, then the bare product.
 std::string plan_product(Device& device, const MatmulDesc& d, BlasProduct product, Parts& parts) {
   // The library's GELU uses an approximate tanh, which 16-bit outputs hide and 32-bit ones do not. Before Hopper it is
@@ -153,7 +164,7 @@ std::string plan_product(Device& device, const MatmulDesc& d, BlasProduct produc
       if (fuse_bias != d.bias && (fuse_bias || fuse_gelu)) continue;  // nothing to fuse, or GELU before the bias
       product.bias = fuse_bias;
       product.gelu = !fuse_gelu ? BlasGelu::none : is_gradient(d.epilogue) ? BlasGelu::gradient : BlasGelu::forward;
-      auto made = make_blas_plan(product);
+      auto made = fuse_bias || fuse_gelu ? make_fused_plan(device, product) : make_blas_plan(product);
       if (!made) {
         reason = made.reason();
         continue;
@@ -238,7 +249,7 @@ std::unique_ptr<Matmul> with_best_sums(Device& device, const MatmulDesc& d, Blas
   std::vector<std::unique_ptr<CudaMatmul>> ops;
   ops.push_back(std::move(own));
   const auto add_library = [&] {
-    auto made = make_blas_plan(product);
+    auto made = make_fused_plan(device, product);
     if (!made) return false;
     Parts parts;
     parts.plan = made.take();
