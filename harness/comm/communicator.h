@@ -102,8 +102,10 @@ class Communicator {
   // `bytes` of every rank to every rank; `receive` has size * bytes.
   virtual void all_gather_host(const void* send, void* receive, std::size_t bytes);
 
-  // The transports of this rank as far as the library has reported them: "NVLS, P2P/CUMEM". Empty: unknown.
-  virtual std::string transport() { return {}; }
+  // The transports of every connection that this process has made so far: "P2P/CUMEM, SHM/direct/direct". Libraries
+  // connect at the first call that needs it and keep the connection, so it may be from before this case. Empty:
+  // unknown.
+  virtual std::string connections() { return {}; }
   // Warnings for readers of a record, with a fix for each, such as a socket between two GPUs of one host.
   virtual std::vector<std::string> remarks() { return {}; }
   // Runs `call`, which makes one collective call, and returns what the library chose for it: "RING/LL". Empty: unknown.

@@ -125,17 +125,14 @@ void NcclLog::read_line(std::string_view line) {
   std::string_view text = *info;
   if (skip(text, "Channel ")) {
     if (const auto link = link_from(text)) links_.insert(*link);
-  } else if (text.starts_with("NVLS comm ") || text.starts_with("Connected NVLS tree")) {
-    nvls_ = true;
   } else if (const std::string choice = choice_from(text); !choice.empty()) {
     choice_ = choice;
   }
 }
 
-std::string NcclLog::transport() const {
+std::string NcclLog::transports() const {
   std::set<std::string> names;
   for (const NcclLink& link : links_) names.insert(link.via);
-  if (nvls_) names.insert("NVLS");
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;

@@ -1,4 +1,4 @@
-// Reads NCCL's log (NCCL_DEBUG=INFO) for what a record keeps: the transports, the chosen algorithm, the last warning.
+// Reads NCCL's log (NCCL_DEBUG=INFO) for what a record keeps: the connections, the chosen algorithm, the last warning.
 // NCCL has no API for these.
 #pragma once
 
@@ -24,9 +24,9 @@ class NcclLog {
   void add(std::string_view text);
 
   const std::set<NcclLink>& links() const { return links_; }
-  // The distinct transports in alphabetical order, with "NVLS" if multicast through the switch was set up.
-  std::string transport() const;
-  bool nvls() const { return nvls_; }
+  // The distinct transports in alphabetical order. A multicast group (NVLS) is none of them: whether a call used it is
+  // said by choice().
+  std::string transports() const;
   // Of the last collective call logged under the subsystem TUNING: "RING/LL128". Empty: none.
   const std::string& choice() const { return choice_; }
   void forget_choice() { choice_.clear(); }
@@ -38,7 +38,6 @@ class NcclLog {
 
   std::string rest_;
   std::set<NcclLink> links_;
-  bool nvls_ = false;
   std::string choice_;
   std::string warning_;
 };

@@ -43,7 +43,7 @@ class SlowLink final : public Communicator {
   void all_gather_host(const void* send, void* receive, std::size_t bytes) override {
     inner_.all_gather_host(send, receive, bytes);
   }
-  std::string transport() override { return inner_.transport(); }
+  std::string connections() override { return inner_.connections(); }
   std::vector<std::string> remarks() override { return inner_.remarks(); }
   std::string choice_of(const std::function<void()>& call) override { return inner_.choice_of(call); }
   Buffer allocate_registered(std::size_t bytes) override { return inner_.allocate_registered(bytes); }

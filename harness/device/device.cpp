@@ -33,6 +33,11 @@ std::optional<DeviceKind> device_kind_from(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view l2_level(const DeviceInfo& gpu, double bytes) {
+  const auto l2 = static_cast<double>(gpu.last_level_cache_bytes);
+  return bytes <= l2 / 2 ? "L2" : bytes <= l2 ? "L2, in part memory" : "";
+}
+
 std::unique_ptr<Device> make_device(DeviceKind kind, int local_rank) {
   if (kind == DeviceKind::cpu) return cpu::make_cpu_device();
   static const Module module = Module::load("cuda");

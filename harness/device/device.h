@@ -98,6 +98,7 @@ struct DeviceInfo {
   std::string name;                          // "Intel Emerald Rapids", "NVIDIA H200"
   std::string uuid;                          // empty on a CPU
   std::string pci;                           // empty on a CPU
+  std::optional<int> numa_node = {};         // of the host, next to a GPU; absent: unknown, or a CPU
   std::uint64_t memory_bytes = 0;            // that this process may use
   std::uint64_t last_level_cache_bytes = 0;  // that this process can use
   int compute_units = 0;                     // CPUs of this rank, or SMs
@@ -105,6 +106,11 @@ struct DeviceInfo {
   std::string software;                      // "CUDA 13.0, driver 580.159.03"; empty on a CPU
   bool emulated = false;                     // a stand-in for a GPU in tests: its timings mean nothing
 };
+
+// Where a GPU keeps data of this size that all its multiprocessors use again and again: "L2" or "L2, in part memory";
+// empty if it is larger than L2. From A100 on L2 consists of two partitions, each of which caches for the
+// multiprocessors next to it (NVIDIA A100 Tensor Core GPU Architecture, 2020), so such data is in both and has half.
+std::string_view l2_level(const DeviceInfo& gpu, double bytes);
 
 class Device {
  public:

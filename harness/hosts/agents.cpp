@@ -136,6 +136,17 @@ std::vector<std::string> Agents::clock_findings() const {
   return findings;
 }
 
+std::optional<std::string> Agents::library_path_finding() const {
+  std::map<std::string, std::vector<std::string>> names;  // by path
+  for (const HostInfo& host : infos_) names[host.library_path].push_back(host.name);
+  if (names.size() < 2) return std::nullopt;
+  std::vector<std::string> groups;
+  for (const auto& [path, hosts] : names)
+    groups.push_back(fmt::format("{} on {}{}", path.empty() ? "none" : path, hosts.front(),
+                                 hosts.size() > 1 ? fmt::format(" and {} more", hosts.size() - 1) : ""));
+  return fmt::format("LD_LIBRARY_PATH differs between hosts: {}", fmt::join(groups, "; "));
+}
+
 std::vector<std::string> Agents::problems_of(const std::vector<int>& hosts) const {
   std::vector<std::string> problems;
   for (const auto& [rank, reason] : refused_) problems.push_back(reason);

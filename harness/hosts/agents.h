@@ -51,6 +51,8 @@ class Agents : public PollSource, private ChannelHandler {
   std::int64_t round_trip_ns(int host) const { return states_[static_cast<std::size_t>(host)].round_trip_ns; }
   // A sentence for each host whose clock is off by more than a second, even with the round trip allowed for.
   std::vector<std::string> clock_findings() const;
+  // A sentence if hosts differ in LD_LIBRARY_PATH; else nothing.
+  std::optional<std::string> library_path_finding() const;
   // Names or addresses, separated by commas, under which these hosts reach this process.
   const std::string& own_addresses() const { return own_addresses_; }
   // Whether these hosts share one loopback.

@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 
@@ -33,6 +34,7 @@ HostInfo probe_host(int gpus) {
   std::error_code none;
   host.network = std::filesystem::read_symlink("/proc/self/ns/net", none).string();
   host.version = channel_version();
+  if (const char* path = std::getenv("LD_LIBRARY_PATH")) host.library_path = path;
   host.cores = usable_cores();
   const std::set<int> usable = cpus_of(host);
   for (const cpu::NumaNode& node : cpu::topology().numa_nodes) {

@@ -24,6 +24,7 @@ struct HostInfo {
   std::string network;      // network namespace; with the boot id, identifies its loopback
   std::string architecture;
   std::string version;                        // channel_version()
+  std::string library_path;                   // LD_LIBRARY_PATH, which decides what libraries its ranks load
   std::vector<std::vector<int>> cores;        // usable ones, neighbours next to each other, each with its usable CPUs
   std::vector<NodeCpus> nodes;                // NUMA nodes with usable CPUs
   int core_count = 1;                         // ranks that can have a core each, within the CPU quota
@@ -34,6 +35,7 @@ struct HostInfo {
   static void members(auto& self, auto& io) {
     io("name", self.name), io("kernel_name", self.kernel_name), io("boot_id", self.boot_id);
     io("network", self.network), io("architecture", self.architecture), io("version", self.version);
+    io("library_path", self.library_path);
     io("cores", self.cores), io("core_count", self.core_count), io("cpu_count", self.cpu_count);
     io("gpu_count", self.gpu_count), io("nodes", self.nodes), io.sparse("gpus", self.gpus);
   }

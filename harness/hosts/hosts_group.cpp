@@ -10,10 +10,14 @@ namespace assay {
 
 namespace {
 
-// The user's settings for libraries that ranks use, which a remote host's shell does not have.
+// The user's settings for libraries that ranks use, which a remote host's shell does not have. Which GPUs a host has is
+// its own matter.
 bool is_setting(std::string_view name) {
-  for (const char* prefix : {"ASSAY_", "NCCL_", "UCX_", "FI_", "OMP_", "MKL_", "ONEDNN_", "DNNL_", "OPENBLAS_"})
-    if (name.starts_with(prefix)) return name != "ASSAY_HOST" && name != "ASSAY_RSH";
+  for (const char* own : {"ASSAY_HOST", "ASSAY_RSH", "CUDA_VISIBLE_DEVICES"})
+    if (name == own) return false;
+  for (const char* prefix : {"ASSAY_", "NCCL_", "CUDA_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "UCX_", "FI_", "OMP_",
+                             "MKL_", "ONEDNN_", "DNNL_", "OPENBLAS_"})
+    if (name.starts_with(prefix)) return true;
   return false;
 }
 

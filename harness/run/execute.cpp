@@ -220,7 +220,7 @@ void name_straggler(Record& whole) {
                                     rank.host, rank.pci.empty() ? "" : ", ", rank.pci, straggler->ratio));
 }
 
-// Joins "NVLS, P2P/CUMEM" and "NET/IB, P2P/CUMEM", listing each transport once.
+// Joins "P2P/CUMEM, SHM/direct" and "NET/IB, P2P/CUMEM", listing each transport once.
 std::string join_transports(const std::string& a, const std::string& b) {
   std::set<std::string> transports;
   for (std::string_view rest : {std::string_view(a), std::string_view(b)})
@@ -395,8 +395,8 @@ Record merge_parts(std::vector<Record> parts) {
     }
     for (const std::string& flag : part.flags)
       if (std::find(whole.flags.begin(), whole.flags.end(), flag) == whole.flags.end()) whole.flags.push_back(flag);
-    if (const auto own = part.choices.find("transport"); own != part.choices.end())
-      whole.choices["transport"] = join_transports(whole.choices["transport"], own->second);
+    if (const auto own = part.labels.find("connections_so_far"); own != part.labels.end())
+      whole.labels["connections_so_far"] = join_transports(whole.labels["connections_so_far"], own->second);
     whole.comparable = whole.comparable && part.comparable;
     whole.seconds = std::max(whole.seconds, part.seconds);
   }

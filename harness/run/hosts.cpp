@@ -66,6 +66,7 @@ std::variant<Hosts, ExitCode> take_part(const RunRequest& request, const Plan& p
   allocation = hosts.agents->allocation();
   hosts.infos = hosts.agents->hosts();
   for (const std::string& finding : hosts.agents->clock_findings()) fmt::print(stderr, "assay: {}\n", finding);
+  if (const auto finding = hosts.agents->library_path_finding()) fmt::print(stderr, "assay: {}\n", *finding);
   return hosts;
 }
 

@@ -61,13 +61,13 @@ std::unique_ptr<Communicator> make_world(WorkerLink& link, const RankPlace& plac
   });
 }
 
-// After the case, since some transports are only chosen at the first call.
-void describe_transport(Record& record, Communicator& comm) {
+// After the case, since connections are made at the first call.
+void describe_connections(Record& record, Communicator& comm) {
   try {
-    if (const std::string transport = comm.transport(); !transport.empty()) record.choices["transport"] = transport;
+    if (const std::string made = comm.connections(); !made.empty()) record.labels["connections_so_far"] = made;
     for (std::string& remark : comm.remarks()) record.flags.push_back(std::move(remark));
   } catch (const std::exception& caught) {
-    record.flags.push_back(fmt::format("the transport is not known: {}", caught.what()));
+    record.flags.push_back(fmt::format("the connections are not known: {}", caught.what()));
   }
 }
 
@@ -126,7 +126,7 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
       Record record;
       try {
         record = execute_case(order_from(*order, families), *device, *comm, surroundings);
-        if (comm->size() > 1) describe_transport(record, *comm);
+        if (comm->size() > 1) describe_connections(record, *comm);
       } catch (const std::exception& error) {
         link.send(message::Abort{.index = order->index, .reason = error.what()});
         wait_to_be_killed();

@@ -14,7 +14,7 @@ struct Known {
   std::string_view families;  // "|gemm|peak|"; empty: any
 };
 
-constexpr std::array<Known, 44> table{{
+constexpr std::array<Known, 46> table{{
     {"throughput", "FLOP/s", "|gemm|peak|"},
     {"throughput", "img/s", "|dataloader|resnet|"},
     {"throughput", "tokens/s", "|dataloader|transformer|llama|"},
@@ -26,6 +26,7 @@ constexpr std::array<Known, 44> table{{
     {"checkpoint_write", "B/s", ""},
     {"checkpoint_read", "B/s", ""},
     {"latency", "s", ""},
+    {"copy_interval", "s", "|transfer|"},
     {"slowest_pair_bandwidth", "B/s", ""},
     {"median_pair_bandwidth", "B/s", ""},
     {"slowest_pair_latency", "s", ""},
@@ -52,6 +53,7 @@ constexpr std::array<Known, 44> table{{
     {"real_cores", "1", ""},
     {"peak_memory", "B", ""},
     {"memory_growth", "B", ""},
+    {"communication_memory", "B", ""},
     {"planned_memory", "B", ""},
     {"planned_weights", "B", ""},
     {"planned_gradients", "B", ""},

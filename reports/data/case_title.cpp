@@ -46,7 +46,8 @@ std::string gemm_title(const Record& r) {
   const std::string shape = join({text_of(r, "m"), text_of(r, "n"), text_of(r, "k")}, " x ");
   const std::string transpose = unless(text_of(r, "transpose"), "nn");
   return join({join({"gemm", text_of(r, "dtype"), shape}, " "), transpose, unless(text_of(r, "cache"), "cold"),
-               unless(text_of(r, "duration"), "burst"), text_of(r, "gpus")},
+               unless(text_of(r, "duration"), "burst"), text_of(r, "accumulation") == "fast" ? "fast accumulation" : "",
+               text_of(r, "gpus")},
               ", ");
 }
 

@@ -11,7 +11,6 @@
 #include "suites/collective/world_check.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -70,7 +69,6 @@ class PairwiseCase final : public Case {
     const int rounds = pairing_rounds(static_cast<int>(ranks_.size()));
     sampler.rounds(2 * rounds, [&](int index) { return round(index); });
     pair_.reset();
-    if (!transports_.empty()) context_->outputs.choices["transport"] = fmt::format("{}", fmt::join(transports_, ", "));
     times_ = pair_times(sampler.measurement(), rounds);
     if (context_->comm.rank() != 0) return;
     record_matrix();
@@ -146,7 +144,6 @@ class PairwiseCase final : public Case {
             [this, first, other = *other](Stream&) {
               // A rank that only sends has nothing to check.
               if (!first || (small_ && calls_ > 1)) check_from(other);
-              if (const std::string name = pair_->transport(); !name.empty()) transports_.insert(name);
             }};
   }
 
@@ -225,7 +222,6 @@ class PairwiseCase final : public Case {
   std::unique_ptr<Communicator> members_comm_;
   std::unique_ptr<Communicator> pair_;
   std::int64_t calls_ = 0;  // in the current measurement
-  std::set<std::string> transports_;
   Buffer send_;
   Buffer receive_;
   PairTimes times_;

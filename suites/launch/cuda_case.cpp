@@ -2,6 +2,8 @@
 
 #include "harness/core/error.h"
 #include "harness/core/module.h"
+#include "harness/device/cpu/near_node.h"
+#include "harness/machine/root.h"
 
 #include <fmt/format.h>
 
@@ -39,6 +41,7 @@ class CudaLaunchCase final : public Case {
   explicit CudaLaunchCase(const Params& params) : op_(params.choice<GpuOp>("op")), info_(info_of(op_)) {}
 
   void setup(Context& context) override {
+    context_ = &context;
     device_ = &context.device;
     empty_ = Module::load("cuda").function<Enqueue>("assay_cuda_launch_empty");
     stream_ = device_->make_stream();
@@ -55,11 +58,14 @@ class CudaLaunchCase final : public Case {
     protocol.timer = "steady_clock";
     protocol.cache = Protocol::Cache::hot;
     protocol.data = "none";
+    protocol.details["thread"] = cpu::RunsOnNode(device_->info().numa_node).place();
     protocol.details["launches"] = std::to_string(info_.launches * info_.turns);
     if (uses_graph()) protocol.details["nodes"] = std::to_string(graph_nodes);
   }
 
   void measure(Sampler& sampler) override {
+    const cpu::RunsOnNode near(device_->info().numa_node);
+    context_->outputs.labels["host_cpus"] = format_cpu_list(cpu::cpus_of_this_thread());
     sampler.steps([this](std::int64_t) { run(nullptr); });
   }
 
@@ -145,6 +151,7 @@ class CudaLaunchCase final : public Case {
 
   GpuOp op_;
   OpInfo info_;
+  Context* context_ = nullptr;
   Device* device_ = nullptr;
   Enqueue empty_ = nullptr;
   std::unique_ptr<Stream> stream_;

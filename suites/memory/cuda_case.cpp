@@ -45,7 +45,8 @@ class CudaMemoryCase final : public Case {
     context_ = &context;
     kernels_ = load_device_kernels();
     stream_ = context.device.make_stream();
-    in_cache_ = footprint() <= static_cast<double>(context.device.info().last_level_cache_bytes);
+    level_ = l2_level(context.device.info(), footprint());
+    in_cache_ = !level_.empty();
     if (info_.op == Op::latency)
       link();
     else
@@ -169,7 +170,7 @@ class CudaMemoryCase final : public Case {
   void describe(Context& context) {
     const double cache = static_cast<double>(context.device.info().last_level_cache_bytes);
     // Arrays that fit in the cache stay hot; larger ones evict themselves. As in STREAM, nothing is rotated or flushed.
-    context.outputs.protocol.cache = in_cache_ ? Protocol::Cache::hot : Protocol::Cache::none;
+    context.outputs.protocol.cache = level_ == "L2" ? Protocol::Cache::hot : Protocol::Cache::none;
     context.outputs.protocol.data = "integers";
     context.outputs.conditions["array_bytes"] = std::to_string(array_bytes());
     Attributes& labels = context.outputs.labels;
@@ -177,7 +178,7 @@ class CudaMemoryCase final : public Case {
       labels["hops"] = std::to_string(hops_per_repetition);
     else
       labels["passes"] = std::to_string(passes_);
-    labels["level"] = in_cache_                                           ? "L2"
+    labels["level"] = in_cache_                                           ? std::string(level_)
                       : static_cast<double>(array_bytes()) >= 4.0 * cache ? "memory"
                                                                           : "memory, in part cached";
   }
@@ -261,6 +262,7 @@ class CudaMemoryCase final : public Case {
   Context* context_ = nullptr;
   std::unique_ptr<DeviceKernels> kernels_;
   std::unique_ptr<Stream> stream_;
+  std::string_view level_;  // of L2; empty: the arrays exceed it
   bool in_cache_ = false;
   std::array<Buffer, 2> inputs_;
   Buffer output_, sum_, scratch_, position_;

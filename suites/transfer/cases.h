@@ -19,13 +19,11 @@ constexpr auto words(HostMemory) { return std::to_array<std::string_view>({"pinn
 enum class By { engine, kernel };
 constexpr auto words(By) { return std::to_array<std::string_view>({"engine", "kernel"}); }
 
-// Copies up to this size also report their time.
-inline constexpr std::size_t small_bytes = 64u << 10;
-
 std::unique_ptr<Case> make_host_case(const Params& params);  // h2d, d2h, both, d2d
 std::unique_ptr<Case> make_pair_case(const Params& params);  // p2p, p2p_staged
 
-// bandwidth, and latency of small copies.
-std::vector<Metric> figures(std::size_t bytes, double arriving, const Measurement& measured);
+// bandwidth, and two times of small copies: copy_interval, from one to the next when all are enqueued at once
+// (`measured`), and latency, from the call to the host's knowledge that it has arrived (`waited`).
+std::vector<Metric> figures(std::size_t bytes, double arriving, const Measurement& measured, const Measurement& waited);
 
 }  // namespace assay::transfer

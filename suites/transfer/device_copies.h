@@ -2,6 +2,7 @@
 // Implemented in the CUDA module; this header includes no CUDA header.
 #pragma once
 
+#include "harness/core/clock.h"
 #include "harness/device/device.h"
 #include "suites/transfer/pattern.h"
 
@@ -11,6 +12,24 @@
 #include <vector>
 
 namespace assay::transfer {
+
+// Copies up to this size also report times.
+inline constexpr std::size_t small_bytes = 64u << 10;
+
+// Seconds of each call of `copy`, which returns once its copy has arrived.
+template <typename Copy>
+std::vector<double> waits(const Copy& copy) {
+  constexpr std::size_t least = 20, most = 500;
+  constexpr double max_seconds = 0.1;
+  std::vector<double> seconds;
+  const Clock::time_point start = Clock::now();
+  do {
+    const Clock::time_point begin = Clock::now();
+    copy();
+    seconds.push_back(seconds_since(begin));
+  } while (seconds.size() < least || (seconds.size() < most && seconds_since(start) < max_seconds));
+  return seconds;
+}
 
 // Copies between two GPUs of this process.
 struct PairOrder {
@@ -25,6 +44,8 @@ struct PairOrder {
 };
 struct PairResult {
   std::vector<double> seconds;  // per copy; one per sample
+  std::vector<double> waited;   // of each copy that the host waited for; only of small_bytes or less
+  std::vector<int> host_cpus;   // that the measuring thread could use
   Wrong wrong;
 };
 

@@ -1,6 +1,8 @@
 // Copies between a GPU and its host, one way or both at once, and inside the GPU.
 #include "harness/core/error.h"
 #include "harness/core/module.h"
+#include "harness/device/cpu/near_node.h"
+#include "harness/machine/root.h"
 #include "suites/transfer/cases.h"
 #include "suites/transfer/device_copies.h"
 #include "suites/transfer/host_buffer.h"
@@ -20,6 +22,15 @@ std::unique_ptr<DeviceCopies> load_device_copies() {
 
 namespace {
 
+// The largest median of any rank, and the largest bounds of its interval.
+Summary slowest(Communicator& comm, Summary own) {
+  own.median = comm.max_of(own.median);
+  const bool known = comm.max_of(own.ci95 ? 0 : 1) < 0.5;
+  if (known) own.ci95 = Interval{comm.max_of(own.ci95->low), comm.max_of(own.ci95->high)};
+  if (!known) own.ci95.reset();
+  return own;
+}
+
 // One direction of a copy, with its own stream.
 struct Way {
   const char* name;
@@ -36,6 +47,7 @@ class HostCase final : public Case {
       : direction_(params.choice<Direction>("direction")),
         pinned_(params.choice<HostMemory>("memory") == HostMemory::pinned),
         by_kernel_(params.choice<By>("by") == By::kernel),
+        each_(gpus_of(params) == Gpus::each),
         bytes_(static_cast<std::size_t>(params.integer("bytes"))) {}
 
   std::optional<std::string> prepare(Context&) override {
@@ -47,10 +59,11 @@ class HostCase final : public Case {
   void setup(Context& context) override {
     context_ = &context;
     copies_ = load_device_copies();
-    bus_ = gpu_on_bus(context.device.info().uuid, context.device.info().pci);
     stream_ = context.device.make_stream();
     begun_ = context.device.make_event();
-    if (direction_ == Direction::both && !pinned_) side_.emplace();
+    const cpu::RunsOnNode near(context.device.info().numa_node);
+    if (direction_ == Direction::both && !pinned_) side_.emplace();  // its thread stays there
+    context.outputs.protocol.details["thread"] = near.place();
     if (direction_ == Direction::h2d || direction_ == Direction::both) add("h2d", true, false);
     if (direction_ == Direction::d2h || direction_ == Direction::both) add("d2h", false, true);
     if (direction_ == Direction::d2d) add("d2d", false, false);
@@ -58,7 +71,20 @@ class HostCase final : public Case {
   }
 
   void measure(Sampler& sampler) override {
+    const cpu::RunsOnNode near(context_->device.info().numa_node);
+    context_->outputs.labels["host_cpus"] = format_cpu_list(cpu::cpus_of_this_thread());
     sampler.repeat(1, [this](Stream& stream, int) { enqueue(stream); });
+    if (bytes_ > small_bytes) return;
+    const bool in_turn = each_ && context_->comm.size() > 1;
+    for (int rank = 0; rank < (in_turn ? context_->comm.size() : 1); ++rank) {
+      context_->comm.barrier();
+      if (in_turn && rank != context_->comm.rank()) continue;
+      waited_.values = waits([this] {
+        enqueue(*stream_);
+        stream_->synchronize();
+      });
+    }
+    waited_.summary = slowest(context_->comm, summarize(waited_.values));
   }
 
   void verify(Checks& checks) override {
@@ -71,14 +97,15 @@ class HostCase final : public Case {
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
-    return figures(bytes_, static_cast<double>(bytes_ * ways_.size()), measured);
+    return figures(bytes_, static_cast<double>(bytes_ * ways_.size()), measured, waited_);
   }
 
  private:
   void add(const char* name, bool up, bool down) {
     Device& device = context_->device;
-    const auto node = bus_ ? bus_->numa_node : std::nullopt;
-    const auto host = [&] { return allocate_near(device, bytes_, pinned_ ? Memory::pinned : Memory::host, node); };
+    const auto host = [&] {
+      return allocate_near(device, bytes_, pinned_ ? Memory::pinned : Memory::host, device.info().numa_node);
+    };
     Way way{name, up ? host() : device.allocate(bytes_), down ? host() : device.allocate(bytes_), up, down};
     way.stream = device.make_stream();
     if (up)
@@ -142,14 +169,14 @@ class HostCase final : public Case {
     context.outputs.conditions["counts"] = ways_.size() == 2 ? "bytes of both ways" : "bytes that arrive";
     if (direction_ == Direction::d2d) {
       // The same buffers are used each time: small ones stay in the cache.
-      const bool in_cache = 2 * bytes_ <= context.device.info().last_level_cache_bytes;
-      protocol.cache = in_cache ? Protocol::Cache::hot : Protocol::Cache::none;
-      context.outputs.labels["level"] = in_cache ? "L2" : "memory";
+      const std::string_view level = l2_level(context.device.info(), 2 * static_cast<double>(bytes_));
+      protocol.cache = level == "L2" ? Protocol::Cache::hot : Protocol::Cache::none;
+      context.outputs.labels["level"] = level.empty() ? "memory" : level;
       return;
     }
     const Way& way = ways_.front();
     const int at = node_of(way.up ? way.from.data() : way.to.data()).value_or(-1);
-    const int gpu = bus_ ? bus_->numa_node.value_or(-1) : -1;
+    const int gpu = context.device.info().numa_node.value_or(-1);
     context.outputs.labels["numa_node"] = at >= 0 ? std::to_string(at) : "unknown";
     context.outputs.labels["gpu_numa_node"] = gpu >= 0 ? std::to_string(gpu) : "unknown";
     protocol.details["numa"] = at < 0 || gpu < 0 ? "unknown" : at == gpu ? "near" : "far";
@@ -215,23 +242,27 @@ class HostCase final : public Case {
   Direction direction_;
   bool pinned_;
   bool by_kernel_;
+  bool each_;  // GPUs are measured one after another
   std::size_t bytes_;
   Context* context_ = nullptr;
   std::unique_ptr<DeviceCopies> copies_;
-  std::optional<GpuPart> bus_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> begun_;
   std::vector<Way> ways_;
   std::optional<SideThread> side_;  // for pageable memory in both directions
+  Measurement waited_;              // of small copies
 };
 
 }  // namespace
 
 std::unique_ptr<Case> make_host_case(const Params& params) { return std::make_unique<HostCase>(params); }
 
-std::vector<Metric> figures(std::size_t bytes, double arriving, const Measurement& measured) {
+std::vector<Metric> figures(std::size_t bytes, double arriving, const Measurement& measured,
+                            const Measurement& waited) {
   std::vector<Metric> metrics{rate_metric("bandwidth", arriving, "B/s", measured)};
-  if (bytes <= small_bytes) metrics.push_back(time_metric("latency", measured));
+  if (bytes > small_bytes) return metrics;
+  metrics.push_back(time_metric("copy_interval", measured));
+  metrics.push_back(time_metric("latency", waited));
   return metrics;
 }
 

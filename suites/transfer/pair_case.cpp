@@ -1,5 +1,6 @@
 // Copies between every pair of GPUs that this process sees, with peer access or through the host.
 #include "harness/core/error.h"
+#include "harness/machine/root.h"
 #include "suites/transfer/cases.h"
 #include "suites/transfer/device_copies.h"
 
@@ -63,6 +64,9 @@ class PairCase final : public Case {
       });
       context_->outputs.labels["slowest_pair"] =
           fmt::format("GPU {} to GPU {}", slowest->first.first, slowest->first.second);
+      context_->outputs.labels["host_cpus"] = format_cpu_list(slowest->second.host_cpus);
+      waited_.values = slowest->second.waited;
+      if (!waited_.values.empty()) waited_.summary = summarize(waited_.values);
       return slowest->second.seconds;
     });
   }
@@ -80,7 +84,7 @@ class PairCase final : public Case {
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
-    std::vector<Metric> metrics = figures(bytes_, static_cast<double>(bytes_), measured);
+    std::vector<Metric> metrics = figures(bytes_, static_cast<double>(bytes_), measured, waited_);
     for (const auto& [pair, result] : results_)
       metrics.push_back(value_metric(fmt::format("bandwidth_{}_to_{}", pair.first, pair.second),
                                      static_cast<double>(bytes_) / median(result.seconds), "B/s", Better::higher));
@@ -94,6 +98,7 @@ class PairCase final : public Case {
   Context* context_ = nullptr;
   std::unique_ptr<DeviceCopies> copies_;
   std::map<std::pair<int, int>, PairResult> results_;  // by sender and receiver
+  Measurement waited_;                                 // of small copies of the slowest pair
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 import fnmatch
 import itertools
 import json
+import os
 import pathlib
 import re
 import unittest
@@ -268,9 +269,23 @@ class Check(AssayCase):
         self.floors({**floor, "at_most": "0.01 ns"})
         self.assertIn("FAIL", self.check("real", code=1))
 
+    def test_the_fp8_floors_are_for_fast_accumulation_alone(self):
+        """Their sources set fast accumulation: a healthy GPU is slower with full accumulation, which must not fail."""
+        def product(accumulation, value):
+            key = KEY.replace("bf16", "fp8_e4m3") + f"/accumulation={accumulation}/gpus=each"
+            return self.record(key, value, (0.99 * value, 1.01 * value), device="cuda", protocol={"data": "normal"})
+        for name, below in (("h100-sxm", 1.15e15), ("h200-sxm", 1.16e15)):
+            for records, verdict in (([product("full", 1.1e15)], "not judged"),
+                                     ([product("full", 1.1e15), product("fast", 1.29e15)], "pass"),
+                                     ([product("full", 1.3e15), product("fast", below)], "fail")):
+                self.run_dir(*records)
+                self.assay("check", "r", "--floors", name, "--json", "o.json")
+                [floor] = [f for f in json.loads((self.dir / "o.json").read_text())["floors"] if "fp8" in f["key"]]
+                self.assertEqual(floor["verdict"], verdict, floor)
+
     def test_shipped_floors_are_clean_and_match_keys(self):
         """Expands each floor's family with --set to the values in its pattern, which must match a resulting key."""
-        table = {"gemm": "dtype m n k transpose cache duration gpus", "memory": "op bytes store threads gpus", "peak": "dtype isa threads",
+        table = {"gemm": "dtype m n k transpose cache duration accumulation gpus", "memory": "op bytes store threads gpus", "peak": "dtype isa threads",
                  "transfer": "direction memory bytes by gpus", "collective": "op bytes dtype inplace batching",
                  "resnet": "model mode", "transformer": "model mode", "llama": "model mode"}
         self.run_dir(self.record("none/x=1"))
@@ -289,7 +304,11 @@ class Check(AssayCase):
                 if floor.get("ranks"):  # 8 GiB may not fit in memory here
                     sets = [word.replace("8589934592", "65536") for word in sets]
                     pattern = pattern.replace("8589934592", "65536")
-                listed = self.assay("run", family, *sets, "--dry-run")
+                device = floor.get("device", "cpu")
+                if device == "cuda" and "ASSAY_EMULATED" not in os.environ:
+                    continue  # this build has no GPU's parameters
+                listed = self.assay("run", family, *sets, "--device", device, "--dry-run",
+                                    env={"ASSAY_MODULE_PATH": os.environ["ASSAY_EMULATED"]} if device == "cuda" else {})
                 self.assertEqual(listed.returncode, 0, listed.stderr)
                 keys = [word for word in re.split(r"\s+", listed.stdout) if word.startswith(family + "/")]
                 self.assertTrue(fnmatch.filter(keys, pattern.replace("[", "[[]")), (pattern, keys))

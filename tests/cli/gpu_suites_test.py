@@ -3,7 +3,9 @@ record must say so."""
 
 import os
 import pathlib
+import shlex
 import shutil
+import subprocess
 import unittest
 
 from assay_case import AssayCase
@@ -56,6 +58,14 @@ class GpuSuites(AssayCase):
             counted = arrays * 65536 * int(record["labels"]["passes"])
             self.assertAlmostEqual(self.figure(record, "bandwidth") * record["ranks"][0]["median"] / counted, 1, 6)
 
+    def test_half_of_the_l2_is_sure_to_hold_what_every_multiprocessor_reads(self):
+        """The emulated GPU's L2 has 1 MiB. Its two partitions each keep what their own multiprocessors read."""
+        for record in self.ok({"family": "memory", "op": ["read", "latency"], "bytes": ["512KiB", "513KiB", "1MiB"]},
+                              {"family": "memory", "op": "copy", "bytes": ["256KiB", "257KiB"]}):
+            sure = record["params"]["bytes"] <= 1 << (18 if record["params"]["op"] == "copy" else 19)
+            self.assertEqual((record["labels"]["level"], record["protocol"]["cache"]),
+                             ("L2", "hot") if sure else ("L2, in part memory", "none"), record["key"])
+
     def test_memory_beyond_the_cache_with_odd_sizes(self):
         records = self.ok({"family": "memory", "op": ["triad", "dot"], "bytes": "1000056"})
         for record in records:
@@ -84,23 +94,73 @@ class GpuSuites(AssayCase):
 
     def test_transfer(self):
         records = self.ok({"family": "transfer", "direction": ["h2d", "d2h", "both", "d2d"], "memory": "pinned",
-                           "bytes": [4, 4099, "1MiB"], "by": ["engine", "kernel"]})
-        self.assertEqual(len(records), 24)
+                           "bytes": [4, 4099, "256KiB", 400000, "1MiB"], "by": ["engine", "kernel"]})
+        self.assertEqual(len(records), 40)
         for record in records:
             params = record["params"]
             arriving = params["bytes"] * (2 if params["direction"] == "both" else 1)
             self.assertAlmostEqual(self.figure(record, "bandwidth") * record["ranks"][0]["median"] / arriving, 1, 6)
-            names = [metric["name"] for metric in record["metrics"]]
-            self.assertEqual("latency" in names, params["bytes"] <= 65536)
+            figures = self.by_name(record["metrics"])
+            small = {"copy_interval", "latency"} if params["bytes"] <= 65536 else set()
+            self.assertEqual(set(figures), {"bandwidth"} | small)
+            if small:  # the samples are those of copies enqueued at once; a copy waited for has its own
+                self.assertEqual(figures["copy_interval"]["value"], record["ranks"][0]["median"])
+                self.assertNotEqual(figures["latency"]["value"], figures["copy_interval"]["value"])
+                self.assertGreater(figures["latency"]["value"], 0)
             self.assertEqual(params["memory"], "device" if params["direction"] == "d2d" else "pinned")
             if params["direction"] == "d2d":
-                level = "L2" if params["bytes"] < 1 << 19 else "memory"
+                level = next(level for most, level in ((1 << 18, "L2"), (1 << 19, "L2, in part memory"), (1 << 30, "memory"))
+                             if params["bytes"] <= most)
                 self.assertEqual(record["labels"]["level"], level)
             else:
                 self.assertIn(record["protocol"]["numa"], ("near", "far", "unknown"))
                 self.assertEqual("pcie" in record["labels"], params["bytes"] >= 1 << 18)
         pageable = self.ok({"family": "transfer", "direction": ["h2d", "d2h", "both"], "memory": "pageable", "bytes": 5000})
         self.assertTrue(all("gate" not in record["protocol"] for record in pageable))
+
+    def test_the_measuring_thread_stays_near_the_gpu(self):
+        """Also a single rank's, whose CPUs are all of the host's. hwloc describes two nodes, each with half of the CPUs."""
+        cpus = sorted(os.sched_getaffinity(0))
+        half = cpus[-1] // 2 + 1
+        gpu_node = cpus[-1] // half
+        near = [cpu for cpu in cpus if cpu // half == gpu_node]
+        if near == cpus:
+            self.skipTest("one CPU only")
+        entries = [{"family": "transfer", "direction": ["h2d", "both"], "memory": ["pinned", "pageable"], "bytes": 4096},
+                   {"family": "transfer", "direction": "p2p", "bytes": 4096}, {"family": "launch", "op": "kernel_wait"}]
+        for node, place in ((gpu_node, "near"), (None, "unknown")):
+            emulation = "devices=2" + ("" if node is None else f",numa_node={node}")
+            done, records = self.run_plan(*entries, emulation=emulation, more={"HWLOC_SYNTHETIC": f"numa:2 core:{half} pu:1"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(len(records), 6)
+            for record in records:
+                self.assertEqual(record["status"], "ok", record["reason"])
+                used = {int(cpu) for part in record["labels"]["host_cpus"].split(",") for first, _, last in [part.partition("-")]
+                        for cpu in range(int(first), int(last or first) + 1)}
+                self.assertEqual(used, set(cpus if node is None else near), record["key"])
+                if record["params"].get("direction") != "p2p":  # its pairs have receivers on several nodes
+                    self.assertEqual(record["protocol"]["thread"], place)
+
+    def test_data_workers_stay_within_the_cpu_quota(self):
+        """A quota of two CPUs: one for the thread that feeds the GPU, one that makes batches."""
+        held = self.write("with-quota", """#!/bin/sh
+mount -t tmpfs none /sys/fs/cgroup && cd /sys/fs/cgroup && mkdir cpu cpu,cpuacct && touch cgroup.controllers || exit 77
+echo 200000 100000 >cpu.max
+for folder in cpu cpu,cpuacct; do echo 200000 >$folder/cpu.cfs_quota_us; echo 100000 >$folder/cpu.cfs_period_us; done
+cd - >/dev/null
+exec "$@"
+""")
+        held.chmod(0o755)
+        words = next(([*words, "--mount", str(held)] for words in (["unshare"], ["unshare", "--user", "--map-root-user"])
+                      if subprocess.run([*words, "--mount", held, "true"], capture_output=True).returncode == 0), None)
+        if not words:
+            self.skipTest("no mount namespace")
+        binary = self.write("assay-with-quota", f"#!/bin/sh\nexec {shlex.join([*words, self.binary])} \"$@\"\n")
+        binary.chmod(0o755)
+        self.binary = str(binary)
+        for record in self.ok({"family": "resnet", "model": "resnet-tiny", "micro_batch": 2},
+                              {"family": "llama", "model": "llama-tiny", "micro_batch": 2, "seq": 16}, timeout=600):
+            self.assertEqual(record["labels"]["loader_workers"], "1")
 
     def test_transfer_reads_the_link_from_the_driver(self):
         script = self.dir / "nvml"

@@ -3,6 +3,7 @@ variables or by mpirun: what is refused before the first case, and what happens 
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -90,6 +91,34 @@ class Hosts(HostsCase):
         self.assertFalse(whole["comparable"])
         self.assertEqual([host["name"] for host in self.run_json()["hosts"]], ["one", "two"])
         self.gone()
+
+    @with_mpi
+    def test_settings_of_libraries_reach_the_other_hosts(self):
+        settings = {"NCCL_DEBUG": "WARN", "CUDA_MODULE_LOADING": "EAGER", "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+                    "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "CUBLASLT_LOG_LEVEL": "1", "CUDNN_LOGLEVEL_DBG": "0"}
+        self.profile("two", "unset " + " ".join(settings), "export CUDA_VISIBLE_DEVICES=1")
+        self.start(*self.probe("hang"), "--ranks", "2", "--out", self.out,
+                   env=self.hosts("one", "two", CUDA_VISIBLE_DEVICES="0", **settings))
+        ranks = wait_for(lambda: (lambda pids: len(pids) == 2 and pids)(self.marked(" worker")), "two ranks")
+        found = {self.host_of(pid): self.environment_of(pid) for pid in ranks}
+        for host, visible in (("one", "0"), ("two", "1")):
+            self.assertEqual({name: found[host].get(name) for name in settings}, settings, host)
+            self.assertEqual(found[host]["CUDA_VISIBLE_DEVICES"], visible, "the host's own")
+
+    @with_mpi
+    def test_another_library_path_is_a_finding(self):
+        own, other = (":".join(filter(None, (path, os.environ.get("LD_LIBRARY_PATH")))) for path in ("/opt/own", "/opt/other"))
+        for path in (own, other):
+            shutil.rmtree(self.out, ignore_errors=True)
+            self.profile("two", f"export LD_LIBRARY_PATH={path}")
+            done = self.run_assay(*self.probe("ok"), "--ranks", "2", "--out", self.out,
+                                  env=self.hosts("one", "two", LD_LIBRARY_PATH=own))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual([host["library_path"] for host in self.run_json()["hosts"]], [own, path])
+            seen = [finding["seen"] for finding in self.run_json()["findings"] if finding["id"] == "library_path"]
+            self.assertEqual(seen, [] if path == own else
+                             [f"LD_LIBRARY_PATH differs between hosts: {other} on two; {own} on one"])
+            self.assertEqual("LD_LIBRARY_PATH differs" in done.stderr, bool(seen), done.stderr)
 
     @with_mpi
     def test_hosts_by_environment_alone(self):

@@ -109,6 +109,21 @@ class GpuTraining(World):
     WORDS = ("--device", "cuda")
     ENVIRONMENT = {"ASSAY_MODULE_PATH": os.environ.get("ASSAY_EMULATED", ""), "ASSAY_EMULATION": "devices=2"}
 
+    def test_what_nccl_allocates_is_a_figure_of_its_own(self):
+        words = [f"llama.{name}={value}" for name, value in {"model": "llama-tiny", "seq": 16, "micro_batch": 2}.items()]
+        used = []
+        for script in ("devices=2", "devices=2,nccl_memory=48MiB"):
+            out = pathlib.Path(self.folder.name) / f"memory-{len(used)}"
+            done = subprocess.run([os.environ["ASSAY"], "run", "llama", *(w for word in words for w in ("--set", word)),
+                                   "--ranks", "2", "--out", str(out), *self.WORDS], capture_output=True, text=True, timeout=600,
+                                  env={**os.environ, **self.ENVIRONMENT, "ASSAY_EMULATION": script})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            record = json.loads((out / "records.jsonl").read_text())
+            used.append({metric["name"]: metric["value"] for metric in record["metrics"]})
+        without, having = used
+        self.assertEqual((without["communication_memory"], having["communication_memory"]), (0, 48 << 20))
+        self.assertEqual(having["memory_growth"] - without["memory_growth"], 48 << 20)
+
     def test_ranks_match_one_that_accumulates(self):
         self.expect_match("llama", (2,))
         self.assertEqual({record["choices"]["graph"] for record in self.first}, {"captured"})

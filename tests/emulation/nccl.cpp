@@ -30,6 +30,7 @@ struct ncclComm {
   int device = 0;
   std::string host;
   std::shared_ptr<int> calls = std::make_shared<int>(0);  // shared with each call in a graph
+  assay::emulation::ConnectionMemory memory;
 };
 
 namespace assay::emulation {
@@ -263,6 +264,7 @@ ncclResult_t submit(std::vector<Op> ops) {
                  fmt::format("{}: {} Bytes -> Algo RING proto SIMPLE channel{{Lo..Hi}}={{0..0}}",
                              call_names[static_cast<std::size_t>(one.call)], one.count * size_of(one.type)));
   const ncclComm_t comm = ops.front().comm;
+  comm->memory.connect();
   const cudaStream_t stream = ops.front().stream;
   if (enqueue(stream, [ops = std::move(ops), held = comm->calls] { run_group(ops); }) != cudaSuccess)
     return ncclUnhandledCudaError;

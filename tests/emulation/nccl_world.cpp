@@ -1,5 +1,7 @@
 #include "tests/emulation/nccl_world.h"
 
+#include "tests/emulation/runtime.h"
+
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -242,6 +244,12 @@ bool SharedWorld::exchange(std::uint64_t stamp, const void* data, std::size_t by
     if (!barrier()) return false;
     if (offset + piece_bytes >= most) return true;
   }
+}
+
+ConnectionMemory::~ConnectionMemory() { cudaFree(data_); }
+
+void ConnectionMemory::connect() {
+  if (const auto bytes = scripted("nccl_memory"); bytes && !data_) cudaMalloc(&data_, bytes_of(*bytes));
 }
 
 }  // namespace assay::emulation

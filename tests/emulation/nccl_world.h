@@ -63,4 +63,17 @@ class SharedWorld {
   std::uint64_t parts_ = 0;
 };
 
+// Device memory of a communicator, which it allocates at its first call: nccl_memory of the script.
+class ConnectionMemory {
+ public:
+  ConnectionMemory() = default;
+  ~ConnectionMemory();
+  ConnectionMemory(const ConnectionMemory&) = delete;
+  ConnectionMemory& operator=(const ConnectionMemory&) = delete;
+  void connect();
+
+ private:
+  void* data_ = nullptr;
+};
+
 }  // namespace assay::emulation

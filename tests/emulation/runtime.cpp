@@ -44,8 +44,9 @@ int number(std::string_view text) {
 
 std::map<std::string, std::string, std::less<>> read_script() {
   constexpr std::string_view known[] = {
-      "no_driver",     "driver", "devices",      "capability",          "memory",        "kernel_fault", "count_error",
-      "context_error", "cudnn",  "fusion_error", "fusion_loses_device", "gate_times_out"};
+      "no_driver",           "driver",         "devices",       "capability", "memory",
+      "kernel_fault",        "count_error",    "context_error", "cudnn",      "fusion_error",
+      "fusion_loses_device", "gate_times_out", "numa_node",     "nccl_memory"};
   std::map<std::string, std::string, std::less<>> script;
   const char* text = std::getenv("ASSAY_EMULATION");
   for (const std::string& word : words_of(text ? text : "")) {
@@ -84,6 +85,8 @@ int capability() {
   static const int value = number(scripted("capability").value_or("90"));
   return value;
 }
+
+int numa_node() { return number(scripted("numa_node").value_or("-1")); }
 
 }  // namespace
 
@@ -304,6 +307,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int num
     case cudaDevAttrPciDomainId: *value = 0; break;
     case cudaDevAttrPciBusId: *value = 0xe0 + number; break;
     case cudaDevAttrPciDeviceId: *value = 0; break;
+    case cudaDevAttrHostNumaId: *value = numa_node(); break;
     default: *value = 0;
   }
   return cudaSuccess;

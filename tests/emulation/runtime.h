@@ -52,6 +52,7 @@ std::size_t& shared_limit(const void* kernel);
 //   no_driver  driver=12.4  devices=2  capability=70  memory=512MiB  kernel_fault=PART_OF_A_NAME
 //   cudnn=absent|refuses|any_order|wrong  fusion_error=14 (what cuBLASLt's heuristics return for any epilogue), with
 //   fusion_loses_device also an error that persists
+//   numa_node=1 (of every device)  nccl_memory=64MiB (that a communicator allocates at its first call)
 //   count_error=802 (what cudaGetDeviceCount returns)  context_error=46 (cudaSetDevice, which creates a context)
 //   gate_times_out=2 (the first two gates closed open by themselves, as if the host waited for work behind them)
 // The value of `name` ("" if it has none); nothing if the script does not contain it. Throws Error at an unknown name.

@@ -14,6 +14,7 @@ while [ "${1#-}" != "$1" ]; do shift 2; done
 host=$1; shift
 [ -e "$0.without.$host" ] && { echo "connect to host $host: No route to host" >&2; exit 255; }
 export ASSAY_HOST=$host
+[ -e "$0.profile.$host" ] && . "$0.profile.$host"
 exec HOST_NAME_PREFIX sh -c "$*"
 """
 
@@ -59,6 +60,11 @@ class HostsCase(TestbedCase):
         return {"ASSAY_RSH": self.rsh, "OMPI_MCA_orte_default_hostfile": path, name: value,
                 "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **more}
 
+    def profile(self, host, *lines):
+        """Commands of the shell that starts a host's processes: its own environment."""
+        with open(f"{self.rsh}.profile.{host}", "w") as file:
+            file.write("\n".join(lines) + "\n")
+
     def unplug(self, host):
         """Makes the host unreachable for the remote shell."""
         open(f"{self.rsh}.without.{host}", "w").close()
@@ -79,6 +85,9 @@ class HostsCase(TestbedCase):
         wait_for(lambda: not self.marked(), "the end of every process")
 
     @staticmethod
-    def host_of(pid):
+    def environment_of(pid):
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return dict(word.split("=", 1) for word in file.read().decode().split("\0") if "=" in word)["ASSAY_HOST"]
+            return dict(word.split("=", 1) for word in file.read().decode().split("\0") if "=" in word)
+
+    def host_of(self, pid):
+        return self.environment_of(pid)["ASSAY_HOST"]

@@ -58,6 +58,16 @@ class TrainingStep::Impl {
     }
   }
 
+  void connect() {
+    check_allocated();
+    if (!reduction_) return;
+    reduce_sums();
+    for (const Bucket& bucket : plan.parameters.buckets) reduce_bucket(bucket);
+    reduce_magnitudes();
+    reduction_->join(*stream_);
+    stream_->synchronize();
+  }
+
   void initialise(std::uint64_t seed) {
     check_allocated();
     initialise_weights(plan, *memory_, seed, device_, *stream_);
@@ -456,6 +466,7 @@ std::string TrainingStep::implementations() const { return impl_->plan.layout.op
 std::string TrainingStep::choices() const { return impl_->plan.layout.ops.choices(); }
 bool TrainingStep::repeats() const { return impl_->plan.layout.ops.repeats(); }
 void TrainingStep::allocate() { impl_->allocate(); }
+void TrainingStep::connect() { impl_->connect(); }
 void TrainingStep::initialise(std::uint64_t seed) { impl_->initialise(seed); }
 Inputs TrainingStep::inputs(std::int64_t micro_batch) { return impl_->inputs(micro_batch); }
 void TrainingStep::prefetch_inputs() { impl_->prefetch_inputs(); }

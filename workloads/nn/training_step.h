@@ -76,6 +76,9 @@ class TrainingStep {
 
   // Throws Error with the planned bytes by term if they do not fit.
   void allocate();
+  // Makes each collective call of a step once, with several ranks, so that the library allocates what it needs for
+  // them. Call it on every rank, before initialise().
+  void connect();
   // Weights as a function of seed, parameter name and index: the same on every rank.
   void initialise(std::uint64_t seed);
 

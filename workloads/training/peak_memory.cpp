@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -57,6 +58,10 @@ std::optional<double> MemoryWatch::growth() const {
   const auto most = peak();
   if (!most || (!free_ && !resident_)) return std::nullopt;
   return static_cast<double>(*most) - static_cast<double>(free_ ? 0 : *resident_);
+}
+
+double share_off_plan(double planned, double used, double allowance) {
+  return std::max({0.0, used - planned - allowance, planned - used}) / planned;
 }
 
 }  // namespace assay::training

@@ -30,4 +30,8 @@ class MemoryWatch {
   std::optional<std::uint64_t> free_, resident_;  // at the start
 };
 
+// How far `used` bytes are from the plan, as a share of it: beyond plan and `allowance`, or short of the plan. 0
+// between.
+double share_off_plan(double planned, double used, double allowance);
+
 }  // namespace assay::training

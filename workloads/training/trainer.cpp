@@ -106,13 +106,12 @@ void Trainer::reopen(std::shared_ptr<const data::TrainingSet> data, std::uint64_
   stream_ = std::make_unique<data::TrainingStream>(data_, options);
 }
 
-// On a CPU, decoding uses all cores, and generating, which is cheap, one; on a GPU the cores are free for the data.
+// On a CPU, decoding uses all cores, and generating, which is cheap, one. On a GPU the cores are free for the data, but
+// for the one of the thread that feeds the GPU: beyond the cgroup's quota the kernel would stop that thread, too.
 int Trainer::workers() const {
   constexpr int max_workers = 16;
-  const bool images = settings_.seq == 0;
-  if (device_.kind() != DeviceKind::cpu)
-    return std::min(max_workers, images ? cpu::rank_cores() : (cpu::rank_cores() + 3) / 4);
-  return settings_.path != generated_path && images ? threads() : 1;
+  if (device_.kind() != DeviceKind::cpu) return std::clamp(cpu::resolve_threads("all") - 1, 1, max_workers);
+  return settings_.path != generated_path && settings_.seq == 0 ? threads() : 1;
 }
 
 double Trainer::fill() {
@@ -283,6 +282,7 @@ void Trainer::describe(Context& context, const data::TrainingSet& set) const {
   labels["global_batch"] = std::to_string(settings_.global_batch());
   labels["micro_batch"] = std::to_string(settings_.micro_batch);
   labels["accumulate"] = std::to_string(settings_.accumulate);
+  labels["loader_workers"] = std::to_string(workers());
   labels["libraries"] = backend_->libraries();
   if (comm_.size() > 1) labels["communication"] = comm_.implementation();
   if (const std::string found = step_->choices(); !found.empty()) labels["choices"] = found;

@@ -59,6 +59,8 @@ class Trainer {
   std::int64_t prefetch_bytes() const { return stream_ ? stream_->prefetch_bytes() : 0; }
   // Throws Error with the planned bytes by term if they do not fit.
   void allocate();
+  // See nn::TrainingStep.
+  void connect() { step_->connect(); }
   // Runs steps on dummy inputs at rate 0, so that pages, kernels and graphs of the first steps exist; in mode quality
   // also those of the first evaluation.
   void warm_up();

@@ -56,10 +56,7 @@ NcclCommunicator::~NcclCommunicator() {
   if (word_) cudaFree(word_);
 }
 
-std::string NcclCommunicator::implementation() const {
-  const std::string transports = log_capture().read().transport();
-  return fmt::format("NCCL {}{}{}", version_text(), transports.empty() ? "" : ", ", transports);
-}
+std::string NcclCommunicator::implementation() const { return "NCCL " + version_text(); }
 
 void NcclCommunicator::all_reduce(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op,
                                   Stream& stream) {
@@ -173,7 +170,7 @@ void NcclCommunicator::all_gather_host(const void* send, void* receive, std::siz
   hosts_->all_gather(send, receive, bytes);
 }
 
-std::string NcclCommunicator::transport() { return log_capture().read().transport(); }
+std::string NcclCommunicator::connections() { return log_capture().read().transports(); }
 
 std::vector<std::string> NcclCommunicator::remarks() {
   if (share_gpu_) return {};

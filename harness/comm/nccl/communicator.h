@@ -47,7 +47,7 @@ class NcclCommunicator final : public Communicator {
   double broadcast_value(double value, int root) override;
   void all_gather_host(const void* send, void* receive, std::size_t bytes) override;
 
-  std::string transport() override;
+  std::string connections() override;
   std::vector<std::string> remarks() override;
   std::string choice_of(const std::function<void()>& call) override;
   Buffer allocate_registered(std::size_t bytes) override;

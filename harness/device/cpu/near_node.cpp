@@ -21,13 +21,27 @@ RunsOnNode::RunsOnNode(std::optional<int> node) {
     if (known.number == *node)
       for (const int cpu : known.cpus)
         if (cpu < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(cpu), &near);
+  if (CPU_COUNT(&near) == 0) return;
   CPU_AND(&near, &before_, &near);
-  if (CPU_COUNT(&near) == 0 || CPU_EQUAL(&near, &before_)) return;
-  moved_ = sched_setaffinity(0, sizeof near, &near) == 0;
+  if (CPU_COUNT(&near) == 0) {
+    place_ = "far";
+    return;
+  }
+  moved_ = !CPU_EQUAL(&near, &before_) && sched_setaffinity(0, sizeof near, &near) == 0;
+  if (moved_ || CPU_EQUAL(&near, &before_)) place_ = "near";
 }
 
 RunsOnNode::~RunsOnNode() {
   if (moved_) sched_setaffinity(0, sizeof before_, &before_);
+}
+
+std::vector<int> cpus_of_this_thread() {
+  cpu_set_t set;
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) cpus.push_back(cpu);
+  return cpus;
 }
 
 }  // namespace assay::cpu

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace assay::cpu {
 
@@ -22,9 +24,16 @@ class RunsOnNode {
   RunsOnNode(const RunsOnNode&) = delete;
   RunsOnNode& operator=(const RunsOnNode&) = delete;
 
+  // "near": every CPU of the thread belongs to the node; "far": none does; "unknown": the node is.
+  std::string_view place() const { return place_; }
+
  private:
+  std::string_view place_ = "unknown";
   cpu_set_t before_;
   bool moved_ = false;
 };
+
+// The CPUs that the calling thread may use, ascending.
+std::vector<int> cpus_of_this_thread();
 
 }  // namespace assay::cpu

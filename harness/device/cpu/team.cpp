@@ -241,12 +241,12 @@ void Team::run(const std::function<void(int)>& fn) const {
                             started, threads_));
 }
 
-int resolve_threads(const std::string& count) {
+int resolve_threads(const std::string& count, const std::filesystem::path& root) {
   if (count == "core") return 1;
   if (count == "node") return cores_of_first_node();
   if (count == "cpus") return static_cast<int>(rank_cpus().size());
   if (count == "all") {
-    const auto quota = cpu_quota();
+    const auto quota = cpu_quota(root);
     return quota ? std::clamp(static_cast<int>(std::floor(*quota)), 1, rank_cores()) : rank_cores();
   }
   const int threads = whole_number(count);

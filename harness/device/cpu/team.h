@@ -1,6 +1,7 @@
 // This rank's threads: an OpenMP team with each thread bound to one CPU. Only this sets thread counts.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,7 +46,7 @@ class Team {
 
 // The number of threads that `count` means for this rank: "all" (cores, or the cgroup's CPU quota if less), "cpus"
 // (with SMT siblings), "core" (one), "node" (one NUMA node's cores) or a number. Throws UsageError on anything else and
-// on a number beyond rank_cpus().
-int resolve_threads(const std::string& count);
+// on a number beyond rank_cpus(). `root` is where the cgroup's files are, for tests.
+int resolve_threads(const std::string& count, const std::filesystem::path& root = "/");
 
 }  // namespace assay::cpu

@@ -226,6 +226,17 @@ std::string driver_release() {
   return {};
 }
 
+int attribute_of(int gpu, cudaDeviceAttr attribute) {
+  int value = 0;
+  ASSAY_CUDA(cudaDeviceGetAttribute(&value, attribute, gpu));
+  return value;
+}
+
+std::string pci_of(int gpu) {
+  return fmt::format("{:04x}:{:02x}:{:02x}.0", attribute_of(gpu, cudaDevAttrPciDomainId),
+                     attribute_of(gpu, cudaDevAttrPciBusId), attribute_of(gpu, cudaDevAttrPciDeviceId));
+}
+
 DeviceInfo describe(int gpu) {
   cudaDeviceProp properties{};
   ASSAY_CUDA(cudaGetDeviceProperties(&properties, gpu));
@@ -236,7 +247,8 @@ DeviceInfo describe(int gpu) {
   info.kind = DeviceKind::cuda;
   info.name = properties.name;
   info.uuid = uuid_text(properties.uuid, info.name);
-  info.pci = fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
+  info.pci = pci_of(gpu);
+  info.numa_node = numa_node_of(gpu);
   info.memory_bytes = memory_state().free;
   info.last_level_cache_bytes = static_cast<std::uint64_t>(properties.l2CacheSize);
   info.compute_units = properties.multiProcessorCount;
@@ -266,7 +278,6 @@ class CudaDevice final : public Device {
     check_first_call(cudaFree(nullptr), "cudaFree");  // creates the context if cudaSetDevice has not
     info_ = describe(gpu);
     refuse_unknown_architecture(info_);
-    node_ = cpu::node_of_pci(info_.pci);
     gate_.emplace();
     CudaStream stream;
     gate_->load(cuda::native(stream));
@@ -289,7 +300,7 @@ class CudaDevice final : public Device {
     use_own_gpu();
     switch (memory) {
       case Memory::device: return allocate_device(bytes);
-      case Memory::pinned: return allocate_pinned(bytes, node_);
+      case Memory::pinned: return allocate_pinned(bytes, info_.numa_node);
       case Memory::host: break;
     }
     return host_->allocate(bytes, memory);
@@ -366,13 +377,19 @@ class CudaDevice final : public Device {
 
   DeviceInfo info_;
   const std::unique_ptr<Device> host_ = cpu::make_cpu_device();
-  std::optional<int> node_;  // NUMA node of the GPU
   double timer_cost_ = 0;
   Buffer flush_;
   std::optional<HostGate> gate_;
 };
 
 }  // namespace
+
+std::optional<int> numa_node_of(int gpu) {
+  if (const auto node = cpu::node_of_pci(pci_of(gpu))) return node;
+  int node = -1;  // also if there is one node only
+  if (cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, gpu) != cudaSuccess) cudaGetLastError();  // an old driver
+  return node >= 0 ? std::optional(node) : std::nullopt;
+}
 
 void use_own_gpu() {
   thread_local bool done = false;

@@ -4,6 +4,7 @@
 #include "harness/device/device.h"
 
 #include <memory>
+#include <optional>
 
 namespace assay::cuda {
 
@@ -16,6 +17,10 @@ int device_count();
 // there is no GPU, the driver is too old for the toolkit, this build has no code for the GPU's architecture, or there
 // are fewer GPUs than ranks.
 std::unique_ptr<Device> make_cuda_device(int local_rank);
+
+// The NUMA node of the host next to a GPU: as the kernel says, or CUDA, since a container may hide the kernel's files.
+// Absent if neither knows it.
+std::optional<int> numa_node_of(int gpu);
 
 // A stream of the highest priority.
 std::unique_ptr<Stream> make_urgent_stream();

@@ -2,7 +2,9 @@
 #include "suites/transfer/cuda/copies.h"
 
 #include "harness/core/error.h"
+#include "harness/device/cpu/near_node.h"
 #include "harness/device/cuda/check.h"
+#include "harness/device/cuda/cuda_device.h"
 #include "harness/device/cuda/host_gate.h"
 #include "harness/device/cuda/native.h"
 #include "suites/transfer/device_copies.h"
@@ -120,6 +122,7 @@ class CudaCopies final : public DeviceCopies {
       ASSAY_CUDA(cudaStreamSynchronize(nullptr));
     }
     const OnGpu receiver(order.to);
+    const cpu::RunsOnNode near(cuda::numa_node_of(order.to));
     // In both directions if there are two, as in such samples: which GPU's engine copies is up to the driver.
     const PeerAccess there(order.to, order.from, order.access),
         back(order.from, order.to, order.access && can_access(order.from, order.to));
@@ -130,9 +133,7 @@ class CudaCopies final : public DeviceCopies {
     ASSAY_CUDA(cudaMemsetAsync(target.data(), 0, order.bytes, owner.stream));
     const unsigned max_blocks = blocks_of_copy(1);
     bool gated = false;
-    const auto time = [&](int copies) {
-      if (gated) gate.close(owner.stream);
-      ASSAY_CUDA(cudaEventRecord(start.event, owner.stream));
+    const auto enqueue = [&](int copies) {
       for (int i = 0; i < copies; ++i) {
         if (order.by_kernel)
           enqueue_copy(target.data(), source.data(), order.bytes, max_blocks, owner.stream);
@@ -140,6 +141,11 @@ class CudaCopies final : public DeviceCopies {
           ASSAY_CUDA(
               cudaMemcpyPeerAsync(target.data(), order.to, source.data(), order.from, order.bytes, owner.stream));
       }
+    };
+    const auto time = [&](int copies) {
+      if (gated) gate.close(owner.stream);
+      ASSAY_CUDA(cudaEventRecord(start.event, owner.stream));
+      enqueue(copies);
       ASSAY_CUDA(cudaEventRecord(stop.event, owner.stream));
       gate.open();
       // The first call loads and maps. The driver makes copies through the host, and may wait for their parts.
@@ -149,7 +155,16 @@ class CudaCopies final : public DeviceCopies {
       ASSAY_CUDA(cudaEventElapsedTime(&milliseconds, start.event, stop.event));
       return 1e-3 * static_cast<double>(milliseconds);
     };
-    return {sampled(order, time), checked(order, target, owner.stream)};
+    const auto wait_for_one = [&] {
+      enqueue(1);
+      ASSAY_CUDA(cudaStreamSynchronize(owner.stream));
+    };
+    PairResult result;
+    result.seconds = sampled(order, time);
+    if (order.bytes <= small_bytes) result.waited = waits(wait_for_one);
+    result.host_cpus = cpu::cpus_of_this_thread();
+    result.wrong = checked(order, target, owner.stream);
+    return result;
   }
 
  private:

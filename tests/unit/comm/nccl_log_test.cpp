@@ -31,8 +31,7 @@ TEST(NcclLog, LinksOfEveryTransport) {
   EXPECT_THAT(log.links(), ElementsAre(NcclLink{0, 1, "P2P/CUMEM/read"}, NcclLink{0, 9, "NET/IB/GDRDMA"},
                                        NcclLink{1, 0, "NET/Socket"}, NcclLink{2, 3, "P2P/IPC"},
                                        NcclLink{3, 0, "SHM/direct/direct"}, NcclLink{7, 8, "NET/IB/GDRDMA"}));
-  EXPECT_EQ(log.transport(), "NET/IB/GDRDMA, NET/Socket, P2P/CUMEM/read, P2P/IPC, SHM/direct/direct");
-  EXPECT_FALSE(log.nvls());
+  EXPECT_EQ(log.transports(), "NET/IB/GDRDMA, NET/Socket, P2P/CUMEM/read, P2P/IPC, SHM/direct/direct");
 }
 
 TEST(NcclLog, OtherChannelsAndLinesAreIgnored) {
@@ -43,14 +42,16 @@ TEST(NcclLog, OtherChannelsAndLinesAreIgnored) {
   log.add("PyTorch says via P2P/CUMEM Channel 00 : 0[0] -> 1[1]\n");
   log.add(std::string("\0\xff\n", 3));
   EXPECT_THAT(log.links(), IsEmpty());
-  EXPECT_EQ(log.transport(), "");
+  EXPECT_EQ(log.transports(), "");
 }
 
-TEST(NcclLog, MulticastThroughTheSwitch) {
+// A group that was set up may never be used.
+TEST(NcclLog, AMulticastGroupIsNoTransport) {
   const NcclLog log = log_of({"NVLS comm 0x7f1c headRank 0 nHeads 8 nvlsRanks 8 buffSize 1048576 nvlsPerRankSize 0",
-                              "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM"});
-  EXPECT_TRUE(log.nvls());
-  EXPECT_EQ(log.transport(), "NVLS, P2P/CUMEM");
+                              "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
+                              "AllReduce: 4 Bytes -> Algo TREE proto LL channel{Lo..Hi}={0..0}"});
+  EXPECT_EQ(log.transports(), "P2P/CUMEM");
+  EXPECT_EQ(log.choice(), "TREE/LL");
 }
 
 TEST(NcclLog, TheAlgorithmOfTheLastCall) {

@@ -1,6 +1,7 @@
 #include "harness/device/cpu/team.h"
 
 #include "harness/core/error.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -118,6 +120,20 @@ TEST(Team, RethrowsAnException) {
 TEST(Team, RefusesMoreThreadsThanCpus) {
   EXPECT_THROW(Team(static_cast<int>(rank_cpus().size()) + 1), UsageError);
   EXPECT_THROW(Team(0), UsageError);
+}
+
+TEST(ResolveThreads, AllStopsAtTheQuotaOfTheGroup) {
+  const test::TemporaryFolder folder;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((folder.path() / path).parent_path());
+    std::ofstream(folder.path() / path) << text;
+  };
+  write("proc/self/cgroup", "0::/\n");
+  write("sys/fs/cgroup/cgroup.controllers", "cpu\n");
+  write("sys/fs/cgroup/cpu.max", "150000 100000\n");
+  EXPECT_EQ(resolve_threads("all", folder.path()), 1);
+  write("sys/fs/cgroup/cpu.max", "max 100000\n");
+  EXPECT_EQ(resolve_threads("all", folder.path()), rank_cores());
 }
 
 TEST(ResolveThreads, WordsAndNumbers) {
