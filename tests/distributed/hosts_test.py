@@ -99,8 +99,13 @@ class Hosts(HostsCase):
         self.profile("two", "unset " + " ".join(settings), "export CUDA_VISIBLE_DEVICES=1")
         self.start(*self.probe("hang"), "--ranks", "2", "--out", self.out,
                    env=self.hosts("one", "two", CUDA_VISIBLE_DEVICES="0", **settings))
-        ranks = wait_for(lambda: (lambda pids: len(pids) == 2 and pids)(self.marked(" worker")), "two ranks")
-        found = {self.host_of(pid): self.environment_of(pid) for pid in ranks}
+
+        def ranks():
+            """Environments by host; mpirun's command line ends like theirs."""
+            all_of = [self.environment_of(pid) for pid in self.marked("testbed worker")]
+            found = {own["ASSAY_HOST"]: own for own in all_of if "OMPI_COMM_WORLD_RANK" in own}
+            return len(found) == 2 and found
+        found = wait_for(ranks, "two ranks")
         for host, visible in (("one", "0"), ("two", "1")):
             self.assertEqual({name: found[host].get(name) for name in settings}, settings, host)
             self.assertEqual(found[host]["CUDA_VISIBLE_DEVICES"], visible, "the host's own")

@@ -1,5 +1,6 @@
 """Tests with several hosts on this machine, reached by a stand-in for a remote shell. An environment variable names a
 process's host, and all processes of a test carry its mark, however deep they are."""
+import contextlib
 import os
 import shlex
 import signal
@@ -36,7 +37,8 @@ class HostsCase(TestbedCase):
 
     def tearDown(self):
         for pid in self.marked():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ended with its parent
+                os.kill(pid, signal.SIGKILL)
         super().tearDown()
 
     def marked(self, end=""):
