@@ -33,9 +33,11 @@ struct CUstream_st {
   std::shared_ptr<assay::emulation::Capture> capture;
   unsigned flags = 0;
   int priority = 0;
+  int device = 0;
 };
 
 struct CUevent_st {
+  int device = 0;
   bool timed = true;
   bool recorded = false;
   std::chrono::steady_clock::time_point at;

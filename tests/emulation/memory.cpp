@@ -193,6 +193,12 @@ bool known_to_device(const void* address) {
   return block_at(address) || block_at(static_cast<const std::byte*>(address) - 1);
 }
 
+int owner_of(const void* address) {
+  const std::lock_guard lock(heap().mutex);
+  const Block* block = block_at(address);
+  return block && of_device(*block) ? block->device : -1;
+}
+
 }  // namespace assay::emulation
 
 using namespace assay::emulation;

@@ -44,9 +44,9 @@ int number(std::string_view text) {
 
 std::map<std::string, std::string, std::less<>> read_script() {
   constexpr std::string_view known[] = {
-      "no_driver",           "driver",         "devices",       "capability", "memory",
-      "kernel_fault",        "count_error",    "context_error", "cudnn",      "fusion_error",
-      "fusion_loses_device", "gate_times_out", "numa_node",     "nccl_memory"};
+      "no_driver",      "driver",      "devices",       "capability",  "memory",       "peers",
+      "kernel_fault",   "count_error", "context_error", "cudnn",       "fusion_error", "fusion_loses_device",
+      "gate_times_out", "numa_node",   "nccl",          "nccl_memory", "nccl_windows"};
   std::map<std::string, std::string, std::less<>> script;
   const char* text = std::getenv("ASSAY_EMULATION");
   for (const std::string& word : words_of(text ? text : "")) {
@@ -142,9 +142,13 @@ std::size_t& shared_limit(const void* kernel) {
 }
 
 void check_argument(const void* kernel, std::size_t index, const void* address) {
-  if (!address || known_to_device(address)) return;
-  throw Error(
-      fmt::format("argument {} of kernel {} is host memory that is not pinned", index + 1, kernel_name(kernel)));
+  if (!address) return;
+  const auto refuse = [&](const std::string& what) {
+    throw Error(fmt::format("argument {} of kernel {} is {}", index + 1, kernel_name(kernel), what));
+  };
+  if (!known_to_device(address)) refuse("host memory that is not pinned");
+  if (const int owner = owner_of(address); owner >= 0 && owner != device && !has_access(device, owner))
+    refuse(fmt::format("memory of GPU {}, to which GPU {} has no access", owner, device));
 }
 
 cudaError_t check_launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared) {
@@ -367,21 +371,6 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return report(device_error()); }
 cudaError_t cudaCtxResetPersistingL2Cache() { return report(device_error()); }
 
-cudaError_t cudaDeviceCanAccessPeer(int* can, int one, int other) {
-  const int count = visible_devices();
-  if (one < 0 || other < 0 || one >= count || other >= count) return report(cudaErrorInvalidDevice);
-  *can = one != other;
-  return report(device_error());
-}
-cudaError_t cudaDeviceEnablePeerAccess(int other, unsigned) {
-  static std::mutex mutex;
-  static auto& enabled = *new std::map<std::pair<int, int>, bool>;
-  if (other < 0 || other >= visible_devices() || other == device) return report(cudaErrorInvalidDevice);
-  const std::lock_guard lock(mutex);
-  return std::exchange(enabled[{device, other}], true) ? report(cudaErrorPeerAccessAlreadyEnabled)
-                                                       : report(device_error());
-}
-cudaError_t cudaDeviceDisablePeerAccess(int) { return report(device_error()); }
 cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int, int) {
   *value = attribute == cudaDevP2PAttrAccessSupported;
   return report(device_error());

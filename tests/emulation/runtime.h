@@ -33,6 +33,13 @@ void uncount(std::chrono::steady_clock::duration time);
 
 // Whether the address is in device, pinned, managed or registered memory, which kernels may access.
 bool known_to_device(const void* address);
+// The device whose memory this is; -1 for memory of the host.
+int owner_of(const void* address);
+// Whether the GPU has been given access to the other's memory.
+bool has_access(int gpu, int other);
+// cudaErrorInvalidResourceHandle if the stream belongs to another device than the current one, where no kernel may be
+// launched on it; else success.
+cudaError_t check_stream(cudaStream_t stream);
 
 // The first error of a kernel, which persists, as on a device whose context is lost; else cudaSuccess.
 cudaError_t sticky_error();
@@ -50,9 +57,11 @@ std::size_t& shared_limit(const void* kernel);
 
 // ASSAY_EMULATION: comma-separated words, `name` or `name=value`:
 //   no_driver  driver=12.4  devices=2  capability=70  memory=512MiB  kernel_fault=PART_OF_A_NAME
+//   peers=1>0 (only GPU 1 can access another's memory, that of GPU 0)
 //   cudnn=absent|refuses|any_order|wrong  fusion_error=14 (what cuBLASLt's heuristics return for any epilogue), with
 //   fusion_loses_device also an error that persists
-//   numa_node=1 (of every device)  nccl_memory=64MiB (that a communicator allocates at its first call)
+//   numa_node=1 (of every device)  nccl=2.26.2 (its version)  nccl_memory=64MiB (that a communicator allocates at its
+//   first call)  nccl_windows=refused
 //   count_error=802 (what cudaGetDeviceCount returns)  context_error=46 (cudaSetDevice, which creates a context)
 //   gate_times_out=2 (the first two gates closed open by themselves, as if the host waited for work behind them)
 // The value of `name` ("" if it has none); nothing if the script does not contain it. Throws Error at an unknown name.

@@ -24,6 +24,11 @@ std::shared_ptr<Capture> capture_of(cudaStream_t stream) {
   return own ? stream->capture : nullptr;
 }
 
+int device_of(cudaStream_t stream) {
+  const bool own = stream && stream != cudaStreamLegacy && stream != cudaStreamPerThread;
+  return own ? stream->device : current_device();
+}
+
 // Work on the legacy stream would wait for every blocking stream, so it is rejected while one is captured.
 cudaError_t refuse_implicit(cudaStream_t stream) {
   if (stream && stream != cudaStreamLegacy) return cudaSuccess;
@@ -36,6 +41,10 @@ cudaError_t refuse_implicit(cudaStream_t stream) {
 }
 
 }  // namespace
+
+cudaError_t check_stream(cudaStream_t stream) {
+  return device_of(stream) == current_device() ? cudaSuccess : report(cudaErrorInvalidResourceHandle);
+}
 
 cudaError_t refuse_in_capture() {
   const std::lock_guard lock(mutex);
@@ -104,7 +113,7 @@ extern "C" {
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   if (const cudaError_t lost = sticky_error(); lost != cudaSuccess) return report(lost);
-  *stream = new CUstream_st{nullptr, flags, priority};
+  *stream = new CUstream_st{nullptr, flags, priority, current_device()};
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
@@ -154,6 +163,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (const cudaError_t lost = sticky_error(); lost != cudaSuccess) return report(lost);
   *event = new CUevent_st;
+  (*event)->device = current_device();
   (*event)->timed = !(flags & cudaEventDisableTiming);
   return cudaSuccess;
 }
@@ -165,6 +175,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   const std::lock_guard lock(mutex);
   if (const cudaError_t lost = sticky_error(); lost != cudaSuccess) return report(lost);
+  if (event->device != device_of(stream)) return report(cudaErrorInvalidResourceHandle);
   const auto stamp = [event] {
     event->at = std::chrono::steady_clock::now() - std::chrono::steady_clock::duration(uncounted_ticks),
     event->recorded = true;
@@ -194,7 +205,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   if (const cudaError_t lost = sticky_error(); lost != cudaSuccess) return report(lost);
-  if (!start->timed || !stop->timed || !start->recorded || !stop->recorded)
+  if (!start->timed || !stop->timed || !start->recorded || !stop->recorded || start->device != stop->device)
     return report(cudaErrorInvalidResourceHandle);
   *milliseconds = std::chrono::duration<float, std::milli>(stop->at - start->at).count();
   return cudaSuccess;
