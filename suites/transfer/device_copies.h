@@ -6,6 +6,7 @@
 #include "harness/device/device.h"
 #include "suites/transfer/pattern.h"
 
+#include <compare>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -31,22 +32,29 @@ std::vector<double> waits(const Copy& copy) {
   return seconds;
 }
 
-// Copies between two GPUs of this process.
-struct PairOrder {
+// From one GPU of this process to another.
+struct PairWay {
   int from = 0;
   int to = 0;
-  std::size_t bytes = 0;
+  auto operator<=>(const PairWay&) const = default;
+};
+// Copies between GPUs that run at once, one per way.
+struct PairOrder {
+  std::vector<PairWay> ways;
+  std::size_t bytes = 0;    // of each copy
   bool access = true;       // peer access; without it the driver goes through the host
-  bool by_kernel = false;   // on the receiving GPU, which reads from the other
+  bool write = false;       // the sending GPU makes the copy, else the receiving one
+  bool by_kernel = false;   // on the GPU that makes it
   double seconds = 0.5;     // of sampling
   int samples = 20;         // at most
-  bool flip_a_bit = false;  // the fault bit-flip: after the copies, before the check
+  bool flip_a_bit = false;  // the fault bit-flip: after the copies of the first way, before the check
 };
 struct PairResult {
-  std::vector<double> seconds;  // per copy; one per sample
-  std::vector<double> waited;   // of each copy that the host waited for; only of small_bytes or less
-  std::vector<int> host_cpus;   // that the measuring thread could use
-  Wrong wrong;
+  std::vector<double> seconds;                // until a copy of every way is done; one per sample
+  std::vector<std::vector<double>> by_way{};  // the same, of each way by itself
+  std::vector<double> waited{};               // until the host knew of it, one by one; only of small_bytes or less
+  std::vector<int> host_cpus{};               // that the measuring thread could use
+  std::vector<Wrong> wrong{};                 // by way
 };
 
 class DeviceCopies {
@@ -61,8 +69,8 @@ class DeviceCopies {
 
   // GPUs that this process sees.
   virtual int gpus() const = 0;
-  // Whether GPU `from` can read the memory of GPU `to`.
-  virtual bool can_access(int from, int to) const = 0;
+  // Whether GPU `gpu` can read and write the memory of GPU `other`.
+  virtual bool can_access(int gpu, int other) const = 0;
   // Waits for the result. Throws Error.
   virtual PairResult measure(const PairOrder& order) = 0;
 };

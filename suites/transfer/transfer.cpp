@@ -27,7 +27,15 @@ std::optional<std::string> conflict(const Params& params, const World&) {
 
 Estimate estimate(const Params& params, const World&) {
   const auto bytes = static_cast<double>(params.integer("bytes"));
-  const double ways = params.choice<Direction>("direction") == Direction::both ? 2 : 1;
+  double ways = 1;
+  switch (params.choice<Direction>("direction")) {
+    case Direction::both:
+    case Direction::p2p_both:
+    case Direction::p2p_both_write: ways = 2; break;
+    case Direction::p2p_all:
+    case Direction::p2p_all_write: ways = 7; break;  // of each of eight GPUs
+    default: break;
+  }
   Estimate result;
   result.bytes = ways * bytes;
   result.memory_bytes = 2 * ways * bytes;
@@ -35,9 +43,7 @@ Estimate estimate(const Params& params, const World&) {
 }
 
 std::unique_ptr<Case> make(const Params& params) {
-  const auto direction = params.choice<Direction>("direction");
-  const bool pairs = direction == Direction::p2p || direction == Direction::p2p_staged;
-  return pairs ? make_pair_case(params) : make_host_case(params);
+  return is_between_gpus(params.choice<Direction>("direction")) ? make_pair_case(params) : make_host_case(params);
 }
 
 }  // namespace
@@ -49,8 +55,9 @@ Family transfer_family() {
   family.summary = "copies between a GPU and its host, inside it, and between every pair of GPUs";
   family.params = {
       axis::choice<transfer::Direction>("direction")
-          .doc("host to device, device to host, both at once; inside the GPU; between every pair of GPUs with peer "
-               "access, or through the host"),
+          .runs({"h2d", "d2h", "both", "d2d", "p2p", "p2p_staged", "p2p_write", "p2p_both", "p2p_all"})
+          .doc("host to device, device to host, both at once; inside the GPU; between every pair of GPUs: one reads, "
+               "through the host, one writes, both ways at once, all pairs at once"),
       axis::choice<transfer::HostMemory>("memory")
           .runs({"pinned", "pageable"})
           .doc("the host's; device where none is used"),

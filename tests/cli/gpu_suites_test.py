@@ -239,6 +239,39 @@ exec "$@"
         self.assertEqual({record["status"] for record in records}, {"skipped"})
         self.assertIn("one GPU is visible", records[0]["reason"])
 
+    def test_transfers_that_write_go_both_ways_and_between_all_gpus(self):
+        pairs = [(a, b) for a in range(3) for b in range(3) if a != b]
+        forms = {"p2p_write": (1, "bytes that arrive"), "p2p_both": (2, "bytes of both ways"),
+                 "p2p_both_write": (2, "bytes of both ways"), "p2p_all": (6, "bytes of all pairs"),
+                 "p2p_all_write": (6, "bytes of all pairs")}
+        entry = {"family": "transfer", "direction": list(forms), "bytes": [70001, "1MiB"], "by": ["engine", "kernel"]}
+        done, records = self.run_plan(entry, emulation="devices=3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(records), 20)
+        for record in records:
+            self.assertEqual(record["status"], "ok", record)
+            at_once, counts = forms[record["params"]["direction"]]
+            self.assertEqual((record["conditions"]["counts"], record["params"]["memory"]), (counts, "device"))
+            arriving = at_once * record["params"]["bytes"]
+            self.assertAlmostEqual(self.figure(record, "bandwidth") * record["ranks"][0]["median"] / arriving, 1, 6)
+            ways = [self.figure(record, f"bandwidth_{a}_to_{b}") for a, b in pairs]
+            self.assertTrue(all(figure > 0 for figure in ways))
+            if at_once > 1:  # together they take as long as the slowest, so no one is slower than its share
+                self.assertLessEqual(self.figure(record, "bandwidth"), at_once * max(ways))
+            self.assertRegex(record["labels"]["slowest_pair"], r"^GPU \d (to|and) GPU \d$")
+        self.failed({**entry, "direction": ["p2p_both", "p2p_all_write"], "bytes": 70001}, "wrong_bytes",
+                    emulation="devices=3")
+
+    def test_the_gpu_that_copies_is_the_one_that_has_access(self):
+        entry = {"family": "transfer", "direction": ["p2p", "p2p_write", "p2p_both", "p2p_all"], "bytes": 4096, "by": "kernel"}
+        _, records = self.run_plan(entry, emulation="devices=2,peers=1>0")
+        ways = {record["params"]["direction"]: [name for name in self.metrics(record) if name.startswith("bandwidth_")]
+                for record in records if record["status"] == "ok"}
+        self.assertEqual(ways, {"p2p": ["bandwidth_0_to_1"], "p2p_write": ["bandwidth_1_to_0"],
+                                "p2p_all": ["bandwidth_0_to_1"]})
+        [skipped] = [record["reason"] for record in records if record["status"] == "skipped"]
+        self.assertEqual(skipped, "none of the 2 visible GPUs has access to another's memory, both ways")
+
     def test_transfer_a_flipped_bit_fails(self):
         self.failed({"family": "transfer", "direction": ["h2d", "d2h", "both", "d2d"], "memory": "pinned", "bytes": 4099},
                     "wrong_bytes")
@@ -322,9 +355,17 @@ exec "$@"
         quick = self.assay("run", "gpu-quick", "--device", "cuda", "--dry-run", env=env).stdout
         for family in ("gemm", "memory", "transfer", "launch", "dataloader", "resnet", "transformer", "llama"):
             self.assertIn(f"{family}/", quick)
+        for dtype in ("bf16", "fp8_e4m3"):  # a burst, and beside it the same product sustained
+            accumulation = "fast" if dtype.startswith("fp8") else "full"
+            product = f"gemm/dtype={dtype}/m=8192/n=8192/k=8192/transpose=nn/cache=cold"
+            self.assertIn(f"{product}/duration=burst/", quick)
+            self.assertIn(f"{product}/duration=sustained/accumulation={accumulation}/", quick)
+        for direction in ("p2p", "p2p_write", "p2p_both", "p2p_all"):
+            self.assertIn(f"transfer/direction={direction}/memory=device/", quick)
         sweep = self.assay("run", "gpu-collective", "--device", "cuda", "--ranks", "2", "--dry-run",
                            env={**env, "ASSAY_EMULATION": "devices=2"}).stdout
         for part in ("op=broadcast/bytes=8/", "op=all_reduce/bytes=8589934592/", "nvls=off", "buffers=registered",
+                     "buffers=symmetric", "batching=graph",
                      "inplace=true", "op=pairwise"):
             self.assertIn(part, sweep)
 

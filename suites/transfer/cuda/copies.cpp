@@ -11,6 +11,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <set>
+#include <vector>
 
 namespace assay::transfer {
 
@@ -19,15 +24,18 @@ namespace {
 // Makes a GPU the thread's current one for its lifetime.
 class OnGpu {
  public:
-  explicit OnGpu(int gpu) {
+  explicit OnGpu(int gpu) : gpu_(gpu) {
     ASSAY_CUDA(cudaGetDevice(&before_));
-    ASSAY_CUDA(cudaSetDevice(gpu));
+    if (gpu_ != before_) ASSAY_CUDA(cudaSetDevice(gpu_));
   }
-  ~OnGpu() { cudaSetDevice(before_); }
+  ~OnGpu() {
+    if (gpu_ != before_) cudaSetDevice(before_);
+  }
   OnGpu(const OnGpu&) = delete;
   OnGpu& operator=(const OnGpu&) = delete;
 
  private:
+  int gpu_;
   int before_ = 0;
 };
 
@@ -82,15 +90,96 @@ struct EventOwner {
   cudaEvent_t event = nullptr;
 };
 
-// The number of blocks of 512 threads for a copy on the current GPU. A single copy fills the GPU. Several have one
-// block per SM each, 32 KiB in flight, more than a bus needs: all are resident from the start, and none waits for
-// another to end.
+// The number of blocks of 512 threads for a copy on the current GPU. A single copy fills the GPU. Several share room
+// for two blocks per SM, with 32 KiB in flight in each, more than a bus needs: all are resident from the start, and
+// none waits for another to end.
 unsigned blocks_of_copy(int at_once) {
   int gpu = 0, units = 0;
   ASSAY_CUDA(cudaGetDevice(&gpu));
   ASSAY_CUDA(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, gpu));
-  return static_cast<unsigned>(at_once > 1 ? units : 4 * units);
+  return static_cast<unsigned>(at_once > 1 ? std::max(1, 2 * units / at_once) : 4 * units);
 }
+
+double seconds_between(cudaEvent_t start, cudaEvent_t stop) {
+  float milliseconds = 0;
+  ASSAY_CUDA(cudaEventElapsedTime(&milliseconds, start, stop));
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
+Buffer filled_on(int gpu, std::size_t bytes) {
+  Buffer buffer = memory_on(gpu, bytes);
+  const OnGpu here(gpu);
+  enqueue_fill(buffer.data(), bytes, nullptr);
+  ASSAY_CUDA(cudaStreamSynchronize(nullptr));
+  return buffer;
+}
+
+// One way of an order, with the stream of the GPU that copies: a kernel there reads or writes; which GPU's copy engine
+// is used is up to the driver.
+class Lane {
+ public:
+  // The engine must be the current GPU. `at_once`: the copies it makes at the same time.
+  Lane(const PairOrder& order, const PairWay& way, const Buffer& source, int at_once)
+      : order_(order),
+        way_(way),
+        source_(source),
+        target_(memory_on(way.to, order.bytes)),
+        max_blocks_(blocks_of_copy(at_once)) {
+    const OnGpu receiver(way.to);
+    ASSAY_CUDA(cudaMemsetAsync(target_.data(), 0, order.bytes, nullptr));
+    ASSAY_CUDA(cudaStreamSynchronize(nullptr));
+  }
+
+  static int engine(const PairOrder& order, const PairWay& way) { return order.write ? way.from : way.to; }
+  cudaStream_t stream() const { return owner_.stream; }
+  cudaEvent_t start() const { return start_.event; }
+  cudaEvent_t stop() const { return stop_.event; }
+  double seconds() const { return seconds_between(start(), stop()); }
+
+  void copy(int copies) const {
+    const OnGpu here(engine(order_, way_));
+    for (int i = 0; i < copies; ++i) {
+      if (order_.by_kernel)
+        enqueue_copy(target_.data(), source_.data(), order_.bytes, max_blocks_, stream());
+      else
+        ASSAY_CUDA(cudaMemcpyPeerAsync(target_.data(), way_.to, source_.data(), way_.from, order_.bytes, stream()));
+    }
+  }
+  // Between the lane's two events.
+  void enqueue(int copies) const {
+    ASSAY_CUDA(cudaEventRecord(start(), stream()));
+    copy(copies);
+    ASSAY_CUDA(cudaEventRecord(stop(), stream()));
+  }
+
+  void flip_a_bit() const {
+    const OnGpu here(way_.to);
+    std::uint8_t* at = target_.as<std::uint8_t>() + order_.bytes / 2;
+    std::uint8_t value = 0;
+    ASSAY_CUDA(cudaMemcpy(&value, at, 1, cudaMemcpyDefault));
+    value ^= 4;
+    ASSAY_CUDA(cudaMemcpy(at, &value, 1, cudaMemcpyDefault));
+  }
+
+  Wrong check() const {
+    const OnGpu here(way_.to);
+    const Buffer found = memory_on(way_.to, sizeof(Wrong));
+    ASSAY_CUDA(cudaMemsetAsync(found.data(), 0, sizeof(Wrong), nullptr));
+    enqueue_compare(target_.data(), order_.bytes, found.as<Wrong>(), nullptr);
+    Wrong wrong;
+    ASSAY_CUDA(cudaMemcpy(&wrong, found.data(), sizeof wrong, cudaMemcpyDefault));
+    return wrong;
+  }
+
+ private:
+  const PairOrder& order_;
+  const PairWay way_;
+  const Buffer& source_;
+  const Buffer target_;
+  const unsigned max_blocks_;
+  const StreamOwner owner_;
+  const EventOwner start_, stop_;
+};
 
 class CudaCopies final : public DeviceCopies {
  public:
@@ -107,100 +196,86 @@ class CudaCopies final : public DeviceCopies {
     ASSAY_CUDA(cudaGetDeviceCount(&count));
     return count;
   }
-  bool can_access(int from, int to) const override {
+  bool can_access(int gpu, int other) const override {
     int can = 0;
-    ASSAY_CUDA(cudaDeviceCanAccessPeer(&can, from, to));
+    ASSAY_CUDA(cudaDeviceCanAccessPeer(&can, gpu, other));
     return can != 0;
   }
 
-  // The receiving GPU's stream does the work: a kernel there reads; which copy engine is used is up to the driver.
+  // The first lane's GPU starts the others' streams and waits for them, so that its clock times them all.
   PairResult measure(const PairOrder& order) override {
-    const Buffer source = memory_on(order.from, order.bytes), target = memory_on(order.to, order.bytes);
-    {
-      const OnGpu sender(order.from);
-      enqueue_fill(source.data(), order.bytes, nullptr);
-      ASSAY_CUDA(cudaStreamSynchronize(nullptr));
+    std::map<int, Buffer> sources;
+    std::map<int, int> at_once;
+    // In both directions if there are two, as in CUDA's samples: which GPU's engine copies is up to the driver.
+    std::set<PairWay> accesses;
+    for (const PairWay& way : order.ways) {
+      if (!sources.contains(way.from)) sources[way.from] = filled_on(way.from, order.bytes);
+      ++at_once[Lane::engine(order, way)];
+      accesses.insert({{way.from, way.to}, {way.to, way.from}});
     }
-    const OnGpu receiver(order.to);
-    const cpu::RunsOnNode near(cuda::numa_node_of(order.to));
-    // In both directions if there are two, as in such samples: which GPU's engine copies is up to the driver.
-    const PeerAccess there(order.to, order.from, order.access),
-        back(order.from, order.to, order.access && can_access(order.from, order.to));
-    const StreamOwner owner;
-    const EventOwner start, stop;
+    std::deque<PeerAccess> access;
+    for (const auto& [gpu, other] : accesses) access.emplace_back(gpu, other, order.access && can_access(gpu, other));
+    std::deque<Lane> lanes;
+    for (const PairWay& way : order.ways) {
+      const int engine = Lane::engine(order, way);
+      const OnGpu here(engine);
+      lanes.emplace_back(order, way, sources[way.from], at_once[engine]);
+    }
+
+    const Lane& first = lanes.front();
+    const int engine = Lane::engine(order, order.ways.front());
+    const OnGpu here(engine);
+    const cpu::RunsOnNode near(cuda::numa_node_of(engine));
+    const EventOwner all_done;
     cuda::HostGate gate;  // copies may take less time than their launches
-    gate.load(owner.stream);
-    ASSAY_CUDA(cudaMemsetAsync(target.data(), 0, order.bytes, owner.stream));
-    const unsigned max_blocks = blocks_of_copy(1);
+    gate.load(first.stream());
     bool gated = false;
-    const auto enqueue = [&](int copies) {
-      for (int i = 0; i < copies; ++i) {
-        if (order.by_kernel)
-          enqueue_copy(target.data(), source.data(), order.bytes, max_blocks, owner.stream);
-        else
-          ASSAY_CUDA(
-              cudaMemcpyPeerAsync(target.data(), order.to, source.data(), order.from, order.bytes, owner.stream));
+    const auto run = [&](int copies) {
+      if (gated) gate.close(first.stream());
+      first.enqueue(copies);
+      for (auto lane = std::next(lanes.begin()); lane != lanes.end(); ++lane) {
+        ASSAY_CUDA(cudaStreamWaitEvent(lane->stream(), first.start(), 0));
+        lane->enqueue(copies);
+        ASSAY_CUDA(cudaStreamWaitEvent(first.stream(), lane->stop(), 0));
       }
-    };
-    const auto time = [&](int copies) {
-      if (gated) gate.close(owner.stream);
-      ASSAY_CUDA(cudaEventRecord(start.event, owner.stream));
-      enqueue(copies);
-      ASSAY_CUDA(cudaEventRecord(stop.event, owner.stream));
+      if (lanes.size() > 1) ASSAY_CUDA(cudaEventRecord(all_done.event, first.stream()));
       gate.open();
       // The first call loads and maps. The driver makes copies through the host, and may wait for their parts.
       gated = order.access;
-      ASSAY_CUDA(cudaEventSynchronize(stop.event));
-      float milliseconds = 0;
-      ASSAY_CUDA(cudaEventElapsedTime(&milliseconds, start.event, stop.event));
-      return 1e-3 * static_cast<double>(milliseconds);
+      const cudaEvent_t end = lanes.size() > 1 ? all_done.event : first.stop();
+      ASSAY_CUDA(cudaEventSynchronize(end));
+      return seconds_between(first.start(), end);
     };
-    const auto wait_for_one = [&] {
-      enqueue(1);
-      ASSAY_CUDA(cudaStreamSynchronize(owner.stream));
-    };
-    PairResult result;
-    result.seconds = sampled(order, time);
-    if (order.bytes <= small_bytes) result.waited = waits(wait_for_one);
+    PairResult result = sampled(order, lanes, run);
+    if (order.bytes <= small_bytes)
+      result.waited = waits([&] {
+        for (const Lane& lane : lanes) lane.copy(1);
+        for (const Lane& lane : lanes) ASSAY_CUDA(cudaStreamSynchronize(lane.stream()));
+      });
     result.host_cpus = cpu::cpus_of_this_thread();
-    result.wrong = checked(order, target, owner.stream);
+    if (order.flip_a_bit) first.flip_a_bit();
+    for (const Lane& lane : lanes) result.wrong.push_back(lane.check());
     return result;
   }
 
  private:
-  template <typename Time>
-  static std::vector<double> sampled(const PairOrder& order, const Time& time) {
-    constexpr double min_seconds = 500e-6;             // per sample: 1,000 x the resolution of events
+  template <typename Run>
+  static PairResult sampled(const PairOrder& order, const std::deque<Lane>& lanes, const Run& run) {
+    // 1,000 x the resolution of events; several streams start microseconds apart.
+    const double min_seconds = lanes.size() > 1 ? 5e-3 : 500e-6;
     const int max_copies = order.access ? 256 : 4096;  // the queue must not fill up behind a closed gate
-    time(1);
+    run(1);
     int copies = 1;
-    for (double seconds = time(1); seconds < min_seconds && copies < max_copies; seconds = time(copies)) copies *= 2;
-    std::vector<double> samples;
+    for (double seconds = run(1); seconds < min_seconds && copies < max_copies; seconds = run(copies)) copies *= 2;
+    PairResult result;
+    result.by_way.resize(lanes.size());
     const auto began = std::chrono::steady_clock::now();
     do {
-      samples.push_back(time(copies) / copies);
-    } while (static_cast<int>(samples.size()) < order.samples &&
+      result.seconds.push_back(run(copies) / copies);
+      for (std::size_t i = 0; i < lanes.size(); ++i) result.by_way[i].push_back(lanes[i].seconds() / copies);
+    } while (static_cast<int>(result.seconds.size()) < order.samples &&
              std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() < order.seconds);
-    return samples;
-  }
-
-  static Wrong checked(const PairOrder& order, const Buffer& target, cudaStream_t stream) {
-    if (order.flip_a_bit) {
-      std::uint8_t* at = target.as<std::uint8_t>() + order.bytes / 2;
-      std::uint8_t value = 0;
-      ASSAY_CUDA(cudaMemcpyAsync(&value, at, 1, cudaMemcpyDefault, stream));
-      ASSAY_CUDA(cudaStreamSynchronize(stream));
-      value ^= 4;
-      ASSAY_CUDA(cudaMemcpyAsync(at, &value, 1, cudaMemcpyDefault, stream));
-      ASSAY_CUDA(cudaStreamSynchronize(stream));
-    }
-    const Buffer found = memory_on(order.to, sizeof(Wrong));
-    ASSAY_CUDA(cudaMemsetAsync(found.data(), 0, sizeof(Wrong), stream));
-    enqueue_compare(target.data(), order.bytes, found.as<Wrong>(), stream);
-    Wrong wrong;
-    ASSAY_CUDA(cudaMemcpyAsync(&wrong, found.data(), sizeof wrong, cudaMemcpyDefault, stream));
-    ASSAY_CUDA(cudaStreamSynchronize(stream));
-    return wrong;
+    return result;
   }
 };
 
