@@ -16,6 +16,10 @@ namespace assay {
 
 enum class ReduceOp { sum, max, min };
 
+// How memory is registered with the library: by each rank for itself, or by all ranks together as a window in which
+// equal offsets belong together, so that ranks may read and write each other's part (NCCL's symmetric memory).
+enum class Registration { local, symmetric };
+
 // Counts the collective calls of this rank. One thread writes it; another reads it to report on a rank that hangs. Two
 // plain stores per call: 1 ns.
 class CallCount {
@@ -113,10 +117,16 @@ class Communicator {
     call();
     return {};
   }
+  // Why the library cannot register memory so; empty if it can. Called on every rank.
+  virtual std::string why_not_registered(Registration how) {
+    (void)how;
+    return implementation() + " registers no memory";
+  }
   // Device memory registered with the library, which may then access it directly. Empty if the library has no such
-  // thing; throws Error if there is not enough. Release it before the communicator.
-  virtual Buffer allocate_registered(std::size_t bytes) {
-    (void)bytes;
+  // thing; throws Error if there is not enough. Symmetric memory is allocated on every rank, the same number of bytes.
+  // Release it before the communicator.
+  virtual Buffer allocate_registered(std::size_t bytes, Registration how) {
+    (void)bytes, (void)how;
     return {};
   }
 

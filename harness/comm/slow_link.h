@@ -46,7 +46,10 @@ class SlowLink final : public Communicator {
   std::string connections() override { return inner_.connections(); }
   std::vector<std::string> remarks() override { return inner_.remarks(); }
   std::string choice_of(const std::function<void()>& call) override { return inner_.choice_of(call); }
-  Buffer allocate_registered(std::size_t bytes) override { return inner_.allocate_registered(bytes); }
+  std::string why_not_registered(Registration how) override { return inner_.why_not_registered(how); }
+  Buffer allocate_registered(std::size_t bytes, Registration how) override {
+    return inner_.allocate_registered(bytes, how);
+  }
 
  private:
   SlowLink(std::unique_ptr<Communicator> part, Device& device, std::function<void()> on_use)

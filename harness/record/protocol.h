@@ -16,7 +16,8 @@ namespace assay {
 struct Protocol {
   enum class Form { repeat, steps, window, procedure };  // of the Sampler; rounds are recorded as `repeat`
   enum class Cache { cold, hot, warm, none };            // cold: buffers are rotated, or the cache flushed
-  enum class Batching { batched, isolated };             // many back-to-back repetitions per sample, or one
+  // Many back-to-back repetitions per sample, or one; or many that were captured in a graph, which is launched.
+  enum class Batching { batched, isolated, graph };
 
   Form form = Form::repeat;
   std::string data = "normal";  // what the inputs hold: normal, zeros, uniform, integers, files, ...
@@ -42,7 +43,7 @@ struct Protocol {
     return std::to_array<std::string_view>({"repeat", "steps", "window", "procedure"});
   }
   friend constexpr auto words(Cache) { return std::to_array<std::string_view>({"cold", "hot", "warm", "none"}); }
-  friend constexpr auto words(Batching) { return std::to_array<std::string_view>({"batched", "isolated"}); }
+  friend constexpr auto words(Batching) { return std::to_array<std::string_view>({"batched", "isolated", "graph"}); }
 
   // Flat object of the above, details merged in, with "hash" over all other fields.
   Json to_json() const;

@@ -21,6 +21,7 @@ namespace collective {
 namespace {
 
 constexpr int root = 0;
+constexpr int calls_per_graph = 20;  // as many as nccl-tests captures by default
 
 DType dtype_of(const Params& params) {
   if (const auto dtype = dtype_from(params.text("dtype"))) return *dtype;
@@ -29,14 +30,19 @@ DType dtype_of(const Params& params) {
 
 bool is_pairwise(const Params& params) { return params.text("op") == pairwise_op; }
 
-enum class Buffers { plain, registered };
-constexpr auto words(Buffers) { return std::to_array<std::string_view>({"plain", "registered"}); }
+enum class Buffers { plain, registered, symmetric };
+constexpr auto words(Buffers) { return std::to_array<std::string_view>({"plain", "registered", "symmetric"}); }
 enum class Nvls { automatic, off };
 constexpr auto words(Nvls) { return std::to_array<std::string_view>({"auto", "off"}); }
 
 // Both exist only on GPUs.
-bool registered_of(const Params& params) {
-  return params.has("buffers") && params.choice<Buffers>("buffers") == Buffers::registered;
+std::optional<Registration> registration_of(const Params& params) {
+  switch (params.has("buffers") ? params.choice<Buffers>("buffers") : Buffers::plain) {
+    case Buffers::registered: return Registration::local;
+    case Buffers::symmetric: return Registration::symmetric;
+    case Buffers::plain: break;
+  }
+  return std::nullopt;
 }
 bool without_nvls(const Params& params) { return params.has("nvls") && params.choice<Nvls>("nvls") == Nvls::off; }
 
@@ -48,7 +54,7 @@ class CollectiveCase final : public Case {
         dtype_(dtype_of(params)),
         in_place_(params.flag("inplace")),
         batching_(params.choice<Protocol::Batching>("batching")),
-        registered_(registered_of(params)) {}
+        registration_(registration_of(params)) {}
 
   std::optional<std::string> prepare(Context& context) override {
     const int ranks = context.comm.size();
@@ -57,8 +63,10 @@ class CollectiveCase final : public Case {
       return fmt::format("{} bytes hold no element of {} for each of {} ranks", bytes_, assay::name_of(dtype_), ranks);
     if (reduces(op_) && ranks > max_ranks(dtype_))
       return fmt::format("sums over more than {} ranks are not exact in {}", max_ranks(dtype_), assay::name_of(dtype_));
-    if (registered_ && ranks == 1) return "one rank has no peer to register its buffers with";
-    return std::nullopt;
+    if (!registration_) return std::nullopt;
+    if (ranks == 1) return "one rank has no peer to register its buffers with";
+    const std::string why_not = context.comm.why_not_registered(*registration_);
+    return why_not.empty() ? std::nullopt : std::optional(why_not);
   }
 
   void setup(Context& context) override {
@@ -81,10 +89,18 @@ class CollectiveCase final : public Case {
   }
 
   void measure(Sampler& sampler) override {
-    if (context_->device.kind() != DeviceKind::cpu && context_->comm.size() > 1) record_algorithm();
-    sampler.calls_are_collective();
     const std::function<void()> ring = [this, &sampler] { send_and_receive(sampler.stream()); };
-    sampler.repeat(1, [&](Stream& stream, int) { call(stream, ring); });
+    if (context_->device.kind() != DeviceKind::cpu && context_->comm.size() > 1)
+      record_algorithm([&] {  // an untimed call, which also connects the ranks
+        call(sampler.stream(), ring);
+        sampler.stream().synchronize();
+      });
+    sampler.calls_are_collective();
+    if (batching_ != Protocol::Batching::graph)
+      return sampler.repeat(1, [&](Stream& stream, int) { call(stream, ring); });
+    // What the library chooses may differ in a graph, whose buffers it may register.
+    record_algorithm([&] { graph_ = capture(sampler.stream(), calls_per_graph); });
+    sampler.repeat(1, [this](Stream& stream, int) { graph_->launch(stream); });
   }
 
   void verify(Checks& checks) override {
@@ -92,8 +108,9 @@ class CollectiveCase final : public Case {
       // Each timed call summed up the sums of the previous one: call once more, from known inputs, on the same buffers.
       const auto stream = context_->device.make_stream();
       fill();
+      const auto graph = graph_ ? capture(*stream, 1) : nullptr;
       context_->comm.barrier();
-      call(*stream, [] {});
+      graph ? graph->launch(*stream) : call(*stream, [] {});
       stream->synchronize();
     }
     if (context_->comm.rank() == context_->comm.size() - 1 && context_->inject(Fault::wrong_sum)) corrupt();
@@ -116,14 +133,15 @@ class CollectiveCase final : public Case {
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
-    const auto bytes = static_cast<double>(layout_.bytes);
+    const int calls = graph_ ? calls_per_graph : 1;
+    const auto bytes = static_cast<double>(layout_.bytes) * calls;
     const auto factor = bus_factor(op_, context_->comm.size());
     Metric bus = rate_metric("busbw", bytes * factor.value_or(1), "B/s", measured);
     if (!factor) {
       bus.value.reset();
       bus.ci95.reset();
     }
-    return {bus, rate_metric("algbw", bytes, "B/s", measured), time_metric("latency", measured)};
+    return {bus, rate_metric("algbw", bytes, "B/s", measured), time_metric("latency", measured, calls)};
   }
 
  private:
@@ -132,7 +150,7 @@ class CollectiveCase final : public Case {
   Buffer allocate(Context& context, std::size_t bytes) const {
     constexpr std::size_t huge_page = std::size_t{2} << 20;
     const std::size_t enough = std::max(bytes, huge_page);
-    return registered_ ? context.comm.allocate_registered(enough) : context.device.allocate(enough);
+    return registration_ ? context.comm.allocate_registered(enough, *registration_) : context.device.allocate(enough);
   }
   std::size_t receive_elements() const { return in_place_ ? std::max(layout_.send, layout_.receive) : layout_.receive; }
 
@@ -161,18 +179,30 @@ class CollectiveCase final : public Case {
                     [&](void* part, std::size_t, std::size_t) { std::memcpy(part, held.data(), element); });
   }
 
-  // Makes one untimed call, since libraries report the algorithm they choose only during a call.
-  void record_algorithm() {
-    const auto stream = context_->device.make_stream();
-    const std::string choice = context_->comm.choice_of([&] {
-      call(*stream, [this, &stream] { send_and_receive(*stream); });
-      stream->synchronize();
-    });
+  // Libraries report the algorithm they choose only while a call is made or captured.
+  void record_algorithm(const std::function<void()>& make_call) {
+    const std::string choice = context_->comm.choice_of(make_call);
     if (!choice.empty()) context_->outputs.choices["algorithm"] = choice;
+  }
+
+  std::unique_ptr<Graph> capture(Stream& stream, int calls) {
+    const std::function<void()> ring = [this, &stream] { send_and_receive(stream); };
+    std::string why_not = "refused on another rank";
+    auto graph = context_->device.capture(
+        stream,
+        [&] {
+          for (int i = 0; i < calls; ++i) call(stream, ring);
+        },
+        why_not);
+    if (context_->comm.max_of(graph ? 0 : 1) > 0)
+      throw Error(fmt::format("{} cannot be captured in a graph: {}", word_of(op_), why_not));
+    return graph;
   }
 
   void describe(Context& context) const {
     context.outputs.protocol.batching = batching_;
+    if (batching_ == Protocol::Batching::graph)
+      context.outputs.protocol.details["calls_per_graph"] = std::to_string(calls_per_graph);
     context.outputs.protocol.cache =
         Protocol::Cache::hot;  // the same buffers each time, as in nccl-tests and the OSU benchmarks
     context.outputs.protocol.data = "integers";
@@ -210,7 +240,7 @@ class CollectiveCase final : public Case {
   DType dtype_;
   bool in_place_;
   Protocol::Batching batching_;
-  bool registered_;
+  std::optional<Registration> registration_;
   Context* context_ = nullptr;
   std::optional<cpu::Team> team_;
   std::optional<Staging> staging_;
@@ -218,6 +248,7 @@ class CollectiveCase final : public Case {
   std::unique_ptr<Answer> answer_;
   Buffer send_;  // unused in place
   Buffer receive_;
+  std::unique_ptr<Graph> graph_;  // of the timed calls, if they are captured
 };
 
 Estimate estimate(const Params& params, const World& world) {
@@ -255,7 +286,8 @@ Family collective_family() {
       axis::flag("inplace").doc("send and receive in one buffer"),
       axis::choice<Protocol::Batching>("batching")
           .runs({"batched"})
-          .doc("calls back to back, or one per sample after a barrier"),
+          .only(DeviceKind::cuda, {"graph"})
+          .doc("calls back to back, one per sample after a barrier, or 20 at a time as a CUDA graph"),
       // NCCL reads its switch once per process, and registered memory is its own: both exist only on GPUs.
       axis::choice<Nvls>("nvls")
           .runs({"auto"})
@@ -264,7 +296,7 @@ Family collective_family() {
       axis::choice<Buffers>("buffers")
           .runs({"plain"})
           .only(DeviceKind::cuda)
-          .doc("the device's own memory, or NCCL's, registered with it"),
+          .doc("the device's own memory, or NCCL's: registered by each rank, or as a symmetric window of all"),
   };
   family.environment = [](const Params& params) {
     std::map<std::string, std::string> variables;
@@ -277,7 +309,7 @@ Family collective_family() {
     if (is_pairwise(params))
       return make_pairwise({static_cast<std::size_t>(params.integer("bytes")), dtype_of(params),
                             params.choice<Protocol::Batching>("batching"), params.flag("inplace"),
-                            registered_of(params)});
+                            registration_of(params).has_value()});
     return std::make_unique<CollectiveCase>(params);
   };
   family.faults = {Fault::wrong_sum, Fault::slow_link};

@@ -34,6 +34,7 @@ class PairwiseCase final : public Case {
   std::optional<std::string> prepare(Context& context) override {
     if (context.comm.size() == 1) return "one rank has no peer to send to";
     if (params_.in_place) return "pairwise has no in-place form";
+    if (params_.batching == Protocol::Batching::graph) return "pairwise times single messages, not graphs of them";
     if (params_.registered) return "pairwise: only the communicator of the whole world supports registered buffers";
     if (layout_of(Op::send_recv, params_.bytes, params_.dtype, context.comm.size()).count == 0)
       return fmt::format("{} bytes hold no element of {}", params_.bytes, assay::name_of(params_.dtype));

@@ -179,12 +179,34 @@ TEST_F(NcclCommunicator, CallsAreCapturedInAGraph) {
 
 TEST_F(NcclCommunicator, RegisteredMemoryCanBeUsed) {
   const auto stream = device_->make_stream();
-  const Buffer buffer = comm_->allocate_registered(std::size_t{2} << 20);
+  EXPECT_EQ(comm_->why_not_registered(Registration::local), "");
+  const Buffer buffer = comm_->allocate_registered(std::size_t{2} << 20, Registration::local);
   ASSERT_GE(buffer.bytes(), std::size_t{2} << 20);
   const std::vector<float> values(1000, 2);
   device_->copy(buffer.data(), values.data(), values.size() * sizeof(float), *stream);
   comm_->all_reduce(buffer.data(), buffer.data(), values.size(), DType::f32, ReduceOp::sum, *stream);
   EXPECT_EQ(to_host(buffer, 1, *stream)[0], 2 * static_cast<float>(world_size));
+}
+
+TEST_F(NcclCommunicator, SymmetricMemoryCanBeUsed) {
+  if (const std::string why_not = comm_->why_not_registered(Registration::symmetric); !why_not.empty())
+    GTEST_SKIP() << why_not;
+  const auto stream = device_->make_stream();
+  const Buffer window = comm_->allocate_registered(std::size_t{2} << 20, Registration::symmetric);
+  const std::vector<float> values(1000, 2);
+  const auto sum = [&](const Buffer& buffer) {
+    device_->copy(buffer.data(), values.data(), values.size() * sizeof(float), *stream);
+    return comm_->choice_of([&] {
+      comm_->all_reduce(buffer.data(), buffer.data(), values.size(), DType::f32, ReduceOp::sum, *stream);
+      stream->synchronize();
+    });
+  };
+  const std::string choice = sum(window);
+  EXPECT_EQ(to_host(window, 1, *stream)[0], 2 * static_cast<float>(world_size));
+  const std::string other = sum(comm_->allocate_registered(1 << 20, Registration::local));
+  if (!device_->info().emulated || own_rank != 0) return;  // whether GPUs can use it depends on their links
+  EXPECT_THAT(choice, StartsWith("symmetric/AllReduce"));
+  EXPECT_EQ(other, "RING/SIMPLE");
 }
 
 TEST_F(NcclCommunicator, NamesItsImplementationAndTransport) {

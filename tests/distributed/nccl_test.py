@@ -66,6 +66,66 @@ class Gpus(TestbedCase):
                                 for nvls in ("auto", "off") for buffers in ("plain", "registered")})
         self.assertEqual({record["labels"]["connections_so_far"] for record in self.records()}, {"SHM/emulated"})
 
+    def test_symmetric_buffers_are_used(self):
+        done = self.collective("--ranks", "2", op=OPS, buffers=["registered", "symmetric"])
+        self.assertEqual(done.returncode, 0, done.stderr + self.reason())
+        for record in self.records():
+            self.assertTrue(record["key"].endswith("/buffers=" + record["params"]["buffers"]))
+            self.assertEqual([check["passed"] for check in record["checks"]], [True, True])
+            reduces = record["params"]["op"] in ("all_reduce", "all_gather", "reduce_scatter")
+            if reduces:
+                symmetric = record["choices"]["algorithm"].startswith("symmetric/")
+                self.assertEqual(symmetric, record["params"]["buffers"] == "symmetric", record["choices"])
+
+    def test_symmetric_buffers_are_skipped_where_they_are_impossible(self):
+        for script, ranks, reason in (("devices=2,nccl=2.26.5", 2, "NCCL 2.26.5 has no symmetric memory, which came with 2.27"),
+                                      ("devices=2,nccl_windows=refused", 2, "ncclCommWindowRegister makes no window"),
+                                      ("devices=2", 1, "one rank has no peer")):
+            self.out = os.path.join(self.folder, script + str(ranks))
+            done = self.collective("--ranks", str(ranks), op="all_reduce", buffers=["plain", "symmetric"],
+                                   env=self.emulation(script))
+            self.assertEqual(done.returncode, 0, done.stderr + self.reason())
+            plain, symmetric = self.records()
+            self.assertEqual((plain["status"], symmetric["status"]), ("ok", "skipped"))
+            self.assertIn(reason, symmetric["reason"])
+
+    def test_calls_in_a_graph(self):
+        done = self.collective("--ranks", "1,2", op=OPS, inplace=[False, True], batching=["batched", "graph"],
+                               buffers=["plain", "symmetric"])
+        self.assertEqual(done.returncode, 0, done.stderr + self.reason())
+        measured = [record for record in self.records() if record["status"] == "ok"]
+        self.assertEqual(len(measured), (1 + 2) * (6 + 4) * 2, "one rank registers nothing")
+        for record in measured:
+            graph = record["params"]["batching"] == "graph"
+            self.assertTrue(all(check["passed"] for check in record["checks"]), record["checks"])
+            self.assertEqual(record["protocol"]["batching"], record["params"]["batching"])
+            self.assertEqual(record["protocol"].get("calls_per_graph"), "20" if graph else None)
+            self.assertIn(f"/batching={'graph' if graph else 'batched'}/", record["key"])
+            # A sample is the launch of a graph of 20 calls; the figure is that of one.
+            figures = {metric["name"]: metric["value"] for metric in record["metrics"]}
+            values = sorted(record["samples"]["values"])
+            low, high = values[0] / (20 if graph else 1), values[-1] / (20 if graph else 1)
+            self.assertTrue(low <= figures["latency"] <= high, (low, figures, high))
+            self.assertAlmostEqual(figures["algbw"] * figures["latency"] / float(record["labels"]["bytes_used"]), 1, 6)
+            if graph and record["world"]["ranks"] == 2 and record["params"]["op"] == "all_reduce":
+                self.assertEqual(record["choices"]["algorithm"].startswith("symmetric/"),
+                                 record["params"]["buffers"] == "symmetric")
+
+    def test_a_wrong_sum_in_a_graph_fails(self):
+        done = self.collective("--ranks", "2", "--inject", "wrong-sum", op=["all_reduce"], inplace=[False, True],
+                               batching="graph")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual([record["status"] for record in self.records()], ["failed", "failed"])
+
+    def test_no_graph_on_a_cpu_nor_of_single_messages(self):
+        done = self.collective("--ranks", "2", op="pairwise", batching="graph")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("single messages, not graphs", self.reason())
+        self.out += "-cpu"
+        done = self.run_assay(self.plan(op="all_reduce", batching="graph"), "--device", "cpu", "--out", self.out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.reason(), "batching=graph does not run on cpu")
+
     def test_every_pair_of_gpus_is_measured_each_way(self):
         done = self.collective("--ranks", "3", op="pairwise", bytes=[8, 65536])
         self.assertEqual(done.returncode, 0, done.stderr + self.reason())

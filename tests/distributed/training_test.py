@@ -128,6 +128,10 @@ class GpuTraining(World):
         self.expect_match("llama", (2,))
         self.assertEqual({record["choices"]["graph"] for record in self.first}, {"captured"})
 
+    def test_gradients_that_ranks_add_up_are_in_registered_memory(self):
+        buffers = {record["world"]["ranks"]: record["labels"].get("gradient_buffers") for record in self.first}
+        self.assertEqual(buffers, {1: None, 2: "registered"})
+
     def test_equal_worlds_give_equal_losses_to_the_bit(self):
         self.assertEqual(self.losses(self.first, "llama", 2), self.losses(self.again, "llama", 2))
 

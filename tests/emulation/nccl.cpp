@@ -2,7 +2,7 @@
 // per rank unless hosts differ, matching sizes, groups), errors and log. Sums in rank order, in f32 for the small
 // types.
 #include "harness/core/dtype.h"
-#include "tests/emulation/nccl_world.h"
+#include "tests/emulation/nccl_comm.h"
 #include "tests/emulation/runtime.h"
 
 #include <cuda_runtime_api.h>
@@ -24,14 +24,6 @@
 
 using assay::emulation::SharedWorld;
 using assay::emulation::WorldFault;
-
-struct ncclComm {
-  std::unique_ptr<SharedWorld> world;
-  int device = 0;
-  std::string host;
-  std::shared_ptr<int> calls = std::make_shared<int>(0);  // shared with each call in a graph
-  assay::emulation::ConnectionMemory memory;
-};
 
 namespace assay::emulation {
 
@@ -83,11 +75,15 @@ Log& log() {
 }
 thread_local std::string last_error;
 
+}  // namespace
+
 ncclResult_t warn(ncclResult_t result, int device, const std::string& text) {
   last_error = text;
   log().line("WARN", "", device, text);
   return result;
 }
+
+namespace {
 
 // --- types and reductions
 // ----------------------------------------------------------------------------------------------
@@ -224,7 +220,9 @@ bool run_collective(const Op& one) {
       });
 }
 
-ncclResult_t result_of(const ncclComm_t comm) {
+}  // namespace
+
+ncclResult_t result_of(ncclComm_t comm) {
   switch (comm->world->fault()) {
     case WorldFault::none: return ncclSuccess;
     case WorldFault::gone: return ncclRemoteError;
@@ -233,6 +231,8 @@ ncclResult_t result_of(const ncclComm_t comm) {
   }
   return ncclInternalError;
 }
+
+namespace {
 
 // A group's messages progress together, after its collectives.
 void run_group(const std::vector<Op>& ops) {
@@ -255,14 +255,21 @@ void run_group(const std::vector<Op>& ops) {
 thread_local int group_depth = 0;
 thread_local std::vector<Op> group_ops;
 
+// NCCL has kernels for symmetric memory for the calls before the broadcast.
+std::string choice_text(const Op& one) {
+  const std::string name = call_names[static_cast<std::size_t>(one.call)];
+  const std::size_t bytes = one.count * size_of(one.type);
+  if (one.call < Call::broadcast && in_window(one.comm, one.send) && in_window(one.comm, one.receive))
+    return fmt::format("{} [Symmetric]: {} Bytes -> Kernel {}_emulated nchannels 1 nthreads 512", name, bytes, name);
+  return fmt::format("{}: {} Bytes -> Algo RING proto SIMPLE channel{{Lo..Hi}}={{0..0}}", name, bytes);
+}
+
 ncclResult_t submit(std::vector<Op> ops) {
   std::erase_if(ops, [](const Op& one) { return one.count == 0; });
   if (ops.empty()) return ncclSuccess;
   for (const Op& one : ops)
     if (one.comm->world->rank() == 0 && one.call < Call::send)
-      log().line("INFO", "TUNING", one.comm->device,
-                 fmt::format("{}: {} Bytes -> Algo RING proto SIMPLE channel{{Lo..Hi}}={{0..0}}",
-                             call_names[static_cast<std::size_t>(one.call)], one.count * size_of(one.type)));
+      log().line("INFO", "TUNING", one.comm->device, choice_text(one));
   const ncclComm_t comm = ops.front().comm;
   comm->memory.connect();
   const cudaStream_t stream = ops.front().stream;
@@ -359,7 +366,7 @@ using namespace assay::emulation;
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* version) {
-  *version = NCCL_VERSION_CODE;
+  *version = nccl_version();
   return ncclSuccess;
 }
 
@@ -481,15 +488,5 @@ ncclResult_t ncclGroupEnd() {
   if (--group_depth > 0) return ncclSuccess;
   return submit(std::exchange(group_ops, {}));
 }
-
-ncclResult_t ncclMemAlloc(void** data, size_t bytes) {
-  return cudaMalloc(data, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
-}
-ncclResult_t ncclMemFree(void* data) { return cudaFree(data) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError; }
-ncclResult_t ncclCommRegister(ncclComm_t, void* data, size_t, void** handle) {
-  *handle = data;
-  return ncclSuccess;
-}
-ncclResult_t ncclCommDeregister(ncclComm_t, void*) { return ncclSuccess; }
 
 }  // extern "C"

@@ -4,7 +4,7 @@
 #include "harness/core/units.h"
 #include "workloads/nn/arrays.h"
 
-#include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace assay::nn {
@@ -19,7 +19,8 @@ std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * 
 
 }  // namespace
 
-StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : input_bytes_(plan.layout.input_bytes) {
+StepMemory::StepMemory(const StepPlan& plan, Device& device, Communicator& comm, Stream& stream)
+    : input_bytes_(plan.layout.input_bytes) {
   struct Piece {
     std::byte** at;
     std::size_t bytes;
@@ -29,7 +30,6 @@ StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : i
   const Piece pieces[] = {
       {&weights_, master},
       {&copies_, plan.copy_bytes()},
-      {&gradients_, plan.gradient_bytes()},
       {&moments_[0], master},
       {&moments_[1], plan.moments() > 1 ? master : 0},
       {&running_, plan.layout.running_bytes},
@@ -40,7 +40,8 @@ StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : i
       {&scales, plan.scale_floats() * sizeof(float)},
       {&arena_, plan.arena_bytes},
   };
-  std::size_t total = 0;
+  const std::size_t gradient_bytes = whole_pages(plan.gradient_bytes());
+  std::size_t total = gradient_bytes;
   for (const Piece& piece : pieces) total += whole_pages(piece.bytes);
   const auto refuse = [&](const std::string& why) {
     throw Error(fmt::format("the step does not fit in memory: it needs {}; {}", plan.memory.text(), why));
@@ -48,17 +49,22 @@ StepMemory::StepMemory(const StepPlan& plan, Device& device, Stream& stream) : i
   const std::uint64_t usable = device.free_bytes().value_or(device.info().memory_bytes);
   if (total > usable) refuse(fmt::format("{} are available", format_bytes(static_cast<double>(usable))));
   try {
+    // NCCL can then add them up in place, in the NVLink switch too.
+    if (comm.size() > 1) registered_ = comm.allocate_registered(gradient_bytes, Registration::local);
+    if (registered_.data()) total -= gradient_bytes;
     buffer_ = device.allocate(total);
   } catch (const Error& error) {
     refuse(error.what());
   }
   auto* at = buffer_.as<std::byte>();
+  gradients_ = registered_.data() ? registered_.as<std::byte>() : std::exchange(at, at + gradient_bytes);
   for (const Piece& piece : pieces) {
     if (piece.bytes == 0) continue;
     *piece.at = at;
     at += whole_pages(piece.bytes);
   }
   device.zero(buffer_.data(), total, stream);
+  if (registered_.data()) device.zero(gradients_, gradient_bytes, stream);
   stream.synchronize();
   if (scales) {
     const auto& rounded = plan.layout.rounded;

@@ -1,6 +1,7 @@
-// The memory of a training step: one allocation, cut into regions.
+// The memory of a training step: one allocation, cut into regions, and the gradients' own if ranks add them up.
 #pragma once
 
+#include "harness/comm/communicator.h"
 #include "harness/device/device.h"
 #include "workloads/nn/step_block.h"
 #include "workloads/nn/step_plan.h"
@@ -22,12 +23,14 @@ struct ScalePlaces {
 class StepMemory {
  public:
   // Throws Error with the planned bytes by term if they do not fit. Touches all of it, so that steps cause no page
-  // faults; everything but the arena is zero.
-  StepMemory(const StepPlan& plan, Device& device, Stream& stream);
+  // faults; everything but the arena is zero. With several ranks, gradients are registered with their library if it
+  // has such memory. `comm` must outlive this.
+  StepMemory(const StepPlan& plan, Device& device, Communicator& comm, Stream& stream);
 
   std::byte* weights() const { return weights_; }
   std::byte* copies() const { return copies_; }  // of the weights, as layers read them; null if there are none
   std::byte* gradients() const { return gradients_; }
+  bool gradients_are_registered() const { return registered_.data() != nullptr; }
   std::byte* moment(int which) const { return moments_[which]; }  // 0 or 1; null if there is none
   std::byte* running() const { return running_; }
   std::byte* arena() const { return arena_; }
@@ -42,6 +45,7 @@ class StepMemory {
 
  private:
   Buffer buffer_;
+  Buffer registered_;  // the gradients, or empty
   std::size_t input_bytes_ = 0;
   std::byte* weights_ = nullptr;
   std::byte* copies_ = nullptr;

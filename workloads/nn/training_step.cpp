@@ -47,7 +47,7 @@ class TrainingStep::Impl {
   }
 
   void allocate() {
-    memory_.emplace(plan, device_, *stream_);
+    memory_.emplace(plan, device_, comm_, *stream_);
     scales_.emplace(plan, *memory_, device_);
     blocks_ = device_.allocate(2 * sizeof(StepBlock), Memory::pinned);
     std::uninitialized_default_construct_n(blocks_.as<StepBlock>(), 2);
@@ -213,6 +213,7 @@ class TrainingStep::Impl {
   }
 
   float loss_scale() const { return scaler_.scale(); }
+  bool gradients_are_registered() const { return memory_ && memory_->gradients_are_registered(); }
 
   std::string graph() const {
     if (!has_own_memory()) return {};
@@ -478,6 +479,7 @@ std::string TrainingStep::graph() const { return impl_->graph(); }
 StepResult TrainingStep::evaluate() { return impl_->evaluate(); }
 std::string TrainingStep::first_non_finite() { return impl_->first_non_finite(); }
 float TrainingStep::loss_scale() const { return impl_->loss_scale(); }
+bool TrainingStep::gradients_are_registered() const { return impl_->gradients_are_registered(); }
 std::vector<StatePart> TrainingStep::state() { return impl_->state(); }
 std::vector<StatePart> TrainingStep::gradients() { return impl_->gradients(); }
 

@@ -102,6 +102,8 @@ class TrainingStep {
   std::string first_non_finite();
 
   float loss_scale() const;
+  // Whether the gradients are in memory that is registered with the communicator's library.
+  bool gradients_are_registered() const;
   // Everything that determines later steps; may be written between steps. Valid after allocate().
   std::vector<StatePart> state();
   // The gradients of the last step (of the mean loss, reduced), for tests.

@@ -285,6 +285,7 @@ void Trainer::describe(Context& context, const data::TrainingSet& set) const {
   labels["loader_workers"] = std::to_string(workers());
   labels["libraries"] = backend_->libraries();
   if (comm_.size() > 1) labels["communication"] = comm_.implementation();
+  if (step_->gradients_are_registered()) labels["gradient_buffers"] = "registered";
   if (const std::string found = step_->choices(); !found.empty()) labels["choices"] = found;
 
   auto& details = context.outputs.protocol.details;

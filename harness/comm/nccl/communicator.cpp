@@ -3,6 +3,7 @@
 #include "harness/comm/nccl/check.h"
 #include "harness/comm/nccl/log_capture.h"
 #include "harness/comm/nccl/types.h"
+#include "harness/comm/nccl/window.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/device/cuda/check.h"
@@ -188,7 +189,19 @@ std::string NcclCommunicator::choice_of(const std::function<void()>& call) {
   return choice;
 }
 
-Buffer NcclCommunicator::allocate_registered(std::size_t bytes) {
+std::string NcclCommunicator::why_not_registered(Registration how) {
+  if (how == Registration::local) return {};
+  if (!find_windows()) return fmt::format("NCCL {} has no symmetric memory, which came with 2.27", version_text());
+  try {
+    allocate_registered(1, how);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+Buffer NcclCommunicator::allocate_registered(std::size_t bytes, Registration how) {
+  if (how == Registration::symmetric) return allocate_window(comm_, bytes);
   void* data = nullptr;
   void* handle = nullptr;
   ASSAY_NCCL(ncclMemAlloc(&data, bytes));

@@ -50,7 +50,8 @@ class NcclCommunicator final : public Communicator {
   std::string connections() override;
   std::vector<std::string> remarks() override;
   std::string choice_of(const std::function<void()>& call) override;
-  Buffer allocate_registered(std::size_t bytes) override;
+  std::string why_not_registered(Registration how) override;
+  Buffer allocate_registered(std::size_t bytes, Registration how) override;
 
  private:
   std::vector<double> values_of_all(double value);

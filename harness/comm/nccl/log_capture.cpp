@@ -1,7 +1,7 @@
 #include "harness/comm/nccl/log_capture.h"
 
-#include <dlfcn.h>
-#include <nccl.h>
+#include "harness/comm/nccl/window.h"
+
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,12 +17,7 @@ constexpr const char* subsystems = "INIT,ENV,NET,P2P,SHM,NVLS";
 
 // Makes NCCL read its debug variables again. Looked up: exported since 2.24, and due to be removed some day.
 using Reset = void (*)();
-Reset find_reset() {
-  Dl_info place{};
-  if (!dladdr(reinterpret_cast<void*>(&ncclGetVersion), &place) || !place.dli_fname) return nullptr;
-  void* library = dlopen(place.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-  return library ? reinterpret_cast<Reset>(dlsym(library, "ncclResetDebugInit")) : nullptr;
-}
+Reset find_reset() { return reinterpret_cast<Reset>(find_symbol("ncclResetDebugInit")); }
 
 }  // namespace
 

@@ -125,6 +125,82 @@ TEST_P(Models, RanksMatchOneRankThatAccumulates) {
   }
 }
 
+// Wraps a rank's communicator: its library registers memory.
+class Registering final : public Communicator {
+ public:
+  explicit Registering(Communicator& inner) : inner_(inner) {}
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  std::string implementation() const override { return inner_.implementation(); }
+  void all_reduce(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op, Stream& s) override {
+    if (inside(receive)) reduced += count;
+    inner_.all_reduce(send, receive, count, dtype, op, s);
+  }
+  void all_gather(const void* send, void* receive, std::size_t count, DType dtype, Stream& s) override {
+    inner_.all_gather(send, receive, count, dtype, s);
+  }
+  void reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op,
+                      Stream& s) override {
+    inner_.reduce_scatter(send, receive, count, dtype, op, s);
+  }
+  void broadcast(const void* send, void* receive, std::size_t count, DType dtype, int root, Stream& s) override {
+    inner_.broadcast(send, receive, count, dtype, root, s);
+  }
+  void all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream& s) override {
+    inner_.all_to_all(send, receive, count, dtype, s);
+  }
+  void send(const void* data, std::size_t count, DType dtype, int to, Stream& s) override {
+    inner_.send(data, count, dtype, to, s);
+  }
+  void receive(void* data, std::size_t count, DType dtype, int from, Stream& s) override {
+    inner_.receive(data, count, dtype, from, s);
+  }
+  void group(const std::function<void()>& body, Stream& s) override { inner_.group(body, s); }
+  void barrier() override { inner_.barrier(); }
+  std::unique_ptr<Communicator> split(int colour, int key) override { return inner_.split(colour, key); }
+  [[noreturn]] void abort(const std::string& why) override { throw Error("abort: " + why); }
+  Buffer allocate_registered(std::size_t bytes, Registration how) override {
+    EXPECT_EQ(how, Registration::local);
+    memory_.resize(bytes / sizeof(double), 1);
+    return Buffer(memory_.data(), bytes, [](void*, std::size_t) {});
+  }
+
+  std::size_t reduced = 0;  // elements in registered memory
+
+ private:
+  bool inside(const void* at) const { return at >= memory_.data() && at < memory_.data() + memory_.size(); }
+
+  Communicator& inner_;
+  std::vector<double> memory_;
+};
+
+TEST_P(Models, GradientsOfSeveralRanksAreInRegisteredMemory) {
+  const StepOptions options = small_options(GetParam());
+  std::size_t parameters = 0;
+  const auto alone = make_self_communicator();
+  Registering one(*alone);
+  SmallStep single(GetParam(), options, &one);
+  EXPECT_FALSE(single.step.gradients_are_registered()) << "nothing is added up";
+  for (const StatePart& part : single.step.gradients()) parameters += part.bytes / sizeof(double);
+
+  std::vector<double> plain, registered;
+  assay::test::run_ranks(2, [&](Communicator& comm) {
+    SmallStep small(GetParam(), options, &comm);
+    EXPECT_FALSE(small.step.gradients_are_registered()) << "threads register no memory";
+    const auto list = losses(small, 3);
+    if (comm.rank() == 0) plain = list;
+  });
+  assay::test::run_ranks(2, [&](Communicator& comm) {
+    Registering registering(comm);
+    SmallStep small(GetParam(), options, &registering);
+    EXPECT_TRUE(small.step.gradients_are_registered());
+    const auto list = losses(small, 3);
+    EXPECT_GE(registering.reduced, 3 * parameters);
+    if (comm.rank() == 0) registered = list;
+  });
+  EXPECT_EQ(plain, registered);
+}
+
 TEST_P(Models, EvaluationChangesNothing) {
   SmallStep small(GetParam(), small_options(GetParam()));
   small.step.step(1e-2);

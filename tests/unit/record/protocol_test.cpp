@@ -26,6 +26,14 @@ TEST(Protocol, HashDoesNotDependOnOrderOrNumberFormat) {
   EXPECT_EQ(protocol_hash(rewritten), protocol.hash());
 }
 
+// Records of all versions are compared by their hashes.
+TEST(Protocol, HashesStayAsTheyWere) {
+  Protocol protocol;
+  protocol.timer = "cuda_event";
+  protocol.set_gate(1);
+  EXPECT_EQ(protocol.hash(), "b06cf6f3fcd29908");
+}
+
 TEST(Protocol, EveryFieldChangesTheHash) {
   const Protocol base;
   std::set<std::string> hashes = {base.hash()};
@@ -38,6 +46,7 @@ TEST(Protocol, EveryFieldChangesTheHash) {
   EXPECT_TRUE(differs([](Protocol& p) { p.data = "zeros"; }));
   EXPECT_TRUE(differs([](Protocol& p) { p.cache = Protocol::Cache::hot; }));
   EXPECT_TRUE(differs([](Protocol& p) { p.batching = Protocol::Batching::isolated; }));
+  EXPECT_TRUE(differs([](Protocol& p) { p.batching = Protocol::Batching::graph; }));
   EXPECT_TRUE(differs([](Protocol& p) { p.timer = "steady_clock"; }));
   EXPECT_TRUE(differs([](Protocol& p) { p.warmup_seconds = 1; }));
   EXPECT_TRUE(differs([](Protocol& p) { p.min_samples = 31; }));
