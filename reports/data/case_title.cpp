@@ -65,7 +65,7 @@ std::string memory_title(const Record& r) {
 std::string collective_title(const Record& r) {
   return join({join({"collective", text_of(r, "op"), size_of_param(r, "bytes")}, " "),
                unless(text_of(r, "dtype"), "f32"), text_of(r, "inplace") == "true" ? "in place" : "",
-               unless(text_of(r, "batching"), "batched"), plural(r.world_ranks, "rank")},
+               unless(text_of(r, "batching"), "batched"), collective_variant(r), plural(r.world_ranks, "rank")},
               ", ");
 }
 
@@ -104,6 +104,11 @@ std::string generic_title(const Record& r) {
 }
 
 }  // namespace
+
+std::string collective_variant(const Record& record) {
+  const std::string buffers = unless(text_of(record, "buffers"), "plain");
+  return join({buffers.empty() ? "" : buffers + " buffers", text_of(record, "nvls") == "off" ? "NVLS off" : ""}, ", ");
+}
 
 std::string case_title(const Record& record) {
   using Title = std::string (*)(const Record&);

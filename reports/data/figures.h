@@ -28,6 +28,9 @@ std::optional<double> param_number(const Record& record, std::string_view name);
 // A training workload, not a micro-benchmark.
 bool is_training(const Record& record);
 
+// How a collective differs from one with plain buffers and NCCL's own choice: "symmetric buffers, NVLS off"; mostly
+// empty.
+std::string collective_variant(const Record& record);
 // A readable name from family and parameters: "gemm f32 2048 x 2048 x 2048".
 std::string case_title(const Record& record);
 

@@ -35,6 +35,7 @@ std::string call_title(const Record& record) {
   if (param_text(record, "inplace") == "true") title += ", in place";
   if (const std::string batching = param_text(record, "batching"); !batching.empty() && batching != "batched")
     title += ", " + batching;
+  if (const std::string variant = collective_variant(record); !variant.empty()) title += ", " + variant;
   return title;
 }
 

@@ -1,5 +1,6 @@
 #include "reports/summary/collective_table.h"
 
+#include "reports/data/figures.h"
 #include "reports/data/words.h"
 
 #include <fmt/core.h>
@@ -28,7 +29,7 @@ struct CollectiveRow {
   std::optional<Half> out_of_place, in_place;
 };
 
-using TableKey = std::tuple<std::string, int, std::string>;  // op, ranks, batching
+using TableKey = std::tuple<std::string, int, std::string>;  // op, ranks, batching and variant
 using RowKey = std::pair<std::string, std::uint64_t>;        // dtype, size in bytes
 
 struct CollectiveTable {
@@ -82,8 +83,8 @@ std::string print(const std::optional<Half>& half) {
 }
 
 std::string print(const TableKey& key, const CollectiveTable& table) {
-  const auto& [op, ranks, batching] = key;
-  std::string text = fmt::format("# {}, {}, {}{}{}\n", op, plural(ranks, "rank"), batching,
+  const auto& [op, ranks, way] = key;
+  std::string text = fmt::format("# {}, {}, {}{}{}\n", op, plural(ranks, "rank"), way,
                                  table.implementation.empty() ? "" : ", ", table.implementation);
   const std::string columns = fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", "time", "algbw", "busbw", "#wrong");
   const std::string units = fmt::format("  {:>7}  {:>6}  {:>6}  {:>5}", "(us)", "(GB/s)", "(GB/s)", "");
@@ -120,7 +121,9 @@ std::string collective_table(std::span<const Record* const> records) {
     const Record& record = *at;
     if (record.family != "collective" || record.metrics.empty() || !record.params.is_object() || record.matrix)
       continue;
-    CollectiveTable& table = tables[{text_of(record.params, "op"), record.world_ranks, text_of(record.params, "batching")}];
+    const std::string variant = collective_variant(record);
+    const std::string way = text_of(record.params, "batching") + (variant.empty() ? "" : ", " + variant);
+    CollectiveTable& table = tables[{text_of(record.params, "op"), record.world_ranks, way}];
     table.implementation = label_of(record, "implementation");
     std::string size = label_of(record, "bytes_used");
     if (size.empty()) size = text_of(record.params, "bytes");

@@ -58,6 +58,18 @@ class GemmOnCuda(AssayCase):
         self.assertTrue(fp8["conditions"]["accumulation"].startswith("fast"))
         self.assertEqual((bf16["status"], bf16["reason"]), ("skipped", "bf16 has no fast accumulation"))
 
+    def test_a_plan_sets_how_long_a_product_is_sustained(self):
+        # Low noise must not end it: a GPU takes seconds to heat up.
+        done, records = self.run_plan({"family": "gemm", "dtype": ["bf16", "fp8_e4m3"], "m": 32, "n": 32, "k": 32,
+                                       "duration": "sustained", "accumulation": "full",
+                                       "protocol": {"max_seconds": "1s", "min_samples": 30, "target_relative_ci": "50%"}})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for record in records:
+            self.assertEqual(record["status"], "ok", record["reason"])
+            self.assertEqual((record["protocol"]["form"], record["protocol"]["max_seconds"]), ("window", 1))
+            self.assertEqual(record["samples"]["stopped_by"], "time")
+            self.assertGreater(self.metrics(record)["throughput"], 0)
+
     def test_sizes_that_tensor_cores_do_not_support_are_skipped(self):
         done, records = self.run_plan({"family": "gemm", "dtype": ["fp8_e4m3", "int8"], "m": 32, "n": 32, "k": 33})
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -51,6 +51,17 @@ TEST(CollectiveTable, PairsOutOfPlaceWithInPlaceAndOrdersBySize) {
 )");
 }
 
+TEST(CollectiveTable, BuffersAndNvlsHaveTablesOfTheirOwn) {
+  std::vector<Record> records(3, record_of("8", false, 1e-6, 1e6, 0));
+  for (Record& record : records) record.params["nvls"] = "auto", record.params["buffers"] = "plain";
+  records[1].params["buffers"] = "symmetric";
+  records[2].params["nvls"] = "off";
+  const std::string text = collective_table(pointers(records));
+  EXPECT_NE(text.find("# all_reduce, 2 ranks, batched, Open MPI"), text.npos) << text;
+  EXPECT_NE(text.find("# all_reduce, 2 ranks, batched, symmetric buffers, Open MPI"), text.npos) << text;
+  EXPECT_NE(text.find("# all_reduce, 2 ranks, batched, NVLS off, Open MPI"), text.npos) << text;
+}
+
 TEST(CollectiveTable, LeavesOutOtherFamiliesAndSkips) {
   Record gemm = record_of("8", false, 1e-6, 1e6, 0);
   gemm.family = "gemm";

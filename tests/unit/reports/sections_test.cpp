@@ -58,6 +58,29 @@ TEST(KeyFigures, AreChosenByRule) {
                                       "collective all_reduce 64 KiB, 1 rank", "dataloader image all", "mystery/x=1"}));
 }
 
+TEST(KeyFigures, ShowASustainedProductBesideTheBurst) {
+  std::vector<Record> records;
+  const auto gemm = [&](const std::string& dtype, const char* duration, double value) {
+    records.push_back(
+        case_of("gemm/dtype=" + dtype + "/m=8/n=8/k=8/duration=" + duration, "throughput", value, "FLOP/s"));
+  };
+  for (const char* dtype : {"f64", "int8", "fp8_e4m3", "tf32", "fp16", "bf16", "f32"}) gemm(dtype, "burst", 9e14);
+  gemm("bf16", "sustained", 7e14);
+  gemm("bf16", "sustained", 6e14);
+  gemm("fp8_e4m3", "sustained", 9.5e14);  // whatever is faster, burst and sustained keep their places
+  for (const char* op : {"triad", "copy", "latency"})
+    records.push_back(case_of(std::string("memory/op=") + op + "/bytes=4096",
+                              op == std::string("latency") ? op : "bandwidth", 9e9, "B/s"));
+  for (const char* model : {"a", "b"})
+    records.push_back(case_of(std::string("llama/model=") + model, "throughput", 9, "tokens/s"));
+  auto titles = titles_of(records);
+  ASSERT_EQ(titles.size(), 10u);
+  titles.resize(6);
+  EXPECT_EQ(titles, (std::vector<std::string>{"gemm f32 8 x 8 x 8", "gemm bf16 8 x 8 x 8",
+                                              "gemm bf16 8 x 8 x 8, sustained", "gemm fp8_e4m3 8 x 8 x 8",
+                                              "gemm fp8_e4m3 8 x 8 x 8, sustained", "memory triad 4 KiB"}));
+}
+
 TEST(KeyFigures, AreAtMostTenAndOnlyMeasurements) {
   std::vector<Record> records;
   for (const char* dtype : {"f32", "bf16", "fp16", "tf32", "int8", "f64"})
@@ -82,6 +105,9 @@ TEST(CaseTitle, SkipsAbsentParts) {
   EXPECT_EQ(case_title(bare), "gemm bf16 16 x 8 x 4");
   Record empty;
   EXPECT_EQ(case_title(empty), "case without a key");
+  Record call =
+      case_of("collective/op=all_reduce/bytes=8/batching=graph/nvls=off/buffers=symmetric", "busbw", 1, "B/s");
+  EXPECT_EQ(case_title(call), "collective all_reduce 8 B, graph, symmetric buffers, NVLS off, 1 rank");
 }
 
 TEST(Environment, MachinesAreSideBySideAndDifferencesShow) {
