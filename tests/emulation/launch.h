@@ -35,7 +35,7 @@ cudaError_t launch(const cudaLaunchConfig_t* config, void (*kernel)(Parameters..
   const std::size_t shared = config->dynamicSmemBytes;
   const void* address = reinterpret_cast<const void*>(kernel);
   if (const cudaError_t error = check_launch(address, grid, block, shared); error != cudaSuccess) return error;
-  if (const cudaError_t error = check_stream(stream); error != cudaSuccess) return error;
+  if (const cudaError_t error = check_stream(config->stream); error != cudaSuccess) return error;
   struct Call {
     void (*kernel)(Parameters...);
     std::tuple<Parameters...> arguments;

@@ -16,7 +16,7 @@ struct ncclComm {
   std::string host;
   std::shared_ptr<int> calls = std::make_shared<int>(0);  // shared with each call in a graph
   assay::emulation::ConnectionMemory memory;
-  std::map<const char*, std::size_t> windows;             // symmetric ones: their start and bytes
+  std::map<const char*, std::size_t> windows;  // symmetric ones: their start and bytes
 };
 
 namespace assay::emulation {
