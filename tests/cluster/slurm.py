@@ -168,7 +168,7 @@ class Slurm:
     def restarts(self, job):
         return int(self.field(job, "Restarts") or 0)
 
-    def await_script_end(self, job, seconds=10):
+    def await_script_end(self, job, seconds=40):
         """Waits until the controller has logged the end of a script of the job; some versions may not log it."""
         ended = re.compile(rf"complete_batch_script.*JobId={job}\b")
         end = time.monotonic() + seconds
