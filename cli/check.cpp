@@ -45,9 +45,7 @@ ExitCode run_check(const CheckOptions& options) {
                      report::check_json(result).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
   if (!options.junit.empty())
     write_named_file("check", options.junit, report::render_junit(report::check_suite(result)));
-  const std::string text = report::render_terminal(report::check_document(result), terminal_style());
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  print(report::check_document(result));
   if (runs.entries().empty())
     fmt::print(stderr, "assay: check: no finished case in {}\n", fmt::join(options.dirs, ", "));
   return result.code();

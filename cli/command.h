@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::cli {
@@ -33,6 +34,16 @@ Command check_command(CLI::App& root);
 Command bench_command(CLI::App& root);
 Command compare_command(CLI::App& root);
 Command crosscheck_command(CLI::App& root);
+
+// What `parse` makes of a flag's text; its UsageError then begins with `place`.
+template <typename Value>
+Value parse_flag(const std::string& place, const std::string& text, Value (*parse)(std::string_view)) {
+  try {
+    return parse(text);
+  } catch (const UsageError& error) {
+    throw UsageError(place + ": " + error.what());
+  }
+}
 
 // Parses the command line, runs the subcommand, prints an error as `assay: ...` on stderr. Returns the exit code.
 int run_command_line(int argc, const char* const* argv);

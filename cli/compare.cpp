@@ -35,12 +35,7 @@ constexpr const char* footer =
     "is too noisy to say; 2 usage; 0 otherwise.";
 
 double read_tolerance(const std::string& text) {
-  double tolerance = 0;
-  try {
-    tolerance = parse_fraction(text);
-  } catch (const UsageError& error) {
-    throw UsageError(fmt::format("compare: --tolerance: {}", error.what()));
-  }
+  const double tolerance = parse_flag("compare: --tolerance", text, parse_fraction);
   if (tolerance < 0 || tolerance >= 1)
     throw UsageError(fmt::format("compare: --tolerance: {} is not a fraction from 0 to less than 100 %{}", text,
                                  tolerance >= 1 && tolerance < 100 && !text.ends_with('%')
@@ -65,8 +60,7 @@ ExitCode run_compare(const CompareOptions& options) {
   if (!options.markdown.empty())
     write_named_file("compare", options.markdown, report::render_markdown(result.document));
   if (!options.json.empty()) write_named_file("compare", options.json, report::render_json(result.document));
-  const std::string text = report::render_terminal(result.document, terminal_style());
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print(result.document);
   const bool no_base = report_if_empty("base", base, options.base),
              no_head = report_if_empty("head", head, options.head);
   return no_base || no_head ? ExitCode::no_data : result.counts.exit_code();

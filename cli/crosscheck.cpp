@@ -358,14 +358,9 @@ report::Document document_of(const Result& result) {
 }
 
 Sizes sizes_of(const CrosscheckOptions& options) {
-  const auto bytes_of = [](const char* flag, const std::string& text) {
-    try {
-      return parse_bytes(text);
-    } catch (const UsageError& error) {
-      throw UsageError(fmt::format("crosscheck: {}: {}", flag, error.what()));
-    }
-  };
-  Sizes sizes{bytes_of("--from", options.from), bytes_of("--to", options.to), {}};
+  Sizes sizes{parse_flag("crosscheck: --from", options.from, parse_bytes),
+              parse_flag("crosscheck: --to", options.to, parse_bytes),
+              {}};
   if (sizes.from < 4 || sizes.from % 4 != 0)
     throw UsageError(
         fmt::format("crosscheck: --from {}: must be a multiple of 4 bytes, the size of an f32", options.from));
@@ -376,12 +371,7 @@ Sizes sizes_of(const CrosscheckOptions& options) {
 }
 
 double tolerance_of(const std::string& text) {
-  double tolerance = 0;
-  try {
-    tolerance = parse_fraction(text);
-  } catch (const UsageError& error) {
-    throw UsageError(fmt::format("crosscheck: --tolerance: {}", error.what()));
-  }
+  const double tolerance = parse_flag("crosscheck: --tolerance", text, parse_fraction);
   if (!(tolerance > 0)) throw UsageError(fmt::format("crosscheck: --tolerance {}: must be above 0", text));
   return tolerance;
 }
@@ -418,8 +408,7 @@ ExitCode crosscheck(const CrosscheckOptions& options) {
   if (options.json) {
     fmt::print("{}\n", to_json(result).dump(2, ' ', false, Json::error_handler_t::replace));
   } else if (!result.rows.empty()) {
-    const std::string text = report::render_terminal(document_of(result), terminal_style());
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print(document_of(result));
   }
   return result.code();
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -27,6 +28,17 @@ fs::path with_name(const fs::path& dir) {
   std::error_code none;
   const fs::path whole = fs::canonical(dir, none);
   return none ? dir : whole;
+}
+
+report::TerminalStyle terminal_style() {
+  report::TerminalStyle style;
+  if (!isatty(STDOUT_FILENO)) return style;
+  const char* no_color = std::getenv("NO_COLOR");
+  style.colour = !no_color || *no_color == '\0';
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    style.width = std::clamp<int>(size.ws_col, 60, 100);
+  return style;
 }
 
 }  // namespace
@@ -50,15 +62,10 @@ void write_named_file(const char* subcommand, const std::string& path, const std
   }
 }
 
-report::TerminalStyle terminal_style() {
-  report::TerminalStyle style;
-  if (!isatty(STDOUT_FILENO)) return style;
-  const char* no_color = std::getenv("NO_COLOR");
-  style.colour = !no_color || *no_color == '\0';
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    style.width = std::clamp<int>(size.ws_col, 60, 100);
-  return style;
+void print(const report::Document& document) {
+  const std::string text = report::render_terminal(document, terminal_style());
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
 }
 
 }  // namespace assay::cli

@@ -1,4 +1,4 @@
-// Shared by subcommands that read runs: reading the runs, writing the requested files, the terminal's style.
+// Shared by subcommands that read runs: reading the runs, writing the requested files, the terminal.
 #pragma once
 
 #include "harness/record/run_dir.h"
@@ -15,7 +15,7 @@ std::vector<RunData> read_runs(const std::vector<std::string>& dirs);
 // A file that the user named. Throws UsageError, which names the subcommand, if it cannot be written.
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text);
 
-// Colour if stdout is a terminal and NO_COLOR is not set (https://no-color.org); at most 100 columns.
-report::TerminalStyle terminal_style();
+// To stdout: in colour if that is a terminal and NO_COLOR is not set (https://no-color.org); at most 100 columns.
+void print(const report::Document& document);
 
 }  // namespace assay::cli

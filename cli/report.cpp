@@ -31,12 +31,6 @@ struct ReportOptions {
   bool injected = false;
 };
 
-void print(const report::Document& document) {
-  const std::string text = report::render_terminal(document, terminal_style());
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
-
 ExitCode run_report(const ReportOptions& options) {
   report::PageOptions page{.prices = report::load_prices(options.prices), .nccl_table = options.nccl_table};
   const report::RunSet runs(read_runs(options.dirs),

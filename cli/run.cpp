@@ -44,12 +44,7 @@ std::vector<std::string> split_commas(const std::string& text) {
 std::vector<int> parse_ranks(const std::string& text) {
   std::vector<int> ranks;
   for (const std::string& word : split_commas(text)) {
-    std::int64_t value = 0;
-    try {
-      value = parse_integer(word);
-    } catch (const UsageError& problem) {
-      throw UsageError(fmt::format("--ranks {}: {}", one_line(text), problem.what()));
-    }
+    const std::int64_t value = parse_flag(fmt::format("--ranks {}", one_line(text)), word, parse_integer);
     if (value < 1 || value > 65536)
       throw UsageError(fmt::format("--ranks {}: {} is not between 1 and 65536", one_line(text), value));
     if (std::find(ranks.begin(), ranks.end(), value) == ranks.end()) ranks.push_back(static_cast<int>(value));
@@ -58,12 +53,7 @@ std::vector<int> parse_ranks(const std::string& text) {
 }
 
 double parse_timeout(const std::string& text) {
-  double seconds = 0;
-  try {
-    seconds = parse_seconds(text);
-  } catch (const UsageError& problem) {
-    throw UsageError(fmt::format("--timeout: {}", problem.what()));
-  }
+  const double seconds = parse_flag("--timeout", text, parse_seconds);
   if (seconds <= 0) throw UsageError(fmt::format("--timeout {}: must be above 0", one_line(text)));
   return seconds;
 }

@@ -3,7 +3,6 @@
 #include "harness/device/delay.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace assay {
 
@@ -21,11 +20,6 @@ void SlowLink::delay_bytes(std::size_t bytes, Stream& stream) {
 
 std::unique_ptr<Communicator> SlowLink::split(int colour, int key) {
   return std::unique_ptr<Communicator>(new SlowLink(inner_.split(colour, key), device_, on_use_));
-}
-
-void SlowLink::abort(const std::string& why) {
-  inner_.abort(why);
-  std::abort();
 }
 
 // A ring moves all but the rank's own part, twice.

@@ -65,9 +65,19 @@ std::variant<Hosts, ExitCode> take_part(const RunRequest& request, const Plan& p
   hosts.agents = std::make_unique<Agents>(allocation, std::move(options));
   allocation = hosts.agents->allocation();
   hosts.infos = hosts.agents->hosts();
-  for (const std::string& finding : hosts.agents->clock_findings()) fmt::print(stderr, "assay: {}\n", finding);
-  if (const auto finding = hosts.agents->library_path_finding()) fmt::print(stderr, "assay: {}\n", *finding);
+  for (const Finding& finding : find_differences(*hosts.agents)) fmt::print(stderr, "assay: {}\n", finding.seen);
   return hosts;
+}
+
+std::vector<Finding> find_differences(const Agents& agents) {
+  std::vector<Finding> findings;
+  for (const std::string& seen : agents.clock_findings())
+    findings.push_back({"clock", Severity::warning, seen, "logs and files of the hosts cannot be laid side by side",
+                        "run a time service on every host: chronyc makestep"});
+  if (const auto seen = agents.library_path_finding())
+    findings.push_back({"library_path", Severity::warning, *seen, "ranks may load other versions of libraries",
+                        "set it alike on every host, where remote shells read it"});
+  return findings;
 }
 
 double launch_limit() {

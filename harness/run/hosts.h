@@ -2,6 +2,7 @@
 #pragma once
 
 #include "harness/hosts/agents.h"
+#include "harness/machine/findings.h"
 #include "harness/run/run.h"
 
 #include <memory>
@@ -23,6 +24,9 @@ std::variant<Hosts, ExitCode> take_part(const RunRequest& request, const Plan& p
 
 // ASSAY_LAUNCH_LIMIT, 60 by default: seconds for workers or hosts to start. Throws UsageError.
 double launch_limit();
+
+// What sets these hosts apart: clocks, paths of libraries.
+std::vector<Finding> find_differences(const Agents& agents);
 
 // For run.json, per host: name, kernel's name, boot id, architecture, cores, GPUs, how far its clock is ahead.
 Json hosts_json(const Hosts& hosts);

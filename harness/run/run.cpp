@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 namespace assay {
 
@@ -120,12 +121,7 @@ Json run_json(const RunRequest& request, const Prepared& prepared) {
   std::vector<Finding> findings = find_spoilers(machine, present_circumstances());
   if (prepared.hosts.agents) {
     json["hosts"] = hosts_json(prepared.hosts);
-    for (const std::string& seen : prepared.hosts.agents->clock_findings())
-      findings.push_back({"clock", Severity::warning, seen, "logs and files of the hosts cannot be laid side by side",
-                          "run a time service on every host: chronyc makestep"});
-    if (const auto seen = prepared.hosts.agents->library_path_finding())
-      findings.push_back({"library_path", Severity::warning, *seen, "ranks may load other versions of libraries",
-                          "set it alike on every host, where remote shells read it"});
+    std::ranges::move(find_differences(*prepared.hosts.agents), std::back_inserter(findings));
   }
   json["findings"] = to_json(findings);
   return json;

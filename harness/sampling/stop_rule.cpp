@@ -57,11 +57,11 @@ StopRule::StopRule(const Protocol& protocol)
 
 std::size_t StopRule::next_batch(double sample_seconds, double elapsed_seconds) {
   const double each = std::max(sample_seconds, 1e-9);
-  const double least = std::clamp(std::floor(max_batch_share_of_time * max_seconds_ / each), 1.0, min_batch);
-  double count = std::clamp(std::floor(batch_share_of_time * max_seconds_ / each), least, max_batch);
+  const double min_count = std::clamp(std::floor(max_batch_share_of_time * max_seconds_ / each), 1.0, min_batch);
+  double count = std::clamp(std::floor(batch_share_of_time * max_seconds_ / each), min_count, max_batch);
   // Not by a step of warm-up, which may have taken far longer than the others will.
   const double left = std::ceil((max_seconds_ - elapsed_seconds) / each);
-  last_batch_ = !values_.empty() && left < count + least;
+  last_batch_ = !values_.empty() && left < count + min_count;
   if (last_batch_) count = std::max(left, 1.0);
   return std::min(static_cast<std::size_t>(count), max_samples_ - values_.size());
 }

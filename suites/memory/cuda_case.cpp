@@ -46,7 +46,6 @@ class CudaMemoryCase final : public Case {
     kernels_ = load_device_kernels();
     stream_ = context.device.make_stream();
     level_ = l2_level(context.device.info(), footprint());
-    in_cache_ = !level_.empty();
     if (info_.op == Op::latency)
       link();
     else
@@ -89,7 +88,7 @@ class CudaMemoryCase final : public Case {
   void allocate() {
     Device& device = context_->device;
     const double wanted = bytes_per_unit * device.info().compute_units;
-    if (in_cache_) passes_ = static_cast<std::uint64_t>(std::clamp(std::ceil(wanted / footprint()), 1.0, max_passes));
+    if (in_cache()) passes_ = static_cast<std::uint64_t>(std::clamp(std::ceil(wanted / footprint()), 1.0, max_passes));
     for (int i = 0; i < info_.inputs; ++i) {
       Buffer& buffer = inputs_[static_cast<std::size_t>(i)];
       buffer = device.allocate(array_bytes());
@@ -112,7 +111,7 @@ class CudaMemoryCase final : public Case {
 
   // Chooses by separate samples, not those of the record. The slowest rank's times count, so all ranks choose alike.
   void choose_variant() {
-    const std::vector<Variant> variants = kernels_->variants(info_.op, in_cache_);
+    const std::vector<Variant> variants = kernels_->variants(info_.op, in_cache());
     std::vector<std::vector<double>> seconds(variants.size());
     const auto start = context_->device.make_event(), stop = context_->device.make_event();
     double spent = 0;
@@ -152,12 +151,12 @@ class CudaMemoryCase final : public Case {
     *first.as<const void*>() = inputs_[0].data();
     device.copy(position_.data(), first.data(), sizeof(void*), *stream_);
     // Warm-up is too short for a whole round through a large cache.
-    for (std::uint64_t left = in_cache_ ? lines() : 0; left > 0;) {
+    for (std::uint64_t left = in_cache() ? lines() : 0; left > 0;) {
       const std::uint64_t hops = std::min<std::uint64_t>(left, hops_per_repetition);
       kernels_->chase(static_cast<const void**>(position_.data()), hops, *stream_);
       left -= hops;
     }
-    hops_ = in_cache_ ? lines() : 0;
+    hops_ = in_cache() ? lines() : 0;
     stream_->synchronize();
   }
   void relocate(Line* all, const Line* from, const Line* to) const {
@@ -166,6 +165,8 @@ class CudaMemoryCase final : public Case {
       all[i].next = reinterpret_cast<const Line*>(reinterpret_cast<std::uintptr_t>(to) + distance);
     }
   }
+
+  bool in_cache() const { return !level_.empty(); }
 
   void describe(Context& context) {
     const double cache = static_cast<double>(context.device.info().last_level_cache_bytes);
@@ -178,7 +179,7 @@ class CudaMemoryCase final : public Case {
       labels["hops"] = std::to_string(hops_per_repetition);
     else
       labels["passes"] = std::to_string(passes_);
-    labels["level"] = in_cache_                                           ? std::string(level_)
+    labels["level"] = in_cache()                                          ? std::string(level_)
                       : static_cast<double>(array_bytes()) >= 4.0 * cache ? "memory"
                                                                           : "memory, in part cached";
   }
@@ -263,7 +264,6 @@ class CudaMemoryCase final : public Case {
   std::unique_ptr<DeviceKernels> kernels_;
   std::unique_ptr<Stream> stream_;
   std::string_view level_;  // of L2; empty: the arrays exceed it
-  bool in_cache_ = false;
   std::array<Buffer, 2> inputs_;
   Buffer output_, sum_, scratch_, position_;
   Arrays arrays_;

@@ -20,7 +20,7 @@ inline constexpr std::size_t small_bytes = 64u << 10;
 // Seconds of each call of `copy`, which returns once its copy has arrived.
 template <typename Copy>
 std::vector<double> waits(const Copy& copy) {
-  constexpr std::size_t least = 20, most = 500;
+  constexpr std::size_t min_copies = 20, max_copies = 500;
   constexpr double max_seconds = 0.1;
   std::vector<double> seconds;
   const Clock::time_point start = Clock::now();
@@ -28,7 +28,7 @@ std::vector<double> waits(const Copy& copy) {
     const Clock::time_point begin = Clock::now();
     copy();
     seconds.push_back(seconds_since(begin));
-  } while (seconds.size() < least || (seconds.size() < most && seconds_since(start) < max_seconds));
+  } while (seconds.size() < min_copies || (seconds.size() < max_copies && seconds_since(start) < max_seconds));
   return seconds;
 }
 

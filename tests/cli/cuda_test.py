@@ -103,7 +103,7 @@ class Cuda(AssayCase):
         self.assertIn("emulated convolution, 1000 B", other)
         self.assertNotIn("emulated convolution, 0 B", other)
 
-        # What is no longer offered is tried anew, and that is remembered.
+        # If the choice is no longer offered, a new trial is run and its result kept.
         kept.write_text("\n".join(re.sub(r"emulated plan|own kernel", "retired plan", line) for line in changed) + "\n")
         self.assertIn(f"{prefix} in training", chosen())
         self.assertIn(prefix, kept.read_text())

@@ -1,7 +1,8 @@
 #include "tests/support/staged_communicator.h"
 
+#include "harness/comm/forwarding_communicator.h"
+
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -9,16 +10,12 @@ namespace assay::test {
 
 namespace {
 
-class StagedCommunicator final : public Communicator {
+class StagedCommunicator final : public ForwardingCommunicator {
  public:
   StagedCommunicator(Communicator& inner, Device& device)
-      : inner_(inner), device_(device), stream_(device.make_stream()) {}
+      : ForwardingCommunicator(inner), device_(device), stream_(device.make_stream()) {}
   StagedCommunicator(std::unique_ptr<Communicator> owned, Device& device)
-      : owned_(std::move(owned)), inner_(*owned_), device_(device), stream_(device.make_stream()) {}
-
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  std::string implementation() const override { return inner_.implementation(); }
+      : ForwardingCommunicator(std::move(owned)), device_(device), stream_(device.make_stream()) {}
 
   void all_reduce(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op, Stream&) override {
     const std::size_t bytes = count * size_of(dtype);
@@ -62,20 +59,8 @@ class StagedCommunicator final : public Communicator {
     in_group_ = false;
     finish();
   }
-  void barrier() override { inner_.barrier(); }
-  void line_up(Stream& stream) override { inner_.line_up(stream); }
   std::unique_ptr<Communicator> split(int colour, int key) override {
     return std::make_unique<StagedCommunicator>(inner_.split(colour, key), device_);
-  }
-  [[noreturn]] void abort(const std::string& why) override {
-    inner_.abort(why);
-    std::abort();
-  }
-  std::string poll_error() override { return inner_.poll_error(); }
-  double max_of(double value) override { return inner_.max_of(value); }
-  double broadcast_value(double value, int root) override { return inner_.broadcast_value(value, root); }
-  void all_gather_host(const void* send, void* receive, std::size_t bytes) override {
-    inner_.all_gather_host(send, receive, bytes);
   }
 
  private:
@@ -108,8 +93,6 @@ class StagedCommunicator final : public Communicator {
     finish();
   }
 
-  std::unique_ptr<Communicator> owned_;
-  Communicator& inner_;
   Device& device_;
   std::unique_ptr<Stream> stream_;
   bool in_group_ = false;

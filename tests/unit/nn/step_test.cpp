@@ -1,4 +1,5 @@
 // Whole steps on the reference backend: equivalences between settings, saved state, non-finite values, memory.
+#include "harness/comm/forwarding_communicator.h"
 #include "harness/core/error.h"
 #include "tests/support/refusal.h"
 #include "tests/support/thread_communicator.h"
@@ -126,39 +127,13 @@ TEST_P(Models, RanksMatchOneRankThatAccumulates) {
 }
 
 // Wraps a rank's communicator: its library registers memory.
-class Registering final : public Communicator {
+class Registering final : public ForwardingCommunicator {
  public:
-  explicit Registering(Communicator& inner) : inner_(inner) {}
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  std::string implementation() const override { return inner_.implementation(); }
+  using ForwardingCommunicator::ForwardingCommunicator;
   void all_reduce(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op, Stream& s) override {
     if (inside(receive)) reduced += count;
     inner_.all_reduce(send, receive, count, dtype, op, s);
   }
-  void all_gather(const void* send, void* receive, std::size_t count, DType dtype, Stream& s) override {
-    inner_.all_gather(send, receive, count, dtype, s);
-  }
-  void reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op,
-                      Stream& s) override {
-    inner_.reduce_scatter(send, receive, count, dtype, op, s);
-  }
-  void broadcast(const void* send, void* receive, std::size_t count, DType dtype, int root, Stream& s) override {
-    inner_.broadcast(send, receive, count, dtype, root, s);
-  }
-  void all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream& s) override {
-    inner_.all_to_all(send, receive, count, dtype, s);
-  }
-  void send(const void* data, std::size_t count, DType dtype, int to, Stream& s) override {
-    inner_.send(data, count, dtype, to, s);
-  }
-  void receive(void* data, std::size_t count, DType dtype, int from, Stream& s) override {
-    inner_.receive(data, count, dtype, from, s);
-  }
-  void group(const std::function<void()>& body, Stream& s) override { inner_.group(body, s); }
-  void barrier() override { inner_.barrier(); }
-  std::unique_ptr<Communicator> split(int colour, int key) override { return inner_.split(colour, key); }
-  [[noreturn]] void abort(const std::string& why) override { throw Error("abort: " + why); }
   Buffer allocate_registered(std::size_t bytes, Registration how) override {
     EXPECT_EQ(how, Registration::local);
     memory_.resize(bytes / sizeof(double), 1);
@@ -170,7 +145,6 @@ class Registering final : public Communicator {
  private:
   bool inside(const void* at) const { return at >= memory_.data() && at < memory_.data() + memory_.size(); }
 
-  Communicator& inner_;
   std::vector<double> memory_;
 };
 

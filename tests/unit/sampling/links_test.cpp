@@ -1,5 +1,6 @@
 // Pairs of ranks: the partners of each round, and whether one link or a rank with all of its links is named.
 #include "harness/sampling/links.h"
+#include "harness/comm/forwarding_communicator.h"
 #include "harness/comm/slow_link.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
@@ -198,46 +199,20 @@ TEST(JudgeLinks, AnIncompleteMeasurementIsJudged) {
 
 // Wraps a rank's communicator: exchanges take `usual_ms` longer, so that other load on the machine matters less; those
 // of some pairs take 40 ms longer.
-class SlowPartners final : public Communicator {
+class SlowPartners final : public ForwardingCommunicator {
  public:
   SlowPartners(Communicator& inner, std::function<bool(int, int)> slow, int usual_ms = 4)
-      : inner_(inner), slow_(std::move(slow)), usual_ms_(usual_ms) {}
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  std::string implementation() const override { return inner_.implementation(); }
-  void all_reduce(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op, Stream& s) override {
-    inner_.all_reduce(send, receive, count, dtype, op, s);
-  }
-  void all_gather(const void* send, void* receive, std::size_t count, DType dtype, Stream& s) override {
-    inner_.all_gather(send, receive, count, dtype, s);
-  }
-  void reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype, ReduceOp op,
-                      Stream& s) override {
-    inner_.reduce_scatter(send, receive, count, dtype, op, s);
-  }
-  void broadcast(const void* send, void* receive, std::size_t count, DType dtype, int root, Stream& s) override {
-    inner_.broadcast(send, receive, count, dtype, root, s);
-  }
-  void all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream& s) override {
-    inner_.all_to_all(send, receive, count, dtype, s);
-  }
+      : ForwardingCommunicator(inner), slow_(std::move(slow)), usual_ms_(usual_ms) {}
   void send(const void* data, std::size_t count, DType dtype, int to, Stream& s) override {
     late_ = slow_(rank(), to) ? 40 : usual_ms_;
     inner_.send(data, count, dtype, to, s);
-  }
-  void receive(void* data, std::size_t count, DType dtype, int from, Stream& s) override {
-    inner_.receive(data, count, dtype, from, s);
   }
   void group(const std::function<void()>& body, Stream& s) override {
     inner_.group(body, s);
     std::this_thread::sleep_for(std::chrono::milliseconds(std::exchange(late_, 0)));
   }
-  void barrier() override { inner_.barrier(); }
-  std::unique_ptr<Communicator> split(int colour, int key) override { return inner_.split(colour, key); }
-  [[noreturn]] void abort(const std::string& why) override { throw Error("abort: " + why); }
 
  private:
-  Communicator& inner_;
   std::function<bool(int, int)> slow_;
   int usual_ms_;
   int late_ = 0;  // ms, in the open group

@@ -195,17 +195,17 @@ TEST(SamplerRanks, AgreeAtMostOnceInSixteenSteps) {
       const TimedSteps steps = timed_steps(ranks, seconds);
       EXPECT_EQ(steps.measured.stopped_by, StopReason::time);
       std::size_t agreements = 0, batch = 1, smallest = steps.collectives.size();
-      std::uint64_t most_at_once = 0;
+      std::uint64_t max_at_once = 0;
       for (std::size_t i = 1; i < steps.collectives.size(); ++i, ++batch) {
         const std::uint64_t now = steps.collectives[i] - steps.collectives[i - 1];
         if (now == 0) continue;
-        most_at_once = std::max(most_at_once, now);
+        max_at_once = std::max(max_at_once, now);
         smallest = std::min(smallest, batch);
         batch = 0;
         ++agreements;
       }
       EXPECT_GE(agreements, 5u) << "nothing else ends the steps at the time limit";
-      EXPECT_EQ(most_at_once, 1u);
+      EXPECT_EQ(max_at_once, 1u);
       EXPECT_GE(std::min(smallest, batch), 16u);
     }
 }

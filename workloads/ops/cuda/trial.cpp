@@ -71,7 +71,7 @@ void TrialArrays::fill(const Contents& contents) {
   stream_.synchronize();
 }
 
-void TrialArrays::run_anew(const std::function<void()>& run) {
+void TrialArrays::refill_and_run(const std::function<void()>& run) {
   for (const Contents& contents : contents_) fill(contents);
   run();
 }
@@ -79,12 +79,12 @@ void TrialArrays::run_anew(const std::function<void()>& run) {
 void TrialArrays::expect(const std::function<void()>& run) {
   for (Output& output : outputs_)
     if (!output.expected) output.expected = keep(device_.allocate(output.bytes()));
-  run_anew(run);
+  refill_and_run(run);
   for (const Output& output : outputs_) device_.copy(output.expected, output.data, output.bytes(), stream_);
 }
 
 std::string TrialArrays::disagreement(const std::function<void()>& run) {
-  run_anew(run);
+  refill_and_run(run);
   for (const auto& [name, data, dtype, count, tolerance, expected] : outputs_)
     if (!agree(device_, stream_, data, expected, dtype, count, tolerance)) return name;
   return {};

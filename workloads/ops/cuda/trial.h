@@ -68,7 +68,7 @@ class TrialArrays {
   };
   void* add(const Contents& contents);
   void fill(const Contents& contents);
-  void run_anew(const std::function<void()>& run);
+  void refill_and_run(const std::function<void()>& run);
 
   Device& device_;
   Stream& stream_;
