@@ -1,6 +1,7 @@
 #include "cli/peer_tools.h"
 
 #include "harness/core/error.h"
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
 #include "reports/data/machine.h"
@@ -37,10 +38,11 @@ std::map<std::int64_t, double> read_all_reduce_perf(std::string_view printed) {
     if (columns.size() <= wrong_column || columns[type_column] != "float" || columns[redop_column] != "sum") continue;
     const auto bytes = number_from(columns[size_column], parse_integer);
     const auto microseconds = number_from(columns[time_column], parse_real);
-    if (!bytes || !microseconds || !(*microseconds > 0)) continue;
+    if (!bytes || *bytes <= 0 || !microseconds || !(*microseconds > 0)) continue;
     if (number_from(columns[wrong_column], parse_real).value_or(0) > 0)
       throw Error(fmt::format("all_reduce_perf: {} wrong elements at {} bytes", columns[wrong_column], *bytes));
-    found[*bytes] = static_cast<double>(*bytes) / (1e-6 * *microseconds);
+    const double rate = static_cast<double>(*bytes) / (1e-6 * *microseconds);
+    if (std::isfinite(rate)) found[*bytes] = rate;
   }
   return found;
 }
@@ -57,14 +59,15 @@ std::map<std::string, BandwidthMatrix> read_nvbandwidth(std::string_view printed
     throw Error(fmt::format("nvbandwidth: {}", error.what()));
   }
   if (const std::string error = report::text_member(json, "/nvbandwidth/error"); !error.empty())
-    throw Error(fmt::format("nvbandwidth: {}", error));
+    throw Error(fmt::format("nvbandwidth: {}", one_line(error)));
   std::map<std::string, BandwidthMatrix> found;
   const Json& tests = report::member(json, "/nvbandwidth/testcases");
   if (!tests.is_array()) throw Error("nvbandwidth: its JSON has no testcases");
   for (const Json& test : tests) {
     const std::string name = report::text_member(test, "/name"), status = report::text_member(test, "/status");
     if (status == "Error")
-      throw Error(fmt::format("nvbandwidth: {} failed: {}", name, report::text_member(test, "/error")));
+      throw Error(
+          fmt::format("nvbandwidth: {} failed: {}", one_line(name), one_line(report::text_member(test, "/error"))));
     const Json& rows = report::member(test, "/bandwidth_matrix");
     if (status != "Passed" || !rows.is_array()) continue;
     BandwidthMatrix& matrix = found[name];
@@ -74,7 +77,8 @@ std::map<std::string, BandwidthMatrix> read_nvbandwidth(std::string_view printed
         const auto gigabytes = cell.is_string()   ? number_from(cell.get<std::string>(), parse_real)
                                : cell.is_number() ? std::optional(cell.get<double>())
                                                   : std::nullopt;
-        matrix.back().push_back(gigabytes && *gigabytes > 0 ? std::optional(1e9 * *gigabytes) : std::nullopt);
+        const double rate = 1e9 * gigabytes.value_or(0);
+        matrix.back().push_back(rate > 0 && std::isfinite(rate) ? std::optional(rate) : std::nullopt);
       }
     }
   }

@@ -158,7 +158,8 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   }
   // Sensor values from after the window do not count.
   const Measurement& measured = sampler.measurement();
-  const double from = measured.window_start, to = from + measured.window_seconds;
+  const auto [from, to] =
+      measured.own_window.value_or(std::pair(measured.window_start, measured.window_start + measured.window_seconds));
   if (!measured.samples_of || *measured.samples_of == comm.rank())
     record.samples.throttled = throttled_samples(record.telemetry, measured.at, to);
   // GPUs that run in turn or independently have no common efficiency, and a GPU shared by ranks would count twice.

@@ -89,9 +89,11 @@ void Sampler::gather_disturbed() {
 void Sampler::join_turns() {
   std::vector<double> medians = gather(world_, measurement_.rank_medians.front());
   std::vector<double> paces = gather(world_, measurement_.rank_paces.front());
+  const double from = measurement_.window_start, to = from + measurement_.window_seconds;
   copy_from(static_cast<int>(std::max_element(medians.begin(), medians.end()) - medians.begin()));
   measurement_.rank_medians = std::move(medians);
   measurement_.rank_paces = std::move(paces);
+  measurement_.own_window = {from, to};
 }
 
 void Sampler::copy_from(int rank) {
@@ -255,7 +257,11 @@ std::int64_t Sampler::warm_up(Repetition& work) {
 void Sampler::use_gate_less(Repetition& work, std::int64_t repetitions) {
   work.max_gated = std::min(work.max_gated, repetitions / 2);
   work.gated = work.max_gated > 0;
-  measurement_.max_gated = work.max_gated;
+  limit_gate(work.max_gated);
+}
+
+void Sampler::limit_gate(std::int64_t calls) {
+  measurement_.max_gated = std::min(measurement_.max_gated.value_or(calls), calls);
 }
 
 // False if a gate has opened by itself: no sample counts then.

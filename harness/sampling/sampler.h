@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace assay {
@@ -38,8 +39,9 @@ struct Measurement {
   std::optional<int> samples_of;     // the rank that measured `values` by itself or in a group; absent: all together
   double window_start = 0;           // seconds since the case's start
   double window_seconds = 0;         // wall time of the whole window
-  double items = 0;                  // delivered in that window by all ranks (window form)
-  std::vector<double> pieces;        // window form: items per second of all ranks in each piece of the window
+  std::optional<std::pair<double, double>> own_window;  // this rank's, from and to, if ranks measured one after another
+  double items = 0;                                     // delivered in that window by all ranks (window form)
+  std::vector<double> pieces;  // window form: items per second of all ranks in each piece of the window
   // Rounds form: by round and rank, what the rank's group measured; absent if the rank took no part.
   std::vector<std::vector<std::optional<RoundResult>>> rounds;
   // If a gate opened by itself: to how many calls per sample it was then limited; 0: dropped, so that launches count.
@@ -114,6 +116,9 @@ class Sampler {
   void window(const std::function<std::int64_t()>& fn);
   // The case's own clock (time to quality): fn returns samples in seconds, equally many on every rank.
   void procedure(const std::function<std::vector<double>()>& fn);
+
+  // For a procedure with a gate of its own, which has opened by itself: see Measurement::max_gated.
+  void limit_gate(std::int64_t calls);
 
   Stream& stream() { return *stream_; }
   const Measurement& measurement() const { return measurement_; }

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
+#include <vector>
 
 namespace assay::report {
 
@@ -20,11 +22,16 @@ EntrySamples samples_of(const Entry& entry) {
   }
   const bool timed =
       at.size() == values.size() && std::all_of(at.begin(), at.end(), [](double t) { return std::isfinite(t); });
+  const std::vector<int> throttled = entry.record->samples.throttled.value_or(std::vector<int>());
+  const std::set<int> set_aside(throttled.begin(), throttled.end());
+  std::vector<double> others;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) continue;
+    if (!set_aside.contains(static_cast<int>(i))) others.push_back(values[i]);
     samples.values.push_back(values[i]);
     if (timed) samples.at.push_back(at[i]);
   }
+  if (!set_aside.empty() && !others.empty()) samples.unthrottled_median = median(others);
   return samples;
 }
 

@@ -10,9 +10,10 @@
 namespace assay::report {
 
 struct EntrySamples {
-  std::vector<double> values;  // the finite ones, in Samples::unit
-  std::vector<double> at;      // seconds since the case began, one per value; empty if unknown
-  std::string problem;         // why they cannot be read; empty if they can
+  std::vector<double> values;                // the finite ones, in Samples::unit
+  std::vector<double> at;                    // seconds since the case began, one per value; empty if unknown
+  std::optional<double> unthrottled_median;  // of the samples while no GPU was throttled, if some were; else absent
+  std::string problem;                       // why they cannot be read; empty if they can
 };
 EntrySamples samples_of(const Entry& entry);
 

@@ -139,6 +139,10 @@ Cell samples_cell(const Entry& entry, std::vector<std::string>& problems) {
   if (samples.throttled) data["throttled"] = samples.throttled->size();
   if (samples.throttled && !samples.throttled->empty())
     text += fmt::format("; {} throttled", samples.throttled->size());
+  if (read.unthrottled_median) {
+    text += fmt::format(" (median of the others {})", format_quantity(*read.unthrottled_median, samples.unit));
+    data["unthrottled_median"] = *read.unthrottled_median;
+  }
   if (!samples.stopped_by.empty()) text += "; stopped by " + samples.stopped_by;
   Cell cell{std::move(text), std::move(data)};
   cell.sort = static_cast<double>(count);

@@ -129,8 +129,8 @@ std::vector<Section> sample_sections(const RunSet& runs) {
                {"disturbed", "disturbed", Align::right}},
               {}};
   const std::vector<MachineRuns>& machines = by_machine(runs);
-  std::set<const Entry*> pictured;  // one entry may have several figures
-  std::vector<Cell> throttled;      // one per row
+  std::set<const Entry*> pictured;               // one entry may have several figures
+  std::vector<std::pair<Cell, Cell>> throttled;  // one per row: how many, and the median of the others
   for (const MachineRuns& machine : machines) {
     for (const KeyFigure& figure : key_figures(machine)) {
       const Entry& entry = *figure.entry;
@@ -154,16 +154,22 @@ std::vector<Section> sample_sections(const RunSet& runs) {
            count_cell(count),
            count_cell(record.samples.disturbed.size(), record.samples.disturbed.empty() ? Tone::plain : Tone::warn)});
       const auto& slowed = record.samples.throttled;
-      throttled.push_back(slowed ? count_cell(slowed->size(), slowed->empty() ? Tone::plain : Tone::warn) : no_cell());
+      throttled.emplace_back(
+          slowed ? count_cell(slowed->size(), slowed->empty() ? Tone::plain : Tone::warn) : no_cell(),
+          samples.unthrottled_median ? quantity_cell({*samples.unthrottled_median}, unit) : no_cell());
       section.blocks.push_back(distribution(samples, fmt::format("distribution-{}", pictured.size()), title, unit));
       if (auto line = time_line(entry, samples, fmt::format("time-line-{}", pictured.size()), title))
         section.blocks.push_back(std::move(*line));
     }
   }
   if (table.rows.empty()) return {};
-  if (std::any_of(throttled.begin(), throttled.end(), [](const Cell& cell) { return !cell.data.is_null(); })) {
+  if (std::any_of(throttled.begin(), throttled.end(), [](const auto& cells) { return !cells.first.data.is_null(); })) {
     table.columns.push_back({"throttled", "throttled", Align::right});
-    for (std::size_t i = 0; i < throttled.size(); ++i) table.rows[i].push_back(std::move(throttled[i]));
+    table.columns.push_back({"unthrottled_median", "median of the others", Align::right});
+    for (std::size_t i = 0; i < throttled.size(); ++i) {
+      table.rows[i].push_back(std::move(throttled[i].first));
+      table.rows[i].push_back(std::move(throttled[i].second));
+    }
   }
   section.blocks.push_back(std::move(table));
   section.blocks.push_back(

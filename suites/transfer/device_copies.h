@@ -9,6 +9,7 @@
 #include <compare>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ struct PairResult {
   std::vector<double> seconds;                // until a copy of every way is done; one per sample
   std::vector<std::vector<double>> by_way{};  // the same, of each way by itself
   std::vector<double> waited{};               // until the host knew of it, one by one; only of small_bytes or less
+  std::optional<int> max_gated{};             // as in Measurement, in copies of a way
   std::vector<int> host_cpus{};               // that the measuring thread could use
   std::vector<Wrong> wrong{};                 // by way
 };

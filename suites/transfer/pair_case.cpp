@@ -78,7 +78,7 @@ class PairCase final : public Case {
 
   // The samples are those of the slowest pair, or of all pairs at once.
   void measure(Sampler& sampler) override {
-    sampler.procedure([this] {
+    sampler.procedure([&] {
       groups_ = groups(*copies_);
       const Protocol& protocol = context_->outputs.protocol;
       for (Group& group : groups_) {
@@ -87,6 +87,7 @@ class PairCase final : public Case {
         order.samples = std::max(order.samples, protocol.min_samples);
         order.flip_a_bit = &group == &groups_.front() && context_->inject(Fault::bit_flip);
         group.result = copies_->measure(order);
+        if (group.result.max_gated) sampler.limit_gate(*group.result.max_gated);
       }
       context_->outputs.labels["slowest_pair"] = slowest_pair();
       const PairResult& result = slowest().result;

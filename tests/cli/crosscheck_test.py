@@ -62,6 +62,14 @@ print("a warning of a library")
 print(json.dumps({{"nvbandwidth": about | {{"testcases": cases}}}}, indent="\\t"))
 '''
 
+# Notes when our latest run ended: its directory is removed from the folder then.
+SEE_OUR_LATEST_RUN = '''
+import glob
+[folder] = glob.glob({folder!r} + "/assay-crosscheck-*")
+with open({folder!r} + "/seen", "a") as seen:
+    seen.write(f"{{os.stat(folder).st_mtime_ns}}\\n")
+'''
+
 COPIES = ["device_to_device_memcpy_read_ce", "device_to_host_memcpy_ce", "host_to_device_memcpy_ce"]
 
 
@@ -103,6 +111,14 @@ class Crosscheck(AssayCase):
         self.assertTrue(any("emulated GPU" in remark for remark in told["remarks"]), told["remarks"])
         self.assertEqual(self.calls().count("all_reduce_perf -b 65536 -e 1048576 -f 16 -t 2 -g 1"), 6)
         self.assertEqual(len(self.calls()), 12)
+
+    def test_the_sides_alternate_in_who_goes_first(self):
+        self.tools("nvbandwidth")
+        with (self.dir / "bin/nvbandwidth").open("a") as tool:
+            tool.write(SEE_OUR_LATEST_RUN.format(folder=str(self.dir)))
+        self.crosscheck("--from", "1MiB", "--to", "1MiB", "--tolerance", "1e9", env={"TMPDIR": str(self.dir)})
+        seen = (self.dir / "seen").read_text().split()
+        self.assertEqual([seen.index(run) for run in seen], [0, 0, 2, 2, 4, 4])
 
     def test_what_is_beyond_the_tolerance_is_named(self):
         self.tools("nvbandwidth")

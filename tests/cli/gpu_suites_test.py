@@ -262,6 +262,13 @@ exec "$@"
         self.failed({**entry, "direction": ["p2p_both", "p2p_all_write"], "bytes": 70001}, "wrong_bytes",
                     emulation="devices=3")
 
+    def test_a_gate_before_copies_between_gpus_that_opens_by_itself(self):
+        entry = {"family": "transfer", "direction": "p2p", "bytes": 4096, "by": "engine"}
+        for opened, flags in (("0", []), ("1000", ["gate timed out: dropped, so the figure contains launches"])):
+            [record] = self.ok(entry, emulation=f"devices=2,gate_times_out={opened}")
+            self.assertEqual([flag for flag in record["flags"] if "gate" in flag], flags)
+            self.assertGreater(record["samples"]["count"], 1)
+
     def test_the_gpu_that_copies_is_the_one_that_has_access(self):
         entry = {"family": "transfer", "direction": ["p2p", "p2p_write", "p2p_both", "p2p_all"], "bytes": 4096, "by": "kernel"}
         _, records = self.run_plan(entry, emulation="devices=2,peers=1>0")

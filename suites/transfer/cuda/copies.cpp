@@ -14,6 +14,7 @@
 #include <deque>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -229,8 +230,8 @@ class CudaCopies final : public DeviceCopies {
     const EventOwner all_done;
     cuda::HostGate gate;  // copies may take less time than their launches
     gate.load(first.stream());
-    bool gated = false;
-    const auto run = [&](int copies) {
+    // Seconds; nothing if the gate has opened by itself.
+    const auto run = [&](int copies, bool gated) -> std::optional<double> {
       if (gated) gate.close(first.stream());
       first.enqueue(copies);
       for (auto lane = std::next(lanes.begin()); lane != lanes.end(); ++lane) {
@@ -240,11 +241,9 @@ class CudaCopies final : public DeviceCopies {
       }
       if (lanes.size() > 1) ASSAY_CUDA(cudaEventRecord(all_done.event, first.stream()));
       gate.open();
-      // The first call loads and maps. The driver makes copies through the host, and may wait for their parts.
-      gated = order.access;
       const cudaEvent_t end = lanes.size() > 1 ? all_done.event : first.stop();
       ASSAY_CUDA(cudaEventSynchronize(end));
-      return seconds_between(first.start(), end);
+      return gated && gate.timed_out() ? std::nullopt : std::optional(seconds_between(first.start(), end));
     };
     PairResult result = sampled(order, lanes, run);
     if (order.bytes <= small_bytes)
@@ -261,21 +260,40 @@ class CudaCopies final : public DeviceCopies {
  private:
   template <typename Run>
   static PairResult sampled(const PairOrder& order, const std::deque<Lane>& lanes, const Run& run) {
+    run(1, false);  // loads and maps
+    // The driver makes copies through the host, and may wait for their parts. The queue must not fill up behind a gate.
+    int max_gated = order.access ? 256 : 0;
+    PairResult result;
+    while (const int timed_out = sample(order, lanes, run, max_gated, result)) {
+      max_gated = timed_out / 2;
+      result = {};
+      result.max_gated = max_gated;
+    }
+    return result;
+  }
+
+  // With at most `max_gated` copies per sample behind a gate, or, if 0, without one. Returns 0, or behind how many
+  // copies the gate opened by itself; no sample counts then.
+  template <typename Run>
+  static int sample(const PairOrder& order, const std::deque<Lane>& lanes, const Run& run, int max_gated,
+                    PairResult& result) {
     // 1,000 x the resolution of events; several streams start microseconds apart.
     const double min_seconds = lanes.size() > 1 ? 5e-3 : 500e-6;
-    const int max_copies = order.access ? 256 : 4096;  // the queue must not fill up behind a closed gate
-    run(1);
+    const bool gated = max_gated > 0;
+    const int max_copies = gated ? max_gated : 4096;
     int copies = 1;
-    for (double seconds = run(1); seconds < min_seconds && copies < max_copies; seconds = run(copies)) copies *= 2;
-    PairResult result;
+    std::optional<double> seconds = run(copies, gated);
+    for (; seconds && *seconds < min_seconds && 2 * copies <= max_copies; seconds = run(copies, gated)) copies *= 2;
     result.by_way.resize(lanes.size());
     const auto began = std::chrono::steady_clock::now();
     do {
-      result.seconds.push_back(run(copies) / copies);
+      if (seconds) seconds = run(copies, gated);
+      if (!seconds) return copies;
+      result.seconds.push_back(*seconds / copies);
       for (std::size_t i = 0; i < lanes.size(); ++i) result.by_way[i].push_back(lanes[i].seconds() / copies);
     } while (static_cast<int>(result.seconds.size()) < order.samples &&
              std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() < order.seconds);
-    return result;
+    return 0;
   }
 };
 

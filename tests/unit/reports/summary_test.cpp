@@ -5,10 +5,12 @@
 #include "reports/summary/machine_line.h"
 #include "tests/support/runs.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace assay::report {
 namespace {
+
+using testing::ElementsAre;
 
 Record gemm_record() {
   Record record = test::record_of("gemm/dtype=f32/m=2048/n=2048/k=2048/transpose=nn/cache=cold/duration=burst",
@@ -78,18 +80,21 @@ TEST(Summary, ThrottledSamplesAreCountedWhereDisturbedOnesAre) {
   record.samples.values = {1e-3, 2e-3, 3e-3};
   record.samples.stopped_by = "time";
   EXPECT_EQ(samples_table(summary_of({measured_run({record})})).size(), 12u);  // no such column
-  record.samples.throttled = {{0, 1, 2}};
+  record.samples.throttled = {{1, 2}};
   Document document = summary_of({measured_run({record})});
-  EXPECT_NE(render_terminal(document, {}).find("ok (2 disturbed; 3 throttled)"), std::string::npos);
-  EXPECT_NE(render_html(document).find("2 disturbed; 3 throttled; stopped by time"), std::string::npos);
+  EXPECT_NE(render_terminal(document, {}).find("ok (2 disturbed; 2 throttled)"), std::string::npos);
+  EXPECT_NE(render_html(document).find("2 disturbed; 2 throttled (median of the others 1 ms); stopped by time"),
+            std::string::npos);
   std::vector<std::string> samples = samples_table(document);
-  ASSERT_EQ(samples.size(), 14u);
-  EXPECT_EQ(samples[6], "throttled");
-  EXPECT_EQ(samples[13], "3");
+  ASSERT_EQ(samples.size(), 16u);
+  EXPECT_THAT(std::vector(samples.begin() + 6, samples.begin() + 8), ElementsAre("throttled", "unthrottled_median"));
+  EXPECT_THAT(std::vector(samples.begin() + 14, samples.end()), ElementsAre("2", "1 ms"));
+  record.samples.throttled = {{0, 1, 2}};
+  EXPECT_EQ(samples_table(summary_of({measured_run({record})})).at(15), "–") << "no sample is left";
   record.samples.throttled.emplace();
   document = summary_of({measured_run({record})});
   EXPECT_EQ(render_terminal(document, {}).find("throttled"), std::string::npos);
-  EXPECT_EQ(samples_table(document).at(13), "0");
+  EXPECT_EQ(samples_table(document).at(14), "0");
 }
 
 TEST(Summary, FailuresAreListedWithCheckAndPlace) {

@@ -71,6 +71,21 @@ TEST(SamplerRanks, TakeTurns) {
   }
 }
 
+// Each device has its own clock, which the first rank's is ahead of by 5 s.
+TEST(SamplerRanks, InTurnsEachRankKeepsItsOwnWindow) {
+  const auto measured = on_ranks(2, two_seconds(), [](Sampler& s, FakeDevice& device, int rank) {
+    s.take_turns();
+    if (rank == 0) device.now += 5;
+    s.repeat(1, [&](Stream&, int) { device.now += rank == 1 ? 3e-3 : 1e-3; });
+  });
+  for (const Measurement& m : measured) EXPECT_LT(m.window_start, 5) << "the slower rank's";
+  ASSERT_TRUE(measured[0].own_window && measured[1].own_window);
+  EXPECT_GE(measured[0].own_window->first, 5);
+  EXPECT_GT(measured[0].own_window->second, measured[0].own_window->first);
+  EXPECT_EQ(*measured[1].own_window,
+            std::pair(measured[1].window_start, measured[1].window_start + measured[1].window_seconds));
+}
+
 TEST(SamplerRanks, AWindowInTurnsCountsTheSlowestRanksItems) {
   const auto measured = on_ranks(2, two_seconds(), [](Sampler& s, FakeDevice& device, int rank) {
     s.take_turns();

@@ -4,9 +4,9 @@
 #include "harness/core/error.h"
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/native.h"
-#include "harness/device/gate.h"
 #include "workloads/ops/cuda/known_choices.h"
 #include "workloads/ops/cuda/trial.h"
+#include "workloads/ops/trial_timer.h"
 
 #include <fmt/format.h>
 
@@ -24,8 +24,7 @@ class PlanTimer final : public CandidateTimer {
       : plan_(plan),
         device_(device),
         stream_(device.make_stream()),
-        start_(device.make_event()),
-        stop_(device.make_event()),
+        timer_(device, *stream_),
         ran_(plan.candidates()),
         arrays_(device, *stream_, plan.max_workspace_bytes()) {
     const BlasProduct& p = plan.product();
@@ -44,23 +43,18 @@ class PlanTimer final : public CandidateTimer {
     args_.workspace = arrays_.workspace();
   }
 
-  // Behind the device's gate, so that launch overhead of short products is not timed; except for a candidate's first
-  // run, which loads its code and could wait for the gate forever.
   std::optional<double> seconds(std::size_t candidate, int repetitions) override {
     plan_.choose(candidate);
-    Gate gate(device_, *stream_, ran_[candidate]);
-    start_->record(*stream_);
-    for (int i = 0; i < repetitions; ++i)
-      if (plan_.try_run(cuda::native(*stream_), args_) != CUBLAS_STATUS_SUCCESS) {
-        gate.open();
-        stream_->synchronize();
-        return std::nullopt;
-      }
-    stop_->record(*stream_);
-    gate.open();
-    stop_->synchronize();
+    bool runs = true;
+    const auto run = [&] { runs = runs && plan_.try_run(cuda::native(*stream_), args_) == CUBLAS_STATUS_SUCCESS; };
+    const double seconds = timer_.seconds(run, repetitions, !ran_[candidate]);
+    if (!runs) return std::nullopt;
     ran_[candidate] = true;
-    return stop_->seconds_since(*start_) / repetitions;
+    return seconds;
+  }
+
+  std::optional<std::size_t> fastest(const SearchLimits& limits) {
+    return timer_.comparison([&] { return find_fastest(ran_.size(), *this, limits); });
   }
 
  private:
@@ -74,7 +68,7 @@ class PlanTimer final : public CandidateTimer {
   BlasPlan& plan_;
   Device& device_;
   std::unique_ptr<Stream> stream_;
-  std::unique_ptr<Event> start_, stop_;
+  TrialTimer timer_;
   std::vector<bool> ran_;
   TrialArrays arrays_;
   BlasArgs args_;
@@ -91,7 +85,7 @@ SearchResult choose_fastest(BlasPlan& plan, Device& device) {
       PlanTimer timer(plan, device);
       SearchLimits limits;
       if (device.info().emulated) limits.warmup_seconds = 0;
-      const auto fastest = find_fastest(offered, timer, limits);
+      const auto fastest = timer.fastest(limits);
       plan.choose(fastest.value_or(0));
       if (fastest) return plan.packed_algorithm();
       result = {false, fmt::format("cuBLASLt cannot run any of the {} algorithms it offers", offered)};

@@ -2,10 +2,10 @@
 
 #include "harness/core/rng.h"
 #include "harness/device/cuda/native.h"
-#include "harness/device/gate.h"
 #include "workloads/ops/cuda/agreement.h"
 #include "workloads/ops/cuda/fill.h"
 #include "workloads/ops/random.h"
+#include "workloads/ops/trial_timer.h"
 
 #include <cmath>
 
@@ -15,34 +15,25 @@ std::vector<double> trial_seconds(Device& device, Stream& stream,
                                   const std::vector<std::function<void()>>& candidates) {
   constexpr double round_seconds = 200e-6;
   constexpr int max_runs = 20, rounds = 5;
-  const auto start = device.make_event(), end = device.make_event();
-  // Behind a gate: captured steps have no launch overhead, so do not time it here.
-  const auto timed = [&](const std::function<void()>& run, int runs) {
-    Gate gate(device, stream);
-    start->record(stream);
-    for (int i = 0; i < runs; ++i) run();
-    end->record(stream);
-    gate.open();
-    end->synchronize();
-    return end->seconds_since(*start) / runs;
-  };
-  std::vector<double> least(candidates.size(), std::numeric_limits<double>::infinity());
-  std::vector<int> runs(candidates.size(), 0);
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    try {
-      candidates[i]();  // a first run loads code, which must not wait behind the gate
-      stream.synchronize();
-      const double once = timed(candidates[i], 1);
-      runs[i] =
-          once * max_runs > round_seconds ? std::max(1, static_cast<int>(std::ceil(round_seconds / once))) : max_runs;
-    } catch (const cudnn::RunError&) {
+  TrialTimer timer(device, stream);  // captured steps have no launch overhead, so do not time it here
+  return timer.comparison([&] {
+    std::vector<double> least(candidates.size(), std::numeric_limits<double>::infinity());
+    std::vector<int> runs(candidates.size(), 0);
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      try {
+        timer.seconds(candidates[i], 1, true);
+        const double once = timer.seconds(candidates[i], 1);
+        runs[i] =
+            once * max_runs > round_seconds ? std::max(1, static_cast<int>(std::ceil(round_seconds / once))) : max_runs;
+      } catch (const cudnn::RunError&) {
+      }
     }
-  }
-  // Interleaved, so that rising clocks favour none.
-  for (int round = 0; round < rounds; ++round)
-    for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (runs[i] > 0) least[i] = std::min(least[i], timed(candidates[i], runs[i]));
-  return least;
+    // Interleaved, so that rising clocks favour none.
+    for (int round = 0; round < rounds; ++round)
+      for (std::size_t i = 0; i < candidates.size(); ++i)
+        if (runs[i] > 0) least[i] = std::min(least[i], timer.seconds(candidates[i], runs[i]));
+    return least;
+  });
 }
 
 void* TrialArrays::array(DType dtype, std::int64_t count, std::string_view purpose) {
