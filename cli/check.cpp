@@ -45,7 +45,7 @@ ExitCode run_check(const CheckOptions& options) {
                      report::check_json(result).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
   if (!options.junit.empty())
     write_named_file("check", options.junit, report::render_junit(report::check_suite(result)));
-  print(report::check_document(result));
+  print(report::check_document(result), {options.json, options.junit});
   if (runs.entries().empty())
     fmt::print(stderr, "assay: check: no finished case in {}\n", fmt::join(options.dirs, ", "));
   return result.code();
@@ -59,7 +59,7 @@ Command check_command(CLI::App& root) {
       root.add_subcommand("check", "Accept a machine: judge finished runs against the limits of a floors file");
   app->add_option("dirs", options->dirs, "Run directories")->required();
   app->add_option("--floors", options->floors, "A floors file, or the name of one in configs/floors")->required();
-  app->add_option("--json", options->json, "Write all verdicts as JSON to FILE, in base units");
+  app->add_option("--json", options->json, "Write all verdicts as JSON to FILE (- for stdout), in base units");
   app->add_option("--junit", options->junit, "Write one test case per floor as JUnit XML to FILE");
   app->add_flag("--injected", options->injected, "Treat records with injected faults as measurements");
   return {app, [options] { return run_check(*options); }};

@@ -34,6 +34,9 @@ Command check_command(CLI::App& root);
 Command bench_command(CLI::App& root);
 Command compare_command(CLI::App& root);
 Command crosscheck_command(CLI::App& root);
+Command diagnose_command(CLI::App& root);
+Command export_command(CLI::App& root);
+Command reference_command(CLI::App& root);
 
 // What `parse` makes of a flag's text; its UsageError then begins with `place`.
 template <typename Value>

@@ -60,7 +60,7 @@ ExitCode run_compare(const CompareOptions& options) {
   if (!options.markdown.empty())
     write_named_file("compare", options.markdown, report::render_markdown(result.document));
   if (!options.json.empty()) write_named_file("compare", options.json, report::render_json(result.document));
-  print(result.document);
+  print(result.document, {options.html, options.markdown, options.json});
   const bool no_base = report_if_empty("base", base, options.base),
              no_head = report_if_empty("head", head, options.head);
   return no_base || no_head ? ExitCode::no_data : result.counts.exit_code();
@@ -79,7 +79,7 @@ Command compare_command(CLI::App& root) {
   app->add_option("--price", options->prices.price, "Price of each whole machine in USD per hour");
   app->add_option("--html", options->html, "Write the whole comparison as one HTML page to FILE");
   app->add_option("--md", options->markdown, "Write the whole comparison as Markdown to FILE");
-  app->add_option("--json", options->json, "Write the whole comparison as JSON to FILE, in base units");
+  app->add_option("--json", options->json, "Write the comparison as JSON to FILE (- for stdout), in base units");
   app->add_flag("--injected", options->injected, "Treat records with injected faults as measurements");
   app->footer(footer);
   return {app, [options] { return run_compare(*options); }};

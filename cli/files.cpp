@@ -20,6 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr int unlimited = 100'000;  // columns
+
 // The same path with a last part that can name it in documents: "runs/a/" and "." have none.
 fs::path with_name(const fs::path& dir) {
   fs::path plain = dir.lexically_normal();
@@ -30,9 +32,14 @@ fs::path with_name(const fs::path& dir) {
   return none ? dir : whole;
 }
 
+constexpr std::string_view stdout_name = "-";
+
 report::TerminalStyle terminal_style() {
   report::TerminalStyle style;
-  if (!isatty(STDOUT_FILENO)) return style;
+  if (!isatty(STDOUT_FILENO)) {
+    style.width = unlimited;  // what a program reads is not cut
+    return style;
+  }
   const char* no_color = std::getenv("NO_COLOR");
   style.colour = !no_color || *no_color == '\0';
   winsize size{};
@@ -55,6 +62,11 @@ std::vector<RunData> read_runs(const std::vector<std::string>& dirs) {
 }
 
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text) {
+  if (path == stdout_name) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+    return;
+  }
   try {
     replace_file(path, text);
   } catch (const Error& error) {
@@ -62,7 +74,8 @@ void write_named_file(const char* subcommand, const std::string& path, const std
   }
 }
 
-void print(const report::Document& document) {
+void print(const report::Document& document, const std::vector<std::string>& files) {
+  if (std::find(files.begin(), files.end(), stdout_name) != files.end()) return;
   const std::string text = report::render_terminal(document, terminal_style());
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);

@@ -12,10 +12,11 @@ namespace assay::cli {
 // Each directory once, so that a path given twice does not count twice. Throws UsageError as read_run does.
 std::vector<RunData> read_runs(const std::vector<std::string>& dirs);
 
-// A file that the user named. Throws UsageError, which names the subcommand, if it cannot be written.
+// A file that the user named; "-" is stdout. Throws UsageError, which names the subcommand, if it cannot be written.
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text);
 
-// To stdout: in colour if that is a terminal and NO_COLOR is not set (https://no-color.org); at most 100 columns.
-void print(const report::Document& document);
+// To stdout, unless one of the `files` is that. On a terminal in at most 100 columns, and in colour if NO_COLOR is not
+// set (https://no-color.org); elsewhere lines are not wrapped or cut.
+void print(const report::Document& document, const std::vector<std::string>& files = {});
 
 }  // namespace assay::cli

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "harness/record/files.h"
+#include "reports/answers/references.h"
 #include "reports/cost/cost.h"
 #include "reports/page/page.h"
 #include "reports/render/render.h"
@@ -32,7 +33,9 @@ struct ReportOptions {
 };
 
 ExitCode run_report(const ReportOptions& options) {
-  report::PageOptions page{.prices = report::load_prices(options.prices), .nccl_table = options.nccl_table};
+  report::PageOptions page{.prices = report::load_prices(options.prices),
+                           .references = report::shipped_references(),
+                           .nccl_table = options.nccl_table};
   const report::RunSet runs(read_runs(options.dirs),
                             options.injected ? report::Injected::include : report::Injected::exclude);
   if (const std::string note = injected_text(runs); !note.empty()) fmt::print(stderr, "assay: report: {}\n", note);
@@ -43,7 +46,7 @@ ExitCode run_report(const ReportOptions& options) {
   if (!options.json.empty()) write_named_file("report", options.json, report::render_json(document));
   const std::string& written = options.html.empty() ? options.markdown : options.html;
   if (!written.empty()) document.verdict += " · report: " + written;
-  print(document);
+  print(document, {options.html, options.markdown, options.json});
   const bool empty = runs.entries().empty();
   if (empty && runs.injected() == 0)
     fmt::print(stderr, "assay: report: no finished case in {}\n", fmt::join(options.dirs, ", "));
@@ -58,7 +61,8 @@ void report_finished_run(RunData run, bool drill) {
   read.push_back(std::move(run));
   const report::RunSet runs(std::move(read), drill ? report::Injected::include : report::Injected::exclude);
   if (const std::string note = injected_text(runs); !note.empty()) fmt::print(stderr, "assay: {}\n", note);
-  report::Document document = report::whole_report(runs, {.prices = report::load_prices({})});
+  report::Document document =
+      report::whole_report(runs, {.prices = report::load_prices({}), .references = report::shipped_references()});
   const fs::path page = dir / "report.html";
   replace_file(page, report::render_html(document));
   replace_file(dir / "report.md", report::render_markdown(document));
@@ -74,7 +78,7 @@ Command report_command(CLI::App& root) {
   app->add_option("dirs", options->dirs, "Run directories")->required();
   app->add_option("--html", options->html, "Write the whole report as one self-contained HTML page to FILE");
   app->add_option("--md", options->markdown, "Write the whole report as Markdown to FILE");
-  app->add_option("--json", options->json, "Write the whole report as JSON to FILE, in base units");
+  app->add_option("--json", options->json, "Write the whole report as JSON to FILE (- for stdout), in base units");
   app->add_option("--prices", options->prices.file,
                   "Prices of machines: JSON (like configs/prices) or CSV; searched before the shipped ones");
   app->add_option("--price", options->prices.price, "Price of each whole machine in USD per hour");

@@ -174,7 +174,8 @@ Command run_command(CLI::App& root) {
   app->add_flag("--each-host", options->each_host, "Run the plan on every host separately");
   app->add_flag("--share-gpu", options->share_gpu, "Let ranks share a GPU; their results are not comparable");
   list("--inject", options->inject,
-       "Break something on purpose: crash, hang, slow-rank, wrong-sum, bit-flip, slow-link, oom or corrupt-image",
+       "Break something on purpose: crash, hang, slow-rank, wrong-sum, bit-flip, slow-link, oom, corrupt-image, "
+       "slow-loader, stall or oversubscribe",
        "FAULT");
   return {app, [options] { return run(*options); }};
 }

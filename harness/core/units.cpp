@@ -242,7 +242,7 @@ DisplayUnit display_unit(double value, std::string_view unit) {
     return {scale.scale, std::string(scale.name)};
   }
   const bool prefixed =
-      unit == "B/s" || unit == "FLOP/s" || unit == "Hz" || unit == "FLOP" || unit == "J" || unit == "W";
+      unit == "B/s" || unit == "FLOP/s" || unit == "OP/s" || unit == "Hz" || unit == "FLOP" || unit == "J" || unit == "W";
   // Counts get a prefix only if they are large: 1,024 img/s, but 1.24 M tokens/s.
   if (!prefixed && std::abs(value) < 99999.5) return {1, std::string(unit)};
   const Unit& scale = scale_for(value, decimal_scales.data(), decimal_scales.size());

@@ -16,14 +16,17 @@ namespace {
 
 constexpr std::size_t max_culprits = 20;
 
-constexpr std::array<std::pair<Fault, std::string_view>, 8> faults{{{Fault::crash, "crash"},
-                                                                    {Fault::hang, "hang"},
-                                                                    {Fault::slow_rank, "slow-rank"},
-                                                                    {Fault::wrong_sum, "wrong-sum"},
-                                                                    {Fault::bit_flip, "bit-flip"},
-                                                                    {Fault::slow_link, "slow-link"},
-                                                                    {Fault::oom, "oom"},
-                                                                    {Fault::corrupt_image, "corrupt-image"}}};
+constexpr std::array<std::pair<Fault, std::string_view>, 11> faults{{{Fault::crash, "crash"},
+                                                                     {Fault::hang, "hang"},
+                                                                     {Fault::slow_rank, "slow-rank"},
+                                                                     {Fault::wrong_sum, "wrong-sum"},
+                                                                     {Fault::bit_flip, "bit-flip"},
+                                                                     {Fault::slow_link, "slow-link"},
+                                                                     {Fault::oom, "oom"},
+                                                                     {Fault::corrupt_image, "corrupt-image"},
+                                                                     {Fault::slow_loader, "slow-loader"},
+                                                                     {Fault::stall, "stall"},
+                                                                     {Fault::oversubscribe, "oversubscribe"}}};
 
 std::vector<std::string> first_culprits(std::vector<std::string> detail) {
   if (detail.size() > max_culprits) detail.resize(max_culprits);

@@ -31,7 +31,19 @@ struct World {
 };
 
 // Faults that --inject can cause, for tests and drills.
-enum class Fault { crash, hang, slow_rank, wrong_sum, bit_flip, slow_link, oom, corrupt_image };
+enum class Fault {
+  crash,
+  hang,
+  slow_rank,
+  wrong_sum,
+  bit_flip,
+  slow_link,
+  oom,
+  corrupt_image,
+  slow_loader,
+  stall,
+  oversubscribe
+};
 std::string_view name_of(Fault fault);
 std::optional<Fault> fault_from(std::string_view name);
 // A list of names.

@@ -17,6 +17,7 @@ bool can_inject(const Family& family, Fault fault, int ranks) {
     case Fault::crash:
     case Fault::hang:
     case Fault::oom:
+    case Fault::oversubscribe:
     case Fault::slow_rank: return true;
     case Fault::slow_link:
       if (ranks < 2) return false;

@@ -65,6 +65,32 @@ struct Samples {
   }
 };
 
+// What took CPU time from the run in the timed window, in CPUs (means over the window), on the worst of its hosts.
+struct OutsideCpu {
+  struct Process {
+    std::int64_t pid = 0;
+    std::string name;
+    double cpus = 0;
+
+    static void members(auto& self, auto& io) { io("pid", self.pid), io("name", self.name), io("cpus", self.cpus); }
+  };
+
+  int usable = 0;                   // CPUs that the run's ranks may use on this host
+  double seconds = 0;               // that were watched: the timed window, up to a reading before and after it
+  double cpus = 0;                  // used outside the run's process tree, on those CPUs
+  double steal = 0;                 // taken by the hypervisor there
+  std::optional<double> throttled;  // held back by a quota of the run's cgroups; absent: unknown
+  std::vector<Process> processes;  // of `cpus`, those of at least 0.05, busiest first; the rest is other containers' or
+                                   // the kernel's
+  std::string host;
+
+  double lost() const { return cpus + steal + throttled.value_or(0); }
+  static void members(auto& self, auto& io) {
+    io("usable", self.usable), io("seconds", self.seconds), io("cpus", self.cpus), io("steal", self.steal);
+    io("throttled", self.throttled), io("processes", self.processes), io("host", self.host);
+  }
+};
+
 // Which case this is: resume skips by it, comparisons pair by it.
 struct Identity {
   std::string key;
@@ -107,8 +133,9 @@ struct Record {
   std::vector<Check> checks;
   std::vector<std::pair<std::string, double>> spans;  // seconds by phase
   std::map<std::string, Series> telemetry;
-  std::optional<Matrix> matrix;  // of a case that measures every pair
-  std::string started;           // ISO 8601, UTC
+  std::optional<OutsideCpu> outside_cpu;  // absent: unknown
+  std::optional<Matrix> matrix;           // of a case that measures every pair
+  std::string started;                    // ISO 8601, UTC
   double seconds = 0;
   std::string log;  // tail of the workers' stderr if the case broke
 
@@ -133,7 +160,8 @@ struct Record {
     io("choices", self.choices), io("labels", self.labels), io("status", self.status), io("reason", self.reason);
     io("comparable", self.comparable), io("flags", self.flags), io("samples", self.samples);
     io("metrics", self.metrics), io("checks", self.checks), io("spans", self.spans);
-    io("telemetry", self.telemetry), io.sparse("matrix", self.matrix), io("started", self.started);
+    io("telemetry", self.telemetry), io.sparse("outside_cpu", self.outside_cpu), io.sparse("matrix", self.matrix),
+        io("started", self.started);
     io("seconds", self.seconds), io.sparse("log", self.log);
   }
 };

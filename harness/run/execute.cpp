@@ -1,6 +1,8 @@
 // One case on one rank: prepare, setup, measure, verify, metrics.
 #include "harness/run/execute.h"
 
+#include "harness/comm/gather.h"
+#include "harness/comm/rank_hosts.h"
 #include "harness/comm/slow_link.h"
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
@@ -18,6 +20,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
+#include <bitset>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -65,6 +69,28 @@ void inject_breakdown(Context& context) {
   }
 }
 
+// The fault oversubscribe: threads that compete with the case's own for its CPUs.
+class BusyThreads {
+ public:
+  explicit BusyThreads(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i)
+      threads_.emplace_back([this] {
+        while (!ending_.load(std::memory_order_relaxed)) {
+        }
+      });
+  }
+  ~BusyThreads() {
+    ending_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  BusyThreads(const BusyThreads&) = delete;
+  BusyThreads& operator=(const BusyThreads&) = delete;
+
+ private:
+  std::atomic<bool> ending_{false};
+  std::vector<std::thread> threads_;
+};
+
 void record_samples(Record& record, const Measurement& measured, int rank) {
   Samples& samples = record.samples;
   samples.values = measured.values;
@@ -103,6 +129,24 @@ void find_links(const CaseOrder& order, Device& device, Communicator& comm, Cont
     context.outputs.flags.push_back(fmt::format("slow link: {} more", slow.findings.size() - max_links_named));
 }
 
+// The CPUs of all ranks on this host; empty unless this is the first of them.
+std::vector<int> cpus_to_watch(Communicator& comm) {
+  constexpr std::size_t max_cpus = 4096;
+  std::bitset<max_cpus> own;
+  for (const int cpu : cpu::rank_cpus())
+    if (static_cast<std::size_t>(cpu) < max_cpus) own.set(static_cast<std::size_t>(cpu));
+  const std::vector<std::string> hosts = hosts_of_ranks(comm);
+  const std::vector<std::bitset<max_cpus>> cpus = gather(comm, own);
+  const auto rank = static_cast<std::size_t>(comm.rank());
+  if (std::find(hosts.begin(), hosts.end(), hosts[rank]) != hosts.begin() + comm.rank()) return {};
+  for (std::size_t other = rank; other < hosts.size(); ++other)
+    if (hosts[other] == hosts[rank]) own |= cpus[other];
+  std::vector<int> all;
+  for (std::size_t cpu = 0; cpu < max_cpus; ++cpu)
+    if (own[cpu]) all.push_back(static_cast<int>(cpu));
+  return all;
+}
+
 void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record,
                 Clock::time_point start) {
   const std::unique_ptr<Case> work = make_case(*order.family, order.params, device.kind());
@@ -113,7 +157,9 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
     return;
   }
   // Only now that the case will run, since both query the driver.
-  Telemetry telemetry({.gpu_uuid = device.info().uuid, .gpu_pci = device.info().pci, .host = comm.rank() == 0});
+  const std::vector<int> host_cpus = cpus_to_watch(comm);
+  Telemetry telemetry(
+      {.gpu_uuid = device.info().uuid, .gpu_pci = device.info().pci, .host = comm.rank() == 0, .host_cpus = host_cpus});
   GpuHealth health(device.info().uuid, device.info().pci);
   // Adds the GPU's own errors to the message of a failed call.
   const auto with_gpu_errors = [&](auto&& body) {
@@ -138,10 +184,12 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   Sampler sampler(device, comm, context.outputs.protocol, start);
   if (gpus == Gpus::each) sampler.take_turns();
   const bool on_gpu = device.kind() == DeviceKind::cuda;
-  const bool watched = comm.rank() == 0 || on_gpu;
+  const bool watched = !host_cpus.empty() || on_gpu;
   if (watched) telemetry.start(start);
   phase(record, "measure", [&] {
     inject_breakdown(context);
+    std::optional<BusyThreads> crowd;
+    if (context.inject(Fault::oversubscribe)) crowd.emplace(3 * cpu::rank_cpus().size());
     // The last rank is the straggler, so that rank 0's own median cannot be mistaken for it.
     // Training slows down its own steps, so that its other timings are affected too.
     if (!order.family->workload && comm.rank() == comm.size() - 1 && context.inject(Fault::slow_rank))
@@ -160,6 +208,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   const Measurement& measured = sampler.measurement();
   const auto [from, to] =
       measured.own_window.value_or(std::pair(measured.window_start, measured.window_start + measured.window_seconds));
+  record.outside_cpu = telemetry.outside_cpu(from, to);
   if (!measured.samples_of || *measured.samples_of == comm.rank())
     record.samples.throttled = throttled_samples(record.telemetry, measured.at, to);
   // GPUs that run in turn or independently have no common efficiency, and a GPU shared by ranks would count twice.
@@ -380,6 +429,8 @@ Record merge_parts(std::vector<Record> parts) {
     const int rank = rank_of(part);
     whole.ranks.insert(whole.ranks.end(), part.ranks.begin(), part.ranks.end());
     join_throttled(whole.samples, part.samples);
+    if (part.outside_cpu && (!whole.outside_cpu || part.outside_cpu->lost() > whole.outside_cpu->lost()))
+      whole.outside_cpu = std::move(part.outside_cpu);
     if (severity(part.status) > severity(whole.status)) {
       whole.status = part.status;
       whole.reason = fmt::format("rank {}: {}", rank, part.reason);

@@ -169,6 +169,26 @@ void SwitchSensor::read(double seconds, std::vector<Reading>& readings) {
   last_ = {seconds, *count};
 }
 
+std::optional<double> PressureSensor::stalled_seconds() const {
+  const auto text = root_.text("proc/pressure/cpu");  // "some avg10=0.00 avg60=0.00 avg300=0.00 total=17590"
+  const auto at = text ? text->find("total=") : std::string::npos;
+  if (at == std::string::npos) return std::nullopt;
+  const auto microseconds = to_integer(words(std::string_view(*text).substr(at + 6)).front());
+  return microseconds ? std::optional(1e-6 * static_cast<double>(*microseconds)) : std::nullopt;
+}
+
+void PressureSensor::read(double seconds, std::vector<Reading>& readings) {
+  const auto stalled = stalled_seconds();
+  if (!stalled) return;
+  if (last_) {
+    const double elapsed = seconds - last_->first;
+    if (elapsed < min_rate_seconds) return;
+    readings.push_back(
+        {"cpu_pressure", "1", Reading::Kind::rate, std::clamp((*stalled - last_->second) / elapsed, 0.0, 1.0)});
+  }
+  last_ = {seconds, *stalled};
+}
+
 std::vector<std::unique_ptr<Sensor>> find_sensors(const Root& root, const std::vector<int>& cpus) {
   std::vector<std::unique_ptr<Sensor>> all;
   const auto keep_if_present = [&](auto sensor) {
@@ -183,6 +203,7 @@ std::vector<std::unique_ptr<Sensor>> find_sensors(const Root& root, const std::v
   all.push_back(std::make_unique<MemorySensor>(root));
   keep_if_present(std::make_unique<TemperatureSensor>(root));
   keep_if_present(std::make_unique<EnergySensor>(root));
+  keep_if_present(std::make_unique<PressureSensor>(root));
   if (root.real()) all.push_back(std::make_unique<SwitchSensor>(own_involuntary_switches));
   return all;
 }

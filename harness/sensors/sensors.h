@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay {
@@ -128,6 +129,22 @@ class SwitchSensor : public Sensor {
   };
   std::function<std::optional<std::int64_t>()> count_;
   std::optional<Last> last_;
+};
+
+// "cpu_pressure" (1): fraction of the time since the last reading that some thread of the machine was ready to run and
+// had no CPU (/proc/pressure/cpu).
+class PressureSensor : public Sensor {
+ public:
+  explicit PressureSensor(Root root) : root_(std::move(root)) {}
+  bool present() const { return stalled_seconds().has_value(); }
+  void begin() override { last_.reset(); }
+  void read(double seconds, std::vector<Reading>& readings) override;
+
+ private:
+  std::optional<double> stalled_seconds() const;
+
+  Root root_;
+  std::optional<std::pair<double, double>> last_;  // when, and how long it had been by then
 };
 
 // Every sensor that this machine has, for a process that may use `cpus`.

@@ -4,6 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
 #include "harness/sensors/gpu_sensors.h"
+#include "harness/sensors/outside_cpu.h"
 #include "harness/sensors/sensors.h"
 #include "harness/sensors/series_builder.h"
 
@@ -44,6 +45,11 @@ struct Telemetry::State {
     ASSAY_CHECK(options.period_seconds > 0, "a telemetry period of {} s", options.period_seconds);
     if (options.cpus.empty()) options.cpus = cpu::rank_cpus();
     if (options.host) sensors = find_sensors(Root(options.root), options.cpus);
+    if (!options.host_cpus.empty()) {
+      auto watch = std::make_unique<OutsideCpuSensor>(Root(options.root), options.host_cpus);
+      outside = watch.get();
+      sensors.push_back(std::move(watch));
+    }
     if (!options.gpu_uuid.empty() || !options.gpu_pci.empty())
       if (auto gpu = find_gpu_sensor(options.gpu_uuid, options.gpu_pci)) sensors.push_back(std::move(gpu));
   }
@@ -78,6 +84,7 @@ struct Telemetry::State {
 
   TelemetryOptions options;
   std::vector<std::unique_ptr<Sensor>> sensors;
+  OutsideCpuSensor* outside = nullptr;  // one of them
   std::vector<Reading> readings;
   std::mutex mutex;
   std::condition_variable wake;
@@ -108,6 +115,10 @@ std::map<std::string, Series> Telemetry::stop() {
   state_->wake.notify_one();
   state_->thread.join();
   return std::move(state_->series);
+}
+
+std::optional<OutsideCpu> Telemetry::outside_cpu(double from, double to) {
+  return state_->outside ? state_->outside->in_window(from, to) : std::nullopt;
 }
 
 double Telemetry::own_cpu_seconds() const { return state_->cpu_seconds; }

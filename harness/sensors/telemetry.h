@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct TelemetryOptions {
   // The rank's GPU; empty: none. Its sensors are those of gpu_sensors.h.
   std::string gpu_uuid = {};
   std::string gpu_pci = {};
-  bool host = true;  // whether to read the host's sensors too: only one rank does
+  bool host = true;                 // whether to read the host's sensors too: only one rank does
+  std::vector<int> host_cpus = {};  // of all ranks on this host, to watch who else uses them; empty: not watched
 };
 
 // Samples its sensors on a thread from start() to stop(), which may be called repeatedly. The thread runs on the last
@@ -30,8 +32,9 @@ struct TelemetryOptions {
 // kernel does not offer are absent.
 //
 // Series, by name: clock (Hz), utilisation and steal (fraction of the rank's CPUs), resident and resident_peak (B),
-// temperature (degC), package_energy (J since the case began), involuntary_switches (1/s). Without cpufreq the clock
-// is that of the sampling thread's CPU, from about 30 us of dependent adds per period (0.01 % of a CPU).
+// temperature (degC), package_energy (J since the case began), involuntary_switches (1/s), outside_cpu (CPUs),
+// cpu_pressure (1). Without cpufreq the clock is that of the sampling thread's CPU, from about 30 us of dependent adds
+// per period (0.01 % of a CPU).
 class Telemetry {
  public:
   explicit Telemetry(double period_seconds = 0.25);
@@ -43,6 +46,8 @@ class Telemetry {
   // `origin` is the case's start on the steady clock; series are seconds since it.
   void start(std::chrono::steady_clock::time_point origin);
   std::map<std::string, Series> stop();
+  // Of the last case, after stop(): see OutsideCpuSensor::in_window. Absent if the host's CPUs were not watched.
+  std::optional<OutsideCpu> outside_cpu(double from, double to);
   // CPU time that sampling has taken so far, over all stopped cases.
   double own_cpu_seconds() const;
 

@@ -14,8 +14,9 @@ struct Known {
   std::string_view families;  // "|gemm|peak|"; empty: any
 };
 
-constexpr std::array<Known, 46> table{{
+constexpr std::array<Known, 47> table{{
     {"throughput", "FLOP/s", "|gemm|peak|"},
+    {"throughput", "OP/s", "|gemm|peak|"},
     {"throughput", "img/s", "|dataloader|resnet|"},
     {"throughput", "tokens/s", "|dataloader|transformer|llama|"},
     {"bandwidth", "B/s", ""},

@@ -10,20 +10,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 namespace assay::report {
 
 namespace {
 
-double parse_price(const std::string& text) {
+double parse_price(const std::string& place, const std::string& text) {
   double value = 0;
   try {
     value = parse_real(text);
   } catch (const UsageError& problem) {
-    throw UsageError(fmt::format("--price: {}; give USD per hour for the whole machine: --price 12.3", problem.what()));
+    throw UsageError(
+        fmt::format("{}: {}; give USD per hour for the whole machine, such as 12.3", place, problem.what()));
   }
-  if (!(value > 0)) throw UsageError(fmt::format("--price: {} is not above 0", in_quotes(text)));
-  if (value > 1e9) throw UsageError(fmt::format("--price: {} is too large: at most 1e9", in_quotes(text)));
+  if (!(value > 0)) throw UsageError(fmt::format("{}: {} is not above 0", place, in_quotes(text)));
+  if (value > 1e9) throw UsageError(fmt::format("{}: {} is too large: at most 1e9", place, in_quotes(text)));
   return value;
 }
 
@@ -33,9 +35,12 @@ PriceSource load_prices(const PriceFlags& flags) {
   if (flags.file && flags.price)
     throw UsageError("--prices and --price exclude each other: give a file of prices, or one price for every machine");
   PriceSource source;
-  source.asked = flags.file || flags.price;
-  if (flags.price) {
-    source.given = parse_price(*flags.price);
+  const char* variable = std::getenv("ASSAY_PRICE");
+  const bool by_variable = !flags.file && !flags.price && variable && *variable != '\0';
+  source.asked = flags.file || flags.price || by_variable;
+  if (flags.price || by_variable) {
+    if (by_variable) source.given_by = "ASSAY_PRICE";
+    source.given = parse_price(source.given_by, by_variable ? variable : *flags.price);
     return source;
   }
   if (flags.file) source.files.push_back(read_price_file(*flags.file));

@@ -282,7 +282,7 @@ MachinePrices prices_of(const RunData& run, const PriceSource& source) {
     HourlyPrice price;
     price.basis = Basis::given;
     price.usd = source.given;
-    price.source = "--price";
+    price.source = source.given_by;
     if (*price.usd == placeholder_price)
       price.warnings.push_back("700 USD per hour is what catalogues show for an unknown price");
     prices.offers.push_back(std::move(price));

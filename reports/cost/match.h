@@ -13,7 +13,8 @@ namespace assay::report {
 
 // The prices to use. Files are searched in order: the user's own, then those of configs/prices.
 struct PriceSource {
-  std::optional<double> given;  // --price: USD per hour for each whole machine; files are then ignored
+  std::optional<double> given;       // USD per hour for each whole machine; files are then ignored
+  std::string given_by = "--price";  // or the variable that gave it
   std::vector<PriceFile> files;
   bool asked = false;  // a flag was given
 };

@@ -66,7 +66,7 @@ double stalls(const Entry& entry) {
 
 bool is_item_rate(const Metric& metric) {
   return metric.name == "throughput" && metric.unit.size() > 2 && metric.unit.ends_with("/s") && metric.unit != "B/s" &&
-         metric.unit != "FLOP/s";
+         metric.unit != "FLOP/s" && metric.unit != "OP/s";
 }
 
 std::string million_of(const std::string& unit) {
@@ -148,8 +148,8 @@ std::vector<Result> results_of(const Entry& entry) {
   }
   if (const Metric* flops = find_metric(record, "model_flops"); flops && flops->unit == "FLOP/s") {
     add(at_rate("EFLOP", exa, *flops));
-  } else if (throughput && throughput->unit == "FLOP/s" && record.family != "peak") {
-    add(at_rate("EFLOP", exa, *throughput, stalls(entry)));
+  } else if (throughput && (throughput->unit == "FLOP/s" || throughput->unit == "OP/s") && record.family != "peak") {
+    add(at_rate(throughput->unit == "OP/s" ? "EOP" : "EFLOP", exa, *throughput, stalls(entry)));
   }
   return results;
 }

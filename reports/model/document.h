@@ -91,7 +91,27 @@ struct Figure {
   std::vector<Curve> curves;  // at most five
 };
 
-using Block = std::variant<Text, Table, Verbatim, List, Figure>;
+// Bars drawn without scripts, one per row, each on a scale of its own from 0 to 1. Its figures are in its texts, so
+// terminals and other formats leave it out where a table has them too.
+struct BarRow {
+  std::string label;
+  std::string text;                        // the figure, for people: "229 GFLOP/s ± 0.7 %"
+  std::vector<double> parts;               // stacked from 0; their sum is at most 1
+  std::optional<Interval> range = {};      // of the end of the bar
+  std::optional<double> peak = {};         // a line
+  std::optional<Interval> reference = {};  // a shade
+  std::string link = {};                   // as Cell's
+};
+
+struct Bars {
+  std::string id;
+  std::string title;
+  std::string note;                // what the marks mean
+  std::vector<std::string> parts;  // names of the parts, if there are several
+  std::vector<BarRow> rows;
+};
+
+using Block = std::variant<Text, Table, Verbatim, List, Figure, Bars>;
 
 struct Section {
   std::string id;
@@ -100,12 +120,22 @@ struct Section {
   bool in_terminal = true;  // false: only in files (long appendices)
 };
 
+// The answer to a question, in a sentence.
+struct Answer {
+  std::string id;     // member name in JSON
+  std::string title;  // "Steady"
+  std::string text;   // "yes: others used at most 0.01 CPUs while a case was measured"
+  Tone tone = Tone::plain;
+  std::vector<std::string> evidence;  // what it rests on, a line each
+};
+
 struct Document {
   std::string title;
   std::string headline;     // one line: machine, plan, time
   std::string verdict;      // one line: held, failed, skipped
   Tone tone = Tone::plain;  // of the verdict
   std::vector<Section> sections;
+  std::vector<Answer> answers = {};  // shown before the sections
 };
 
 }  // namespace assay::report

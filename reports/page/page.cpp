@@ -1,6 +1,8 @@
 // Puts the sections of the report in order.
 #include "reports/page/page.h"
 
+#include "reports/answers/answers.h"
+#include "reports/diagnosis/document.h"
 #include "reports/hosts/hosts.h"
 #include "reports/roofline/roofline.h"
 #include "reports/scaling/scaling.h"
@@ -10,8 +12,10 @@
 #include "reports/summary/left_out.h"
 #include "reports/summary/method.h"
 #include "reports/summary/samples.h"
+#include "reports/summary/step_bars.h"
 #include "reports/summary/verdict.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -25,7 +29,14 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
     document.sections.insert(document.sections.end(), std::make_move_iterator(sections.begin()),
                              std::make_move_iterator(sections.end()));
   };
+  static const RunSet none({});
+  document.answers = answers_of(runs, options.references ? *options.references : none);
+  // Figures that may be lower bounds are not green.
+  if (document.tone == Tone::good)
+    for (const Answer& answer : document.answers)
+      if (answer.id == "steady" && answer.tone == Tone::warn) document.tone = Tone::warn;
   add(key_figure_sections(runs));
+  add(step_sections(runs));
   add(attention_sections(runs));
   add(environment_sections(runs));
   add(host_sections(runs));
@@ -35,6 +46,9 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
   add(collective_sections(runs, options.nccl_table));
   add(scaling_sections(runs));
   add(cost_sections(runs, options.prices));
+  if (const auto found = diagnose(runs, shipped_rules());
+      std::any_of(found.begin(), found.end(), [](const Diagnosis& one) { return !one.fired.empty(); }))
+    add(diagnosis_sections(found));
   add(roofline_sections(runs));
   add(host_figure_sections(runs));
   add(sample_sections(runs));

@@ -5,16 +5,19 @@
 #include "reports/data/run_set.h"
 #include "reports/model/document.h"
 
+#include <memory>
+
 namespace assay::report {
 
 struct PageOptions {
-  PriceSource prices;       // from load_prices(); without prices there are no costs
-  bool nccl_table = false;  // shows collectives in nccl-tests' form in the terminal too
+  PriceSource prices;                             // from load_prices(); without prices there are no costs
+  std::shared_ptr<const RunSet> references = {};  // runs that machines of the same kind are held against; null: none
+  bool nccl_table = false;                        // shows collectives in nccl-tests' form in the terminal too
 };
 
-// The verdict and the figures that matter; what failed; environment; suites; workloads; cost; roofline; samples; what
-// was skipped and why; how each figure was measured. Empty parts are left out. All renderers draw this document;
-// terminals omit its appendices.
+// The verdict, the four answers and the figures that matter; what failed; environment; suites; workloads; cost;
+// roofline; samples; what was skipped and why; how each figure was measured. Empty parts are left out. All renderers
+// draw this document; terminals omit its appendices.
 Document whole_report(const RunSet& runs, const PageOptions& options);
 
 }  // namespace assay::report

@@ -65,6 +65,23 @@ void band(std::string& out, const Document& document) {
   out += "</header>\n";
 }
 
+// Each question with its answer; what it rests on opens below.
+void answers_html(std::string& out, const std::vector<Answer>& answers) {
+  if (answers.empty()) return;
+  out += "<dl class=answers>\n";
+  for (const Answer& answer : answers) {
+    out += fmt::format("<div><dt>{}</dt><dd>{}{}", html_escape(answer.title), sign_html(answer.tone),
+                       html_escape(answer.text));
+    if (!answer.evidence.empty()) {
+      out += "<details><summary>Evidence</summary><ul>\n";
+      for (const std::string& line : answer.evidence) out += "<li>" + html_escape(line) + "</li>\n";
+      out += "</ul></details>";
+    }
+    out += "</dd></div>\n";
+  }
+  out += "</dl>\n";
+}
+
 void contents(std::string& out, const Document& document, const Ids& ids) {
   std::string items;
   for (const Section& section : document.sections)
@@ -92,6 +109,7 @@ void block_html(std::string& out, const Section& section, const Block& block, st
   if (const auto* table = std::get_if<Table>(&block))
     table_html(out, *table, section.title.empty() ? "table" : section.title, max_rows, ids);
   if (const auto* figure = std::get_if<Figure>(&block)) figure_html(out, *figure, points, ids);
+  if (const auto* bars = std::get_if<Bars>(&block)) bars_html(out, *bars, ids);
   if (const auto* verbatim = std::get_if<Verbatim>(&block)) verbatim_html(out, verbatim->text);
   if (const auto* list = std::get_if<List>(&block); list && !list->items.empty()) {
     out += "<ul>\n";
@@ -109,6 +127,7 @@ std::string page(const Document& document, const RowLimits& limits) {
   band(out, document);
   contents(out, document, ids);
   out += "<main id=page-main tabindex=-1>\n";
+  answers_html(out, document.answers);
   for (const Section& section : document.sections) {
     out += fmt::format("<section{}>\n", ids.attribute(section.id));
     if (!section.title.empty()) out += fmt::format("<h2>{}</h2>\n", html_escape(section.title));

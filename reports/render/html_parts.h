@@ -49,4 +49,7 @@ void table_html(std::string& out, const Table& table, const std::string& name, s
 // curve.
 void figure_html(std::string& out, const Figure& figure, std::size_t max_points, Ids& ids);
 
+// Bars as inline SVG in a table of labels and figures.
+void bars_html(std::string& out, const Bars& bars, Ids& ids);
+
 }  // namespace assay::report

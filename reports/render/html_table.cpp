@@ -74,6 +74,7 @@ Ids::Ids(const Document& document, const RowLimits& limits) {
   for (const Section& section : document.sections) {
     for (const Block& block : section.blocks) {
       if (const auto* figure = std::get_if<Figure>(&block)) add(figure->id);
+      if (const auto* bars = std::get_if<Bars>(&block)) add(bars->id);
       if (const auto* table = std::get_if<Table>(&block)) {
         add(table->id);
         const std::size_t shown = std::min(table->rows.size(), limits.of(section));

@@ -47,6 +47,35 @@ Json figure_json(const Figure& figure) {
           {"curves", std::move(curves)}};
 }
 
+std::string_view state_name(Tone tone) {
+  switch (tone) {
+    case Tone::good: return "good";
+    case Tone::warn: return "warn";
+    case Tone::bad: return "bad";
+    default: return "unknown";
+  }
+}
+
+// The worst of all: what is unknown is worse than good.
+std::string_view worst_state(const std::vector<Answer>& answers) {
+  for (const Tone tone : {Tone::bad, Tone::warn, Tone::plain})
+    for (const Answer& answer : answers)
+      if (state_name(answer.tone) == state_name(tone)) return state_name(tone);
+  return state_name(Tone::good);
+}
+
+Json answers_json(const std::vector<Answer>& answers) {
+  Json json = Json::object();
+  for (const Answer& answer : answers) {
+    Json evidence = Json::array();
+    for (const std::string& line : answer.evidence) evidence.push_back(printable(line));
+    json[answer.id] = {
+        {"state", state_name(answer.tone)}, {"text", printable(answer.text)}, {"evidence", std::move(evidence)}};
+  }
+  json["state"] = worst_state(answers);
+  return json;
+}
+
 }  // namespace
 
 std::string render_json(const Document& document) {
@@ -70,11 +99,12 @@ std::string render_json(const Document& document) {
                         {"lists", std::move(lists)},
                         {"figures", std::move(figures)}});
   }
-  const Json json = {{"schema", 1},
-                     {"title", printable(document.title)},
-                     {"headline", printable(document.headline)},
-                     {"verdict", printable(document.verdict)},
-                     {"sections", std::move(sections)}};
+  Json json = {{"schema", 1},
+               {"title", printable(document.title)},
+               {"headline", printable(document.headline)},
+               {"verdict", printable(document.verdict)},
+               {"sections", std::move(sections)}};
+  if (!document.answers.empty()) json["answers"] = answers_json(document.answers);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

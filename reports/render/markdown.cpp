@@ -2,6 +2,8 @@
 #include "reports/render/escape.h"
 #include "reports/render/render.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -56,6 +58,10 @@ std::string render_markdown(const Document& document) {
   std::string out = "# " + markdown_escape(document.title) + "\n\n";
   if (!document.verdict.empty()) out += "**" + markdown_escape(document.verdict) + "**\n\n";
   if (!document.headline.empty()) out += markdown_escape(document.headline) + "\n\n";
+  for (const Answer& answer : document.answers)
+    out +=
+        fmt::format("- {}**{}** {}\n", sign(answer.tone), markdown_escape(answer.title), markdown_escape(answer.text));
+  if (!document.answers.empty()) out += "\n";
   for (const Section& section : document.sections) {
     if (!section.title.empty()) out += "## " + markdown_escape(section.title) + "\n\n";
     for (const Block& block : section.blocks) {

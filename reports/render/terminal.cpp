@@ -2,6 +2,8 @@
 #include "reports/render/escape.h"
 #include "reports/render/render.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -180,6 +182,8 @@ void verbatim_lines(Writer& writer, const std::string& text) {
 std::string render_terminal(const Document& document, const TerminalStyle& style) {
   Writer writer(style);
   if (!document.headline.empty()) writer.wrapped(document.headline, Tone::plain, "  ");
+  for (const Answer& answer : document.answers)
+    writer.wrapped(fmt::format("{:<7} {}", answer.title, answer.text), answer.tone, "        ");
   for (const Section& section : document.sections) {
     if (!section.in_terminal) continue;
     if (!section.title.empty()) {

@@ -36,6 +36,7 @@ struct Dot {
 
 struct Roofs {
   std::optional<Roof> compute, memory, sheet_compute, sheet_memory;
+  const char* unit = "FLOP/s";  // of a rate of computing
 };
 
 double bytes_of_type(std::string_view type) {
@@ -137,9 +138,9 @@ std::string roofs_text(const Roofs& roofs) {
     if (!roof) return;
     parts.push_back(fmt::format("{} {} ({})", what, quantity_text({roof->value, roof->range}, unit), roof->source));
   };
-  add("measured", roofs.compute, "FLOP/s");
+  add("measured", roofs.compute, roofs.unit);
   add("measured", roofs.memory, "B/s");
-  add("sheet", roofs.sheet_compute, "FLOP/s");
+  add("sheet", roofs.sheet_compute, roofs.unit);
   add("sheet", roofs.sheet_memory, "B/s");
   if (parts.empty()) return "No known roof: add the families peak and memory to the plan.";
   return fmt::format("Roofs: {}.", fmt::join(parts, "; "));
@@ -161,7 +162,7 @@ Table dot_table(const std::vector<Dot>& dots, const Roofs& roofs, const std::str
     if (table.rows.size() == max_rows) break;
     const bool memory = both && roofs.memory->value * dot.intensity < roofs.compute->value;
     std::vector<Cell> row{case_cell(*dot.entry->record, dot.entry->anchor()), quantity_cell({dot.intensity}, "FLOP/B"),
-                          quantity_cell({dot.rate, dot.range}, "FLOP/s"),
+                          quantity_cell({dot.rate, dot.range}, roofs.unit),
                           both ? Cell{memory ? "memory" : "compute", nullptr} : no_cell(),
                           of_roof_cell(dot.rate, under(roofs.compute, roofs.memory, dot.intensity))};
     if (sheet) row.push_back(of_roof_cell(dot.rate, under(roofs.sheet_compute, roofs.sheet_memory, dot.intensity)));
@@ -171,7 +172,7 @@ Table dot_table(const std::vector<Dot>& dots, const Roofs& roofs, const std::str
 }
 
 Figure figure_of(const std::vector<Dot>& dots, const Roofs& roofs, const std::string& id, const std::string& title) {
-  Figure figure{id, title, "", {"arithmetic intensity", "FLOP/B", true}, {"rate", "FLOP/s", true}, {}};
+  Figure figure{id, title, "", {"arithmetic intensity", "FLOP/B", true}, {"rate", roofs.unit, true}, {}};
   double from = dots.front().intensity, to = from;
   for (const Dot& dot : dots) {
     from = std::min(from, dot.intensity);
@@ -195,7 +196,7 @@ Figure figure_of(const std::vector<Dot>& dots, const Roofs& roofs, const std::st
     }
     if (!best) continue;
     parts.push_back(fmt::format("{}: {}, up to {} at {:.3g} FLOP per byte", name, plural(curve.points.size(), "point"),
-                                format_quantity(best->rate, "FLOP/s"), best->intensity));
+                                format_quantity(best->rate, roofs.unit), best->intensity));
     figure.curves.push_back(std::move(curve));
   }
   figure.alt = fmt::format("{}. {} {}.", title, roofs_text(roofs), fmt::join(parts, "; "));
@@ -323,7 +324,11 @@ std::vector<Section> roofline_sections(const RunSet& runs) {
         return std::tuple(a.kind, a.intensity, a.entry->record->key) <
                std::tuple(b.kind, b.intensity, b.entry->record->key);
       });
-      Roofs roofs{measured_compute(entries, device, dtype), measured_memory(entries, device), {}, {}};
+      Roofs roofs{measured_compute(entries, device, dtype),
+                  measured_memory(entries, device),
+                  {},
+                  {},
+                  dtype == "int8" ? "OP/s" : "FLOP/s"};
       const HardwareSheet* sheet = sheet_of(sheets, *first->run, *first->record);
       for (const Dot& dot : dots)
         if (!roofs.sheet_compute && dot.kind == Kind::training) roofs.sheet_compute = recorded_peak(*dot.entry->record);

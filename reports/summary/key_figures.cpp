@@ -3,6 +3,9 @@
 #include "reports/data/figures.h"
 #include "reports/data/words.h"
 #include "reports/summary/case_table.h"
+#include "reports/summary/key_bars.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -188,6 +191,7 @@ std::vector<Section> key_figure_sections(const RunSet& runs) {
     for (const KeyFigure& figure : figures)
       table.rows.push_back(case_row({figure.entry, figure.metric, figure.title}, {}));
     cases += figures.size();
+    section.blocks.push_back(bars_of(figures, fmt::format("bars-{}", shown), table.title));
     section.blocks.push_back(std::move(table));
   }
   if (shown > max_machines)

@@ -13,21 +13,11 @@ namespace assay::report {
 
 RunVerdict verdict_of(const RunSet& runs) {
   std::map<Status, int> counts;
-  std::map<std::string, int> skip_reasons;
-  for (const Entry& entry : runs.entries()) {
-    ++counts[entry.record->status];
-    if (entry.record->status == Status::skipped) ++skip_reasons[first_line(entry.record->reason)];
-  }
+  for (const Entry& entry : runs.entries()) ++counts[entry.record->status];
   RunVerdict verdict;
   verdict.line = fmt::format("held: {} · failed: {}", counts[Status::ok], counts[Status::failed]);
   if (counts[Status::error] > 0) verdict.line += fmt::format(" · broken: {}", counts[Status::error]);
   verdict.line += fmt::format(" · skipped: {}", counts[Status::skipped]);
-  if (!skip_reasons.empty()) {
-    const auto most = std::max_element(skip_reasons.begin(), skip_reasons.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (!most->first.empty() || skip_reasons.size() > 1)
-      verdict.line += fmt::format(" ({}{})", most->first, skip_reasons.size() > 1 ? "; …" : "");
-  }
   std::size_t unreadable = 0;
   for (const RunData& run : runs.runs()) unreadable += run.problems.size();
   if (unreadable > 0) verdict.line += fmt::format(" · {} not read", plural(unreadable, "line"));

@@ -145,7 +145,8 @@ class GemmCase final : public Case {
   }
 
   std::vector<Metric> metrics(const Measurement& measurement) const override {
-    Metric throughput = rate_metric("throughput", shape_.flops(), "FLOP/s", measurement);
+    const bool integer = shape_.types.out == DType::i32;  // no floating-point operations
+    Metric throughput = rate_metric("throughput", shape_.flops(), integer ? "OP/s" : "FLOP/s", measurement);
     if (sustained_ && measurement.window_seconds > 0) {
       // One rank's work over the wall time of the window: a median would hide stalls.
       const double item = shape_.flops() / ranks_;

@@ -109,13 +109,14 @@ class PeakCase final : public Case {
   }
 
   std::vector<Metric> metrics(const Measurement& measurement) const override {
-    std::vector<Metric> all{rate_metric("throughput", flops() * passes, "FLOP/s", measurement)};
+    const bool integer = chosen_->element == peak::Element::int8;  // no floating-point operations
+    std::vector<Metric> all{rate_metric("throughput", flops() * passes, integer ? "OP/s" : "FLOP/s", measurement)};
     double clocks = 0;
     for (const Worker& worker : workers_) clocks += worker.clock_hz;
     if (clocks > 0 && all.front().value) {
       Metric per_cycle;
       per_cycle.name = "flop_per_cycle";
-      per_cycle.unit = "FLOP";
+      per_cycle.unit = integer ? "OP" : "FLOP";
       per_cycle.value = *all.front().value / clocks;
       all.push_back(per_cycle);
     }

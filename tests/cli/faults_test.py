@@ -1,6 +1,7 @@
 """Injects every fault into every family that supports it: a check must notice it and name the culprit, and records must
 say what was injected. Reports leave such records out unless asked. Clean runs of the same cases must raise nothing.
 usage: faults_test.py [CLEAN_RUNS] [CLASS...]"""
+import json
 import os
 import re
 import sys
@@ -150,6 +151,26 @@ class Measured(FaultCase):
         self.found_slow("slow-link", entries, r"slow link: every one of rank 2 on \S+ \(to rank 0 on \S+, rank 1 on \S+\)",
                         never="slow rank")
         self.found_slow("slow-rank", entries, r"slow rank: rank 2 on \S+ took ", never="slow link")
+
+    # --- diagnosis ---------------------------------------------------------------------------------------------------
+
+    # Each drill and the rules that must call it bad. A crowd of threads slows down whatever else they measure.
+    DRILLS = {"slow-loader": {"data-starved"}, "stall": {"stalls"}, "oversubscribe": {"cpu-oversubscribed"}}
+
+    def bad_rules(self, *words):
+        done = self.assay("diagnose", "out", "--json", "-", *words)
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        return {rule["id"] for rule in json.loads(done.stdout)["rules"] if rule["state"] == "bad"}
+
+    def test_each_drill_fires_its_own_rule_and_no_other_as_bad(self):
+        steps = {**GPT, "protocol": {"max_seconds": "3s", "min_samples": 100}}
+        for fault, rules in self.DRILLS.items():
+            for attempt in range(3):  # a busy machine may fire another
+                self.inject(fault, steps, code=0)
+                found = self.bad_rules("--injected")
+                if found == rules:
+                    break
+            self.assertEqual(found, rules, fault)
 
     def test_reports_leave_out_injected_records_unless_asked(self):
         self.run_plan(MEMORY, out="clean")

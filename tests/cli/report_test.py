@@ -22,9 +22,8 @@ class Report(AssayCase):
         self.assertIn("launch fork_join", done.stdout)
         self.assertIn("1.00 us", done.stdout)
         self.assertIn("± 1.0 %", done.stdout)
-        self.assertIn("held: 1 · failed: 0 · skipped: 1 (no GPU)", done.stdout)
+        self.assertIn("held: 1 · failed: 0 · skipped: 1", done.stdout)
         self.assertNotIn("\033", done.stdout)
-        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
 
     def test_writes_markdown_and_json_in_base_units(self):
         self.run_dir(self.record())
@@ -44,7 +43,7 @@ class Report(AssayCase):
         self.assertIn("report: out.html", done.stdout)
         page = (self.dir / "out.html").read_text()
         self.assertTrue(page.startswith("<!doctype html>"))
-        for text in ("held: 1", "skipped: 1 (no GPU)", "launch fork_join", "1.00 us", "Cost per result", "line 2",
+        for text in ("held: 1", "skipped: 1", "launch fork_join", "1.00 us", "Cost per result", "line 2",
                      "Content-Security-Policy\" content=\"default-src 'none'"):
             self.assertTrue(text in page, text)
         for load in (" src=", "@import", "url(", "<link rel=\"stylesheet"):
@@ -123,7 +122,6 @@ class Report(AssayCase):
         self.assertIn("3 runs of 2 machines", done.stdout)
         self.assertRegex(done.stdout, r"launch fork_join +3 us .* 2 +1 us – 3 us")
         self.assertRegex(done.stdout, r"launch fork_join +5 us")
-        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
 
     def test_extreme_figures_print_no_nan(self):
         odd = [{"values": []}, {"values": [0, 0, 0], "at": [0, 1, 2]}, {"values": [None, 1]}, {"values": [1e-300, 1e300]},

@@ -30,7 +30,6 @@ class ScalingReport(AssayCase):
         """The tables of the report's JSON, and its text."""
         done = self.assay("report", *dirs, "--json", "out.json", "--md", "out.md")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
         return self.tables(), done.stdout
 
     def test_strong_and_weak_by_hand(self):

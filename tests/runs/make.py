@@ -59,7 +59,7 @@ def commands():
 
 # Members whose strings are prose: there must be one, but its words may change.
 PROSE = {"title", "headline", "texts", "items", "reason", "remark", "what", "warnings", "culprit", "label", "series",
-         "stands_for", "rule", "seen", "effect", "fix"}
+         "stands_for", "rule", "seen", "effect", "fix", "text", "evidence"}
 # Members that name a case or a file, or are prose if there is none.
 NAME_OR_PROSE = {"peak", "gemm"}
 # Objects whose keys come from records.

@@ -37,7 +37,7 @@ Family workload_family() {
   made.name = family.name;
   made.summary = family.summary;
   made.workload = true;
-  made.faults = {Fault::wrong_sum, Fault::bit_flip, Fault::slow_link};
+  made.faults = {Fault::wrong_sum, Fault::bit_flip, Fault::slow_link, Fault::slow_loader, Fault::stall};
   made.params = training_schema(family);
   made.estimate = [](const Params& params, const World& world) { return estimate(family, params, world); };
   made.make = [](const Params& params) { return make_case(family, params); };

@@ -73,6 +73,8 @@ class QualityCase final : public Case {
     sampler_ = &sampler;
     const bool last = context_->comm.rank() == context_->comm.size() - 1;
     if (last && context_->inject(Fault::slow_rank)) trainer_->slow_down();
+    if (context_->inject(Fault::slow_loader)) trainer_->slow_loader();
+    if (context_->inject(Fault::stall)) trainer_->stall();
     if (const auto file = files_->to_resume()) continue_from(*file);
     sampler.procedure([this] {
       while (static_cast<std::int64_t>(runs_.size()) < settings_.runs) runs_.push_back(run_once(runs_.size()));

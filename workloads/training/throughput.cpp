@@ -17,7 +17,8 @@ namespace assay::training {
 namespace {
 
 constexpr std::int64_t loss_step = 10;     // of the metric loss_step_10
-constexpr double max_extra_seconds = 120;  // for steps that only checks need
+constexpr double min_extra_seconds = 10;   // for steps that only checks need, beside short measurements
+constexpr double max_extra_seconds = 120;  // the same beside long ones
 constexpr std::size_t max_pairs = 20;      // of steps with and without the compared feature
 constexpr std::size_t repeated_steps = 2;
 // The largest relative difference of a loss a few steps after sums were added up in another order.
@@ -70,12 +71,16 @@ class ThroughputCase final : public Case {
     trainer_->use_threads();
     steps_.clear();
     if (last_rank() && context_->inject(Fault::slow_rank)) trainer_->slow_down();
+    const Clock::time_point began = Clock::now();
+    if (context_->inject(Fault::slow_loader)) trainer_->slow_loader();
+    if (context_->inject(Fault::stall)) trainer_->stall();
     sampler.steps([this, &sampler](std::int64_t) {
       steps_.push_back(train_one());
       sampler.waited(steps_.back().parts.exposed_communication);
     });
     warm_ = steps_.size() - sampler.measurement().values.size();
     step_seconds_ = sampler.measurement().summary.median;
+    measuring_seconds_ = seconds_since(began);
   }
 
   void verify(Checks& checks) override {
@@ -146,11 +151,14 @@ class ThroughputCase final : public Case {
   }
 
   // Slow steps may have hit the time limit before the tenth: runs the missing ones untimed. Not if the plan asks for
-  // fewer samples.
+  // fewer samples, nor if verification would then take longer than measuring.
   void reach_loss_step() {
     if (context_->outputs.protocol.min_samples < loss_step) return;
     const std::int64_t missing = loss_step - trainer_->steps();
-    if (missing <= 0 || context_->comm.max_of(static_cast<double>(missing) * step_seconds_) > max_extra_seconds) return;
+    constexpr auto checking = static_cast<std::int64_t>(repeated_steps) + 1;  // check_repetition, check_learning
+    const double seconds = static_cast<double>(missing + checking) * step_seconds_;
+    const double budget = std::clamp(measuring_seconds_, min_extra_seconds, max_extra_seconds);
+    if (missing <= 0 || context_->comm.max_of(seconds - budget) > 0) return;
     while (trainer_->steps() < loss_step) train_one();
   }
 
@@ -349,9 +357,10 @@ class ThroughputCase final : public Case {
   std::vector<Step> steps_;  // of the last measure(), warm-up included
   std::size_t warm_ = 0;
   double step_seconds_ = 0;
-  bool repeats_ = true;          // all ops of all ranks repeat their bits
-  std::vector<double> losses_;   // from the first step on
-  std::vector<double> loss_at_;  // seconds since the case began; 0 for steps before a resume
+  double measuring_seconds_ = 0;  // with warm-up
+  bool repeats_ = true;           // all ops of all ranks repeat their bits
+  std::vector<double> losses_;    // from the first step on
+  std::vector<double> loss_at_;   // seconds since the case began; 0 for steps before a resume
   std::optional<MemoryWatch> memory_watch_;
   std::optional<std::uint64_t> peak_bytes_;
   std::optional<double> communication_;  // bytes that NCCL allocated when it connected the ranks

@@ -6,7 +6,9 @@
 #include "harness/trace/trace.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 namespace assay::training {
 
@@ -118,6 +120,7 @@ double Trainer::fill() {
   const trace::Span span(trace::Category::data, "data_wait");
   const Clock::time_point start = Clock::now();
   for (std::int64_t i = 0; i < settings_.accumulate; ++i) stream_->next(arrays_of(step_->inputs(i)));
+  if (late_data_) std::this_thread::sleep_for(std::chrono::duration<double>(last_seconds_));
   return seconds_since(start);
 }
 
@@ -143,6 +146,10 @@ Step Trainer::step(double learning_rate, bool reduce) {
     while (seconds_since(start) < end) {
     }
   }
+  if (stalls_ && steps_ % 20 == 0)
+    std::this_thread::sleep_for(std::chrono::duration<double>(10 * last_seconds_));
+  else
+    last_seconds_ = seconds_since(start) - step.parts.data_wait;
   refuse_non_finite(step.result);
   return step;
 }

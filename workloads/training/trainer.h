@@ -74,6 +74,10 @@ class Trainer {
   Evaluation evaluate();
   // The fault slow-rank: from now on steps take twice as long on this rank, not counting waits for other ranks.
   void slow_down() { slow_ = true; }
+  // The fault slow-loader: from now on every batch comes late, by as long as the rest of a step takes.
+  void slow_loader() { late_data_ = true; }
+  // The fault stall: from now on every twentieth step stops for ten times as long as the step before took.
+  void stall() { stalls_ = true; }
   // For fault injection: flips the upper mantissa bit of the part's first element, which stays finite.
   void flip_bit(const nn::StatePart& part);
   // Optimizer steps since initialise().
@@ -115,7 +119,10 @@ class Trainer {
   std::int64_t steps_ = 0;
   std::int64_t position_ = 0;  // in the data, from the checkpoint
   bool slow_ = false;
-  bool filled_ = false;  // the next step's batch is already sent
+  bool late_data_ = false;
+  bool stalls_ = false;
+  double last_seconds_ = 0;  // of the last step, without its data
+  bool filled_ = false;      // the next step's batch is already sent
 };
 
 }  // namespace assay::training

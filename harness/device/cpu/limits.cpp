@@ -172,4 +172,14 @@ std::optional<double> cpu_quota(const fs::path& root) {
   return least;
 }
 
+std::optional<double> throttled_cpu_seconds(const fs::path& root) {
+  std::optional<double> sum;
+  for (const Group& group : groups_of(root, "cpu"))
+    for_ancestors(group, [&](const fs::path& folder) {
+      const auto time = entry(folder / "cpu.stat", group.unified ? "throttled_usec" : "throttled_time");
+      if (time) sum = sum.value_or(0) + static_cast<double>(*time) * (group.unified ? 1e-6 : 1e-9);
+    });
+  return sum;
+}
+
 }  // namespace assay::cpu

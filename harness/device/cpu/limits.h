@@ -27,4 +27,8 @@ MemoryLimits memory_limits(const std::filesystem::path& root = "/");
 // The cgroups' CPU quota in CPUs (cpu.max, cpu.cfs_quota_us); absent if there is none.
 std::optional<double> cpu_quota(const std::filesystem::path& root = "/");
 
+// CPU seconds for which threads of this process's cgroups were held back by a quota, since they exist (throttled_usec,
+// throttled_time); absent if no group counts it.
+std::optional<double> throttled_cpu_seconds(const std::filesystem::path& root = "/");
+
 }  // namespace assay::cpu

@@ -33,7 +33,7 @@ function sortBy(table, head, title) {
 
 for (const table of document.querySelectorAll('table')) {
   const rows = table.querySelectorAll('tbody tr');
-  if (rows.length < 2) continue;
+  if (rows.length < 2 || !table.tHead) continue;
   rows.forEach((row, place) => { row.place = place; });
   for (const head of table.tHead.rows[0].cells) {
     const title = head.textContent.trim();

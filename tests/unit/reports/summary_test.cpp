@@ -118,7 +118,7 @@ TEST(Summary, SkipsAndErrorsAreCounted) {
   broken.status = Status::error;
   broken.reason = "killed by signal 9\nstderr tail";
   const Document document = summary_of({measured_run({skipped, broken})});
-  EXPECT_EQ(document.verdict, "held: 0 · failed: 0 · broken: 1 · skipped: 1 (no AMX)");
+  EXPECT_EQ(document.verdict, "held: 0 · failed: 0 · broken: 1 · skipped: 1");
   const std::string out = render_terminal(document, {});
   EXPECT_NE(out.find("b (1 rank): killed by signal 9"), std::string::npos);
 }

@@ -1,0 +1,9 @@
+#include "reports/answers/answers.h"
+
+namespace assay::report {
+
+std::vector<Answer> answers_of(const RunSet& runs, const RunSet& references) {
+  return {right_answer(runs), steady_answer(runs), normal_answer(runs, references), limit_answer(runs)};
+}
+
+}  // namespace assay::report

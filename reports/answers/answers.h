@@ -1,0 +1,34 @@
+// The four questions that a report answers before it shows figures: are they right, are they steady, are they normal
+// for such a machine, and what limits them.
+#pragma once
+
+#include "reports/data/run_set.h"
+#include "reports/model/document.h"
+
+#include <string>
+#include <vector>
+
+namespace assay::report {
+
+// Whether every answer was checked and correct.
+Answer right_answer(const RunSet& runs);
+
+// Whether anything but the run itself could have changed a figure: more than 5 % of a CPU that the case used went to
+// others, or a GPU was throttled. Such figures are lower bounds. Unknown for records that do not say (schema 1).
+Answer steady_answer(const RunSet& runs);
+
+// Whether the key figures are what such a machine gives: their places among those of reference runs of machines of the
+// same name, measured in the same way, and their shares of peaks. Not normal: worse than every reference by more than
+// 3 %, the whole interval. Unknown without references.
+Answer normal_answer(const RunSet& runs, const RunSet& references);
+
+// What holds training steps back: the worst finding of diagnosis, or computation itself. Unknown without training.
+Answer limit_answer(const RunSet& runs);
+
+// All four, in this order.
+std::vector<Answer> answers_of(const RunSet& runs, const RunSet& references);
+
+// Why this record's figure is a lower bound: "others used 0.9 CPUs (python3, pid 77: 0.88)"; empty if nothing says so.
+std::string disturbance_of(const Record& record);
+
+}  // namespace assay::report

@@ -1,0 +1,63 @@
+#include "reports/answers/answers.h"
+#include "reports/data/figures.h"
+#include "reports/data/groups.h"
+#include "reports/diagnosis/diagnosis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace assay::report {
+
+namespace {
+
+std::string finding_text(const Finding& finding) {
+  const auto ceiling = finding.ceiling();
+  std::string text = fmt::format("{}: {}", case_title(*finding.entry->record), finding.text());
+  if (ceiling && *ceiling > 1) text += fmt::format("; without that it is at most {:.3g} times as fast", *ceiling);
+  return text;
+}
+
+// The newest training cases that ran.
+std::vector<const Record*> training_cases(const RunSet& runs) {
+  std::vector<const Record*> found;
+  for (const MachineRuns& machine : by_machine(runs))
+    for (const CaseRuns& one : machine.cases) {
+      const Record& record = *one.newest().record;
+      if (record.status == Status::ok && is_training(record)) found.push_back(&record);
+    }
+  return found;
+}
+
+}  // namespace
+
+Answer limit_answer(const RunSet& runs) {
+  constexpr std::size_t max_evidence = 50;
+  Answer answer{"limit", "Limit", "", Tone::plain, {}};
+  std::vector<Finding> fired;
+  for (const Diagnosis& diagnosis : diagnose(runs, shipped_rules()))
+    fired.insert(fired.end(), diagnosis.fired.begin(), diagnosis.fired.end());
+  const auto gain = [](const Finding& finding) { return std::pair(finding.state, finding.ceiling().value_or(1)); };
+  std::stable_sort(fired.begin(), fired.end(), [&](const Finding& a, const Finding& b) { return gain(a) > gain(b); });
+  const std::vector<const Record*> training = training_cases(runs);
+  for (const Finding& finding : fired)
+    if (answer.evidence.size() < max_evidence) answer.evidence.push_back(finding_text(finding));
+  if (!fired.empty()) {
+    answer.tone = fired.front().state == RuleState::bad ? Tone::bad : Tone::warn;
+    answer.text = fmt::format("{}. To do: {}", finding_text(fired.front()), fired.front().rule->fix);
+  } else if (training.empty()) {
+    answer.text = "unknown: no training step was measured";
+  } else {
+    answer.tone = Tone::good;
+    const auto longest = std::max_element(training.begin(), training.end(), [](const Record* a, const Record* b) {
+      const Metric *x = find_metric(*a, "step_time"), *y = find_metric(*b, "step_time");
+      return (x ? *x->value : 0) < (y ? *y->value : 0);
+    });
+    answer.text = fmt::format("computation: nothing else holds back a training step ({})", case_title(**longest));
+  }
+  return answer;
+}
+
+}  // namespace assay::report

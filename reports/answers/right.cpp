@@ -1,0 +1,56 @@
+#include "harness/core/text.h"
+#include "reports/answers/answers.h"
+#include "reports/data/figures.h"
+#include "reports/data/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace assay::report {
+
+namespace {
+
+std::string why_wrong(const Record& record) {
+  for (const Check& check : record.checks)
+    if (!check.passed) return "check " + check.name + " failed";
+  return record.reason.empty() ? std::string(name_of(record.status)) : first_line(record.reason);
+}
+
+}  // namespace
+
+Answer right_answer(const RunSet& runs) {
+  constexpr std::size_t max_named = 20;
+  Answer answer{"right", "Right", "", Tone::plain, {}};
+  std::map<Status, std::int64_t> counts;
+  std::int64_t checks = 0, unreadable = 0;
+  for (const Entry& entry : runs.entries()) {
+    const Record& record = *entry.record;
+    ++counts[record.status];
+    checks += std::count_if(record.checks.begin(), record.checks.end(), [](const Check& one) { return one.passed; });
+    const bool wrong = record.status == Status::failed || record.status == Status::error;
+    if (wrong && answer.evidence.size() < max_named)
+      answer.evidence.push_back(fmt::format("{}: {}", case_title(record), one_line(why_wrong(record))));
+  }
+  for (const RunData& run : runs.runs()) unreadable += static_cast<std::int64_t>(run.problems.size());
+  const std::int64_t held = counts[Status::ok], failed = counts[Status::failed], broke = counts[Status::error];
+  if (failed + broke > 0) {
+    answer.tone = Tone::bad;
+    std::vector<std::string> parts;
+    if (failed > 0) parts.push_back(fmt::format("{} gave a wrong answer", plural(failed, "case")));
+    if (broke > 0) parts.push_back(fmt::format("{} broke", plural(broke, "case")));
+    answer.text = fmt::format("no: of {} {}. First: {}", plural(held + failed + broke, "measured case"),
+                              fmt::join(parts, ", "), answer.evidence.front());
+  } else if (held == 0) {
+    answer.text = "nothing was measured";
+  } else {
+    answer.tone = unreadable > 0 ? Tone::warn : Tone::good;
+    answer.text = fmt::format("yes: {}, and every answer that was timed was checked and correct ({})",
+                              plural(held, "measured case"), plural(checks, "check"));
+    if (unreadable > 0) answer.text += fmt::format("; {} of records could not be read", plural(unreadable, "line"));
+  }
+  return answer;
+}
+
+}  // namespace assay::report

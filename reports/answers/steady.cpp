@@ -1,0 +1,132 @@
+#include "reports/answers/answers.h"
+#include "reports/answers/words.h"
+#include "reports/data/figures.h"
+#include "reports/data/words.h"
+#include "reports/summary/key_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace assay::report {
+
+namespace {
+
+constexpr double notable_cpus = 0.05;     // of a CPU
+constexpr double notable_seconds = 0.05;  // of CPU time: five of the kernel's ticks
+
+std::string cpus_text(double cpus) { return fmt::format("{:.2g} {}", cpus, cpus == 1 ? "CPU" : "CPUs"); }
+
+// "others used 1.8 CPUs (python3, pid 77: 0.9; other containers or the kernel: 0.9)".
+std::string others_text(const OutsideCpu& outside) {
+  std::vector<std::string> users;
+  double rest = outside.cpus;
+  for (const OutsideCpu::Process& process : outside.processes) {
+    users.push_back(fmt::format("{}, pid {}: {:.2g}", process.name, process.pid, process.cpus));
+    rest -= process.cpus;
+  }
+  if (rest >= notable_cpus) users.push_back(fmt::format("other containers or the kernel: {:.2g}", rest));
+  return fmt::format("others used {}{}", cpus_text(outside.cpus),
+                     users.empty() ? "" : fmt::format(" ({})", fmt::join(users, "; ")));
+}
+
+bool notable(const OutsideCpu& outside, double cpus) {
+  return cpus > notable_cpus && cpus * outside.seconds >= notable_seconds;
+}
+
+bool throttled(const Record& record) {
+  return (record.samples.throttled && !record.samples.throttled->empty()) ||
+         std::any_of(record.flags.begin(), record.flags.end(),
+                     [](const std::string& flag) { return flag.starts_with("GPU slowed down"); });
+}
+
+std::optional<double> precision(const Metric& metric) {
+  const auto half = half_width(metric);
+  return half && metric.value && *metric.value != 0 ? std::optional(*half / std::abs(*metric.value)) : std::nullopt;
+}
+
+struct Survey {
+  std::int64_t measured = 0, known = 0, disturbed = 0, key_figures = 0;
+  const OutsideCpu* worst = nullptr;
+  std::string worst_disturbance;          // of the case that lost most
+  std::vector<std::string> lower_bounds;  // key figures
+  std::vector<std::string> imprecise;     // key figures, with their intervals
+  std::vector<std::string> evidence;
+};
+
+void survey(const MachineRuns& machine, Survey& all) {
+  constexpr std::size_t max_evidence = 50;
+  std::set<const Record*> lower;
+  double most = -1;
+  for (const CaseRuns& one : machine.cases)
+    for (const Entry* entry : one.entries) {
+      const Record& record = *entry->record;
+      if (record.status != Status::ok) continue;
+      ++all.measured;
+      if (const auto& outside = record.outside_cpu) {
+        ++all.known;
+        if (!all.worst || outside->lost() > all.worst->lost()) all.worst = &*outside;
+      }
+      const std::string why = disturbance_of(record);
+      if (why.empty()) continue;
+      ++all.disturbed;
+      lower.insert(&record);
+      const double lost = record.outside_cpu ? record.outside_cpu->lost() : 0;
+      if (lost > most) {
+        most = lost;
+        all.worst_disturbance = why;
+      }
+      if (all.evidence.size() < max_evidence) all.evidence.push_back(case_title(record) + ": " + why);
+    }
+  for (const KeyFigure& figure : key_figures(machine)) {
+    ++all.key_figures;
+    if (lower.contains(figure.entry->record)) all.lower_bounds.push_back(figure.title);
+    if (const auto half = precision(*figure.metric); half && *half > answer_tolerance)
+      all.imprecise.push_back(fmt::format("{} ({})", figure.title, plus_minus(*half)));
+  }
+}
+
+}  // namespace
+
+std::string disturbance_of(const Record& record) {
+  std::vector<std::string> parts;
+  if (const auto& outside = record.outside_cpu) {
+    if (notable(*outside, outside->cpus)) parts.push_back(others_text(*outside));
+    if (notable(*outside, outside->steal)) parts.push_back("the hypervisor took " + cpus_text(outside->steal));
+    if (const double held = outside->throttled.value_or(0); notable(*outside, held))
+      parts.push_back("the cgroup's quota held back " + cpus_text(held));
+  }
+  if (throttled(record)) parts.push_back("a GPU was throttled");
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+Answer steady_answer(const RunSet& runs) {
+  Answer answer{"steady", "Steady", "", Tone::plain, {}};
+  Survey all;
+  for (const MachineRuns& machine : by_machine(runs)) survey(machine, all);
+  if (all.measured == 0) {
+    answer.text = "nothing was measured";
+    return answer;
+  }
+  answer.evidence = std::move(all.evidence);
+  if (all.disturbed > 0) {
+    answer.tone = Tone::warn;
+    answer.text =
+        fmt::format("no: while {} of {} measured, {}", plural(all.disturbed, "case"),
+                    all.measured == 1 ? "1 was" : fmt::format("{} were", all.measured), all.worst_disturbance);
+    if (!all.lower_bounds.empty()) answer.text += fmt::format(". Only lower bounds: {}", first_of(all.lower_bounds));
+    return answer;
+  }
+  if (all.known == 0) {
+    answer.text = "unknown: these records do not say what else ran";
+    return answer;
+  }
+  answer.tone = Tone::good;
+  answer.text = fmt::format("yes: others used at most {} while a case was measured", cpus_text(all.worst->lost()));
+  if (!all.imprecise.empty())
+    answer.text += fmt::format("; {} of {} key figures known to no better than {}: {}", all.imprecise.size(),
+                               all.key_figures, plus_minus(answer_tolerance), first_of(all.imprecise));
+  return answer;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,98 @@
+#include "reports/diagnosis/diagnosis.h"
+
+#include "reports/data/cells.h"
+#include "reports/data/figures.h"
+#include "reports/data/groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace assay::report {
+
+namespace {
+
+// How far the number is past the rule's threshold: findings of unlike rules can be ordered by it.
+double severity(const Finding& finding) {
+  // What a training step lacks says more than that a micro-benchmark is none.
+  if (!finding.evidence.number) return finding.entry && is_training(*finding.entry->record) ? 1 : 0;
+  return finding.rule->warn > 0 ? finding.evidence.number->value / finding.rule->warn : finding.evidence.number->value;
+}
+
+bool worse(const Finding& a, const Finding& b) {
+  return std::pair(a.state, severity(a)) > std::pair(b.state, severity(b));
+}
+
+}  // namespace
+
+std::string_view name_of(RuleState state) {
+  switch (state) {
+    case RuleState::quiet: return "quiet";
+    case RuleState::cannot_say: return "cannot_say";
+    case RuleState::warn: return "warn";
+    case RuleState::bad: return "bad";
+    case RuleState::not_judged: break;
+  }
+  return "not_judged";
+}
+
+std::optional<double> Finding::ceiling() const {
+  if (!evidence.saved || !(*evidence.saved >= 0 && *evidence.saved < 1)) return std::nullopt;
+  return 1 / (1 - *evidence.saved);
+}
+
+std::string Finding::text() const {
+  const double value = evidence.number ? evidence.number->value : 0;
+  // Ratios are written as such; all other numbers are fractions.
+  const std::string number = rule->evidence.ends_with("_ratio") ? fmt::format("{:.2g}", value) : percent_text({value});
+  std::string text = rule->says;
+  if (const auto at = text.find("{value}"); at != std::string::npos) text.replace(at, 7, number);
+  return text;
+}
+
+Finding judge(const Rule& rule, const Entry& entry, const EvidenceSet& evidence) {
+  Finding finding{&rule, &entry, RuleState::not_judged, evidence.at(rule.evidence)};
+  const auto& number = finding.evidence.number;
+  if (!number) return finding;
+  if (!rule.unless.empty())
+    if (const auto& other = evidence.at(rule.unless).number; other && other->value >= rule.unless_at_least) {
+      finding.evidence = {std::nullopt, fmt::format("{} below {}", rule.unless, percent_text({rule.unless_at_least}))};
+      return finding;
+    }
+  const Interval range = number->interval.value_or(Interval{number->value, number->value});
+  if (rule.bad && range.low >= *rule.bad)
+    finding.state = RuleState::bad;
+  else if (range.low >= rule.warn)
+    finding.state = RuleState::warn;
+  else
+    finding.state = range.high < rule.warn ? RuleState::quiet : RuleState::cannot_say;
+  return finding;
+}
+
+std::vector<Diagnosis> diagnose(const RunSet& runs, const std::vector<Rule>& rules) {
+  std::vector<Diagnosis> all;
+  const auto of = [&](const std::string& id) -> Diagnosis& {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Diagnosis& one) { return one.id == id; });
+    return found != all.end() ? *found : all.emplace_back(Diagnosis{id, {}, {}});
+  };
+  for (const Rule& rule : rules)
+    if (Diagnosis& diagnosis = of(rule.id); !diagnosis.worst.rule)
+      diagnosis.worst = {&rule, nullptr, RuleState::not_judged, {std::nullopt, "a measured case"}};
+  for (const MachineRuns& machine : by_machine(runs))
+    for (const CaseRuns& one : machine.cases) {
+      const Entry& entry = one.newest();
+      if (entry.record->status != Status::ok) continue;
+      const EvidenceSet evidence = evidence_of(entry);
+      for (const Rule& rule : rules) {
+        Finding finding = judge(rule, entry, evidence);
+        Diagnosis& diagnosis = of(rule.id);
+        if (finding.state >= RuleState::warn) diagnosis.fired.push_back(finding);
+        if (!diagnosis.worst.entry || worse(finding, diagnosis.worst)) diagnosis.worst = std::move(finding);
+      }
+    }
+  for (Diagnosis& diagnosis : all) std::stable_sort(diagnosis.fired.begin(), diagnosis.fired.end(), worse);
+  return all;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,44 @@
+// What holds cases back: rules applied to the evidence of records.
+#pragma once
+
+#include "reports/diagnosis/evidence.h"
+#include "reports/diagnosis/rules.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::report {
+
+// From the least to the most telling.
+enum class RuleState { not_judged, quiet, cannot_say, warn, bad };
+std::string_view name_of(RuleState state);
+
+// A rule's judgement of one case.
+struct Finding {
+  const Rule* rule = nullptr;
+  const Entry* entry = nullptr;  // null: no case can be judged
+  RuleState state = RuleState::not_judged;
+  Evidence evidence;
+
+  // How many times as fast the case could become at most, if the cause were gone (Amdahl); absent: unknown.
+  std::optional<double> ceiling() const;
+  // "23 % of a step waits for data".
+  std::string text() const;
+};
+
+// Judges one case: bad or warn if the number's whole interval is at or above the threshold, quiet if all of it is below
+// `warn`, otherwise it cannot be said.
+Finding judge(const Rule& rule, const Entry& entry, const EvidenceSet& evidence);
+
+// One per id of a rule, in the file's order: the worst of its cases and alternatives.
+struct Diagnosis {
+  std::string id;
+  Finding worst;
+  std::vector<Finding> fired;  // all that are a warning or bad, the worst first
+};
+
+// Looks at the newest record of each case that is ok; `rules` must outlive the result.
+std::vector<Diagnosis> diagnose(const RunSet& runs, const std::vector<Rule>& rules);
+
+}  // namespace assay::report

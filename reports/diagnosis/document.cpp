@@ -1,0 +1,121 @@
+#include "reports/diagnosis/document.h"
+
+#include "reports/data/cells.h"
+#include "reports/data/figures.h"
+#include "reports/data/words.h"
+#include "reports/summary/verdict.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace assay::report {
+
+namespace {
+
+Tone tone_of(RuleState state) {
+  switch (state) {
+    case RuleState::bad: return Tone::bad;
+    case RuleState::warn: return Tone::warn;
+    case RuleState::quiet: return Tone::good;
+    default: return Tone::faint;
+  }
+}
+
+Json evidence_json(const Finding& finding) {
+  const Estimate& number = *finding.evidence.number;
+  return {{"case", finding.entry->record->key},
+          {"name", finding.rule->evidence},
+          {"value", number.value},
+          {"low", number.interval ? Json(number.interval->low) : Json()},
+          {"high", number.interval ? Json(number.interval->high) : Json()},
+          {"state", name_of(finding.state)},
+          {"text", finding.text()}};
+}
+
+std::vector<std::string> ids_in(const std::vector<Diagnosis>& all, RuleState state) {
+  std::vector<std::string> ids;
+  for (const Diagnosis& one : all)
+    if (one.worst.state == state)
+      ids.push_back(state == RuleState::not_judged ? fmt::format("{} (needs {})", one.id, one.worst.evidence.needs)
+                                                   : one.id);
+  return ids;
+}
+
+}  // namespace
+
+std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all) {
+  constexpr std::size_t max_rows = 5;  // of a rule
+  Section section{"diagnosis", "What holds it back", {}};
+  Table table{"diagnosis",
+              "",
+              {{"rule", "rule"},
+               {"state", "state"},
+               {"case", "case"},
+               {"evidence", "what was seen"},
+               {"ceiling", "at most", Align::right}},
+              {}};
+  for (const Diagnosis& one : all)
+    for (std::size_t i = 0; i < std::min(one.fired.size(), max_rows); ++i) {
+      const Finding& finding = one.fired[i];
+      const auto ceiling = finding.ceiling();
+      table.rows.push_back({text_cell(one.id), text_cell(std::string(name_of(finding.state)), tone_of(finding.state)),
+                            case_cell(*finding.entry->record, finding.entry->anchor()), text_cell(finding.text()),
+                            ceiling ? Cell{fmt::format("{:.3g} x", *ceiling), *ceiling} : no_cell()});
+    }
+  if (!table.rows.empty()) section.blocks.push_back(std::move(table));
+  List fixes{"fixes", {}};
+  for (const Diagnosis& one : all)
+    if (!one.fired.empty()) fixes.items.push_back(fmt::format("{}: {}.", one.id, one.fired.front().rule->fix));
+  if (!fixes.items.empty()) section.blocks.push_back(std::move(fixes));
+  const auto say = [&](RuleState state, const char* what) {
+    if (const auto ids = ids_in(all, state); !ids.empty())
+      section.blocks.push_back(Text{fmt::format("{}: {}.", what, fmt::join(ids, ", ")), Tone::faint});
+  };
+  say(RuleState::quiet, "Judged, and not the cause");
+  say(RuleState::cannot_say, "Too noisy to say");
+  say(RuleState::not_judged, "Not judged");
+  return {std::move(section)};
+}
+
+Document diagnosis_document(const RunSet& runs, const std::vector<Diagnosis>& all) {
+  Document document{"Assay diagnosis", verdict_of(runs).headline, "", Tone::good, diagnosis_sections(all)};
+  std::int64_t bad = 0, warn = 0, judged = 0;
+  for (const Diagnosis& one : all) {
+    bad += one.worst.state == RuleState::bad ? 1 : 0;
+    warn += one.worst.state == RuleState::warn ? 1 : 0;
+    judged += one.worst.state != RuleState::not_judged ? 1 : 0;
+  }
+  document.verdict = fmt::format("bad: {} · warnings: {} · judged: {} of {}", bad, warn, judged, all.size());
+  document.tone = bad > 0 ? Tone::bad : warn > 0 ? Tone::warn : judged > 0 ? Tone::good : Tone::plain;
+  return document;
+}
+
+Json diagnosis_json(const std::vector<Diagnosis>& all) {
+  Json rules = Json::array();
+  for (const Diagnosis& one : all) {
+    Json evidence = Json::array();
+    for (const Finding& finding : one.fired) evidence.push_back(evidence_json(finding));
+    if (evidence.empty() && one.worst.entry && one.worst.evidence.number) evidence.push_back(evidence_json(one.worst));
+    const auto ceiling = one.worst.ceiling();
+    rules.push_back({{"id", one.id},
+                     {"state", name_of(one.worst.state)},
+                     {"needs", one.worst.state == RuleState::not_judged ? Json(one.worst.evidence.needs) : Json()},
+                     {"evidence", std::move(evidence)},
+                     {"ceiling", ceiling ? Json(*ceiling) : Json()},
+                     {"fix", one.worst.rule->fix},
+                     {"source", one.worst.rule->source}});
+  }
+  return {{"schema", 1}, {"rules", std::move(rules)}};
+}
+
+ExitCode exit_code_of(const std::vector<Diagnosis>& all, RuleState fail_on) {
+  ExitCode code = ExitCode::no_data;
+  for (const Diagnosis& one : all) {
+    if (one.worst.state >= fail_on) return ExitCode::failed;
+    if (one.worst.state != RuleState::not_judged) code = ExitCode::ok;
+  }
+  return code;
+}
+
+}  // namespace assay::report

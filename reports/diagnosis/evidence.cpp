@@ -1,0 +1,143 @@
+#include "reports/diagnosis/evidence.h"
+
+#include "harness/statistics/statistics.h"
+#include "reports/data/figures.h"
+#include "reports/data/machine.h"
+#include "reports/summary/entry_samples.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace assay::report {
+
+namespace {
+
+Evidence missing(std::string what) { return {std::nullopt, std::move(what)}; }
+Evidence number(double value, std::optional<double> saved = {}) { return {Estimate{value}, "", saved}; }
+
+std::optional<double> span_of(const Record& record, std::string_view name) {
+  for (const auto& [span, seconds] : record.spans)
+    if (span == name) return seconds;
+  return std::nullopt;
+}
+
+// A part of a step, with the interval of the step's time.
+Evidence share_of_step(const Record& record, std::optional<double> part, const char* needs) {
+  const Metric* step = find_metric(record, "step_time");
+  if (!step || !(*step->value > 0)) return missing("a training step");
+  if (!part || !std::isfinite(*part) || *part < 0) return missing(needs);
+  const auto share = [&](double seconds) { return std::min(1.0, *part / seconds); };
+  Evidence evidence = number(share(*step->value), share(*step->value));
+  if (step->ci95 && step->ci95->low > 0)
+    evidence.number->interval = Interval{share(step->ci95->high), share(step->ci95->low)};
+  return evidence;
+}
+
+std::optional<double> metric_value(const Record& record, std::string_view name) {
+  const Metric* metric = find_metric(record, name);
+  return metric ? metric->value : std::nullopt;
+}
+
+Evidence pace_ratio(const Record& record) {
+  std::vector<double> paces;
+  for (const RankResult& rank : record.ranks)
+    if (rank.pace && *rank.pace > 0) paces.push_back(*rank.pace);
+  if (paces.size() < 2) return missing("several ranks");
+  const auto slowest = std::max_element(paces.begin(), paces.end());
+  std::swap(*slowest, paces.back());
+  const double worst = paces.back();
+  paces.pop_back();
+  const double ratio = worst / median(paces);
+  return number(ratio, ratio > 1 ? 1 - 1 / ratio : 0);
+}
+
+Evidence throttled_share(const Record& record) {
+  if (!record.samples.throttled || record.samples.count == 0)
+    return missing("a GPU whose driver counts throttled time");
+  return number(static_cast<double>(record.samples.throttled->size()) / static_cast<double>(record.samples.count));
+}
+
+Evidence mean_of_series(const Record& record, std::string_view name, const char* needs) {
+  const auto found = record.telemetry.find(std::string(name));
+  double sum = 0;
+  int count = 0;
+  if (found != record.telemetry.end())
+    for (const auto& value : found->second.values)
+      if (value && std::isfinite(*value)) sum += *value, ++count;
+  return count > 0 ? number(sum / count) : missing(needs);
+}
+
+Evidence quota_share(const Record& record) {
+  const auto& outside = record.outside_cpu;
+  if (!outside || !outside->throttled || outside->usable <= 0) return missing("a cgroup that counts its quota's use");
+  return number(std::min(1.0, *outside->throttled / outside->usable));
+}
+
+Evidence stall_share(const Entry& entry) {
+  constexpr std::size_t min_steps = 20;
+  constexpr double sigmas = 3, min_sigma = 0.05;
+  if (!is_training(*entry.record) || !find_metric(*entry.record, "step_time")) return missing("training steps");
+  const std::vector<double> steps = samples_of(entry).values;
+  if (steps.size() < min_steps) return missing("at least 20 training steps");
+  const double middle = median(steps);
+  std::vector<double> deviations;
+  for (const double step : steps) deviations.push_back(std::abs(step - middle));
+  const double sigma = std::max(1.4826 * median(deviations), min_sigma * middle);
+  double above = 0, all = 0;
+  for (const double step : steps) {
+    all += step;
+    if (step > middle + sigmas * sigma) above += step - middle;
+  }
+  return all > 0 ? number(above / all, above / all) : missing("training steps");
+}
+
+Evidence distant_ranks_share(const Entry& entry) {
+  constexpr const char* needs = "ranks on GPUs whose NUMA nodes are known";
+  double distant = 0, known = 0;
+  const Json& gpus = member(entry.run->run, "/environment/gpus");
+  for (const RankResult& rank : entry.record->ranks) {
+    if (rank.pci.empty() || !rank.numa_node || !gpus.is_array()) continue;
+    for (const Json& gpu : gpus)
+      if (const auto node = number_member(gpu, "/numa_node"); node && text_member(gpu, "/pci") == rank.pci) {
+        known += 1;
+        distant += *node != *rank.numa_node ? 1 : 0;
+      }
+  }
+  return known > 0 ? number(distant / known) : missing(needs);
+}
+
+}  // namespace
+
+EvidenceSet evidence_of(const Entry& entry) {
+  const Record& record = *entry.record;
+  const bool several = record.world_ranks > 1;
+  const auto between_ranks = [&](const char* metric) {
+    return several ? share_of_step(record, metric_value(record, metric), "communication timed by parts")
+                   : missing("several ranks");
+  };
+  return {{"data_wait_share", share_of_step(record, span_of(record, "data_wait"), "a step timed by parts")},
+          {"transfer_share", between_ranks("transfer")},
+          {"arrival_skew_share", between_ranks("arrival_skew")},
+          {"pace_ratio", pace_ratio(record)},
+          {"throttled_share", throttled_share(record)},
+          {"dram_active", mean_of_series(record, "dram_active", "a GPU that tells its memory's activity")},
+          {"quota_share", quota_share(record)},
+          {"cpu_pressure", mean_of_series(record, "cpu_pressure", "a kernel that tells CPU pressure")},
+          {"stall_share", stall_share(entry)},
+          {"distant_ranks_share", distant_ranks_share(entry)},
+          {"gpu_idle_share", share_of_step(record, span_of(record, "gpu_idle:step"), "a GPU, and --trace")}};
+}
+
+const std::vector<std::string>& evidence_names() {
+  static const std::vector<std::string> names = [] {
+    static const Record record;
+    static const RunData run;
+    std::vector<std::string> all;
+    for (const auto& [name, evidence] : evidence_of({&run, &record})) all.push_back(name);
+    return all;
+  }();
+  return names;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,40 @@
+// The numbers that rules of diagnosis judge.
+#pragma once
+
+#include "reports/data/run_set.h"
+#include "reports/model/estimate.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace assay::report {
+
+struct Evidence {
+  std::optional<Estimate> number;  // absent: `needs` says what is missing
+  std::string needs;
+  // The fraction of the time that would be saved if the cause were gone; absent: unknown. An upper bound.
+  std::optional<double> saved = {};
+};
+
+// By name:
+//  data_wait_share       of a training step: waiting for data
+//  transfer_share        of a step on several ranks: communication that nothing hides, from the last rank's arrival on
+//  arrival_skew_share    of a step on several ranks: waiting for the last rank
+//  pace_ratio            of several ranks: the slowest one's own time over the median of the others'
+//  throttled_share       of samples: those during which a GPU was throttled
+//  dram_active           mean activity of the GPU's memory, 0 to 1
+//  quota_share           of the CPUs used: what a cgroup's quota held back
+//  cpu_pressure          fraction of the time that some thread was ready to run and had no CPU (PSI)
+//  stall_share           of a training case's time: what steps beyond 3 sigma took above the median
+//  distant_ranks_share   of ranks on GPUs: those on CPUs of another NUMA node
+//  gpu_idle_share        of a step on a GPU: idle between kernels; only with --trace
+// Sigma is 1.4826 times the median absolute deviation, and at least 5 % of the median.
+using EvidenceSet = std::map<std::string, Evidence, std::less<>>;
+EvidenceSet evidence_of(const Entry& entry);
+
+// Every name above.
+const std::vector<std::string>& evidence_names();
+
+}  // namespace assay::report

@@ -1,0 +1,57 @@
+// Comma-separated values (RFC 4180).
+#include "harness/core/text.h"
+#include "reports/data/machine.h"
+#include "reports/exchange/formats.h"
+#include "reports/render/escape.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace assay::report {
+
+namespace {
+
+constexpr const char* header =
+    "time,machine,case,metric,unit,better,value,low,high,of_peak,commit,device,ranks,host,status,comparable\r\n";
+
+// Spreadsheets run a cell that begins with one of these as a formula: an apostrophe makes it text.
+std::string cell(const std::string& text) {
+  std::string clean = printable(text);
+  if (!clean.empty() && std::string_view("=+-@").find(clean.front()) != std::string_view::npos) clean.insert(0, "'");
+  if (clean.find_first_of(",\"") == std::string::npos) return clean;
+  std::string quoted = "\"";
+  for (const char c : clean) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string number(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? fmt::format("{}", *value) : "";
+}
+
+}  // namespace
+
+std::string csv_text(const RunSet& runs) {
+  std::string out = header;
+  for (const Entry& entry : runs.entries()) {
+    const Record& record = *entry.record;
+    const auto row = [&](const Metric* metric) {
+      const bool interval = metric && metric->ci95;
+      out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n", cell(record.started),
+                         cell(machine_of(*entry.run).name), cell(record.key), metric ? cell(metric->name) : "",
+                         metric ? cell(metric->unit) : "",
+                         !metric                           ? ""
+                         : metric->better == Better::lower ? "lower"
+                                                           : "higher",
+                         metric ? number(metric->value) : "", interval ? number(metric->ci95->low) : "",
+                         interval ? number(metric->ci95->high) : "", metric ? number(metric->of_peak) : "",
+                         cell(text_member(entry.run->run, "/git/commit")), cell(record.device), record.world_ranks,
+                         cell(host_of(record)), name_of(record.status), record.comparable);
+    };
+    if (record.metrics.empty()) row(nullptr);
+    for (const Metric& metric : record.metrics) row(&metric);
+  }
+  return out;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,26 @@
+// Finished runs in the formats of other tools.
+#pragma once
+
+#include "reports/data/run_set.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace assay::report {
+
+struct ExportFormat {
+  std::string_view name;     // "prometheus"
+  std::string_view summary;  // for --help
+  std::string (*text)(const RunSet& runs);
+};
+
+// All formats:
+//  prometheus  the text format of node_exporter's textfile collector: the newest figures of each case, in base units
+//  csv         a row per record and metric; `assay import csv` reads it
+//  gbench      Google Benchmark's JSON: a repetition per sample, and the aggregates mean, median and stddev
+//  bmf         Bencher Metric Format: value and interval of each metric of each case
+// Names from records are untrusted: each format escapes them.
+std::span<const ExportFormat> export_formats();
+
+}  // namespace assay::report

@@ -1,0 +1,27 @@
+// The texts of export_formats(), a file each.
+#pragma once
+
+#include "reports/data/groups.h"
+#include "reports/data/run_set.h"
+
+#include <string>
+#include <string_view>
+
+namespace assay::report {
+
+std::string prometheus_text(const RunSet& runs);
+std::string csv_text(const RunSet& runs);
+std::string gbench_text(const RunSet& runs);
+std::string bmf_text(const RunSet& runs);
+
+// The host of a record's first rank; empty if it names none.
+inline std::string host_of(const Record& record) { return record.ranks.empty() ? "" : record.ranks.front().host; }
+
+// Calls look(machine, newest entry) for every case of every machine.
+template <typename Look>
+void each_newest(const RunSet& runs, const Look& look) {
+  for (const MachineRuns& machine : by_machine(runs))
+    for (const CaseRuns& one : machine.cases) look(machine, one.newest());
+}
+
+}  // namespace assay::report

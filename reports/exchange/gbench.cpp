@@ -1,0 +1,91 @@
+// The JSON of Google Benchmark (its docs/tools.md), which compare.py, github-action-benchmark and Bencher read.
+#include "harness/statistics/statistics.h"
+#include "reports/data/machine.h"
+#include "reports/exchange/formats.h"
+#include "reports/render/escape.h"
+#include "reports/summary/entry_samples.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::size_t max_repetitions = 100;
+
+Json entry_json(const Record& record, double seconds, Json more) {
+  constexpr double nanoseconds = 1e9;
+  const std::string name = printable(record.key);
+  Json json = {{"name", name},
+               {"run_name", name},
+               {"threads", record.world_ranks},
+               {"iterations", record.samples.repetitions},
+               {"real_time", seconds * nanoseconds},
+               {"cpu_time", seconds * nanoseconds},
+               {"time_unit", "ns"}};
+  json.update(more);
+  return json;
+}
+
+void add_aggregate(Json& all, const Record& record, const char* name, double seconds) {
+  Json json =
+      entry_json(record, seconds, {{"run_type", "aggregate"}, {"aggregate_name", name}, {"aggregate_unit", "time"}});
+  json["name"] = printable(record.key) + "_" + name;
+  all.push_back(std::move(json));
+}
+
+// Evenly spaced, if there are more than Google Benchmark's users would repeat.
+std::vector<double> some_of(const std::vector<double>& values) {
+  if (values.size() <= max_repetitions) return values;
+  std::vector<double> some;
+  for (std::size_t i = 0; i < max_repetitions; ++i) some.push_back(values[i * values.size() / max_repetitions]);
+  return some;
+}
+
+void add_case(Json& all, const Entry& entry) {
+  const Record& record = *entry.record;
+  if (record.status != Status::ok || record.samples.unit != "s") return;
+  const std::vector<double> every = samples_of(entry).values;
+  if (every.empty()) return;
+  const std::vector<double> values = some_of(every);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Json json = entry_json(record, values[i],
+                           {{"run_type", "iteration"}, {"repetitions", values.size()}, {"repetition_index", i}});
+    all.push_back(std::move(json));
+  }
+  const double mean = std::accumulate(every.begin(), every.end(), 0.0) / static_cast<double>(every.size());
+  double squares = 0;
+  for (const double value : every) squares += (value - mean) * (value - mean);
+  add_aggregate(all, record, "mean", mean);
+  add_aggregate(all, record, "median", median(every));
+  if (every.size() > 1)
+    add_aggregate(all, record, "stddev", std::sqrt(squares / static_cast<double>(every.size() - 1)));
+}
+
+}  // namespace
+
+std::string gbench_text(const RunSet& runs) {
+  Json context = Json::object(), benchmarks = Json::array();
+  if (!runs.runs().empty()) {
+    const RunData& newest = runs.runs().back();
+    const Machine machine = machine_of(newest);
+    context = {{"date", printable(text_member(newest.run, "/started"))},
+               {"host_name", machine.hosts.empty() ? "" : printable(machine.hosts.front())},
+               {"executable", "assay"},
+               {"num_cpus", machine.cores.value_or(0)},
+               {"mhz_per_cpu", 0},
+               {"cpu_scaling_enabled", false},
+               {"caches", Json::array()},
+               {"load_avg", Json::array()},
+               {"library_build_type", "release"}};
+  }
+  each_newest(runs, [&](const MachineRuns&, const Entry& entry) { add_case(benchmarks, entry); });
+  return Json{{"context", std::move(context)}, {"benchmarks", std::move(benchmarks)}}.dump(
+             1, ' ', false, Json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace assay::report

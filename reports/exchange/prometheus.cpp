@@ -1,0 +1,108 @@
+// Prometheus' text format 0.0.4, for node_exporter's textfile collector, which refuses timestamps on samples.
+#include "reports/data/machine.h"
+#include "reports/diagnosis/diagnosis.h"
+#include "reports/exchange/formats.h"
+#include "reports/render/escape.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <cmath>
+#include <map>
+
+namespace assay::report {
+
+namespace {
+
+// "throughput" in "FLOP/s": "assay_throughput_flop_per_second". Names may hold letters, digits and '_'.
+std::string metric_name(const Metric& metric) {
+  static const std::map<std::string_view, std::string_view> units = {{"s", "seconds"}, {"B", "bytes"}, {"Hz", "hertz"},
+                                                                     {"J", "joules"},  {"W", "watts"}, {"1", "ratio"}};
+  const auto words_of = [&](std::string_view unit) -> std::string {
+    const auto known = units.find(unit);
+    return std::string(known == units.end() ? unit : known->second);
+  };
+  std::string unit = metric.unit;
+  if (const auto slash = unit.find('/'); slash != std::string::npos) {
+    const std::string below = unit.substr(slash + 1);
+    unit = words_of(unit.substr(0, slash)) + "_per_" + (below == "s" ? "second" : words_of(below));
+  } else {
+    unit = words_of(unit);
+  }
+  std::string name = "assay_" + metric.name + "_" + unit;
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))) c = '_';
+  }
+  return name;
+}
+
+std::string label_value(const std::string& text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    if (c == '\\' || c == '"') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string case_labels(const Record& record) {
+  return fmt::format("{{case=\"{}\",device=\"{}\",ranks=\"{}\",host=\"{}\"}}", label_value(record.key),
+                     label_value(record.device), record.world_ranks, label_value(host_of(record)));
+}
+
+// Seconds since 1970 of "2026-01-31T00:00:00Z"; absent for anything else.
+std::optional<double> unix_seconds(const std::string& moment) {
+  std::tm parts{};
+  const char* end = strptime(moment.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return end && *end == '\0' ? std::optional(static_cast<double>(timegm(&parts))) : std::nullopt;
+}
+
+// Values by name and labels: a repeated series would make the whole file invalid, so the newest counts.
+class Gauges {
+ public:
+  void set(const std::string& name, const std::string& labels, double value, const char* help) {
+    auto& one = all_[name];
+    one.first = help;
+    one.second[labels] = value;
+  }
+  std::string text() const {
+    std::string out;
+    for (const auto& [name, one] : all_) {
+      out += fmt::format("# HELP {} {}\n# TYPE {} gauge\n", name, one.first, name);
+      for (const auto& [labels, value] : one.second) out += fmt::format("{}{} {}\n", name, labels, value);
+    }
+    return out;
+  }
+
+ private:
+  std::map<std::string, std::pair<const char*, std::map<std::string, double>>> all_;
+};
+
+}  // namespace
+
+std::string prometheus_text(const RunSet& runs) {
+  Gauges gauges;
+  each_newest(runs, [&](const MachineRuns&, const Entry& entry) {
+    const Record& record = *entry.record;
+    const std::string labels = case_labels(record);
+    if (record.status == Status::skipped) return;
+    gauges.set("assay_case_ok", labels, record.status == Status::ok ? 1 : 0, "Whether the case's answer was right.");
+    if (record.status == Status::ok && record.comparable)
+      for (const Metric& metric : record.metrics)
+        if (metric.value && std::isfinite(*metric.value))
+          gauges.set(metric_name(metric), labels, *metric.value, "A figure of assay, the newest of each case.");
+    if (const auto when = unix_seconds(text_member(entry.run->run, "/started")))
+      gauges.set("assay_run_timestamp_seconds", fmt::format("{{host=\"{}\"}}", label_value(host_of(record))), *when,
+                 "When the newest run started.");
+  });
+  for (const Diagnosis& one : diagnose(runs, shipped_rules()))
+    gauges.set("assay_finding", fmt::format("{{rule=\"{}\"}}", label_value(one.id)),
+               one.worst.state == RuleState::bad    ? 2
+               : one.worst.state == RuleState::warn ? 1
+                                                    : 0,
+               "A rule of diagnosis: 2 is bad, 1 a warning, 0 neither.");
+  return gauges.text();
+}
+
+}  // namespace assay::report

@@ -1,0 +1,181 @@
+"""The four answers of a report, and `assay diagnose`, through the command line."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+from assay_case import AssayCase
+
+MEMORY = {"family": "memory", "op": "triad", "bytes": "4MiB", "protocol": {"max_seconds": "2s", "min_samples": 200}}
+QUESTIONS = ["right", "steady", "normal", "limit"]
+
+
+def training(key="transformer/model=gpt2-tiny", data_wait=0.001, **members):
+    metric = {"value": None, "unit": "s", "better": "lower", "ci95": None, "of_peak": None, "reference": None}
+    return {"schema": 2, "key": key, "family": "transformer", "params": {"model": "gpt2-tiny"}, "status": "ok",
+            "metrics": [{**metric, "name": "step_time", "value": 0.1}], "spans": {"data_wait": data_wait},
+            "world": {"ranks": 1, "nodes": 1}, **members}
+
+
+class Answers(AssayCase):
+    def report(self, *words):
+        done = self.assay("report", *words, "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_a_busy_loop_makes_the_run_amber_and_is_named(self):
+        loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        self.addCleanup(loop.wait)
+        self.addCleanup(loop.kill)
+        done, [record] = self.measure(MEMORY)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        outside = record["outside_cpu"]
+        self.assertGreater(outside["cpus"], 0.2)
+        self.assertEqual(outside["usable"], len(os.sched_getaffinity(0)))
+        self.assertGreaterEqual(outside["seconds"], 1)
+        self.assertIn(loop.pid, [process["pid"] for process in outside["processes"]])
+        self.assertIn(f"pid {loop.pid}", done.stdout)
+        answers = self.report("out")["answers"]
+        self.assertEqual(answers["steady"]["state"], "warn")
+        self.assertIn(f"pid {loop.pid}", answers["steady"]["text"])
+        self.assertIn("Only lower bounds: memory triad", answers["steady"]["text"])
+        self.assertEqual(answers["state"], "warn")
+        page = (self.dir / "out/report.html").read_text()
+        self.assertIn('<header class="band warn">', page)
+        self.assertIn(f"pid {loop.pid}", page)
+
+    def test_every_form_of_a_report_has_the_four_answers(self):
+        run = self.run_dir(training())
+        report = self.report(run)
+        self.assertEqual(sorted(report["answers"]), sorted([*QUESTIONS, "state"]))
+        for question in QUESTIONS:
+            self.assertEqual(sorted(report["answers"][question]), ["evidence", "state", "text"])
+        self.assertEqual({question: report["answers"][question]["state"] for question in QUESTIONS},
+                         {"right": "good", "steady": "unknown", "normal": "unknown", "limit": "good"})
+        self.assertEqual(report["answers"]["state"], "unknown")
+        self.assertEqual(report["verdict"], "held: 1 · failed: 0 · skipped: 0")
+        done = self.assay("report", run, "--html", "r.html", "--md", "r.md")
+        for text in (done.stdout, (self.dir / "r.html").read_text(), (self.dir / "r.md").read_text()):
+            places = [text.index(question.capitalize()) for question in QUESTIONS]
+            self.assertEqual(places, sorted(places))
+
+    def test_a_record_of_schema_1_cannot_say_whether_it_was_steady(self):
+        report = self.report(self.run_dir({**training(), "schema": 1}))
+        self.assertEqual(report["answers"]["steady"]["state"], "unknown")
+
+    def test_skips_are_counted_in_the_headline_and_explained_below(self):
+        reason = "no GPU here: " + "a long story " * 30
+        run = self.run_dir(training(), training(key="transformer/model=b", status="skipped", reason=reason))
+        done = self.assay("report", run)
+        self.assertIn("held: 1 · failed: 0 · skipped: 1\n", done.stdout)
+        self.assertIn(reason.strip(), done.stdout, "piped output is not cut or wrapped")
+
+    def test_hostile_names_stay_inert(self):
+        outside = {"usable": 2, "seconds": 3, "cpus": 1, "steal": 0, "throttled": None, "host": "h",
+                   "processes": [{"pid": 5, "name": "<script>alert(1)</script>\u001b[31m", "cpus": 0.9}]}
+        run = self.run_dir(training(outside_cpu=outside))
+        done = self.assay("report", run, "--html", "r.html", "--md", "r.md")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for text in (done.stdout, (self.dir / "r.html").read_text(), (self.dir / "r.md").read_text()):
+            self.assertNotIn("\u001b[31m", text)
+        self.assertNotIn("<script>alert", (self.dir / "r.html").read_text())
+
+
+class References(AssayCase):
+    def setUp(self):
+        super().setUp()
+        self.configs = self.dir / "configs"
+        shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "configs", self.configs)
+        self.env = {"ASSAY_CONFIGS": str(self.configs)}
+
+    def gemm(self, rate, **members):
+        metric = {"name": "throughput", "value": rate, "unit": "FLOP/s", "better": "higher", "ci95": None, "of_peak": None, "reference": None}
+        outside = {"usable": 2, "seconds": 1, "cpus": 0, "steal": 0, "throttled": None, "processes": [], "host": "secret"}
+        return {"schema": 2, "key": "gemm/dtype=f32", "family": "gemm", "params": {"dtype": "f32"}, "status": "ok",
+                "metrics": [metric], "ranks": [{"rank": 0, "host": "secret", "device": "CPU"}],
+                "world": {"ranks": 1, "nodes": 1}, "outside_cpu": outside, **members}
+
+    def add(self, run, name, code=0):
+        done = self.assay("reference", "add", run, "--name", name, env=self.env)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def made(self, rate, name, **members):
+        return self.run_dir(self.gemm(rate, **members), name=name,
+                            run={"id": name, "finished": "2026-01-01T00:00:00Z", "hosts": ["secret"],
+                                 "argv": ["assay", "run", "/home/secret"],
+                                 "environment": {"hostnames": ["secret"], "cpu": {"name": "CPU X"}}})
+
+    def normal(self, run):
+        done = self.assay("report", run, "--json", "-", env=self.env)
+        return json.loads(done.stdout)["answers"]["normal"]
+
+    def test_a_run_is_held_against_references_of_its_kind(self):
+        self.assertEqual(self.normal(self.made(1e12, "own"))["state"], "unknown")
+        for name, rate in (("a", 1.1e12), ("b", 1.3e12)):
+            self.add(self.made(rate, name), "ref-" + name)
+        low = self.normal("own")
+        self.assertEqual(low["state"], "warn")
+        self.assertIn("number 3 beside 2 reference runs", low["text"])
+        self.assertEqual(self.normal(self.made(1.2e12, "other"))["state"], "good")
+        kept = "".join(path.read_text() for path in (self.configs / "reference").rglob("*.json*"))
+        self.assertNotIn("secret", kept)
+
+    def test_what_is_no_reference_is_refused(self):
+        outside = {**self.gemm(1)["outside_cpu"], "cpus": 1.0}
+        for name, members, says in (("busy", {"outside_cpu": outside}, "Steady"), ("bad", {"status": "failed"}, "no case"),
+                                    ("odd", {"comparable": False}, "no case")):
+            done = self.add(self.made(1e12, name, **members), "ref", code=2)
+            self.assertIn(says, done.stderr)
+        self.assertIn("lower-case", self.add(self.made(1e12, "fine"), "../x", code=2).stderr)
+        self.add("fine", "ref")
+        self.assertIn("exists already", self.add("fine", "ref", code=2).stderr)
+        self.assertEqual([path.name for path in (self.configs / "reference").iterdir()], ["ref"])
+
+
+class Diagnose(AssayCase):
+    def diagnose(self, *words, code=0):
+        done = self.assay("diagnose", *words, "--json", "-")
+        self.assertEqual(done.returncode, code, done.stderr)
+        return {rule["id"]: rule for rule in json.loads(done.stdout)["rules"]}
+
+    def test_what_fires_has_its_evidence_ceiling_and_fix(self):
+        run = self.run_dir(training(data_wait=0.05))
+        rules = self.diagnose(run)
+        rule = rules["data-starved"]
+        self.assertEqual((rule["state"], rule["needs"], rule["ceiling"]), ("bad", None, 2.0))
+        [evidence] = rule["evidence"]
+        self.assertEqual((evidence["name"], evidence["value"], evidence["case"]),
+                         ("data_wait_share", 0.5, "transformer/model=gpt2-tiny"))
+        self.assertTrue(rule["fix"] and rule["source"])
+        self.assertEqual((rules["comm-exposed"]["state"], rules["comm-exposed"]["needs"]), ("not_judged", "several ranks"))
+        done = self.assay("diagnose", run)
+        self.assertIn("50 % of a step waits for data", done.stdout)
+        self.assertIn("bad: 1 · warnings: 0", done.stdout)
+
+    def test_exit_codes(self):
+        run = self.run_dir(training(data_wait=0.01), name="warned")
+        self.assertEqual(self.diagnose(run, "--fail-on", "bad")["data-starved"]["state"], "warn")
+        self.diagnose(run, "--fail-on", "warn", code=1)
+        self.diagnose(self.run_dir(training(data_wait=0.05), name="bad"), "--fail-on", "bad", code=1)
+        self.diagnose(self.run_dir(name="empty"), code=3)
+        micro = {**training(), "family": "memory", "key": "memory/op=triad", "metrics": [], "spans": {}, "params": {}}
+        self.diagnose(self.run_dir(micro, name="micro"), code=3)
+        self.refused("diagnose", run, "--fail-on", "good", says="--fail-on")
+        self.refused("diagnose", "nowhere", says="nowhere")
+
+    def test_rules_of_ones_own(self):
+        run = self.run_dir(training(data_wait=0.01))
+        rule = {"id": "mine", "evidence": "data_wait_share", "warn": "1%", "bad": "2%", "says": "{value}", "fix": "f", "source": "s"}
+        rules = self.write("rules.json", {"schema": 1, "rules": [rule]})
+        self.assertEqual({id: rule["state"] for id, rule in self.diagnose(run, "--rules", rules).items()}, {"mine": "bad"})
+        self.write("rules.json", {"schema": 1, "rules": [{**rule, "evidence": "data_wait"}]})
+        self.refused("diagnose", run, "--rules", rules, says="data_wait_share")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,113 @@
+"""`assay export`: each format is read back by an independent parser, with hostile names in it."""
+
+import csv
+import io
+import json
+import re
+import unittest
+
+from assay_case import AssayCase
+
+HOSTILE = 'memory/op="x\\",b=\u001b[31m,c=<i>'
+
+
+def metric(name, value, unit, **members):
+    return {"name": name, "value": value, "unit": unit, "better": "higher", "ci95": None, "of_peak": None,
+            "reference": None, **members}
+
+
+def parse_prometheus(text):
+    """The text format as its specification gives it: {name: {labels: value}}. Fails on what a scraper would refuse."""
+    series = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            if not re.fullmatch(r"# (HELP|TYPE) [a-z_:][a-z0-9_:]* .+", line):
+                raise ValueError(line)
+            continue
+        found = re.fullmatch(r'([a-z_:][a-z0-9_:]*)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\} (\S+)', line)
+        if not found:
+            raise ValueError(line)
+        labels = tuple(re.findall(r'([a-z_]+)="((?:[^"\\]|\\.)*)"', found[2]))
+        if labels in series.setdefault(found[1], {}):
+            raise ValueError("twice: " + line)
+        series[found[1]][labels] = float(found[3])
+    return series
+
+
+class Export(AssayCase):
+    def record(self, key="memory/op=copy", **members):
+        return {"schema": 2, "key": key, "family": "memory", "params": {"op": "copy"}, "status": "ok", "device": "cpu",
+                "started": "2026-01-31T00:00:00Z", "world": {"ranks": 1, "nodes": 1},
+                "ranks": [{"rank": 0, "host": "node-a", "device": "CPU"}],
+                "metrics": [metric("bandwidth", 2e9, "B/s", ci95=[1.9e9, 2.1e9]), metric("latency", None, "s")],
+                "samples": {"unit": "s", "values": [0.001, 0.002, 0.004], "count": 3, "repetitions": 5}, **members}
+
+    def export(self, format, *records):
+        self.run_dir(*(records or [self.record()]), run={"started": "2026-01-31T00:00:00Z", "git": {"commit": "abc"}})
+        done = self.assay("export", format, "r", "--out", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_prometheus(self):
+        text = self.export("prometheus", self.record(), self.record(HOSTILE),
+                           self.record("memory/op=bad", status="failed"), self.record("memory/op=none", status="skipped"))
+        series = parse_prometheus(text)
+        case = (("case", "memory/op=copy"), ("device", "cpu"), ("ranks", "1"), ("host", "node-a"))
+        self.assertEqual(series["assay_bandwidth_bytes_per_second"][case], 2e9)
+        self.assertEqual(sorted(series["assay_case_ok"].values()), [0, 1, 1])
+        self.assertEqual(len(series["assay_bandwidth_bytes_per_second"]), 2)
+        self.assertNotIn("assay_latency_seconds", series)
+        self.assertEqual(series["assay_run_timestamp_seconds"], {(("host", "node-a"),): 1769817600})
+        self.assertEqual(series["assay_finding"][(("rule", "data-starved"),)], 0)
+
+    def test_csv(self):
+        text = self.export("csv", self.record(), self.record("=cmd|' /C calc'!A0,\"q\""),
+                           self.record("memory/op=none", status="skipped", metrics=[]))
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        self.assertEqual([row["metric"] for row in rows], ["bandwidth", "latency", "bandwidth", "latency", ""])
+        first = rows[0]
+        self.assertEqual((first["time"], first["case"], first["unit"], first["better"], float(first["value"]), float(first["low"]),
+                          first["commit"], first["status"]),
+                         ("2026-01-31T00:00:00Z", "memory/op=copy", "B/s", "higher", 2e9, 1.9e9, "abc", "ok"))
+        self.assertEqual(rows[1]["value"], "")
+        self.assertEqual(rows[2]["case"], "'=cmd|' /C calc'!A0,\"q\"", "no formula")
+
+    def test_gbench(self):
+        document = json.loads(self.export("gbench", self.record(), self.record(HOSTILE)))
+        mine = [one for one in document["benchmarks"] if one["run_name"] == "memory/op=copy"]
+        self.assertEqual([one["real_time"] for one in mine if one["run_type"] == "iteration"], [1e6, 2e6, 4e6])
+        aggregates = {one["aggregate_name"]: one for one in mine if one["run_type"] == "aggregate"}
+        self.assertEqual(aggregates["median"]["real_time"], 2e6)
+        self.assertEqual(aggregates["median"]["name"], "memory/op=copy_median")
+        self.assertEqual({one["time_unit"] for one in mine}, {"ns"})
+        self.assertEqual({one["iterations"] for one in mine}, {5})
+
+    def test_bmf(self):
+        document = json.loads(self.export("bmf", self.record(), self.record(HOSTILE)))
+        self.assertEqual(document["memory/op=copy"],
+                         {"bandwidth": {"value": 2e9, "lower_value": 1.9e9, "upper_value": 2.1e9}})
+        self.assertEqual(len(document), 2)
+        self.assertFalse(any("\u001b" in name for name in document))
+
+    def test_the_newest_run_counts_and_the_file_is_replaced(self):
+        for day, value in ((1, 1e9), (2, 3e9)):
+            self.run_dir(self.record(metrics=[metric("bandwidth", value, "B/s")]), name=f"r{day}",
+                         run={"started": f"2026-01-0{day}T00:00:00Z"})
+        self.write("out.prom", "old")
+        done = self.assay("export", "prometheus", "r2", "r1", "--out", "out.prom")
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        series = parse_prometheus((self.dir / "out.prom").read_text())
+        self.assertEqual(list(series["assay_bandwidth_bytes_per_second"].values()), [3e9])
+        self.assertEqual([path.name for path in self.dir.glob("out.prom*")], ["out.prom"])
+
+    def test_refusals(self):
+        self.run_dir(self.record())
+        self.refused("export", "excel", "r", "--out", "-", says="prometheus")
+        self.refused("export", "csv", "r", says="--out")
+        self.refused("export", "csv", "nowhere", "--out", "-", says="nowhere")
+        self.run_dir(name="empty")
+        self.assertEqual(self.assay("export", "csv", "empty", "--out", "-").returncode, 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,173 @@
+#include "reports/answers/answers.h"
+
+#include "tests/support/runs.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+namespace assay::report {
+namespace {
+
+using test::record_of;
+using test::run_of;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+Record gemm_with(double cpus, double seconds = 1) {
+  Record record =
+      record_of("gemm/dtype=f32/m=64/n=64/k=64", {test::metric("throughput", 1e9, "FLOP/s", Interval{0.99e9, 1.01e9})});
+  record.params = {{"dtype", "f32"}, {"m", 64}, {"n", 64}, {"k", 64}};
+  record.checks.push_back({"relative_error", true, 1e-7, 1e-5, {}});
+  record.outside_cpu.emplace();
+  record.outside_cpu->usable = 2;
+  record.outside_cpu->seconds = seconds;
+  record.outside_cpu->cpus = cpus;
+  return record;
+}
+
+const Json cpu_x = {{"environment", {{"cpu", {{"name", "CPU X"}}}}}};
+
+RunSet runs_of(Record record) {
+  std::vector<RunData> runs;
+  runs.push_back(run_of({std::move(record)}, "r", cpu_x));
+  return RunSet(std::move(runs));
+}
+
+TEST(Right, CountsCasesAndChecks) {
+  const Answer answer = right_answer(runs_of(gemm_with(0)));
+  EXPECT_EQ(answer.tone, Tone::good);
+  EXPECT_THAT(answer.text, HasSubstr("1 measured case"));
+  EXPECT_THAT(answer.text, HasSubstr("1 check"));
+}
+
+TEST(Right, NamesWhatFailed) {
+  Record record = gemm_with(0);
+  record.status = Status::failed;
+  record.checks.front().passed = false;
+  const Answer answer = right_answer(runs_of(record));
+  EXPECT_EQ(answer.tone, Tone::bad);
+  EXPECT_THAT(answer.text, HasSubstr("1 case gave a wrong answer"));
+  EXPECT_THAT(answer.text, HasSubstr("check relative_error failed"));
+}
+
+TEST(Right, NothingMeasuredIsUnknown) {
+  Record record = gemm_with(0);
+  record.status = Status::skipped;
+  EXPECT_EQ(right_answer(runs_of(record)).tone, Tone::plain);
+}
+
+TEST(Steady, MoreThanATwentiethOfACpuIsNotSteadyAndTheUserIsNamed) {
+  Record record = gemm_with(0.9);
+  record.outside_cpu->processes = {{77, "python3", 0.6}};
+  const Answer answer = steady_answer(runs_of(record));
+  EXPECT_EQ(answer.tone, Tone::warn);
+  EXPECT_THAT(answer.text,
+              HasSubstr("others used 0.9 CPUs (python3, pid 77: 0.6; other containers or the kernel: 0.3)"));
+  EXPECT_THAT(answer.text, HasSubstr("Only lower bounds: gemm f32 64 x 64 x 64"));
+  ASSERT_EQ(answer.evidence.size(), 1u);
+}
+
+TEST(Steady, LessThanATwentiethOrFiveTicksIsSteady) {
+  for (const Record& record : {gemm_with(0.05), gemm_with(0.2, 0.2)}) {
+    const Answer answer = steady_answer(runs_of(record));
+    EXPECT_EQ(answer.tone, Tone::good);
+    EXPECT_THAT(answer.text, Not(HasSubstr("lower bounds")));
+    EXPECT_THAT(answer.evidence, IsEmpty());
+  }
+}
+
+TEST(Steady, StealAQuotaAndAThrottledGpuDisturb) {
+  Record record = gemm_with(0);
+  record.outside_cpu->steal = 0.3;
+  EXPECT_EQ(disturbance_of(record), "the hypervisor took 0.3 CPUs");
+  record.outside_cpu->steal = 0;
+  record.outside_cpu->throttled = 0.5;
+  EXPECT_EQ(disturbance_of(record), "the cgroup's quota held back 0.5 CPUs");
+  record.outside_cpu.reset();
+  record.samples.throttled = {{2}};
+  EXPECT_EQ(disturbance_of(record), "a GPU was throttled");
+  EXPECT_EQ(steady_answer(runs_of(record)).tone, Tone::warn);
+}
+
+TEST(Steady, ARecordThatDoesNotSayIsUnknown) {
+  Record record = gemm_with(0);
+  record.outside_cpu.reset();
+  const Answer answer = steady_answer(runs_of(record));
+  EXPECT_EQ(answer.tone, Tone::plain);
+  EXPECT_THAT(answer.text, HasSubstr("unknown"));
+}
+
+TEST(Steady, AWideIntervalIsNamedButNotADisturbance) {
+  Record record = gemm_with(0.01);
+  record.metrics.front().ci95 = Interval{0.9e9, 1.1e9};
+  const Answer answer = steady_answer(runs_of(record));
+  EXPECT_EQ(answer.tone, Tone::good);
+  EXPECT_THAT(answer.text, HasSubstr("gemm f32 64 x 64 x 64 (± 10 %)"));
+}
+
+TEST(Normal, SaysPlainlyThatThereIsNoReference) {
+  Record record = gemm_with(0);
+  record.metrics.front().of_peak = 0.93;
+  const Answer answer = normal_answer(runs_of(record), RunSet({}));
+  EXPECT_EQ(answer.tone, Tone::plain);
+  EXPECT_THAT(answer.text, HasSubstr("no reference"));
+  EXPECT_THAT(answer.text, HasSubstr("gemm f32 64 x 64 x 64 93 %"));
+}
+
+RunSet references(std::vector<double> rates) {
+  std::vector<RunData> runs;
+  for (const double rate : rates) {
+    Record record = gemm_with(0);
+    record.metrics = {test::metric("throughput", rate, "FLOP/s")};
+    runs.push_back(run_of({record}, fmt::format("reference-{}", rate),
+                          {{"id", fmt::format("{}", rate)}, {"environment", cpu_x["environment"]}}));
+  }
+  return RunSet(std::move(runs));
+}
+
+TEST(Normal, AFigureHasItsPlaceAmongReferences) {
+  const Answer answer = normal_answer(runs_of(gemm_with(0)), references({0.9e9, 1.1e9, 1.2e9}));
+  EXPECT_EQ(answer.tone, Tone::good);
+  EXPECT_THAT(answer.text,
+              HasSubstr("no key figure is below all 3 reference runs of such a machine (1 of 1 compared)"));
+  EXPECT_THAT(answer.evidence.front(), HasSubstr("number 3 beside 3 reference runs (900 MFLOP/s – 1.2 GFLOP/s)"));
+}
+
+TEST(Normal, BelowEveryReferenceByMoreThanTheToleranceIsNotNormal) {
+  EXPECT_EQ(normal_answer(runs_of(gemm_with(0)), references({1.02e9})).tone, Tone::good);
+  const Answer answer = normal_answer(runs_of(gemm_with(0)), references({1.1e9, 1.2e9}));
+  EXPECT_EQ(answer.tone, Tone::warn);
+  EXPECT_THAT(answer.text, HasSubstr("1 is below all of them: gemm f32 64 x 64 x 64"));
+}
+
+TEST(Normal, AnotherProtocolIsNoReference) {
+  Record record = gemm_with(0);
+  record.protocol = Json{{"hash", "x"}, {"form", "steps"}};
+  EXPECT_EQ(normal_answer(runs_of(record), references({1.1e9})).tone, Tone::plain);
+}
+
+Record training_with(double data_wait) {
+  Record record = record_of("transformer/model=gpt2-tiny",
+                            {test::metric("throughput", 100, "tokens/s"), test::seconds("step_time", 0.1)});
+  record.params = {{"model", "gpt2-tiny"}};
+  record.spans = {{"data_wait", data_wait}};
+  return record;
+}
+
+TEST(Limit, IsTheWorstFindingWithItsFixAndCeiling) {
+  const Answer answer = limit_answer(runs_of(training_with(0.05)));
+  EXPECT_EQ(answer.tone, Tone::bad);
+  EXPECT_THAT(answer.text,
+              HasSubstr("50 % of a step waits for data; without that it is at most 2 times as fast. To do: "));
+}
+
+TEST(Limit, WithoutAFindingItIsComputation) {
+  const Answer answer = limit_answer(runs_of(training_with(0.001)));
+  EXPECT_EQ(answer.tone, Tone::good);
+  EXPECT_THAT(answer.text, HasSubstr("computation"));
+  EXPECT_EQ(limit_answer(runs_of(gemm_with(0))).tone, Tone::plain) << "nothing trained";
+}
+
+}  // namespace
+}  // namespace assay::report

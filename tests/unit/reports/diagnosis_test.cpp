@@ -1,0 +1,187 @@
+#include "reports/diagnosis/document.h"
+
+#include "tests/support/runs.h"
+#include "tests/support/temporary_folder.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <functional>
+
+namespace assay::report {
+namespace {
+
+using testing::HasSubstr;
+
+Record two_rank_training() {
+  Record record = test::record_of("transformer/model=gpt2-tiny", {test::seconds("step_time", 1.0)});
+  record.params = {{"model", "gpt2-tiny"}};
+  record.world_ranks = 2;
+  return record;
+}
+
+RunData run_with(Record record) {
+  return test::run_of({std::move(record)}, "r",
+                      {{"environment", {{"gpus", Json::array({{{"pci", "0000:01:00.0"}, {"numa_node", 0}}})}}}});
+}
+
+std::map<std::string, RuleState> states(Record record) {
+  std::vector<RunData> runs;
+  runs.push_back(run_with(std::move(record)));
+  const RunSet set(std::move(runs));
+  std::map<std::string, RuleState> found;
+  for (const Diagnosis& one : diagnose(set, shipped_rules())) found[one.id] = one.worst.state;
+  return found;
+}
+
+// Makes a record whose evidence has this value.
+struct Drill {
+  const char* id;
+  const char* evidence;
+  std::function<void(Record&, double)> make;
+};
+
+RankResult rank_with(int rank, double pace) {
+  RankResult result;
+  result.rank = rank;
+  result.pace = pace;
+  return result;
+}
+
+std::vector<Drill> drills() {
+  return {
+      {"data-starved", "data_wait_share",
+       [](Record& r, double value) {
+         r.spans = {{"data_wait", value}};
+       }},
+      {"comm-exposed", "transfer_share",
+       [](Record& r, double value) { r.metrics.push_back(test::seconds("transfer", value)); }},
+      {"imbalance", "arrival_skew_share",
+       [](Record& r, double value) { r.metrics.push_back(test::seconds("arrival_skew", value)); }},
+      {"imbalance", "pace_ratio",
+       [](Record& r, double value) {
+         r.ranks = {rank_with(0, 1), rank_with(1, value), rank_with(2, 1)};
+       }},
+      {"throttled", "throttled_share",
+       [](Record& r, double value) {
+         r.samples.count = 1000;
+         r.samples.throttled.emplace(static_cast<std::size_t>(1000 * value), 1);
+       }},
+      {"memory-bound", "dram_active",
+       [](Record& r, double value) {
+         r.telemetry["dram_active"] = {"1", {0, 1}, {value, value}};
+       }},
+      {"cpu-oversubscribed", "quota_share",
+       [](Record& r, double value) {
+         r.outside_cpu.emplace();
+         r.outside_cpu->usable = 4;
+         r.outside_cpu->throttled = 4 * value;
+       }},
+      {"cpu-oversubscribed", "cpu_pressure",
+       [](Record& r, double value) {
+         r.telemetry["cpu_pressure"] = {"1", {0, 1}, {value, value}};
+       }},
+      {"stalls", "stall_share",
+       [](Record& r, double value) {
+         // 99 steps of 1 s and one of 1 + extra: extra / (100 + extra) = value.
+         r.samples.values.assign(99, 1.0);
+         r.samples.values.push_back(1 + 100 * value / (1 - value));
+       }},
+      {"launch-bound", "gpu_idle_share",
+       [](Record& r, double value) {
+         r.spans = {{"gpu_idle:step", value}};
+       }},
+  };
+}
+
+const Rule& rule_of(const Drill& drill) {
+  for (const Rule& rule : shipped_rules())
+    if (rule.id == drill.id && rule.evidence == drill.evidence) return rule;
+  throw Error("no such rule");
+}
+
+TEST(Diagnosis, EachRuleFiresAtItsThresholdAndIsQuietTenPercentBelowAndSilentWithoutItsEvidence) {
+  for (const Drill& drill : drills()) {
+    SCOPED_TRACE(drill.evidence);
+    const Rule& rule = rule_of(drill);
+    const auto state_at = [&](double value) {
+      Record record = two_rank_training();
+      drill.make(record, value);
+      return states(record);
+    };
+    EXPECT_EQ(state_at(1.02 * rule.warn).at(drill.id), RuleState::warn);
+    if (rule.bad) {
+      EXPECT_EQ(state_at(1.02 * *rule.bad).at(drill.id), RuleState::bad);
+    }
+    EXPECT_EQ(state_at(rule.evidence == "pace_ratio" ? 1.0 : 0.9 * rule.warn).at(drill.id), RuleState::quiet);
+    EXPECT_EQ(states(two_rank_training()).at(drill.id), RuleState::not_judged);
+    for (const auto& [id, state] : state_at(rule.bad.value_or(rule.warn) * 1.02))
+      EXPECT_TRUE(id == drill.id || state < RuleState::warn) << id;
+  }
+}
+
+TEST(Diagnosis, RanksFarFromTheirGpu) {
+  for (const int node : {0, 1}) {
+    Record record = two_rank_training();
+    record.device = "cuda";
+    RankResult rank = rank_with(0, 1);
+    rank.pci = "0000:01:00.0";
+    rank.numa_node = node;
+    record.ranks = {rank};
+    EXPECT_EQ(states(record).at("numa"), node == 0 ? RuleState::quiet : RuleState::bad);
+  }
+}
+
+TEST(Diagnosis, AnIntervalAcrossTheThresholdCannotSay) {
+  Record record = two_rank_training();
+  record.metrics.front().ci95 = Interval{0.8, 1.2};
+  record.spans = {{"data_wait", 0.05}};
+  EXPECT_EQ(states(record).at("data-starved"), RuleState::cannot_say);
+}
+
+TEST(Diagnosis, TheCeilingIsAmdahls) {
+  Record record = two_rank_training();
+  record.spans = {{"data_wait", 0.5}};
+  std::vector<RunData> data;
+  data.push_back(run_with(record));
+  const RunSet runs(std::move(data));
+  const auto all = diagnose(runs, shipped_rules());
+  const Diagnosis& first = all.front();
+  EXPECT_EQ(first.id, "data-starved");
+  EXPECT_DOUBLE_EQ(first.worst.ceiling().value(), 2.0);
+  EXPECT_EQ(first.worst.text(), "50 % of a step waits for data");
+  EXPECT_EQ(exit_code_of(all, RuleState::bad), ExitCode::failed);
+  const Json json = diagnosis_json(all);
+  EXPECT_EQ(json["rules"][0]["state"], "bad");
+  EXPECT_EQ(json["rules"][0]["evidence"][0]["value"], 0.5);
+  EXPECT_EQ(json["rules"][0]["ceiling"], 2.0);
+}
+
+TEST(Diagnosis, WithoutAnythingToJudgeThereIsNoData) {
+  const RunSet runs({});
+  const auto all = diagnose(runs, shipped_rules());
+  EXPECT_FALSE(all.empty());
+  EXPECT_EQ(exit_code_of(all, RuleState::warn), ExitCode::no_data);
+  EXPECT_EQ(diagnosis_json(all)["rules"][0]["state"], "not_judged");
+}
+
+TEST(Rules, MistakesAreNamedWithTheirPlace) {
+  const test::TemporaryFolder folder;
+  const auto path = folder.path() / "rules.json";
+  std::ofstream(path) << R"({"schema": 1, "rules": [
+    {"id": "a", "evidence": "data_wait_shar", "warn": "5%", "bad": "3%", "says": "much", "fix": "", "sorce": "me"}]})";
+  try {
+    load_rules(path);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rules.json: /rules/0/evidence: "));
+    EXPECT_THAT(error.what(), HasSubstr("data_wait_share"));
+    EXPECT_THAT(error.what(), HasSubstr("/rules/0/bad: is below \"warn\""));
+    EXPECT_THAT(error.what(), HasSubstr("/rules/0/says: does not contain {value}"));
+    EXPECT_THAT(error.what(), HasSubstr("/rules/0/fix: is empty"));
+    EXPECT_THAT(error.what(), HasSubstr("sorce"));
+  }
+}
+
+}  // namespace
+}  // namespace assay::report
