@@ -24,11 +24,12 @@ Answer right_answer(const RunSet& runs) {
   constexpr std::size_t max_named = 20;
   Answer answer{"right", "Right", "", Tone::plain, {}};
   std::map<Status, std::int64_t> counts;
-  std::int64_t checks = 0, unreadable = 0;
+  std::int64_t checks = 0, unchecked = 0, unreadable = 0;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
     ++counts[record.status];
     checks += std::count_if(record.checks.begin(), record.checks.end(), [](const Check& one) { return one.passed; });
+    if (record.status == Status::ok && record.checks.empty()) ++unchecked;
     const bool wrong = record.status == Status::failed || record.status == Status::error;
     if (wrong && answer.evidence.size() < max_named)
       answer.evidence.push_back(fmt::format("{}: {}", case_title(record), one_line(why_wrong(record))));
@@ -44,10 +45,13 @@ Answer right_answer(const RunSet& runs) {
                               fmt::join(parts, ", "), answer.evidence.front());
   } else if (held == 0) {
     answer.text = "nothing was measured";
+  } else if (unchecked == held) {
+    answer.text = fmt::format("unknown: {}, and none has a check", plural(held, "measured case"));
   } else {
     answer.tone = unreadable > 0 ? Tone::warn : Tone::good;
     answer.text = fmt::format("yes: {}, and every answer that was timed was checked and correct ({})",
                               plural(held, "measured case"), plural(checks, "check"));
+    if (unchecked > 0) answer.text += fmt::format("; {} without a check", plural(unchecked, "case"));
     if (unreadable > 0) answer.text += fmt::format("; {} of records could not be read", plural(unreadable, "line"));
   }
   return answer;

@@ -111,7 +111,7 @@ Evidence distant_ranks_share(const Entry& entry) {
 
 EvidenceSet evidence_of(const Entry& entry) {
   const Record& record = *entry.record;
-  const bool several = record.world_ranks > 1;
+  const bool several = record.world_ranks > 1, trains = is_training(record);
   const auto between_ranks = [&](const char* metric) {
     return several ? share_of_step(record, metric_value(record, metric), "communication timed by parts")
                    : missing("several ranks");
@@ -123,7 +123,8 @@ EvidenceSet evidence_of(const Entry& entry) {
           {"throttled_share", throttled_share(record)},
           {"dram_active", mean_of_series(record, "dram_active", "a GPU that tells its memory's activity")},
           {"quota_share", quota_share(record)},
-          {"cpu_pressure", mean_of_series(record, "cpu_pressure", "a kernel that tells CPU pressure")},
+          {"cpu_pressure", trains ? mean_of_series(record, "cpu_pressure", "a kernel that tells CPU pressure")
+                                  : missing("a training step")},  // loaders have more threads than CPUs on purpose
           {"stall_share", stall_share(entry)},
           {"distant_ranks_share", distant_ranks_share(entry)},
           {"gpu_idle_share", share_of_step(record, span_of(record, "gpu_idle:step"), "a GPU, and --trace")}};

@@ -26,7 +26,7 @@ struct Evidence {
 //  throttled_share       of samples: those during which a GPU was throttled
 //  dram_active           mean activity of the GPU's memory, 0 to 1
 //  quota_share           of the CPUs used: what a cgroup's quota held back
-//  cpu_pressure          fraction of the time that some thread was ready to run and had no CPU (PSI)
+//  cpu_pressure          of training: fraction of the time that some thread was ready to run and had no CPU (PSI)
 //  stall_share           of a training case's time: what steps beyond 3 sigma took above the median
 //  distant_ranks_share   of ranks on GPUs: those on CPUs of another NUMA node
 //  gpu_idle_share        of a step on a GPU: idle between kernels; only with --trace

@@ -18,6 +18,7 @@ def training(key="transformer/model=gpt2-tiny", data_wait=0.001, **members):
     metric = {"value": None, "unit": "s", "better": "lower", "ci95": None, "of_peak": None, "reference": None}
     return {"schema": 2, "key": key, "family": "transformer", "params": {"model": "gpt2-tiny"}, "status": "ok",
             "metrics": [{**metric, "name": "step_time", "value": 0.1}], "spans": {"data_wait": data_wait},
+            "checks": [{"name": "losses_finite", "passed": True, "value": None, "limit": None, "detail": []}],
             "world": {"ranks": 1, "nodes": 1}, **members}
 
 

@@ -51,6 +51,14 @@ TEST(Right, NamesWhatFailed) {
   EXPECT_THAT(answer.text, HasSubstr("check relative_error failed"));
 }
 
+TEST(Right, WithoutAnyCheckNothingIsSaid) {
+  Record record = gemm_with(0);
+  record.checks.clear();
+  const Answer answer = right_answer(runs_of(record));
+  EXPECT_EQ(answer.tone, Tone::plain);
+  EXPECT_THAT(answer.text, HasSubstr("none has a check"));
+}
+
 TEST(Right, NothingMeasuredIsUnknown) {
   Record record = gemm_with(0);
   record.status = Status::skipped;

@@ -1,5 +1,5 @@
 // Price files and catalogues: small hand-made samples in each cloud's form.
-#include "reports/cost/csv.h"
+#include "reports/data/csv.h"
 #include "reports/cost/match.h"
 #include "tests/unit/reports/cost_fixtures.h"
 

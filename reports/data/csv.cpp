@@ -1,4 +1,4 @@
-#include "reports/cost/csv.h"
+#include "reports/data/csv.h"
 
 #include "harness/core/error.h"
 

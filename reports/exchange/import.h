@@ -1,0 +1,56 @@
+// Figures of other tools as runs that reports, compare and check take.
+#pragma once
+
+#include "harness/json/fwd.h"
+#include "harness/record/record.h"
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::report {
+
+// One figure of another tool. What a format does not say is empty.
+struct ForeignFigure {
+  std::string time;     // ISO 8601, UTC
+  std::string machine;  // a host or a kind of machine
+  std::string commit;
+  std::map<std::string, std::string> facts;  // kept as labels of the run
+  std::string name;                          // of the case
+  std::string metric;
+  std::string unit;  // base units, as in records
+  Better better = Better::higher;
+  std::vector<double> values;  // one, or a sample each; never empty, all finite
+};
+
+struct ImportFormat {
+  std::string_view name;     // "gbench"
+  std::string_view summary;  // for --help
+  // Throws UsageError "FILE: ..." or "FILE: line N: ..." for what it cannot read.
+  std::vector<ForeignFigure> (*read)(const std::string& text, const std::string& file);
+};
+
+// All formats:
+//  gbench            Google Benchmark's JSON: real_time of each repetition, and its rates
+//  pytest-benchmark  its JSON: the data of each benchmark, else its median
+//  nccl-tests        its JSON (-J) or the table that it prints: algbw and busbw, out of place and in place
+//  superbench        results-summary.jsonl: a machine per line, a metric per member
+//  csv               time,machine,case,metric,unit,better,value[,low][,high][,commit][,fact.NAME]...
+//  lines             "name value unit better" on each line
+std::span<const ImportFormat> import_formats();
+
+// A run without a directory: the members of run.json, and its records.
+struct ImportedRun {
+  Json run;
+  std::vector<Record> records;
+};
+
+// One run per time, machine, commit and facts, in the order of time. `file` and its modification time stand for what
+// the figures do not say. Equal input gives equal runs.
+std::vector<ImportedRun> runs_of_figures(std::vector<ForeignFigure> figures, std::string_view format,
+                                         const std::filesystem::path& file);
+
+}  // namespace assay::report
