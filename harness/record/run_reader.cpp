@@ -41,11 +41,13 @@ std::vector<Record> RunData::final_records() const {
 
 namespace {
 
-// Reports read only clocks, power and energy: the other sensors and the logs are larger than all figures.
+// Reports read only clocks, power, energy and what rules of diagnosis judge: the other sensors and the logs are larger
+// than all figures.
 void drop_unread(Record& record) {
   std::erase_if(record.telemetry, [](const auto& sensor) {
-    const std::string& unit = sensor.second.unit;
-    return unit != "Hz" && unit != "W" && unit != "J";
+    const auto& [name, series] = sensor;
+    return series.unit != "Hz" && series.unit != "W" && series.unit != "J" && name != "cpu_pressure" &&
+           name != "dram_active";
   });
   record.log = std::string();
 }

@@ -158,6 +158,12 @@ class Diagnose(AssayCase):
         self.assertIn("50 % of a step waits for data", done.stdout)
         self.assertIn("bad: 1 · warnings: 0", done.stdout)
 
+    def test_sensors_are_read_from_the_run_directory(self):
+        series = {"unit": "1", "at": [0, 1], "values": [0.9, 0.7]}
+        run = self.run_dir(training(telemetry={"cpu_pressure": series, "dram_active": series}))
+        rules = self.diagnose(run)
+        self.assertEqual((rules["cpu-oversubscribed"]["state"], rules["memory-bound"]["state"]), ("bad", "warn"))
+
     def test_exit_codes(self):
         run = self.run_dir(training(data_wait=0.01), name="warned")
         self.assertEqual(self.diagnose(run, "--fail-on", "bad")["data-starved"]["state"], "warn")
