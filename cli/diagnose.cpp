@@ -1,6 +1,7 @@
 // assay diagnose: what holds the cases of finished runs back.
 #include "cli/command.h"
 #include "cli/files.h"
+#include "reports/cost/cost.h"
 #include "reports/diagnosis/document.h"
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@ struct DiagnoseOptions {
   std::string fail_on;
   std::string json;
   std::string markdown;
+  report::PriceFlags prices;
   bool injected = false;
 };
 
@@ -27,11 +29,12 @@ ExitCode run_diagnose(const DiagnoseOptions& options) {
                             options.injected ? report::Injected::include : report::Injected::exclude);
   if (const std::string note = injected_text(runs); !note.empty()) fmt::print(stderr, "assay: diagnose: {}\n", note);
   const std::vector<report::Diagnosis> all = report::diagnose(runs, rules);
-  const report::Document document = report::diagnosis_document(runs, all);
+  const report::PriceSource prices = report::load_prices(options.prices);
+  const report::Document document = report::diagnosis_document(runs, all, prices);
   if (!options.markdown.empty()) write_named_file("diagnose", options.markdown, report::render_markdown(document));
   if (!options.json.empty())
     write_named_file("diagnose", options.json,
-                     report::diagnosis_json(all).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+                     report::diagnosis_json(all, prices).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
   print(document, {options.markdown, options.json});
   if (runs.entries().empty())
     fmt::print(stderr, "assay: diagnose: no finished case in {}\n", fmt::join(options.dirs, ", "));
@@ -52,6 +55,8 @@ Command diagnose_command(CLI::App& root) {
       ->check(CLI::IsMember({"bad", "warn"}));
   app->add_option("--json", options->json, "Write all judgements as JSON to FILE (- for stdout)");
   app->add_option("--md", options->markdown, "Write the diagnosis as Markdown to FILE (- for stdout)");
+  app->add_option("--prices", options->prices.file, "Prices of machines: JSON or a SkyPilot catalogue (CSV)");
+  app->add_option("--price", options->prices.price, "Price of each whole machine in USD per hour");
   app->add_flag("--injected", options->injected, "Judge records with injected faults too");
   app->footer("Exit codes: 1 a rule is at or above --fail-on; 3 no rule could be judged.");
   return {app, [options] { return run_diagnose(*options); }};

@@ -121,6 +121,14 @@ std::vector<double> block_medians(std::span<const double> values, std::size_t bl
 
 double median(std::span<const double> values) { return quantile(values, 0.5); }
 
+double robust_sigma(std::span<const double> values) {
+  constexpr double of_normal_noise = 1.4826;  // 1 / 0.6745: half of a normal distribution is within 0.6745 deviations
+  const double middle = median(values);
+  std::vector<double> deviations;
+  for (const double value : values) deviations.push_back(std::abs(value - middle));
+  return of_normal_noise * median(deviations);
+}
+
 double quantile(std::span<const double> values, double q) {
   ASSAY_CHECK(!values.empty(), "a quantile of no values");
   ASSAY_CHECK(q >= 0 && q <= 1, "quantile {} is not within [0, 1]", q);

@@ -32,6 +32,9 @@ struct Summary {
 double median(std::span<const double> values);
 // Quantile q in [0, 1] by linear interpolation (type 7 of Hyndman & Fan 1996).
 double quantile(std::span<const double> values, double q);
+// The standard deviation of a non-empty series, as its median absolute deviation gives it for normal noise (1.4826
+// times that): outliers do not count.
+double robust_sigma(std::span<const double> values);
 // Lag-1 autocorrelation; 0 for a constant series.
 double autocorrelation(std::span<const double> values, int lag = 1);
 // Binomial order-statistic interval of the median at `confidence`; absent under 6 values.

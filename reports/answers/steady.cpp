@@ -1,5 +1,6 @@
 #include "reports/answers/answers.h"
 #include "reports/answers/words.h"
+#include "reports/data/cells.h"
 #include "reports/data/figures.h"
 #include "reports/data/words.h"
 #include "reports/summary/key_figures.h"
@@ -13,6 +14,7 @@ namespace assay::report {
 namespace {
 
 constexpr double notable_cpus = 0.05;     // of a CPU
+constexpr std::size_t min_nights = 3;     // before a machine is called disturbed every night
 constexpr double notable_seconds = 0.05;  // of CPU time: five of the kernel's ticks
 
 std::string cpus_text(double cpus) { return fmt::format("{:.2g} {}", cpus, cpus == 1 ? "CPU" : "CPUs"); }
@@ -86,6 +88,40 @@ void survey(const MachineRuns& machine, Survey& all) {
   }
 }
 
+// The relative difference between two runs of this machine that exceeds what its runs differ by anyway (95 %), for the
+// median key figure. Absent without three runs of one.
+std::optional<double> visible_change(const MachineRuns& machine) {
+  constexpr double of_two_runs = 1.96 * 1.4142;  // 95 %, of the difference of two values with the same noise
+  std::vector<double> changes;
+  for (const KeyFigure& figure : key_figures(machine)) {
+    const auto same = std::find_if(machine.cases.begin(), machine.cases.end(),
+                                   [&](const CaseRuns& one) { return &one.newest() == figure.entry; });
+    std::vector<double> values;
+    for (const Entry* entry : same->entries)
+      if (const Metric* metric = find_metric(*entry->record, figure.metric->name)) values.push_back(*metric->value);
+    if (values.size() >= min_nights && median(values) > 0)
+      changes.push_back(of_two_runs * robust_sigma(values) / median(values));
+  }
+  return changes.empty() ? std::nullopt : std::optional(median(changes));
+}
+
+// "Disturbed in 9 of 10 runs: changes below 6 % cannot be seen", of the first machine that is so in half of its runs.
+std::string every_night(const std::vector<MachineRuns>& machines) {
+  for (const MachineRuns& machine : machines) {
+    std::set<std::size_t> disturbed;
+    for (const CaseRuns& one : machine.cases)
+      for (const Entry* entry : one.entries)
+        if (entry->record->status == Status::ok && !disturbance_of(*entry->record).empty())
+          disturbed.insert(entry->run_index);
+    if (machine.runs.size() < min_nights || 2 * disturbed.size() < machine.runs.size()) continue;
+    std::string text = fmt::format("Disturbed in {} of {} runs", disturbed.size(), machine.runs.size());
+    if (const auto change = visible_change(machine))
+      text += fmt::format(": changes below {} cannot be seen", percent_text({*change}));
+    return text;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string disturbance_of(const Record& record) {
@@ -114,6 +150,7 @@ Answer steady_answer(const RunSet& runs) {
     answer.text =
         fmt::format("no: while {} of {} measured, {}", plural(all.disturbed, "case"),
                     all.measured == 1 ? "1 was" : fmt::format("{} were", all.measured), all.worst_disturbance);
+    if (const std::string often = every_night(by_machine(runs)); !often.empty()) answer.text += ". " + often;
     if (!all.lower_bounds.empty()) answer.text += fmt::format(". Only lower bounds: {}", first_of(all.lower_bounds));
     return answer;
   }

@@ -33,6 +33,14 @@ Json evidence_json(const Finding& finding) {
           {"text", finding.text()}};
 }
 
+// What the cause costs at most: its part of the price of the case's machines per hour.
+std::optional<double> usd_per_hour(const Finding& finding, const PriceSource& prices) {
+  if (!finding.entry || !finding.evidence.saved) return std::nullopt;
+  const MachinePrices known = prices_of(*finding.entry->run, prices);
+  if (known.offers.empty() || !known.offers.front().usd) return std::nullopt;
+  return *known.offers.front().usd * finding.entry->record->world_nodes * *finding.evidence.saved;
+}
+
 std::vector<std::string> ids_in(const std::vector<Diagnosis>& all, RuleState state) {
   std::vector<std::string> ids;
   for (const Diagnosis& one : all)
@@ -44,7 +52,7 @@ std::vector<std::string> ids_in(const std::vector<Diagnosis>& all, RuleState sta
 
 }  // namespace
 
-std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all) {
+std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all, const PriceSource& prices) {
   constexpr std::size_t max_rows = 5;  // of a rule
   Section section{"diagnosis", "What holds it back", {}};
   Table table{"diagnosis",
@@ -53,16 +61,24 @@ std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all) {
                {"state", "state"},
                {"case", "case"},
                {"evidence", "what was seen"},
-               {"ceiling", "at most", Align::right}},
+               {"ceiling", "at most", Align::right},
+               {"usd_per_hour", "costs at most", Align::right}},
               {}};
+  bool priced = false;
   for (const Diagnosis& one : all)
     for (std::size_t i = 0; i < std::min(one.fired.size(), max_rows); ++i) {
       const Finding& finding = one.fired[i];
-      const auto ceiling = finding.ceiling();
+      const auto ceiling = finding.ceiling(), usd = usd_per_hour(finding, prices);
+      priced = priced || usd;
       table.rows.push_back({text_cell(one.id), text_cell(std::string(name_of(finding.state)), tone_of(finding.state)),
                             case_cell(*finding.entry->record, finding.entry->anchor()), text_cell(finding.text()),
-                            ceiling ? Cell{fmt::format("{:.3g} x", *ceiling), *ceiling} : no_cell()});
+                            ceiling ? Cell{fmt::format("{:.3g} x", *ceiling), *ceiling} : no_cell(),
+                            usd ? Cell{fmt::format("{:.2f} USD/h", *usd), *usd} : no_cell()});
     }
+  if (!priced) {
+    table.columns.pop_back();
+    for (auto& row : table.rows) row.pop_back();
+  }
   if (!table.rows.empty()) section.blocks.push_back(std::move(table));
   List fixes{"fixes", {}};
   for (const Diagnosis& one : all)
@@ -78,8 +94,8 @@ std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all) {
   return {std::move(section)};
 }
 
-Document diagnosis_document(const RunSet& runs, const std::vector<Diagnosis>& all) {
-  Document document{"Assay diagnosis", verdict_of(runs).headline, "", Tone::good, diagnosis_sections(all)};
+Document diagnosis_document(const RunSet& runs, const std::vector<Diagnosis>& all, const PriceSource& prices) {
+  Document document{"Assay diagnosis", verdict_of(runs).headline, "", Tone::good, diagnosis_sections(all, prices)};
   std::int64_t bad = 0, warn = 0, judged = 0;
   for (const Diagnosis& one : all) {
     bad += one.worst.state == RuleState::bad ? 1 : 0;
@@ -91,18 +107,19 @@ Document diagnosis_document(const RunSet& runs, const std::vector<Diagnosis>& al
   return document;
 }
 
-Json diagnosis_json(const std::vector<Diagnosis>& all) {
+Json diagnosis_json(const std::vector<Diagnosis>& all, const PriceSource& prices) {
   Json rules = Json::array();
   for (const Diagnosis& one : all) {
     Json evidence = Json::array();
     for (const Finding& finding : one.fired) evidence.push_back(evidence_json(finding));
     if (evidence.empty() && one.worst.entry && one.worst.evidence.number) evidence.push_back(evidence_json(one.worst));
-    const auto ceiling = one.worst.ceiling();
+    const auto ceiling = one.worst.ceiling(), usd = usd_per_hour(one.worst, prices);
     rules.push_back({{"id", one.id},
                      {"state", name_of(one.worst.state)},
                      {"needs", one.worst.state == RuleState::not_judged ? Json(one.worst.evidence.needs) : Json()},
                      {"evidence", std::move(evidence)},
                      {"ceiling", ceiling ? Json(*ceiling) : Json()},
+                     {"usd_per_hour", usd ? Json(*usd) : Json()},
                      {"fix", one.worst.rule->fix},
                      {"source", one.worst.rule->source}});
   }

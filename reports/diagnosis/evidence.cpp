@@ -81,9 +81,7 @@ Evidence stall_share(const Entry& entry) {
   const std::vector<double> steps = samples_of(entry).values;
   if (steps.size() < min_steps) return missing("at least 20 training steps");
   const double middle = median(steps);
-  std::vector<double> deviations;
-  for (const double step : steps) deviations.push_back(std::abs(step - middle));
-  const double sigma = std::max(1.4826 * median(deviations), min_sigma * middle);
+  const double sigma = std::max(robust_sigma(steps), min_sigma * middle);
   double above = 0, all = 0;
   for (const double step : steps) {
     all += step;

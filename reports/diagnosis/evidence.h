@@ -30,7 +30,7 @@ struct Evidence {
 //  stall_share           of a training case's time: what steps beyond 3 sigma took above the median
 //  distant_ranks_share   of ranks on GPUs: those on CPUs of another NUMA node
 //  gpu_idle_share        of a step on a GPU: idle between kernels; only with --trace
-// Sigma is 1.4826 times the median absolute deviation, and at least 5 % of the median.
+// Sigma is robust_sigma(), and at least 5 % of the median.
 using EvidenceSet = std::map<std::string, Evidence, std::less<>>;
 EvidenceSet evidence_of(const Entry& entry);
 

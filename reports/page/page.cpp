@@ -48,7 +48,7 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
   add(cost_sections(runs, options.prices));
   if (const auto found = diagnose(runs, shipped_rules());
       std::any_of(found.begin(), found.end(), [](const Diagnosis& one) { return !one.fired.empty(); }))
-    add(diagnosis_sections(found));
+    add(diagnosis_sections(found, options.prices));
   add(roofline_sections(runs));
   add(host_figure_sections(runs));
   add(sample_sections(runs));

@@ -106,6 +106,18 @@ TEST(Steady, ARecordThatDoesNotSayIsUnknown) {
   EXPECT_THAT(answer.text, HasSubstr("unknown"));
 }
 
+TEST(Steady, AMachineDisturbedEveryNightSaysWhatCanStillBeSeen) {
+  std::vector<RunData> runs;
+  for (const double rate : {1.00, 1.02, 0.98, 1.03, 0.97}) {
+    Record record = gemm_with(0.5);
+    record.metrics = {test::metric("throughput", 1e9 * rate, "FLOP/s")};
+    runs.push_back(run_of({record}, fmt::format("night-{}", rate), cpu_x));
+  }
+  // The median deviation is 2 %: 1.4826 x 2 % x 1.96 x sqrt(2).
+  EXPECT_THAT(steady_answer(RunSet(std::move(runs))).text,
+              HasSubstr("Disturbed in 5 of 5 runs: changes below 8.22 % cannot be seen"));
+}
+
 TEST(Steady, AWideIntervalIsNamedButNotADisturbance) {
   Record record = gemm_with(0.01);
   record.metrics.front().ci95 = Interval{0.9e9, 1.1e9};

@@ -151,7 +151,7 @@ TEST(Diagnosis, TheCeilingIsAmdahls) {
   EXPECT_DOUBLE_EQ(first.worst.ceiling().value(), 2.0);
   EXPECT_EQ(first.worst.text(), "50 % of a step waits for data");
   EXPECT_EQ(exit_code_of(all, RuleState::bad), ExitCode::failed);
-  const Json json = diagnosis_json(all);
+  const Json json = diagnosis_json(all, {});
   EXPECT_EQ(json["rules"][0]["state"], "bad");
   EXPECT_EQ(json["rules"][0]["evidence"][0]["value"], 0.5);
   EXPECT_EQ(json["rules"][0]["ceiling"], 2.0);
@@ -162,7 +162,7 @@ TEST(Diagnosis, WithoutAnythingToJudgeThereIsNoData) {
   const auto all = diagnose(runs, shipped_rules());
   EXPECT_FALSE(all.empty());
   EXPECT_EQ(exit_code_of(all, RuleState::warn), ExitCode::no_data);
-  EXPECT_EQ(diagnosis_json(all)["rules"][0]["state"], "not_judged");
+  EXPECT_EQ(diagnosis_json(all, {})["rules"][0]["state"], "not_judged");
 }
 
 TEST(Rules, MistakesAreNamedWithTheirPlace) {

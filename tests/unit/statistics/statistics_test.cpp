@@ -37,6 +37,11 @@ TEST(Statistics, MedianAndQuantiles) {
   EXPECT_THROW(quantile(values, 1.5), Error);
 }
 
+TEST(Statistics, RobustSigmaIgnoresOutliers) {
+  EXPECT_NEAR(robust_sigma(std::vector<double>{1, 2, 3, 4, 5, 6, 1000}), 1.4826 * 2, 1e-9);
+  EXPECT_EQ(robust_sigma(std::vector<double>{7}), 0);
+}
+
 TEST(Statistics, Autocorrelation) {
   EXPECT_EQ(autocorrelation(std::vector<double>(10, 3.0)), 0);
   EXPECT_EQ(autocorrelation(std::vector<double>{}), 0);
