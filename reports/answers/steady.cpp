@@ -59,7 +59,7 @@ struct Survey {
 void survey(const MachineRuns& machine, Survey& all) {
   constexpr std::size_t max_evidence = 50;
   std::set<const Record*> lower;
-  double most = -1;
+  double max_lost = -1;
   for (const CaseRuns& one : machine.cases)
     for (const Entry* entry : one.entries) {
       const Record& record = *entry->record;
@@ -74,8 +74,8 @@ void survey(const MachineRuns& machine, Survey& all) {
       ++all.disturbed;
       lower.insert(&record);
       const double lost = record.outside_cpu ? record.outside_cpu->lost() : 0;
-      if (lost > most) {
-        most = lost;
+      if (lost > max_lost) {
+        max_lost = lost;
         all.worst_disturbance = why;
       }
       if (all.evidence.size() < max_evidence) all.evidence.push_back(case_title(record) + ": " + why);
