@@ -40,9 +40,7 @@ ExitCode run_check(const CheckOptions& options) {
   for (const Family& family : catalogue()) families.push_back(family.name);
   const report::CheckResult result = report::check(runs, floors, families);
 
-  if (!options.json.empty())
-    write_named_file("check", options.json,
-                     report::check_json(result).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (!options.json.empty()) write_named_file("check", options.json, report::dump_document(report::check_json(result)));
   if (!options.junit.empty())
     write_named_file("check", options.junit, report::render_junit(report::check_suite(result)));
   print(report::check_document(result), {options.json, options.junit});

@@ -33,8 +33,7 @@ ExitCode run_diagnose(const DiagnoseOptions& options) {
   const report::Document document = report::diagnosis_document(runs, all, prices);
   if (!options.markdown.empty()) write_named_file("diagnose", options.markdown, report::render_markdown(document));
   if (!options.json.empty())
-    write_named_file("diagnose", options.json,
-                     report::diagnosis_json(all, prices).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+    write_named_file("diagnose", options.json, report::dump_document(report::diagnosis_json(all, prices)));
   print(document, {options.markdown, options.json});
   if (runs.entries().empty())
     fmt::print(stderr, "assay: diagnose: no finished case in {}\n", fmt::join(options.dirs, ", "));

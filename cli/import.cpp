@@ -1,12 +1,12 @@
 // assay import: figures of other tools as run directories.
 #include "reports/exchange/import.h"
 #include "cli/command.h"
+#include "cli/formats.h"
 #include "harness/record/files.h"
 #include "harness/record/run_dir.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 
 namespace assay::cli {
@@ -22,9 +22,7 @@ struct ImportOptions {
 
 std::vector<report::ImportedRun> read_all(const ImportOptions& options) {
   constexpr std::uintmax_t max_bytes = 256u << 20;
-  const auto formats = report::import_formats();
-  const auto format =
-      std::find_if(formats.begin(), formats.end(), [&](const auto& one) { return one.name == options.format; });
+  const auto& format = format_named(report::import_formats(), options.format);
   std::vector<report::ImportedRun> runs;
   for (const std::string& file : options.files) {
     std::string text;
@@ -33,7 +31,7 @@ std::vector<report::ImportedRun> read_all(const ImportOptions& options) {
     } catch (const Error& error) {
       throw UsageError(fmt::format("import: {}", error.what()));
     }
-    for (report::ImportedRun& run : report::runs_of_figures(format->read(text, file), format->name, file))
+    for (report::ImportedRun& run : report::runs_of_figures(format.read(text, file), format.name, file))
       runs.push_back(std::move(run));
   }
   return runs;
@@ -61,18 +59,11 @@ ExitCode run_import(const ImportOptions& options) {
 Command import_command(CLI::App& root) {
   auto options = std::make_shared<ImportOptions>();
   CLI::App* app = root.add_subcommand("import", "Makes run directories from the figures of another tool");
-  std::vector<std::string> names;
-  std::string listed;
-  for (const report::ImportFormat& format : report::import_formats()) {
-    names.emplace_back(format.name);
-    listed += fmt::format("  {:<16} {}\n", format.name, format.summary);
-  }
-  app->add_option("format", options->format, "See below")->required()->check(CLI::IsMember(names));
+  add_format(*app, options->format, report::import_formats());
   app->add_option("files", options->files, "What the tool has written")->required();
   app->add_option("--out", options->out,
                   "New run directory; with several times or machines, a directory of one run directory each")
       ->required();
-  app->footer("Formats:\n" + listed);
   return {app, [options] { return run_import(*options); }};
 }
 

@@ -7,6 +7,7 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/utc.h"
 #include "harness/device/cpu/team.h"
 #include "harness/hosts/placement.h"
 #include "harness/run/gpu_energy.h"
@@ -282,16 +283,6 @@ std::string join_transports(const std::string& a, const std::string& b) {
   return fmt::format("{}", fmt::join(transports, ", "));
 }
 
-constexpr const char* utc_format = "%Y-%m-%dT%H:%M:%SZ";
-
-std::string utc_text(std::time_t moment) {
-  std::tm parts{};
-  gmtime_r(&moment, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, utc_format, &parts);
-  return text;
-}
-
 int severity(Status status) {
   switch (status) {
     case Status::ok: return 0;
@@ -323,10 +314,9 @@ void join_check(Check& whole, const Check& part, int rank) {
 std::string utc_now() { return utc_text(std::time(nullptr)); }
 
 std::string earlier(const std::string& moment, std::int64_t nanoseconds) {
-  std::tm parts{};
-  const char* end = strptime(moment.c_str(), utc_format, &parts);
-  if (!end || *end != '\0') return moment;
-  return utc_text(timegm(&parts) - static_cast<std::time_t>(std::llround(1e-9 * static_cast<double>(nanoseconds))));
+  const auto parsed = parse_utc(moment);
+  if (!parsed) return moment;
+  return utc_text(*parsed - static_cast<std::time_t>(std::llround(1e-9 * static_cast<double>(nanoseconds))));
 }
 
 Identity identity_of(const PlannedCase& planned, DeviceKind device) {

@@ -5,6 +5,7 @@
 #include "harness/json/json.h"
 #include "reports/acceptance/acceptance.h"
 #include "reports/acceptance/metric_units.h"
+#include "reports/data/filled_text.h"
 
 #include <fmt/format.h>
 
@@ -18,15 +19,6 @@ namespace {
 constexpr int floors_schema = 1;
 constexpr double max_limit = std::numeric_limits<double>::max();
 constexpr int max_members = 1000000;
-
-bool blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
-
-// Text that is not blank.
-std::string words(const std::optional<Cursor>& at) {
-  const auto text = at ? at->text() : std::nullopt;
-  if (text && blank(*text)) at->error("is empty");
-  return text.value_or("");
-}
 
 // "700 TFLOP/s" in base units: a number, one of k M G T P, and the unit itself.
 double parse_rate(std::string_view text, const std::string& unit) {
@@ -94,8 +86,8 @@ void read_bound(const Cursor& at, Floor& floor) {
 
 void read_metric(const Cursor& at, Floor& floor) {
   const auto metric = at.need("metric"), unit = at.need("unit");
-  floor.metric = words(metric);
-  floor.unit = words(unit);
+  floor.metric = filled_text(metric);
+  floor.unit = filled_text(unit);
   if (blank(floor.metric) || blank(floor.unit)) return;
   const auto units = units_of(floor.metric, std::string_view(floor.key).substr(0, floor.key.find('/')));
   bool fits = units.empty();  // unknown metric: check() asks the records
@@ -143,12 +135,12 @@ Floor read_floor(const Cursor& at) {
   floor.pointer = at.pointer();
   if (!at.object()) return floor;
   at.only(names);
-  floor.key = words(at.need("key"));
+  floor.key = filled_text(at.need("key"));
   read_relation(at, floor);
   read_metric(at, floor);
   read_bound(at, floor);
   read_filters(at, floor);
-  floor.source = words(at.need("source"));
+  floor.source = filled_text(at.need("source"));
   if (const auto note = at.find("note")) floor.note = note->text().value_or("");
   if (const auto required = at.find("required")) floor.required = required->flag().value_or(false);
   return floor;
@@ -178,7 +170,7 @@ Floors load_floors(const std::filesystem::path& path) {
   // Another schema may differ in everything: report one error, not one per difference.
   if (!root.object() || !root.schema(floors_schema)) problems.raise();
   root.only(names);
-  if (const auto name = root.find("name")) all.name = words(name);
+  if (const auto name = root.find("name")) all.name = filled_text(name);
   if (const auto description = root.find("description")) all.description = description->text().value_or("");
   std::map<std::string, std::string> seen;
   if (const auto list = root.need("floors")) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "reports/data/run_set.h"
+#include "reports/diagnosis/diagnosis.h"
 #include "reports/model/document.h"
 
 #include <string>
@@ -23,10 +24,10 @@ Answer steady_answer(const RunSet& runs);
 Answer normal_answer(const RunSet& runs, const RunSet& references);
 
 // What holds training steps back: the worst finding of diagnosis, or computation itself. Unknown without training.
-Answer limit_answer(const RunSet& runs);
+Answer limit_answer(const RunSet& runs, const std::vector<Diagnosis>& found);
 
 // All four, in this order.
-std::vector<Answer> answers_of(const RunSet& runs, const RunSet& references);
+std::vector<Answer> answers_of(const RunSet& runs, const RunSet& references, const std::vector<Diagnosis>& found);
 
 // Why this record's figure is a lower bound: "others used 0.9 CPUs (python3, pid 77: 0.88)"; empty if nothing says so.
 std::string disturbance_of(const Record& record);

@@ -33,12 +33,11 @@ std::vector<const Record*> training_cases(const RunSet& runs) {
 
 }  // namespace
 
-Answer limit_answer(const RunSet& runs) {
+Answer limit_answer(const RunSet& runs, const std::vector<Diagnosis>& found) {
   constexpr std::size_t max_evidence = 50;
   Answer answer{"limit", "Limit", "", Tone::plain, {}};
   std::vector<Finding> fired;
-  for (const Diagnosis& diagnosis : diagnose(runs, shipped_rules()))
-    fired.insert(fired.end(), diagnosis.fired.begin(), diagnosis.fired.end());
+  for (const Diagnosis& diagnosis : found) fired.insert(fired.end(), diagnosis.fired.begin(), diagnosis.fired.end());
   const auto gain = [](const Finding& finding) { return std::pair(finding.state, finding.ceiling().value_or(1)); };
   std::stable_sort(fired.begin(), fired.end(), [&](const Finding& a, const Finding& b) { return gain(a) > gain(b); });
   const std::vector<const Record*> training = training_cases(runs);

@@ -7,6 +7,7 @@
 #include "harness/record/files.h"
 #include "harness/record/run_dir.h"
 #include "reports/answers/answers.h"
+#include "reports/render/render.h"
 
 #include <fmt/format.h>
 
@@ -79,7 +80,7 @@ fs::path add_reference(const fs::path& dir, const std::string& name) {
   fs::create_directories(target);
   if (fs::is_directory(dir / "series", none)) fs::copy(dir / "series", target / "series", fs::copy_options::recursive);
   replace_file(target / "records.jsonl", lines);
-  replace_file(target / "run.json", about.dump(1) + "\n");
+  replace_file(target / "run.json", dump_document(about));
   return target;
 }
 

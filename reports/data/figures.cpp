@@ -55,6 +55,12 @@ const Metric* find_metric(const Record& record, std::string_view name) {
   return nullptr;
 }
 
+std::optional<double> span_of(const Record& record, std::string_view name) {
+  for (const auto& [span, seconds] : record.spans)
+    if (span == name) return seconds;
+  return std::nullopt;
+}
+
 std::optional<double> half_width(const Metric& metric) {
   if (!metric.ci95 || !metric.value) return std::nullopt;
   return std::max(metric.ci95->high - *metric.value, *metric.value - metric.ci95->low);

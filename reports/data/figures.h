@@ -14,6 +14,9 @@ const Metric* headline_metric(const Record& record);
 // Null if the record lacks it or its value is unknown.
 const Metric* find_metric(const Record& record, std::string_view name);
 
+// Seconds of a phase or of a part of a step; absent if the record lacks it.
+std::optional<double> span_of(const Record& record, std::string_view name);
+
 // Half the interval's width in the metric's unit; it decides how many digits are shown.
 std::optional<double> half_width(const Metric& metric);
 // "412 GFLOP/s": a value in the metric's unit, with the digits that its interval allows.

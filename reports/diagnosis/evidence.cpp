@@ -16,12 +16,6 @@ namespace {
 Evidence missing(std::string what) { return {std::nullopt, std::move(what)}; }
 Evidence number(double value, std::optional<double> saved = {}) { return {Estimate{value}, "", saved}; }
 
-std::optional<double> span_of(const Record& record, std::string_view name) {
-  for (const auto& [span, seconds] : record.spans)
-    if (span == name) return seconds;
-  return std::nullopt;
-}
-
 // A part of a step, with the interval of the step's time.
 Evidence share_of_step(const Record& record, std::optional<double> part, const char* needs) {
   const Metric* step = find_metric(record, "step_time");

@@ -3,6 +3,7 @@
 #include "harness/core/configs.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
+#include "reports/data/filled_text.h"
 #include "reports/diagnosis/evidence.h"
 
 #include <limits>
@@ -13,19 +14,13 @@ namespace {
 
 constexpr int rules_schema = 1;
 
-std::string words(const std::optional<Cursor>& at) {
-  const auto text = at ? at->text() : std::nullopt;
-  if (text && text->find_first_not_of(" \t\r\n") == std::string::npos) at->error("is empty");
-  return text.value_or("");
-}
-
 Rule read_rule(const Cursor& at) {
   static const std::vector<std::string> names = {"id", "evidence", "warn", "bad", "unless", "says", "fix", "source"};
   constexpr double max = std::numeric_limits<double>::max();
   Rule rule;
   if (!at.object()) return rule;
   at.only(names);
-  rule.id = words(at.need("id"));
+  rule.id = filled_text(at.need("id"));
   if (const auto evidence = at.need("evidence")) rule.evidence = evidence->choice(evidence_names()).value_or("");
   if (const auto warn = at.need("warn")) rule.warn = warn->quantity(parse_fraction, 0, max).value_or(0);
   if (const auto bad = at.find("bad")) {
@@ -40,10 +35,10 @@ Rule read_rule(const Cursor& at) {
       rule.unless_at_least = limit->quantity(parse_fraction, 0, max).value_or(0);
   }
   const auto says = at.need("says");
-  rule.says = words(says);
+  rule.says = filled_text(says);
   if (says && rule.says.find("{value}") == std::string::npos) says->error("does not contain {value}");
-  rule.fix = words(at.need("fix"));
-  rule.source = words(at.need("source"));
+  rule.fix = filled_text(at.need("fix"));
+  rule.source = filled_text(at.need("source"));
   return rule;
 }
 

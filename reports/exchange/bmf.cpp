@@ -2,6 +2,7 @@
 #include "reports/data/figures.h"
 #include "reports/exchange/formats.h"
 #include "reports/render/escape.h"
+#include "reports/render/render.h"
 
 #include <cmath>
 
@@ -19,7 +20,7 @@ std::string bmf_text(const RunSet& runs) {
       all[printable(record.key)][printable(metric.name)] = std::move(value);
     }
   });
-  return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_document(all);
 }
 
 }  // namespace assay::report

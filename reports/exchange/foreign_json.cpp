@@ -1,7 +1,7 @@
 // The JSON of Google Benchmark, pytest-benchmark, nccl-tests and SuperBench. Members that are absent or of another type
 // are left out: these files come from many versions.
 #include "harness/core/error.h"
-#include "harness/core/units.h"
+#include "harness/core/utc.h"
 #include "harness/json/json.h"
 #include "reports/data/machine.h"
 #include "reports/exchange/foreign.h"
@@ -57,10 +57,7 @@ std::string in_utc(const std::string& text) {
   int hours = 0, minutes = 0;
   if ((*rest == '+' || *rest == '-') && std::sscanf(rest + 1, "%2d:%2d", &hours, &minutes) == 2)
     moment -= (*rest == '-' ? -60 : 60) * (60 * hours + minutes);
-  gmtime_r(&moment, &parts);
-  char utc[32];
-  std::strftime(utc, sizeof utc, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return utc;
+  return utc_text(moment);
 }
 
 // From names such as "kernel-launch/event_time" or "bert_models/fp32_train_step_time": SuperBench has no units.

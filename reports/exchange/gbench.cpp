@@ -3,6 +3,7 @@
 #include "reports/data/machine.h"
 #include "reports/exchange/formats.h"
 #include "reports/render/escape.h"
+#include "reports/render/render.h"
 #include "reports/summary/entry_samples.h"
 
 #include <algorithm>
@@ -83,9 +84,7 @@ std::string gbench_text(const RunSet& runs) {
                {"library_build_type", "release"}};
   }
   each_newest(runs, [&](const MachineRuns&, const Entry& entry) { add_case(benchmarks, entry); });
-  return Json{{"context", std::move(context)}, {"benchmarks", std::move(benchmarks)}}.dump(
-             1, ' ', false, Json::error_handler_t::replace) +
-         "\n";
+  return dump_document({{"context", std::move(context)}, {"benchmarks", std::move(benchmarks)}});
 }
 
 }  // namespace assay::report

@@ -1,5 +1,6 @@
 #include "reports/exchange/import.h"
 
+#include "harness/core/utc.h"
 #include "harness/core/version.h"
 #include "harness/record/content_hash.h"
 #include "harness/statistics/statistics.h"
@@ -9,7 +10,6 @@
 #include <sys/stat.h>
 
 #include <array>
-#include <ctime>
 #include <tuple>
 #include <utility>
 
@@ -19,12 +19,7 @@ namespace {
 
 std::string modification_time(const std::filesystem::path& file) {
   struct stat about {};
-  const std::time_t moment = ::stat(file.c_str(), &about) == 0 ? about.st_mtime : 0;
-  std::tm parts{};
-  gmtime_r(&moment, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+  return utc_text(::stat(file.c_str(), &about) == 0 ? about.st_mtime : 0);
 }
 
 Metric metric_of(const ForeignFigure& figure) {

@@ -1,11 +1,11 @@
 // Prometheus' text format 0.0.4, for node_exporter's textfile collector, which refuses timestamps on samples.
+#include "harness/core/utc.h"
 #include "reports/data/machine.h"
 #include "reports/diagnosis/diagnosis.h"
 #include "reports/exchange/formats.h"
 #include "reports/render/escape.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <cmath>
 #include <map>
@@ -51,13 +51,6 @@ std::string case_labels(const Record& record) {
                      label_value(record.device), record.world_ranks, label_value(host_of(record)));
 }
 
-// Seconds since 1970 of "2026-01-31T00:00:00Z"; absent for anything else.
-std::optional<double> unix_seconds(const std::string& moment) {
-  std::tm parts{};
-  const char* end = strptime(moment.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return end && *end == '\0' ? std::optional(static_cast<double>(timegm(&parts))) : std::nullopt;
-}
-
 // Values by name and labels: a repeated series would make the whole file invalid, so the newest counts.
 class Gauges {
  public:
@@ -92,9 +85,9 @@ std::string prometheus_text(const RunSet& runs) {
       for (const Metric& metric : record.metrics)
         if (metric.value && std::isfinite(*metric.value))
           gauges.set(metric_name(metric), labels, *metric.value, "A figure of assay, the newest of each case.");
-    if (const auto when = unix_seconds(text_member(entry.run->run, "/started")))
-      gauges.set("assay_run_timestamp_seconds", fmt::format("{{host=\"{}\"}}", label_value(host_of(record))), *when,
-                 "When the newest run started.");
+    if (const auto when = parse_utc(text_member(entry.run->run, "/started")))
+      gauges.set("assay_run_timestamp_seconds", fmt::format("{{host=\"{}\"}}", label_value(host_of(record))),
+                 static_cast<double>(*when), "When the newest run started.");
   });
   for (const Diagnosis& one : diagnose(runs, shipped_rules()))
     gauges.set("assay_finding", fmt::format("{{rule=\"{}\"}}", label_value(one.id)),

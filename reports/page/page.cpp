@@ -30,7 +30,8 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
                              std::make_move_iterator(sections.end()));
   };
   static const RunSet none({});
-  document.answers = answers_of(runs, options.references ? *options.references : none);
+  const std::vector<Diagnosis> found = diagnose(runs, shipped_rules());
+  document.answers = answers_of(runs, options.references ? *options.references : none, found);
   // Figures that may be lower bounds are not green.
   if (document.tone == Tone::good)
     for (const Answer& answer : document.answers)
@@ -46,8 +47,7 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
   add(collective_sections(runs, options.nccl_table));
   add(scaling_sections(runs));
   add(cost_sections(runs, options.prices));
-  if (const auto found = diagnose(runs, shipped_rules());
-      std::any_of(found.begin(), found.end(), [](const Diagnosis& one) { return !one.fired.empty(); }))
+  if (std::any_of(found.begin(), found.end(), [](const Diagnosis& one) { return !one.fired.empty(); }))
     add(diagnosis_sections(found, options.prices));
   add(roofline_sections(runs));
   add(host_figure_sections(runs));

@@ -78,6 +78,8 @@ Json answers_json(const std::vector<Answer>& answers) {
 
 }  // namespace
 
+std::string dump_document(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
 std::string render_json(const Document& document) {
   Json sections = Json::array();
   for (const Section& section : document.sections) {
@@ -105,7 +107,7 @@ std::string render_json(const Document& document) {
                {"verdict", printable(document.verdict)},
                {"sections", std::move(sections)}};
   if (!document.answers.empty()) json["answers"] = answers_json(document.answers);
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_document(json);
 }
 
 }  // namespace assay::report

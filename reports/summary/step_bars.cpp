@@ -21,11 +21,7 @@ constexpr std::array<std::pair<std::string_view, const char*>, 5> spans{{{"forwa
                                                                          {"data_wait", "waiting for data"},
                                                                          {"exposed_communication", "communication"}}};
 
-double span_of(const Record& record, std::string_view name) {
-  for (const auto& [span, seconds] : record.spans)
-    if (span == name && seconds > 0) return seconds;
-  return 0;
-}
+double part_of(const Record& record, std::string_view span) { return std::max(0.0, span_of(record, span).value_or(0)); }
 
 }  // namespace
 
@@ -48,14 +44,14 @@ std::vector<Section> step_sections(const RunSet& runs) {
       if (record.status != Status::ok || !is_training(record) || !step || !(*step->value > 0)) continue;
       // The parts are means, the step is a median: where they do not fit, they are shares of their own sum.
       double sum = 0;
-      for (const auto& [span, title] : spans) sum += span_of(record, span);
+      for (const auto& [span, title] : spans) sum += part_of(record, span);
       const double whole = std::max(sum, *step->value);
       if (sum == 0) continue;
       BarRow row{case_title(record), figure_text(*step, *step->value), {}};
       row.link = entry.anchor();
       std::vector<Cell> cells{case_cell(record, entry.anchor()), quantity_cell({*step->value}, "s")};
       for (const auto& [span, title] : spans) {
-        row.parts.push_back(span_of(record, span) / whole);
+        row.parts.push_back(part_of(record, span) / whole);
         cells.push_back(share_cell(row.parts.back()));
       }
       row.parts.push_back(1 - sum / whole);

@@ -175,18 +175,23 @@ Record training_with(double data_wait) {
   return record;
 }
 
+Answer limit_of(Record record) {
+  const RunSet runs = runs_of(std::move(record));
+  return limit_answer(runs, diagnose(runs, shipped_rules()));
+}
+
 TEST(Limit, IsTheWorstFindingWithItsFixAndCeiling) {
-  const Answer answer = limit_answer(runs_of(training_with(0.05)));
+  const Answer answer = limit_of(training_with(0.05));
   EXPECT_EQ(answer.tone, Tone::bad);
   EXPECT_THAT(answer.text,
               HasSubstr("50 % of a step waits for data; without that it is at most 2 times as fast. To do: "));
 }
 
 TEST(Limit, WithoutAFindingItIsComputation) {
-  const Answer answer = limit_answer(runs_of(training_with(0.001)));
+  const Answer answer = limit_of(training_with(0.001));
   EXPECT_EQ(answer.tone, Tone::good);
   EXPECT_THAT(answer.text, HasSubstr("computation"));
-  EXPECT_EQ(limit_answer(runs_of(gemm_with(0))).tone, Tone::plain) << "nothing trained";
+  EXPECT_EQ(limit_of(gemm_with(0)).tone, Tone::plain) << "nothing trained";
 }
 
 }  // namespace
