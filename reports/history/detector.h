@@ -1,0 +1,109 @@
+// Which of thousands of series of nightly figures changed, when and by how much. Pure: knows no store and no machine.
+#pragma once
+
+#include "harness/statistics/statistics.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay::history {
+
+using Night = std::int32_t;  // days since 1970-01-01, UTC
+
+// One series: at most one value per night.
+struct Track {
+  std::vector<Night> nights;   // ascending; nights without a value are absent
+  std::vector<double> values;  // natural logarithms, larger is faster; as many as nights, all finite
+  // Night from which on the hardware is another (a replaced GPU): its values start a regime, which inherits the noise of
+  // the one before and is no event of the detector's.
+  std::vector<Night> replaced = {};
+};
+
+// Series that may change together: all of a family on a machine, all of a machine, a case on all machines. Its own
+// series is the median of its members' residuals, on nights with at least five of them.
+struct Group {
+  std::vector<std::size_t> members;  // indices of tracks
+};
+
+struct Options {
+  double false_alarms = 0.01;  // the most nights without a real change on which anything may alarm: 1 in 100
+  double tolerance = 0.02;     // smaller changes do not alarm
+};
+
+enum class Stage {
+  suspect,    // split off; more nights decide
+  open,       // passed the test of all series of that night: an alarm
+  small,      // real after 56 nights, never an alarm
+  recovered,  // back within 35 % of the step in at most 45 nights
+};
+
+// A step in one series. Sizes are natural logarithms of ratios of speed: below 0 is slower.
+struct Change {
+  Stage stage = Stage::suspect;
+  Night last_before = 0;             // the change is after this night
+  Night first_after = 0;             // and not after this one
+  Night suspected = 0;               // when it was first seen
+  std::optional<Night> opened = {};  // when it became an alarm; kept if it recovers
+  std::optional<Night> closed = {};  // when it recovered
+  double p = 1;                      // of no change; of the last night on which it was tested
+  double shift = 0;
+  Interval interval = {};            // 95 % of shift
+  bool same_night = false;           // larger than any excursion in the series' history: worth confirming tonight
+  // exp(log-likelihood) of each gap between nights being the place, as shares of their sum; nights are those after the
+  // gap. Only gaps of at least 0.1 %.
+  struct Gap {
+    Night before = 0;
+    Night after = 0;
+    double weight = 0;
+  };
+  std::vector<Gap> gaps = {};
+};
+
+// A slow change: the median of the last 30 nights against that of the regime's first 60.
+struct Drift {
+  double shift = 0;
+  Interval interval = {};
+  Night since = 0;
+};
+
+// What is known of one series after the last night. Holds all that the next night's analysis needs besides the values.
+struct SeriesState {
+  std::vector<Night> regimes;    // first night of each, ascending; the last is in force
+  std::vector<Change> changes;   // in order of time, those merged back excepted
+  std::optional<Drift> drift = {};
+  double sigma = 0;                       // noise between nights: robust standard deviation; 0 if unknown
+  double correlation = 0;                 // of neighbouring nights
+  std::optional<double> detectable = {};  // the smallest step that is found within 14 nights in 80 % of cases; absent
+                                          // below 15 nights
+  bool flaky = false;                     // two recoveries in 90 nights, or detectable above 5 %
+};
+
+struct NightSummary {
+  Night night = 0;
+  std::size_t tested = 0;  // series and groups with a value that night and enough nights before it
+  double threshold = 0;    // p below which a change alarmed
+  std::size_t opened = 0;
+};
+
+struct Analysis {
+  std::vector<SeriesState> series;  // of tracks, in their order
+  std::vector<SeriesState> groups;  // of groups, in their order
+  std::vector<NightSummary> nights;
+};
+
+// Analyses every night in order as if it were the last one known, so that nights added at once, in any order, give what
+// nightly adding gives. With `previous`, only nights after its last one are analysed; the result is the same if tracks
+// and groups begin with those that gave it (new ones at the end) and no earlier value has changed since.
+Analysis analyse(std::span<const Track> tracks, std::span<const Group> groups, const Options& options,
+                 Analysis previous = {});
+
+// A series as bytes and back, for the store: the same on every machine of one byte order. Throws DataError if `bytes`
+// is not of this version; the caller then analyses afresh.
+std::string to_bytes(const SeriesState& state);
+SeriesState state_of_bytes(std::string_view bytes);
+
+}  // namespace assay::history
