@@ -71,7 +71,7 @@ class Bench {
     MatmulArgs args;
     args.a = normal(d.m * d.k);
     args.b = normal(d.k * d.n, d.form == WeightForm::plain ? d.b : d.pack_from);
-    if (d.form != WeightForm::plain) {
+    if (op->packed_bytes() > 0) {
       void* packed = space(op->packed_bytes());
       const void* from = args.b;
       timed_.push_back({name + " pack", "", 0, [this, op, from, packed] { op->pack(*stream_, from, packed); }, {}});

@@ -75,6 +75,19 @@ Built build(const MatmulDesc& d, std::int64_t rows, DType out_type, const std::o
   return built_from<dnnl::matmul>({dnnl_engine(), a, b, out, attr}, false);
 }
 
+// oneDNN's JIT GEMM, which serves f32 without AVX-512, packs b in every call.
+bool packs_in_every_call(const MatmulDesc& d, const Built& built) {
+  return d.a == DType::f32 && built.call.implementation().starts_with("gemm:jit");
+}
+
+// The product of all rows; b is used as it is stored if packing it in advance gains nothing.
+Built build_whole(const MatmulDesc& d, DType out_type) {
+  Built built = build(d, d.m, out_type);
+  if (d.form != WeightForm::packed || d.pack_from != d.b || !packs_in_every_call(d, built)) return built;
+  Built direct = build(d, d.m, out_type, canonical_b(d, d.b));
+  return packs_in_every_call(d, direct) ? std::move(direct) : std::move(built);
+}
+
 // Names, packing and row sums, common to all products.
 class Product : public Matmul {
  public:
@@ -83,9 +96,10 @@ class Product : public Matmul {
         implementation_(implementation),
         isa_(dnnl_kernel_isa(implementation, desc.a, static_cast<unsigned>(dnnl::get_effective_cpu_isa()))),
         saturates_(desc.a == DType::u8 && saturates_int8(isa_)) {
-    if (desc.form != WeightForm::plain) {
+    const memory::desc from = canonical_b(desc, desc.pack_from);
+    if (desc.form != WeightForm::plain && b != from) {
       packed_bytes_ = b.get_size();
-      pack_.emplace(canonical_b(desc, desc.pack_from), b);
+      pack_.emplace(from, b);
     }
     if (desc.row_sums) row_sums_.emplace(desc);
   }
@@ -209,8 +223,13 @@ class GeluProduct final : public Product {
 };
 
 std::unique_ptr<Matmul> make_gelu(const MatmulDesc& d) {
+  Built built = build_whole(d, DType::f32);
+  // A GEMM that packs b in every call packs it once for all rows. (For blocks of few rows oneDNN 3.2 would not pack it,
+  // and take twice as long.) If out has another type, all rows would need too large a staging area.
+  if (d.out == DType::f32 && packs_in_every_call(d, built))
+    return std::make_unique<GeluProduct>(d, d.m, std::move(built), std::nullopt);
   const std::int64_t rows = std::min(d.m, GeluProduct::block_rows(d));
-  Built built = build(d, rows, DType::f32);
+  built = build(d, rows, DType::f32);
   std::optional<DnnlCall> rest;
   if (d.m % rows != 0) rest = build(d, d.m % rows, DType::f32, built.b).call;
   return std::make_unique<GeluProduct>(d, rows, std::move(built), std::move(rest));
@@ -226,7 +245,7 @@ Made<Matmul> make_dnnl_matmul(const MatmulDesc& d) {
   const std::string what = fmt::format("{} x {} into {}", name_of(d.a), name_of(d.b), name_of(d.out));
   return made_by_dnnl<Matmul>(what, [&]() -> std::unique_ptr<Matmul> {
     if (d.epilogue != Epilogue::none) return make_gelu(d);
-    return std::make_unique<WholeProduct>(d, build(d, d.m, d.out));
+    return std::make_unique<WholeProduct>(d, build_whole(d, d.out));
   });
 }
 
