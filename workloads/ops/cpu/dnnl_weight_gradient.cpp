@@ -1,8 +1,8 @@
 // Products of two activations, dW (out, in) = or += dY^T X, where packing an operand in advance does not pay. Choices
-// are from measurements of oneDNN 3.2 on Zen 4 (f32 and bf16, language model sizes). Its inner product's backward pass,
-// which packs both operands as it goes, is as fast as packed weights and also sums the bias gradient, but it cannot
-// accumulate. To accumulate, f32 calls the same routine through oneDNN's BLAS interface, and bf16 packs X, then
-// multiplies.
+// are from measurements of oneDNN 3.2 on Zen 4 and Zen 5 (f32 and bf16, language model sizes). Its inner product's
+// backward pass, which packs both operands as it goes, is as fast as packed weights and also sums the bias gradient,
+// but it cannot accumulate. Where it runs the JIT GEMM in f32, that is called through oneDNN's BLAS interface instead,
+// which accumulates; our own kernel sums the bias gradient faster. To accumulate, bf16 packs X, then multiplies.
 #include "harness/core/error.h"
 #include "workloads/ops/cpu/dnnl_common.h"
 #include "workloads/ops/cpu/dnnl_made.h"
@@ -73,15 +73,15 @@ std::unique_ptr<Matmul> inner_product_gradient(const MatmulDesc& d) {
       d, DnnlCall(Primitive(pd), pd.impl_info_str(), std::move(bindings), pd.scratchpad_desc()));
 }
 
-class AccumulatedF32 final : public WeightGradient {
+class SgemmGradient final : public WeightGradient {
  public:
-  explicit AccumulatedF32(const MatmulDesc& desc) : WeightGradient(desc, "sgemm:jit") {
+  explicit SgemmGradient(const MatmulDesc& desc) : WeightGradient(desc, "sgemm:jit") {
     if (desc.row_sums) row_sums_.emplace(desc);
   }
   void run(Stream&, const MatmulArgs& args) override {
-    const dnnl_status_t status =
-        dnnl_sgemm('T', 'N', d_.m, d_.n, d_.k, 1.0f, static_cast<const float*>(args.a), d_.m,
-                   static_cast<const float*>(args.b), d_.n, 1.0f, static_cast<float*>(args.out), d_.n);
+    const dnnl_status_t status = dnnl_sgemm('T', 'N', d_.m, d_.n, d_.k, 1.0f, static_cast<const float*>(args.a), d_.m,
+                                            static_cast<const float*>(args.b), d_.n, d_.accumulate ? 1.0f : 0.0f,
+                                            static_cast<float*>(args.out), d_.n);
     ASSAY_CHECK(status == dnnl_success, "oneDNN's sgemm failed with status {}", int{status});
     if (row_sums_) row_sums_->run(args.a, static_cast<float*>(args.row_sums));
   }
@@ -137,12 +137,13 @@ bool is_weight_gradient(const MatmulDesc& d) {
 
 Made<Matmul> make_dnnl_weight_gradient(const MatmulDesc& d) {
   return made_by_dnnl<Matmul>(fmt::format("a weight gradient of {}", name_of(d.a)), [&]() -> std::unique_ptr<Matmul> {
-    if (!d.accumulate) return inner_product_gradient(d);
     MatmulDesc written = d;
     written.accumulate = false;
+    auto by_inner_product = inner_product_gradient(written);
     // The BLAS interface does not name its kernel; if the inner product runs the JIT GEMM, so does the BLAS interface.
-    if (d.a == DType::f32 && inner_product_gradient(written)->implementation().ends_with("gemm:jit"))
-      return std::make_unique<AccumulatedF32>(d);
+    if (d.a == DType::f32 && by_inner_product->implementation().ends_with("gemm:jit"))
+      return std::make_unique<SgemmGradient>(d);
+    if (!d.accumulate) return by_inner_product;
     return accumulated_packed(d);
   });
 }
