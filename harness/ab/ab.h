@@ -1,0 +1,67 @@
+// A decision between two sides today: measures them in turn until the answer stands.
+#pragma once
+
+#include "harness/core/clock.h"
+#include "harness/record/metric.h"
+#include "harness/statistics/sequential.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace assay::ab {
+
+// One figure of one run of a side. Cases are matched by name.
+struct Figure {
+  std::string name;
+  double value = 0;  // above 0, finite
+  std::string unit = "s";
+  Better better = Better::lower;
+};
+
+// Measures a side once: a figure per case, the same cases each time. Empty: it was not finished at the deadline, or was
+// interrupted; no more is measured then. What it throws goes to the caller of run().
+using Side = std::function<std::vector<Figure>(Clock::time_point deadline)>;
+
+using Verdict = PairVerdict;
+// "faster", "slower", "same", "undecided".
+std::string_view name_of(Verdict verdict);
+
+// Ratios are B's speed over A's: above 1, B is faster, whichever way the figure counts.
+struct Outcome {
+  Verdict verdict = Verdict::undecided;
+  double ratio = 1;
+  double low = 0, high = 0;  // contain the ratio with probability 1 - error, of all cases at once; high may be infinite
+  std::size_t pairs = 0;     // until the verdict stood
+};
+
+struct Case {
+  std::string name;
+  Outcome outcome;
+};
+
+struct Options {
+  double tolerance = 0.02;  // changes up to this size are `same`; above 0, below 1
+  double error = 0.05;      // probability that any verdict is wrong, however many cases; above 0, below 1
+  double budget = 600;      // seconds for everything
+  std::uint64_t seed = 0;   // of the order within pairs
+};
+
+enum class Ended { decided, budget, interrupted };
+
+struct Result {
+  // slower if any case is; else undecided if any is; else faster if any is; else same. The ratio is the geometric mean
+  // of the cases'.
+  Outcome all;
+  std::vector<Case> cases;          // in the order of A's first figures
+  std::vector<std::string> one_sided;  // cases of one side only, which are not judged
+  double seconds = 0;               // used
+};
+
+// Measures each side once to warm up, then pairs in random order until every case has its verdict or the budget is used
+// up. Throws UsageError for a tolerance, error or budget out of range, or sides without a common case; Error if a later
+// run lacks a case, or a figure is not above 0.
+Result run(const Side& a, const Side& b, const Options& options);
+
+}  // namespace assay::ab
