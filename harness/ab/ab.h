@@ -54,9 +54,9 @@ struct Result {
   // slower if any case is; else undecided if any is; else faster if any is; else same. The ratio is the geometric mean
   // of the cases'.
   Outcome all;
-  std::vector<Case> cases;          // in the order of A's first figures
+  std::vector<Case> cases;             // in the order of A's first figures
   std::vector<std::string> one_sided;  // cases of one side only, which are not judged
-  double seconds = 0;               // used
+  double seconds = 0;                  // used
 };
 
 // Measures each side once to warm up, then pairs in random order until every case has its verdict or the budget is used
