@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "harness/core/nearest.h"
+#include "harness/core/units.h"
 #include "harness/core/version.h"
 
 #include <fmt/format.h>
@@ -19,9 +20,9 @@ std::vector<std::string> words;
 
 // A subcommand has one line here and a file of its own.
 constexpr Command (*commands[])(CLI::App&) = {
-    list_command,     run_command,    worker_command, agent_command,    each_host_command, remote_shell_command,
-    env_command,      report_command, check_command,  compare_command,  bench_command,     crosscheck_command,
-    diagnose_command, export_command, import_command, reference_command};
+    list_command,     run_command,    worker_command, agent_command,     each_host_command, remote_shell_command,
+    env_command,      report_command, check_command,  compare_command,   bench_command,     crosscheck_command,
+    diagnose_command, export_command, import_command, reference_command, ab_command};
 
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -101,6 +102,15 @@ int parse_and_run(int argc, const char* const* argv) {
 }  // namespace
 
 const std::vector<std::string>& command_line() { return words; }
+
+double parse_part(const std::string& place, const std::string& text) {
+  const double part = parse_flag(place, text, parse_fraction);
+  if (part < 0 || part >= 1)
+    throw UsageError(fmt::format(
+        "{}: {} is not a fraction from 0 to less than 100 %{}", place, text,
+        part >= 1 && part < 100 && !text.ends_with('%') ? fmt::format("; did you mean {}%?", text) : std::string()));
+  return part;
+}
 
 int run_command_line(int argc, const char* const* argv) {
   words.assign(argv, argv + argc);

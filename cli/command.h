@@ -19,6 +19,7 @@ struct Command {
 };
 
 // One function per subcommand, each in its own file.
+Command ab_command(CLI::App& root);
 Command list_command(CLI::App& root);
 Command run_command(CLI::App& root);
 Command worker_command(CLI::App& root);
@@ -48,6 +49,9 @@ Value parse_flag(const std::string& place, const std::string& text, Value (*pars
     throw UsageError(place + ": " + error.what());
   }
 }
+
+// A fraction from 0 to less than 1: "3%", "0.03". Throws UsageError, which begins with `place`.
+double parse_part(const std::string& place, const std::string& text);
 
 // Parses the command line, runs the subcommand, prints an error as `assay: ...` on stderr. Returns the exit code.
 int run_command_line(int argc, const char* const* argv);

@@ -34,16 +34,6 @@ constexpr const char* footer =
     "hold in head; 3 nothing could be compared, or a case may be slower by more than the tolerance but\n"
     "is too noisy to say; 2 usage; 0 otherwise.";
 
-double read_tolerance(const std::string& text) {
-  const double tolerance = parse_flag("compare: --tolerance", text, parse_fraction);
-  if (tolerance < 0 || tolerance >= 1)
-    throw UsageError(fmt::format("compare: --tolerance: {} is not a fraction from 0 to less than 100 %{}", text,
-                                 tolerance >= 1 && tolerance < 100 && !text.ends_with('%')
-                                     ? fmt::format("; did you mean {}%?", text)
-                                     : std::string()));
-  return tolerance;
-}
-
 bool report_if_empty(const char* side, const report::RunSet& set, const std::vector<std::string>& dirs) {
   if (!set.entries().empty()) return false;
   fmt::print(stderr, "assay: compare: no finished case in {} ({})\n", side, fmt::join(dirs, ", "));
@@ -51,7 +41,7 @@ bool report_if_empty(const char* side, const report::RunSet& set, const std::vec
 }
 
 ExitCode run_compare(const CompareOptions& options) {
-  const report::CompareOptions asked{.tolerance = read_tolerance(options.tolerance),
+  const report::CompareOptions asked{.tolerance = parse_part("compare: --tolerance", options.tolerance),
                                      .prices = report::load_prices(options.prices)};
   const report::Injected injected = options.injected ? report::Injected::include : report::Injected::keep;
   const report::RunSet base(read_runs(options.base), injected), head(read_runs(options.head), injected);

@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::ab {
@@ -32,19 +34,22 @@ std::string_view name_of(Verdict verdict);
 struct Outcome {
   Verdict verdict = Verdict::undecided;
   double ratio = 1;
-  double low = 0, high = 0;  // contain the ratio with probability 1 - error, of all cases at once; high may be infinite
-  std::size_t pairs = 0;     // until the verdict stood
+  // Contain the ratio with probability 1 - error, of all cases at once; unknown ends are 0 and infinite.
+  double low = 0, high = std::numeric_limits<double>::infinity();
+  std::size_t pairs = 0;  // until the verdict stood
 };
 
 struct Case {
   std::string name;
+  std::string unit;
+  double a = 0, b = 0;  // medians of the figures
   Outcome outcome;
 };
 
 struct Options {
   double tolerance = 0.02;  // changes up to this size are `same`; above 0, below 1
   double error = 0.05;      // probability that any verdict is wrong, however many cases; above 0, below 1
-  double budget = 600;      // seconds for everything
+  double budget = 600;      // seconds for everything; above 0
   std::uint64_t seed = 0;   // of the order within pairs
 };
 
@@ -54,14 +59,15 @@ struct Result {
   // slower if any case is; else undecided if any is; else faster if any is; else same. The ratio is the geometric mean
   // of the cases'.
   Outcome all;
-  std::vector<Case> cases;             // in the order of A's first figures
+  std::vector<Case> cases;             // in the order of A's first figures; none if the warm-up was not finished
   std::vector<std::string> one_sided;  // cases of one side only, which are not judged
-  double seconds = 0;                  // used
+  Ended ended = Ended::decided;
+  double seconds = 0;  // used
 };
 
-// Measures each side once to warm up, then pairs in random order until every case has its verdict or the budget is used
-// up. Throws UsageError for a tolerance, error or budget out of range, or sides without a common case; Error if a later
-// run lacks a case, or a figure is not above 0.
+// Measures each side once to warm up, then pairs in random order until every case has its verdict, the budget is used
+// up, or what is left of it is shorter than any pair so far. Throws UsageError for options out of range and for figures
+// of the warm-up that cannot be compared; Error if later ones cannot.
 Result run(const Side& a, const Side& b, const Options& options);
 
 }  // namespace assay::ab

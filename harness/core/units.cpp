@@ -41,8 +41,8 @@ constexpr std::array<ByteUnit, 12> byte_units{{{"", 1},
                                                {"tib", kibi* kibi* kibi* kibi},
                                                {"pib", kibi* kibi* kibi* kibi* kibi}}};
 
-constexpr std::array<Unit, 8> time_units{
-    {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"min", 60}, {"h", 3600}, {"d", 86400}}};
+constexpr std::array<Unit, 9> time_units{
+    {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}}};
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -241,8 +241,8 @@ DisplayUnit display_unit(double value, std::string_view unit) {
     const Unit& scale = scale_for(value, binary_scales.data(), binary_scales.size());
     return {scale.scale, std::string(scale.name)};
   }
-  const bool prefixed =
-      unit == "B/s" || unit == "FLOP/s" || unit == "OP/s" || unit == "Hz" || unit == "FLOP" || unit == "J" || unit == "W";
+  const bool prefixed = unit == "B/s" || unit == "FLOP/s" || unit == "OP/s" || unit == "Hz" || unit == "FLOP" ||
+                        unit == "J" || unit == "W";
   // Counts get a prefix only if they are large: 1,024 img/s, but 1.24 M tokens/s.
   if (!prefixed && std::abs(value) < 99999.5) return {1, std::string(unit)};
   const Unit& scale = scale_for(value, decimal_scales.data(), decimal_scales.size());

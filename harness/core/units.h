@@ -14,7 +14,7 @@ namespace assay {
 // "4096", "64MiB", "1.5 GiB", "1GB" (1e9), "8B": a whole number of bytes, exactly, at least 0. Units: B; kB MB GB TB PB
 // (powers of 1000); KiB MiB GiB TiB PiB (powers of 1024); case is ignored.
 std::int64_t parse_bytes(std::string_view text);
-// "30", "30s", "500ms", "20us", "5ns", "2min", "1h": seconds, finite, at least 0.
+// "30", "30s", "500ms", "20us", "5ns", "2min", "2m", "1h": seconds, finite, at least 0.
 double parse_seconds(std::string_view text);
 // "0.03" or "3%": 0.03; finite.
 double parse_fraction(std::string_view text);

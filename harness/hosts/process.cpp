@@ -48,7 +48,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   const int input = request.input >= 0 ? request.input : ::open("/dev/null", O_RDONLY);
   if (input >= 0) ::dup2(input, 0);
   ::dup2(request.output, 1);
-  ::dup2(request.output, 2);
+  ::dup2(request.errors >= 0 ? request.errors : request.output, 2);
   ::execve(words[0], words, env);
   static const char text[] = "cannot be executed\n";
   (void)!::write(2, text, sizeof text - 1);

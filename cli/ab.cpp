@@ -1,0 +1,233 @@
+// assay ab: is one command faster than another? Runs them in turn until the answer stands.
+#include "harness/ab/ab.h"
+#include "cli/ab_figures.h"
+#include "cli/command.h"
+#include "cli/files.h"
+#include "cli/shell_command.h"
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/run/progress.h"
+#include "reports/data/cells.h"
+#include "reports/data/words.h"
+#include "reports/render/render.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <random>
+
+namespace assay::cli {
+
+namespace {
+
+struct AbOptions {
+  std::string a, b, metric, tolerance = "2%", error = "5%", budget = "10m", seed;
+  bool json = false;
+};
+
+constexpr const char* ab_footer =
+    "Runs A and B in pairs, in random order within each, until every case is faster, slower or the\n"
+    "same; the probability that any verdict is wrong is at most --error, whatever the load and however\n"
+    "early it ends. Ratios are B's speed over A's: above 1, B is faster. Changes up to the tolerance are\n"
+    "the same. Exit codes: 0 same or faster; 1 slower; 3 undecided within the budget; 2 usage; 4 a\n"
+    "command failed.";
+
+ab::Options read_options(const AbOptions& options) {
+  for (const auto& [flag, command] : {std::pair("--a", &options.a), std::pair("--b", &options.b)})
+    if (command->find_first_not_of(" \t\n") == command->npos) throw UsageError(fmt::format("ab: {}: no command", flag));
+  ab::Options read;
+  read.tolerance = parse_part("ab: --tolerance", options.tolerance);
+  if (read.tolerance == 0) throw UsageError("ab: --tolerance: 0 leaves nothing that is the same; use 0.1%, say");
+  read.error = parse_part("ab: --error", options.error);
+  if (read.error == 0) throw UsageError("ab: --error: without any error nothing can be decided; use 0.1%, say");
+  read.budget = parse_flag("ab: --budget", options.budget, parse_seconds);
+  if (read.budget == 0) throw UsageError("ab: --budget: 0 leaves no time to measure");
+  if (options.seed.empty()) {
+    read.seed = std::random_device()();
+  } else {
+    const std::int64_t seed = parse_flag("ab: --seed", options.seed, parse_integer);
+    if (seed < 0) throw UsageError(fmt::format("ab: --seed: {} is negative", seed));
+    read.seed = static_cast<std::uint64_t>(seed);
+  }
+  return read;
+}
+
+// Measures the commands for ab::run().
+class CommandSides {
+ public:
+  explicit CommandSides(std::string metric) : metric_(std::move(metric)) {}
+
+  ab::Side side(char name, const std::string& command) {
+    return [this, name, command](Clock::time_point deadline) { return measure(name, command, deadline); };
+  }
+  // What the figures are; empty if none came.
+  const std::string& metric() const { return metric_; }
+
+ private:
+  std::vector<ab::Figure> measure(char name, const std::string& command, Clock::time_point deadline) {
+    const int run = runs_++;
+    line_.draw(run < 2 ? fmt::format("warming up {}", name) : fmt::format("pair {}: {}", run / 2, name));
+    const FinishedCommand done = commands_.run(command, deadline);
+    if (!done.ended) return {};
+    if (!done.problem.empty())
+      throw Error(fmt::format("{} {}: {}\n{}", name, done.problem, one_line(command), last_lines(done.errors, 10)));
+    if (metric_.empty()) metric_ = done.whole ? metric_from(done.output) : "time";
+    try {
+      if (!done.whole && metric_ == "lines")
+        throw UsageError(fmt::format("{}: its output is too long for lines", name));
+      return figures_of(metric_, done.output, done.seconds, name);
+    } catch (const UsageError& error) {
+      if (run < 2) throw;
+      throw Error(error.what());  // it has printed the figure before
+    }
+  }
+
+  ShellCommands commands_;
+  LiveLine line_;
+  std::string metric_;
+  int runs_ = 0;
+};
+
+// Null if unknown.
+Json number(double value) { return std::isfinite(value) && value > 0 ? Json(value) : Json(); }
+
+Json to_json(const ab::Outcome& outcome) {
+  return {{"verdict", ab::name_of(outcome.verdict)},
+          {"ratio", outcome.pairs > 0 ? number(outcome.ratio) : Json()},
+          {"low", number(outcome.low)},
+          {"high", number(outcome.high)},
+          {"pairs", outcome.pairs}};
+}
+
+Json to_json(const ab::Result& result, const AbOptions& asked, const ab::Options& options, const std::string& metric) {
+  Json json{{"schema", 1}};
+  json.update(to_json(result.all));
+  json.update({{"commands", {{"a", asked.a}, {"b", asked.b}}},
+               {"metric", metric.empty() ? Json() : Json(metric)},
+               {"tolerance", options.tolerance},
+               {"error", options.error},
+               {"budget", options.budget},
+               {"seed", options.seed},
+               {"seconds", result.seconds},
+               {"cases", Json::array()},
+               {"one_sided", result.one_sided}});
+  for (const ab::Case& one : result.cases) {
+    Json item{{"name", one.name}, {"a", number(one.a)}, {"b", number(one.b)}, {"unit", one.unit}};
+    item.update(to_json(one.outcome));
+    json["cases"].push_back(std::move(item));
+  }
+  return json;
+}
+
+std::string change(double ratio) {
+  return std::isfinite(ratio) && ratio > 0 ? fmt::format("{:+.1f} %", 100 * (ratio - 1)) : "?";
+}
+
+report::Tone tone_of(ab::Verdict verdict) {
+  if (verdict == ab::Verdict::slower) return report::Tone::bad;
+  return verdict == ab::Verdict::undecided ? report::Tone::warn : report::Tone::good;
+}
+
+std::string_view sentence(ab::Verdict verdict) {
+  switch (verdict) {
+    case ab::Verdict::faster: return "B is faster";
+    case ab::Verdict::slower: return "B is slower";
+    case ab::Verdict::same: return "B is as fast as A";
+    case ab::Verdict::undecided: break;
+  }
+  return "undecided";
+}
+
+std::string pairs_of(const ab::Result& result) {
+  return report::plural(static_cast<std::int64_t>(result.all.pairs), "pair");
+}
+
+report::Document document_of(const ab::Result& result, const ab::Options& options) {
+  using namespace report;
+  Table table{"cases",
+              "",
+              {{"case", "case"},
+               {"a", "A", Align::right},
+               {"b", "B", Align::right},
+               {"speed", "speed", Align::right},
+               {"interval", fmt::format("{:g} %", 100 * (1 - options.error)), Align::right},
+               {"pairs", "pairs", Align::right},
+               {"verdict", "verdict"}},
+              {}};
+  for (const ab::Case& one : result.cases) {
+    const ab::Outcome& outcome = one.outcome;
+    table.rows.push_back({text_cell(one_line(one.name)), text_cell(format_quantity(one.a, one.unit)),
+                          text_cell(format_quantity(one.b, one.unit)), text_cell(change(outcome.ratio)),
+                          text_cell(fmt::format("{} .. {}", change(outcome.low), change(outcome.high))),
+                          text_cell(std::to_string(outcome.pairs)),
+                          text_cell(std::string(ab::name_of(outcome.verdict)), tone_of(outcome.verdict))});
+  }
+  Section section{"ab", "", {std::move(table)}};
+  if (!result.one_sided.empty())
+    section.blocks.emplace_back(
+        Text{fmt::format("Not judged, as only one side has them: {}", fmt::join(result.one_sided, ", "))});
+  Document document{"ab", "", "", tone_of(result.all.verdict), {std::move(section)}};
+  document.verdict =
+      fmt::format("{} · {} in {} · tolerance {} · seed {}", sentence(result.all.verdict), pairs_of(result),
+                  format_seconds(result.seconds), format_percent(options.tolerance), options.seed);
+  return document;
+}
+
+// Why cases are undecided, on stderr.
+void explain(const ab::Result& result, const ab::Options& options) {
+  const std::string budget = format_seconds(options.budget);
+  if (result.ended == ab::Ended::interrupted)
+    fmt::print(stderr, "assay: ab: interrupted after {}\n", pairs_of(result));
+  else if (result.all.pairs == 0)
+    fmt::print(stderr, "assay: ab: one pair takes longer than the budget of {} leaves after the warm-up\n", budget);
+  else
+    fmt::print(stderr, "assay: ab: undecided: the budget of {} was enough for {}\n", budget, pairs_of(result));
+}
+
+ExitCode ab(const AbOptions& asked) {
+  const ab::Options options = read_options(asked);
+  ab::Result result;
+  std::string metric;
+  try {
+    CommandSides sides(asked.metric);
+    result = ab::run(sides.side('A', asked.a), sides.side('B', asked.b), options);
+    metric = sides.metric();
+  } catch (const Error& error) {
+    throw Error(fmt::format("ab: {}", error.what()), error.code());
+  }
+  if (result.ended != ab::Ended::decided) explain(result, options);
+  if (asked.json)
+    fmt::print("{}", report::dump_document(to_json(result, asked, options, metric)));
+  else if (result.all.pairs > 0)
+    print(document_of(result, options));
+  switch (result.all.verdict) {
+    case ab::Verdict::slower: return ExitCode::failed;
+    case ab::Verdict::undecided: return ExitCode::no_data;
+    default: return ExitCode::ok;
+  }
+}
+
+}  // namespace
+
+Command ab_command(CLI::App& root) {
+  auto options = std::make_shared<AbOptions>();
+  CLI::App* app = root.add_subcommand("ab", "Is one command faster than another? Runs both until the answer stands");
+  app->add_option("--a", options->a, "The command to compare with")->required()->type_name("COMMAND");
+  app->add_option("--b", options->b, "The command to judge")->required()->type_name("COMMAND");
+  app->add_option("--metric", options->metric,
+                  "time (wall time); lines (\"name value unit better\" on each line of output); or the name of a\n"
+                  "number in the last line of output, a JSON object with \"better\": \"higher\" or \"lower\".\n"
+                  "Without it: lines if the output is nothing else, otherwise time");
+  app->add_option("--tolerance", options->tolerance, "Changes up to this size are the same")->capture_default_str();
+  app->add_option("--error", options->error, "Probability that any verdict is wrong")->capture_default_str();
+  app->add_option("--budget", options->budget, "Time for everything (90s, 10m, 1h)")->capture_default_str();
+  app->add_option("--seed", options->seed, "Of the order within pairs; by default a new one each time");
+  app->add_flag("--json", options->json, "As JSON");
+  app->footer(ab_footer);
+  return {app, [options] { return ab(*options); }};
+}
+
+}  // namespace assay::cli
