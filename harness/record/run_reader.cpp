@@ -46,7 +46,7 @@ namespace {
 void drop_unread(Record& record) {
   std::erase_if(record.telemetry, [](const auto& sensor) {
     const auto& [name, series] = sensor;
-    return series.unit != "Hz" && series.unit != "W" && series.unit != "J" && name != "cpu_pressure" &&
+    return series.unit != "Hz" && series.unit != "W" && series.unit != "J" && name != "cpu_wait" &&
            name != "dram_active";
   });
   record.log = std::string();

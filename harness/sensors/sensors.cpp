@@ -169,24 +169,23 @@ void SwitchSensor::read(double seconds, std::vector<Reading>& readings) {
   last_ = {seconds, *count};
 }
 
-std::optional<double> PressureSensor::stalled_seconds() const {
-  const auto text = root_.text("proc/pressure/cpu");  // "some avg10=0.00 avg60=0.00 avg300=0.00 total=17590"
-  const auto at = text ? text->find("total=") : std::string::npos;
-  if (at == std::string::npos) return std::nullopt;
-  const auto microseconds = to_integer(words(std::string_view(*text).substr(at + 6)).front());
-  return microseconds ? std::optional(1e-6 * static_cast<double>(*microseconds)) : std::nullopt;
+std::optional<double> CpuWaitSensor::waited_seconds() const {
+  const auto text = root_.text("proc/self/schedstat");  // ns on a CPU, ns waiting for one, times on a CPU
+  const auto numbers = words(text.value_or(""));
+  const auto nanoseconds = numbers.size() == 3 ? to_integer(numbers[1]) : std::nullopt;
+  return nanoseconds ? std::optional(1e-9 * static_cast<double>(*nanoseconds)) : std::nullopt;
 }
 
-void PressureSensor::read(double seconds, std::vector<Reading>& readings) {
-  const auto stalled = stalled_seconds();
-  if (!stalled) return;
+void CpuWaitSensor::read(double seconds, std::vector<Reading>& readings) {
+  const auto waited = waited_seconds();
+  if (!waited) return;
   if (last_) {
     const double elapsed = seconds - last_->first;
     if (elapsed < min_rate_seconds) return;
     readings.push_back(
-        {"cpu_pressure", "1", Reading::Kind::rate, std::clamp((*stalled - last_->second) / elapsed, 0.0, 1.0)});
+        {"cpu_wait", "1", Reading::Kind::rate, std::clamp((*waited - last_->second) / elapsed, 0.0, 1.0)});
   }
-  last_ = {seconds, *stalled};
+  last_ = {seconds, *waited};
 }
 
 std::vector<std::unique_ptr<Sensor>> find_sensors(const Root& root, const std::vector<int>& cpus) {
@@ -203,7 +202,7 @@ std::vector<std::unique_ptr<Sensor>> find_sensors(const Root& root, const std::v
   all.push_back(std::make_unique<MemorySensor>(root));
   keep_if_present(std::make_unique<TemperatureSensor>(root));
   keep_if_present(std::make_unique<EnergySensor>(root));
-  keep_if_present(std::make_unique<PressureSensor>(root));
+  keep_if_present(std::make_unique<CpuWaitSensor>(root));
   if (root.real()) all.push_back(std::make_unique<SwitchSensor>(own_involuntary_switches));
   return all;
 }

@@ -131,17 +131,18 @@ class SwitchSensor : public Sensor {
   std::optional<Last> last_;
 };
 
-// "cpu_pressure" (1): fraction of the time since the last reading that some thread of the machine was ready to run and
-// had no CPU (/proc/pressure/cpu).
-class PressureSensor : public Sensor {
+// "cpu_wait" (1): fraction of the time since the last reading that this process's main thread, which measures, was
+// ready to run and had no CPU (/proc/self/schedstat). The machine's CPU pressure (PSI) also counts threads that nothing
+// waits for, such as those of other processes at idle priority.
+class CpuWaitSensor : public Sensor {
  public:
-  explicit PressureSensor(Root root) : root_(std::move(root)) {}
-  bool present() const { return stalled_seconds().has_value(); }
+  explicit CpuWaitSensor(Root root) : root_(std::move(root)) {}
+  bool present() const { return waited_seconds().has_value(); }
   void begin() override { last_.reset(); }
   void read(double seconds, std::vector<Reading>& readings) override;
 
  private:
-  std::optional<double> stalled_seconds() const;
+  std::optional<double> waited_seconds() const;
 
   Root root_;
   std::optional<std::pair<double, double>> last_;  // when, and how long it had been by then

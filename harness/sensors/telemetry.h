@@ -33,7 +33,7 @@ struct TelemetryOptions {
 //
 // Series, by name: clock (Hz), utilisation and steal (fraction of the rank's CPUs), resident and resident_peak (B),
 // temperature (degC), package_energy (J since the case began), involuntary_switches (1/s), outside_cpu (CPUs),
-// cpu_pressure (1). Without cpufreq the clock is that of the sampling thread's CPU, from about 30 us of dependent adds
+// cpu_wait (1). Without cpufreq the clock is that of the sampling thread's CPU, from about 30 us of dependent adds
 // per period (0.01 % of a CPU).
 class Telemetry {
  public:

@@ -47,7 +47,11 @@ std::string Finding::text() const {
   // Ratios are written as such; all other numbers are fractions.
   const std::string number = rule->evidence.ends_with("_ratio") ? fmt::format("{:.2g}", value) : percent_text({value});
   std::string text = rule->says;
-  if (const auto at = text.find("{value}"); at != std::string::npos) text.replace(at, 7, number);
+  const auto fill = [&](std::string_view name, const std::string& with) {
+    if (const auto at = text.find(name); at != std::string::npos) text.replace(at, name.size(), with);
+  };
+  fill("{value}", number);
+  fill("{rank}", evidence.rank.empty() ? "the slowest rank" : evidence.rank);
   return text;
 }
 

@@ -5,8 +5,11 @@
 #include "reports/data/machine.h"
 #include "reports/summary/entry_samples.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace assay::report {
@@ -33,17 +36,38 @@ std::optional<double> metric_value(const Record& record, std::string_view name) 
   return metric ? metric->value : std::nullopt;
 }
 
-Evidence pace_ratio(const Record& record) {
+struct SlowestRank {
+  const RankResult* rank = nullptr;
+  double ratio = 1;  // its own time over the median of the others'
+
+  // Of evidence that it causes.
+  void explain(Evidence& evidence) const {
+    evidence.saved = ratio > 1 ? 1 - 1 / ratio : 0;
+    evidence.rank =
+        fmt::format("rank {} on {}{}{}", rank->rank, rank->host, rank->pci.empty() ? "" : ", GPU ", rank->pci);
+  }
+};
+
+std::optional<SlowestRank> slowest_rank(const Record& record) {
   std::vector<double> paces;
-  for (const RankResult& rank : record.ranks)
-    if (rank.pace && *rank.pace > 0) paces.push_back(*rank.pace);
-  if (paces.size() < 2) return missing("several ranks");
-  const auto slowest = std::max_element(paces.begin(), paces.end());
-  std::swap(*slowest, paces.back());
-  const double worst = paces.back();
-  paces.pop_back();
-  const double ratio = worst / median(paces);
-  return number(ratio, ratio > 1 ? 1 - 1 / ratio : 0);
+  SlowestRank slowest;
+  for (const RankResult& rank : record.ranks) {
+    if (!rank.pace || !(*rank.pace > 0)) continue;
+    paces.push_back(*rank.pace);
+    if (!slowest.rank || *rank.pace > *slowest.rank->pace) slowest.rank = &rank;
+  }
+  if (paces.size() < 2) return std::nullopt;
+  paces.erase(std::find(paces.begin(), paces.end(), *slowest.rank->pace));
+  slowest.ratio = *slowest.rank->pace / median(paces);
+  return slowest;
+}
+
+Evidence pace_ratio(const Record& record) {
+  const auto slowest = slowest_rank(record);
+  if (!slowest) return missing("several ranks");
+  Evidence evidence = number(slowest->ratio);
+  slowest->explain(evidence);
+  return evidence;
 }
 
 Evidence throttled_share(const Record& record) {
@@ -60,6 +84,13 @@ Evidence mean_of_series(const Record& record, std::string_view name, const char*
     for (const auto& value : found->second.values)
       if (value && std::isfinite(*value)) sum += *value, ++count;
   return count > 0 ? number(sum / count) : missing(needs);
+}
+
+Evidence cpu_wait_share(const Record& record) {
+  if (!is_training(record)) return missing("a training step");
+  Evidence evidence = mean_of_series(record, "cpu_wait", "a kernel that counts how long threads wait for a CPU");
+  if (evidence.number) evidence.saved = evidence.number->value;
+  return evidence;
 }
 
 Evidence quota_share(const Record& record) {
@@ -103,20 +134,22 @@ Evidence distant_ranks_share(const Entry& entry) {
 
 EvidenceSet evidence_of(const Entry& entry) {
   const Record& record = *entry.record;
-  const bool several = record.world_ranks > 1, trains = is_training(record);
+  const bool several = record.world_ranks > 1;
   const auto between_ranks = [&](const char* metric) {
     return several ? share_of_step(record, metric_value(record, metric), "communication timed by parts")
                    : missing("several ranks");
   };
+  Evidence skew = between_ranks("arrival_skew");
+  // Each rank waits for a part of what the slowest one takes longer; without it, all would be as fast as the others.
+  if (const auto slowest = slowest_rank(record); slowest && skew.number) slowest->explain(skew);
   return {{"data_wait_share", share_of_step(record, span_of(record, "data_wait"), "a step timed by parts")},
           {"transfer_share", between_ranks("transfer")},
-          {"arrival_skew_share", between_ranks("arrival_skew")},
+          {"arrival_skew_share", std::move(skew)},
           {"pace_ratio", pace_ratio(record)},
           {"throttled_share", throttled_share(record)},
           {"dram_active", mean_of_series(record, "dram_active", "a GPU that tells its memory's activity")},
           {"quota_share", quota_share(record)},
-          {"cpu_pressure", trains ? mean_of_series(record, "cpu_pressure", "a kernel that tells CPU pressure")
-                                  : missing("a training step")},  // loaders have more threads than CPUs on purpose
+          {"cpu_wait_share", cpu_wait_share(record)},
           {"stall_share", stall_share(entry)},
           {"distant_ranks_share", distant_ranks_share(entry)},
           {"gpu_idle_share", share_of_step(record, span_of(record, "gpu_idle:step"), "a GPU, and --trace")}};

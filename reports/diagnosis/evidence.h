@@ -16,6 +16,7 @@ struct Evidence {
   std::string needs;
   // The fraction of the time that would be saved if the cause were gone; absent: unknown. An upper bound.
   std::optional<double> saved = {};
+  std::string rank = {};  // "rank 1 on node7, GPU 0000:01:00.0": the rank that causes it; empty: none, or unknown
 };
 
 // By name:
@@ -26,7 +27,7 @@ struct Evidence {
 //  throttled_share       of samples: those during which a GPU was throttled
 //  dram_active           mean activity of the GPU's memory, 0 to 1
 //  quota_share           of the CPUs used: what a cgroup's quota held back
-//  cpu_pressure          of training: fraction of the time that some thread was ready to run and had no CPU (PSI)
+//  cpu_wait_share        of training: fraction of the time that rank 0's main thread was ready to run and had no CPU
 //  stall_share           of a training case's time: what steps beyond 3 sigma took above the median
 //  distant_ranks_share   of ranks on GPUs: those on CPUs of another NUMA node
 //  gpu_idle_share        of a step on a GPU: idle between kernels; only with --trace

@@ -58,6 +58,18 @@ class AssayCase(unittest.TestCase):
             self.assertTrue(records, done.stderr)
         return done, records
 
+    def report_of(self, *words, env=None):
+        """A report's JSON."""
+        done = self.assay("report", *words, "--json", "-", env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def diagnosis(self, *words, code=0):
+        """What `assay diagnose` says of each rule, by its id."""
+        done = self.assay("diagnose", *words, "--json", "-")
+        self.assertEqual(done.returncode, code, done.stderr)
+        return {rule["id"]: rule for rule in json.loads(done.stdout)["rules"]}
+
     def tables(self, path="out.json"):
         """The rows of every table in a report's JSON, by the table's id."""
         sections = json.loads((self.dir / path).read_text())["sections"]

@@ -77,9 +77,9 @@ std::vector<Drill> drills() {
          r.outside_cpu->usable = 4;
          r.outside_cpu->throttled = 4 * value;
        }},
-      {"cpu-oversubscribed", "cpu_pressure",
+      {"cpu-oversubscribed", "cpu_wait_share",
        [](Record& r, double value) {
-         r.telemetry["cpu_pressure"] = {"1", {0, 1}, {value, value}};
+         r.telemetry["cpu_wait"] = {"1", {0, 1}, {value, value}};
        }},
       {"stalls", "stall_share",
        [](Record& r, double value) {
@@ -155,6 +155,26 @@ TEST(Diagnosis, TheCeilingIsAmdahls) {
   EXPECT_EQ(json["rules"][0]["state"], "bad");
   EXPECT_EQ(json["rules"][0]["evidence"][0]["value"], 0.5);
   EXPECT_EQ(json["rules"][0]["ceiling"], 2.0);
+}
+
+TEST(Diagnosis, AnImbalanceNamesTheSlowestRankAndAllAtTheOthersPaceIsItsCeiling) {
+  Record record = two_rank_training();
+  record.metrics.push_back(test::seconds("arrival_skew", 0.2));
+  record.ranks = {rank_with(0, 0.4), rank_with(1, 0.8), rank_with(2, 0.4)};
+  record.ranks[1].host = "node7";
+  record.ranks[1].pci = "0000:01:00.0";
+  std::vector<RunData> data;
+  data.push_back(run_with(record));
+  const RunSet runs(std::move(data));
+  int fired = 0;
+  for (const Diagnosis& one : diagnose(runs, shipped_rules()))
+    for (const Finding& finding : one.fired) {
+      ++fired;
+      EXPECT_EQ(one.id, "imbalance");
+      EXPECT_THAT(finding.text(), HasSubstr("rank 1 on node7, GPU 0000:01:00.0"));
+      EXPECT_DOUBLE_EQ(finding.ceiling().value(), 2.0);
+    }
+  EXPECT_EQ(fired, 2) << "the skew and the pace";
 }
 
 TEST(Diagnosis, WithoutAnythingToJudgeThereIsNoData) {

@@ -161,17 +161,19 @@ TEST(Switches, AreARate) {
   EXPECT_EQ(read(sensor, 2.0), (Values{{"involuntary_switches", 10.0}}));
 }
 
-TEST(Pressure, IsTheFractionOfTimeThatSomeThreadWaitedForACpu) {
+TEST(CpuWait, IsTheFractionOfTimeThatTheMainThreadWaitedForACpu) {
   FakeRoot fake;
-  EXPECT_FALSE(PressureSensor(fake.root()).present());
-  fake.file("proc/pressure/cpu", "some avg10=97.81 avg60=1.00 avg300=0.00 total=1000000\nfull avg10=0.00 total=0");
-  PressureSensor sensor(fake.root());
+  EXPECT_FALSE(CpuWaitSensor(fake.root()).present());
+  fake.file("proc/self/schedstat", "70 1000000000 3\n");
+  CpuWaitSensor sensor(fake.root());
   EXPECT_TRUE(sensor.present());
   EXPECT_TRUE(read(sensor, 0).empty());
-  fake.file("proc/pressure/cpu", "some avg10=97.81 avg60=1.00 avg300=0.00 total=1500000\nfull avg10=0.00 total=0");
-  EXPECT_EQ(read(sensor, 2.0), (Values{{"cpu_pressure", 0.25}}));
+  fake.file("proc/self/schedstat", "90 1500000000 4\n");
+  EXPECT_EQ(read(sensor, 2.0), (Values{{"cpu_wait", 0.25}}));
   sensor.begin();
   EXPECT_TRUE(read(sensor, 3).empty());
+  fake.file("proc/self/schedstat", "0\n");
+  EXPECT_FALSE(sensor.present());
 }
 
 TEST(SeriesBuilder, BoundsTheNumberOfPointsAndKeepsTheWholeSpan) {
