@@ -1,6 +1,6 @@
 // assay reference: runs that machines of the same kind are held against.
 #include "cli/command.h"
-#include "reports/answers/references.h"
+#include "reports/answers/add_reference.h"
 
 #include <fmt/format.h>
 

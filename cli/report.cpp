@@ -4,9 +4,9 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "harness/record/files.h"
-#include "reports/answers/references.h"
 #include "reports/cost/cost.h"
 #include "reports/page/page.h"
+#include "reports/references/references.h"
 #include "reports/render/render.h"
 
 #include <fmt/format.h>

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "harness/core/error.h"
+#include "reports/acceptance/selection.h"
 #include "reports/data/run_set.h"
 #include "reports/model/document.h"
 #include "reports/model/test_suite.h"
 
 #include <cstddef>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,22 +18,12 @@ namespace assay::report {
 
 enum class Bound { at_least, at_most };
 
-// One limit. Every matching record is judged; the worst decides.
-struct Floor {
-  std::string key;     // pattern of keys: * matches any characters, including /
-  std::string metric;  // throughput, bandwidth, ...
-  std::string unit;    // base unit of the metric
+// One limit, on one metric. Every matching record is judged; the worst decides.
+struct Floor : Selection {
   Bound bound = Bound::at_least;
-  double limit = 0;                           // in `unit`; for a relative floor, a fraction of the fleet's median
-  bool relative = false;                      // to the median of the hosts (or GPUs) that ran the same case
-  int min_members = 3;                        // a smaller fleet is not judged
-  Json protocol;                              // fields that the record's protocol must have
-  std::string device;                         // cpu, cuda; empty for any
-  std::optional<int> ranks;                   // of the record's world
-  std::optional<int> nodes;                   // of the record's world
-  std::map<std::string, std::string> labels;  // patterns for labels of the record or its run
-  std::string source;                         // where the limit comes from
-  std::string note;
+  double limit = 0;       // in `unit`; for a relative floor, a fraction of the fleet's median
+  bool relative = false;  // to the median of the hosts (or GPUs) that ran the same case
+  int min_members = 3;    // a smaller fleet is not judged
   bool required = false;  // fails if there is no usable record
   std::string pointer;    // into the file
 };

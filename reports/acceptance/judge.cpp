@@ -1,6 +1,5 @@
 #include "reports/acceptance/judge.h"
 
-#include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "reports/data/machine.h"
@@ -13,34 +12,6 @@
 namespace assay::report {
 
 namespace {
-
-std::string as_text(const Json& value) {
-  return value.is_string() ? one_line(value.get_ref<const std::string&>(), 80)
-                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-// 3 and 3.0 are the same number.
-bool equal(const Json& a, const Json& b) {
-  if (a.is_number() && b.is_number()) return a.get<double>() == b.get<double>();
-  return a == b;
-}
-
-// Fields that differ: "cache is hot, the floor asks for cold"; empty if all requested ones agree.
-std::string protocol_difference(const Floor& floor, const Record& record) {
-  std::vector<std::string> fields, parts;
-  if (record.protocol.is_object())
-    for (const auto& [name, value] : record.protocol.items()) fields.push_back(name);
-  for (const auto& [name, asked] : floor.protocol.items()) {
-    const bool has = std::find(fields.begin(), fields.end(), name) != fields.end();
-    if (!has)
-      parts.push_back(fmt::format("it has no {}, the floor asks for {}{}", one_line(name, 80), as_text(asked),
-                                  nearest(name, fields) ? suggestion(name, fields) : ""));
-    else if (!equal(record.protocol[name], asked))
-      parts.push_back(fmt::format("{} is {}, the floor asks for {}", one_line(name, 80), as_text(record.protocol[name]),
-                                  as_text(asked)));
-  }
-  return fmt::format("{}", fmt::join(parts, "; "));
-}
 
 // Ordered bounds that include the value: a value outside its own interval is no more certain than that.
 std::optional<Interval> usable_range(const Metric& metric) {
@@ -123,45 +94,6 @@ std::string_view name_of(Outcome outcome) {
     case Outcome::refused: break;
   }
   return "refused";
-}
-
-bool key_matches(std::string_view pattern, std::string_view key) {
-  // After a mismatch the last * takes one more character.
-  std::size_t p = 0, k = 0, star = std::string_view::npos, resume = 0;
-  while (k < key.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = k;
-    } else if (p < pattern.size() && pattern[p] == key[k]) {
-      ++p;
-      ++k;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      k = ++resume;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string_view::npos;
-}
-
-bool concerns(const Floor& floor, const Entry& entry) {
-  const Record& record = *entry.record;
-  if (!floor.device.empty() && floor.device != record.device) return false;
-  if (floor.ranks && *floor.ranks != record.world_ranks) return false;
-  if (floor.nodes && *floor.nodes != record.world_nodes) return false;
-  for (const auto& [name, pattern] : floor.labels) {
-    if (const auto own = record.attribute(name)) {
-      if (!key_matches(pattern, *own)) return false;
-      continue;
-    }
-    const Json labels = member(entry.run->run, "/labels");
-    const auto of_run = labels.is_object() ? labels.find(name) : labels.end();
-    if (!labels.is_object() || of_run == labels.end() || !of_run->is_string() ||
-        !key_matches(pattern, of_run->get_ref<const std::string&>()))
-      return false;
-  }
-  return true;
 }
 
 // A figure without an interval (too few or too correlated samples) is judged by its value alone: inconclusive would

@@ -4,16 +4,9 @@
 #include "reports/acceptance/acceptance.h"
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace assay::report {
-
-// Whether a key matches a pattern in which * matches any run of characters, including /.
-bool key_matches(std::string_view pattern, std::string_view key);
-
-// Whether the record has the device, world size and labels that the floor names.
-bool concerns(const Floor& floor, const Entry& entry);
 
 // pass, fail, or inconclusive if the interval contains the limit. Without an interval the value alone decides.
 Outcome judge(double value, const std::optional<Interval>& range, Bound bound, double limit);

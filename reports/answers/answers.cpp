@@ -2,7 +2,7 @@
 
 namespace assay::report {
 
-std::vector<Answer> answers_of(const RunSet& runs, const RunSet& references, const std::vector<Diagnosis>& found) {
+std::vector<Answer> answers_of(const RunSet& runs, const References& references, const std::vector<Diagnosis>& found) {
   return {right_answer(runs), steady_answer(runs), normal_answer(runs, references), limit_answer(runs, found)};
 }
 

@@ -5,6 +5,7 @@
 #include "reports/data/run_set.h"
 #include "reports/diagnosis/diagnosis.h"
 #include "reports/model/document.h"
+#include "reports/references/references.h"
 
 #include <string>
 #include <vector>
@@ -20,14 +21,15 @@ Answer steady_answer(const RunSet& runs);
 
 // Whether the key figures are what such a machine gives: their places among those of reference runs of machines of the
 // same name, measured in the same way, and their shares of peaks. Not normal: worse than every reference by more than
-// 3 %, the whole interval. Unknown without references.
-Answer normal_answer(const RunSet& runs, const RunSet& references);
+// 3 %, the whole interval. Unknown without references. Figures that others have published stand beside them and decide
+// nothing.
+Answer normal_answer(const RunSet& runs, const References& references);
 
 // What holds training steps back: the worst finding of diagnosis, or computation itself. Unknown without training.
 Answer limit_answer(const RunSet& runs, const std::vector<Diagnosis>& found);
 
 // All four, in this order.
-std::vector<Answer> answers_of(const RunSet& runs, const RunSet& references, const std::vector<Diagnosis>& found);
+std::vector<Answer> answers_of(const RunSet& runs, const References& references, const std::vector<Diagnosis>& found);
 
 // Why this record's figure is a lower bound: "others used 0.9 CPUs (python3, pid 77: 0.88)"; empty if nothing says so.
 std::string disturbance_of(const Record& record);

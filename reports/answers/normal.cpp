@@ -14,28 +14,6 @@ namespace assay::report {
 
 namespace {
 
-// The same figure of other runs on machines of this name, measured in the same way; smallest first.
-std::vector<double> references_of(const KeyFigure& figure, const std::string& machine, const RunSet& references,
-                                  std::set<std::size_t>& used) {
-  const Record& own = *figure.entry->record;
-  std::vector<double> values;
-  if (machine.empty()) return values;
-  for (const Entry& entry : references.entries()) {
-    const Record& other = *entry.record;
-    if (other.key != own.key || other.device != own.device || other.world_ranks != own.world_ranks ||
-        other.status != Status::ok || machine_of(*entry.run).name != machine ||
-        text_member(entry.run->run, "/id") == text_member(figure.entry->run->run, "/id") ||
-        !differences(own, other, {.sides = true}).empty())
-      continue;
-    const Metric* metric = find_metric(other, figure.metric->name);
-    if (!metric) continue;
-    values.push_back(*metric->value);
-    used.insert(entry.run_index);
-  }
-  std::sort(values.begin(), values.end());
-  return values;
-}
-
 // Worse than every reference by more than the tolerance, all of its interval.
 bool below_all(const Metric& metric, const std::vector<double>& references) {
   const Interval range = metric.ci95.value_or(Interval{*metric.value, *metric.value});
@@ -55,9 +33,9 @@ std::string place_text(const KeyFigure& figure, const std::vector<double>& refer
 
 }  // namespace
 
-Answer normal_answer(const RunSet& runs, const RunSet& references) {
+Answer normal_answer(const RunSet& runs, const References& references) {
   Answer answer{"normal", "Normal", "", Tone::plain, {}};
-  std::vector<std::string> shares, placed, below;
+  std::vector<std::string> shares, placed, below, published;
   std::set<std::size_t> used;
   std::size_t figures = 0;
   std::string name;
@@ -67,9 +45,14 @@ Answer normal_answer(const RunSet& runs, const RunSet& references) {
       ++figures;
       if (figure.metric->of_peak)
         shares.push_back(fmt::format("{} {}", figure.title, percent_text({*figure.metric->of_peak})));
-      const std::vector<double> others = references_of(figure, machine.machine.name, references, used);
-      if (others.empty()) continue;
-      (below_all(*figure.metric, others) ? below : placed).push_back(place_text(figure, others));
+      const Beside others = beside(figure, machine, references);
+      used.insert(others.runs.begin(), others.runs.end());
+      for (const PublishedFigure* one : others.published)
+        published.push_back(fmt::format("{} {}; published by {} ({})", figure.title,
+                                        figure_text(*figure.metric, *figure.metric->value), published_text(*one),
+                                        one->source));
+      if (others.values.empty()) continue;
+      (below_all(*figure.metric, others.values) ? below : placed).push_back(place_text(figure, others.values));
     }
   }
   const auto among = static_cast<std::int64_t>(placed.size() + below.size());
@@ -86,7 +69,7 @@ Answer normal_answer(const RunSet& runs, const RunSet& references) {
     answer.text = "unknown: no reference of such a machine" + (name.empty() ? "" : " (" + name + ")");
   }
   if (!shares.empty()) answer.text += "; of its peaks: " + first_of(shares);
-  for (auto* list : {&below, &placed, &shares})
+  for (auto* list : {&below, &placed, &published, &shares})
     answer.evidence.insert(answer.evidence.end(), list->begin(), list->end());
   return answer;
 }

@@ -100,6 +100,7 @@ struct BarRow {
   std::optional<Interval> range = {};      // of the end of the bar
   std::optional<double> peak = {};         // a line
   std::optional<Interval> reference = {};  // a shade
+  std::vector<Interval> published = {};    // ticks at both edges
   std::string link = {};                   // as Cell's
 };
 

@@ -29,14 +29,13 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
     document.sections.insert(document.sections.end(), std::make_move_iterator(sections.begin()),
                              std::make_move_iterator(sections.end()));
   };
-  static const RunSet none({});
   const std::vector<Diagnosis> found = diagnose(runs, shipped_rules());
-  document.answers = answers_of(runs, options.references ? *options.references : none, found);
+  document.answers = answers_of(runs, options.references, found);
   // Figures that may be lower bounds are not green.
   if (document.tone == Tone::good)
     for (const Answer& answer : document.answers)
       if (answer.id == "steady" && answer.tone == Tone::warn) document.tone = Tone::warn;
-  add(key_figure_sections(runs));
+  add(key_figure_sections(runs, options.references));
   add(step_sections(runs));
   add(attention_sections(runs));
   add(environment_sections(runs));

@@ -4,15 +4,14 @@
 #include "reports/cost/cost.h"
 #include "reports/data/run_set.h"
 #include "reports/model/document.h"
-
-#include <memory>
+#include "reports/references/references.h"
 
 namespace assay::report {
 
 struct PageOptions {
-  PriceSource prices;                             // from load_prices(); without prices there are no costs
-  std::shared_ptr<const RunSet> references = {};  // runs that machines of the same kind are held against; null: none
-  bool nccl_table = false;                        // shows collectives in nccl-tests' form in the terminal too
+  PriceSource prices;          // from load_prices(); without prices there are no costs
+  References references = {};  // from shipped_references()
+  bool nccl_table = false;     // shows collectives in nccl-tests' form in the terminal too
 };
 
 // The verdict, the four answers and the figures that matter; what failed; environment; suites; workloads; cost;

@@ -33,6 +33,11 @@ std::string svg(const BarRow& row) {
     const std::string low = short_number(place(row.range->low)), high = short_number(place(row.range->high));
     out += fmt::format("<path class=range d=\"M{0} 6V14M{1} 6V14M{0} 10H{1}\" />", low, high);
   }
+  for (const Interval& one : row.published) {
+    const std::string low = short_number(place(one.low)), high = short_number(place(one.high));
+    out += fmt::format("<path class=published d=\"M{0} 0V5M{0} 15V20{2}M{1} 0V5M{1} 15V20\" />", low, high,
+                       low == high ? "" : fmt::format("M{0} 1H{1}M{0} 19H{1}", low, high));
+  }
   if (row.peak) out += fmt::format("<path class=peak d=\"M{0} 0V{1}\" />", short_number(place(*row.peak)), bar_height);
   return out + "</svg>";
 }

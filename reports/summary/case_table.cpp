@@ -4,6 +4,20 @@
 
 namespace assay::report {
 
+namespace {
+
+Cell published_cell(const std::vector<const PublishedFigure*>& published) {
+  if (published.empty()) return {"–", Json::array(), Tone::faint};
+  Cell cell{"", Json::array()};
+  for (const PublishedFigure* one : published) {
+    cell.text += (cell.text.empty() ? "" : "; ") + published_text(*one);
+    cell.data.push_back(published_json(*one));
+  }
+  return cell;
+}
+
+}  // namespace
+
 std::vector<Column> case_columns(const CaseColumns& wanted) {
   std::vector<Column> columns{{"case", "case"},
                               {"median", "figure", Align::right},
@@ -14,6 +28,7 @@ std::vector<Column> case_columns(const CaseColumns& wanted) {
     columns.push_back({"runs", "runs", Align::right});
     columns.push_back({"range", "min – max", Align::right});
   }
+  if (wanted.published) columns.push_back({"published", "published by"});
   columns.push_back({"verdict", "verdict"});
   return columns;
 }
@@ -33,6 +48,7 @@ std::vector<Cell> case_row(const CaseRow& row, const CaseColumns& wanted) {
                                                interval_json(row.range)}
                                         : no_cell());
   }
+  if (wanted.published) cells.push_back(published_cell(row.published));
   cells.push_back(verdict_cell(record, metric));
   return cells;
 }

@@ -3,6 +3,7 @@
 
 #include "reports/data/cells.h"
 #include "reports/data/run_set.h"
+#include "reports/references/published.h"
 
 #include <cstddef>
 #include <optional>
@@ -17,11 +18,13 @@ struct CaseRow {
   std::string title;
   std::size_t runs = 1;                // of this case on this machine
   std::optional<Interval> range = {};  // of the figure over those runs
+  std::vector<const PublishedFigure*> published = {};
 };
 // Columns that only some tables need.
 struct CaseColumns {
   bool reference = false;
   bool runs = false;
+  bool published = false;
 };
 std::vector<Column> case_columns(const CaseColumns& wanted);
 std::vector<Cell> case_row(const CaseRow& row, const CaseColumns& wanted);

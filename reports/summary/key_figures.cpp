@@ -2,6 +2,7 @@
 
 #include "reports/data/figures.h"
 #include "reports/data/words.h"
+#include "reports/references/references.h"
 #include "reports/summary/case_table.h"
 #include "reports/summary/key_bars.h"
 
@@ -180,18 +181,27 @@ std::vector<KeyFigure> key_figures(const MachineRuns& machine) {
   return Chooser(std::move(entries)).choose();
 }
 
-std::vector<Section> key_figure_sections(const RunSet& runs) {
+std::vector<Section> key_figure_sections(const RunSet& runs, const References& references) {
   const std::vector<MachineRuns>& machines = by_machine(runs);
   Section section{"figures", "The figures that matter", {}};
   std::size_t shown = 0, cases = 0;
   for (const MachineRuns& machine : machines) {
     const std::vector<KeyFigure> figures = key_figures(machine);
     if (figures.empty() || ++shown > max_machines) continue;
-    Table table{"figures", machines.size() > 1 ? machine.title : "", case_columns({}), {}};
-    for (const KeyFigure& figure : figures)
-      table.rows.push_back(case_row({figure.entry, figure.metric, figure.title}, {}));
+    std::vector<Beside> besides;
+    CaseColumns wanted;
+    for (const KeyFigure& figure : figures) {
+      besides.push_back(beside(figure, machine, references));
+      wanted.published = wanted.published || !besides.back().published.empty();
+    }
+    Table table{"figures", machines.size() > 1 ? machine.title : "", case_columns(wanted), {}};
+    for (std::size_t i = 0; i < figures.size(); ++i) {
+      CaseRow row{figures[i].entry, figures[i].metric, figures[i].title};
+      row.published = besides[i].published;
+      table.rows.push_back(case_row(row, wanted));
+    }
     cases += figures.size();
-    section.blocks.push_back(bars_of(figures, fmt::format("bars-{}", shown), table.title));
+    section.blocks.push_back(bars_of(figures, besides, fmt::format("bars-{}", shown), table.title));
     section.blocks.push_back(std::move(table));
   }
   if (shown > max_machines)

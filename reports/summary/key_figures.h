@@ -9,6 +9,8 @@
 
 namespace assay::report {
 
+struct References;  // reports/references/references.h
+
 struct KeyFigure {
   const Entry* entry = nullptr;
   const Metric* metric = nullptr;
@@ -22,7 +24,8 @@ struct KeyFigure {
 // third dtypes and models are dropped first.
 std::vector<KeyFigure> key_figures(const MachineRuns& machine);
 
-// One table per machine: interval, fraction of peak, reference, and a link to how each figure was measured.
-std::vector<Section> key_figure_sections(const RunSet& runs);
+// Bars and a table per machine: interval, fraction of peak, what others have published, and a link to how each figure
+// was measured.
+std::vector<Section> key_figure_sections(const RunSet& runs, const References& references);
 
 }  // namespace assay::report

@@ -94,6 +94,37 @@ class References(AssayCase):
         kept = "".join(path.read_text() for path in (self.configs / "reference").rglob("*.json*"))
         self.assertNotIn("secret", kept)
 
+    def test_published_figures_stand_beside_those_of_the_same_hardware(self):
+        figure = {"key": "gemm/*", "metric": "throughput", "unit": "FLOP/s", "value": ["1.1 TFLOP/s", "1.4 TFLOP/s"],
+                  "by": "Someone", "source": "https://example.org/paper"}
+        own = self.configs / "published/own.json"
+        self.write(own, {"schema": 1, "match": ["CPU X"], "figures": [figure]})
+        run = self.made(1e12, "own")
+        normal = self.normal(run)
+        self.assertEqual(normal["state"], "unknown", "what others publish decides nothing")
+        self.assertEqual(normal["evidence"], ["gemm f32 1 TFLOP/s; published by Someone: 1.1 – 1.4 TFLOP/s (https://example.org/paper)"])
+        done = self.assay("report", run, "--json", "r.json", "--md", "r.md", "--html", "r.html", env=self.env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.tables("r.json")["figures"][0]["published"],
+                         [{"low": 1.1e12, "high": 1.4e12, "unit": "FLOP/s", "by": "Someone",
+                           "source": "https://example.org/paper", "note": ""}])
+        for name in ("r.md", "r.html"):
+            self.assertIn("Someone: 1.1 – 1.4 TFLOP/s", (self.dir / name).read_text())
+        self.assertIn("<path class=published", (self.dir / "r.html").read_text())
+        self.write(own, {"schema": 1, "match": ["CPU Y"], "figures": [figure]})
+        self.assertEqual(self.normal(run)["evidence"], [])
+        self.write(own, {"schema": 1, "match": ["CPU X"], "figures": [{**figure, "sourc": "x"}]})
+        self.refused("report", run, env=self.env, says=["own.json: /figures/0", "source"])
+
+    def test_bars_show_where_reference_runs_lie(self):
+        for name, rate in (("a", 0.5e12), ("b", 1.0e12)):
+            self.add(self.made(rate, name), "ref-" + name)
+        self.assay("report", self.made(1e12, "own"), "--html", "r.html", env=self.env)
+        page = (self.dir / "r.html").read_text()
+        # The scale of a figure without a peak ends at twice the figure.
+        self.assertIn("<rect class=reference x=250 y=0 width=250 ", page)
+        self.assertIn("shade: from the lowest to the highest reference run", page)
+
     def test_what_is_no_reference_is_refused(self):
         outside = {**self.gemm(1)["outside_cpu"], "cpus": 1.0}
         for name, members, says in (("busy", {"outside_cpu": outside}, "Steady"), ("bad", {"status": "failed"}, "no case"),

@@ -129,13 +129,13 @@ TEST(Steady, AWideIntervalIsNamedButNotADisturbance) {
 TEST(Normal, SaysPlainlyThatThereIsNoReference) {
   Record record = gemm_with(0);
   record.metrics.front().of_peak = 0.93;
-  const Answer answer = normal_answer(runs_of(record), RunSet({}));
+  const Answer answer = normal_answer(runs_of(record), {});
   EXPECT_EQ(answer.tone, Tone::plain);
   EXPECT_THAT(answer.text, HasSubstr("no reference"));
   EXPECT_THAT(answer.text, HasSubstr("gemm f32 64 x 64 x 64 93 %"));
 }
 
-RunSet references(std::vector<double> rates) {
+References references(std::vector<double> rates) {
   std::vector<RunData> runs;
   for (const double rate : rates) {
     Record record = gemm_with(0);
@@ -143,7 +143,7 @@ RunSet references(std::vector<double> rates) {
     runs.push_back(run_of({record}, fmt::format("reference-{}", rate),
                           {{"id", fmt::format("{}", rate)}, {"environment", cpu_x["environment"]}}));
   }
-  return RunSet(std::move(runs));
+  return {std::make_shared<const RunSet>(std::move(runs))};
 }
 
 TEST(Normal, AFigureHasItsPlaceAmongReferences) {

@@ -219,7 +219,7 @@ TEST(RunSetProperty, OrderOfRecordsChangesNoFigure) {
       for (RunData& run : runs) std::reverse(run.records.begin(), run.records.end());
     const RunSet set(std::move(runs));
     std::vector<std::string> texts;
-    for (const auto& sections : {key_figure_sections(set), suite_sections(set)}) {
+    for (const auto& sections : {key_figure_sections(set, {}), suite_sections(set)}) {
       for (const Section& section : sections)
         for (const Block& block : section.blocks)
           if (const auto* table = std::get_if<Table>(&block))

@@ -1,17 +1,10 @@
-// Reference runs: run directories in configs/reference, without host names.
+// Keeping a run as a reference.
 #pragma once
 
-#include "harness/json/fwd.h"
-#include "reports/data/run_set.h"
-
 #include <filesystem>
-#include <memory>
 #include <string>
 
 namespace assay::report {
-
-// Those shipped or added; empty if there are none. Throws UsageError if one cannot be read.
-std::shared_ptr<const RunSet> shipped_references();
 
 // Copies a run to configs/reference/NAME without names of hosts and users' paths, and returns the new directory. Throws
 // UsageError if the name is taken or unfit, or the run is no reference: unfinished, nothing comparable, a case that

@@ -1,12 +1,12 @@
-#include "reports/answers/references.h"
+#include "reports/answers/add_reference.h"
 
-#include "harness/core/configs.h"
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/json/json.h"
 #include "harness/record/files.h"
 #include "harness/record/run_dir.h"
 #include "reports/answers/answers.h"
+#include "reports/references/references.h"
 #include "reports/render/render.h"
 
 #include <fmt/format.h>
@@ -20,8 +20,6 @@ namespace assay::report {
 namespace fs = std::filesystem;
 
 namespace {
-
-fs::path folder() { return configs_dir() / "reference"; }
 
 void refuse_unless_fit(const RunSet& runs, const fs::path& dir) {
   const auto refuse = [&](const std::string& why) {
@@ -46,22 +44,13 @@ std::string without_hosts(Record record) {
 
 }  // namespace
 
-std::shared_ptr<const RunSet> shipped_references() {
-  std::vector<fs::path> dirs;
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder(), none))
-    if (fs::exists(entry.path() / "run.json", none)) dirs.push_back(entry.path());
-  std::sort(dirs.begin(), dirs.end());
-  return std::make_shared<const RunSet>(read_runs(dirs));
-}
-
 fs::path add_reference(const fs::path& dir, const std::string& name) {
   constexpr std::size_t max_name = 64;
   const bool fits = !name.empty() && name.size() <= max_name && name.front() != '-' &&
                     name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
   if (!fits)
     throw UsageError(fmt::format("reference add: --name {}: use lower-case letters, digits and '-'", in_quotes(name)));
-  const fs::path target = folder() / name;
+  const fs::path target = reference_folder() / name;
   std::error_code none;
   if (fs::exists(target, none))
     throw UsageError(fmt::format("reference add: --name {}: {} exists already", name, target.string()));

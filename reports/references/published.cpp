@@ -1,0 +1,116 @@
+#include "reports/references/published.h"
+
+#include "harness/core/units.h"
+#include "harness/machine/hardware.h"
+#include "reports/data/cells.h"
+#include "reports/data/filled_text.h"
+#include "reports/data/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <system_error>
+
+namespace assay::report {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int published_schema = 1;
+
+// A quantity, or [low, high].
+Interval read_value(const Cursor& at, const std::string& unit) {
+  const auto read = [&](const Cursor& one) {
+    return read_quantity(one, unit, 0, std::numeric_limits<double>::max()).value_or(0);
+  };
+  if (!at.json().is_array()) {
+    const double value = read(at);
+    return {value, value};
+  }
+  const auto ends = at.elements();
+  if (ends.size() != 2) {
+    at.error("must be a quantity, or the lowest and the highest");
+    return {};
+  }
+  const Interval value{read(ends[0]), read(ends[1])};
+  if (value.high < value.low) at.error("must begin with the lower end");
+  return value;
+}
+
+PublishedFigure read_figure(const Cursor& at, const std::vector<std::string>& hardware) {
+  static const std::vector<std::string> names = selection_members({"value", "by"});
+  PublishedFigure figure;
+  if (!at.object()) return figure;
+  at.only(names);
+  read_selection(at, figure);
+  figure.hardware = hardware;
+  figure.by = filled_text(at.need("by"));
+  if (const auto value = at.need("value")) figure.value = read_value(*value, figure.unit);
+  return figure;
+}
+
+void read_file(const fs::path& file, std::vector<PublishedFigure>& all) {
+  static const std::vector<std::string> names = {"schema", "description", "match", "figures"};
+  const Json json = read_json(file);
+  Problems problems(file.string());
+  const Cursor root(json, problems);
+  if (!root.object() || !root.schema(published_schema)) problems.raise();
+  root.only(names);
+  if (const auto description = root.find("description")) description->text();
+  std::vector<std::string> hardware;
+  if (const auto match = root.need("match"))
+    for (const Cursor& pattern : match->elements()) hardware.push_back(filled_text(pattern));
+  if (const auto figures = root.need("figures"))
+    for (const Cursor& each : figures->elements()) all.push_back(read_figure(each, hardware));
+  problems.raise();
+}
+
+// The names that a record's hardware goes by.
+std::vector<std::string> hardware_of(const Entry& entry) {
+  const Json& run = entry.run->run;
+  if (entry.record->device == "cpu")
+    return {text_member(run, "/environment/cpu/name"), text_member(run, "/environment/cpu/brand")};
+  std::vector<std::string> names{machine_of(*entry.run).gpu};
+  for (const RankResult& rank : entry.record->ranks) names.push_back(rank.device);
+  return names;
+}
+
+}  // namespace
+
+std::vector<PublishedFigure> load_published(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code absent;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, absent))
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  std::vector<PublishedFigure> all;
+  for (const fs::path& file : files) read_file(file, all);
+  return all;
+}
+
+bool is_of(const PublishedFigure& figure, const Entry& entry, const Metric& metric) {
+  if (figure.metric != metric.name || figure.unit != metric.unit || !key_matches(figure.key, entry.record->key) ||
+      !concerns(figure, entry) || !protocol_difference(figure, *entry.record).empty())
+    return false;
+  const std::vector<std::string> names = hardware_of(entry);
+  return std::any_of(figure.hardware.begin(), figure.hardware.end(), [&](const std::string& pattern) {
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(pattern, name); });
+  });
+}
+
+std::string published_text(const PublishedFigure& figure) {
+  const bool range = figure.value.low != figure.value.high;
+  return fmt::format(
+      "{}: {}{}", figure.by,
+      range ? interval_cell(figure.value, figure.unit).text : format_quantity(figure.value.low, figure.unit),
+      figure.note.empty() ? "" : ", " + figure.note);
+}
+
+Json published_json(const PublishedFigure& figure) {
+  return {{"low", figure.value.low}, {"high", figure.value.high}, {"unit", figure.unit},
+          {"by", figure.by},         {"source", figure.source},   {"note", figure.note}};
+}
+
+}  // namespace assay::report

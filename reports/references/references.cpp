@@ -1,0 +1,47 @@
+#include "reports/references/references.h"
+
+#include "harness/core/configs.h"
+#include "harness/record/comparable.h"
+#include "reports/data/figures.h"
+
+#include <algorithm>
+#include <system_error>
+
+namespace assay::report {
+
+namespace fs = std::filesystem;
+
+fs::path reference_folder() { return configs_dir() / "reference"; }
+
+References shipped_references() {
+  std::vector<fs::path> dirs;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(reference_folder(), none))
+    if (fs::exists(entry.path() / "run.json", none)) dirs.push_back(entry.path());
+  std::sort(dirs.begin(), dirs.end());
+  return {std::make_shared<const RunSet>(read_runs(dirs)), load_published(configs_dir() / "published")};
+}
+
+Beside beside(const KeyFigure& figure, const MachineRuns& machine, const References& references) {
+  Beside found;
+  for (const PublishedFigure& published : references.published)
+    if (is_of(published, *figure.entry, *figure.metric)) found.published.push_back(&published);
+  if (!references.runs || machine.machine.name.empty()) return found;
+  const Record& own = *figure.entry->record;
+  for (const Entry& entry : references.runs->entries()) {
+    const Record& other = *entry.record;
+    if (other.key != own.key || other.device != own.device || other.world_ranks != own.world_ranks ||
+        other.status != Status::ok || machine_of(*entry.run).name != machine.machine.name ||
+        text_member(entry.run->run, "/id") == text_member(figure.entry->run->run, "/id") ||
+        !differences(own, other, {.sides = true}).empty())
+      continue;
+    const Metric* metric = find_metric(other, figure.metric->name);
+    if (!metric) continue;
+    found.values.push_back(*metric->value);
+    found.runs.push_back(entry.run_index);
+  }
+  std::sort(found.values.begin(), found.values.end());
+  return found;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,32 @@
+// What key figures are held against besides their peaks: reference runs of such machines, and published figures.
+#pragma once
+
+#include "reports/references/published.h"
+#include "reports/summary/key_figures.h"
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+namespace assay::report {
+
+struct References {
+  std::shared_ptr<const RunSet> runs = {};  // may be null
+  std::vector<PublishedFigure> published = {};
+};
+
+// configs/reference: run directories without host names.
+std::filesystem::path reference_folder();
+// Those shipped or added. Throws UsageError if one cannot be read.
+References shipped_references();
+
+// What there is for one key figure.
+struct Beside {
+  std::vector<double> values;     // of runs on machines of the same name, measured in the same way; smallest first
+  std::vector<std::size_t> runs;  // which: RunSet::runs()
+  std::vector<const PublishedFigure*> published;
+};
+Beside beside(const KeyFigure& figure, const MachineRuns& machine, const References& references);
+
+}  // namespace assay::report
