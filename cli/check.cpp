@@ -2,16 +2,13 @@
 #include "cli/catalogue.h"
 #include "cli/command.h"
 #include "cli/files.h"
-#include "harness/core/configs.h"
 #include "reports/acceptance/acceptance.h"
 #include "reports/render/render.h"
 
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 
 namespace assay::cli {
 
@@ -25,20 +22,11 @@ struct CheckOptions {
   bool injected = false;
 };
 
-// An existing file, else the floors file of that name in configs/floors.
-std::filesystem::path floors_file(const std::string& word) {
-  std::error_code none;
-  const std::filesystem::path path = word;
-  return std::filesystem::is_regular_file(path, none) ? path : find_config("floors", "floors file", word);
-}
-
 ExitCode run_check(const CheckOptions& options) {
-  const report::Floors floors = report::load_floors(floors_file(options.floors));
+  const report::Floors floors = read_floors(options.floors);
   const report::RunSet runs(read_runs(options.dirs),
                             options.injected ? report::Injected::include : report::Injected::keep);
-  std::vector<std::string> families;
-  for (const Family& family : catalogue()) families.push_back(family.name);
-  const report::CheckResult result = report::check(runs, floors, families);
+  const report::CheckResult result = report::check(runs, floors, family_names());
 
   if (!options.json.empty()) write_named_file("check", options.json, report::dump_document(report::check_json(result)));
   if (!options.junit.empty())

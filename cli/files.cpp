@@ -1,5 +1,6 @@
 #include "cli/files.h"
 
+#include "harness/core/configs.h"
 #include "harness/core/error.h"
 #include "harness/record/files.h"
 
@@ -59,6 +60,12 @@ std::vector<RunData> read_runs(const std::vector<std::string>& dirs) {
     if (seen.insert(none ? fs::path(dir) : real).second) once.push_back(with_name(dir));
   }
   return assay::read_runs(once);
+}
+
+report::Floors read_floors(const std::string& word) {
+  std::error_code none;
+  const fs::path path = word;
+  return report::load_floors(fs::is_regular_file(path, none) ? path : find_config("floors", "floors file", word));
 }
 
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "harness/record/run_dir.h"
+#include "reports/acceptance/acceptance.h"
 #include "reports/render/render.h"
 
 #include <string>
@@ -11,6 +12,9 @@ namespace assay::cli {
 
 // Each directory once, so that a path given twice does not count twice. Throws UsageError as read_run does.
 std::vector<RunData> read_runs(const std::vector<std::string>& dirs);
+
+// An existing file, else the one of that name in configs/floors. Throws UsageError.
+report::Floors read_floors(const std::string& word);
 
 // A file that the user named; "-" is stdout. Throws UsageError, which names the subcommand, if it cannot be written.
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text);

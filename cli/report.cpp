@@ -1,6 +1,7 @@
 // assay report: prints a summary of run directories and writes the report as HTML, Markdown and JSON.
 #include "cli/report.h"
 
+#include "cli/catalogue.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "harness/record/files.h"
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace assay::cli {
@@ -27,6 +29,7 @@ struct ReportOptions {
   std::string html;
   std::string markdown;
   std::string json;
+  std::string floors;
   report::PriceFlags prices;
   bool nccl_table = false;
   bool injected = false;
@@ -40,6 +43,13 @@ ExitCode run_report(const ReportOptions& options) {
                             options.injected ? report::Injected::include : report::Injected::exclude);
   if (const std::string note = injected_text(runs); !note.empty()) fmt::print(stderr, "assay: report: {}\n", note);
   for (const std::string& copy : runs.duplicates()) fmt::print(stderr, "assay: report: {}\n", copy);
+  report::Floors floors;
+  std::optional<report::CheckResult> checked;
+  if (!options.floors.empty()) {
+    floors = read_floors(options.floors);
+    checked = report::check(runs, floors, family_names());
+    page.floors = &*checked;
+  }
   report::Document document = report::whole_report(runs, page);
   if (!options.html.empty()) write_named_file("report", options.html, report::render_html(document));
   if (!options.markdown.empty()) write_named_file("report", options.markdown, report::render_markdown(document));
@@ -79,6 +89,8 @@ Command report_command(CLI::App& root) {
   app->add_option("--html", options->html, "Write the whole report as one self-contained HTML page to FILE");
   app->add_option("--md", options->markdown, "Write the whole report as Markdown to FILE");
   app->add_option("--json", options->json, "Write the whole report as JSON to FILE (- for stdout), in base units");
+  app->add_option("--floors", options->floors,
+                  "Also answer whether these floors are met: a file, or the name of one in configs/floors");
   app->add_option("--prices", options->prices.file,
                   "Prices of machines: JSON (like configs/prices) or CSV; searched before the shipped ones");
   app->add_option("--price", options->prices.price, "Price of each whole machine in USD per hour");

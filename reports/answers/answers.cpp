@@ -2,8 +2,10 @@
 
 namespace assay::report {
 
-std::vector<Answer> answers_of(const RunSet& runs, const References& references, const std::vector<Diagnosis>& found) {
-  return {right_answer(runs), steady_answer(runs), normal_answer(runs, references), limit_answer(runs, found)};
+std::vector<Answer> answers_of(const RunSet& runs, const References& references, const std::vector<Diagnosis>& found,
+                               const CheckResult* floors) {
+  return {right_answer(runs), steady_answer(runs, floors), normal_answer(runs, references, floors),
+          limit_answer(runs, found)};
 }
 
 }  // namespace assay::report

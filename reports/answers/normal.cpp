@@ -1,4 +1,5 @@
 #include "harness/core/units.h"
+#include "reports/acceptance/words.h"
 #include "reports/answers/answers.h"
 #include "reports/answers/words.h"
 #include "reports/data/cells.h"
@@ -31,9 +32,46 @@ std::string place_text(const KeyFigure& figure, const std::vector<double>& refer
                      format_quantity(references.front(), metric.unit), format_quantity(references.back(), metric.unit));
 }
 
+// What one kind of yardstick says.
+struct Said {
+  Tone tone = Tone::plain;
+  std::string text = {};
+  std::vector<std::string> evidence = {};
+};
+
+Said said_by(const CheckResult& floors) {
+  Said said;
+  std::vector<std::string> missed;
+  for (const FloorResult& result : floors.results) {
+    const bool figure = !result.records.empty() && result.records.front().value;
+    std::string line = figure ? fmt::format("{}: {}", case_title(*result.records.front().entry.record),
+                                            comparison_text(*result.floor, result.records.front()))
+                              : fmt::format("{}: {}", floor_title(*result.floor), result.reason);
+    if (result.verdict == Verdict::fail) {
+      if (figure && !disturbance_of(*result.records.front().entry.record).empty()) line += ", disturbed";
+      missed.push_back(line);
+    }
+    said.evidence.push_back(fmt::format("floor {}: {}", name_of(result.verdict), line));
+  }
+  const auto all = plural(static_cast<std::int64_t>(floors.results.size()), "floor");
+  const std::size_t met = floors.count(Verdict::pass), unsure = floors.count(Verdict::inconclusive);
+  if (!missed.empty()) {
+    said.tone = Tone::bad;
+    said.text = fmt::format("of {} {} not met: {}", all,
+                            missed.size() == 1 ? "1 is" : fmt::format("{} are", missed.size()), first_of(missed));
+  } else if (unsure > 0 || met == 0) {
+    said.text = fmt::format("of {} {} met, {} undecided", all, met, unsure);
+  } else {
+    said.tone = Tone::good;
+    said.text =
+        met == floors.results.size() ? fmt::format("{} met", all) : fmt::format("of {} {} met, none missed", all, met);
+  }
+  return said;
+}
+
 }  // namespace
 
-Answer normal_answer(const RunSet& runs, const References& references) {
+Answer normal_answer(const RunSet& runs, const References& references, const CheckResult* floors) {
   Answer answer{"normal", "Normal", "", Tone::plain, {}};
   std::vector<std::string> shares, placed, below, published;
   std::set<std::size_t> used;
@@ -55,18 +93,29 @@ Answer normal_answer(const RunSet& runs, const References& references) {
       (below_all(*figure.metric, others.values) ? below : placed).push_back(place_text(figure, others.values));
     }
   }
+  std::vector<Said> parts;
+  if (floors) parts.push_back(said_by(*floors));
   const auto among = static_cast<std::int64_t>(placed.size() + below.size());
-  if (!below.empty()) {
-    answer.tone = Tone::warn;
-    answer.text = fmt::format("no: of {} with references {} below all of them: {}", plural(among, "key figure"),
-                              below.size() == 1 ? "1 is" : fmt::format("{} are", below.size()), first_of(below));
-  } else if (among > 0) {
-    answer.tone = Tone::good;
-    answer.text = fmt::format(
-        "yes: no key figure is below {} of such a machine ({} of {} compared)",
-        used.size() == 1 ? "the reference run" : fmt::format("all {} reference runs", used.size()), among, figures);
-  } else {
-    answer.text = "unknown: no reference of such a machine" + (name.empty() ? "" : " (" + name + ")");
+  if (!below.empty())
+    parts.push_back(
+        {Tone::warn, fmt::format("of {} with references {} below all of them: {}", plural(among, "key figure"),
+                                 below.size() == 1 ? "1 is" : fmt::format("{} are", below.size()), first_of(below))});
+  else if (among > 0)
+    parts.push_back({Tone::good, fmt::format("no key figure is below {} of such a machine ({} of {} compared)",
+                                             used.size() == 1 ? "the reference run"
+                                                              : fmt::format("all {} reference runs", used.size()),
+                                             among, figures)});
+  else
+    parts.push_back({Tone::plain, "no reference of such a machine" + (name.empty() ? "" : " (" + name + ")")});
+  // The worst speaks first; a yardstick that says nothing weighs less than one that does.
+  const auto weight = [](const Said& said) { return said.tone == Tone::plain ? -1 : static_cast<int>(said.tone); };
+  std::stable_sort(parts.begin(), parts.end(), [&](const Said& a, const Said& b) { return weight(a) > weight(b); });
+  const Tone tone = parts.front().tone;
+  answer.tone = tone;
+  answer.text = tone == Tone::good ? "yes: " : tone == Tone::plain ? "unknown: " : "no: ";
+  for (const Said& said : parts) {
+    answer.text += (&said == &parts.front() ? "" : "; ") + said.text;
+    answer.evidence.insert(answer.evidence.end(), said.evidence.begin(), said.evidence.end());
   }
   if (!shares.empty()) answer.text += "; of its peaks: " + first_of(shares);
   for (auto* list : {&below, &placed, &published, &shares})

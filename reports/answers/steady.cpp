@@ -1,3 +1,4 @@
+#include "reports/acceptance/words.h"
 #include "reports/answers/answers.h"
 #include "reports/answers/words.h"
 #include "reports/data/cells.h"
@@ -122,7 +123,34 @@ std::string every_night(const std::vector<MachineRuns>& machines) {
   return "";
 }
 
+// Judgements that measuring again could turn: the limit lies in the interval.
+template <typename Look>
+void each_undecided(const CheckResult* floors, const Look& look) {
+  if (!floors) return;
+  for (const FloorResult& result : floors->results)
+    for (const Judgement& judgement : result.records)
+      if (judgement.outcome == Outcome::inconclusive && judgement.range && judgement.limit)
+        look(*result.floor, judgement);
+}
+
+// "gemm f32 64 x 64 x 64 (10 GFLOP/s >= 9.8 GFLOP/s [9.5, 10.5])".
+std::vector<std::string> undecided_texts(const CheckResult* floors) {
+  std::vector<std::string> texts;
+  each_undecided(floors, [&](const Floor& floor, const Judgement& judgement) {
+    texts.push_back(fmt::format("{} ({})", case_title(*judgement.entry.record), comparison_text(floor, judgement)));
+  });
+  return texts;
+}
+
 }  // namespace
+
+bool amber(const Record& record, const Metric& metric, const CheckResult* floors) {
+  bool undecided = false;
+  each_undecided(floors, [&](const Floor& floor, const Judgement& judgement) {
+    undecided = undecided || (judgement.entry.record == &record && floor.metric == metric.name);
+  });
+  return undecided || !disturbance_of(record).empty();
+}
 
 std::string disturbance_of(const Record& record) {
   std::vector<std::string> parts;
@@ -136,7 +164,7 @@ std::string disturbance_of(const Record& record) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-Answer steady_answer(const RunSet& runs) {
+Answer steady_answer(const RunSet& runs, const CheckResult* floors) {
   Answer answer{"steady", "Steady", "", Tone::plain, {}};
   Survey all;
   for (const MachineRuns& machine : by_machine(runs)) survey(machine, all);
@@ -145,6 +173,10 @@ Answer steady_answer(const RunSet& runs) {
     return answer;
   }
   answer.evidence = std::move(all.evidence);
+  const std::vector<std::string> undecided = undecided_texts(floors);
+  answer.evidence.insert(answer.evidence.end(), undecided.begin(), undecided.end());
+  const std::string too_wide =
+      undecided.empty() ? "" : fmt::format("the 95 % interval contains the floor of {}", first_of(undecided));
   if (all.disturbed > 0) {
     answer.tone = Tone::warn;
     answer.text =
@@ -152,6 +184,12 @@ Answer steady_answer(const RunSet& runs) {
                     all.measured == 1 ? "1 was" : fmt::format("{} were", all.measured), all.worst_disturbance);
     if (const std::string often = every_night(by_machine(runs)); !often.empty()) answer.text += ". " + often;
     if (!all.lower_bounds.empty()) answer.text += fmt::format(". Only lower bounds: {}", first_of(all.lower_bounds));
+    if (!too_wide.empty()) answer.text += ". And " + too_wide;
+    return answer;
+  }
+  if (!too_wide.empty()) {
+    answer.tone = Tone::warn;
+    answer.text = "no: " + too_wide;
     return answer;
   }
   if (all.known == 0) {

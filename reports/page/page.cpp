@@ -30,12 +30,13 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
                              std::make_move_iterator(sections.end()));
   };
   const std::vector<Diagnosis> found = diagnose(runs, shipped_rules());
-  document.answers = answers_of(runs, options.references, found);
-  // Figures that may be lower bounds are not green.
+  document.answers = answers_of(runs, options.references, found, options.floors);
+  // Figures that may be lower bounds, or miss what the user demands, are not green.
   if (document.tone == Tone::good)
     for (const Answer& answer : document.answers)
-      if (answer.id == "steady" && answer.tone == Tone::warn) document.tone = Tone::warn;
-  add(key_figure_sections(runs, options.references));
+      if ((answer.id == "steady" && answer.tone == Tone::warn) || (answer.id == "normal" && answer.tone == Tone::bad))
+        document.tone = Tone::warn;
+  add(key_figure_sections(runs, options.references, options.floors));
   add(step_sections(runs));
   add(attention_sections(runs));
   add(environment_sections(runs));

@@ -40,6 +40,7 @@ std::vector<Cell> case_row(const CaseRow& row, const CaseColumns& wanted) {
                           figure_cell(metric),
                           precision_cell(metric),
                           metric && metric->of_peak ? share_cell(*metric->of_peak) : no_cell()};
+  if (row.amber) cells[1].tone = Tone::warn;
   if (wanted.reference) cells.push_back(reference_cell(metric));
   if (wanted.runs) {
     cells.push_back(count_cell(row.runs));

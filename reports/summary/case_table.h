@@ -19,6 +19,7 @@ struct CaseRow {
   std::size_t runs = 1;                // of this case on this machine
   std::optional<Interval> range = {};  // of the figure over those runs
   std::vector<const PublishedFigure*> published = {};
+  bool amber = false;
 };
 // Columns that only some tables need.
 struct CaseColumns {

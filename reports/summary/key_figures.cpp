@@ -1,5 +1,6 @@
 #include "reports/summary/key_figures.h"
 
+#include "reports/answers/answers.h"
 #include "reports/data/figures.h"
 #include "reports/data/words.h"
 #include "reports/references/references.h"
@@ -181,7 +182,7 @@ std::vector<KeyFigure> key_figures(const MachineRuns& machine) {
   return Chooser(std::move(entries)).choose();
 }
 
-std::vector<Section> key_figure_sections(const RunSet& runs, const References& references) {
+std::vector<Section> key_figure_sections(const RunSet& runs, const References& references, const CheckResult* floors) {
   const std::vector<MachineRuns>& machines = by_machine(runs);
   Section section{"figures", "The figures that matter", {}};
   std::size_t shown = 0, cases = 0;
@@ -198,6 +199,7 @@ std::vector<Section> key_figure_sections(const RunSet& runs, const References& r
     for (std::size_t i = 0; i < figures.size(); ++i) {
       CaseRow row{figures[i].entry, figures[i].metric, figures[i].title};
       row.published = besides[i].published;
+      row.amber = amber(*figures[i].entry->record, *figures[i].metric, floors);
       table.rows.push_back(case_row(row, wanted));
     }
     cases += figures.size();

@@ -9,7 +9,8 @@
 
 namespace assay::report {
 
-struct References;  // reports/references/references.h
+struct References;   // reports/references/references.h
+struct CheckResult;  // reports/acceptance/acceptance.h
 
 struct KeyFigure {
   const Entry* entry = nullptr;
@@ -25,7 +26,8 @@ struct KeyFigure {
 std::vector<KeyFigure> key_figures(const MachineRuns& machine);
 
 // Bars and a table per machine: interval, fraction of peak, what others have published, and a link to how each figure
-// was measured.
-std::vector<Section> key_figure_sections(const RunSet& runs, const References& references);
+// was measured. Disturbed figures, and those whose interval contains a floor's limit, are amber.
+std::vector<Section> key_figure_sections(const RunSet& runs, const References& references,
+                                         const CheckResult* floors = nullptr);
 
 }  // namespace assay::report

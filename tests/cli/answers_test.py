@@ -125,6 +125,18 @@ class References(AssayCase):
         self.assertIn("<rect class=reference x=250 y=0 width=250 ", page)
         self.assertIn("shade: from the lowest to the highest reference run", page)
 
+    def test_floors_are_answered_too(self):
+        run = self.made(1e12, "own", metrics=[{**self.gemm(1e12)["metrics"][0], "ci95": [0.98e12, 1.02e12]}])
+        floor = {"key": "gemm/*", "metric": "throughput", "unit": "FLOP/s", "source": "ours"}
+        for limit, steady, normal in (("0.9 TFLOP/s", "good", "good"), ("0.99 TFLOP/s", "warn", "unknown"),
+                                      ("1.1 TFLOP/s", "good", "bad")):
+            floors = self.write("floors.json", {"schema": 1, "floors": [{**floor, "at_least": limit}]})
+            done = self.assay("report", run, "--floors", floors, "--json", "-", env=self.env)
+            answers = json.loads(done.stdout)["answers"]
+            self.assertEqual((done.returncode, answers["steady"]["state"], answers["normal"]["state"]), (0, steady, normal))
+        self.assertIn("1.00 TFLOP/s < 1.1 TFLOP/s", answers["normal"]["text"])
+        self.refused("report", run, "--floors", "h100", env=self.env, says="h100-sxm")
+
     def test_what_is_no_reference_is_refused(self):
         outside = {**self.gemm(1)["outside_cpu"], "cpus": 1.0}
         for name, members, says in (("busy", {"outside_cpu": outside}, "Steady"), ("bad", {"status": "failed"}, "no case"),

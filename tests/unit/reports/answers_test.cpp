@@ -1,5 +1,7 @@
 #include "reports/answers/answers.h"
 
+#include "reports/page/page.h"
+#include "tests/support/blocks.h"
 #include "tests/support/runs.h"
 
 #include <fmt/format.h>
@@ -165,6 +167,56 @@ TEST(Normal, AnotherProtocolIsNoReference) {
   Record record = gemm_with(0);
   record.protocol = Json{{"hash", "x"}, {"form", "steps"}};
   EXPECT_EQ(normal_answer(runs_of(record), references({1.1e9})).tone, Tone::plain);
+}
+
+struct OneFloor {
+  explicit OneFloor(const RunSet& runs, double at_least) : floors{"f.json", "f", "", {Floor{}}} {
+    Floor& floor = floors.floors.front();
+    floor.key = "gemm/*";
+    floor.metric = "throughput";
+    floor.unit = "FLOP/s";
+    floor.limit = at_least;
+    floor.protocol = Json::object();
+    result = check(runs, floors, {});
+  }
+  Floors floors;
+  CheckResult result;
+};
+
+TEST(Floors, OneThatIsMetIsNormal) {
+  const RunSet runs = runs_of(gemm_with(0));
+  const OneFloor floor(runs, 0.9e9);
+  EXPECT_EQ(steady_answer(runs, &floor.result).tone, Tone::good);
+  const Answer normal = normal_answer(runs, {}, &floor.result);
+  EXPECT_EQ(normal.tone, Tone::good);
+  EXPECT_THAT(normal.text, HasSubstr("yes: 1 floor met; no reference"));
+}
+
+TEST(Floors, OneThatIsMissedIsNotNormal) {
+  const RunSet runs = runs_of(gemm_with(0.5));
+  const OneFloor floor(runs, 1.1e9);
+  const Answer normal = normal_answer(runs, references({0.5e9}), &floor.result);
+  EXPECT_EQ(normal.tone, Tone::bad);
+  EXPECT_THAT(normal.text, HasSubstr("no: of 1 floor 1 is not met: gemm f32 64 x 64 x 64: 1.00 GFLOP/s < 1.1 GFLOP/s"));
+  EXPECT_THAT(normal.text, HasSubstr("disturbed; no key figure is below the reference run"));
+}
+
+TEST(Floors, AnIntervalThatContainsTheLimitIsAmberThere) {
+  const RunSet runs = runs_of(gemm_with(0));
+  const OneFloor floor(runs, 0.995e9);
+  const Answer steady = steady_answer(runs, &floor.result);
+  EXPECT_EQ(steady.tone, Tone::warn);
+  EXPECT_THAT(steady.text, HasSubstr("the 95 % interval contains the floor of gemm f32 64 x 64 x 64"));
+  EXPECT_EQ(normal_answer(runs, {}, &floor.result).tone, Tone::plain);
+  const Record& record = *runs.entries().front().record;
+  EXPECT_TRUE(amber(record, record.metrics.front(), &floor.result));
+  EXPECT_FALSE(amber(record, record.metrics.front(), nullptr));
+  EXPECT_FALSE(amber(record, test::metric("latency", 1, "s"), &floor.result)) << "another metric";
+  const Document document = whole_report(runs, {.prices = {}, .floors = &floor.result});
+  EXPECT_EQ(document.tone, Tone::warn);
+  EXPECT_EQ(test::cell(test::table_of(document.sections, "figures"), 0, "median").tone, Tone::warn);
+  const Document without = whole_report(runs, {});
+  EXPECT_EQ(test::cell(test::table_of(without.sections, "figures"), 0, "median").tone, Tone::plain);
 }
 
 Record training_with(double data_wait) {
