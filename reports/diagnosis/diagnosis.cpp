@@ -87,7 +87,7 @@ std::vector<Diagnosis> diagnose(const RunSet& runs, const std::vector<Rule>& rul
     for (const CaseRuns& one : machine.cases) {
       const Entry& entry = one.newest();
       if (entry.record->status != Status::ok) continue;
-      const EvidenceSet evidence = evidence_of(entry);
+      const EvidenceSet evidence = evidence_of(entry, runs.entries_of(entry.run_index));
       for (const Rule& rule : rules) {
         Finding finding = judge(rule, entry, evidence);
         Diagnosis& diagnosis = of(rule.id);

@@ -3,6 +3,7 @@
 #include "harness/statistics/statistics.h"
 #include "reports/data/figures.h"
 #include "reports/data/machine.h"
+#include "reports/roofline/roofs.h"
 #include "reports/summary/entry_samples.h"
 
 #include <fmt/format.h>
@@ -130,9 +131,50 @@ Evidence distant_ranks_share(const Entry& entry) {
   return known > 0 ? number(distant / known) : missing(needs);
 }
 
+// Bytes of all caches of the highest level; absent if the run does not tell.
+std::optional<double> last_level_cache(const RunData& run) {
+  std::optional<double> bytes;
+  double highest = 0;
+  const Json& caches = member(run.run, "/environment/cpu/caches");
+  if (!caches.is_array()) return bytes;
+  for (const Json& cache : caches) {
+    const auto level = number_member(cache, "/level"), size = number_member(cache, "/bytes");
+    if (!level || !size || *level < highest) continue;
+    highest = *level;
+    bytes = *size * number_member(cache, "/count").value_or(1);
+  }
+  return bytes;
+}
+
+Evidence ridge_ratio(const Entry& entry, std::span<const Entry> of_run) {
+  const Record& record = *entry.record;
+  if (!is_training(record)) return missing("a training step");
+  if (record.device != "cpu") return missing("a GPU that tells its memory's activity");
+  const auto intensity = training_intensity(record);
+  if (!intensity || !(*intensity > 0)) return missing("a training step with its FLOPs and planned memory");
+  // One core has a share of the bandwidth of its own.
+  if (const std::string threads = param_text(record, "threads"); !threads.empty() && threads != "all")
+    return missing("a step on all cores");
+  const auto cache = last_level_cache(*entry.run);
+  if (!cache) return missing("the sizes of the CPU's caches");
+  if (*metric_value(record, "planned_memory") * record.world_ranks / units_of(record, true) < *cache)
+    return missing("a step larger than the CPU's caches");
+  std::vector<const Entry*> entries;
+  for (const Entry& other : of_run) entries.push_back(&other);
+  const auto compute = measured_compute(entries, record.device, param_text(record, "precision"));
+  const auto memory = measured_memory(entries, record.device);
+  if (!compute || !memory || memory->entry->record->attribute("level").value_or("memory") != "memory")
+    return missing("the families peak and memory in the same run");
+  Evidence evidence = number(compute->value / memory->value / *intensity);
+  if (compute->range && memory->range && memory->range->low > 0)
+    evidence.number->interval = Interval{compute->range->low / memory->range->high / *intensity,
+                                         compute->range->high / memory->range->low / *intensity};
+  return evidence;
+}
+
 }  // namespace
 
-EvidenceSet evidence_of(const Entry& entry) {
+EvidenceSet evidence_of(const Entry& entry, std::span<const Entry> of_run) {
   const Record& record = *entry.record;
   const bool several = record.world_ranks > 1;
   const auto between_ranks = [&](const char* metric) {
@@ -152,7 +194,8 @@ EvidenceSet evidence_of(const Entry& entry) {
           {"cpu_wait_share", cpu_wait_share(record)},
           {"stall_share", stall_share(entry)},
           {"distant_ranks_share", distant_ranks_share(entry)},
-          {"gpu_idle_share", share_of_step(record, span_of(record, "gpu_idle:step"), "a GPU, and --trace")}};
+          {"gpu_idle_share", share_of_step(record, span_of(record, "gpu_idle:step"), "a GPU, and --trace")},
+          {"ridge_ratio", ridge_ratio(entry, of_run)}};
 }
 
 const std::vector<std::string>& evidence_names() {

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -31,9 +32,13 @@ struct Evidence {
 //  stall_share           of a training case's time: what steps beyond 3 sigma took above the median
 //  distant_ranks_share   of ranks on GPUs: those on CPUs of another NUMA node
 //  gpu_idle_share        of a step on a GPU: idle between kernels; only with --trace
+//  ridge_ratio           of a step on all of a host's CPUs, larger than their caches: FLOP per byte at the ridge of the
+//                        roofs that the run measured, over the step's (training_intensity(): a lower bound of the
+//                        ratio)
 // Sigma is robust_sigma(), and at least 5 % of the median.
 using EvidenceSet = std::map<std::string, Evidence, std::less<>>;
-EvidenceSet evidence_of(const Entry& entry);
+// `of_run`: all entries of the same run.
+EvidenceSet evidence_of(const Entry& entry, std::span<const Entry> of_run = {});
 
 // Every name above.
 const std::vector<std::string>& evidence_names();

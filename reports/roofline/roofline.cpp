@@ -78,15 +78,6 @@ double memory_intensity(const std::string& op) {
   return 0;  // copy, write, latency: no arithmetic
 }
 
-// Model FLOPs of a step over its planned bytes, each counted once: an upper bound of the true intensity.
-std::optional<double> training_intensity(const Record& record) {
-  const Metric* rate = find_metric(record, "model_flops");
-  const Metric* step = find_metric(record, "step_time");
-  const Metric* planned = find_metric(record, "planned_memory");
-  if (!rate || !step || !planned || *planned->value <= 0) return std::nullopt;
-  return *rate->value * *step->value / (*planned->value * std::max(1, record.world_ranks));
-}
-
 // The dot that a record adds to the figure of `dtype`, if any.
 std::optional<Dot> dot_of(const Entry& entry, std::string_view dtype) {
   const Record& record = *entry.record;

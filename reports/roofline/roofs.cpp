@@ -63,6 +63,14 @@ bool streams(const Record& record) {
 
 }  // namespace
 
+std::optional<double> training_intensity(const Record& record) {
+  const Metric* rate = find_metric(record, "model_flops");
+  const Metric* step = find_metric(record, "step_time");
+  const Metric* planned = find_metric(record, "planned_memory");
+  if (!rate || !step || !planned || *planned->value <= 0) return std::nullopt;
+  return *rate->value * *step->value / (*planned->value * std::max(1, record.world_ranks));
+}
+
 double largest_stream(std::span<const Entry* const> entries, std::string_view device) {
   double largest = 0;
   for (const Entry* entry : entries)

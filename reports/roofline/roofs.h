@@ -37,6 +37,10 @@ double largest_stream(std::span<const Entry* const> entries, std::string_view de
 // The better of STREAM's triad and copy at the largest size measured.
 std::optional<Roof> measured_memory(std::span<const Entry* const> entries, std::string_view device);
 
+// FLOP per byte of a training step: its model FLOPs over its planned bytes, each counted once. An upper bound of the
+// true intensity. Absent if the record lacks one of them.
+std::optional<double> training_intensity(const Record& record);
+
 // The sheet whose patterns match the GPU that the run or its records name; for a CPU, only if the whole machine was
 // used and is not virtual. Null otherwise.
 const HardwareSheet* sheet_of(std::span<const HardwareSheet> sheets, const RunData& run, const Record& record);

@@ -180,6 +180,21 @@ class Diagnose(AssayCase):
         rules = self.diagnosis(run)
         self.assertEqual((rules["cpu-oversubscribed"]["state"], rules["memory-bound"]["state"]), ("bad", "warn"))
 
+    def test_a_step_left_of_the_ridge_is_bound_by_memory(self):
+        def record(key, **metrics):
+            family = key.split("/")[0]
+            return {**training(key), "family": family, "device": "cpu", "params": dict(part.split("=") for part in key.split("/")[1:]),
+                    "conditions": {}, "labels": {"level": "memory"}, "spans": {},
+                    "metrics": [{"name": name, "value": value, "unit": "s" if name == "step_time" else "B/s", "better": "higher",
+                                 "ci95": None, "of_peak": None, "reference": None} for name, value in metrics.items()]}
+        step = record("llama/model=m/precision=f32/threads=all", step_time=1, model_flops=2e9, planned_memory=1e9)
+        roofs = [record("peak/dtype=f32", throughput=1e11), record("memory/op=triad/bytes=99999999", bandwidth=1e10)]
+        environment = {"cpu": {"caches": [{"level": 3, "bytes": 1e8, "count": 1}]}}
+        rule = self.diagnose(self.run_dir(*roofs, step, run={"environment": environment}))["memory-bound"]
+        self.assertEqual((rule["state"], rule["evidence"][0]["name"], rule["evidence"][0]["value"]), ("warn", "ridge_ratio", 5))
+        rule = self.diagnose(self.run_dir(step, name="bare", run={"environment": environment}), code=3)["memory-bound"]
+        self.assertEqual((rule["state"], rule["needs"]), ("not_judged", "the families peak and memory in the same run"))
+
     def test_exit_codes(self):
         run = self.run_dir(training(data_wait=0.01), name="warned")
         self.assertEqual(self.diagnosis(run, "--fail-on", "bad")["data-starved"]["state"], "warn")

@@ -7,6 +7,7 @@
 
 #include <fstream>
 #include <functional>
+#include <memory>
 
 namespace assay::report {
 namespace {
@@ -130,6 +131,63 @@ TEST(Diagnosis, RanksFarFromTheirGpu) {
     record.ranks = {rank};
     EXPECT_EQ(states(record).at("numa"), node == 0 ? RuleState::quiet : RuleState::bad);
   }
+}
+
+// The roofs meet at 10 FLOP per byte; the step does `intensity`, in 1 GB.
+std::vector<Record> step_under_roofs(double intensity) {
+  Record peak = test::record_of("peak/dtype=f32/threads=all", {test::metric("throughput", 1e11, "FLOP/s")});
+  Record triad = test::record_of("memory/op=triad/bytes=100000000", {test::metric("bandwidth", 1e10, "B/s")});
+  triad.labels["level"] = "memory";
+  Record step = test::record_of("transformer/model=m/precision=f32/threads=all",
+                                {test::seconds("step_time", 1), test::metric("model_flops", intensity * 1e9, "FLOP/s"),
+                                 test::metric("planned_memory", 1e9, "B", {}, Better::lower)});
+  std::vector<Record> records{peak, triad, step};
+  for (Record& record : records) record.device = "cpu";
+  return records;
+}
+
+Finding memory_bound(std::vector<Record> records, double cache_bytes = 1e8) {
+  std::vector<RunData> data;
+  const Json cache = {{"level", 3}, {"bytes", cache_bytes}, {"count", 1}};
+  data.push_back(test::run_of(std::move(records), "r", {{"environment", {{"cpu", {{"caches", {cache}}}}}}}));
+  static std::vector<std::unique_ptr<RunSet>> kept;  // the finding points into it
+  kept.push_back(std::make_unique<RunSet>(std::move(data)));
+  for (const Diagnosis& one : diagnose(*kept.back(), shipped_rules()))
+    if (one.id == "memory-bound") return one.worst;
+  return {};
+}
+
+TEST(MemoryBound, LeftOfTheRidgeOfTheRunsOwnRoofs) {
+  const Finding left = memory_bound(step_under_roofs(4));
+  EXPECT_EQ(left.state, RuleState::warn);
+  EXPECT_EQ(left.evidence.number->value, 2.5);
+  EXPECT_THAT(left.text(), HasSubstr("lies at 2.5 times as many"));
+  EXPECT_EQ(memory_bound(step_under_roofs(11)).state, RuleState::quiet);
+}
+
+TEST(MemoryBound, AnIntervalOfTheRoofsAcrossTheRidgeCannotSay) {
+  std::vector<Record> records = step_under_roofs(9.9);
+  records[0].metrics.front().ci95 = Interval{0.9e11, 1.1e11};
+  records[1].metrics.front().ci95 = Interval{0.99e10, 1.01e10};
+  EXPECT_EQ(memory_bound(records).state, RuleState::cannot_say);
+}
+
+TEST(MemoryBound, IsNotJudgedWithoutWhatItNeeds) {
+  const auto needs = [](std::vector<Record> records, double cache_bytes = 1e8) {
+    const Finding finding = memory_bound(std::move(records), cache_bytes);
+    EXPECT_EQ(finding.state, RuleState::not_judged);
+    return finding.evidence.needs;
+  };
+  EXPECT_EQ(needs(step_under_roofs(4), 2e9), "a step larger than the CPU's caches");
+  const std::vector<Record> all = step_under_roofs(4);
+  EXPECT_EQ(needs({all[0], all[2]}), "the families peak and memory in the same run");
+  EXPECT_EQ(needs({all[1], all[2]}), "the families peak and memory in the same run");
+  std::vector<Record> cached = all;
+  cached[1].labels["level"] = "memory, in part cached";
+  EXPECT_EQ(needs(cached), "the families peak and memory in the same run");
+  std::vector<Record> one_core = all;
+  one_core[2].key = "transformer/model=m/precision=f32/threads=core";
+  EXPECT_EQ(needs(one_core), "a step on all cores");
 }
 
 TEST(Diagnosis, AnIntervalAcrossTheThresholdCannotSay) {
