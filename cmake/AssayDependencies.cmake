@@ -19,6 +19,7 @@ assay_require(CLI11 libcli11-dev)
 assay_require(benchmark libbenchmark-dev)
 assay_require(Boost libboost-dev CONFIG)  # CMake's own module for it is deprecated
 assay_require(JPEG libjpeg-dev)
+assay_require(ZLIB zlib1g-dev)
 # libturbojpeg's own API, and hwloc: PkgConfig::TURBOJPEG, PkgConfig::HWLOC.
 foreach(library turbojpeg:libturbojpeg:libturbojpeg0-dev hwloc:hwloc:libhwloc-dev)
   string(REPLACE ":" ";" library ${library})

@@ -13,6 +13,7 @@ std::string prometheus_text(const RunSet& runs);
 std::string csv_text(const RunSet& runs);
 std::string gbench_text(const RunSet& runs);
 std::string bmf_text(const RunSet& runs);
+std::string trace_text(const RunSet& runs);
 
 // The host of a record's first rank; empty if it names none.
 inline std::string host_of(const Record& record) { return record.ranks.empty() ? "" : record.ranks.front().host; }

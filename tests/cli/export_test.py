@@ -1,6 +1,7 @@
 """`assay export`: each format is read back by an independent parser, with hostile names in it."""
 
 import csv
+import gzip
 import io
 import json
 import re
@@ -88,6 +89,24 @@ class Export(AssayCase):
                          {"bandwidth": {"value": 2e9, "lower_value": 1.9e9, "upper_value": 2.1e9}})
         self.assertEqual(len(document), 2)
         self.assertFalse(any("\u001b" in name for name in document))
+
+    def test_trace(self):
+        trace = b'{"traceEvents": [{"name": "step \u00fc", "ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0}' + b", {}" * 9999 + b"]}"
+        self.run_dir(self.record())
+        self.write("r/trace.json", trace)
+        done = self.assay("export", "trace", "r", "--out", "trace.json.gz")
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        packed = (self.dir / "trace.json.gz").read_bytes()
+        self.assertEqual(gzip.decompress(packed), trace)
+        self.assertLess(len(packed), len(trace) / 10)
+        json.loads(gzip.decompress(packed))
+
+    def test_a_trace_is_of_one_run_that_has_one(self):
+        self.run_dir(self.record())
+        self.refused("export", "trace", "r", "--out", "-", says=["r/trace.json", "--trace"])
+        self.write("r/trace.json", "{}")
+        self.run_dir(self.record(), name="other", run={"started": "2026-02-01T00:00:00Z"})
+        self.refused("export", "trace", "r", "other", "--out", "-", says="one run directory")
 
     def test_the_newest_run_counts_and_the_file_is_replaced(self):
         for day, value in ((1, 1e9), (2, 3e9)):
