@@ -65,19 +65,26 @@ void band(std::string& out, const Document& document) {
   out += "</header>\n";
 }
 
-// Each question with its answer; what it rests on opens below.
+// Each question with its answer. Long answers show their first lines, so that the figures below are on the first
+// screen; opened, they show the rest and what they rest on.
 void answers_html(std::string& out, const std::vector<Answer>& answers) {
   if (answers.empty()) return;
+  constexpr std::size_t short_text = 100;
   out += "<dl class=answers>\n";
   for (const Answer& answer : answers) {
-    out += fmt::format("<div><dt>{}</dt><dd>{}{}", html_escape(answer.title), sign_html(answer.tone),
-                       html_escape(answer.text));
-    if (!answer.evidence.empty()) {
-      out += "<details><summary>Evidence</summary><ul>\n";
-      for (const std::string& line : answer.evidence) out += "<li>" + html_escape(line) + "</li>\n";
-      out += "</ul></details>";
+    const std::string text = fmt::format("{}{}", sign_html(answer.tone), html_escape(answer.text));
+    out += fmt::format("<div><dt>{}</dt><dd>", html_escape(answer.title));
+    if (answer.evidence.empty() && answer.text.size() <= short_text) {
+      out += text + "</dd></div>\n";
+      continue;
     }
-    out += "</dd></div>\n";
+    out += fmt::format("<details><summary><span>{}</span></summary>", text);
+    if (!answer.evidence.empty()) {
+      out += "<ul>\n";
+      for (const std::string& line : answer.evidence) out += "<li>" + html_escape(line) + "</li>\n";
+      out += "</ul>";
+    }
+    out += "</details></dd></div>\n";
   }
   out += "</dl>\n";
 }

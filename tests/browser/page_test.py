@@ -19,6 +19,10 @@ PAINTED = """[...document.querySelectorAll('canvas')].map(canvas => {
   for (let i = 3; i < data.length; i += 4) painted += data[i] > 0;
   return painted;
 })"""
+# The accessibility checker, a wheel of cmake/packages.txt.
+AXE = next(iter(sorted(pathlib.Path(os.environ.get("ASSAY_DEPS", "/")).glob("lib/python3*/site-packages/axe_core_python/axe.min.js"))), None)
+RUNS = pathlib.Path(__file__).resolve().parents[1] / "runs"
+SIZES = {"wide": {"width": 1280, "height": 800}, "telephone": {"width": 390, "height": 844}}
 EVIL = '</script><script>window.evil=1</script><img src=x onerror="window.evil=1">"\'`{{}}\u2028\u202e\x1b[31m'
 
 
@@ -33,8 +37,19 @@ class PageTest(unittest.TestCase):
         cls.shots.mkdir(parents=True, exist_ok=True)
         cls.sample = cls.dir / "sample.html"
         cls.sample.write_bytes(subprocess.run([os.environ["SAMPLE_PAGE"]], check=True, capture_output=True).stdout)
+        cls.pages = {"sample": cls.sample, **{name: cls.report(name, *words) for name, words in {
+            "micro": [RUNS / "micro-base-1", RUNS / "micro-base-2"],
+            "training": [RUNS / "training-1", "--price", "3"],
+            "gpu": [RUNS / "gpu", "--floors", "h100-sxm"],
+            "hosts": [RUNS / "fleet"]}.items()}}
         cls.browser = chromium.Browser(PROGRAM)
         cls.addClassCleanup(cls.browser.close)
+
+    @classmethod
+    def report(cls, name, *words):
+        out = cls.dir / f"{name}.html"
+        subprocess.run([os.environ["ASSAY"], "report", *map(str, words), "--html", out], check=True, capture_output=True)
+        return out
 
     def setUp(self):
         self.page = self.browser.page()
@@ -57,7 +72,7 @@ class PageTest(unittest.TestCase):
     def test_draws_every_picture_without_console_messages(self):
         page = self.opened(self.sample)
         painted = page.run(PAINTED)
-        self.assertEqual(len(painted), page.run("document.querySelectorAll('figure').length"))
+        self.assertEqual(len(painted), page.run("document.querySelectorAll('figure:has(canvas)').length"))
         self.assertGreater(len(painted), 0)
         self.assertGreater(min(painted), 1000)
         self.assertTrue(page.run("[...document.querySelectorAll('canvas')].every(c => c.getAttribute('aria-label').length > 20)"))
@@ -65,7 +80,7 @@ class PageTest(unittest.TestCase):
 
     def test_curves_have_the_points_of_their_table(self):
         page = self.opened(self.sample)
-        counts = page.run("[...document.querySelectorAll('figure')].map(f => "
+        counts = page.run("[...document.querySelectorAll('figure:has(canvas)')].map(f => "
                           "[f.querySelectorAll('tbody tr:has(td)').length, "
                           "f.querySelector('canvas').chart.data.datasets.reduce((n, s) => n + s.data.length, 0)])")
         for rows, points in counts:
@@ -96,6 +111,42 @@ class PageTest(unittest.TestCase):
         self.assertEqual(page.run(paper), light[1])
         self.assertEqual(page.run(ink), "#000000")
 
+    def test_the_first_picture_is_seen_without_scrolling(self):
+        for name, path in self.pages.items():
+            for size, view in SIZES.items():
+                page = self.opened(path, **view)
+                page.screenshot(self.shots / f"{name}-{size}.png")
+                # Its first three bars, or all if there are fewer.
+                bottom = page.run("[...document.querySelectorAll('.bars tr')].slice(0, 3).at(-1).getBoundingClientRect().bottom")
+                self.assertLessEqual(bottom, view["height"], (name, size))
+
+    def test_a_cut_answer_opens(self):
+        page = self.opened(self.sample, **SIZES["telephone"])
+        answer = "document.querySelectorAll('.answers summary')[1]"
+        closed = page.run(f"{answer}.offsetHeight")
+        page.run(f"{answer}.focus()")
+        page.press("Enter")
+        self.assertGreater(page.run(f"{answer}.offsetHeight"), closed)
+        text = f"{answer}.firstElementChild"
+        self.assertEqual(page.run(f"{text}.scrollHeight"), page.run(f"{text}.clientHeight"))
+        page.view(width=720, media="print")
+        self.assertTrue(page.run("[...document.querySelectorAll('.answers summary > span')].every(s => s.offsetHeight > 0 && "
+                                 "getComputedStyle(s).webkitLineClamp === 'none' || getComputedStyle(s).display === 'inline')"))
+
+    @unittest.skipUnless(AXE, "no axe (wheel axe-core-python, in $ASSAY_DEPS)")
+    def test_axe_finds_no_violation_of_wcag_aa(self):
+        rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+        for name, path in self.pages.items():
+            for size, dark in (("wide", False), ("telephone", True), ("wide", True), ("telephone", False))[:4 if name == "sample" else 2]:
+                with self.subTest(page=name, size=size, dark=dark):
+                    page = self.opened(path, dark=dark, **SIZES[size])
+                    page.run(AXE.read_text() + ";0")
+                    found = page.run("axe.run(document, {runOnly: %s, resultTypes: ['violations']}).then(r => ({checked: r.passes.length, "
+                                     "wrong: r.violations.map(v => [v.id, v.nodes.length, v.nodes[0].html.slice(0, 200), "
+                                     "v.nodes[0].failureSummary])}))" % json.dumps(rules))
+                    self.assertGreater(found["checked"], 10)
+                    self.assertEqual(found["wrong"], [])
+
     def test_without_scripts_every_figure_is_in_a_table(self):
         page = self.opened(self.sample, scripts=False)
         page.screenshot(self.shots / "sample-no-scripts.png")
@@ -108,10 +159,10 @@ class PageTest(unittest.TestCase):
 
     def test_tables_are_sorted_with_the_keyboard(self):
         page = self.opened(self.sample)
-        column = "[...document.querySelector('table').tBodies[0].rows].map(r => r.cells[1].textContent)"
-        sorted_as = "document.querySelector('table').tHead.rows[0].cells[1].getAttribute('aria-sort')"
+        column = "[...document.querySelector('.box table').tBodies[0].rows].map(r => r.cells[1].textContent)"
+        sorted_as = "document.querySelector('.box table').tHead.rows[0].cells[1].getAttribute('aria-sort')"
         first = page.run(column)
-        page.run("document.querySelector('table').tHead.rows[0].cells[0].querySelector('button').focus()")
+        page.run("document.querySelector('.box table').tHead.rows[0].cells[0].querySelector('button').focus()")
         page.press("Tab")
         seen = []
         for key in ("Enter", "Enter", "Enter"):
@@ -136,7 +187,7 @@ class PageTest(unittest.TestCase):
         page.press("ArrowRight")
         self.assertEqual(page.run("document.querySelector('canvas').chart.tooltip.opacity"), 1)
         status = page.run("document.getElementById('page-status').textContent")
-        self.assertIn(page.run("document.querySelector('figure tbody td:nth-of-type(2)').textContent.trim()"), status)
+        self.assertIn(page.run("document.querySelector('figure:has(canvas) tbody td:nth-of-type(2)').textContent.trim()"), status)
         page.press("Escape")
         self.assertEqual(page.run("document.querySelector('canvas').chart.getActiveElements().length"), 0)
         self.assert_quiet()

@@ -9,6 +9,48 @@ namespace {
 using namespace assay;
 using namespace assay::report;
 
+std::vector<Answer> answers() {
+  const std::string machine = "AMD Zen 4, 2 cores, 24 GiB, 8 x NVIDIA H100 80GB HBM3, p5.48xlarge";
+  return {
+      {"right",
+       "Right",
+       "yes: 2 measured cases, and every answer that was timed was checked and correct (9 checks)",
+       Tone::good,
+       {}},
+      {"steady",
+       "Steady",
+       "no: while 2 cases of 4 were measured, others used 1.8 CPUs (python3, pid 77: 0.9; other containers or the "
+       "kernel: "
+       "0.9). Disturbed in 5 of 5 runs: changes below 8.2 % cannot be seen. Only lower bounds: gemm f32 2048 x 2048 x "
+       "2048, memory triad 128 MiB, train resnet-tiny f32 32 and 5 more",
+       Tone::warn,
+       {"gemm f32 2048 x 2048 x 2048: others used 1.8 CPUs (python3, pid 77: 0.9)"}},
+      {"normal",
+       "Normal",
+       "no: of 3 key figures with references 1 is below all of them: gemm f32 2048 x 2048 x 2048 412 GFLOP/s: number 4 "
+       "beside 3 reference runs (430 – 440 GFLOP/s) of such a machine (" +
+           machine + "); of its peaks: gemm f32 92 %",
+       Tone::bad,
+       {"gemm f32 2048 x 2048 x 2048 412 GFLOP/s; published by Someone: 420 – 450 GFLOP/s (https://example.org/a)"}},
+      {"limit", "Limit", "unknown: no training step was measured", Tone::plain, {}}};
+}
+
+Section key_figures() {
+  Bars bars{
+      "bars-1", "", "Bar: the figure; whiskers: its 95 % interval; dashed line: the peak; shade: references.", {}, {}};
+  BarRow gemm{"gemm f32 2048 x 2048 x 2048", "412 GFLOP/s ± 0.7 %", {0.86}};
+  gemm.range = Interval{0.85, 0.87};
+  gemm.peak = 0.97;
+  gemm.reference = Interval{0.88, 0.92};
+  gemm.published = {{0.87, 0.94}, {0.96, 0.96}};
+  gemm.link = "r-0001";
+  bars.rows = {gemm, {"memory triad 128 MiB", "35 GB/s ± 1.1 %", {0.5}}};
+  Bars steps{
+      "step-bars", "", "", {"forward", "backward", "optimizer", "waiting for data", "communication", "other"}, {}};
+  steps.rows = {{"train resnet-tiny f32 32", "12 ms", {0.3, 0.4, 0.1, 0.05, 0.05, 0.1}}};
+  return {"figures", "The figures that matter", {bars, steps}};
+}
+
 Section summary() {
   Table table{"cases",
               "",
@@ -131,6 +173,7 @@ int main() {
   document.headline = "AMD Zen 4, 2 cores, 24 GiB, no GPU · plan quick, 4 cases in 1 min 15 s · 1 finding (assay env)";
   document.verdict = "held: 2 · failed: 1 · skipped: 1 (no GPU)";
   document.tone = Tone::bad;
-  document.sections = {summary(), scaling(), roofline(), samples(), appendix()};
+  document.answers = answers();
+  document.sections = {key_figures(), summary(), scaling(), roofline(), samples(), appendix()};
   std::fputs(render_html(document).c_str(), stdout);
 }
