@@ -38,6 +38,7 @@ Command crosscheck_command(CLI::App& root);
 Command diagnose_command(CLI::App& root);
 Command export_command(CLI::App& root);
 Command import_command(CLI::App& root);
+Command estimate_command(CLI::App& root);
 Command reference_command(CLI::App& root);
 
 // What `parse` makes of a flag's text; its UsageError then begins with `place`.

@@ -20,7 +20,6 @@ namespace {
 struct ListOptions {
   std::string what;
   bool json = false;
-  PlannedStep step;  // for models
 };
 
 std::string_view name_of_type(ParamType type) {
@@ -107,7 +106,7 @@ Json models_json(const ListOptions& options) {
   Json list = Json::array();
   for (const ConfigFile& file : config_files("models")) {
     try {
-      list.push_back(model_json(file, options.step));
+      list.push_back(model_json(file));
     } catch (const UsageError& error) {
       if (!options.what.empty()) throw;
       list.push_back({{"name", file.name}, {"path", file.path.string()}, {"reason", error.what()}});
@@ -119,7 +118,7 @@ Json models_json(const ListOptions& options) {
 std::string models_text(const ListOptions& options) {
   std::string text = "models\n";
   for (const Json& model : models_json(options)) text += model_text(model);
-  return text;
+  return text + "  memory of a step: assay estimate MODEL\n";
 }
 
 Json json_of(const std::string& kind, const ListOptions& options) {
@@ -159,15 +158,6 @@ Command list_command(CLI::App& root) {
       root.add_subcommand("list", "List what can be run: families with their parameters, plans, models, hardware");
   app->add_option("what", options->what, "families, plans, models or hardware; all by default");
   app->add_flag("--json", options->json, "As JSON");
-  const auto add = [&](const char* name, auto& value, const char* help) {
-    return app->add_option(name, value, help)->group("The step for which the memory of models is planned");
-  };
-  const CLI::Range whole(std::int64_t{1}, std::int64_t{1} << 32);
-  add("--micro-batch", options->step.micro_batch, "Sequences or images at once; default 4 or 16")->check(whole);
-  add("--seq", options->step.seq, "Tokens per sequence; default 512")->check(whole);
-  add("--precision", options->step.precision, "f32, tf32, bf16, fp16, fp8 or f64; default f32");
-  add("--checkpointing", options->step.checkpointing, "none or full; default none");
-  add("--accumulate", options->step.accumulate, "Micro-batches per step; default 1")->check(whole);
   return {app, [options] { return list(*options); }};
 }
 

@@ -1,27 +1,36 @@
-// What `assay list models` prints about a model: its size, its cost, and the planned memory of a step.
+// Models by name or file: what `assay list models` prints of them, and what `assay estimate` plans for.
 #pragma once
 
 #include "cli/configs.h"
 #include "harness/json/fwd.h"
+#include "workloads/training/settings.h"
+#include "workloads/transformer/config.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 namespace assay::cli {
 
-// The step whose memory is planned; defaults are the model's.
-struct PlannedStep {
-  std::optional<std::int64_t> micro_batch;
-  std::optional<std::int64_t> seq;
-  std::string precision = "f32";
-  std::string checkpointing = "none";
-  std::int64_t accumulate = 1;
+struct LoadedModel {
+  const training::ModelFamily* family = nullptr;
+  std::unique_ptr<nn::Model> model;
+  std::optional<transformer::Config> language;  // absent for images
+
+  std::int64_t parameters() const;
 };
 
-// Throws UsageError for a file that does not describe a model, with the place of the error, and for impossible steps.
-Json model_json(const ConfigFile& file, const PlannedStep& step);
+// The file may be one of ours or a Hugging Face config.json. Throws UsageError, with the place, if it does not describe
+// a model, or one that this build lacks something for.
+LoadedModel load_model(const std::filesystem::path& file);
+
+// Throws UsageError for a file that does not describe a model, with the place of the error.
+Json model_json(const ConfigFile& file);
 // The same as a few lines of text.
 std::string model_text(const Json& model);
+
+// 124,439,808
+std::string grouped(std::int64_t value);
 
 }  // namespace assay::cli

@@ -57,7 +57,7 @@ TEST_P(ModelGradients, EqualDifferences) {
 
 INSTANTIATE_TEST_SUITE_P(All, ModelGradients,
                          testing::Values(Case{"gpt2"}, Case{"gpt2", Checkpointing::full, 2}, Case{"llama"},
-                                         Case{"llama", Checkpointing::full, 1, 0.1}, Case{"bert"},
+                                         Case{"llama", Checkpointing::full, 1, 0.1}, Case{"qwen2"}, Case{"bert"},
                                          Case{"bert", Checkpointing::full, 2}, Case{"basic"},
                                          Case{"basic", Checkpointing::full, 1, 0.1}, Case{"bottleneck"},
                                          Case{"bottleneck", Checkpointing::none, 2}),

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,12 @@ struct InputSpec {
   std::int64_t classes = 0;     // token ids or labels are in [0, classes)
   std::int64_t image_size = 0;  // height and width in pixels; 0 for tokens
   std::int64_t positions = 0;   // maximum sequence length; 0: any
+  std::int64_t window = 0;      // of attention; longer sequences would need attention that no layer has; 0: any
   bool masked = false;          // an encoder: targets are masked tokens; inputs include types and lengths
 };
+
+// Why the model cannot take sequences of this length, with the nearest that it can; nothing if it can.
+std::optional<std::string> problem_of_seq(const InputSpec& input, std::int64_t seq);
 
 // Model FLOPs of training (DESIGN section 4, rule 9) for one sample, with the formula in words.
 struct ModelCost {

@@ -1,6 +1,7 @@
 #include "workloads/nn/planning_backend.h"
 
 #include "harness/core/error.h"
+#include "workloads/ops/winograd.h"
 
 namespace assay::nn {
 
@@ -30,12 +31,17 @@ class PlannedMatmul final : public Planned<Matmul, MatmulArgs> {
 template <typename Base>
 class PlannedConv final : public Planned<Base, typename Base::Args> {
  public:
-  explicit PlannedConv(const ConvDesc& d)
-      : packed_(static_cast<std::size_t>(d.k * d.r * d.s * d.c / d.groups) * size_of(d.dtype)) {}
+  PlannedConv(const ConvDesc& d, DeviceKind device) : packed_(packed_bytes_of(d, device)) {}
   std::size_t packed_bytes() const override { return packed_; }
   void pack(Stream&, const void*, void*) override { throw Error("a memory plan cannot run"); }
 
  private:
+  static std::size_t packed_bytes_of(const ConvDesc& d, DeviceKind device) {
+    if (device != DeviceKind::cpu && size_of(d.pack_from) == size_of(d.dtype)) return 0;
+    const std::int64_t window = device == DeviceKind::cpu && winograd_suits(d) ? winograd_positions : d.r * d.s;
+    return static_cast<std::size_t>(d.k * window * d.c / d.groups) * size_of(d.dtype);
+  }
+
   std::size_t packed_;
 };
 
@@ -52,11 +58,15 @@ class PlannedPool final : public Planned<PoolForward, PoolForward::Args> {
 
 class PlanningBackend final : public Backend {
  public:
+  explicit PlanningBackend(DeviceKind device) : device_(device) {}
+
   std::string name() const override { return "planning"; }
   std::string libraries() const override { return "none"; }
 
   Made<Matmul> make(const MatmulDesc& d) override {
-    if (d.out_stride > 0) return Made<Matmul>::no("rows are planned without gaps, as in the cpu backend");
+    const bool cpu = device_ == DeviceKind::cpu;
+    if (cpu && d.out_stride > 0) return Made<Matmul>::no("rows are planned without gaps, as in the cpu backend");
+    if (!cpu && d.form != WeightForm::plain) return Made<Matmul>::no("weights are used as stored");
     return done<Matmul>(std::make_unique<PlannedMatmul>(d));
   }
   Made<ConvForward> conv_forward(const ConvDesc& d) override { return conv<ConvForward>(d); }
@@ -94,13 +104,15 @@ class PlanningBackend final : public Backend {
     return done<Base>(std::make_unique<Planned<Base, typename Base::Args>>());
   }
   template <typename Base>
-  static Made<Base> conv(const ConvDesc& d) {
-    return done<Base>(std::make_unique<PlannedConv<Base>>(d));
+  Made<Base> conv(const ConvDesc& d) const {
+    return done<Base>(std::make_unique<PlannedConv<Base>>(d, device_));
   }
+
+  DeviceKind device_;
 };
 
 }  // namespace
 
-std::shared_ptr<Backend> make_planning_backend() { return std::make_shared<PlanningBackend>(); }
+std::shared_ptr<Backend> make_planning_backend(DeviceKind device) { return std::make_shared<PlanningBackend>(device); }
 
 }  // namespace assay::nn

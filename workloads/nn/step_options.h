@@ -1,15 +1,12 @@
 // The settings of an optimizer step.
 #pragma once
 
+#include "harness/device/device.h"
 #include "workloads/nn/model.h"
 #include "workloads/nn/precision.h"
 #include "workloads/ops/optimizer.h"
 
 #include <cstdint>
-
-namespace assay {
-class Device;
-}
 
 namespace assay::nn {
 
@@ -33,7 +30,14 @@ struct StepOptions {
   std::int64_t logits_bytes = 0;         // that an LM head holds at once; 0: by the device's memory
 };
 
+// What of a device the memory of a step depends on.
+struct DeviceProfile {
+  DeviceKind kind = DeviceKind::cpu;
+  std::uint64_t memory_bytes = 0;  // of a GPU; 0: unknown
+};
+DeviceProfile profile_of(const Device& device);
+
 // Fills in the defaults that depend on the device.
-StepOptions for_device(StepOptions options, const Device& device);
+StepOptions for_device(StepOptions options, const DeviceProfile& device);
 
 }  // namespace assay::nn

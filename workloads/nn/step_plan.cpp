@@ -4,6 +4,7 @@
 #include "harness/core/units.h"
 #include "workloads/nn/planning_backend.h"
 #include "workloads/nn/step_block.h"
+#include "workloads/parallel/shards.h"
 
 #include <algorithm>
 
@@ -11,8 +12,9 @@ namespace assay::nn {
 
 std::string MemoryPlan::text() const {
   const auto size = [](std::uint64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
-  return fmt::format("{}: weights {}, gradients {}, optimizer {}, activations {}, workspace {}", size(total()),
-                     size(weights), size(gradients), size(optimizer), size(activations), size(workspace));
+  return fmt::format("{}: weights {}, gradients {}, optimizer {}, activations {}, workspace {}{}", size(total()),
+                     size(weights), size(gradients), size(optimizer), size(activations), size(workspace),
+                     communication > 0 ? ", communication " + size(communication) : "");
 }
 
 namespace {
@@ -119,13 +121,67 @@ void StepPlan::count_memory() {
   memory.gradients = gradient_bytes();
   memory.optimizer = static_cast<std::uint64_t>(moments()) * master_bytes();
   const std::size_t elsewhere = largest->workspace_at_peak + largest->packed_at_peak;
-  memory.activations =
-      (largest->arena_bytes - elsewhere) + layout.input_bytes * static_cast<std::size_t>(layout.options.accumulate);
+  memory.activations = (largest->arena_bytes - elsewhere) + input_bytes();
   memory.workspace = largest->workspace_at_peak + (arena_bytes - largest->arena_bytes) + sizeof(StepBlock);
 }
 
-MemoryPlan plan_memory(const Model& model, const StepOptions& options) {
-  return StepPlan(model, options, make_planning_backend()).memory;
+namespace {
+
+// A parameter's block of the model: "block.3" of "block.3.norm1.weight", "head" of "head.weight".
+std::string_view block_of(std::string_view name) {
+  std::size_t end = name.find('.');
+  for (std::size_t begin = end; begin != std::string_view::npos;) {
+    const std::size_t next = name.find('.', begin + 1);
+    const std::string_view part = name.substr(begin + 1, next - begin - 1);
+    if (!part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos) end = next;
+    begin = next;
+  }
+  return name.substr(0, end);
+}
+
+std::vector<std::int64_t> block_elements(const StepLayout& layout) {
+  std::vector<std::int64_t> elements;
+  std::string_view block;
+  for (std::size_t i = 0; i < layout.specs.size(); ++i) {
+    const ParameterSpec& spec = layout.specs[i];
+    if (elements.empty() || block_of(spec.name) != block) elements.push_back(0);
+    block = block_of(spec.name);
+    constexpr std::int64_t line = parallel::slice_alignment;
+    elements.back() += (spec.count() + layout.room[i] + line - 1) / line * line;
+  }
+  return elements;
+}
+
+// Replaces what each rank holds alone by its part of what the ranks divide.
+void divide(const StepPlan& plan, const parallel::Layout& layout, MemoryPlan& memory) {
+  const Precision& precision = plan.layout.options.precision;
+  if (precision.fp8_linear)
+    throw UsageError(
+        fmt::format("zero={}: ranks do not divide a step with 8-bit products; use zero=0 or "
+                    "precision=bf16",
+                    layout.zero));
+  const auto bytes = [](DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); };
+  const parallel::StateTypes types{.parameter = bytes(precision.param),
+                                   .gradient = bytes(precision.grad),
+                                   .master = bytes(precision.master),
+                                   .moments = plan.moments()};
+  const parallel::StateBytes state = parallel::state_bytes(block_elements(plan.layout), types, layout);
+  memory.weights += state.weights - plan.master_bytes() - plan.copy_bytes();
+  memory.gradients = state.gradients;
+  memory.optimizer = state.optimizer;
+  memory.communication = state.communication;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const Model& model, const StepOptions& options, const DeviceProfile& device,
+                       const parallel::Layout& layout) {
+  if (const auto problem = parallel::problem_of(layout)) throw UsageError(*problem);
+  const StepPlan plan(model, for_device(options, device), make_planning_backend(device.kind));
+  MemoryPlan memory = plan.memory;
+  if (device.kind != DeviceKind::cpu) memory.activations += plan.input_bytes();  // the prefetched batch
+  if (layout.zero > 0) divide(plan, layout, memory);
+  return memory;
 }
 
 }  // namespace assay::nn

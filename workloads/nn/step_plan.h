@@ -4,6 +4,7 @@
 #include "workloads/nn/builder.h"
 #include "workloads/nn/memory_plan.h"
 #include "workloads/nn/parameter_layout.h"
+#include "workloads/parallel/layout.h"
 
 #include <memory>
 
@@ -28,6 +29,9 @@ struct StepPlan {
   std::size_t arena_bytes = 0;                         // the larger of the largest program and the optimizer's scratch
   MemoryPlan memory;
 
+  std::size_t input_bytes() const {  // of all micro-batches of a step
+    return layout.input_bytes * static_cast<std::size_t>(layout.options.accumulate);
+  }
   bool accumulates() const { return layout.options.accumulate > 1; }
   Program& program(std::int64_t micro_batch) { return micro_batch == 0 ? first : next; }
   std::size_t master_bytes() const;
@@ -46,7 +50,9 @@ struct StepPlan {
   void count_memory();
 };
 
-// Planned bytes of a step without a device. Ops only have sizes; their scratch is unknown.
-MemoryPlan plan_memory(const Model& model, const StepOptions& options);
+// Planned bytes of a step on each rank of a layout, without a device. Ops only have sizes; their scratch is unknown.
+// Throws UsageError for a layout that has a problem, or divides a step with 8-bit products.
+MemoryPlan plan_memory(const Model& model, const StepOptions& options, const DeviceProfile& device = {},
+                       const parallel::Layout& layout = {});
 
 }  // namespace assay::nn

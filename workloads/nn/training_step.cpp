@@ -36,14 +36,14 @@ class TrainingStep::Impl {
  public:
   Impl(const Model& model, const StepOptions& options, Device& device, std::shared_ptr<ops::Backend> backend,
        Communicator& comm)
-      : plan(model, for_device(options, device), std::move(backend)),
+      : plan(model, for_device(options, profile_of(device)), std::move(backend)),
         device_(device),
         comm_(comm),
         stream_(device.make_stream()),
         scaler_(options.precision.loss_scaling),
         graphs_{StepGraph(device), StepGraph(device)},
         evaluation_(device) {
-    if (has_own_memory()) plan.memory.activations += staged_bytes();  // the prefetched batch
+    if (has_own_memory()) plan.memory.activations += plan.input_bytes();  // the prefetched batch
   }
 
   void allocate() {
@@ -51,7 +51,7 @@ class TrainingStep::Impl {
     scales_.emplace(plan, *memory_, device_);
     blocks_ = device_.allocate(2 * sizeof(StepBlock), Memory::pinned);
     std::uninitialized_default_construct_n(blocks_.as<StepBlock>(), 2);
-    if (has_own_memory()) prefetch_.emplace(device_, staged_bytes());
+    if (has_own_memory()) prefetch_.emplace(device_, plan.input_bytes());
     if (comm_.size() > 1) {
       if (plan.layout.running_bytes > 0) running_.emplace(plan, device_, comm_);
       reduction_ = make_reduction(comm_, device_);
@@ -233,7 +233,6 @@ class TrainingStep::Impl {
   }
   // Whether the device has its own memory and runs asynchronously to the host.
   bool has_own_memory() const { return device_.kind() != DeviceKind::cpu; }
-  std::size_t staged_bytes() const { return plan.layout.input_bytes * static_cast<std::size_t>(options().accumulate); }
   std::byte* host_inputs(std::int64_t micro_batch) const {
     if (!prefetch_) return memory_->inputs(micro_batch);
     return prefetch_->host() + plan.layout.input_bytes * static_cast<std::size_t>(micro_batch);

@@ -5,18 +5,15 @@
 
 namespace assay {
 
-namespace {
-
-const training::ModelFamily family{"resnet", "training of convolutional models: img/s, or time to an accuracy",
-                                   "resnet50", [](const std::string& model) {
-                                     const training::ModelFile file = training::open_model("resnet", model);
-                                     return resnet::make_resnet(resnet::read_config(file.json, file.source, file.name));
-                                   }};
-
-}  // namespace
+const training::ModelFamily resnet_models{
+    "resnet", "training of convolutional models: img/s, or time to an accuracy", "resnet50",
+    [](const std::string& model) {
+      const training::ModelFile file = training::open_model("resnet", model);
+      return resnet::make_resnet(resnet::read_config(file.json, file.source, file.name));
+    }};
 
 Family resnet_family() {
-  Family made = training::workload_family<family>();
+  Family made = training::workload_family<resnet_models>();
   made.faults.push_back(Fault::corrupt_image);
   return made;
 }

@@ -161,7 +161,7 @@ class Resnet final : public nn::Model {
   explicit Resnet(const Config& config) : c_(config) {}
 
   const std::string& name() const override { return c_.name; }
-  nn::InputSpec input() const override { return {c_.classes, c_.image, 0, false}; }
+  nn::InputSpec input() const override { return {.classes = c_.classes, .image_size = c_.image}; }
   std::vector<nn::ParameterSpec> parameters() const override;
   nn::ModelCost cost(const nn::BatchShape& batch) const override;
   void build(Builder& builder) const override;

@@ -8,7 +8,7 @@
 #include "harness/device/cpu/limits.h"
 #include "harness/json/json.h"
 #include "workloads/data/language.h"
-#include "workloads/nn/planning_backend.h"
+#include "workloads/nn/step_plan.h"
 #include "workloads/training/quality.h"
 #include "workloads/training/throughput.h"
 
@@ -41,10 +41,7 @@ Planned plan_case(const ModelFamily& family, const Params& params, const World& 
     const Settings settings = settings_from(family, params, world.ranks);
     // Open files here, so that problems with them are found while planning.
     if (settings.path != generated_path || settings.quality) (void)open_data(settings);
-    const auto device = make_device(DeviceKind::cpu, 0);
-    const auto comm = make_self_communicator();
-    const nn::TrainingStep step(*settings.model, settings.step_options(), *device, nn::make_planning_backend(), *comm);
-    planned.memory = step.memory();
+    planned.memory = nn::plan_memory(*settings.model, settings.step_options(), {.kind = world.device});
     const double samples = static_cast<double>(settings.micro_batch * settings.accumulate);
     const double cost = settings.model->cost({1, settings.seq}).training;
     planned.flops = samples * cost;
@@ -79,11 +76,22 @@ ModelFile open_model(std::string_view family, const std::string& word) {
     throw UsageError(fmt::format("unknown model {}{}", in_quotes(word), suggestion(word, names)));
   }
   const std::filesystem::path path = find_config("models", "model", word);
-  ModelFile file{path.stem().string(), path.string(), read_json(path)};
-  if (const std::string own = family_of(file.json); !own.empty() && own != family)
+  ModelFile file{model_name(path), path.string(), read_json(path)};
+  if (const std::string own = family_of(file.json); !own.empty()) check_family(family, own, word);
+  return file;
+}
+
+void check_family(std::string_view family, std::string_view own, const std::string& word) {
+  if (own != family)
     throw UsageError(fmt::format("model {} is of the family {}, not {}: --set {}.model={}", in_quotes(word),
                                  in_quotes(own), family, own, word));
-  return file;
+}
+
+std::string model_name(const std::filesystem::path& file) {
+  if (file.filename() != "config.json") return file.stem().string();
+  std::error_code none;
+  const std::string folder = std::filesystem::absolute(file, none).lexically_normal().parent_path().filename().string();
+  return folder.empty() ? "config" : folder;
 }
 
 void complete(const ModelFamily& family, Params& params) {

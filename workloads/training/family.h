@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,10 @@ struct ModelFile {
 // The model named `word` in configs/models, or in a file. Throws UsageError if it is unknown, with the nearest names of
 // the family, or belongs to another family.
 ModelFile open_model(std::string_view family, const std::string& word);
+// Throws UsageError if `word` names a model of another family than `family`.
+void check_family(std::string_view family, std::string_view own, const std::string& word);
+// What a model is called: its file's name, or for a config.json its folder's.
+std::string model_name(const std::filesystem::path& file);
 
 // Replaces "recipe" by the recipe's counts. Leaves values that do not go together to conflict().
 void complete(const ModelFamily& family, Params& params);

@@ -36,8 +36,8 @@ void check_shapes(const Settings& settings, const nn::InputSpec& input, bool seq
     return;
   }
   if (settings.seq < 1) throw UsageError(fmt::format("{}: its recipe has no batch/seq", settings.recipe.source));
-  if (input.positions > 0 && settings.seq > input.positions)
-    throw UsageError(fmt::format("seq={}: {} has {} positions", settings.seq, settings.model_name, input.positions));
+  if (const auto problem = nn::problem_of_seq(input, settings.seq))
+    throw UsageError(fmt::format("{}: {}", settings.model_name, *problem));
 }
 
 void check_quality(const Settings& settings) {

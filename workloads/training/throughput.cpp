@@ -26,10 +26,6 @@ constexpr double other_order = 1e-3;
 constexpr std::size_t max_losses_kept = 10000;
 constexpr std::uint64_t memory_checked = 1 << 30;
 constexpr double memory_tolerance = 0.02;
-// GPU memory that libraries use outside the plan from the first steps on: code and stacks of kernels, graphs. NCCL's,
-// near a gibibyte on eight GPUs with rings and NVLS, is measured instead: it depends on the number of ranks and their
-// links.
-constexpr double gpu_libraries = 1 << 30;
 
 // Steps are timed at the recipe's constant rate, after a linear warm-up over the first ten.
 double rate_of(const Schedule& schedule, std::int64_t step) {
@@ -183,12 +179,14 @@ class ThroughputCase final : public Case {
     const double planned = static_cast<double>(trainer_->memory().total()) + ahead;
     const double communication = communication_.value_or(0);
     if (trainer_->memory().total() >= memory_checked)
-      checks.at_most("planned_memory", share_off_plan(planned, *growth_ - communication, host ? 0.0 : gpu_libraries),
-                     memory_tolerance,
-                     {fmt::format("planned {}, of which {} for samples made ahead, grew by {}, of which {} by "
-                                  "connecting ranks",
-                                  format_bytes(planned), format_bytes(ahead), format_bytes(*growth_),
-                                  format_bytes(communication))});
+      checks.at_most(
+          "planned_memory",
+          share_off_plan(planned, *growth_ - communication, host ? 0.0 : static_cast<double>(gpu_libraries_bytes)),
+          memory_tolerance,
+          {fmt::format("planned {}, of which {} for samples made ahead, grew by {}, of which {} by "
+                       "connecting ranks",
+                       format_bytes(planned), format_bytes(ahead), format_bytes(*growth_),
+                       format_bytes(communication))});
   }
 
   // Saves, trains on, restores and trains the same steps again.

@@ -1,4 +1,4 @@
-// The configuration of a transformer, read from configs/models/*.json.
+// The configuration of a transformer, read from configs/models/*.json or a Hugging Face config.json.
 #pragma once
 
 #include "harness/json/fwd.h"
@@ -28,6 +28,7 @@ struct Config {
   std::string family = "transformer";  // or "llama": the family of cases that trains it
   std::int64_t vocabulary = 0;
   std::int64_t positions = 0;  // maximum sequence length
+  std::int64_t window = 0;     // of sliding attention, which no layer has: longer sequences are refused; 0: none
   std::int64_t layers = 0;
   std::int64_t width = 0;
   std::int64_t heads = 0;
@@ -42,6 +43,7 @@ struct Config {
   std::optional<RotaryScaling> rotary_scaling;
   ops::ActivationKind mlp = ops::ActivationKind::gelu_tanh;
   bool bias = true;
+  bool qkv_bias = false;  // where `bias` is false: of queries, keys and values all the same
   bool tied = true;
   bool causal = true;
   bool padding_mask = false;     // batches carry lengths
@@ -51,7 +53,8 @@ struct Config {
   bool scaled_residual = false;  // projections into the residual stream start at deviation / sqrt(2 layers), as GPT-2's
 };
 
-// Throws UsageError with a line "FILE: POINTER: WHAT" for each error. `source` is what messages call the JSON.
+// Throws UsageError with a line "FILE: POINTER: WHAT" for each error, also for a feature that this build lacks.
+// `source` is what messages call the JSON.
 Config read_config(const Json& json, const std::string& source, const std::string& name);
 
 }  // namespace assay::transformer

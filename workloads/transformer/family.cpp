@@ -9,18 +9,21 @@ namespace {
 
 std::unique_ptr<nn::Model> load(const char* family, const std::string& model) {
   const training::ModelFile file = training::open_model(family, model);
-  return transformer::make_transformer(transformer::read_config(file.json, file.source, file.name));
+  const transformer::Config config = transformer::read_config(file.json, file.source, file.name);
+  // Of a file that does not name its family.
+  training::check_family(family, config.family, model);
+  return transformer::make_transformer(config);
 }
-
-const training::ModelFamily gpt{"transformer",
-                                "training of GPT-2-style decoders and BERT-style encoders: tokens/s, or time to a loss",
-                                "gpt2-124m", [](const std::string& model) { return load("transformer", model); }};
-const training::ModelFamily llama{"llama", "training of Llama-style decoders: tokens/s, or time to a loss",
-                                  "llama-160m", [](const std::string& model) { return load("llama", model); }};
 
 }  // namespace
 
-Family transformer_family() { return training::workload_family<gpt>(); }
-Family llama_family() { return training::workload_family<llama>(); }
+const training::ModelFamily transformer_models{
+    "transformer", "training of GPT-2-style decoders and BERT-style encoders: tokens/s, or time to a loss", "gpt2-124m",
+    [](const std::string& model) { return load("transformer", model); }};
+const training::ModelFamily llama_models{"llama", "training of Llama-style decoders: tokens/s, or time to a loss",
+                                         "llama-160m", [](const std::string& model) { return load("llama", model); }};
+
+Family transformer_family() { return training::workload_family<transformer_models>(); }
+Family llama_family() { return training::workload_family<llama_models>(); }
 
 }  // namespace assay

@@ -25,6 +25,7 @@ nn::NormShape norm_shape(const Config& c) {
 nn::AttentionShape attention_shape(const Config& c) {
   nn::AttentionShape shape{.width = c.width, .heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim};
   shape.bias = c.bias;
+  shape.qkv_bias = c.qkv_bias;
   shape.causal = c.causal;
   shape.lengths = c.padding_mask;
   if (c.position == Position::rotary) shape.frequency = [c](std::int64_t pair) { return rotary_frequency(c, pair); };
@@ -111,7 +112,9 @@ class Transformer final : public nn::Model {
   explicit Transformer(const Config& config) : c_(config) {}
 
   const std::string& name() const override { return c_.name; }
-  nn::InputSpec input() const override { return {c_.vocabulary, 0, c_.positions, !c_.causal}; }
+  nn::InputSpec input() const override {
+    return {.classes = c_.vocabulary, .positions = c_.positions, .window = c_.window, .masked = !c_.causal};
+  }
   std::vector<nn::ParameterSpec> parameters() const override;
   nn::ModelCost cost(const nn::BatchShape& batch) const override;
   void build(Builder& builder) const override;
@@ -131,10 +134,13 @@ std::vector<nn::ParameterSpec> Transformer::parameters() const {
   const auto vector = [&](const std::string& name, std::int64_t size, nn::Initial initial) {
     list.push_back({.name = name, .shape = {size}, .initial = initial, .decay = false});
   };
+  const auto biased = [&](const std::string& name, std::int64_t out, std::int64_t in, double deviation, bool bias) {
+    matrix(name, out, in, deviation);
+    if (bias) vector(name + ".bias", out, nn::Initial::zeros);
+  };
   const auto linear = [&](const std::string& name, std::int64_t out, std::int64_t in, bool into_residual = false) {
     const double down = into_residual && c_.scaled_residual ? std::sqrt(2.0 * static_cast<double>(c_.layers)) : 1.0;
-    matrix(name, out, in, c_.deviation / down);
-    if (c_.bias) vector(name + ".bias", out, nn::Initial::zeros);
+    biased(name, out, in, c_.deviation / down, c_.bias);
   };
   const auto norm = [&](const std::string& name) {
     vector(name + ".weight", c_.width, nn::Initial::ones);
@@ -147,7 +153,8 @@ std::vector<nn::ParameterSpec> Transformer::parameters() const {
   for (std::int64_t layer = 0; layer < c_.layers; ++layer) {
     const std::string block = fmt::format("block.{}", layer);
     norm(block + ".norm1");
-    linear(block + ".attention.qkv", (c_.heads + 2 * c_.kv_heads) * c_.head_dim, c_.width);
+    biased(block + ".attention.qkv", (c_.heads + 2 * c_.kv_heads) * c_.head_dim, c_.width, c_.deviation,
+           c_.bias || c_.qkv_bias);
     linear(block + ".attention.out", c_.width, c_.heads * c_.head_dim, true);
     norm(block + ".norm2");
     if (c_.mlp == ops::ActivationKind::silu_gate)
@@ -168,8 +175,8 @@ std::vector<nn::ParameterSpec> Transformer::parameters() const {
 
 void Transformer::check(const nn::BatchShape& batch) const {
   if (batch.seq < 1) throw UsageError(fmt::format("{}: seq must be at least 1", c_.name));
-  if (batch.seq > c_.positions)
-    throw UsageError(fmt::format("{}: seq {} is beyond the model's {} positions", c_.name, batch.seq, c_.positions));
+  if (const auto problem = nn::problem_of_seq(input(), batch.seq))
+    throw UsageError(fmt::format("{}: {}", c_.name, *problem));
 }
 
 nn::ModelCost Transformer::cost(const nn::BatchShape& batch) const {

@@ -44,6 +44,13 @@ inline transformer::Config llama() {
   return c;
 }
 
+inline transformer::Config qwen2() {
+  transformer::Config c = llama();
+  c.name = "qwen2";
+  c.qkv_bias = true;
+  return c;
+}
+
 inline transformer::Config bert() {
   transformer::Config c = gpt2();
   c.name = "bert";
@@ -81,6 +88,7 @@ inline resnet::Config resnet(resnet::BlockKind block) {
 inline std::unique_ptr<Model> model(const std::string& kind) {
   if (kind == "gpt2") return transformer::make_transformer(gpt2());
   if (kind == "llama") return transformer::make_transformer(llama());
+  if (kind == "qwen2") return transformer::make_transformer(qwen2());
   if (kind == "bert") return transformer::make_transformer(bert());
   if (kind == "wide_gpt2") return transformer::make_transformer(widened(gpt2()));
   if (kind == "wide_llama") return transformer::make_transformer(widened(llama()));

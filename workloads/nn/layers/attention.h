@@ -14,6 +14,7 @@ struct AttentionShape {
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   bool bias = true;
+  bool qkv_bias = false;  // where `bias` is false: of queries, keys and values all the same
   bool causal = true;
   bool lengths = false;  // keys beyond a sequence's length are masked
   // Rotation of a pair of each head, in radians per position; empty: no rotation.

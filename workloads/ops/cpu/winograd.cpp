@@ -304,16 +304,6 @@ class BackwardWeights final : public WinogradOp<ConvBackwardWeights> {
 
 }  // namespace
 
-bool winograd_suits(const ConvDesc& d) {
-  const bool f32 = d.dtype == DType::f32 && d.pack_from == DType::f32 && d.gradient == DType::f32;
-  if (!f32 || d.r != 3 || d.s != 3 || d.stride != 1 || d.groups != 1 || d.padding > 2) return false;
-  if (d.c % channel_block != 0 || d.k % channel_block != 0 || std::min(d.c, d.k) < 64) return false;
-  if (cpu::best_isa() == cpu::Isa::generic) return false;
-  // Tiles that cross the edge must not cancel the gain.
-  const std::int64_t products = winograd_positions * std::max(shape_of(d).tiles(), rotated_shape_of(d).tiles());
-  return 3 * products <= 2 * 9 * d.n * d.p() * d.q();
-}
-
 std::unique_ptr<ConvForward> make_winograd_forward(const ConvDesc& desc, Made<ConvForward> plain) {
   return compared<Forward>(desc, "forward", std::move(plain));
 }

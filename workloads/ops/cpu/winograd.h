@@ -2,12 +2,9 @@
 // the same size.
 #pragma once
 
-#include "workloads/ops/conv.h"
+#include "workloads/ops/winograd.h"
 
 namespace assay::ops {
-
-// Whether the op supports the descriptor and is faster than oneDNN's, by a fixed rule.
-bool winograd_suits(const ConvDesc& desc);
 
 // For descriptors that suit. `plain` is oneDNN's op, which is only timed: choice() says how much longer it takes.
 std::unique_ptr<ConvForward> make_winograd_forward(const ConvDesc& desc, Made<ConvForward> plain);

@@ -1,14 +1,14 @@
 // The parts of a Winograd convolution; kernels of winograd.cpp.
 #pragma once
 
+#include "workloads/ops/winograd.h"
+
 #include <cstdint>
 
 namespace assay::ops {
 
-// F(2x2, 3x3) of Lavin & Gray 2016, "Fast algorithms for convolutional neural networks": a tile of 4 x 4 inputs gives
-// 2 x 2 outputs with 16 products per channel pair instead of 36. Each of the 16 positions of the transformed tiles is a
-// matrix, and the products of all tiles at one position are one matrix product.
-inline constexpr std::int64_t winograd_positions = 16;
+// Each of the 16 positions of the transformed tiles is a matrix, and the products of all tiles at one position are one
+// matrix product.
 
 // Tiles of NHWC images, numbered by image, then row, then column.
 struct WinogradTiles {
@@ -22,7 +22,6 @@ struct WinogradTiles {
   std::int64_t size = 0;    // floats from one position's matrix to the next
 };
 
-inline constexpr std::int64_t channel_block = 16;  // lanes of the largest vectors
 
 // c (m, n) = or += the sum over l of a(l, i) b(l, j); n is a multiple of WinogradKernels::columns.
 struct WinogradProduct {

@@ -1,0 +1,189 @@
+#include "cli/memory_estimate.h"
+
+#include "harness/core/error.h"
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
+#include "harness/plan/values.h"
+#include "workloads/training/peak_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace assay::cli {
+
+namespace {
+
+constexpr double max_number = 1e9;
+
+// Of a case's parameters, those that its memory depends on; then the layout's.
+Schema settable(const training::ModelFamily& family) {
+  static const std::set<std::string> of_a_case = {"micro_batch", "accumulate", "seq", "precision", "checkpointing"};
+  Schema schema;
+  for (const ParamSpec& spec : training::training_schema(family))
+    if (of_a_case.contains(spec.name)) schema.push_back(spec);
+  // Limits of the layout are parallel::problem_of's, which says more.
+  for (const char* name : {"dp", "tp", "pp"})
+    schema.push_back(axis::integer(name, 1).range(0, max_number).doc("ranks"));
+  schema.push_back(axis::integer("zero", 0).range(0, max_number).doc("stage of ZeRO"));
+  return schema;
+}
+
+std::int64_t max_seq(const nn::InputSpec& input) { return input.window > 0 ? input.window : input.positions; }
+
+}  // namespace
+
+MemoryEstimator::MemoryEstimator(const std::string& model, const std::string& hardware)
+    : loaded_(load_model(find_config("models", "model", model))), schema_(settable(*loaded_.family)) {
+  for (const ParamSpec& spec : training::training_schema(*loaded_.family))
+    params_.set(spec.name, spec.defaults.front());
+  for (const ParamSpec& spec : schema_) params_.set(spec.name, spec.defaults.front());
+  params_.set("model", model);
+  // The family's recipe may have longer sequences than this model can take.
+  const std::string stem = std::filesystem::path(model).stem().string();
+  if (const std::int64_t limit = max_seq(loaded_.model->input()); limit > 0)
+    if (training::find_recipe(stem, loaded_.family->name).seq > limit) params_.set("seq", limit);
+  if (!hardware.empty()) hardware_ = read_hardware(find_config("hardware", "hardware sheet", hardware));
+}
+
+void MemoryEstimator::set(const std::vector<std::string>& texts) {
+  std::vector<std::string> names;
+  for (const ParamSpec& spec : schema_) names.push_back(spec.name);
+  std::set<std::string> given;
+  for (const std::string& text : texts) {
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      const std::string pair = text.substr(begin, end - begin), flag = "--set " + one_line(pair);
+      begin = end + 1;
+      const std::size_t equals = pair.find('=');
+      if (equals == std::string::npos) throw UsageError(fmt::format("{}: must be name=value,name=value,...", flag));
+      const std::string name = pair.substr(0, equals);
+      const auto spec =
+          std::find_if(schema_.begin(), schema_.end(), [&](const auto& each) { return each.name == name; });
+      if (spec == schema_.end())
+        throw UsageError(fmt::format("{}: there is no {}{}", flag, in_quotes(name), suggestion(name, names)));
+      if (!given.insert(name).second) throw UsageError(fmt::format("{}: {} is set twice", flag, name));
+      Problems problems(flag);
+      const auto values = read_values(*spec, std::string_view(pair).substr(equals + 1), problems);
+      problems.raise();
+      params_.set(name, values->scalars.front());
+    }
+  }
+  check_precision();
+}
+
+nn::DeviceProfile MemoryEstimator::profile() const {
+  if (hardware_)
+    return {hardware_->kind == "cpu" ? DeviceKind::cpu : DeviceKind::cuda, hardware_->memory_bytes.value_or(0)};
+  return {precision() == "f32" || precision() == "bf16" ? DeviceKind::cpu : DeviceKind::cuda, 0};
+}
+
+void MemoryEstimator::check_precision() const {
+  if (!hardware_) return;
+  if (device() == DeviceKind::cpu && precision() != "f32" && precision() != "bf16")
+    throw UsageError(
+        fmt::format("precision={}: CPUs train in f32 and bf16, and {} is a CPU", precision(), hardware_->name));
+  if (precision() == "fp8" && !hardware_->peak.contains("fp8_e4m3"))
+    throw UsageError(
+        fmt::format("precision=fp8: {} does not multiply in 8 bits; use precision=bf16 or fp16", hardware_->name));
+}
+
+// Sizes are counted in 64 bits.
+void MemoryEstimator::check_size(const training::Settings& settings) const {
+  constexpr double max_bytes = 1e18, widest = 8;
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  double columns = 1e9;  // of all images' layers, generously
+  if (const auto& c = loaded_.language) {
+    const double heads = real(c->heads + 2 * c->kv_heads) * real(c->head_dim);
+    columns = real(c->layers) * (16 * real(c->width) + 4 * heads + 8 * real(c->mlp_width)) + 4 * real(c->vocabulary);
+  }
+  const double samples = real(settings.micro_batch) * real(settings.items_per_sample());
+  if (samples * columns * widest <= max_bytes && samples * real(settings.accumulate) <= max_bytes / 64) return;
+  throw UsageError(fmt::format(
+      "micro_batch={} x accumulate={}: the activations are beyond what can be counted; the nearest is about "
+      "micro_batch={:.0f}",
+      settings.micro_batch, settings.accumulate,
+      std::max(1.0, max_bytes / (columns * widest * real(settings.items_per_sample())))));
+}
+
+MemoryEstimate MemoryEstimator::estimate() const { return with({}); }
+
+MemoryEstimate MemoryEstimator::with(const std::vector<Change>& changes) const {
+  Params params = params_;
+  for (const auto& [name, value] : changes) params.set(name, value);
+  MemoryEstimate made;
+  made.layout.dp = params.integer("dp");
+  made.layout.tp = params.integer("tp");
+  made.layout.pp = params.integer("pp");
+  made.layout.zero = static_cast<int>(params.integer("zero"));
+  if (const auto problem = parallel::problem_of(made.layout)) throw UsageError(*problem);
+  made.settings = training::settings_from(*loaded_.family, params, 1);
+  check_size(made.settings);
+  made.memory = nn::plan_memory(*made.settings.model, made.settings.step_options(), profile(), made.layout);
+  if (device() != DeviceKind::cpu)
+    made.allowance = training::gpu_libraries_bytes + (made.layout.dp > 1 ? training::gpu_communication_bytes : 0);
+  return made;
+}
+
+std::optional<bool> MemoryEstimator::fits(const MemoryEstimate& estimate) const {
+  if (!hardware_ || !hardware_->memory_bytes) return std::nullopt;
+  return estimate.total() <= *hardware_->memory_bytes;
+}
+
+std::optional<Alternative> MemoryEstimator::fitting(const std::vector<Change>& changes) const {
+  MemoryEstimate made = with(changes);
+  if (!fits(made).value_or(false)) return std::nullopt;
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : changes) texts.push_back(fmt::format("{}={}", name, to_string(value)));
+  return Alternative{fmt::format("{}", fmt::join(texts, ",")), std::move(made)};
+}
+
+// The largest micro-batch that fits, by halving the interval: memory grows with it.
+std::optional<Alternative> MemoryEstimator::with_smaller_batch(std::vector<Change> changes) const {
+  std::int64_t too_large = with(changes).settings.micro_batch, fit = 0;
+  std::optional<Alternative> best;
+  changes.emplace_back("micro_batch", std::int64_t{1});
+  const auto attempt = [&](std::int64_t samples) {
+    changes.back().second = samples;
+    auto found = fitting(changes);
+    if (found) best = std::move(found);
+    (best && best->estimate.settings.micro_batch == samples ? fit : too_large) = samples;
+  };
+  if (too_large > 1) attempt(1);
+  while (best && too_large - fit > 1) attempt(fit + (too_large - fit) / 2);
+  return best;
+}
+
+std::optional<Alternative> MemoryEstimator::with_more_ranks(const std::vector<Change>& changes) const {
+  constexpr std::int64_t max_ranks = 1024;  // beyond, what remains is not divided by ranks
+  if (precision() == "fp8") return std::nullopt;
+  for (std::int64_t dp = std::max<std::int64_t>(2, params_.integer("dp")); dp <= max_ranks; dp *= 2)
+    for (std::int64_t zero = std::max<std::int64_t>(1, params_.integer("zero")); zero <= parallel::max_zero; ++zero) {
+      std::vector<Change> divided = changes;
+      divided.emplace_back("dp", dp);
+      divided.emplace_back("zero", zero);
+      if (auto found = fitting(divided)) return found;
+    }
+  return std::nullopt;
+}
+
+std::vector<Alternative> MemoryEstimator::alternatives() const {
+  std::vector<Alternative> all;
+  const auto add = [&](std::optional<Alternative> found) {
+    if (found) all.push_back(std::move(*found));
+  };
+  const std::vector<Change> full = {{"checkpointing", std::string("full")}};
+  const bool recomputes = params_.text("checkpointing") == "full";
+  add(with_smaller_batch({}));
+  if (!recomputes) add(fitting(full));
+  if (all.empty() && !recomputes) add(with_smaller_batch(full));
+  add(with_more_ranks({}));
+  if (!all.empty()) return all;
+  std::vector<Change> least = full;
+  least.emplace_back("micro_batch", std::int64_t{1});
+  add(with_more_ranks(least));
+  return all;
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,69 @@
+// The memory that a step of a model takes on each rank of a layout, planned without running it.
+#pragma once
+
+#include "cli/models.h"
+#include "harness/machine/hardware.h"
+#include "workloads/nn/step_plan.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace assay::cli {
+
+struct MemoryEstimate {
+  training::Settings settings;
+  parallel::Layout layout;
+  nn::MemoryPlan memory;        // of each rank; all hold slices of one size
+  std::uint64_t allowance = 0;  // an upper bound of what a GPU's libraries keep there
+
+  std::uint64_t total() const { return memory.total() + allowance; }
+};
+
+// A step that fits where the requested one does not.
+struct Alternative {
+  std::string set;  // "micro_batch=2,checkpointing=full"
+  MemoryEstimate estimate;
+};
+
+class MemoryEstimator {
+ public:
+  // `hardware` is the name of a sheet or a file like them; empty: none, so a CPU, or a GPU if only those have the
+  // precision. Throws UsageError for a file that describes neither.
+  MemoryEstimator(const std::string& model, const std::string& hardware);
+
+  // Each text is name=value,name=value,... Throws UsageError for what does not go together, with the nearest that does.
+  void set(const std::vector<std::string>& texts);
+  MemoryEstimate estimate() const;
+
+  const std::string& name() const { return loaded_.model->name(); }
+  const LoadedModel& loaded() const { return loaded_; }
+  const std::optional<HardwareSheet>& hardware() const { return hardware_; }
+  DeviceKind device() const { return profile().kind; }
+  // Whether it fits the hardware's memory; nothing without hardware, or if its sheet gives no memory.
+  std::optional<bool> fits(const MemoryEstimate& estimate) const;
+  // Smaller micro-batches, recomputation, and dividing state among more ranks: each alone, else together.
+  std::vector<Alternative> alternatives() const;
+
+ private:
+  using Change = std::pair<std::string, ParamValue>;
+
+  nn::DeviceProfile profile() const;
+  std::string precision() const { return params_.text("precision"); }
+  void check_precision() const;
+  void check_size(const training::Settings& settings) const;
+  MemoryEstimate with(const std::vector<Change>& changes) const;
+  // The request with these changes, if that fits.
+  std::optional<Alternative> fitting(const std::vector<Change>& changes) const;
+  std::optional<Alternative> with_smaller_batch(std::vector<Change> changes) const;
+  std::optional<Alternative> with_more_ranks(const std::vector<Change>& changes) const;
+
+  LoadedModel loaded_;
+  Schema schema_;  // what can be set
+  Params params_;  // of the family's cases, and of the layout
+  std::optional<HardwareSheet> hardware_;
+};
+
+}  // namespace assay::cli

@@ -1,0 +1,150 @@
+// The memory that is planned without a device against the plan of the real step: on this machine's CPU every model, on
+// a GPU or its emulation the small ones.
+#include "harness/core/error.h"
+#include "harness/json/json.h"
+#include "tests/support/devices.h"
+#include "workloads/nn/planning_backend.h"
+#include "workloads/nn/step_plan.h"
+#include "workloads/nn/training_step.h"
+#include "workloads/resnet/resnet.h"
+#include "workloads/transformer/transformer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+namespace assay::nn {
+namespace {
+
+std::unique_ptr<Model> load(const std::string& name) {
+  const std::string path = ASSAY_SOURCE "/configs/models/" + name + ".json";
+  const Json json = read_json(path);
+  if (json["family"] == "resnet") return resnet::make_resnet(resnet::read_config(json, path, name));
+  return transformer::make_transformer(transformer::read_config(json, path, name));
+}
+
+StepOptions options_of(const Model& model, const char* precision, bool recomputes, std::int64_t accumulate) {
+  StepOptions options;
+  options.precision = precision_from(precision);
+  options.checkpointing = recomputes ? Checkpointing::full : Checkpointing::none;
+  options.accumulate = accumulate;
+  options.evaluation = false;
+  options.optimizer = model.images() ? ops::OptimizerKind::sgd : ops::OptimizerKind::adamw;
+  options.batch.samples = model.images() ? 16 : 4;
+  options.batch.seq = model.images() ? 0 : std::min<std::int64_t>(512, model.input().positions);
+  return options;
+}
+
+// The plan of the real step; nothing if the device lacks an op.
+std::optional<MemoryPlan> real_plan(const Model& model, const StepOptions& options, Device& device) {
+  const auto comm = make_self_communicator();
+  try {
+    return TrainingStep(model, options, device, ops::backend_for(device), *comm).memory();
+  } catch (const UsageError&) {
+    return std::nullopt;
+  }
+}
+
+double off_by(std::uint64_t planned, std::uint64_t real) {
+  return std::abs(static_cast<double>(planned) - static_cast<double>(real));
+}
+
+class OnCpu : public testing::TestWithParam<std::string> {};
+
+std::vector<std::string> all_models() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(ASSAY_SOURCE "/configs/models"))
+    names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(All, OnCpu, testing::ValuesIn(all_models()), test_name);
+
+TEST_P(OnCpu, TheEstimateIsTheStepsOwnPlan) {
+  constexpr double tolerance = 0.02, least = 64 << 20;
+  std::string why_not;
+  const auto device = assay::test::device_of(DeviceKind::cpu, why_not);
+  ASSERT_TRUE(device) << why_not;
+  const auto model = load(GetParam());
+  for (const char* precision : {"f32", "bf16"})
+    for (const bool recomputes : {false, true})
+      for (const std::int64_t accumulate : {1, 2}) {
+        const StepOptions options = options_of(*model, precision, recomputes, accumulate);
+        const auto real = real_plan(*model, options, *device);
+        if (!real) continue;  // a CPU without bf16
+        const MemoryPlan planned = plan_memory(*model, options);
+        EXPECT_LE(off_by(planned.total(), real->total()),
+                  std::max(tolerance * static_cast<double>(real->total()), least))
+            << precision << (recomputes ? ", full" : "") << ", accumulate " << accumulate << "\n  " << planned.text()
+            << "\n  " << real->text();
+        EXPECT_EQ(planned.gradients, real->gradients);
+        EXPECT_EQ(planned.optimizer, real->optimizer);
+      }
+}
+
+class OnGpu : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    std::string why_not;
+    device_ = assay::test::device_of(DeviceKind::cuda, why_not);
+    if (!device_) GTEST_SKIP() << why_not;
+  }
+  std::shared_ptr<Device> device_;
+};
+INSTANTIATE_TEST_SUITE_P(Tiny, OnGpu, testing::Values("gpt2-tiny", "llama-tiny", "resnet-tiny"), test_name);
+
+// Without the scratch of its libraries, and what is planned around that. A convolution pads the three colours.
+TEST_P(OnGpu, TheEstimateIsTheStepsOwnPlan) {
+  const auto model = load(GetParam());
+  for (const char* precision : {"f32", "bf16"}) {
+    StepOptions options = options_of(*model, precision, false, 2);
+    options.batch.samples = 1;
+    options.batch.seq = std::min<std::int64_t>(options.batch.seq, 32);
+    const auto real = real_plan(*model, options, *device_);
+    ASSERT_TRUE(real);
+    const MemoryPlan planned = plan_memory(*model, options, profile_of(*device_));
+    EXPECT_LE(off_by(planned.weights, real->weights), 0.02 * static_cast<double>(real->weights)) << precision;
+    EXPECT_EQ(planned.gradients, real->gradients) << precision;
+    EXPECT_EQ(planned.optimizer, real->optimizer) << precision;
+    EXPECT_LE(off_by(planned.total() - planned.workspace, real->total() - real->workspace),
+              static_cast<double>(real->workspace) + 0.02 * static_cast<double>(real->total()))
+        << precision << "\n  " << planned.text() << "\n  " << real->text();
+  }
+}
+
+TEST(Layouts, DivideTheStateOfAModel) {
+  const auto model = load("llama-160m");
+  const StepOptions options = options_of(*model, "bf16", false, 1);
+  const DeviceProfile gpu{DeviceKind::cuda, std::uint64_t{80} << 30};
+  const MemoryPlan alone = plan_memory(*model, options, gpu);
+  constexpr double parameters = 162417408;
+  const auto state = [](const MemoryPlan& plan) {
+    return static_cast<double>(plan.weights + plan.gradients + plan.optimizer);
+  };
+  const double tables = state(alone) - 18 * parameters;  // cosines and sines, gaps between parameters
+  EXPECT_LT(tables, 0.005 * state(alone));
+  const double stages[] = {18, 6 + 12 / 8.0, 2 + 16 / 8.0, 18 / 8.0};
+  for (int zero = 0; zero <= 3; ++zero) {
+    const MemoryPlan plan = plan_memory(*model, options, gpu, {.dp = 8, .zero = zero});
+    EXPECT_NEAR(state(plan) - tables, stages[zero] * parameters, 0.001 * stages[zero] * parameters) << zero;
+    EXPECT_EQ(plan.activations, alone.activations);
+    EXPECT_EQ(plan.communication > 0, zero > 1);
+  }
+  // The two largest neighbours are the last block and the head, or the embedding and the first block.
+  const double pair = 32000.0 * 768 + (4 * 768 * 768 + 3 * 768 * 3072 + 2 * 768);
+  EXPECT_NEAR(static_cast<double>(plan_memory(*model, options, gpu, {.dp = 8, .zero = 2}).communication), 4 * pair,
+              4096);
+  StepOptions fp8 = options_of(*model, "fp8", false, 1);
+  EXPECT_THROW(plan_memory(*model, fp8, gpu, {.dp = 8, .zero = 1}), UsageError);
+  EXPECT_THROW(plan_memory(*model, options, gpu, {.dp = 8, .zero = 4}), UsageError);
+}
+
+}  // namespace
+}  // namespace assay::nn
