@@ -52,8 +52,9 @@ constexpr const char* korthikanti_differs =
     "16-bit activations with dropout masks; here there is no dropout, activations have the step's precision, attention "
     "keeps only the logarithms of its sums, and logits are held a block at a time";
 constexpr const char* megatron_differs =
-    "18 bytes per parameter as here in 16 bits on a GPU; its activations are those of selective recomputation with "
-    "dropout, ungated MLPs, and as many heads of keys as of queries";
+    "18 bytes per parameter, as here in 16 bits on a GPU; its activations assume selective recomputation and dropout, "
+    "and "
+    "ignore gated MLPs and shared heads of keys";
 constexpr const char* zero_differs =
     "16 bytes per parameter with 16-bit gradients; here gradients are f32: 18 bytes in 16 bits, 16 in f32; "
     "communication "
@@ -110,7 +111,8 @@ Json to_json(const MemoryEstimator& estimator, const MemoryEstimate& made, const
   json["ranks"] = Json::array();
   for (std::int64_t rank = 0; rank < made.layout.ranks(); ++rank)
     json["ranks"].push_back({{"rank", rank}, {"stage", 0}, {"terms", terms}, {"total_bytes", made.total()}});
-  json["only_planned"] = parallel::only_planned(made.layout).value_or("");
+  const auto planned = parallel::only_planned(made.layout);
+  json["only_planned"] = planned ? Json(*planned) : Json();
   json["hardware"] = nullptr;
   json["fits"] = fits ? Json(*fits) : Json();
   json["short_by_bytes"] = nullptr;

@@ -60,29 +60,9 @@ class List(AssayCase):
         for name, parameters in {"resnet50": 25557032, "gpt2-124m": 124439808, "llama-8b": 8030261248,
                                  "llama-160m": 162417408}.items():
             self.assertEqual(models[name]["parameters"], parameters)
-            memory = models[name]["memory"]
-            terms = ["weights", "gradients", "optimizer", "activations", "workspace"]
-            self.assertEqual(sum(memory[term] for term in terms), memory["total"])
-            self.assertGreaterEqual(memory["gradients"], 4 * parameters)
             self.assertIn("forward", models[name]["flops"]["formula"])
         self.assertAlmostEqual(models["resnet50"]["flops"]["forward"] / 2e9, 4.09, delta=0.005)
         self.assertEqual(models["llama-1b"]["flops"]["per"], "token")
-
-    def test_memory_is_planned_for_the_given_parameters(self):
-        def planned(*words):
-            models = self.listed("models", *words)["models"]
-            return {model["name"]: model["memory"] for model in models}
-        plain, more = planned("--seq", "64"), planned("--seq", "64", "--micro-batch", "32")
-        self.assertGreater(more["gpt2-124m"]["activations"], 4 * plain["gpt2-124m"]["activations"])
-        self.assertEqual(more["gpt2-124m"]["optimizer"], plain["gpt2-124m"]["optimizer"])
-        low = planned("--seq", "64", "--micro-batch", "32", "--precision", "bf16")
-        self.assertLess(low["gpt2-124m"]["activations"], 0.6 * more["gpt2-124m"]["activations"])
-        full = planned("--seq", "64", "--micro-batch", "32", "--checkpointing", "full")
-        self.assertLess(full["gpt2-124m"]["activations"], more["gpt2-124m"]["activations"])
-        long = {model["name"]: model for model in self.listed("models", "--seq", "2048")["models"]}
-        self.assertIsNone(long["gpt2-124m"]["memory"])
-        self.assertIn("beyond the model's 1024 positions", long["gpt2-124m"]["reason"])
-        self.assertGreater(long["llama-8b"]["memory"]["total"], 128e9)
 
     def test_an_invalid_model_file_is_named(self):
         self.write("c/models/mine.json", {"schema": 1, "family": "llama", "vocabulary": 8, "positions": 8, "layers": 1,
@@ -91,9 +71,7 @@ class List(AssayCase):
         env = {"ASSAY_CONFIGS": str(self.dir / "c")}
         self.refused("list", "models", env=env, says=["mine.json: ", "/tieed", 'did you mean "tied"'])
         self.assertIn("/tieed", self.listed(env=env)["models"][0]["reason"])
-        self.refused("list", "models", "--precision", "bf61", says='did you mean "bf16"')
-        self.refused("list", "models", "--checkpointing", "ful", says='did you mean "full"')
-        self.refused("list", "models", "--micro-batch", "0")
+        self.assertIn("assay estimate MODEL", self.assay("list", "models").stdout)
 
     def test_bad_words(self):
         self.refused("list", "famlies", says=['unknown kind "famlies"', 'did you mean "families"?'])

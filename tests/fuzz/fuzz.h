@@ -18,6 +18,7 @@ void floors(std::string_view input);
 void hosts(std::string_view input);
 void jpeg(std::string_view input);
 void message(std::string_view input);
+void model(std::string_view input);
 void peer_tools(std::string_view input);
 void plan(std::string_view input);
 void prices(std::string_view input);

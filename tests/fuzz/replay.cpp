@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
       {"hosts", fuzz::hosts},
       {"jpeg", fuzz::jpeg},
       {"message", fuzz::message},
+      {"model", fuzz::model},
       {"peer_tools", fuzz::peer_tools},
       {"plan", fuzz::plan},
       {"prices", fuzz::prices},

@@ -32,7 +32,7 @@ StepOptions options_of(const Model& model, const char* precision, bool recompute
   options.accumulate = accumulate;
   options.evaluation = false;
   options.optimizer = model.images() ? ops::OptimizerKind::sgd : ops::OptimizerKind::adamw;
-  options.batch.samples = model.images() ? 16 : 4;
+  options.batch.samples = model.images() ? 2 : 4;  // backends time their convolutions
   options.batch.seq = model.images() ? 0 : std::min<std::int64_t>(512, model.input().positions);
   return options;
 }
