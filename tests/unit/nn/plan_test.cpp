@@ -86,8 +86,8 @@ TEST_P(OnCpu, TheEstimateIsTheStepsOwnPlan) {
             << "\n  " << real->text();
         EXPECT_EQ(planned.gradients, real->gradients);
         EXPECT_EQ(planned.optimizer, real->optimizer);
-        if (accumulate > 1)  // with packed forms of every weight, else of those in use at the peak
-          EXPECT_LE(off_by(planned.weights, real->weights), 0.05 * static_cast<double>(real->weights)) << precision;
+        if (accumulate == 1) continue;  // only those packed forms that are in use at the peak
+        EXPECT_LE(off_by(planned.weights, real->weights), 0.05 * static_cast<double>(real->weights)) << precision;
       }
 }
 
