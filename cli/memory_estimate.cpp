@@ -135,6 +135,7 @@ std::optional<Alternative> MemoryEstimator::fitting(const std::vector<Change>& c
   MemoryEstimate made = with(changes);
   if (!fits(made).value_or(false)) return std::nullopt;
   std::vector<std::string> texts;
+  texts.reserve(changes.size());
   for (const auto& [name, value] : changes) texts.push_back(fmt::format("{}={}", name, to_string(value)));
   return Alternative{fmt::format("{}", fmt::join(texts, ",")), std::move(made)};
 }

@@ -53,6 +53,7 @@ class ConfigReader {
     const auto member = cursor_.need(name);
     if (!member) return;
     std::vector<std::string> names;
+    names.reserve(n);
     for (const auto& [text, meaning] : choices) names.emplace_back(text);
     const auto read = member->choice(names);
     if (!read) return;

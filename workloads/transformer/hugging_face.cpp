@@ -29,6 +29,7 @@ constexpr std::array<Known, 5> known = {{{Kind::bert, "bert", "BertForMaskedLM"}
 
 void refuse_architecture(const Cursor& at, std::string_view name) {
   std::vector<std::string> supported;
+  supported.reserve(known.size());
   for (const Known& each : known) supported.push_back(fmt::format("{} ({})", each.type, each.architecture));
   at.error(fmt::format("the architecture \"{}\" is not supported; supported: {}", name, fmt::join(supported, ", ")));
 }
