@@ -12,6 +12,7 @@
 #include "workloads/ops/backend.h"
 #include "workloads/ops/random.h"
 #include "workloads/ops/tolerance.h"
+#include "workloads/ops/type_support.h"
 
 #include <fmt/ranges.h>
 
@@ -63,8 +64,8 @@ class GemmCase final : public Case {
   std::optional<std::string> prepare(Context& context) override {
     const std::string& dtype = params_.text("dtype");
     const DeviceKind kind = context.device.kind();
-    if (!gemm::types_of(dtype, kind))
-      return fmt::format("no product of {} on the {}", dtype, name_of(context.device.kind()));
+    if (const auto type = dtype_from(dtype))
+      if (auto reason = ops::why_no_arithmetic(context.device, *type)) return reason;
     const cpu::Team team(cpu::resolve_threads("all"));
     const Shape shape = gemm::shape_of(params_, kind);
     if (shape.fast_accumulate && !dtype.starts_with("fp8")) return fmt::format("{} has no fast accumulation", dtype);

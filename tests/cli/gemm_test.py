@@ -9,8 +9,8 @@ QUICK = {"max_seconds": 0.1, "warmup_seconds": 0.01, "min_samples": 6}
 
 
 class Gemm(AssayCase):
-    def run_plan(self, *entries, words=()):
-        return self.measure(*entries, words=words, protocol=QUICK)
+    def run_plan(self, *entries, words=(), env=None):
+        return self.measure(*entries, words=words, env=env, protocol=QUICK)
 
     def test_every_dtype_is_measured_checked_and_keyed(self):
         done, records = self.run_plan({"family": "gemm", "dtype": DTYPES, "m": 65, "n": 48, "k": 33,
@@ -81,6 +81,21 @@ class Gemm(AssayCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(records[0]["status"], "skipped")
         self.assertEqual(records[0]["reason"], "amx has no f32 multiply-add")
+
+    def test_a_type_that_the_cpu_lacks_is_skipped_in_one_sentence(self):
+        done, records = self.run_plan({"family": "gemm", "dtype": ["tf32", "fp16", "fp8_e4m3", "fp8_e5m2"], "m": 64, "n": 64, "k": 64})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({record["params"]["dtype"]: (record["status"], record["reason"]) for record in records},
+                         {"tf32": ("skipped", "this CPU has no tf32 arithmetic"),
+                          "fp16": ("skipped", "Assay has no fp16 arithmetic for CPUs"),
+                          "fp8_e4m3": ("skipped", "this CPU has no fp8 arithmetic"),
+                          "fp8_e5m2": ("skipped", "this CPU has no fp8 arithmetic")})
+
+    def test_an_older_cpu_has_no_bf16(self):
+        done, records = self.run_plan({"family": "gemm", "dtype": "bf16", "m": 64, "n": 64, "k": 64},
+                                      env={"ONEDNN_MAX_CPU_ISA": "AVX2", "ASSAY_ISA": "avx2"})
+        self.assertEqual((done.returncode, records[0]["status"], records[0]["reason"]),
+                         (0, "skipped", "this CPU has no bf16 arithmetic"), done.stderr)
 
     def test_bad_parameters_are_usage_errors(self):
         for case in ({"m": 0}, {"n": -4}, {"transpose": "xx"}, {"dtype": "f33"}, {"cache": 3}):

@@ -4,6 +4,7 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/trace/trace.h"
+#include "workloads/ops/type_support.h"
 
 #include <algorithm>
 #include <chrono>
@@ -55,6 +56,9 @@ Trainer::Trainer(Device& device, Communicator& comm, const Settings& settings)
       team_(device.kind() == DeviceKind::cpu ? std::optional<cpu::Team>(cpu::resolve_threads(settings.threads))
                                              : std::nullopt),
       backend_(ops::backend_for(device)) {
+  const nn::Precision precision = settings.step_options().precision;
+  if (const auto reason = ops::why_no_arithmetic(device, precision.fp8_linear ? DType::fp8_e4m3 : precision.product))
+    throw UsageError(*reason);
   step_ = std::make_unique<nn::TrainingStep>(*settings.model, settings.step_options(), device, backend_, comm);
 }
 

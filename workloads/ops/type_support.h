@@ -1,0 +1,17 @@
+// Which element types a device multiplies at all.
+#pragma once
+
+#include "harness/core/dtype.h"
+#include "harness/device/device.h"
+
+#include <optional>
+#include <string>
+
+namespace assay::ops {
+
+// Why the device multiplies nothing of this type, in a sentence for people: "this CPU has no bf16 arithmetic". Absent
+// if it does. Asks the backend for a small product, so that every case says the same; f64, f32 and integers are not
+// asked for: their products lack more than a type (a library, a form).
+std::optional<std::string> why_no_arithmetic(Device& device, DType type);
+
+}  // namespace assay::ops
