@@ -4,11 +4,13 @@ import csv
 import gzip
 import io
 import json
+import pathlib
 import re
 import unittest
 
 from assay_case import AssayCase
 
+RUNS = pathlib.Path(__file__).resolve().parents[1] / "runs"
 HOSTILE = 'memory/op="x\\",b=\u001b[31m,c=<i>'
 
 
@@ -60,6 +62,51 @@ class Export(AssayCase):
         self.assertNotIn("assay_latency_seconds", series)
         self.assertEqual(series["assay_run_timestamp_seconds"], {(("host", "node-a"),): 1769817600})
         self.assertEqual(series["assay_finding"][(("rule", "data-starved"),)], 0)
+
+    def test_the_dashboard_asks_for_what_prometheus_is_given(self):
+        images = self.record("dataloader/kind=image/stage=all", family="dataloader", metrics=[metric("throughput", 9e2, "img/s")])
+        self.run_dir(images, run={"started": "2026-01-31T00:00:00Z"})
+        done = self.assay("export", "prometheus", "r", *(RUNS / name for name in ("gpu", "training-1", "micro-base-1")), "--out", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        series = {name: [dict(labels) for labels in one] for name, one in parse_prometheus(done.stdout).items()}
+        board = json.loads((RUNS.parents[1] / "configs/grafana/assay.json").read_text())
+        queries = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+        queries += [variable["query"]["query"] for variable in board["templating"]["list"] if variable["type"] == "query"]
+        asked = [found for query in queries for found in re.findall(r"(assay_\w+)(?:\{([^}]*)\}|, *(\w+)\))?", query)]
+        self.assertGreaterEqual(len(asked), len(queries))
+        for name, matchers, label in asked:
+            self.assertIn(name, series)
+            wanted = {match[0]: match[1] for match in re.findall(r'(\w+)=~"([^"]*)"', matchers)} | ({label: ".*"} if label else {})
+            wanted = {key: ".*" if value == "$host" else value for key, value in wanted.items()}
+            self.assertTrue(any(set(wanted) <= set(labels) and all(re.fullmatch(value, labels[key]) for key, value in wanted.items())
+                                for labels in series[name]), (name, wanted))
+
+    def test_the_dashboard_has_the_shape_that_grafana_provisions(self):
+        board = json.loads((RUNS.parents[1] / "configs/grafana/assay.json").read_text())
+        self.assertGreaterEqual(board["schemaVersion"], 36, "data sources by uid")
+        self.assertTrue(board["title"])
+        self.assertRegex(board["uid"], "^[A-Za-z0-9_-]{1,40}$")
+        self.assertIsNone(board.get("id"), "Grafana gives it")
+        variables = {one["name"]: one for one in board["templating"]["list"]}
+        self.assertEqual((variables["datasource"]["type"], variables["datasource"]["query"]), ("datasource", "prometheus"))
+        source = {"type": "prometheus", "uid": "${datasource}"}
+        cells = set()
+        for panel in board["panels"]:
+            self.assertTrue(panel["title"])
+            self.assertIn(panel["type"], ("stat", "timeseries", "table"))
+            self.assertEqual(panel["datasource"], source)
+            references = [target["refId"] for target in panel["targets"]]
+            self.assertTrue(references and len(set(references)) == len(references))
+            place = panel["gridPos"]
+            taken = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
+            self.assertTrue(taken and max(x for x, _ in taken) < 24 and not taken & cells, panel["title"])
+            cells |= taken
+        self.assertEqual(len({panel["id"] for panel in board["panels"]}), len(board["panels"]))
+        for variable in board["templating"]["list"]:
+            if variable["type"] == "query":
+                self.assertEqual(variable["datasource"], source)
+        names = set(re.findall(r"\$\{?(\w+)", json.dumps([board["panels"], board["templating"]]))) - {"__all"}
+        self.assertLessEqual(names, set(variables), "a variable that nothing defines")
 
     def test_csv(self):
         text = self.export("csv", self.record(), self.record("=cmd|' /C calc'!A0,\"q\""),
