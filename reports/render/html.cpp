@@ -22,6 +22,7 @@ namespace {
 constexpr std::size_t max_points = 3000;
 // Larger pages show only the first rows of long tables: pages are mailed, and opened on phones.
 constexpr std::size_t max_bytes = 1000000;
+constexpr std::size_t hard_max_bytes = 5000000;  // of many machines
 
 std::vector<std::size_t> curve_lengths(const Document& document) {
   std::vector<std::size_t> lengths;
@@ -155,8 +156,11 @@ std::string render_html(const Document& document) {
   std::string out;
   for (const RowLimits& limit : limits) {
     out = page(document, limit);
-    if (out.size() <= max_bytes) break;
+    if (out.size() <= max_bytes) return out;
   }
+  // Hundreds of machines have hundreds of tables.
+  for (const RowLimits& limit : {RowLimits{20, 10}, RowLimits{5, 2}})
+    if (out.size() > hard_max_bytes) out = page(document, limit);
   return out;
 }
 

@@ -75,7 +75,7 @@ class Export(AssayCase):
         asked = [found for query in queries for found in re.findall(r"(assay_\w+)(?:\{([^}]*)\}|, *(\w+)\))?", query)]
         self.assertGreaterEqual(len(asked), len(queries))
         for name, matchers, label in asked:
-            self.assertIn(name, series)
+            self.assertTrue(name in series, name)
             wanted = {match[0]: match[1] for match in re.findall(r'(\w+)=~"([^"]*)"', matchers)} | ({label: ".*"} if label else {})
             wanted = {key: ".*" if value == "$host" else value for key, value in wanted.items()}
             self.assertTrue(any(set(wanted) <= set(labels) and all(re.fullmatch(value, labels[key]) for key, value in wanted.items())

@@ -133,6 +133,17 @@ TEST(Html, StaysBelowAMegabyte) {
   EXPECT_LT(render_html(document).size(), 800000u);
 }
 
+// Several tables for each of a hundred machines.
+TEST(Html, ManyTablesStayBelowFiveMegabytes) {
+  Table table{"", "A machine with a long name", std::vector<Column>(8, {"a", "column"}), {}};
+  for (int row = 0; row < 60; ++row) table.rows.emplace_back(8, Cell{"gemm bf16 2048 x 2048", {{"value", 1e9 + row}}});
+  Document document;
+  document.sections = {{"suites", "Suites", std::vector<Block>(500, table)}};
+  const std::string page = render_html(document);
+  EXPECT_LT(page.size(), 5000000u);
+  EXPECT_EQ(count(page, "<table"), 500u);
+}
+
 TEST(Html, OddNumbersAreNotDrawn) {
   Figure figure{"f", "F", "", {"x", "B", true}, {"y", "s", true}, {}};
   figure.curves = {{"c", Mark::points, {{0, 1}, {1, NAN}, {2, INFINITY}, {4, -1}, {8, 1e-3, Interval{-1, 2}}}}};
