@@ -14,9 +14,9 @@ namespace {
 // A bettor assumes that the truth is this many tolerances from the hypothesis; the last one assumes it at the estimate
 // from earlier pairs. Their shares of the wealth at "no change" and at the tolerance, mixed in between. All of these
 // numbers only affect how soon a verdict comes; chosen by simulation (tests/unit/statistics/sequential_power_test.cpp).
-constexpr std::array<double, 4> distances{1.3, 4, 0.85, 0.4};
+constexpr std::array<double, 4> distances{1.3, 4, 0.8, 0.4};
 constexpr std::array<double, 5> shares_at_no_change{0.55, 0.45, 0, 0, 0};
-constexpr std::array<double, 5> shares_at_tolerance{0, 0, 0.75, 0.15, 0.1};
+constexpr std::array<double, 5> shares_at_tolerance{0, 0, 0.8, 0.12, 0.08};
 // No single pair may cost more than nine tenths of a bettor's wealth: every machine has outliers.
 constexpr double max_stake = 0.9;
 // Of the error granted to a hypothesis: the part for refuting it towards no change. At no change one half is for each

@@ -99,8 +99,8 @@ class Ab(AssayCase):
         self.assertGreater(len({tuple(one) for one in orders}), 1)
         for one in orders:
             self.assertEqual(one[:2], ["A", "B"])
-            for pair in zip(one[::2], one[1::2]):
-                self.assertEqual(set(pair), {"A", "B"})
+            pairs = list(zip(one[2::2], one[3::2]))
+            self.assertEqual(set(pairs), {("A", "B"), ("B", "A")})
         drawn, order = self.order()
         self.assertEqual(self.order("--seed", drawn), (drawn, order), "what is drawn is recorded")
         self.assertNotEqual(self.order()[0], drawn)

@@ -65,15 +65,15 @@ TEST(Ab, SidesTakeTurnsInRandomOrderAfterOneWarmUpEach) {
   EXPECT_NE(order.substr(0, 40), first);
 }
 
-// Case k of B takes `factors[k]` times as long as A's, with noise of 3 %.
-Result simulate(const std::vector<double>& factors, std::uint64_t seed) {
+// Case k of B takes `factors[k]` times as long as A's, with this noise.
+Result simulate(const std::vector<double>& factors, std::uint64_t seed, double noise = 0.03) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   const auto side = [&](bool b) {
     return [&, b](Clock::time_point) {
       std::vector<Figure> figures;
       for (std::size_t k = 0; k < factors.size(); ++k)
-        figures.push_back({std::to_string(k), (b ? factors[k] : 1) * std::exp(0.03 * normal(random))});
+        figures.push_back({std::to_string(k), (b ? factors[k] : 1) * std::exp(noise * normal(random))});
       return figures;
     };
   };
@@ -96,12 +96,12 @@ TEST(Ab, EveryCaseGetsItsVerdict) {
   EXPECT_EQ(simulate({1, 1}, 1).all.verdict, Verdict::same);
 }
 
-// At 5 % for each, one in three comparisons of twenty equal cases would call something changed.
+// At 5 % for each, half of the comparisons of twenty equal cases would call something changed.
 TEST(Ab, ManyCasesShareOneErrorRate) {
   int wrong = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed)
-    wrong += simulate(std::vector<double>(20, 1.0), seed).all.verdict != Verdict::same;
-  EXPECT_LE(wrong, 12);
+  for (std::uint64_t seed = 0; seed < 30; ++seed)
+    wrong += simulate(std::vector<double>(20, 1.0), seed, 0.08).all.verdict != Verdict::same;
+  EXPECT_LE(wrong, 5);
 }
 
 TEST(Ab, CasesOfOneSideAreNamed) {
