@@ -70,12 +70,13 @@ void inject_breakdown(Context& context) {
   }
 }
 
-// The fault oversubscribe: threads that compete with the case's own for its CPUs.
+// The fault oversubscribe: three threads on each of the rank's CPUs, which compete with the case's own.
 class BusyThreads {
  public:
-  explicit BusyThreads(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i)
-      threads_.emplace_back([this] {
+  explicit BusyThreads(const std::vector<int>& cpus) {
+    for (std::size_t i = 0; i < 3 * cpus.size(); ++i)
+      threads_.emplace_back([this, cpu = cpus[i % cpus.size()]] {
+        cpu::bind_this_thread({cpu});  // else it inherits the one CPU of the measuring thread
         while (!ending_.load(std::memory_order_relaxed)) {
         }
       });
@@ -190,7 +191,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   phase(record, "measure", [&] {
     inject_breakdown(context);
     std::optional<BusyThreads> crowd;
-    if (context.inject(Fault::oversubscribe)) crowd.emplace(3 * cpu::rank_cpus().size());
+    if (context.inject(Fault::oversubscribe)) crowd.emplace(cpu::rank_cpus());
     // The last rank is the straggler, so that rank 0's own median cannot be mistaken for it.
     // Training slows down its own steps, so that its other timings are affected too.
     if (!order.family->workload && comm.rank() == comm.size() - 1 && context.inject(Fault::slow_rank))
