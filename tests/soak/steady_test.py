@@ -1,0 +1,127 @@
+"""Whether "Steady" tells quiet runs from disturbed ones, beside an independent reader of /proc/stat, and whether clean runs
+of the plan `quick` are free of bad findings.
+usage: steady_test.py RUNS [CLASS...]"""
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../cli"))
+from assay_case import AssayCase  # noqa: E402
+
+RUNS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 1
+CPUS = sorted(os.sched_getaffinity(0))
+QUIET = 0.02   # of these CPUs
+PROTOCOL = {"max_seconds": "3s", "min_samples": 20, "target_relative_ci": 1e-6}
+MEMORY = {"family": "memory", "op": "triad", "bytes": "4MiB", "protocol": PROTOCOL}
+TRAINING = {"family": "transformer", "model": "gpt2-tiny", "micro_batch": 8, "seq": 64, "threads": 1, "protocol": PROTOCOL}
+CASES = [TRAINING, MEMORY, *([{**TRAINING, "ranks": 2}] if len(CPUS) > 1 else [])]
+
+
+def busy_seconds():
+    """CPU time of all processes on this process's CPUs since boot."""
+    with open("/proc/stat") as file:
+        lines = dict(line.split(maxsplit=1) for line in file)
+    ticks = 0
+    for cpu in CPUS:
+        user, nice, system, _idle, _iowait, irq, softirq = map(int, lines[f"cpu{cpu}"].split()[:7])
+        ticks += user + nice + system + irq + softirq
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def waited_seconds():
+    """CPU time of this process's children, and of theirs, that have ended and were waited for."""
+    with open("/proc/self/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+
+
+class Steady(AssayCase):
+    def watch(self, case):
+        """Runs a case; the part of the CPUs that others would have used of its timed window if all that they used
+        during the run fell into it, its record, and the answer "Steady"."""
+        others = busy_seconds() - waited_seconds()
+        done, [record] = self.measure(case)
+        others = busy_seconds() - waited_seconds() - others
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return others / record["outside_cpu"]["seconds"] / len(CPUS), record, self.report_of("out")["answers"]["steady"]
+
+    def test_quiet_runs_are_not_amber(self):
+        quiet, seen = 0, []
+        for _ in range(3 * RUNS):
+            others, record, steady = self.watch(CASES[quiet % len(CASES)])
+            seen.append(f"{others:.1%}")
+            if others >= QUIET:
+                continue
+            self.assertEqual(steady["state"], "good", f"{others:.2%} by others, but {steady['text']}")
+            quiet += 1
+            if quiet == RUNS:
+                print("used by others:", *seen, flush=True)
+                return
+        self.skipTest(f"this machine was never quiet for long: others used less than {QUIET:.0%} of the CPUs in {quiet} "
+                      f"runs, not in {RUNS} ({', '.join(seen)})")
+
+    def beside_loops(self, code):
+        """Runs a case beside busy loops on half of the CPUs: their process ids, the part of the CPUs that still others
+        used, and what watch() returns."""
+        half = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(max(1, len(CPUS) // 2))]
+        try:
+            watched = self.watch(MEMORY)
+            waited = waited_seconds()
+        finally:
+            for loop in half:
+                loop.kill()
+                loop.wait()
+        rest = watched[0] - (waited_seconds() - waited) / watched[1]["outside_cpu"]["seconds"] / len(CPUS)
+        return {loop.pid for loop in half}, rest, *watched
+
+    def test_busy_loops_on_half_of_the_cpus_are_amber_and_named(self):
+        loops = {"constant": "while True: pass",
+                 "bursts": "import time\nwhile True:\n  end = time.monotonic() + 0.3\n  while time.monotonic() < end: pass\n"
+                           "  time.sleep(0.3)"}
+        for name, code in loops.items():
+            with self.subTest(name):
+                for attempt in range(3):
+                    pids, rest, others, record, steady = self.beside_loops(code)
+                    self.assertGreater(others, QUIET)
+                    self.assertGreater(record["outside_cpu"]["cpus"], QUIET * len(CPUS))
+                    self.assertEqual(steady["state"], "warn")
+                    named = pids & {process["pid"] for process in record["outside_cpu"]["processes"]}
+                    if named or rest < 0.2:
+                        break
+                else:
+                    self.skipTest(f"others used {rest:.0%} of the CPUs, so that the loops were not among the busiest")
+                self.assertTrue(named, record["outside_cpu"])
+                self.assertTrue(any(f"pid {pid}:" in steady["text"] for pid in named), steady["text"])
+                self.assertIn("Only lower bounds: memory triad", steady["text"])
+                page = (self.dir / "out/report.html").read_text()
+                self.assertIn('<header class="band warn">', page)
+                self.assertIn(f"pid {min(named)}:", page)
+
+
+class Quick(AssayCase):
+    def test_clean_runs_have_no_bad_finding(self):
+        for number in range(RUNS):
+            disturbed = []
+            for _ in range(3):
+                start = time.monotonic()
+                done = self.assay("run", "quick", "--device", "cpu", "--out", f"quick-{number}-{len(disturbed)}", timeout=900)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                out = f"quick-{number}-{len(disturbed)}"
+                rules = self.diagnosis(out)
+                steady = self.report_of(out)["answers"]["steady"]
+                print(f"quick in {time.monotonic() - start:.0f} s; steady: {steady['text']};",
+                      {name: rule["state"] for name, rule in rules.items() if rule["state"] != "not_judged"}, flush=True)
+                bad = [rule["evidence"] for rule in rules.values() if rule["state"] == "bad"]
+                if not bad:
+                    break
+                self.assertEqual(steady["state"], "warn", f"an undisturbed run: {bad}")
+                disturbed.append(steady["text"])
+            else:
+                self.skipTest(f"this machine is too busy: {disturbed}")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[1:]])
