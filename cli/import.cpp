@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
+#include <utility>
 
 namespace assay::cli {
 
@@ -20,10 +22,12 @@ struct ImportOptions {
   std::vector<std::string> files;
 };
 
-std::vector<report::ImportedRun> read_all(const ImportOptions& options) {
+using Figures = std::vector<report::ForeignFigure>;
+
+// Of each file, before anything is written.
+std::vector<Figures> read_all(const ImportOptions& options, const report::ImportFormat& format) {
   constexpr std::uintmax_t max_bytes = 256u << 20;
-  const auto& format = format_named(report::import_formats(), options.format);
-  std::vector<report::ImportedRun> runs;
+  std::vector<Figures> all;
   for (const std::string& file : options.files) {
     std::string text;
     try {
@@ -31,26 +35,37 @@ std::vector<report::ImportedRun> read_all(const ImportOptions& options) {
     } catch (const Error& error) {
       throw UsageError(fmt::format("import: {}", error.what()));
     }
-    for (report::ImportedRun& run : report::runs_of_figures(format.read(text, file), format.name, file))
-      runs.push_back(std::move(run));
+    all.push_back(format.read(text, file));
   }
-  return runs;
+  return all;
+}
+
+void write_imported(const fs::path& dir, const report::ImportedRun& run) {
+  write_run(dir, run.run, run.records);
+  fmt::print("{}: {} cases of {}\n", dir.string(), run.records.size(), run.run["started"].get<std::string>());
 }
 
 ExitCode run_import(const ImportOptions& options) {
-  const std::vector<report::ImportedRun> runs = read_all(options);
-  if (runs.empty()) {
+  const auto& format = format_named(report::import_formats(), options.format);
+  std::vector<Figures> files = read_all(options, format);
+  const fs::path out = options.out;
+  // Records are larger than figures: one run at a time. The last is written when it is known whether it is the only
+  // one.
+  std::optional<report::ImportedRun> last;
+  std::size_t number = 0;
+  const auto numbered = [&] { return out / fmt::format("{:06}", ++number); };
+  for (std::size_t i = 0; i < files.size(); ++i)
+    for (report::ImportedRun& run :
+         report::runs_of_figures(std::exchange(files[i], {}), format.name, options.files[i])) {
+      if (last) write_imported(numbered(), *last);
+      last = std::move(run);
+    }
+  if (!last) {
     fmt::print(stderr, "assay: import: no figure in {}\n", fmt::join(options.files, ", "));
     return ExitCode::no_data;
   }
-  std::size_t number = 0;
-  for (const report::ImportedRun& run : runs) {
-    const fs::path dir =
-        runs.size() == 1 ? fs::path(options.out) : fs::path(options.out) / fmt::format("{:06}", ++number);
-    RunWriter writer = RunWriter::create(dir, run.run);
-    for (const Record& record : run.records) writer.append(record);
-    fmt::print("{}: {} cases of {}\n", dir.string(), run.records.size(), run.run["started"].get<std::string>());
-  }
+  write_imported(number == 0 ? out : numbered(), *last);
+  sync_file_system(out);
   return ExitCode::ok;
 }
 

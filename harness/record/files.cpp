@@ -18,7 +18,8 @@ namespace {
   throw Error(fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(error)));
 }
 
-// Beyond RLIMIT_FSIZE the kernel sends a signal; ignore it to get the error.
+}  // namespace
+
 void ignore_file_size_signal() {
   static const bool done = [] {
     std::signal(SIGXFSZ, SIG_IGN);
@@ -26,8 +27,6 @@ void ignore_file_size_signal() {
   }();
   (void)done;
 }
-
-}  // namespace
 
 void write_all(int fd, std::string_view text, const std::filesystem::path& path) {
   ignore_file_size_signal();
@@ -49,6 +48,15 @@ void sync_folder(const std::filesystem::path& folder) {
   const int error = errno;
   ::close(fd);
   if (result != 0 && error != EINVAL) failed("sync", folder, error);
+}
+
+void sync_file_system(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) failed("open", path, errno);
+  const int result = ::syncfs(fd);
+  const int error = errno;
+  ::close(fd);
+  if (result != 0) failed("sync", path, error);
 }
 
 void replace_file(const std::filesystem::path& path, std::string_view text) {

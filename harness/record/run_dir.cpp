@@ -84,25 +84,23 @@ void spill_samples(const fs::path& dir, Record& record) {
   samples.at.clear();
 }
 
-}  // namespace
-
-RunWriter::RunWriter(fs::path dir) : dir_(std::move(dir)) {}
-
-RunWriter::RunWriter(RunWriter&& other) noexcept
-    : dir_(std::move(other.dir_)), lock_(std::move(other.lock_)), records_fd_(std::exchange(other.records_fd_, -1)) {}
-
-RunWriter& RunWriter::operator=(RunWriter&& other) noexcept {
-  std::swap(dir_, other.dir_);
-  std::swap(lock_, other.lock_);
-  std::swap(records_fd_, other.records_fd_);
-  return *this;
+// The record's line; long sample lists go into a file of their own.
+std::string line_of(const fs::path& dir, Record record) {
+  record.samples.count = std::max(record.samples.count, static_cast<std::int64_t>(record.samples.values.size()));
+  try {
+    spill_samples(dir, record);
+  } catch (const fs::filesystem_error& caught) {
+    throw RunDirError(fmt::format("cannot write {}: {}", (dir / "series").string(), caught.code().message()));
+  } catch (const Error& caught) {
+    throw RunDirError(caught.what());
+  }
+  return dump_line(record.to_json()) + "\n";
 }
 
-RunWriter::~RunWriter() {
-  if (records_fd_ >= 0) ::close(records_fd_);
-}
+std::string text_of_run(const Json& run) { return run.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-RunWriter RunWriter::create(const fs::path& dir, const Json& run) {
+// Makes the directory of a new run unless it is there and empty; returns its whole path, and whether it was there.
+std::pair<fs::path, bool> new_run_folder(const fs::path& dir) {
   const fs::path path = fs::absolute(dir).lexically_normal();
   std::error_code error;
   const bool existed = fs::exists(path, error);
@@ -123,6 +121,50 @@ RunWriter RunWriter::create(const fs::path& dir, const Json& run) {
   } catch (const fs::filesystem_error& caught) {
     throw UsageError(fmt::format("{} cannot be read: {}", dir.string(), caught.code().message()));
   }
+  return {path, existed};
+}
+
+void write_new(const fs::path& path, std::string_view text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0) throw RunDirError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+  try {
+    write_all(fd, text, path);
+  } catch (const Error& caught) {
+    ::close(fd);
+    throw RunDirError(caught.what());
+  }
+  ::close(fd);
+}
+
+}  // namespace
+
+void write_run(const fs::path& dir, const Json& run, const std::vector<Record>& records) {
+  const fs::path path = new_run_folder(dir).first;
+  std::string lines;
+  for (const Record& record : records) lines += line_of(path, record);
+  write_new(path / "records.jsonl", lines);
+  write_new(path / "run.json", text_of_run(run));
+}
+
+RunWriter::RunWriter(fs::path dir) : dir_(std::move(dir)) {}
+
+RunWriter::RunWriter(RunWriter&& other) noexcept
+    : dir_(std::move(other.dir_)), lock_(std::move(other.lock_)), records_fd_(std::exchange(other.records_fd_, -1)) {}
+
+RunWriter& RunWriter::operator=(RunWriter&& other) noexcept {
+  std::swap(dir_, other.dir_);
+  std::swap(lock_, other.lock_);
+  std::swap(records_fd_, other.records_fd_);
+  return *this;
+}
+
+RunWriter::~RunWriter() {
+  if (records_fd_ >= 0) ::close(records_fd_);
+}
+
+RunWriter RunWriter::create(const fs::path& dir, const Json& run) {
+  const auto [path, existed] = new_run_folder(dir);
+  std::error_code error;
   RunWriter writer(path);
   try {
     writer.lock_ = RunLock(path);
@@ -162,14 +204,7 @@ RunWriter RunWriter::resume(const fs::path& dir) {
 
 void RunWriter::append(Record record) {
   const fs::path path = dir_ / "records.jsonl";
-  record.samples.count = std::max(record.samples.count, static_cast<std::int64_t>(record.samples.values.size()));
-  try {
-    spill_samples(dir_, record);
-  } catch (const fs::filesystem_error& caught) {
-    throw RunDirError(fmt::format("cannot write {}: {}", (dir_ / "series").string(), caught.code().message()));
-  } catch (const Error& caught) {
-    throw RunDirError(caught.what());
-  }
+  const std::string line = line_of(dir_, std::move(record));
   struct stat before {};
   if (::fstat(records_fd_, &before) != 0)
     throw RunDirError(fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
@@ -179,7 +214,7 @@ void RunWriter::append(Record record) {
     throw RunDirError(
         fmt::format("{} is no longer there: it was moved or removed while the run went on", path.string()));
   try {
-    write_all(records_fd_, dump_line(record.to_json()) + "\n", path);
+    write_all(records_fd_, line, path);
     if (::fsync(records_fd_) != 0) throw Error(fmt::format("cannot sync {}: {}", path.string(), std::strerror(errno)));
   } catch (const Error& caught) {
     // Remove half a line; if that fails too, the next resume does.
@@ -188,9 +223,7 @@ void RunWriter::append(Record record) {
   }
 }
 
-void RunWriter::update_run(const Json& run) {
-  replace_file(dir_ / "run.json", run.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-}
+void RunWriter::update_run(const Json& run) { replace_file(dir_ / "run.json", text_of_run(run)); }
 
 void RunWriter::write_file(const std::string& name, std::string_view text, bool replace) {
   const bool plain = name.starts_with("mllog/") && name.size() > 6 && name.size() < 200 && name[6] != '.' &&

@@ -51,6 +51,10 @@ class RunWriter {
   int records_fd_ = -1;
 };
 
+// A finished run at once: a new directory (or an empty one), run.json last. Durable after sync_file_system(), so that
+// thousands take seconds. Throws UsageError as RunWriter does, RunDirError if it cannot be written.
+void write_run(const std::filesystem::path& dir, const Json& run, const std::vector<Record>& records);
+
 // A file below series/.
 struct SeriesFile {
   int schema = record_schema;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,8 +30,8 @@ class StoreError : public Error {
 // What makes two figures the same series. What a trial, a library or a kernel chose is not part of it: a library that
 // falls back to another instruction set is an event in a series, not a new series.
 struct Identity {
-  std::string machine;     // Machine::name
-  std::string key;         // of the case
+  std::string machine;  // Machine::name
+  std::string key;      // of the case
   std::string device;
   int ranks = 1;
   int nodes = 1;
@@ -45,23 +46,28 @@ struct Identity {
 };
 
 struct Point {
-  std::int64_t run = 0;   // Run::number
+  std::int64_t run = 0;  // Run::number
   Night night = 0;
-  double log = 0;         // natural logarithm of the figure, which is above 0
-  float within = 0;       // half the 95 % interval's width of the figure, as a share of it; NaN: unknown
+  double log = 0;            // natural logarithm of the figure, which is above 0
+  float within = 0;          // half the 95 % interval's width of the figure, as a share of it; NaN: unknown
   std::int32_t choices = 0;  // index of Contents::facts: what was chosen in this run (implementation, isa)
   bool disturbed = false;    // the figure is a lower bound
+  bool weekly = false;       // the median of a week, made by compact(): not for detection
 };
 
 struct Series {
   std::int64_t number = 0;
   Identity identity;
-  std::string name;           // what people call it: alias, else case title and metric
+  std::string name;                          // what people call it: alias, else case title and metric
   std::optional<std::int64_t> successor_of;  // a series that this one continues: an alias, or another protocol
-  std::vector<Point> points;  // by night, then by start of the run
+  std::vector<Point> points;                 // by night, then by start of the run
 };
 
 using Facts = std::map<std::string, std::string>;  // "gpu.driver" -> "580.65.06"
+
+// Of the environment in run.json or of `assay env --json`, without what changes from minute to minute (load, free
+// memory, error counts). GPUs and other lists give one fact per member: the text that all share, else all of them.
+Facts environment_facts(const Json& environment);
 
 struct Run {
   std::int64_t number = 0;
@@ -69,11 +75,12 @@ struct Run {
   std::string started;
   Night night = 0;
   std::string machine;
+  std::string hardware;    // hash of its GPUs' uuids: another one is replaced hardware; empty: unknown
   std::int32_t facts = 0;  // index of Contents::facts: environment, labels, versions
   std::string commit;      // empty: unknown
   std::string branch;
   std::vector<std::string> broken;  // "KEY: failed: reason": cases that failed or broke
-  std::vector<std::string> held;    // keys of cases that were ok
+  std::vector<std::string> held;    // keys of cases that were ok, of those that are in `broken` of any run
 };
 
 enum class DecisionKind { acknowledge, mute, unmute, expect };
@@ -105,29 +112,33 @@ struct Contents {
 };
 
 struct Added {
-  bool fresh = false;      // false: the same run was there already
-  std::size_t points = 0;  // new or changed
+  bool fresh = false;        // false: the same run was there already
+  std::size_t points = 0;    // new or changed
   std::size_t left_out = 0;  // records with faults injected, not comparable, or without a figure
 };
 
 struct AddOptions {
-  std::optional<std::string> at;           // ISO 8601, UTC: instead of the run's start
-  std::optional<Facts> environment;        // of `assay env --json`: instead of the run's
-  bool machine_by_class = false;           // cloud pools: machines of one kind are one
+  std::optional<std::string> at;     // ISO 8601, UTC: instead of the run's start
+  std::optional<Facts> environment;  // of `assay env --json`: instead of the run's
+  bool machine_by_class = false;     // cloud pools: machines of one kind are one
   std::string branch;
+  std::string (*title)(const Record&) = nullptr;  // what people call a case; null: its key
 };
 
-// Throws UsageError for a path that cannot be used and a store of a newer schema (which stays untouched), StoreError for
-// a damaged file, a full disk and one that stays locked for a minute.
+// Throws UsageError for a path that cannot be used and a store of a newer schema (which stays untouched), StoreError
+// for a damaged file, a full disk and one that stays locked for a minute.
 class Store {
  public:
-  static Store open(const std::filesystem::path& file);       // creates it if it is not there
+  static Store open(const std::filesystem::path& file);           // creates it if it is not there
   static Store open_existing(const std::filesystem::path& file);  // read and write; UsageError if it is not there
   Store(Store&&) noexcept;
   ~Store();
 
-  // One transaction. A run that is there already (by its id) is replaced by what it has become, if it was resumed.
+  // One transaction. A run that is there already (by its id) is replaced by what it has become, if it was resumed. With
+  // --each-host, a run is to be split by host before; each part is named by run and host.
   Added add(const RunData& run, const AddOptions& options);
+  // All of them in one transaction.
+  std::vector<Added> add(std::span<const RunData> runs, const AddOptions& options);
   // What `other` has and this has not. Merging in any order gives stores of equal exports.
   std::size_t merge(const std::filesystem::path& other);
   // `to` is continued by `from`'s past: one series under the name of the new one.
@@ -137,6 +148,8 @@ class Store {
 
   // All but the points of other branches than the main ones; `branch` adds those of one.
   Contents read(std::optional<std::string> branch = {}) const;
+  Contents read_all() const;                // of every branch
+  std::optional<Night> last_night() const;  // of any branch; absent: there is no run
   void decide(const Decision& decision);
   void save_events(std::span<const StoredEvent> events);
 
@@ -147,6 +160,7 @@ class Store {
  private:
   struct State;
   explicit Store(std::unique_ptr<State> state);
+  Contents read_those(const std::function<bool(const std::string& branch)>& wanted) const;
   std::unique_ptr<State> state_;
 };
 

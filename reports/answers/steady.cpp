@@ -1,3 +1,4 @@
+#include "harness/record/disturbed.h"
 #include "reports/acceptance/words.h"
 #include "reports/answers/answers.h"
 #include "reports/answers/words.h"
@@ -14,9 +15,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr double notable_cpus = 0.05;     // of a CPU
-constexpr std::size_t min_nights = 3;     // before a machine is called disturbed every night
-constexpr double notable_seconds = 0.05;  // of CPU time: five of the kernel's ticks
+constexpr std::size_t min_nights = 3;  // before a machine is called disturbed every night
 
 std::string cpus_text(double cpus) { return fmt::format("{:.2g} {}", cpus, cpus == 1 ? "CPU" : "CPUs"); }
 
@@ -31,16 +30,6 @@ std::string others_text(const OutsideCpu& outside) {
   if (rest >= notable_cpus) users.push_back(fmt::format("other containers or the kernel: {:.2g}", rest));
   return fmt::format("others used {}{}", cpus_text(outside.cpus),
                      users.empty() ? "" : fmt::format(" ({})", fmt::join(users, "; ")));
-}
-
-bool notable(const OutsideCpu& outside, double cpus) {
-  return cpus > notable_cpus && cpus * outside.seconds >= notable_seconds;
-}
-
-bool throttled(const Record& record) {
-  return (record.samples.throttled && !record.samples.throttled->empty()) ||
-         std::any_of(record.flags.begin(), record.flags.end(),
-                     [](const std::string& flag) { return flag.starts_with("GPU slowed down"); });
 }
 
 std::optional<double> precision(const Metric& metric) {

@@ -15,6 +15,7 @@ using Target = void (*)(std::string_view input);
 void channel(std::string_view input);
 void checkpoint(std::string_view input);
 void floors(std::string_view input);
+void history(std::string_view input);
 void hosts(std::string_view input);
 void jpeg(std::string_view input);
 void message(std::string_view input);

@@ -1,0 +1,31 @@
+// Whether anything but the run itself could have changed a record's figures, which are then lower bounds.
+#pragma once
+
+#include "harness/record/record.h"
+
+#include <algorithm>
+
+namespace assay {
+
+inline constexpr double notable_cpus = 0.05;  // of a CPU
+
+// Whether this part of what the run lost (`outside.cpus`, its steal, what a quota held back) counts.
+inline bool notable(const OutsideCpu& outside, double cpus) {
+  constexpr double notable_seconds = 0.05;  // of CPU time: five of the kernel's ticks
+  return cpus > notable_cpus && cpus * outside.seconds >= notable_seconds;
+}
+
+// Whether a GPU was slowed down while it measured.
+inline bool throttled(const Record& record) {
+  return (record.samples.throttled && !record.samples.throttled->empty()) ||
+         std::any_of(record.flags.begin(), record.flags.end(),
+                     [](const std::string& flag) { return flag.starts_with("GPU slowed down"); });
+}
+
+inline bool disturbed(const Record& record) {
+  const auto& outside = record.outside_cpu;
+  return throttled(record) || (outside && (notable(*outside, outside->cpus) || notable(*outside, outside->steal) ||
+                                           notable(*outside, outside->throttled.value_or(0))));
+}
+
+}  // namespace assay

@@ -1,0 +1,165 @@
+#include "harness/store/facts.h"
+
+#include "harness/json/json.h"
+#include "harness/record/content_hash.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace assay::store {
+
+namespace {
+
+// Change from one minute to the next, so they explain nothing.
+bool fleeting(std::string_view name) {
+  constexpr std::array<std::string_view, 15> names = {"schema",
+                                                      "memory.available_bytes",
+                                                      "memory.swap_used_bytes",
+                                                      "load",
+                                                      "steal_since_boot",
+                                                      "cpu.throttle_events",
+                                                      "gpu.throttle_reasons",
+                                                      "gpu.clients",
+                                                      "gpu.link_gigatransfers",  // lower while it idles
+                                                      "gpu.link_generation",
+                                                      "gpu.errors.ecc_corrected",
+                                                      "gpu.errors.ecc_uncorrected",
+                                                      "gpu.errors.nvlink",
+                                                      "gpu.errors.nvlink_corrected",
+                                                      "gpu.errors.pcie_replays"};
+  return std::find(names.begin(), names.end(), name) != names.end() || name.starts_with("findings");
+}
+
+std::string scalar_text(const Json& value) { return value.is_string() ? value.get<std::string>() : dump_line(value); }
+
+std::string at(const Facts& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  return found == facts.end() ? std::string() : found->second;
+}
+
+// Leaves by dotted name. Elements of an array of objects (GPUs, caches) give one fact per member: the text that all
+// share, else all of them in order.
+void flatten(const Json& value, const std::string& name, Facts& facts) {
+  if (value.is_null() || fleeting(name)) return;
+  if (value.is_object()) {
+    for (const auto& [member, inner] : value.items())
+      flatten(inner, name.empty() ? member : name + "." + member, facts);
+    return;
+  }
+  if (!value.is_array()) {
+    facts[name] = scalar_text(value);
+    return;
+  }
+  const bool plain = std::none_of(value.begin(), value.end(), [](const Json& one) { return one.is_structured(); });
+  if (plain) {
+    std::vector<std::string> words;
+    for (const Json& one : value) words.push_back(scalar_text(one));
+    if (!words.empty()) facts[name] = fmt::format("{}", fmt::join(words, " "));
+    return;
+  }
+  std::map<std::string, std::vector<std::string>> members;
+  for (const Json& one : value) {
+    Facts own;
+    flatten(one, name, own);
+    for (auto& [member, text] : own) members[member].push_back(std::move(text));
+  }
+  for (const auto& [member, texts] : members) {
+    const bool same = texts.size() == value.size() && std::set(texts.begin(), texts.end()).size() == 1;
+    facts[member] = same ? texts.front() : fmt::format("{}", fmt::join(texts, "; "));
+  }
+}
+
+const Json& member(const Json& object, const char* name) {
+  static const Json none;
+  if (!object.is_object()) return none;
+  const auto found = object.find(name);
+  return found == object.end() ? none : *found;
+}
+
+// Of the run that holds these cases in whatever order.
+std::string plan_hash(const Json& cases) {
+  std::uint64_t sum = 0;
+  for (const Json& one : cases) {
+    const Json& key = member(one, "key");
+    if (key.is_string()) sum += hash64(key.get_ref<const std::string&>());
+  }
+  return fmt::format("{:016x}", sum);
+}
+
+}  // namespace
+
+Facts environment_facts(const Json& environment) {
+  Facts facts;
+  if (!environment.is_object()) return facts;
+  for (const auto& [name, value] : environment.items()) {
+    flatten(value, name == "gpus" ? "gpu" : name, facts);
+    if (name == "gpus" && value.is_array()) facts["gpu.count"] = std::to_string(value.size());
+  }
+  return facts;
+}
+
+Facts facts_of(const RunData& run, const AddOptions& options) {
+  Facts facts = options.environment ? *options.environment : environment_facts(member(run.run, "environment"));
+  if (const Json& version = member(run.run, "version"); version.is_string())
+    facts.try_emplace("assay.version", version.get<std::string>());
+  flatten(member(run.run, "labels"), "label", facts);
+  if (const Json& name = member(member(run.run, "plan"), "name"); name.is_string())
+    facts["plan.name"] = name.get<std::string>();
+  if (const Json& cases = member(member(run.run, "plan"), "cases"); cases.is_array())
+    facts["plan.cases"] = plan_hash(cases);
+  if (const Json& dirty = member(member(run.run, "git"), "dirty"); dirty.is_boolean())
+    facts["git.dirty"] = dirty.get<bool>() ? "true" : "false";
+  return facts;
+}
+
+std::string machine_name(const RunData& run, const Facts& facts, bool by_class) {
+  std::vector<std::string> parts;
+  if (!by_class) {
+    std::set<std::string> hosts;
+    std::string words = at(facts, "hostnames");
+    for (std::size_t start = 0; start < words.size();) {
+      const std::size_t end = std::min(words.find(' ', start), words.size());
+      if (end > start) hosts.insert(words.substr(start, end - start));
+      start = end + 1;
+    }
+    // A world of several hosts is a machine of its own.
+    for (const Record& record : run.records)
+      if (record.world_nodes > 1 || hosts.empty())
+        for (const RankResult& rank : record.ranks)
+          if (!rank.host.empty()) hosts.insert(rank.host);
+    constexpr std::size_t max_hosts = 4;
+    if (hosts.size() <= max_hosts)
+      parts.push_back(fmt::format("{}", fmt::join(hosts, "+")));
+    else
+      parts.push_back(fmt::format("{} to {} ({} hosts, {:08x})", *hosts.begin(), *hosts.rbegin(), hosts.size(),
+                                  hash64(fmt::format("{}", fmt::join(hosts, "\n"))) & 0xFFFFFFFF));
+  }
+  parts.push_back(at(facts, "cpu.name"));
+  if (const std::string gpus = at(facts, "gpu.count"); !gpus.empty() && gpus != "0")
+    parts.push_back(fmt::format("{} x {}", gpus, facts.contains("gpu.name") ? at(facts, "gpu.name") : "GPU"));
+  if (by_class) parts.push_back(at(facts, "cloud.instance_type"));
+  std::erase(parts, "");
+  return parts.empty() ? "unknown machine" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string hardware_of(const Facts& facts) {
+  const std::string uuids = at(facts, "gpu.uuid");
+  return uuids.empty() ? std::string() : fmt::format("{:016x}", hash64(uuids));
+}
+
+std::string text_of(const Facts& facts) { return dump_line(Json(facts)); }
+
+Facts facts_of_text(std::string_view text) {
+  const Json json = parse_untrusted(text);
+  if (!json.is_object()) throw Error("facts that are no object");
+  Facts facts;
+  for (const auto& [name, value] : json.items())
+    if (value.is_string()) facts[name] = value.get<std::string>();
+  return facts;
+}
+
+}  // namespace assay::store

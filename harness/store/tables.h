@@ -1,0 +1,63 @@
+// The tables of a store as they are, by id, and their rows in the ids of another store.
+#pragma once
+
+#include "harness/store/database.h"
+#include "harness/store/store.h"
+#include "harness/store/writer.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+namespace assay::store {
+
+struct SeriesRow {
+  Identity identity;
+  std::string title;
+};
+
+struct Tables {
+  std::unordered_map<std::int64_t, std::string> machines, benchmarks, facts;
+  std::map<std::int64_t, SeriesRow> series;
+};
+
+// Columns of a series, for SELECT, and the row of a statement that selects them. Throws StoreError if it refers to a
+// machine or a benchmark that is not there.
+inline constexpr const char* series_columns =
+    "id, machine, benchmark, device, ranks, nodes, conditions, metric, unit, better, protocol, family, title";
+SeriesRow series_row(const Statement& statement, const Tables& tables, const Database& database);
+
+// Without `facts`, which may be large.
+Tables tables_of(Database& database);
+// Calls look(row) for every run, in the order of their starts, without keeping the table open meanwhile.
+void each_run(Database& database, const std::function<void(RunRow)>& look);
+
+// Rows in the ids of the writer's store.
+class Translation {
+ public:
+  // `tables` must outlive it.
+  Translation(const Tables& tables, Writer& writer) : tables_(tables), writer_(writer) {}
+
+  // What refers to rows that are not there is dropped. Absent if even its machine is not there.
+  std::optional<RunRow> of(const RunRow& row);
+  std::size_t lost() const { return lost_; }  // points, cases and facts dropped so far
+
+ private:
+  std::int64_t facts(std::int64_t id);
+  std::optional<std::int64_t> benchmark(std::int64_t id);
+  std::optional<std::int64_t> series(std::int64_t id);
+
+  const Tables& tables_;
+  Writer& writer_;
+  std::size_t lost_ = 0;
+  std::unordered_map<std::int64_t, std::int64_t> facts_, series_;  // ids there to ids here
+};
+
+// Decisions, events and aliases of another store, those that are there already excepted. Of two versions of one event
+// the larger text stays, so that the order of merging does not matter.
+void copy_remarks(Database& from, Database& to);
+
+}  // namespace assay::store
