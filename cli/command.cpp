@@ -20,9 +20,10 @@ std::vector<std::string> words;
 
 // A subcommand has one line here and a file of its own.
 constexpr Command (*commands[])(CLI::App&) = {
-    list_command,     run_command,    worker_command, agent_command,     each_host_command, remote_shell_command,
-    env_command,      report_command, check_command,  compare_command,   bench_command,     crosscheck_command,
-    diagnose_command, export_command, import_command, reference_command, ab_command,        estimate_command};
+    list_command,         run_command,        worker_command,   agent_command,   each_host_command,
+    remote_shell_command, env_command,        report_command,   check_command,   compare_command,
+    bench_command,        crosscheck_command, diagnose_command, export_command,  import_command,
+    reference_command,    history_command,    ab_command,       estimate_command};
 
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -39,19 +40,27 @@ std::vector<std::string> flag_names(const CLI::App& app) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+// "history add: ", for messages.
+std::string place_of(const CLI::App& app) {
+  std::string place;
+  for (const CLI::App* one = &app; one->get_parent(); one = one->get_parent())
+    place = one->get_name() + (place.empty() ? "" : " ") + place;
+  return place.empty() ? place : place + ": ";
+}
+
 // Names the first word that is no flag or argument, with the subcommand's nearest flag.
 std::string explain_extras(const CLI::App& app, const std::string& fallback) {
   const std::vector<std::string> extras = app.remaining(false);
   if (extras.empty()) return first_line(fallback);
   const std::string word = extras.front().substr(0, extras.front().find('='));
-  const std::string place = app.get_parent() ? app.get_name() + ": " : std::string();
+  const std::string place = place_of(app);
   if (word.starts_with("-")) return fmt::format("{}unknown flag {}{}", place, word, suggestion(word, flag_names(app)));
   return fmt::format("{}\"{}\" is not expected here", place, word);
 }
 
 const CLI::App& innermost(const CLI::App& root) {
   const auto called = root.get_subcommands();
-  return called.empty() ? root : *called.front();
+  return called.empty() ? root : innermost(*called.front());
 }
 
 std::string explain(const CLI::App& root, const CLI::ParseError& error) {
@@ -60,8 +69,9 @@ std::string explain(const CLI::App& root, const CLI::ParseError& error) {
     if (!root.remaining(false).empty() || &app == &root) return explain_extras(root, error.what());
     return explain_extras(app, error.what());
   }
-  if (&app == &root) return first_line(error.what());
-  return fmt::format("{}: {}", app.get_name(), first_line(error.what()));
+  if (const auto names = subcommand_names(app); &app != &root && !names.empty())
+    return fmt::format("{}no subcommand{}", place_of(app), suggestion("", names));
+  return place_of(app) + first_line(error.what());
 }
 
 // Every line of a message carries the program's name, so that it can be distinguished from other output.
@@ -82,10 +92,14 @@ int parse_and_run(int argc, const char* const* argv) {
   for (const auto make : commands) table.push_back(make(root));
 
   // CLI11 would call a mistyped subcommand an unexpected argument.
-  if (argc > 1 && argv[1][0] != '-') {
-    const auto names = subcommand_names(root);
-    if (std::find(names.begin(), names.end(), argv[1]) == names.end())
-      throw UsageError(fmt::format("unknown subcommand \"{}\"{}", argv[1], suggestion(argv[1], names)));
+  const CLI::App* app = &root;
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    const auto names = subcommand_names(*app);
+    if (names.empty()) break;
+    if (std::find(names.begin(), names.end(), argv[i]) == names.end())
+      throw UsageError(
+          fmt::format("{}unknown subcommand \"{}\"{}", place_of(*app), argv[i], suggestion(argv[i], names)));
+    app = app->get_subcommand(argv[i]);
   }
   try {
     root.parse(argc, argv);

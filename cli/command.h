@@ -40,6 +40,7 @@ Command export_command(CLI::App& root);
 Command import_command(CLI::App& root);
 Command estimate_command(CLI::App& root);
 Command reference_command(CLI::App& root);
+Command history_command(CLI::App& root);
 
 // What `parse` makes of a flag's text; its UsageError then begins with `place`.
 template <typename Value>

@@ -1,6 +1,7 @@
 // Which of thousands of series of nightly figures changed, when and by how much. Pure: knows no store and no machine.
 #pragma once
 
+#include "harness/core/error.h"
 #include "harness/statistics/statistics.h"
 
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::history {
@@ -18,8 +20,8 @@ using Night = std::int32_t;  // days since 1970-01-01, UTC
 struct Track {
   std::vector<Night> nights;   // ascending; nights without a value are absent
   std::vector<double> values;  // natural logarithms, larger is faster; as many as nights, all finite
-  // Night from which on the hardware is another (a replaced GPU): its values start a regime, which inherits the noise of
-  // the one before and is no event of the detector's.
+  // Night from which on the hardware is another (a replaced GPU): its values start a regime, which inherits the noise
+  // of the one before and is no event of the detector's.
   std::vector<Night> replaced = {};
 };
 
@@ -32,9 +34,10 @@ struct Group {
 struct Options {
   double false_alarms = 0.01;  // the most nights without a real change on which anything may alarm: 1 in 100
   double tolerance = 0.02;     // smaller changes do not alarm
+  unsigned threads = 2;        // the result is the same for any number
 };
 
-enum class Stage {
+enum class Stage : std::uint8_t {
   suspect,    // split off; more nights decide
   open,       // passed the test of all series of that night: an alarm
   small,      // real after 56 nights, never an alarm
@@ -51,8 +54,8 @@ struct Change {
   std::optional<Night> closed = {};  // when it recovered
   double p = 1;                      // of no change; of the last night on which it was tested
   double shift = 0;
-  Interval interval = {};            // 95 % of shift
-  bool same_night = false;           // larger than any excursion in the series' history: worth confirming tonight
+  Interval interval = {};   // 95 % of shift
+  bool same_night = false;  // larger than any excursion in the series' history: worth confirming tonight
   // exp(log-likelihood) of each gap between nights being the place, as shares of their sum; nights are those after the
   // gap. Only gaps of at least 0.1 %.
   struct Gap {
@@ -72,14 +75,25 @@ struct Drift {
 
 // What is known of one series after the last night. Holds all that the next night's analysis needs besides the values.
 struct SeriesState {
-  std::vector<Night> regimes;    // first night of each, ascending; the last is in force
-  std::vector<Change> changes;   // in order of time, those merged back excepted
+  std::vector<Night> regimes;   // first night of each, ascending; the last is in force
+  std::vector<Change> changes;  // in order of time, those merged back excepted
   std::optional<Drift> drift = {};
   double sigma = 0;                       // noise between nights: robust standard deviation; 0 if unknown
   double correlation = 0;                 // of neighbouring nights
   std::optional<double> detectable = {};  // the smallest step that is found within 14 nights in 80 % of cases; absent
                                           // below 15 nights
   bool flaky = false;                     // two recoveries in 90 nights, or detectable above 5 %
+
+  // The rest is for the next night's analysis.
+  struct Excursion {
+    Night first = 0;
+    Night last = 0;
+  };
+  std::vector<Excursion> excursions = {};  // steps that went back, of the last year
+  Night settled = 0;                       // a step must be at this night or later: the last one went back here
+  Night noise_until = 0;                   // the noise is that of the nights before
+  bool testing = false;                    // the last regime starts at a change that more nights decide about
+  double spread = 0;                       // standard error of a step 14 nights old
 };
 
 struct NightSummary {
@@ -101,8 +115,14 @@ struct Analysis {
 Analysis analyse(std::span<const Track> tracks, std::span<const Group> groups, const Options& options,
                  Analysis previous = {});
 
+// Bytes that are no state of this version.
+class DataError : public Error {
+ public:
+  using Error::Error;
+};
+
 // A series as bytes and back, for the store: the same on every machine of one byte order. Throws DataError if `bytes`
-// is not of this version; the caller then analyses afresh.
+// is not of this version or damaged; the caller then analyses afresh.
 std::string to_bytes(const SeriesState& state);
 SeriesState state_of_bytes(std::string_view bytes);
 

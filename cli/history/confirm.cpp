@@ -1,0 +1,163 @@
+// assay history confirm: decides a suspect tonight, by measuring the last good build and tonight's in turn.
+#include "cli/ab_figures.h"
+#include "cli/history/history.h"
+#include "cli/shell_command.h"
+#include "harness/ab/ab.h"
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "reports/history/document.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+
+namespace assay::cli {
+
+namespace {
+
+struct ConfirmFlags {
+  std::string store, target, good, bad, metric, tolerance = "2%", false_alarms = "1%", budget = "10m";
+};
+
+// What is to be confirmed: an event, or suspects of one gap as the event that they would be.
+struct Candidate {
+  history::Event event;
+  bool suspect = false;
+};
+
+Candidate of_suspect(const history::Suspect& first, const history::History& history) {
+  Candidate candidate{{}, true};
+  history::Event& event = candidate.event;
+  event.id = first.id;
+  event.kind = first.change.shift < 0 ? history::EventKind::slower : history::EventKind::faster;
+  event.last_before = first.change.last_before;
+  event.first_after = first.change.first_after;
+  event.opened = *history.arrival.last;
+  event.subject = history.series[first.series].name;
+  event.machines = {history.series[first.series].identity.machine};
+  event.shift = first.change.shift;
+  event.interval = first.change.interval;
+  for (const history::Suspect& one : history.found.suspects) {
+    const history::Change& change = one.change;
+    const bool same = change.last_before < event.first_after && change.first_after > event.last_before &&
+                      (change.shift < 0) == (first.change.shift < 0) &&
+                      history.series[one.series].identity.machine == event.machines.front();
+    if (same) event.series.push_back({one.series, change.shift, change.interval, change.p, true});
+  }
+  return candidate;
+}
+
+// Throws UsageError for an unknown id; absent if there is nothing to confirm.
+std::optional<Candidate> candidate(const std::string& target, const history::History& history) {
+  const auto& suspects = history.found.suspects;
+  if (target.empty()) {
+    const history::Suspect* best = nullptr;
+    for (const history::Suspect& one : suspects)
+      if (!one.dismissed && (!best || (one.change.same_night && !best->change.same_night))) best = &one;
+    return best ? std::optional(of_suspect(*best, history)) : std::nullopt;
+  }
+  for (const history::Suspect& one : suspects)
+    if (one.id.starts_with(target)) return of_suspect(one, history);
+  for (const history::Event& event : history.found.events)
+    if (event.id.starts_with(target) && event.state == history::EventState::open && !event.series.empty())
+      return Candidate{event, false};
+  throw UsageError(
+      fmt::format("history confirm: no suspect or open event {}; `assay history check` lists them", in_quotes(target)));
+}
+
+// The command that a run says it measured, if both sides' differ: --label command=...
+std::string command_of(const history::History& history, const store::Run* run) {
+  if (!run) return "";
+  const store::Facts& facts = history.contents.facts[static_cast<std::size_t>(run->facts)];
+  const auto at = facts.find("label.command");
+  return at == facts.end() ? "" : at->second;
+}
+
+ab::Side side_of(ShellCommands& commands, const std::string& command, std::string& metric, char name) {
+  return [&commands, &metric, command, name](Clock::time_point deadline) -> std::vector<ab::Figure> {
+    const FinishedCommand done = commands.run(command, deadline);
+    if (!done.ended) return {};
+    if (!done.problem.empty())
+      throw Error(
+          fmt::format("history confirm: {}: {}: {}", one_line(command), done.problem, last_lines(done.errors, 3)));
+    if (metric.empty()) metric = metric_from(done.output);
+    return figures_of(metric, done.output, done.seconds, name);
+  };
+}
+
+// The part of tonight's false alarms that one more confirmation may use: half of what earlier ones have left.
+double error_left(const history::History& history) {
+  double left = history.options.false_alarms * history::confirm_share / 2;
+  for (const history::Reported& one : history::reported_events(history.contents))
+    if ((one.confirmed || one.state == history::EventState::dismissed) && one.opened == *history.arrival.last)
+      left /= 2;
+  return left;
+}
+
+ExitCode run_confirm(const ConfirmFlags& flags) {
+  history::Options options;
+  options.tolerance = parse_flag("history confirm: --tolerance", flags.tolerance, parse_fraction);
+  options.false_alarms = parse_flag("history confirm: --false-alarms", flags.false_alarms, parse_fraction);
+  store::Store store = store::Store::open_existing(store_path(flags.store));
+  history::History history = history::read_history(store, options);
+  auto chosen = candidate(flags.target, history);
+  if (!chosen) {
+    fmt::print(stderr, "assay: history confirm: there is no suspect\n");
+    return ExitCode::no_data;
+  }
+  history::Event& event = chosen->event;
+  const std::size_t worst = event.series.front().series;
+  std::string good = flags.good, bad = flags.bad, metric = flags.metric;
+  if (good.empty()) good = command_of(history, history.run_before(worst, event.last_before));
+  if (bad.empty()) bad = command_of(history, history.run_after(worst, event.first_after));
+  if (good.empty() || bad.empty())
+    throw UsageError("history confirm: give --good and --bad: commands that measure the last good build and tonight's");
+  ab::Options asked;
+  asked.tolerance = options.tolerance;
+  asked.error = error_left(history);
+  asked.budget = parse_flag("history confirm: --budget", flags.budget, parse_seconds);
+  asked.seed = std::random_device()();
+  ShellCommands commands;
+  const ab::Result result = ab::run(side_of(commands, good, metric, 'A'), side_of(commands, bad, metric, 'B'), asked);
+  const ab::Outcome& outcome = result.all;
+  fmt::print("{}: {}: {} ({:+.1f} %) after {} pairs\n", event.id, event.subject, ab::name_of(outcome.verdict),
+             100 * (outcome.ratio - 1), outcome.pairs);
+  if (outcome.verdict == ab::Verdict::undecided) return ExitCode::no_data;
+  const bool slower = event.kind == history::EventKind::slower;
+  const bool confirmed = outcome.verdict == (slower ? ab::Verdict::slower : ab::Verdict::faster);
+  event.confirmed = confirmed;
+  event.state = confirmed || !chosen->suspect ? history::EventState::open : history::EventState::dismissed;
+  if (confirmed || chosen->suspect)
+    store.save_events(std::vector<store::StoredEvent>{
+        {event.id, std::string(history::name_of(event.state)), history::event_json(event, history).dump()}});
+  if (!confirmed)
+    fmt::print("{}", chosen->suspect
+                         ? "The builds do not differ so: the suspect is dismissed; more nights still judge it.\n"
+                         : "The builds do not differ so: look for a cause that is not the build.\n");
+  return confirmed && slower ? ExitCode::failed : ExitCode::ok;
+}
+
+}  // namespace
+
+Command history_confirm_command(CLI::App& history) {
+  auto flags = std::make_shared<ConfirmFlags>();
+  CLI::App* app = history.add_subcommand("confirm", "Decides a suspect tonight: measures both builds in turn");
+  add_store_option(*app, flags->store);
+  app->add_option("event", flags->target, "A suspect's or event's id (default: the largest suspect of one night)");
+  app->add_option("--good", flags->good,
+                  "Command that measures the last good build (default: its run's label command)");
+  app->add_option("--bad", flags->bad, "Command that measures tonight's (default: its run's label command)");
+  app->add_option("--metric", flags->metric, "As of `assay ab`: time, lines, or a name");
+  app->add_option("--budget", flags->budget, "Stop after this long")->capture_default_str();
+  app->add_option("--tolerance", flags->tolerance, "As of `assay history check`")->capture_default_str();
+  app->add_option("--false-alarms", flags->false_alarms, "As of `assay history check`")->capture_default_str();
+  app->footer(
+      "False alarms stay within the promise: a tenth of it is kept for confirmations.\n"
+      "Exit codes: 1 confirmed as slower, and open now; 0 dismissed, or faster; 3 undecided, or nothing to confirm.");
+  return {app, [flags] { return run_confirm(*flags); }};
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,244 @@
+// assay history export: all figures for other programs.
+#include "cli/history/history.h"
+#include "harness/json/json.h"
+#include "harness/record/files.h"
+#include "harness/store/store.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <unordered_map>
+
+namespace assay::cli {
+
+namespace {
+
+struct HistoryExportOptions {
+  std::string store, format, out = "-";
+  std::string series, machine;  // patterns; empty: all
+};
+
+// A stream into a file that replaces another when it is whole, or to stdout.
+class ExportFile {
+ public:
+  explicit ExportFile(const std::string& path) : path_(path) {
+    if (path == "-") return;
+    temporary_ = path + ".tmp";
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd_ < 0) throw UsageError(fmt::format("history export: {} cannot be written: {}", path, std::strerror(errno)));
+  }
+  ~ExportFile() {
+    if (fd_ == STDOUT_FILENO) return;
+    ::close(fd_);
+    ::unlink(temporary_.c_str());  // of what was not finished
+  }
+  ExportFile(const ExportFile&) = delete;
+  ExportFile& operator=(const ExportFile&) = delete;
+
+  void line(std::string_view text) {
+    constexpr std::size_t block = 1 << 20;
+    pending_ += text;
+    pending_ += '\n';
+    if (pending_.size() >= block) flush();
+  }
+  void finish() {
+    flush();
+    if (fd_ == STDOUT_FILENO) return;
+    if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
+      throw UsageError(fmt::format("history export: {} cannot be written: {}", path_, std::strerror(errno)));
+  }
+
+ private:
+  void flush() {
+    write_all(fd_, pending_, path_ == "-" ? "standard output" : path_);
+    pending_.clear();
+  }
+
+  std::string path_, temporary_, pending_;
+  int fd_ = STDOUT_FILENO;
+};
+
+// A field of a comma-separated file (RFC 4180).
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string_view better_word(Better better) { return better == Better::higher ? "higher" : "lower"; }
+
+std::unordered_map<std::int64_t, const store::Run*> runs_by_number(const store::Contents& contents) {
+  std::unordered_map<std::int64_t, const store::Run*> runs;
+  for (const store::Run& run : contents.runs) runs[run.number] = &run;
+  return runs;
+}
+
+// As `assay import csv` reads it.
+void write_csv(const store::Contents& contents, ExportFile& out) {
+  const auto runs = runs_by_number(contents);
+  out.line("time,machine,case,metric,unit,better,value,low,high,commit,device,ranks,fact.branch");
+  for (const store::Series& series : contents.series)
+    for (const store::Point& point : series.points) {
+      const store::Run& run = *runs.at(point.run);
+      const store::Identity& identity = series.identity;
+      const double value = std::exp(point.log), within = point.within;
+      const auto bound = [&](double sign) {
+        return std::isnan(within) ? "" : fmt::format("{}", value * (1 + sign * within));
+      };
+      out.line(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", run.started, field(identity.machine),
+                           field(identity.key), field(identity.metric), field(identity.unit),
+                           better_word(identity.better), value, bound(-1), bound(+1), field(run.commit),
+                           field(identity.device), identity.ranks, field(run.branch)));
+    }
+}
+
+Json run_json(const store::Run& run, const store::Contents& contents) {
+  return {{"kind", "run"},
+          {"id", run.id},
+          {"started", run.started},
+          {"machine", run.machine},
+          {"hardware", run.hardware},
+          {"commit", run.commit},
+          {"branch", run.branch},
+          {"facts", contents.facts[static_cast<std::size_t>(run.facts)]},
+          {"broken", run.broken},
+          {"held", run.held}};
+}
+
+Json series_json(const store::Series& series, std::size_t number) {
+  const store::Identity& identity = series.identity;
+  return {{"kind", "series"},
+          {"series", number},
+          {"name", series.name},
+          {"machine", identity.machine},
+          {"key", identity.key},
+          {"device", identity.device},
+          {"ranks", identity.ranks},
+          {"nodes", identity.nodes},
+          {"conditions", identity.conditions},
+          {"metric", identity.metric},
+          {"unit", identity.unit},
+          {"better", better_word(identity.better)},
+          {"protocol", identity.protocol},
+          {"family", identity.family}};
+}
+
+constexpr const char* decision_words[] = {"ack", "mute", "unmute", "expect"};
+
+// Everything: a line for each run, series, figure, decision and event.
+void write_jsonl(const store::Contents& contents, ExportFile& out) {
+  const auto runs = runs_by_number(contents);
+  for (const store::Run& run : contents.runs) out.line(dump_line(run_json(run, contents)));
+  for (std::size_t i = 0; i < contents.series.size(); ++i) {
+    const store::Series& series = contents.series[i];
+    out.line(dump_line(series_json(series, i + 1)));
+    for (const store::Point& point : series.points)
+      out.line(dump_line({{"kind", "point"},
+                          {"series", i + 1},
+                          {"run", runs.at(point.run)->id},
+                          {"value", std::exp(point.log)},
+                          {"within", std::isnan(point.within) ? Json() : Json(point.within)},
+                          {"choices", contents.facts[static_cast<std::size_t>(point.choices)]},
+                          {"disturbed", point.disturbed},
+                          {"weekly", point.weekly}}));
+  }
+  for (const store::Decision& one : contents.decisions)
+    out.line(dump_line({{"kind", "decision"},
+                        {"id", one.uuid},
+                        {"decision", decision_words[static_cast<int>(one.kind)]},
+                        {"target", one.target},
+                        {"reason", one.reason},
+                        {"by", one.by},
+                        {"at", one.at},
+                        {"until", one.until ? Json(*one.until) : Json()}}));
+  for (const store::StoredEvent& one : contents.events)
+    out.line(dump_line({{"kind", "event"}, {"id", one.id}, {"state", one.state}, {"document", one.document}}));
+}
+
+// Apache Otava's CSV: a row per run, a column per series. It takes no empty cell, so only runs with all figures count.
+void write_otava(const store::Contents& contents, ExportFile& out) {
+  if (contents.series.empty()) throw Error("history export: no series is called so", ExitCode::no_data);
+  std::unordered_map<std::int64_t, std::map<std::size_t, double>> rows;
+  std::map<std::string, int> names;
+  std::string header = "time,commit";
+  for (std::size_t i = 0; i < contents.series.size(); ++i) {
+    const store::Series& series = contents.series[i];
+    if (series.identity.machine != contents.series.front().identity.machine)
+      throw UsageError(fmt::format("history export: otava takes one machine: --machine \"{}\", for example",
+                                   contents.series.front().identity.machine));
+    const int same = ++names[series.name];
+    header += "," + field(same == 1 ? series.name : fmt::format("{} ({})", series.name, same));
+    for (const store::Point& point : series.points) rows[point.run][i] = std::exp(point.log);
+  }
+  out.line(header);
+  std::size_t written = 0, left_out = 0;
+  for (const store::Run& run : contents.runs) {
+    const auto found = rows.find(run.number);
+    if (found == rows.end()) continue;
+    if (found->second.size() < contents.series.size()) {
+      ++left_out;
+      continue;
+    }
+    std::string row = run.started + "," + field(run.commit);
+    for (const auto& [series, value] : found->second) row += fmt::format(",{}", value);
+    out.line(row);
+    ++written;
+  }
+  if (left_out > 0)
+    fmt::print(
+        stderr,
+        "assay: history export: {} runs lack some of the {} series and were left out: --series PATTERN picks some\n",
+        left_out, contents.series.size());
+  if (written == 0) throw Error("history export: no run has all of these series", ExitCode::no_data);
+}
+
+bool matches(const std::string& pattern, std::initializer_list<const std::string*> texts) {
+  return pattern.empty() || std::any_of(texts.begin(), texts.end(), [&](const std::string* text) {
+           return ::fnmatch(pattern.c_str(), text->c_str(), 0) == 0 || *text == pattern;
+         });
+}
+
+ExitCode run_history_export(const HistoryExportOptions& options) {
+  store::Contents contents = store::Store::open_existing(store_path(options.store)).read_all();
+  std::erase_if(contents.series, [&](const store::Series& series) {
+    return !matches(options.series, {&series.name, &series.identity.key}) ||
+           !matches(options.machine, {&series.identity.machine});
+  });
+  // Not in the order in which they were added, so that equal contents give equal files.
+  std::sort(contents.series.begin(), contents.series.end(),
+            [](const store::Series& a, const store::Series& b) { return a.identity < b.identity; });
+  ExportFile out(options.out);
+  if (options.format == "csv")
+    write_csv(contents, out);
+  else if (options.format == "jsonl")
+    write_jsonl(contents, out);
+  else
+    write_otava(contents, out);
+  out.finish();
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+Command history_export_command(CLI::App& history) {
+  auto options = std::make_shared<HistoryExportOptions>();
+  CLI::App* app = history.add_subcommand("export", "Writes all figures for other programs");
+  app->add_option("--format", options->format,
+                  "csv: a row per figure, as `assay import csv` reads it; jsonl: everything; otava: a row per run")
+      ->required()
+      ->check(CLI::IsMember({"csv", "jsonl", "otava"}));
+  app->add_option("--out", options->out, "FILE (- for stdout, the default)");
+  app->add_option("--series", options->series, "Only series whose name or key matches this pattern, such as \"gemm*\"");
+  app->add_option("--machine", options->machine, "Only machines whose name matches this pattern");
+  add_store_option(*app, options->store);
+  return {app, [options] { return run_history_export(*options); }};
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,68 @@
+// assay history: what became slower over months of runs, in one file.
+#include "cli/history/history.h"
+
+#include "harness/core/error.h"
+#include "harness/core/text.h"
+#include "harness/core/utc.h"
+
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+namespace assay::cli {
+
+namespace {
+
+using Verb = Command (*)(CLI::App& history);
+
+// A verb has one line here.
+constexpr Verb verbs[] = {
+    history_add_command,        //
+    history_check_command,      //
+    history_report_command,     //
+    history_ack_command,        //
+    history_mute_command,       //
+    history_unmute_command,     //
+    history_expect_command,     //
+    history_bisect_command,     //
+    history_confirm_command,    //
+    history_reanalyse_command,  //
+    history_merge_command,      //
+    history_alias_command,      //
+    history_compact_command,    //
+    history_export_command,     //
+    history_salvage_command,    //
+};
+
+}  // namespace
+
+void add_store_option(CLI::App& verb, std::string& store) {
+  verb.add_option("--store", store, "The history: one SQLite file (default: $ASSAY_HISTORY)");
+}
+
+std::filesystem::path store_path(const std::string& store) {
+  if (!store.empty()) return store;
+  if (const char* named = std::getenv("ASSAY_HISTORY"); named && *named) return named;
+  throw UsageError("history: no store: name its file with --store, or in the environment variable ASSAY_HISTORY");
+}
+
+std::string moment_of(const std::string& flag, const std::string& text) {
+  for (const std::string& moment : {text, text + "T00:00:00Z"})
+    if (parse_utc(moment)) return moment;
+  throw UsageError(fmt::format("{} {}: give a date such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z", flag,
+                               in_quotes(text)));
+}
+
+Command history_command(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("history", "Keeps the figures of many runs, and finds what became slower");
+  app->require_subcommand(1);
+  auto table = std::make_shared<std::vector<Command>>();
+  for (const Verb make : verbs) table->push_back(make(*app));
+  return {app, [table] {
+            for (const Command& verb : *table)
+              if (verb.app->parsed()) return verb.run();
+            return ExitCode::usage;  // not reached: a verb is required
+          }};
+}
+
+}  // namespace assay::cli

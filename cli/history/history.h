@@ -1,0 +1,35 @@
+// The verbs of `assay history`, a file each (or a few that belong together), and what they share.
+#pragma once
+
+#include "cli/command.h"
+
+#include <filesystem>
+#include <string>
+
+namespace assay::cli {
+
+// Declares --store of a verb. An empty text afterwards means that it was not given.
+void add_store_option(CLI::App& verb, std::string& store);
+// The file that --store names, else $ASSAY_HISTORY. Throws UsageError if neither does.
+std::filesystem::path store_path(const std::string& store);
+// A moment that a flag names, as text in files: a date stands for its first second. Throws UsageError, which begins
+// with `flag`, for any other text.
+std::string moment_of(const std::string& flag, const std::string& text);
+
+Command history_add_command(CLI::App& history);
+Command history_check_command(CLI::App& history);
+Command history_report_command(CLI::App& history);
+Command history_reanalyse_command(CLI::App& history);
+Command history_ack_command(CLI::App& history);
+Command history_mute_command(CLI::App& history);
+Command history_unmute_command(CLI::App& history);
+Command history_expect_command(CLI::App& history);
+Command history_bisect_command(CLI::App& history);
+Command history_confirm_command(CLI::App& history);
+Command history_merge_command(CLI::App& history);
+Command history_alias_command(CLI::App& history);
+Command history_compact_command(CLI::App& history);
+Command history_export_command(CLI::App& history);
+Command history_salvage_command(CLI::App& history);
+
+}  // namespace assay::cli

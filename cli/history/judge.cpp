@@ -1,0 +1,185 @@
+// assay history check, report and reanalyse: what became slower.
+#include "cli/files.h"
+#include "cli/history/history.h"
+#include "harness/core/host.h"
+#include "harness/core/units.h"
+#include "reports/history/branch.h"
+#include "reports/history/document.h"
+#include "reports/render/render.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+namespace assay::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Files {
+  std::string html, markdown, json, junit;
+
+  void add_to(CLI::App& app, bool with_junit) {
+    app.add_option("--html", html, "Write one HTML page to FILE");
+    app.add_option("--md", markdown, "Write at most 20 lines of Markdown to FILE (- for stdout)");
+    app.add_option("--json", json, "Write everything as JSON to FILE (- for stdout)");
+    if (with_junit) app.add_option("--junit", junit, "Write JUnit XML to FILE: a test per machine and family");
+  }
+  void write(const char* verb, const report::Document& page, const report::Document& brief, const Json& data) const {
+    if (!html.empty()) write_named_file(verb, html, report::render_html(page));
+    if (!markdown.empty()) write_named_file(verb, markdown, report::render_markdown(brief));
+    if (!json.empty()) write_named_file(verb, json, report::dump_document(data));
+    print(page, {html, markdown, json, junit});
+  }
+};
+
+struct JudgeFlags {
+  std::string tolerance = "2%", false_alarms = "1%";
+
+  void add_to(CLI::App& app) {
+    app.add_option("--tolerance", tolerance, "Changes below this never alarm")->capture_default_str();
+    app.add_option("--false-alarms", false_alarms, "The most nights without a change on which anything may alarm")
+        ->capture_default_str();
+  }
+  history::Options options(const char* verb) const {
+    const auto share = [&](const char* flag, const std::string& text, double lowest) {
+      const std::string place = fmt::format("{}: {}", verb, flag);
+      const double value = parse_flag(place, text, parse_fraction);
+      if (value < lowest || value >= 0.5)
+        throw UsageError(fmt::format("{}: {} is not from {} to less than 50 %", place, text, format_percent(lowest)));
+      return value;
+    };
+    history::Options options;
+    options.tolerance = share("--tolerance", tolerance, 0);
+    options.false_alarms = share("--false-alarms", false_alarms, 1e-4);
+    return options;
+  }
+};
+
+struct CheckFlags {
+  std::string store, branch;
+  JudgeFlags judge;
+  Files files;
+  bool fresh = false;
+  std::optional<int> max_age;
+};
+
+ExitCode say(const char* verb, ExitCode code, const std::string& why) {
+  if (code == ExitCode::no_data) fmt::print(stderr, "assay: {}: {}\n", verb, why);
+  return code;
+}
+
+// Days since the newest night; a store that somebody restored from a bucket may have missed its last uploads.
+std::optional<std::string> too_old(const history::History& history, std::optional<int> max_age) {
+  if (!max_age || !history.arrival.last) return std::nullopt;
+  const auto today = static_cast<history::Night>(std::time(nullptr) / 86400);
+  if (today - *history.arrival.last <= *max_age) return std::nullopt;
+  return fmt::format("the newest night is {}, more than {} days ago", history::date_text(*history.arrival.last),
+                     *max_age);
+}
+
+ExitCode check_branch(const CheckFlags& flags, store::Store& store, const history::History& main) {
+  const history::BranchComparison comparison = history::compare_branch(store.read(flags.branch), flags.branch, main);
+  const report::Document document = history::branch_document(comparison, main);
+  flags.files.write("history check", document, document, history::branch_json(comparison, main));
+  return say("history check", comparison.exit_code(), fmt::format("no run of branch {} can be compared", flags.branch));
+}
+
+ExitCode run_check(const CheckFlags& flags) {
+  const fs::path path = store_path(flags.store);
+  if (!fs::exists(path))
+    return say("history check", ExitCode::no_data, fmt::format("{}: no such history; was it lost?", path.string()));
+  const history::Options options = flags.judge.options("history check");
+  store::Store store = store::Store::open_existing(path);
+  const history::History history = history::read_history(store, options);
+  if (!flags.branch.empty()) return check_branch(flags, store, history);
+  history::save_events(store, history);
+  history::Outcome outcome = history::outcome_of(history, flags.fresh);
+  if (const auto old = too_old(history, flags.max_age); old && outcome.code == ExitCode::ok)
+    outcome = {ExitCode::no_data, *old};
+  if (!flags.files.junit.empty())
+    write_named_file("history check", flags.files.junit,
+                     report::render_junit(history::history_suite(history, outcome)));
+  flags.files.write("history check", history::history_document(history), history::short_document(history),
+                    history::history_json(history));
+  return say("history check", outcome.code, outcome.why);
+}
+
+struct ReportFlags {
+  std::string store, pattern, since;
+  JudgeFlags judge;
+  Files files;
+};
+
+ExitCode run_history_report(const ReportFlags& flags) {
+  const history::Options options = flags.judge.options("history report");
+  history::View view{flags.pattern, {}};
+  if (!flags.since.empty()) view.since = history::parse_date(flags.since, "history report: --since");
+  store::Store store = store::Store::open_existing(store_path(flags.store));
+  const history::History history = history::read_history(store, options);
+  flags.files.write("history report", history::history_document(history, view), history::short_document(history),
+                    history::history_json(history));
+  bool any = flags.pattern.empty() && !history.series.empty();
+  for (const history::TrackedSeries& one : history.series) any = any || history::matches(flags.pattern, one.name);
+  return say("history report", any ? ExitCode::ok : ExitCode::no_data,
+             history.series.empty() ? "the history is empty" : fmt::format("no series matches {}", flags.pattern));
+}
+
+ExitCode run_reanalyse(const ReportFlags& flags) {
+  const history::Options options = flags.judge.options("history reanalyse");
+  store::Store store = store::Store::open_existing(store_path(flags.store));
+  const history::History history = history::read_history(store, options, true);
+  history::save_events(store, history);
+  std::size_t fresh = 0, withdrawn = 0;
+  for (const history::Event& event : history.found.events) {
+    fresh += event.fresh ? 1 : 0;
+    withdrawn += event.state == history::EventState::withdrawn ? 1 : 0;
+  }
+  fmt::print("{} series, {} nights, {} events: {} not reported before, {} withdrawn\n", history.series.size(),
+             history.analysis.nights.size(), history.found.events.size(), fresh, withdrawn);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+Command history_check_command(CLI::App& history) {
+  auto flags = std::make_shared<CheckFlags>();
+  CLI::App* app = history.add_subcommand("check", "Did anything become slower? Judges the newest night");
+  add_store_option(*app, flags->store);
+  flags->judge.add_to(*app);
+  app->add_flag("--new", flags->fresh, "Fail only for events that no earlier check reported");
+  app->add_option("--pr", flags->branch, "Compare the runs of BRANCH with the main ones, and store nothing");
+  app->add_option("--max-age", flags->max_age, "Exit with 3 if the newest night is more than DAYS ago")
+      ->check(CLI::Range(0, 10000));
+  flags->files.add_to(*app, true);
+  app->footer(
+      "Exit codes: 1 something became slower, or a case that held broke, and nobody has acknowledged, muted or "
+      "expected\n"
+      "it; 3 under 80 % of last week's series arrived, no series has 15 nights, or the history is empty or lost.");
+  return {app, [flags] { return run_check(*flags); }};
+}
+
+Command history_report_command(CLI::App& history) {
+  auto flags = std::make_shared<ReportFlags>();
+  CLI::App* app = history.add_subcommand("report", "Shows events and series, and judges nothing");
+  add_store_option(*app, flags->store);
+  app->add_option("--series", flags->pattern, "Only series whose names contain PATTERN, or match it (* and ?)");
+  app->add_option("--since", flags->since, "Only from this day on: 2026-01-31");
+  flags->judge.add_to(*app);
+  flags->files.add_to(*app, false);
+  return {app, [flags] { return run_history_report(*flags); }};
+}
+
+Command history_reanalyse_command(CLI::App& history) {
+  auto flags = std::make_shared<ReportFlags>();
+  CLI::App* app = history.add_subcommand("reanalyse", "Analyses all nights afresh; decisions and ids stay");
+  add_store_option(*app, flags->store);
+  flags->judge.add_to(*app);
+  return {app, [flags] { return run_reanalyse(*flags); }};
+}
+
+}  // namespace assay::cli

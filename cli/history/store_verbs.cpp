@@ -1,0 +1,98 @@
+// Verbs that look after the store: merge, alias, compact, salvage.
+#include "cli/history/history.h"
+#include "harness/core/units.h"
+#include "harness/core/utc.h"
+#include "harness/store/store.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+namespace assay::cli {
+
+namespace {
+
+struct StoreVerbOptions {
+  std::string store, first, second;
+  std::vector<std::string> files;
+};
+
+// "365" or "365d" before the last night, or a date.
+store::Night first_kept(const std::string& keep, store::Night last) {
+  const std::string digits = keep.ends_with("d") ? keep.substr(0, keep.size() - 1) : keep;
+  constexpr std::size_t max_digits = 6;
+  if (!digits.empty() && digits.size() <= max_digits && digits.find_first_not_of("0123456789") == std::string::npos)
+    return last - std::stoi(digits) + 1;
+  constexpr std::time_t day = 86400;
+  return static_cast<store::Night>(*parse_utc(moment_of("history compact: --keep", keep)) / day);
+}
+
+ExitCode run_merge(const StoreVerbOptions& options) {
+  store::Store store = store::Store::open(store_path(options.store));
+  for (const std::string& file : options.files) fmt::print("{}: {} runs taken\n", file, store.merge(file));
+  return ExitCode::ok;
+}
+
+ExitCode run_alias(const StoreVerbOptions& options) {
+  store::Store::open_existing(store_path(options.store)).alias(options.first, options.second);
+  fmt::print("{} continues {}\n", options.second, options.first);
+  return ExitCode::ok;
+}
+
+ExitCode run_compact(const StoreVerbOptions& options) {
+  store::Store store = store::Store::open_existing(store_path(options.store));
+  const auto last = store.last_night();
+  if (!last) {
+    fmt::print(stderr, "assay: history compact: no run is there\n");
+    return ExitCode::no_data;
+  }
+  const std::size_t gone = store.compact(first_kept(options.first, *last));
+  fmt::print("{} figures became weekly medians\n", gone);
+  return ExitCode::ok;
+}
+
+ExitCode run_salvage(const StoreVerbOptions& options) {
+  const std::vector<std::string> lost = store::salvage(options.first, options.second);
+  for (const std::string& line : lost) fmt::print("lost: {}\n", line);
+  fmt::print("{}: {}\n", options.second, lost.empty() ? "everything could be read" : "what could be read");
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+Command history_merge_command(CLI::App& history) {
+  auto options = std::make_shared<StoreVerbOptions>();
+  CLI::App* app = history.add_subcommand("merge", "Takes what other stores have and this one has not");
+  app->add_option("files", options->files, "Other stores; they keep what they have")->required();
+  add_store_option(*app, options->store);
+  return {app, [options] { return run_merge(*options); }};
+}
+
+Command history_alias_command(CLI::App& history) {
+  auto options = std::make_shared<StoreVerbOptions>();
+  CLI::App* app = history.add_subcommand("alias", "After a benchmark was renamed: the new name continues the old one");
+  app->add_option("old", options->first, "A key or a title of cases, or the name of a series")->required();
+  app->add_option("new", options->second, "The same")->required();
+  add_store_option(*app, options->store);
+  return {app, [options] { return run_alias(*options); }};
+}
+
+Command history_compact_command(CLI::App& history) {
+  auto options = std::make_shared<StoreVerbOptions>();
+  CLI::App* app = history.add_subcommand("compact", "Replaces the figures of old weeks by their medians");
+  app->add_option("--keep", options->first, "What stays as it is: so many days up to the last night, or since a date")
+      ->required();
+  add_store_option(*app, options->store);
+  return {app, [options] { return run_compact(*options); }};
+}
+
+Command history_salvage_command(CLI::App& history) {
+  auto options = std::make_shared<StoreVerbOptions>();
+  CLI::App* app = history.add_subcommand("salvage", "Copies what can still be read of a damaged store to a new one");
+  app->add_option("damaged", options->first, "The damaged store; it is not changed")->required();
+  app->add_option("--out", options->second, "A new file")->required();
+  return {app, [options] { return run_salvage(*options); }};
+}
+
+}  // namespace assay::cli

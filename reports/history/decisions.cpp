@@ -1,0 +1,227 @@
+// Events as they were reported before, and what people decided about them.
+#include "harness/core/error.h"
+#include "harness/core/text.h"
+#include "harness/json/json.h"
+#include "reports/history/events.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace assay::history {
+
+namespace {
+
+constexpr Night near_nights = 3;  // a new analysis may place a change a little differently
+
+template <typename Kind>
+std::optional<Kind> named(const std::string& name, int count) {
+  for (int i = 0; i < count; ++i)
+    if (name_of(static_cast<Kind>(i)) == name) return static_cast<Kind>(i);
+  return std::nullopt;
+}
+
+std::string text_in(const Json& json, const char* name) {
+  const auto at = json.find(name);
+  return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+Night night_in(const Json& json, const char* side) {
+  const auto at = json.find(side);
+  return parse_date(at != json.end() && at->is_object() ? text_in(*at, "night") : "", side);
+}
+
+// The newest of these stored events that is the same: of its kind, near its place, with a series in common.
+const Reported* same_as(const Event& event, const std::vector<const Reported*>& free,
+                        const std::vector<TrackedSeries>& series) {
+  std::set<std::string> names;
+  for (const EventSeries& one : event.series) names.insert(series[one.series].name);
+  for (const Reported* one : free)
+    if (one->kind == event.kind && one->last_before - near_nights < event.first_after &&
+        one->first_after + near_nights > event.last_before &&
+        std::any_of(one->series.begin(), one->series.end(), [&](const auto& name) { return names.contains(name); }))
+      return one;
+  return nullptr;
+}
+
+Event restored(const Reported& report, const std::map<std::string, std::size_t>& by_name) {
+  Event event;
+  event.id = report.id;
+  event.kind = report.kind;
+  // What was measured side by side was real; the series is back since.
+  event.state = report.state == EventState::dismissed ? EventState::dismissed
+                : report.confirmed                    ? EventState::recovered
+                                                      : EventState::withdrawn;
+  event.last_before = report.last_before;
+  event.first_after = report.first_after;
+  event.opened = report.opened;
+  event.confirmed = report.confirmed;
+  event.subject = text_in(report.document, "subject");
+  for (const std::string& name : report.series)
+    if (const auto at = by_name.find(name); at != by_name.end()) event.series.push_back({at->second, 0, {}, 1, false});
+  return event;
+}
+
+// "ack by ann at 2026-01-31T09:00:00Z: rolled back tomorrow".
+std::string told(const char* verb, const store::Decision& decision) {
+  return fmt::format("{} by {} at {}{}: {}", verb, decision.by, decision.at,
+                     decision.until ? " until " + *decision.until : std::string(), decision.reason);
+}
+
+bool covers(const store::Decision& decision, const Event& event, const std::vector<TrackedSeries>& series) {
+  if (decision.target == event.id) return true;
+  if (event.series.empty()) return matches(decision.target, event.subject);
+  return std::all_of(event.series.begin(), event.series.end(),
+                     [&](const EventSeries& one) { return matches(decision.target, series[one.series].name); });
+}
+
+}  // namespace
+
+std::vector<Reported> reported_events(const store::Contents& contents) {
+  std::vector<Reported> all;
+  for (const store::StoredEvent& stored : contents.events) {
+    try {
+      Reported one;
+      one.id = stored.id;
+      one.document = parse_untrusted(stored.document);
+      const auto kind = named<EventKind>(text_in(one.document, "kind"), 6);
+      const auto state = named<EventState>(stored.state, 9);
+      if (!kind || !state || !one.document.is_object()) continue;
+      one.kind = *kind;
+      one.state = *state;
+      one.last_before = night_in(one.document, "from");
+      one.first_after = night_in(one.document, "to");
+      one.opened = parse_date(text_in(one.document, "opened"), "opened");
+      one.confirmed = one.document.value("confirmed", Json(false)) == Json(true);
+      if (const auto names = one.document.find("series"); names != one.document.end() && names->is_array())
+        for (const Json& name : *names)
+          if (name.is_string()) one.series.push_back(name.get<std::string>());
+      all.push_back(std::move(one));
+    } catch (const Error&) {
+      continue;  // of another version, or damaged: the analysis finds the change again
+    }
+  }
+  return all;
+}
+
+const Reported& reported_named(const std::vector<Reported>& events, const std::string& id, const std::string& place) {
+  const Reported* found = nullptr;
+  std::vector<std::string> open;
+  for (const Reported& event : events) {
+    if (event.id == id) return event;
+    if (!id.empty() && event.id.starts_with(id)) {
+      if (found) throw UsageError(fmt::format("{}: several events begin with {}", place, in_quotes(id)));
+      found = &event;
+    }
+    if (event.state == EventState::open && open.size() < 12) open.push_back(event.id);
+  }
+  if (found) return *found;
+  throw UsageError(
+      fmt::format("{}: no event {}; {}", place, in_quotes(id),
+                  open.empty() ? "no check has reported an open one" : fmt::format("open: {}", fmt::join(open, ", "))));
+}
+
+void match_reported(std::vector<Event>& events, const std::vector<Reported>& reported,
+                    const std::vector<TrackedSeries>& series) {
+  std::map<std::string, const Reported*> by_id;
+  for (const Reported& one : reported) by_id[one.id] = &one;
+  std::set<std::string> taken;
+  for (const Event& event : events) taken.insert(event.id);
+  std::vector<const Reported*> free;
+  for (const Reported& one : reported)
+    if (!taken.contains(one.id)) free.push_back(&one);
+  for (Event& event : events) {
+    auto at = by_id.find(event.id);
+    if (at == by_id.end())
+      if (const Reported* same = same_as(event, free, series)) {
+        std::erase(free, same);
+        event.id = same->id;
+        event.opened = same->opened;
+        at = by_id.find(same->id);
+      }
+    event.confirmed = event.confirmed || (at != by_id.end() && at->second->confirmed);
+    constexpr EventState never_alarmed[] = {EventState::small, EventState::withdrawn, EventState::dismissed,
+                                            EventState::recovered, EventState::noted};
+    event.fresh = at == by_id.end() || std::find(std::begin(never_alarmed), std::end(never_alarmed),
+                                                 at->second->state) != std::end(never_alarmed);
+  }
+  std::map<std::string, std::size_t> by_name;
+  for (std::size_t i = 0; i < series.size(); ++i) by_name[series[i].name] = i;
+  for (const Reported* one : free) events.push_back(restored(*one, by_name));
+}
+
+void apply_decisions(std::vector<Event>& events, const std::vector<store::Decision>& decisions,
+                     const std::vector<TrackedSeries>& series, Night today) {
+  const auto until = [](const store::Decision& decision) {
+    try {
+      return decision.until ? parse_date(*decision.until, "until") : INT32_MIN;
+    } catch (const Error&) {
+      return INT32_MIN;
+    }
+  };
+  for (Event& event : events) {
+    const store::Decision *acknowledged = nullptr, *expected = nullptr;
+    std::map<std::string, const store::Decision*> mutes;  // in force, by target
+    for (const store::Decision& decision : decisions) {
+      if (!covers(decision, event, series)) continue;
+      switch (decision.kind) {
+        case store::DecisionKind::acknowledge: acknowledged = &decision; break;
+        case store::DecisionKind::mute:
+          if (until(decision) >= today) mutes[decision.target] = &decision;
+          break;
+        case store::DecisionKind::unmute: mutes.erase(decision.target); break;
+        case store::DecisionKind::expect:
+          if (until(decision) >= event.first_after) expected = &decision;
+          break;
+      }
+    }
+    EventState state = event.state;
+    if (acknowledged && acknowledged->target == event.id) {
+      state = EventState::acknowledged;
+      event.decision = told("acknowledged", *acknowledged);
+    } else if (expected) {
+      state = EventState::expected;
+      event.decision = told("expected", *expected);
+    } else if (!mutes.empty()) {
+      state = EventState::muted;
+      event.decision = told("muted", *mutes.begin()->second);
+    }
+    if (event.state == EventState::open) event.state = state;
+  }
+}
+
+EventSet find_events(const store::Contents& contents, const std::vector<TrackedSeries>& series,
+                     const std::vector<TrackedGroup>& groups, const Analysis& analysis, const Options& options) {
+  const std::vector<Reported> reported = reported_events(contents);
+  EventSet set = step_events(series, groups, analysis, reported, options);
+  const auto add = [&](std::vector<Event> more) {
+    set.events.insert(set.events.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  };
+  add(broken_cases(contents));
+  add(drifts(series, analysis, options));
+  add(replaced_hardware(contents, series));
+  add(changed_protocols(series, analysis, options));
+  match_reported(set.events, reported, series);
+  apply_decisions(set.events, contents.decisions, series, last_night(series).value_or(0));
+  for (Event& event : set.events) {
+    const bool step = event.kind == EventKind::slower || event.kind == EventKind::faster;
+    if (!step || event.state == EventState::small || event.state == EventState::withdrawn) continue;
+    Effect effect{event.last_before, event.first_after, event.kind == EventKind::slower, {}};
+    for (const EventSeries& one : event.series) effect.series.push_back(one.series);
+    event.blame = blame(effect, contents, series, analysis.series);
+  }
+  const auto rank = [](const Event& event) {
+    return std::tuple(!event.alarms(), event.state != EventState::open, -event.first_after, event.id);
+  };
+  std::stable_sort(set.events.begin(), set.events.end(),
+                   [&](const Event& a, const Event& b) { return rank(a) < rank(b); });
+  return set;
+}
+
+}  // namespace assay::history

@@ -1,0 +1,16 @@
+// Series that may change together, as one series.
+#pragma once
+
+#include "reports/history/detect/regimes.h"
+
+namespace assay::history {
+
+// The group's series on the nights that the analysis of night `last` looks at. Each member counts relative to its own
+// median before a date that moves on every 28 nights; a member whose hardware was replaced, anew after that date.
+Track track_of(std::span<const Track> tracks, const Group& group, Night last);
+
+// As walk().
+void walk_group(std::span<const Track> tracks, const Group& group, const Options& options, Night first, Night last,
+                Walked& walked);
+
+}  // namespace assay::history

@@ -1,0 +1,54 @@
+// The regimes of one series, night by night: where it is split, and what becomes of each change. What becomes an alarm
+// is decided over all series afterwards, and nothing here depends on that.
+#pragma once
+
+#include "reports/history/detect/two_keys.h"
+#include "reports/history/detector.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace assay::history {
+
+// A night on which a change might have been an alarm.
+struct Trial {
+  Night night = 0;
+  std::size_t change = 0;  // index into Walked::changes
+  double p = 1;
+  double shift = 0;
+  double spread = 0;      // standard error of a step 14 nights old
+  bool outlasts = true;   // every excursion seen
+  bool usual = false;     // too few nights beyond half of it: at most three, or twice as many as came and went before
+  bool unsteady = false;  // two recoveries in 90 nights
+};
+
+// A change of which the walk found that it is none, unless it had become an alarm meanwhile, which `closed` ends.
+struct WalkedChange {
+  Change change;
+  bool merged = false;
+};
+
+struct Walked {
+  SeriesState state;  // without its changes
+  std::vector<WalkedChange> changes;
+  std::vector<Trial> trials;
+  std::vector<Night> tested;  // nights with enough before them
+};
+
+struct WalkRange {
+  Night first = 0;       // nights before were walked already
+  Night last = 0;        // later nights are not looked at
+  bool refresh = false;  // estimate the noise on the first night: earlier values have changed
+};
+
+// Walks the nights of `range`. `walked` is what an earlier walk of the same track gave, or starts empty.
+void walk(const Track& track, const Options& options, const WalkRange& range, Walked& walked);
+
+// After the last night: what is detectable, drift, and suspects of that night.
+void conclude(const Track& track, const Options& options, const NightSummary& night, SeriesState& state);
+
+// The smallest step that is found within 14 nights in 80 % of cases; `spread` is the standard error of its size then.
+double detectable_step(double spread, const Options& options, std::size_t tests);
+bool is_flaky(bool unsteady, double spread, const Options& options, std::size_t tests);
+
+}  // namespace assay::history

@@ -1,0 +1,465 @@
+// The page of a history, and its short form.
+#include "reports/history/document.h"
+
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/statistics/statistics.h"
+#include "reports/data/cells.h"
+#include "reports/data/words.h"
+#include "reports/history/variation.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <utility>
+
+namespace assay::history {
+
+namespace {
+
+using report::Align;
+using report::Cell;
+using report::count_cell;
+using report::Document;
+using report::no_cell;
+using report::Section;
+using report::Table;
+using report::text_cell;
+using report::Tone;
+
+constexpr std::size_t max_pictures = 10;  // events with curves
+constexpr std::size_t max_rows = 1000;    // of a table; the JSON has all
+
+std::string percent(double log_ratio) { return fmt::format("{:+.1f} %", 100 * std::expm1(log_ratio)); }
+
+Cell shift_cell(const std::optional<double>& shift, const std::optional<Interval>& interval) {
+  if (!shift) return no_cell();
+  std::string text = percent(*shift);
+  if (interval) text += fmt::format(" ({} .. {})", percent(interval->low), percent(interval->high));
+  return {text, {{"value", std::expm1(*shift)}, {"unit", "1"}}, Tone::plain, {}, *shift};
+}
+
+Tone tone_of(const Event& event) {
+  if (event.alarms()) return Tone::bad;
+  if (event.state == EventState::open) return event.kind == EventKind::faster ? Tone::good : Tone::warn;
+  return Tone::faint;
+}
+
+std::string nights_text(Night before, Night after) { return date_text(before) + " .. " + date_text(after); }
+
+std::string why(const Event& event) {
+  if (!event.decision.empty()) return event.decision;
+  return event.detail.empty() ? event.blame.sentence : event.detail;
+}
+
+const std::vector<report::Column>& event_columns() {
+  static const std::vector<report::Column> columns = {{"id", "event"},
+                                                      {"state", "state"},
+                                                      {"kind", "kind"},
+                                                      {"between", "between"},
+                                                      {"what", "what"},
+                                                      {"shift", "speed", Align::right},
+                                                      {"series", "series", Align::right},
+                                                      {"why", "cause or decision"}};
+  return columns;
+}
+
+std::vector<Cell> event_row(const Event& event) {
+  const std::string state = std::string(name_of(event.state)) + (event.fresh && event.alarms() ? ", new" : "");
+  return {text_cell(event.id, tone_of(event)),
+          text_cell(state, tone_of(event)),
+          text_cell(std::string(name_of(event.kind))),
+          {nights_text(event.last_before, event.first_after), date_text(event.first_after)},
+          text_cell(event.subject),
+          shift_cell(event.shift, event.interval),
+          count_cell(static_cast<std::int64_t>(event.series.size())),
+          text_cell(why(event))};
+}
+
+// Speed of the worst series around an event, as a share of what it was before.
+report::Figure event_figure(const Event& event, const History& history) {
+  constexpr std::size_t curves = 5;
+  constexpr Night before = 60;
+  report::Figure figure{"event-" + event.id,
+                        fmt::format("{}: {}", event.id, event.subject),
+                        fmt::format("{}, {} after {}", event.subject, event.shift ? percent(*event.shift) : "changed",
+                                    date_text(event.last_before)),
+                        {"nights since the change", ""},
+                        {"speed, of that before", "1"},
+                        {}};
+  for (std::size_t i = 0; i < std::min(curves, event.series.size()); ++i) {
+    const TrackedSeries& series = history.series[event.series[i].series];
+    const auto& track = series.track;
+    const auto last = series.at_or_before(event.last_before);
+    if (!last) continue;
+    const std::size_t from = *last + 1 - std::min<std::size_t>(*last + 1, 14);
+    const double level = median(std::span(track.values).subspan(from, *last + 1 - from));
+    report::Curve curve{series.name, report::Mark::line_and_points, {}};
+    for (std::size_t n = 0; n < track.nights.size(); ++n)
+      if (track.nights[n] > event.first_after - before)
+        curve.points.push_back({static_cast<double>(track.nights[n] - event.first_after),
+                                std::exp(track.values[n] - level),
+                                {},
+                                date_text(track.nights[n])});
+    figure.curves.push_back(std::move(curve));
+  }
+  return figure;
+}
+
+report::List event_list(const Event& event, const History& history) {
+  report::List list{"about-" + event.id, {}};
+  const auto line = [&](const std::string& text) { list.items.push_back(text); };
+  line(fmt::format("{}: {}.", event.id, event.blame.sentence.empty() ? event.detail : event.blame.sentence));
+  if (!event.blame.exonerated.empty()) {
+    std::vector<std::string> names;
+    for (const Cause& cause : event.blame.exonerated)
+      names.push_back(
+          fmt::format("{} (changed without effect on {})", cause.fact, fmt::join(cause.exonerated_by, ", ")));
+    line(fmt::format("Not the cause: {}.", fmt::join(names, "; ")));
+  }
+  if (!event.blame.mediators.empty()) {
+    std::vector<std::string> names;
+    for (const Cause& cause : event.blame.mediators) names.push_back(cause.fact);
+    line(fmt::format("Changed with it, as an effect: {}.", fmt::join(names, ", ")));
+  }
+  if (event.confirmed) line("Confirmed by measuring both sides in turn.");
+  for (const std::string& command : bisect_commands(event_json(event, history))) line(command);
+  return list;
+}
+
+Section event_section(const std::vector<const Event*>& events) {
+  Section section{"events", "Events", {}};
+  if (events.empty()) {
+    section.blocks.push_back(report::Text{"None.", Tone::faint});
+    return section;
+  }
+  Table table{"events", "", event_columns(), {}};
+  for (const Event* event : events) table.rows.push_back(event_row(*event));
+  section.blocks.push_back(std::move(table));
+  return section;
+}
+
+Section about_section(const std::vector<const Event*>& events, const History& history) {
+  Section section{"about", "About each event", {}};
+  std::size_t pictures = 0;
+  for (const Event* event : events) {
+    if (!event->series.empty() && pictures++ < max_pictures) section.blocks.push_back(event_figure(*event, history));
+    section.blocks.push_back(event_list(*event, history));
+  }
+  return section;
+}
+
+Section suspect_section(const std::vector<const Suspect*>& suspects, const History& history) {
+  Section section{"suspects", "Suspects", {}};
+  if (suspects.empty()) return section;
+  section.blocks.push_back(report::Text{
+      "More nights decide; they never fail a check. `assay history confirm` decides one tonight.", Tone::faint});
+  Table table{"suspects",
+              "",
+              {{"id", "suspect"},
+               {"between", "between"},
+               {"series", "series"},
+               {"shift", "speed", Align::right},
+               {"needs", "nights still needed"},
+               {"note", ""}},
+              {}};
+  for (const Suspect* one : suspects)
+    table.rows.push_back({text_cell(one->id), text_cell(nights_text(one->change.last_before, one->change.first_after)),
+                          text_cell(history.series[one->series].name),
+                          shift_cell(one->change.shift, one->change.interval),
+                          one->nights_needed ? count_cell(*one->nights_needed) : text_cell("cannot be told"),
+                          text_cell(one->dismissed           ? "measured again: no difference"
+                                    : one->change.same_night ? "larger than ever: worth confirming tonight"
+                                                             : "")});
+  section.blocks.push_back(std::move(table));
+  return section;
+}
+
+// Cases that do not hold now, whether they ever did.
+std::vector<std::string> broken_now(const store::Contents& contents) {
+  std::map<std::pair<std::string, std::string>, std::string> now;
+  for (const store::Run& run : contents.runs) {
+    for (const std::string& text : run.broken) now[{run.machine, text.substr(0, text.find(": "))}] = text;
+    for (const std::string& key : run.held) now.erase({run.machine, key});
+  }
+  std::vector<std::string> lines;
+  for (const auto& [place, text] : now) lines.push_back(place.first + ": " + text);
+  return lines;
+}
+
+Section silent_section(const History& history, const std::function<bool(std::size_t)>& shown) {
+  Section section{"silent", "Silent, broken, flaky", {}};
+  const auto list = [&](const char* id, const std::string& title, std::vector<std::string> items) {
+    if (items.empty()) return;
+    section.blocks.push_back(report::Text{fmt::format("{}: {}.", title, items.size())});
+    if (items.size() > 100) items.resize(100);
+    section.blocks.push_back(report::List{id, std::move(items)});
+  };
+  std::vector<std::string> silent, flaky;
+  for (const std::size_t index : history.arrival.silent)
+    if (shown(index)) silent.push_back(history.series[index].name);
+  for (std::size_t i = 0; i < history.analysis.series.size(); ++i)
+    if (history.analysis.series[i].flaky && shown(i)) flaky.push_back(history.series[i].name);
+  list("silent", "Ran in the week before, and not on the last night", std::move(silent));
+  list("broken", "Cases that do not hold", broken_now(history.contents));
+  list("flaky", "Too restless to alarm soon", std::move(flaky));
+  return section;
+}
+
+Section noise_section(const History& history) {
+  Section section{"noise", "Noise", {}};
+  section.in_terminal = false;
+  const auto share = [](const std::optional<double>& sigma) { return sigma ? report::share_cell(*sigma) : no_cell(); };
+  Table table{"noise",
+              "",
+              {{"family", "family"},
+               {"series", "series", Align::right},
+               {"detectable", "detectable", Align::right},
+               {"within", "within a run", Align::right},
+               {"runs", "between runs of a night", Align::right},
+               {"nights", "between nights", Align::right},
+               {"machines", "between machines", Align::right},
+               {"buy", "what would help"}},
+              {}};
+  const auto known = detectable(history);
+  for (const Variation& one : variations(history.contents, history.series, history.analysis.series)) {
+    const auto at = known.find(one.family);
+    table.rows.push_back({text_cell(one.family), count_cell(static_cast<std::int64_t>(one.series)),
+                          at == known.end() ? no_cell() : report::share_cell(at->second), share(one.within_run),
+                          share(one.between_runs), share(one.between_nights), share(one.between_machines),
+                          text_cell(one.advice)});
+  }
+  section.blocks.push_back(std::move(table));
+  section.blocks.push_back(report::Text{
+      "Standard deviations, medians over series, of the last 60 nights. Detectable: the smallest step found within 14 "
+      "nights in 80 % of cases.",
+      Tone::faint});
+  return section;
+}
+
+Section promise_section(const History& history) {
+  Section section{"promise", "What this can tell", {}};
+  report::List list{"promise", {fmt::format("Alarms: {}.", promise(history.options))}};
+  std::vector<std::string> families;
+  for (const auto& [family, share] : detectable(history))
+    families.push_back(fmt::format("{} {}", family, format_percent(share)));
+  list.items.push_back(
+      families.empty() ? fmt::format("Detectable: not known before a series has {} nights.", min_nights)
+                       : fmt::format("Detectable within 14 nights in 80 % of cases: {}.", fmt::join(families, ", ")));
+  for (const std::string& text : exceptions(history)) list.items.push_back(text);
+  section.blocks.push_back(std::move(list));
+  return section;
+}
+
+Section method_section(const Options& options) {
+  Section section{"method", "Method", {}};
+  section.in_terminal = false;
+  section.blocks.push_back(report::List{
+      "method",
+      {"A series is a case, device, ranks, nodes, conditions and metric on a machine; a night is a UTC day, its figure "
+       "the median of its runs. What a library or a search chose is no part of a series: a change of it is a cause.",
+       "A change needs two tests that agree: a Student-t likelihood ratio and normal scores, both corrected for "
+       "autocorrelation. It begins as a suspect; Benjamini-Hochberg over all series of a night opens it as an event.",
+       fmt::format("Changes below {} never alarm. One event is everything that changed in one direction between the "
+                   "same two nights, under one id for ever.",
+                   format_percent(options.tolerance)),
+       "Blame: facts that differ across the gap, by Fisher's exact test over machines and series. A fact that changed "
+       "elsewhere without effect is not the cause; clock, power and throttling are effects of something else.",
+       "Drift: the last 30 nights against the first 60 of the regime. Drifts never fail a check."}});
+  return section;
+}
+
+Section series_section(const History& history, const std::vector<std::size_t>& chosen, const View& view) {
+  Section section{"series", "Series", {}};
+  report::Figure figure{"series",
+                        "Speed, of the first night shown",
+                        "Each night's speed of the series chosen",
+                        {"nights before the last", ""},
+                        {"speed", "1"},
+                        {}};
+  Table table{"series",
+              "",
+              {{"series", "series"},
+               {"nights", "nights", Align::right},
+               {"first", "first", Align::right},
+               {"last", "last", Align::right},
+               {"noise", "noise", Align::right},
+               {"detectable", "detectable", Align::right}},
+              {}};
+  for (const std::size_t index : chosen) {
+    const TrackedSeries& one = history.series[index];
+    const SeriesState& state = history.analysis.series[index];
+    const auto from = view.since ? one.at_or_after(*view.since) : std::optional<std::size_t>(0);
+    if (!from || table.rows.size() == max_rows) continue;
+    const auto cell = [&](double value) { return report::quantity_cell({one.figure(value), {}}, one.identity.unit); };
+    table.rows.push_back({text_cell(one.name), count_cell(static_cast<std::int64_t>(one.track.nights.size() - *from)),
+                          cell(one.track.values[*from]), cell(one.track.values.back()), report::share_cell(state.sigma),
+                          state.detectable ? report::share_cell(*state.detectable) : no_cell()});
+    if (figure.curves.size() == 5) continue;
+    report::Curve curve{one.name, report::Mark::line_and_points, {}};
+    for (std::size_t n = *from; n < one.track.nights.size(); ++n)
+      curve.points.push_back({static_cast<double>(one.track.nights[n] - history.arrival.last.value_or(0)),
+                              std::exp(one.track.values[n] - one.track.values[*from]),
+                              {},
+                              date_text(one.track.nights[n])});
+    figure.curves.push_back(std::move(curve));
+  }
+  section.blocks.push_back(std::move(table));
+  if (!figure.curves.empty()) section.blocks.push_back(std::move(figure));
+  return section;
+}
+
+std::string counts(const History& history, const std::vector<const Event*>& events) {
+  const auto count = [&](auto test) {
+    return std::count_if(events.begin(), events.end(), [&](const Event* event) { return test(*event); });
+  };
+  const auto of = [&](EventKind kind) {
+    return count([&](const Event& one) { return one.kind == kind && one.state == EventState::open; });
+  };
+  const auto in = [&](EventState state) { return count([&](const Event& one) { return one.state == state; }); };
+  const auto protocols =
+      count([](const Event& one) { return one.alarms() && one.kind == EventKind::changed_protocol; });
+  std::string text =
+      fmt::format("slower: {} · broke: {} · faster: {} · drifts: {} · suspects: {}", of(EventKind::slower) + protocols,
+                  of(EventKind::broke), of(EventKind::faster), of(EventKind::drift), history.found.suspects.size());
+  for (const EventState state :
+       {EventState::acknowledged, EventState::muted, EventState::expected, EventState::recovered})
+    if (const auto n = in(state); n > 0) text += fmt::format(" · {}: {}", name_of(state), n);
+  return text;
+}
+
+Document headed(const History& history, const std::vector<const Event*>& events) {
+  Document document{"Assay history", "", counts(history, events), Tone::good, {}};
+  std::string arrived = "no night yet";
+  if (history.arrival.last) arrived = "newest night " + date_text(*history.arrival.last);
+  if (history.arrival.expected > 0)
+    arrived += fmt::format(", {} of last week's {} series arrived", history.arrival.arrived, history.arrival.expected);
+  document.headline = fmt::format("{} series, {}; {}", format_number(static_cast<double>(history.series.size()), 0),
+                                  promise(history.options), arrived);
+  const auto any = [&](auto test) {
+    return std::any_of(events.begin(), events.end(), [&](auto* e) { return test(*e); });
+  };
+  if (any([](const Event& event) { return event.alarms(); }))
+    document.tone = Tone::bad;
+  else if (!history.arrival.enough() || history.arrival.judged == 0 ||
+           any([](const Event& event) { return event.state == EventState::open && event.kind == EventKind::drift; }))
+    document.tone = Tone::warn;
+  return document;
+}
+
+void add_section(Document& document, Section section) {
+  if (!section.blocks.empty()) document.sections.push_back(std::move(section));
+}
+
+}  // namespace
+
+std::map<std::string, double> detectable(const History& history) {
+  std::map<std::string, std::vector<double>> families;
+  for (std::size_t i = 0; i < history.analysis.series.size(); ++i)
+    if (const auto& step = history.analysis.series[i].detectable)
+      families[history.series[i].identity.family].push_back(std::expm1(*step));
+  std::map<std::string, double> medians;
+  for (const auto& [family, steps] : families) medians[family] = median(steps);
+  return medians;
+}
+
+std::string promise(const Options& options) {
+  const double nights = options.false_alarms > 0 ? 1 / options.false_alarms : 0;
+  return fmt::format("at most 1 false alarm in {} nights", format_number(nights, nights < 10 ? 1 : 0));
+}
+
+std::vector<std::string> exceptions(const History& history) {
+  std::size_t young = 0;
+  std::set<std::string> machines;
+  for (const TrackedSeries& one : history.series)
+    if (one.track.nights.size() < settled_nights) ++young, machines.insert(one.identity.machine);
+  std::vector<std::string> all = {
+      "Not covered: a slower state that lasts several nights and goes by itself, until the series is known to have "
+      "it."};
+  if (young > 0)
+    all.push_back(fmt::format("Not covered either: {} series on {} with fewer than {} nights; import their past.",
+                              young, report::plural(static_cast<std::int64_t>(machines.size()), "machine"),
+                              settled_nights));
+  return all;
+}
+
+Document history_document(const History& history, const View& view) {
+  const auto shown = [&](std::size_t index) {
+    return view.pattern.empty() || matches(view.pattern, history.series[index].name);
+  };
+  std::vector<const Event*> all, current, past, facts;
+  for (const Event& event : history.found.events) {
+    if (view.since && event.first_after < *view.since) continue;
+    const bool any = event.series.empty() ? view.pattern.empty() || matches(view.pattern, event.subject)
+                                          : std::any_of(event.series.begin(), event.series.end(),
+                                                        [&](const EventSeries& one) { return shown(one.series); });
+    if (!any) continue;
+    all.push_back(&event);
+    (event.state == EventState::open ? current : past).push_back(&event);
+  }
+  std::vector<const Suspect*> suspects;
+  for (const Suspect& suspect : history.found.suspects)
+    if (shown(suspect.series)) suspects.push_back(&suspect);
+  Document document = headed(history, all);
+  add_section(document, event_section(current));
+  if (!current.empty()) add_section(document, about_section(current, history));
+  add_section(document, suspect_section(suspects, history));
+  if (!past.empty()) {
+    Section section{"past", "Recovered, decided, and small events", {}};
+    Table table{"past", "", event_columns(), {}};
+    for (const Event* event : past)
+      if (table.rows.size() < max_rows) table.rows.push_back(event_row(*event));
+    section.blocks.push_back(std::move(table));
+    document.sections.push_back(std::move(section));
+  }
+  add_section(document, silent_section(history, shown));
+  if (!view.pattern.empty() || view.since) {
+    std::vector<std::size_t> chosen;
+    for (std::size_t i = 0; i < history.series.size(); ++i)
+      if (shown(i)) chosen.push_back(i);
+    if (!chosen.empty()) add_section(document, series_section(history, chosen, view));
+  }
+  add_section(document, promise_section(history));
+  add_section(document, noise_section(history));
+  add_section(document, method_section(history.options));
+  return document;
+}
+
+Document short_document(const History& history) {
+  constexpr std::size_t events = 6;
+  std::vector<const Event*> all, shown;
+  for (const Event& event : history.found.events) {
+    all.push_back(&event);
+    if (event.state == EventState::open) shown.push_back(&event);
+  }
+  Document document = headed(history, all);
+  Section section{"events", "", {}};
+  const std::size_t more = shown.size() - std::min(events, shown.size());
+  shown.resize(shown.size() - more);
+  if (!shown.empty()) {
+    Table table{"events", "", event_columns(), {}};
+    for (const Event* event : shown) table.rows.push_back(event_row(*event));
+    section.blocks.push_back(std::move(table));
+  }
+  std::string rest = more > 0 ? fmt::format("{} more open events. ", more) : "";
+  if (!history.found.suspects.empty()) {
+    const Suspect& first = history.found.suspects.front();
+    rest += fmt::format("Suspects: {}, the first {} ({}). ", history.found.suspects.size(),
+                        history.series[first.series].name, percent(first.change.shift));
+  }
+  std::vector<std::string> families;
+  for (const auto& [family, share] : detectable(history))
+    if (families.size() < 8) families.push_back(fmt::format("{} {}", family, format_percent(share)));
+  if (!families.empty()) rest += fmt::format("Detectable: {}. ", fmt::join(families, ", "));
+  rest += fmt::format("{}", fmt::join(exceptions(history), " "));
+  section.blocks.push_back(report::Text{rest});
+  document.sections.push_back(std::move(section));
+  return document;
+}
+
+}  // namespace assay::history

@@ -1,0 +1,47 @@
+// What `history check` and `history report` print and write.
+#pragma once
+
+#include "reports/history/history.h"
+#include "reports/model/document.h"
+#include "reports/model/test_suite.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::history {
+
+// What to show of a history: all, or series whose names match, from a night on.
+struct View {
+  std::string pattern = {};
+  std::optional<Night> since = {};
+};
+
+// Events with curves of their worst series, suspects, what is silent, broken or flaky, what is detectable, noise,
+// drift.
+report::Document history_document(const History& history, const View& view = {});
+// For a comment on a change: at most 20 lines of Markdown, events first.
+report::Document short_document(const History& history);
+// {"schema":1,"events":[..],"suspects":[..],"small":[..],"series_tested":..,"missing":..,"false_alarms_per_night":..,
+//  "detectable":{family: share},..}
+Json history_json(const History& history);
+Json event_json(const Event& event, const History& history);
+// A test per family and machine; those with an event that alarms fail. What did not arrive is skipped.
+report::TestSuite history_suite(const History& history, const Outcome& outcome);
+
+// Of each family, the smallest step that is found within 14 nights in 80 % of cases: the median over its series.
+std::map<std::string, double> detectable(const History& history);
+// "at most 1 false alarm in 100 nights", and what that does not cover.
+std::string promise(const Options& options);
+std::vector<std::string> exceptions(const History& history);
+// Commands that find the commit of an event, as event_json() gives it, by `git bisect` with `assay ab` as the judge.
+// Empty if the commits on both sides are not known. `build` and `run` are the user's commands in a checkout.
+struct BisectCommands {
+  std::string build = "BUILD";
+  std::string run = "COMMAND";
+};
+std::vector<std::string> bisect_commands(const Json& event, const BisectCommands& commands = {});
+
+}  // namespace assay::history

@@ -1,0 +1,210 @@
+// The history for machines: JSON, JUnit, and the commands of git bisect.
+#include "harness/core/text.h"
+#include "harness/core/utc.h"
+#include "harness/json/json.h"
+#include "reports/data/figures.h"
+#include "reports/history/document.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace assay::history {
+
+namespace {
+
+// A ratio of speeds, less 1: -0.2 is a fifth slower.
+double relative(double log_ratio) { return std::expm1(log_ratio); }
+
+Json shift_json(std::optional<double> shift, const std::optional<Interval>& interval) {
+  return {{"value", shift ? Json(relative(*shift)) : Json()},
+          {"low", interval ? Json(relative(interval->low)) : Json()},
+          {"high", interval ? Json(relative(interval->high)) : Json()}};
+}
+
+Json end_json(Night night, const store::Run* run) {
+  return {{"run", run ? Json(run->id) : Json()},
+          {"night", date_text(night)},
+          {"commit", run && !run->commit.empty() ? Json(run->commit) : Json()}};
+}
+
+Json causes_json(const std::vector<Cause>& causes) {
+  Json all = Json::array();
+  for (const Cause& cause : causes)
+    all.push_back({{"fact", cause.fact},
+                   {"before", cause.before.empty() ? Json() : Json(cause.before)},
+                   {"after", cause.after.empty() ? Json() : Json(cause.after)},
+                   {"p", cause.p},
+                   {"evidence", cause.evidence},
+                   {"exonerated_by", cause.exonerated_by}});
+  return all;
+}
+
+Json changes_json(const std::vector<EventSeries>& parts, const History& history) {
+  Json all = Json::array();
+  for (const EventSeries& part : parts) {
+    const TrackedSeries& series = history.series[part.series];
+    all.push_back({{"series", series.name},
+                   {"machine", series.identity.machine},
+                   {"case", series.identity.key},
+                   {"metric", series.identity.metric},
+                   {"unit", series.identity.unit},
+                   {"shift", shift_json(part.shift, part.interval)},
+                   {"alarmed", part.alarmed}});
+  }
+  return all;
+}
+
+// The run on one side of an event: that of its worst series, or the machine's of a case that broke.
+const store::Run* run_of(const Event& event, const History& history, bool after) {
+  if (!event.series.empty()) {
+    const std::size_t worst = event.series.front().series;
+    return after ? history.run_after(worst, event.first_after) : history.run_before(worst, event.last_before);
+  }
+  const store::Run* found = nullptr;
+  for (const store::Run& run : history.contents.runs) {
+    if (event.machines.empty() || run.machine != event.machines.front()) continue;
+    if (after && run.night >= event.first_after) return &run;
+    if (!after && run.night <= event.last_before) found = &run;
+  }
+  return found;
+}
+
+Json suspect_json(const Suspect& suspect, const History& history) {
+  return {{"id", suspect.id},
+          {"series", history.series[suspect.series].name},
+          {"from", {{"night", date_text(suspect.change.last_before)}}},
+          {"to", {{"night", date_text(suspect.change.first_after)}}},
+          {"shift", shift_json(suspect.change.shift, suspect.change.interval)},
+          {"p", suspect.change.p},
+          {"nights_needed", suspect.nights_needed ? Json(*suspect.nights_needed) : Json()},
+          {"same_night", suspect.change.same_night},
+          {"dismissed", suspect.dismissed}};
+}
+
+// In single quotes for a shell.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+bool is_commit(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '.' || c == '_' || c == '/';
+  }) && text.front() != '-';
+}
+
+}  // namespace
+
+Json event_json(const Event& event, const History& history) {
+  Json series = Json::array();
+  for (const EventSeries& one : event.series) series.push_back(history.series[one.series].name);
+  return {{"id", event.id},
+          {"state", name_of(event.state)},
+          {"kind", name_of(event.kind)},
+          {"direction", event.shift ? Json(*event.shift < 0 ? "slower" : "faster") : Json()},
+          {"subject", event.subject},
+          {"series", std::move(series)},
+          {"machines", event.machines},
+          {"from", end_json(event.last_before, run_of(event, history, false))},
+          {"to", end_json(event.first_after, run_of(event, history, true))},
+          {"opened", date_text(event.opened)},
+          {"closed", event.closed ? Json(date_text(*event.closed)) : Json()},
+          {"shift", shift_json(event.shift, event.interval)},
+          {"changes", changes_json(event.series, history)},
+          {"causes", causes_json(event.blame.causes)},
+          {"exonerated", causes_json(event.blame.exonerated)},
+          {"mediators", causes_json(event.blame.mediators)},
+          {"blame", event.blame.sentence},
+          {"confirmed", event.confirmed},
+          {"detail", event.detail},
+          {"decision", event.decision.empty() ? Json() : Json(event.decision)}};
+}
+
+Json history_json(const History& history) {
+  Json events = Json::array(), small = Json::array(), suspects = Json::array(), silent = Json::array(),
+       flaky = Json::array();
+  for (const Event& event : history.found.events) {
+    Json one = event_json(event, history);
+    one["new"] = event.fresh;
+    (event.state == EventState::small ? small : events).push_back(std::move(one));
+  }
+  for (const Suspect& suspect : history.found.suspects) suspects.push_back(suspect_json(suspect, history));
+  for (const std::size_t index : history.arrival.silent) silent.push_back(history.series[index].name);
+  for (std::size_t i = 0; i < history.analysis.series.size(); ++i)
+    if (history.analysis.series[i].flaky) flaky.push_back(history.series[i].name);
+  const auto& nights = history.analysis.nights;
+  return {{"schema", 1},
+          {"night", history.arrival.last ? Json(date_text(*history.arrival.last)) : Json()},
+          {"events", std::move(events)},
+          {"suspects", std::move(suspects)},
+          {"small", std::move(small)},
+          {"series", history.series.size()},
+          {"series_tested", nights.empty() ? 0 : nights.back().tested},
+          {"missing", history.arrival.expected - history.arrival.arrived},
+          {"silent", std::move(silent)},
+          {"flaky", std::move(flaky)},
+          {"false_alarms_per_night", history.options.false_alarms},
+          {"tolerance", history.options.tolerance},
+          {"detectable", detectable(history)},
+          {"exceptions", exceptions(history)}};
+}
+
+report::TestSuite history_suite(const History& history, const Outcome& outcome) {
+  using report::TestCase;
+  report::TestSuite suite{
+      "assay history", "", history.arrival.last ? date_text(*history.arrival.last) + "T00:00:00Z" : "", {}};
+  std::map<std::pair<std::string, std::string>, TestCase> tests;
+  for (const TrackedSeries& series : history.series) {
+    const auto& [machine, family] = std::pair(series.identity.machine, series.identity.family);
+    tests.try_emplace({machine, family}, TestCase{machine, family, TestCase::Outcome::passed, "", "", "", 0});
+  }
+  for (const Event& event : history.found.events) {
+    if (!event.alarms()) continue;
+    const std::string line =
+        fmt::format("{} {}: {}{}", event.id, name_of(event.kind), event.subject,
+                    event.shift ? fmt::format(", {:+.1f} %", 100 * relative(*event.shift)) : ": " + event.detail);
+    std::set<std::pair<std::string, std::string>> places;
+    for (const EventSeries& one : event.series) {
+      const store::Identity& id = history.series[one.series].identity;
+      places.insert({id.machine, id.family});
+    }
+    if (places.empty()) places.insert({event.machines.empty() ? "" : event.machines.front(), event.subject});
+    for (const auto& place : places) {
+      TestCase& test = tests[place];
+      test.classname = place.first, test.name = place.second;
+      test.outcome = TestCase::Outcome::failed;
+      test.message += (test.message.empty() ? "" : "; ") + line;
+      test.detail += line + "\n" + event.blame.sentence + "\n";
+    }
+  }
+  for (auto& [place, test] : tests) suite.cases.push_back(std::move(test));
+  if (outcome.code == ExitCode::no_data)
+    suite.cases.push_back({"history", "enough to say", TestCase::Outcome::skipped, outcome.why, "", "", 0});
+  return suite;
+}
+
+std::vector<std::string> bisect_commands(const Json& event, const BisectCommands& commands) {
+  const auto commit = [&](const char* pointer) -> std::string {
+    const Json::json_pointer at(pointer);
+    return event.contains(at) && event.at(at).is_string() ? event.at(at).get<std::string>() : "";
+  };
+  const std::string good = commit("/from/commit"), bad = commit("/to/commit");
+  if (!is_commit(good) || !is_commit(bad) || good == bad) return {};
+  // 125 tells git to skip a commit: it does not build, or too little was measured to say.
+  const std::string judge = fmt::format(
+      "{} || exit 125; assay ab --a {} --b {}; code=$?; [ $code -ne 3 ] || exit 125; [ $code -le 1 ] || exit 128; "
+      "exit $code",
+      commands.build, quoted("cd ../assay-good && " + commands.run), quoted(commands.run));
+  return {fmt::format("git worktree add ../assay-good {}", good),
+          fmt::format("(cd ../assay-good && {})", commands.build), fmt::format("git bisect start {} {}", bad, good),
+          fmt::format("git bisect run sh -c {}", quoted(judge))};
+}
+
+}  // namespace assay::history

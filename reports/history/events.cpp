@@ -1,0 +1,333 @@
+#include "reports/history/events.h"
+
+#include "harness/core/error.h"
+#include "harness/core/text.h"
+#include "harness/record/content_hash.h"
+#include "harness/statistics/statistics.h"
+#include "reports/data/words.h"
+
+#include <fmt/format.h>
+#include <boost/math/distributions/normal.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace assay::history {
+
+namespace {
+
+constexpr double same_place = 0.05;  // a change may lie where it has this share of its own best weight
+constexpr double undone = 0.35;      // of a step that is left
+constexpr int max_needed = 56;       // nights after which the detector decides anyway
+
+// A change of a series or of a group.
+struct Item {
+  bool group = false;
+  std::size_t index = 0;
+  const Change* change = nullptr;
+  bool alarmed = false;
+  bool confirmed = false;
+  std::optional<Night> over = {};  // since when it no longer matters
+  bool used = false;
+};
+
+struct Weight {
+  std::size_t gap = 0;  // between nights gap and gap + 1 of all nights
+  double weight = 0;
+};
+
+// The gaps between all nights of any series. A series that missed nights has equal weight in each that it spans.
+class Gaps {
+ public:
+  explicit Gaps(const std::vector<TrackedSeries>& series) {
+    std::set<Night> all;
+    for (const TrackedSeries& one : series) all.insert(one.track.nights.begin(), one.track.nights.end());
+    nights_.assign(all.begin(), all.end());
+  }
+  std::size_t count() const { return nights_.empty() ? 0 : nights_.size() - 1; }
+  Night before(std::size_t gap) const { return nights_[gap]; }
+  Night after(std::size_t gap) const { return nights_[gap + 1]; }
+
+  std::vector<Weight> of(const Change& change) const {
+    std::vector<Weight> all;
+    const auto spread = [&](Night before, Night after, double weight) {
+      for (std::size_t gap = place(before); gap < count() && nights_[gap + 1] <= after; ++gap)
+        all.push_back({gap, weight});
+    };
+    for (const Change::Gap& gap : change.gaps) spread(gap.before, gap.after, gap.weight);
+    if (all.empty()) spread(change.last_before, change.first_after, 1);
+    return all;
+  }
+
+ private:
+  std::size_t place(Night night) const {
+    return static_cast<std::size_t>(std::lower_bound(nights_.begin(), nights_.end(), night) - nights_.begin());
+  }
+  std::vector<Night> nights_;
+};
+
+double best_of(const std::vector<Weight>& weights) {
+  double best = 0;
+  for (const Weight& one : weights) best = std::max(best, one.weight);
+  return best;
+}
+
+bool lies_in(const std::vector<Weight>& weights, std::size_t gap) {
+  for (const Weight& one : weights)
+    if (one.gap == gap) return one.weight >= same_place * best_of(weights);
+  return false;
+}
+
+// When later changes of the series took the step back.
+std::optional<Night> undone_at(const SeriesState& state, const Change& change) {
+  if (change.stage == Stage::recovered) return change.closed;
+  double left = change.shift;
+  for (const Change& later : state.changes) {
+    if (later.first_after <= change.first_after || later.stage == Stage::suspect || later.stage == Stage::recovered)
+      continue;
+    left += later.shift;
+    if (std::abs(left) <= undone * std::abs(change.shift)) return later.first_after;
+  }
+  return std::nullopt;
+}
+
+// The stored event that is about this change of this series.
+const Reported* report_of(const std::vector<Reported>& reported, const std::string& series, const Change& change) {
+  for (const Reported& one : reported)
+    if ((one.kind == EventKind::slower) == (change.shift < 0) && one.last_before < change.first_after &&
+        one.first_after > change.last_before &&
+        std::find(one.series.begin(), one.series.end(), series) != one.series.end())
+      return &one;
+  return nullptr;
+}
+
+std::vector<Item> items_of(const std::vector<TrackedSeries>& series, const Analysis& analysis,
+                           const std::vector<Reported>& reported) {
+  std::vector<Item> items;
+  const auto add = [&](bool group, std::size_t index, const SeriesState& state) {
+    for (const Change& change : state.changes) {
+      Item item{group, index, &change, change.opened.has_value(), false, {}};
+      if (!item.alarmed && !group)
+        if (const Reported* report = report_of(reported, series[index].name, change); report && report->confirmed)
+          item.alarmed = item.confirmed = true;
+      item.over = undone_at(state, change);
+      if (!group || item.alarmed) items.push_back(item);
+    }
+  };
+  for (std::size_t i = 0; i < analysis.series.size(); ++i) add(false, i, analysis.series[i]);
+  for (std::size_t i = 0; i < analysis.groups.size(); ++i) add(true, i, analysis.groups[i]);
+  return items;
+}
+
+std::string subject_of(const Event& event, const std::vector<TrackedSeries>& series,
+                       const std::vector<TrackedGroup>& groups) {
+  if (event.series.size() == 1) return series[event.series.front().series].name;
+  // The smallest group that alarmed, else what the series have in common.
+  const TrackedGroup* smallest = nullptr;
+  for (const std::size_t index : event.groups)
+    if (!smallest || groups[index].group.members.size() < smallest->group.members.size()) smallest = &groups[index];
+  if (smallest) return smallest->name;
+  std::set<std::string> families, machines;
+  for (const EventSeries& one : event.series) {
+    families.insert(series[one.series].identity.family);
+    machines.insert(series[one.series].identity.machine);
+  }
+  return fmt::format(
+      "{} on {}", families.size() == 1 ? *families.begin() : fmt::format("{} series", event.series.size()),
+      machines.size() == 1 ? *machines.begin() : report::plural(static_cast<std::int64_t>(machines.size()), "machine"));
+}
+
+double median_of(std::vector<double> values) { return median(values); }
+
+class Grouping {
+ public:
+  // Changes below `smallest` join no event that they have not opened.
+  Grouping(const std::vector<TrackedSeries>& series, const std::vector<TrackedGroup>& groups, const Analysis& analysis,
+           double smallest)
+      : series_(series), groups_(groups), analysis_(analysis), smallest_(smallest), gaps_(series) {}
+
+  // One event per common gap of the items that `seeds` tells; others may join.
+  std::vector<Event> events(std::vector<Item>& items, bool slower, auto seeds) {
+    std::vector<std::vector<Weight>> weights;
+    for (const Item& item : items) weights.push_back(gaps_.of(*item.change));
+    std::vector<Event> all;
+    while (true) {
+      std::vector<double> sums(gaps_.count(), 0);
+      for (std::size_t i = 0; i < items.size(); ++i)
+        if (!items[i].used && (items[i].change->shift < 0) == slower && seeds(items[i]))
+          for (const Weight& one : weights[i]) sums[one.gap] += one.weight;
+      const auto largest = std::max_element(sums.begin(), sums.end());
+      if (largest == sums.end() || *largest <= 0) return all;
+      const auto gap = static_cast<std::size_t>(largest - sums.begin());
+      std::vector<const Item*> taken;
+      for (std::size_t i = 0; i < items.size(); ++i)
+        if (!items[i].used && (items[i].change->shift < 0) == slower && lies_in(weights[i], gap) &&
+            (seeds(items[i]) || std::abs(items[i].change->shift) >= smallest_)) {
+          items[i].used = true;
+          taken.push_back(&items[i]);
+        }
+      all.push_back(event_of(taken, gap, slower));
+    }
+  }
+
+ private:
+  Event event_of(const std::vector<const Item*>& items, std::size_t gap, bool slower) {
+    Event event;
+    event.kind = slower ? EventKind::slower : EventKind::faster;
+    event.last_before = gaps_.before(gap);
+    event.first_after = gaps_.after(gap);
+    bool alarmed = false, active = false;
+    std::tuple<Night, std::string> first{INT32_MAX, ""};
+    std::vector<double> group_shifts;
+    std::optional<Interval> group_interval;
+    for (const Item* item : items) {
+      const Change& change = *item->change;
+      alarmed = alarmed || item->alarmed;
+      if (item->alarmed) active = active || !item->over;
+      event.confirmed = event.confirmed || item->confirmed;
+      if (item->over) event.closed = std::max(event.closed.value_or(*item->over), *item->over);
+      const std::string name = item->group ? groups_[item->index].name : series_[item->index].name;
+      if (item->alarmed || !change.opened) {
+        const std::tuple since{change.opened.value_or(change.suspected), name};
+        if (item->alarmed || change.stage == Stage::small) first = std::min(first, since);
+      }
+      if (item->group) {
+        event.groups.push_back(item->index);
+        group_shifts.push_back(change.shift);
+        group_interval = change.interval;
+      } else {
+        event.series.push_back({item->index, change.shift, change.interval, change.p, item->alarmed});
+      }
+    }
+    if (!group_shifts.empty()) add_members(event, median_of(group_shifts));
+    std::stable_sort(event.series.begin(), event.series.end(),
+                     [](const auto& a, const auto& b) { return std::abs(a.shift) > std::abs(b.shift); });
+    std::set<std::string> machines;
+    std::vector<double> shifts, lows, highs;
+    for (const EventSeries& one : event.series) {
+      machines.insert(series_[one.series].identity.machine);
+      shifts.push_back(one.shift), lows.push_back(one.interval.low), highs.push_back(one.interval.high);
+    }
+    event.machines.assign(machines.begin(), machines.end());
+    if (!shifts.empty()) {
+      event.shift = median_of(shifts);
+      event.interval = Interval{median_of(lows), median_of(highs)};
+    } else if (!group_shifts.empty()) {
+      event.shift = median_of(group_shifts);
+      event.interval = group_interval;
+    }
+    event.opened = std::get<0>(first);
+    event.id = event_id(name_of(event.kind), event.opened, std::get<1>(first));
+    event.state = active ? EventState::open : alarmed ? EventState::recovered : EventState::small;
+    if (active || !alarmed) event.closed.reset();
+    event.subject = subject_of(event, series_, groups_);
+    return event;
+  }
+
+  // Members of the groups that moved as the group did, though not enough to be told by themselves.
+  void add_members(Event& event, double shift) {
+    std::set<std::size_t> there;
+    for (const EventSeries& one : event.series) there.insert(one.series);
+    for (const std::size_t group : event.groups)
+      for (const std::size_t member : groups_[group].group.members) {
+        if (!there.insert(member).second) continue;
+        const auto moved =
+            shift_across(series_[member], analysis_.series[member], member, event.last_before, event.first_after);
+        if (moved && moved->shift * shift > 0 && std::abs(moved->shift) >= 0.5 * std::abs(shift))
+          event.series.push_back(*moved);
+      }
+  }
+
+  const std::vector<TrackedSeries>& series_;
+  const std::vector<TrackedGroup>& groups_;
+  const Analysis& analysis_;
+  double smallest_;
+  Gaps gaps_;
+};
+
+// How many nights the change would need at its size: its z grows with the root of their number.
+std::optional<int> nights_needed(const TrackedSeries& series, const Change& change, double threshold) {
+  if (!(change.p > 0) || !(change.p < 1) || !(threshold > 0)) return std::nullopt;
+  const boost::math::normal normal;
+  const double z = boost::math::quantile(complement(normal, change.p / 2));
+  const double wanted = boost::math::quantile(complement(normal, threshold / 2));
+  const auto& nights = series.track.nights;
+  const auto since = nights.end() - std::lower_bound(nights.begin(), nights.end(), change.first_after);
+  if (z <= 0 || since <= 0) return std::nullopt;
+  const double all = static_cast<double>(since) * std::pow(wanted / z, 2);
+  if (!(all < max_needed)) return std::nullopt;
+  return std::max(1, static_cast<int>(std::ceil(all - static_cast<double>(since))));
+}
+
+}  // namespace
+
+std::string_view name_of(EventKind kind) {
+  constexpr std::string_view names[] = {"slower", "faster", "broke", "drift", "hardware_replaced", "changed_protocol"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::string_view name_of(EventState state) {
+  constexpr std::string_view names[] = {"open",  "acknowledged", "muted",     "expected", "recovered",
+                                        "small", "noted",        "dismissed", "withdrawn"};
+  return names[static_cast<std::size_t>(state)];
+}
+
+bool Event::alarms() const {
+  if (state != EventState::open) return false;
+  return kind == EventKind::slower || kind == EventKind::broke ||
+         (kind == EventKind::changed_protocol && shift.value_or(0) < 0);
+}
+
+std::string event_id(std::string_view kind, Night night, std::string_view subject) {
+  const std::uint64_t hash = hash64(subject, hash64(fmt::format("{} {}", kind, night)));
+  return fmt::format("{:08x}", (hash ^ hash >> 32) & 0xffffffffu);
+}
+
+std::optional<EventSeries> shift_across(const TrackedSeries& series, const SeriesState& state, std::size_t index,
+                                        Night last_before, Night first_after) {
+  constexpr std::size_t nights = 14;
+  const auto before = series.at_or_before(last_before), after = series.at_or_after(first_after);
+  if (!before || !after) return std::nullopt;
+  const auto& values = series.track.values;
+  const std::size_t from = *before + 1 - std::min(*before + 1, nights),
+                    until = std::min(values.size(), *after + nights);
+  const std::span all(values);
+  const double shift = median(all.subspan(*after, until - *after)) - median(all.subspan(from, *before + 1 - from));
+  // The median's standard error is 1.25 times the mean's.
+  const double error = 1.96 * 1.25 * state.sigma *
+                       std::sqrt(1 / static_cast<double>(until - *after) + 1 / static_cast<double>(*before + 1 - from));
+  return EventSeries{index, shift, {shift - error, shift + error}, 1, false};
+}
+
+EventSet step_events(const std::vector<TrackedSeries>& series, const std::vector<TrackedGroup>& groups,
+                     const Analysis& analysis, const std::vector<Reported>& reported, const Options& options) {
+  std::vector<Item> items = items_of(series, analysis, reported);
+  Grouping grouping(series, groups, analysis, options.tolerance / 2);
+  EventSet set;
+  for (const bool slower : {true, false}) {
+    for (Event& event : grouping.events(items, slower, [](const Item& item) { return item.alarmed; }))
+      set.events.push_back(std::move(event));
+    const auto small = [](const Item& item) { return item.change->stage == Stage::small && !item.over; };
+    for (Event& event : grouping.events(items, slower, small)) set.events.push_back(std::move(event));
+  }
+  double threshold = analysis.nights.empty() ? 0 : analysis.nights.back().threshold;
+  for (const Item& item : items) {
+    if (item.used || item.group || item.change->stage != Stage::suspect) continue;
+    const TrackedSeries& one = series[item.index];
+    Suspect suspect{event_id("suspect", item.change->suspected, one.name), item.index, *item.change,
+                    nights_needed(one, *item.change, threshold)};
+    const Reported* report = report_of(reported, one.name, *item.change);
+    suspect.dismissed = report && report->state == EventState::dismissed;
+    set.suspects.push_back(std::move(suspect));
+  }
+  std::stable_sort(set.suspects.begin(), set.suspects.end(),
+                   [](const Suspect& a, const Suspect& b) { return a.change.p < b.change.p; });
+  return set;
+}
+
+}  // namespace assay::history

@@ -1,0 +1,132 @@
+// Events: what changed, when, in which series, and whether it still matters. One event is everything that changed in
+// one direction between the same two nights.
+#pragma once
+
+#include "harness/json/fwd.h"
+#include "reports/history/blame.h"
+#include "reports/history/tracked.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::history {
+
+enum class EventKind { slower, faster, broke, drift, hardware_replaced, changed_protocol };
+
+enum class EventState {
+  open,          // nobody has decided about it
+  acknowledged,  // somebody knows (`history ack`)
+  muted,         // every series of it is muted, or the event is
+  expected,      // somebody said that it would come (`history expect`)
+  recovered,     // it is over: the figures are back, the case holds again, or a later change undid it
+  small,         // real, but too small to alarm
+  noted,         // a fact, such as replaced hardware, that needs no decision
+  dismissed,     // measured again side by side (`history confirm`): no difference
+  withdrawn,     // reported once; with more nights, or other data, it is no change
+};
+
+std::string_view name_of(EventKind kind);
+std::string_view name_of(EventState state);
+
+// A series' part of an event.
+struct EventSeries {
+  std::size_t series = 0;  // index of the tracked series
+  double shift = 0;        // natural logarithm of the ratio of speeds; below 0 is slower
+  Interval interval = {};
+  double p = 1;
+  bool alarmed = false;  // by itself; else it is a suspect, or a member of a group that alarmed, with the same gap
+};
+
+struct Event {
+  std::string id;  // of eight hexadecimal digits; the same in every analysis of the same nights
+  EventKind kind = EventKind::slower;
+  EventState state = EventState::open;
+  Night last_before = 0;
+  Night first_after = 0;
+  Night opened = 0;
+  std::optional<Night> closed = {};
+  std::optional<double> shift = {};  // the median of its series', or the group's
+  std::optional<Interval> interval = {};
+  std::vector<EventSeries> series;       // the largest shift first
+  std::vector<std::size_t> groups = {};  // that alarmed: indices of tracked groups
+  std::vector<std::string> machines = {};
+  std::string subject;        // "gemm on node1", or the case that broke
+  std::string detail = {};    // why a case broke, what was replaced
+  bool confirmed = false;     // by `history confirm`
+  std::string decision = {};  // "ack by ann at 2026-01-31T09:00:00Z: driver rollback ordered"
+  Blame blame = {};           // of open ones, and those that a person decided about
+  bool fresh = false;         // not reported by an earlier check
+
+  // Whether it makes `history check` exit with 1.
+  bool alarms() const;
+};
+
+// A change that more nights decide about.
+struct Suspect {
+  std::string id;
+  std::size_t series = 0;
+  Change change;
+  std::optional<int> nights_needed = {};  // at this size and noise; absent if it cannot be told
+  bool dismissed = false;                 // by `history confirm`
+};
+
+struct EventSet {
+  std::vector<Event> events;  // those that alarm first, then open ones, then the newest
+  std::vector<Suspect> suspects;
+};
+
+// What the analysis, the runs and the stored events and decisions say together.
+EventSet find_events(const store::Contents& contents, const std::vector<TrackedSeries>& series,
+                     const std::vector<TrackedGroup>& groups, const Analysis& analysis, const Options& options);
+
+// The parts of find_events().
+
+// An event as an earlier check, or `history confirm`, has stored it.
+struct Reported {
+  std::string id;
+  EventKind kind = EventKind::slower;
+  EventState state = EventState::open;
+  std::vector<std::string> series;  // names
+  Night last_before = 0;
+  Night first_after = 0;
+  Night opened = 0;
+  bool confirmed = false;
+  Json document = {};
+};
+// Without those that cannot be read.
+std::vector<Reported> reported_events(const store::Contents& contents);
+
+// Changes that alarmed or were confirmed, and small ones; what remains are suspects.
+EventSet step_events(const std::vector<TrackedSeries>& series, const std::vector<TrackedGroup>& groups,
+                     const Analysis& analysis, const std::vector<Reported>& reported, const Options& options);
+std::vector<Event> broken_cases(const store::Contents& contents);
+std::vector<Event> drifts(const std::vector<TrackedSeries>& series, const Analysis& analysis, const Options& options);
+std::vector<Event> replaced_hardware(const store::Contents& contents, const std::vector<TrackedSeries>& series);
+// Those of series that follow another without a common night.
+std::vector<Event> changed_protocols(const std::vector<TrackedSeries>& series, const Analysis& analysis,
+                                     const Options& options);
+
+// Gives events the ids under which they were reported, and adds reported ones that are none any more.
+void match_reported(std::vector<Event>& events, const std::vector<Reported>& reported,
+                    const std::vector<TrackedSeries>& series);
+// `today`: mutes that last at least until then are in force.
+void apply_decisions(std::vector<Event>& events, const std::vector<store::Decision>& decisions,
+                     const std::vector<TrackedSeries>& series, Night today);
+
+// How much faster a series is after a gap than before it: medians of up to 14 nights, with a 95 % interval by its
+// noise. Absent if one side has no night.
+std::optional<EventSeries> shift_across(const TrackedSeries& series, const SeriesState& state, std::size_t index,
+                                        Night last_before, Night first_after);
+
+// An id from what an event is about.
+std::string event_id(std::string_view kind, Night night, std::string_view subject);
+
+// The event whose id begins so. Throws UsageError, with `place`, for none and for several.
+const Reported& reported_named(const std::vector<Reported>& events, const std::string& id, const std::string& place);
+
+}  // namespace assay::history

@@ -1,0 +1,103 @@
+#include "reports/history/history.h"
+
+#include "reports/data/words.h"
+#include "reports/history/document.h"
+#include "reports/history/kept.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace assay::history {
+
+namespace {
+
+constexpr Night week = 7;
+
+Arrival arrival_of(const std::vector<TrackedSeries>& series) {
+  Arrival arrival;
+  arrival.last = last_night(series);
+  if (!arrival.last) return arrival;
+  std::set<std::size_t> replaced;  // by a series of another protocol
+  Night before = INT32_MIN;        // the newest night before the last
+  for (const TrackedSeries& one : series) {
+    if (one.unbridged) replaced.insert(*one.unbridged);
+    if (const auto at = one.at_or_before(*arrival.last - 1)) before = std::max(before, one.track.nights[*at]);
+  }
+  const Night from = std::min(*arrival.last - week, before);
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    arrival.judged += series[i].track.nights.size() >= min_nights ? 1 : 0;
+    const auto at = series[i].at_or_before(*arrival.last - 1);
+    if (!at || series[i].track.nights[*at] < from || replaced.contains(i)) continue;
+    ++arrival.expected;
+    if (series[i].track.nights.back() == *arrival.last)
+      ++arrival.arrived;
+    else
+      arrival.silent.push_back(i);
+  }
+  return arrival;
+}
+
+const store::Run* run_at(const History& history, std::size_t index, std::optional<std::size_t> place) {
+  if (!place) return nullptr;
+  const std::int32_t run = history.series[index].runs[*place];
+  return run < 0 ? nullptr : &history.contents.runs[static_cast<std::size_t>(run)];
+}
+
+}  // namespace
+
+const store::Run* History::run_before(std::size_t index, Night night) const {
+  return run_at(*this, index, series[index].at_or_before(night));
+}
+
+const store::Run* History::run_after(std::size_t index, Night night) const {
+  return run_at(*this, index, series[index].at_or_after(night));
+}
+
+History judged(History history) {
+  history.found = find_events(history.contents, history.series, history.groups, history.analysis, history.options);
+  history.arrival = arrival_of(history.series);
+  return history;
+}
+
+History read_history(store::Store& store, const Options& options, bool afresh) {
+  History history;
+  history.contents = store.read();
+  history.series = tracked_series(history.contents);
+  history.groups = tracked_groups(history.series);
+  history.options = options;
+  // The rest of the promise is for what `history confirm` opens.
+  Options detector = options;
+  detector.false_alarms *= 1 - confirm_share;
+  history.analysis = analyse_store(store, history.contents, history.series, history.groups, detector, afresh);
+  return judged(std::move(history));
+}
+
+void save_events(store::Store& store, const History& history) {
+  std::vector<store::StoredEvent> events;
+  for (const Event& event : history.found.events)
+    if (event.state != EventState::small)
+      events.push_back({event.id, std::string(name_of(event.state)), event_json(event, history).dump()});
+  std::erase_if(events, [&](const store::StoredEvent& one) {
+    return std::any_of(history.contents.events.begin(), history.contents.events.end(), [&](const auto& known) {
+      return known.id == one.id && known.state == one.state && known.document == one.document;
+    });
+  });
+  if (!events.empty()) store.save_events(events);
+}
+
+Outcome outcome_of(const History& history, bool only_fresh) {
+  std::int64_t alarms = 0;
+  for (const Event& event : history.found.events) alarms += event.alarms() && (event.fresh || !only_fresh) ? 1 : 0;
+  if (alarms > 0) return {ExitCode::failed, report::plural(alarms, "alarm")};
+  if (!history.arrival.last) return {ExitCode::no_data, "the history is empty"};
+  if (!history.arrival.enough())
+    return {ExitCode::no_data, fmt::format("only {} of last week's {} series arrived on {}", history.arrival.arrived,
+                                           history.arrival.expected, date_text(*history.arrival.last))};
+  if (history.arrival.judged == 0) return {ExitCode::no_data, fmt::format("no series has {} nights yet", min_nights)};
+  return {};
+}
+
+}  // namespace assay::history

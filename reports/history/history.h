@@ -1,0 +1,62 @@
+// A store as `history check` and `history report` judge it: what arrived, what changed, and the exit code.
+#pragma once
+
+#include "harness/core/error.h"
+#include "reports/history/events.h"
+#include "reports/history/tracked.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::history {
+
+inline constexpr std::size_t min_nights = 15;      // of a series that can be judged
+inline constexpr std::size_t settled_nights = 60;  // below, false alarms are a little likelier than promised
+inline constexpr double min_arrived = 0.8;         // of last week's series
+
+inline constexpr double confirm_share = 0.1;  // of the false alarms promised: those of `history confirm`
+
+// Which series of the week before the last night had a value on it.
+struct Arrival {
+  std::optional<Night> last;  // of any series
+  std::size_t expected = 0;
+  std::size_t arrived = 0;          // of those
+  std::vector<std::size_t> silent;  // the others: indices of tracked series
+  std::size_t judged = 0;           // series with enough nights
+
+  bool enough() const { return static_cast<double>(arrived) >= min_arrived * static_cast<double>(expected); }
+};
+
+struct History {
+  store::Contents contents;
+  std::vector<TrackedSeries> series;
+  std::vector<TrackedGroup> groups;
+  Options options;
+  Analysis analysis;
+  EventSet found;
+  Arrival arrival;
+
+  // Of a tracked series, the run of the last night up to `night`, or of the first from it on; null if there is none.
+  const store::Run* run_before(std::size_t series_index, Night night) const;
+  const store::Run* run_after(std::size_t series_index, Night night) const;
+};
+
+// Series, analysis and events of what the store holds; the analysis is kept there.
+History read_history(store::Store& store, const Options& options, bool afresh = false);
+// Fills in what follows from contents, series, groups, options and analysis.
+History judged(History history);
+
+// Stores the events, so that the next check knows their ids and which are new.
+void save_events(store::Store& store, const History& history);
+
+// failed: an event alarms (`only_fresh`: that no earlier check reported); no_data: too few series arrived, or none has
+// enough nights; why, in a sentence.
+struct Outcome {
+  ExitCode code = ExitCode::ok;
+  std::string why = {};
+};
+Outcome outcome_of(const History& history, bool only_fresh);
+
+}  // namespace assay::history

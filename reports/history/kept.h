@@ -1,0 +1,23 @@
+// The analysis of a store, kept in it from one check to the next.
+#pragma once
+
+#include "reports/history/tracked.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::history {
+
+// Analyses all nights; those before the last one only if what `kept` holds is not of these values and options. `kept`
+// becomes what to keep, and stays as it was if that is still right. More runs of the last night cost one night, too: it
+// is never part of what is kept.
+Analysis analyse_from(std::string& kept, std::span<const TrackedSeries> series, std::span<const TrackedGroup> groups,
+                      const Options& options);
+
+// The same with what the store holds, and there afterwards. `afresh` takes nothing from it.
+Analysis analyse_store(store::Store& store, const store::Contents& contents, std::span<const TrackedSeries> series,
+                       std::span<const TrackedGroup> groups, const Options& options, bool afresh = false);
+
+}  // namespace assay::history

@@ -1,0 +1,64 @@
+// What the detector and the reports see of a store: each series with the ones that it continues, one value per night.
+#pragma once
+
+#include "harness/store/store.h"
+#include "reports/history/detector.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::history {
+
+struct TrackedSeries {
+  std::int64_t number = 0;                 // the lowest of its parts: the same for ever
+  std::int64_t newest = 0;                 // store::Series::number of its newest part
+  store::Identity identity;                // of its newest part
+  std::string title;                       // "gemm f32 2048, throughput"
+  std::string name;                        // "node1: gemm f32 2048, throughput"
+  Track track;                             // the median of each night's runs, on the scale of the oldest part
+  double offset = 0;                       // added to a value of the track: on the scale of the newest part
+  std::vector<std::int32_t> runs = {};     // of each night, the last run: index of Contents::runs
+  std::vector<std::int32_t> choices = {};  // and what was chosen in it: index of Contents::facts
+  // A series of another protocol that this one follows without a common night, so that nothing tells the change of
+  // protocol from one of speed: index of a tracked series.
+  std::optional<std::size_t> unbridged = {};
+
+  // The figure in its unit.
+  double figure(double value) const;
+  // The place of the last night up to `night`, and of the first from `night` on.
+  std::optional<std::size_t> at_or_before(Night night) const;
+  std::optional<std::size_t> at_or_after(Night night) const;
+};
+
+// Of all series, by number, so that new series come last. A night's value is the median of that night's undisturbed
+// figures, or of all if all are disturbed. A series of another protocol goes on with the values of the older one, where
+// both ran on one night: older figures count until a night has none.
+std::vector<TrackedSeries> tracked_series(const store::Contents& contents);
+
+// A case on all machines, a machine's family, a machine: series that something in common may have changed.
+struct TrackedGroup {
+  enum class Kind { machine_family, machine, fleet };
+  Kind kind = Kind::machine;
+  std::string name;  // "gemm on node1", "node1", "gemm f32 2048, throughput on all machines"
+  Group group;
+};
+
+// Of at least five members each, ordered by their fifth, so that groups that became large enough later come last.
+std::vector<TrackedGroup> tracked_groups(const std::vector<TrackedSeries>& series);
+
+// The newest night of any series; absent if there is none.
+std::optional<Night> last_night(const std::vector<TrackedSeries>& series);
+
+// "2026-01-31". Throws UsageError with `place` for text that is not such a date.
+std::string date_text(Night night);
+Night parse_date(const std::string& text, const std::string& place);
+
+// Whether `pattern` names the series: anywhere in its name without `*` and `?`, else from end to end; case counts.
+bool matches(std::string_view pattern, std::string_view name);
+
+}  // namespace assay::history

@@ -1,0 +1,66 @@
+"""Sixty nights of real runs, each a few seconds long. From night 41 on something else computes on every CPU: the history
+must find that, in at least three series, and nothing before."""
+
+import datetime
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
+from assay_case import AssayCase  # noqa: E402
+
+NIGHTS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 60
+CAUSE = 41
+FIRST = datetime.date(2026, 1, 1)
+
+
+def date(night):
+    return str(FIRST + datetime.timedelta(days=night))
+
+
+class Nights(AssayCase):
+    def night(self, number):
+        out = f"runs/{number:02}"
+        done = self.assay("run", "p.json", "--device", "cpu", "--out", out, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.assay("history", "add", out, "--at", f"{date(number)}T02:00:00Z", "--store", "h.db")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def check(self):
+        done = self.assay("history", "check", "--store", "h.db", "--json", "-")
+        report = json.loads(done.stdout)
+        return done.returncode, [event for event in report["events"] if event["kind"] == "slower" and event["state"] == "open"]
+
+    def test_a_competitor_is_found(self):
+        self.plan({"family": "memory", "op": ["copy", "triad"], "bytes": "64KiB"},
+                  {"family": "gemm", "dtype": "f32", "m": [128, 256], "n": 128, "k": 128},
+                  protocol={"max_seconds": "300ms", "warmup_seconds": "20ms", "min_samples": 5})
+        for number in range(CAUSE):
+            self.night(number)
+        code, before = self.check()
+        self.assertEqual((code, before), (0, []))
+        burners = [subprocess.Popen(["taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"])
+                   for cpu in sorted(os.sched_getaffinity(0))]
+        try:
+            for number in range(CAUSE, NIGHTS):
+                self.night(number)
+                code, events = self.check()
+                if code == 1:
+                    print(f"found on night {number}", flush=True)
+                    break
+        finally:
+            for burner in burners:
+                burner.kill()
+                burner.wait()
+        self.assertEqual(code, 1)
+        large = {change["case"] for event in events for change in event["changes"] if change["shift"]["value"] <= -0.2}
+        print(f"{len(large)} cases at least a fifth slower", flush=True)
+        self.assertGreaterEqual(len(large), 3)
+        self.assertLessEqual(abs((datetime.date.fromisoformat(events[0]["to"]["night"]) - FIRST).days - CAUSE), 2)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])

@@ -1,0 +1,252 @@
+// How changes become events: by common gaps, with one id for ever, and what people decide about them.
+#include "reports/history/document.h"
+#include "tests/unit/history/made.h"
+
+#include <gtest/gtest.h>
+
+namespace assay::history {
+namespace {
+
+using test::first_night;
+using test::history_of;
+using test::Made;
+
+Change changed(int last_before, double shift, std::vector<Change::Gap> gaps = {}) {
+  Change change;
+  change.stage = Stage::open;
+  change.last_before = first_night + last_before;
+  change.first_after = change.last_before + 1;
+  change.suspected = change.first_after + 3;
+  change.opened = change.first_after + 4;
+  change.shift = shift;
+  change.interval = {shift - 0.01, shift + 0.01};
+  change.p = 1e-6;
+  change.gaps = std::move(gaps);
+  return change;
+}
+
+Change::Gap gap(int last_before, double weight) {
+  return {first_night + last_before, first_night + last_before + 1, weight};
+}
+
+// Four series of a machine with 30 nights each, and what the detector would say of them.
+struct Case {
+  Made made;
+  History history;
+
+  Case() {
+    for (int night = 0; night < 30; ++night) {
+      made.run("a", night, {}, "c" + std::to_string(night));
+      for (int one = 0; one < 4; ++one) made.point(made.series("a", "gemm/n=" + std::to_string(one)), 10);
+    }
+    history.contents = made.contents;
+    history.series = tracked_series(history.contents);
+    history.analysis.series.resize(4);
+  }
+  void add(std::size_t series, Change change) { history.analysis.series[series].changes.push_back(std::move(change)); }
+  const std::vector<Event>& events() {
+    history = judged(std::move(history));
+    return history.found.events;
+  }
+  // Stores what is there now, as a check does.
+  void report() {
+    history.contents.events.clear();
+    for (const Event& event : events())
+      history.contents.events.push_back(
+          {event.id, std::string(name_of(event.state)), event_json(event, history).dump()});
+  }
+  void decide(store::DecisionKind kind, const std::string& target, std::optional<std::string> until = {}) {
+    history.contents.decisions.push_back({"", kind, target, "why", "ann", "2026-01-31T09:00:00Z", until});
+  }
+};
+
+TEST(Events, AreWhatChangedInOneDirectionInACommonGap) {
+  Case one;
+  one.add(0, changed(19, -0.2, {gap(19, 0.98), gap(20, 0.02)}));  // hardly on the night after: below 5 % of its best
+  one.add(1, changed(19, -0.3, {gap(19, 0.6), gap(20, 0.4)}));
+  one.add(2, changed(20, -0.1, {gap(20, 1)}));
+  one.add(3, changed(20, 0.3, {gap(20, 1)}));
+  const auto& events = one.events();
+  ASSERT_EQ(events.size(), 3u);
+  // Of the sums of weights, 1.58 and 1.42, the larger is taken first, with all that may lie there.
+  EXPECT_EQ(events[0].kind, EventKind::slower);
+  EXPECT_EQ(events[0].first_after, first_night + 21);
+  EXPECT_EQ(events[0].series.size(), 1u);
+  EXPECT_EQ(events[1].first_after, first_night + 20);
+  ASSERT_EQ(events[1].series.size(), 2u);
+  EXPECT_EQ(events[1].series[0].series, 1u) << "the largest first";
+  EXPECT_DOUBLE_EQ(*events[1].shift, -0.25);
+  EXPECT_EQ(events[2].kind, EventKind::faster);
+}
+
+TEST(Events, OfDistantGapsAreSeveral) {
+  Case one;
+  one.add(0, changed(10, -0.2, {gap(10, 1)}));
+  one.add(1, changed(20, -0.2, {gap(20, 1)}));
+  EXPECT_EQ(one.events().size(), 2u);
+}
+
+TEST(Events, TakeInSuspectsOfTheirGap) {
+  Case one;
+  one.add(0, changed(19, -0.2, {gap(19, 1)}));
+  Change suspect = changed(19, -0.1, {gap(19, 1)});
+  suspect.stage = Stage::suspect;
+  suspect.opened.reset();
+  one.add(1, suspect);
+  suspect.shift = 0.1;
+  one.add(2, suspect);
+  ASSERT_EQ(one.events().size(), 1u);
+  EXPECT_EQ(one.history.found.events[0].series.size(), 2u);
+  ASSERT_EQ(one.history.found.suspects.size(), 1u) << "in the other direction";
+  EXPECT_EQ(one.history.found.suspects[0].series, 2u);
+}
+
+TEST(Events, AreOverWhenALaterChangeTookThemBack) {
+  Case one;
+  one.add(0, changed(9, -0.2));
+  one.add(0, changed(19, 0.19));
+  const auto& events = one.events();
+  ASSERT_EQ(events.size(), 2u);
+  for (const Event& event : events)
+    EXPECT_EQ(event.state, event.kind == EventKind::slower ? EventState::recovered : EventState::open);
+  EXPECT_EQ(outcome_of(one.history, false).code, ExitCode::ok);
+}
+
+TEST(Events, KeepTheirIdWhenAnAnalysisPlacesThemElsewhere) {
+  Case one;
+  one.add(0, changed(19, -0.2));
+  one.report();
+  const std::string id = one.history.found.events[0].id;
+  EXPECT_TRUE(one.history.found.events[0].fresh);
+  one.decide(store::DecisionKind::acknowledge, id);
+  Change& change = one.history.analysis.series[0].changes[0];
+  change = changed(20, -0.2);
+  const auto& events = one.events();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].id, id);
+  EXPECT_FALSE(events[0].fresh);
+  EXPECT_EQ(events[0].state, EventState::acknowledged);
+}
+
+TEST(Events, ThatAreNoneAnyMoreStayWithdrawn) {
+  Case one;
+  one.add(0, changed(19, -0.2));
+  one.report();
+  one.history.analysis.series[0].changes.clear();
+  const auto& events = one.events();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].state, EventState::withdrawn);
+  EXPECT_EQ(outcome_of(one.history, false).code, ExitCode::ok);
+}
+
+TEST(Events, AlarmUnlessSomebodyDecided) {
+  using Kind = store::DecisionKind;
+  const std::string soon = date_text(first_night + 29), past = date_text(first_night + 28);
+  const auto state = [](auto decide) {
+    Case one;
+    one.add(0, changed(19, -0.2));
+    one.report();
+    decide(one, one.history.found.events[0].id);
+    return one.events()[0].state;
+  };
+  EXPECT_EQ(state([](Case&, const auto&) {}), EventState::open);
+  EXPECT_EQ(state([](Case& one, const auto& id) { one.decide(Kind::acknowledge, id); }), EventState::acknowledged);
+  EXPECT_EQ(state([](Case& one, const auto&) { one.decide(Kind::acknowledge, "gemm"); }), EventState::open);
+  EXPECT_EQ(state([&](Case& one, const auto&) { one.decide(Kind::mute, "gemm", soon); }), EventState::muted);
+  EXPECT_EQ(state([&](Case& one, const auto&) { one.decide(Kind::mute, "gemm", past); }), EventState::open);
+  EXPECT_EQ(state([&](Case& one, const auto&) { one.decide(Kind::mute, "gemm"); }), EventState::open) << "must expire";
+  EXPECT_EQ(state([&](Case& one, const auto&) {
+              one.decide(Kind::mute, "gemm", soon);
+              one.decide(Kind::unmute, "gemm");
+            }),
+            EventState::open);
+  EXPECT_EQ(state([&](Case& one, const auto&) { one.decide(Kind::expect, "n=0", soon); }), EventState::expected);
+  EXPECT_EQ(state([&](Case& one, const auto&) { one.decide(Kind::expect, "n=0", date_text(first_night + 19)); }),
+            EventState::open)
+      << "the change came later";
+}
+
+TEST(Events, OfCasesThatBrokeLastUntilTheyHold) {
+  Case one;
+  const auto broke = [&](std::size_t run) { one.history.contents.runs[run].broken = {"gemm/n=0: failed: wrong"}; };
+  const auto held = [&](std::size_t run) { one.history.contents.runs[run].held = {"gemm/n=0"}; };
+  broke(0);
+  EXPECT_TRUE(one.events().empty()) << "it never held";
+  for (std::size_t run = 1; run < 28; ++run) held(run);
+  broke(28), broke(29);
+  ASSERT_EQ(one.events().size(), 1u);
+  const Event event = one.history.found.events[0];
+  EXPECT_EQ(event.kind, EventKind::broke);
+  EXPECT_EQ(event.subject, "a: gemm/n=0");
+  EXPECT_EQ(event.detail, "failed: wrong");
+  EXPECT_EQ(event.first_after, first_night + 28);
+  EXPECT_EQ(outcome_of(one.history, false).code, ExitCode::failed);
+  one.history.contents.runs[29].broken.clear();
+  held(29);
+  EXPECT_EQ(one.events()[0].state, EventState::recovered);
+  EXPECT_EQ(one.history.found.events[0].id, event.id);
+}
+
+TEST(Events, OfAProtocolWithoutACommonNightAlarmIfSlower) {
+  for (const double later : {10.0, 8.0}) {
+    Made made;
+    for (int night = 0; night < 30; ++night) {
+      made.run("a", night);
+      made.point(made.series("a", "f", Better::higher, night < 20 ? "p" : "q"),
+                 (night < 20 ? 10 : later) * std::exp(test::noise(1, night)));
+    }
+    made.contents.series[1].successor_of = 1;
+    const History history = history_of(made.contents);
+    ASSERT_EQ(history.found.events.size(), 1u);
+    const Event& event = history.found.events[0];
+    EXPECT_EQ(event.kind, EventKind::changed_protocol);
+    EXPECT_EQ(event.alarms(), later < 10);
+    EXPECT_NEAR(*event.shift, std::log(later / 10), 0.02);
+    EXPECT_EQ(history.arrival.silent.size(), 0u) << "the older one is not missing";
+  }
+}
+
+TEST(Events, OfReplacedHardwareAreNoted) {
+  Made made;
+  for (int night = 0; night < 40; ++night) {
+    made.run("a", night).hardware = night < 30 ? "x" : "y";
+    made.point(made.series("a", "f"), (night < 30 ? 10 : 9) * std::exp(test::noise(1, night)));
+  }
+  const History history = history_of(made.contents);
+  ASSERT_EQ(history.found.events.size(), 1u);
+  EXPECT_EQ(history.found.events[0].kind, EventKind::hardware_replaced);
+  EXPECT_EQ(history.found.events[0].state, EventState::noted);
+  EXPECT_NEAR(*history.found.events[0].shift, std::log(0.9), 0.02);
+  EXPECT_EQ(outcome_of(history, false).code, ExitCode::ok);
+}
+
+TEST(Outcome, NeedsFourFifthsOfLastWeeksSeriesAndFifteenNights) {
+  const auto code = [](int nights, int on_the_last) {
+    Made made;
+    for (int night = 0; night < nights; ++night) {
+      made.run("a", night);
+      for (int one = 0; one < (night == nights - 1 ? on_the_last : 10); ++one)
+        made.point(made.series("a", "gemm/n=" + std::to_string(one)), 10);
+    }
+    return outcome_of(history_of(made.contents), false).code;
+  };
+  EXPECT_EQ(code(15, 8), ExitCode::ok);
+  EXPECT_EQ(code(15, 7), ExitCode::no_data);
+  EXPECT_EQ(code(14, 10), ExitCode::no_data);
+  EXPECT_EQ(code(0, 0), ExitCode::no_data);
+}
+
+TEST(Bisect, NamesBothCommitsOnlyIfTheyAreCommits) {
+  Case one;
+  one.add(0, changed(19, -0.2));
+  const auto commands = [&] { return bisect_commands(event_json(one.events()[0], one.history)); };
+  ASSERT_EQ(commands().size(), 4u);
+  EXPECT_EQ(commands()[2], "git bisect start c20 c19");
+  one.history.contents.runs[20].commit = "; rm -rf /";
+  EXPECT_TRUE(commands().empty());
+  one.history.contents.runs[20].commit = "--upload-pack=x";
+  EXPECT_TRUE(commands().empty());
+}
+
+}  // namespace
+}  // namespace assay::history
