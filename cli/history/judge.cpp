@@ -120,7 +120,8 @@ ExitCode run_history_report(const ReportFlags& flags) {
   history::View view{flags.pattern, {}};
   if (!flags.since.empty()) view.since = history::parse_date(flags.since, "history report: --since");
   store::Store store = store::Store::open_existing(store_path(flags.store));
-  const history::History history = history::read_history(store, options);
+  history::History history = history::read_history(store, options);
+  history.found = history::seen(history, view);
   flags.files.write("history report", history::history_document(history, view), history::short_document(history),
                     history::history_json(history));
   bool any = flags.pattern.empty() && !history.series.empty();

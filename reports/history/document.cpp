@@ -154,7 +154,8 @@ Section about_section(const std::vector<const Event*>& events, const History& hi
   return section;
 }
 
-Section suspect_section(const std::vector<const Suspect*>& suspects, const History& history) {
+Section suspect_section(const History& history) {
+  const std::vector<Suspect>& suspects = history.found.suspects;
   Section section{"suspects", "Suspects", {}};
   if (suspects.empty()) return section;
   section.blocks.push_back(report::Text{
@@ -168,14 +169,13 @@ Section suspect_section(const std::vector<const Suspect*>& suspects, const Histo
                {"needs", "nights still needed"},
                {"note", ""}},
               {}};
-  for (const Suspect* one : suspects)
-    table.rows.push_back({text_cell(one->id), text_cell(nights_text(one->change.last_before, one->change.first_after)),
-                          text_cell(history.series[one->series].name),
-                          shift_cell(one->change.shift, one->change.interval),
-                          one->nights_needed ? count_cell(*one->nights_needed) : text_cell("cannot be told"),
-                          text_cell(one->dismissed           ? "measured again: no difference"
-                                    : one->change.same_night ? "larger than ever: worth confirming tonight"
-                                                             : "")});
+  for (const Suspect& one : suspects)
+    table.rows.push_back({text_cell(one.id), text_cell(nights_text(one.change.last_before, one.change.first_after)),
+                          text_cell(history.series[one.series].name), shift_cell(one.change.shift, one.change.interval),
+                          one.nights_needed ? count_cell(*one.nights_needed) : text_cell("cannot be told"),
+                          text_cell(one.dismissed           ? "measured again: no difference"
+                                    : one.change.same_night ? "larger than ever: worth confirming tonight"
+                                                            : "")});
   section.blocks.push_back(std::move(table));
   return section;
 }
@@ -388,27 +388,34 @@ std::vector<std::string> exceptions(const History& history) {
   return all;
 }
 
+EventSet seen(const History& history, const View& view) {
+  const auto shown = [&](std::size_t index) {
+    return view.pattern.empty() || matches(view.pattern, history.series[index].name);
+  };
+  EventSet set = history.found;
+  std::erase_if(set.events, [&](const Event& event) {
+    if (view.since && event.first_after < *view.since) return true;
+    if (event.series.empty()) return !view.pattern.empty() && !matches(view.pattern, event.subject);
+    return std::none_of(event.series.begin(), event.series.end(),
+                        [&](const EventSeries& one) { return shown(one.series); });
+  });
+  std::erase_if(set.suspects, [&](const Suspect& suspect) { return !shown(suspect.series); });
+  return set;
+}
+
 Document history_document(const History& history, const View& view) {
   const auto shown = [&](std::size_t index) {
     return view.pattern.empty() || matches(view.pattern, history.series[index].name);
   };
-  std::vector<const Event*> all, current, past, facts;
+  std::vector<const Event*> all, current, past;
   for (const Event& event : history.found.events) {
-    if (view.since && event.first_after < *view.since) continue;
-    const bool any = event.series.empty() ? view.pattern.empty() || matches(view.pattern, event.subject)
-                                          : std::any_of(event.series.begin(), event.series.end(),
-                                                        [&](const EventSeries& one) { return shown(one.series); });
-    if (!any) continue;
     all.push_back(&event);
     (event.state == EventState::open ? current : past).push_back(&event);
   }
-  std::vector<const Suspect*> suspects;
-  for (const Suspect& suspect : history.found.suspects)
-    if (shown(suspect.series)) suspects.push_back(&suspect);
   Document document = headed(history, all);
   add_section(document, event_section(current));
   if (!current.empty()) add_section(document, about_section(current, history));
-  add_section(document, suspect_section(suspects, history));
+  add_section(document, suspect_section(history));
   if (!past.empty()) {
     Section section{"past", "Recovered, decided, and small events", {}};
     Table table{"past", "", event_columns(), {}};

@@ -19,6 +19,9 @@ struct View {
   std::optional<Night> since = {};
 };
 
+// The events and suspects that a view shows.
+EventSet seen(const History& history, const View& view);
+
 // Events with curves of their worst series, suspects, what is silent, broken or flaky, what is detectable, noise,
 // drift.
 report::Document history_document(const History& history, const View& view = {});

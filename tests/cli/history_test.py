@@ -245,6 +245,11 @@ class Files(HistoryCase):
         self.assertNotIn("gemm/n=1", done.stdout)
         self.assertIn("memory/op=triad", (self.dir / "r.html").read_text())
         self.history("report", "--series", "nothing", code=3)
+        self.history("check", code=1)
+        for words, count in (([], 1), (["--series", "memory"], 0), (["--series", "gemm/n=1"], 1), (["--since", date(45)], 0)):
+            self.history("report", *words, "--json", "r.json", "--md", "r.md")
+            self.assertEqual(len(json.loads((self.dir / "r.json").read_text())["events"]), count, words)
+            self.assertEqual("slower: 1" in (self.dir / "r.md").read_text(), count == 1, words)
 
     def test_twice_gives_equal_bytes(self):
         self.add(range(50), step=slower)
