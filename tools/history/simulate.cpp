@@ -99,7 +99,8 @@ std::vector<const Trial*> alarms_of(const Walked& made, const Options& options, 
   for (const Trial& trial : made.trials) {
     if (trial.p > options.false_alarms / static_cast<double>(tests) || std::abs(trial.shift) < options.tolerance)
       continue;
-    if (trial.usual || (!trial.outlasts && is_flaky(trial.unsteady, trial.spread, options, tests))) continue;
+    if (trial.usual || (!trial.outlasts && is_flaky(trial.unsteady, trial.sigma, trial.spread, options, tests)))
+      continue;
     if (std::none_of(alarms.begin(), alarms.end(), [&](const Trial* a) { return a->change == trial.change; }))
       alarms.push_back(&trial);
   }
@@ -265,7 +266,7 @@ Power power_of(Kind kind, double step, std::size_t count) {
     track.nights.resize(at + 1);
     track.values.resize(at + 1);
     SeriesState first = walked(track, options).state;
-    all[i].detectable = detectable_step(first.spread, options, 300);
+    all[i].detectable = detectable_step(first.sigma, first.spread, options, 300);
     conclude(track, options, {.night = night, .tested = 300}, first);
     all[i].that_night = std::any_of(first.changes.begin(), first.changes.end(),
                                     [&](const Change& c) { return c.same_night && c.first_after == night; });
@@ -339,8 +340,7 @@ void detectable(std::size_t count, const std::vector<Kind>& kinds) {
     const double said = power_of(kind, 0.02, count).detectable / static_cast<double>(count);
     fmt::print("{}", row(std::string(name_of(kind)),
                          {fmt::format("{:.2f} %", 100 * said), fmt::format("{:.2f} %", 100 * high)}));
-    if (kind == Kind::iid || kind == Kind::ar)
-      bound(said / high > 0.75 && said / high < 1.25, fmt::format("detectable is off, {}", name_of(kind)));
+    bound(said / high > 0.75 && said / high < 1.25, fmt::format("detectable is off, {}", name_of(kind)));
   }
   fmt::print("\n");
 }
@@ -380,8 +380,7 @@ void groups(std::size_t count, double step) {
       return fmt::format("{:.2f}", static_cast<double>(n) / static_cast<double>(count));
     };
     fmt::print("{}",
-               row(correlated ? ".3" : "0", {fmt::format("{:.0f} %", 100 * step),
-                                             share(found[0]) + " / " + share(found[1]) + " / " + share(found[2])}));
+               row(correlated ? ".3" : "0", {share(found[0]) + " / " + share(found[1]) + " / " + share(found[2])}));
   }
   fmt::print("\n");
 }

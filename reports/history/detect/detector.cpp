@@ -110,7 +110,8 @@ void decide(std::vector<Walked>& walked, const Options& options, std::span<Night
     for (const auto& [item, trial] : trials[i]) {
       Change& change = item->changes[trial->change].change;
       if (change.opened || trial->usual || std::abs(trial->shift) < options.tolerance) continue;
-      if (!trial->outlasts && is_flaky(trial->unsteady, trial->spread, options, nights[i].tested)) continue;
+      if (!trial->outlasts && is_flaky(trial->unsteady, trial->sigma, trial->spread, options, nights[i].tested))
+        continue;
       candidates.push_back({trial->p, &change});
     }
     nights[i].threshold = open_passing(candidates, options.false_alarms, nights[i].tested, nights[i]);

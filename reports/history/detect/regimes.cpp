@@ -15,7 +15,6 @@ constexpr std::size_t windows[] = {4, 5, 7, 10, 14, 20, 28, 40, 56};
 constexpr std::size_t min_recent = 4;
 constexpr double split_p = 1e-3;    // of a split, times window_tests
 constexpr double window_tests = 4;  // the windows overlap: nine of them count as four tests
-constexpr double placed_tests = 8;  // a test at the best place counts as six
 constexpr double merge_p = 0.1;
 constexpr double recovered_share = 0.35;
 constexpr Night max_excursion = 45;  // nights
@@ -27,15 +26,12 @@ constexpr double gate_p = 0.02;       // of key 2 with noise known only as of th
 constexpr std::size_t min_reference = 7;
 constexpr std::size_t max_tonight = 5;  // nights that a step beyond anything seen may be old without being split off
 constexpr double beyond = 1.2;          // times the largest distance seen
-constexpr std::size_t min_for_tonight = 15;
+constexpr std::size_t min_known = 15;
 constexpr std::size_t drift_first = 60;
 constexpr std::size_t drift_last = 30;
 constexpr double drift_p = 1e-4;
-constexpr std::size_t min_for_detectable = 15;
-constexpr std::size_t detectable_nights = 14;
 constexpr std::size_t max_outliers = 3;  // nights in a row that are no step
 constexpr std::size_t run_times = 2;     // a step must last longer than this times the longest such run
-constexpr double flaky_step = 0.05;
 
 bool is_replaced(const Track& track, std::size_t i) {
   return i > 0 && std::any_of(track.replaced.begin(), track.replaced.end(),
@@ -95,7 +91,7 @@ class Walker {
     for (std::size_t at = now_; at > start + min_recent && at + max_tonight > now_; --at) {
       const std::span<const double> earlier = before(starts_.back(), at);
       const Reference reference(earlier, older_than(regime));
-      if (reference.size() < min_for_tonight) return {};
+      if (reference.size() < min_known) return {};
       const double bound = std::max(options_.tolerance, beyond * reference.largest());
       const bool up = values()[now_] > reference.centre();
       const auto is_beyond = [&](double x) { return (up ? 1 : -1) * (x - reference.centre()) > bound; };
@@ -103,15 +99,16 @@ class Walker {
       if (is_beyond(values()[at - 1])) continue;
       const Keys keys =
           test_step(between(at, end), earlier, reference, factors_, std::numeric_limits<double>::infinity());
-      Change change{
-          .last_before = track_.nights[at - 1], .first_after = track_.nights[at], .suspected = track_.nights[at]};
-      change.p = std::min(1.0, placed_tests * keys.p());
       const Shift shift = hodges_lehmann(between(at, end), earlier, keys.inflation);
-      change.shift = shift.value;
-      change.interval = shift.interval;
-      change.same_night = true;
-      change.gaps = {{change.last_before, change.first_after, 1.0}};
-      return change;
+      const Night last_before = track_.nights[at - 1], first_after = track_.nights[at];
+      return Change{.last_before = last_before,
+                    .first_after = first_after,
+                    .suspected = first_after,
+                    .p = std::min(1.0, placed_tests * keys.p()),
+                    .shift = shift.value,
+                    .interval = shift.interval,
+                    .same_night = true,
+                    .gaps = {{last_before, first_after, 1.0}}};
     }
     return {};
   }
@@ -325,11 +322,13 @@ class Walker {
     }
     if (change.p > options_.false_alarms && change.suspected != track_.nights[now_]) return;
     describe(change, at, keys);
+    if (change.p > options_.false_alarms) return;
     const Night length = track_.nights[now_] - change.first_after + 1;
     Trial trial{.night = track_.nights[now_],
                 .change = walked_.changes.size() - 1,
                 .p = change.p,
                 .shift = change.shift,
+                .sigma = state().sigma,
                 .spread = state().spread,
                 .unsteady = is_unsteady(state(), track_.nights[now_])};
     for (const SeriesState::Excursion& excursion : state().excursions)
@@ -337,7 +336,7 @@ class Walker {
     const std::size_t longest = longest_run(before(previous, at), older_than(starts_.size() - 2), change.shift);
     trial.usual = nights_beyond(between(at, now_ + 1), before(previous, at), change.shift) <=
                   std::max(max_outliers, run_times * longest);
-    if (change.p <= options_.false_alarms) walked_.trials.push_back(trial);
+    walked_.trials.push_back(trial);
   }
 
   // Size and place, from the nights since `at`.
@@ -453,23 +452,13 @@ void walk(const Track& track, const Options& options, const WalkRange& range, Wa
   Walker(track, options, walked).run(range);
 }
 
-double detectable_step(double spread, const Options& options, std::size_t tests) {
-  const double p = options.false_alarms / static_cast<double>(std::max<std::size_t>(tests, 1)) / placed_tests;
-  const double alarm = -boost::math::quantile(boost::math::normal(), p / 2);
-  return (alarm + 0.84) * spread / 0.9;
-}
-
-bool is_flaky(bool unsteady, double spread, const Options& options, std::size_t tests) {
-  return unsteady || detectable_step(spread, options, tests) > flaky_step;
-}
-
 void conclude(const Track& track, const Options& options, const NightSummary& night, SeriesState& state) {
   if (track.nights.empty()) return;
   state.detectable.reset();
-  if (track.nights.size() >= min_for_detectable)
-    state.detectable = detectable_step(state.spread, options, night.tested);
-  state.flaky =
-      is_flaky(is_unsteady(state, track.nights.back()), state.detectable ? state.spread : 0, options, night.tested);
+  if (track.nights.size() >= min_known)
+    state.detectable = detectable_step(state.sigma, state.spread, options, night.tested);
+  state.flaky = is_flaky(is_unsteady(state, track.nights.back()), state.detectable ? state.sigma : 0, state.spread,
+                         options, night.tested);
   state.drift.reset();
   // The exact tests need the noise; most series are clearly quiet.
   const std::size_t n = track.values.size();
@@ -481,9 +470,9 @@ void conclude(const Track& track, const Options& options, const NightSummary& ni
   const bool may_drift =
       n - start >= drift_first + 2 * drift_last &&
       std::abs(level(n - drift_last, drift_last) - level(start, drift_first)) > 0.5 * options.tolerance;
-  const bool may_step = !state.testing && n >= min_for_tonight && track.nights.back() == night.night &&
-                        std::abs(track.values.back() - level(n - min_for_tonight, min_for_tonight)) >
-                            std::max(options.tolerance, 2 * state.sigma);
+  const bool may_step =
+      !state.testing && n >= min_known && track.nights.back() == night.night &&
+      std::abs(track.values.back() - level(n - min_known, min_known)) > std::max(options.tolerance, 2 * state.sigma);
   if (!may_drift && !may_step) return;
   Walked walked{.state = std::move(state), .changes = {}, .trials = {}, .tested = {}};
   Walker walker(track, options, walked);

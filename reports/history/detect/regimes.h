@@ -2,6 +2,7 @@
 // is decided over all series afterwards, and nothing here depends on that.
 #pragma once
 
+#include "reports/history/detect/detectable.h"
 #include "reports/history/detect/two_keys.h"
 #include "reports/history/detector.h"
 
@@ -16,6 +17,7 @@ struct Trial {
   std::size_t change = 0;  // index into Walked::changes
   double p = 1;
   double shift = 0;
+  double sigma = 0;       // noise between nights
   double spread = 0;      // standard error of a step 14 nights old
   bool outlasts = true;   // every excursion seen
   bool usual = false;     // too few nights beyond half of it: at most three, or twice as many as came and went before
@@ -46,9 +48,5 @@ void walk(const Track& track, const Options& options, const WalkRange& range, Wa
 
 // After the last night: what is detectable, drift, and suspects of that night.
 void conclude(const Track& track, const Options& options, const NightSummary& night, SeriesState& state);
-
-// The smallest step that is found within 14 nights in 80 % of cases; `spread` is the standard error of its size then.
-double detectable_step(double spread, const Options& options, std::size_t tests);
-bool is_flaky(bool unsteady, double spread, const Options& options, std::size_t tests);
 
 }  // namespace assay::history

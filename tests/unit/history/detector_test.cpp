@@ -181,10 +181,14 @@ TEST(HistoryDetector, AStepThatGoesBackRecovers) {
   ASSERT_TRUE(state.changes[0].closed);
   EXPECT_NEAR(*state.changes[0].closed, night(224), 6);
   EXPECT_THAT(state.regimes, testing::ElementsAre(night(0)));
-  EXPECT_FALSE(state.flaky);
   // It was open in between.
   EXPECT_EQ(state_of(cut_after(track, night(218))).changes.at(0).stage, Stage::open);
-  EXPECT_TRUE(state_of(Made(300).times(0.95, 200, 220).times(0.95, 250, 262)).flaky);
+}
+
+TEST(HistoryDetector, TwoRecoveriesAreFlaky) {
+  EXPECT_FALSE(state_of(Made(230).times(0.95, 150, 158)).flaky);
+  EXPECT_TRUE(state_of(Made(230).times(0.95, 150, 158).times(0.95, 190, 198)).flaky);
+  EXPECT_FALSE(state_of(Made(335).times(0.95, 150, 158).times(0.95, 190, 198)).flaky);
 }
 
 TEST(HistoryDetector, AFlakySeriesMustOutlastWhatItDidBefore) {
