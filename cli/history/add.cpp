@@ -7,6 +7,7 @@
 #include "reports/data/figures.h"
 #include "reports/data/host_runs.h"
 #include "reports/data/machine.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -105,8 +106,11 @@ class HistoryAdder {
     if (report::ran_on_each_host(run)) name += one_line(fmt::format(" on {}", report::machine_of(run).hosts.front()));
     for (const std::string& problem : run.problems)
       fmt::print(stderr, "assay: history add: {}: {}\n", name, one_line(problem));
-    fmt::print("{}: {}{}\n", name, added.fresh ? fmt::format("added, {} figures", added.points) : "already there",
-               added.left_out == 0 ? "" : fmt::format(", {} records left out", added.left_out));
+    const auto counted = [](std::size_t n, const char* word) {
+      return report::plural(static_cast<std::int64_t>(n), word);
+    };
+    fmt::print("{}: {}{}\n", name, added.fresh ? "added, " + counted(added.points, "figure") : "already there",
+               added.left_out == 0 ? "" : fmt::format(", {} left out", counted(added.left_out, "record")));
   }
 
   store::Store& store_;

@@ -25,6 +25,7 @@ const int trials = [] {
   const char* asked = std::getenv("ASSAY_POWER_TRIALS");
   return asked ? std::atoi(asked) : 100;
 }();
+const bool few = trials < 100;  // only to run the code
 constexpr int max_pairs = 1500;
 
 // Log ratios of pairs of runs in random order on one machine; sigma is that of a pair where the noise has one.
@@ -176,10 +177,11 @@ TEST(SequentialPower, TakesAThirdOfADesignOfFixedSize) {
       fmt::print("{}{:>8.1f}{:>8}{:>8.2f}\n", line, mean, fixed, mean / fixed);
       // Few trials find the fixed size only to a fifth. With less noise nearly all verdicts take the fewest pairs there
       // are, and a fixed design would too.
-      if (sigma >= 0.05) {
+      if (sigma >= 0.05 && !few) {
         EXPECT_LE(mean, fixed / 3.0 * (trials < 1000 ? 1.2 : 1)) << kind << " " << sigma;
       }
-      for (const auto& [change, share] : right) EXPECT_GE(share, 0.9) << kind << " " << sigma << " " << change;
+      for (const auto& [change, share] : right)
+        EXPECT_GE(share, few ? 0 : 0.9) << kind << " " << sigma << " " << change;
     }
 }
 
