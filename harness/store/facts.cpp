@@ -90,6 +90,8 @@ std::string plan_hash(const Json& cases) {
   return fmt::format("{:016x}", sum);
 }
 
+bool is_imported(const RunData& run) { return member(run.run, "source").is_object(); }
+
 }  // namespace
 
 Facts environment_facts(const Json& environment) {
@@ -106,7 +108,11 @@ Facts facts_of(const RunData& run, const AddOptions& options) {
   Facts facts = options.environment ? *options.environment : environment_facts(member(run.run, "environment"));
   if (const Json& version = member(run.run, "version"); version.is_string())
     facts.try_emplace("assay.version", version.get<std::string>());
-  flatten(member(run.run, "labels"), "label", facts);
+  // What was imported as a fact has its own name.
+  if (const Json& labels = member(run.run, "labels"); is_imported(run) && labels.is_object())
+    for (const auto& [name, value] : labels.items()) facts[name] = scalar_text(value);
+  else
+    flatten(labels, "label", facts);
   if (const Json& name = member(member(run.run, "plan"), "name"); name.is_string())
     facts["plan.name"] = name.get<std::string>();
   if (const Json& cases = member(member(run.run, "plan"), "cases"); cases.is_array())
@@ -138,6 +144,7 @@ std::string machine_name(const RunData& run, const Facts& facts, bool by_class) 
       parts.push_back(fmt::format("{} to {} ({} hosts, {:08x})", *hosts.begin(), *hosts.rbegin(), hosts.size(),
                                   hash64(fmt::format("{}", fmt::join(hosts, "\n"))) & 0xFFFFFFFF));
   }
+  if (is_imported(run) && !by_class && !parts.front().empty()) return parts.front();  // the importer has named it
   parts.push_back(at(facts, "cpu.name"));
   if (const std::string gpus = at(facts, "gpu.count"); !gpus.empty() && gpus != "0")
     parts.push_back(fmt::format("{} x {}", gpus, facts.contains("gpu.name") ? at(facts, "gpu.name") : "GPU"));

@@ -8,10 +8,12 @@
 
 namespace assay::store {
 
-// Of a run: its environment (or that of `options`), labels, plan and the state of its sources.
+// Of a run: its environment (or that of `options`), labels, plan and the state of its sources. A label NAME is the fact
+// label.NAME, or of an imported run NAME.
 Facts facts_of(const RunData& run, const AddOptions& options);
 
-// Host, CPU and GPUs: "node7, AMD Zen 4, 8 x NVIDIA H200"; by class without the host. Never empty.
+// Host, CPU and GPUs: "node7, AMD Zen 4, 8 x NVIDIA H200"; by class without the host. Of an imported
+// run what it calls its machine. Never empty.
 std::string machine_name(const RunData& run, const Facts& facts, bool by_class);
 
 // Changes when a GPU was replaced; empty if none is known by a uuid.

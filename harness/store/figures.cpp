@@ -27,6 +27,13 @@ std::string text_at(const Json& run, const char* pointer) {
   return run.at(at).get<std::string>();
 }
 
+// "imported/BM_Sort/1024" is of the family BM_Sort: names of benchmarks begin with what they share.
+std::string family_of(const Record& record) {
+  const std::string prefix = record.family + "/";
+  if (record.family != "imported" || !record.key.starts_with(prefix)) return record.family;
+  return record.key.substr(prefix.size(), record.key.find('/', prefix.size()) - prefix.size());
+}
+
 // A label overrides what was detected: the user knows better.
 std::string labelled(const Json& run, const std::string& label, const char* pointer) {
   const std::string given = text_at(run, ("/labels/" + label).c_str());
@@ -117,7 +124,7 @@ class Collector {
                       .unit = metric.unit,
                       .better = metric.better,
                       .protocol = protocol_of(record),
-                      .family = record.family};
+                      .family = family_of(record)};
     const auto [place, fresh] = places_.try_emplace(text_of(identity), run_.figures.size());
     if (fresh) {
       run_.figures.push_back({std::move(identity), title, 0, 0, record.choices, false});

@@ -128,7 +128,9 @@ report::List event_list(const Event& event, const History& history) {
     line(fmt::format("Changed with it, as an effect: {}.", fmt::join(names, ", ")));
   }
   if (event.confirmed) line("Confirmed by measuring both sides in turn.");
-  for (const std::string& command : bisect_commands(event_json(event, history))) line(command);
+  const std::vector<std::string> commands = bisect_commands(event_json(event, history));
+  if (!commands.empty()) line("To find the commit, with your own BUILD and COMMAND:");
+  for (const std::string& command : commands) line(command);
   return list;
 }
 
