@@ -1,6 +1,6 @@
 """`assay ab` of a command with itself, beside other load that comes and goes: faster or slower is wrong, and comes in at most
 5 of 100 comparisons.
-usage: ab_test.py COMPARISONS [SEED]"""
+usage: ab_test.py COMPARISONS [BUDGET [SEED]]"""
 
 import json
 import math
@@ -12,7 +12,8 @@ import tempfile
 import unittest
 
 COMPARISONS = int(sys.argv[1]) if len(sys.argv) > 1 else 400
-SEED = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 31)
+BUDGET = sys.argv[2] if len(sys.argv) > 2 else "10s"
+SEED = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 31)
 ASSAY = os.path.abspath(os.environ["ASSAY"])
 ERROR = 0.05
 # Of computing, of memory, of starting processes, of files, and of waiting: each takes at most 0.3 s on an idle machine.
@@ -53,7 +54,7 @@ class SameCommand(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="assay-test-") as folder:
             for number in range(COMPARISONS):
                 command = COMMANDS[number % len(COMMANDS)]
-                done = subprocess.run([ASSAY, "ab", "--a", command, "--b", command, "--budget", "10s", "--tolerance", "5%",
+                done = subprocess.run([ASSAY, "ab", "--a", command, "--b", command, "--budget", BUDGET, "--tolerance", "5%",
                                        "--seed", str(SEED + number), "--json"], cwd=folder, capture_output=True, text=True,
                                       timeout=120)
                 self.assertIn(done.returncode, (0, 1, 3), done.stderr)
