@@ -53,12 +53,10 @@ constexpr const char* korthikanti_differs =
     "keeps only the logarithms of its sums, and logits are held a block at a time";
 constexpr const char* megatron_differs =
     "18 bytes per parameter, as here in 16 bits on a GPU; its activations assume selective recomputation and dropout, "
-    "and "
-    "ignore gated MLPs and shared heads of keys";
+    "and ignore gated MLPs and shared heads of keys";
 constexpr const char* zero_differs =
     "16 bytes per parameter with 16-bit gradients; here gradients are f32: 18 bytes in 16 bits, 16 in f32; "
-    "communication "
-    "buffers are not counted";
+    "communication buffers are not counted";
 
 Json formulas_json(const MemoryEstimator& estimator, const MemoryEstimate& made) {
   using namespace parallel;
