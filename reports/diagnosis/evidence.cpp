@@ -41,9 +41,11 @@ struct SlowestRank {
   const RankResult* rank = nullptr;
   double ratio = 1;  // its own time over the median of the others'
 
+  // The fraction of its time that the others' pace would save.
+  double saved() const { return ratio > 1 ? 1 - 1 / ratio : 0; }
   // Of evidence that it causes.
   void explain(Evidence& evidence) const {
-    evidence.saved = ratio > 1 ? 1 - 1 / ratio : 0;
+    evidence.saved = saved();
     evidence.rank =
         fmt::format("rank {} on {}{}{}", rank->rank, rank->host, rank->pci.empty() ? "" : ", GPU ", rank->pci);
   }
@@ -182,8 +184,9 @@ EvidenceSet evidence_of(const Entry& entry, std::span<const Entry> of_run) {
                    : missing("several ranks");
   };
   Evidence skew = between_ranks("arrival_skew");
-  // Each rank waits for a part of what the slowest one takes longer; without it, all would be as fast as the others.
-  if (const auto slowest = slowest_rank(record); slowest && skew.number) slowest->explain(skew);
+  // On average ranks wait for less than what the slowest one takes longer. If not, it is another one in each step.
+  if (const auto slowest = slowest_rank(record); slowest && skew.number && slowest->saved() >= skew.number->value)
+    slowest->explain(skew);
   return {{"data_wait_share", share_of_step(record, span_of(record, "data_wait"), "a step timed by parts")},
           {"transfer_share", between_ranks("transfer")},
           {"arrival_skew_share", std::move(skew)},

@@ -235,6 +235,20 @@ TEST(Diagnosis, AnImbalanceNamesTheSlowestRankAndAllAtTheOthersPaceIsItsCeiling)
   EXPECT_EQ(fired, 2) << "the skew and the pace";
 }
 
+TEST(Diagnosis, WhatTheSlowestRankDoesNotExplainNamesNoRank) {
+  Record record = two_rank_training();
+  record.metrics.push_back(test::seconds("arrival_skew", 0.2));
+  record.ranks = {rank_with(0, 0.4), rank_with(1, 0.44)};
+  std::vector<RunData> data;
+  data.push_back(run_with(record));
+  const RunSet runs(std::move(data));
+  for (const Diagnosis& one : diagnose(runs, shipped_rules()))
+    if (one.id == "imbalance") {
+      EXPECT_EQ(one.worst.text(), "20 % of a step waits for the slowest rank");
+      EXPECT_DOUBLE_EQ(one.worst.ceiling().value(), 1.25);
+    }
+}
+
 TEST(Diagnosis, WithoutAnythingToJudgeThereIsNoData) {
   const RunSet runs({});
   const auto all = diagnose(runs, shipped_rules());
