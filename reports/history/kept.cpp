@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::string_view form = "assay analysis 1";
 constexpr const char* cache_name = "analysis";
+// What is kept may lack so many nights: to analyse a few more costs less than to analyse twice.
+constexpr Night max_behind = 14;
 
 class Writer {
  public:
@@ -199,7 +201,7 @@ Analysis analyse_from(std::string& kept, std::span<const TrackedSeries> series, 
   Analysis past;
   if (before != none) {
     auto known = read_kept(kept, series, groups, options);
-    if (known && known->last == before) {
+    if (known && known->last <= before && before - known->last <= max_behind) {
       past = std::move(known->analysis);
     } else {
       // Series and groups begin in the order of their numbers, but not all by then.

@@ -11,8 +11,8 @@
 namespace assay::history {
 
 // Analyses all nights; those before the last one only if what `kept` holds is not of these values and options. `kept`
-// becomes what to keep, and stays as it was if that is still right. More runs of the last night cost one night, too: it
-// is never part of what is kept.
+// becomes what to keep, and stays as it was if that is still right. The last
+// night is never part of what is kept, as more runs of it may come.
 Analysis analyse_from(std::string& kept, std::span<const TrackedSeries> series, std::span<const TrackedGroup> groups,
                       const Options& options);
 

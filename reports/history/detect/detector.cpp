@@ -161,6 +161,7 @@ Analysis analyse(std::span<const Track> tracks, std::span<const Group> groups, c
   // Groups first, as they are the longest pieces of work.
   const std::size_t items = groups.size() + tracks.size();
   std::vector<Walked> walked(items);
+  std::vector<Track> of_groups(groups.size());
   in_threads(items, options.threads, [&](std::size_t i) {
     const bool is_group = i < groups.size();
     const std::size_t index = is_group ? i : i - groups.size();
@@ -169,7 +170,7 @@ Analysis analyse(std::span<const Track> tracks, std::span<const Group> groups, c
     walked[i] = resume(is_new ? SeriesState() : std::move(states[index]));
     const Night first = is_new || known == long_ago ? long_ago : known + 1;
     if (is_group) {
-      walk_group(tracks, groups[index], options, first, last, walked[i]);
+      of_groups[index] = walk_group(tracks, groups[index], options, first, last, walked[i]);
     } else if (!tracks[index].nights.empty()) {
       walk(tracks[index], options, {.first = first, .last = last}, walked[i]);
     }
@@ -185,7 +186,7 @@ Analysis analyse(std::span<const Track> tracks, std::span<const Group> groups, c
     SeriesState& state = is_group ? analysis.groups[index] : analysis.series[index];
     state = finish(std::move(walked[i]));
     if (state.regimes.empty()) return;
-    conclude(is_group ? track_of(tracks, groups[index], last) : tracks[index], options, nights.back(), state);
+    conclude(is_group ? of_groups[index] : tracks[index], options, nights.back(), state);
   });
   analysis.nights = std::move(previous.nights);
   analysis.nights.insert(analysis.nights.end(), nights.begin(), nights.end());

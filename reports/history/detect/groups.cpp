@@ -58,22 +58,24 @@ Track track_of(std::span<const Track> tracks, const Group& group, Night last) {
   return made;
 }
 
-void walk_group(std::span<const Track> tracks, const Group& group, const Options& options, Night first, Night last,
-                Walked& walked) {
+Track walk_group(std::span<const Track> tracks, const Group& group, const Options& options, Night first, Night last,
+                 Walked& walked) {
   Night start = std::numeric_limits<Night>::max();
   for (const std::size_t member : group.members) {
     const std::vector<Night>& nights = tracks[member].nights;
     const auto found = std::lower_bound(nights.begin(), nights.end(), first);
     if (found != nights.end()) start = std::min(start, *found);
   }
+  Track track;
   for (Night from = start; from <= last; from = epoch_of(from) + epoch_nights) {
     const Night epoch = epoch_of(from), until = std::min(last, epoch + epoch_nights - 1);
-    const Track track = track_of(tracks, group, until);
+    track = track_of(tracks, group, until);
     const auto seen = std::lower_bound(track.nights.begin(), track.nights.end(), epoch);
     const bool refresh = seen == track.nights.end() || *seen >= first;
     if (!track.nights.empty())
       walk(track, options, {.first = std::max(from, first), .last = until, .refresh = refresh}, walked);
   }
+  return start <= last ? track : track_of(tracks, group, last);
 }
 
 }  // namespace assay::history

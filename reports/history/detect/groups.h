@@ -9,8 +9,8 @@ namespace assay::history {
 // median before a date that moves on every 28 nights; a member whose hardware was replaced, anew after that date.
 Track track_of(std::span<const Track> tracks, const Group& group, Night last);
 
-// As walk().
-void walk_group(std::span<const Track> tracks, const Group& group, const Options& options, Night first, Night last,
-                Walked& walked);
+// As walk(). Returns the group's series on night `last`.
+Track walk_group(std::span<const Track> tracks, const Group& group, const Options& options, Night first, Night last,
+                 Walked& walked);
 
 }  // namespace assay::history
