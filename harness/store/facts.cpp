@@ -2,12 +2,14 @@
 
 #include "harness/json/json.h"
 #include "harness/record/content_hash.h"
+#include "harness/record/disturbed.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 namespace assay::store {
@@ -90,6 +92,28 @@ std::string plan_hash(const Json& cases) {
   return fmt::format("{:016x}", sum);
 }
 
+// What took CPU time from most of a run's cases: "python3", "quota, steal", "none"; empty where no record says.
+std::string disturbers(const RunData& run) {
+  std::map<std::string, std::size_t> cases;
+  std::size_t known = 0;
+  for (const Record& record : run.records) {
+    if (!record.outside_cpu || record.status != Status::ok) continue;
+    const OutsideCpu& outside = *record.outside_cpu;
+    ++known;
+    std::set<std::string> names;
+    for (const OutsideCpu::Process& process : outside.processes)
+      if (notable(outside, process.cpus)) names.insert(process.name);
+    if (names.empty() && notable(outside, outside.cpus)) names.insert("other containers or the kernel");
+    if (notable(outside, outside.steal)) names.insert("steal");
+    if (notable(outside, outside.throttled.value_or(0))) names.insert("quota");
+    for (const std::string& name : names) ++cases[name];
+  }
+  std::erase_if(cases, [&](const auto& one) { return 2 * one.second <= known; });
+  std::vector<std::string> names;
+  for (const auto& [name, count] : cases) names.push_back(name);
+  return known == 0 ? "" : names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
 bool is_imported(const RunData& run) { return member(run.run, "source").is_object(); }
 
 }  // namespace
@@ -113,6 +137,7 @@ Facts facts_of(const RunData& run, const AddOptions& options) {
     for (const auto& [name, value] : labels.items()) facts[name] = scalar_text(value);
   else
     flatten(labels, "label", facts);
+  if (std::string names = disturbers(run); !names.empty()) facts["outside_cpu"] = std::move(names);
   if (const Json& name = member(member(run.run, "plan"), "name"); name.is_string())
     facts["plan.name"] = name.get<std::string>();
   if (const Json& cases = member(member(run.run, "plan"), "cases"); cases.is_array())

@@ -35,8 +35,10 @@ class Nights(AssayCase):
         return done.returncode, [event for event in report["events"] if event["kind"] == "slower" and event["state"] == "open"]
 
     def test_a_competitor_is_found(self):
-        self.plan({"family": "memory", "op": ["copy", "triad"], "bytes": "64KiB"},
-                  {"family": "gemm", "dtype": "f32", "m": [128, 256], "n": 128, "k": 128},
+        # Samples longer than the scheduler's slices, so that the median sample shares its CPUs.
+        self.plan({"family": "gemm", "dtype": "f32", "m": [1024, 2048], "n": 2048, "k": 1024},
+                  {"family": "transformer", "model": "gpt2-tiny", "micro_batch": 8, "seq": 128},
+                  {"family": "resnet", "model": "resnet-tiny", "micro_batch": 32},
                   protocol={"max_seconds": "300ms", "warmup_seconds": "20ms", "min_samples": 5})
         for number in range(CAUSE):
             self.night(number)
@@ -60,6 +62,8 @@ class Nights(AssayCase):
         large = {change["case"] for event in events for change in event["changes"] if change["shift"]["value"] <= -0.2}
         print(f"{len(large)} cases at least a fifth slower", flush=True)
         self.assertGreaterEqual(len(large), 3)
+        self.assertEqual(events[0]["causes"][0]["fact"], "outside_cpu")
+        self.assertIn("python", events[0]["causes"][0]["after"])
         self.assertLessEqual(abs((datetime.date.fromisoformat(events[0]["to"]["night"]) - FIRST).days - CAUSE), 2)
 
 

@@ -65,7 +65,33 @@ TEST_F(HistoryStore, KeepsFiguresWithWhatIsKnownAboutThem) {
   EXPECT_EQ(contents.runs[0].commit, "c-a");
   EXPECT_THAT(contents.facts[static_cast<std::size_t>(contents.runs[0].facts)],
               ElementsAre(Pair("cpu.name", "AMD Zen 4"), Pair("git.dirty", "false"), Pair("hostnames", "box"),
-                          Pair("label.rack", "7")));
+                          Pair("label.rack", "7"), Pair("outside_cpu", "other containers or the kernel")));
+}
+
+TEST_F(HistoryStore, KnowsWhatElseUsedTheCpusInMostCases) {
+  RunData run = history_run("a", "2026-01-31T12:00:00Z", {timed("a", 1), timed("b", 1), timed("c", 1)});
+  const auto outside_cpu = [&, stores = 0]() mutable {
+    Store store = fresh(std::to_string(++stores).c_str());
+    store.add(run, plain);
+    const Contents contents = store.read();
+    const Facts& facts = contents.facts[static_cast<std::size_t>(contents.runs[0].facts)];
+    return facts.contains("outside_cpu") ? facts.at("outside_cpu") : "absent";
+  };
+  EXPECT_EQ(outside_cpu(), "absent");
+  OutsideCpu outside;
+  outside.usable = 2;
+  outside.seconds = 2;
+  outside.cpus = 0.9;
+  for (Record& record : run.records) record.outside_cpu = outside;
+  run.records[0].outside_cpu->processes = {{77, "burner", 0.85}, {78, "small", 0.04}};
+  EXPECT_EQ(outside_cpu(), "other containers or the kernel");
+  run.records[1].outside_cpu->processes = {{77, "burner", 0.85}};
+  run.records[1].outside_cpu->steal = 0.2;
+  run.records[2].outside_cpu->steal = 0.2;
+  EXPECT_EQ(outside_cpu(), "burner, steal");
+  outside.cpus = 0;
+  for (Record& record : run.records) record.outside_cpu = outside;
+  EXPECT_EQ(outside_cpu(), "none");
 }
 
 TEST_F(HistoryStore, LeavesOutWhatIsNoMeasurement) {
