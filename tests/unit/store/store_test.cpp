@@ -70,7 +70,7 @@ TEST_F(HistoryStore, KeepsFiguresWithWhatIsKnownAboutThem) {
 
 TEST_F(HistoryStore, KnowsWhatElseUsedTheCpusInMostCases) {
   RunData run = history_run("a", "2026-01-31T12:00:00Z", {timed("a", 1), timed("b", 1), timed("c", 1)});
-  const auto outside_cpu = [&, stores = 0]() mutable {
+  auto outside_cpu = [&, stores = 0]() mutable {
     Store store = fresh(std::to_string(++stores).c_str());
     store.add(run, plain);
     const Contents contents = store.read();
