@@ -19,10 +19,10 @@ enum class PairVerdict { faster, slower, same, undecided };
 // before, whatever the load does. Neither a distribution, nor independence, nor constant noise is assumed.
 //
 // For a hypothesis theta and a side, a bettor starts with 1 and stakes a part of that wealth on d_i - theta having
-// that sign. The part may depend on earlier pairs, and may grow with the size of d_i - theta. If theta is true, the wealth
-// is a martingale and ever reaches 1/alpha with probability at most alpha (Ville 1939); so theta is refuted at 1/alpha.
-// Testing by betting: Waudby-Smith & Ramdas, JRSS B 2024; bets on signs, given the sizes: Ramdas, Ruf, Larsson &
-// Koolen, "Admissible anytime-valid sequential inference must rely on nonnegative martingales", 2020; the values that
+// that sign. The part may depend on earlier pairs, and may grow with the size of d_i - theta. If theta is true, the
+// wealth is a martingale and ever reaches 1/alpha with probability at most alpha (Ville 1939); so theta is refuted at
+// 1/alpha. Testing by betting: Waudby-Smith & Ramdas, JRSS B 2024; bets on signs, given the sizes: Ramdas, Ruf, Larsson
+// & Koolen, "Admissible anytime-valid sequential inference must rely on nonnegative martingales", 2020; the values that
 // are not refuted form an interval valid at all times: Howard, Ramdas, McAuliffe & Sekhon, Annals of Statistics 2021.
 class PairedTest {
  public:
