@@ -28,7 +28,8 @@ Parts parts_of(const AttentionShape& shape, DType dtype) {
 Attention::Attention(Builder& builder, std::string name, const AttentionShape& shape)
     : name_(std::move(name)),
       shape_(shape),
-      qkv_projection_(projection(builder, name_ + ".qkv", shape.width, shape.qkv_columns(), shape.bias || shape.qkv_bias)),
+      qkv_projection_(
+          projection(builder, name_ + ".qkv", shape.width, shape.qkv_columns(), shape.bias || shape.qkv_bias)),
       out_projection_(projection(builder, name_ + ".out", shape.heads * shape.head_dim, shape.width, shape.bias)) {}
 
 ops::AttentionDesc Attention::desc(const Builder& builder) const {

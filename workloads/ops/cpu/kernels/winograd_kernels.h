@@ -22,7 +22,6 @@ struct WinogradTiles {
   std::int64_t size = 0;    // floats from one position's matrix to the next
 };
 
-
 // c (m, n) = or += the sum over l of a(l, i) b(l, j); n is a multiple of WinogradKernels::columns.
 struct WinogradProduct {
   std::int64_t m = 0;
