@@ -1,5 +1,6 @@
 """The four answers of a report, and `assay diagnose`, through the command line."""
 
+import json
 import pathlib
 import shutil
 import unittest
@@ -190,9 +191,9 @@ class Diagnose(AssayCase):
         step = record("llama/model=m/precision=f32/threads=all", step_time=1, model_flops=2e9, planned_memory=1e9)
         roofs = [record("peak/dtype=f32", throughput=1e11), record("memory/op=triad/bytes=99999999", bandwidth=1e10)]
         environment = {"cpu": {"caches": [{"level": 3, "bytes": 1e8, "count": 1}]}}
-        rule = self.diagnose(self.run_dir(*roofs, step, run={"environment": environment}))["memory-bound"]
+        rule = self.diagnosis(self.run_dir(*roofs, step, run={"environment": environment}))["memory-bound"]
         self.assertEqual((rule["state"], rule["evidence"][0]["name"], rule["evidence"][0]["value"]), ("warn", "ridge_ratio", 5))
-        rule = self.diagnose(self.run_dir(step, name="bare", run={"environment": environment}), code=3)["memory-bound"]
+        rule = self.diagnosis(self.run_dir(step, name="bare", run={"environment": environment}), code=3)["memory-bound"]
         self.assertEqual((rule["state"], rule["needs"]), ("not_judged", "the families peak and memory in the same run"))
 
     def test_exit_codes(self):

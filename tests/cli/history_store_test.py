@@ -5,7 +5,6 @@ usage: history_store_test.py [KILLS [WRITERS_RUNS]] [TEST...]"""
 import csv
 import io
 import json
-import os
 import random
 import signal
 import subprocess

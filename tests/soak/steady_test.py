@@ -1,7 +1,6 @@
 """Whether "Steady" tells quiet runs from disturbed ones, beside an independent reader of /proc/stat, and whether clean runs
 of the plan `quick` are free of bad findings.
 usage: steady_test.py RUNS [CLASS...]"""
-import json
 import os
 import subprocess
 import sys
