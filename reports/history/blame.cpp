@@ -172,6 +172,7 @@ class Inquiry {
         blame.causes.push_back(std::move(cause));
     }
     std::stable_sort(blame.causes.begin(), blame.causes.end(), [&](const Cause& a, const Cause& b) {
+      if (disturbs(a) != disturbs(b)) return disturbs(a);
       if (a.p != b.p) return a.p < b.p;
       return changes_of_fact_.at(a.fact) < changes_of_fact_.at(b.fact);
     });
@@ -246,9 +247,28 @@ class Inquiry {
     // there.
     const double inner = within.p();
     cause.p = machines.p() * inner;
-    cause.evidence = inner < 1 && machines.p() == 1 ? within.text("series") : machines.text("machines");
+    cause.evidence = disturbs(cause) ? "took CPU time while these cases were measured: their figures are lower bounds"
+                     : inner < 1 && machines.p() == 1 ? within.text("series")
+                                                      : machines.text("machines");
     changes_of_fact_[one.fact] = changes_of_fact(one);
     return cause;
+  }
+
+  // Other users of the CPUs were seen taking time from the cases, so no statistics are needed; and what a search then
+  // chose is their effect.
+  // Others that came once explain no lasting change.
+  bool disturbs(const Cause& cause) const {
+    if (!effect_.slower || cause.fact != "outside_cpu") return false;
+    constexpr std::size_t max_nights = 14;
+    const TrackedSeries& one = series_[effect_.series.front()];
+    const std::size_t first = one.at_or_after(effect_.first_after).value_or(one.runs.size()),
+                      last = std::min(one.runs.size(), first + max_nights);
+    std::size_t nights = 0;
+    for (std::size_t n = first; n < last; ++n) {
+      const std::string others = one.runs[n] >= 0 ? facts_.value(one.runs[n], "outside_cpu") : "";
+      nights += !others.empty() && others != "none";
+    }
+    return 2 * nights > last - first;
   }
 
   static std::string told(const Cause& cause) {
@@ -256,7 +276,7 @@ class Inquiry {
     return fmt::format("{} ({} -> {})", one_line(cause.fact, 60), value(cause.before), value(cause.after));
   }
 
-  static std::string sentence(const Blame& blame) {
+  std::string sentence(const Blame& blame) const {
     constexpr std::size_t max_named = 5;
     if (blame.causes.empty()) {
       std::string text = blame.exonerated.empty() && blame.mediators.empty()
@@ -267,6 +287,8 @@ class Inquiry {
             fmt::format("; {} changed with it, which is an effect of something else", told(blame.mediators.front()));
       return text;
     }
+    if (const Cause& first = blame.causes.front(); disturbs(first))
+      return fmt::format("{}: {}", told(first), first.evidence);
     std::vector<std::string> equal;
     for (const Cause& cause : blame.causes)
       if (cause.p == blame.causes.front().p) equal.push_back(told(cause));

@@ -37,6 +37,24 @@ TEST(Fisher, IsTheHypergeometricTail) {
   EXPECT_EQ(fisher(4, 4, 4, 4), 1);
 }
 
+TEST(Blame, PutsLastingUsersOfTheCpusFirst) {
+  const auto made = [](int last_night) {
+    return machines({"a", "b"}, [=](int machine, int night) {
+      const bool busy = machine == 0 && night >= gap_night && night <= last_night;
+      return store::Facts{{"gpu.driver", night >= gap_night && machine == 0 ? "581" : "580"},
+                          {"outside_cpu", busy ? "burner" : "none"}};
+    });
+  };
+  const Blame lasting = blame_of(made(15), {0});
+  ASSERT_EQ(lasting.causes.size(), 2u);
+  EXPECT_EQ(lasting.causes[0].fact, "outside_cpu");
+  EXPECT_NE(lasting.sentence.find("outside_cpu (none -> burner): took CPU time"), std::string::npos)
+      << lasting.sentence;
+  const Blame once = blame_of(made(gap_night), {0});
+  ASSERT_EQ(once.causes.size(), 2u);
+  EXPECT_NE(once.sentence.find("cannot be told apart"), std::string::npos) << once.sentence;
+}
+
 TEST(Blame, PutsTheDriverFirstAndExoneratesWhatChangedEverywhere) {
   const auto made = machines({"a", "b", "c"}, [](int machine, int night) {
     return store::Facts{{"gpu.driver", night >= gap_night && machine < 2 ? "581" : "580"},
