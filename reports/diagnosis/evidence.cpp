@@ -61,7 +61,10 @@ std::optional<SlowestRank> slowest_rank(const Record& record) {
   }
   if (paces.size() < 2) return std::nullopt;
   paces.erase(std::find(paces.begin(), paces.end(), *slowest.rank->pace));
-  slowest.ratio = *slowest.rank->pace / median(paces);
+  // As when ranks are measured: less is the barrier's.
+  constexpr double min_seconds = 10e-6;
+  const double others = median(paces);
+  if (*slowest.rank->pace - others >= min_seconds) slowest.ratio = *slowest.rank->pace / others;
   return slowest;
 }
 

@@ -235,6 +235,21 @@ TEST(Diagnosis, AnImbalanceNamesTheSlowestRankAndAllAtTheOthersPaceIsItsCeiling)
   EXPECT_EQ(fired, 2) << "the skew and the pace";
 }
 
+TEST(Diagnosis, ADifferenceOfMicrosecondsIsNoImbalance) {
+  const auto fires = [](double slow) {
+    Record record = two_rank_training();
+    record.ranks = {rank_with(0, 1e-6), rank_with(1, slow)};
+    std::vector<RunData> data;
+    data.push_back(run_with(record));
+    const RunSet runs(std::move(data));
+    const auto found = diagnose(runs, shipped_rules());
+    return std::any_of(found.begin(), found.end(),
+                       [](const Diagnosis& one) { return one.id == "imbalance" && !one.fired.empty(); });
+  };
+  EXPECT_FALSE(fires(9e-6));
+  EXPECT_TRUE(fires(12e-6));
+}
+
 TEST(Diagnosis, WhatTheSlowestRankDoesNotExplainNamesNoRank) {
   Record record = two_rank_training();
   record.metrics.push_back(test::seconds("arrival_skew", 0.2));
