@@ -6,6 +6,7 @@
 #include "cli/shell_command.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "harness/run/progress.h"
 #include "reports/data/cells.h"
 #include "reports/data/words.h"
@@ -200,7 +201,7 @@ ExitCode ab(const AbOptions& asked) {
   }
   if (result.ended != ab::Ended::decided) explain(result, options);
   if (asked.json)
-    fmt::print("{}", report::dump_document(to_json(result, asked, options, metric)));
+    fmt::print("{}", dump_document(to_json(result, asked, options, metric)));
   else if (result.all.pairs > 0)
     print(document_of(result, options));
   switch (result.all.verdict) {

@@ -2,6 +2,7 @@
 #include "cli/catalogue.h"
 #include "cli/command.h"
 #include "cli/files.h"
+#include "harness/json/json.h"
 #include "reports/acceptance/acceptance.h"
 #include "reports/render/render.h"
 
@@ -28,7 +29,7 @@ ExitCode run_check(const CheckOptions& options) {
                             options.injected ? report::Injected::include : report::Injected::keep);
   const report::CheckResult result = report::check(runs, floors, family_names());
 
-  if (!options.json.empty()) write_named_file("check", options.json, report::dump_document(report::check_json(result)));
+  if (!options.json.empty()) write_named_file("check", options.json, dump_document(report::check_json(result)));
   if (!options.junit.empty())
     write_named_file("check", options.junit, report::render_junit(report::check_suite(result)));
   print(report::check_document(result), {options.json, options.junit});

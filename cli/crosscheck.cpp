@@ -406,7 +406,7 @@ ExitCode crosscheck(const CrosscheckOptions& options) {
   if (result.rows.empty())
     fmt::print(stderr, "assay: crosscheck: nothing could be compared: {}\n", fmt::join(result.remarks, "; "));
   if (options.json) {
-    fmt::print("{}\n", to_json(result).dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}", dump_document(to_json(result), 2));
   } else if (!result.rows.empty()) {
     print(document_of(result));
   }

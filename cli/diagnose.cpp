@@ -1,6 +1,7 @@
 // assay diagnose: what holds the cases of finished runs back.
 #include "cli/command.h"
 #include "cli/files.h"
+#include "harness/json/json.h"
 #include "reports/cost/cost.h"
 #include "reports/diagnosis/document.h"
 
@@ -33,7 +34,7 @@ ExitCode run_diagnose(const DiagnoseOptions& options) {
   const report::Document document = report::diagnosis_document(runs, all, prices);
   if (!options.markdown.empty()) write_named_file("diagnose", options.markdown, report::render_markdown(document));
   if (!options.json.empty())
-    write_named_file("diagnose", options.json, report::dump_document(report::diagnosis_json(all, prices)));
+    write_named_file("diagnose", options.json, dump_document(report::diagnosis_json(all, prices)));
   print(document, {options.markdown, options.json});
   if (runs.entries().empty())
     fmt::print(stderr, "assay: diagnose: no finished case in {}\n", fmt::join(options.dirs, ", "));

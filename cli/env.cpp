@@ -3,6 +3,7 @@
 #include "cli/configs.h"
 #include "harness/core/units.h"
 #include "harness/core/version.h"
+#include "harness/json/json.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/expectation.h"
 #include "harness/machine/findings.h"
@@ -168,7 +169,7 @@ ExitCode env(const EnvOptions& options) {
   if (expecting) answer.shortfalls = shortfalls(expectation, answer.machine, answer.sheets);
 
   if (options.json) {
-    fmt::print("{}\n", to_json(answer, options.expect).dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}", dump_document(to_json(answer, options.expect), 2));
   } else {
     print_machine(answer);
     print_findings(answer.findings);

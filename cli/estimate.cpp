@@ -3,6 +3,7 @@
 #include "cli/memory_estimate.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "workloads/parallel/formulas.h"
 
 #include <fmt/format.h>
@@ -100,9 +101,9 @@ Json to_json(const MemoryEstimator& estimator, const MemoryEstimate& made, const
                   {"seq", settings.seq > 0 ? Json(settings.seq) : Json()},
                   {"accumulate", settings.accumulate},
                   {"precision", settings.precision},
-                  {"checkpointing", settings.checkpointing == nn::Checkpointing::full ? "full" : "none"},
+                  {"checkpointing", word_of(settings.checkpointing)},
                   {"optimizer", settings.recipe.options.optimizer == ops::OptimizerKind::adamw ? "adamw" : "sgd"}};
-  json["device"] = estimator.device() == DeviceKind::cpu ? "cpu" : "cuda";
+  json["device"] = name_of(estimator.device());
   json["total_bytes"] = made.total();
   Json terms = Json::object();
   for (const auto& [name, bytes] : terms_of(made)) terms[name] = bytes;
@@ -142,7 +143,7 @@ void print_judgement(const MemoryEstimator& estimator, const MemoryEstimate& mad
   }
   fmt::print("does not fit its {}: short by {}\n", size(memory), size(made.total() - memory));
   if (others.empty())
-    fmt::print("  nothing fits: no micro-batch, not with checkpointing=full, not divided by 1024 ranks\n");
+    fmt::print("  nothing would fit: no smaller micro_batch, not checkpointing=full, not zero=3 on 1024 ranks\n");
   for (const Alternative& other : others) {
     const auto planned = parallel::only_planned(other.estimate.layout);
     fmt::print("  would fit: --set {}  ({}{})\n", other.set, size(other.estimate.total()),
@@ -166,12 +167,12 @@ void print_formulas(const Json& formulas) {
 void print_estimate(const MemoryEstimator& estimator, const MemoryEstimate& made,
                     const std::vector<Alternative>& others) {
   const training::Settings& settings = made.settings;
-  fmt::print("{}: {} parameters\n", one_line(estimator.name()), grouped(estimator.loaded().parameters()));
+  fmt::print("{}: {} parameters\n", one_line(estimator.name()),
+             format_number(static_cast<double>(estimator.loaded().parameters()), 0));
   fmt::print("micro_batch {}", settings.micro_batch);
   if (settings.seq > 0) fmt::print(", seq {}", settings.seq);
   fmt::print(", accumulate {}, {}, checkpointing {}, on a {}\n", settings.accumulate, settings.precision,
-             settings.checkpointing == nn::Checkpointing::full ? "full" : "none",
-             estimator.device() == DeviceKind::cpu ? "CPU" : "GPU");
+             word_of(settings.checkpointing), estimator.device() == DeviceKind::cpu ? "CPU" : "GPU");
   if (made.layout.ranks() > 1 || made.layout.zero > 0) fmt::print("dp {}, zero {}\n", made.layout.dp, made.layout.zero);
   if (const auto planned = parallel::only_planned(made.layout)) fmt::print("{}\n", *planned);
   fmt::print("\n{:<14} {:>10}{}\n", "memory", size(made.total()), made.layout.dp > 1 ? " on each rank" : "");
@@ -190,7 +191,7 @@ ExitCode estimate(const EstimateOptions& options) {
   const auto fits = estimator.fits(made);
   const std::vector<Alternative> others = fits.value_or(true) ? std::vector<Alternative>() : estimator.alternatives();
   if (options.json)
-    fmt::print("{}\n", to_json(estimator, made, others).dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}", dump_document(to_json(estimator, made, others), 2));
   else
     print_estimate(estimator, made, others);
   if (fits) return *fits ? ExitCode::ok : ExitCode::failed;

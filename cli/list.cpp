@@ -5,6 +5,7 @@
 #include "cli/models.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
+#include "harness/json/json.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -141,7 +142,7 @@ ExitCode list(const ListOptions& options) {
   if (options.json) {
     Json all = Json::object();
     for (const std::string& kind : kinds) all[kind] = json_of(kind, options);
-    fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}", dump_document(all, 2));
     return ExitCode::ok;
   }
   std::string text;

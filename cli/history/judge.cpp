@@ -3,6 +3,7 @@
 #include "cli/history/history.h"
 #include "harness/core/host.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "reports/history/branch.h"
 #include "reports/history/document.h"
 #include "reports/render/render.h"
@@ -32,7 +33,7 @@ struct Files {
   void write(const char* verb, const report::Document& page, const report::Document& brief, const Json& data) const {
     if (!html.empty()) write_named_file(verb, html, report::render_html(page));
     if (!markdown.empty()) write_named_file(verb, markdown, report::render_markdown(brief));
-    if (!json.empty()) write_named_file(verb, json, report::dump_document(data));
+    if (!json.empty()) write_named_file(verb, json, dump_document(data));
     print(page, {html, markdown, json, junit});
   }
 };

@@ -97,7 +97,7 @@ std::string line_of(const fs::path& dir, Record record) {
   return dump_line(record.to_json()) + "\n";
 }
 
-std::string text_of_run(const Json& run) { return run.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string text_of_run(const Json& run) { return dump_document(run, 2); }
 
 // Makes the directory of a new run unless it is there and empty; returns its whole path, and whether it was there.
 std::pair<fs::path, bool> new_run_folder(const fs::path& dir) {

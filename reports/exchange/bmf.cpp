@@ -1,4 +1,5 @@
 // Bencher Metric Format (https://bencher.dev/docs/reference/bencher-metric-format).
+#include "harness/json/json.h"
 #include "reports/data/figures.h"
 #include "reports/exchange/formats.h"
 #include "reports/render/escape.h"

@@ -1,4 +1,5 @@
 // A Document as JSON: tables become arrays of objects, numbers stay in base units.
+#include "harness/json/json.h"
 #include "reports/render/escape.h"
 #include "reports/render/render.h"
 
@@ -77,8 +78,6 @@ Json answers_json(const std::vector<Answer>& answers) {
 }
 
 }  // namespace
-
-std::string dump_document(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 std::string render_json(const Document& document) {
   Json sections = Json::array();

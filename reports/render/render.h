@@ -22,8 +22,6 @@ std::string render_markdown(const Document& document);
 std::string render_html(const Document& document);
 // {"schema":1,"title":..,"verdict":..,"sections":[{"id":..,"tables":[{"id":..,"rows":[{column id: data}]}],
 //  "figures":[{"id":..,"curves":[{"name":..,"points":[{"x":..,"y":..}]}]}]}]}
-// JSON as files hold it: indented, ending with a line end; bytes that are not UTF-8 are replaced.
-std::string dump_document(const Json& json);
 std::string render_json(const Document& document);
 std::string render_junit(const TestSuite& suite);
 
