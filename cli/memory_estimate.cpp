@@ -4,6 +4,7 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/plan/values.h"
+#include "workloads/nn/planning_backend.h"
 #include "workloads/training/peak_memory.h"
 
 #include <fmt/format.h>
@@ -30,7 +31,22 @@ Schema settable(const training::ModelFamily& family) {
   return schema;
 }
 
-std::int64_t max_seq(const nn::InputSpec& input) { return input.window > 0 ? input.window : input.positions; }
+// Throws UsageError for one that cannot be planned.
+parallel::Layout layout_of(const Params& params) {
+  const parallel::Layout layout{.dp = params.integer("dp"),
+                                .tp = params.integer("tp"),
+                                .pp = params.integer("pp"),
+                                .zero = static_cast<int>(params.integer("zero"))};
+  if (const auto problem = parallel::problem_of(layout)) throw UsageError(*problem);
+  return layout;
+}
+
+std::string text_of(const std::vector<Change>& changes) {
+  std::vector<std::string> texts;
+  texts.reserve(changes.size());
+  for (const auto& [name, value] : changes) texts.push_back(fmt::format("{}={}", name, to_string(value)));
+  return fmt::format("{}", fmt::join(texts, ","));
+}
 
 }  // namespace
 
@@ -42,7 +58,7 @@ MemoryEstimator::MemoryEstimator(const std::string& model, const std::string& ha
   params_.set("model", model);
   // The family's recipe may have longer sequences than this model can take.
   const std::string stem = std::filesystem::path(model).stem().string();
-  if (const std::int64_t limit = max_seq(loaded_.model->input()); limit > 0)
+  if (const std::int64_t limit = loaded_.model->input().max_seq(); limit > 0)
     if (training::find_recipe(stem, loaded_.family->name).seq > limit) params_.set("seq", limit);
   if (!hardware.empty()) hardware_ = read_hardware(find_config("hardware", "hardware sheet", hardware));
 }
@@ -52,10 +68,8 @@ void MemoryEstimator::set(const std::vector<std::string>& texts) {
   for (const ParamSpec& spec : schema_) names.push_back(spec.name);
   std::set<std::string> given;
   for (const std::string& text : texts) {
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      const std::string pair = text.substr(begin, end - begin), flag = "--set " + one_line(pair);
-      begin = end + 1;
+    for (const std::string& pair : split_commas(text)) {
+      const std::string flag = "--set " + one_line(pair);
       const std::size_t equals = pair.find('=');
       if (equals == std::string::npos) throw UsageError(fmt::format("{}: must be name=value,name=value,...", flag));
       const std::string name = pair.substr(0, equals);
@@ -109,21 +123,35 @@ void MemoryEstimator::check_size(const training::Settings& settings) const {
 
 MemoryEstimate MemoryEstimator::estimate() const { return with({}); }
 
-MemoryEstimate MemoryEstimator::with(const std::vector<Change>& changes) const {
+Params MemoryEstimator::params_with(const std::vector<Change>& changes) const {
   Params params = params_;
   for (const auto& [name, value] : changes) params.set(name, value);
-  MemoryEstimate made;
-  made.layout.dp = params.integer("dp");
-  made.layout.tp = params.integer("tp");
-  made.layout.pp = params.integer("pp");
-  made.layout.zero = static_cast<int>(params.integer("zero"));
-  if (const auto problem = parallel::problem_of(made.layout)) throw UsageError(*problem);
-  made.settings = training::settings_from(*loaded_.family, params, 1);
-  check_size(made.settings);
-  made.memory = nn::plan_memory(*made.settings.model, made.settings.step_options(), profile(), made.layout);
+  return params;
+}
+
+training::Settings MemoryEstimator::settings_of(const Params& params) const {
+  training::Settings settings = training::settings_from(*loaded_.family, params, 1);
+  check_size(settings);
+  return settings;
+}
+
+nn::StepPlan MemoryEstimator::plan_of(const training::Settings& settings) const {
+  return {*settings.model, settings.step_options(), profile(), nn::make_planning_backend(device())};
+}
+
+MemoryEstimate MemoryEstimator::on(const parallel::Layout& layout, const training::Settings& settings,
+                                   const nn::StepPlan& plan) const {
+  MemoryEstimate made{settings, layout, nn::memory_on(plan, layout), 0};
   if (device() != DeviceKind::cpu)
-    made.allowance = training::gpu_libraries_bytes + (made.layout.dp > 1 ? training::gpu_communication_bytes : 0);
+    made.allowance = training::gpu_libraries_bytes + (layout.dp > 1 ? training::gpu_communication_bytes : 0);
   return made;
+}
+
+MemoryEstimate MemoryEstimator::with(const std::vector<Change>& changes) const {
+  const Params params = params_with(changes);
+  const parallel::Layout layout = layout_of(params);
+  const training::Settings settings = settings_of(params);
+  return on(layout, settings, plan_of(settings));
 }
 
 std::optional<bool> MemoryEstimator::fits(const MemoryEstimate& estimate) const {
@@ -134,10 +162,7 @@ std::optional<bool> MemoryEstimator::fits(const MemoryEstimate& estimate) const 
 std::optional<Alternative> MemoryEstimator::fitting(const std::vector<Change>& changes) const {
   MemoryEstimate made = with(changes);
   if (!fits(made).value_or(false)) return std::nullopt;
-  std::vector<std::string> texts;
-  texts.reserve(changes.size());
-  for (const auto& [name, value] : changes) texts.push_back(fmt::format("{}={}", name, to_string(value)));
-  return Alternative{fmt::format("{}", fmt::join(texts, ",")), std::move(made)};
+  return Alternative{text_of(changes), std::move(made)};
 }
 
 // The largest micro-batch that fits, by halving the interval: memory grows with it.
@@ -159,12 +184,15 @@ std::optional<Alternative> MemoryEstimator::with_smaller_batch(std::vector<Chang
 std::optional<Alternative> MemoryEstimator::with_more_ranks(const std::vector<Change>& changes) const {
   constexpr std::int64_t max_ranks = 1024;  // beyond, what remains is not divided by ranks
   if (precision() == "fp8") return std::nullopt;
+  const training::Settings settings = settings_of(params_with(changes));
+  const nn::StepPlan plan = plan_of(settings);  // the same for every layout
   for (std::int64_t dp = std::max<std::int64_t>(2, params_.integer("dp")); dp <= max_ranks; dp *= 2)
     for (std::int64_t zero = std::max<std::int64_t>(1, params_.integer("zero")); zero <= parallel::max_zero; ++zero) {
       std::vector<Change> divided = changes;
       divided.emplace_back("dp", dp);
       divided.emplace_back("zero", zero);
-      if (auto found = fitting(divided)) return found;
+      MemoryEstimate made = on(layout_of(params_with(divided)), settings, plan);
+      if (fits(made).value_or(false)) return Alternative{text_of(divided), std::move(made)};
     }
   return std::nullopt;
 }

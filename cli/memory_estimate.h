@@ -28,6 +28,9 @@ struct Alternative {
   MemoryEstimate estimate;
 };
 
+// A parameter and another value of it.
+using Change = std::pair<std::string, ParamValue>;
+
 class MemoryEstimator {
  public:
   // `hardware` is the name of a sheet or a file like them; empty: none, so a CPU, or a GPU if only those have the
@@ -48,12 +51,14 @@ class MemoryEstimator {
   std::vector<Alternative> alternatives() const;
 
  private:
-  using Change = std::pair<std::string, ParamValue>;
-
   nn::DeviceProfile profile() const;
   std::string precision() const { return params_.text("precision"); }
   void check_precision() const;
   void check_size(const training::Settings& settings) const;
+  Params params_with(const std::vector<Change>& changes) const;
+  training::Settings settings_of(const Params& params) const;
+  nn::StepPlan plan_of(const training::Settings& settings) const;
+  MemoryEstimate on(const parallel::Layout& layout, const training::Settings& settings, const nn::StepPlan& plan) const;
   MemoryEstimate with(const std::vector<Change>& changes) const;
   // The request with these changes, if that fits.
   std::optional<Alternative> fitting(const std::vector<Change>& changes) const;

@@ -1,7 +1,7 @@
 #include "cli/models.h"
 
-#include "harness/core/error.h"
 #include "harness/core/text.h"
+#include "harness/core/units.h"
 #include "harness/json/json.h"
 #include "workloads/resnet/family.h"
 #include "workloads/resnet/resnet.h"
@@ -31,13 +31,6 @@ LoadedModel load_model(const std::filesystem::path& file) {
           transformer::make_transformer(config), config};
 }
 
-// 124,439,808
-std::string grouped(std::int64_t value) {
-  std::string digits = std::to_string(value);
-  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-  return digits;
-}
-
 Json model_json(const ConfigFile& file) {
   const LoadedModel loaded = load_model(file.path);
   const nn::Model& model = *loaded.model;
@@ -47,7 +40,7 @@ Json model_json(const ConfigFile& file) {
   json["parameters"] = loaded.parameters();
   const nn::InputSpec input = model.input();
   constexpr std::int64_t usual_seq = 512;
-  const std::int64_t limit = input.window > 0 ? input.window : input.positions;
+  const std::int64_t limit = input.max_seq();
   const std::int64_t seq = model.images() ? 0 : limit > 0 ? std::min(usual_seq, limit) : usual_seq;
   const nn::ModelCost cost = model.cost({1, seq});
   const double items = model.images() ? 1.0 : static_cast<double>(seq);
@@ -66,7 +59,7 @@ std::string model_text(const Json& model) {
   };
   std::string out = fmt::format("  {:<12} {}\n", text("name"), text("description"));
   if (!model.contains("parameters")) return out + fmt::format("    not a model: {}\n", text("reason"));
-  out += fmt::format("    parameters   {}\n", grouped(model["parameters"].get<std::int64_t>()));
+  out += fmt::format("    parameters   {}\n", format_number(model["parameters"].get<double>(), 0));
   const Json& flops = model["flops"];
   const std::string per = flops["per"].get<std::string>();
   const auto gflop = [&](const char* name) { return flops[name].get<double>() / 1e9; };

@@ -30,7 +30,4 @@ Json model_json(const ConfigFile& file);
 // The same as a few lines of text.
 std::string model_text(const Json& model);
 
-// 124,439,808
-std::string grouped(std::int64_t value);
-
 }  // namespace assay::cli

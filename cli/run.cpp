@@ -30,17 +30,6 @@ struct RunOptions {
   bool trace = false, dry_run = false, each_host = false, share_gpu = false;
 };
 
-std::vector<std::string> split_commas(const std::string& text) {
-  std::vector<std::string> words(1);
-  for (const char c : text) {
-    if (c == ',')
-      words.emplace_back();
-    else
-      words.back() += c;
-  }
-  return words;
-}
-
 std::vector<int> parse_ranks(const std::string& text) {
   std::vector<int> ranks;
   for (const std::string& word : split_commas(text)) {

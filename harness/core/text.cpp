@@ -46,6 +46,17 @@ std::string last_lines(std::string_view text, int count) {
   return std::string(text.substr(start));
 }
 
+std::vector<std::string> split_commas(std::string_view text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (c == ',')
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  return words;
+}
+
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     const std::size_t length = character_length(text);

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay {
 
@@ -12,6 +13,9 @@ std::string one_line(std::string_view text, std::size_t max_bytes = 200);
 
 // The last `count` lines, without trailing newlines.
 std::string last_lines(std::string_view text, int count);
+
+// What stands between commas: "a,,b" is "a", "", "b".
+std::vector<std::string> split_commas(std::string_view text);
 
 // Whether the text is valid UTF-8, as JSON requires.
 bool is_utf8(std::string_view text);

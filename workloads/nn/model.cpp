@@ -8,8 +8,7 @@ std::optional<std::string> problem_of_seq(const InputSpec& input, std::int64_t s
   if (input.window > 0 && seq > input.window)
     return fmt::format(
         "seq {} is beyond the sliding window of {} tokens, and this build attends to all earlier tokens; the nearest "
-        "is "
-        "seq={}",
+        "is seq={}",
         seq, input.window, input.window);
   if (input.positions > 0 && seq > input.positions)
     return fmt::format("seq {} is beyond the model's {} positions; the nearest is seq={}", seq, input.positions,

@@ -43,6 +43,8 @@ struct InputSpec {
   std::int64_t positions = 0;   // maximum sequence length; 0: any
   std::int64_t window = 0;      // of attention; longer sequences would need attention that no layer has; 0: any
   bool masked = false;          // an encoder: targets are masked tokens; inputs include types and lengths
+
+  std::int64_t max_seq() const { return window > 0 ? window : positions; }  // 0: any
 };
 
 // Why the model cannot take sequences of this length, with the nearest that it can; nothing if it can.

@@ -31,8 +31,10 @@ bool needs_copies(StepLayout& layout) {
 
 }  // namespace
 
-StepPlan::StepPlan(const Model& model, const StepOptions& options, std::shared_ptr<ops::Backend> backend)
-    : layout(options, model.parameters(), std::move(backend)) {
+StepPlan::StepPlan(const Model& model, const StepOptions& requested, const DeviceProfile& profile,
+                   std::shared_ptr<ops::Backend> backend)
+    : device(profile.kind), layout(for_device(requested, profile), model.parameters(), std::move(backend)) {
+  const StepOptions& options = layout.options;
   if (options.accumulate < 1) throw UsageError("accumulate must be at least 1");
   if (options.batch.samples < 1) throw UsageError("micro_batch must be at least 1");
   if (options.precision.fp8_linear)
@@ -121,7 +123,9 @@ void StepPlan::count_memory() {
   memory.gradients = gradient_bytes();
   memory.optimizer = static_cast<std::uint64_t>(moments()) * master_bytes();
   const std::size_t elsewhere = largest->workspace_at_peak + largest->packed_at_peak;
-  memory.activations = (largest->arena_bytes - elsewhere) + input_bytes();
+  // A device with its own memory also holds the next batch.
+  const std::size_t batches = device == DeviceKind::cpu ? 1 : 2;
+  memory.activations = (largest->arena_bytes - elsewhere) + batches * input_bytes();
   memory.workspace = largest->workspace_at_peak + (arena_bytes - largest->arena_bytes) + sizeof(StepBlock);
 }
 
@@ -156,10 +160,8 @@ std::vector<std::int64_t> block_elements(const StepLayout& layout) {
 void divide(const StepPlan& plan, const parallel::Layout& layout, MemoryPlan& memory) {
   const Precision& precision = plan.layout.options.precision;
   if (precision.fp8_linear)
-    throw UsageError(
-        fmt::format("zero={}: ranks do not divide a step with 8-bit products; use zero=0 or "
-                    "precision=bf16",
-                    layout.zero));
+    throw UsageError(fmt::format(
+        "zero={}: ranks do not divide a step with 8-bit products; use zero=0 or precision=bf16", layout.zero));
   const auto bytes = [](DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); };
   const parallel::StateTypes types{.parameter = bytes(precision.param),
                                    .gradient = bytes(precision.grad),
@@ -174,14 +176,16 @@ void divide(const StepPlan& plan, const parallel::Layout& layout, MemoryPlan& me
 
 }  // namespace
 
-MemoryPlan plan_memory(const Model& model, const StepOptions& options, const DeviceProfile& device,
-                       const parallel::Layout& layout) {
+MemoryPlan memory_on(const StepPlan& plan, const parallel::Layout& layout) {
   if (const auto problem = parallel::problem_of(layout)) throw UsageError(*problem);
-  const StepPlan plan(model, for_device(options, device), make_planning_backend(device.kind));
   MemoryPlan memory = plan.memory;
-  if (device.kind != DeviceKind::cpu) memory.activations += plan.input_bytes();  // the prefetched batch
   if (layout.zero > 0) divide(plan, layout, memory);
   return memory;
+}
+
+MemoryPlan plan_memory(const Model& model, const StepOptions& options, const DeviceProfile& device,
+                       const parallel::Layout& layout) {
+  return memory_on(StepPlan(model, options, device, make_planning_backend(device.kind)), layout);
 }
 
 }  // namespace assay::nn

@@ -12,10 +12,12 @@ namespace assay::nn {
 
 struct StepPlan {
   // Throws UsageError if the model cannot be built with these options (with the reason if the backend lacks an op).
-  StepPlan(const Model& model, const StepOptions& options, std::shared_ptr<ops::Backend> backend);
+  StepPlan(const Model& model, const StepOptions& options, const DeviceProfile& device,
+           std::shared_ptr<ops::Backend> backend);
   StepPlan(const StepPlan&) = delete;
   StepPlan& operator=(const StepPlan&) = delete;
 
+  DeviceKind device;
   StepLayout layout;
   Program first;       // writes gradients
   Program next;        // adds to them; used if a step has several micro-batches
@@ -50,8 +52,11 @@ struct StepPlan {
   void count_memory();
 };
 
-// Planned bytes of a step on each rank of a layout, without a device. Ops only have sizes; their scratch is unknown.
-// Throws UsageError for a layout that has a problem, or divides a step with 8-bit products.
+// Planned bytes of the step on each rank of a layout. Throws UsageError for a layout that has a problem, or divides a
+// step with 8-bit products.
+MemoryPlan memory_on(const StepPlan& plan, const parallel::Layout& layout);
+
+// The same without a device: ops only have sizes; their scratch is unknown.
 MemoryPlan plan_memory(const Model& model, const StepOptions& options, const DeviceProfile& device = {},
                        const parallel::Layout& layout = {});
 

@@ -36,15 +36,13 @@ class TrainingStep::Impl {
  public:
   Impl(const Model& model, const StepOptions& options, Device& device, std::shared_ptr<ops::Backend> backend,
        Communicator& comm)
-      : plan(model, for_device(options, profile_of(device)), std::move(backend)),
+      : plan(model, options, profile_of(device), std::move(backend)),
         device_(device),
         comm_(comm),
         stream_(device.make_stream()),
         scaler_(options.precision.loss_scaling),
         graphs_{StepGraph(device), StepGraph(device)},
-        evaluation_(device) {
-    if (has_own_memory()) plan.memory.activations += plan.input_bytes();  // the prefetched batch
-  }
+        evaluation_(device) {}
 
   void allocate() {
     memory_.emplace(plan, device_, comm_, *stream_);

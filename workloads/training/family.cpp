@@ -60,7 +60,8 @@ const Planned& planned_case(const ModelFamily& family, const Params& params, con
   static std::mutex mutex;
   static std::map<std::string, Planned> known;
   const std::lock_guard guard(mutex);
-  const auto [found, fresh] = known.try_emplace(fmt::format("{}\n{}", params.key(family.name), world.ranks));
+  const auto [found, fresh] =
+      known.try_emplace(fmt::format("{}\n{}\n{}", params.key(family.name), name_of(world.device), world.ranks));
   if (fresh) found->second = plan_case(family, params, world);
   return found->second;
 }

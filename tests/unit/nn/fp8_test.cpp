@@ -175,7 +175,7 @@ TEST_P(Fp8Models, RanksRoundAlikeAndMatchOneRankThatAccumulates) {
 
 // The slot of a tensor among the scales.
 std::size_t slot_of(const std::string& kind, const std::string& name) {
-  const StepPlan plan(*test::model(kind), fp8_options(kind), ops::make_reference_backend());
+  const StepPlan plan(*test::model(kind), fp8_options(kind), {}, ops::make_reference_backend());
   const auto& list = plan.layout.rounded;
   const auto at =
       std::find_if(list.begin(), list.end(), [&](const RoundedTensor& entry) { return entry.name == name; });
@@ -206,7 +206,7 @@ TEST(Fp8Scales, AreTheMaximumOverTheLargestMagnitudeFromTheFirstStep) {
 }
 
 TEST(Fp8Scales, ThreePerLinearLayerOfABlockAndNoneElsewhere) {
-  const StepPlan plan(*test::model("wide_bert"), fp8_options("wide_bert"), ops::make_reference_backend());
+  const StepPlan plan(*test::model("wide_bert"), fp8_options("wide_bert"), {}, ops::make_reference_backend());
   EXPECT_EQ(plan.layout.rounded.size(), 3u * 4u * 2u);
   for (const RoundedTensor& tensor : plan.layout.rounded) {
     EXPECT_TRUE(tensor.name.starts_with("block.")) << tensor.name;
