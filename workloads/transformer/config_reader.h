@@ -24,7 +24,9 @@ inline std::optional<Cursor> given(const Cursor& cursor, std::string_view name) 
 
 class ConfigReader {
  public:
-  explicit ConfigReader(const Cursor& cursor) : cursor_(cursor) {}
+  // `null_is_absent`: for optional members, as in Hugging Face's files; else null is a value of the wrong kind.
+  explicit ConfigReader(const Cursor& cursor, bool null_is_absent = false)
+      : cursor_(cursor), null_is_absent_(null_is_absent) {}
 
   // Required.
   void size(const char* name, std::int64_t& value, std::int64_t min = 1, std::int64_t max = max_size) const {
@@ -34,18 +36,18 @@ class ConfigReader {
   void need_real(const char* name, double& value, double min, double max) const {
     if (cursor_.need(name)) real(name, value, min, max);
   }
-  // Optional; null counts as absent.
+  // Optional.
   void size_or(const char* name, std::int64_t& value, std::int64_t fallback, std::int64_t min = 1) const {
     value = fallback;
-    if (const auto member = given(cursor_, name))
+    if (const auto member = optional(name))
       if (const auto read = member->integer(min, max_size)) value = *read;
   }
   void flag(const char* name, bool& value) const {
-    if (const auto member = given(cursor_, name))
+    if (const auto member = optional(name))
       if (const auto read = member->flag()) value = *read;
   }
   void real(const char* name, double& value, double min, double max) const {
-    if (const auto member = given(cursor_, name))
+    if (const auto member = optional(name))
       if (const auto read = member->number(min, max)) value = *read;
   }
   template <typename Enum, std::size_t n>
@@ -64,7 +66,12 @@ class ConfigReader {
  private:
   static constexpr std::int64_t max_size = std::int64_t{1} << 24;
 
+  std::optional<Cursor> optional(const char* name) const {
+    return null_is_absent_ ? given(cursor_, name) : cursor_.find(name);
+  }
+
   const Cursor& cursor_;
+  bool null_is_absent_;
 };
 
 }  // namespace assay::transformer

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <string_view>
 #include <vector>
@@ -73,7 +72,7 @@ void read_activation(const Cursor& cursor, const char* name, Config& config) {
 
 void read_llama3_scaling(const Cursor& scaling, Config& config) {
   RotaryScaling values;
-  const ConfigReader reader(scaling);
+  const ConfigReader reader(scaling, true);
   reader.need_real("factor", values.factor, 1.0, 1e6);
   reader.need_real("low_freq_factor", values.low_frequency_factor, 1e-6, 1e6);
   reader.need_real("high_freq_factor", values.high_frequency_factor, 1e-6, 1e6);
@@ -85,12 +84,12 @@ void read_llama3_scaling(const Cursor& scaling, Config& config) {
 
 // rope_scaling, or rope_parameters of newer files, which also holds rope_theta.
 void read_rope(const Cursor& cursor, Config& config) {
-  ConfigReader(cursor).real("rope_theta", config.rotary_base, 1.0, 1e12);
+  ConfigReader(cursor, true).real("rope_theta", config.rotary_base, 1.0, 1e12);
   only(cursor, "partial_rotary_factor", 1.0, "all of a head is rotated");
   for (const char* name : {"rope_scaling", "rope_parameters"}) {
     const auto scaling = given(cursor, name);
     if (!scaling || !scaling->object()) continue;
-    ConfigReader(*scaling).real("rope_theta", config.rotary_base, 1.0, 1e12);
+    ConfigReader(*scaling, true).real("rope_theta", config.rotary_base, 1.0, 1e12);
     const auto type = given(*scaling, "rope_type") ? given(*scaling, "rope_type") : scaling->need("type");
     const auto kind = type ? type->text() : std::nullopt;
     if (!kind || *kind == "default") continue;
@@ -105,7 +104,7 @@ void read_rope(const Cursor& cursor, Config& config) {
 void read_window(const Cursor& cursor, Kind kind, Config& config) {
   if (kind == Kind::qwen2) {
     bool used = false;
-    ConfigReader(cursor).flag("use_sliding_window", used);
+    ConfigReader(cursor, true).flag("use_sliding_window", used);
     if (!used) return;
   } else if (kind != Kind::mistral) {
     only(cursor, "sliding_window", nullptr, "attention to all earlier tokens");
@@ -115,12 +114,12 @@ void read_window(const Cursor& cursor, Kind kind, Config& config) {
   std::int64_t window = 4096;
   const auto member = cursor.find("sliding_window");
   if (member && member->json().is_null()) return;
-  ConfigReader(cursor).size_or("sliding_window", window, window);
+  ConfigReader(cursor, true).size_or("sliding_window", window, window);
   if (window < config.positions) config.window = window;
 }
 
 void read_llama(const Cursor& cursor, Kind kind, Config& config) {
-  const ConfigReader reader(cursor);
+  const ConfigReader reader(cursor, true);
   config.family = "llama";
   reader.size("max_position_embeddings", config.positions);
   reader.size("num_hidden_layers", config.layers, 1, max_layers);
@@ -154,7 +153,7 @@ void read_llama(const Cursor& cursor, Kind kind, Config& config) {
 }
 
 void read_gpt2(const Cursor& cursor, Config& config) {
-  const ConfigReader reader(cursor);
+  const ConfigReader reader(cursor, true);
   reader.size("n_positions", config.positions);
   reader.size("n_layer", config.layers, 1, max_layers);
   reader.size("n_embd", config.width);
@@ -172,7 +171,7 @@ void read_gpt2(const Cursor& cursor, Config& config) {
 }
 
 void read_bert(const Cursor& cursor, Config& config) {
-  const ConfigReader reader(cursor);
+  const ConfigReader reader(cursor, true);
   reader.size("max_position_embeddings", config.positions);
   reader.size("num_hidden_layers", config.layers, 1, max_layers);
   reader.size("hidden_size", config.width);
@@ -203,7 +202,7 @@ bool is_hugging_face(const Json& json) {
 void read_hugging_face(const Cursor& cursor, Config& config) {
   const auto kind = kind_of_model(cursor);
   if (!kind) return;
-  const ConfigReader reader(cursor);
+  const ConfigReader reader(cursor, true);
   reader.size("vocab_size", config.vocabulary, 2);
   for (const char* name : {"num_local_experts", "num_experts", "n_routed_experts"})
     only(cursor, name, nullptr, "no mixture of experts");
