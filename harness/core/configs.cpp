@@ -24,12 +24,18 @@ fs::path configs_dir() {
   return fs::is_directory(source, none) ? source : fs::path();
 }
 
+std::vector<fs::path> json_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code absent;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, absent))
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.stem() < b.stem(); });
+  return files;
+}
+
 std::vector<std::string> config_names(std::string_view folder) {
   std::vector<std::string> names;
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(configs_dir() / folder, none))
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
+  for (const fs::path& file : json_files(configs_dir() / folder)) names.push_back(file.stem().string());
   return names;
 }
 

@@ -12,6 +12,9 @@ namespace assay {
 // Throws UsageError if $ASSAY_CONFIGS is not a folder; returns an empty path if there is none at all.
 std::filesystem::path configs_dir();
 
+// The JSON files of a folder, sorted by name; none if it is absent.
+std::vector<std::filesystem::path> json_files(const std::filesystem::path& folder);
+
 // Names of the JSON files in configs/`folder`, sorted, without .json; none if the folder is absent.
 std::vector<std::string> config_names(std::string_view folder);
 

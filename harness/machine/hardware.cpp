@@ -1,7 +1,9 @@
 // Reading hardware sheets, strictly: a figure without a source is refused.
 #include "harness/machine/hardware.h"
 
+#include "harness/core/configs.h"
 #include "harness/core/dtype.h"
+#include "harness/core/glob.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
 
@@ -100,10 +102,7 @@ HardwareSheet read_hardware(const std::filesystem::path& file) {
 
 std::vector<HardwareSheet> load_hardware(const std::filesystem::path& folder) {
   std::vector<HardwareSheet> sheets;
-  std::error_code absent;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, absent))
-    if (entry.path().extension() == ".json") sheets.push_back(read_hardware(entry.path()));
-  std::sort(sheets.begin(), sheets.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  for (const auto& file : json_files(folder)) sheets.push_back(read_hardware(file));
   return sheets;
 }
 
@@ -121,27 +120,9 @@ const HardwareSheet* find_hardware_by_pci(std::span<const HardwareSheet> sheets,
 }
 
 bool matches(std::string_view pattern, std::string_view text) {
-  // Two pointers; after a mismatch the last * takes one more character.
-  const auto same = [](char a, char b) {
-    return a == '?' || std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-  };
-  std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = t;
-    } else if (p < pattern.size() && same(pattern[p], text[t])) {
-      ++p;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  return glob_matches(pattern, text, [](char p, char t) {
+    return p == '?' || std::tolower(static_cast<unsigned char>(p)) == std::tolower(static_cast<unsigned char>(t));
+  });
 }
 
 }  // namespace assay

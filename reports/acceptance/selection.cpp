@@ -1,6 +1,7 @@
 // Reads selections strictly: one without a source is refused.
 #include "reports/acceptance/selection.h"
 
+#include "harness/core/glob.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace assay::report {
@@ -144,23 +146,7 @@ std::string protocol_difference(const Selection& selection, const Record& record
 }
 
 bool key_matches(std::string_view pattern, std::string_view key) {
-  // After a mismatch the last * takes one more character.
-  std::size_t p = 0, k = 0, star = std::string_view::npos, resume = 0;
-  while (k < key.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = k;
-    } else if (p < pattern.size() && pattern[p] == key[k]) {
-      ++p;
-      ++k;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      k = ++resume;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+  return glob_matches(pattern, key, std::equal_to<>());
 }
 
 bool concerns(const Selection& selection, const Entry& entry) {

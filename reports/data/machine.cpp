@@ -76,4 +76,13 @@ Machine machine_of(const RunData& run) {
   return machine;
 }
 
+std::vector<std::string> hardware_names(const RunData& run, const Record& record) {
+  if (record.device == "cpu")
+    return {text_member(run.run, "/environment/cpu/name"), text_member(run.run, "/environment/cpu/brand")};
+  std::vector<std::string> names;
+  for (const RankResult& rank : record.ranks) names.push_back(rank.device);
+  names.push_back(machine_of(run).gpu);
+  return names;
+}
+
 }  // namespace assay::report

@@ -23,6 +23,10 @@ struct Machine {
 
 Machine machine_of(const RunData& run);
 
+// What the hardware that a record was measured on is called: the CPU's name and brand, or the ranks' GPUs and the
+// machine's first.
+std::vector<std::string> hardware_names(const RunData& run, const Record& record);
+
 // Members of an untrusted run.json by JSON pointer: null, empty or absent if there is none of that type.
 const Json& member(const Json& json, const char* pointer);
 std::string text_member(const Json& json, const char* pointer);

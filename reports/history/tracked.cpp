@@ -1,6 +1,7 @@
 #include "reports/history/tracked.h"
 
 #include "harness/core/error.h"
+#include "harness/core/glob.h"
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
 #include "harness/statistics/statistics.h"
@@ -260,22 +261,7 @@ Night parse_date(const std::string& text, const std::string& place) {
 
 bool matches(std::string_view pattern, std::string_view name) {
   if (pattern.find_first_of("*?") == std::string_view::npos) return name.find(pattern) != std::string_view::npos;
-  // The last star takes one more character each time that what follows it does not fit.
-  std::size_t p = 0, n = 0, star = std::string_view::npos, taken = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      taken = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p, ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++taken;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+  return glob_matches(pattern, name, [](char p, char n) { return p == '?' || p == n; });
 }
 
 }  // namespace assay::history

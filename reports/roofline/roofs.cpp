@@ -92,17 +92,15 @@ std::optional<Roof> measured_memory(std::span<const Entry* const> entries, std::
 }
 
 const HardwareSheet* sheet_of(std::span<const HardwareSheet> sheets, const RunData& run, const Record& record) {
-  if (record.device != "cpu") {
-    for (const RankResult& rank : record.ranks)
-      if (const HardwareSheet* sheet = find_hardware(sheets, rank.device)) return sheet;
-    return find_hardware(sheets, machine_of(run).gpu);
+  if (record.device == "cpu") {
+    const Json& environment = member(run.run, "/environment");
+    const auto cores = number_member(environment, "/cpu/cores"),
+               usable_cores = number_member(environment, "/cpu/usable_cores");
+    if (!member(environment, "/virtual_machine").is_null() || !cores || cores != usable_cores) return nullptr;
   }
-  const Json& environment = member(run.run, "/environment");
-  const auto cores = number_member(environment, "/cpu/cores"),
-             usable_cores = number_member(environment, "/cpu/usable_cores");
-  if (!member(environment, "/virtual_machine").is_null() || !cores || cores != usable_cores) return nullptr;
-  const HardwareSheet* sheet = find_hardware(sheets, text_member(environment, "/cpu/name"));
-  return sheet ? sheet : find_hardware(sheets, text_member(environment, "/cpu/brand"));
+  for (const std::string& name : hardware_names(run, record))
+    if (const HardwareSheet* sheet = find_hardware(sheets, name)) return sheet;
+  return nullptr;
 }
 
 namespace {
