@@ -1,7 +1,11 @@
 #include "reports/references/published.h"
 
+#include "harness/core/configs.h"
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/machine/hardware.h"
+#include "reports/acceptance/metric_units.h"
 #include "reports/data/cells.h"
 #include "reports/data/filled_text.h"
 #include "reports/data/machine.h"
@@ -10,7 +14,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <system_error>
 
 namespace assay::report {
 
@@ -45,6 +48,9 @@ PublishedFigure read_figure(const Cursor& at, const std::vector<std::string>& ha
   if (!at.object()) return figure;
   at.only(names);
   read_selection(at, figure);
+  if (!blank(figure.metric) && units_of(figure.metric, "").empty())
+    at.need("metric")->error(
+        fmt::format("unknown metric {}{}", in_quotes(figure.metric), suggestion(figure.metric, known_metrics())));
   figure.hardware = hardware;
   figure.by = filled_text(at.need("by"));
   if (const auto value = at.need("value")) figure.value = read_value(*value, figure.unit);
@@ -67,26 +73,11 @@ void read_file(const fs::path& file, std::vector<PublishedFigure>& all) {
   problems.raise();
 }
 
-// The names that a record's hardware goes by.
-std::vector<std::string> hardware_of(const Entry& entry) {
-  const Json& run = entry.run->run;
-  if (entry.record->device == "cpu")
-    return {text_member(run, "/environment/cpu/name"), text_member(run, "/environment/cpu/brand")};
-  std::vector<std::string> names{machine_of(*entry.run).gpu};
-  for (const RankResult& rank : entry.record->ranks) names.push_back(rank.device);
-  return names;
-}
-
 }  // namespace
 
 std::vector<PublishedFigure> load_published(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code absent;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, absent))
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
   std::vector<PublishedFigure> all;
-  for (const fs::path& file : files) read_file(file, all);
+  for (const fs::path& file : json_files(folder)) read_file(file, all);
   return all;
 }
 
@@ -94,7 +85,7 @@ bool is_of(const PublishedFigure& figure, const Entry& entry, const Metric& metr
   if (figure.metric != metric.name || figure.unit != metric.unit || !key_matches(figure.key, entry.record->key) ||
       !concerns(figure, entry) || !protocol_difference(figure, *entry.record).empty())
     return false;
-  const std::vector<std::string> names = hardware_of(entry);
+  const std::vector<std::string> names = hardware_names(*entry.run, *entry.record);
   return std::any_of(figure.hardware.begin(), figure.hardware.end(), [&](const std::string& pattern) {
     return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(pattern, name); });
   });

@@ -78,6 +78,8 @@ TEST_F(Published, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(refusal(without("by")), HasSubstr("by"));
   EXPECT_THAT(refusal(with({{"valu", 1}})), HasSubstr("value"));
   EXPECT_THAT(refusal(with({{"unit", "B/s"}})), HasSubstr("does not fit"));
+  EXPECT_THAT(refusal(with({{"metric", "throughputs"}})),
+              AllOf(HasSubstr("/figures/0/metric"), HasSubstr("did you mean \"throughput\"")));
   EXPECT_THAT(refusal(with({{"value", {"2 GFLOP/s", "1 GFLOP/s"}}})), HasSubstr("lower end"));
   EXPECT_THAT(refusal(with({{"value", {1}}})), HasSubstr("the lowest and the highest"));
   EXPECT_THAT(refusal(with({{"value", "1 GB/s"}})), HasSubstr("FLOP/s"));
