@@ -1,4 +1,5 @@
 #include "harness/core/units.h"
+#include "harness/record/disturbed.h"
 #include "reports/acceptance/words.h"
 #include "reports/answers/answers.h"
 #include "reports/answers/words.h"
@@ -48,7 +49,7 @@ Said said_by(const CheckResult& floors) {
                                             comparison_text(*result.floor, result.records.front()))
                               : fmt::format("{}: {}", floor_title(*result.floor), result.reason);
     if (result.verdict == Verdict::fail) {
-      if (figure && !disturbance_of(*result.records.front().entry.record).empty()) line += ", disturbed";
+      if (figure && disturbed(*result.records.front().entry.record)) line += ", disturbed";
       missed.push_back(line);
     }
     said.evidence.push_back(fmt::format("floor {}: {}", name_of(result.verdict), line));

@@ -98,13 +98,12 @@ std::optional<double> visible_change(const MachineRuns& machine) {
 // "Disturbed in 9 of 10 runs: changes below 6 % cannot be seen", of the first machine that is so in half of its runs.
 std::string every_night(const std::vector<MachineRuns>& machines) {
   for (const MachineRuns& machine : machines) {
-    std::set<std::size_t> disturbed;
+    std::set<std::size_t> disturbed_runs;
     for (const CaseRuns& one : machine.cases)
       for (const Entry* entry : one.entries)
-        if (entry->record->status == Status::ok && !disturbance_of(*entry->record).empty())
-          disturbed.insert(entry->run_index);
-    if (machine.runs.size() < min_nights || 2 * disturbed.size() < machine.runs.size()) continue;
-    std::string text = fmt::format("Disturbed in {} of {} runs", disturbed.size(), machine.runs.size());
+        if (entry->record->status == Status::ok && disturbed(*entry->record)) disturbed_runs.insert(entry->run_index);
+    if (machine.runs.size() < min_nights || 2 * disturbed_runs.size() < machine.runs.size()) continue;
+    std::string text = fmt::format("Disturbed in {} of {} runs", disturbed_runs.size(), machine.runs.size());
     if (const auto change = visible_change(machine))
       text += fmt::format(": changes below {} cannot be seen", percent_text({*change}));
     return text;
@@ -138,7 +137,7 @@ bool amber(const Record& record, const Metric& metric, const CheckResult* floors
   each_undecided(floors, [&](const Floor& floor, const Judgement& judgement) {
     undecided = undecided || (judgement.entry.record == &record && floor.metric == metric.name);
   });
-  return undecided || !disturbance_of(record).empty();
+  return undecided || disturbed(record);
 }
 
 std::string disturbance_of(const Record& record) {
