@@ -1,6 +1,6 @@
 #include "reports/diagnosis/evidence.h"
 
-#include "harness/statistics/statistics.h"
+#include "harness/statistics/slowest.h"
 #include "reports/data/figures.h"
 #include "reports/data/machine.h"
 #include "reports/roofline/roofs.h"
@@ -52,20 +52,16 @@ struct SlowestRank {
 };
 
 std::optional<SlowestRank> slowest_rank(const Record& record) {
+  std::vector<const RankResult*> ranks;
   std::vector<double> paces;
-  SlowestRank slowest;
   for (const RankResult& rank : record.ranks) {
     if (!rank.pace || !(*rank.pace > 0)) continue;
+    ranks.push_back(&rank);
     paces.push_back(*rank.pace);
-    if (!slowest.rank || *rank.pace > *slowest.rank->pace) slowest.rank = &rank;
   }
-  if (paces.size() < 2) return std::nullopt;
-  paces.erase(std::find(paces.begin(), paces.end(), *slowest.rank->pace));
-  // As when ranks are measured: less is the barrier's.
-  constexpr double min_seconds = 10e-6;
-  const double others = median(paces);
-  if (*slowest.rank->pace - others >= min_seconds) slowest.ratio = *slowest.rank->pace / others;
-  return slowest;
+  const auto slowest = slowest_of(paces);
+  if (!slowest) return std::nullopt;
+  return SlowestRank{ranks[slowest->index], slowest->stands_out() ? slowest->ratio() : 1};
 }
 
 Evidence pace_ratio(const Record& record) {
@@ -154,7 +150,7 @@ std::optional<double> last_level_cache(const RunData& run) {
 Evidence ridge_ratio(const Entry& entry, std::span<const Entry> of_run) {
   const Record& record = *entry.record;
   if (!is_training(record)) return missing("a training step");
-  if (record.device != "cpu") return missing("a GPU that tells its memory's activity");
+  if (record.device != "cpu") return missing("a GPU that reports its memory's activity");
   const auto intensity = training_intensity(record);
   if (!intensity || !(*intensity > 0)) return missing("a training step with its FLOPs and planned memory");
   // One core has a share of the bandwidth of its own.
@@ -195,7 +191,7 @@ EvidenceSet evidence_of(const Entry& entry, std::span<const Entry> of_run) {
           {"arrival_skew_share", std::move(skew)},
           {"pace_ratio", pace_ratio(record)},
           {"throttled_share", throttled_share(record)},
-          {"dram_active", mean_of_series(record, "dram_active", "a GPU that tells its memory's activity")},
+          {"dram_active", mean_of_series(record, "dram_active", "a GPU that reports its memory's activity")},
           {"quota_share", quota_share(record)},
           {"cpu_wait_share", cpu_wait_share(record)},
           {"stall_share", stall_share(entry)},
