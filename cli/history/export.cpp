@@ -72,8 +72,6 @@ std::string field(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string_view better_word(Better better) { return better == Better::higher ? "higher" : "lower"; }
-
 std::unordered_map<std::int64_t, const store::Run*> runs_by_number(const store::Contents& contents) {
   std::unordered_map<std::int64_t, const store::Run*> runs;
   for (const store::Run& run : contents.runs) runs[run.number] = &run;
@@ -94,7 +92,7 @@ void write_csv(const store::Contents& contents, ExportFile& out) {
       };
       out.line(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", run.started, field(identity.machine),
                            field(identity.key), field(identity.metric), field(identity.unit),
-                           better_word(identity.better), value, bound(-1), bound(+1), field(run.commit),
+                           word_of(identity.better), value, bound(-1), bound(+1), field(run.commit),
                            field(identity.device), identity.ranks, field(run.branch)));
     }
 }
@@ -125,7 +123,7 @@ Json series_json(const store::Series& series, std::size_t number) {
           {"conditions", identity.conditions},
           {"metric", identity.metric},
           {"unit", identity.unit},
-          {"better", better_word(identity.better)},
+          {"better", word_of(identity.better)},
           {"protocol", identity.protocol},
           {"family", identity.family}};
 }

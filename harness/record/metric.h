@@ -1,12 +1,15 @@
 // Figures and checks of a record. members() lists those of their JSON form (harness/json/members.h).
 #pragma once
 
+#include "harness/core/words.h"
 #include "harness/statistics/statistics.h"
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay {
@@ -15,6 +18,7 @@ namespace assay {
 using Attributes = std::map<std::string, std::string>;
 
 enum class Better { higher, lower };
+constexpr auto words(Better) { return std::to_array<std::string_view>({"higher", "lower"}); }
 
 struct Metric {
   std::string name;             // throughput, bandwidth, algbw, busbw, latency, ...

@@ -14,7 +14,7 @@ namespace assay {
 
 // The forms of single members.
 
-Json to_json(Better better) { return better == Better::higher ? "higher" : "lower"; }
+Json to_json(Better better) { return word_of(better); }
 void read(const JsonValue& value, Better& to) { to = value.string() == "lower" ? Better::lower : Better::higher; }
 
 Json to_json(Status status) { return name_of(status); }

@@ -39,10 +39,7 @@ std::string csv_text(const RunSet& runs) {
       const bool interval = metric && metric->ci95;
       out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n", cell(record.started),
                          cell(machine_of(*entry.run).name), cell(record.key), metric ? cell(metric->name) : "",
-                         metric ? cell(metric->unit) : "",
-                         !metric                           ? ""
-                         : metric->better == Better::lower ? "lower"
-                                                           : "higher",
+                         metric ? cell(metric->unit) : "", metric ? word_of(metric->better) : "",
                          metric ? number(metric->value) : "", interval ? number(metric->ci95->low) : "",
                          interval ? number(metric->ci95->high) : "", metric ? number(metric->of_peak) : "",
                          cell(text_member(entry.run->run, "/git/commit")), cell(record.device), record.world_ranks,
