@@ -11,6 +11,9 @@ import unittest
 
 import browser as chromium
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+import wheels  # noqa: E402
+
 PROGRAM = chromium.find()
 # How many pixels each canvas has painted.
 PAINTED = """[...document.querySelectorAll('canvas')].map(canvas => {
@@ -20,7 +23,7 @@ PAINTED = """[...document.querySelectorAll('canvas')].map(canvas => {
   return painted;
 })"""
 # The accessibility checker, a wheel of cmake/packages.txt.
-AXE = next(iter(sorted(pathlib.Path(os.environ.get("ASSAY_DEPS", "/")).glob("lib/python3*/site-packages/axe_core_python/axe.min.js"))), None)
+AXE = wheels.find("axe_core_python/axe.min.js")
 RUNS = pathlib.Path(__file__).resolve().parents[1] / "runs"
 SIZES = {"wide": {"width": 1280, "height": 800}, "telephone": {"width": 390, "height": 844}}
 EVIL = '</script><script>window.evil=1</script><img src=x onerror="window.evil=1">"\'`{{}}\u2028\u202e\x1b[31m'
@@ -131,7 +134,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(page.run(f"{text}.scrollHeight"), page.run(f"{text}.clientHeight"))
         page.view(width=720, media="print")
         self.assertTrue(page.run("[...document.querySelectorAll('.answers summary > span')].every(s => s.offsetHeight > 0 && "
-                                 "getComputedStyle(s).webkitLineClamp === 'none' || getComputedStyle(s).display === 'inline')"))
+                                 "(getComputedStyle(s).webkitLineClamp === 'none' || getComputedStyle(s).display === 'inline'))"))
 
     @unittest.skipUnless(AXE, "no axe (wheel axe-core-python, in $ASSAY_DEPS)")
     def test_axe_finds_no_violation_of_wcag_aa(self):

@@ -1,6 +1,5 @@
 """What people decide about events of `assay history`, confirming suspects, and the templates for CI systems."""
 
-import glob
 import json
 import math
 import os
@@ -12,12 +11,10 @@ import unittest
 
 from history_case import HistoryCase, date, slower
 
-DEPS = os.environ.get("ASSAY_DEPS", os.path.expanduser("~/.cache/assay/deps/venv"))
-sys.path += glob.glob(os.path.join(DEPS, "lib/python3*/site-packages"))
-try:
-    import yaml
-except ImportError:
-    yaml = None
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+import wheels  # noqa: E402
+
+yaml = wheels.module("yaml")
 
 TEMPLATES = sorted((pathlib.Path(__file__).resolve().parents[2] / "configs/ci").glob("*.yml"))
 

@@ -1,16 +1,13 @@
 """configs/launch/: the files shipped for launchers are valid."""
-import glob
 import os
 import subprocess
 import sys
 import unittest
 
-DEPS = os.environ.get("ASSAY_DEPS", os.path.expanduser("~/.cache/assay/deps/venv"))
-sys.path += glob.glob(os.path.join(DEPS, "lib/python3*/site-packages"))
-try:
-    import yaml
-except ImportError:
-    yaml = None
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+import wheels  # noqa: E402
+
+yaml = wheels.module("yaml")
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../configs/launch")
 

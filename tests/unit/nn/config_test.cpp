@@ -2,27 +2,20 @@
 #include "harness/core/error.h"
 #include "harness/json/json.h"
 #include "tests/support/refusal.h"
+#include "tests/unit/nn/shipped_models.h"
 #include "tests/unit/nn/small_models.h"
 #include "workloads/nn/step_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 
 namespace assay::nn {
 namespace {
 
-std::unique_ptr<Model> load(const std::string& name) {
-  const std::string path = ASSAY_SOURCE "/configs/models/" + name + ".json";
-  const Json json = read_json(path);
-  if (json["family"] == "resnet") return resnet::make_resnet(resnet::read_config(json, path, name));
-  return transformer::make_transformer(transformer::read_config(json, path, name));
-}
-
 std::int64_t parameters_of(const std::string& name) {
   std::int64_t count = 0;
-  for (const ParameterSpec& spec : load(name)->parameters()) count += spec.count();
+  for (const ParameterSpec& spec : test::shipped(name)->parameters()) count += spec.count();
   return count;
 }
 
@@ -39,19 +32,19 @@ TEST(Configs, HaveThePublishedParameterCounts) {
 
 TEST(Configs, EveryFileStatesItsParameterCount) {
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(ASSAY_SOURCE "/configs/models")) {
-    const std::string name = entry.path().stem().string();
-    EXPECT_EQ(read_json(entry.path())["parameters"].get<std::int64_t>(), parameters_of(name)) << name;
+  for (const auto& file : test::shipped_files()) {
+    const std::string name = file.stem().string();
+    EXPECT_EQ(read_json(file)["parameters"].get<std::int64_t>(), parameters_of(name)) << name;
     ++files;
   }
   EXPECT_GE(files, 11);
 }
 
 TEST(Configs, CostsFollowTheRule) {
-  const ModelCost resnet = load("resnet50")->cost({});
+  const ModelCost resnet = test::shipped("resnet50")->cost({});
   EXPECT_NEAR(resnet.forward / 2e9, 4.09, 0.005);
   EXPECT_DOUBLE_EQ(resnet.training, 3 * resnet.forward - 2.0 * 112 * 112 * 64 * 7 * 7 * 3);
-  const ModelCost gpt2 = load("gpt2-124m")->cost({.samples = 1, .seq = 1024});
+  const ModelCost gpt2 = test::shipped("gpt2-124m")->cost({.samples = 1, .seq = 1024});
   const double weights = 12 * 12.0 * 768 * 768 + 50257.0 * 768;
   EXPECT_DOUBLE_EQ(gpt2.training, 1024 * (6 * weights + 6.0 * 12 * 768 * 1024));
   EXPECT_DOUBLE_EQ(gpt2.training_full_attention, 1024 * (6 * weights + 12.0 * 12 * 768 * 1024));
@@ -73,7 +66,7 @@ TEST(Configs, MemoryIsPlannedWithoutAllocatingIt) {
   options.precision = precision_from("bf16");
   options.batch = {.samples = 1, .seq = 8192};
   options.checkpointing = Checkpointing::full;
-  const MemoryPlan plan = plan_memory(*load("llama-8b"), options);
+  const MemoryPlan plan = plan_memory(*test::shipped("llama-8b"), options);
   EXPECT_GE(plan.gradients, 4 * 8030261248ull);
   EXPECT_EQ(plan.optimizer, 2 * plan.gradients);
   EXPECT_GT(plan.activations, 32ull * 8192 * 4096 * 2);
@@ -101,6 +94,9 @@ TEST(Configs, ImpossibleShapesAreReportedWithTheirLocation) {
   EXPECT_NE(message([](Json& j) { j["haeds"] = 5; }).find("did you mean \"heads\""), std::string::npos);
   EXPECT_NE(message([](Json& j) { j["norm"] = "layr"; }).find("bad.json: /norm: "), std::string::npos);
   EXPECT_NE(message([](Json& j) { j.erase("layers"); }).find("layers"), std::string::npos);
+  for (const char* optional : {"head_dim", "kv_heads", "bias"})
+    EXPECT_NE(message([&](Json& j) { j[optional] = nullptr; }).find(std::string("bad.json: /") + optional),
+              std::string::npos);
   EXPECT_NE(message([](Json& j) { j["rotary"]["bass"] = 1; }).find("/rotary"), std::string::npos);
 }
 

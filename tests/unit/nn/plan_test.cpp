@@ -1,29 +1,19 @@
 // The memory that is planned without a device against the plan of the real step: on this machine's CPU every model, on
 // a GPU or its emulation the small ones.
 #include "harness/core/error.h"
-#include "harness/json/json.h"
 #include "tests/support/devices.h"
+#include "tests/unit/nn/shipped_models.h"
 #include "workloads/nn/planning_backend.h"
 #include "workloads/nn/step_plan.h"
 #include "workloads/nn/training_step.h"
-#include "workloads/resnet/resnet.h"
-#include "workloads/transformer/transformer.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 namespace assay::nn {
 namespace {
-
-std::unique_ptr<Model> load(const std::string& name) {
-  const std::string path = ASSAY_SOURCE "/configs/models/" + name + ".json";
-  const Json json = read_json(path);
-  if (json["family"] == "resnet") return resnet::make_resnet(resnet::read_config(json, path, name));
-  return transformer::make_transformer(transformer::read_config(json, path, name));
-}
 
 StepOptions options_of(const Model& model, const char* precision, bool recomputes, std::int64_t accumulate) {
   StepOptions options;
@@ -55,9 +45,7 @@ class OnCpu : public testing::TestWithParam<std::string> {};
 
 std::vector<std::string> all_models() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(ASSAY_SOURCE "/configs/models"))
-    names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
+  for (const auto& file : test::shipped_files()) names.push_back(file.stem().string());
   return names;
 }
 std::string test_name(const testing::TestParamInfo<std::string>& info) {
@@ -72,7 +60,7 @@ TEST_P(OnCpu, TheEstimateIsTheStepsOwnPlan) {
   std::string why_not;
   const auto device = assay::test::device_of(DeviceKind::cpu, why_not);
   ASSERT_TRUE(device) << why_not;
-  const auto model = load(GetParam());
+  const auto model = test::shipped(GetParam());
   for (const char* precision : {"f32", "bf16"})
     for (const bool recomputes : {false, true})
       for (const std::int64_t accumulate : {1, 2}) {
@@ -104,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Tiny, OnGpu, testing::Values("gpt2-tiny", "llama-tiny",
 
 // Without the scratch of its libraries, and what is planned around that. A convolution pads the three colours.
 TEST_P(OnGpu, TheEstimateIsTheStepsOwnPlan) {
-  const auto model = load(GetParam());
+  const auto model = test::shipped(GetParam());
   for (const char* precision : {"f32", "bf16"}) {
     StepOptions options = options_of(*model, precision, false, 2);
     options.batch.samples = 1;
@@ -122,7 +110,7 @@ TEST_P(OnGpu, TheEstimateIsTheStepsOwnPlan) {
 }
 
 TEST(Layouts, DivideTheStateOfAModel) {
-  const auto model = load("llama-160m");
+  const auto model = test::shipped("llama-160m");
   const StepOptions options = options_of(*model, "bf16", false, 1);
   const DeviceProfile gpu{DeviceKind::cuda, std::uint64_t{80} << 30};
   const MemoryPlan alone = plan_memory(*model, options, gpu);

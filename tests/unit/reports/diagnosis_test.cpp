@@ -257,11 +257,14 @@ TEST(Diagnosis, WhatTheSlowestRankDoesNotExplainNamesNoRank) {
   std::vector<RunData> data;
   data.push_back(run_with(record));
   const RunSet runs(std::move(data));
+  int judged = 0;
   for (const Diagnosis& one : diagnose(runs, shipped_rules()))
     if (one.id == "imbalance") {
+      ++judged;
       EXPECT_EQ(one.worst.text(), "20 % of a step waits for the slowest rank");
       EXPECT_DOUBLE_EQ(one.worst.ceiling().value(), 1.25);
     }
+  EXPECT_EQ(judged, 1);
 }
 
 TEST(Diagnosis, WithoutAnythingToJudgeThereIsNoData) {
