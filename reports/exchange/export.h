@@ -20,8 +20,7 @@ struct ExportFormat {
 //  csv         a row per record and metric; `assay import csv` reads it
 //  gbench      Google Benchmark's JSON: a repetition per sample, and the aggregates mean, median and stddev
 //  bmf         Bencher Metric Format: value and interval of each metric of each case
-//  trace       the trace.json of the only run directory, gzipped. Throws UsageError if there are several, or it has
-//  none
+//  trace       the trace.json of a run directory, gzipped. Throws UsageError for several, or for one without a trace
 // Names from records are untrusted: each format escapes them.
 std::span<const ExportFormat> export_formats();
 

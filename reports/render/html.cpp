@@ -151,16 +151,25 @@ std::string page(const Document& document, const RowLimits& limits) {
 }  // namespace
 
 std::string render_html(const Document& document) {
-  // Cuts appendices first. A thousand rows of the widest table take half a megabyte.
-  constexpr RowLimits limits[] = {{1000, 1000}, {1000, 500}, {1000, 250}, {500, 100}, {200, 50}, {50, 20}};
+  struct Attempt {
+    RowLimits limits;
+    std::size_t accepted = max_bytes;
+  };
+  // Cuts appendices first. A thousand rows of the widest table take half a megabyte. Hundreds of machines have hundreds
+  // of tables.
+  constexpr Attempt attempts[] = {{{1000, 1000}},
+                                  {{1000, 500}},
+                                  {{1000, 250}},
+                                  {{500, 100}},
+                                  {{200, 50}},
+                                  {{50, 20}, hard_max_bytes},
+                                  {{20, 10}, hard_max_bytes},
+                                  {{5, 2}, hard_max_bytes}};
   std::string out;
-  for (const RowLimits& limit : limits) {
-    out = page(document, limit);
-    if (out.size() <= max_bytes) return out;
+  for (const Attempt& attempt : attempts) {
+    out = page(document, attempt.limits);
+    if (out.size() <= attempt.accepted) break;
   }
-  // Hundreds of machines have hundreds of tables.
-  for (const RowLimits& limit : {RowLimits{20, 10}, RowLimits{5, 2}})
-    if (out.size() > hard_max_bytes) out = page(document, limit);
   return out;
 }
 

@@ -1,5 +1,5 @@
 // How many pairs a verdict takes, against designs of fixed size, and how often it is wrong, under noise of many kinds.
-// Prints its tables; docs/ab.md quotes them, from ASSAY_POWER_TRIALS=2000.
+// Prints its tables; docs/ab.md quotes them, from ASSAY_POWER_TRIALS=1000.
 #include "harness/core/rng.h"
 #include "harness/statistics/sequential.h"
 
