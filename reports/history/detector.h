@@ -16,6 +16,11 @@ namespace assay::history {
 
 using Night = std::int32_t;  // days since 1970-01-01, UTC
 
+inline constexpr std::size_t min_nights = 15;    // of a series that can be judged
+inline constexpr std::size_t min_members = 5;    // of a group, on a night
+inline constexpr std::size_t max_recent = 56;    // nights after a step that are looked at; then it is accepted
+inline constexpr double recovered_share = 0.35;  // of a step, at most this is left when it has recovered
+
 // One series: at most one value per night.
 struct Track {
   std::vector<Night> nights;   // ascending; nights without a value are absent
@@ -90,10 +95,13 @@ struct SeriesState {
     Night last = 0;
   };
   std::vector<Excursion> excursions = {};  // steps that went back, of the last year
-  Night settled = 0;                       // a step must be at this night or later: the last one went back here
-  Night noise_until = 0;                   // the noise is that of the nights before
-  bool testing = false;                    // the last regime starts at a change that more nights decide about
-  double spread = 0;                       // standard error of a step 14 nights old
+  // Of all years: nights that later ones are not compared with. Steps that went back, if they lasted more than 14
+  // nights or were the first for a year; more of the short ones are what this series does.
+  std::vector<Excursion> left_out = {};
+  Night settled = 0;      // a step must be at this night or later: the last one went back here
+  Night noise_until = 0;  // the noise is that of the nights before
+  bool testing = false;   // the last regime starts at a change that more nights decide about
+  double spread = 0;      // standard error of a step 14 nights old
 };
 
 struct NightSummary {
@@ -122,7 +130,7 @@ class DataError : public Error {
 };
 
 // A series as bytes and back, for the store: the same on every machine of one byte order. Throws DataError if `bytes`
-// is not of this version or damaged; the caller then analyses afresh.
+// is not of this version or damaged; the caller then analyses all nights.
 std::string to_bytes(const SeriesState& state);
 SeriesState state_of_bytes(std::string_view bytes);
 

@@ -22,8 +22,6 @@ namespace assay::history {
 namespace {
 
 constexpr double same_place = 0.05;  // a change may lie where it has this share of its own best weight
-constexpr double undone = 0.35;      // of a step that is left
-constexpr int max_needed = 56;       // nights after which the detector decides anyway
 
 // A change of a series or of a group.
 struct Item {
@@ -91,7 +89,7 @@ std::optional<Night> undone_at(const SeriesState& state, const Change& change) {
     if (later.first_after <= change.first_after || later.stage == Stage::suspect || later.stage == Stage::recovered)
       continue;
     left += later.shift;
-    if (std::abs(left) <= undone * std::abs(change.shift)) return later.first_after;
+    if (std::abs(left) <= recovered_share * std::abs(change.shift)) return later.first_after;
   }
   return std::nullopt;
 }
@@ -260,7 +258,7 @@ std::optional<int> nights_needed(const TrackedSeries& series, const Change& chan
   const auto since = nights.end() - std::lower_bound(nights.begin(), nights.end(), change.first_after);
   if (z <= 0 || since <= 0) return std::nullopt;
   const double all = static_cast<double>(since) * std::pow(wanted / z, 2);
-  if (!(all < max_needed)) return std::nullopt;
+  if (!(all < static_cast<double>(max_recent))) return std::nullopt;
   return std::max(1, static_cast<int>(std::ceil(all - static_cast<double>(since))));
 }
 

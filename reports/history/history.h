@@ -12,7 +12,6 @@
 
 namespace assay::history {
 
-inline constexpr std::size_t min_nights = 15;      // of a series that can be judged
 inline constexpr std::size_t settled_nights = 60;  // below, false alarms are a little likelier than promised
 inline constexpr double min_arrived = 0.8;         // of last week's series
 

@@ -19,8 +19,6 @@ namespace assay::history {
 
 namespace {
 
-constexpr std::size_t min_members = 5;
-
 // One series of the store, a value per night.
 struct Nightly {
   std::vector<Night> nights;

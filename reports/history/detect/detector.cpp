@@ -42,7 +42,7 @@ void in_threads(std::size_t count, unsigned threads, const std::function<void(st
   if (failure) std::rethrow_exception(failure);
 }
 
-// Continues from a state: its changes move to where the walk keeps them. A suspect of one night is found anew.
+// Continues from a state: its changes move to where the walk keeps them. A suspect of one night is looked for again.
 Walked resume(SeriesState&& state) {
   Walked walked{.state = std::move(state), .changes = {}, .trials = {}, .tested = {}};
   const std::vector<Night>& regimes = walked.state.regimes;
@@ -68,12 +68,13 @@ SeriesState finish(Walked&& walked) {
   return std::move(walked.state);
 }
 
-// Benjamini & Hochberg's step-up procedure (JRSS B 1995) at `level` over `tests` tests, of which those not in `trials`
-// have p = 1. Opens what passes and returns the threshold.
 struct Candidate {
   double p = 1;
   Change* change = nullptr;
 };
+
+// Benjamini & Hochberg's step-up procedure (JRSS B 1995) at `level` over `tests` tests, of which those without a
+// candidate have p = 1. Opens what passes and returns the threshold.
 double open_passing(std::vector<Candidate>& candidates, double level, std::size_t tests, NightSummary& summary) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.p < b.p; });
@@ -109,10 +110,7 @@ void decide(std::vector<Walked>& walked, const Options& options, std::span<Night
     candidates.clear();
     for (const auto& [item, trial] : trials[i]) {
       Change& change = item->changes[trial->change].change;
-      if (change.opened || trial->usual || std::abs(trial->shift) < options.tolerance) continue;
-      if (!trial->outlasts && is_flaky(trial->unsteady, trial->sigma, trial->spread, options, nights[i].tested))
-        continue;
-      candidates.push_back({trial->p, &change});
+      if (!change.opened && may_alarm(*trial, options, nights[i].tested)) candidates.push_back({trial->p, &change});
     }
     nights[i].threshold = open_passing(candidates, options.false_alarms, nights[i].tested, nights[i]);
   }

@@ -12,7 +12,6 @@ constexpr Night epoch_nights = 28;    // between estimates of the members' media
 constexpr Night median_nights = 180;  // that these are taken of
 constexpr Night known_nights = 240;   // before the epoch
 constexpr std::size_t min_values = 7;
-constexpr std::size_t min_members = 5;
 
 Night epoch_of(Night night) {
   const Night past = ((night % epoch_nights) + epoch_nights) % epoch_nights;

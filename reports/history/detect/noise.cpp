@@ -16,7 +16,6 @@ constexpr std::size_t max_scored = 240;
 constexpr std::size_t max_lag = 8;
 constexpr double slow_decay = 0.9;
 constexpr double max_correlation = 0.95;
-constexpr std::size_t max_run = 14;
 
 double normal_quantile(double p) { return boost::math::quantile(boost::math::normal(), p); }
 

@@ -9,7 +9,8 @@
 namespace assay::history {
 
 inline constexpr std::size_t max_reference = 180;  // nights that a step is compared with
-inline constexpr std::size_t max_recent = 56;      // nights after a step that are looked at
+// Nights away from a level that may be a state of the machine's; longer, it was a change that was put right.
+inline constexpr std::size_t max_run = 14;
 // No machine repeats better: steps are never judged against less noise than this (a logarithm of a ratio).
 inline constexpr double min_sigma = 0.0005;
 
@@ -74,8 +75,8 @@ class Reference {
 
 // How many of `recent` are further than half of `shift`, to its side, from the median of `before`.
 std::size_t nights_beyond(std::span<const double> recent, std::span<const double> before, double shift);
-// The most consecutive such values of `before` or residuals of `older`, if at least two; more than 14 were a change
-// that was put right, and do not count.
+// The most consecutive such values of `before` or residuals of `older`, if at least two; more than max_run do not
+// count.
 std::size_t longest_run(std::span<const double> before, std::span<const double> older, double shift);
 
 // The standard deviation of normal noise with these distances from its median, which may be reordered, by their median;

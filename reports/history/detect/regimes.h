@@ -24,10 +24,9 @@ struct Trial {
   bool unsteady = false;  // two recoveries in 90 nights
 };
 
-// A change of which the walk found that it is none, unless it had become an alarm meanwhile, which `closed` ends.
 struct WalkedChange {
   Change change;
-  bool merged = false;
+  bool merged = false;  // the walk found later that it is no change; if it was an alarm by then, it has recovered
 };
 
 struct Walked {
@@ -42,6 +41,9 @@ struct WalkRange {
   Night last = 0;        // later nights are not looked at
   bool refresh = false;  // estimate the noise on the first night: earlier values have changed
 };
+
+// Whether a trial may be an alarm, if its p is small enough among the tests of its night.
+bool may_alarm(const Trial& trial, const Options& options, std::size_t tests);
 
 // Walks the nights of `range`. `walked` is what an earlier walk of the same track gave, or starts empty.
 void walk(const Track& track, const Options& options, const WalkRange& range, Walked& walked);

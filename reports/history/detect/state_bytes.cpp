@@ -9,7 +9,7 @@ namespace assay::history {
 
 namespace {
 
-constexpr std::uint32_t magic = 0x41484401;  // the last byte is the version
+constexpr std::uint32_t magic = 0x41484402;  // the last byte is the version
 
 // FNV-1a (Fowler, Noll & Vo), which is enough against accidents.
 std::uint64_t checksum(std::string_view bytes) {
@@ -91,7 +91,8 @@ void members(Io& io, State& state) {
   io(state.sigma), io(state.correlation);
   io.optional(state.detectable, value);
   io(state.flaky);
-  io.list(state.excursions, [&](auto& excursion) { io(excursion.first), io(excursion.last); });
+  const auto excursion = [&](auto& x) { io(x.first), io(x.last); };
+  io.list(state.excursions, excursion), io.list(state.left_out, excursion);
   io(state.settled), io(state.noise_until), io(state.testing), io(state.spread);
 }
 

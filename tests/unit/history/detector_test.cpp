@@ -185,6 +185,23 @@ TEST(HistoryDetector, AStepThatGoesBackRecovers) {
   EXPECT_EQ(state_of(cut_after(track, night(218))).changes.at(0).stage, Stage::open);
 }
 
+TEST(HistoryDetector, AfterAnExcursionAStepIsFoundAsSoonAsWithoutOne) {
+  for (const std::size_t length : {8, 20, 40}) {
+    const std::size_t back = 150 + length, at = back + 20;
+    const Made away = Made(300).times(0.9, 150, back);
+    const SeriesState with = state_of(Made(away).times(0.9, at)), without = state_of(Made(300).times(0.9, at));
+    ASSERT_EQ(with.changes.size(), 2u) << length;
+    EXPECT_EQ(with.changes[0].stage, Stage::recovered);
+    EXPECT_EQ(with.changes[1].stage, Stage::open);
+    EXPECT_EQ(with.changes[1].first_after, night(at));
+    EXPECT_LE(*with.changes[1].opened, *without.changes.at(0).opened + 1) << length;
+    EXPECT_NEAR(with.changes[1].shift, std::log(0.9), 0.01);
+    // A night no further away than the excursion is none to confirm at once.
+    EXPECT_EQ(state_of(cut_after(Made(away).times(0.91, at), night(at))).changes.size(), 1u) << length;
+    EXPECT_EQ(state_of(cut_after(Made(away).times(0.7, at), night(at))).changes.size(), 2u) << length;
+  }
+}
+
 TEST(HistoryDetector, TwoRecoveriesAreFlaky) {
   EXPECT_FALSE(state_of(Made(230).times(0.95, 150, 158)).flaky);
   EXPECT_TRUE(state_of(Made(230).times(0.95, 150, 158).times(0.95, 190, 198)).flaky);
