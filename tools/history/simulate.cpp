@@ -2,9 +2,9 @@
 // Markdown of docs/history-detector.md. With --short, only enough of it for a
 // test. Exit code 1 if a bound is broken.
 #include "reports/history/detect/groups.h"
-#include "reports/history/detect/regimes.h"
 #include "tools/history/other_detectors.h"
-#include "tools/history/simulated_noise.h"
+#include "tools/history/simulation.h"
+#include "tools/history/tables.h"
 
 #include <fmt/core.h>
 
@@ -20,11 +20,6 @@
 
 namespace assay::history {
 namespace {
-
-constexpr Night first_night = 20000;
-constexpr double sigma = 0.01;
-constexpr std::size_t nights = 335;
-constexpr std::size_t year = 365;
 
 constexpr std::string_view introduction = R"(# How well the detector of changes does
 
@@ -46,82 +41,6 @@ A stay of many nights at another level is a step until it ends: `modes` alarms, 
 detector promises, and becomes `flaky` once two of them ended within 90 nights.
 
 )";
-
-// The shares found, among 300 series, that must not be missed: those of the first version, less .05.
-struct Floor {
-  Kind kind;
-  double step;
-  double in_14;
-  double in_30;
-};
-constexpr Floor floors[] = {{Kind::iid, 0.02, 0.57, 0.90},   {Kind::iid, 0.05, 0.95, 0.95},
-                            {Kind::outl, 0.02, 0.15, 0.70},  {Kind::outl, 0.05, 0.92, 0.95},
-                            {Kind::mixed, 0.02, 0.20, 0.50}, {Kind::mixed, 0.05, 0.75, 0.90}};
-
-bool failed = false;
-
-void bound(bool holds, const std::string& what) {
-  if (holds) return;
-  fmt::print(stderr, "broken bound: {}\n", what);
-  failed = true;
-}
-
-void parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next = 0;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 2; ++i) {
-    threads.emplace_back([&] {
-      for (std::size_t k = next++; k < count; k = next++) work(k);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
-Track track_of(std::vector<double> values, double scale = sigma) {
-  Track track{.nights = {}, .values = std::move(values)};
-  for (std::size_t i = 0; i < track.values.size(); ++i) {
-    track.nights.push_back(first_night + static_cast<Night>(i));
-    track.values[i] *= scale;
-  }
-  return track;
-}
-
-Walked walked(const Track& track, const Options& options) {
-  Walked made;
-  walk(track, options, {.first = track.nights.front(), .last = track.nights.back()}, made);
-  return made;
-}
-
-// The alarms of one series among `tests`, if nothing else changes on the same night: the first trial of each change
-// that passes.
-std::vector<const Trial*> alarms_of(const Walked& made, const Options& options, std::size_t tests) {
-  std::vector<const Trial*> alarms;
-  for (const Trial& trial : made.trials) {
-    if (trial.p > options.false_alarms / static_cast<double>(tests) || std::abs(trial.shift) < options.tolerance)
-      continue;
-    if (trial.usual || (!trial.outlasts && is_flaky(trial.unsteady, trial.sigma, trial.spread, options, tests)))
-      continue;
-    if (std::none_of(alarms.begin(), alarms.end(), [&](const Trial* a) { return a->change == trial.change; }))
-      alarms.push_back(&trial);
-  }
-  return alarms;
-}
-
-std::string row(const std::string& head, const std::vector<std::string>& cells) {
-  std::string text = "| " + head + " |";
-  for (const std::string& cell : cells) text += " " + cell + " |";
-  return text + "\n";
-}
-std::string rule(std::size_t cells) {
-  std::string text = "|---|";
-  for (std::size_t i = 0; i < cells; ++i) text += "---|";
-  return text + "\n";
-}
-double share_of(std::size_t n, std::size_t of) {
-  return of == 0 ? 0 : static_cast<double>(n) / static_cast<double>(of);
-}
-
-std::string rate(double x) { return x == 0 ? "0" : x < 0.01 ? fmt::format("{:.5f}", x) : fmt::format("{:.2f}", x); }
 
 std::vector<double> common_of(std::size_t count, std::uint64_t seed) { return noise_of(Kind::iid, count, ~seed); }
 
@@ -216,135 +135,6 @@ void nights_with_alarms(const std::vector<Panel>& panels) {
   fmt::print("\n");
 }
 
-// What became of a step. Counts of simulated series, of those that were found at all for the last four.
-struct Found {
-  std::size_t within[3] = {};  // 7, 14, 30 nights
-  std::size_t found = 0;
-  std::size_t exact = 0;    // the night
-  std::size_t near = 0;     // within two nights
-  std::size_t covered = 0;  // by the interval, as of the last night
-  double delays = 0;        // nights, summed
-};
-constexpr long deadlines[] = {7, 14, 30};
-
-void add_alarm(const Walked& made, std::size_t at, double shift, std::size_t tests, const Options& options,
-               Found& found) {
-  for (const Trial* alarm : alarms_of(made, options, tests)) {
-    const Change& change = made.changes[alarm->change].change;
-    const long age = alarm->night - first_night - static_cast<long>(at) + 1;
-    const long off = std::abs(static_cast<long>(change.first_after - first_night) - static_cast<long>(at));
-    if (age < 1 || off > 20 || (alarm->shift > 0) != (shift > 0)) continue;
-    for (int k = 0; k < 3; ++k) found.within[k] += age <= deadlines[k];
-    ++found.found;
-    found.exact += off == 0;
-    found.near += off <= 2;
-    found.covered += change.interval.low <= shift && shift <= change.interval.high;
-    found.delays += static_cast<double>(age);
-    return;
-  }
-}
-
-struct Power {
-  std::size_t that_night = 0;  // suspected on the first night
-  Found few, many;             // of 300 and of 10,000 series
-  double detectable = 0;       // summed over series; 300 series
-};
-
-Power power_of(Kind kind, double step, std::size_t count) {
-  const Options options{.tolerance = 0};
-  std::vector<Power> all(count);
-  parallel(count, [&](std::size_t i) {
-    Stream random(i, "step");
-    const std::size_t at = static_cast<std::size_t>(random.whole(150, 300));
-    Track track = track_of(noise_of(kind, nights, 500000 + i));
-    const double shift = std::log1p(step) * (random.chance(0.5) ? 1 : -1);
-    for (std::size_t k = at; k < nights; ++k) track.values[k] += shift;
-    const Walked made = walked(track, options);
-    add_alarm(made, at, shift, 300, options, all[i].few);
-    add_alarm(made, at, shift, 10000, options, all[i].many);
-    const Night night = track.nights[at];
-    track.nights.resize(at + 1);
-    track.values.resize(at + 1);
-    SeriesState first = walked(track, options).state;
-    all[i].detectable = detectable_step(first.sigma, first.spread, options, 300);
-    conclude(track, options, {.night = night, .tested = 300}, first);
-    all[i].that_night = std::any_of(first.changes.begin(), first.changes.end(),
-                                    [&](const Change& c) { return c.same_night && c.first_after == night; });
-  });
-  Power sum;
-  const auto add = [](Found& total, const Found& one) {
-    for (int k = 0; k < 3; ++k) total.within[k] += one.within[k];
-    total.found += one.found;
-    total.exact += one.exact;
-    total.near += one.near;
-    total.covered += one.covered;
-    total.delays += one.delays;
-  };
-  for (const Power& one : all) {
-    add(sum.few, one.few);
-    add(sum.many, one.many);
-    sum.that_night += one.that_night;
-    sum.detectable += one.detectable;
-  }
-  return sum;
-}
-
-void power(std::size_t count, const std::vector<Kind>& kinds, const std::vector<double>& steps) {
-  fmt::print(
-      "## What is found\n\n{} series for each line, with a step in night 151 to 301 of 335, up or down. Any size "
-      "counts, whatever the tolerance. Night and interval: of the steps found among 300 series.\n\n",
-      count);
-  fmt::print("{}{}",
-             row("noise", {"step", "suspected that night", "of 300 series, in 7 / 14 / 30 nights", "of 10,000 series",
-                           "night exact", "within 2", "interval covers"}),
-             rule(7));
-  const auto share = [](std::size_t n, std::size_t of) {
-    return of < 20 ? std::string("–") : fmt::format("{:.2f}", share_of(n, of));
-  };
-  const auto three = [&](const Found& f) {
-    return share(f.within[0], count) + " / " + share(f.within[1], count) + " / " + share(f.within[2], count);
-  };
-  for (const Kind kind : kinds) {
-    for (const double step : steps) {
-      const Power found = power_of(kind, step, count);
-      const Found& few = found.few;
-      fmt::print(
-          "{}", row(std::string(name_of(kind)),
-                    {fmt::format("{:.0f} %", 100 * step), share(found.that_night, count), three(few), three(found.many),
-                     share(few.exact, few.found), share(few.near, few.found), share(few.covered, few.found)}));
-      for (const Floor& floor : floors) {
-        if (floor.kind != kind || std::abs(floor.step - step) > 1e-9) continue;
-        const std::string where = fmt::format("a step of {:.0f} % in {}", 100 * step, name_of(kind));
-        bound(share_of(few.within[1], count) >= floor.in_14, where + " is found in 14 nights too seldom");
-        bound(share_of(few.within[2], count) >= floor.in_30, where + " is found in 30 nights too seldom");
-        bound(share_of(few.covered, few.found) >= 0.91, where + ": the interval covers too seldom");
-        if (step >= 0.05) bound(share_of(few.near, few.found) >= 0.85, where + ": the night is too often wrong");
-      }
-    }
-  }
-  fmt::print("\n");
-}
-
-// A step of the size said to be detectable: it should be found in 14 nights in 80 % of cases.
-void detectable(std::size_t count, const std::vector<Kind>& kinds) {
-  fmt::print(
-      "## The step called detectable\n\nThe smallest step said to be found among 300 series in 14 nights in 80 % of "
-      "cases, and the step that is.\n\n");
-  fmt::print("{}{}", row("noise", {"said", "simulated"}), rule(2));
-  for (const Kind kind : kinds) {
-    double low = 0.002, high = 0.2;
-    while (high - low > 0.001) {
-      const double middle = 0.5 * (low + high);
-      (share_of(power_of(kind, middle, count).few.within[1], count) >= 0.8 ? high : low) = middle;
-    }
-    const double said = power_of(kind, 0.02, count).detectable / static_cast<double>(count);
-    fmt::print("{}", row(std::string(name_of(kind)),
-                         {fmt::format("{:.2f} %", 100 * said), fmt::format("{:.2f} %", 100 * high)}));
-    bound(said / high > 0.75 && said / high < 1.25, fmt::format("detectable is off, {}", name_of(kind)));
-  }
-  fmt::print("\n");
-}
-
 // A step in every one of 20 series, seen in their group.
 void groups(std::size_t count, double step) {
   fmt::print(
@@ -391,16 +181,18 @@ int run(bool is_short) {
     false_alarms(300, false);
     nights_with_alarms({{300, 1, alarming}});
     power(60, {Kind::iid, Kind::outl, Kind::mixed}, {0.05});
+    after_excursions(100, {Kind::iid});
     groups(20, 0.01);
   } else {
     fmt::print("{}", introduction);
     false_alarms(3000, true);
     nights_with_alarms({{300, 10, alarming}, {10000, 2, alarming}, {300, 1, {Kind::modes}}});
     power(500, {Kind::iid, Kind::outl, Kind::mixed}, {0.01, 0.02, 0.05, 0.1, 0.2, 0.5});
+    after_excursions(500, {Kind::iid, Kind::outl, Kind::mixed});
     detectable(200, {Kind::iid, Kind::ar, Kind::outl, Kind::mixed});
     groups(200, 0.01);
   }
-  return failed ? 1 : 0;
+  return broken_bounds() > 0 ? 1 : 0;
 }
 
 }  // namespace
