@@ -26,7 +26,7 @@ std::optional<Change> step_tonight(SplitTrack& split, const Options& options) {
     const std::span<const double> earlier = split.before(split.starts().back(), at);
     const Reference reference(earlier, split.older_than(regime));
     if (reference.size() < min_nights) return {};
-    const double bound = std::max(options.tolerance, beyond * split.largest_excursion(reference));
+    const double bound = std::max(options.tolerance, split.largest_excursion(reference));
     const bool up = values[now] > reference.centre();
     const auto is_beyond = [&](double x) { return (up ? 1 : -1) * (x - reference.centre()) > bound; };
     if (!is_beyond(values[at])) return {};
@@ -94,7 +94,7 @@ void conclude(const Track& track, const Options& options, const NightSummary& ni
       n - start >= drift_first + 2 * drift_last &&
       std::abs(level(n - drift_last, drift_last) - level(start, drift_first)) > 0.5 * options.tolerance;
   const bool may_step =
-      !state.testing && n >= min_nights && track.nights.back() == night.night &&
+      n >= min_nights && track.nights.back() == night.night &&
       std::abs(track.values.back() - level(n - min_nights, min_nights)) > std::max(options.tolerance, 2 * state.sigma);
   if (!may_drift && !may_step) return;
   SplitTrack split(track, state);

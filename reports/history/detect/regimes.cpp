@@ -185,8 +185,7 @@ class Walker : private SplitTrack {
     change.shift = shift.value;
     change.interval = shift.interval;
     if (change.suspected == track().nights[now_])
-      change.same_night =
-          std::abs(shift.value) > beyond * largest_excursion(Reference(earlier, older_than(starts_.size() - 2)));
+      change.same_night = std::abs(shift.value) > largest_excursion(Reference(earlier, older_than(starts_.size() - 2)));
     const std::size_t first = std::max(previous + 1, at > 20 ? at - 20 : 1), last = std::min(at + 20, now_);
     const std::vector<double> likelihood = profile(values(), first, last, keys);
     double sum = 0;

@@ -14,7 +14,6 @@ namespace assay::history {
 
 inline constexpr std::size_t min_recent = 4;      // nights of a regime
 inline constexpr std::size_t noise_values = 240;  // of which the noise is estimated
-inline constexpr double beyond = 1.2;             // times the largest distance seen: a suspect the same night
 
 // Two recoveries in 90 nights.
 bool is_unsteady(const SeriesState& state, Night night);
