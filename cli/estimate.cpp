@@ -102,7 +102,7 @@ Json to_json(const MemoryEstimator& estimator, const MemoryEstimate& made, const
                   {"accumulate", settings.accumulate},
                   {"precision", settings.precision},
                   {"checkpointing", word_of(settings.checkpointing)},
-                  {"optimizer", settings.recipe.options.optimizer == ops::OptimizerKind::adamw ? "adamw" : "sgd"}};
+                  {"optimizer", word_of(settings.recipe.options.optimizer)}};
   json["device"] = name_of(estimator.device());
   json["total_bytes"] = made.total();
   Json terms = Json::object();

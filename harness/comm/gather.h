@@ -4,7 +4,10 @@
 #include "harness/comm/communicator.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -31,6 +34,18 @@ inline double sum_over_ranks(Communicator& comm, double own) {
   double sum = 0;
   for (const double value : gather(comm, own)) sum += value;
   return sum;
+}
+
+// Every rank's text, in rank order.
+inline std::vector<std::string> gather_texts(Communicator& comm, std::string_view own) {
+  const std::vector<std::uint64_t> lengths = gather(comm, std::uint64_t{own.size()});
+  const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
+  std::string padded(own), all(longest * lengths.size(), '\0');
+  padded.resize(longest);
+  if (longest > 0) comm.all_gather_host(padded.data(), all.data(), longest);
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank) texts.push_back(all.substr(rank * longest, lengths[rank]));
+  return texts;
 }
 
 }  // namespace assay

@@ -168,7 +168,11 @@ void expand(const PlanEntry& entry, DeviceKind device, std::unordered_set<std::s
     std::vector<std::size_t> at(axes.size(), 0);
     while (true) {
       Params params;
-      for (std::size_t i = 0; i < axes.size(); ++i) params.set(axes[i].first->name, axes[i].second[at[i]]);
+      for (std::size_t i = 0; i < axes.size(); ++i) {
+        const ParamSpec& spec = *axes[i].first;
+        const ParamValue& value = axes[i].second[at[i]];
+        if (!spec.omit_default || value != spec.defaults.front()) params.set(spec.name, value);
+      }
       if (entry.family->complete) entry.family->complete(params);
       PlannedCase planned = make_case(entry, std::move(params), ranks);
       if (seen.insert(fmt::format("{}\n{}\n{}", planned.key, ranks, planned.seed)).second)

@@ -89,6 +89,8 @@ struct ParamSpec {
   // Values that only one kind of device has (launch: op=fork_join on a CPU, op=kernel on a GPU). Other devices drop
   // them from a list; if nothing else is in the list, its cases are skipped.
   std::map<std::string, DeviceKind> only_on = {};
+  // A case with the default does not have this parameter, so that its key is as before the parameter existed.
+  bool omit_default = false;
 
   bool has(DeviceKind device) const;
   bool has(const ParamValue& value, DeviceKind device) const;
@@ -105,6 +107,7 @@ struct ParamSpec {
   ParamSpec& only(DeviceKind device);
   // These values exist only on this kind of device.
   ParamSpec& only(DeviceKind device, const std::vector<std::string>& values);
+  ParamSpec& omitted_by_default();
   ParamSpec& doc(std::string line);
 };
 

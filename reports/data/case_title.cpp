@@ -87,11 +87,12 @@ std::string training_title(const Record& r) {
   std::string batch = join({size("micro_batch"), unless(size("seq"), "none")}, " x ");
   if (!accumulate.empty()) batch += fmt::format(" (accumulated {} times)", accumulate);
   const std::string seed = unless(text_of(r, "seed"), "0");
-  return join({join({"train", text_of(r, "model"), text_of(r, "precision"), batch}, " "),
-               text_of(r, "mode") == "quality" ? "to quality" : "",
-               text_of(r, "checkpointing") == "full" ? "checkpointed" : "", unless(text_of(r, "scaling"), "weak"),
-               threads_title(r), unless(text_of(r, "path"), "generated"), seed.empty() ? "" : "seed " + seed},
-              ", ");
+  return join(
+      {join({"train", text_of(r, "model"), text_of(r, "precision"), batch}, " "),
+       text_of(r, "mode") == "quality" ? "to quality" : "", text_of(r, "checkpointing") == "full" ? "checkpointed" : "",
+       unless(text_of(r, "scaling"), "weak"), text_of(r, "from").empty() ? "" : "continued", threads_title(r),
+       unless(text_of(r, "path"), "generated"), seed.empty() ? "" : "seed " + seed},
+      ", ");
 }
 
 std::string generic_title(const Record& r) {

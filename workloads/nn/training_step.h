@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,13 +48,21 @@ struct StepResult {
   double communication_cpu = 0;  // its CPU time in them
 };
 
-// A named part of the training state, in canonical layout; for checkpoints and golden files.
+// A named array of the training state in canonical layout, or the range of it that this rank holds; for checkpoints and
+// golden files.
 struct StatePart {
   std::string name;  // "weights/block.0.norm1.weight", "moment1/...", "running_mean/...", "step"
   DType dtype;
-  std::vector<std::int64_t> shape;
-  void* data = nullptr;  // host or device memory: copy with Device::copy
-  std::size_t bytes = 0;
+  std::vector<std::int64_t> shape;  // of the whole array
+  void* data = nullptr;             // its elements from `first`, in row-major order; copy with Device::copy
+  std::size_t bytes = 0;            // of the elements at `data`
+  std::int64_t first = 0;           // above 0 only if ranks divide the array
+
+  std::int64_t count() const { return static_cast<std::int64_t>(bytes / size_of(dtype)); }
+  // Whether this rank holds the whole array.
+  bool whole() const {
+    return first == 0 && count() == std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+  }
 };
 
 // The loss is the sum over valid targets divided by their number on all ranks; gradients are reduced as sums.
@@ -104,7 +113,8 @@ class TrainingStep {
   float loss_scale() const;
   // Whether the gradients are in memory that is registered with the communicator's library.
   bool gradients_are_registered() const;
-  // Everything that determines later steps; may be written between steps. Valid after allocate().
+  // Everything that determines later steps and that this rank holds; may be written between steps. Valid after
+  // allocate().
   std::vector<StatePart> state();
   // The gradients of the last step (of the mean loss, reduced), for tests.
   std::vector<StatePart> gradients();

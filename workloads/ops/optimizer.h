@@ -4,8 +4,10 @@
 #include "workloads/ops/op.h"
 #include "workloads/ops/step_state.h"
 
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::ops {
@@ -14,6 +16,7 @@ enum class OptimizerKind {
   adamw,  // Loshchilov & Hutter 2019, decay decoupled, bias-corrected, as torch.optim.AdamW
   sgd,    // momentum without dampening, as torch.optim.SGD: v = momentum v + (g + decay w), w -= lr v
 };
+constexpr auto words(OptimizerKind) { return std::to_array<std::string_view>({"adamw", "sgd"}); }
 
 // Elements [begin, end) of the flat buffer share a weight decay.
 struct DecaySegment {

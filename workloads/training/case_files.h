@@ -3,8 +3,8 @@
 
 #include "harness/plan/case.h"
 #include "workloads/data/training_stream.h"
-#include "workloads/training/checkpoint.h"
 #include "workloads/training/settings.h"
+#include "workloads/training/trainer.h"
 
 #include <filesystem>
 #include <optional>
@@ -13,25 +13,38 @@
 
 namespace assay::training {
 
+// Of a case with these settings; without a seed, one that fits any.
+CheckpointIdentity identity_of(const Settings& settings, const data::TrainingSet& set,
+                               std::optional<std::uint64_t> seed);
+// Why the case cannot continue from the checkpoint that `from` names, as far as its index and the sizes of its files
+// show; nothing if it can.
+std::optional<std::string> problem_of_from(const Settings& settings);
+
 class CaseFiles {
  public:
   // `key` is the case's. Every rank constructs one.
-  CaseFiles(const Context& context, const Settings& settings, const std::string& key);
+  CaseFiles(Context& context, const Settings& settings, const data::TrainingSet& set, const std::string& key);
 
-  // checkpoints/MODEL-HASH.ckpt: one per case, overwritten by the next.
-  const std::filesystem::path& file() const { return file_; }
-  const CheckpointIdentity& identity() const { return identity_; }
-  // The checkpoint of an earlier attempt, if the case saves any; the same on every rank.
-  std::optional<std::filesystem::path> to_resume() const;
-  // Asks the kernel to drop the file from the page cache, so that the next read goes to the disk.
-  void evict() const;
+  // These are called by all ranks.
+  // Restores the checkpoint of an earlier attempt; nothing if there is none.
+  std::optional<CheckpointNotes> resume(Trainer& trainer, Transfer* transfer = nullptr) const;
+  // Restores the checkpoint that the parameter `from` names; nothing if there is none.
+  std::optional<CheckpointNotes> continue_from(Trainer& trainer) const;
+  // Overwrites this case's checkpoint, checkpoints/MODEL-HASH.ckpt.
+  Transfer save(Trainer& trainer, Json meta) const;
+  // Reads back what save() wrote.
+  void restore(Trainer& trainer, Transfer& transfer) const;
   // mllog/MODEL-HASH-seedN.log
   std::string log_name(std::uint64_t seed) const;
 
  private:
-  Communicator& comm_;
+  std::optional<CheckpointNotes> restored(Trainer& trainer, const std::filesystem::path& file, const char* label,
+                                          Transfer* transfer) const;
+
+  Context& context_;
   std::string stem_;
   std::filesystem::path file_;
+  std::filesystem::path from_;
   CheckpointIdentity identity_;
   bool saves_ = false;
 };

@@ -1,17 +1,19 @@
-// Checkpoints: all state that determines the next steps, in one file that is complete or absent.
+// Checkpoints: all state that determines the next steps, complete or absent.
 //
-// Format, little-endian: "ASSAYCKP", u32 version (1), u32 bytes of the header, u64 checksum of the header, the header
-// (JSON: model, precision, step, meta, parts with name, dtype, shape, bytes, offset, checksum), then the parts, each at
-// a multiple of 4096. The file ends with the last part.
+// Format 2, little-endian. FILE is the index: "ASSAYCKP", u32 version (2), u32 bytes of the header, u64 checksum of the
+// header, the header (JSON, CheckpointIndex). Beside it a folder, FILE.a or FILE.b by turns, has a file per rank that
+// wrote any state: its ranges of arrays, each at a multiple of 4096. What exists once the index is renamed into place
+// is complete; the other folder is removed after that.
+//
+// Format 1, which is still read, is one file: the same prefix with version 1, a header of model, precision, key, meta
+// and parts (name, dtype, shape, bytes, offset, checksum), then the parts, each at a multiple of 4096.
 #pragma once
 
+#include "harness/comm/communicator.h"
 #include "harness/device/device.h"
-#include "harness/json/fwd.h"
 #include "workloads/nn/training_step.h"
+#include "workloads/training/checkpoint_index.h"
 
-#include <nlohmann/json.hpp>
-
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -20,30 +22,40 @@
 
 namespace assay::training {
 
-// 64 bits, at memory speed; detects damage, not forgery.
-std::uint64_t checksum(std::span<const std::byte> bytes);
-
-// Identifies a checkpoint, which is restored only if these are equal.
-struct CheckpointIdentity {
-  std::string model;
-  std::string precision;
-  std::string key;  // of the case, with ranks and seed
+// What makes up a checkpoint beside the state. `meta` is for the caller.
+struct CheckpointNotes {
+  CheckpointIdentity identity;
+  std::string layout;
+  Json meta = Json::object();
 };
 
 struct Transfer {
   double seconds = 0;  // of a write: until it is on disk
   std::uint64_t bytes = 0;
+  // Of the values of all arrays, whatever ranks hold: equal for equal states at any layout.
+  std::string checksum;
 };
 
-// Writes a temporary file, syncs and renames it: an earlier checkpoint stays until the new one is complete. `meta` is
-// for the caller. Throws Error that names the file and the system's reason, and then leaves nothing behind.
-Transfer write_checkpoint(const std::filesystem::path& file, const CheckpointIdentity& identity, const Json& meta,
-                          std::span<const nn::StatePart> parts, Device& device);
+// The functions below are called by all ranks, each with the parts that it holds. A range that several ranks hold is
+// written by the first of them. If any rank fails, all throw its Error, in one line with the file and the reason.
 
-// Reads into the parts, which must match those written, and returns meta. Changes nothing unless the whole file is
-// intact. Throws Error in one line: not a checkpoint, truncated, damaged (which part), of another model, precision,
-// case or version.
-Json read_checkpoint(const std::filesystem::path& file, const CheckpointIdentity& identity,
-                     std::span<const nn::StatePart> parts, Device& device, Transfer* transfer = nullptr);
+// Returns when the checkpoint is complete and on disk; until then the earlier one remains. A failure leaves nothing
+// behind. All ranks must see the folder.
+Transfer write_checkpoint(const std::filesystem::path& file, const CheckpointNotes& notes,
+                          std::span<const nn::StatePart> parts, Device& device, Communicator& comm);
+
+// Reads into the parts the ranges that they need, whatever ranges were written. Changes nothing unless all that is read
+// is intact on all ranks. Beside the errors of read_index(), require_identity() and require_shards(): the checkpoint
+// lacks values that the ranks hold, or has others. Returns layout and meta.
+CheckpointNotes read_checkpoint(const std::filesystem::path& file, const CheckpointIdentity& identity,
+                                std::span<const nn::StatePart> parts, Device& device, Communicator& comm,
+                                Transfer* transfer = nullptr);
+
+// Which ranks hold exactly this range, too.
+struct Holders {
+  int first = 0;  // the lowest rank
+  int count = 0;
+};
+std::vector<Holders> holders_of(std::span<const nn::StatePart> parts, Communicator& comm);
 
 }  // namespace assay::training

@@ -9,6 +9,7 @@
 #include "harness/json/json.h"
 #include "workloads/data/language.h"
 #include "workloads/nn/step_plan.h"
+#include "workloads/training/case_files.h"
 #include "workloads/training/quality.h"
 #include "workloads/training/throughput.h"
 
@@ -41,6 +42,7 @@ Planned plan_case(const ModelFamily& family, const Params& params, const World& 
     const Settings settings = settings_from(family, params, world.ranks);
     // Open files here, so that problems with them are found while planning.
     if (settings.path != generated_path || settings.quality) (void)open_data(settings);
+    if (const auto problem = problem_of_from(settings)) throw UsageError(*problem);
     planned.memory = nn::plan_memory(*settings.model, settings.step_options(), {.kind = world.device});
     const double samples = static_cast<double>(settings.micro_batch * settings.accumulate);
     const double cost = settings.model->cost({1, settings.seq}).training;

@@ -53,9 +53,9 @@ class QualityCase final : public Case {
 
   void setup(Context& context) override {
     context_ = &context;
-    files_.emplace(context, settings_, params_.key(family_.name));
     if (context.inputs.run_dir.empty()) settings_.save_every = 0;
     const auto set = open_data(settings_);
+    files_.emplace(context, settings_, *set, params_.key(family_.name));
     goal_.emplace(settings_, set);
     context.outputs.protocol.form = Protocol::Form::procedure;
     memory_watch_.emplace(context.device);
@@ -75,7 +75,7 @@ class QualityCase final : public Case {
     if (last && context_->inject(Fault::slow_rank)) trainer_->slow_down();
     if (context_->inject(Fault::slow_loader)) trainer_->slow_loader();
     if (context_->inject(Fault::stall)) trainer_->stall();
-    if (const auto file = files_->to_resume()) continue_from(*file);
+    continue_training();
     sampler.procedure([this] {
       while (static_cast<std::int64_t>(runs_.size()) < settings_.runs) runs_.push_back(run_once(runs_.size()));
       std::vector<double> seconds;
@@ -189,21 +189,28 @@ class QualityCase final : public Case {
           {{"seed", run.seed}, {"reached", run.reached}, {"seconds", run.seconds}, {"samples", run.samples}});
     meta["losses"] = losses_.json();
     meta["evaluations"] = evaluations_.json();
-    const Transfer transfer = trainer_->save(files_->file(), files_->identity(), std::move(meta));
+    const Transfer transfer = files_->save(*trainer_, std::move(meta));
     written_.bytes += transfer.bytes;
     written_.seconds += transfer.seconds;
   }
 
-  void continue_from(const std::filesystem::path& file) {
+  // From the checkpoint of an earlier attempt or of the parameter `from`, if there is one.
+  void continue_training() {
     Transfer read;
-    const Json meta = trainer_->restore(file, files_->identity(), &read);
+    auto notes = files_->resume(*trainer_, &read);
+    if (notes) {
+      read_ = read;
+    } else {
+      notes = files_->continue_from(*trainer_);
+      if (!notes) return;
+    }
+    const Json& meta = notes->meta;
     for (const Json& run : meta.value("runs", Json::array()))
       runs_.push_back({run.at("seed"), run.at("reached"), run.at("seconds"), run.at("samples")});
     data_ = open_data(settings_);
-    trainer_->reopen(data_, seed_of(runs_.size()));
+    trainer_->open(data_, seed_of(runs_.size()), trainer_->steps());
     losses_.restore(meta.at("losses"));
     evaluations_.restore(meta.at("evaluations"));
-    read_ = read;
     resume_ = meta;
     context_->outputs.flags.push_back(
         fmt::format("resumed in run {} of {} from step {}", runs_.size() + 1, settings_.runs, trainer_->steps()));

@@ -34,7 +34,7 @@ void RunLog::begin(const Context& context, const Settings& settings, const Goal&
   log_.point("gradient_accumulation_steps", settings.accumulate);
   log_.point("train_samples", recipe.quality->max_samples);
   log_.point("eval_samples", recipe.quality->evaluation_samples);
-  log_.point("opt_name", options.optimizer == ops::OptimizerKind::adamw ? "adamw" : "sgd");
+  log_.point("opt_name", word_of(options.optimizer));
   log_.point("opt_base_learning_rate", recipe.schedule.base);
   log_.point("opt_learning_rate_warmup_steps", recipe.schedule.warmup_steps);
   log_.point("opt_weight_decay", options.weight_decay);

@@ -84,6 +84,7 @@ Settings settings_from(const ModelFamily& family, const Params& params, int rank
   settings.threads = params.word("threads");
   settings.path = params.text("path");
   settings.save_every = params.integer("save_every");
+  if (params.has("from") && params.text("from") != no_checkpoint) settings.from = params.text("from");
   settings.runs = params.integer("runs");
   settings.seed = static_cast<std::uint64_t>(params.integer("seed"));
   settings.ranks = ranks;
@@ -127,6 +128,9 @@ Schema training_schema(const ModelFamily& family) {
       axis::text("path", generated_path)
           .doc("data: generated, a folder of JPEGs by class or tar shards, or a token file"),
       axis::integer("save_every", 0).range(0, 1e9).doc("optimizer steps between checkpoints; 0: none"),
+      axis::text("from", no_checkpoint)
+          .omitted_by_default()
+          .doc("a checkpoint to continue from, of any number of ranks with the same global batch"),
       axis::integer("runs", 5).range(1, 1e9).doc("seeded runs of quality mode"),
       axis::integer("seed", 0).range(0, 1e9).doc(
           "of weights and of the order of the data; run i of quality mode uses seed + i"),

@@ -27,6 +27,7 @@ inline bool is_quality(const Params& params) { return params.choice<Mode>("mode"
 inline constexpr const char* from_recipe = "recipe";
 inline constexpr const char* no_seq = "none";  // for image models
 inline constexpr const char* generated_path = "generated";
+inline constexpr const char* no_checkpoint = "none";
 
 // What differs between families of models.
 struct ModelFamily {
@@ -49,6 +50,7 @@ struct Settings {
   std::string threads;
   std::string path;
   std::int64_t save_every = 0;
+  std::string from;  // the checkpoint to continue from; empty: none
   std::int64_t runs = 1;
   std::uint64_t seed = 0;
   int ranks = 1;

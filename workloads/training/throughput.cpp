@@ -50,7 +50,7 @@ class ThroughputCase final : public Case {
 
   void setup(Context& context) override {
     context_ = &context;
-    files_.emplace(context, settings_, params_.key(family_.name));
+    files_.emplace(context, settings_, *data_, params_.key(family_.name));
     if (context.inputs.run_dir.empty()) settings_.save_every = 0;
     Protocol& protocol = context.outputs.protocol;
     protocol.form = Protocol::Form::steps;
@@ -116,15 +116,21 @@ class ThroughputCase final : public Case {
     damage_image(*data_, seed, context);
     losses_.clear();
     loss_at_.clear();
-    trainer_->initialise(seed);
-    trainer_->open(data_, seed);
-    if (const auto file = files_->to_resume()) {
-      const Json meta = trainer_->restore(*file, files_->identity());
-      trainer_->reopen(data_, seed);
-      for (const Json& loss : meta.value("losses", Json::array())) losses_.push_back(loss.get<double>());
-      loss_at_.assign(losses_.size(), 0);
+    auto notes = files_->resume(*trainer_);
+    if (notes)
       context.outputs.flags.push_back(fmt::format("resumed from step {}", trainer_->steps()));
-    }
+    else
+      notes = begin(seed);
+    trainer_->open(data_, seed, trainer_->steps());
+    if (notes)
+      for (const Json& loss : notes->meta.value("losses", Json::array())) losses_.push_back(loss.get<double>());
+    loss_at_.assign(losses_.size(), 0);
+  }
+
+  // The state before the case's first step: initial, or that of the checkpoint to continue from.
+  std::optional<CheckpointNotes> begin(std::uint64_t seed) {
+    trainer_->initialise(seed);
+    return files_->continue_from(*trainer_);
   }
 
   // NCCL allocates at its first calls and keeps what it has.
@@ -142,7 +148,7 @@ class ThroughputCase final : public Case {
       loss_at_.push_back(seconds_since(started_));
     }
     if (settings_.save_every > 0 && trainer_->steps() % settings_.save_every == 0)
-      written_.push_back(trainer_->save(files_->file(), files_->identity(), {{"losses", losses_}}));
+      written_.push_back(files_->save(*trainer_, {{"losses", losses_}}));
     return step;
   }
 
@@ -193,14 +199,12 @@ class ThroughputCase final : public Case {
   void check_resume(Checks& checks) {
     constexpr int steps = 3;
     const std::uint64_t seed = settings_.seed + context_->inputs.seed;
-    const auto file = files_->file();
-    written_.push_back(trainer_->save(file, files_->identity(), {{"losses", losses_}}));
+    written_.push_back(files_->save(*trainer_, {{"losses", losses_}}));
     std::vector<double> straight, again;
     for (int i = 0; i < steps; ++i) straight.push_back(train_one_unsaved().result.loss);
-    files_->evict();
     Transfer read;
-    trainer_->restore(file, files_->identity(), &read);
-    trainer_->reopen(data_, seed);
+    files_->restore(*trainer_, read);
+    trainer_->open(data_, seed, trainer_->steps());
     read_ = read;
     for (int i = 0; i < steps; ++i) again.push_back(train_one_unsaved().result.loss);
     std::vector<std::string> detail;
@@ -217,19 +221,21 @@ class ThroughputCase final : public Case {
     return repeats_ || steps == 0 ? now == then : std::abs(now - then) <= other_order * std::abs(then);
   }
 
-  // Repeats the first steps, which must give the same losses: bit by bit if all ops repeat their bits. Detects bits
-  // that flip in memory or arithmetic.
+  // Repeats the case's first steps, which must give the same losses: bit by bit if all ops repeat their bits. Detects
+  // bits that flip in memory or arithmetic.
   void check_repetition(Checks& checks) {
-    const auto steps = std::min(repeated_steps, losses_.size());
-    if (context_->comm.max_of(static_cast<double>(steps) * step_seconds_) > max_extra_seconds) return;
+    if (context_->comm.max_of(static_cast<double>(repeated_steps) * step_seconds_) > max_extra_seconds) return;
     const std::uint64_t seed = settings_.seed + context_->inputs.seed;
-    trainer_->initialise(seed);
-    trainer_->open(data_, seed);
+    begin(seed);
+    trainer_->open(data_, seed, trainer_->steps());
+    const auto first = static_cast<std::size_t>(trainer_->steps());
+    const std::size_t steps = first < losses_.size() ? std::min(repeated_steps, losses_.size() - first) : 0;
     if (last_rank() && context_->inject(Fault::bit_flip)) trainer_->flip_bit(trainer_->training_step().state().front());
     std::vector<std::string> detail;
     for (std::size_t i = 0; i < steps; ++i) {
       const double loss = train_one_unsaved().result.loss;
-      if (!as_before(i, losses_[i], loss)) detail.push_back(fmt::format("step {}: {} and {}", i + 1, losses_[i], loss));
+      const double before = losses_[first + i];
+      if (!as_before(i, before, loss)) detail.push_back(fmt::format("step {}: {} and {}", first + i + 1, before, loss));
     }
     checks.at_most("losses_that_do_not_repeat", static_cast<double>(detail.size()), 0, detail);
     check_learning(checks);

@@ -87,15 +87,9 @@ void Trainer::warm_up() {
 void Trainer::initialise(std::uint64_t seed) {
   step_->initialise(seed);
   steps_ = 0;
-  position_ = 0;
 }
 
-void Trainer::open(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed) {
-  position_ = 0;
-  reopen(std::move(data), seed);
-}
-
-void Trainer::reopen(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed) {
+void Trainer::open(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed, std::int64_t after) {
   validation_.reset();
   stream_.reset();
   filled_ = false;
@@ -106,7 +100,8 @@ void Trainer::reopen(std::shared_ptr<const data::TrainingSet> data, std::uint64_
   options.micro_batch = settings_.micro_batch;
   options.rank = comm_.rank();
   options.world = comm_.size();
-  options.first = position_;
+  // Equal for the ranks of any world, whose steps take the same samples if their global batch is the same.
+  options.first = after * settings_.accumulate;
   options.cpus = cpu::rank_cpus();
   options.workers = workers();
   stream_ = std::make_unique<data::TrainingStream>(data_, options);
@@ -223,39 +218,30 @@ Evaluation Trainer::evaluate() {
 }
 
 Transfer Trainer::save(const std::filesystem::path& file, const CheckpointIdentity& identity, Json meta) {
-  Transfer transfer;
-  bool written = true;
-  std::string why;
-  if (comm_.rank() == 0) {
-    meta["steps"] = steps_;
-    meta["position"] = stream_->position() - (filled_ ? settings_.accumulate : 0);
-    try {
-      transfer = write_checkpoint(file, identity, meta, step_->state(), device_);
-    } catch (const Error& error) {
-      written = false;
-      why = error.what();
-    }
-  }
-  // No rank continues before the file is complete; if it cannot be written, all throw.
-  if (comm_.broadcast_value(written ? 1 : 0) < 0.5)
-    throw Error(written ? "checkpoint: rank 0 could not write it" : why);
-  return transfer;
+  meta["steps"] = steps_;
+  const CheckpointNotes notes{
+      identity,
+      fmt::format("{} ranks, micro_batch {}, accumulate {}", comm_.size(), settings_.micro_batch, settings_.accumulate),
+      std::move(meta)};
+  return write_checkpoint(file, notes, step_->state(), device_, comm_);
 }
 
-Json Trainer::restore(const std::filesystem::path& file, const CheckpointIdentity& identity, Transfer* transfer) {
-  const std::vector<nn::StatePart> parts = step_->state();
-  const Json meta = read_checkpoint(file, identity, parts, device_, transfer);
-  steps_ = meta.value("steps", std::int64_t{0});
-  position_ = meta.value("position", std::int64_t{0});
-  return meta;
+CheckpointNotes Trainer::restore(const std::filesystem::path& file, const CheckpointIdentity& identity,
+                                 Transfer* transfer) {
+  CheckpointNotes notes = read_checkpoint(file, identity, step_->state(), device_, comm_, transfer);
+  steps_ = notes.meta.value("steps", std::int64_t{0});
+  return notes;
 }
 
 int Trainer::ranks_that_differ(const std::vector<nn::StatePart>& parts) {
   if (comm_.size() == 1) return 0;
+  const std::vector<Holders> holders = holders_of(parts, comm_);
   std::uint64_t sum = 0;
   std::vector<std::byte> host;
   const auto stream = device_.make_stream();
-  for (const nn::StatePart& part : parts) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const nn::StatePart& part = parts[i];
+    if (holders[i].count < comm_.size()) continue;  // ranks hold different parts of it
     const auto* bytes = static_cast<const std::byte*>(part.data);
     if (device_.kind() != DeviceKind::cpu && part.bytes > 0) {
       host.resize(part.bytes);

@@ -66,8 +66,8 @@ class Trainer {
   void warm_up();
   // Weights by `seed`, everything else as before the first step.
   void initialise(std::uint64_t seed);
-  // Starts the data from its beginning, in the order of `seed`; workers begin to make batches.
-  void open(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed);
+  // Starts the data where it is after so many steps, in the order of `seed`; workers begin to make batches.
+  void open(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed, std::int64_t after = 0);
   // One optimizer step. Throws Error that names step and first tensor if a value is not finite.
   Step step(double learning_rate, bool reduce = true);
   // Only in mode quality, whose steps are planned with an evaluation.
@@ -83,13 +83,12 @@ class Trainer {
   // Optimizer steps since initialise().
   std::int64_t steps() const { return steps_; }
 
-  // Rank 0 writes; all ranks wait. `meta` is for the caller.
+  // See write_checkpoint() and read_checkpoint(). `meta` is for the caller. After restore(), open() must follow.
   Transfer save(const std::filesystem::path& file, const CheckpointIdentity& identity, Json meta);
-  // Every rank reads. Returns meta; then reopen() continues with the data where it was.
-  Json restore(const std::filesystem::path& file, const CheckpointIdentity& identity, Transfer* transfer = nullptr);
-  void reopen(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed);
+  CheckpointNotes restore(const std::filesystem::path& file, const CheckpointIdentity& identity,
+                          Transfer* transfer = nullptr);
 
-  // How many ranks have values that differ from rank 0's in any bit.
+  // How many ranks have values that differ from rank 0's in any bit, of the parts that all ranks hold.
   int ranks_that_differ(const std::vector<nn::StatePart>& parts);
   nn::TrainingStep& training_step() { return *step_; }
   // Fills in the record: implementation, isa, threads, libraries, data, ...
@@ -117,7 +116,6 @@ class Trainer {
   std::unique_ptr<data::TrainingStream> stream_;
   std::unique_ptr<data::TrainingStream> validation_;
   std::int64_t steps_ = 0;
-  std::int64_t position_ = 0;  // in the data, from the checkpoint
   bool slow_ = false;
   bool late_data_ = false;
   bool stalls_ = false;

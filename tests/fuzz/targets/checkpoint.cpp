@@ -1,5 +1,6 @@
-// Checkpoints. Input that starts with 'h' is a header and, after a zero byte, the parts: they are assembled into a file
-// with a correct header checksum, so that the code after that check is reached. Any other input is a whole file.
+// Checkpoints. Input that starts with 'h' is the header of format 1 and, after a zero byte, the parts; with 'i' the
+// header of an index and, after a zero byte, the ranges of rank 0. They are assembled with a correct header checksum,
+// so that the code after that check is reached. Any other input is a whole file.
 #include "workloads/training/checkpoint.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -12,33 +13,42 @@ namespace assay::fuzz {
 
 namespace {
 
-std::string file_of(std::string_view input) {
-  if (!input.starts_with('h')) return std::string(input);
-  const std::size_t end = std::min(input.find('\0'), input.size());
-  const std::string_view header = input.substr(1, end - 1);
-  const std::uint32_t version = 1, bytes = static_cast<std::uint32_t>(header.size());
+std::string with_prefix(std::uint32_t version, std::string_view header) {
+  const std::uint32_t bytes = static_cast<std::uint32_t>(header.size());
   const std::uint64_t checksum = training::checksum(std::as_bytes(std::span(header)));
   std::string file = "ASSAYCKP";
   file.append(reinterpret_cast<const char*>(&version), 4).append(reinterpret_cast<const char*>(&bytes), 4);
-  file.append(reinterpret_cast<const char*>(&checksum), 8).append(header);
-  if (end == input.size()) return file;
-  file.resize((file.size() + 4095) / 4096 * 4096);
-  return file.append(input.substr(end + 1));
+  return file.append(reinterpret_cast<const char*>(&checksum), 8).append(header);
 }
 
 }  // namespace
 
 void checkpoint(std::string_view input) {
   static const MemoryFile file(folder() / "a.ckpt");
+  static const auto shard = [] {
+    std::filesystem::create_directory(folder() / "a.ckpt.a");
+    return std::make_unique<MemoryFile>(folder() / "a.ckpt.a" / "rank-0");
+  }();
   static const auto device = make_device(DeviceKind::cpu, 0);
-  static const training::CheckpointIdentity identity{"m", "f32", "k"};
+  static const auto comm = make_self_communicator();
+  static const training::CheckpointIdentity identity{"m", "throughput", "f32", "adamw", "d", "0", "8"};
   std::array<float, 4> weights{1, 2, 3, 4};
   std::int64_t step = 7;
   const std::vector<nn::StatePart> parts = {{"w", DType::f32, {2, 2}, weights.data(), sizeof weights},
                                             {"step", DType::i64, {}, &step, sizeof step}};
-  file.write(file_of(input));
+  const bool first = input.starts_with('h'), index = input.starts_with('i');
+  if (first || index) {
+    const std::size_t end = std::min(input.find('\0'), input.size());
+    const std::string_view data = end < input.size() ? input.substr(end + 1) : std::string_view();
+    std::string text = with_prefix(first ? 1 : 2, input.substr(1, end - 1));
+    if (first && end < input.size()) text.append((4096 - text.size() % 4096) % 4096, '\0').append(data);
+    file.write(text);
+    shard->write(index ? data : std::string_view());
+  } else {
+    file.write(input);
+  }
   const bool accepted = accepts("checkpoint " + file.path() + ": ",
-                                [&] { (void)training::read_checkpoint(file.path(), identity, parts, *device); });
+                                [&] { (void)training::read_checkpoint(file.path(), identity, parts, *device, *comm); });
   if (!accepted) expect(weights == std::array<float, 4>{1, 2, 3, 4} && step == 7, "a rejected checkpoint was loaded");
 }
 
