@@ -141,8 +141,8 @@ Command run_command(CLI::App& root) {
   };
   app->add_option("targets", options->targets, "Names of plans (assay list plans), plan files, or families")
       ->type_name("PLAN|FAMILY");
-  list("--set", options->sets, "Values of a parameter in every case of a family; may be repeated, the last one wins",
-       "FAMILY.PARAM=V1,V2");
+  list("--set", options->sets, "Values of parameters in every case of a family; may be repeated, the last one wins",
+       "FAMILY.PARAM=V1,V2,...");
   app->add_option("--filter", options->filter, "Only cases whose key matches this regular expression")
       ->type_name("REGEX");
   app->add_option("--device", options->device, "auto, cpu or cuda; auto uses the GPU if there is one")

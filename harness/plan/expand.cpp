@@ -47,7 +47,24 @@ PlanSource resolve(const std::string& target, const fs::path& configs, std::span
       fmt::format("{} is neither a plan, a family nor a file{}", in_quotes(target), suggestion(target, names)));
 }
 
-// One --set: the values for every entry of a family.
+// What one --set assigns: "a.x=1,2,a.y=3" is "a.x=1,2" and "a.y=3". A comma after a backslash belongs to its value.
+std::vector<std::string> assignments_in(const std::string& text) {
+  const auto assigns = [](std::string_view part) {
+    const std::string_view name = part.substr(0, part.find('='));
+    return name.size() < part.size() && std::count(name.begin(), name.end(), '.') == 1 &&
+           name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_.") == std::string_view::npos;
+  };
+  std::vector<std::string> all;
+  for (std::string& part : split_commas(text)) {
+    if (all.empty() || (assigns(part) && !all.back().ends_with('\\')))
+      all.push_back(std::move(part));
+    else
+      all.back() += "," + part;
+  }
+  return all;
+}
+
+// The values for every entry of a family.
 struct Override {
   std::string flag;
   const Family* family = nullptr;
@@ -327,10 +344,11 @@ Plan expand_plan(const PlanRequest& request, std::span<const Family> families, c
     std::move(source.entries.begin(), source.entries.end(), std::back_inserter(entries));
   }
   std::vector<Override> overrides;
-  for (const std::string& text : request.sets) {
-    overrides.push_back(read_override(text, families));
-    override_entries(overrides.back(), entries);
-  }
+  for (const std::string& text : request.sets)
+    for (const std::string& assignment : assignments_in(text)) {
+      overrides.push_back(read_override(assignment, families));
+      override_entries(overrides.back(), entries);
+    }
   for (PlanEntry& entry : entries) {
     if (!request.ranks.empty()) entry.ranks = request.ranks;
     if (entry.ranks.empty() && runs_at_world_sizes(*entry.family)) entry.ranks = limits.world_sizes;

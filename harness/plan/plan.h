@@ -68,7 +68,7 @@ bool same_work(const Json& expanded_a, const Json& expanded_b);
 // What the command line adds to a plan.
 struct PlanRequest {
   std::vector<std::string> targets;  // plan files, names of configs/plans, or families
-  std::vector<std::string> sets;     // family.param=v1,v2
+  std::vector<std::string> sets;     // family.param=v1,v2,...
   std::string filter;                // ECMAScript regex searched in keys
   std::vector<int> ranks;            // --ranks; empty: the plan's
   DeviceKind device = DeviceKind::cpu;

@@ -42,6 +42,8 @@ class DryRun(AssayCase):
         plan = self.plan(GEMM, {**GEMM, "m": 32}, {"family": "launch"})
         self.assertEqual([re.search("n=(.*?)/", key)[1] for key in self.keys(plan, "--set", "gemm.n=8,16", "--filter", "^gemm/.*m=32")],
                          ["8", "16"])
+        keys = self.keys(plan, "--set", "gemm.n=8,16,gemm.m=64", "--filter", "^gemm/")
+        self.assertEqual({(re.search("m=(.*?)/", key)[1], re.search("n=(.*?)/", key)[1]) for key in keys}, {("64", "8"), ("64", "16")})
         done = self.assay("run", plan, "--dry-run", "--device", "cpu", "--ranks", "1,2,4", "--filter", "launch")
         words = [line.split() for line in done.stdout.splitlines()]
         self.assertEqual([word[1] for word in words if "=" in word[0]], ["1"] * 3 + ["2"] * 3 + ["4"] * 3)

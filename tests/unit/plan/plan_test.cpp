@@ -14,6 +14,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 namespace assay {
 namespace {
@@ -321,6 +322,15 @@ TEST_F(PlanTest, SetOverridesEveryEntryOfAFamily) {
   EXPECT_EQ(plan.cases[8].key, "toy/op=copy/bytes=2048/n=2/share=0.5/pause=0.005/on=true/threads=all/path=a,b");
 }
 
+TEST_F(PlanTest, OneSetMayAssignSeveralParameters) {
+  request_.sets = {"toy.op=copy,toy.n=1,2,toy.bytes=1024,2048,toy.path=a,b.c\\,toy.n=3"};
+  std::set<std::string> paths;
+  const Plan plan = expand_cases(R"({"family":"toy","threads":1})");
+  EXPECT_EQ(plan.cases.size(), 8u);
+  for (const PlannedCase& each : plan.cases) paths.insert(each.params.text("path"));
+  EXPECT_EQ(paths, (std::set<std::string>{"a", "b.c,toy.n=3"}));
+}
+
 TEST_F(PlanTest, BadSetsNameTheFlag) {
   const auto of = [&](const std::string& set) {
     request_.targets = {"toy"};
@@ -334,6 +344,7 @@ TEST_F(PlanTest, BadSetsNameTheFlag) {
   EXPECT_EQ(of("toy.byte=1"), "--set toy.byte=1: toy has no parameter \"byte\"; did you mean \"bytes\"?");
   EXPECT_EQ(of("toy.n=x"), "--set toy.n=x: \"n\" must be an integer, is \"x\"");
   EXPECT_EQ(of("toy.n=1,,2"), "--set toy.n=1,,2: a value of \"n\" is empty");
+  EXPECT_EQ(of("toy.n=1,toi.n=2"), "--set toi.n=2: unknown family \"toi\"; did you mean \"toy\"?");
   EXPECT_EQ(of("toy.n=0"), "--set toy.n=0: 0 is too small for \"n\": at least 1");
   EXPECT_EQ(of("toy.op=copi"), "--set toy.op=copi: \"copi\" is no value of \"op\"; did you mean \"copy\"?");
   EXPECT_THAT(of("toy.on=1"), HasSubstr("must be true or false"));
