@@ -51,15 +51,14 @@ std::string text_of(const std::vector<Change>& changes) {
 }  // namespace
 
 MemoryEstimator::MemoryEstimator(const std::string& model, const std::string& hardware)
-    : loaded_(load_model(find_config("models", "model", model))), schema_(settable(*loaded_.family)) {
-  for (const ParamSpec& spec : training::training_schema(*loaded_.family))
-    params_.set(spec.name, spec.defaults.front());
+    : loaded_(load_model(find_config("models", "model", model))),
+      schema_(settable(*loaded_.family)),
+      params_(training::default_params(*loaded_.family)) {
   for (const ParamSpec& spec : schema_) params_.set(spec.name, spec.defaults.front());
   params_.set("model", model);
   // The family's recipe may have longer sequences than this model can take.
-  const std::string stem = std::filesystem::path(model).stem().string();
   if (const std::int64_t limit = loaded_.model->input().max_seq(); limit > 0)
-    if (training::find_recipe(stem, loaded_.family->name).seq > limit) params_.set("seq", limit);
+    if (training::find_recipe(model, loaded_.family->name).seq > limit) params_.set("seq", limit);
   if (!hardware.empty()) hardware_ = read_hardware(find_config("hardware", "hardware sheet", hardware));
 }
 

@@ -166,7 +166,8 @@ Recipe read_recipe(const fs::path& file) {
   return recipe;
 }
 
-Recipe find_recipe(const std::string& model, const std::string& family) {
+Recipe find_recipe(const std::string& name_or_file, const std::string& family) {
+  const std::string model = is_config_path(name_or_file) ? fs::path(name_or_file).stem().string() : name_or_file;
   const fs::path folder = configs_dir() / "recipes";
   std::error_code none;
   for (const std::string& name : {model, family})

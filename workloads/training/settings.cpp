@@ -6,7 +6,6 @@
 #include "workloads/data/language.h"
 #include "workloads/data/training_files.h"
 
-#include <filesystem>
 #include <numeric>
 
 namespace assay::training {
@@ -14,8 +13,6 @@ namespace assay::training {
 namespace {
 
 constexpr std::int64_t throughput_validation = 512;  // samples; not used
-
-std::string stem_of(const std::string& model) { return std::filesystem::path(model).stem().string(); }
 
 // Divides the micro-batches of a step between the ranks, or each micro-batch if there are too few.
 void divide_batch(Settings& settings) {
@@ -76,7 +73,7 @@ Settings settings_from(const ModelFamily& family, const Params& params, int rank
   Settings settings;
   settings.model_name = params.text("model");
   settings.model = family.load(settings.model_name);
-  settings.recipe = find_recipe(stem_of(settings.model_name), family.name);
+  settings.recipe = find_recipe(settings.model_name, family.name);
   settings.quality = is_quality(params);
   settings.precision = params.text("precision");
   settings.checkpointing = params.choice<nn::Checkpointing>("checkpointing");
@@ -135,6 +132,12 @@ Schema training_schema(const ModelFamily& family) {
       axis::integer("seed", 0).range(0, 1e9).doc(
           "of weights and of the order of the data; run i of quality mode uses seed + i"),
   };
+}
+
+Params default_params(const ModelFamily& family) {
+  Params params;
+  for (const ParamSpec& spec : training_schema(family)) params.set(spec.name, spec.defaults.front());
+  return params;
 }
 
 std::shared_ptr<const data::TrainingSet> open_data(const Settings& settings) {

@@ -77,6 +77,8 @@ Settings settings_from(const ModelFamily& family, const Params& params, int rank
 
 // The axes, in key order.
 Schema training_schema(const ModelFamily& family);
+// The first default of each.
+Params default_params(const ModelFamily& family);
 
 // The case's data: generated, or the user's files. Throws UsageError for unsuitable files.
 std::shared_ptr<const data::TrainingSet> open_data(const Settings& settings);
