@@ -11,7 +11,8 @@
   FAMILY(launch)               \
   FAMILY(resnet)               \
   FAMILY(transformer)          \
-  FAMILY(llama)
+  FAMILY(llama)                \
+  FAMILY(slice)
 
 namespace assay {
 

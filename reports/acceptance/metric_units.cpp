@@ -14,7 +14,7 @@ struct Known {
   std::string_view families;  // "|gemm|peak|"; empty: any
 };
 
-constexpr std::array<Known, 47> table{{
+constexpr std::array<Known, 57> table{{
     {"throughput", "FLOP/s", "|gemm|peak|"},
     {"throughput", "OP/s", "|gemm|peak|"},
     {"throughput", "img/s", "|dataloader|resnet|"},
@@ -33,6 +33,16 @@ constexpr std::array<Known, 47> table{{
     {"slowest_pair_latency", "s", ""},
     {"median_pair_latency", "s", ""},
     {"step_time", "s", ""},
+    {"predicted_throughput", "tokens/s", ""},
+    {"predicted_step_time", "s", ""},
+    {"layer_time", "s", ""},
+    {"outside_layers_time", "s", ""},
+    {"step_time_2_layers", "s", ""},
+    {"step_time_4_layers", "s", ""},
+    {"whole_step_time", "s", ""},
+    {"all_reduce", "s", ""},
+    {"reduce_scatter", "s", ""},
+    {"all_gather", "s", ""},
     {"step_overhead", "1", ""},
     {"exposed_communication", "s", ""},
     {"arrival_skew", "s", ""},

@@ -88,7 +88,7 @@ std::string training_title(const Record& r) {
   if (!accumulate.empty()) batch += fmt::format(" (accumulated {} times)", accumulate);
   const std::string seed = unless(text_of(r, "seed"), "0");
   return join(
-      {join({"train", text_of(r, "model"), text_of(r, "precision"), batch}, " "),
+      {join({r.family == "slice" ? "slice of" : "train", text_of(r, "model"), text_of(r, "precision"), batch}, " "),
        text_of(r, "mode") == "quality" ? "to quality" : "", text_of(r, "checkpointing") == "full" ? "checkpointed" : "",
        unless(text_of(r, "scaling"), "weak"), text_of(r, "from").empty() ? "" : "continued", threads_title(r),
        unless(text_of(r, "path"), "generated"), seed.empty() ? "" : "seed " + seed},
@@ -122,6 +122,7 @@ std::string case_title(const Record& record) {
       {"resnet", training_title},
       {"transformer", training_title},
       {"llama", training_title},
+      {"slice", training_title},
       {"launch", [](const Record& r) { return "launch " + text_of(r, "op"); }}};
   const auto found = titles.find(record.family);
   if (found == titles.end()) return generic_title(record);

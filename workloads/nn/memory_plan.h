@@ -15,6 +15,17 @@ struct MemoryPlan {
   std::uint64_t communication = 0;  // what ranks that divide state gather and reduce
   std::uint64_t total() const { return weights + gradients + optimizer + activations + workspace + communication; }
 
+  // Of steps that are allocated together.
+  MemoryPlan& operator+=(const MemoryPlan& other) {
+    weights += other.weights;
+    gradients += other.gradients;
+    optimizer += other.optimizer;
+    activations += other.activations;
+    workspace += other.workspace;
+    communication += other.communication;
+    return *this;
+  }
+
   // "3.1 GiB: weights 475 MiB, gradients 475 MiB, optimizer 949 MiB, activations 1.2 GiB, workspace 12 MiB"
   std::string text() const;
 };

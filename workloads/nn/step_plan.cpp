@@ -156,18 +156,21 @@ std::vector<std::int64_t> block_elements(const StepLayout& layout) {
   return elements;
 }
 
+parallel::StateTypes state_types(const StepPlan& plan) {
+  const Precision& precision = plan.layout.options.precision;
+  const auto bytes = [](DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); };
+  return {.parameter = bytes(precision.param),
+          .gradient = bytes(precision.grad),
+          .master = bytes(precision.master),
+          .moments = plan.moments()};
+}
+
 // Replaces what each rank holds alone by its part of what the ranks divide.
 void divide(const StepPlan& plan, const parallel::Layout& layout, MemoryPlan& memory) {
-  const Precision& precision = plan.layout.options.precision;
-  if (precision.fp8_linear)
+  if (plan.layout.options.precision.fp8_linear)
     throw UsageError(fmt::format(
         "zero={}: ranks do not divide a step with 8-bit products; use zero=0 or precision=bf16", layout.zero));
-  const auto bytes = [](DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); };
-  const parallel::StateTypes types{.parameter = bytes(precision.param),
-                                   .gradient = bytes(precision.grad),
-                                   .master = bytes(precision.master),
-                                   .moments = plan.moments()};
-  const parallel::StateBytes state = parallel::state_bytes(block_elements(plan.layout), types, layout);
+  const parallel::StateBytes state = parallel::state_bytes(block_elements(plan.layout), state_types(plan), layout);
   memory.weights += state.weights - plan.master_bytes() - plan.copy_bytes();
   memory.gradients = state.gradients;
   memory.optimizer = state.optimizer;
@@ -181,6 +184,13 @@ MemoryPlan memory_on(const StepPlan& plan, const parallel::Layout& layout) {
   MemoryPlan memory = plan.memory;
   if (layout.zero > 0) divide(plan, layout, memory);
   return memory;
+}
+
+std::vector<parallel::Collective> collectives_of(const StepPlan& plan, const parallel::Layout& layout) {
+  std::vector<std::int64_t> buckets;
+  for (const Bucket& bucket : plan.parameters.buckets) buckets.push_back(bucket.end - bucket.begin);
+  return parallel::collectives_of(buckets, block_elements(plan.layout), state_types(plan), layout,
+                                  plan.layout.options.accumulate);
 }
 
 MemoryPlan plan_memory(const Model& model, const StepOptions& options, const DeviceProfile& device,

@@ -4,9 +4,10 @@
 #include "workloads/nn/builder.h"
 #include "workloads/nn/memory_plan.h"
 #include "workloads/nn/parameter_layout.h"
-#include "workloads/parallel/layout.h"
+#include "workloads/parallel/collectives.h"
 
 #include <memory>
+#include <vector>
 
 namespace assay::nn {
 
@@ -55,8 +56,10 @@ struct StepPlan {
 // Planned bytes of the step on each rank of a layout. Throws UsageError for a layout that has a problem, or divides a
 // step with 8-bit products.
 MemoryPlan memory_on(const StepPlan& plan, const parallel::Layout& layout);
+// The collective calls of the step in that layout.
+std::vector<parallel::Collective> collectives_of(const StepPlan& plan, const parallel::Layout& layout);
 
-// The same without a device: ops only have sizes; their scratch is unknown.
+// memory_on() of a step that is planned without a device: ops only have sizes; their scratch is unknown.
 MemoryPlan plan_memory(const Model& model, const StepOptions& options, const DeviceProfile& device = {},
                        const parallel::Layout& layout = {});
 

@@ -97,15 +97,24 @@ std::string model_name(const std::filesystem::path& file) {
   return folder.empty() ? "config" : folder;
 }
 
+void set_counts(const Settings& settings, Params& params) {
+  params.set("micro_batch", settings.micro_batch);
+  params.set("accumulate", settings.accumulate);
+  params.set("seq", settings.seq > 0 ? ParamValue(settings.seq) : ParamValue(std::string(no_seq)));
+}
+
 void complete(const ModelFamily& family, Params& params) {
   try {
-    const Settings settings = settings_from(family, params, 1);
-    params.set("micro_batch", settings.micro_batch);
-    params.set("accumulate", settings.accumulate);
-    params.set("seq", settings.seq > 0 ? ParamValue(settings.seq) : ParamValue(std::string(no_seq)));
+    set_counts(settings_from(family, params, 1), params);
   } catch (const UsageError&) {
     return;
   }
+}
+
+double cautious_seconds(double flops, const World& world) {
+  constexpr double flops_per_second = 2e10, gpu_flops_per_second = 1e13;  // per core, per GPU
+  const double cores = std::max(1.0, static_cast<double>(world.cpus) / world.ranks);
+  return flops / (world.device == DeviceKind::cpu ? flops_per_second * cores : gpu_flops_per_second);
 }
 
 Estimate estimate(const ModelFamily& family, const Params& params, const World& world) {
@@ -114,23 +123,23 @@ Estimate estimate(const ModelFamily& family, const Params& params, const World& 
   estimate.memory_bytes = static_cast<double>(planned.memory.total());
   estimate.flops = planned.flops;
   estimate.items = planned.items;
-  // At a modest rate: ten steps plus those of the checks, or all runs of a quality case.
-  constexpr double flops_per_second = 2e10, gpu_flops_per_second = 1e13;  // per core, per GPU
-  const double cores = std::max(1.0, static_cast<double>(world.cpus) / world.ranks);
-  const double rate = world.device == DeviceKind::cpu ? flops_per_second * cores : gpu_flops_per_second;
-  estimate.seconds = std::max(20 * planned.flops, planned.quality_flops) / rate;
+  // Ten steps plus those of the checks, or all runs of a quality case.
+  estimate.seconds = cautious_seconds(std::max(20 * planned.flops, planned.quality_flops), world);
   return estimate;
 }
 
 std::optional<std::string> conflict(const ModelFamily& family, const Params& params, const World& world) {
   const Planned& planned = planned_case(family, params, world);
-  if (!planned.problem.empty()) return planned.problem;
+  return planned.problem.empty() ? why_too_large(planned.memory, world) : planned.problem;
+}
+
+std::optional<std::string> why_too_large(const nn::MemoryPlan& memory, const World& world) {
   if (world.device != DeviceKind::cpu) return std::nullopt;  // the planner does not see the GPU; the worker checks
   const std::uint64_t usable = cpu::memory_limits().usable();
-  const double needed = static_cast<double>(planned.memory.total()) * world.ranks;
+  const double needed = static_cast<double>(memory.total()) * world.ranks;
   if (usable > 0 && needed > static_cast<double>(usable))
     return fmt::format("does not fit into the {} of this machine: {}{}", format_bytes(static_cast<double>(usable)),
-                       planned.memory.text(), world.ranks > 1 ? fmt::format(", on each of {} ranks", world.ranks) : "");
+                       memory.text(), world.ranks > 1 ? fmt::format(", on each of {} ranks", world.ranks) : "");
   return std::nullopt;
 }
 

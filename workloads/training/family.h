@@ -28,6 +28,14 @@ void check_family(std::string_view family, std::string_view own, const std::stri
 // What a model is called: its file's name, or for a config.json its folder's.
 std::string model_name(const std::filesystem::path& file);
 
+// Why a plan does not fit this machine's memory, on each of the world's ranks; nothing if it does, or for a GPU, which
+// only the worker sees.
+std::optional<std::string> why_too_large(const nn::MemoryPlan& memory, const World& world);
+// How long so many FLOPs of each rank take at a modest rate.
+double cautious_seconds(double flops, const World& world);
+// Replaces "recipe" by these counts.
+void set_counts(const Settings& settings, Params& params);
+
 // Replaces "recipe" by the recipe's counts. Leaves values that do not go together to conflict().
 void complete(const ModelFamily& family, Params& params);
 Estimate estimate(const ModelFamily& family, const Params& params, const World& world);

@@ -25,4 +25,8 @@ double learning_rate(const Schedule& schedule, std::int64_t step) {
   return rate;
 }
 
+double timing_rate(const Schedule& schedule, std::int64_t step) {
+  return learning_rate({.base = schedule.base, .warmup_steps = 10}, step);
+}
+
 }  // namespace assay::training

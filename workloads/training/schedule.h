@@ -24,4 +24,7 @@ struct Schedule {
 // (Loshchilov and Hutter, "SGDR", ICLR 2017, without restarts).
 double learning_rate(const Schedule& schedule, std::int64_t step);
 
+// The same for steps that are only timed: the base rate, after a linear warm-up over ten steps.
+double timing_rate(const Schedule& schedule, std::int64_t step);
+
 }  // namespace assay::training

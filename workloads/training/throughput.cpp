@@ -27,11 +27,6 @@ constexpr std::size_t max_losses_kept = 10000;
 constexpr std::uint64_t memory_checked = 1 << 30;
 constexpr double memory_tolerance = 0.02;
 
-// Steps are timed at the recipe's constant rate, after a linear warm-up over the first ten.
-double rate_of(const Schedule& schedule, std::int64_t step) {
-  return learning_rate({.base = schedule.base, .warmup_steps = loss_step}, step);
-}
-
 class ThroughputCase final : public Case {
  public:
   ThroughputCase(const ModelFamily& family, const Params& params) : family_(family), params_(params) {}
@@ -142,7 +137,7 @@ class ThroughputCase final : public Case {
   }
 
   Step train_one() {
-    const Step step = trainer_->step(rate_of(settings_.recipe.schedule, trainer_->steps() + 1));
+    const Step step = trainer_->step(timing_rate(settings_.recipe.schedule, trainer_->steps() + 1));
     if (losses_.size() < max_losses_kept) {
       losses_.push_back(step.result.loss);
       loss_at_.push_back(seconds_since(started_));
@@ -252,7 +247,7 @@ class ThroughputCase final : public Case {
   }
 
   Step train_one_unsaved(bool reduce = true) {
-    return trainer_->step(rate_of(settings_.recipe.schedule, trainer_->steps() + 1), reduce);
+    return trainer_->step(timing_rate(settings_.recipe.schedule, trainer_->steps() + 1), reduce);
   }
 
   // Alternates steps with and without reduction. The rate is 0, since weights of ranks would diverge without it.
@@ -313,10 +308,10 @@ class ThroughputCase final : public Case {
       // As many as the checkpointed ones take the time for; ranks do not agree in between, as in the measured steps.
       const double fit = context.outputs.protocol.max_seconds / step_seconds_;
       std::vector<double> seconds(static_cast<std::size_t>(std::clamp(fit, 1.0, double{max_pairs})));
-      other.step(rate_of(settings_.recipe.schedule, 1));
+      other.step(timing_rate(settings_.recipe.schedule, 1));
       for (double& each : seconds) {
         const Clock::time_point begin = Clock::now();
-        other.step(rate_of(settings_.recipe.schedule, other.steps() + 1));
+        other.step(timing_rate(settings_.recipe.schedule, other.steps() + 1));
         each = seconds_since(begin);
       }
       max_over_ranks(context.comm, seconds);

@@ -1,4 +1,5 @@
-// The families `transformer` (GPT-2- and BERT-style) and `llama`: training of language models.
+// The families `transformer` (GPT-2- and BERT-style) and `llama`: training of language models; and `slice`: the step of
+// one, added up from slices of it.
 #pragma once
 
 #include "harness/plan/family.h"
@@ -10,5 +11,6 @@ extern const training::ModelFamily transformer_models, llama_models;
 
 Family transformer_family();
 Family llama_family();
+Family slice_family();
 
 }  // namespace assay
