@@ -49,9 +49,7 @@ class Slice(AssayCase):
         for name, value in {"seq": 16, "precision": "f32", "micro_batch": 2, "accumulate": 1}.items():
             self.assertEqual(record["params"][name], value)
         self.assertEqual(record["device"], "cpu")
-        # A sample is a step of each.
         self.assertEqual(record["protocol"]["form"], "steps")
-        self.assertLess(metrics["step_time_4_layers"]["value"], max(record["samples"]["values"]))
         self.assertNotIn("whole_step_time", metrics)
 
     def test_beside_the_whole_model(self):

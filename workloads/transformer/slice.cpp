@@ -32,45 +32,39 @@ using transformer::more_layers;
 
 constexpr std::size_t max_calls = 20;  // timed of each size of a collective
 
-const std::vector<const training::ModelFamily*> layered_families = {&transformer_models, &llama_models};
-
+// The family whose cases train a model of that family; null if its layers are not all equal.
 const training::ModelFamily* layered_family(std::string_view name) {
-  const auto found = std::find_if(layered_families.begin(), layered_families.end(),
-                                  [&](const training::ModelFamily* family) { return family->name == name; });
-  return found == layered_families.end() ? nullptr : *found;
+  for (const training::ModelFamily* family : {&transformer_models, &llama_models})
+    if (family->name == name) return family;
+  return nullptr;
 }
 
-// Why a model of configs/models cannot be sliced; nothing if it can.
-std::optional<std::string> why_not_sliced(const Json& json) {
-  if (!json.is_object()) return std::nullopt;
-  const auto family = json.find("family");
-  if (family != json.end() && family->is_string() && !layered_family(family->get_ref<const std::string&>()))
-    return fmt::format("is a {}, whose layers are not all equal", one_line(family->get_ref<const std::string&>()));
-  return std::nullopt;
-}
-std::optional<std::string> why_not_sliced(const transformer::Config& config) {
-  if (config.layers >= more_layers) return std::nullopt;
-  return fmt::format("has only {} layers", config.layers);
+struct OpenedModel {
+  std::optional<transformer::Config> config;  // absent if it cannot be sliced
+  std::string why_not;
+};
+
+OpenedModel open_file(const std::filesystem::path& file) {
+  const Json json = read_json(file);
+  // Of those that name it: a config.json does not.
+  const std::string family = json.is_object() && json.contains("family") && json["family"].is_string()
+                                 ? json["family"].get<std::string>()
+                                 : transformer_models.name;
+  if (!layered_family(family)) return {{}, fmt::format("is a {}, whose layers are not all equal", one_line(family))};
+  transformer::Config config = transformer::read_config(json, file.string(), training::model_name(file));
+  if (config.layers < more_layers) return {{}, fmt::format("has only {} layers", config.layers)};
+  return {std::move(config), {}};
 }
 
 transformer::Config open_model(const std::string& word) {
-  const auto refuse = [&](const std::string& why) {
-    std::vector<std::string> names;
-    for (const std::string& name : config_names("models")) {
-      const auto file = find_config("models", "model", name);
-      const Json json = read_json(file);
-      if (!why_not_sliced(json) && !why_not_sliced(transformer::read_config(json, file.string(), name)))
-        names.push_back(name);
-    }
-    throw UsageError(fmt::format("model {} {}; slice adds up equal layers, at least {}{}", in_quotes(word), why,
-                                 more_layers, suggestion(word, names)));
-  };
-  const auto file = find_config("models", "model", word);
-  const Json json = read_json(file);
-  if (const auto why = why_not_sliced(json)) refuse(*why);
-  transformer::Config config = transformer::read_config(json, file.string(), training::model_name(file));
-  if (const auto why = why_not_sliced(config)) refuse(*why);
-  return config;
+  const auto open = [](const std::string& name) { return open_file(find_config("models", "model", name)); };
+  OpenedModel opened = open(word);
+  if (opened.config) return *std::move(opened.config);
+  std::vector<std::string> names;
+  for (const std::string& name : config_names("models"))
+    if (open(name).config) names.push_back(name);
+  throw UsageError(fmt::format("model {} {}; slice adds up equal layers, at least {}{}", in_quotes(word),
+                               opened.why_not, more_layers, suggestion(word, names)));
 }
 
 // The settings of a case: those of the whole model, and how its ranks divide it.
