@@ -1,13 +1,11 @@
 // assay ab: is one command faster than another? Runs them in turn until the answer stands.
 #include "harness/ab/ab.h"
-#include "cli/ab_figures.h"
 #include "cli/command.h"
+#include "cli/command_sides.h"
 #include "cli/files.h"
-#include "cli/shell_command.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
-#include "harness/run/progress.h"
 #include "reports/data/cells.h"
 #include "reports/data/words.h"
 #include "reports/render/render.h"
@@ -41,9 +39,10 @@ ab::Options read_options(const AbOptions& options) {
     if (command->find_first_not_of(" \t\n") == command->npos) throw UsageError(fmt::format("ab: {}: no command", flag));
   ab::Options read;
   read.tolerance = parse_part("ab: --tolerance", options.tolerance);
-  if (read.tolerance == 0) throw UsageError("ab: --tolerance: 0 leaves nothing that is the same; use 0.1%, say");
+  if (read.tolerance == 0)
+    throw UsageError("ab: --tolerance: with 0 no two commands are the same; give 0.1%, for example");
   read.error = parse_part("ab: --error", options.error);
-  if (read.error == 0) throw UsageError("ab: --error: without any error nothing can be decided; use 0.1%, say");
+  if (read.error == 0) throw UsageError("ab: --error: with 0 no number of pairs decides; give 0.1%, for example");
   read.budget = parse_flag("ab: --budget", options.budget, parse_seconds);
   if (read.budget == 0) throw UsageError("ab: --budget: 0 leaves no time to measure");
   if (options.seed.empty()) {
@@ -55,42 +54,6 @@ ab::Options read_options(const AbOptions& options) {
   }
   return read;
 }
-
-// Measures the commands for ab::run().
-class CommandSides {
- public:
-  explicit CommandSides(std::string metric) : metric_(std::move(metric)) {}
-
-  ab::Side side(char name, const std::string& command) {
-    return [this, name, command](Clock::time_point deadline) { return measure(name, command, deadline); };
-  }
-  // What the figures are; empty if none came.
-  const std::string& metric() const { return metric_; }
-
- private:
-  std::vector<ab::Figure> measure(char name, const std::string& command, Clock::time_point deadline) {
-    const int run = runs_++;
-    line_.draw(run < 2 ? fmt::format("warming up {}", name) : fmt::format("pair {}: {}", run / 2, name));
-    const FinishedCommand done = commands_.run(command, deadline);
-    if (!done.ended) return {};
-    if (!done.problem.empty())
-      throw Error(fmt::format("{} {}: {}\n{}", name, done.problem, one_line(command), last_lines(done.errors, 10)));
-    if (metric_.empty()) metric_ = done.whole ? metric_from(done.output) : "time";
-    try {
-      if (!done.whole && metric_ == "lines")
-        throw UsageError(fmt::format("{}: its output is too long for lines", name));
-      return figures_of(metric_, done.output, done.seconds, name);
-    } catch (const UsageError& error) {
-      if (run < 2) throw;
-      throw Error(error.what());  // it has printed the figure before
-    }
-  }
-
-  ShellCommands commands_;
-  LiveLine line_;
-  std::string metric_;
-  int runs_ = 0;
-};
 
 // Null if unknown.
 Json number(double value) { return std::isfinite(value) && value > 0 ? Json(value) : Json(); }
@@ -190,15 +153,8 @@ void explain(const ab::Result& result, const ab::Options& options) {
 
 ExitCode ab(const AbOptions& asked) {
   const ab::Options options = read_options(asked);
-  ab::Result result;
-  std::string metric;
-  try {
-    CommandSides sides(asked.metric);
-    result = ab::run(sides.side('A', asked.a), sides.side('B', asked.b), options);
-    metric = sides.metric();
-  } catch (const Error& error) {
-    throw Error(fmt::format("ab: {}", error.what()), error.code());
-  }
+  std::string metric = asked.metric;
+  const ab::Result result = compare_commands("ab", asked.a, asked.b, metric, options);
   if (result.ended != ab::Ended::decided) explain(result, options);
   if (asked.json)
     fmt::print("{}", dump_document(to_json(result, asked, options, metric)));

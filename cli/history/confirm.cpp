@@ -1,25 +1,26 @@
 // assay history confirm: decides a suspect tonight, by measuring the last good build and tonight's in turn.
-#include "cli/ab_figures.h"
+#include "cli/command_sides.h"
 #include "cli/history/history.h"
-#include "cli/shell_command.h"
-#include "harness/ab/ab.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "reports/history/document.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
+#include <functional>
+#include <map>
 #include <memory>
 #include <random>
+#include <ranges>
 
 namespace assay::cli {
 
 namespace {
 
 struct ConfirmFlags {
-  std::string store, target, good, bad, metric, tolerance = "2%", false_alarms = "1%", budget = "10m";
+  std::string store, target, good, bad, metric, budget = "10m";
+  JudgeFlags judge;
 };
 
 // What is to be confirmed: an event, or suspects of one gap as the event that they would be.
@@ -50,7 +51,8 @@ Candidate of_suspect(const history::Suspect& first, const history::History& hist
   return candidate;
 }
 
-// Throws UsageError for an unknown id; absent if there is nothing to confirm.
+// The largest suspect of one night if `target` is empty, else the suspect or open event whose id begins so; absent if
+// there is nothing to confirm. Throws UsageError for no such id and for several.
 std::optional<Candidate> candidate(const std::string& target, const history::History& history) {
   const auto& suspects = history.found.suspects;
   if (target.empty()) {
@@ -59,33 +61,26 @@ std::optional<Candidate> candidate(const std::string& target, const history::His
       if (!one.dismissed && (!best || (one.change.same_night && !best->change.same_night))) best = &one;
     return best ? std::optional(of_suspect(*best, history)) : std::nullopt;
   }
-  for (const history::Suspect& one : suspects)
-    if (one.id.starts_with(target)) return of_suspect(one, history);
+  std::map<std::string, std::function<Candidate()>> found;
   for (const history::Event& event : history.found.events)
-    if (event.id.starts_with(target) && event.state == history::EventState::open && !event.series.empty())
-      return Candidate{event, false};
-  throw UsageError(
-      fmt::format("history confirm: no suspect or open event {}; `assay history check` lists them", in_quotes(target)));
+    if (event.state == history::EventState::open && !event.series.empty())
+      found[event.id] = [&] { return Candidate{event, false}; };
+  for (const history::Suspect& one : suspects) found[one.id] = [&] { return of_suspect(one, history); };
+  if (const auto whole = found.find(target); whole != found.end()) return whole->second();
+  std::erase_if(found, [&](const auto& one) { return !one.first.starts_with(target); });
+  if (found.empty())
+    throw UsageError(fmt::format("history confirm: no suspect or open event {}; `assay history check` lists them",
+                                 in_quotes(target)));
+  if (found.size() > 1)
+    throw UsageError(fmt::format("history confirm: several suspects and events begin with {}: {}", in_quotes(target),
+                                 fmt::join(std::views::keys(found), ", ")));
+  return found.begin()->second();
 }
 
-// The command that a run says it measured, if both sides' differ: --label command=...
+// The command that a run says it measured, by --label command=...; empty if it names none.
 std::string command_of(const history::History& history, const store::Run* run) {
   if (!run) return "";
-  const store::Facts& facts = history.contents.facts[static_cast<std::size_t>(run->facts)];
-  const auto at = facts.find("label.command");
-  return at == facts.end() ? "" : at->second;
-}
-
-ab::Side side_of(ShellCommands& commands, const std::string& command, std::string& metric, char name) {
-  return [&commands, &metric, command, name](Clock::time_point deadline) -> std::vector<ab::Figure> {
-    const FinishedCommand done = commands.run(command, deadline);
-    if (!done.ended) return {};
-    if (!done.problem.empty())
-      throw Error(
-          fmt::format("history confirm: {}: {}: {}", one_line(command), done.problem, last_lines(done.errors, 3)));
-    if (metric.empty()) metric = metric_from(done.output);
-    return figures_of(metric, done.output, done.seconds, name);
-  };
+  return store::fact_of(history.contents.facts[static_cast<std::size_t>(run->facts)], "label.command");
 }
 
 // The part of tonight's false alarms that one more confirmation may use: half of what earlier ones have left.
@@ -98,9 +93,7 @@ double error_left(const history::History& history) {
 }
 
 ExitCode run_confirm(const ConfirmFlags& flags) {
-  history::Options options;
-  options.tolerance = parse_flag("history confirm: --tolerance", flags.tolerance, parse_fraction);
-  options.false_alarms = parse_flag("history confirm: --false-alarms", flags.false_alarms, parse_fraction);
+  const history::Options options = flags.judge.options("history confirm");
   store::Store store = store::Store::open_existing(store_path(flags.store));
   history::History history = history::read_history(store, options);
   auto chosen = candidate(flags.target, history);
@@ -120,9 +113,7 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
   asked.error = error_left(history);
   asked.budget = parse_flag("history confirm: --budget", flags.budget, parse_seconds);
   asked.seed = std::random_device()();
-  ShellCommands commands;
-  const ab::Result result = ab::run(side_of(commands, good, metric, 'A'), side_of(commands, bad, metric, 'B'), asked);
-  const ab::Outcome& outcome = result.all;
+  const ab::Outcome outcome = compare_commands("history confirm", good, bad, metric, asked).all;
   fmt::print("{}: {}: {} ({:+.1f} %) after {} pairs\n", event.id, event.subject, ab::name_of(outcome.verdict),
              100 * (outcome.ratio - 1), outcome.pairs);
   if (outcome.verdict == ab::Verdict::undecided) return ExitCode::no_data;
@@ -135,8 +126,8 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
         {event.id, std::string(history::name_of(event.state)), history::event_json(event, history).dump()}});
   if (!confirmed)
     fmt::print("{}", chosen->suspect
-                         ? "The builds do not differ so: the suspect is dismissed; more nights still judge it.\n"
-                         : "The builds do not differ so: look for a cause that is not the build.\n");
+                         ? "The builds show no such difference: the suspect is dismissed; more nights still judge it.\n"
+                         : "The builds show no such difference: look for a cause that is not the build.\n");
   return confirmed && slower ? ExitCode::failed : ExitCode::ok;
 }
 
@@ -152,8 +143,7 @@ Command history_confirm_command(CLI::App& history) {
   app->add_option("--bad", flags->bad, "Command that measures tonight's (default: its run's label command)");
   app->add_option("--metric", flags->metric, "As of `assay ab`: time, lines, or a name");
   app->add_option("--budget", flags->budget, "Stop after this long")->capture_default_str();
-  app->add_option("--tolerance", flags->tolerance, "As of `assay history check`")->capture_default_str();
-  app->add_option("--false-alarms", flags->false_alarms, "As of `assay history check`")->capture_default_str();
+  flags->judge.add_to(*app);
   app->footer(
       "False alarms stay within the promise: a tenth of it is kept for confirmations.\n"
       "Exit codes: 1 confirmed as slower, and open now; 0 dismissed, or faster; 3 undecided, or nothing to confirm.");

@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/text.h"
+#include "harness/core/units.h"
 #include "harness/core/utc.h"
 
 #include <cstdlib>
@@ -51,6 +52,26 @@ std::string moment_of(const std::string& flag, const std::string& text) {
     if (parse_utc(moment)) return moment;
   throw UsageError(fmt::format("{} {}: give a date such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z", flag,
                                in_quotes(text)));
+}
+
+void JudgeFlags::add_to(CLI::App& app) {
+  app.add_option("--tolerance", tolerance, "Changes below this never alarm")->capture_default_str();
+  app.add_option("--false-alarms", false_alarms, "The most nights without a change on which anything may alarm")
+      ->capture_default_str();
+}
+
+history::Options JudgeFlags::options(const char* verb) const {
+  const auto share = [&](const char* flag, const std::string& text, double lowest) {
+    const std::string place = fmt::format("{}: {}", verb, flag);
+    const double value = parse_flag(place, text, parse_fraction);
+    if (value < lowest || value >= 0.5)
+      throw UsageError(fmt::format("{}: {} is not from {} to less than 50 %", place, text, format_percent(lowest)));
+    return value;
+  };
+  history::Options options;
+  options.tolerance = share("--tolerance", tolerance, 0);
+  options.false_alarms = share("--false-alarms", false_alarms, 1e-4);
+  return options;
 }
 
 Command history_command(CLI::App& root) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/command.h"
+#include "reports/history/detector.h"
 
 #include <filesystem>
 #include <string>
@@ -15,6 +16,15 @@ std::filesystem::path store_path(const std::string& store);
 // A moment that a flag names, as text in files: a date stands for its first second. Throws UsageError, which begins
 // with `flag`, for any other text.
 std::string moment_of(const std::string& flag, const std::string& text);
+
+// --tolerance and --false-alarms of the verbs that analyse.
+struct JudgeFlags {
+  std::string tolerance = "2%", false_alarms = "1%";
+
+  void add_to(CLI::App& app);
+  // Throws UsageError, which begins with `verb`, for values out of range.
+  history::Options options(const char* verb) const;
+};
 
 Command history_add_command(CLI::App& history);
 Command history_check_command(CLI::App& history);

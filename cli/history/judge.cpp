@@ -2,7 +2,6 @@
 #include "cli/files.h"
 #include "cli/history/history.h"
 #include "harness/core/host.h"
-#include "harness/core/units.h"
 #include "harness/json/json.h"
 #include "reports/history/branch.h"
 #include "reports/history/document.h"
@@ -35,29 +34,6 @@ struct Files {
     if (!markdown.empty()) write_named_file(verb, markdown, report::render_markdown(brief));
     if (!json.empty()) write_named_file(verb, json, dump_document(data));
     print(page, {html, markdown, json, junit});
-  }
-};
-
-struct JudgeFlags {
-  std::string tolerance = "2%", false_alarms = "1%";
-
-  void add_to(CLI::App& app) {
-    app.add_option("--tolerance", tolerance, "Changes below this never alarm")->capture_default_str();
-    app.add_option("--false-alarms", false_alarms, "The most nights without a change on which anything may alarm")
-        ->capture_default_str();
-  }
-  history::Options options(const char* verb) const {
-    const auto share = [&](const char* flag, const std::string& text, double lowest) {
-      const std::string place = fmt::format("{}: {}", verb, flag);
-      const double value = parse_flag(place, text, parse_fraction);
-      if (value < lowest || value >= 0.5)
-        throw UsageError(fmt::format("{}: {} is not from {} to less than 50 %", place, text, format_percent(lowest)));
-      return value;
-    };
-    history::Options options;
-    options.tolerance = share("--tolerance", tolerance, 0);
-    options.false_alarms = share("--false-alarms", false_alarms, 1e-4);
-    return options;
   }
 };
 
@@ -125,8 +101,8 @@ ExitCode run_history_report(const ReportFlags& flags) {
   history.found = history::seen(history, view);
   flags.files.write("history report", history::history_document(history, view), history::short_document(history),
                     history::history_json(history));
-  bool any = flags.pattern.empty() && !history.series.empty();
-  for (const history::TrackedSeries& one : history.series) any = any || history::matches(flags.pattern, one.name);
+  const bool any = std::any_of(history.series.begin(), history.series.end(),
+                               [&](const history::TrackedSeries& one) { return view.shows(one.name); });
   return say("history report", any ? ExitCode::ok : ExitCode::no_data,
              history.series.empty() ? "the history is empty" : fmt::format("no series matches {}", flags.pattern));
 }
@@ -178,7 +154,7 @@ Command history_report_command(CLI::App& history) {
 
 Command history_reanalyse_command(CLI::App& history) {
   auto flags = std::make_shared<ReportFlags>();
-  CLI::App* app = history.add_subcommand("reanalyse", "Analyses all nights afresh; decisions and ids stay");
+  CLI::App* app = history.add_subcommand("reanalyse", "Analyses all nights again; decisions and ids stay");
   add_store_option(*app, flags->store);
   flags->judge.add_to(*app);
   return {app, [flags] { return run_reanalyse(*flags); }};

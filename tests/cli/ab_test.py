@@ -5,10 +5,14 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
 from assay_case import AssayCase
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from testbed import wait_for  # noqa: E402
 
 
 def prints(**members):
@@ -197,8 +201,8 @@ class Ab(AssayCase):
             process = subprocess.Popen([self.binary, "ab", "--a", f"touch started; {hangs}", "--b", "true", "--json"],
                                        cwd=self.dir, env={**os.environ, **env}, stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True)
-            while not (self.dir / "started").exists():
-                time.sleep(0.01)
+            self.addCleanup(process.kill)
+            wait_for((self.dir / "started").exists, "the command to start")
             (self.dir / "started").unlink()
             process.send_signal(sent)
             out, err = process.communicate(timeout=30)

@@ -108,8 +108,29 @@ class Confirm(HistoryCase):
     def test_equal_builds_dismiss_the_suspect(self):
         self.confirm(100, 100, self.suspect, code=0)
         report = self.check()
-        self.assertTrue(all(one["dismissed"] for one in report["suspects"] if one["id"] == self.suspect))
+        self.assertEqual({one["dismissed"] for one in report["suspects"] if one["id"] == self.suspect}, {True})
         self.assertIn(("dismissed", self.suspect), [(event["state"], event["id"]) for event in report["events"]])
+
+    def test_an_id_that_several_suspects_begin_with(self):
+        cases = [f"sort/n={n}" for n in range(20)]   # more suspects than first digits
+        self.add(range(42), cases=cases, store="many.db", step=lambda machine, case, night: math.log(0.8) if night >= 41 else 0)
+        ids = sorted(one["id"] for one in self.check(store="many.db")["suspects"])
+        [first, second] = next(pair for pair in zip(ids, ids[1:]) if pair[0][0] == pair[1][0])
+        self.refused("history", "confirm", first[0], "--store", "many.db", "--good", "true", "--bad", "true",
+                     says=("several", first, second))
+
+    def test_flags_out_of_range_and_output_without_the_figure(self):
+        words = ("history", "confirm", "--store", "h.db", "--good", "touch ran", "--bad", "touch ran")
+        for flag, value in (("--false-alarms", "0"), ("--false-alarms", "600%"), ("--tolerance", "60%"), ("--tolerance", "0"),
+                            ("--budget", "0")):
+            with self.subTest(flag=flag, value=value):
+                self.refused(*words, flag, value, says=("history confirm", flag.strip("-").replace("-", " ").split()[0]))
+                self.assertFalse((self.dir / "ran").exists())
+        self.refused(*words, "--metric", "rate", says="history confirm: A: the last line of its output")
+        # After the warm-up, a missing figure is the command's failure.
+        fickle = "echo >>runs; if [ $(wc -l <runs) -gt 4 ]; then echo; else echo '{\"rate\": 1, \"better\": \"higher\"}'; fi"
+        self.refused("history", "confirm", "--store", "h.db", "--good", fickle, "--bad", fickle, "--metric", "rate", code=4,
+                     says="history confirm: ")
 
     def test_what_cannot_be_confirmed(self):
         self.confirm(100, 80, "--budget", "1ms", code=3)

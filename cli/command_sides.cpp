@@ -1,0 +1,61 @@
+#include "cli/command_sides.h"
+
+#include "cli/ab_figures.h"
+#include "cli/shell_command.h"
+#include "harness/core/error.h"
+#include "harness/core/text.h"
+#include "harness/run/progress.h"
+
+#include <fmt/format.h>
+
+namespace assay::cli {
+
+namespace {
+
+// Measures the commands for ab::run().
+class CommandSides {
+ public:
+  explicit CommandSides(std::string& metric) : metric_(metric) {}
+
+  ab::Side side(char name, const std::string& command) {
+    return [this, name, command](Clock::time_point deadline) { return measure(name, command, deadline); };
+  }
+
+ private:
+  std::vector<ab::Figure> measure(char name, const std::string& command, Clock::time_point deadline) {
+    const int run = runs_++;
+    line_.draw(run < 2 ? fmt::format("warming up {}", name) : fmt::format("pair {}: {}", run / 2, name));
+    const FinishedCommand done = commands_.run(command, deadline);
+    if (!done.ended) return {};
+    if (!done.problem.empty())
+      throw Error(fmt::format("{} {}: {}\n{}", name, done.problem, one_line(command), last_lines(done.errors, 10)));
+    if (metric_.empty()) metric_ = done.whole ? metric_from(done.output) : "time";
+    try {
+      if (!done.whole && metric_ == "lines")
+        throw UsageError(fmt::format("{}: its output is too long for lines", name));
+      return figures_of(metric_, done.output, done.seconds, name);
+    } catch (const UsageError& error) {
+      if (run < 2) throw;
+      throw Error(error.what());  // it has printed the figure before
+    }
+  }
+
+  ShellCommands commands_;
+  LiveLine line_;
+  std::string& metric_;
+  int runs_ = 0;
+};
+
+}  // namespace
+
+ab::Result compare_commands(const std::string& verb, const std::string& a, const std::string& b, std::string& metric,
+                            const ab::Options& options) {
+  try {
+    CommandSides sides(metric);
+    return ab::run(sides.side('A', a), sides.side('B', b), options);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", verb, error.what()), error.code());
+  }
+}
+
+}  // namespace assay::cli
