@@ -4,7 +4,6 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
-#include "reports/data/machine.h"
 
 #include <algorithm>
 #include <cmath>
@@ -58,17 +57,16 @@ std::map<std::string, BandwidthMatrix> read_nvbandwidth(std::string_view printed
   } catch (const Error& error) {
     throw Error(fmt::format("nvbandwidth: {}", error.what()));
   }
-  if (const std::string error = report::text_member(json, "/nvbandwidth/error"); !error.empty())
+  if (const std::string error = text_member(json, "/nvbandwidth/error"); !error.empty())
     throw Error(fmt::format("nvbandwidth: {}", one_line(error)));
   std::map<std::string, BandwidthMatrix> found;
-  const Json& tests = report::member(json, "/nvbandwidth/testcases");
+  const Json& tests = member(json, "/nvbandwidth/testcases");
   if (!tests.is_array()) throw Error("nvbandwidth: its JSON has no testcases");
   for (const Json& test : tests) {
-    const std::string name = report::text_member(test, "/name"), status = report::text_member(test, "/status");
+    const std::string name = text_member(test, "/name"), status = text_member(test, "/status");
     if (status == "Error")
-      throw Error(
-          fmt::format("nvbandwidth: {} failed: {}", one_line(name), one_line(report::text_member(test, "/error"))));
-    const Json& rows = report::member(test, "/bandwidth_matrix");
+      throw Error(fmt::format("nvbandwidth: {} failed: {}", one_line(name), one_line(text_member(test, "/error"))));
+    const Json& rows = member(test, "/bandwidth_matrix");
     if (status != "Passed" || !rows.is_array()) continue;
     BandwidthMatrix& matrix = found[name];
     for (const Json& row : rows) {

@@ -68,4 +68,15 @@ bool is_utf8(std::string_view text) {
 
 std::string in_quotes(std::string_view text, std::size_t max_bytes) { return '"' + one_line(text, max_bytes) + '"'; }
 
+std::string shell_word(std::string_view text) {
+  std::string word = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      word += "'\\''";
+    else
+      word += c;
+  }
+  return word + "'";
+}
+
 }  // namespace assay

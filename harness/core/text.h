@@ -23,4 +23,7 @@ bool is_utf8(std::string_view text);
 // one_line() in double quotes.
 std::string in_quotes(std::string_view text, std::size_t max_bytes = 80);
 
+// As one word of a shell: in single quotes.
+std::string shell_word(std::string_view text);
+
 }  // namespace assay

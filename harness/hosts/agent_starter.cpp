@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/program.h"
+#include "harness/core/text.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -23,17 +24,6 @@ namespace assay {
 namespace {
 
 constexpr std::size_t tail_bytes = 400;
-
-std::string shell_word(std::string_view text) {
-  std::string word = "'";
-  for (const char c : text) {
-    if (c == '\'')
-      word += "'\\''";
-    else
-      word += c;
-  }
-  return word + "'";
-}
 
 std::vector<std::string> split_words(std::string_view text) {
   std::vector<std::string> words;

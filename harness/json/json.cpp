@@ -364,4 +364,31 @@ bool Cursor::schema(int schema) const {
   return false;
 }
 
+std::string scalar_text(const Json& json) { return json.is_string() ? json.get<std::string>() : dump_line(json); }
+
+const Json& member(const Json& json, std::string_view path) {
+  static const Json none;
+  const Json* at = &json;
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const std::string_view name = path.substr(0, path.find('/'));
+    path.remove_prefix(name.size());
+    if (!at->is_object()) return none;
+    const auto found = at->find(name);
+    if (found == at->end()) return none;
+    at = &*found;
+  }
+  return *at;
+}
+
+std::string text_member(const Json& json, std::string_view path) {
+  const Json& value = member(json, path);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+std::optional<double> number_member(const Json& json, std::string_view path) {
+  const Json& value = member(json, path);
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
 }  // namespace assay

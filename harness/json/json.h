@@ -99,4 +99,13 @@ class Cursor {
 // "an object", "text", ...: what a value is, for messages.
 std::string_view kind_of(const Json& json);
 
+// A text as it is, any other value as a line of JSON.
+std::string scalar_text(const Json& json);
+
+// Members of objects in an untrusted document, by path ("/cpu/name"): null, empty or absent if there is none of that
+// type.
+const Json& member(const Json& json, std::string_view path);
+std::string text_member(const Json& json, std::string_view path);
+std::optional<double> number_member(const Json& json, std::string_view path);
+
 }  // namespace assay

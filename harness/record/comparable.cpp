@@ -1,5 +1,6 @@
 #include "harness/record/comparable.h"
 
+#include "harness/json/json.h"
 #include "harness/record/protocol.h"
 
 #include <algorithm>
@@ -17,9 +18,7 @@ Attributes protocol_fields(const Record& record, const Scope& scope) {
   Attributes fields;
   if (!record.protocol.is_object()) return fields;
   for (const auto& [name, value] : record.protocol.items())
-    if (name != "hash" && !within(scope.free_protocol, name))
-      fields[name] =
-          value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (name != "hash" && !within(scope.free_protocol, name)) fields[name] = scalar_text(value);
   return fields;
 }
 

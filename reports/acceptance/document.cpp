@@ -1,5 +1,6 @@
 // What a check found, for people, for machines and for CI.
 #include "harness/core/text.h"
+#include "harness/json/json.h"
 #include "reports/acceptance/acceptance.h"
 #include "reports/acceptance/words.h"
 #include "reports/data/figures.h"

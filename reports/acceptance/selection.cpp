@@ -5,9 +5,9 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "reports/acceptance/metric_units.h"
 #include "reports/data/filled_text.h"
-#include "reports/data/machine.h"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 #include "reports/compare/difference.h"
 
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/machine.h"
 #include "reports/data/words.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // The document of a comparison: environments, cases, what broke, what was left out, every figure.
+#include "harness/json/json.h"
 #include "reports/compare/comparison.h"
 #include "reports/compare/pareto.h"
 #include "reports/compare/words.h"

@@ -2,10 +2,10 @@
 #include "reports/compare/pairing.h"
 
 #include "harness/core/error.h"
+#include "harness/json/json.h"
 #include "harness/record/comparable.h"
 #include "reports/data/figures.h"
 #include "reports/data/host_runs.h"
-#include "reports/data/machine.h"
 #include "reports/data/why_left_out.h"
 
 #include <fmt/format.h>

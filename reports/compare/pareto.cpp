@@ -2,6 +2,7 @@
 #include "reports/compare/pareto.h"
 
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "harness/json/members.h"
 #include "reports/compare/words.h"
 #include "reports/cost/cost.h"

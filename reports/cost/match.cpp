@@ -2,6 +2,7 @@
 
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
+#include "harness/json/json.h"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 #include "reports/cost/results.h"
 
 #include "harness/core/error.h"
+#include "harness/json/json.h"
 #include "harness/record/series.h"
 #include "harness/statistics/statistics.h"
 #include "reports/data/figures.h"
-#include "reports/data/machine.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,5 +1,7 @@
 #include "reports/data/groups.h"
 
+#include "harness/json/json.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

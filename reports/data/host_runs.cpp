@@ -1,7 +1,7 @@
 #include "reports/data/host_runs.h"
 
+#include "harness/json/json.h"
 #include "harness/record/content_hash.h"
-#include "reports/data/machine.h"
 
 #include <cstddef>
 #include <map>

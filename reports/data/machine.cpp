@@ -1,5 +1,6 @@
 #include "reports/data/machine.h"
 
+#include "harness/json/json.h"
 #include "reports/data/words.h"
 
 #include <fmt/format.h>
@@ -20,27 +21,11 @@ std::string memory_text(const Json& environment) {
 
 // A label overrides what was detected: the user knows better.
 std::string labelled(const Json& run, const char* label, const char* pointer) {
-  const std::string given = text_member(run, (std::string("/labels/") + label).c_str());
+  const std::string given = text_member(run, std::string("/labels/") + label);
   return given.empty() ? text_member(run, pointer) : given;
 }
 
 }  // namespace
-
-const Json& member(const Json& json, const char* pointer) {
-  static const Json none;
-  const Json::json_pointer at(pointer);
-  return json.is_structured() && json.contains(at) ? json.at(at) : none;
-}
-
-std::string text_member(const Json& json, const char* pointer) {
-  const Json& value = member(json, pointer);
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-
-std::optional<double> number_member(const Json& json, const char* pointer) {
-  const Json& value = member(json, pointer);
-  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
-}
 
 Machine machine_of(const RunData& run) {
   Machine machine;

@@ -27,9 +27,4 @@ Machine machine_of(const RunData& run);
 // machine's first.
 std::vector<std::string> hardware_names(const RunData& run, const Record& record);
 
-// Members of an untrusted run.json by JSON pointer: null, empty or absent if there is none of that type.
-const Json& member(const Json& json, const char* pointer);
-std::string text_member(const Json& json, const char* pointer);
-std::optional<double> number_member(const Json& json, const char* pointer);
-
 }  // namespace assay::report

@@ -1,8 +1,9 @@
 #include "reports/diagnosis/evidence.h"
 
 #include "harness/statistics/slowest.h"
+#include "harness/json/json.h"
+#include "harness/statistics/statistics.h"
 #include "reports/data/figures.h"
-#include "reports/data/machine.h"
 #include "reports/roofline/roofs.h"
 #include "reports/summary/entry_samples.h"
 

@@ -1,5 +1,6 @@
 // Comma-separated values (RFC 4180).
 #include "harness/core/text.h"
+#include "harness/json/json.h"
 #include "reports/data/machine.h"
 #include "reports/exchange/formats.h"
 #include "reports/render/escape.h"

@@ -3,7 +3,6 @@
 #include "harness/core/error.h"
 #include "harness/core/utc.h"
 #include "harness/json/json.h"
-#include "reports/data/machine.h"
 #include "reports/exchange/foreign.h"
 
 #include <fmt/format.h>
@@ -88,7 +87,7 @@ std::vector<ForeignFigure> read_gbench(const std::string& text, const std::strin
     like.better = Better::higher;
     for (const auto& [name, rate] : {std::pair{"items_per_second", "items/s"}, {"bytes_per_second", "B/s"}}) {
       like.metric = name, like.unit = rate;
-      if (const auto value = number_member(one, (std::string("/") + name).c_str())) add_value(figures, like, *value);
+      if (const auto value = number_member(one, std::string("/") + name)) add_value(figures, like, *value);
     }
   }
   return figures;
@@ -133,7 +132,7 @@ std::vector<ForeignFigure> read_nccl_tests(const std::string& text, const std::s
       const std::string test = fmt::format("{}/{}/{}/bytes={:.0f}", std::filesystem::path(file).stem().string(),
                                            text_member(row, "/type"), text_member(row, "/redop"), *size);
       for (const char* place : {"out_of_place", "in_place"}) {
-        const Json& half = member(row, (std::string("/") + place).c_str());
+        const Json& half = member(row, std::string("/") + place);
         const auto algbw = number_member(half, "/alg_bw"), busbw = number_member(half, "/bus_bw");
         if (algbw && busbw && number_member(half, "/nwrong").value_or(0) == 0) add(test, place, *algbw, *busbw);
       }

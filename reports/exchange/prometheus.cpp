@@ -1,6 +1,6 @@
 // Prometheus' text format 0.0.4, for node_exporter's textfile collector, which refuses timestamps on samples.
 #include "harness/core/utc.h"
-#include "reports/data/machine.h"
+#include "harness/json/json.h"
 #include "reports/diagnosis/diagnosis.h"
 #include "reports/exchange/formats.h"
 #include "reports/render/escape.h"

@@ -4,6 +4,7 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "harness/machine/hardware.h"
 #include "reports/acceptance/metric_units.h"
 #include "reports/data/cells.h"

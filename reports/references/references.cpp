@@ -1,6 +1,7 @@
 #include "reports/references/references.h"
 
 #include "harness/core/configs.h"
+#include "harness/json/json.h"
 #include "harness/record/comparable.h"
 #include "reports/data/figures.h"
 

@@ -1,5 +1,6 @@
 #include "reports/roofline/roofs.h"
 
+#include "harness/json/json.h"
 #include "reports/data/figures.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 #include "reports/scaling/likeness.h"
 
+#include "harness/json/json.h"
 #include "harness/record/comparable.h"
 #include "reports/data/groups.h"
 #include "reports/data/machine.h"
@@ -30,10 +31,6 @@ Scope scope_of(const Record& record, const std::set<std::string>& labels) {
 
 bool within(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // Calls visit(name, value) for each "name=value" of a key; parts without '=' belong to the value before them (a path).
@@ -85,7 +82,7 @@ std::string configuration(const Record& record, std::span<const std::string_view
   std::map<std::string, std::string> all;
   each_of_key(record.key, [&](const std::string& name, const std::string& value) { all[name] = value; });
   if (record.params.is_object())
-    for (const auto& [name, value] : record.params.items()) all[name] = text_of(value);
+    for (const auto& [name, value] : record.params.items()) all[name] = scalar_text(value);
   std::string text = record.family;
   if (all.empty()) text += "\n" + record.key;
   for (const auto& [name, value] : all)

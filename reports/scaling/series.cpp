@@ -1,5 +1,6 @@
 #include "reports/scaling/series.h"
 
+#include "harness/json/json.h"
 #include "reports/data/figures.h"
 
 #include <fmt/format.h>
@@ -50,7 +51,7 @@ std::optional<std::int64_t> stated_batch(const Record& record) {
   if (!record.protocol.is_object()) return std::nullopt;
   const auto found = record.protocol.find("global_batch");
   if (found == record.protocol.end()) return std::nullopt;
-  return whole(found->is_string() ? found->get<std::string>() : found->dump());
+  return whole(scalar_text(*found));
 }
 
 // What the mode keeps: samples per step over all ranks (strong) or of one rank (weak). Empty if unknown.

@@ -1,5 +1,6 @@
 #include "reports/summary/collective_table.h"
 
+#include "harness/json/json.h"
 #include "reports/data/figures.h"
 #include "reports/data/words.h"
 
@@ -39,8 +40,7 @@ struct CollectiveTable {
 
 std::string text_of(const Json& object, const char* name) {
   const auto found = object.find(name);
-  if (found == object.end()) return {};
-  return found->is_string() ? found->get<std::string>() : found->dump();
+  return found == object.end() ? std::string() : scalar_text(*found);
 }
 
 std::string label_of(const Record& record, const char* name) { return record.attribute(name).value_or(""); }

@@ -1,5 +1,6 @@
 #include "reports/summary/environment.h"
 
+#include "harness/json/json.h"
 #include "reports/data/cells.h"
 #include "reports/data/groups.h"
 #include "reports/data/words.h"

@@ -1,6 +1,7 @@
 #include "reports/summary/machine_line.h"
 
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "reports/data/machine.h"
 #include "reports/data/words.h"
 

@@ -1,6 +1,7 @@
 #include "reports/summary/method.h"
 
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "reports/data/cells.h"
 #include "reports/data/groups.h"
 #include "reports/data/words.h"
@@ -35,10 +36,6 @@ std::vector<const Entry*> shown_entries(const RunSet& runs) {
   return entries;
 }
 
-std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 // A protocol in words. Unknown fields are shown as they are.
 std::string words_of(const Json& protocol) {
   if (!protocol.is_object() || protocol.empty()) return "no protocol recorded";
@@ -48,7 +45,7 @@ std::string words_of(const Json& protocol) {
     return found != protocol.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
   };
   for (const auto& [name, value] : protocol.items()) {
-    const std::string text = text_of(value);
+    const std::string text = scalar_text(value);
     if (name == "hash" || name == "max_samples") continue;
     if (name == "form") {
       static const std::map<std::string, std::string> forms = {{"repeat", "repeated calls"},
