@@ -14,7 +14,7 @@ struct Known {
   std::string_view families;  // "|gemm|peak|"; empty: any
 };
 
-constexpr std::array<Known, 57> table{{
+constexpr std::array<Known, 58> table{{
     {"throughput", "FLOP/s", "|gemm|peak|"},
     {"throughput", "OP/s", "|gemm|peak|"},
     {"throughput", "img/s", "|dataloader|resnet|"},
@@ -40,6 +40,7 @@ constexpr std::array<Known, 57> table{{
     {"step_time_2_layers", "s", ""},
     {"step_time_4_layers", "s", ""},
     {"whole_step_time", "s", ""},
+    {"predicted_over_whole", "1", ""},
     {"all_reduce", "s", ""},
     {"reduce_scatter", "s", ""},
     {"all_gather", "s", ""},
