@@ -86,12 +86,13 @@ std::string training_title(const Record& r) {
   const std::string accumulate = unless(size("accumulate"), "1");
   std::string batch = join({size("micro_batch"), unless(size("seq"), "none")}, " x ");
   if (!accumulate.empty()) batch += fmt::format(" (accumulated {} times)", accumulate);
-  const std::string seed = unless(text_of(r, "seed"), "0");
+  const std::string seed = unless(text_of(r, "seed"), "0"), zero = unless(text_of(r, "zero"), "0");
   return join(
       {join({r.family == "slice" ? "slice of" : "train", text_of(r, "model"), text_of(r, "precision"), batch}, " "),
        text_of(r, "mode") == "quality" ? "to quality" : "", text_of(r, "checkpointing") == "full" ? "checkpointed" : "",
-       unless(text_of(r, "scaling"), "weak"), text_of(r, "from").empty() ? "" : "continued", threads_title(r),
-       unless(text_of(r, "path"), "generated"), seed.empty() ? "" : "seed " + seed},
+       zero.empty() ? "" : "zero " + zero, unless(text_of(r, "scaling"), "weak"),
+       text_of(r, "from").empty() ? "" : "continued", threads_title(r), unless(text_of(r, "path"), "generated"),
+       seed.empty() ? "" : "seed " + seed},
       ", ");
 }
 

@@ -162,6 +162,17 @@ exec "$@"
                               {"family": "llama", "model": "llama-tiny", "micro_batch": 2, "seq": 16}, timeout=600):
             self.assertEqual(record["labels"]["loader_workers"], "1")
 
+    def test_slices_add_up(self):
+        model = self.write("deep.json", {
+            "schema": 1, "family": "llama", "vocabulary": 64, "positions": 64, "layers": 8, "width": 32, "heads": 4,
+            "mlp_width": 64, "norm": "rms", "position": "rotary", "mlp": "silu_gate", "bias": False, "tied": False})
+        for record in self.ok({"family": "slice", "model": str(model), "micro_batch": 2, "seq": 16, "precision": "bf16",
+                               "zero": [0, 3], "ranks": 2}, emulation="devices=2", timeout=600):
+            figures = self.metrics(record)
+            self.assertAlmostEqual(figures["predicted_step_time"], figures["outside_layers_time"] + 8 * figures["layer_time"])
+            kinds = {"reduce_scatter", "all_gather"} if record["params"]["zero"] else {"all_reduce"}
+            self.assertEqual({name for name in ("all_reduce", "reduce_scatter", "all_gather") if name in figures}, kinds)
+
     def test_transfer_reads_the_link_from_the_driver(self):
         script = self.dir / "nvml"
         link = "link_generation 4\nlink_width 8\nmax_link_generation 5\nmax_link_width 16\n"
