@@ -3,6 +3,7 @@
 #include "cli/history/history.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "reports/history/confirm.h"
 #include "reports/history/document.h"
 
 #include <fmt/format.h>
@@ -56,9 +57,7 @@ Candidate of_suspect(const history::Suspect& first, const history::History& hist
 std::optional<Candidate> candidate(const std::string& target, const history::History& history) {
   const auto& suspects = history.found.suspects;
   if (target.empty()) {
-    const history::Suspect* best = nullptr;
-    for (const history::Suspect& one : suspects)
-      if (!one.dismissed && (!best || (one.change.same_night && !best->change.same_night))) best = &one;
+    const history::Suspect* best = history::to_confirm(suspects);
     return best ? std::optional(of_suspect(*best, history)) : std::nullopt;
   }
   std::map<std::string, std::function<Candidate()>> found;
@@ -83,13 +82,12 @@ std::string command_of(const history::History& history, const store::Run* run) {
   return store::fact_of(history.contents.facts[static_cast<std::size_t>(run->facts)], "label.command");
 }
 
-// The part of tonight's false alarms that one more confirmation may use: half of what earlier ones have left.
-double error_left(const history::History& history) {
-  double left = history.options.false_alarms * history::confirm_share / 2;
+// Of the last night.
+std::size_t earlier_confirmations(const history::History& history) {
+  std::size_t count = 0;
   for (const history::Reported& one : history::reported_events(history.contents))
-    if ((one.confirmed || one.state == history::EventState::dismissed) && one.opened == *history.arrival.last)
-      left /= 2;
-  return left;
+    if ((one.confirmed || one.state == history::EventState::dismissed) && one.opened == *history.arrival.last) ++count;
+  return count;
 }
 
 ExitCode run_confirm(const ConfirmFlags& flags) {
@@ -110,7 +108,7 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
     throw UsageError("history confirm: give --good and --bad: commands that measure the last good build and tonight's");
   ab::Options asked;
   asked.tolerance = options.tolerance;
-  asked.error = error_left(history);
+  asked.error = history::confirm_error(options, earlier_confirmations(history));
   asked.budget = parse_flag("history confirm: --budget", flags.budget, parse_seconds);
   asked.seed = std::random_device()();
   const ab::Outcome outcome = compare_commands("history confirm", good, bad, metric, asked).all;
@@ -118,7 +116,7 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
              100 * (outcome.ratio - 1), outcome.pairs);
   if (outcome.verdict == ab::Verdict::undecided) return ExitCode::no_data;
   const bool slower = event.kind == history::EventKind::slower;
-  const bool confirmed = outcome.verdict == (slower ? ab::Verdict::slower : ab::Verdict::faster);
+  const bool confirmed = history::is_confirmed(outcome.verdict, slower);
   event.confirmed = confirmed;
   event.state = confirmed || !chosen->suspect ? history::EventState::open : history::EventState::dismissed;
   if (confirmed || chosen->suspect)

@@ -16,9 +16,7 @@ std::string_view name_of(BranchVerdict verdict);
 
 struct BranchChange {
   std::size_t series = 0;  // index of the tracked series
-  double shift = 0;        // natural logarithm of the branch's speed over the main one's
-  Interval interval = {};  // 95 %
-  double p = 1;
+  Comparison found;        // of the branch with the main one
   std::size_t nights = 0;  // of the branch
   BranchVerdict verdict = BranchVerdict::same;
 };
@@ -32,11 +30,13 @@ struct BranchComparison {
   ExitCode exit_code() const;
 };
 
-// `with_branch` is Store::read() of the branch; `main` the history without it. A change counts if it is significant
-// over all series (Benjamini-Hochberg, at the rate of false alarms promised) and at least the tolerance. Two tests must
-// agree: Student's t, and how far beyond all nights of its regime the branch lies. One night of a branch has the noise
-// of one night, however many runs it has.
+// `with_branch` is Store::read() of the branch; `main` the history without it. One night of a branch has the noise of
+// one night, however many runs it has.
 BranchComparison compare_branch(const store::Contents& with_branch, const std::string& branch, const History& main);
+// Sorts the changes by p and sets their verdicts: slower and faster are those that are significant over all series
+// (Benjamini-Hochberg, at the rate of false alarms promised) and may alarm; suspects have p of at most 1e-3, or are
+// larger than any excursion in the series' history.
+void judge_branch(std::vector<BranchChange>& changes, const Options& options);
 
 report::Document branch_document(const BranchComparison& comparison, const History& main);
 Json branch_json(const BranchComparison& comparison, const History& main);

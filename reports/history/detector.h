@@ -123,6 +123,23 @@ struct Analysis {
 Analysis analyse(std::span<const Track> tracks, std::span<const Group> groups, const Options& options,
                  Analysis previous = {});
 
+// Benjamini & Hochberg's step-up procedure (JRSS B 1995) at `level`: how many of these p values, ascending, pass among
+// `tests` tests. The others of these have p = 1.
+std::size_t passing(std::span<const double> ascending, double level, std::size_t tests);
+
+// Nights measured apart, such as a branch's, against the regime in force, which stays as it is.
+struct Comparison {
+  double shift = 0;        // natural logarithm of the ratio of speeds: above 0, they are faster
+  Interval interval = {};  // 95 % of shift
+  double p = 1;            // of no difference
+  bool may_alarm = false;  // at least the tolerance, and no such stay as this series makes by itself
+  bool beyond = false;     // larger than any excursion in the series' history
+};
+// `track` and `state` as analyse() has left them; `nights` are consecutive, on the scale of the track; at most the last
+// 56 count. `tests`: series compared. Absent if there is too little to compare with.
+std::optional<Comparison> compare(const Track& track, const SeriesState& state, std::span<const double> nights,
+                                  const Options& options, std::size_t tests);
+
 // Bytes that are no state of this version.
 class DataError : public Error {
  public:

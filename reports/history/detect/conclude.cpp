@@ -1,4 +1,5 @@
 // What is said of a series after its last night.
+#include "reports/history/detect/detectable.h"
 #include "reports/history/detect/regimes.h"
 #include "reports/history/detect/split_track.h"
 
@@ -74,6 +75,31 @@ Night drift_start(const SeriesState& state) {
 }
 
 }  // namespace
+
+std::optional<Comparison> compare(const Track& track, const SeriesState& state, std::span<const double> nights,
+                                  const Options& options, std::size_t tests) {
+  if (state.regimes.empty() || nights.empty()) return {};
+  nights = nights.last(std::min(nights.size(), max_recent));
+  SeriesState copy = state;
+  SplitTrack split(track, copy);
+  const std::size_t regime = split.starts().size() - 1;
+  const std::span<const double> earlier = split.before(split.starts().back(), split.values().size());
+  const Reference reference(earlier, split.older_than(regime));
+  if (earlier.size() < min_recent || reference.size() < min_nights) return {};
+  const Keys keys = test_step(nights, earlier, reference, split.factors(), infinity);
+  const Shift shift = hodges_lehmann(nights, earlier, keys.inflation);
+  // Of few nights, key 2 is exact and counts as it is.
+  const double p = std::max(keys.p_scores, keys.p_likelihood);
+  const Trial trial =
+      split.trial(p, shift.value, regime, earlier, nights, static_cast<Night>(nights.size()), track.nights.back(), 0);
+  // Of up to three nights, a stay to the other side says as much.
+  const std::size_t stay = longest_run(earlier, split.older_than(regime), -shift.value);
+  return Comparison{.shift = shift.value,
+                    .interval = shift.interval,
+                    .p = p,
+                    .may_alarm = nights.size() > run_times * stay && may_alarm(trial, options, tests),
+                    .beyond = std::abs(shift.value) > split.largest_excursion(reference)};
+}
 
 void conclude(const Track& track, const Options& options, const NightSummary& night, SeriesState& state) {
   if (track.nights.empty()) return;

@@ -73,19 +73,16 @@ struct Candidate {
   Change* change = nullptr;
 };
 
-// Benjamini & Hochberg's step-up procedure (JRSS B 1995) at `level` over `tests` tests, of which those without a
-// candidate have p = 1. Opens what passes and returns the threshold.
-double open_passing(std::vector<Candidate>& candidates, double level, std::size_t tests, NightSummary& summary) {
+// Opens what passes over `tests` tests.
+void open_passing(std::vector<Candidate>& candidates, double level, std::size_t tests, NightSummary& summary) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.p < b.p; });
-  const double step = level / static_cast<double>(std::max<std::size_t>(tests, 1));
-  std::size_t passing = 0;
-  for (std::size_t k = 0; k < candidates.size(); ++k) {
-    if (candidates[k].p <= step * static_cast<double>(k + 1)) passing = k + 1;
-  }
-  for (std::size_t k = 0; k < passing; ++k) candidates[k].change->opened = summary.night;
-  summary.opened = passing;
-  return step * static_cast<double>(std::max<std::size_t>(passing, 1));
+  std::vector<double> ascending;
+  for (const Candidate& one : candidates) ascending.push_back(one.p);
+  summary.opened = passing(ascending, level, tests);
+  for (std::size_t k = 0; k < summary.opened; ++k) candidates[k].change->opened = summary.night;
+  summary.threshold = level * static_cast<double>(std::max<std::size_t>(summary.opened, 1)) /
+                      static_cast<double>(std::max<std::size_t>(tests, 1));
 }
 
 void decide(std::vector<Walked>& walked, const Options& options, std::span<NightSummary> nights) {
@@ -112,7 +109,7 @@ void decide(std::vector<Walked>& walked, const Options& options, std::span<Night
       Change& change = item->changes[trial->change].change;
       if (!change.opened && may_alarm(*trial, options, nights[i].tested)) candidates.push_back({trial->p, &change});
     }
-    nights[i].threshold = open_passing(candidates, options.false_alarms, nights[i].tested, nights[i]);
+    open_passing(candidates, options.false_alarms, nights[i].tested, nights[i]);
   }
 }
 
@@ -143,6 +140,14 @@ void check(std::span<const Track> tracks, std::span<const Group> groups) {
 }
 
 }  // namespace
+
+std::size_t passing(std::span<const double> ascending, double level, std::size_t tests) {
+  const double step = level / static_cast<double>(std::max<std::size_t>(tests, 1));
+  std::size_t count = 0;
+  for (std::size_t k = 0; k < ascending.size(); ++k)
+    if (ascending[k] <= step * static_cast<double>(k + 1)) count = k + 1;
+  return count;
+}
 
 Analysis analyse(std::span<const Track> tracks, std::span<const Group> groups, const Options& options,
                  Analysis previous) {

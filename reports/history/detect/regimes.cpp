@@ -1,6 +1,7 @@
 // One series' life: lenient splits, nightly tests of the last one, and merging back.
 #include "reports/history/detect/regimes.h"
 
+#include "reports/history/detect/detectable.h"
 #include "reports/history/detect/split_track.h"
 
 #include <algorithm>
@@ -22,7 +23,6 @@ constexpr Night memory = 365;           // of excursions
 constexpr std::size_t may_be_new = 28;  // the last values, which a step that is not found yet may have shifted
 constexpr std::size_t min_reference = 7;
 constexpr std::size_t max_outliers = 3;  // nights in a row that are no step
-constexpr std::size_t run_times = 2;     // a step must last longer than this times the longest such run
 
 bool is_replaced(const Track& track, std::size_t i) {
   return i > 0 && std::any_of(track.replaced.begin(), track.replaced.end(),
@@ -160,20 +160,10 @@ class Walker : private SplitTrack {
     if (change.p > options_.false_alarms && change.suspected != track().nights[now_]) return;
     describe(change, at, keys);
     if (change.p > options_.false_alarms) return;
-    const Night length = track().nights[now_] - change.first_after + 1;
-    Trial trial{.night = track().nights[now_],
-                .change = walked_.changes.size() - 1,
-                .p = change.p,
-                .shift = change.shift,
-                .sigma = state().sigma,
-                .spread = state().spread,
-                .unsteady = is_unsteady(state(), track().nights[now_])};
-    for (const SeriesState::Excursion& excursion : state().excursions)
-      trial.outlasts = trial.outlasts && length > excursion.last - excursion.first + 1;
-    const std::size_t longest = longest_run(before(previous, at), older_than(starts_.size() - 2), change.shift);
-    trial.usual = nights_beyond(between(at, now_ + 1), before(previous, at), change.shift) <=
-                  std::max(max_outliers, run_times * longest);
-    walked_.trials.push_back(trial);
+    Trial made = trial(change.p, change.shift, starts_.size() - 2, before(previous, at), between(at, now_ + 1),
+                       track().nights[now_] - change.first_after + 1, track().nights[now_], max_outliers);
+    made.change = walked_.changes.size() - 1;
+    walked_.trials.push_back(made);
   }
 
   // Size and place, from the nights since `at`.
@@ -276,11 +266,6 @@ class Walker : private SplitTrack {
 };
 
 }  // namespace
-
-bool may_alarm(const Trial& trial, const Options& options, std::size_t tests) {
-  return !trial.usual && std::abs(trial.shift) >= options.tolerance &&
-         (trial.outlasts || !is_flaky(trial.unsteady, trial.sigma, trial.spread, options, tests));
-}
 
 void walk(const Track& track, const Options& options, const WalkRange& range, Walked& walked) {
   Walker(track, options, walked).run(range);

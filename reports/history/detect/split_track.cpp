@@ -14,6 +14,11 @@ constexpr Night unsteady_nights = 90;
 
 }  // namespace
 
+bool may_alarm(const Trial& trial, const Options& options, std::size_t tests) {
+  return !trial.usual && std::abs(trial.shift) >= options.tolerance &&
+         (trial.outlasts || !is_flaky(trial.unsteady, trial.sigma, trial.spread, options, tests));
+}
+
 bool is_unsteady(const SeriesState& state, Night night) {
   return std::count_if(state.excursions.begin(), state.excursions.end(), [&](const SeriesState::Excursion& excursion) {
            return night - excursion.last <= unsteady_nights;
@@ -61,6 +66,21 @@ double SplitTrack::largest_excursion(const Reference& reference) const {
       largest = std::max(largest, std::abs(all_.values[i] - reference.centre()));
   }
   return largest;
+}
+
+Trial SplitTrack::trial(double p, double shift, std::size_t regime, std::span<const double> earlier,
+                        std::span<const double> recent, Night length, Night now, std::size_t least) {
+  Trial trial{.night = now,
+              .p = p,
+              .shift = shift,
+              .sigma = state_.sigma,
+              .spread = state_.spread,
+              .unsteady = is_unsteady(state_, now)};
+  for (const SeriesState::Excursion& excursion : state_.excursions)
+    trial.outlasts = trial.outlasts && length > excursion.last - excursion.first + 1;
+  const std::size_t longest = longest_run(earlier, older_than(regime), shift);
+  trial.usual = nights_beyond(recent, earlier, shift) <= std::max(least, run_times * longest);
+  return trial;
 }
 
 void SplitTrack::leave_out(std::size_t first, std::size_t last) {

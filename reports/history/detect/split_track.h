@@ -2,7 +2,7 @@
 #pragma once
 
 #include "reports/history/detect/gate.h"
-#include "reports/history/detect/noise.h"
+#include "reports/history/detect/two_keys.h"
 #include "reports/history/detector.h"
 
 #include <cstddef>
@@ -12,8 +12,25 @@
 
 namespace assay::history {
 
+inline constexpr std::size_t run_times = 2;       // a step must last longer than this times the longest stay seen
 inline constexpr std::size_t min_recent = 4;      // nights of a regime
 inline constexpr std::size_t noise_values = 240;  // of which the noise is estimated
+
+// A night on which a change might have been an alarm.
+struct Trial {
+  Night night = 0;
+  std::size_t change = 0;  // index into Walked::changes
+  double p = 1;
+  double shift = 0;
+  double sigma = 0;       // noise between nights
+  double spread = 0;      // standard error of a step 14 nights old
+  bool outlasts = true;   // every excursion seen
+  bool usual = false;     // too few nights beyond half of it: at most three, or twice as many as came and went before
+  bool unsteady = false;  // two recoveries in 90 nights
+};
+
+// Whether a trial may be an alarm, if its p is small enough among the tests of its night.
+bool may_alarm(const Trial& trial, const Options& options, std::size_t tests);
 
 // Two recoveries in 90 nights.
 bool is_unsteady(const SeriesState& state, Night night);
@@ -45,6 +62,11 @@ class SplitTrack {
   const std::vector<double>& older_than(std::size_t regime);
   // The largest distance from the level of a night: in `reference`, or left out.
   double largest_excursion(const Reference& reference) const;
+
+  // Of a step of that size between `earlier`, nights of that regime, and `recent` on the nights up to `now`. Steps of
+  // up to `least` nights are usual.
+  Trial trial(double p, double shift, std::size_t regime, std::span<const double> earlier,
+              std::span<const double> recent, Night length, Night now, std::size_t least);
 
  protected:
   // As if the nights `first` to `last` - 1 were missing.

@@ -231,6 +231,44 @@ TEST(HistoryDetector, SuspectsALargeStepTheSameNight) {
   EXPECT_TRUE(state_of(Made(300).times(0.7, 250)).changes.at(0).same_night);
 }
 
+TEST(HistoryDetector, SuspectsASecondLargeStepWhileTheFirstIsTested) {
+  const SeriesState state = state_of(cut_after(Made(300).times(0.9, 230).times(0.8, 250), night(250)));
+  ASSERT_EQ(state.changes.size(), 2u);
+  EXPECT_TRUE(state.testing);
+  EXPECT_TRUE(state.changes[1].same_night);
+  EXPECT_EQ(state.changes[1].first_after, night(250));
+  EXPECT_NEAR(state.changes[1].shift, std::log(0.8), 0.04);
+}
+
+TEST(HistoryDetector, ComparesNightsMeasuredApartWithTheRegimeInForce) {
+  const auto compared = [](const Track& track, const std::vector<double>& nights) {
+    return compare(track, state_of(track), nights, {}, 300);
+  };
+  const Track quiet = Made(200);
+  const std::optional<Comparison> same = compared(quiet, {0.005, -0.01, 0.002}), one = compared(quiet, {-0.2}),
+                                  three = compared(quiet, {-0.2, -0.21, -0.19});
+  ASSERT_TRUE(same && one && three);
+  EXPECT_GT(same->p, 0.01);
+  EXPECT_FALSE(same->may_alarm || same->beyond);
+  EXPECT_TRUE(one->may_alarm && one->beyond);
+  EXPECT_LT(one->p, 1e-3);
+  EXPECT_LT(three->p, 1e-6);
+  EXPECT_NEAR(three->shift, -0.2, 0.01);
+  EXPECT_LT(three->interval.low, -0.2);
+  EXPECT_GT(three->interval.high, -0.2);
+  // The regime in force counts, without its excursions.
+  EXPECT_LT(compared(Made(200).times(0.8, 150), {0.0, 0.0, 0.0})->p, 1e-6);
+  EXPECT_LT(compared(Made(200).times(0.8, 150, 180), {-0.2, -0.2, -0.2})->p, 1e-6);
+  // Three nights are nothing new after two like them, on either side.
+  for (const double factor : {0.8, 1.25}) {
+    const std::optional<Comparison> seen = compared(Made(200).times(factor, 150, 152), {-0.2, -0.21, -0.19});
+    EXPECT_LT(seen->p, 1e-3);
+    EXPECT_FALSE(seen->may_alarm);
+  }
+  EXPECT_FALSE(compared(Made(14), {0.0}));
+  EXPECT_FALSE(compared(quiet, {}));
+}
+
 TEST(HistoryDetector, FiguresThatNeverVaryAreNotJudgedByTheirLastDigit) {
   Track track = Made(200, 1, 0);
   for (std::size_t i = 150; i < 200; ++i) track.values[i] = 1e-7;

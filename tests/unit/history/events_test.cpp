@@ -1,4 +1,5 @@
 // How changes become events: by common gaps, with one id for ever, and what people decide about them.
+#include "reports/history/confirm.h"
 #include "reports/history/document.h"
 #include "tests/unit/history/made.h"
 
@@ -234,6 +235,27 @@ TEST(Outcome, NeedsFourFifthsOfLastWeeksSeriesAndFifteenNights) {
   EXPECT_EQ(code(15, 7), ExitCode::no_data);
   EXPECT_EQ(code(14, 10), ExitCode::no_data);
   EXPECT_EQ(code(0, 0), ExitCode::no_data);
+}
+
+TEST(Confirm, TakesTheFirstThatIsLargerThanEver) {
+  EXPECT_EQ(to_confirm({}), nullptr);
+  std::vector<Suspect> suspects(4);
+  for (std::size_t i = 0; i < suspects.size(); ++i) suspects[i].series = i;
+  EXPECT_EQ(to_confirm(suspects)->series, 0u);
+  suspects[1].change.same_night = suspects[2].change.same_night = true;
+  suspects[1].dismissed = true;
+  EXPECT_EQ(to_confirm(suspects)->series, 2u);
+  suspects[0].dismissed = suspects[2].dismissed = suspects[3].dismissed = true;
+  EXPECT_EQ(to_confirm(suspects), nullptr);
+}
+
+TEST(Confirm, AllOfANightStayWithinTheirShare) {
+  double sum = 0;
+  for (std::size_t earlier = 0; earlier < 40; ++earlier) sum += confirm_error({}, earlier);
+  EXPECT_LE(sum, Options().false_alarms * confirm_share);
+  EXPECT_GT(confirm_error({}, 0), 0.4 * Options().false_alarms * confirm_share);
+  EXPECT_TRUE(is_confirmed(PairVerdict::slower, true) && is_confirmed(PairVerdict::faster, false));
+  EXPECT_FALSE(is_confirmed(PairVerdict::faster, true) || is_confirmed(PairVerdict::same, true));
 }
 
 TEST(Bisect, NamesBothCommitsOnlyIfTheyAreCommits) {

@@ -1,0 +1,24 @@
+#include "reports/history/confirm.h"
+
+#include "reports/history/history.h"
+
+#include <cmath>
+
+namespace assay::history {
+
+const Suspect* to_confirm(const std::vector<Suspect>& suspects) {
+  const Suspect* best = nullptr;
+  for (const Suspect& one : suspects)
+    if (!one.dismissed && (!best || (one.change.same_night && !best->change.same_night))) best = &one;
+  return best;
+}
+
+double confirm_error(const Options& options, std::size_t earlier) {
+  return std::ldexp(options.false_alarms * confirm_share, -1 - static_cast<int>(earlier));
+}
+
+bool is_confirmed(PairVerdict verdict, bool slower) {
+  return verdict == (slower ? PairVerdict::slower : PairVerdict::faster);
+}
+
+}  // namespace assay::history

@@ -1,0 +1,22 @@
+// Which suspect to measure again tonight, and how sure the verdict must be.
+#pragma once
+
+#include "harness/statistics/sequential.h"
+#include "reports/history/events.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace assay::history {
+
+// Of those not dismissed, the first that is larger than any excursion, else the first; null if there is none.
+const Suspect* to_confirm(const std::vector<Suspect>& suspects);
+
+// The error that a night's next confirmation may have, after `earlier` ones of the same night: half of what these have
+// left of confirm_share, so that all of them together stay within it.
+double confirm_error(const Options& options, std::size_t earlier);
+
+// Whether B (tonight's build) against A (the last good one) confirms a step of that direction.
+bool is_confirmed(PairVerdict verdict, bool slower);
+
+}  // namespace assay::history
