@@ -181,8 +181,10 @@ int run(bool is_short) {
     false_alarms(300, false);
     nights_with_alarms({{300, 1, alarming}});
     power(60, {Kind::iid, Kind::outl, Kind::mixed}, {0.05});
-    after_excursions(100, {Kind::iid});
+    after_excursions(40, {Kind::iid});
     groups(20, 0.01);
+    confirmations(30, 1, {Kind::mixed});
+    branches(300, 4, {Kind::ar, Kind::mixed});
   } else {
     fmt::print("{}", introduction);
     false_alarms(3000, true);
@@ -191,6 +193,9 @@ int run(bool is_short) {
     after_excursions(500, {Kind::iid, Kind::outl, Kind::mixed});
     detectable(200, {Kind::iid, Kind::ar, Kind::outl, Kind::mixed});
     groups(200, 0.01);
+    const std::vector<Kind> all = {Kind::iid, Kind::ar, Kind::t3, Kind::outl, Kind::mixed, Kind::modes};
+    confirmations(300, 4, all);
+    branches(20000, 10, all);
   }
   return broken_bounds() > 0 ? 1 : 0;
 }

@@ -1,6 +1,7 @@
 #include "tools/history/simulation.h"
 
 #include <fmt/core.h>
+#include <boost/math/distributions/binomial.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +17,12 @@ constexpr long deadlines[] = {7, 14, 30};
 std::size_t broken = 0;
 
 }  // namespace
+
+std::size_t most_of(std::size_t n, double chance) {
+  if (n == 0) return 0;
+  const boost::math::binomial cases(static_cast<double>(n), chance);
+  return static_cast<std::size_t>(boost::math::quantile(boost::math::complement(cases, 1e-4)));
+}
 
 void bound(bool holds, const std::string& what) {
   if (holds) return;

@@ -1,6 +1,7 @@
 // Which steps are found, and when.
 #include "tools/history/tables.h"
 
+#include "reports/history/detect/detectable.h"
 #include "tools/history/simulation.h"
 
 #include <fmt/core.h>
@@ -172,7 +173,7 @@ void after_excursions(std::size_t count, const std::vector<Kind>& kinds) {
         });
         const double yearly = share_of(alarms * year, count * 120);
         quiet.push_back(rate(yearly));
-        bound(yearly <= 0.012 * (1 + 3 / std::sqrt(0.012 * static_cast<double>(count) * 120 / year)),
+        bound(alarms <= most_of(count * 120, 0.012 / year),
               fmt::format("{} false alarms per series and year after an excursion, {}", yearly, name_of(kind)));
       }
       fmt::print("{}", row(fmt::format("{}, {:.0f} %", name_of(kind), 100 * size), quiet));

@@ -1,0 +1,271 @@
+// What is decided beside the nightly check: suspects measured again, and branches.
+#include "harness/ab/ab.h"
+#include "reports/history/branch.h"
+#include "reports/history/confirm.h"
+#include "tools/history/simulation.h"
+#include "tools/history/tables.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace assay::history {
+
+namespace {
+
+constexpr std::size_t max_pairs = 200;  // of a confirmation
+constexpr std::size_t max_confirmed = 3;
+
+// A build whose runs of tonight have this noise and speed.
+ab::Side side_of(std::vector<double>& noise, double shift) {
+  return [&noise, shift](Clock::time_point) -> std::vector<ab::Figure> {
+    if (noise.empty()) return {};
+    const double run = noise.back();
+    noise.pop_back();
+    return {{"time", std::exp(-(sigma * run + shift))}};
+  };
+}
+
+// What `history confirm` says of a suspect whose builds differ by `shift`, if tonight's runs have that noise.
+ab::Result confirm(Kind kind, std::uint64_t seed, double shift, std::size_t earlier) {
+  const Options promised;
+  std::vector<double> noise = noise_of(kind, 2 * max_pairs + 2, seed, noise_of(Kind::iid, 2 * max_pairs + 2, ~seed));
+  const ab::Side good = side_of(noise, 0), bad = side_of(noise, shift);
+  return ab::run(
+      good, bad,
+      {.tolerance = promised.tolerance, .error = confirm_error(promised, earlier), .budget = 1e9, .seed = seed});
+}
+
+// Many series night after night, as `history check` sees them.
+class Nightly {
+ public:
+  Nightly(Kind kind, std::size_t count, std::size_t length, std::uint64_t seed) : all_(count), series_(count) {
+    const std::vector<double> common = noise_of(Kind::iid, length, ~seed);
+    parallel(count, [&](std::size_t i) { all_[i] = track_of(noise_of(kind, length, seed * 1000000 + i, common)); });
+    for (std::size_t i = 0; i < count; ++i) {
+      series_[i].name = fmt::format("series {}", i);
+      series_[i].identity.machine = "machine";
+    }
+  }
+
+  // Up to night `at`, on which the last series is slower or faster by `shift`. The suspects of that night, as sorted by
+  // the product.
+  std::vector<Suspect> suspects(std::size_t at, double shift) {
+    std::vector<Track> tracks(all_.size());
+    for (std::size_t i = 0; i < all_.size(); ++i) tracks[i] = until(all_[i], at);
+    if (shift == 0) {
+      analysis_ = analyse(tracks, {}, {}, std::move(analysis_));
+      return suspects_of(tracks, analysis_);
+    }
+    // Of the stepped series alone; the others are as they were on that night.
+    Analysis stepped = analysis_;
+    tracks.back().values.back() += shift;
+    SeriesState state = walked(tracks.back(), {}).state;
+    conclude(tracks.back(), {}, stepped.nights.back(), state);
+    stepped.series.back() = state;
+    return suspects_of(tracks, stepped);
+  }
+
+ private:
+  static Track until(const Track& track, std::size_t at) {
+    const auto end = static_cast<std::ptrdiff_t>(at + 1);
+    return {{track.nights.begin(), track.nights.begin() + end}, {track.values.begin(), track.values.begin() + end}};
+  }
+  std::vector<Suspect> suspects_of(const std::vector<Track>& tracks, const Analysis& analysis) {
+    for (std::size_t i = 0; i < tracks.size(); ++i) series_[i].track = tracks[i];
+    std::vector<Suspect> suspects = step_events(series_, {}, analysis, {}, {}).suspects;
+    const Night tonight = tracks.front().nights.back();
+    std::erase_if(suspects, [&](const Suspect& one) { return one.change.suspected != tonight; });
+    return suspects;
+  }
+
+  std::vector<Track> all_;
+  std::vector<TrackedSeries> series_;
+  Analysis analysis_;
+};
+
+struct Confirmed {
+  std::size_t nights = 0, suspects = 0, measured = 0, wrong = 0, undecided = 0, pairs = 0;
+  std::size_t stepped = 0, suspected = 0, first = 0, opened = 0, opening_pairs = 0;
+};
+
+void confirm_clean(Kind kind, std::uint64_t seed, std::vector<Suspect> suspects, Confirmed& sum) {
+  ++sum.nights;
+  sum.suspects += suspects.size();
+  for (std::size_t earlier = 0; earlier < max_confirmed && !suspects.empty(); ++earlier) {
+    const Suspect chosen = *to_confirm(suspects);
+    std::erase_if(suspects, [&](const Suspect& one) { return one.series == chosen.series; });
+    const ab::Result result = confirm(kind, seed * max_confirmed + earlier, 0, earlier);
+    ++sum.measured;
+    sum.wrong += is_confirmed(result.all.verdict, chosen.change.shift < 0);
+    sum.undecided += result.all.verdict == PairVerdict::undecided;
+    sum.pairs += result.all.pairs;
+  }
+}
+
+void confirm_step(Kind kind, std::uint64_t seed, const std::vector<Suspect>& suspects, std::size_t series, double shift,
+                  Confirmed& sum) {
+  ++sum.stepped;
+  const Suspect* chosen = to_confirm(suspects);
+  sum.suspected +=
+      std::any_of(suspects.begin(), suspects.end(), [&](const Suspect& one) { return one.series == series; });
+  if (!chosen || chosen->series != series) return;
+  ++sum.first;
+  const ab::Result result = confirm(kind, ~seed, shift, 0);
+  sum.opened += is_confirmed(result.all.verdict, shift < 0);
+  sum.opening_pairs += result.all.pairs;
+}
+
+std::string per(std::size_t sum, std::size_t count) {
+  return count == 0 ? "–" : fmt::format("{:.0f}", static_cast<double>(sum) / static_cast<double>(count));
+}
+
+}  // namespace
+
+void confirmations(std::size_t count, std::size_t panels, const std::vector<Kind>& kinds) {
+  constexpr std::size_t from = 150, until = 300;
+  constexpr double step = 0.2;
+  fmt::print(
+      "## Suspects measured again the same night\n\n`history confirm` on the nights {} to {} of {} series: each night "
+      "its first {} new suspects, none of which is a change, in up to {} pairs of runs whose noise is that between "
+      "nights; at most {:.1f} % of nights may open an event so. And a step of {:.0f} % in one more series: it is the "
+      "suspect that is confirmed first, and its event is opened that night.\n\n",
+      from + 1, until, count, max_confirmed, max_pairs, 100 * Options().false_alarms * confirm_share, 100 * step);
+  fmt::print("{}{}",
+             row("noise", {"nights", "suspects a night", "measured", "opened", "undecided", "pairs", "steps",
+                           "suspects", "first", "opened that night", "pairs"}),
+             rule(11));
+  for (const Kind kind : kinds) {
+    Confirmed sum;
+    std::vector<Confirmed> parts(panels * (until - from));
+    struct Task {
+      std::uint64_t seed;
+      std::vector<Suspect> clean, stepped;
+      double shift;
+    };
+    std::vector<Task> tasks;
+    for (std::size_t k = 0; k < panels; ++k) {
+      Nightly nightly(kind, count + 1, until, 4000 + k);
+      for (std::size_t at = from - 1; at < until; ++at) {
+        const std::uint64_t seed = 8000000 + k * 1000 + at;
+        std::vector<Suspect> clean = nightly.suspects(at, 0);
+        if (at < from) continue;
+        const double shift = std::log1p(step) * (at % 2 == 0 ? 1 : -1);
+        tasks.push_back({seed, std::move(clean), nightly.suspects(at, shift), shift});
+      }
+    }
+    parallel(tasks.size(), [&](std::size_t i) {
+      confirm_clean(kind, tasks[i].seed, tasks[i].clean, parts[i]);
+      confirm_step(kind, tasks[i].seed, tasks[i].stepped, count, tasks[i].shift, parts[i]);
+    });
+    for (const Confirmed& one : parts) {
+      sum.nights += one.nights, sum.suspects += one.suspects, sum.measured += one.measured, sum.wrong += one.wrong;
+      sum.undecided += one.undecided, sum.pairs += one.pairs, sum.stepped += one.stepped;
+      sum.suspected += one.suspected, sum.first += one.first, sum.opened += one.opened;
+      sum.opening_pairs += one.opening_pairs;
+    }
+    const auto share = [](std::size_t n, std::size_t of) { return fmt::format("{:.3f}", share_of(n, of)); };
+    fmt::print("{}",
+               row(std::string(name_of(kind)),
+                   {fmt::format("{}", sum.nights), fmt::format("{:.2f}", share_of(sum.suspects, sum.nights)),
+                    fmt::format("{}", sum.measured), fmt::format("{}", sum.wrong), share(sum.undecided, sum.measured),
+                    per(sum.pairs, sum.measured), fmt::format("{}", sum.stepped), share(sum.suspected, sum.stepped),
+                    share(sum.first, sum.stepped), share(sum.opened, sum.stepped), per(sum.opening_pairs, sum.first)}));
+    bound(sum.wrong <= most_of(sum.nights, Options().false_alarms * confirm_share),
+          fmt::format("{} events opened by confirmations in {} nights, {}", sum.wrong, sum.nights, name_of(kind)));
+    if (kind != Kind::modes)
+      bound(sum.stepped - sum.opened <= most_of(sum.stepped, 0.05),
+            fmt::format("{} of {} steps opened the same night, {}", sum.opened, sum.stepped, name_of(kind)));
+  }
+  fmt::print("\n");
+}
+
+void branches(std::size_t count, std::size_t blocks, const std::vector<Kind>& kinds) {
+  constexpr std::size_t longest = 5, lengths[] = {1, 3, 5}, sizes[] = {10, 1000, 10000};
+  constexpr double steps[] = {0.05, 0.1, 0.2};
+  fmt::print(
+      "## A branch\n\n`history check --pr` of a branch that ran on 1, 3 or 5 nights after night {}; several runs of a "
+      "night count as one. {} series, {} times each. Without a change, a check fails in at most 1 % of cases, however "
+      "many series it compares. A step in one series: failed / suspect or failed, of 10, 1,000 and 10,000 series.\n\n",
+      nights, count, blocks);
+  std::vector<std::string> heads = {"nights", "false alarms per series", "suspects per series"};
+  for (const std::size_t size : sizes) heads.push_back(fmt::format("checks of {} that fail", size));
+  for (const double step : steps) heads.push_back(fmt::format("{:.0f} %", 100 * step));
+  fmt::print("{}{}", row("noise", heads), rule(heads.size()));
+  const Options options;
+  for (const Kind kind : kinds)
+    for (const std::size_t length : lengths) {
+      std::vector<std::vector<BranchChange>> found(blocks, std::vector<BranchChange>(count));
+      struct Power {
+        std::size_t failed[3][3] = {}, suspect[3][3] = {};
+      };
+      std::vector<Power> power(count);
+      parallel(count, [&](std::size_t i) {
+        Track track = track_of(
+            noise_of(kind, nights + blocks * longest, 6000000 + i, noise_of(Kind::iid, nights + blocks * longest, ~i)));
+        const std::vector<double> later(track.values.begin() + nights, track.values.end());
+        track.nights.resize(nights);
+        track.values.resize(nights);
+        const SeriesState state = walked(track, options).state;
+        for (std::size_t b = 0; b < blocks; ++b) {
+          std::vector<double> values(later.begin() + static_cast<std::ptrdiff_t>(b * longest),
+                                     later.begin() + static_cast<std::ptrdiff_t>(b * longest + length));
+          const auto one = compare(track, state, values, options, 300);
+          if (one) found[b][i].found = *one;
+          if (b > 0) continue;
+          for (std::size_t s = 0; s < 3; ++s) {
+            std::vector<double> slower = values;
+            for (double& x : slower) x -= std::log1p(steps[s]);
+            const auto stepped = compare(track, state, slower, options, 300);
+            for (std::size_t k = 0; k < 3 && stepped; ++k) {
+              std::vector<BranchChange> alone = {{i, *stepped, length}};
+              judge_branch(alone, {.false_alarms = options.false_alarms / static_cast<double>(sizes[k])});
+              power[i].failed[s][k] += alone[0].verdict == BranchVerdict::slower;
+              power[i].suspect[s][k] += alone[0].verdict != BranchVerdict::same;
+            }
+          }
+        }
+      });
+      std::size_t alarms = 0, suspects = 0;
+      std::vector<std::string> cells = {fmt::format("{}", length), "", ""};
+      for (const std::size_t size : sizes) {
+        std::size_t checks = 0, failed = 0;
+        for (std::size_t b = 0; b < blocks; ++b)
+          for (std::size_t first = 0; first + size <= count; first += size, ++checks) {
+            const auto begin = found[b].begin() + static_cast<std::ptrdiff_t>(first);
+            std::vector<BranchChange> check(begin, begin + static_cast<std::ptrdiff_t>(size));
+            judge_branch(check, options);
+            const auto wrong = std::count_if(check.begin(), check.end(), [](const BranchChange& one) {
+              return one.verdict == BranchVerdict::slower || one.verdict == BranchVerdict::faster;
+            });
+            failed += wrong > 0;
+            if (size != sizes[0]) continue;
+            alarms += static_cast<std::size_t>(wrong);
+            for (const BranchChange& one : check) suspects += one.verdict == BranchVerdict::suspect;
+          }
+        cells.push_back(checks == 0 ? "–" : fmt::format("{} of {}", failed, checks));
+        if (kind != Kind::modes)
+          bound(failed <= most_of(checks, options.false_alarms),
+                fmt::format("{} of {} checks of {} series fail, {} nights, {}", failed, checks, size, length,
+                            name_of(kind)));
+      }
+      cells[1] = rate(share_of(alarms, count * blocks));
+      cells[2] = rate(share_of(suspects, count * blocks));
+      for (std::size_t s = 0; s < 3; ++s) {
+        std::string text;
+        for (std::size_t k = 0; k < 3; ++k) {
+          std::size_t failed = 0, suspect = 0;
+          for (const Power& one : power) failed += one.failed[s][k], suspect += one.suspect[s][k];
+          text += fmt::format("{}{:.2f}", k == 0 ? "" : ", ", share_of(failed, count));
+          if (k == 2) text += fmt::format("; suspect {:.2f}", share_of(suspect, count));
+        }
+        cells.push_back(text);
+      }
+      fmt::print("{}", row(std::string(name_of(kind)), cells));
+    }
+  fmt::print("\n");
+}
+
+}  // namespace assay::history
