@@ -110,8 +110,6 @@ Json to_json(const MemoryEstimator& estimator, const MemoryEstimate& made, const
   json["ranks"] = Json::array();
   for (std::int64_t rank = 0; rank < made.layout.ranks(); ++rank)
     json["ranks"].push_back({{"rank", rank}, {"stage", 0}, {"terms", terms}, {"total_bytes", made.total()}});
-  const auto planned = parallel::only_planned(made.layout);
-  json["only_planned"] = planned ? Json(*planned) : Json();
   json["hardware"] = nullptr;
   json["fits"] = fits ? Json(*fits) : Json();
   json["short_by_bytes"] = nullptr;
@@ -144,11 +142,8 @@ void print_judgement(const MemoryEstimator& estimator, const MemoryEstimate& mad
   fmt::print("does not fit its {}: short by {}\n", size(memory), size(made.total() - memory));
   if (others.empty())
     fmt::print("  nothing would fit: no smaller micro_batch, not checkpointing=full, not zero=3 on 1024 ranks\n");
-  for (const Alternative& other : others) {
-    const auto planned = parallel::only_planned(other.estimate.layout);
-    fmt::print("  would fit: --set {}  ({}{})\n", other.set, size(other.estimate.total()),
-               planned ? "; " + *planned : "");
-  }
+  for (const Alternative& other : others)
+    fmt::print("  would fit: --set {}  ({})\n", other.set, size(other.estimate.total()));
 }
 
 void print_formulas(const Json& formulas) {
@@ -174,7 +169,6 @@ void print_estimate(const MemoryEstimator& estimator, const MemoryEstimate& made
   fmt::print(", accumulate {}, {}, checkpointing {}, on a {}\n", settings.accumulate, settings.precision,
              word_of(settings.checkpointing), estimator.device() == DeviceKind::cpu ? "CPU" : "GPU");
   if (made.layout.ranks() > 1 || made.layout.zero > 0) fmt::print("dp {}, zero {}\n", made.layout.dp, made.layout.zero);
-  if (const auto planned = parallel::only_planned(made.layout)) fmt::print("{}\n", *planned);
   fmt::print("\n{:<14} {:>10}{}\n", "memory", size(made.total()), made.layout.dp > 1 ? " on each rank" : "");
   for (const auto& [name, bytes] : terms_of(made))
     if (bytes > 0) fmt::print("  {:<12} {:>10}\n", name, size(bytes));

@@ -20,14 +20,14 @@ constexpr double max_number = 1e9;
 
 // Of a case's parameters, those that its memory depends on; then the layout's.
 Schema settable(const training::ModelFamily& family) {
-  static const std::set<std::string> of_a_case = {"micro_batch", "accumulate", "seq", "precision", "checkpointing"};
+  static const std::set<std::string> of_a_case = {"micro_batch", "accumulate",    "seq",
+                                                  "precision",   "checkpointing", "zero"};
   Schema schema;
   for (const ParamSpec& spec : training::training_schema(family))
     if (of_a_case.contains(spec.name)) schema.push_back(spec);
   // Limits of the layout are parallel::problem_of's, which says more.
   for (const char* name : {"dp", "tp", "pp"})
     schema.push_back(axis::integer(name, 1).range(0, max_number).doc("ranks"));
-  schema.push_back(axis::integer("zero", 0).range(0, max_number).doc("stage of ZeRO"));
   return schema;
 }
 
@@ -134,13 +134,15 @@ training::Settings MemoryEstimator::settings_of(const Params& params) const {
   return settings;
 }
 
-nn::StepPlan MemoryEstimator::plan_of(const training::Settings& settings) const {
-  return {*settings.model, settings.step_options(), profile(), nn::make_planning_backend(device())};
+nn::StepPlan MemoryEstimator::plan_of(const training::Settings& settings, const parallel::Layout& layout) const {
+  nn::StepOptions options = settings.step_options();
+  options.layout = layout;
+  return {*settings.model, options, profile(), nn::make_planning_backend(device())};
 }
 
-MemoryEstimate MemoryEstimator::on(const parallel::Layout& layout, const training::Settings& settings,
-                                   const nn::StepPlan& plan) const {
-  MemoryEstimate made{settings, layout, nn::memory_on(plan, layout), 0};
+MemoryEstimate MemoryEstimator::estimate_of(const training::Settings& settings, const parallel::Layout& layout,
+                                            const nn::MemoryPlan& memory) const {
+  MemoryEstimate made{settings, layout, memory, 0};
   if (device() != DeviceKind::cpu)
     made.allowance = training::gpu_libraries_bytes + (layout.dp > 1 ? training::gpu_communication_bytes : 0);
   return made;
@@ -150,7 +152,21 @@ MemoryEstimate MemoryEstimator::with(const std::vector<Change>& changes) const {
   const Params params = params_with(changes);
   const parallel::Layout layout = layout_of(params);
   const training::Settings settings = settings_of(params);
-  return on(layout, settings, plan_of(settings));
+  return estimate_of(settings, layout, plan_of(settings, layout).memory);
+}
+
+// Plans each stage of ZeRO once: another number of ranks only changes what they divide.
+std::vector<MemoryEstimate> MemoryEstimator::on(const std::vector<Change>& changes,
+                                                std::span<const parallel::Layout> layouts) const {
+  const training::Settings settings = settings_of(params_with(changes));
+  std::map<int, std::unique_ptr<const nn::StepPlan>> plans;  // by stage; of 0 if there is nobody to divide with
+  std::vector<MemoryEstimate> all;
+  for (const parallel::Layout& layout : layouts) {
+    auto& plan = plans[layout.divides() ? layout.zero : 0];
+    if (!plan) plan.reset(new nn::StepPlan(plan_of(settings, layout)));
+    all.push_back(estimate_of(settings, layout, plan->memory_on(layout.dp)));
+  }
+  return all;
 }
 
 std::optional<bool> MemoryEstimator::fits(const MemoryEstimate& estimate) const {
@@ -183,16 +199,17 @@ std::optional<Alternative> MemoryEstimator::with_smaller_batch(std::vector<Chang
 std::optional<Alternative> MemoryEstimator::with_more_ranks(const std::vector<Change>& changes) const {
   constexpr std::int64_t max_ranks = 1024;  // beyond, what remains is not divided by ranks
   if (precision() == "fp8") return std::nullopt;
-  const training::Settings settings = settings_of(params_with(changes));
-  const nn::StepPlan plan = plan_of(settings);  // the same for every layout
+  std::vector<parallel::Layout> layouts;
   for (std::int64_t dp = std::max<std::int64_t>(2, params_.integer("dp")); dp <= max_ranks; dp *= 2)
-    for (std::int64_t zero = std::max<std::int64_t>(1, params_.integer("zero")); zero <= parallel::max_zero; ++zero) {
-      std::vector<Change> divided = changes;
-      divided.emplace_back("dp", dp);
-      divided.emplace_back("zero", zero);
-      MemoryEstimate made = on(layout_of(params_with(divided)), settings, plan);
-      if (fits(made).value_or(false)) return Alternative{text_of(divided), std::move(made)};
-    }
+    for (int zero = std::max(1, layout_of(params_).zero); zero <= parallel::max_zero; ++zero)
+      layouts.push_back({.dp = dp, .zero = zero});
+  for (MemoryEstimate& made : on(changes, layouts)) {
+    if (!fits(made).value_or(false)) continue;
+    std::vector<Change> divided = changes;
+    divided.emplace_back("dp", made.layout.dp);
+    divided.emplace_back("zero", std::int64_t{made.layout.zero});
+    return Alternative{text_of(divided), std::move(made)};
+  }
   return std::nullopt;
 }
 

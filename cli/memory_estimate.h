@@ -40,6 +40,8 @@ class MemoryEstimator {
   // Each text is name=value,name=value,... Throws UsageError for what does not go together, with the nearest that does.
   void set(const std::vector<std::string>& texts);
   MemoryEstimate estimate() const;
+  // The request with these changes on each of the layouts.
+  std::vector<MemoryEstimate> on(const std::vector<Change>& changes, std::span<const parallel::Layout> layouts) const;
 
   const std::string& name() const { return loaded_.model->name(); }
   const LoadedModel& loaded() const { return loaded_; }
@@ -57,8 +59,9 @@ class MemoryEstimator {
   void check_size(const training::Settings& settings) const;
   Params params_with(const std::vector<Change>& changes) const;
   training::Settings settings_of(const Params& params) const;
-  nn::StepPlan plan_of(const training::Settings& settings) const;
-  MemoryEstimate on(const parallel::Layout& layout, const training::Settings& settings, const nn::StepPlan& plan) const;
+  nn::StepPlan plan_of(const training::Settings& settings, const parallel::Layout& layout) const;
+  MemoryEstimate estimate_of(const training::Settings& settings, const parallel::Layout& layout,
+                             const nn::MemoryPlan& memory) const;
   MemoryEstimate with(const std::vector<Change>& changes) const;
   // The request with these changes, if that fits.
   std::optional<Alternative> fitting(const std::vector<Change>& changes) const;

@@ -14,7 +14,7 @@ struct Known {
   std::string_view families;  // "|gemm|peak|"; empty: any
 };
 
-constexpr std::array<Known, 58> table{{
+constexpr std::array<Known, 60> table{{
     {"throughput", "FLOP/s", "|gemm|peak|"},
     {"throughput", "OP/s", "|gemm|peak|"},
     {"throughput", "img/s", "|dataloader|resnet|"},
@@ -46,6 +46,8 @@ constexpr std::array<Known, 58> table{{
     {"all_gather", "s", ""},
     {"step_overhead", "1", ""},
     {"exposed_communication", "s", ""},
+    {"exposed_communication_data", "s", ""},
+    {"exposed_communication_gather", "s", ""},
     {"arrival_skew", "s", ""},
     {"transfer", "s", ""},
     {"communication_cpu", "s", ""},
@@ -66,12 +68,15 @@ constexpr std::array<Known, 58> table{{
     {"peak_memory", "B", ""},
     {"memory_growth", "B", ""},
     {"communication_memory", "B", ""},
+    {"communication_bytes_data", "B", ""},
+    {"communication_bytes_gather", "B", ""},
     {"planned_memory", "B", ""},
     {"planned_weights", "B", ""},
     {"planned_gradients", "B", ""},
     {"planned_optimizer", "B", ""},
     {"planned_activations", "B", ""},
     {"planned_workspace", "B", ""},
+    {"planned_communication", "B", ""},
     {"checkpointing_saved", "B", ""},
 }};
 

@@ -1,7 +1,6 @@
 #include "workloads/nn/builder.h"
 
 #include "harness/core/error.h"
-#include "workloads/nn/planner.h"
 #include "workloads/nn/step_block.h"
 
 #include <algorithm>
@@ -90,7 +89,8 @@ bool Builder::adds_to(Parameter parameter) {
   const auto index = static_cast<std::size_t>(parameter.index);
   const bool again = contributed_[index];
   contributed_[index] = true;
-  return again || variant_.accumulate;
+  // Divided gradients are added up after they were reduced.
+  return again || (variant_.accumulate && !layout_.options.layout.divides(2));
 }
 
 std::pair<Tensor, Tensor> Builder::running(std::string_view name, std::int64_t channels, double momentum) {
@@ -145,7 +145,7 @@ Tensor Builder::input(Input which, std::int64_t elements) {
 std::shared_ptr<ops::Matmul> Builder::weight_matmul(ops::MatmulDesc desc) {
   std::string reason;
   desc.form = ops::WeightForm::packed;
-  desc.pack_from = master();
+  desc.pack_from = packed_type();
   if (auto packed = layout_.ops.find<ops::Matmul>(desc, reason)) return packed;
   desc.form = ops::WeightForm::plain;
   return op<ops::Matmul>(desc);
@@ -153,7 +153,7 @@ std::shared_ptr<ops::Matmul> Builder::weight_matmul(ops::MatmulDesc desc) {
 
 Tensor Builder::plain_operand(Parameter parameter) {
   if (size_of(master()) == size_of(compute())) return weight(parameter);
-  if (layout_.copies_weights) {
+  if (layout_.copies_weights || layout_.packs_copies) {
     const std::string name = "copies/" + spec(parameter).name;
     if (const auto known = lasting_.find(name); known != lasting_.end()) return known->second;
     TensorInfo info{.name = name, .dtype = compute(), .region = Region::copies};
@@ -173,7 +173,7 @@ Tensor Builder::plain_operand(Parameter parameter) {
 }
 
 Tensor Builder::packed_operand(Parameter parameter, const ops::Op* key, std::size_t bytes, Pack pack) {
-  const Tensor from = weight(parameter);
+  const Tensor from = layout_.packs_copies ? plain_operand(parameter) : weight(parameter);
   const auto fill = [&](Tensor to) {
     emit({from}, {to}, [from, to, pack = std::move(pack)](Stream& stream, const Places& places) {
       pack(stream, places.at(from), places.at(to));
@@ -219,39 +219,6 @@ void Builder::finish() {
   if (training())
     for (std::size_t i = 0; i < layout_.specs.size(); ++i)
       ASSAY_CHECK(program_.gradient_ready[i] > 0, "nothing writes the gradient of {}", layout_.specs[i].name);
-  plan();
-}
-
-void Builder::plan() {
-  std::vector<Lifetime> lifetimes;
-  std::vector<std::int32_t> slot(program_.tensors.size(), -1);
-  std::vector<std::size_t> owners;
-  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
-    const Instruction& instruction = program_.instructions[i];
-    const auto use = [&](Tensor tensor, bool write) {
-      const auto id = static_cast<std::size_t>(tensor.id);
-      const TensorInfo& info = program_.tensors[id];
-      if (info.region != Region::arena) return;
-      if (slot[id] < 0) {
-        ASSAY_CHECK(write, "{} is read before it is written", info.name);
-        slot[id] = static_cast<std::int32_t>(lifetimes.size());
-        lifetimes.push_back({info.bytes, i, i});
-        owners.push_back(id);
-      }
-      lifetimes[static_cast<std::size_t>(slot[id])].last = i;
-    };
-    for (const Tensor tensor : instruction.writes) use(tensor, true);
-    for (const Tensor tensor : instruction.reads) use(tensor, false);
-  }
-  const ArenaPlan plan = plan_arena(lifetimes, lasting_alignment);
-  program_.arena_bytes = plan.bytes;
-  for (std::size_t i = 0; i < lifetimes.size(); ++i) {
-    TensorInfo& info = program_.tensors[owners[i]];
-    info.offset = plan.offsets[i];
-    if (lifetimes[i].first > plan.peak_at || lifetimes[i].last < plan.peak_at) continue;
-    if (info.purpose == Purpose::workspace) program_.workspace_at_peak += aligned(info.bytes);
-    if (info.purpose == Purpose::packed) program_.packed_at_peak += aligned(info.bytes);
-  }
 }
 
 }  // namespace assay::nn

@@ -42,6 +42,7 @@ class Builder {
   // What is being built.
   bool training() const { return variant_.training; }
   bool checkpointing() const { return layout_.options.checkpointing == Checkpointing::full; }
+  bool selective() const { return training() && layout_.options.checkpointing == Checkpointing::selective; }
   const BatchShape& batch() const { return layout_.options.batch; }
   std::int64_t logits_bytes() const { return layout_.options.logits_bytes; }
   double smoothing() const { return training() ? layout_.options.smoothing : 0; }  // evaluation has none
@@ -88,6 +89,8 @@ class Builder {
   Tensor gradient(Parameter parameter) const;
   // Makes room for `elements` in all: those beyond the parameter's own are zero, as are gradients written there.
   void widen(Parameter parameter, std::int64_t elements);
+  // Programs leave elements of this gradient as they are: zero.
+  void writes_partly(Parameter parameter) { layout_.partly_written[static_cast<std::size_t>(parameter.index)] = true; }
   // Whether the next contribution to this gradient adds to earlier ones; call once per contribution.
   bool adds_to(Parameter parameter);
 
@@ -120,8 +123,8 @@ class Builder {
     if (layout_.copies_weights) {
       desc.pack_from = compute();
       if (const auto direct = op<Op>(desc); direct->packed_bytes() == 0) return {direct, plain_operand(parameter)};
-      desc.pack_from = master();
     }
+    desc.pack_from = packed_type();
     const auto made = op<Op>(desc);
     return {made, operand(parameter, made)};
   }
@@ -175,7 +178,7 @@ class Builder {
   }
   void emit(std::vector<Tensor> reads, std::vector<Tensor> writes, std::function<void(Stream&, const Places&)> run);
 
-  // Completes the program: lifetimes, arena offsets, when gradients are ready.
+  // Completes the program but for its arena: when gradients are ready.
   void finish();
 
  private:
@@ -186,7 +189,8 @@ class Builder {
   Tensor add(TensorInfo info);
   Tensor plain_operand(Parameter parameter);
   Tensor packed_operand(Parameter parameter, const ops::Op* key, std::size_t bytes, Pack pack);
-  void plan();
+  // Of the weights that pack() reads.
+  DType packed_type() const { return layout_.packs_copies ? compute() : master(); }
   std::size_t slot_of(const std::string& name, DType dtype);
   Tensor scaling(Region region, std::size_t slot);
   void append_rounding(Tensor x, const Rounding& rounding, const Rounded& to, std::size_t slot);

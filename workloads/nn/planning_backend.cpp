@@ -56,6 +56,20 @@ class PlannedPool final : public Planned<PoolForward, PoolForward::Args> {
   std::size_t saved_;
 };
 
+class PlannedGradientNorm final : public GradientNorm {
+ public:
+  explicit PlannedGradientNorm(const GradientNormDesc& d)
+      : sums_(static_cast<std::int64_t>(square_sum_blocks(d).size())) {}
+  std::string implementation() const override { return "planned"; }
+  std::string isa() const override { return "none"; }
+  std::int64_t sums() const override { return sums_; }
+  void sum(Stream&, const Args&) override { throw Error("a memory plan cannot run"); }
+  void fold(Stream&, const Args&) override { throw Error("a memory plan cannot run"); }
+
+ private:
+  std::int64_t sums_;
+};
+
 class PlanningBackend final : public Backend {
  public:
   explicit PlanningBackend(DeviceKind device) : device_(device) {}
@@ -89,7 +103,9 @@ class PlanningBackend final : public Backend {
   Made<EmbeddingBackward> embedding_backward(const EmbeddingDesc&) override { return op<EmbeddingBackward>(); }
   Made<CrossEntropy> cross_entropy(const CrossEntropyDesc&) override { return op<CrossEntropy>(); }
   Made<Optimizer> optimizer(const OptimizerDesc&) override { return op<Optimizer>(); }
-  Made<GradientNorm> gradient_norm(const GradientNormDesc&) override { return op<GradientNorm>(); }
+  Made<GradientNorm> gradient_norm(const GradientNormDesc& d) override {
+    return done<GradientNorm>(std::make_unique<PlannedGradientNorm>(d));
+  }
   Made<Elementwise> elementwise(const ElementwiseDesc&) override { return op<Elementwise>(); }
   Made<Quantize> quantize(const QuantizeDesc&) override { return op<Quantize>(); }
   Made<ScaleUpdate> scale_update(const ScaleUpdateDesc&) override { return op<ScaleUpdate>(); }

@@ -24,6 +24,7 @@ Reducer::~Reducer() {
 void Reducer::submit(Job job) {
   {
     const std::lock_guard lock(mutex_);
+    ++submitted_;
     if (failure_) return;
     jobs_.push_back(std::move(job));
   }
@@ -33,6 +34,13 @@ void Reducer::submit(Job job) {
 void Reducer::wait() {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return jobs_.empty() && !busy_; });
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void Reducer::wait_for(std::size_t jobs) {
+  std::unique_lock lock(mutex_);
+  awaited_ = jobs;
+  idle_.wait(lock, [&] { return ended_ >= jobs || failure_; });
   if (failure_) std::rethrow_exception(failure_);
 }
 
@@ -63,11 +71,12 @@ void Reducer::loop() {
     cpu_seconds_ += cpu_end - cpu;
     wall_seconds_ += wall_end - wall;
     busy_ = false;
+    ++ended_;
     if (failure) {
       failure_ = failure;
       jobs_.clear();
     }
-    if (jobs_.empty()) idle_.notify_all();
+    if (jobs_.empty() || ended_ == awaited_) idle_.notify_all();
   }
 }
 

@@ -5,6 +5,7 @@
 #include "harness/device/device.h"
 
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -30,6 +31,9 @@ class Reducer {
   void submit(Job job);
   // Returns once every job has ended; rethrows the first exception of a job, after which jobs are dropped.
   void wait();
+  // The same for the first `jobs` submitted.
+  void wait_for(std::size_t jobs);
+  std::size_t submitted() const { return submitted_; }
 
   // CPU time and wall time spent in jobs so far. Call while no job is pending.
   double cpu_seconds() const { return cpu_seconds_; }
@@ -43,6 +47,7 @@ class Reducer {
   std::mutex mutex_;
   std::condition_variable wake_, idle_;
   std::deque<Job> jobs_;
+  std::size_t submitted_ = 0, ended_ = 0, awaited_ = 0;
   bool busy_ = false;
   bool ending_ = false;
   std::exception_ptr failure_;

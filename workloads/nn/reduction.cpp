@@ -22,6 +22,8 @@ class ThreadReduction final : public Reduction {
     });
   }
   void join(Stream&) override { reducer_.wait(); }
+  Mark mark() override { return reducer_.submitted(); }
+  void after(Mark mark, Stream&) override { reducer_.wait_for(mark); }
   double cpu_seconds() const override { return reducer_.cpu_seconds(); }
   double wall_seconds() const override { return reducer_.wall_seconds(); }
 
@@ -44,8 +46,14 @@ class StreamReduction final : public Reduction {
     stream_->wait(fork);
     job(comm_, *stream_);
   }
+  Mark mark() override {
+    if (marked_ == marks_.size()) marks_.push_back(device_.make_event());
+    marks_[marked_]->record(*stream_);
+    return marked_++;
+  }
+  void after(Mark mark, Stream& compute) override { compute.wait(*marks_[mark]); }
   void join(Stream& compute) override {
-    forked_ = 0;
+    forked_ = marked_ = 0;
     joined_->record(*stream_);
     compute.wait(*joined_);
   }
@@ -56,6 +64,8 @@ class StreamReduction final : public Reduction {
   std::unique_ptr<Stream> stream_;
   std::vector<std::unique_ptr<Event>> forks_;  // of one step, in order; reused by the next
   std::size_t forked_ = 0;
+  std::vector<std::unique_ptr<Event>> marks_;  // the same
+  std::size_t marked_ = 0;
   std::unique_ptr<Event> joined_;
 };
 

@@ -5,6 +5,7 @@
 #include "harness/comm/communicator.h"
 #include "harness/device/device.h"
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -20,6 +21,10 @@ class Reduction {
   virtual void submit(Job job, Stream& compute) = 0;
   // Work enqueued on `compute` from here on starts once every job has ended. Rethrows the exception of a job.
   virtual void join(Stream& compute) = 0;
+  // The same for the jobs submitted before mark() returned this mark, since the last join.
+  using Mark = std::size_t;
+  virtual Mark mark() = 0;
+  virtual void after(Mark mark, Stream& compute) = 0;
 
   // CPU time and wall time that the separate thread spent in jobs so far; 0 if there is none.
   virtual double cpu_seconds() const { return 0; }

@@ -12,8 +12,8 @@
 
 namespace assay::nn {
 
-enum class Part : std::uint8_t { forward, backward, exposed_communication, optimizer, done };
-inline constexpr std::size_t timed_parts = 4;  // `done` takes no time
+enum class Part : std::uint8_t { forward, backward, exposed_communication, optimizer, exposed_gather, done };
+inline constexpr std::size_t timed_parts = 5;  // `done` takes no time
 
 // Marks on a stream where one part ends and the next begins.
 class PartClock {

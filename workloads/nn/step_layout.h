@@ -3,6 +3,7 @@
 
 #include "workloads/nn/model.h"
 #include "workloads/nn/op_cache.h"
+#include "workloads/nn/program_arena.h"
 #include "workloads/nn/step_options.h"
 
 #include <functional>
@@ -13,12 +14,6 @@
 #include <vector>
 
 namespace assay::nn {
-
-// Of arrays in every region: more than a cache line, and what cuBLASLt requires of its workspace.
-inline constexpr std::size_t lasting_alignment = 256;
-inline std::size_t aligned(std::size_t bytes) {
-  return (bytes + lasting_alignment - 1) / lasting_alignment * lasting_alignment;
-}
 
 // An array in one of the regions that outlive a program.
 struct Lasting {
@@ -52,7 +47,11 @@ inline constexpr std::size_t input_kinds = 5;
 struct StepLayout {
   StepLayout(const StepOptions& step_options, std::vector<ParameterSpec> parameters,
              std::shared_ptr<ops::Backend> backend)
-      : options(step_options), specs(std::move(parameters)), ops(std::move(backend)), room(specs.size()) {
+      : options(step_options),
+        specs(std::move(parameters)),
+        ops(std::move(backend)),
+        room(specs.size()),
+        partly_written(specs.size()) {
     for (std::size_t i = 0; i < specs.size(); ++i) index.emplace(specs[i].name, i);
   }
 
@@ -62,11 +61,14 @@ struct StepLayout {
   std::vector<ParameterSpec> specs;
   std::map<std::string, std::size_t, std::less<>> index;
   OpCache ops;
-  std::vector<std::int64_t> room;  // zero elements after each parameter, in all its arrays
+  std::vector<std::int64_t> room;    // zero elements after each parameter, in all its arrays
+  std::vector<bool> partly_written;  // gradients of which a program leaves elements as they are, which must be zero
 
   // Layers read a rounded copy of the masters, written by the optimizer, because the backend has no packed form to
   // round into.
   bool copies_weights = false;
+  // The backend packs weights, and does so from rounded copies, because ranks divide the masters.
+  bool packs_copies = false;
 
   std::vector<RunningStatistic> running;
   std::size_t running_bytes = 0;

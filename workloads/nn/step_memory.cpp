@@ -25,13 +25,13 @@ StepMemory::StepMemory(const StepPlan& plan, Device& device, Communicator& comm,
     std::byte** at;
     std::size_t bytes;
   };
-  const std::size_t master = plan.master_bytes();
+  const std::size_t moment = plan.bytes(Array::moments);
   std::byte* scales = nullptr;
   const Piece pieces[] = {
-      {&weights_, master},
-      {&copies_, plan.copy_bytes()},
-      {&moments_[0], master},
-      {&moments_[1], plan.moments() > 1 ? master : 0},
+      {&weights_, plan.bytes(Array::masters)},
+      {&copies_, plan.bytes(Array::copies)},
+      {&moments_[0], moment},
+      {&moments_[1], plan.moments() > 1 ? moment : 0},
       {&running_, plan.layout.running_bytes},
       {&packed_, plan.layout.packed_bytes},
       {&constants_, plan.layout.constant_bytes},
@@ -40,7 +40,7 @@ StepMemory::StepMemory(const StepPlan& plan, Device& device, Communicator& comm,
       {&scales, plan.scale_floats() * sizeof(float)},
       {&arena_, plan.arena_bytes},
   };
-  const std::size_t gradient_bytes = whole_pages(plan.gradient_bytes());
+  const std::size_t gradient_bytes = whole_pages(plan.bytes(Array::gradients));
   std::size_t total = gradient_bytes;
   for (const Piece& piece : pieces) total += whole_pages(piece.bytes);
   const auto refuse = [&](const std::string& why) {

@@ -5,12 +5,15 @@
 #include "workloads/nn/model.h"
 #include "workloads/nn/precision.h"
 #include "workloads/ops/optimizer.h"
+#include "workloads/parallel/layout.h"
 
 #include <cstdint>
 
 namespace assay::nn {
 
-enum class Checkpointing { none, full };
+// What the backward pass computes again instead of keeping: nothing; outputs of norms and activations, which are cheap;
+// or all of a block but its input.
+enum class Checkpointing { none, selective, full };
 
 struct StepOptions {
   Precision precision;
@@ -28,6 +31,7 @@ struct StepOptions {
   std::int64_t bucket_bytes = 25 << 20;  // gradients reduced at once
   bool evaluation = true;                // false: no evaluate(), so its ops are not made
   std::int64_t logits_bytes = 0;         // that an LM head holds at once; 0: by the device's memory
+  parallel::Layout layout = {};          // dp is the number of ranks
 };
 
 // What of a device the memory of a step depends on.

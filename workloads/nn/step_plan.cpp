@@ -3,8 +3,8 @@
 #include "harness/core/error.h"
 #include "harness/core/units.h"
 #include "workloads/nn/planning_backend.h"
+#include "workloads/nn/program_windows.h"
 #include "workloads/nn/step_block.h"
-#include "workloads/parallel/shards.h"
 
 #include <algorithm>
 
@@ -32,26 +32,33 @@ bool needs_copies(StepLayout& layout) {
 }  // namespace
 
 StepPlan::StepPlan(const Model& model, const StepOptions& requested, const DeviceProfile& profile,
-                   std::shared_ptr<ops::Backend> backend)
+                   std::shared_ptr<ops::Backend> backend, int rank)
     : device(profile.kind), layout(for_device(requested, profile), model.parameters(), std::move(backend)) {
   const StepOptions& options = layout.options;
+  if (const auto problem = parallel::problem_of(options.layout)) throw UsageError(*problem);
   if (options.accumulate < 1) throw UsageError("accumulate must be at least 1");
   if (options.batch.samples < 1) throw UsageError("micro_batch must be at least 1");
-  if (options.precision.fp8_linear)
+  if (options.precision.fp8_linear) {
+    if (options.layout.zero > 0)
+      throw UsageError(
+          fmt::format("zero={}: ranks do not divide a step with 8-bit products; use zero=0 or "
+                      "precision=bf16",
+                      options.layout.zero));
     if (const auto made = layout.ops.backend().quantize({.rows = 16, .columns = 16}); !made)
       throw UsageError("precision fp8 multiplies in 8 bits: " + made.reason());
+  }
   layout.copies_weights = needs_copies(layout);
-  build(model, {.training = true, .packing = accumulates() ? Packing::pack : Packing::transient}, first);
-  if (accumulates()) build(model, {.training = true, .accumulate = true, .packing = Packing::reuse}, next);
+  layout.packs_copies = options.layout.divides() && !layout.copies_weights &&
+                        size_of(options.precision.compute) != size_of(options.precision.master);
+  // Packed forms that stay are whole weights.
+  const bool keeps = accumulates() && !gathers_weights();
+  build(model, {.training = true, .packing = keeps ? Packing::pack : Packing::transient}, first);
+  if (keeps) build(model, {.training = true, .accumulate = true, .packing = Packing::reuse}, next);
   if (options.evaluation) build(model, {.training = false}, evaluation);
-  const auto element = static_cast<std::int64_t>(size_of(options.precision.grad));
-  parameters =
-      lay_out(layout.specs, (accumulates() ? next : first).gradient_ready, options.bucket_bytes / element, layout.room);
-  for (Program* program : {&first, &next, &evaluation})
-    for (TensorInfo& info : program->tensors)
-      if (info.region == Region::weights || info.region == Region::copies || info.region == Region::gradients)
-        info.offset = static_cast<std::size_t>(parameters.begin[info.parameter]) * size_of(info.dtype);
-  make_optimizer();
+  place_parameters(rank);
+  for (Program* program : {&first, &next, &evaluation}) place_in_arena(*program);
+  make_updates(rank);
+  make_norm(rank);
   if (options.precision.fp8_linear) make_scales();
   count_memory();
 }
@@ -62,30 +69,113 @@ void StepPlan::build(const Model& model, const Variant& variant, Program& progra
   builder.finish();
 }
 
-void StepPlan::make_optimizer() {
+DType StepPlan::type(Array array) const {
+  const Precision& precision = layout.options.precision;
+  switch (array) {
+    case Array::copies: return precision.param;
+    case Array::gradients: return precision.grad;
+    default: return precision.master;
+  }
+}
+
+namespace {
+
+std::vector<ReadWhole> what_layers_read(std::initializer_list<const Program*> programs,
+                                        const ParameterLayout& parameters) {
+  std::vector<ReadWhole> read(parameters.buckets.size(), ReadWhole{false, false});
+  for (const Program* program : programs)
+    for (const Instruction& instruction : program->instructions)
+      for (const Tensor tensor : instruction.reads) {
+        const TensorInfo& info = program->tensors[static_cast<std::size_t>(tensor.id)];
+        ReadWhole& of_bucket = read[parameters.bucket[info.parameter]];
+        if (info.region == Region::weights) of_bucket.masters = true;
+        if (info.region == Region::copies) of_bucket.copies = true;
+      }
+  return read;
+}
+
+}  // namespace
+
+ParameterLayout StepPlan::laid_out(const parallel::Layout& ranks, int rank) const {
   const StepOptions& options = layout.options;
-  ops::OptimizerDesc desc{.kind = options.optimizer, .count = parameters.count, .segments = {}};
-  if (parameters.decayed > 0) desc.segments.push_back({0, parameters.decayed, options.weight_decay});
-  if (parameters.decayed < parameters.count) desc.segments.push_back({parameters.decayed, parameters.count, 0});
-  desc.beta1 = options.beta1;
-  desc.beta2 = options.beta2;
-  desc.epsilon = options.epsilon;
-  desc.momentum = options.momentum;
-  desc.master = desc.parameter = options.precision.master;
-  if (layout.copies_weights) desc.parameter = options.precision.param;
-  desc.gradient = options.precision.grad;
-  auto made = layout.ops.backend().optimizer(desc);
-  if (!made) throw UsageError("optimizer: " + made.reason());
-  optimizer = made.take();
-  auto made_norm = layout.ops.backend().gradient_norm({.count = parameters.count, .gradient = options.precision.grad});
-  if (!made_norm) throw UsageError("gradient norm: " + made_norm.reason());
-  norm = made_norm.take();
-  if (!layout.copies_weights) return;
-  const Precision& precision = options.precision;
-  const ops::ElementwiseDesc cast{.count = parameters.count, .in = precision.master, .out = precision.param};
-  auto made_copy = layout.ops.backend().elementwise(cast);
-  if (!made_copy) throw UsageError("weights: " + made_copy.reason());
-  copy_weights = made_copy.take();
+  const Cut cut{options.bucket_bytes / static_cast<std::int64_t>(size_of(options.precision.grad)), ranks};
+  ParameterLayout made = lay_out(layout.specs, program(accumulates() ? 1 : 0).gradient_ready, cut, layout.room);
+  if (!layout.copies_weights) made.elements[static_cast<std::size_t>(Array::copies)] = 0;
+  divide(made, ranks, rank, what_layers_read({&first, &next, &evaluation}, made));
+  return made;
+}
+
+void StepPlan::place_parameters(int rank) {
+  parameters = laid_out(layout.options.layout, rank);
+  for (Program* each : {&first, &next, &evaluation}) {
+    for (TensorInfo& info : each->tensors)
+      if (const auto array = array_of(info.region))
+        info.offset = offset(*array, parameters.position(*array, info.parameter));
+    add_windows(*each, *this);
+  }
+}
+
+void StepPlan::make_updates(int rank) {
+  const StepOptions& options = layout.options;
+  const auto add = [&](const Update& at, std::int64_t count, const std::vector<ops::DecaySegment>& segments,
+                       bool copies) {
+    Update update{at.at, nullptr, nullptr};
+    ops::OptimizerDesc desc{.kind = options.optimizer, .count = count, .segments = segments};
+    desc.beta1 = options.beta1;
+    desc.beta2 = options.beta2;
+    desc.epsilon = options.epsilon;
+    desc.momentum = options.momentum;
+    desc.master = desc.parameter = options.precision.master;
+    if (copies) desc.parameter = options.precision.param;
+    desc.gradient = options.precision.grad;
+    auto made = layout.ops.backend().optimizer(desc);
+    if (!made) throw UsageError("optimizer: " + made.reason());
+    update.optimizer = made.take();
+    if (copies) {
+      const ops::ElementwiseDesc cast{.count = count, .in = options.precision.master, .out = options.precision.param};
+      auto made_copy = layout.ops.backend().elementwise(cast);
+      if (!made_copy) throw UsageError("weights: " + made_copy.reason());
+      update.copy = made_copy.take();
+    }
+    updates.push_back(std::move(update));
+  };
+  if (!options.layout.divides()) {
+    std::vector<ops::DecaySegment> segments;
+    if (parameters.decayed > 0) segments.push_back({0, parameters.decayed, options.weight_decay});
+    if (parameters.decayed < parameters.count) segments.push_back({parameters.decayed, parameters.count, 0});
+    return add({}, parameters.count, segments, layout.copies_weights);
+  }
+  for (const Bucket& bucket : parameters.buckets) {
+    Update at;
+    for (std::size_t a = 0; a < array_kinds; ++a)
+      at.at[a] = bucket.held[a].at + bucket.own(rank) - bucket.held[a].begin;
+    add(at, bucket.slice, {{0, bucket.slice, bucket.decay ? options.weight_decay : 0}},
+        bucket.in(Array::copies).count() > 0);
+    if (options.layout.zero < 2) continue;
+    const DType grad = options.precision.grad;
+    auto made = layout.ops.backend().elementwise(
+        {.kind = ops::ElementwiseKind::add, .count = bucket.slice, .in = grad, .out = grad});
+    if (!made) throw UsageError("sums of gradients: " + made.reason());
+    add_slice.push_back(made.take());
+  }
+}
+
+// The norm adds up the same sums in the same order whatever ranks divide.
+void StepPlan::make_norm(int rank) {
+  const parallel::Layout& ranks = layout.options.layout;
+  ops::GradientNormDesc desc{.count = parameters.size(Array::gradients), .gradient = layout.options.precision.grad};
+  if (ranks.dp > 1) {
+    const std::vector<std::size_t> ready(layout.specs.size(), 1);
+    const ParameterLayout divided = lay_out(layout.specs, ready, {.layout = {.dp = ranks.dp, .zero = 1}}, layout.room);
+    for (const RankRange& range : ranges_by_rank(divided, layout.specs, ranks.dp)) {
+      const bool held = !ranks.divides() || range.rank == rank;
+      const std::int64_t at = parameters.position(Array::gradients, range.parameter, range.first);
+      desc.pieces.push_back({held ? at : 0, range.count, held});
+    }
+  }
+  auto made = layout.ops.backend().gradient_norm(desc);
+  if (!made) throw UsageError("gradient norm: " + made.reason());
+  norm = made.take();
 }
 
 void StepPlan::make_scales() {
@@ -99,103 +189,62 @@ void StepPlan::make_scales() {
   update_one_scale = make(1, 1);
 }
 
-std::size_t StepPlan::master_bytes() const {
-  return static_cast<std::size_t>(parameters.count) * size_of(layout.options.precision.master);
-}
-
-std::size_t StepPlan::copy_bytes() const {
-  if (!layout.copies_weights) return 0;
-  return static_cast<std::size_t>(parameters.count) * size_of(layout.options.precision.param);
-}
-
-std::size_t StepPlan::gradient_bytes() const {
-  return static_cast<std::size_t>(parameters.count) * size_of(layout.options.precision.grad);
+std::vector<parallel::Collective> StepPlan::collectives() const {
+  using parallel::CollectiveKind;
+  const parallel::Layout& ranks = layout.options.layout;
+  std::vector<parallel::Collective> calls;
+  if (ranks.dp == 1) return calls;
+  const auto add = [&](CollectiveKind kind, Array array, const Bucket& bucket, std::int64_t count) {
+    calls.push_back({kind, bucket.end - bucket.begin, type(array), count});
+  };
+  for (const Bucket& bucket : parameters.buckets) {
+    const bool each_micro_batch = bucket.divided() && ranks.zero > 1;
+    add(bucket.divided() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, Array::gradients, bucket,
+        each_micro_batch ? layout.options.accumulate : 1);
+    for (const Array array : {Array::masters, Array::copies})
+      if (bucket.divided() && bucket.whole(array)) add(CollectiveKind::all_gather, array, bucket, 1);
+  }
+  for (std::int64_t m = 0; m < layout.options.accumulate; ++m)
+    for (const Window& window : program(m).gathers)
+      add(CollectiveKind::all_gather, window.array, parameters.buckets[window.bucket], 1);
+  return calls;
 }
 
 void StepPlan::count_memory() {
   const Program* largest = &first;
   for (const Program* program : {&next, &evaluation})
     if (program->arena_bytes > largest->arena_bytes) largest = program;
-  const std::size_t scratch = std::max(optimizer->workspace_bytes(), norm->workspace_bytes());
+  std::size_t scratch = norm->workspace_bytes();
+  for (const Update& update : updates) scratch = std::max(scratch, update.optimizer->workspace_bytes());
   arena_bytes = std::max(largest->arena_bytes, scratch);
-  memory.weights = master_bytes() + copy_bytes() + layout.running_bytes + layout.constant_bytes + layout.packed_bytes +
-                   scale_floats() * sizeof(float) + largest->packed_at_peak;
-  memory.gradients = gradient_bytes();
-  memory.optimizer = static_cast<std::uint64_t>(moments()) * master_bytes();
-  const std::size_t elsewhere = largest->workspace_at_peak + largest->packed_at_peak;
+  memory.weights = bytes(Array::masters) + bytes(Array::copies) + layout.running_bytes + layout.constant_bytes +
+                   layout.packed_bytes + scale_floats() * sizeof(float) + largest->packed_at_peak;
+  memory.gradients = bytes(Array::gradients);
+  memory.optimizer = static_cast<std::uint64_t>(moments()) * bytes(Array::moments);
+  memory.communication = largest->windows_at_peak;
+  const std::size_t elsewhere = largest->workspace_at_peak + largest->packed_at_peak + largest->windows_at_peak;
   // A device with its own memory also holds the next batch.
   const std::size_t batches = device == DeviceKind::cpu ? 1 : 2;
   memory.activations = (largest->arena_bytes - elsewhere) + batches * input_bytes();
   memory.workspace = largest->workspace_at_peak + (arena_bytes - largest->arena_bytes) + sizeof(StepBlock);
 }
 
-namespace {
-
-// A parameter's block of the model: "block.3" of "block.3.norm1.weight", "head" of "head.weight".
-std::string_view block_of(std::string_view name) {
-  std::size_t end = name.find('.');
-  for (std::size_t begin = end; begin != std::string_view::npos;) {
-    const std::size_t next = name.find('.', begin + 1);
-    const std::string_view part = name.substr(begin + 1, next - begin - 1);
-    if (!part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos) end = next;
-    begin = next;
-  }
-  return name.substr(0, end);
+MemoryPlan StepPlan::memory_on(std::int64_t dp) const {
+  parallel::Layout ranks = layout.options.layout;
+  ranks.dp = dp;
+  ASSAY_CHECK(ranks.divides() == divides(), "memory_on: {} ranks divide what {} do not, or the reverse", dp,
+              layout.options.layout.dp);
+  const ParameterLayout on_these = laid_out(ranks, 0);
+  MemoryPlan all = memory;
+  const auto change = [&](Array array) { return offset(array, on_these.size(array)) - bytes(array); };
+  all.weights += change(Array::masters) + change(Array::copies);
+  all.gradients += change(Array::gradients);
+  all.optimizer += static_cast<std::uint64_t>(moments()) * change(Array::moments);
+  return all;
 }
 
-std::vector<std::int64_t> block_elements(const StepLayout& layout) {
-  std::vector<std::int64_t> elements;
-  std::string_view block;
-  for (std::size_t i = 0; i < layout.specs.size(); ++i) {
-    const ParameterSpec& spec = layout.specs[i];
-    if (elements.empty() || block_of(spec.name) != block) elements.push_back(0);
-    block = block_of(spec.name);
-    constexpr std::int64_t line = parallel::slice_alignment;
-    elements.back() += (spec.count() + layout.room[i] + line - 1) / line * line;
-  }
-  return elements;
-}
-
-parallel::StateTypes state_types(const StepPlan& plan) {
-  const Precision& precision = plan.layout.options.precision;
-  const auto bytes = [](DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); };
-  return {.parameter = bytes(precision.param),
-          .gradient = bytes(precision.grad),
-          .master = bytes(precision.master),
-          .moments = plan.moments()};
-}
-
-// Replaces what each rank holds alone by its part of what the ranks divide.
-void divide(const StepPlan& plan, const parallel::Layout& layout, MemoryPlan& memory) {
-  if (plan.layout.options.precision.fp8_linear)
-    throw UsageError(fmt::format(
-        "zero={}: ranks do not divide a step with 8-bit products; use zero=0 or precision=bf16", layout.zero));
-  const parallel::StateBytes state = parallel::state_bytes(block_elements(plan.layout), state_types(plan), layout);
-  memory.weights += state.weights - plan.master_bytes() - plan.copy_bytes();
-  memory.gradients = state.gradients;
-  memory.optimizer = state.optimizer;
-  memory.communication = state.communication;
-}
-
-}  // namespace
-
-MemoryPlan memory_on(const StepPlan& plan, const parallel::Layout& layout) {
-  if (const auto problem = parallel::problem_of(layout)) throw UsageError(*problem);
-  MemoryPlan memory = plan.memory;
-  if (layout.zero > 0) divide(plan, layout, memory);
-  return memory;
-}
-
-std::vector<parallel::Collective> collectives_of(const StepPlan& plan, const parallel::Layout& layout) {
-  std::vector<std::int64_t> buckets;
-  for (const Bucket& bucket : plan.parameters.buckets) buckets.push_back(bucket.end - bucket.begin);
-  return parallel::collectives_of(buckets, block_elements(plan.layout), state_types(plan), layout,
-                                  plan.layout.options.accumulate);
-}
-
-MemoryPlan plan_memory(const Model& model, const StepOptions& options, const DeviceProfile& device,
-                       const parallel::Layout& layout) {
-  return memory_on(StepPlan(model, options, device, make_planning_backend(device.kind)), layout);
+MemoryPlan plan_memory(const Model& model, const StepOptions& options, const DeviceProfile& device) {
+  return StepPlan(model, options, device, make_planning_backend(device.kind)).memory;
 }
 
 }  // namespace assay::nn

@@ -51,7 +51,9 @@ struct TensorInfo {
   Region region = Region::arena;
   Purpose purpose = Purpose::activation;
   std::size_t parameter = 0;  // in the regions weights, copies and gradients
-  std::size_t offset = 0;     // within the region
+  std::size_t offset = 0;     // within the region, or what is bound to the slot
+  // In these regions if ranks divide the array: it is in the arena only while a Window lasts.
+  std::int32_t slot = -1;
 };
 
 // The addresses of tensors while a program runs.
@@ -60,10 +62,16 @@ class Places {
   explicit Places(const std::vector<TensorInfo>& tensors) : tensors_(&tensors) {}
 
   void set(Region region, void* base) { bases_[static_cast<std::size_t>(region)] = static_cast<std::byte*>(base); }
+  void bind(std::int32_t slot, std::byte* base) {
+    const auto index = static_cast<std::size_t>(slot);
+    if (index >= slots_.size()) slots_.resize(index + 1);
+    slots_[index] = base;
+  }
   // Null for a null handle.
   void* at(Tensor tensor) const {
     if (!tensor) return nullptr;
     const TensorInfo& info = (*tensors_)[static_cast<std::size_t>(tensor.id)];
+    if (info.slot >= 0) return slots_[static_cast<std::size_t>(info.slot)] + info.offset;
     return bases_[static_cast<std::size_t>(info.region)] + info.offset;
   }
   template <typename T>
@@ -74,6 +82,7 @@ class Places {
  private:
   const std::vector<TensorInfo>* tensors_;
   std::byte* bases_[regions] = {};
+  std::vector<std::byte*> slots_;
 };
 
 }  // namespace assay::nn

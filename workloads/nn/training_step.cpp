@@ -9,23 +9,29 @@
 #include "workloads/nn/input_prefetch.h"
 #include "workloads/nn/loss_scaler.h"
 #include "workloads/nn/probe.h"
-#include "workloads/nn/reduction.h"
-#include "workloads/nn/running_average.h"
+#include "workloads/nn/state_parts.h"
+#include "workloads/nn/step_collectives.h"
 #include "workloads/nn/step_graph.h"
 #include "workloads/nn/step_memory.h"
 #include "workloads/nn/step_plan.h"
+#include "workloads/nn/walk.h"
 #include "workloads/nn/weights.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <memory>
 #include <optional>
+#include <utility>
 
 namespace assay::nn {
 
 namespace {
+
+StepOptions on_ranks(StepOptions options, const Communicator& comm) {
+  options.layout.dp = comm.size();
+  return options;
+}
 
 constexpr std::int32_t ignored = -100;
 constexpr const char* no_valid_target = "no target of the step is valid, so its loss is undefined";
@@ -36,12 +42,12 @@ class TrainingStep::Impl {
  public:
   Impl(const Model& model, const StepOptions& options, Device& device, std::shared_ptr<ops::Backend> backend,
        Communicator& comm)
-      : plan(model, options, profile_of(device), std::move(backend)),
+      : plan(model, on_ranks(options, comm), profile_of(device), std::move(backend), comm.rank()),
         device_(device),
         comm_(comm),
         stream_(device.make_stream()),
         scaler_(options.precision.loss_scaling),
-        graphs_{StepGraph(device), StepGraph(device)},
+        graphs_{StepGraph(device), StepGraph(device), StepGraph(device), StepGraph(device)},
         evaluation_(device) {}
 
   void allocate() {
@@ -50,20 +56,12 @@ class TrainingStep::Impl {
     blocks_ = device_.allocate(2 * sizeof(StepBlock), Memory::pinned);
     std::uninitialized_default_construct_n(blocks_.as<StepBlock>(), 2);
     if (has_own_memory()) prefetch_.emplace(device_, plan.input_bytes());
-    if (comm_.size() > 1) {
-      if (plan.layout.running_bytes > 0) running_.emplace(plan, device_, comm_);
-      reduction_ = make_reduction(comm_, device_);
-    }
+    if (comm_.size() > 1) collectives_.emplace(plan, *memory_, comm_, device_);
   }
 
   void connect() {
     check_allocated();
-    if (!reduction_) return;
-    reduce_sums();
-    for (const Bucket& bucket : plan.parameters.buckets) reduce_bucket(bucket);
-    reduce_magnitudes();
-    reduction_->join(*stream_);
-    stream_->synchronize();
+    if (collectives_) collectives_->connect(*scales_, *stream_);
   }
 
   void initialise(std::uint64_t seed) {
@@ -99,14 +97,15 @@ class TrainingStep::Impl {
   }
   void discard_prefetched() { prefetched_valid_.reset(); }
 
-  StepResult step(double learning_rate, bool reduce, const std::function<void()>& meanwhile) {
+  StepResult step(double learning_rate, const Exchange& exchange, const std::function<void()>& meanwhile) {
     check_allocated();
-    reducing_ = reduce && reduction_;
-    const double cpu_before = reduction_ ? reduction_->cpu_seconds() : 0;
-    const double wall_before = reduction_ ? reduction_->wall_seconds() : 0;
+    reducing_ = exchange.reduce && collectives_;
+    gathering_ = exchange.gather && collectives_ && plan.divides();
+    const double cpu_before = collectives_ ? collectives_->cpu_seconds() : 0;
+    const double wall_before = collectives_ ? collectives_->wall_seconds() : 0;
     const auto start = Clock::now();
     begin(learning_rate);
-    StepGraph& graph = graphs_[reducing_ ? 1 : 0];
+    StepGraph& graph = graph_of(reducing_, gathering_);
     graph.run(*stream_, [this](PartClock& clock) { enqueue(clock); });
     fetch_block();
     if (meanwhile && has_own_memory()) meanwhile();
@@ -117,6 +116,7 @@ class TrainingStep::Impl {
     result.forward = parts_seconds[static_cast<std::size_t>(Part::forward)];
     result.backward = parts_seconds[static_cast<std::size_t>(Part::backward)];
     result.exposed_communication = parts_seconds[static_cast<std::size_t>(Part::exposed_communication)];
+    result.exposed_gather = parts_seconds[static_cast<std::size_t>(Part::exposed_gather)];
     result.optimizer = parts_seconds[static_cast<std::size_t>(Part::optimizer)];
     if (has_own_memory()) {
       double device = 0;
@@ -124,8 +124,8 @@ class TrainingStep::Impl {
       result.idle = std::max(0.0, busy - device);
     }
     if (reducing_) {
-      result.communication_cpu = reduction_->cpu_seconds() - cpu_before;
-      result.communication = reduction_->wall_seconds() - wall_before;
+      result.communication_cpu = collectives_->cpu_seconds() - cpu_before;
+      result.communication = collectives_->wall_seconds() - wall_before;
     }
     finish(result);
     return result;
@@ -139,7 +139,8 @@ class TrainingStep::Impl {
     sent() = {};
     send_block();
     evaluation_.run(*stream_, [this](PartClock& clock) {
-      walk(plan.evaluation, memory_->places(plan.evaluation, 0), &clock, false, nullptr);
+      walk(plan.evaluation, 0, {.clock = &clock});
+      if (plan.gathers_weights()) collectives_->join(*stream_);
       clock.begin(Part::done, *stream_);
     });
     fetch_block();
@@ -154,20 +155,22 @@ class TrainingStep::Impl {
   std::string first_non_finite() {
     check_allocated();
     Probe probe(device_, *stream_);
-    for (std::size_t i = 0; i < plan.layout.specs.size(); ++i)
-      if (!probe.finite(weight(i), options().precision.master, plan.layout.specs[i].count()))
-        return "weights/" + plan.layout.specs[i].name;
+    std::string found;
+    for (const StatePart& part : model_state(plan, *memory_))
+      if (found.empty() && part.name.starts_with("weights/") && !probe.finite(part.data, part.dtype, part.count()))
+        found = part.name;
     const RunningStatisticsGuard guard(plan, *memory_, device_, *stream_);
     sent() = received();
     sent().sums = {};
     send_block();
-    std::string found;
-    for (std::int64_t m = 0; m < options().accumulate && found.empty(); ++m) {
-      Program& program = plan.program(m);
-      const Places places = memory_->places(program, m);
+    // Ranks that gather weights do so until the end, whatever each of them finds.
+    const auto on = [&] { return found.empty() || plan.gathers_weights(); };
+    for (std::int64_t m = 0; m < options().accumulate && on(); ++m) {
+      const Program& program = plan.program(m);
       if (const auto& entry = plan.layout.input(Input::images))
-        if (!probe.finite(memory_->inputs(m) + entry->offset, entry->dtype, entry->elements)) return entry->name;
-      const auto inspect = [&](const Instruction& instruction) {
+        if (found.empty() && !probe.finite(memory_->inputs(m) + entry->offset, entry->dtype, entry->elements))
+          found = entry->name;
+      const auto inspect = [&](const Instruction& instruction, const Places& places) {
         for (const Tensor tensor : instruction.writes) {
           const TensorInfo& info = program.tensors[static_cast<std::size_t>(tensor.id)];
           if (info.opaque || !found.empty()) continue;
@@ -175,21 +178,16 @@ class TrainingStep::Impl {
         }
         return found.empty();
       };
-      walk(program, places, nullptr, false, inspect);
+      if (on()) walk(program, m, {.inspect = inspect});
     }
+    if (plan.gathers_weights()) collectives_->join(*stream_);
     return found;
   }
 
   std::vector<StatePart> state() {
     check_allocated();
     copies_stale_ = true;  // the caller may write to the masters
-    std::vector<StatePart> parts = arrays("weights/", memory_->weights(), options().precision.master);
-    for (int m = 0; m < plan.moments(); ++m) {
-      const auto moments = arrays(m == 0 ? "moment1/" : "moment2/", memory_->moment(m), options().precision.master);
-      parts.insert(parts.end(), moments.begin(), moments.end());
-    }
-    for (const RunningStatistic& entry : plan.layout.running)
-      parts.push_back({entry.name, entry.dtype, {entry.elements}, memory_->running() + entry.offset, entry.bytes()});
+    std::vector<StatePart> parts = model_state(plan, *memory_);
     parts.push_back({"step", DType::i64, {1}, &step_, sizeof step_});
     for (StatePart& part : scales_->state()) parts.push_back(std::move(part));
     if (options().precision.loss_scaling) {
@@ -203,11 +201,11 @@ class TrainingStep::Impl {
     check_allocated();
     // The optimizer undoes loss scaling and the wrong estimate of valid targets; do the same here.
     if (gradient_multiplier_ != 1.0) {
-      multiply(device_, *stream_, memory_->gradients(), options().precision.grad, plan.parameters.count,
-               1.0 / gradient_multiplier_);
+      multiply(device_, *stream_, memory_->gradients(), options().precision.grad,
+               plan.parameters.size(Array::gradients), 1.0 / gradient_multiplier_);
       gradient_multiplier_ = 1.0;
     }
-    return arrays("gradients/", memory_->gradients(), options().precision.grad);
+    return reduced_gradients(plan, *memory_);
   }
 
   float loss_scale() const { return scaler_.scale(); }
@@ -215,7 +213,7 @@ class TrainingStep::Impl {
 
   std::string graph() const {
     if (!has_own_memory()) return {};
-    const StepGraph& used = graphs_[reduction_ ? 1 : 0];
+    const StepGraph& used = graph_of(collectives_.has_value(), collectives_ && plan.divides());
     if (used.captured()) return "captured";
     return "eager: " + (used.why_not().empty() ? std::string("fewer than two steps were run") : used.why_not());
   }
@@ -225,10 +223,10 @@ class TrainingStep::Impl {
  private:
   const StepOptions& options() const { return plan.layout.options; }
   void check_allocated() const { ASSAY_CHECK(memory_.has_value(), "call allocate() first"); }
-  std::byte* weight(std::size_t parameter) const {
-    return memory_->weights() +
-           static_cast<std::size_t>(plan.parameters.begin[parameter]) * size_of(options().precision.master);
+  const StepGraph& graph_of(bool reducing, bool gathering) const {
+    return graphs_[(reducing ? 1u : 0u) + (gathering ? 2u : 0u)];
   }
+  StepGraph& graph_of(bool reducing, bool gathering) { return graphs_[(reducing ? 1u : 0u) + (gathering ? 2u : 0u)]; }
   // Whether the device has its own memory and runs asynchronously to the host.
   bool has_own_memory() const { return device_.kind() != DeviceKind::cpu; }
   std::byte* host_inputs(std::int64_t micro_batch) const {
@@ -244,10 +242,18 @@ class TrainingStep::Impl {
 
   // Layers read copies of the masters. The optimizer updates them, unless the masters were written from outside.
   void refresh_copies() {
-    if (copies_stale_ && plan.copy_weights)
-      plan.copy_weights->run(*stream_,
-                             {.a = memory_->weights(), .out = memory_->copies(), .workspace = memory_->arena()});
-    copies_stale_ = false;
+    if (!std::exchange(copies_stale_, false)) return;
+    for (const Update& update : plan.updates)
+      if (update.copy)
+        update.copy->run(*stream_, {.a = at(Array::masters, update, memory_->weights()),
+                                    .out = at(Array::copies, update, memory_->copies()),
+                                    .workspace = memory_->arena()});
+    if (!plan.divides()) return;
+    for (const Bucket& bucket : plan.parameters.buckets) collectives_->gather(bucket, *stream_);
+    collectives_->join(*stream_);
+  }
+  std::byte* at(Array array, const Update& update, std::byte* base) const {
+    return base ? base + plan.offset(array, update.in(array)) : nullptr;
   }
 
   std::int64_t count_valid() {
@@ -290,116 +296,79 @@ class TrainingStep::Impl {
     const RunningStatisticsGuard guard(plan, *memory_, device_, *stream_);
     scales_->initialise(*stream_);
     for (std::int64_t m = 0; m < options().accumulate; ++m) {
-      const Program& program = plan.program(m);
-      const Places places = memory_->places(program, m);
       scales_->reset_magnitudes(*stream_);
-      walk(program, places, nullptr, false, [&](const Instruction& instruction) {
+      const auto rescale = [&](const Instruction& instruction, const Places& places) {
         if (instruction.rounds < 0) return true;
         scales_->use_current_magnitude(static_cast<std::size_t>(instruction.rounds), *stream_);
         instruction.run(*stream_, places);
         return true;
-      });
+      };
+      walk(plan.program(m), m, {.inspect = rescale});
       if (reducing_) {
-        reduce_magnitudes();
-        reduction_->join(*stream_);
+        collectives_->reduce_magnitudes(*scales_, *stream_);
+        collectives_->join(*stream_);
       }
       scales_->update(nullptr, *stream_);
     }
     send_block();  // clears the loss sums
   }
 
-  void reduce_magnitudes() {
-    if (!scales_->any()) return;
-    reduction_->submit([this](Communicator& comm, Stream& stream) { scales_->all_reduce(comm, stream); }, *stream_);
-  }
-
   // The whole step, given its inputs and its block. Does not depend on the host, so that it can be captured.
   void enqueue(PartClock& clock) {
-    if (reducing_ && running_) running_->before(*memory_, *stream_);
+    if (reducing_) collectives_->begin(*stream_);
     scales_->reset_magnitudes(*stream_);
     const std::int64_t last = options().accumulate - 1;
-    for (std::int64_t m = 0; m <= last; ++m) {
-      Program& program = plan.program(m);
-      walk(program, memory_->places(program, m), &clock, reducing_ && m == last, nullptr);
-    }
-    if (reducing_) {
+    for (std::int64_t m = 0; m <= last; ++m)
+      walk(plan.program(m), m,
+           {.clock = &clock, .first = m == 0, .last = m == last, .reduce = reducing_, .gather = gathering_});
+    if (reducing_ || plan.gathers_weights()) {
       clock.begin(Part::exposed_communication, *stream_);
       const trace::Span span(trace::Category::sample, "exposed_communication");
-      reduce_magnitudes();
-      reduction_->join(*stream_);
+      if (reducing_) collectives_->reduce_magnitudes(*scales_, *stream_);
+      collectives_->join(*stream_);
     }
-    clock.begin(Part::optimizer, *stream_);
-    const trace::Span span(trace::Category::sample, "optimizer");
-    StepBlock* block = memory_->block();
-    plan.norm->run(*stream_, {.gradient = memory_->gradients(),
-                              .state = &block->state,
-                              .valid = reducing_ ? &block->sums.valid : nullptr,
-                              .expected = expected_,
-                              .workspace = memory_->arena()});
-    scales_->update(&block->state, *stream_);
-    plan.optimizer->run(*stream_, {.state = &block->state,
-                                   .master = memory_->weights(),
-                                   .gradient = memory_->gradients(),
-                                   .moment1 = memory_->moment(0),
-                                   .moment2 = memory_->moment(1),
-                                   .parameter = memory_->copies(),
-                                   .workspace = memory_->arena()});
+    update(clock);
     clock.begin(Part::done, *stream_);
   }
 
-  // Runs a program. With `reduce`, gradients are reduced as they become ready. `inspect` is called after each
-  // instruction and stops the program by returning false.
-  void walk(const Program& program, const Places& places, PartClock* clock, bool reduce,
-            const std::function<bool(const Instruction&)>& inspect) {
-    const std::vector<Instruction>& list = program.instructions;
-    std::size_t bucket = 0;
-    bool going = true;
-    const auto run = [&](std::size_t i) {
-      list[i].run(*stream_, places);
-      if (inspect) going = inspect(list[i]);
-      if (!reduce) return;
-      if (i + 1 == program.forward_done) reduce_sums();
-      for (; bucket < plan.parameters.buckets.size() && plan.parameters.buckets[bucket].ready == i + 1; ++bucket)
-        reduce_bucket(plan.parameters.buckets[bucket]);
-    };
-    for (std::size_t i = 0; i < list.size() && going;) {
-      const Phase phase = list[i].phase;
-      const bool forward = phase == Phase::forward;
-      if (clock) clock->begin(forward ? Part::forward : Part::backward, *stream_);
-      const trace::Span phase_span(trace::Category::sample, forward ? "forward" : "backward");
-      while (i < list.size() && going && list[i].phase == phase) {
-        const std::size_t scope = list[i].scope;
-        const trace::Span layer_span(trace::Category::layer, program.scopes[scope].c_str());
-        for (; i < list.size() && going && list[i].phase == phase && list[i].scope == scope; ++i) run(i);
-      }
+  void update(PartClock& clock) {
+    clock.begin(Part::optimizer, *stream_);
+    const trace::Span span(trace::Category::sample, "optimizer");
+    StepBlock* block = memory_->block();
+    const ops::GradientNorm::Args norm{.gradient = memory_->gradients(),
+                                       .state = &block->state,
+                                       .valid = reducing_ ? &block->sums.valid : nullptr,
+                                       .expected = expected_,
+                                       .workspace = memory_->arena()};
+    plan.norm->sum(*stream_, norm);
+    if (reducing_ && plan.divides()) {
+      clock.begin(Part::exposed_communication, *stream_);
+      collectives_->reduce_square_sums(*stream_);
+      collectives_->join(*stream_);
+      clock.begin(Part::optimizer, *stream_);
     }
+    plan.norm->fold(*stream_, norm);
+    scales_->update(&block->state, *stream_);
+    for (std::size_t i = 0; i < plan.updates.size(); ++i) {
+      const Update& part = plan.updates[i];
+      part.optimizer->run(*stream_, {.state = &block->state,
+                                     .master = at(Array::masters, part, memory_->weights()),
+                                     .gradient = at(Array::gradients, part, memory_->gradients()),
+                                     .moment1 = at(Array::moments, part, memory_->moment(0)),
+                                     .moment2 = at(Array::moments, part, memory_->moment(1)),
+                                     .parameter = at(Array::copies, part, memory_->copies()),
+                                     .workspace = memory_->arena()});
+      if (gathering_) collectives_->gather(plan.parameters.buckets[i], *stream_);
+    }
+    if (!gathering_) return;
+    clock.begin(Part::exposed_gather, *stream_);
+    const trace::Span waiting(trace::Category::sample, "exposed_communication");
+    collectives_->join(*stream_);
   }
 
-  void reduce_bucket(const Bucket& bucket) {
-    const DType dtype = options().precision.grad;
-    std::byte* at = memory_->gradients() + static_cast<std::size_t>(bucket.begin) * size_of(dtype);
-    const auto count = static_cast<std::size_t>(bucket.end - bucket.begin);
-    const auto job = [at, count, dtype](Communicator& comm, Stream& stream) {
-      const trace::Span span(trace::Category::communication, "all_reduce",
-                             static_cast<std::int64_t>(count * size_of(dtype)));
-      comm.all_reduce(at, at, count, dtype, ReduceOp::sum, stream);
-    };
-    reduction_->submit(job, *stream_);
-  }
-
-  // Called after the forward pass: reduces the loss and the running statistics.
-  void reduce_sums() {
-    if (running_)
-      reduction_->submit([this](Communicator& comm, Stream& stream) { running_->reduce(*memory_, comm, stream); },
-                         *stream_);
-    const auto job = [this](Communicator& comm, Stream& stream) {
-      const trace::Span span(trace::Category::communication, "all_reduce", sizeof(ops::LossSums));
-      ops::LossSums& sums = memory_->block()->sums;
-      static_assert(offsetof(ops::LossSums, correct) == offsetof(ops::LossSums, valid) + sizeof(std::int64_t));
-      comm.all_reduce(&sums.loss, &sums.loss, 1, DType::f64, ReduceOp::sum, stream);
-      comm.all_reduce(&sums.valid, &sums.valid, 2, DType::i64, ReduceOp::sum, stream);
-    };
-    reduction_->submit(job, *stream_);
+  void walk(const Program& program, std::int64_t micro_batch, Walk how) {
+    if (collectives_) how.collectives = &*collectives_;
+    nn::walk(plan, *memory_, program, micro_batch, how, *stream_);
   }
 
   void finish(StepResult& result) {
@@ -423,17 +392,6 @@ class TrainingStep::Impl {
     result.loss = result.valid > 0 ? result.loss_sum / static_cast<double>(result.valid) : 0.0;
   }
 
-  std::vector<StatePart> arrays(const char* prefix, std::byte* base, DType dtype) const {
-    std::vector<StatePart> parts;
-    for (std::size_t i = 0; i < plan.layout.specs.size(); ++i) {
-      const ParameterSpec& spec = plan.layout.specs[i];
-      std::byte* at = base + static_cast<std::size_t>(plan.parameters.begin[i]) * size_of(dtype);
-      parts.push_back(
-          {prefix + spec.name, dtype, spec.shape, at, static_cast<std::size_t>(spec.count()) * size_of(dtype)});
-    }
-    return parts;
-  }
-
   Device& device_;
   Communicator& comm_;
   std::unique_ptr<Stream> stream_;
@@ -446,12 +404,12 @@ class TrainingStep::Impl {
   std::int64_t step_ = 0;  // steps so far
   bool copies_stale_ = true;
   bool reducing_ = false;
+  bool gathering_ = false;
   std::int64_t expected_ = 1;
   double gradient_multiplier_ = 1.0;
-  std::array<StepGraph, 2> graphs_;  // without and with reduction
+  std::array<StepGraph, 4> graphs_;  // without and with what ranks exchange
   StepGraph evaluation_;
-  std::optional<RunningAverage> running_;
-  std::unique_ptr<Reduction> reduction_;  // last: its thread ends first
+  std::optional<StepCollectives> collectives_;  // last: its thread ends first
 };
 
 TrainingStep::TrainingStep(const Model& model, const StepOptions& options, Device& device,
@@ -460,6 +418,7 @@ TrainingStep::TrainingStep(const Model& model, const StepOptions& options, Devic
 TrainingStep::~TrainingStep() = default;
 
 const MemoryPlan& TrainingStep::memory() const { return impl_->plan.memory; }
+parallel::Moved TrainingStep::communication_bytes() const { return parallel::moved_by(impl_->plan.collectives()); }
 std::string TrainingStep::implementations() const { return impl_->plan.layout.ops.implementations(); }
 std::string TrainingStep::choices() const { return impl_->plan.layout.ops.choices(); }
 bool TrainingStep::repeats() const { return impl_->plan.layout.ops.repeats(); }
@@ -469,8 +428,8 @@ void TrainingStep::initialise(std::uint64_t seed) { impl_->initialise(seed); }
 Inputs TrainingStep::inputs(std::int64_t micro_batch) { return impl_->inputs(micro_batch); }
 void TrainingStep::prefetch_inputs() { impl_->prefetch_inputs(); }
 void TrainingStep::discard_prefetched() { impl_->discard_prefetched(); }
-StepResult TrainingStep::step(double learning_rate, bool reduce, const std::function<void()>& meanwhile) {
-  return impl_->step(learning_rate, reduce, meanwhile);
+StepResult TrainingStep::step(double learning_rate, const Exchange& exchange, const std::function<void()>& meanwhile) {
+  return impl_->step(learning_rate, exchange, meanwhile);
 }
 std::string TrainingStep::graph() const { return impl_->graph(); }
 StepResult TrainingStep::evaluate() { return impl_->evaluate(); }

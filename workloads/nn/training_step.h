@@ -6,6 +6,7 @@
 #include "workloads/nn/memory_plan.h"
 #include "workloads/nn/step_options.h"
 #include "workloads/ops/backend.h"
+#include "workloads/parallel/collectives.h"
 
 #include <cstdint>
 #include <functional>
@@ -41,6 +42,7 @@ struct StepResult {
   // Time after backward spent waiting for the reduction. Since gradients are complete on all ranks at once, the minimum
   // over ranks is the transfer itself, and anything beyond that is waiting for ranks that arrive later.
   double exposed_communication = 0;
+  double exposed_gather = 0;  // the same of gathering weights
   double optimizer = 0;
   // Seconds that the device, done with the step, waited for the `meanwhile` of step().
   double idle = 0;
@@ -65,6 +67,12 @@ struct StatePart {
   }
 };
 
+// What ranks exchange in a step. False only to measure what it costs: weights then differ, unless the rate is 0.
+struct Exchange {
+  bool reduce = true;  // gradients and sums
+  bool gather = true;  // weights, if ranks divide the optimizer's work
+};
+
 // The loss is the sum over valid targets divided by their number on all ranks; gradients are reduced as sums.
 class TrainingStep {
  public:
@@ -75,6 +83,8 @@ class TrainingStep {
   ~TrainingStep();
 
   const MemoryPlan& memory() const;
+  // Bytes of gradients and of weights that a step moves between ranks: an all-reduce counts twice.
+  parallel::Moved communication_bytes() const;
   // The implementation of each op, for the record's labels: "conv brgconv:avx512_core; matmul brg:avx512_core".
   std::string implementations() const;
   // What some of them chose by trial.
@@ -98,10 +108,10 @@ class TrainingStep {
   void prefetch_inputs();
   // Undoes prefetch_inputs().
   void discard_prefetched();
-  // Runs the micro-batches, reduces over the ranks (`reduce` is false only to measure exposed communication), clips and
-  // updates. Opens the spans forward, backward, exposed_communication, optimizer. From the second step on, a GPU
-  // replays a graph. On a GPU only, the host runs `meanwhile` while the device works.
-  StepResult step(double learning_rate, bool reduce = true, const std::function<void()>& meanwhile = {});
+  // Runs the micro-batches, reduces over the ranks, clips, updates, and gathers what ranks updated. Opens the spans
+  // forward, backward, exposed_communication, optimizer. From the second step on, a GPU replays a graph. On a GPU only,
+  // the host runs `meanwhile` while the device works.
+  StepResult step(double learning_rate, const Exchange& exchange = {}, const std::function<void()>& meanwhile = {});
   // "captured", or "eager: " and the reason; empty if streams run inline.
   std::string graph() const;
   // Forward pass over inputs(0), with batch norm by running statistics. Does not reduce: add up loss_sum, valid and
@@ -113,10 +123,10 @@ class TrainingStep {
   float loss_scale() const;
   // Whether the gradients are in memory that is registered with the communicator's library.
   bool gradients_are_registered() const;
-  // Everything that determines later steps and that this rank holds; may be written between steps. Valid after
-  // allocate().
+  // Everything that determines later steps, as far as this rank holds it; may be written between steps. Valid after
+  // allocate(). If ranks divide state, call it on every rank.
   std::vector<StatePart> state();
-  // The gradients of the last step (of the mean loss, reduced), for tests.
+  // The gradients of the last step (of the mean loss, reduced) that this rank has, for tests.
   std::vector<StatePart> gradients();
 
  private:

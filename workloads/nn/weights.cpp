@@ -38,13 +38,16 @@ void initialise_weights(const StepPlan& plan, const StepMemory& memory, std::uin
   for (std::size_t i = 0; i < plan.layout.specs.size(); ++i) {
     const ParameterSpec& spec = plan.layout.specs[i];
     const Rng rng(seed, spec.name);
-    std::byte* at = memory.weights() + static_cast<std::size_t>(plan.parameters.begin[i]) * size_of(master);
-    write(at, master, spec.count(), device, stream, [&](std::int64_t first, std::vector<double>& values) {
+    const Range part = plan.parameters.held(Array::masters, i, spec.count());
+    if (part.count == 0) continue;
+    const std::int64_t position = plan.parameters.position(Array::masters, i, part.first);
+    std::byte* at = memory.weights() + plan.offset(Array::masters, position);
+    write(at, master, part.count, device, stream, [&](std::int64_t done, std::vector<double>& values) {
       if (spec.initial != Initial::normal) {
         std::fill(values.begin(), values.end(), spec.initial == Initial::ones ? 1.0 : 0.0);
         return;
       }
-      const auto count = static_cast<std::int64_t>(values.size());
+      const std::int64_t first = part.first + done, count = static_cast<std::int64_t>(values.size());
       ops::fill_random(normal.data() - first, DType::f32, first, first + count, rng);
       for (std::size_t k = 0; k < values.size(); ++k) values[k] = spec.deviation * static_cast<double>(normal[k]);
     });
@@ -53,7 +56,8 @@ void initialise_weights(const StepPlan& plan, const StepMemory& memory, std::uin
     write(at, dtype, count, device, stream,
           [=](std::int64_t, std::vector<double>& values) { std::fill(values.begin(), values.end(), value); });
   };
-  for (int m = 0; m < plan.moments(); ++m) constant(memory.moment(m), master, plan.parameters.count, 0.0);
+  for (int m = 0; m < plan.moments(); ++m)
+    constant(memory.moment(m), master, plan.parameters.size(Array::moments), 0.0);
   for (const RunningStatistic& entry : plan.layout.running)
     constant(memory.running() + entry.offset, entry.dtype, entry.elements, entry.initial);
 }

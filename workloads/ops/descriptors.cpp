@@ -10,6 +10,8 @@
 #include "workloads/ops/quantize.h"
 #include "workloads/ops/rotary.h"
 
+#include <algorithm>
+
 namespace assay::ops {
 
 std::optional<std::string> problem_of_sizes(std::initializer_list<std::pair<const char*, std::int64_t>> sizes) {
@@ -95,6 +97,16 @@ std::optional<std::string> problem_of(const CrossEntropyDesc& d) {
     return fmt::format("smoothing must be at least 0 and below 1, not {}", d.smoothing);
   if (d.ignored >= 0 && d.ignored < d.classes) return fmt::format("the ignored target {} is a class", d.ignored);
   return problem_of_types({d.dtype});
+}
+
+std::vector<GradientNormDesc::Piece> square_sum_blocks(const GradientNormDesc& desc) {
+  constexpr std::int64_t block = 1 << 15;
+  std::vector<GradientNormDesc::Piece> pieces = desc.pieces, blocks;
+  if (pieces.empty()) pieces.push_back({0, desc.count});
+  for (const auto& [begin, count, held] : pieces)
+    for (std::int64_t at = 0; at < count; at += block)
+      blocks.push_back({begin + at, std::min(block, count - at), held});
+  return blocks;
 }
 
 std::optional<std::string> problem_of(const OptimizerDesc& d) {

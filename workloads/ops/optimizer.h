@@ -59,10 +59,21 @@ class Optimizer : public Op {
 // loss_scale, or float(loss_scale * valid / expected) if valid targets were counted during the step. Without any valid
 // target found_infinity is set.
 struct GradientNormDesc {
+  // Elements [begin, begin + count) of the gradient, or as many elements of another rank's.
+  struct Piece {
+    std::int64_t begin = 0;
+    std::int64_t count = 0;
+    bool held = true;
+  };
+
   std::int64_t count = 0;
   DType gradient = DType::f32;
+  // Ranges that are summed apart and then added up in this order, so that the norm depends neither on where they lie
+  // nor on which rank holds which. Empty: all of the gradient.
+  std::vector<Piece> pieces = {};
 };
 
+// run() is sum(), then fold(). Between them ranks that hold different pieces add up their sums.
 class GradientNorm : public Op {
  public:
   struct Args {
@@ -72,8 +83,18 @@ class GradientNorm : public Op {
     std::int64_t expected = 1;            // targets that the gradients were scaled for
     void* workspace = nullptr;
   };
-  virtual void run(Stream&, const Args&) = 0;
+  void run(Stream& stream, const Args& args) {
+    sum(stream, args);
+    fold(stream, args);
+  }
+  // Writes sums of squares, f64, to the start of the workspace: zero for pieces that are not held.
+  virtual void sum(Stream&, const Args&) = 0;
+  virtual void fold(Stream&, const Args&) = 0;
+  virtual std::int64_t sums() const = 0;
 };
+
+// The desc's pieces, or all of its elements, cut into blocks, each of which is summed by itself.
+std::vector<GradientNormDesc::Piece> square_sum_blocks(const GradientNormDesc& desc);
 
 // GradientNorm's scale (above); 0 without a valid target. For devices that share the host's memory.
 inline float gradients_scale(const StepState& state, const GradientNorm::Args& args) {

@@ -5,26 +5,20 @@
 
 namespace assay::parallel {
 
-std::vector<Collective> collectives_of(std::span<const std::int64_t> buckets, std::span<const std::int64_t> blocks,
-                                       const StateTypes& types, const Layout& layout, std::int64_t accumulate) {
-  std::vector<Collective> all;
-  if (layout.zero == 0) {
-    for (const std::int64_t elements : buckets)
-      all.push_back({CollectiveKind::all_reduce, elements, types.gradient, 1});
-    return all;
+Moved moved_by(std::span<const Collective> collectives) {
+  Moved moved;
+  for (const Collective& calls : collectives) {
+    const auto bytes = static_cast<std::uint64_t>(calls.count * calls.bytes());
+    if (calls.kind == CollectiveKind::all_gather)
+      moved.weights += bytes;
+    else
+      moved.gradients += bytes * (calls.kind == CollectiveKind::all_reduce ? 2 : 1);
   }
-  for (const std::int64_t block : blocks) {
-    const std::int64_t elements = slice_of(block, layout.dp) * layout.dp;
-    all.push_back(
-        {CollectiveKind::reduce_scatter, elements, types.gradient, layout.zero > 1 ? accumulate : std::int64_t{1}});
-    all.push_back(
-        {CollectiveKind::all_gather, elements, types.parameter, layout.zero > 2 ? 2 * accumulate : std::int64_t{1}});
-  }
-  return all;
+  return moved;
 }
 
 std::vector<Collective> grouped(std::vector<Collective> collectives) {
-  const auto order = [](const Collective& one) { return std::tuple(one.kind, one.element_bytes, one.elements); };
+  const auto order = [](const Collective& one) { return std::tuple(one.kind, one.dtype, one.elements); };
   std::sort(collectives.begin(), collectives.end(),
             [&](const Collective& a, const Collective& b) { return order(a) < order(b); });
   std::vector<Collective> groups;
@@ -33,8 +27,7 @@ std::vector<Collective> grouped(std::vector<Collective> collectives) {
     std::int64_t sum = 0, calls = 0;
     for (; first < collectives.size(); ++first) {
       const Collective& one = collectives[first];
-      if (one.kind != group.kind || one.element_bytes != group.element_bytes || 10 * one.elements > 11 * group.elements)
-        break;
+      if (one.kind != group.kind || one.dtype != group.dtype || 10 * one.elements > 11 * group.elements) break;
       sum += one.elements * one.count;
       calls += one.count;
     }

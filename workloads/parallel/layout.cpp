@@ -14,9 +14,4 @@ std::optional<std::string> problem_of(const Layout& layout) {
   return std::nullopt;
 }
 
-std::optional<std::string> only_planned(const Layout& layout) {
-  if (layout.zero == 0) return std::nullopt;
-  return "planned: this build trains with zero=0";
-}
-
 }  // namespace assay::parallel

@@ -16,6 +16,8 @@ struct Layout {
   int zero = 0;
 
   std::int64_t ranks() const { return dp * tp * pp; }
+  // Whether ranks divide what zero >= `stage` divides.
+  bool divides(int stage = 1) const { return zero >= stage && dp > 1; }
 };
 
 inline constexpr int max_zero = 3;
@@ -23,7 +25,4 @@ inline constexpr std::int64_t max_dp = 16384;  // the GPUs that Llama 3 405B was
 
 // Why the layout cannot be planned, with the way out; nothing if it can. tp and pp must be 1.
 std::optional<std::string> problem_of(const Layout& layout);
-// Why this build plans the layout but does not train with it; nothing if it does.
-std::optional<std::string> only_planned(const Layout& layout);
-
 }  // namespace assay::parallel

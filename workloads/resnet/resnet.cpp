@@ -212,6 +212,9 @@ nn::ModelCost Resnet::cost(const nn::BatchShape&) const {
 }
 
 void Resnet::build(Builder& builder) const {
+  if (builder.selective())
+    throw UsageError(fmt::format(
+        "checkpointing=selective: {} has no norms beside products; use checkpointing=none or full", c_.name));
   const std::int64_t samples = builder.batch().samples;
   const Network network = plan_network(c_, samples);
   const std::int64_t pixels = samples * c_.image * c_.image * colours;

@@ -96,7 +96,7 @@ class QualityCase final : public Case {
     const std::vector<nn::StatePart> state = trainer_->training_step().state();
     const int ranks = context_->comm.size();
     if (ranks > 1 && context_->comm.rank() == ranks - 1 && context_->inject(Fault::wrong_sum))
-      trainer_->flip_bit(state.front());
+      trainer_->flip_bit(trainer_->common_weight(state));
     checks.at_most("ranks_with_other_weights", trainer_->ranks_that_differ(state), 0);
     check_unusable(*data_, checks);
     judge(checks);

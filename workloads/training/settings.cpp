@@ -66,6 +66,7 @@ nn::StepOptions Settings::step_options() const {
   options.accumulate = accumulate;
   options.checkpointing = checkpointing;
   options.evaluation = quality;
+  options.layout = layout;
   return options;
 }
 
@@ -85,6 +86,9 @@ Settings settings_from(const ModelFamily& family, const Params& params, int rank
   settings.runs = params.integer("runs");
   settings.seed = static_cast<std::uint64_t>(params.integer("seed"));
   settings.ranks = ranks;
+  settings.layout.dp = ranks;
+  settings.layout.zero = static_cast<int>(params.number("zero").value_or(0));
+  if (const auto problem = parallel::problem_of(settings.layout)) throw UsageError(*problem);
 
   const nn::InputSpec input = settings.model->input();
   const bool images = input.image_size > 0;
@@ -114,7 +118,10 @@ Schema training_schema(const ModelFamily& family) {
       recipe_count("seq", {from_recipe, no_seq}).doc("tokens of a sequence; none: images have none"),
       axis::choice<nn::Checkpointing>("checkpointing")
           .runs({"none"})
-          .doc("full: layers are computed again in the backward pass, to save memory"),
+          .doc("computed again in the backward pass, to save memory: selective: outputs of norms and activations; "
+               "full: layers"),
+      axis::integer("zero", 0).range(0, 1e9).omitted_by_default().doc(
+          "what ranks divide (ZeRO): 1 optimizer state, 2 gradients too, 3 weights too; 0: nothing"),
       axis::choice<Scaling>("scaling").runs({"weak"}).doc(
           "over ranks: weak keeps the batch of a rank, strong the batch of all"),
       axis::count("threads", {"all", "core", "node", "cpus"})

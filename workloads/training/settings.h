@@ -13,7 +13,7 @@
 namespace assay {
 
 namespace nn {
-constexpr auto words(Checkpointing) { return std::to_array<std::string_view>({"none", "full"}); }
+constexpr auto words(Checkpointing) { return std::to_array<std::string_view>({"none", "selective", "full"}); }
 }  // namespace nn
 
 namespace training {
@@ -54,6 +54,7 @@ struct Settings {
   std::int64_t runs = 1;
   std::uint64_t seed = 0;
   int ranks = 1;
+  parallel::Layout layout;
 
   // Per rank.
   std::int64_t micro_batch = 1;

@@ -80,16 +80,19 @@ class ThroughputCase final : public Case {
     check_losses(checks);
     // Losses depend on all ranks, which may have chosen different ops.
     repeats_ = context_->comm.max_of(trainer_->training_step().repeats() ? 0 : 1) < 0.5;
+    // Ranks that divide gradients have none in common; a wrong sum is then one of those that they gathered.
+    const bool divides = settings_.layout.divides();
     const std::vector<nn::StatePart> gradients = trainer_->training_step().gradients();
+    const std::vector<nn::StatePart> state = trainer_->training_step().state();
     if (context_->comm.size() > 1 && last_rank() && context_->inject(Fault::wrong_sum))
-      trainer_->flip_bit(gradients.front());
-    checks.at_most("ranks_with_other_gradients", trainer_->ranks_that_differ(gradients), 0);
-    checks.at_most("ranks_with_other_weights", trainer_->ranks_that_differ(trainer_->training_step().state()), 0);
+      trainer_->flip_bit(divides ? trainer_->common_weight(state) : gradients.front());
+    if (!divides) checks.at_most("ranks_with_other_gradients", trainer_->ranks_that_differ(gradients), 0);
+    checks.at_most("ranks_with_other_weights", trainer_->ranks_that_differ(state), 0);
     peak_bytes_ = memory_watch_->peak();
     check_memory(checks);
     check_unusable(*data_, checks);
     if (settings_.save_every > 0) check_resume(checks);
-    if (context_->comm.size() > 1) compare_without_reduction();
+    if (context_->comm.size() > 1) compare_without_exchange();
     check_repetition(checks);
     fill_record();
     if (settings_.checkpointing == nn::Checkpointing::full && !extra_seconds_) compare_without_checkpointing();
@@ -225,7 +228,8 @@ class ThroughputCase final : public Case {
     trainer_->open(data_, seed, trainer_->steps());
     const auto first = static_cast<std::size_t>(trainer_->steps());
     const std::size_t steps = first < losses_.size() ? std::min(repeated_steps, losses_.size() - first) : 0;
-    if (last_rank() && context_->inject(Fault::bit_flip)) trainer_->flip_bit(trainer_->training_step().state().front());
+    const std::vector<nn::StatePart> state = trainer_->training_step().state();
+    if (last_rank() && context_->inject(Fault::bit_flip)) trainer_->flip_bit(state.front());
     std::vector<std::string> detail;
     for (std::size_t i = 0; i < steps; ++i) {
       const double loss = train_one_unsaved().result.loss;
@@ -246,41 +250,52 @@ class ThroughputCase final : public Case {
                 {fmt::format("loss {}, then {}", losses_.front(), again)});
   }
 
-  Step train_one_unsaved(bool reduce = true) {
-    return trainer_->step(timing_rate(settings_.recipe.schedule, trainer_->steps() + 1), reduce);
-  }
+  Step train_one_unsaved() { return trainer_->step(timing_rate(settings_.recipe.schedule, trainer_->steps() + 1)); }
 
-  // Alternates steps with and without reduction. The rate is 0, since weights of ranks would diverge without it.
-  void compare_without_reduction() {
+  // Alternates steps with and without what ranks exchange. The rate is 0, since weights of ranks would diverge without
+  // it.
+  void compare_without_exchange() {
     Communicator& comm = context_->comm;
     const auto stream = context_->device.make_stream();
-    const auto timed = [&](bool reduce) {
+    const auto timed = [&](const nn::Exchange& exchange) {
       comm.barrier();
       comm.line_up(*stream);
       stream->synchronize();
       const Clock::time_point start = Clock::now();
-      trainer_->step(0, reduce);
+      trainer_->step(0, exchange);
       return seconds_since(start);
     };
-    // The first two steps without reduction also make a graph: do not time them.
+    const bool divides = settings_.layout.divides();
+    constexpr nn::Exchange all = {}, none = {false, false}, without_reduce = {false, true},
+                           without_gather = {true, false};
+    // The first two steps of a kind also make a graph: do not time them.
     if (context_->device.kind() != DeviceKind::cpu)
-      for (int i = 0; i < 2; ++i) timed(false);
+      for (int i = 0; i < 2; ++i) {
+        timed(none);
+        if (divides) timed(without_reduce), timed(without_gather);
+      }
     const Clock::time_point start = Clock::now();
-    std::vector<double> exposed, skew, transfer;
+    std::vector<double> exposed, skew, transfer, data, gather;
     const double max_seconds =
         comm.broadcast_value(std::max(context_->outputs.protocol.max_seconds, 5 * step_seconds_));
     do {
-      const double on = comm.max_of(timed(true));
-      const double own = timed(false);
+      const double on = comm.max_of(timed(all));
+      const double own = timed(none);
       const double slowest = comm.max_of(own);
       const double mean = sum_over_ranks(comm, own) / comm.size();
       exposed.push_back(on - mean);
       skew.push_back(slowest - mean);
       transfer.push_back(on - slowest);
+      if (!divides) continue;
+      data.push_back(on - comm.max_of(timed(without_reduce)));
+      gather.push_back(on - comm.max_of(timed(without_gather)));
     } while (exposed.size() < max_pairs && comm.max_of(seconds_since(start)) < max_seconds);
     exposed_ = median(exposed);
     skew_ = median(skew);
     transfer_ = median(transfer);
+    if (!divides) return;
+    exposed_data_ = median(data);
+    exposed_gather_ = median(gather);
   }
 
   // Measures what activation checkpointing costs and saves, by the same steps without it. Frees the case's trainer to
@@ -329,6 +344,7 @@ class ThroughputCase final : public Case {
     context.outputs.labels["peak"] = roof_ ? roof_->source : "no sheet gives this machine's peak";
     if (measured_roof_) context.outputs.labels["peak_measured"] = measured_roof_->source;
     memory_ = trainer_->memory();
+    moved_ = trainer_->training_step().communication_bytes();
     context.outputs.labels["planned_memory"] = memory_.text();
   }
 
@@ -351,6 +367,7 @@ class ThroughputCase final : public Case {
   std::optional<CaseFiles> files_;
   nn::ModelCost cost_;
   nn::MemoryPlan memory_;
+  std::pair<std::uint64_t, std::uint64_t> moved_;  // bytes of gradients and of weights, by a step
   std::optional<Roof> roof_, measured_roof_;
 
   std::vector<Step> steps_;  // of the last measure(), warm-up included
@@ -363,7 +380,8 @@ class ThroughputCase final : public Case {
   std::optional<MemoryWatch> memory_watch_;
   std::optional<std::uint64_t> peak_bytes_;
   std::optional<double> communication_;  // bytes that NCCL allocated when it connected the ranks
-  std::optional<double> growth_, exposed_, skew_, transfer_, extra_seconds_, saved_planned_, saved_measured_;
+  std::optional<double> growth_, exposed_, exposed_data_, exposed_gather_, skew_, transfer_, extra_seconds_,
+      saved_planned_, saved_measured_;
   std::vector<Transfer> written_;
   std::optional<Transfer> read_;
 };
@@ -405,6 +423,10 @@ std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
     all.push_back(value_metric("exposed_communication", 0.0, "s"));
   } else {
     all.push_back(value_metric("exposed_communication", exposed_, "s"));
+    if (settings_.layout.divides()) {
+      all.push_back(value_metric("exposed_communication_data", exposed_data_, "s"));
+      all.push_back(value_metric("exposed_communication_gather", exposed_gather_, "s"));
+    }
     all.push_back(value_metric("arrival_skew", skew_, "s"));
     all.push_back(value_metric("transfer", transfer_, "s"));
     double cpu = 0;
@@ -412,6 +434,11 @@ std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
     // On a GPU the host's threads do not communicate.
     if (context_->device.kind() == DeviceKind::cpu)
       all.push_back(value_metric("communication_cpu", steps > 0 ? std::optional(cpu / steps) : std::nullopt, "s"));
+  }
+  if (context_->comm.size() > 1) {
+    all.push_back(value_metric("communication_bytes_data", static_cast<double>(moved_.gradients), "B"));
+    if (settings_.layout.divides())
+      all.push_back(value_metric("communication_bytes_gather", static_cast<double>(moved_.weights), "B"));
   }
   const bool ten = losses_.size() >= loss_step;
   all.push_back(value_metric("loss_step_10", ten ? std::optional(losses_[loss_step - 1]) : std::nullopt, "1"));
@@ -426,6 +453,8 @@ std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
   all.push_back(value_metric("planned_optimizer", bytes(memory_.optimizer), "B"));
   all.push_back(value_metric("planned_activations", bytes(memory_.activations), "B"));
   all.push_back(value_metric("planned_workspace", bytes(memory_.workspace), "B"));
+  if (memory_.communication > 0)
+    all.push_back(value_metric("planned_communication", bytes(memory_.communication), "B"));
   if (settings_.checkpointing == nn::Checkpointing::full) {
     all.push_back(value_metric("checkpointing_time", extra_seconds_, "s"));
     all.push_back(value_metric("checkpointing_saved", saved_measured_, "B", Better::higher));

@@ -123,13 +123,13 @@ double Trainer::fill() {
   return seconds_since(start);
 }
 
-Step Trainer::step(double learning_rate, bool reduce) {
+Step Trainer::step(double learning_rate, const nn::Exchange& exchange) {
   Step step;
   const Clock::time_point start = Clock::now();
   if (!filled_) step.parts.data_wait = fill();
   filled_ = false;
   // While a GPU runs this step, make and send the next batch.
-  step.result = step_->step(learning_rate, reduce, [this] {
+  step.result = step_->step(learning_rate, exchange, [this] {
     fill();
     step_->prefetch_inputs();
     filled_ = true;
@@ -138,7 +138,7 @@ Step Trainer::step(double learning_rate, bool reduce) {
   step.parts.data_wait += step.result.idle;
   step.parts.forward = step.result.forward;
   step.parts.backward = step.result.backward;
-  step.parts.exposed_communication = step.result.exposed_communication;
+  step.parts.exposed_communication = step.result.exposed_communication + step.result.exposed_gather;
   step.parts.optimizer = step.result.optimizer;
   if (slow_) {
     const double seconds = seconds_since(start), end = 2 * seconds - step.parts.exposed_communication;
@@ -162,6 +162,16 @@ void Trainer::flip_bit(const nn::StatePart& part) {
   byte ^= std::byte{0x40};
   device_.copy(at, &byte, 1, *stream);
   stream->synchronize();
+}
+
+// Vectors stay whole, however much ranks divide.
+const nn::StatePart& Trainer::common_weight(const std::vector<nn::StatePart>& state) const {
+  if (!settings_.layout.divides()) return state.front();
+  const auto vector = std::find_if(state.begin(), state.end(), [](const nn::StatePart& part) {
+    return part.name.starts_with("weights/") && part.shape.size() == 1;
+  });
+  ASSAY_CHECK(vector != state.end(), "the model has no vectors");
+  return *vector;
 }
 
 // Every rank sees the same loss and reduced gradients, so all throw together.
@@ -193,8 +203,10 @@ Evaluation Trainer::evaluate() {
   Sums own, sums;
   for (std::int64_t i = 0; i < validation_->epoch(); ++i) {
     const data::FilledBatch filled = validation_->next(arrays_of(step_->inputs(0)));
-    if (filled.samples == 0) continue;
+    // Ranks that gather weights in the forward pass run it together, with or without samples.
+    if (filled.samples == 0 && !settings_.layout.divides(3)) continue;
     const nn::StepResult result = step_->evaluate();
+    if (filled.samples == 0) continue;
     own.loss += result.loss_sum;
     own.valid += static_cast<double>(result.valid);
     own.correct += static_cast<double>(result.correct);
@@ -219,10 +231,10 @@ Evaluation Trainer::evaluate() {
 
 Transfer Trainer::save(const std::filesystem::path& file, const CheckpointIdentity& identity, Json meta) {
   meta["steps"] = steps_;
-  const CheckpointNotes notes{
-      identity,
-      fmt::format("{} ranks, micro_batch {}, accumulate {}", comm_.size(), settings_.micro_batch, settings_.accumulate),
-      std::move(meta)};
+  const CheckpointNotes notes{identity,
+                              fmt::format("{} ranks, zero {}, micro_batch {}, accumulate {}", comm_.size(),
+                                          settings_.layout.zero, settings_.micro_batch, settings_.accumulate),
+                              std::move(meta)};
   return write_checkpoint(file, notes, step_->state(), device_, comm_);
 }
 

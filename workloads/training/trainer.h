@@ -69,7 +69,7 @@ class Trainer {
   // Starts the data where it is after so many steps, in the order of `seed`; workers begin to make batches.
   void open(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed, std::int64_t after = 0);
   // One optimizer step. Throws Error that names step and first tensor if a value is not finite.
-  Step step(double learning_rate, bool reduce = true);
+  Step step(double learning_rate, const nn::Exchange& exchange = {});
   // Only in mode quality, whose steps are planned with an evaluation.
   Evaluation evaluate();
   // The fault slow-rank: from now on steps take twice as long on this rank, not counting waits for other ranks.
@@ -80,6 +80,8 @@ class Trainer {
   void stall() { stalls_ = true; }
   // For fault injection: flips the upper mantissa bit of the part's first element, which stays finite.
   void flip_bit(const nn::StatePart& part);
+  // A part of the state that every rank holds whole.
+  const nn::StatePart& common_weight(const std::vector<nn::StatePart>& state) const;
   // Optimizer steps since initialise().
   std::int64_t steps() const { return steps_; }
 

@@ -67,11 +67,10 @@ transformer::Config open_model(const std::string& word) {
                                opened.why_not, more_layers, suggestion(word, names)));
 }
 
-// The settings of a case: those of the whole model, and how its ranks divide it.
+// The settings of a case: those of the whole model.
 struct SliceSettings {
   transformer::Config config;
   training::Settings whole;
-  parallel::Layout layout;
   bool beside_whole = false;
 
   // Layers of the models that are timed.
@@ -97,7 +96,6 @@ SliceSettings settings_from(const Params& params, int ranks) {
   for (const auto& [name, value] : params.items())
     if (of_family.has(name)) of_family.set(name, value);
   settings.whole = training::settings_from(family, of_family, ranks);
-  settings.layout = {.dp = ranks, .zero = static_cast<int>(params.integer("zero"))};
   settings.beside_whole = params.flag("whole");
   return settings;
 }
@@ -107,9 +105,7 @@ nn::MemoryPlan plan_memory(const SliceSettings& settings, DeviceKind device) {
   nn::MemoryPlan sum;
   for (const std::int64_t layers : settings.depths()) {
     const training::Settings part = settings.with_layers(layers);
-    const nn::StepPlan plan(*part.model, part.step_options(), {.kind = device}, nn::make_planning_backend(device));
-    (void)nn::memory_on(plan, settings.layout);  // refuses layouts that this step cannot have
-    sum += plan.memory;
+    sum += nn::plan_memory(*part.model, part.step_options(), {.kind = device});
   }
   return sum;
 }
@@ -143,10 +139,9 @@ class SliceCase final : public Case {
     Attributes& labels = context.outputs.labels;
     labels["layers"] = std::to_string(settings_.config.layers);
     labels["planned_memory"] = planned_.text();
-    if (const auto planned = parallel::only_planned(settings_.layout)) labels["steps"] = *planned;
-    labels["collectives"] = context.comm.size() > 1
-                                ? fmt::format("of zero={} on {} ranks", settings_.layout.zero, context.comm.size())
-                                : "not timed: one rank sends nothing; add --ranks";
+    labels["collectives"] = context.comm.size() > 1 ? fmt::format("of zero={} on {} ranks", settings_.whole.layout.zero,
+                                                                  context.comm.size())
+                                                    : "not timed: one rank sends nothing; add --ranks";
   }
 
   void measure(Sampler& sampler) override {
@@ -291,7 +286,7 @@ class SliceCase final : public Case {
     Device& device = context_->device;
     const nn::StepPlan plan(*settings_.whole.model, settings_.whole.step_options(), nn::profile_of(device),
                             nn::make_planning_backend(device.kind()));
-    const std::vector<Collective> groups = parallel::grouped(nn::collectives_of(plan, settings_.layout));
+    const std::vector<Collective> groups = parallel::grouped(plan.collectives());
     std::int64_t largest = 0;
     for (const Collective& calls : groups) largest = std::max(largest, calls.bytes());
     const auto stream = device.make_stream();
@@ -304,16 +299,15 @@ class SliceCase final : public Case {
 
   Estimated time_of(const Collective& calls, std::byte* at, Stream& stream, double max_seconds) {
     Communicator& comm = context_->comm;
-    const nn::Precision precision = settings_.whole.step_options().precision;
     const auto all = static_cast<std::size_t>(calls.elements);
     const std::size_t slice = all / static_cast<std::size_t>(comm.size());
     const auto call = [&] {
       switch (calls.kind) {
-        case CollectiveKind::all_reduce: comm.all_reduce(at, at, all, precision.grad, ReduceOp::sum, stream); break;
+        case CollectiveKind::all_reduce: comm.all_reduce(at, at, all, calls.dtype, ReduceOp::sum, stream); break;
         case CollectiveKind::reduce_scatter:
-          comm.reduce_scatter(at, at, slice, precision.grad, ReduceOp::sum, stream);
+          comm.reduce_scatter(at, at, slice, calls.dtype, ReduceOp::sum, stream);
           break;
-        case CollectiveKind::all_gather: comm.all_gather(at, at, slice, precision.param, stream); break;
+        case CollectiveKind::all_gather: comm.all_gather(at, at, slice, calls.dtype, stream); break;
       }
       stream.synchronize();
     };
@@ -367,13 +361,10 @@ Estimate estimate(const Params& params, const World& world) {
 // Of a training case, those that a step's time depends on.
 Schema slice_schema() {
   static const std::set<std::string> of_training = {"model", "precision",     "micro_batch", "accumulate",
-                                                    "seq",   "checkpointing", "threads"};
+                                                    "seq",   "checkpointing", "zero",        "threads"};
   Schema schema;
   for (const ParamSpec& spec : training::training_schema(llama_models))
     if (of_training.contains(spec.name)) schema.push_back(spec);
-  schema.push_back(axis::integer("zero", 0)
-                       .range(0, parallel::max_zero)
-                       .doc("stage of ZeRO whose collective calls are timed, between several ranks"));
   schema.push_back(axis::flag("whole").doc("also time the whole model, to see how far the sum is off"));
   return schema;
 }

@@ -83,18 +83,31 @@ class Block {
     builder.recomputing(false);
   }
 
-  // From the gradient of the outgoing stream to that of the incoming one.
-  Tensor backward(Builder& builder, Tensor d) {
-    const Builder::Scope scope(builder, name_);
+  // From the gradient of the outgoing stream to that of the incoming one. If the outputs of norms were not kept, they
+  // are computed again just before; that of `before`, if the stream comes from that norm.
+  Tensor backward(Builder& builder, Tensor d, const nn::Norm* before) {
+    const bool again = builder.selective();
+    const auto refresh_mlp = [&] {
+      if (again) mlp_.refresh(builder, (config_.post_norm ? norm1_ : norm2_).recompute(builder));
+    };
     if (config_.post_norm) {
+      // The stream is named outside of this block.
+      const Tensor in = again && before ? before->recompute(builder) : in_;
+      const Builder::Scope scope(builder, name_);
       d = norm2_.backward(builder, d);
+      refresh_mlp();
       d = mlp_.backward(builder, d, {.dx = d, .add = true});
       d = norm1_.backward(builder, d);
+      if (again) attention_.refresh(builder, in);
       return attention_.backward(builder, d, {.dx = d, .add = true});
     }
+    const Builder::Scope scope(builder, name_);
+    refresh_mlp();
     d = norm2_.backward(builder, mlp_.backward(builder, d, {}), d);
+    if (again) attention_.refresh(builder, norm1_.recompute(builder));
     return norm1_.backward(builder, attention_.backward(builder, d, {}), d);
   }
+  const nn::Norm& last_norm() const { return norm2_; }
 
  private:
   const Config& config_;
@@ -204,6 +217,10 @@ nn::ModelCost Transformer::cost(const nn::BatchShape& batch) const {
 
 void Transformer::build(Builder& builder) const {
   check(builder.batch());
+  if (builder.selective() && builder.fp8())
+    throw UsageError(
+        "checkpointing=selective: with 8-bit products the inputs of products are kept in 8 bits instead; use "
+        "checkpointing=none or full");
   const std::int64_t rows = builder.batch().samples * builder.batch().seq;
   nn::Embedding embedding(builder, {.vocabulary = c_.vocabulary,
                                     .width = c_.width,
@@ -246,9 +263,10 @@ void Transformer::build(Builder& builder) const {
     d = transform->backward_through_gelu(builder, d, c_.mlp);
   }
   if (final_norm()) d = norm->backward(builder, d);
-  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
-    if (builder.checkpointing()) block->recompute(builder);
-    d = block->backward(builder, d);
+  for (std::size_t i = blocks.size(); i-- > 0;) {
+    if (builder.checkpointing()) blocks[i].recompute(builder);
+    const nn::Norm* first = embedding_norm ? &*embedding_norm : nullptr;
+    d = blocks[i].backward(builder, d, i > 0 ? &blocks[i - 1].last_norm() : first);
   }
   if (embedding_norm) d = embedding_norm->backward(builder, d);
   embedding.backward(builder, d);

@@ -230,7 +230,7 @@ TEST_P(GpuModels, PrefetchedInputsAreTheNextStepsBatch) {
     fill(plain.step, i);
     const double want = plain.step.step(1e-2).loss;
     const double got = prefetching.step
-                           .step(1e-2, true,
+                           .step(1e-2, {},
                                  [&] {
                                    fill(prefetching.step, i + 1);
                                    prefetching.step.prefetch_inputs();

@@ -109,6 +109,11 @@ TEST_P(OnGpu, TheEstimateIsTheStepsOwnPlan) {
   }
 }
 
+StepOptions on(StepOptions options, std::int64_t ranks, int zero) {
+  options.layout = {.dp = ranks, .zero = zero};
+  return options;
+}
+
 TEST(Layouts, DivideTheStateOfAModel) {
   const auto model = test::shipped("llama-160m");
   const StepOptions options = options_of(*model, "bf16", false, 1);
@@ -122,18 +127,17 @@ TEST(Layouts, DivideTheStateOfAModel) {
   EXPECT_LT(tables, 0.005 * state(alone));
   const double stages[] = {18, 6 + 12 / 8.0, 2 + 16 / 8.0, 18 / 8.0};
   for (int zero = 0; zero <= 3; ++zero) {
-    const MemoryPlan plan = plan_memory(*model, options, gpu, {.dp = 8, .zero = zero});
+    const MemoryPlan plan = plan_memory(*model, on(options, 8, zero), gpu);
     EXPECT_NEAR(state(plan) - tables, stages[zero] * parameters, 0.001 * stages[zero] * parameters) << zero;
     EXPECT_EQ(plan.activations, alone.activations);
     EXPECT_EQ(plan.communication > 0, zero > 1);
   }
   // The two largest neighbours are the last block and the head, or the embedding and the first block.
   const double pair = 32000.0 * 768 + (4 * 768 * 768 + 3 * 768 * 3072 + 2 * 768);
-  EXPECT_NEAR(static_cast<double>(plan_memory(*model, options, gpu, {.dp = 8, .zero = 2}).communication), 4 * pair,
-              4096);
+  EXPECT_NEAR(static_cast<double>(plan_memory(*model, on(options, 8, 2), gpu).communication), 4 * pair, 4096);
   StepOptions fp8 = options_of(*model, "fp8", false, 1);
-  EXPECT_THROW(plan_memory(*model, fp8, gpu, {.dp = 8, .zero = 1}), UsageError);
-  EXPECT_THROW(plan_memory(*model, options, gpu, {.dp = 8, .zero = 4}), UsageError);
+  EXPECT_THROW(plan_memory(*model, on(fp8, 8, 1), gpu), UsageError);
+  EXPECT_THROW(plan_memory(*model, on(options, 8, 4), gpu), UsageError);
 }
 
 }  // namespace

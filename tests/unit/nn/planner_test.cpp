@@ -117,7 +117,7 @@ TEST(ParameterLayout, BucketsAreSlicesInOrderOfReadiness) {
     specs.push_back({.name = std::to_string(i), .shape = {i % 3 == 2 ? 5 : 40 + i}, .decay = i % 3 != 2});
     ready.push_back(static_cast<std::size_t>(100 - 10 * i));
   }
-  const ParameterLayout layout = lay_out(specs, ready, 100);
+  const ParameterLayout layout = lay_out(specs, ready, {100});
   std::vector<bool> covered(static_cast<std::size_t>(layout.count));
   std::size_t last = 0;
   for (const Bucket& bucket : layout.buckets) {
@@ -142,7 +142,7 @@ TEST(ParameterLayout, LeavesTheRequestedRoom) {
   const std::vector<ParameterSpec> specs = {{.name = "a", .shape = {40}}, {.name = "b", .shape = {3, 16}}};
   const std::vector<std::size_t> ready = {1, 2};
   const std::vector<std::int64_t> room = {9, 16};
-  const ParameterLayout layout = lay_out(specs, ready, 1000, room);
+  const ParameterLayout layout = lay_out(specs, ready, {1000}, room);
   EXPECT_EQ(layout.begin, (std::vector<std::int64_t>{0, 64}));
   EXPECT_EQ(layout.count, 128);
   EXPECT_EQ(layout.buckets.back().end, 128);

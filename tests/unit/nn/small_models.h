@@ -92,6 +92,12 @@ inline std::unique_ptr<Model> model(const std::string& kind) {
   if (kind == "bert") return transformer::make_transformer(bert());
   if (kind == "wide_gpt2") return transformer::make_transformer(widened(gpt2()));
   if (kind == "wide_llama") return transformer::make_transformer(widened(llama()));
+  if (kind == "deep_llama" || kind == "deep_gpt2") {
+    transformer::Config c = widened(kind == "deep_llama" ? llama() : gpt2());
+    c.layers = 8;
+    c.vocabulary = 16;
+    return transformer::make_transformer(c);
+  }
   if (kind == "wide_bert") return transformer::make_transformer(widened(bert()));
   return resnet::make_resnet(resnet(kind == "basic" ? resnet::BlockKind::basic : resnet::BlockKind::bottleneck));
 }

@@ -50,6 +50,33 @@ TEST_P(Models, CheckpointingDoesNotChangeABit) {
   EXPECT_EQ(values(none.step.state()), values(full.step.state()));
 }
 
+TEST(Selective, DropsWhatTheFormulaSaysAndChangesNoBit) {
+  for (const std::string kind : {"deep_gpt2", "deep_llama", "bert", "qwen2"})
+    for (const std::int64_t accumulate : {1, 2}) {
+      StepOptions options = small_options(kind);
+      options.accumulate = accumulate;
+      SmallStep none(kind, options);
+      options.checkpointing = Checkpointing::selective;
+      SmallStep selective(kind, options);
+      EXPECT_EQ(losses(none, 4), losses(selective, 4)) << kind;
+      EXPECT_EQ(values(none.step.state()), values(selective.step.state())) << kind;
+    }
+  // Per layer and row the two outputs of norms (2 h) and that of the activation (f), but for the layer at the peak.
+  for (const std::string kind : {"deep_gpt2", "deep_llama"}) {
+    StepOptions options = small_options(kind);
+    options.batch = {.samples = 32, .seq = 8};
+    const std::uint64_t kept = SmallStep(kind, options).step.memory().activations;
+    options.checkpointing = Checkpointing::selective;
+    const std::uint64_t left = SmallStep(kind, options).step.memory().activations;
+    constexpr double rows = 32 * 8, width = 32, hidden = 48, layers = 8;
+    const double each = rows * (2 * width + hidden) * sizeof(double);
+    EXPECT_LE(static_cast<double>(kept - left), layers * each) << kind;
+    EXPECT_GE(static_cast<double>(kept - left), (layers - 1.5) * each) << kind;
+    options.checkpointing = Checkpointing::full;
+    EXPECT_LT(SmallStep(kind, options).step.memory().activations, left) << kind;
+  }
+}
+
 TEST_P(Models, RunsAreBitwiseEqual) {
   SmallStep a(GetParam(), small_options(GetParam())), b(GetParam(), small_options(GetParam()));
   EXPECT_EQ(losses(a, 3), losses(b, 3));

@@ -75,8 +75,6 @@ TEST(Layout, IsRefusedWithTheNearestThatWorks) {
   EXPECT_THAT(problem_of({.tp = 2}).value_or(""), HasSubstr("use tp=1"));
   EXPECT_THAT(problem_of({.pp = 2}).value_or(""), HasSubstr("use pp=1"));
   EXPECT_THAT(problem_of({.dp = 0}).value_or(""), HasSubstr("from 1 to 16384"));
-  EXPECT_FALSE(only_planned({.dp = 8}));
-  EXPECT_THAT(only_planned({.dp = 8, .zero = 1}).value_or(""), HasSubstr("trains with zero=0"));
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ class Attention {
   // x (B, T, width) to (B, T, width).
   Tensor forward(Builder& builder, Tensor x);
   // The gradient of x, added to into.dx if into.add.
+  // Before backward, with the input again.
+  void refresh(Builder& builder, Tensor x) { qkv_projection_.refresh(builder, x); }
   Tensor backward(Builder& builder, Tensor dy, const Linear::Into& into);
 
  private:

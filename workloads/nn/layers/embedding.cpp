@@ -46,6 +46,7 @@ void Embedding::backward(Builder& builder, Tensor dy) {
   backward.accumulate_table = builder.adds_to(table_);
   for (const Parameter other : {positions_, types_})
     if (other) backward.accumulate_others = builder.adds_to(other);
+  if (shape_.positions > builder.batch().seq) builder.writes_partly(positions_);
   const Tensor ids = builder.input(Input::ids, rows);
   const Tensor type_ids = shape_.types > 0 ? builder.input(Input::type_ids, rows) : Tensor{};
   const Tensor table = builder.gradient(table_), positions = builder.gradient(positions_);

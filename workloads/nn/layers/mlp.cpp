@@ -27,13 +27,22 @@ Tensor Mlp::hidden(Builder& builder, Tensor x, std::int64_t rows) {
     const bool tanh = shape_.kind == ops::ActivationKind::gelu_tanh;
     return in_.forward(builder, x, rows, tanh ? ops::Epilogue::gelu_tanh : ops::Epilogue::gelu_erf);
   }
-  const Tensor gate_up = gate_up_ = in_.forward(builder, x, rows);
+  gate_up_ = in_.forward(builder, x, rows);
+  return activated(builder, gate_up_);
+}
+
+Tensor Mlp::activated(Builder& builder, Tensor x) const {
   const Builder::Scope scope(builder, name_);
-  const Tensor y = builder.tensor("hidden", rows * shape_.hidden, builder.compute());
-  const ops::ActivationDesc desc{shape_.kind, rows, shape_.hidden, builder.compute()};
-  builder.run(builder.op<ops::ActivationForward>(desc), {gate_up}, {y},
-              [=](const Places& at) { return ops::ActivationForward::Args{.x = at.at(gate_up), .y = at.at(y)}; });
+  const Tensor y = builder.tensor("hidden", rows_ * shape_.hidden, builder.compute());
+  const ops::ActivationDesc desc{shape_.kind, rows_, shape_.hidden, builder.compute()};
+  builder.run(builder.op<ops::ActivationForward>(desc), {x}, {y},
+              [=](const Places& at) { return ops::ActivationForward::Args{.x = at.at(x), .y = at.at(y)}; });
   return y;
+}
+
+void Mlp::refresh(Builder& builder, Tensor x) {
+  in_.refresh(builder, x);
+  out_.refresh(builder, activated(builder, gated(shape_) ? gate_up_ : in_.before_epilogue()));
 }
 
 Tensor Mlp::forward(Builder& builder, Tensor x, std::int64_t rows) {

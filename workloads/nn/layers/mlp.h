@@ -23,10 +23,13 @@ class Mlp {
   Tensor forward(Builder& builder, Tensor x, std::int64_t rows);
   // Repeats the forward pass without its last product, whose result backward does not need.
   void recompute(Builder& builder, Tensor x, std::int64_t rows);
+  // Before backward, with the input again: computes only the activation again.
+  void refresh(Builder& builder, Tensor x);
   Tensor backward(Builder& builder, Tensor dy, const Linear::Into& into);
 
  private:
   Tensor hidden(Builder& builder, Tensor x, std::int64_t rows);
+  Tensor activated(Builder& builder, Tensor x) const;
 
   std::string name_;
   MlpShape shape_;

@@ -43,6 +43,23 @@ Tensor Norm::forward(Builder& builder, Tensor x, Tensor residual, std::int64_t r
   return y;
 }
 
+Tensor Norm::recompute(Builder& builder) const {
+  const Builder::Scope scope(builder, name_);
+  const auto op = builder.op<ops::NormForward>(desc(builder, false));
+  const Tensor y = builder.tensor("again", rows_ * shape_.columns, builder.compute());
+  const Tensor weight = builder.weight(weight_), bias = builder.weight(bias_), sum = sum_;
+  const Tensor mean = mean_, inverse = inverse_;
+  builder.run(op, {sum, weight, bias}, {y, mean, inverse}, [=](const Places& at) {
+    return ops::NormForward::Args{.x = at.at(sum),
+                                  .weight = at.at(weight),
+                                  .bias = at.at(bias),
+                                  .y = at.at(y),
+                                  .saved_mean = at.at(mean),
+                                  .saved_inverse_deviation = at.at(inverse)};
+  });
+  return y;
+}
+
 Tensor Norm::backward(Builder& builder, Tensor dy, Tensor dsum) {
   const Builder::Scope scope(builder, name_);
   ops::NormDesc backward = desc(builder, false);

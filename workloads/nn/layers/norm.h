@@ -22,6 +22,8 @@ class Norm {
   // Normalises x or x + residual, (rows, columns), which is then sum().
   Tensor forward(Builder& builder, Tensor x, Tensor residual, std::int64_t rows);
   Tensor sum() const { return sum_; }
+  // The output of the last forward pass again, to the bit.
+  Tensor recompute(Builder& builder) const;
 
   // The gradient of both x and residual; dsum (may be absent) is the gradient of sum from other consumers. Overwrites
   // dsum, else dy.

@@ -63,22 +63,27 @@ std::string problem(const OptimizerDesc& d) {
 class CpuGradientNorm final : public VectorOp<GradientNorm> {
  public:
   CpuGradientNorm(const GradientNormDesc& desc)
-      : d_(desc),
-        blocks_((desc.count + block - 1) / block),
-        parts_(parts_for(blocks_, 1)),
+      : blocks_(square_sum_blocks(desc)),
+        parts_(parts_for(sums(), 1)),
         kernel_(cpu::kernels<FlatKernels>().sum_of_squares[desc.gradient == DType::bf16]) {}
 
-  std::size_t workspace_bytes() const override { return sizeof(double) * static_cast<std::size_t>(blocks_); }
+  std::int64_t sums() const override { return static_cast<std::int64_t>(blocks_.size()); }
+  std::size_t workspace_bytes() const override { return sizeof(double) * blocks_.size(); }
 
-  void run(Stream&, const Args& args) override {
+  void sum(Stream&, const Args& args) override {
     auto* sums = static_cast<double*>(args.workspace);
     for_parts(parts_, [&](int index) {
-      const Part mine = part_of(blocks_, 1, index, parts_);
-      for (std::int64_t b = mine.begin; b < mine.end; ++b)
-        sums[b] = kernel_(args.gradient, b * block, std::min(d_.count, (b + 1) * block));
+      const Part mine = part_of(this->sums(), 1, index, parts_);
+      for (std::int64_t b = mine.begin; b < mine.end; ++b) {
+        const auto& [begin, count, held] = blocks_[static_cast<std::size_t>(b)];
+        sums[b] = held ? kernel_(args.gradient, begin, begin + count) : 0.0;
+      }
     });
+  }
+  void fold(Stream&, const Args& args) override {
+    const auto* sums = static_cast<const double*>(args.workspace);
     double total = 0;
-    for (std::int64_t b = 0; b < blocks_; ++b) total += sums[b];
+    for (std::size_t b = 0; b < blocks_.size(); ++b) total += sums[b];
     StepState& state = *args.state;
     const auto scale = static_cast<double>(gradients_scale(state, args));
     const double norm = std::sqrt(total) / scale;
@@ -90,10 +95,7 @@ class CpuGradientNorm final : public VectorOp<GradientNorm> {
   }
 
  private:
-  static constexpr std::int64_t block = 1 << 15;
-
-  GradientNormDesc d_;
-  std::int64_t blocks_;
+  std::vector<GradientNormDesc::Piece> blocks_;
   int parts_;
   FlatKernels::SumOfSquares kernel_;
 };

@@ -14,13 +14,11 @@ using namespace cuda;
 constexpr int threads = 256;
 constexpr int unroll = 4;  // vectors in flight per thread
 
-// One sum per block.
+// The sum of thread `me` of `all` that share the elements.
 template <typename T>
-__global__ void __launch_bounds__(threads)
-    square_sums(const T* gradient, std::int64_t vectors, std::int64_t count, double* sums) {
+__device__ __forceinline__ double thread_sum(const T* gradient, std::int64_t vectors, std::int64_t count,
+                                             std::int64_t me, std::int64_t all) {
   constexpr int N = lanes<T>;
-  __shared__ double scratch[warp_threads];
-  const std::int64_t me = std::int64_t{blockIdx.x} * threads + threadIdx.x, all = std::int64_t{gridDim.x} * threads;
   double sum[unroll] = {};  // separate sums, so that additions are independent
   for (std::int64_t begin = me; begin < vectors; begin += unroll * all) {
     Packed<T, N> in[unroll];
@@ -41,7 +39,31 @@ __global__ void __launch_bounds__(threads)
     const auto value = static_cast<double>(widen(gradient[i]));
     sum[0] = fma(value, value, sum[0]);
   }
-  const double total = block_sum((sum[0] + sum[1]) + (sum[2] + sum[3]), scratch);
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+// One sum per block of threads.
+template <typename T>
+__global__ void __launch_bounds__(threads)
+    square_sums(const T* gradient, std::int64_t vectors, std::int64_t count, double* sums) {
+  __shared__ double scratch[warp_threads];
+  const std::int64_t me = std::int64_t{blockIdx.x} * threads + threadIdx.x, all = std::int64_t{gridDim.x} * threads;
+  const double total = block_sum(thread_sum(gradient, vectors, count, me, all), scratch);
+  if (threadIdx.x == 0) sums[blockIdx.x] = total;
+}
+
+// One sum per piece, by a block of threads each.
+template <typename T>
+__global__ void __launch_bounds__(threads)
+    piece_sums(const T* gradient, bool in_vectors, const GradientNormDesc::Piece* pieces, double* sums) {
+  __shared__ double scratch[warp_threads];
+  const GradientNormDesc::Piece piece = pieces[blockIdx.x];
+  double sum = 0;
+  if (piece.held) {
+    const std::int64_t vectors = in_vectors && piece.begin % lanes<T> == 0 ? piece.count / lanes<T> : 0;
+    sum = thread_sum(gradient + piece.begin, vectors, piece.count, threadIdx.x, threads);
+  }
+  const double total = block_sum(sum, scratch);
   if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }
 
@@ -69,29 +91,43 @@ class CudaGradientNorm final : public CudaOp<GradientNorm> {
   CudaGradientNorm(Device& device, const GradientNormDesc& desc)
       : CudaOp(device),
         d_(desc),
-        blocks_(blocks_for(desc.count, threads * unroll * std::int64_t{8}, std::int64_t{4} * units())) {}
+        blocks_(blocks_for(desc.count, threads * unroll * std::int64_t{8}, std::int64_t{4} * units())) {
+    if (desc.pieces.empty()) return;
+    const std::vector<GradientNormDesc::Piece> pieces = square_sum_blocks(desc);
+    blocks_ = static_cast<unsigned>(pieces.size());
+    pieces_ = device.allocate(pieces.size() * sizeof(pieces[0]));
+    const auto stream = device.make_stream();
+    device.copy(pieces_.data(), pieces.data(), pieces_.bytes(), *stream);
+    stream->synchronize();
+  }
 
-  // One sum per block.
+  std::int64_t sums() const override { return blocks_; }
   std::size_t workspace_bytes() const override { return blocks_ * sizeof(double); }
 
-  void run(Stream& stream, const Args& args) override {
+  void sum(Stream& stream, const Args& args) override {
     by_type(d_.gradient, &CudaGradientNorm::enqueue<float>, &CudaGradientNorm::enqueue<__nv_bfloat16>,
             &CudaGradientNorm::enqueue<__half>)(*this, args, native(stream));
+  }
+  void fold(Stream& stream, const Args& args) override {
+    cuda::launch(finish_norm, 1, threads, 0, native(stream), static_cast<const double*>(args.workspace),
+                 static_cast<int>(blocks_), args.state, args.valid, args.expected);
   }
 
  private:
   template <typename T>
   static void enqueue(const CudaGradientNorm& op, const Args& args, cudaStream_t stream) {
     auto* sums = static_cast<double*>(args.workspace);
-    const std::int64_t vectors = aligned(args.gradient) ? op.d_.count / lanes<T> : 0;
-    cuda::launch(square_sums<T>, op.blocks_, threads, 0, stream, static_cast<const T*>(args.gradient), vectors,
-                 op.d_.count, sums);
-    cuda::launch(finish_norm, 1, threads, 0, stream, sums, static_cast<int>(op.blocks_), args.state, args.valid,
-                 args.expected);
+    const auto* gradient = static_cast<const T*>(args.gradient);
+    if (op.pieces_.data())
+      return cuda::launch(piece_sums<T>, op.blocks_, threads, 0, stream, gradient, aligned(gradient),
+                          op.pieces_.as<GradientNormDesc::Piece>(), sums);
+    const std::int64_t vectors = aligned(gradient) ? op.d_.count / lanes<T> : 0;
+    cuda::launch(square_sums<T>, op.blocks_, threads, 0, stream, gradient, vectors, op.d_.count, sums);
   }
 
   GradientNormDesc d_;
   unsigned blocks_;
+  Buffer pieces_;  // empty: all elements at once
 };
 
 }  // namespace

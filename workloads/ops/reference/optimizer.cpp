@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace assay::ops::reference {
 
@@ -46,12 +47,23 @@ class ReferenceOptimizer final : public ReferenceOp<Optimizer> {
 
 class ReferenceGradientNorm final : public ReferenceOp<GradientNorm> {
  public:
-  explicit ReferenceGradientNorm(const GradientNormDesc& desc) : d_(desc) {}
+  explicit ReferenceGradientNorm(const GradientNormDesc& desc) : d_(desc) {
+    if (d_.pieces.empty()) d_.pieces.push_back({0, d_.count});
+  }
+  std::int64_t sums() const override { return static_cast<std::int64_t>(d_.pieces.size()); }
+  std::size_t workspace_bytes() const override { return d_.pieces.size() * sizeof(double); }
 
-  void run(Stream&, const Args& args) override {
+  void sum(Stream&, const Args& args) override {
     const Array gradient(args.gradient, d_.gradient);
-    double sum = 0;
-    for (std::int64_t i = 0; i < d_.count; ++i) sum += gradient[i] * gradient[i];
+    auto* sums = static_cast<double*>(args.workspace);
+    for (const auto& [begin, count, held] : d_.pieces) {
+      double& sum = *sums++ = 0;
+      for (std::int64_t i = 0; held && i < count; ++i) sum += gradient[begin + i] * gradient[begin + i];
+    }
+  }
+  void fold(Stream&, const Args& args) override {
+    const auto* sums = static_cast<const double*>(args.workspace);
+    const double sum = std::accumulate(sums, sums + d_.pieces.size(), 0.0);
     StepState& state = *args.state;
     const auto scale = static_cast<double>(gradients_scale(state, args));
     const auto limit = static_cast<double>(state.max_norm);
