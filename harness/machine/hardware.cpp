@@ -66,9 +66,9 @@ void read_sources(const Cursor& sources, HardwareSheet& sheet) {
 }  // namespace
 
 HardwareSheet read_hardware(const std::filesystem::path& file) {
-  static const std::vector<std::string> members = {"schema", "description",      "kind",         "match",     "pci_ids",
-                                                   "peak",   "memory_bandwidth", "memory_bytes", "tdp_watts", "links",
-                                                   "sources"};
+  static const std::vector<std::string> members = {"schema",       "description", "kind",  "match",
+                                                   "pci_ids",      "sold_as",     "peak",  "memory_bandwidth",
+                                                   "memory_bytes", "tdp_watts",   "links", "sources"};
   static const std::vector<std::string> kinds = {"gpu", "cpu"};
   HardwareSheet sheet;
   sheet.name = file.stem().string();
@@ -84,6 +84,7 @@ HardwareSheet read_hardware(const std::filesystem::path& file) {
       if (sheet.match.empty()) at->error("needs a pattern");
     }
     if (const auto at = root.find("pci_ids")) sheet.pci_ids = texts(*at);
+    if (const auto at = root.find("sold_as")) sheet.sold_as = texts(*at);
     if (const auto at = root.find("peak")) read_peak(*at, sheet);
     sheet.memory_bandwidth = positive(root.find("memory_bandwidth"));
     if (const auto at = root.find("memory_bytes"))

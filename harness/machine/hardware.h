@@ -23,6 +23,7 @@ struct HardwareSheet {
   std::string kind;                    // gpu, cpu
   std::vector<std::string> match;      // patterns for the device's own name: "NVIDIA H200", "*EPYC 9654*"
   std::vector<std::string> pci_ids;    // "10de:2335"
+  std::vector<std::string> sold_as;    // names in catalogues of prices: "A100-80GB"
   std::map<std::string, double> peak;  // dense, FLOP/s (int8: operations/s) by dtype; "f64_tensor" in addition to f64
   std::optional<double> memory_bandwidth;  // B/s; for a CPU, per socket
   std::optional<std::uint64_t> memory_bytes;

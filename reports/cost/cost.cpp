@@ -31,6 +31,14 @@ double parse_price(const std::string& place, const std::string& text) {
 
 }  // namespace
 
+std::vector<PriceFile> price_files(const std::optional<std::string>& own) {
+  std::vector<PriceFile> files;
+  if (own) files.push_back(read_price_file(*own));
+  for (const std::string& name : config_names("prices"))
+    files.push_back(read_price_file(configs_dir() / "prices" / (name + ".json")));
+  return files;
+}
+
 PriceSource load_prices(const PriceFlags& flags) {
   if (flags.file && flags.price)
     throw UsageError("--prices and --price exclude each other: give a file of prices, or one price for every machine");
@@ -43,9 +51,7 @@ PriceSource load_prices(const PriceFlags& flags) {
     source.given = parse_price(source.given_by, by_variable ? variable : *flags.price);
     return source;
   }
-  if (flags.file) source.files.push_back(read_price_file(*flags.file));
-  for (const std::string& name : config_names("prices"))
-    source.files.push_back(read_price_file(configs_dir() / "prices" / (name + ".json")));
+  source.files = price_files(flags.file);
   return source;
 }
 

@@ -20,6 +20,9 @@ struct PriceFlags {
   std::optional<std::string> price;  // --price USD_PER_HOUR
 };
 
+// The user's file, if there is one, then those of configs/prices. Throws UsageError if read_price_file() refuses one.
+std::vector<PriceFile> price_files(const std::optional<std::string>& own);
+
 // The user's prices, then those of configs/prices; without a flag the price in $ASSAY_PRICE counts as --price. Throws
 // UsageError if both flags are given, the price is not a number above 0, or read_price_file() refuses the file.
 PriceSource load_prices(const PriceFlags& flags);
