@@ -39,6 +39,7 @@ Command diagnose_command(CLI::App& root);
 Command export_command(CLI::App& root);
 Command import_command(CLI::App& root);
 Command estimate_command(CLI::App& root);
+Command project_command(CLI::App& root);
 Command reference_command(CLI::App& root);
 Command history_command(CLI::App& root);
 
@@ -54,6 +55,9 @@ Value parse_flag(const std::string& place, const std::string& text, Value (*pars
 
 // A fraction from 0 to less than 1: "3%", "0.03". Throws UsageError, which begins with `place`.
 double parse_part(const std::string& place, const std::string& text);
+
+// World sizes: "1,2,4", each once. Throws UsageError.
+std::vector<int> parse_ranks(const std::string& text);
 
 // Parses the command line, runs the subcommand, prints an error as `assay: ...` on stderr. Returns the exit code.
 int run_command_line(int argc, const char* const* argv);

@@ -30,17 +30,6 @@ struct RunOptions {
   bool trace = false, dry_run = false, each_host = false, share_gpu = false;
 };
 
-std::vector<int> parse_ranks(const std::string& text) {
-  std::vector<int> ranks;
-  for (const std::string& word : split_commas(text)) {
-    const std::int64_t value = parse_flag(fmt::format("--ranks {}", one_line(text)), word, parse_integer);
-    if (value < 1 || value > 65536)
-      throw UsageError(fmt::format("--ranks {}: {} is not between 1 and 65536", one_line(text), value));
-    if (std::find(ranks.begin(), ranks.end(), value) == ranks.end()) ranks.push_back(static_cast<int>(value));
-  }
-  return ranks;
-}
-
 double parse_timeout(const std::string& text) {
   const double seconds = parse_flag("--timeout", text, parse_seconds);
   if (seconds <= 0) throw UsageError(fmt::format("--timeout {}: must be above 0", one_line(text)));
@@ -132,6 +121,17 @@ ExitCode run(const RunOptions& options) {
 }
 
 }  // namespace
+
+std::vector<int> parse_ranks(const std::string& text) {
+  std::vector<int> ranks;
+  for (const std::string& word : split_commas(text)) {
+    const std::int64_t value = parse_flag(fmt::format("--ranks {}", one_line(text)), word, parse_integer);
+    if (value < 1 || value > 65536)
+      throw UsageError(fmt::format("--ranks {}: {} is not between 1 and 65536", one_line(text), value));
+    if (std::find(ranks.begin(), ranks.end(), value) == ranks.end()) ranks.push_back(static_cast<int>(value));
+  }
+  return ranks;
+}
 
 Command run_command(CLI::App& root) {
   auto options = std::make_shared<RunOptions>();

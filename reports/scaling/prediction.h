@@ -37,10 +37,8 @@ struct Prediction {
 
 // Absent with fewer than min_worlds world sizes.
 //
-// Models are sums of the parts of a data-parallel step, with coefficients >= 0: compute (divided by N for strong
-// scaling), serial work, and communication that grows like a ring's latency (N - 1), a tree's latency (log2 N) or a
-// ring's volume ((N - 1)/N); forms in alpha_beta.h. Chooses the model with the lowest residual variance on the fitted
-// sizes; of equal ones, that with fewer terms.
+// Chooses among step_models() that with the lowest residual variance on the fitted sizes; of equal ones, that with fewer
+// terms. Coefficients are >= 0.
 //
 // The interval, on logarithms, combines in quadrature the fit's own (extrapolated to N, see TermFit::half_width) and
 // the hold-out error, assumed to grow in proportion to the ranks from the largest fitted size on, as the fastest term

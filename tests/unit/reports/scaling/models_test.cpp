@@ -2,6 +2,7 @@
 #include "reports/scaling/alpha_beta.h"
 #include "reports/scaling/amdahl.h"
 #include "reports/scaling/prediction.h"
+#include "tests/unit/reports/scaling/records.h"
 
 #include <gtest/gtest.h>
 
@@ -11,19 +12,6 @@
 
 namespace assay::report::scaling {
 namespace {
-
-Series series_of(Mode mode, const std::vector<int>& ranks, const std::function<double(double)>& time, double arm = 1) {
-  Series series;
-  series.mode = mode;
-  for (const int n : ranks) {
-    Estimate estimate{time(n), {}};
-    if (arm > 1) estimate.interval = Interval{estimate.value / arm, estimate.value * arm};
-    series.points.push_back({n, 1, estimate, {}, {}});
-  }
-  return series;
-}
-
-double amdahl_time(double n) { return 10 * (0.2 + 0.8 / n); }
 
 TEST(Amdahl, RecoversTheSerialFraction) {
   const auto fit = fit_amdahl(series_of(Mode::strong, {1, 2, 4, 8}, amdahl_time));

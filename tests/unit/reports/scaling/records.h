@@ -2,10 +2,12 @@
 #pragma once
 
 #include "reports/data/run_set.h"
+#include "reports/scaling/series.h"
 #include "tests/support/runs.h"
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,6 +29,20 @@ inline Record step_record(const std::string& scaling, int ranks, double seconds,
   record.world_ranks = ranks;
   return record;
 }
+
+// Points at these ranks, each with an interval of a factor `arm` to either side.
+inline Series series_of(Mode mode, const std::vector<int>& ranks, const std::function<double(double)>& time,
+                        double arm = 1) {
+  Series series;
+  series.mode = mode;
+  for (const int n : ranks) {
+    const double seconds = time(n);
+    series.points.push_back({n, 1, {seconds, interval(seconds, arm)}, {}, {}});
+  }
+  return series;
+}
+
+inline double amdahl_time(double n) { return 10 * (0.2 + 0.8 / n); }
 
 inline Record collective_record(const std::string& op, int ranks, double bytes, double seconds, double arm = 1) {
   const auto whole = static_cast<std::int64_t>(bytes);
