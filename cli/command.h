@@ -39,6 +39,7 @@ Command diagnose_command(CLI::App& root);
 Command export_command(CLI::App& root);
 Command import_command(CLI::App& root);
 Command estimate_command(CLI::App& root);
+Command size_command(CLI::App& root);
 Command project_command(CLI::App& root);
 Command reference_command(CLI::App& root);
 Command history_command(CLI::App& root);

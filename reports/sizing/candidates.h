@@ -1,0 +1,50 @@
+// Machines that hold a model, what they cost, and which of them are surely cheaper than others.
+#pragma once
+
+#include "reports/cost/price.h"
+#include "reports/sizing/forecast.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay::report::sizing {
+
+// What it costs to have GPUs: machines of one type.
+struct Offer {
+  std::string machine;  // "p5.48xlarge", or the name of an owned node
+  std::string provider;
+  std::string region;     // may be empty
+  std::int64_t gpus = 1;  // of one machine
+  std::int64_t machines = 1;
+  double usd_per_hour = 0;  // of all of them
+  bool owned = false;
+  std::string source;
+  std::string date;
+};
+
+// The cheapest way to have `gpus` of this hardware, on demand or owned, by the first file that has one. Several
+// machines work together only if each has 8 GPUs, and whole ones only. A larger machine may have idle GPUs.
+std::optional<Offer> cheapest(std::span<const PriceFile> files, const HardwareSheet& sheet, std::int64_t gpus);
+
+struct Candidate {
+  std::string hardware;
+  std::int64_t gpus = 1;
+  StepTime step;
+  Range hours;
+  std::optional<Offer> offer;
+
+  std::optional<Range> usd() const;  // of the whole training; absent without a price
+};
+
+// Cheaper, or without any prices faster, whatever the true values within both ranges are.
+bool surely_before(const Candidate& a, const Candidate& b);
+// Neither is surely before the other.
+bool not_ordered(const Candidate& a, const Candidate& b);
+
+// How many are surely before it, plus 1: those that are not ordered may have equal places.
+std::size_t place_of(const Candidate& candidate, std::span<const Candidate* const> all);
+
+}  // namespace assay::report::sizing

@@ -1,0 +1,185 @@
+#include "reports/sizing/forecast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+namespace assay::report::sizing {
+
+namespace {
+
+constexpr double seconds_an_hour = 3600;
+
+std::optional<double> fastest_link(const HardwareSheet& sheet) {
+  std::optional<double> fastest;
+  for (const HardwareSheet::Link& link : sheet.links) fastest = std::max(fastest.value_or(0), link.bytes_per_second);
+  return fastest;
+}
+
+// Published runs on this hardware, if the work lies among them.
+std::vector<const PublishedRun*> runs_like(const HardwareSheet& sheet, const Work& work, std::int64_t gpus,
+                                           const Published& published) {
+  constexpr double near = 2;
+  constexpr std::size_t fewest = 2;  // one alone says nothing about others
+  std::vector<const PublishedRun*> runs;
+  double smallest = std::numeric_limits<double>::infinity(), largest = 0;
+  std::int64_t longest = 0, most = 0;
+  for (const PublishedRun& run : published.training) {
+    if (run.hardware != sheet.name || run.precision != work.precision) continue;
+    runs.push_back(&run);
+    smallest = std::min(smallest, run.weights);
+    largest = std::max(largest, run.weights);
+    longest = std::max(longest, run.seq);
+    most = std::max(most, run.gpus.value_or(0));
+  }
+  const bool among = runs.size() >= fewest && work.parameters * near >= smallest && work.parameters <= largest * near &&
+                     work.seq > 0 && work.seq <= longest && gpus <= most;
+  return among ? runs : std::vector<const PublishedRun*>();
+}
+
+// Factors of speed from one sheet to the other.
+std::optional<Interval> speed_ratio(const HardwareSheet& from, const HardwareSheet& to, const Work& work,
+                                    std::int64_t gpus) {
+  std::optional<Interval> range;
+  const auto add = [&](std::optional<double> theirs, std::optional<double> ours) {
+    if (!theirs || !ours) return;
+    const double ratio = *ours / *theirs;
+    range = Interval{std::min(range ? range->low : ratio, ratio), std::max(range ? range->high : ratio, ratio)};
+  };
+  const auto theirs = peak_of(from, work.precision), ours = peak_of(to, work.precision);
+  if (!theirs || !ours) return std::nullopt;
+  add(theirs, ours);
+  add(from.memory_bandwidth, to.memory_bandwidth);
+  if (gpus > 1) add(fastest_link(from), fastest_link(to));
+  return range;
+}
+
+// Seconds of a step at speeds between these.
+Range seconds_at(const Work& work, const Interval& speed) { return {work.items / speed.high, work.items / speed.low}; }
+
+Interval ends_of(const Estimate& estimate) {
+  return estimate.interval.value_or(Interval{estimate.value, estimate.value});
+}
+
+// What of the measured speed remains if another number of ranks works together.
+Interval at_ranks(const Measured& measured, std::int64_t gpus, const Published& published) {
+  Interval speed = ends_of(measured.items_per_gpu);
+  if (!measured.ranks || *measured.ranks == gpus) return speed;
+  if (gpus > *measured.ranks)
+    speed = {speed.low * published.scaling.low, speed.high * published.scaling.high};
+  else
+    speed = {speed.low / published.scaling.high, speed.high / published.scaling.low};
+  return speed;
+}
+
+std::string source_of(const Measured& measured, std::int64_t gpus, const Published& published) {
+  if (!measured.ranks || *measured.ranks == gpus) return measured.source;
+  return fmt::format("{}, measured on {} and taken to {} by what others kept: {}", measured.source, *measured.ranks,
+                     gpus, published.scaling.source);
+}
+
+}  // namespace
+
+std::string_view name_of(Basis basis) {
+  return basis == Basis::records ? "records" : basis == Basis::anchor ? "anchor" : "sheet";
+}
+
+std::optional<double> peak_of(const HardwareSheet& sheet, std::string_view precision) {
+  const auto found = sheet.peak.find(precision == "fp8" ? "fp8_e4m3" : std::string(precision));
+  return found == sheet.peak.end() ? std::nullopt : std::optional(found->second);
+}
+
+double least_seconds(const HardwareSheet& sheet, const Work& work) {
+  double seconds = work.flops / peak_of(sheet, work.precision).value();
+  if (sheet.memory_bandwidth) seconds = std::max(seconds, work.bytes / *sheet.memory_bandwidth);
+  if (const auto link = fastest_link(sheet)) seconds = std::max(seconds, work.exchanged / *link);
+  return seconds;
+}
+
+StepTime from_sheet(const HardwareSheet& sheet, const Work& work, std::int64_t gpus, const Published& published) {
+  const double peak = peak_of(sheet, work.precision).value();
+  StepTime step{{least_seconds(sheet, work), std::nullopt}, Basis::sheet, {}};
+  const std::vector<const PublishedRun*> runs = runs_like(sheet, work, gpus, published);
+  if (runs.empty()) {
+    step.source = fmt::format("a lower bound from {}'s sheet; no upper one: nothing like it is published", sheet.name);
+    return step;
+  }
+  const auto slowest = *std::min_element(runs.begin(), runs.end(), [&](const PublishedRun* a, const PublishedRun* b) {
+    return a->utilization(peak) < b->utilization(peak);
+  });
+  const double mfu = slowest->utilization(peak);
+  step.seconds.high = std::max(step.seconds.low, work.flops / (mfu * peak));
+  step.source =
+      fmt::format("a lower bound from {}'s sheet; upper: {:.1f} % of its peak, the least of {} published runs ({}; {})",
+                  sheet.name, 100 * mfu, runs.size(), slowest->model, slowest->source);
+  return step;
+}
+
+StepTime from_record(const Measured& measured, const Work& work, std::int64_t gpus, const Published& published) {
+  return {seconds_at(work, at_ranks(measured, gpus, published)), measured.basis, source_of(measured, gpus, published)};
+}
+
+std::optional<StepTime> from_other(const HardwareSheet& from, const HardwareSheet& sheet, const Measured& measured,
+                                   const Work& work, std::int64_t gpus, const Published& published) {
+  const auto ratio = speed_ratio(from, sheet, work, gpus);
+  if (!ratio) return std::nullopt;
+  const Interval speed = at_ranks(measured, gpus, published);
+  Range seconds = seconds_at(work, {speed.low * ratio->low, speed.high * ratio->high});
+  const double least = least_seconds(sheet, work);
+  seconds = {std::max(seconds.low, least), std::max(*seconds.high, least)};
+  return StepTime{
+      seconds, Basis::anchor,
+      fmt::format("{} on {}, times {:.3g} to {:.3g}: the least and greatest ratio of the sheets' peaks and bandwidths",
+                  source_of(measured, gpus, published), from.name, ratio->low, ratio->high)};
+}
+
+StepTime forecast(const HardwareSheet& sheet, std::span<const HardwareSheet> sheets, std::span<const Measured> measured,
+                  const Work& work, std::int64_t gpus, const Published& published) {
+  const Measured* own = nullptr;
+  const auto distance = [&](const Measured& each) {
+    if (!each.ranks) return each.basis == Basis::records ? 0.0 : std::numeric_limits<double>::max();
+    return std::abs(std::log(static_cast<double>(*each.ranks) / static_cast<double>(gpus)));
+  };
+  for (const Measured& each : measured)
+    if (each.hardware == sheet.name && (!own || distance(each) < distance(*own))) own = &each;
+  if (own) return from_record(*own, work, gpus, published);
+  std::optional<StepTime> best;
+  for (const Measured& each : measured) {
+    const auto from = std::find_if(sheets.begin(), sheets.end(),
+                                   [&](const HardwareSheet& known) { return known.name == each.hardware; });
+    if (from == sheets.end()) continue;
+    const auto step = from_other(*from, sheet, each, work, gpus, published);
+    const auto width = [](const StepTime& one) { return *one.seconds.high / one.seconds.low; };
+    if (step && (!best || width(*step) < width(*best))) best = step;
+  }
+  return best ? *best : from_sheet(sheet, work, gpus, published);
+}
+
+Range hours_of(const StepTime& step, const Work& work, std::int64_t gpus, double items, const Published& published) {
+  const double steps = items / (work.items * static_cast<double>(gpus));
+  const auto lost = [&](double checkpoints, double idle, double failures) {
+    return 1 + checkpoints + idle + failures * static_cast<double>(gpus) * published.hours_lost;
+  };
+  Range hours = scaled(step.seconds, steps / seconds_an_hour);
+  hours.low *= lost(published.checkpoints.low, published.idle.low, published.restarts.low);
+  if (hours.high) *hours.high *= lost(published.checkpoints.high, published.idle.high, published.restarts.high);
+  return hours;
+}
+
+bool surely_below(const Range& a, const Range& b) { return a.high && *a.high < b.low; }
+
+Range scaled(const Range& range, double factor) {
+  return {range.low * factor, range.high ? std::optional(*range.high * factor) : std::nullopt};
+}
+
+Range break_even(const Range& first_usd, const Range& hours) {
+  Range price{0, std::nullopt};
+  if (hours.high) price.low = first_usd.low / *hours.high;
+  if (first_usd.high) price.high = *first_usd.high / hours.low;
+  return price;
+}
+
+}  // namespace assay::report::sizing

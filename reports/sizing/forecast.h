@@ -1,0 +1,84 @@
+// How long a training takes on hardware that may never have been measured, and what it costs: ranges, never figures.
+#pragma once
+
+#include "harness/machine/hardware.h"
+#include "reports/model/estimate.h"
+#include "reports/sizing/published.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::report::sizing {
+
+// What one rank does in one optimizer step.
+struct Work {
+  double items = 0;  // tokens or images
+  std::int64_t seq = 0;
+  double parameters = 0;  // of the model
+  double flops = 0;       // of the model, without recomputation
+  double bytes = 0;       // that memory must move at least
+  double exchanged = 0;   // bytes that the rank must send at least
+  std::string precision;
+};
+
+// The figure of `peak` for a precision; nothing if the sheet lacks it.
+std::optional<double> peak_of(const HardwareSheet& sheet, std::string_view precision);
+
+// Where the time of a step comes from.
+enum class Basis { records, anchor, sheet };
+std::string_view name_of(Basis basis);
+
+// A speed measured on some hardware.
+struct Measured {
+  std::string hardware;      // name of its sheet
+  Estimate items_per_gpu;    // per second
+  std::optional<int> ranks;  // that worked together; absent: as many as will
+  Basis basis = Basis::records;
+  std::string source;  // for people: "runs/a/records.jsonl line 3", "--anchor"
+};
+
+struct StepTime {
+  Range seconds;
+  Basis basis = Basis::sheet;
+  std::string source;  // for people: where both ends come from
+};
+
+// The least time that the sheet allows: FLOPs over the peak, bytes over the memory's bandwidth, bytes exchanged over
+// the fastest link, whichever is longest. The precision must have a peak.
+double least_seconds(const HardwareSheet& sheet, const Work& work);
+
+// From the sheet: at least least_seconds(), at most the FLOPs over the peak at the lowest utilization published for
+// this hardware and precision. There is no upper end if fewer than two runs are published, or all are of other models:
+// with less than half or more than twice the parameters, shorter sequences or fewer GPUs.
+StepTime from_sheet(const HardwareSheet& sheet, const Work& work, std::int64_t gpus, const Published& published);
+
+// From a speed measured on the same hardware: as measured at the same number of ranks, else with what publications say
+// remains at others.
+StepTime from_record(const Measured& measured, const Work& work, std::int64_t gpus, const Published& published);
+
+// From a speed on other hardware, `from`: between the lowest and the highest of the ratios of the two sheets' peaks,
+// memory bandwidths and, with several GPUs, links: a step's parts are bound by one of them. Not below least_seconds().
+// Nothing if the sheets have no peak in common for the precision.
+std::optional<StepTime> from_other(const HardwareSheet& from, const HardwareSheet& sheet, const Measured& measured,
+                                   const Work& work, std::int64_t gpus, const Published& published);
+
+// The best basis: a speed measured on this hardware, at the nearest number of ranks; one measured on other hardware
+// (among several, the narrowest range); the sheet.
+StepTime forecast(const HardwareSheet& sheet, std::span<const HardwareSheet> sheets, std::span<const Measured> measured,
+                  const Work& work, std::int64_t gpus, const Published& published);
+
+// Wall hours of a training of `items` in all: steps, checkpoints, restarts, idle time.
+Range hours_of(const StepTime& step, const Work& work, std::int64_t gpus, double items, const Published& published);
+
+// Whether all of one range lies below all of the other.
+bool surely_below(const Range& a, const Range& b);
+Range scaled(const Range& range, double factor);
+
+// The price per hour at which a machine that runs `hours` costs the same as the first does: below `low` it is surely
+// cheaper, above `high` surely dearer.
+Range break_even(const Range& first_usd, const Range& hours);
+
+}  // namespace assay::report::sizing

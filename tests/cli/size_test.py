@@ -1,0 +1,225 @@
+"""assay size: which machines hold a model, ranges of time and cost, what is said without records, bad input."""
+
+import json
+import pathlib
+import unittest
+
+from assay_case import AssayCase
+
+MODELS = pathlib.Path(__file__).resolve().parents[1] / "models"
+LLAMA_7B = MODELS / "llama-2-7b" / "config.json"
+PRICES = {"schema": 1, "source": "an offer", "date": "2026-01-31", "currency": "USD", "prices": [
+    {"instance_type": "a", "gpu": "A100-80GB", "gpus": 8, "price": 16},
+    {"instance_type": "h", "gpu": "H100", "gpus": 8, "price": 40}]}
+
+
+def trained(ranks, tokens_per_second, model="llama-2-7b", seq=4096, device="NVIDIA H100 80GB HBM3", **members):
+    """A record of a training of `ranks` ranks, 5 % either way."""
+    return {"schema": 2, "key": f"llama/model={model}/precision=bf16/seq={seq}", "family": "llama",
+            "params": {"model": model, "precision": "bf16", "seq": seq}, "world": {"ranks": ranks}, "status": "ok",
+            "device": "cuda", "ranks": [{"rank": rank, "host": "n", "device": device} for rank in range(ranks)],
+            "metrics": [{"name": "throughput", "value": tokens_per_second, "unit": "tokens/s",
+                         "ci95": [tokens_per_second / 1.05, tokens_per_second * 1.05]}], **members}
+
+
+class Size(AssayCase):
+    def size(self, *words, model=LLAMA_7B, code=0, tokens="1e11"):
+        done = self.assay("size", model, "--tokens", tokens, *words, "--json", timeout=600)
+        self.assertEqual((done.returncode, done.stderr), (code, ""))
+        return json.loads(done.stdout)
+
+    @staticmethod
+    def of(read, hardware, gpus):
+        return next(each for each in read["ranked"] if (each["hardware"], each["gpus"]) == (hardware, gpus))
+
+    def contains(self, ends, value):
+        self.assertLessEqual(ends["low"], value)
+        self.assertGreaterEqual(ends["high"], value)
+
+    def test_ranges_contain_published_runs(self):
+        read = self.size("--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--gpus", "8..64")
+        self.assertEqual({each["basis"] for each in read["ranked"]}, {"sheet"})
+        for hardware, tokens in {"a100-sxm-80gb": 3760, "h100-sxm": 9600}.items():
+            for gpus in (8, 64):
+                self.contains(self.of(read, hardware, gpus)["items_per_gpu_second"], tokens)
+        # The same figures in hours and USD.
+        one = self.of(read, "h100-sxm", 8)
+        steps = 1e11 / (one["micro_batch"] * one["accumulate"] * 4096 * 8)
+        self.assertAlmostEqual(one["hours"]["low"], steps * one["step_seconds"]["low"] / 3600 * (
+            1 + 8 * read["allowances"]["restarts"]["per_gpu_hour"]["low"] * 1.5), delta=1e-6 * one["hours"]["low"])
+        self.assertAlmostEqual(one["usd"]["low"], 55.04 * one["hours"]["low"], places=3)
+        self.assertEqual((one["price"]["machine"], one["price"]["date"]), ("p5.48xlarge", "2025-06-01"))
+        self.assertIsNone(one["assay_over_pytorch"])
+        self.assertLessEqual(one["total_bytes"], one["memory_bytes"])
+
+    def test_what_is_chosen_is_what_estimate_says(self):
+        read = self.size("--set", "seq=4096", "--hardware", "h100-sxm", "--gpus", "8")
+        one = read["ranked"][0]
+        for samples, code in ((one["micro_batch"], 0), (2 * one["micro_batch"], 1)):
+            sets = f"seq=4096,precision=bf16,dp=8,zero={one['layout']['zero']},micro_batch={samples}," \
+                   f"checkpointing={one['checkpointing']}"
+            done = self.assay("estimate", LLAMA_7B, "--set", sets, "--hardware", "h100-sxm", "--json")
+            self.assertEqual(done.returncode, code, done.stderr)
+            if code == 0:
+                self.assertEqual(json.loads(done.stdout)["total_bytes"], one["total_bytes"])
+
+    def test_records_are_the_best_basis(self):
+        run = self.run_dir(trained(8, 8 * 9000), trained(8, 1, seq=2048), trained(8, 1, model="llama-3-8b"))
+        read = self.size("--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--gpus", "8..16", "--from", run)
+        one = self.of(read, "h100-sxm", 8)
+        self.assertEqual(one["basis"], "records")
+        self.assertAlmostEqual(one["items_per_gpu_second"]["low"], 9000 / 1.05, places=6)
+        self.assertAlmostEqual(one["items_per_gpu_second"]["high"], 9000 * 1.05, places=6)
+        more = self.of(read, "h100-sxm", 16)
+        self.assertAlmostEqual(more["items_per_gpu_second"]["low"], 0.47 * 9000 / 1.05, places=6)
+        self.assertIn("measured on 8", more["source"])
+        # Another machine lies within the ratios of the sheets: peaks 312 / 989, links 3 / 4.5.
+        other = self.of(read, "a100-sxm-80gb", 8)
+        self.assertEqual(other["basis"], "anchor")
+        self.assertAlmostEqual(other["items_per_gpu_second"]["low"], 9000 / 1.05 * 312 / 989, places=3)
+        self.assertAlmostEqual(other["items_per_gpu_second"]["high"], 9000 * 1.05 * 3 / 4.5, places=3)
+        slow = self.run_dir(trained(8, 1, status="failed"), name="slow")
+        self.refused("size", LLAMA_7B, "--tokens", "1e9", "--set", "seq=4096", "--from", slow, code=3,
+                     says=["--from: no figure that counts of llama-2-7b in bf16 at seq 4096", "slow"])
+
+    def test_a_slice_is_a_record(self):
+        run = self.run_dir(trained(1, 1, family="slice", metrics=[
+            {"name": "tokens_per_s", "value": 8000, "unit": "1/s", "ci95": [7000, 9000]}]))
+        one = self.size("--set", "seq=4096", "--hardware", "h100-sxm", "--gpus", "8", "--from", run)["ranked"][0]
+        self.assertEqual(one["basis"], "records")
+        self.assertAlmostEqual(one["items_per_gpu_second"]["high"], 9000, places=6)
+        self.assertAlmostEqual(one["items_per_gpu_second"]["low"], 0.47 * 7000, places=6)
+
+    def test_an_anchor_reaches_the_other_machine(self):
+        """fms-fsdp measured 2.55 x between the two; the peaks alone would say 3.17 x."""
+        read = self.size("--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--gpus", "64", "--anchor",
+                         "a100-sxm-80gb=3760")
+        own, other = self.of(read, "a100-sxm-80gb", 64), self.of(read, "h100-sxm", 64)
+        self.assertEqual((own["basis"], other["basis"]), ("anchor", "anchor"))
+        self.assertAlmostEqual(own["items_per_gpu_second"]["low"], 3760, places=6)
+        self.assertAlmostEqual(own["items_per_gpu_second"]["high"], 3760, places=6)
+        self.contains(other["items_per_gpu_second"], 9600)
+        self.assertLess(other["items_per_gpu_second"]["high"], 3760 * 3.18)
+
+    def test_only_ranges_that_do_not_overlap_are_ordered(self):
+        anchors = ["--anchor", "a100-sxm-80gb=3760", "--anchor", "h100-sxm=9600"]
+        prices = self.write("own.json", PRICES)
+        words = ["--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--gpus", "8", "--prices", prices]
+        read = self.size(*words, *anchors)
+        # USD per token: 16 / 3760 and 40 / 9600 differ by 2 %, the allowances by 15 %.
+        self.assertEqual([each["place"] for each in read["ranked"]], [1, 1])
+        self.assertEqual([len(each["not_ordered_with"]) for each in read["ranked"]], [1, 1])
+        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", *words, *anchors).stdout
+        self.assertIn("not ordered, as their ranges overlap", text)
+        self.assertIn("price of 2026-01-31", text)
+        dear = json.loads(json.dumps(PRICES))
+        dear["prices"][1]["price"] = 400
+        self.write("own.json", dear)
+        read = self.size(*words, *anchors)
+        self.assertEqual([(each["hardware"], each["place"]) for each in read["ranked"]],
+                         [("a100-sxm-80gb", 1), ("h100-sxm", 2)])
+        self.assertEqual(read["ranked"][1]["not_ordered_with"], [])
+        # It costs as much as the first where price x hours do.
+        even, first, second = read["break_even"][0], *read["ranked"]
+        self.assertEqual((even["hardware"], even["now"]), ("h100-sxm", 400))
+        self.assertAlmostEqual(even["usd_per_hour"]["low"] * second["hours"]["high"], first["usd"]["low"], places=3)
+        self.assertAlmostEqual(even["usd_per_hour"]["high"] * second["hours"]["low"], first["usd"]["high"], places=3)
+        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", *words, *anchors).stdout
+        self.assertIn("a100-sxm-80gb x 8 is cheaper than h100-sxm x 8", text)
+        self.assertRegex(text, r"h100-sxm x 8, now USD 400\.00 an hour, is surely cheaper below USD \S+, dearer above USD ")
+
+    def test_without_records_the_sheet_is_a_lower_bound(self):
+        text = self.assay("size", "gpt2-tiny", "--tokens", "1M", "--hardware", "l4,l40s", "--gpus", "1").stdout
+        self.assertIn("a lower bound from l4's sheet; no upper one: nothing like it is published", text)
+        self.assertIn("Assay over PyTorch: unknown", text)
+        self.assertRegex(text, r"l4 x 1: at least \S+ h, no price is known")
+        self.assertIn("CheckFreq", text)
+        read = self.size("--hardware", "l40s", "--gpus", "1", model="gpt2-tiny", tokens="1M")
+        self.assertIsNone(read["ranked"][0]["hours"]["high"])
+        self.assertIsNone(read["ranked"][0]["items_per_gpu_second"]["low"])
+        self.assertEqual(read["items"], 1e6)
+
+    def test_pytorch_stands_beside_where_it_was_measured(self):
+        sheet = self.write("sheet/box.json", {
+            "schema": 1, "description": "a box", "kind": "cpu", "match": ["box"], "peak": {"bf16": 1e12},
+            "memory_bytes": 64 << 30, "sources": {"peak": "made up here", "memory_bytes": "made up here"}})
+        one = self.size("--hardware", sheet, "--gpus", "1", model="gpt2-124m")["ranked"][0]
+        self.assertEqual(one["assay_over_pytorch"]["value"], 1.52)
+        self.assertIn("docs/beside-others.md", one["assay_over_pytorch"]["source"])
+
+    def test_what_does_not_hold_it_says_by_how_much_and_what_would(self):
+        read = self.size("--hardware", "t4,h100-sxm", "--gpus", "1", "--set", "seq=4096", code=1)
+        self.assertEqual(read["ranked"], [])
+        reasons = {each["hardware"]: each for each in read["rejected"]}
+        self.assertIn("has no peak in bf16", reasons["t4"]["reason"])
+        self.assertIn("does not hold it: short by ", reasons["h100-sxm"]["reason"])
+        short = reasons["h100-sxm"]["short_by_bytes"]
+        done = self.assay("estimate", LLAMA_7B, "--set", "seq=4096,precision=bf16,micro_batch=1,checkpointing=full",
+                          "--hardware", "h100-sxm", "--json")
+        self.assertEqual(json.loads(done.stdout)["short_by_bytes"], short)
+        words = next(would for would in read["would_fit"] if would.startswith("h100-sxm x ")).split("--gpus ")
+        fits = self.size("--hardware", "h100-sxm", "--gpus", words[1], "--set", "seq=4096")
+        self.assertEqual(len(fits["ranked"]), 1)
+        text = self.assay("size", LLAMA_7B, "--tokens", "1e9", "--hardware", "h100-sxm", "--gpus", "1").stdout
+        self.assertIn("nothing fits", text)
+        self.assertIn("what would: h100-sxm x ", text)
+
+    def test_budget_and_deadline(self):
+        words = ["--set", "seq=4096", "--hardware", "h100-sxm", "--gpus", "8..64", "--anchor", "h100-sxm=10000"]
+        # 1e11 tokens at 8e4 a second are 347 h on 8, 43 h on 64 GPUs, before allowances.
+        read = self.size(*words, "--deadline", "95")
+        self.assertEqual(sorted((each["gpus"], each["meets_deadline"]) for each in read["ranked"]), [(32, None), (64, True)])
+        self.assertIn("beyond the deadline", read["rejected"][0]["reason"])
+        read = self.size(*words, "--deadline", "40", code=1)
+        self.assertEqual((read["ranked"], read["would_fit"]), ([], ["h100-sxm x 64: --deadline 44"]))
+        self.size(*words, "--deadline", "44")
+        read = self.size(*words, "--budget", "1000", code=1)   # 19,100 USD whatever the number
+        self.assertIn("costs at least USD 19,1", read["rejected"][0]["reason"])
+        self.size(*words, "--budget", read["would_fit"][0].split("--budget ")[1])
+        self.assertEqual({each["within_budget"] for each in self.size(*words, "--budget", "30000")["ranked"]}, {True})
+        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", *words, "--budget", "20000").stdout
+        self.assertIn("; may exceed the budget", text)
+        # Without a price nothing can be said of the cost.
+        self.size("--hardware", "l4", "--gpus", "1", "--budget", "5", model="gpt2-tiny", tokens="1e6", code=3)
+
+    def test_not_enough_is_known(self):
+        read = self.size("--hardware", "epyc-7763", model="gpt2-tiny", code=3)
+        self.assertEqual({each["judged"] for each in read["rejected"]}, {False})
+
+    def test_bad_input(self):
+        def refused(*words, says, tokens="1e9", model="gpt2-tiny"):
+            self.refused("size", model, "--tokens", tokens, *words, says=says)
+        refused("--hardware", "h100-sxn", says='did you mean "h100-sxm"')
+        refused("--hardware", "h100-sxm,", says="unknown hardware sheet")
+        for tokens in ("0", "-5", "1e300"):
+            refused(says=["--tokens", "at least 1"], tokens=tokens)
+        refused(says=["--tokens", "many"], tokens="many")
+        refused("--gpus", "64..1", says=["64..1 is reversed", "did you mean 1..64"])
+        refused("--gpus", "0", says="from 1 to 16384")
+        refused("--gpus", "1..x", says="--gpus")
+        refused("--budget", "0", says=["--budget", "above 0"])
+        refused("--deadline", "-1", says=["--deadline", "above 0"])
+        refused("--deadline", "soon", says="--deadline")
+        refused("--anchor", "h100-sxm", says="must be MACHINE=TOKENS_PER_S")
+        refused("--anchor", "h100-sx=3", says='did you mean "h100-sxm"')
+        refused("--anchor", "h100-sxm=0", says="above 0")
+        refused("--anchor", "h100-sxm=fast", says="--anchor h100-sxm=fast")
+        refused("--prices", "none.json", says="none.json")
+        refused("--prices", self.write("bad.json", {**PRICES, "prices": [{"instance_type": "a", "price": -1}]}),
+                says=["/prices/0", "above 0"])
+        refused("--set", "zero=1", says=["cannot be set here", "valid: accumulate, precision, seq"])
+        refused("--set", "sep=64", says='did you mean "seq"')
+        refused("--set", "seq=100000", says="beyond the model's")
+        refused(says='did you mean "gpt2-tiny"', model="gpt2-tinny")
+        self.refused("size", "gpt2-tiny", says="--tokens is required")
+
+    def test_a_misspelt_member_of_what_was_published_is_refused(self):
+        env = self.mini_model(1)
+        path = self.dir / "configs/sizing/published.json"
+        path.write_text(path.read_text().replace('"tokens_per_gpu"', '"tokens_per_gqu"', 1))
+        self.refused("size", "gpt2-tiny", "--tokens", "1e9", "--gpus", "1", env=env, lines=2,
+                     says=["published.json: /training/0"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,327 @@
+// Forecasts of training time and cost: known answers by hand, and published runs that the ranges must contain.
+#include "harness/core/configs.h"
+#include "reports/cost/cost.h"
+#include "reports/sizing/candidates.h"
+#include "reports/sizing/records.h"
+#include "tests/support/runs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace assay::report::sizing {
+namespace {
+
+HardwareSheet sheet_of(const std::string& name, double peak, double bandwidth, double link) {
+  HardwareSheet sheet;
+  sheet.name = name;
+  sheet.kind = "gpu";
+  sheet.match = {"NVIDIA " + name};
+  sheet.sold_as = {name};
+  sheet.peak = {{"bf16", peak}};
+  sheet.memory_bandwidth = bandwidth;
+  sheet.links = {{"slow", link / 10}, {"fast", link}};
+  return sheet;
+}
+
+// 100 TFLOP/s, 1 TB/s, 100 GB/s; the other is 3, 2 and 1.5 times that.
+const HardwareSheet small = sheet_of("small", 1e14, 1e12, 1e11);
+const HardwareSheet large = sheet_of("large", 3e14, 2e12, 1.5e11);
+
+Work work_of() {
+  return {.items = 1000,
+          .seq = 100,
+          .parameters = 1e9,
+          .flops = 6e13,
+          .bytes = 2e10,
+          .exchanged = 1e9,
+          .precision = "bf16"};
+}
+
+PublishedRun run_on(const std::string& hardware, double mfu, std::int64_t gpus = 8, double weights = 1e9,
+                    std::int64_t seq = 100) {
+  PublishedRun run;
+  run.hardware = hardware;
+  run.precision = "bf16";
+  run.gpus = gpus;
+  run.weights = weights;
+  run.seq = seq;
+  run.mfu = mfu;
+  return run;
+}
+
+Published published_of() {
+  Published published;
+  published.training = {run_on("small", 0.5), run_on("small", 0.25)};
+  published.checkpoints = {0, 0.05, "c"};
+  published.idle = {0.01, 0.10, "i"};
+  published.restarts = {1e-3, 2e-3, "r"};
+  published.hours_lost = 2;
+  published.scaling = {0.5, 1, "s"};
+  return published;
+}
+
+Measured measured_on(const std::string& hardware, double speed, std::optional<int> ranks,
+                     std::optional<Interval> interval = {}) {
+  return {
+      .hardware = hardware, .items_per_gpu = {speed, interval}, .ranks = ranks, .basis = Basis::records, .source = "r"};
+}
+
+TEST(Sizing, TheLeastTimeIsTheLongestOfThree) {
+  Work work = work_of();
+  EXPECT_DOUBLE_EQ(least_seconds(small, work), 0.6);  // 6e13 / 1e14
+  work.bytes = 8e11;
+  EXPECT_DOUBLE_EQ(least_seconds(small, work), 0.8);
+  work.exchanged = 1e11;
+  EXPECT_DOUBLE_EQ(least_seconds(small, work), 1.0);
+}
+
+TEST(Sizing, TheUpperEndIsTheLeastPublishedUtilization) {
+  const Published published = published_of();
+  EXPECT_EQ(from_sheet(small, work_of(), 8, published).seconds, (Range{0.6, 2.4}));
+  Published one = published;
+  one.training.pop_back();
+  EXPECT_FALSE(from_sheet(small, work_of(), 8, one).seconds.high);
+  // Nothing is published: for this hardware, more GPUs, longer sequences, a larger or smaller model, this precision.
+  EXPECT_EQ(from_sheet(large, work_of(), 8, published).seconds, (Range{0.2, std::nullopt}));
+  EXPECT_FALSE(from_sheet(small, work_of(), 16, published).seconds.high);
+  Work other = work_of();
+  other.seq = 200;
+  EXPECT_FALSE(from_sheet(small, other, 8, published).seconds.high);
+  for (const auto& [parameters, known] : {std::pair{1.9e9, true}, {2.1e9, false}, {0.51e9, true}, {0.49e9, false}}) {
+    other = work_of();
+    other.parameters = parameters;
+    EXPECT_EQ(from_sheet(small, other, 8, published).seconds.high.has_value(), known) << parameters;
+  }
+}
+
+TEST(Sizing, ARecordCountsAsMeasuredAndLosesAtOtherWorlds) {
+  const Measured measured = measured_on("small", 500, 8, Interval{400, 625});
+  const Published published = published_of();
+  EXPECT_EQ(from_record(measured, work_of(), 8, published).seconds, (Range{1.6, 2.5}));
+  EXPECT_EQ(from_record(measured, work_of(), 16, published).seconds, (Range{1.6, 5}));
+  EXPECT_EQ(from_record(measured, work_of(), 4, published).seconds, (Range{0.8, 2.5}));
+}
+
+TEST(Sizing, OtherHardwareIsWithinTheRatiosOfTheSheets) {
+  const Measured measured = measured_on("small", 500, std::nullopt);
+  const auto step = from_other(small, large, measured, work_of(), 8, published_of());
+  ASSERT_TRUE(step);
+  EXPECT_NEAR(step->seconds.low, 1000 / (500 * 3.0), 1e-12);
+  EXPECT_NEAR(*step->seconds.high, 1000 / (500 * 1.5), 1e-12);
+  EXPECT_EQ(step->basis, Basis::anchor);
+  // One GPU uses no link, and nothing is faster than its sheet allows.
+  EXPECT_NEAR(*from_other(small, large, measured, work_of(), 1, published_of())->seconds.high, 1, 1e-12);
+  const auto fast = from_other(small, large, measured_on("small", 4000, std::nullopt), work_of(), 8, published_of());
+  EXPECT_EQ(fast->seconds, (Range{0.2, 0.2}));
+  HardwareSheet without = large;
+  without.peak.clear();
+  EXPECT_FALSE(from_other(small, without, measured, work_of(), 8, published_of()));
+}
+
+TEST(Sizing, TheBestBasisWins) {
+  const std::vector<HardwareSheet> sheets = {small, large};
+  const Published published = published_of();
+  std::vector<Measured> measured;
+  EXPECT_EQ(forecast(large, sheets, measured, work_of(), 8, published).basis, Basis::sheet);
+  measured = {measured_on("small", 500, 8)};
+  EXPECT_EQ(forecast(large, sheets, measured, work_of(), 8, published).basis, Basis::anchor);
+  measured.push_back(measured_on("large", 900, 1));
+  measured.push_back(measured_on("large", 800, 8));
+  const StepTime step = forecast(large, sheets, measured, work_of(), 8, published);
+  EXPECT_EQ(step.basis, Basis::records);
+  EXPECT_EQ(step.seconds, (Range{1.25, 1.25}));
+}
+
+TEST(Sizing, HoursIncludeCheckpointsIdleTimeAndRestarts) {
+  // 3600 steps of 1 to 2 s on 10 GPUs: 1 h (1 + 0 + 0.01 + 1e-3 x 10 x 2), 2 h (1 + 0.05 + 0.10 + 2e-3 x 10 x 2).
+  const StepTime step{{1, 2}, Basis::sheet, {}};
+  const Range hours = hours_of(step, work_of(), 10, 3600.0 * 10 * 1000, published_of());
+  EXPECT_NEAR(hours.low, 1.03, 1e-12);
+  EXPECT_NEAR(*hours.high, 2 * 1.19, 1e-12);
+  EXPECT_FALSE(hours_of({{1, std::nullopt}, Basis::sheet, {}}, work_of(), 10, 1e6, published_of()).high);
+}
+
+Candidate candidate_of(const Range& hours, std::optional<double> usd_per_hour) {
+  Candidate made;
+  made.hours = hours;
+  if (usd_per_hour) made.offer.emplace().usd_per_hour = *usd_per_hour;
+  return made;
+}
+
+TEST(Sizing, OnlyRangesThatDoNotOverlapAreOrdered) {
+  const Candidate a = candidate_of({1, 2}, 10), b = candidate_of({3, 4}, 10), c = candidate_of({1, 4}, 10);
+  EXPECT_TRUE(surely_before(a, b));
+  EXPECT_FALSE(surely_before(b, a));
+  EXPECT_TRUE(not_ordered(a, c));
+  EXPECT_TRUE(not_ordered(candidate_of({1, std::nullopt}, 10), b));
+  EXPECT_TRUE(surely_before(a, candidate_of({3, std::nullopt}, 10)));
+  // Faster and dearer, and with an unknown price.
+  EXPECT_TRUE(surely_before(b, candidate_of({1, 2}, 50)));
+  EXPECT_TRUE(not_ordered(a, candidate_of({100, 200}, std::nullopt)));
+  EXPECT_TRUE(surely_before(candidate_of({1, 2}, std::nullopt), candidate_of({3, 4}, std::nullopt)));
+  const std::vector<const Candidate*> all = {&a, &b, &c};
+  EXPECT_EQ(place_of(a, all), 1u);
+  EXPECT_EQ(place_of(b, all), 2u);
+  EXPECT_EQ(place_of(c, all), 1u);
+}
+
+TEST(Sizing, BreakEvenByHand) {
+  // The first costs 100 to 200; a runner-up of 10 to 20 h surely costs less below 100 / 20, more above 200 / 10.
+  EXPECT_EQ(break_even({100, 200}, {10, 20}), (Range{5, 20}));
+  EXPECT_EQ(break_even({100, std::nullopt}, {10, std::nullopt}), (Range{0, std::nullopt}));
+}
+
+Price price_of(const std::string& type, const std::string& gpu, double gpus, double usd) {
+  Price price;
+  price.instance_type = type;
+  price.accelerator = gpu;
+  price.accelerators = gpus;
+  price.on_demand = usd;
+  price.date = "2026-01-31";
+  return price;
+}
+
+TEST(Sizing, TheCheapestOffer) {
+  PriceFile file;
+  file.prices = {price_of("one", "SMALL", 1, 3), price_of("eight", "small", 8, 20), price_of("other", "large", 1, 1)};
+  const std::vector<PriceFile> files = {file};
+  EXPECT_EQ(cheapest(files, small, 1)->machine, "one");
+  EXPECT_EQ(cheapest(files, small, 4)->machine, "eight");  // single GPUs do not work together
+  const auto two = cheapest(files, small, 16);
+  EXPECT_EQ(two->machines, 2);
+  EXPECT_DOUBLE_EQ(two->usd_per_hour, 40);
+  EXPECT_FALSE(cheapest(files, small, 12));
+  EXPECT_FALSE(cheapest(files, large, 2));
+  // The first file that has one wins, however dear.
+  PriceFile own;
+  own.prices = {price_of("own", "small", 8, 99)};
+  EXPECT_EQ(cheapest(std::vector{own, file}, small, 8)->machine, "own");
+  EXPECT_EQ(cheapest(std::vector{own, file}, large, 1)->machine, "other");
+  Ownership node;
+  node.name = "our node";
+  node.gpu = "small";
+  node.gpus = 8;
+  node.capex = 8760;
+  node.years = 1;
+  own.owned = {node};
+  const auto owned = cheapest(std::vector{own}, small, 8);
+  EXPECT_TRUE(owned->owned);
+  EXPECT_DOUBLE_EQ(owned->usd_per_hour, 1);
+}
+
+Record record_of(const std::string& key, double speed, int ranks, const std::string& device = "NVIDIA small") {
+  Record record = test::record_of(key, {test::metric("throughput", speed, "tokens/s")});
+  record.params = {{"model", "m"}, {"precision", "bf16"}, {"seq", 100}};
+  record.world_ranks = ranks;
+  RankResult rank;
+  rank.device = device;
+  record.ranks = {rank};
+  return record;
+}
+
+TEST(Sizing, SpeedsAreReadPerRank) {
+  Record slice = record_of("slice/model=m", 1, 1);
+  slice.metrics = {test::metric("tokens_per_s", 300, "1/s", Interval{250, 330})};
+  Record other = record_of("llama/a", 5, 1), broken = record_of("llama/b", 5, 1), longer = record_of("llama/c", 5, 1);
+  other.params = {{"model", "n"}, {"precision", "bf16"}, {"seq", 100}};
+  longer.params = {{"model", "m"}, {"precision", "bf16"}, {"seq", 200}};
+  broken.status = Status::failed;
+  std::vector<RunData> runs;
+  runs.push_back(test::run_of(
+      {record_of("llama/d", 4000, 8), slice, other, broken, longer, record_of("llama/e", 1, 1, "unknown")}));
+  const Speeds speeds = speeds_of(RunSet(std::move(runs)), {"m"}, "bf16", 100, std::vector{small, large});
+  ASSERT_EQ(speeds.measured.size(), 2u);
+  EXPECT_DOUBLE_EQ(speeds.measured[0].items_per_gpu.value, 300);
+  EXPECT_DOUBLE_EQ(speeds.measured[0].items_per_gpu.interval->low, 250);
+  EXPECT_DOUBLE_EQ(speeds.measured[1].items_per_gpu.value, 500);
+  EXPECT_EQ(speeds.measured[1].ranks, 8);
+  EXPECT_EQ(speeds.unknown_devices, std::vector<std::string>{"unknown"});
+}
+
+class ShippedSizing : public testing::Test {
+ protected:
+  Published published = read_published(configs_dir() / "sizing" / "published.json");
+  std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
+
+  const HardwareSheet& sheet_named(const std::string& name) const {
+    return *std::find_if(sheets.begin(), sheets.end(), [&](const auto& sheet) { return sheet.name == name; });
+  }
+  static Work like(const PublishedRun& run) {
+    return {.items = 1,
+            .seq = run.seq,
+            .parameters = run.weights,
+            .flops = run.flops_per_token(),
+            .precision = run.precision};
+  }
+};
+
+TEST_F(ShippedSizing, EveryRunNamesASheetAndIsPossible) {
+  for (const PublishedRun& run : published.training) {
+    ASSERT_TRUE(std::any_of(sheets.begin(), sheets.end(), [&](const auto& each) { return each.name == run.hardware; }))
+        << run.hardware;
+    const auto peak = peak_of(sheet_named(run.hardware), run.precision);
+    ASSERT_TRUE(peak) << run.hardware << " " << run.precision;
+    EXPECT_GT(run.utilization(*peak), 0.1) << run.model << " " << run.source;
+    EXPECT_LT(run.utilization(*peak), 0.7) << run.model << " " << run.source;
+  }
+}
+
+// Also most of them if the run itself is left out; then a range may have no upper end, but is hardly ever too narrow.
+TEST_F(ShippedSizing, RangesContainPublishedRuns) {
+  int checked = 0, without = 0, slower = 0;
+  for (std::size_t i = 0; i < published.training.size(); ++i) {
+    const PublishedRun run = published.training[i];
+    if (!run.tokens_per_gpu) continue;
+    const HardwareSheet& sheet = sheet_named(run.hardware);
+    const std::int64_t gpus = run.gpus.value_or(8);
+    const double seconds = 1 / *run.tokens_per_gpu;
+    const Range range = from_sheet(sheet, like(run), gpus, published).seconds;
+    ASSERT_TRUE(range.high);
+    EXPECT_LE(range.low, seconds) << run.model;
+    EXPECT_GE(*range.high, seconds * (1 - 1e-12)) << run.model;
+    ++checked;
+    Published others = published;
+    others.training.erase(others.training.begin() + static_cast<std::ptrdiff_t>(i));
+    const Range blind = from_sheet(sheet, like(run), gpus, others).seconds;
+    without += blind.high && *blind.high >= seconds;
+    slower += blind.high && *blind.high < seconds;
+  }
+  EXPECT_GE(checked, 20);
+  EXPECT_GE(without, checked / 2);
+  EXPECT_LE(slower, 2);
+}
+
+// The same software and model on two machines: the peaks alone would say 3.17 where fms-fsdp measured 2.55.
+TEST_F(ShippedSizing, AnchorsReachWhatTheSameSoftwareMeasured) {
+  int pairs = 0;
+  for (const PublishedRun& from : published.training)
+    for (const PublishedRun& to : published.training) {
+      const bool same = from.model == to.model && from.seq == to.seq && from.precision == to.precision &&
+                        from.source.substr(0, 7) == to.source.substr(0, 7) && from.tokens_per_gpu && to.tokens_per_gpu;
+      if (!same || from.hardware != "a100-sxm-80gb" || to.hardware != "h100-sxm") continue;
+      const Measured anchor = measured_on(from.hardware, *from.tokens_per_gpu, std::nullopt);
+      const auto step =
+          from_other(sheet_named(from.hardware), sheet_named(to.hardware), anchor, like(to), 8, published);
+      EXPECT_LE(step->seconds.low, 1 / *to.tokens_per_gpu) << to.model;
+      EXPECT_GE(*step->seconds.high, 1 / *to.tokens_per_gpu) << to.model;
+      ++pairs;
+    }
+  EXPECT_GE(pairs, 5);
+  EXPECT_NEAR(*peak_of(sheet_named("h100-sxm"), "bf16") / *peak_of(sheet_named("a100-sxm-80gb"), "bf16"), 3.17, 0.005);
+}
+
+TEST_F(ShippedSizing, PricesFindTheirSheets) {
+  const std::vector<PriceFile> files = price_files(std::nullopt);
+  for (const auto& [name, machine] : {std::pair{"h100-sxm", "p5.48xlarge"},
+                                      {"a100-sxm-80gb", "p4de.24xlarge"},
+                                      {"a100-sxm-40gb", "p4d.24xlarge"},
+                                      {"h200-sxm", "p5en.48xlarge"}}) {
+    const auto offer = cheapest(files, sheet_named(name), 8);
+    ASSERT_TRUE(offer) << name;
+    EXPECT_EQ(offer->machine, machine);
+  }
+}
+
+}  // namespace
+}  // namespace assay::report::sizing
