@@ -261,13 +261,19 @@ class Sizing {
   }
 
   void say_what_would() {
+    std::optional<std::uint64_t> least_bytes;
     for (const Hardware& hardware : hardware_) {
       const HardwareSheet& sheet = hardware.sheet;
       if (!peak_of(sheet, answer_.precision) || !sheet.memory_bytes || search_.on(hardware, gpus_.back()).fits)
         continue;
       if (const auto more = search_.fewest_above(hardware, gpus_.back()))
         answer_.would.push_back(fmt::format("{} x {}: --gpus {}", sheet.name, *more, *more));
+      const std::uint64_t needed = search_.on(hardware, gpus_.back()).estimate.total();
+      least_bytes = std::min(least_bytes.value_or(needed), needed);
     }
+    if (answer_.would.empty() && least_bytes)
+      answer_.would.push_back(
+          fmt::format("hardware with {} for each rank", format_bytes(static_cast<double>(*least_bytes))));
     for (const auto& [needed, flag] : {std::pair(&hours_needed_, "--deadline"), std::pair(&usd_needed_, "--budget")})
       if (*needed)
         answer_.would.push_back(fmt::format("{} x {}: {} {:.0f}", (*needed)->candidate.hardware,

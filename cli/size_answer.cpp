@@ -129,7 +129,7 @@ void print_one(const SizeAnswer& answer, const Sized& sized) {
              bytes_text(sized.estimate.total()), bytes_text(sized.memory_bytes));
   if (const auto planned = parallel::only_planned(layout)) fmt::print("  {}\n", *planned);
   const Range speed = items_per_gpu(sized);
-  fmt::print("  step {} s, {} {} per second and GPU; {}: {}\n", text_of(own.step.seconds),
+  fmt::print("  step {} s, {} {} per second on each; {}: {}\n", text_of(own.step.seconds),
              speed.low > 0 ? text_of(speed) : "at most " + figure(*speed.high), items_of(answer),
              report::sizing::name_of(own.step.basis), one_line(own.step.source, 400));
   if (const auto& ratio = sized.pytorch)
@@ -164,12 +164,18 @@ void print_order(const std::vector<const Sized*>& best, const SizeAnswer& answer
   }
 }
 
+// The same words, up to the first number.
+bool alike(const Rejected& a, const Rejected& b) {
+  const auto words = [](const std::string& reason) { return reason.substr(0, reason.find_first_of("0123456789")); };
+  return a.hardware == b.hardware && words(a.reason) == words(b.reason);
+}
+
 void print_rejected(const SizeAnswer& answer) {
   if (answer.rejected.empty()) return;
   fmt::print("\nnot these:\n");
   for (std::size_t begin = 0, end = 0; begin < answer.rejected.size(); begin = end) {
     const Rejected& first = answer.rejected[begin];
-    while (end < answer.rejected.size() && answer.rejected[end].hardware == first.hardware) ++end;
+    while (end < answer.rejected.size() && alike(first, answer.rejected[end])) ++end;
     const Rejected& last = answer.rejected[end - 1];
     // The most GPUs that do not suffice: what is missing is least there.
     fmt::print("  {} x {}{}: {}\n", first.hardware, end - begin > 1 ? fmt::format("{} to ", first.gpus) : "", last.gpus,

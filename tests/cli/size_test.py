@@ -164,6 +164,11 @@ class Size(AssayCase):
         self.assertIn("nothing fits", text)
         self.assertIn("what would: h100-sxm x ", text)
 
+    def test_what_ranks_cannot_divide_needs_more_memory(self):
+        read = self.size("--set", "precision=fp8,seq=4096", "--hardware", "h100-sxm", "--gpus", "8", code=1)
+        needed = 80000000000 + read["rejected"][0]["short_by_bytes"]
+        self.assertEqual(read["would_fit"], [f"hardware with {needed / 2**30:.0f} GiB for each rank"])
+
     def test_budget_and_deadline(self):
         words = ["--set", "seq=4096", "--hardware", "h100-sxm", "--gpus", "8..64", "--anchor", "h100-sxm=10000"]
         # 1e11 tokens at 8e4 a second are 347 h on 8, 43 h on 64 GPUs, before allowances.
@@ -179,6 +184,9 @@ class Size(AssayCase):
         self.assertEqual({each["within_budget"] for each in self.size(*words, "--budget", "30000")["ranked"]}, {True})
         text = self.assay("size", LLAMA_7B, "--tokens", "1e11", *words, "--budget", "20000").stdout
         self.assertIn("; may exceed the budget", text)
+        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", "--set", "seq=4096", "--hardware", "h100-sxm", "--gpus",
+                          "1..8", "--budget", "5").stdout
+        self.assertRegex(text, r"h100-sxm x 1: does not hold it.*\n  h100-sxm x 2 to 8: costs at least USD ")
         # Without a price nothing can be said of the cost.
         self.size("--hardware", "l4", "--gpus", "1", "--budget", "5", model="gpt2-tiny", tokens="1e6", code=3)
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 namespace assay::report::sizing {
 namespace {
@@ -309,6 +310,13 @@ TEST_F(ShippedSizing, AnchorsReachWhatTheSameSoftwareMeasured) {
     }
   EXPECT_GE(pairs, 5);
   EXPECT_NEAR(*peak_of(sheet_named("h100-sxm"), "bf16") / *peak_of(sheet_named("a100-sxm-80gb"), "bf16"), 3.17, 0.005);
+}
+
+TEST_F(ShippedSizing, NoNameStandsForTwoSheets) {
+  std::set<std::string> names;
+  for (const HardwareSheet& sheet : sheets)
+    for (const std::string& name : sheet.sold_as) EXPECT_TRUE(names.insert(name).second) << name;
+  EXPECT_GE(names.size(), 10u);
 }
 
 TEST_F(ShippedSizing, PricesFindTheirSheets) {
