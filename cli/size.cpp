@@ -5,6 +5,7 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/core/words.h"
 #include "reports/cost/cost.h"
 #include "reports/sizing/records.h"
 
@@ -160,7 +161,7 @@ class Sizing {
  private:
   void read_speeds(const SizeOptions& options) {
     const report::RunSet runs(read_runs(options.from), report::Injected::exclude);
-    const Speeds speeds = speeds_of(runs, {answer_.model, options.model}, answer_.precision, answer_.seq, sheets_);
+    const Speeds speeds = speeds_of(runs, answer_.model, answer_.precision, answer_.seq, sheets_);
     measured_.insert(measured_.end(), speeds.measured.begin(), speeds.measured.end());
     for (const std::string& device : speeds.unknown_devices)
       answer_.remarks.push_back(fmt::format("records of {} were not used: no sheet describes it", one_line(device)));
@@ -210,12 +211,12 @@ class Sizing {
     Held held = search_.on(hardware, gpus);
     const std::uint64_t needed = held.estimate.total();
     if (!held.fits)
-      return reject(
-          hardware, gpus,
-          fmt::format("does not hold it: short by {} with micro_batch {}, zero {}, checkpointing {}",
-                      format_bytes(static_cast<double>(needed - *sheet.memory_bytes)),
-                      held.estimate.settings.micro_batch, held.estimate.layout.zero, checkpointing_of(held.estimate)),
-          true, needed - *sheet.memory_bytes);
+      return reject(hardware, gpus,
+                    fmt::format("does not hold it: short by {} with micro_batch {}, zero {}, checkpointing {}",
+                                format_bytes(static_cast<double>(needed - *sheet.memory_bytes)),
+                                held.estimate.settings.micro_batch, held.estimate.layout.zero,
+                                word_of(held.estimate.settings.checkpointing)),
+                    true, needed - *sheet.memory_bytes);
     const Work work = work_of(held.estimate);
     Candidate candidate{sheet.name, gpus, forecast(sheet, sheets_, measured_, work, gpus, answer_.published), {}, {}};
     candidate.hours = hours_of(candidate.step, work, gpus, answer_.items, answer_.published);

@@ -2,6 +2,7 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/core/words.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -75,7 +76,7 @@ Json json_of(const SizeAnswer& answer, const Sized& sized) {
   json["only_planned"] = planned ? Json(*planned) : Json();
   json["micro_batch"] = sized.estimate.settings.micro_batch;
   json["accumulate"] = sized.estimate.settings.accumulate;
-  json["checkpointing"] = checkpointing_of(sized.estimate);
+  json["checkpointing"] = word_of(sized.estimate.settings.checkpointing);
   json["total_bytes"] = sized.estimate.total();
   json["memory_bytes"] = sized.memory_bytes;
   json["items_per_gpu_second"] = json_of(items_per_gpu(sized));
@@ -125,7 +126,7 @@ void print_one(const SizeAnswer& answer, const Sized& sized) {
     fmt::print("; may exceed the budget");
   const parallel::Layout& layout = sized.estimate.layout;
   fmt::print("\n  holds it with micro_batch {}, zero {}, checkpointing {}: {} of {}\n",
-             sized.estimate.settings.micro_batch, layout.zero, checkpointing_of(sized.estimate),
+             sized.estimate.settings.micro_batch, layout.zero, word_of(sized.estimate.settings.checkpointing),
              bytes_text(sized.estimate.total()), bytes_text(sized.memory_bytes));
   if (const auto planned = parallel::only_planned(layout)) fmt::print("  {}\n", *planned);
   const Range speed = items_per_gpu(sized);

@@ -25,10 +25,6 @@ MemoryEstimator make_estimator(const std::string& model, const std::string& hard
 
 }  // namespace
 
-std::string_view checkpointing_of(const MemoryEstimate& estimate) {
-  return nn::words(nn::Checkpointing{})[static_cast<std::size_t>(estimate.settings.checkpointing)];
-}
-
 LayoutSearch::LayoutSearch(std::string model, std::vector<std::string> sets, const std::vector<std::int64_t>& gpus)
     : model_(std::move(model)),
       sets_(std::move(sets)),

@@ -22,8 +22,6 @@ struct Held {
   bool fits = false;        // else the estimate is the smallest there is
 };
 
-std::string_view checkpointing_of(const MemoryEstimate& estimate);  // "none"
-
 class LayoutSearch {
  public:
   // `sets` as in MemoryEstimator::set(), without micro-batch and layout; `gpus`: the numbers to plan for. Throws

@@ -5,6 +5,7 @@
 #include "reports/scaling/estimate.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
@@ -17,9 +18,17 @@ std::string setting(const Record& record, const char* name) {
   return record.attribute(name).value_or(param_text(record, name));
 }
 
+// A model's name, also if it was given by its file: one of ours, or a config.json in a folder of that name.
+std::string model_name(const std::string& word) {
+  if (word.find('/') == std::string::npos && !word.ends_with(".json")) return word;
+  const std::filesystem::path file(word);
+  return file.filename() == "config.json" ? file.parent_path().filename().string() : file.stem().string();
+}
+
 std::optional<Estimate> speed_of(const Record& record) {
   if (const Metric* own = find_metric(record, "tokens_per_s")) return scaling::positive(own->value, own->ci95);
   const Metric* all = find_metric(record, "throughput");
+  if (!all) all = find_metric(record, "predicted_throughput");  // of a model in slices
   if (!all || (all->unit != "tokens/s" && all->unit != "img/s")) return std::nullopt;
   const auto speed = scaling::positive(all->value, all->ci95);
   return speed ? std::optional(scaling::scaled(*speed, 1.0 / std::max(1, record.world_ranks))) : std::nullopt;
@@ -27,8 +36,8 @@ std::optional<Estimate> speed_of(const Record& record) {
 
 }  // namespace
 
-Speeds speeds_of(const RunSet& runs, const std::vector<std::string>& models, const std::string& precision,
-                 std::int64_t seq, std::span<const HardwareSheet> sheets) {
+Speeds speeds_of(const RunSet& runs, const std::string& model, const std::string& precision, std::int64_t seq,
+                 std::span<const HardwareSheet> sheets) {
   struct Group {
     std::vector<Estimate> speeds;
     std::string place;
@@ -37,10 +46,7 @@ Speeds speeds_of(const RunSet& runs, const std::vector<std::string>& models, con
   std::set<std::string> unknown;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
-    const auto is_model = [&](const std::string& name) {
-      return std::find(models.begin(), models.end(), name) != models.end();
-    };
-    if (!is_model(setting(record, "model")) && !is_model(param_text(record, "model"))) continue;
+    if (model_name(setting(record, "model")) != model) continue;
     if (param_text(record, "precision") != precision || (seq > 0 && setting(record, "seq") != std::to_string(seq)))
       continue;
     const auto speed = speed_of(record);

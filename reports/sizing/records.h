@@ -16,10 +16,11 @@ struct Speeds {
   std::vector<std::string> unknown_devices;  // that trained this model but match no sheet
 };
 
-// Of records that train `model` (its name, or the file as in the record) in this precision at this length of sequences;
-// 0 for images. A rank's speed is the metric tokens_per_s, else throughput over the ranks; several records of one
-// hardware and number of ranks are pooled. Leaves out records whose figures do not count (why_left_out).
-Speeds speeds_of(const RunSet& runs, const std::vector<std::string>& models, const std::string& precision,
-                 std::int64_t seq, std::span<const HardwareSheet> sheets);
+// Of records that train the model of this name in this precision at this length of sequences;
+// 0 for images. A rank's speed is the metric tokens_per_s, else throughput, or predicted_throughput of slices, over the
+// ranks; several records of one hardware and number of ranks are pooled. Leaves out records whose figures do not count
+// (why_left_out).
+Speeds speeds_of(const RunSet& runs, const std::string& model, const std::string& precision, std::int64_t seq,
+                 std::span<const HardwareSheet> sheets);
 
 }  // namespace assay::report::sizing

@@ -84,7 +84,7 @@ class Size(AssayCase):
 
     def test_a_slice_is_a_record(self):
         run = self.run_dir(trained(1, 1, family="slice", metrics=[
-            {"name": "tokens_per_s", "value": 8000, "unit": "1/s", "ci95": [7000, 9000]}]))
+            {"name": "predicted_throughput", "value": 8000, "unit": "tokens/s", "ci95": [7000, 9000]}]))
         one = self.size("--set", "seq=4096", "--hardware", "h100-sxm", "--gpus", "8", "--from", run)["ranked"][0]
         self.assertEqual(one["basis"], "records")
         self.assertAlmostEqual(one["items_per_gpu_second"]["high"], 9000, places=6)

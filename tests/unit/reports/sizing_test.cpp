@@ -224,19 +224,24 @@ Record record_of(const std::string& key, double speed, int ranks, const std::str
 TEST(Sizing, SpeedsAreReadPerRank) {
   Record slice = record_of("slice/model=m", 1, 1);
   slice.metrics = {test::metric("tokens_per_s", 300, "1/s", Interval{250, 330})};
+  Record slices = record_of("slice/ranks", 1, 2);
+  slices.metrics = {test::metric("predicted_throughput", 500, "tokens/s")};
+  slices.params = {{"model", "models/m/config.json"}, {"precision", "bf16"}, {"seq", 100}};
   Record other = record_of("llama/a", 5, 1), broken = record_of("llama/b", 5, 1), longer = record_of("llama/c", 5, 1);
   other.params = {{"model", "n"}, {"precision", "bf16"}, {"seq", 100}};
   longer.params = {{"model", "m"}, {"precision", "bf16"}, {"seq", 200}};
   broken.status = Status::failed;
   std::vector<RunData> runs;
   runs.push_back(test::run_of(
-      {record_of("llama/d", 4000, 8), slice, other, broken, longer, record_of("llama/e", 1, 1, "unknown")}));
-  const Speeds speeds = speeds_of(RunSet(std::move(runs)), {"m"}, "bf16", 100, std::vector{small, large});
-  ASSERT_EQ(speeds.measured.size(), 2u);
+      {record_of("llama/d", 4000, 8), slice, slices, other, broken, longer, record_of("llama/e", 1, 1, "unknown")}));
+  const Speeds speeds = speeds_of(RunSet(std::move(runs)), "m", "bf16", 100, std::vector{small, large});
+  ASSERT_EQ(speeds.measured.size(), 3u);
   EXPECT_DOUBLE_EQ(speeds.measured[0].items_per_gpu.value, 300);
   EXPECT_DOUBLE_EQ(speeds.measured[0].items_per_gpu.interval->low, 250);
-  EXPECT_DOUBLE_EQ(speeds.measured[1].items_per_gpu.value, 500);
-  EXPECT_EQ(speeds.measured[1].ranks, 8);
+  EXPECT_DOUBLE_EQ(speeds.measured[1].items_per_gpu.value, 250);
+  EXPECT_EQ(speeds.measured[1].ranks, 2);
+  EXPECT_DOUBLE_EQ(speeds.measured[2].items_per_gpu.value, 500);
+  EXPECT_EQ(speeds.measured[2].ranks, 8);
   EXPECT_EQ(speeds.unknown_devices, std::vector<std::string>{"unknown"});
 }
 
