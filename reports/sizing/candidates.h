@@ -26,7 +26,7 @@ struct Offer {
 };
 
 // The cheapest way to have `gpus` of this hardware, on demand or owned, by the first file that has one. Several
-// machines work together only if each has 8 GPUs, and whole ones only. A larger machine may have idle GPUs.
+// machines work together only if each has at least 8 GPUs, and whole ones only. A larger machine may have idle GPUs.
 std::optional<Offer> cheapest(std::span<const PriceFile> files, const HardwareSheet& sheet, std::int64_t gpus);
 
 struct Candidate {
