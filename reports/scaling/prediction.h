@@ -37,8 +37,8 @@ struct Prediction {
 
 // Absent with fewer than min_worlds world sizes.
 //
-// Chooses among step_models() that with the lowest residual variance on the fitted sizes; of equal ones, that with fewer
-// terms. Coefficients are >= 0.
+// Chooses among step_models() that with the lowest residual variance on the fitted sizes; of equal ones, that with
+// fewer terms. Coefficients are >= 0.
 //
 // The interval, on logarithms, combines in quadrature the fit's own (extrapolated to N, see TermFit::half_width) and
 // the hold-out error, assumed to grow in proportion to the ranks from the largest fitted size on, as the fastest term
